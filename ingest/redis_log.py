@@ -1,0 +1,198 @@
+"""The trade log on Redis Streams: one stream per partition, its id the append time.
+
+Works on Redis 7.0 or newer and on Valkey. ``<namespace>:log`` is a hash with the
+log's identity, ``<namespace>:log:<p>`` the stream of partition p; an entry has one
+field, ``trade``.
+"""
+
+from collections.abc import Iterator, Sequence
+from secrets import token_hex
+from typing import Any
+
+import redis
+import structlog
+
+from ingest.log import Entry, LogInfo, Tail, partition_of
+
+FIELD = b"trade"
+_SEQUENCE_BITS = 21
+_CHUNK = 5_000
+_CAP_CHECK_ENTRIES = 5_000
+
+log = structlog.get_logger()
+
+
+class LogUnusable(RuntimeError):
+    """The log cannot be used as asked; the message says why."""
+
+
+def position_of(entry_id: bytes) -> int:
+    """Turn a stream id ``<ms>-<n>`` into a position: ms in the upper 42 bits.
+
+    Raises LogUnusable when one millisecond holds more than 2^21 entries.
+    """
+    ms, _, n = entry_id.partition(b"-")
+    number = int(n)
+    if number >> _SEQUENCE_BITS:
+        raise LogUnusable(f"stream id {entry_id!r}: more than 2^21 entries in one ms")
+    return int(ms) << _SEQUENCE_BITS | number
+
+
+def entry_id(position: int) -> str:
+    """Turn a position back into the stream id it came from."""
+    return f"{position >> _SEQUENCE_BITS}-{position & (1 << _SEQUENCE_BITS) - 1}"
+
+
+def append_time_ms(position: int) -> int:
+    """Return the append time that a position carries."""
+    return position >> _SEQUENCE_BITS
+
+
+def stream_key(namespace: str, partition: int) -> str:
+    """Return the key of a partition's stream."""
+    return f"{namespace}:log:{partition}"
+
+
+def open_log(client: redis.Redis, namespace: str, partitions: int) -> LogInfo:
+    """Return the log's identity, creating it on first use.
+
+    The first process to come decides the number of partitions; a later one that
+    asks for another number gets the log's own.
+    """
+    key = f"{namespace}:log"
+    now_ms = _clock_ms(client.time())
+    with client.pipeline(transaction=True) as pipe:
+        pipe.hsetnx(key, "id", token_hex(6))
+        pipe.hsetnx(key, "partitions", partitions)
+        pipe.hsetnx(key, "created_ms", now_ms)
+        pipe.hgetall(key)
+        fields: dict[bytes, bytes] = pipe.execute()[-1]
+    return LogInfo(
+        fields[b"id"].decode(), int(fields[b"partitions"]), int(fields[b"created_ms"])
+    )
+
+
+class RedisLogWriter:
+    """Appends with pipelined XADD; every entry is acknowledged or the call raises.
+
+    The log is bounded twice: the job trims what it has committed, and a partition
+    above its share of ``cap`` entries loses its oldest ones, with a warning and a
+    count in ``dropped_at_cap``.
+    """
+
+    def __init__(
+        self, client: redis.Redis, namespace: str, info: LogInfo, cap: int
+    ) -> None:
+        self._client = client
+        self._info = info
+        self._keys = [stream_key(namespace, p) for p in range(info.partitions)]
+        self._partition_cap = max(1, cap // info.partitions)
+        self._since_check = 0
+        self.dropped_at_cap = 0
+
+    def append(self, entries: Sequence[tuple[str, bytes]]) -> int:
+        """Append (ISIN, payload) pairs in order; return how many were acknowledged.
+
+        Raises redis.RedisError when the server refused or did not answer; entries
+        before the failing one may then be in the log (at least once).
+        """
+        with self._client.pipeline(transaction=False) as pipe:
+            for isin, payload in entries:
+                key = self._keys[partition_of(isin, self._info.partitions)]
+                pipe.xadd(key, {FIELD: payload})
+            acknowledged = len(pipe.execute())
+        self._since_check += acknowledged
+        if self._since_check >= _CAP_CHECK_ENTRIES:
+            self._since_check = 0
+            self._enforce_cap()
+        return acknowledged
+
+    def _enforce_cap(self) -> None:
+        for partition, key in enumerate(self._keys):
+            dropped = self._client.xtrim(
+                key, maxlen=self._partition_cap, approximate=True
+            )
+            if dropped:
+                self.dropped_at_cap += dropped
+                log.warning(
+                    "the log is full: its oldest trades were dropped. "
+                    "Is the throttle running?",
+                    partition=partition,
+                    dropped=dropped,
+                    cap=self._partition_cap,
+                )
+
+
+class RedisLogReader:
+    """Reads a log and says where a window ends in it. Safe to share in a process."""
+
+    def __init__(self, client: redis.Redis, namespace: str, info: LogInfo) -> None:
+        self._client = client
+        self.info = info
+        self._keys = [stream_key(namespace, p) for p in range(info.partitions)]
+
+    def clock_ms(self) -> int:
+        """Return the server's clock, milliseconds since 1970."""
+        return _clock_ms(self._client.time())
+
+    def tail(self, before_ms: int) -> Tail:
+        """Return the server's clock, then each partition's end before a boundary."""
+        with self._client.pipeline(transaction=False) as pipe:
+            # The clock first: what is appended after it has a stamp at or past it.
+            pipe.time()
+            for key in self._keys:
+                pipe.xrevrange(key, f"({before_ms}-0", "-", count=1)
+            clock, *ends = pipe.execute()
+        return Tail(
+            _clock_ms(clock),
+            tuple(position_of(end[0][0]) if end else 0 for end in ends),
+        )
+
+    def read(self, partition: int, after: int, upto: int) -> Iterator[list[Entry]]:
+        """Yield the entries with ``after < position <= upto``, in order, in chunks."""
+        if upto <= after:
+            return
+        while True:
+            raw = self._client.xrange(
+                self._keys[partition],
+                f"({entry_id(after)}",
+                entry_id(upto),
+                count=_CHUNK,
+            )
+            entries = [_entry(entry) for entry in raw]
+            if entries:
+                yield entries
+            if len(entries) < _CHUNK:
+                return
+            after = entries[-1].position
+
+    def oldest_ms(self) -> int | None:
+        """Return the append time of the oldest entry, None for an empty log."""
+        with self._client.pipeline(transaction=False) as pipe:
+            for key in self._keys:
+                pipe.xrange(key, count=1)
+            firsts = [first for first in pipe.execute() if first]
+        if not firsts:
+            return None
+        return min(append_time_ms(position_of(first[0][0])) for first in firsts)
+
+    def trim(self, positions: Sequence[int], before_ms: int) -> None:
+        """Drop entries at or below ``positions`` that were appended before a time."""
+        with self._client.pipeline(transaction=False) as pipe:
+            for key, position in zip(self._keys, positions, strict=True):
+                keep_from = min(position + 1, before_ms << _SEQUENCE_BITS)
+                pipe.xtrim(key, minid=entry_id(keep_from), approximate=True)
+            pipe.execute()
+
+
+def _entry(raw: tuple[bytes, dict[bytes, bytes] | None]) -> Entry:
+    position = position_of(raw[0])
+    # An entry without our field is somebody's mistake: an empty payload is refused
+    # further on as not_json, like any other malformed trade.
+    payload = (raw[1] or {}).get(FIELD, b"")
+    return Entry(position, append_time_ms(position), payload)
+
+
+def _clock_ms(time_reply: Any) -> int:
+    seconds, micros = time_reply
+    return int(seconds) * 1000 + int(micros) // 1000

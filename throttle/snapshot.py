@@ -1,0 +1,156 @@
+"""The window snapshot: what the throttle publishes, and under which Redis keys.
+
+This module is a contract. It does no I/O; the gateway imports nothing else of the
+throttle. A message is one header line of JSON and one line per row:
+
+    {"epoch":"k3x9","offset":1235,"window":1773964804000,"windows":1,"published":...}
+    KR7005930003 <version> 37 {"isin":"KR7005930003","time":...,"price":199500,...}
+
+so a row's JSON is carried as bytes and its price is never parsed on the way.
+"""
+
+from dataclasses import dataclass
+
+import orjson
+
+VERSION_CHARS = 54
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """Every key and channel the throttle writes, under one prefix."""
+
+    namespace: str
+
+    @property
+    def meta(self) -> str:
+        """Hash: ``epoch``, ``offset``, ``window``; per job its last window."""
+        return f"{self.namespace}:meta"
+
+    @property
+    def last(self) -> str:
+        """Hash: ISIN -> last value (see ``LastValue``)."""
+        return f"{self.namespace}:last"
+
+    @property
+    def windows(self) -> str:
+        """Stream, the window log: id ``<offset>-0``, field ``snapshot``. Bounded."""
+        return f"{self.namespace}:windows"
+
+    @property
+    def updates(self) -> str:
+        """Channel: one message for every publish."""
+        return f"{self.namespace}:updates"
+
+    @property
+    def dead(self) -> str:
+        """Prefix of the dead-letter streams, one per partition of the trade log."""
+        return f"{self.namespace}:dead"
+
+    @property
+    def refused(self) -> str:
+        """Hash: reason -> how many trades were refused for it, since the log began."""
+        return f"{self.namespace}:refused"
+
+
+def encode_version(time_us: int, seq: int, position: int) -> bytes:
+    """Encode an order as text: greater text is newer.
+
+    ``(time_us, seq)`` is the trade's version, its log position breaks ties.
+    Fixed width, so bytes compare as the numbers do, in Lua too, where a number
+    above 2^53 would be rounded.
+    """
+    return b"%016d%019d%019d" % (time_us, seq, position)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One issue in a window: its latest trade and how many trades that stands for.
+
+    ``body`` is the JSON object clients get, without the field ``trades``.
+    """
+
+    isin: str
+    version: bytes
+    trades: int
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class LastValue:
+    """What the last-value table holds of an issue.
+
+    ``offset`` is that of the window in which the issue changed last.
+    """
+
+    isin: str
+    version: bytes
+    offset: int
+    body: bytes
+
+    @classmethod
+    def decode(cls, isin: bytes, value: bytes) -> "LastValue":
+        """Decode one field of the hash ``Keys.last``."""
+        version, offset, body = value.split(b" ", 2)
+        return cls(isin.decode(), version, int(offset), body)
+
+
+@dataclass(frozen=True, slots=True)
+class WindowSnapshot:
+    """One published update: the issues that changed in a window.
+
+    ``window`` is the window's end, milliseconds since 1970. Offsets count windows
+    without holes within an epoch; an update that stands for several ``windows``
+    (after an outage) covers the offsets ``(offset - windows, offset]``.
+    ``published_us`` is the Redis server's clock when it was published.
+    """
+
+    epoch: str
+    offset: int
+    window: int
+    windows: int
+    published_us: int
+    rows: tuple[Row, ...]
+
+    @classmethod
+    def decode(cls, message: bytes) -> "WindowSnapshot":
+        """Decode a message of the channel or the window log.
+
+        Raises ValueError for anything the throttle would not have written.
+        """
+        head, *lines = message.split(b"\n")
+        header = orjson.loads(head)
+        try:
+            rows = tuple(_decode_row(line) for line in lines)
+            return cls(
+                header["epoch"],
+                header["offset"],
+                header["window"],
+                header["windows"],
+                header["published"],
+                rows,
+            )
+        except (KeyError, TypeError) as error:
+            raise ValueError(f"header {head!r}: {error!r}") from None
+
+    def encode(self) -> bytes:
+        """Encode as the publish script does; ``decode`` gives back an equal one."""
+        header = orjson.dumps(
+            {
+                "epoch": self.epoch,
+                "offset": self.offset,
+                "window": self.window,
+                "windows": self.windows,
+                "published": self.published_us,
+            }
+        )
+        return b"\n".join([header, *map(_encode_row, self.rows)])
+
+
+def _encode_row(row: Row) -> bytes:
+    return b"%b %b %d %b" % (row.isin.encode(), row.version, row.trades, row.body)
+
+
+def _decode_row(line: bytes) -> Row:
+    isin, version, trades, body = line.split(b" ", 3)
+    return Row(isin.decode(), version, int(trades), body)
