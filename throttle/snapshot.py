@@ -24,7 +24,9 @@ class Keys:
 
     @property
     def meta(self) -> str:
-        """Hash: ``epoch``, ``offset``, ``window``; per job its last window."""
+        """Hash: ``epoch``, ``offset``, ``window``, ``window_ms`` of the stream;
+        ``window:<job>`` and ``cut:<job>``, how far each job has published.
+        """
         return f"{self.namespace}:meta"
 
     @property
@@ -48,9 +50,12 @@ class Keys:
         return f"{self.namespace}:dead"
 
     @property
-    def refused(self) -> str:
-        """Hash: reason -> how many trades were refused for it, since the log began."""
-        return f"{self.namespace}:refused"
+    def totals(self) -> str:
+        """Hash: what became of every trade read, counted with each publish.
+
+        ``read = published + superseded + stale + refused:<reason>...``
+        """
+        return f"{self.namespace}:totals"
 
 
 def encode_version(time_us: int, seq: int, position: int) -> bytes:
@@ -74,6 +79,21 @@ class Row:
     version: bytes
     trades: int
     body: bytes
+
+    def encode(self) -> bytes:
+        """Encode as one line; ISIN and version have fixed places in it."""
+        return b"%b %b %d %b" % (
+            self.isin.encode(),
+            self.version,
+            self.trades,
+            self.body,
+        )
+
+    @classmethod
+    def decode(cls, line: bytes) -> "Row":
+        """Decode what ``encode`` wrote. Raises ValueError."""
+        isin, version, trades, body = line.split(b" ", 3)
+        return cls(isin.decode(), version, int(trades), body)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +141,7 @@ class WindowSnapshot:
         head, *lines = message.split(b"\n")
         header = orjson.loads(head)
         try:
-            rows = tuple(_decode_row(line) for line in lines)
+            rows = tuple(Row.decode(line) for line in lines)
             return cls(
                 header["epoch"],
                 header["offset"],
@@ -144,13 +164,4 @@ class WindowSnapshot:
                 "published": self.published_us,
             }
         )
-        return b"\n".join([header, *map(_encode_row, self.rows)])
-
-
-def _encode_row(row: Row) -> bytes:
-    return b"%b %b %d %b" % (row.isin.encode(), row.version, row.trades, row.body)
-
-
-def _decode_row(line: bytes) -> Row:
-    isin, version, trades, body = line.split(b" ", 3)
-    return Row(isin.decode(), version, int(trades), body)
+        return b"\n".join([header, *(row.encode() for row in self.rows)])

@@ -1,0 +1,99 @@
+"""Where a window ends in the log, and when it may be cut there.
+
+Windows are ``[k*W, (k+1)*W)`` of append time, aligned to 1970 and named by their
+end. A cut is the end of a window together with the last position before it in every
+partition; two cuts bound what one batch reads. Pure: clock and positions come in as
+arguments.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """The end of a window and, per partition, the last position inside it."""
+
+    end_ms: int
+    positions: tuple[int, ...]
+
+    def to_offset(self) -> dict[str, int]:
+        """Encode as a flat Spark offset, always in the same key order.
+
+        Spark compares offsets as JSON text: another order would look like news.
+        """
+        offset = {"end_ms": self.end_ms}
+        for partition, position in enumerate(self.positions):
+            offset[f"p{partition}"] = position
+        return offset
+
+    @classmethod
+    def from_offset(cls, offset: Mapping[str, Any]) -> "Cut":
+        """Decode what ``to_offset`` wrote."""
+        count = len(offset) - 1
+        return cls(
+            int(offset["end_ms"]), tuple(int(offset[f"p{p}"]) for p in range(count))
+        )
+
+
+def origin(
+    oldest_ms: int | None, clock_ms: int, window_ms: int, partitions: int
+) -> Cut:
+    """Return the cut from which a new job starts: before all that the log holds."""
+    first_ms = clock_ms if oldest_ms is None else min(oldest_ms, clock_ms)
+    return Cut(first_ms // window_ms * window_ms, (0,) * partitions)
+
+
+def wait_ms(previous_end_ms: int, clock_ms: int, window_ms: int) -> int:
+    """Return how long until the next window may be cut, 0 if one may be now."""
+    return max(0, previous_end_ms + window_ms - clock_ms)
+
+
+def next_end(
+    previous_end_ms: int, clock_ms: int, window_ms: int, max_windows: int
+) -> int:
+    """Return the end of the last window that the next batch shall cut.
+
+    It is the newest boundary the log server's clock has passed, at most
+    ``max_windows`` after the previous one, and the very next one if the clock has
+    passed none yet.
+    """
+    windows = (clock_ms - previous_end_ms) // window_ms
+    return previous_end_ms + max(1, min(windows, max_windows)) * window_ms
+
+
+def advance(
+    previous: Cut, end_ms: int, clock_ms: int, positions: Sequence[int]
+) -> Cut | None:
+    """Return the cut at ``end_ms``, None while it may not be made.
+
+    ``positions`` are the last ones before ``end_ms``, read from the log after
+    ``clock_ms``. With one server giving both clock and append time, a clock at or
+    past the boundary means that nothing can be appended before it any more. Only a
+    server whose clock was set back could; such a straggler has a position above
+    this cut's and falls into the next window.
+    """
+    if clock_ms < end_ms:
+        return None
+    return Cut(
+        end_ms,
+        tuple(
+            max(old, new)
+            for old, new in zip(previous.positions, positions, strict=True)
+        ),
+    )
+
+
+def window_time_ms(append_time_ms: int, previous_end_ms: int) -> int:
+    """Return the append time by which an entry is put into a window.
+
+    A straggler, stamped before a cut it appeared behind, counts as appended at the
+    start of the window that follows the cut: every trade is in exactly one window.
+    """
+    return max(append_time_ms, previous_end_ms)
+
+
+def window_ends(previous_end_ms: int, end_ms: int, window_ms: int) -> range:
+    """Return the ends of the windows between two cuts, oldest first."""
+    return range(previous_end_ms + window_ms, end_ms + 1, window_ms)

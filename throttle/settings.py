@@ -1,0 +1,69 @@
+"""Settings of the throttle job."""
+
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+
+def default_state_dir() -> Path:
+    """Return where checkpoints live unless told otherwise."""
+    return Path.home() / ".local" / "state" / "tickthrottle"
+
+
+class ThrottleSettings(BaseSettings):
+    """What the job reads, how it cuts, where it publishes.
+
+    Read once at the process's entry from the environment (``REDIS_URL``, and
+    ``TICKTHROTTLE_`` plus the field's name in capitals); arguments win.
+    """
+
+    model_config = SettingsConfigDict(
+        env_prefix="TICKTHROTTLE_", frozen=True, extra="forbid", populate_by_name=True
+    )
+
+    redis_url: str = Field("redis://127.0.0.1:6379", validation_alias="REDIS_URL")
+    """Address of the Redis or Valkey server that holds log and snapshots."""
+
+    namespace: str = Field("tt", pattern=r"^[A-Za-z0-9_.-]{1,32}$")
+    """Prefix of every key and channel."""
+
+    partitions: int = Field(4, ge=1, le=64)
+    """Partitions of a log that does not exist yet; an existing one keeps its own."""
+
+    job: str = Field("throttle", pattern=r"^[A-Za-z0-9_-]{1,32}$")
+    """Name of this job: a restart under the same name continues where it stopped."""
+
+    window_ms: int = Field(2_000, ge=100, le=600_000)
+    """Length of a window, milliseconds; windows are aligned to 1970."""
+
+    max_windows_per_batch: int = Field(30, ge=1, le=1_000)
+    """Most windows one batch may cut when the job is behind."""
+
+    max_ahead_ms: int = Field(5_000, ge=0)
+    """A trade stamped further ahead of its append time is refused."""
+
+    log_retention_s: int = Field(300, ge=0)
+    """How long trades stay in the log after they were committed, seconds."""
+
+    window_log: int = Field(450, ge=1)
+    """Windows kept in the window log (450 of 2 s: 15 minutes)."""
+
+    dead_letters: int = Field(100_000, ge=1)
+    """Refused trades kept per partition of the log."""
+
+    warmup_windows: int = Field(60, ge=0)
+    """Made-up windows that are run through Spark before the first real one."""
+
+    spark_memory_mb: int = Field(512, ge=256)
+    """Heap of Spark's JVM, MiB."""
+
+    state_dir: Path = Field(default_factory=default_state_dir)
+    """Folder for checkpoints and scratch files."""
+
+    java_home: Path | None = Field(None, validation_alias="JAVA_HOME")
+    """Java to run Spark on; unset: the one on PATH, else the bundled one."""
+
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    """``debug`` adds a line per batch that says where its time went."""

@@ -1,0 +1,87 @@
+"""What Spark calls with every batch: conflate, assemble, publish."""
+
+import time
+from collections.abc import Callable
+
+import structlog
+from pyspark.sql import DataFrame
+from pyspark.sql.streaming.query import StreamingQuery
+
+from throttle.conflate import create_conflate
+from throttle.publish import Batch, Published, assemble
+
+log = structlog.get_logger()
+
+
+class BatchSink:
+    """The function given to ``foreachBatch``; publishing is passed in.
+
+    ``timings`` logs where the time of every batch went. ``error`` keeps what
+    stopped it, in its own words: through Spark it comes back wrapped in three
+    stack traces.
+    """
+
+    def __init__(
+        self,
+        window_ms: int,
+        publish: Callable[[Batch], Published | None],
+        timings: bool = False,
+    ) -> None:
+        self._window_ms = window_ms
+        self._timings = timings
+        self._publish = publish
+        self._conflate = create_conflate(window_ms)
+        self._reported = -1
+        self.error: Exception | None = None
+
+    def __call__(self, frame: DataFrame, batch_id: int) -> None:
+        """Publish one batch. Spark may call it again for the same batch."""
+        try:
+            self._run(frame, batch_id)
+        except Exception as error:
+            self.error = error
+            raise
+
+    def _run(self, frame: DataFrame, batch_id: int) -> None:
+        began = time.time()
+        conflated = self._conflate(frame)
+        planned = time.time()
+        table = conflated.toArrow()
+        collected = time.time()
+        batch = assemble(table, self._window_ms)
+        published = self._publish(batch)
+        ended = time.time()
+        if published is None:
+            return
+        if published.windows > 1:
+            log.info("caught up", windows=published.windows, offset=published.offset)
+        if not self._timings:
+            return
+        log.debug(
+            "batch",
+            batch=batch_id,
+            window=batch.end.end_ms,
+            windows=published.windows,
+            rows=published.rows,
+            stale=published.stale,
+            offset=published.offset,
+            began_ms=round(began * 1000 - batch.end.end_ms, 1),
+            plan_ms=round((planned - began) * 1000, 1),
+            compute_ms=round((collected - planned) * 1000, 1),
+            publish_ms=round((ended - collected) * 1000, 1),
+            lag_ms=round(ended * 1000 - batch.end.end_ms, 1),
+        )
+
+    def report_progress(self, query: StreamingQuery) -> None:
+        """Log where Spark spent the last finished batch, once per batch."""
+        if not self._timings:
+            return
+        progress = query.lastProgress
+        if progress is None or progress.batchId == self._reported:
+            return
+        self._reported = progress.batchId
+        log.debug("progress", batch=progress.batchId, **progress.durationMs)
+
+
+def discard(batch: Batch) -> None:
+    """Publish nothing: what warming up does with its batches."""

@@ -1,0 +1,73 @@
+"""A made-up log, run through the whole job before the first real window.
+
+The first batches of a fresh JVM take seconds: classes are loaded, plans and code are
+compiled, workers are started. They should not be somebody's prices.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from stdnum import isin as stdnum_isin
+
+from ingest.log import Entry, LogInfo, Tail
+from ingest.trade import Trade
+
+WARMUP_ISSUES = 600
+WARMUP_TRADES = 1_800
+"""Trades in a made-up window: two seconds at 900 trades/s."""
+
+
+class SyntheticLog:
+    """A log whose windows are all over and all hold the same number of trades.
+
+    Position n of a partition is its n-th trade, each window has an equal share, and
+    the log ends ``windows`` windows after its creation.
+    """
+
+    def __init__(
+        self, info: LogInfo, window_ms: int, windows: int, trades: int = WARMUP_TRADES
+    ) -> None:
+        self.info = info
+        self._window_ms = window_ms
+        self._start_ms = info.created_ms // window_ms * window_ms
+        self._end_ms = self._start_ms + windows * window_ms
+        self._share = max(1, trades // info.partitions)
+        self._payloads = [_payload(i, info.created_ms) for i in range(WARMUP_ISSUES)]
+
+    def clock_ms(self) -> int:
+        """Return the time at which the last window is over."""
+        return self._end_ms
+
+    def tail(self, before_ms: int) -> Tail:
+        """Return the positions at a boundary; past the end, a clock before it."""
+        windows = (before_ms - self._start_ms) // self._window_ms
+        return Tail(self._end_ms, (windows * self._share,) * self.info.partitions)
+
+    def read(self, partition: int, after: int, upto: int) -> Iterator[list[Entry]]:
+        """Yield the entries with ``after < position <= upto``."""
+        yield [
+            Entry(position, self._append_ms(position), self._payload(position))
+            for position in range(after + 1, upto + 1)
+        ]
+
+    def oldest_ms(self) -> int | None:
+        """Return the time of the first entry."""
+        return self._start_ms
+
+    def trim(self, positions: Sequence[int], before_ms: int) -> None:
+        """Keep everything: there is nothing to free."""
+
+    def _append_ms(self, position: int) -> int:
+        window, place = divmod(position - 1, self._share)
+        within_ms = place * self._window_ms // self._share
+        return self._start_ms + window * self._window_ms + within_ms
+
+    def _payload(self, position: int) -> bytes:
+        return self._payloads[position * 7 % WARMUP_ISSUES]
+
+
+def _payload(issue: int, created_ms: int) -> bytes:
+    number = f"XX{issue:09d}"
+    isin = number + stdnum_isin.calc_check_digit(number)
+    extra = {"side": "B", "cum_volume": issue, "cum_value": issue * 1_000}
+    price = str(1_000 + issue)
+    return Trade(isin, created_ms * 1000, issue, price, "10", extra).to_wire()
