@@ -3,10 +3,8 @@
 import signal
 import threading
 from types import FrameType
-from typing import Annotated, Any, NoReturn
 
 import typer
-from pydantic import ValidationError
 
 from deploy.logs import configure_logs
 
@@ -17,8 +15,9 @@ app = typer.Typer(
 
 @app.command()
 def throttle() -> None:
-    from throttle.job import ThrottleFailed, run_throttle
+    from throttle.job import run_throttle
     from throttle.settings import ThrottleSettings
+
     s = ThrottleSettings()
     configure_logs(s.log_level)
     run_throttle(s, stop_on_signal())
@@ -38,6 +37,7 @@ def stop_on_signal() -> threading.Event:
 
 @app.command()
 def x() -> None: ...
+
 
 def main() -> None:
     app()

@@ -20,8 +20,6 @@ def valkey_command(port: int, folder: Path) -> Sequence[str]:
         "--save": "",
         "--appendonly": "no",
         "--daemonize": "no",
-        # A gateway that stops reading must not grow the server for minutes.
-        "--client-output-buffer-limit": "pubsub 32mb 8mb 60",
     }
     flat = [word for pair in options.items() for word in pair]
     return [str(get_binary_path()), *flat]

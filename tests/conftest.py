@@ -54,12 +54,12 @@ def valkey_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ValkeySe
 
 
 @pytest.fixture
-def redis_url(valkey_server: ValkeyServer) -> Iterator[str]:
+def redis_url(valkey_server: ValkeyServer) -> str:
     """The address of an empty server."""
     url = f"redis://127.0.0.1:{valkey_server.port}/0"
     with redis.Redis.from_url(url) as client:
         client.flushall()
-    yield url
+    return url
 
 
 @pytest.fixture
