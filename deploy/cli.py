@@ -1,43 +1,263 @@
 """The command line: one program, a sub-command for each part."""
 
 import signal
+import sys
 import threading
+from enum import StrEnum
+from pathlib import Path
 from types import FrameType
+from typing import Annotated, Any, NoReturn, TypeVar
 
 import typer
+from pydantic import ValidationError
+from pydantic_settings import BaseSettings
 
 from deploy.logs import configure_logs
 
+S = TypeVar("S", bound=BaseSettings)
+
 app = typer.Typer(
-    no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    help="Turn a firehose of stock trades into a calm, exact, two-second stream.\n\n"
+    "`run` starts everything on this machine. The other commands start one part "
+    "each, against the server at REDIS_URL (redis://127.0.0.1:6379 unless set). "
+    "Every setting is also an environment variable, see docs/operations.md.",
 )
 
 
+class Shape(StrEnum):
+    """How the simulated market's rate goes over time."""
+
+    flat = "flat"
+    day = "day"
+
+
+class Stamp(StrEnum):
+    """What becomes of a tape's exchange times."""
+
+    now = "now"
+    recorded = "recorded"
+
+
+RedisUrl = Annotated[
+    str | None, typer.Option(help="The Redis or Valkey server. [env: REDIS_URL]")
+]
+Port = Annotated[int | None, typer.Option(help="Port of the page. [default: 8000]")]
+
+
 @app.command()
-def throttle() -> None:
-    from throttle.job import run_throttle
+def run(
+    port: Port = None,
+    rate: Annotated[
+        float | None,
+        typer.Option(help="The simulator's trades per second. [default: 750]"),
+    ] = None,
+    tape: Annotated[
+        Path | None, typer.Option(help="Replay this tape in place of the simulator.")
+    ] = None,
+    speed: Annotated[
+        float | None,
+        typer.Option(help="Times the tape's own pace. [default: 1]"),
+    ] = None,
+) -> None:
+    """Run the whole pipeline on this machine, until Ctrl-C.
+
+    Starts an embedded Valkey server, the Spark job, the gateway with its page and a
+    feed, restarts what dies, and leaves nothing behind.
+    """
+    from deploy.local import RunFailed, run_local
+    from deploy.settings import RunSettings
+
+    settings = _settings(RunSettings, port=port, rate=rate, tape=tape, speed=speed)
+    try:
+        run_local(settings, _stop_on_signal())
+    except RunFailed as error:
+        _fail(str(error))
+
+
+@app.command()
+def simulate(
+    rate: Annotated[float, typer.Option(help="Mean trades per second.")] = 750.0,
+    seconds: Annotated[
+        float | None, typer.Option(help="How long. [default: until stopped]")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Same seed, same market.")] = 1,
+    issues: Annotated[int, typer.Option(help="Number of issues.")] = 2_879,
+    shape: Annotated[
+        Shape, typer.Option(help="`day` has a busy opening and closing.")
+    ] = Shape.flat,
+    session: Annotated[float, typer.Option(help="Length of a `day`, seconds.")] = 600.0,
+    disorder: Annotated[
+        float, typer.Option(help="Share of trades that come late, 0 to 1.")
+    ] = 0.02,
+    repeats: Annotated[
+        float, typer.Option(help="Share of trades that come twice, 0 to 1.")
+    ] = 0.01,
+    malformed: Annotated[
+        float, typer.Option(help="Share of broken trades, 0 to 1.")
+    ] = 0.0,
+    redis_url: RedisUrl = None,
+) -> None:
+    """Feed the trade log with a made-up Korean market."""
+    from ingest.feed import FeedError, run_simulator
+    from ingest.settings import IngestSettings
+    from ingest.simulator import Simulator
+
+    configure_logs()
+    settings = _settings(IngestSettings, redis_url=redis_url)
+    try:
+        market = Simulator(
+            seed=seed,
+            rate=rate,
+            issues=issues,
+            shape=shape.value,
+            session_s=session,
+            seconds=seconds,
+            disorder=disorder,
+            repeats=repeats,
+            malformed=malformed,
+        )
+        run_simulator(settings, market)
+    except ValueError as error:
+        _fail(str(error), code=2)
+    except FeedError as error:
+        _fail(str(error))
+
+
+@app.command()
+def replay(
+    tape: Annotated[
+        Path,
+        typer.Argument(
+            help="CSV with a header or JSON lines, gzip or not, with the fields "
+            "isin, time (microseconds since 1970 UTC), seq, price, size; further "
+            "ones are passed through."
+        ),
+    ],
+    speed: Annotated[float, typer.Option(help="Times the tape's own pace.")] = 1.0,
+    rate: Annotated[
+        float | None,
+        typer.Option(help="Trades per second, whatever the tape's own pace is."),
+    ] = None,
+    stamp: Annotated[
+        Stamp, typer.Option(help="Move exchange times to now, or keep them.")
+    ] = Stamp.now,
+    loop: Annotated[int, typer.Option(help="How often, 0 for ever.")] = 1,
+    max_gap: Annotated[
+        float | None,
+        typer.Option(help="Shorten longer silences of the tape to so many seconds."),
+    ] = None,
+    redis_url: RedisUrl = None,
+) -> None:
+    """Feed the trade log with a recorded tape."""
+    from ingest.feed import FeedError, run_replay
+    from ingest.replay import ReplayOptions
+    from ingest.settings import IngestSettings
+    from ingest.tape import TapeError
+
+    configure_logs()
+    settings = _settings(IngestSettings, redis_url=redis_url)
+    try:
+        options = ReplayOptions(tape, speed, rate, stamp.value, loop, max_gap)
+        run_replay(settings, options)
+    except TapeError as error:
+        _fail(str(error))
+    except ValueError as error:
+        _fail(str(error), code=2)
+    except FeedError as error:
+        _fail(str(error))
+
+
+@app.command()
+def throttle(
+    job: Annotated[
+        str | None,
+        typer.Option(help="The job's name; a restart under it continues."),
+    ] = None,
+    window_ms: Annotated[
+        int | None, typer.Option(help="Length of a window. [default: 2000]")
+    ] = None,
+    state_dir: Annotated[
+        Path | None,
+        typer.Option(help="Folder for checkpoints. [default: ~/.local/state/...]"),
+    ] = None,
+    redis_url: RedisUrl = None,
+) -> None:
+    """Run the Spark job: cut the log into windows, publish the latest trades.
+
+    Killed at any moment and started again, it goes on without a missing or doubled
+    window.
+    """
+    from throttle.job import ThrottleFailed, run_throttle
     from throttle.settings import ThrottleSettings
 
-    s = ThrottleSettings()
-    configure_logs(s.log_level)
-    run_throttle(s, stop_on_signal())
+    settings = _settings(
+        ThrottleSettings,
+        job=job,
+        window_ms=window_ms,
+        state_dir=state_dir,
+        redis_url=redis_url,
+    )
+    configure_logs(settings.log_level)
+    try:
+        run_throttle(settings, _stop_on_signal())
+    except ThrottleFailed as error:
+        _fail(str(error))
 
 
-def stop_on_signal() -> threading.Event:
+@app.command()
+def gateway(
+    host: Annotated[
+        str | None, typer.Option(help="Address to listen on. [default: 127.0.0.1]")
+    ] = None,
+    port: Port = None,
+    redis_url: RedisUrl = None,
+) -> None:
+    """Run a gateway: the WebSocket stream, REST and the page."""
+    from gateway.server import run_gateway
+    from gateway.settings import GatewaySettings
+
+    configure_logs()
+    settings = _settings(GatewaySettings, host=host, port=port, redis_url=redis_url)
+    raise typer.Exit(run_gateway(settings))
+
+
+def _settings(kind: type[S], **given: Any) -> S:
+    """Build settings from the environment and what was given; end on a bad one."""
+    try:
+        return kind(**{k: v for k, v in given.items() if v is not None})
+    except ValidationError as error:
+        wrong = [
+            f"{'.'.join(str(part) for part in e['loc'])} {e['input']}: {e['msg']}"
+            for e in error.errors()
+        ]
+        _fail("; ".join(wrong), code=2)
+
+
+def _stop_on_signal() -> threading.Event:
     """Return an event that SIGINT and SIGTERM set."""
     stop = threading.Event()
+    received: list[int] = []
 
-    def set_stop(number: int, frame: FrameType | None) -> None:
-        stop.set()
+    def handle(number: int, frame: FrameType | None) -> None:
+        # Event.set is not reentrant: a second signal must not interrupt it.
+        if not received:
+            received.append(number)
+            stop.set()
 
-    signal.signal(signal.SIGINT, set_stop)
-    signal.signal(signal.SIGTERM, set_stop)
+    signal.signal(signal.SIGINT, handle)
+    signal.signal(signal.SIGTERM, handle)
     return stop
 
 
-@app.command()
-def x() -> None: ...
+def _fail(message: str, code: int = 1) -> NoReturn:
+    sys.stderr.write(f"tickthrottle: {message}\n")
+    raise typer.Exit(code)
 
 
 def main() -> None:
-    app()
+    """Run the program."""
+    app(prog_name="tickthrottle")

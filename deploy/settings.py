@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, FilePath
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from throttle.settings import default_state_dir
@@ -27,7 +27,7 @@ class RunSettings(BaseSettings):
     rate: float = Field(750.0, gt=0, le=100_000)
     """Trades per second of the simulator."""
 
-    tape: Path | None = None
+    tape: FilePath | None = None
     """A recorded tape to replay in place of the simulator."""
 
     speed: float = Field(1.0, gt=0, le=10_000)

@@ -1,0 +1,63 @@
+# tickthrottle: `make run` starts the whole pipeline, `make test` tests it.
+# Everything is installed into .venv from requirements.lock, by hash.
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/pip install --quiet --disable-pip-version-check
+EXPORT := --quiet --locked --no-emit-project --no-header
+
+PORT  ?= 8000
+RATE  ?=
+TAPE  ?=
+SPEED ?=
+
+# The recipes' own tools: nothing of the caller's Python may leak in.
+unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
+
+.DEFAULT_GOAL := help
+.PHONY: help run test check bench lock clean
+
+help: ## Show this help
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
+	@echo "  make run takes PORT=8123 RATE=900, or TAPE=path/to/tape.csv.gz SPEED=1"
+
+run: $(VENV)/.run ## Run the whole pipeline on this machine, until Ctrl-C
+	@exec $(BIN)/tickthrottle run --port $(PORT) $(if $(RATE),--rate $(RATE)) $(if $(TAPE),--tape '$(TAPE)') $(if $(SPEED),--speed $(SPEED))
+
+test: $(VENV)/.dev ## Run all tests (ARGS="-k name" to choose)
+	$(BIN)/pytest $(ARGS)
+
+check: $(VENV)/.dev ## Format, lint, types, locks
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+bench: $(VENV)/.dev ## Measure the lag from a window's end to 100 clients (5 minutes)
+	$(BIN)/python bench/lag.py
+
+lock: $(VENV)/.dev ## Write uv.lock and the requirements files anew
+	$(BIN)/uv lock
+	$(BIN)/uv export $(EXPORT) --only-group build -o requirements-build.lock
+	$(BIN)/uv export $(EXPORT) --no-dev -o requirements.lock
+	$(BIN)/uv export $(EXPORT) --only-dev -o requirements-dev.lock
+
+clean: ## Remove the environment and all caches
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis
+
+$(VENV)/.run: requirements.lock requirements-build.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "tickthrottle needs Python 3.11 or newer, $(PYTHON) is $$($(PYTHON) -V 2>&1); choose one with make PYTHON=python3.12 ..."; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
+	  { echo "$(PYTHON) cannot make virtual environments (on Debian: apt install python3-venv)"; exit 1; }
+	@test -x $(BIN)/pip || $(PYTHON) -m venv $(VENV)
+	@echo "installing into $(VENV), once; this takes a minute or two"
+	@$(PIP) --require-hashes -r requirements-build.lock
+	@# pyspark comes as source: built with the tools above, not with unpinned ones.
+	@$(PIP) --require-hashes --no-build-isolation -r requirements.lock
+	@$(PIP) --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.run requirements-dev.lock
+	@$(PIP) --require-hashes -r requirements-dev.lock
+	@touch $@

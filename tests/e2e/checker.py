@@ -1,0 +1,75 @@
+"""A client that believes nothing: it checks every frame it gets."""
+
+import json
+import threading
+from contextlib import ExitStack
+from typing import Any
+
+from websockets.exceptions import ConnectionClosed
+from websockets.sync.client import connect
+
+Version = tuple[int, int]
+
+
+class Checker:
+    """Subscribes to keys and checks the promises of ``tick.v1`` on every frame.
+
+    ``board`` is what a page would show; ``trades`` counts what the updates say they
+    stand for; ``problems`` must stay empty.
+    """
+
+    def __init__(self, port: int, keys: str = "*") -> None:
+        self.board: dict[str, dict[str, str]] = {}
+        self.trades = 0
+        self.updates = 0
+        self.window = 0
+        self.problems: list[str] = []
+        self._versions: dict[str, Version] = {}
+        self._offset = 0
+        self._stack = ExitStack()
+        url = f"ws://127.0.0.1:{port}/v1/stream?keys={keys}"
+        self._socket = self._stack.enter_context(connect(url))
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Say goodbye."""
+        self._stack.close()
+        self._thread.join(timeout=5)
+
+    def _run(self) -> None:
+        try:
+            for text in self._socket:
+                # As text: a price must come out as it went in.
+                self._check(json.loads(text, parse_float=str, parse_int=str))
+        except ConnectionClosed:
+            pass
+        except Exception as error:  # noqa: BLE001 - a thread's error must be seen
+            self.problems.append(repr(error))
+
+    def _check(self, frame: dict[str, Any]) -> None:
+        if frame["type"] in ("error", "notice"):
+            self.problems.append(str(frame))
+        if frame["type"] not in ("snapshot", "update"):
+            return
+        offset = int(frame["offset"])
+        if offset < self._offset:
+            self.problems.append(f"offset {self._offset} then {offset}")
+        self._offset = offset
+        self.window = max(self.window, int(frame["window"]))
+        isins = [item["isin"] for item in frame["data"]]
+        if len(set(isins)) != len(isins):
+            self.problems.append(f"a key twice at offset {offset}")
+        for item in frame["data"]:
+            self._take(item, offset)
+        if frame["type"] == "update":
+            self.updates += 1
+            self.trades += sum(int(item["trades"]) for item in frame["data"])
+
+    def _take(self, item: dict[str, str], offset: int) -> None:
+        version = (int(item["time"]), int(item["seq"]))
+        known = self._versions.get(item["isin"])
+        if known is not None and version < known:
+            self.problems.append(f"{item['isin']} went back at offset {offset}")
+        self._versions[item["isin"]] = version
+        self.board[item["isin"]] = item

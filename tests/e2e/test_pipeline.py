@@ -1,0 +1,211 @@
+"""Every trade of a tape through every process, against the oracle."""
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+import redis
+
+from ingest.simulator import Simulator
+from tests.conftest import TAPES, eventually, free_port
+from tests.e2e.checker import Checker
+from tests.e2e.processes import Running, running
+from tests.oracle import expected_windows
+from tests.published import published_windows
+from throttle.snapshot import Keys
+
+pytestmark = [pytest.mark.e2e, pytest.mark.spark, pytest.mark.redis]
+
+W = 2_000
+# Nothing is trimmed, so that the oracle can read all of the log afterwards.
+KEEP = {
+    "TICKTHROTTLE_LOG_RETENTION_S": "86400",
+    "TICKTHROTTLE_WINDOW_LOG": "100000",
+    "TICKTHROTTLE_WARMUP_WINDOWS": "5",
+}
+
+
+@pytest.fixture(scope="module")
+def tape(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A real tape where there is one, otherwise a generated one."""
+    real = TAPES / "b3_options_20151126.csv.gz"
+    if real.exists():
+        return real
+    made = tmp_path_factory.mktemp("tape") / "made.jsonl"
+    events = Simulator(seed=3, rate=1_000, seconds=15).events(1_773_964_800_000_000)
+    made.write_bytes(b"\n".join(event.payload for event in events))
+    return made
+
+
+@pytest.fixture
+def environment(redis_url: str, tmp_path: Path) -> dict[str, str]:
+    """What every part of one pipeline is told."""
+    return {**KEEP, "REDIS_URL": redis_url, "TICKTHROTTLE_STATE_DIR": str(tmp_path)}
+
+
+@pytest.fixture
+def throttle(tmp_path: Path, environment: dict[str, str]) -> Iterator[Running]:
+    """The job, ready."""
+    with running(tmp_path, "throttle", **environment) as process:
+        process.wait_for('"event": "ready"')
+        yield process
+
+
+def wait_until_published(client: redis.Redis) -> int:
+    """Wait until the window of the newest trade is published; return its end."""
+    ids = [
+        client.xrevrange(key, count=1)[0][0]
+        for key in client.scan_iter("tt:log:*", _type="stream")
+    ]
+    newest_ms = max(int(entry_id.split(b"-")[0]) for entry_id in ids)
+    last_end = (newest_ms // W + 1) * W
+
+    def published() -> bool:
+        return int(client.hget(Keys("tt").meta, "window") or 0) >= last_end
+
+    eventually(published, 60)
+    return last_end
+
+
+def check_against_oracle(client: redis.Redis, upto_ms: int) -> int:
+    """Compare every published window with the oracle; return the trades read."""
+    published = {k: v for k, v in published_windows(client).items() if k <= upto_ms}
+    expected = expected_windows(client, upto_ms)
+    assert list(published) == list(range(min(published), upto_ms + 1, W))
+    # The job may have started on an empty log, before the first trade.
+    assert {k: v for k, v in published.items() if k >= min(expected)} == expected
+    assert not any(v for k, v in published.items() if k < min(expected))
+    totals = {k: int(v) for k, v in client.hgetall(Keys("tt").totals).items()}
+    read = totals.pop(b"read")
+    assert sum(totals.values()) == read
+    assert read == sum(client.xlen(k) for k in client.scan_iter("tt:log:?"))
+    return read
+
+
+def test_every_trade_of_a_tape_reaches_a_browser_as_the_oracle_says(
+    tmp_path: Path,
+    client: redis.Redis,
+    environment: dict[str, str],
+    throttle: Running,
+    tape: Path,
+) -> None:
+    """Tape to log to windows to WebSocket: complete, exact, once, never backwards."""
+    port = free_port()
+    with running(tmp_path, "gateway", "--port", str(port), **environment) as gateway:
+        eventually(lambda: _connects(port, gateway), 20)
+        checker = Checker(port)
+        with running(
+            tmp_path,
+            "replay",
+            str(tape),
+            "--rate",
+            "1500",
+            "--stamp",
+            "recorded",
+            **environment,
+        ) as feed:
+            assert feed.process.wait(timeout=60) == 0, feed.log()
+        upto_ms = wait_until_published(client)
+        eventually(lambda: checker.problems or checker.window >= upto_ms, 10)
+        assert checker.problems == []
+        checker.close()
+    read = check_against_oracle(client, upto_ms)
+    assert read > 10_000
+    assert checker.problems == []
+    windows = published_windows(client)
+    final = {isin: item for window in windows.values() for isin, item in window.items()}
+    shown = {
+        isin: (int(i["time"]), int(i["seq"]), i["price"], i["size"])
+        for isin, i in checker.board.items()
+    }
+    assert shown == {isin: item[:4] for isin, item in final.items()}
+    assert checker.trades == sum(i[4] for w in windows.values() for i in w.values())
+
+
+def test_a_killed_job_goes_on_without_a_missing_or_doubled_window(
+    tmp_path: Path,
+    client: redis.Redis,
+    environment: dict[str, str],
+    tape: Path,
+) -> None:
+    """SIGKILL of the driver, then of the JVM, in the middle of a run."""
+    with running(tmp_path, "replay", str(tape), "--rate", "600", **environment) as feed:
+        for victim in ("driver", "jvm"):
+            with running(tmp_path, "throttle", **environment) as job:
+                job.wait_for('"event": "ready"')
+                done = int(client.hget(Keys("tt").meta, "offset") or 0)
+                eventually(
+                    lambda before=done: (
+                        int(client.hget(Keys("tt").meta, "offset") or 0) > before + 1
+                    ),
+                    30,
+                )
+                if victim == "driver":
+                    job.kill_driver()
+                else:
+                    os.kill(job.java_pid(), signal.SIGKILL)
+                    assert job.process.wait(timeout=20) == 1, job.log()
+        assert feed.process.wait(timeout=60) == 0, feed.log()
+        with running(tmp_path, "throttle", **environment) as job:
+            upto_ms = wait_until_published(client)
+    check_against_oracle(client, upto_ms)
+
+
+def test_malformed_trades_go_to_dead_letters_and_disturb_nothing(
+    tmp_path: Path,
+    client: redis.Redis,
+    environment: dict[str, str],
+    throttle: Running,
+) -> None:
+    """A fifth of the feed is broken; the rest is published, the books balance."""
+    with running(
+        tmp_path,
+        "simulate",
+        "--rate",
+        "500",
+        "--seconds",
+        "6",
+        "--malformed",
+        "0.2",
+        **environment,
+    ) as feed:
+        assert feed.process.wait(timeout=30) == 0, feed.log()
+    wait_until_published(client)
+    totals = {k.decode(): int(v) for k, v in client.hgetall(Keys("tt").totals).items()}
+    refused = {k: v for k, v in totals.items() if k.startswith("refused:")}
+    assert len(refused) >= 6
+    assert totals["read"] == sum(v for k, v in totals.items() if k != "read")
+    assert totals["published"] > 1_000
+    dead = [
+        (int(key.rsplit(b":", 1)[1]), entry_id, fields)
+        for key in client.scan_iter("tt:dead:*")
+        for entry_id, fields in client.xrange(key)
+    ]
+    assert len(dead) == sum(refused.values())
+    for partition, entry_id, fields in dead:
+        [(_, original)] = client.xrange(f"tt:log:{partition}", entry_id, entry_id)
+        assert original[b"trade"] == fields[b"trade"]
+        assert f"refused:{fields[b'reason'].decode()}" in refused
+
+
+def test_the_job_leaves_no_process_when_it_is_told_to_stop(
+    throttle: Running,
+) -> None:
+    """SIGTERM ends driver, JVM and workers."""
+    family = psutil.Process(throttle.process.pid).children(recursive=True)
+    assert any(child.name() == "java" for child in family)
+    throttle.process.terminate()
+    assert throttle.process.wait(timeout=10) == 0, throttle.log()
+    eventually(lambda: not any(child.is_running() for child in family), 10)
+
+
+def _connects(port: int, gateway: Running) -> bool:
+    assert gateway.process.poll() is None, gateway.log()
+    try:
+        Checker(port).close()
+    except OSError:
+        return False
+    return True
