@@ -50,7 +50,7 @@ class Checker:
     def _check(self, frame: dict[str, Any]) -> None:
         if frame["type"] in ("error", "notice"):
             self.problems.append(str(frame))
-        if frame["type"] not in ("snapshot", "update"):
+        if frame["type"] not in ("snapshot", "update") or frame["epoch"] is None:
             return
         offset = int(frame["offset"])
         if offset < self._offset:

@@ -178,7 +178,7 @@ def test_malformed_trades_go_to_dead_letters_and_disturb_nothing(
     refused = {k: v for k, v in totals.items() if k.startswith("refused:")}
     assert len(refused) >= 6
     assert totals["read"] == sum(v for k, v in totals.items() if k != "read")
-    assert totals["published"] > 1_000
+    assert totals["published"] > 500
     dead = [
         (int(key.rsplit(b":", 1)[1]), entry_id, fields)
         for key in client.scan_iter("tt:dead:*")

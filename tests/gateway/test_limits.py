@@ -1,0 +1,23 @@
+"""How fast a client may send messages."""
+
+from gateway.limits import TokenBucket
+
+
+def test_a_burst_is_allowed_and_then_refused() -> None:
+    """As many messages as the burst pass at once, the next one has to wait."""
+    bucket = TokenBucket(rate_per_s=10, burst=3, now_s=5.0)
+    assert [bucket.take(5.0) for _ in range(4)] == [0, 0, 0, 100]
+
+
+def test_a_client_that_waits_as_told_gets_through() -> None:
+    """The wait that a refusal names is enough, and refusals cost nothing."""
+    bucket = TokenBucket(rate_per_s=10, burst=1, now_s=0.0)
+    bucket.take(0.0)
+    assert bucket.take(0.04) == 60
+    assert bucket.take(0.1) == 0
+
+
+def test_a_long_silence_saves_up_no_more_than_the_burst() -> None:
+    """After an hour of silence a client may send its burst, not an hour's worth."""
+    bucket = TokenBucket(rate_per_s=10, burst=2, now_s=0.0)
+    assert [bucket.take(3_600.0) for _ in range(3)] == [0, 0, 100]

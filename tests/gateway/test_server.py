@@ -1,0 +1,60 @@
+"""Running the gateway as a process."""
+
+import signal
+import socket
+import subprocess
+import sys
+
+import pytest
+
+from gateway.server import run_gateway
+from gateway.settings import GatewaySettings
+from tests.conftest import eventually, free_port
+from tests.gateway.servers import Gateway
+
+RUN = """
+import sys
+from gateway.server import run_gateway
+from gateway.settings import GatewaySettings
+sys.exit(run_gateway(GatewaySettings(redis_url=sys.argv[1], port=int(sys.argv[2]))))
+"""
+
+
+def test_a_port_in_use_is_named_in_one_sentence(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The operator reads which port it is; nothing was started."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        assert run_gateway(GatewaySettings(port=port)) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 1
+    assert f"cannot listen on port {port} of 127.0.0.1" in lines[0]
+
+
+@pytest.mark.redis
+@pytest.mark.parametrize("stop", [signal.SIGTERM, signal.SIGINT])
+def test_a_stop_signal_ends_it_cleanly(redis_url: str, stop: signal.Signals) -> None:
+    """It serves until the signal, closes its streams and returns 0."""
+    port = free_port()
+    process = subprocess.Popen(
+        [sys.executable, "-c", RUN, redis_url, str(port)], stdout=subprocess.PIPE
+    )
+    gateway = Gateway("127.0.0.1", port, None)
+    eventually(lambda: _serves(gateway), within_s=30)
+    with gateway.stream() as stream:
+        process.send_signal(stop)
+        assert stream.take("notice")["code"] == "restart"
+        assert stream.close_code() == 1012
+    output, _ = process.communicate(timeout=30)
+    assert process.returncode == 0
+    assert b"gateway stopped" in output
+
+
+def _serves(gateway: Gateway) -> bool:
+    try:
+        return gateway.get("/health/live")[0] == 200
+    except OSError:
+        return False

@@ -1,0 +1,25 @@
+"""Settings of the gateway."""
+
+import pytest
+from pydantic import ValidationError
+
+from gateway.settings import GatewaySettings
+
+
+def test_settings_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """REDIS_URL as everywhere, the others under the product's prefix."""
+    monkeypatch.setenv("REDIS_URL", "redis://elsewhere:1")
+    monkeypatch.setenv("TICKTHROTTLE_PORT", "9001")
+    monkeypatch.setenv("TICKTHROTTLE_SLOW_CLOSE_S", "2.5")
+    settings = GatewaySettings()
+    assert settings.redis_url == "redis://elsewhere:1"
+    assert (settings.port, settings.slow_close_s) == (9001, 2.5)
+
+
+def test_settings_cannot_be_changed_or_be_nonsense() -> None:
+    """They are read once and checked at the door."""
+    with pytest.raises(ValidationError, match="frozen"):
+        GatewaySettings().port = 1
+    for bad in ({"port": 70_000}, {"namespace": "a:b"}, {"max_keys": 0}, {"x": 1}):
+        with pytest.raises(ValidationError):
+            GatewaySettings.model_validate(bad)

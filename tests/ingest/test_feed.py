@@ -1,0 +1,187 @@
+"""Whole feeds into a real log."""
+
+import gzip
+import signal
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+from structlog.testing import capture_logs
+
+from ingest.feed import FeedError, run_replay, run_simulator
+from ingest.pace import FeedReport
+from ingest.redis_log import RedisLogReader, open_log
+from ingest.replay import ReplayOptions
+from ingest.settings import IngestSettings
+from ingest.simulator import Simulator
+from ingest.tape import TapeError
+from ingest.trade import Trade
+from tests.conftest import eventually, free_port
+
+
+def make_settings(url: str, **changes: Any) -> IngestSettings:
+    """Settings of a feed into the given server."""
+    return IngestSettings(redis_url=url, namespace="test", **changes)
+
+
+def logged(client: redis.Redis) -> list[bytes]:
+    """Every payload of the log, partition after partition."""
+    info = open_log(client, "test", 1)
+    reader = RedisLogReader(client, "test", info)
+    ends = reader.tail(1 << 41).positions
+    return [
+        entry.payload
+        for partition, end in enumerate(ends)
+        for chunk in reader.read(partition, 0, end)
+        for entry in chunk
+    ]
+
+
+@pytest.fixture
+def tape(tmp_path: Path) -> Path:
+    """A packed tape of 500 trades over ten seconds, with one bad line."""
+    events = Simulator(rate=50, seconds=10).events(1_448_539_200_000_000)
+    lines = [event.payload for event in events]
+    lines.insert(9, b"nonsense")
+    path = tmp_path / "tape.jsonl.gz"
+    path.write_bytes(gzip.compress(b"\n".join(lines)))
+    return path
+
+
+@pytest.mark.redis
+def test_simulated_market_is_in_the_log(redis_url: str, client: redis.Redis) -> None:
+    """Every acknowledged trade is in the log, stamped with the present."""
+    simulator = Simulator(rate=5_000, seconds=0.5, repeats=0)
+    before_us = client.time()[0] * 1_000_000
+    report = run_simulator(make_settings(redis_url), simulator)
+    payloads = logged(client)
+    assert report.acknowledged == len(payloads) == len(set(payloads)) > 2_000
+    assert not report.stopped
+    times = [Trade.from_wire(payload).time_us for payload in payloads]
+    assert before_us <= min(times)
+    assert max(times) < before_us + 60_000_000
+
+
+@pytest.mark.redis
+def test_tape_is_in_the_log(redis_url: str, client: redis.Redis, tape: Path) -> None:
+    """Every valid trade of a tape is in the log; the report tells of the others."""
+    report = run_replay(make_settings(redis_url), ReplayOptions(tape, speed=1_000))
+    assert report.acknowledged == len(logged(client)) == 500
+    assert report.refused == {"not_json": 1}
+    assert report.refusals[0].startswith("line 10: not_json")
+
+
+@pytest.mark.redis
+def test_progress_is_logged_where_there_is_no_terminal(
+    redis_url: str, tape: Path
+) -> None:
+    """The log lines name the server, without its password, and the outcome."""
+    url = redis_url.replace("redis://", "redis://:@")
+    with capture_logs() as logs:
+        run_replay(make_settings(url), ReplayOptions(tape, rate=100_000))
+    assert [entry["event"] for entry in logs] == [
+        "replay: started",
+        "replay: finished",
+        "replay: refused",
+    ]
+    assert logs[0]["server"] == redis_url
+
+
+@pytest.mark.redis
+def test_existing_log_keeps_its_partitions(redis_url: str, client: redis.Redis) -> None:
+    """Other settings than the log's own are told and do no harm."""
+    open_log(client, "test", 2)
+    with capture_logs() as logs:
+        report = run_simulator(
+            make_settings(redis_url, partitions=8), Simulator(rate=1_000, seconds=0.1)
+        )
+    assert report.acknowledged == len(logged(client)) > 50
+    told = next(entry for entry in logs if "partitions" in entry)
+    assert (told["partitions"], told["asked_for"]) == (2, 8)
+
+
+@pytest.mark.redis
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signal_ends_a_feed_with_its_report(
+    redis_url: str, client: redis.Redis, number: signal.Signals
+) -> None:
+    """A signal, even twice, ends the feed; what was acknowledged is in the log."""
+    handlers = {n: signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM)}
+
+    def interrupt() -> None:
+        eventually(lambda: logged(client))
+        signal.pthread_kill(threading.main_thread().ident or 0, number)
+        signal.pthread_kill(threading.main_thread().ident or 0, number)
+
+    waiting = threading.Thread(target=interrupt)
+    waiting.start()
+    report = run_simulator(make_settings(redis_url), Simulator(rate=1_000))
+    waiting.join()
+    assert report.stopped
+    assert report.acknowledged == len(logged(client)) > 0
+    assert {n: signal.getsignal(n) for n in handlers} == handlers
+
+
+@pytest.mark.redis
+@pytest.mark.parametrize("given", [True, False])
+def test_feed_in_a_thread_leaves_signals_alone(
+    redis_url: str, client: redis.Redis, tape: Path, given: bool
+) -> None:
+    """A caller with its own stop, in any thread, ends the feed with it."""
+    stop = threading.Event() if given else None
+    reports: list[FeedReport] = []
+    options = ReplayOptions(tape, rate=5_000, loop=0 if given else 1)
+
+    def run() -> None:
+        reports.append(run_replay(make_settings(redis_url), options, stop))
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    if stop:
+        eventually(lambda: len(logged(client)) > 600)
+        stop.set()
+    thread.join()
+    assert reports[0].stopped == given
+    assert reports[0].acknowledged == len(logged(client))
+
+
+@pytest.mark.parametrize(
+    ("make_url", "said"),
+    [
+        (lambda: f"redis://:secret@127.0.0.1:{free_port()}/3", "no Redis or Valkey"),
+        (lambda: "http://:secret@127.0.0.1", "REDIS_URL 'http://127.0.0.1' is no"),
+    ],
+)
+def test_server_that_is_not_there_is_one_clear_sentence(
+    make_url: Callable[[], str], said: str
+) -> None:
+    """The error names the address and never the password."""
+    url = make_url()
+    with pytest.raises(FeedError, match=said) as caught:
+        run_simulator(make_settings(url), Simulator())
+    assert "secret" not in str(caught.value)
+    assert url.rpartition("@")[2] in str(caught.value)
+
+
+@pytest.mark.redis
+def test_server_that_refuses_is_one_clear_sentence(
+    redis_url: str, client: redis.Redis
+) -> None:
+    """A key in the way or a wrong password is told as such."""
+    client.set("test:log", "in the way")
+    with pytest.raises(FeedError, match=r"refuses: .*WRONGTYPE"):
+        run_simulator(make_settings(redis_url), Simulator())
+    url = redis_url.replace("redis://", "redis://nobody:secret@")
+    with pytest.raises(FeedError, match="refuses: ") as caught:
+        run_simulator(make_settings(url), Simulator())
+    assert "secret" not in str(caught.value)
+
+
+def test_wrong_tape_is_told_before_a_server_is_asked(tmp_path: Path) -> None:
+    """Without tape and server, the tape is the error."""
+    settings = make_settings(f"redis://127.0.0.1:{free_port()}")
+    with pytest.raises(TapeError, match="No such file"):
+        run_replay(settings, ReplayOptions(tmp_path / "none.csv"))

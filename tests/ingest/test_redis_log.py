@@ -1,0 +1,244 @@
+"""The trade log on a real server."""
+
+import pytest
+import redis
+from hypothesis import given
+from hypothesis import strategies as st
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+from structlog.testing import capture_logs
+
+from ingest.log import LogInfo, partition_of
+from ingest.redis_log import (
+    FIELD,
+    LogUnusable,
+    RedisLogReader,
+    RedisLogWriter,
+    append_time_ms,
+    entry_id,
+    open_log,
+    position_of,
+    stream_key,
+)
+from tests.conftest import free_port
+
+ISIN = "KR7005930003"
+NAMESPACE = "test"
+
+
+def make_log(
+    client: redis.Redis, partitions: int = 1, cap: int = 1_000_000
+) -> tuple[RedisLogWriter, RedisLogReader]:
+    """A writer and a reader of one new log."""
+    info = open_log(client, NAMESPACE, partitions)
+    return (
+        RedisLogWriter(client, NAMESPACE, info, cap),
+        RedisLogReader(client, NAMESPACE, info),
+    )
+
+
+def add_at(client: redis.Redis, ms: int, payload: bytes, number: str = "*") -> int:
+    """Append with an append time of our choice; return the position."""
+    key = stream_key(NAMESPACE, 0)
+    added = client.xadd(key, {FIELD: payload}, id=f"{ms}-{number}")
+    return position_of(added)
+
+
+def everything(reader: RedisLogReader, partition: int = 0) -> list[bytes]:
+    """All payloads of a partition, in order."""
+    end = reader.tail(1 << 41).positions[partition]
+    return [e.payload for chunk in reader.read(partition, 0, end) for e in chunk]
+
+
+@given(st.integers(0, 2**63 - 1), st.integers(0, 2**63 - 1))
+def test_positions_order_as_stream_ids_do(one: int, other: int) -> None:
+    """A position is a stream id as a number: round trip and order hold."""
+    assert position_of(entry_id(one).encode()) == one
+    pairs = [tuple(map(int, entry_id(p).split("-"))) for p in (one, other)]
+    assert (pairs[0] < pairs[1]) == (one < other)
+    assert append_time_ms(one) == pairs[0][0]
+
+
+def test_millisecond_with_too_many_entries_is_refused() -> None:
+    """An entry number over 21 bits cannot be a position."""
+    assert position_of(b"5-2097151") == (5 << 21) + 2_097_151
+    with pytest.raises(LogUnusable, match="more than 2\\^21"):
+        position_of(b"5-2097152")
+
+
+@pytest.mark.redis
+def test_opening_twice_keeps_the_identity(client: redis.Redis) -> None:
+    """The first to come decides identity and partitions; the next one gets them."""
+    first = open_log(client, NAMESPACE, 3)
+    assert open_log(client, NAMESPACE, 8) == first
+    assert first.partitions == 3
+    assert first.created_ms > 1_700_000_000_000
+
+
+@pytest.mark.redis
+def test_refilled_log_has_another_identity(client: redis.Redis) -> None:
+    """A log that was emptied is not taken for the one before."""
+    first = open_log(client, NAMESPACE, 3)
+    client.flushall()
+    assert open_log(client, NAMESPACE, 3).log_id != first.log_id
+
+
+@pytest.mark.redis
+def test_every_trade_lands_in_its_issue_s_partition(client: redis.Redis) -> None:
+    """Entries are acknowledged, in order, in the partition of their ISIN."""
+    writer, reader = make_log(client, partitions=4)
+    entries = [(f"KR7{n:05}0003", f"{n}".encode()) for n in range(200)]
+    assert writer.append(entries) == 200
+    for partition in range(4):
+        expected = [p for isin, p in entries if partition_of(isin, 4) == partition]
+        assert everything(reader, partition) == expected
+        assert len(expected) > 25
+
+
+@pytest.mark.redis
+def test_appending_nothing_is_acknowledged_as_nothing(client: redis.Redis) -> None:
+    """An empty append is no error."""
+    writer, reader = make_log(client)
+    assert writer.append([]) == 0
+    assert reader.oldest_ms() is None
+
+
+@pytest.mark.redis
+def test_long_read_comes_in_chunks_without_gap_or_overlap(client: redis.Redis) -> None:
+    """More entries than one chunk holds are read in order, each once."""
+    writer, reader = make_log(client)
+    payloads = [b"%d" % number for number in range(10_001)]
+    writer.append([(ISIN, payload) for payload in payloads])
+    end = reader.tail(1 << 41).positions[0]
+    chunks = list(reader.read(0, 0, end))
+    assert [len(chunk) for chunk in chunks] == [5_000, 5_000, 1]
+    assert [entry.payload for chunk in chunks for entry in chunk] == payloads
+    positions = [entry.position for chunk in chunks for entry in chunk]
+    assert positions == sorted(set(positions))
+
+
+@pytest.mark.redis
+def test_read_is_after_one_position_and_upto_another(client: redis.Redis) -> None:
+    """The first bound is excluded, the second included."""
+    _, reader = make_log(client)
+    positions = [add_at(client, 1_000 + n, b"%d" % n) for n in range(5)]
+    (chunk,) = reader.read(0, positions[1], positions[3])
+    assert [entry.payload for entry in chunk] == [b"2", b"3"]
+    assert [entry.append_time_ms for entry in chunk] == [1_002, 1_003]
+    assert list(reader.read(0, positions[3], positions[3])) == []
+    assert list(reader.read(0, positions[4], positions[4] + 100)) == []
+
+
+@pytest.mark.redis
+def test_tail_is_the_last_position_before_the_boundary(client: redis.Redis) -> None:
+    """An entry at the boundary belongs to the next window."""
+    _, reader = make_log(client, partitions=2)
+    add_at(client, 1_998, b"a")
+    last = add_at(client, 1_999, b"b", "7")
+    at = add_at(client, 2_000, b"c", "0")
+    assert reader.tail(2_000).positions == (last, 0)
+    assert reader.tail(2_001).positions == (at, 0)
+    assert reader.tail(1_000).positions == (0, 0)
+
+
+@pytest.mark.redis
+def test_tail_s_clock_is_the_server_s(client: redis.Redis) -> None:
+    """The clock of a tail lies between two readings of the server's clock."""
+    _, reader = make_log(client)
+    before = reader.clock_ms()
+    tail = reader.tail(before)
+    assert before <= tail.clock_ms <= reader.clock_ms()
+
+
+@pytest.mark.redis
+def test_append_after_a_clock_reading_is_not_before_it(client: redis.Redis) -> None:
+    """An entry's append time is at or past any clock that was read before it."""
+    writer, reader = make_log(client)
+    clock = reader.tail(1).clock_ms
+    writer.append([(ISIN, b"x")])
+    oldest = reader.oldest_ms()
+    assert oldest is not None
+    assert oldest >= clock
+
+
+@pytest.mark.redis
+def test_oldest_is_over_all_partitions(client: redis.Redis) -> None:
+    """The oldest entry counts, whichever partition holds it."""
+    _, reader = make_log(client, partitions=3)
+    client.xadd(stream_key(NAMESPACE, 2), {FIELD: b"x"}, id="700-0")
+    client.xadd(stream_key(NAMESPACE, 1), {FIELD: b"x"}, id="900-0")
+    assert reader.oldest_ms() == 700
+
+
+@pytest.mark.redis
+def test_trim_keeps_what_is_not_committed(client: redis.Redis) -> None:
+    """Trimming drops whole old nodes and never an entry past the position."""
+    _, reader = make_log(client)
+    positions = [add_at(client, 1_000 + n, b"%d" % n) for n in range(1_000)]
+    reader.trim([positions[499]], before_ms=9_999)
+    kept = everything(reader)
+    assert kept[-500:] == [b"%d" % n for n in range(500, 1_000)]
+    assert len(kept) < 700
+
+
+@pytest.mark.redis
+def test_trim_keeps_what_is_young(client: redis.Redis) -> None:
+    """Committed entries stay as long as they are appended at or after the time."""
+    _, reader = make_log(client)
+    positions = [add_at(client, 1_000 + n, b"%d" % n) for n in range(1_000)]
+    reader.trim([positions[-1]], before_ms=1_300)
+    assert everything(reader)[-700:] == [b"%d" % n for n in range(300, 1_000)]
+    assert reader.oldest_ms() is not None
+
+
+@pytest.mark.redis
+def test_full_log_drops_its_oldest_and_says_so(client: redis.Redis) -> None:
+    """Beyond the cap the oldest go, counted, with a warning that asks the question."""
+    writer, reader = make_log(client, cap=2_000)
+    payloads = [b"%d" % number for number in range(5_000)]
+    with capture_logs() as logs:
+        writer.append([(ISIN, payload) for payload in payloads])
+    kept = everything(reader)
+    assert kept == payloads[-len(kept) :]
+    assert 2_000 <= len(kept) < 2_200
+    assert writer.dropped_at_cap == 5_000 - len(kept)
+    assert logs[0]["log_level"] == "warning"
+    assert logs[0]["dropped"] == writer.dropped_at_cap
+    assert "Is the throttle running?" in logs[0]["event"]
+
+
+@pytest.mark.redis
+def test_log_within_its_cap_drops_nothing(client: redis.Redis) -> None:
+    """A log that is not full stays whole and silent."""
+    writer, reader = make_log(client, cap=10_000)
+    with capture_logs() as logs:
+        writer.append([(ISIN, b"x")] * 5_000)
+    assert len(everything(reader)) == 5_000
+    assert writer.dropped_at_cap == 0
+    assert logs == []
+
+
+@pytest.mark.redis
+def test_entry_without_our_field_is_an_empty_payload(client: redis.Redis) -> None:
+    """Somebody else's entry keeps its position and is refused further on."""
+    _, reader = make_log(client)
+    client.xadd(stream_key(NAMESPACE, 0), {"other": "x"}, id="5-0")
+    add_at(client, 6, b"ours", "0")
+    assert everything(reader) == [b"", b"ours"]
+
+
+@pytest.mark.redis
+def test_server_that_refuses_an_entry_fails_the_append(client: redis.Redis) -> None:
+    """An append that was not acknowledged whole raises."""
+    writer, _ = make_log(client)
+    client.set(stream_key(NAMESPACE, 0), "no stream")
+    with pytest.raises(redis.ResponseError, match="WRONGTYPE"):
+        writer.append([(ISIN, b"x")])
+
+
+def test_server_that_is_gone_fails_the_append() -> None:
+    """Without a server an append raises and says it could not connect."""
+    dead = redis.Redis(port=free_port(), retry=Retry(NoBackoff(), 0))
+    writer = RedisLogWriter(dead, NAMESPACE, LogInfo("id", 1, 0), 1_000)
+    with pytest.raises(redis.ConnectionError):
+        writer.append([(ISIN, b"x")])
