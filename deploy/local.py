@@ -105,7 +105,9 @@ class Runner:
 
     def watch(self) -> None:
         """Restart what dies until ``stop`` is set; give up on what dies too often."""
-        while not self._stop.wait(0.2):
+        # Not stop.wait: a signal handler that sets it could find its lock taken.
+        while not self._stop.is_set():
+            time.sleep(0.1)
             for name, part in list(self._parts.items()):
                 code = part.exit_code()
                 if code is not None:
@@ -173,8 +175,9 @@ class Runner:
     def _wait(self, name: str, is_ready: Any, within_s: float) -> None:
         deadline = time.monotonic() + within_s
         while not is_ready():
-            if self._stop.wait(0.05):
+            if self._stop.is_set():
                 raise SystemExit(0)
+            time.sleep(0.05)
             for part in self._parts.values():
                 if part.exit_code() is not None:
                     raise RunFailed(self._epitaph(part.name))

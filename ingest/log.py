@@ -44,6 +44,9 @@ class Tail:
 class LogWriter(Protocol):
     """The appending side of a log."""
 
+    dropped_at_cap: int
+    """Entries this writer dropped to keep the log within its cap."""
+
     def append(self, entries: Sequence[tuple[str, bytes]]) -> int:
         """Append (ISIN, payload) pairs in order; return how many were acknowledged.
 

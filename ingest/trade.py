@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from json import loads as exact_loads
+from math import isfinite
 from typing import Any
 
 import orjson
@@ -27,6 +28,7 @@ RESERVED = frozenset({"trades"})
 _ISIN_FORM = re.compile(r"[A-Z]{2}[0-9A-Z]{9}[0-9]", re.ASCII)
 # Exactly the decimals that are also JSON numbers, so that text leaves as it came.
 _DECIMAL_FORM = re.compile(r"(?:0|[1-9][0-9]{0,17})(?:\.[0-9]{1,18})?", re.ASCII)
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _INTEGER_FORM = re.compile(r"(?:0|[1-9][0-9]{0,18})", re.ASCII)
 
 
@@ -210,9 +212,22 @@ def _check_extra(name: Any, value: Any) -> None:
         raise InvalidTrade(
             "bad_field", name, value, "is a name the gateway adds itself"
         )
-    # Scalars only: nothing that decodes may fail to encode on its way out.
-    if value is not None and not isinstance(value, (str, int, float)):
-        raise InvalidTrade("bad_field", name, value, "must be text, number or boolean")
+    # Nothing that is accepted may fail to encode, or change, on its way out.
+    if not _is_scalar(name) or not _is_scalar(value):
+        raise InvalidTrade(
+            "bad_field",
+            name,
+            value,
+            "must be UTF-8 text, a 64-bit or finite number, a boolean or null",
+        )
+
+
+def _is_scalar(value: Any) -> bool:
+    if isinstance(value, str):
+        return value.isascii() or not _SURROGATE.search(value)
+    if isinstance(value, float):
+        return isfinite(value)
+    return value is None or (isinstance(value, int) and -(2**63) <= value < 2**64)
 
 
 def _check_time(value: Any) -> int:

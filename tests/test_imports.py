@@ -48,7 +48,9 @@ def is_within(module: str, allowed: set[str]) -> bool:
     return any(module == name or module.startswith(name + ".") for name in allowed)
 
 
-@pytest.mark.parametrize("path", list(sources()), ids=lambda p: str(p.relative_to(ROOT)))
+@pytest.mark.parametrize(
+    "path", list(sources()), ids=lambda p: str(p.relative_to(ROOT))
+)
 def test_a_file_imports_only_what_it_may(path: Path) -> None:
     """Contracts flow downstream; Spark and FastAPI stay in their packages."""
     name = path.relative_to(ROOT).as_posix()
@@ -62,7 +64,9 @@ def test_a_file_imports_only_what_it_may(path: Path) -> None:
         assert not is_within(module, {"tests", "bench"}), f"{name} imports {module}"
 
 
-@pytest.mark.parametrize("path", list(sources()), ids=lambda p: str(p.relative_to(ROOT)))
+@pytest.mark.parametrize(
+    "path", list(sources()), ids=lambda p: str(p.relative_to(ROOT))
+)
 def test_the_environment_is_read_through_settings(path: Path) -> None:
     """A setting has one place: nothing else looks into the environment."""
     name = path.relative_to(ROOT).as_posix()

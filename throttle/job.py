@@ -3,6 +3,7 @@
 import shutil
 import tempfile
 import threading
+import time
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -47,7 +48,7 @@ def run_throttle(settings: ThrottleSettings, stop: threading.Event) -> None:
         java_home = find_java(settings.java_home, scratch)
         log.info("starting spark", java_home=str(java_home))
         spark = create_session(java_home, settings.spark_memory_mb, scratch)
-        _warm_up(spark, settings, options, scratch)
+        _warm_up(spark, settings, options, scratch, stop)
         sink = BatchSink(
             settings.window_ms,
             _publisher(client, settings).publish,
@@ -124,6 +125,7 @@ def _warm_up(
     settings: ThrottleSettings,
     options: SourceOptions,
     scratch: Path,
+    stop: threading.Event,
 ) -> None:
     """Run made-up windows through everything but the publish, one by one."""
     if not settings.warmup_windows:
@@ -138,7 +140,9 @@ def _warm_up(
     )
     sink = BatchSink(settings.window_ms, discard)
     query = _start(spark, made_up, sink, scratch / "warmup")
-    query.processAllAvailable()
+    while sink.batches < settings.warmup_windows and not stop.is_set():
+        _check(query, sink)
+        time.sleep(0.05)
     query.stop()
 
 
@@ -158,11 +162,17 @@ def _start(
 
 
 def _wait(query: StreamingQuery, sink: BatchSink, stop: threading.Event) -> None:
-    while not stop.wait(0.2):
-        if not query.isActive:
-            cause = sink.error or query.exception() or "the query stopped by itself"
-            raise ThrottleFailed(str(cause).strip().split("\n", 1)[0])
+    # Not stop.wait: a signal handler that sets the event could find its lock taken.
+    while not stop.is_set():
+        time.sleep(0.1)
+        _check(query, sink)
         sink.report_progress(query)
+
+
+def _check(query: StreamingQuery, sink: BatchSink) -> None:
+    if not query.isActive:
+        cause = sink.error or query.exception() or "the query stopped by itself"
+        raise ThrottleFailed(str(cause).strip().split("\n", 1)[0])
 
 
 def _stop(query: StreamingQuery, spark: SparkSession) -> None:

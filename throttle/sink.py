@@ -16,7 +16,8 @@ log = structlog.get_logger()
 class BatchSink:
     """The function given to ``foreachBatch``; publishing is passed in.
 
-    ``timings`` logs where the time of every batch went. ``error`` keeps what
+    ``timings`` logs where the time of every batch went. ``batches`` counts what was
+    published, ``error`` keeps what
     stopped it, in its own words: through Spark it comes back wrapped in three
     stack traces.
     """
@@ -32,12 +33,14 @@ class BatchSink:
         self._publish = publish
         self._conflate = create_conflate(window_ms)
         self._reported = -1
+        self.batches = 0
         self.error: Exception | None = None
 
     def __call__(self, frame: DataFrame, batch_id: int) -> None:
         """Publish one batch. Spark may call it again for the same batch."""
         try:
             self._run(frame, batch_id)
+            self.batches += 1
         except Exception as error:
             self.error = error
             raise

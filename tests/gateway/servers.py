@@ -1,6 +1,7 @@
 """A real gateway on a free port, and a client for it."""
 
 import json
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -89,11 +90,13 @@ class Stream:
 
     def take(self, kind: str) -> dict[str, Any]:
         """Return the next frame but heartbeats, which has to be of this kind."""
-        while True:
+        deadline_s = time.monotonic() + 20
+        while time.monotonic() < deadline_s:
             frame: dict[str, Any] = json.loads(self.raw())
             if frame["type"] == kind:
                 return frame
             assert frame["type"] == "heartbeat", f"wanted {kind}, got {frame}"
+        raise AssertionError(f"wanted {kind}, got heartbeats only")
 
     def subscribe(self, *keys: str, **further: Any) -> list[dict[str, Any]]:
         """Subscribe and return the items of the snapshot."""

@@ -286,6 +286,7 @@ async def test_silence_leads_to_a_new_connection(
         publisher.publish_lost(make_row(HYNIX))
         await soon(lambda: follower.offset == 2)
         assert "update" in {frame["type"] for frame in follower.frames()}
+        assert follower.feed.silence_s(time.monotonic()) is not None
 
 
 async def test_it_is_live_once_a_window_has_come(

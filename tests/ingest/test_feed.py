@@ -2,8 +2,10 @@
 
 import gzip
 import signal
+import socket
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -164,6 +166,29 @@ def test_server_that_is_not_there_is_one_clear_sentence(
         run_simulator(make_settings(url), Simulator())
     assert "secret" not in str(caught.value)
     assert url.rpartition("@")[2] in str(caught.value)
+
+
+def test_client_never_tries_again_unseen() -> None:
+    """A connection that breaks is the pacer's to count, so it is tried once."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        calls: list[int] = []
+
+        def hang_up() -> None:
+            with suppress(OSError):
+                while True:
+                    server.accept()[0].close()
+                    calls.append(1)
+
+        thread = threading.Thread(target=hang_up)
+        thread.start()
+        with pytest.raises(FeedError, match="no Redis or Valkey server answers"):
+            run_simulator(
+                make_settings(f"redis://127.0.0.1:{server.getsockname()[1]}"),
+                Simulator(),
+            )
+        server.shutdown(socket.SHUT_RDWR)
+        thread.join()
+    assert len(calls) == 1
 
 
 @pytest.mark.redis

@@ -1,0 +1,72 @@
+"""The application: Redis, feed, hub and routes, put together on one screen."""
+
+import asyncio
+import signal
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+
+import structlog
+from fastapi import FastAPI
+from fastapi.responses import FileResponse
+from fastapi.staticfiles import StaticFiles
+
+from gateway import rest, websocket
+from gateway.board import Board
+from gateway.counters import Counters
+from gateway.feed import Feed, create_redis
+from gateway.headers import SecurityHeaders
+from gateway.hub import Hub
+from gateway.settings import GatewaySettings
+from gateway.window_log import WindowLog
+from throttle.snapshot import Keys
+
+STATIC = Path(__file__).parent / "static"
+
+log = structlog.get_logger()
+
+
+def create_app(settings: GatewaySettings) -> FastAPI:
+    """Build the gateway. It starts without Redis and says so under /health/ready."""
+    board, counters = Board(), Counters()
+    hub = Hub(board, settings, counters)
+    redis, keys = create_redis(settings.redis_url), Keys(settings.namespace)
+    feed = Feed(redis, keys, board, hub, counters)
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        pump = asyncio.create_task(feed.run(), name="feed")
+        pump.add_done_callback(partial(stop_server_on_failure, app))
+        yield
+        feed.stop()
+        await asyncio.wait([pump])
+        await redis.aclose()
+
+    # No interactive API pages: they load their scripts from elsewhere.
+    app = FastAPI(
+        title="tickthrottle gateway",
+        openapi_url=None,
+        lifespan=lifespan,
+        exception_handlers=rest.error_handlers(),
+    )
+    app.state.feed_failed = False
+    app.add_middleware(SecurityHeaders)
+    app.include_router(websocket.create_router(hub))
+    app.include_router(rest.create_router(hub, feed, WindowLog(redis, keys)))
+    app.mount("/static", StaticFiles(directory=STATIC), name="static")
+
+    @app.get("/")
+    async def page() -> FileResponse:
+        return FileResponse(STATIC / "index.html")
+
+    return app
+
+
+def stop_server_on_failure(app: FastAPI, pump: asyncio.Task[None]) -> None:
+    """Take the process down if the feed died: better gone than serving old prices."""
+    error = None if pump.cancelled() else pump.exception()
+    if error is not None:
+        app.state.feed_failed = True
+        log.error("feed died, stopping", exc_info=error)
+        signal.raise_signal(signal.SIGTERM)

@@ -1,0 +1,44 @@
+"""What the gateway counts: whatever is dropped, merged or healed leaves a trace."""
+
+from dataclasses import dataclass
+
+
+@dataclass(slots=True)
+class Counters:
+    """Totals since the process started."""
+
+    updates_published: int = 0
+    """Updates taken from the throttle and handed to the clients' mailboxes."""
+
+    updates_repeated: int = 0
+    """Messages ignored because their offset was known already."""
+
+    updates_undecodable: int = 0
+    """Messages and stored values that could not be read; a reload followed."""
+
+    gaps_healed: int = 0
+    """Holes in the offsets that were filled from the window log."""
+
+    reloads: int = 0
+    """Times the whole stored state was read: at every connect, and for big holes."""
+
+    connects_failed: int = 0
+    """Times the connection to Redis failed or broke."""
+
+    rows_stale: int = 0
+    """Rows dropped by the order guard: not newer than what clients already have."""
+
+    frames_sent: int = 0
+    """Frames written to clients, of every type."""
+
+    windows_merged: int = 0
+    """Windows that clients got as part of a later update because they were slow."""
+
+    messages_refused: int = 0
+    """Client messages answered with an error, without the rate-limited ones."""
+
+    messages_rate_limited: int = 0
+    """Client messages refused for coming too fast."""
+
+    clients_slow_closed: int = 0
+    """Connections closed with 4408."""

@@ -1,0 +1,233 @@
+"""The feed: Redis -> board -> hub, without a hole and without a repetition.
+
+Subscribe first, then read the stored state, then apply what is newer. Whatever goes
+wrong ends in the same two remedies: fill the hole from the window log, or reload.
+"""
+
+import asyncio
+import time
+from typing import Any
+
+import structlog
+from redis.asyncio import Redis
+from redis.asyncio.retry import Retry
+from redis.backoff import ExponentialWithJitterBackoff, NoBackoff
+from redis.exceptions import ConnectionError as RedisConnectionError
+from redis.exceptions import RedisError
+
+from gateway.board import Board
+from gateway.counters import Counters
+from gateway.frames import Update, status_frame
+from gateway.hub import Hub
+from gateway.stored import decode_state, decode_update
+from gateway.window_log import WindowLog
+from throttle.snapshot import Keys, WindowSnapshot
+
+POLL_S = 0.25
+"""How long one look for a message lasts; a stop is noticed as fast."""
+
+SILENT_WINDOWS = 3
+"""So many windows without a message mean a fault: quiet windows are published too."""
+
+HEAL_LIMIT = 256
+"""A hole of more offsets is not filled window by window: a reload is cheaper."""
+
+CONFIRM_WITHIN_S = 5.0
+
+log = structlog.get_logger()
+
+
+def create_redis(url: str) -> Redis:
+    """Build a client that reports a broken connection instead of hiding it.
+
+    A subscription renewed behind our back would have lost messages unseen.
+    """
+    return Redis.from_url(
+        url,
+        retry=Retry(NoBackoff(), 0),
+        socket_connect_timeout=2,
+        socket_timeout=5,
+    )
+
+
+class Feed:
+    """Keeps the board equal to what the throttle has published and tells the hub.
+
+    ``run`` lives until ``stop``; it outlasts any failure of Redis and any message.
+    """
+
+    def __init__(
+        self, redis: Redis, keys: Keys, board: Board, hub: Hub, counters: Counters
+    ) -> None:
+        self._redis = redis
+        self._keys = keys
+        self._board = board
+        self._hub = hub
+        self._counters = counters
+        self._window_log = WindowLog(redis, keys)
+        self._stopping = asyncio.Event()
+        self._failures = 0
+        self._started_s = time.monotonic()
+        self._heard_s: float | None = None
+        self._is_stale = False
+
+    def silence_s(self, now_s: float) -> float | None:
+        """Return the time since the last new window arrived, None if none ever did."""
+        return None if self._heard_s is None else now_s - self._heard_s
+
+    def is_live(self, now_s: float) -> bool:
+        """Say whether a new window arrived within the last three windows."""
+        silence_s = self.silence_s(now_s)
+        return silence_s is not None and silence_s <= self._patience_s()
+
+    def stop(self) -> None:
+        """Make ``run`` return within ``POLL_S``; no read is cut off."""
+        self._stopping.set()
+
+    async def run(self) -> None:
+        """Follow the published stream, connecting anew for as long as it takes."""
+        backoff = ExponentialWithJitterBackoff(cap=2, base=0.05)
+        while not self._stopping.is_set():
+            try:
+                await self._follow()
+            except (RedisError, OSError, ValueError) as error:
+                self._failures += 1
+                self._counters.connects_failed += 1
+                if self._failures == 1:
+                    log.warning("feed interrupted", error=str(error))
+                self._tell_status()
+                await self._pause(backoff.compute(self._failures))
+
+    async def _follow(self) -> None:
+        """Subscribe, load, apply messages; return after too long a silence."""
+        pubsub = self._redis.pubsub()
+        try:
+            # Subscribe before reading state: an overlap is harmless, a gap is not.
+            await pubsub.subscribe(self._keys.updates)
+            await self._confirm(pubsub)
+            await self._reload()
+            if self._failures:
+                log.info("feed restored", offset=self._board.position.offset)
+                self._failures = 0
+            self._tell_status()
+            began_s = time.monotonic()
+            while not self._stopping.is_set():
+                message = await pubsub.get_message(
+                    ignore_subscribe_messages=True, timeout=POLL_S
+                )
+                if message is not None:
+                    await self._receive(message["data"])
+                self._tell_status()
+                heard_s = max(began_s, self._heard_s or began_s)
+                if time.monotonic() - heard_s > self._patience_s():
+                    return
+        finally:
+            await pubsub.aclose()  # type: ignore[no-untyped-call]
+
+    async def _confirm(self, pubsub: Any) -> None:
+        deadline_s = time.monotonic() + CONFIRM_WITHIN_S
+        while time.monotonic() < deadline_s:
+            message = await pubsub.get_message(timeout=POLL_S)
+            if message is not None and message["type"] == "subscribe":
+                return
+        raise RedisConnectionError("the subscription was not confirmed")
+
+    async def _receive(self, data: Any) -> None:
+        snapshot = decode_update(data)
+        here = self._board.position
+        if snapshot is None:
+            self._counters.updates_undecodable += 1
+            log.warning("message not understood", bytes=len(data))
+            await self._reload()
+            return
+        if snapshot.epoch != here.epoch:
+            await self._reload()
+        elif snapshot.offset <= here.offset:
+            self._counters.updates_repeated += 1
+            return
+        elif snapshot.offset - snapshot.windows == here.offset:
+            self._publish(snapshot)
+        else:
+            await self._heal(snapshot.offset)
+        self._heard_s = time.monotonic()
+
+    async def _heal(self, offset: int) -> None:
+        """Fill the hole up to ``offset`` from the window log, or else reload."""
+        here = self._board.position
+        missing = range(here.offset + 1, offset + 1)
+        windows: list[WindowSnapshot] = []
+        if len(missing) <= HEAL_LIMIT:
+            windows = await self._window_log.between(missing[0], missing[-1])
+        is_whole = [w.offset for w in windows] == list(missing)
+        if not is_whole or any(w.epoch != here.epoch for w in windows):
+            await self._reload()
+            return
+        for snapshot in windows:
+            self._publish(snapshot)
+        self._counters.gaps_healed += 1
+        log.info("gap healed", first=missing[0], last=missing[-1])
+
+    async def _reload(self) -> None:
+        """Read the whole stored state; tell clients what is news to them."""
+        pipe = self._redis.pipeline(transaction=True)
+        pipe.hgetall(self._keys.meta)
+        pipe.hgetall(self._keys.last)
+        meta, last = await pipe.execute()
+        self._counters.reloads += 1
+        stored = decode_state(meta, last)
+        if stored is None:
+            return
+        if stored.unreadable:
+            self._counters.updates_undecodable += len(stored.unreadable)
+            log.warning("stored values not understood", isins=stored.unreadable[:10])
+        board, position, here = self._board, stored.position, self._board.position
+        board.window_ms = stored.window_ms
+        # What was stored before we first looked may be old; what came since is not.
+        if here.epoch is not None and position != here:
+            self._heard_s = time.monotonic()
+        if not board.is_continued_by(position):
+            board.replace(position, stored.values)
+            self._hub.restart()
+            log.info("feed loaded", epoch=position.epoch, offset=position.offset)
+        elif position.offset > here.offset:
+            rows = board.catch_up(position, stored.values)
+            self._hub.publish(Update(position, position.offset - here.offset, rows))
+
+    def _publish(self, snapshot: WindowSnapshot) -> None:
+        rows = self._board.apply(snapshot)
+        self._counters.rows_stale += len(snapshot.rows) - len(rows)
+        self._hub.publish(Update(self._board.position, snapshot.windows, rows))
+
+    def _tell_status(self) -> None:
+        """Tell clients when windows stop arriving and when they arrive again."""
+        now_s = time.monotonic()
+        if self.is_live(now_s):
+            if self._is_stale:
+                self._is_stale = False
+                window = self._board.position.window
+                frame = status_frame("live", window, "windows are arriving")
+                self._hub.announce(frame, is_lasting=False)
+        elif not self._is_stale and now_s - self._started_s > self._patience_s():
+            self._is_stale = True
+            log.warning("feed silent", reason=self.silence_reason(now_s))
+            frame = status_frame(
+                "stale", self._board.position.window, self.silence_reason(now_s)
+            )
+            self._hub.announce(frame, is_lasting=True)
+
+    def silence_reason(self, now_s: float) -> str:
+        """Say in words for how long no window has come."""
+        silence_s = self.silence_s(now_s)
+        return (
+            "no window yet" if silence_s is None else f"no window for {silence_s:.1f} s"
+        )
+
+    def _patience_s(self) -> float:
+        return SILENT_WINDOWS * self._board.window_ms / 1_000
+
+    async def _pause(self, delay_s: float) -> None:
+        try:
+            async with asyncio.timeout(delay_s):
+                await self._stopping.wait()
+        except TimeoutError:
+            return

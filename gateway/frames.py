@@ -1,0 +1,223 @@
+"""Frames of tick.v1 as bytes: a row encoded once, a frame per view. Does no I/O.
+
+Rows arrive as finished JSON and are only ever joined, so the text of a price is never
+touched. A view is the set of ISINs a client watches, or ``EVERYTHING``.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, TypeAlias
+
+import orjson
+
+from gateway.board import Position
+from throttle.snapshot import Row, WindowSnapshot
+
+View: TypeAlias = frozenset[str]
+
+ALL = "*"
+EVERYTHING: View = frozenset({ALL})
+"""The view of a client that asked for ``*``: every issue, also those yet to come."""
+
+PROTOCOL = "tick.v1"
+
+
+def encode_row(body: bytes, trades: int) -> bytes:
+    """Add to a row how many trades it stands for."""
+    return b'%b,"trades":%d}' % (body[:-1], trades)
+
+
+class Update:
+    """One published step, ready for any number of clients.
+
+    Stands for the offsets ``(offset - windows, offset]``. Clients with equal views
+    get the same bytes object.
+    """
+
+    __slots__ = ("_encoded", "_frames", "offset", "position", "trades", "windows")
+
+    def __init__(self, position: Position, windows: int, rows: Iterable[Row]) -> None:
+        self.position = position
+        self.offset = position.offset
+        self.windows = windows
+        self.trades: dict[str, int] = {}
+        self._encoded: dict[str, bytes] = {}
+        for row in rows:
+            self.trades[row.isin] = row.trades
+            self._encoded[row.isin] = encode_row(row.body, row.trades)
+        self._frames: dict[View, bytes | None] = {}
+
+    def touches(self, view: View) -> bool:
+        """Say whether the update holds anything for ``view``."""
+        if ALL in view:
+            return bool(self.trades)
+        return not self.trades.keys().isdisjoint(view)
+
+    def isins(self, view: View) -> Iterable[str]:
+        """Return the issues of ``view`` that changed."""
+        return self.trades if ALL in view else self.trades.keys() & view
+
+    def frame(self, view: View) -> bytes | None:
+        """Return the frame for ``view``, None if there is nothing in it for it."""
+        if view not in self._frames:
+            rows = [self._encoded[isin] for isin in sorted(self.isins(view))]
+            self._frames[view] = (
+                update_frame(self.position, self.windows, rows) if rows else None
+            )
+        return self._frames[view]
+
+
+def update_frame(position: Position, windows: int, rows: Iterable[bytes]) -> bytes:
+    """Build an update that stands for so many ``windows`` from encoded rows."""
+    merged = b',"merged":%d' % windows if windows > 1 else b""
+    return b'{"type":"update",%b%b,"data":[%b]}' % (
+        _encode_position(position),
+        merged,
+        b",".join(rows),
+    )
+
+
+def snapshot_frame(
+    position: Position, bodies: Iterable[bytes], *, final: bool
+) -> bytes:
+    """Build one piece of a snapshot; its items stand for no trades of their own."""
+    return b'{"type":"snapshot",%b,"final":%b,"data":[%b]}' % (
+        _encode_position(position),
+        b"true" if final else b"false",
+        b",".join(encode_row(body, 0) for body in bodies),
+    )
+
+
+def window_object(snapshot: WindowSnapshot, *, with_rows: bool) -> bytes:
+    """Encode a window of the window log for REST."""
+    position = Position(snapshot.epoch, snapshot.offset, snapshot.window)
+    data = b""
+    if with_rows:
+        rows = b",".join(encode_row(row.body, row.trades) for row in snapshot.rows)
+        data = b',"data":[%b]' % rows
+    return b'{%b,"windows":%d,"published":%d,"count":%d%b}' % (
+        _encode_position(position),
+        snapshot.windows,
+        snapshot.published_us,
+        len(snapshot.rows),
+        data,
+    )
+
+
+def quotes_object(position: Position, bodies: list[bytes]) -> bytes:
+    """Encode a list of latest quotes for REST."""
+    return b'{%b,"count":%d,"data":[%b]}' % (
+        _encode_position(position),
+        len(bodies),
+        b",".join(bodies),
+    )
+
+
+def welcome_frame(
+    connection: str,
+    epoch: str | None,
+    window_ms: int,
+    heartbeat_ms: int,
+    server_time_us: int,
+    limits: Mapping[str, float],
+) -> bytes:
+    """Build the first frame of a connection."""
+    return orjson.dumps(
+        {
+            "type": "welcome",
+            "protocol": PROTOCOL,
+            "connection": connection,
+            "epoch": epoch,
+            "window_ms": window_ms,
+            "heartbeat_ms": heartbeat_ms,
+            "server_time": server_time_us,
+            "limits": limits,
+        }
+    )
+
+
+def ack_frame(
+    message_id: int | str | None,
+    op: str,
+    accepted: Iterable[str],
+    rejected: Iterable[Mapping[str, str]],
+    count: int,
+    **granted: Any,
+) -> bytes:
+    """Build the answer to subscribe, unsubscribe or list; ``count`` is keys held."""
+    return orjson.dumps(
+        {
+            "type": "ack",
+            **_echo(message_id),
+            "op": op,
+            "accepted": list(accepted),
+            "rejected": list(rejected),
+            "count": count,
+            **granted,
+        }
+    )
+
+
+def error_frame(
+    code: str, message: str, message_id: int | str | None = None, **further: Any
+) -> bytes:
+    """Build an error; the connection stays open."""
+    return orjson.dumps(
+        {
+            "type": "error",
+            **_echo(message_id),
+            "code": code,
+            "message": message,
+            **further,
+        }
+    )
+
+
+def pong_frame(message_id: int | str | None, server_time_us: int) -> bytes:
+    """Build the answer to a ping."""
+    return orjson.dumps(
+        {"type": "pong", **_echo(message_id), "server_time": server_time_us}
+    )
+
+
+def heartbeat_frame(position: Position, server_time_us: int) -> bytes:
+    """Build a sign of life: everything up to ``position`` has been sent."""
+    return b'{"type":"heartbeat",%b,"server_time":%d}' % (
+        _encode_position(position),
+        server_time_us,
+    )
+
+
+def status_frame(feed: str, since_window: int | None, message: str) -> bytes:
+    """Say whether windows are arriving (``live``) or not (``stale``)."""
+    return orjson.dumps(
+        {
+            "type": "status",
+            "feed": feed,
+            "since_window": since_window,
+            "message": message,
+        }
+    )
+
+
+def notice_frame(code: str, reconnect_after_ms: int, message: str) -> bytes:
+    """Announce a planned close."""
+    return orjson.dumps(
+        {
+            "type": "notice",
+            "code": code,
+            "reconnect_after_ms": reconnect_after_ms,
+            "message": message,
+        }
+    )
+
+
+def _encode_position(position: Position) -> bytes:
+    return b'"epoch":%b,"offset":%d,"window":%b' % (
+        orjson.dumps(position.epoch),
+        position.offset,
+        orjson.dumps(position.window),
+    )
+
+
+def _echo(message_id: int | str | None) -> dict[str, int | str]:
+    return {} if message_id is None else {"id": message_id}

@@ -1,0 +1,132 @@
+"""The mailbox: what one client has not been sent yet. Does no I/O.
+
+It remembers which issues are pending, never their values: those are read from the
+board when a frame is built. So it is bounded by what the client watches, and a client
+that reads slowly can only ever get the newest.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import islice
+
+from gateway.frames import ALL, Update, View
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotPiece:
+    """Issues to be sent as a piece of a snapshot.
+
+    ``offset`` is safe to resume from once the ``final`` piece arrived: whatever the
+    client has not been sent yet changed after it.
+    """
+
+    isins: tuple[str, ...]
+    offset: int
+    final: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """Issues to be sent as one update that stands for several windows."""
+
+    trades: dict[str, int]
+    windows: int
+
+
+class Mailbox:
+    """Fills with ``offer`` and ``request_snapshot``, drains with ``take``.
+
+    An issue is sent in a snapshot before it is in any update, and is at most once in
+    what a ``take`` returns. Snapshots asked for before the first was finished are
+    finished together. A client that keeps up gets the update it was offered, which
+    it shares with all others; nothing is copied for it.
+    """
+
+    def __init__(self) -> None:
+        self.view: View = frozenset()
+        self._update: Update | None = None
+        self._trades: dict[str, int] = {}
+        self._windows = 0
+        self._unsent: dict[str, None] = {}
+        self._is_snapshot_due = False
+        self._resume_offset = 0
+
+    @property
+    def is_empty(self) -> bool:
+        """Nothing is left to send, so the client has everything up to now."""
+        return self._update is None and not self._windows and not self._is_snapshot_due
+
+    def watch(self, view: View) -> None:
+        """Change what the client watches; what it no longer watches is not sent."""
+        self._spill()
+        self.view = view
+        if ALL not in view:
+            self._unsent = {isin: None for isin in self._unsent if isin in view}
+            self._trades = {i: n for i, n in self._trades.items() if i in view}
+
+    def request_snapshot(self, isins: Iterable[str], offset: int) -> None:
+        """Have ``isins`` sent in a snapshot, an empty one if there are none.
+
+        ``offset`` is that of the board now.
+        """
+        if self.is_empty:
+            self._resume_offset = offset
+        self._spill()
+        self._is_snapshot_due = True
+        for isin in isins:
+            self._unsent[isin] = None
+            self._trades.pop(isin, None)
+
+    def restart(self, isins: Iterable[str], offset: int) -> None:
+        """Forget what is pending and have ``isins`` sent: another epoch has begun."""
+        self._update = None
+        self._trades = {}
+        self._windows = 0
+        self._unsent = {}
+        self._is_snapshot_due = False
+        self.request_snapshot(isins, offset)
+
+    def offer(self, update: Update) -> bool:
+        """Take in an update already on the board; True if there is news for the client.
+
+        An issue still to be sent in a snapshot is left to it: the snapshot will read
+        the value of this update or a newer one.
+        """
+        is_touched = update.touches(self.view)
+        if self.is_empty:
+            if is_touched:
+                self._update = update
+                self._resume_offset = update.offset - update.windows
+            return is_touched
+        self._spill()
+        self._add(update)
+        return is_touched
+
+    def take(self, limit: int) -> SnapshotPiece | Update | Merged | None:
+        """Return what to send next, None if there is nothing.
+
+        Snapshots come before updates, in pieces of at most ``limit`` issues.
+        """
+        if self._is_snapshot_due:
+            isins = tuple(islice(self._unsent, limit))
+            for isin in isins:
+                del self._unsent[isin]
+            self._is_snapshot_due = bool(self._unsent)
+            return SnapshotPiece(isins, self._resume_offset, not self._unsent)
+        update, self._update = self._update, None
+        if update is not None:
+            return update
+        merged = Merged(self._trades, self._windows)
+        self._trades, self._windows = {}, 0
+        return merged if merged.trades else None
+
+    def _spill(self) -> None:
+        if self._update is not None:
+            update, self._update = self._update, None
+            self._add(update)
+
+    def _add(self, update: Update) -> None:
+        self._windows += update.windows
+        for isin in update.isins(self.view):
+            if isin not in self._unsent:
+                self._trades[isin] = self._trades.get(isin, 0) + update.trades[isin]

@@ -1,0 +1,201 @@
+"""One client's session: the keys it holds and the answer to each message.
+
+Does no I/O: text in, frames out; time is an argument.
+"""
+
+from collections.abc import Sequence
+
+from gateway import frames
+from gateway.board import Board, Position
+from gateway.counters import Counters
+from gateway.limits import TokenBucket
+from gateway.mailbox import Mailbox, Merged, SnapshotPiece
+from gateway.protocol import (
+    BadMessage,
+    ListKeys,
+    MessageId,
+    Since,
+    Subscribe,
+    Unsubscribe,
+    parse,
+    read_id,
+    split_keys,
+)
+from gateway.settings import GatewaySettings
+
+NOT_HELD = "you do not hold it"
+
+
+class Session:
+    """Answers a client's messages and knows what it has to be sent.
+
+    ``answer`` never raises on what a client may send. Bounded by ``max_keys`` and,
+    for a client that watches everything, by the number of issues.
+    """
+
+    def __init__(
+        self, board: Board, settings: GatewaySettings, counters: Counters, now_s: float
+    ) -> None:
+        self._board = board
+        self._settings = settings
+        self._counters = counters
+        self._bucket = TokenBucket(settings.ops_per_second, settings.ops_burst, now_s)
+        self._keys: dict[str, None] = {}
+        self._mailbox = Mailbox()
+
+    def answer(self, text: str, now_s: float, now_us: int) -> bytes:
+        """Carry out one message and return the frame that answers it.
+
+        ``now_s`` is a clock that does not go back, ``now_us`` the time of day.
+        """
+        wait_ms = self._bucket.take(now_s)
+        if wait_ms:
+            self._counters.messages_rate_limited += 1
+            rate = self._settings.ops_per_second
+            return frames.error_frame(
+                "rate_limited",
+                f"more than {rate:g} messages a second",
+                read_id(text),
+                retry_after_ms=wait_ms,
+            )
+        try:
+            command = parse(text)
+            match command:
+                case Subscribe():
+                    return self.subscribe(command)
+                case Unsubscribe():
+                    return self._unsubscribe(command)
+                case ListKeys(message_id):
+                    return self._ack(message_id, "list", list(self._keys), [])
+            return frames.pong_frame(command.message_id, now_us)
+        except BadMessage as error:
+            self._counters.messages_refused += 1
+            return frames.error_frame(error.code, str(error), error.message_id)
+
+    def subscribe(self, command: Subscribe) -> bytes:
+        """Add keys, ask for their snapshot and return the ack.
+
+        Raises BadMessage, having changed nothing, if that is more than the limit.
+        """
+        # First without looking at the keys: checking thousands of them takes time.
+        if len(command.keys) > self._settings.max_keys:
+            self._check_limit(command.message_id, command.keys)
+        accepted, rejected = split_keys(command.keys)
+        self._check_limit(command.message_id, accepted)
+        since = command.since if self._can_resume(command.since) else None
+        self._keys.update(dict.fromkeys(accepted))
+        self._watch()
+        if command.wants_snapshot and accepted:
+            self._mailbox.request_snapshot(
+                self._stored(accepted, since), self._board.position.offset
+            )
+        return self._ack(
+            command.message_id,
+            "subscribe",
+            accepted,
+            [rejection.to_wire() for rejection in rejected],
+            min_interval_ms=self._board.window_ms,
+            resumed=since is not None and command.wants_snapshot,
+        )
+
+    def offer(self, update: frames.Update) -> bool:
+        """Take in an update already on the board; True if it is news to this client."""
+        return self._mailbox.offer(update)
+
+    def restart(self) -> None:
+        """Send everything held anew: another epoch has begun."""
+        if self._keys:
+            self._mailbox.restart(
+                self._stored(list(self._keys), None), self._board.position.offset
+            )
+
+    def next_frame(self) -> bytes | None:
+        """Return the next snapshot or update frame, None if there is nothing to send.
+
+        Values are those of the board at this moment.
+        """
+        while not self._mailbox.is_empty:
+            match self._mailbox.take(self._settings.snapshot_items):
+                case SnapshotPiece() as piece:
+                    return self._snapshot_frame(piece)
+                case Merged() as merged:
+                    return self._merged_frame(merged)
+                case frames.Update() as update:
+                    return update.frame(self._mailbox.view)
+        return None
+
+    def _unsubscribe(self, command: Unsubscribe) -> bytes:
+        dropped = [key for key in command.keys if key in self._keys]
+        rejected = [
+            {"key": key, "code": "unknown_key", "message": NOT_HELD}
+            for key in command.keys
+            if key not in self._keys
+        ]
+        for key in dropped:
+            del self._keys[key]
+        self._watch()
+        return self._ack(command.message_id, "unsubscribe", dropped, rejected)
+
+    def _check_limit(self, message_id: MessageId, keys: Sequence[str]) -> None:
+        limit = self._settings.max_keys
+        more = sum(1 for key in keys if key not in self._keys)
+        if len(self._keys) + more > limit:
+            raise BadMessage(
+                "key_limit",
+                f"{limit} keys a connection; you hold {len(self._keys)} "
+                f"and asked for {more} more",
+                message_id,
+            )
+
+    def _can_resume(self, since: Since | None) -> bool:
+        here = self._board.position
+        return (
+            since is not None
+            and since.epoch == here.epoch
+            and since.offset <= here.offset
+        )
+
+    def _stored(self, keys: list[str], since: Since | None) -> list[str]:
+        """Return the issues among ``keys`` that have a value newer than ``since``."""
+        if frames.ALL in keys:
+            return self._board.changed_since(since.offset if since else -1)
+        return [
+            key
+            for key in keys
+            if (row := self._board.get(key)) is not None
+            and (since is None or row.offset > since.offset)
+        ]
+
+    def _watch(self) -> None:
+        is_all = frames.ALL in self._keys
+        self._mailbox.watch(frames.EVERYTHING if is_all else frozenset(self._keys))
+
+    def _snapshot_frame(self, piece: SnapshotPiece) -> bytes:
+        here = self._board.position
+        rows = (self._board.get(isin) for isin in piece.isins)
+        return frames.snapshot_frame(
+            Position(here.epoch, piece.offset, here.window),
+            [row.body for row in rows if row is not None],
+            final=piece.final,
+        )
+
+    def _merged_frame(self, merged: Merged) -> bytes:
+        self._counters.windows_merged += merged.windows - 1
+        rows = ((self._board.get(isin), n) for isin, n in merged.trades.items())
+        return frames.update_frame(
+            self._board.position,
+            merged.windows,
+            [frames.encode_row(row.body, n) for row, n in rows if row is not None],
+        )
+
+    def _ack(
+        self,
+        message_id: MessageId,
+        op: str,
+        accepted: list[str],
+        rejected: list[dict[str, str]],
+        **granted: int,
+    ) -> bytes:
+        return frames.ack_frame(
+            message_id, op, accepted, rejected, len(self._keys), **granted
+        )

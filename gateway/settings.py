@@ -1,0 +1,52 @@
+"""Settings of the gateway."""
+
+from pydantic import Field
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+
+class GatewaySettings(BaseSettings):
+    """Where the gateway listens, what it reads from, what a client may ask for.
+
+    Read once at the process's entry from the environment (``REDIS_URL``, and
+    ``TICKTHROTTLE_`` plus the field's name in capitals); arguments win.
+    """
+
+    model_config = SettingsConfigDict(
+        env_prefix="TICKTHROTTLE_", frozen=True, extra="forbid", populate_by_name=True
+    )
+
+    redis_url: str = Field("redis://127.0.0.1:6379", validation_alias="REDIS_URL")
+    """Address of the Redis or Valkey server the throttle publishes to."""
+
+    namespace: str = Field("tt", pattern=r"^[A-Za-z0-9_.-]{1,32}$")
+    """Prefix of every key and channel."""
+
+    host: str = "127.0.0.1"
+    """Address the gateway listens on."""
+
+    port: int = Field(8000, ge=0, le=65_535)
+    """Port the gateway listens on; 0 takes a free one."""
+
+    heartbeat_ms: int = Field(5_000, ge=10, le=60_000)
+    """A client that was sent nothing for so long gets a heartbeat."""
+
+    max_keys: int = Field(1_024, ge=1)
+    """Most keys one connection may hold; ``*`` counts as one."""
+
+    ops_per_second: float = Field(10, gt=0)
+    """Messages a second a client may send in the long run."""
+
+    ops_burst: int = Field(20, ge=1)
+    """Messages a client may send at once."""
+
+    max_message_bytes: int = Field(65_536, ge=1_024)
+    """Largest message a client may send; a larger one closes with 1009."""
+
+    snapshot_items: int = Field(500, ge=1)
+    """Most items in one piece of a snapshot."""
+
+    windows_limit: int = Field(100, ge=1, le=1_000)
+    """Most windows one REST request may ask for."""
+
+    slow_close_s: float = Field(15, gt=0)
+    """A client that takes not one byte for so long is closed with 4408."""

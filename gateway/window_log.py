@@ -1,0 +1,82 @@
+"""Reads the window log: the published windows that Redis still holds."""
+
+from typing import Any
+
+import orjson
+from redis.asyncio import Redis
+
+from throttle.snapshot import Keys, WindowSnapshot
+
+FIELD = b"snapshot"
+
+
+class WindowLog:
+    """The window log of one namespace; nothing is cached.
+
+    Every method raises RedisError when the server cannot be asked and ValueError
+    when an entry is not one the throttle would have written.
+    """
+
+    def __init__(self, redis: Redis, keys: Keys) -> None:
+        self._redis = redis
+        self._stream = keys.windows
+
+    async def between(self, first: int, last: int) -> list[WindowSnapshot]:
+        """Return the windows with offsets from ``first`` to ``last``, if still held."""
+        entries: Any = await self._redis.xrange(self._stream, f"{first}-0", f"{last}-0")
+        return [WindowSnapshot.decode(_message(entry)) for entry in entries]
+
+    async def newest(
+        self, limit: int, from_ms: int | None = None, to_ms: int | None = None
+    ) -> list[WindowSnapshot]:
+        """Return up to ``limit`` windows, newest first.
+
+        ``from_ms`` and ``to_ms`` bound the windows' ends, both included.
+        """
+        top = "+"
+        if to_ms is not None:
+            offset = await self._last_until(to_ms)
+            if offset is None:
+                return []
+            top = f"{offset}-0"
+        entries: Any = await self._redis.xrevrange(self._stream, top, "-", count=limit)
+        windows = [WindowSnapshot.decode(_message(entry)) for entry in entries]
+        return [w for w in windows if from_ms is None or w.window >= from_ms]
+
+    async def _last_until(self, to_ms: int) -> int | None:
+        """Return the offset of the newest window that ends by ``to_ms``.
+
+        Windows' ends grow with their offsets, so a few single reads find it.
+        """
+        first: Any = await self._redis.xrange(self._stream, count=1)
+        last: Any = await self._redis.xrevrange(self._stream, count=1)
+        if not first or not last or _end_ms(first[0]) > to_ms:
+            return None
+        low, high = _offset(first[0]), _offset(last[0])
+        while low < high:
+            middle = (low + high + 1) // 2
+            found: Any = await self._redis.xrevrange(
+                self._stream, f"{middle}-0", f"{low}-0", count=1
+            )
+            # Trimmed away between two reads: the log now begins above ``middle``.
+            if not found or _end_ms(found[0]) <= to_ms:
+                low = middle
+            else:
+                high = _offset(found[0]) - 1
+        return low
+
+
+def _message(entry: Any) -> bytes:
+    try:
+        return bytes(entry[1][FIELD])
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"window log entry {entry[0]!r}: {error!r}") from None
+
+
+def _offset(entry: Any) -> int:
+    return int(entry[0].partition(b"-")[0])
+
+
+def _end_ms(entry: Any) -> int:
+    header = orjson.loads(_message(entry).partition(b"\n")[0])
+    return int(header["window"])

@@ -1,0 +1,153 @@
+"""PURE: a made-up market in the Korean manner: issues, price grid, daily limits."""
+
+from bisect import bisect_right
+from dataclasses import dataclass
+from random import Random
+
+from stdnum import isin as stdnum_isin
+
+# KRX price steps since 2023-01-25: below 2,000 won the step is 1 won, and so on.
+_STEP_BOUNDS = (2_000, 5_000, 20_000, 50_000, 200_000, 500_000)
+_STEPS = (1, 5, 10, 50, 100, 500, 1_000)
+_LIMIT_PERCENT = 30
+
+# Zipf-Mandelbrot, fitted to the value traded per issue on an ordinary day: the first
+# 10 issues have 36 % of the trades, the first 100 have 69 %; 1,200 trades touch 400
+# of 2,879 issues, 1,800 touch 520.
+_POPULARITY_EXPONENT = 1.2
+_POPULARITY_OFFSET = 3
+
+_MEDIAN_PRICE = 12_000
+_PRICE_SPREAD = 1.3
+_LOWEST_BASE, _HIGHEST_BASE = 200, 1_500_000
+
+
+@dataclass(frozen=True, slots=True)
+class Issue:
+    """One simulated share: its ISIN, 6-character code and base price in won."""
+
+    isin: str
+    code: str
+    base_price: int
+
+
+def price_step(price: int) -> int:
+    """Return the price step in won at a price: neighbours up are one step apart."""
+    return _STEPS[bisect_right(_STEP_BOUNDS, price)]
+
+
+def step_up(price: int) -> int:
+    """Return the next higher price on the grid."""
+    return price + price_step(price)
+
+
+def step_down(price: int) -> int:
+    """Return the next lower price on the grid."""
+    return price - price_step(price - 1)
+
+
+def daily_limits(base_price: int) -> tuple[int, int]:
+    """Return the lowest and highest price of a day whose base price is given.
+
+    The width is 30 % of the base price, cut to the base price's step; the upper
+    limit is then cut to the step at its own level.
+    """
+    step = price_step(base_price)
+    width = base_price * _LIMIT_PERCENT // 100 // step * step
+    upper = base_price + width
+    return base_price - width, upper - upper % price_step(upper)
+
+
+def popularity(count: int) -> list[float]:
+    """Return a heavy-tailed weight for each of ``count`` issues, greatest first."""
+    return [
+        (rank + _POPULARITY_OFFSET) ** -_POPULARITY_EXPONENT for rank in range(count)
+    ]
+
+
+def create_issues(rng: Random, count: int) -> tuple[Issue, ...]:
+    """Return ``count`` issues with distinct ISINs, the most traded first.
+
+    Mostly ``KR7`` + code + ``00`` + check digit; every 25th is a preferred share
+    whose code and ISIN differ in one character, every 80th code holds a letter.
+    ``count`` is at most 90,000.
+    """
+    stems = rng.sample(range(100, 100_000), count)
+    return tuple(_create_issue(rng, rank, stem) for rank, stem in enumerate(stems))
+
+
+def _create_issue(rng: Random, rank: int, stem: int) -> Issue:
+    code = code_in_isin = f"{stem:05}0"
+    if rank % 80 == 40:
+        code = code_in_isin = f"{stem:05}"[:4] + rng.choice("VWXYZ") + f"{stem % 10}"
+    elif rank % 25 == 20:
+        code, code_in_isin = f"{stem:05}5", f"{stem:05}1"
+    number = f"KR7{code_in_isin}00"
+    price = int(rng.lognormvariate(0, _PRICE_SPREAD) * _MEDIAN_PRICE)
+    price = min(max(price, _LOWEST_BASE), _HIGHEST_BASE)
+    return Issue(
+        number + str(stdnum_isin.calc_check_digit(number)),
+        code,
+        price - price % price_step(price),
+    )
+
+
+class Book:
+    """One issue while it trades: its price walks on the grid, its totals add up."""
+
+    __slots__ = (
+        "_head",
+        "_high",
+        "_low",
+        "_price",
+        "_seq",
+        "_value",
+        "_volume",
+        "isin",
+    )
+
+    def __init__(self, issue: Issue) -> None:
+        self.isin = issue.isin
+        self._head = b'{"isin":"%b","time":' % issue.isin.encode()
+        self._low, self._high = daily_limits(issue.base_price)
+        self._price = issue.base_price
+        self._seq = self._volume = self._value = 0
+
+    def trade(self, time_us: int, bits: int, sizes: list[int]) -> bytes:
+        """Execute one trade and return it as ``Trade.to_wire`` would encode it.
+
+        Of the 20 random bits, the upper 12 pick one of 4,096 ``sizes``.
+        """
+        move = bits & 7
+        price = self._price
+        buys = bits & 8
+        if move == 0 and price < self._high:
+            price = self._price = step_up(price)
+            buys = 1
+        elif move == 1 and price > self._low:
+            price = self._price = step_down(price)
+            buys = 0
+        size = sizes[bits >> 8]
+        self._seq += 1
+        self._volume += size
+        self._value += price * size
+        return self._encode(time_us, size, b"B" if buys else b"S")
+
+    def peek(self, time_us: int) -> bytes:
+        """Return a trade that is not executed: the issue does not change."""
+        return self._encode(time_us, 1, b"B")
+
+    def _encode(self, time_us: int, size: int, side: bytes) -> bytes:
+        return (
+            b'%b%d,"seq":%d,"price":"%d","size":"%d","side":"%b",'
+            b'"cum_volume":%d,"cum_value":%d}'
+        ) % (
+            self._head,
+            time_us,
+            self._seq,
+            self._price,
+            size,
+            side,
+            self._volume,
+            self._value,
+        )
