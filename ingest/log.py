@@ -6,7 +6,7 @@ A log has P partitions. A partition is ordered, every entry has a position (a
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 from zlib import crc32
 
 
@@ -19,8 +19,7 @@ class LogInfo:
     created_ms: int
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """One entry read back from a partition."""
 
     position: int

@@ -25,6 +25,7 @@ REQUIRED = ("isin", "time", "seq", "price", "size")
 RESERVED = frozenset({"trades"})
 """Field names the gateway adds to a row itself; a trade may not carry them."""
 
+_ISIN_RULE = "must be 2 capitals, 9 capitals or digits, 1 check digit"
 _ISIN_FORM = re.compile(r"[A-Z]{2}[0-9A-Z]{9}[0-9]", re.ASCII)
 # Exactly the decimals that are also JSON numbers, so that text leaves as it came.
 _DECIMAL_FORM = re.compile(r"(?:0|[1-9][0-9]{0,17})(?:\.[0-9]{1,18})?", re.ASCII)
@@ -88,18 +89,20 @@ class Trade:
         ``int`` or decimal text; never as ``float``, which has already lost the text.
         Raises InvalidTrade for the first rule that is broken.
         """
-        missing = [name for name in REQUIRED if fields.get(name) in (None, "")]
-        if missing:
-            raise InvalidTrade("missing_field", missing[0], None, "is required")
-        extra = {name: v for name, v in fields.items() if name not in REQUIRED}
+        extra = dict(fields)
+        required = [extra.pop(name, None) for name in REQUIRED]
+        if None in required or "" in required:
+            name = next(n for n in REQUIRED if fields.get(n) in (None, ""))
+            raise InvalidTrade("missing_field", name, None, "is required")
         for name, value in extra.items():
             _check_extra(name, value)
+        isin, time_us, seq, price, size = required
         return cls(
-            check_isin(fields["isin"]),
-            _check_time(fields["time"]),
-            _check_integer("seq", fields["seq"]),
-            _check_decimal("price", fields["price"]),
-            _check_decimal("size", fields["size"]),
+            check_isin(isin),
+            _check_time(time_us),
+            _check_integer("seq", seq),
+            _check_decimal("price", price),
+            _check_decimal("size", size),
             extra,
         )
 
@@ -169,23 +172,19 @@ def check_isin(value: Any) -> str:
     The country letters are not looked up, so stand-in prefixes pass.
     Raises InvalidTrade.
     """
-    if not isinstance(value, str) or not _ISIN_FORM.fullmatch(value):
-        raise InvalidTrade(
-            "bad_isin",
-            "isin",
-            value,
-            "must be 2 capitals, 9 capitals or digits, 1 check digit",
-        )
-    digit = _check_digit(value[:-1])
-    if value[-1] != digit:
-        raise InvalidTrade("bad_isin", "isin", value, f"check digit is {digit}")
-    return value
+    broken = _broken_isin_rule(value) if isinstance(value, str) else _ISIN_RULE
+    if broken is not None:
+        raise InvalidTrade("bad_isin", "isin", value, broken)
+    return str(value)
 
 
 # A check digit costs 20 to 30 us, an issue list has a few thousand entries.
 @lru_cache(maxsize=65_536)
-def _check_digit(number: str) -> str:
-    return str(stdnum_isin.calc_check_digit(number))
+def _broken_isin_rule(text: str) -> str | None:
+    if not _ISIN_FORM.fullmatch(text):
+        return _ISIN_RULE
+    digit = str(stdnum_isin.calc_check_digit(text[:-1]))
+    return None if text[-1] == digit else f"check digit is {digit}"
 
 
 def check_not_ahead(trade: Trade, append_time_us: int, max_ahead_us: int) -> None:
@@ -206,6 +205,12 @@ def check_not_ahead(trade: Trade, append_time_us: int, max_ahead_us: int) -> Non
 
 
 def _check_extra(name: Any, value: Any) -> None:
+    if type(name) is str and name.isascii() and name not in RESERVED:
+        # Nearly every field, at a third of the cost of asking everything below.
+        if type(value) is str and value.isascii():
+            return
+        if type(value) is int and -(2**63) <= value < 2**64:
+            return
     if not isinstance(name, str):
         raise InvalidTrade("bad_field", "trade", value, "has a value without a name")
     if name in RESERVED:
@@ -231,6 +236,8 @@ def _is_scalar(value: Any) -> bool:
 
 
 def _check_time(value: Any) -> int:
+    if type(value) is int and EARLIEST_TIME_US <= value < LATEST_TIME_US:
+        return value
     time_us = _check_integer("time", value)
     if not EARLIEST_TIME_US <= time_us < LATEST_TIME_US:
         raise InvalidTrade(
@@ -243,6 +250,8 @@ def _check_time(value: Any) -> int:
 
 
 def _check_integer(name: str, value: Any) -> int:
+    if type(value) is int and 0 <= value <= MAX_SEQ:
+        return value
     if isinstance(value, str) and _INTEGER_FORM.fullmatch(value):
         value = int(value)
     if type(value) is not int or not 0 <= value <= MAX_SEQ:

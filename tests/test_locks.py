@@ -51,7 +51,7 @@ def test_a_requirements_file_is_the_export_of_uv_lock(name: str) -> None:
 
 @pytest.mark.parametrize("name", LOCKS)
 def test_every_requirement_has_a_version_and_hashes_and_no_address(name: str) -> None:
-    """What is installed is what was locked, from whatever index the user's pip knows."""
+    """What is installed is what was locked, from any index the user's pip knows."""
     text = (ROOT / name).read_text("utf-8")
     assert "://" not in text
     assert "--index" not in text

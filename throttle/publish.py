@@ -18,13 +18,12 @@ from throttle.rows import CUT_KEY, decode_cuts
 from throttle.snapshot import Keys, Row, encode_version
 
 _COLUMNS = (
-    "window_ms",
-    "time",
-    "seq",
-    "position",
-    "partition",
-    "reason",
-    "error",
+    "latest.time",
+    "latest.seq",
+    "latest.position",
+    "latest.partition",
+    "latest.reason",
+    "latest.error",
     "trades",
 )
 
@@ -75,20 +74,22 @@ class Published:
 
 
 def assemble(table: pa.Table, window_ms: int) -> Batch:
-    """Turn the conflated rows of a batch into its windows, oldest first.
+    """Turn a conflated batch (``conflate.py``) into its windows, oldest first.
 
     Raises ValueError if the batch does not hold exactly one cut row.
     """
+    table = table.flatten()
     keys = table.column("key").to_pylist()
     if keys.count(CUT_KEY) != 1:
         raise ValueError(f"a batch has one cut row, this one {keys.count(CUT_KEY)}")
-    payloads = table.column("payload").to_pylist()
+    payloads = table.column("latest.payload").to_pylist()
+    ends = [us // 1000 for us in table.column("window.end").cast("int64").to_pylist()]
     start, end = decode_cuts(payloads[keys.index(CUT_KEY)])
     windows = {e: Window(e) for e in window_ends(start.end_ms, end.end_ms, window_ms)}
     letters = []
     # Column by column: turning rows into dictionaries takes ten times as long.
     columns = (table.column(name).to_pylist() for name in _COLUMNS)
-    for row in zip(keys, payloads, *columns, strict=True):
+    for row in zip(keys, payloads, ends, *columns, strict=True):
         key, payload, end_ms, time_us, seq, position, partition, reason, error, n = row
         if reason is not None:
             windows[end_ms].refused[reason] += 1

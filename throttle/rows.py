@@ -6,7 +6,7 @@ cut of the batch (key = ``CUT_KEY``, payload = the two cuts as JSON). All three 
 through one aggregation, so nothing is counted in a second pass.
 """
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 import orjson
 import pyarrow as pa
@@ -38,64 +38,52 @@ _ARROW_SCHEMA = pa.schema(
 )
 
 
-def trade_rows(
-    entries: Iterable[Entry], partition: int, previous_end_ms: int, max_ahead_ms: int
-) -> pa.RecordBatch:
-    """Decode and check entries of one partition; one row each, valid or refused."""
-    rows = [_row(entry, partition, previous_end_ms, max_ahead_ms) for entry in entries]
-    return _batch(rows)
+Row = tuple[int, str, int, int, int, int, bytes, str | None, str | None]
+"""Values in the order of ``SCHEMA``, the append time in microseconds."""
 
 
-def cut_row(start: Cut, end: Cut) -> pa.RecordBatch:
-    """Return the one row that carries the cuts of a batch, in its last window."""
-    payload = orjson.dumps({"start": start.to_offset(), "end": end.to_offset()})
-    return _batch([((end.end_ms - 1) * 1000, CUT_KEY, 0, 0, 0, 0, payload, None, None)])
-
-
-def decode_cuts(payload: bytes) -> tuple[Cut, Cut]:
-    """Decode the payload of a cut row."""
-    cuts = orjson.loads(payload)
-    return Cut.from_offset(cuts["start"]), Cut.from_offset(cuts["end"])
-
-
-_Row = tuple[int, str, int, int, int, int, bytes, str | None, str | None]
-
-
-def _row(entry: Entry, partition: int, previous_end_ms: int, max_ahead_ms: int) -> _Row:
-    append_us = window_time_ms(entry.append_time_ms, previous_end_ms) * 1000
+def trade_row(
+    entry: Entry, partition: int, previous_end_ms: int, max_ahead_ms: int
+) -> Row:
+    """Decode and check an entry of the log; its row is a trade's or a refused one's."""
+    position, append_ms, payload = entry
+    append_us = window_time_ms(append_ms, previous_end_ms) * 1000
     try:
-        trade = Trade.from_wire(entry.payload)
-        check_not_ahead(trade, entry.append_time_ms * 1000, max_ahead_ms * 1000)
+        trade = Trade.from_wire(payload)
+        check_not_ahead(trade, append_ms * 1000, max_ahead_ms * 1000)
     except InvalidTrade as error:
-        key = f"{REFUSED_PREFIX}{partition}:{entry.position}"
-        return (
-            append_us,
-            key,
-            0,
-            0,
-            entry.position,
-            partition,
-            entry.payload,
-            error.reason,
-            str(error),
-        )
+        key, reason = f"{REFUSED_PREFIX}{partition}:{position}", error.reason
+        return (append_us, key, 0, 0, position, partition, payload, reason, str(error))
     return (
         append_us,
         trade.isin,
         trade.time_us,
         trade.seq,
-        entry.position,
+        position,
         partition,
-        entry.payload,
+        payload,
         None,
         None,
     )
 
 
-def _batch(rows: list[_Row]) -> pa.RecordBatch:
+def cut_row(start: Cut, end: Cut) -> Row:
+    """Return the one row that carries the cuts of a batch, in its last window."""
+    payload = orjson.dumps({"start": start.to_offset(), "end": end.to_offset()})
+    return ((end.end_ms - 1) * 1000, CUT_KEY, 0, 0, 0, 0, payload, None, None)
+
+
+def to_arrow(rows: Sequence[Row]) -> pa.RecordBatch:
+    """Turn rows into columns."""
     columns = zip(*rows, strict=True) if rows else [()] * len(_ARROW_SCHEMA)
     arrays = [
         pa.array(column, field.type)
         for column, field in zip(columns, _ARROW_SCHEMA, strict=True)
     ]
     return pa.RecordBatch.from_arrays(arrays, schema=_ARROW_SCHEMA)
+
+
+def decode_cuts(payload: bytes) -> tuple[Cut, Cut]:
+    """Decode the payload of a cut row."""
+    cuts = orjson.loads(payload)
+    return Cut.from_offset(cuts["start"]), Cut.from_offset(cuts["end"])

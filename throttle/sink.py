@@ -17,9 +17,8 @@ class BatchSink:
     """The function given to ``foreachBatch``; publishing is passed in.
 
     ``timings`` logs where the time of every batch went. ``batches`` counts what was
-    published, ``error`` keeps what
-    stopped it, in its own words: through Spark it comes back wrapped in three
-    stack traces.
+    published. ``error`` keeps what stopped it, in its own words: through Spark it
+    comes back wrapped in three stack traces.
     """
 
     def __init__(

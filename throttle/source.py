@@ -32,6 +32,8 @@ FORMAT = "tradelog"
 # Spark cannot be interrupted while it waits for an answer: wait in short pieces.
 _LONGEST_WAIT_S = 0.2
 
+_BATCH_ROWS = 8_192
+
 
 @dataclass(frozen=True, slots=True)
 class SourceOptions:
@@ -130,13 +132,20 @@ class TradeLogReader(DataSourceStreamReader):
         """Yield the cut row, then the entries between the two cuts."""
         part = cast(BatchRange, partition)
         start, end = part.start, part.end
-        yield rows.cut_row(start, end)
-        log = _open(self._options)
+        log, max_ahead_ms = _open(self._options), self._options.max_ahead_ms
+        # Few big batches: each costs about a millisecond, a live window needs one.
+        ready = [rows.cut_row(start, end)]
         for p in part.partitions:
             for entries in log.read(p, start.positions[p], end.positions[p]):
-                yield rows.trade_rows(
-                    entries, p, start.end_ms, self._options.max_ahead_ms
-                )
+                ready += [
+                    rows.trade_row(entry, p, start.end_ms, max_ahead_ms)
+                    for entry in entries
+                ]
+                if len(ready) >= _BATCH_ROWS:
+                    yield rows.to_arrow(ready)
+                    ready = []
+        if ready:
+            yield rows.to_arrow(ready)
 
     def commit(self, end: Mapping[str, Any]) -> None:
         """Trim what was published, except for the retained time before it."""

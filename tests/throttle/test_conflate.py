@@ -27,10 +27,14 @@ def row(
 def conflated(spark: SparkSession, rows: list[tuple[Any, ...]]) -> set[tuple[Any, ...]]:
     """Return {(window, key, time, seq, position, trades)} of the transform."""
     frame = spark.createDataFrame(rows, SCHEMA)
-    found = create_conflate(W)(frame).toArrow().to_pylist()
-    assert all(r["payload"] == b"%d" % r["position"] for r in found)
-    names = ("window_ms", "key", "time", "seq", "position", "trades")
-    return {tuple(r[name] for name in names) for r in found}
+    result = set()
+    for found in create_conflate(W)(frame).toArrow().to_pylist():
+        end_ms = round(found["window"]["end"].timestamp() * 1000)
+        latest = found["latest"]
+        assert latest["payload"] == b"%d" % latest["position"]
+        version = (latest["time"], latest["seq"], latest["position"])
+        result.add((end_ms, found["key"], *version, found["trades"]))
+    return result
 
 
 def test_a_window_ends_where_the_next_begins(spark: SparkSession) -> None:
@@ -67,7 +71,8 @@ def test_a_refused_trade_stays_a_row_of_its_own(spark: SparkSession) -> None:
         [row(3_000, "!0:7", 0, 0, 7, payload=b"\xff", reason="not_json")], SCHEMA
     )
     [found] = create_conflate(W)(frame).toArrow().to_pylist()
-    assert (found["payload"], found["reason"]) == (b"\xff", "not_json")
+    latest = found["latest"]
+    assert (latest["payload"], latest["reason"]) == (b"\xff", "not_json")
 
 
 def test_any_mix_equals_plain_python(spark: SparkSession) -> None:

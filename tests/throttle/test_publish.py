@@ -1,6 +1,7 @@
 """The atomic publish, against a real server."""
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
@@ -11,7 +12,7 @@ from ingest.trade import Trade
 from tests.published import read_snapshots
 from throttle.cut import Cut
 from throttle.publish import Batch, DeadLetter, Publisher, Window, assemble
-from throttle.rows import cut_row
+from throttle.rows import cut_row, to_arrow
 from throttle.snapshot import Keys, LastValue, Row, WindowSnapshot, encode_version
 
 pytestmark = pytest.mark.redis
@@ -220,28 +221,34 @@ def test_dead_letters_keep_bytes_and_reason_and_are_stored_once(
     }
 
 
+_LATEST = ("time", "seq", "position", "partition", "payload", "reason", "error")
+
+
 def conflated(*rows: dict[str, Any]) -> pa.Table:
     """Make what Spark hands over: the cut row of two windows and some others."""
-    cut = cut_row(Cut(2_000, (0,)), Cut(6_000, (9,))).to_pylist()[0]
-    columns = (
-        "key",
-        "time",
-        "seq",
-        "position",
-        "partition",
-        "payload",
-        "reason",
-        "error",
-    )
-    found = [{**{c: cut[c] for c in columns}, "window_ms": 6_000, "trades": 1}, *rows]
-    return pa.Table.from_pylist(found)
+    [cut] = to_arrow([cut_row(Cut(2_000, (0,)), Cut(6_000, (9,)))]).to_pylist()
+    first = {"window": window(6_000), "key": cut["key"], "trades": 1}
+    latest = {name: cut[name] for name in _LATEST}
+    return pa.Table.from_pylist([{**first, "latest": latest}, *rows])
 
 
-def found(payload: bytes, window_ms: int, **fields: Any) -> dict[str, Any]:
+def window(end_ms: int) -> dict[str, datetime]:
+    """Make Spark's window struct."""
+    return {"end": datetime.fromtimestamp(end_ms / 1000, UTC)}
+
+
+def found(
+    payload: bytes, window_ms: int, key: str, trades: int = 1, **latest: Any
+) -> dict[str, Any]:
     """Make a conflated row."""
-    basis = {"time": 0, "seq": 0, "position": 5, "partition": 0, "trades": 1}
-    blank = {"reason": None, "error": None}
-    return {**basis, **blank, "payload": payload, "window_ms": window_ms, **fields}
+    basis = {"time": 0, "seq": 0, "position": 5, "partition": 0, "payload": payload}
+    refusal = {"reason": None, "error": None}
+    return {
+        "window": window(window_ms),
+        "key": key,
+        "trades": trades,
+        "latest": {**basis, **refusal, **latest},
+    }
 
 
 def test_assembly_names_every_window_and_sorts_dead_letters() -> None:

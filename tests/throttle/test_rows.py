@@ -3,7 +3,7 @@
 from ingest.log import Entry
 from ingest.trade import Trade
 from throttle.cut import Cut
-from throttle.rows import CUT_KEY, cut_row, decode_cuts, trade_rows
+from throttle.rows import CUT_KEY, cut_row, decode_cuts, to_arrow, trade_row
 
 TRADE = Trade("KR7005930003", 1_773_964_801_566_788, 7, "199400", "918", {"side": "B"})
 APPENDED_MS = TRADE.time_us // 1000 + 5
@@ -12,7 +12,7 @@ APPENDED_MS = TRADE.time_us // 1000 + 5
 def rows_of(payload: bytes, append_ms: int = APPENDED_MS, previous: int = 0) -> dict:
     """Return the one row of one entry."""
     entry = Entry(42, append_ms, payload)
-    return trade_rows([entry], 3, previous, 5_000).to_pylist()[0]
+    return to_arrow([trade_row(entry, 3, previous, 5_000)]).to_pylist()[0]
 
 
 def test_a_trade_becomes_a_row_under_its_isin() -> None:
@@ -50,15 +50,15 @@ def test_a_straggler_counts_as_appended_after_the_cut() -> None:
 
 def test_no_entries_make_an_empty_batch_with_all_types() -> None:
     """Spark checks the types of a batch without rows too."""
-    batch = trade_rows([], 0, 0, 5_000)
+    batch = to_arrow([])
     assert batch.num_rows == 0
-    assert batch.schema == cut_row(Cut(0, ()), Cut(2_000, ())).schema
+    assert batch.schema == to_arrow([cut_row(Cut(0, ()), Cut(2_000, ()))]).schema
 
 
 def test_the_cut_travels_with_the_batch_in_its_last_window() -> None:
     """The publisher learns which windows a batch stands for, even empty ones."""
     start, end = Cut(4_000, (1, 2)), Cut(8_000, (5, 2))
-    row = cut_row(start, end).to_pylist()[0]
+    row = to_arrow([cut_row(start, end)]).to_pylist()[0]
     assert row["key"] == CUT_KEY
     assert row["append_time"].timestamp() == 7.999
     assert decode_cuts(row["payload"]) == (start, end)

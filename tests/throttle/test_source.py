@@ -122,9 +122,10 @@ def test_a_batch_reads_what_is_between_its_cuts(
     add(client, 1, base + 3, trade)
     start, end = Cut(base, (skipped, 0)), Cut(base + W, tuple(wanted))
     [part] = reader.partitions(start.to_offset(), end.to_offset())
-    batches = [batch.to_pylist() for batch in reader.read(part)]
-    assert decode_cuts(batches[0][0]["payload"]) == (start, end)
-    assert [(r["position"], r["reason"]) for b in batches[1:] for r in b] == [
+    [batch] = reader.read(part)
+    cut, *rows = batch.to_pylist()
+    assert decode_cuts(cut["payload"]) == (start, end)
+    assert [(r["position"], r["reason"]) for r in rows] == [
         (wanted[0], None),
         (wanted[1], "not_json"),
     ]

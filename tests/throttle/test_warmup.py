@@ -3,7 +3,7 @@
 from itertools import pairwise
 
 from ingest.log import LogInfo
-from throttle.rows import trade_rows
+from throttle.rows import trade_row
 from throttle.warmup import SyntheticLog
 
 LOG = SyntheticLog(LogInfo("id", 4, 1_773_964_801_234), 2_000, windows=3, trades=1_800)
@@ -18,8 +18,8 @@ def test_every_made_up_trade_is_valid_and_in_its_window() -> None:
         assert upto - after == 450
         [entries] = LOG.read(0, after, upto)
         assert all(before <= entry.append_time_ms < end for entry in entries)
-        rows = trade_rows(entries, 0, before, 5_000).to_pylist()
-        assert [row["reason"] for row in rows] == [None] * 450
+        rows = [trade_row(entry, 0, before, 5_000) for entry in entries]
+        assert [row[7] for row in rows] == [None] * 450
 
 
 def test_the_made_up_log_ends() -> None:
