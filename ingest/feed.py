@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import chain
 from types import FrameType
-from urllib.parse import urlsplit
 
 import redis
 import structlog
@@ -17,7 +16,7 @@ from redis.retry import Retry
 from ingest.display import log_report, open_display
 from ingest.event import Event, Refusals
 from ingest.pace import FeedReport, run_feed
-from ingest.redis_log import RedisLogWriter, open_log
+from ingest.redis_log import RedisLogWriter, open_log, server_address
 from ingest.replay import ReplayOptions, replay
 from ingest.settings import IngestSettings
 from ingest.simulator import Simulator
@@ -73,7 +72,7 @@ def _run(
     total: float | None,
     stop: threading.Event | None,
 ) -> FeedReport:
-    address = _address(settings.redis_url)
+    address = server_address(settings.redis_url)
     with _connect(settings.redis_url) as client, _stopping(stop) as flag:
         try:
             writer = _open_writer(client, settings)
@@ -110,12 +109,6 @@ def _now_us() -> int:
     return time.time_ns() // 1000
 
 
-def _address(url: str) -> str:
-    """Return a server's address without the password its URL may hold."""
-    parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
-
-
 def _connect(url: str) -> redis.Redis:
     try:
         return redis.Redis.from_url(
@@ -128,7 +121,7 @@ def _connect(url: str) -> redis.Redis:
         )
     except ValueError as error:
         raise FeedError(
-            f"REDIS_URL {_address(url)!r} is no address: {error}"
+            f"REDIS_URL {server_address(url)!r} is no address: {error}"
         ) from error
 
 

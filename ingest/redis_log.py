@@ -8,6 +8,7 @@ field, ``trade``.
 from collections.abc import Iterator, Sequence
 from secrets import token_hex
 from typing import Any, cast
+from urllib.parse import urlsplit
 
 import redis
 import structlog
@@ -48,6 +49,12 @@ def entry_id(position: int) -> str:
 def append_time_ms(position: int) -> int:
     """Return the append time that a position carries."""
     return position >> _SEQUENCE_BITS
+
+
+def server_address(url: str) -> str:
+    """Return a server's address without the password its URL may hold."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 
 def stream_key(namespace: str, partition: int) -> str:

@@ -20,7 +20,12 @@ from redis.backoff import ExponentialBackoff
 from redis.retry import Retry
 
 from ingest.log import LogInfo
-from ingest.redis_log import LogUnusable, RedisLogReader, open_log
+from ingest.redis_log import (
+    LogUnusable,
+    RedisLogReader,
+    open_log,
+    server_address,
+)
 from throttle.cut import origin
 from throttle.java import NoJava, find_java
 from throttle.publish import Publisher
@@ -60,7 +65,8 @@ def run_throttle(settings: ThrottleSettings, stop: threading.Event) -> None:
         _wait(query, sink, stop)
         _stop(query, spark)
     except redis.RedisError as error:
-        raise ThrottleFailed(f"redis_url {settings.redis_url}: {error}") from error
+        address = server_address(settings.redis_url)
+        raise ThrottleFailed(f"redis_url {address}: {error}") from error
     except (NoJava, LogUnusable) as error:
         raise ThrottleFailed(str(error)) from error
     finally:

@@ -1,0 +1,70 @@
+"""The page, in a real Chromium."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import redis
+from playwright.sync_api import Page, sync_playwright
+
+from tests.conftest import skip_or_fail
+from tests.gateway.publisher import Publisher
+from tests.gateway.samples import HYNIX, SAMSUNG, make_row
+from tests.gateway.servers import running_gateway
+
+pytestmark = [pytest.mark.browser, pytest.mark.redis]
+
+ARGUMENTS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+@pytest.fixture
+def page() -> Iterator[Page]:
+    """A page of a headless Chromium that fails on any error of the script."""
+    chromium = shutil.which("chromium") or shutil.which("google-chrome")
+    if chromium is None:
+        skip_or_fail("no chromium on PATH")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=ARGUMENTS)
+        page = browser.new_page()
+        problems: list[str] = []
+        page.on("pageerror", lambda error: problems.append(str(error)))
+        page.on(
+            "console",
+            lambda message: message.type == "error" and problems.append(message.text),
+        )
+        yield page
+        browser.close()
+    assert problems == []
+
+
+def test_the_board_shows_every_issue_with_its_exact_price(
+    redis_url: str, client: redis.Redis, page: Page, tmp_path: Path
+) -> None:
+    """Rows appear with the snapshot, change with an update, keep their digits."""
+    publisher = Publisher(client)
+    publisher.publish(make_row(SAMSUNG, "199400"), make_row(HYNIX, "0.30"))
+    with running_gateway(redis_url) as gateway:
+        page.goto(f"http://127.0.0.1:{gateway.port}/")
+        samsung = page.locator("#rows tr", has_text=SAMSUNG)
+        hynix = page.locator("#rows tr", has_text=HYNIX)
+        samsung.wait_for(timeout=10_000)
+        assert "0.30" in hynix.inner_text()
+        publisher.publish(make_row(SAMSUNG, "199500", seq=2, trades=37))
+        page.locator("#rows tr", has_text="199500").or_(
+            page.locator("#rows tr", has_text="199,500")
+        ).wait_for(timeout=10_000)
+        assert "37" in samsung.inner_text()
+        assert page.locator("#issues").inner_text() == "2"
+        page.screenshot(path=str(tmp_path / "board.png"))
+        page.fill("#search", "000660")
+        samsung.wait_for(state="hidden", timeout=10_000)
+        assert hynix.is_visible()

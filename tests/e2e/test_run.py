@@ -1,0 +1,138 @@
+"""``tickthrottle run``: one command, everything up, nothing left behind."""
+
+import json
+import os
+import signal
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from ingest.simulator import Simulator
+from tests.conftest import eventually, free_port
+from tests.e2e.processes import Running, running
+
+pytestmark = [pytest.mark.e2e, pytest.mark.spark, pytest.mark.redis]
+
+
+@pytest.fixture
+def port() -> int:
+    """The port of a run."""
+    return free_port()
+
+
+@pytest.fixture
+def tape(tmp_path: Path) -> Path:
+    """A short tape of five issues."""
+    path = tmp_path / "five.jsonl"
+    market = Simulator(seed=5, issues=5, rate=100, seconds=30)
+    events = market.events(1_773_964_800_000_000)
+    path.write_bytes(b"\n".join(event.payload for event in events))
+    return path
+
+
+@pytest.fixture
+def run(tmp_path: Path, port: int, tape: Path) -> Iterator[Running]:
+    """A run on a tape, live."""
+    arguments = ["run", "--port", str(port), "--tape", str(tape), "--speed", "2"]
+    environment = {
+        "TICKTHROTTLE_STATE_DIR": str(tmp_path / "state"),
+        "TICKTHROTTLE_WARMUP_WINDOWS": "3",
+    }
+    with running(tmp_path, *arguments, **environment) as process:
+        process.wait_for("live: ", within_s=100)
+        yield process
+
+
+def fetch(port: int, path: str) -> Any:
+    """Return an answer's JSON."""
+    url = f"http://127.0.0.1:{port}{path}"
+    with urllib.request.urlopen(url, timeout=5) as answer:
+        return json.load(answer)
+
+
+def family_of(run: Running) -> list[psutil.Process]:
+    """Return the run's process and all it has started."""
+    parent = psutil.Process(run.process.pid)
+    family = [parent, *parent.children(recursive=True)]
+    names = {process.name() for process in family}
+    assert {"java", "valkey-server"} <= names
+    return family
+
+
+def are_gone(family: list[psutil.Process]) -> bool:
+    """Tell whether none of the processes runs any more."""
+    return not any(
+        process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+        for process in family
+    )
+
+
+def test_a_tape_is_live_on_the_page_and_ctrl_c_ends_everything(
+    tmp_path: Path, port: int, run: Running
+) -> None:
+    """The page and the tape's issues are there; 5 s after Ctrl-C nothing is."""
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=5) as page:
+        assert b"<html" in page.read()
+    eventually(lambda: fetch(port, "/v1/quotes")["count"] == 5, 20)
+    known = {issue.isin for issue in Simulator(seed=5, issues=5, rate=100).listing()}
+    assert {row["isin"] for row in fetch(port, "/v1/quotes")["data"]} == known
+    for words in ("trade log", "gateway", "throttle", "feed"):
+        assert words in run.log()
+
+    second = {"TICKTHROTTLE_STATE_DIR": str(tmp_path / "state")}
+    with running(tmp_path, "run", "--port", str(port), **second) as other:
+        assert other.process.wait(timeout=20) == 1
+        assert f"already runs on port {port}" in other.log()
+
+    family = family_of(run)
+    began = time.monotonic()
+    run.process.send_signal(signal.SIGINT)
+    assert run.process.wait(timeout=20) == 0, run.log()
+    assert time.monotonic() - began < 5
+    assert are_gone(family)
+
+
+def test_a_part_that_dies_is_started_again_and_a_killed_parent_leaves_nothing(
+    port: int, run: Running
+) -> None:
+    """SIGKILL of the job: it comes back. SIGKILL of the parent: all is ended."""
+    family = family_of(run)
+    driver = next(p for p in family if "throttle" in p.cmdline()[-1:])
+    before = fetch(port, "/health/ready")["window"]
+    driver.kill()
+    eventually(lambda: "ended (SIGKILL), starting it again" in run.log(), 10)
+    eventually(lambda: is_past(port, before + 10_000), 100)
+    assert len(fetch(port, "/v1/windows?limit=5&rows=false")["data"]) == 5
+
+    family = family_of(run)
+    os.kill(run.process.pid, signal.SIGKILL)
+    run.process.wait()
+    eventually(lambda: are_gone(family), 10)
+
+
+def is_past(port: int, window: int) -> bool:
+    """Tell whether a window was published."""
+    try:
+        return bool(fetch(port, "/health/ready")["window"] >= window)
+    except OSError:
+        return False
+
+
+def test_a_taken_port_is_said_in_one_sentence(tmp_path: Path) -> None:
+    """Nothing is started when the page could not be served."""
+    import socket
+
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        state = {"TICKTHROTTLE_STATE_DIR": str(tmp_path / "state")}
+        with running(tmp_path, "run", "--port", str(port), **state) as process:
+            assert process.process.wait(timeout=20) == 1
+            assert f"port {port}: Address already in use" in process.log()
+            assert len(process.log().splitlines()) == 1

@@ -1,0 +1,113 @@
+"""The documents say what the code does: nothing that can be set or seen is missing."""
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+from pydantic_settings import BaseSettings
+
+from deploy.cli import app
+from deploy.settings import RunSettings
+from gateway.counters import Counters
+from gateway.frames import ALL
+from gateway.protocol import parse
+from gateway.settings import GatewaySettings
+from ingest.settings import IngestSettings
+from ingest.trade import REASONS
+from throttle.settings import ThrottleSettings
+from throttle.snapshot import Keys
+
+ROOT = Path(__file__).resolve().parents[1]
+OPERATIONS = (ROOT / "docs" / "operations.md").read_text("utf-8")
+PROTOCOL = (ROOT / "docs" / "protocol.md").read_text("utf-8")
+SETTINGS = (IngestSettings, ThrottleSettings, GatewaySettings, RunSettings)
+
+
+def variables() -> Iterator[tuple[str, str]]:
+    """Yield every setting's variable and default."""
+    for kind in SETTINGS:
+        for name, field in kind.model_fields.items():
+            variable = field.validation_alias or f"TICKTHROTTLE_{name.upper()}"
+            yield str(variable), str(field.default)
+
+
+@pytest.mark.parametrize(("variable", "default"), sorted(set(variables())))
+def test_a_setting_is_in_the_table_with_its_default(
+    variable: str, default: str
+) -> None:
+    """An operator finds every setting, and what it is when left alone."""
+    rows = [s for s in OPERATIONS.splitlines() if s.startswith(f"| `{variable}` |")]
+    assert len(rows) == 1, variable
+    cell = rows[0].split("|")[2].strip().strip("`")
+    if default not in ("None", "PydanticUndefined"):
+        assert cell.replace(",", "") == re.sub(r"\.0$", "", default)
+
+
+@pytest.mark.parametrize("kind", SETTINGS)
+def test_a_setting_has_bounds_or_a_closed_set_and_is_frozen(
+    kind: type[BaseSettings],
+) -> None:
+    """Settings are read once and cannot be changed afterwards."""
+    assert kind.model_config["frozen"]
+    assert kind.model_config["extra"] == "forbid"
+
+
+@pytest.mark.parametrize("reason", REASONS)
+def test_a_reason_for_refusal_is_explained(reason: str) -> None:
+    """Whoever finds a dead letter finds the rule it broke."""
+    assert f"`{reason}`" in OPERATIONS
+
+
+@pytest.mark.parametrize("counter", [field.name for field in fields(Counters)])
+def test_a_counter_of_the_gateway_is_explained(counter: str) -> None:
+    """A number on a dashboard has a meaning."""
+    assert f"| `{counter}` |" in OPERATIONS
+
+
+def test_every_key_and_channel_is_explained() -> None:
+    """Whoever looks into Redis knows what is there."""
+    keys = Keys("tt")
+    for key in (keys.meta, keys.last, keys.windows, keys.totals, keys.updates):
+        assert f"| `{key}` |" in OPERATIONS
+    assert f"| `{keys.dead}:<p>` |" in OPERATIONS
+
+
+def test_every_command_is_in_the_readme() -> None:
+    """A stranger learns of every part."""
+    readme = (ROOT / "README.md").read_text("utf-8")
+    for command in app.registered_commands:
+        assert command.callback is not None
+        assert f"`tickthrottle {command.callback.__name__}`" in readme
+
+
+def test_every_example_of_a_client_message_is_understood() -> None:
+    """What the document says a client may send, the gateway takes."""
+    examples = re.findall(r'^\{"op".*\}$', PROTOCOL, re.MULTILINE)
+    assert len(examples) >= 5
+    for example in examples:
+        parse(example)
+    assert ALL in PROTOCOL
+
+
+def test_every_example_of_a_server_message_is_json() -> None:
+    """Examples can be copied."""
+    examples = re.findall(r'^\{"type".*\}$', PROTOCOL, re.MULTILINE)
+    assert {json.loads(example)["type"] for example in examples} >= {
+        "welcome",
+        "ack",
+        "snapshot",
+        "update",
+        "heartbeat",
+        "error",
+    }
+
+
+def test_links_between_the_documents_lead_somewhere() -> None:
+    """No document points to a file that is not there."""
+    for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("bench/*.md")]:
+        for link in re.findall(r"\]\(([^)#]+)", path.read_text("utf-8")):
+            if "://" not in link:
+                assert (path.parent / link).exists(), f"{path.name}: {link}"
