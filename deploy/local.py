@@ -12,6 +12,7 @@ import time
 import urllib.error
 import urllib.request
 from collections import defaultdict, deque
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
@@ -65,6 +66,7 @@ class Runner:
         self._parts: dict[str, Part] = {}
         self._restarts: defaultdict[str, deque[float]] = defaultdict(deque)
         self._throttle_ready = threading.Event()
+        self._is_up = False
         (folder / "logs").mkdir()
         (folder / "valkey").mkdir()
         self._redis_port = _free_port()
@@ -95,12 +97,13 @@ class Runner:
         self._launch("gateway")
         self._launch("throttle")
         self._say("gateway", "starting")
-        self._say("throttle", "starting Spark and warming it up, about 20 s")
+        self._say("throttle", "starting Spark and warming it up, about half a minute")
         self._wait("throttle", self._throttle_ready.is_set, within_s=180)
         self._say("throttle", "ready")
         self._launch("feed")
         self._say("feed", f"ready: {self._feed_words()}")
         self._wait("gateway", self._is_live, within_s=60)
+        self._is_up = True
         self._say("page", f"live: [bold]{self._page}[/bold]  (Ctrl-C stops everything)")
 
     def watch(self) -> None:
@@ -164,7 +167,7 @@ class Runner:
     def _on_event(self, name: str, fields: dict[str, Any]) -> None:
         if name == "throttle" and fields["event"] == "ready":
             self._throttle_ready.set()
-        elif fields.get("level") in ("warning", "error", "critical"):
+        elif fields.get("level") in self._shown_levels():
             details = {
                 k: v
                 for k, v in fields.items()
@@ -172,7 +175,11 @@ class Runner:
             }
             self._say(name, f"{fields['level']}: {fields['event']} {details or ''}")
 
-    def _wait(self, name: str, is_ready: Any, within_s: float) -> None:
+    def _shown_levels(self) -> tuple[str, ...]:
+        # Until all is up, a part that waits for another one is no news.
+        return ("warning", "error") if self._is_up else ("error",)
+
+    def _wait(self, name: str, is_ready: Callable[[], bool], within_s: float) -> None:
         deadline = time.monotonic() + within_s
         while not is_ready():
             if self._stop.is_set():

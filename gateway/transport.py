@@ -39,9 +39,11 @@ class StreamProtocol(WebSocketsSansIOProtocol):
         """Bound what the kernel queues: values in it can no longer be conflated."""
         super().connection_made(transport)
         connection = transport.get_extra_info("socket")
-        connection.setsockopt(
-            socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, MAX_UNSENT_BYTES
-        )
+        # Not every system has it; there the kernel's own limit applies.
+        if hasattr(socket, "TCP_NOTSENT_LOWAT"):
+            connection.setsockopt(
+                socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, MAX_UNSENT_BYTES
+            )
 
     async def run_asgi(self) -> None:
         """Run the application with this object in its scope."""

@@ -53,7 +53,7 @@ class ThrottleSettings(BaseSettings):
     dead_letters: int = Field(100_000, ge=1)
     """Refused trades kept per partition of the log."""
 
-    warmup_windows: int = Field(60, ge=0)
+    warmup_windows: int = Field(30, ge=0)
     """Made-up windows that are run through Spark before the first real one."""
 
     spark_memory_mb: int = Field(512, ge=256)
