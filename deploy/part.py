@@ -77,7 +77,7 @@ class Part:
         output = self._process.stdout
         if output is None:
             return
-        with self.log_file.open("ab", buffering=0) as file:
+        with output, self.log_file.open("ab", buffering=0) as file:
             for line in output:
                 file.write(line)
                 self._handle(line)

@@ -1,7 +1,5 @@
 """The throttle: source | conflate | publish."""
 
-import shutil
-import tempfile
 import threading
 import time
 from contextlib import suppress
@@ -29,6 +27,7 @@ from ingest.redis_log import (
 from throttle.cut import origin
 from throttle.java import NoJava, find_java
 from throttle.publish import Publisher
+from throttle.scratch import scratch_folder
 from throttle.session import create_session
 from throttle.settings import ThrottleSettings
 from throttle.sink import BatchSink, discard
@@ -44,33 +43,38 @@ class ThrottleFailed(RuntimeError):
 
 def run_throttle(settings: ThrottleSettings, stop: threading.Event) -> None:
     """Run the job until ``stop`` is set. Raises ThrottleFailed."""
-    # Short on purpose: Spark puts Unix sockets here.
-    scratch = Path(tempfile.mkdtemp(prefix="tickthrottle-"))
     try:
-        client = _connect(settings.redis_url)
-        info = open_log(client, settings.namespace, settings.partitions)
-        options = _prepare(client, settings, info)
-        java_home = find_java(settings.java_home, scratch)
-        log.info("starting spark", java_home=str(java_home))
-        spark = create_session(java_home, settings.spark_memory_mb, scratch)
-        _warm_up(spark, settings, options, scratch, stop)
-        sink = BatchSink(
-            settings.window_ms,
-            _publisher(client, settings).publish,
-            timings=settings.log_level == "debug",
-        )
-        checkpoint = settings.state_dir / "checkpoints" / info.log_id / settings.job
-        query = _start(spark, options, sink, checkpoint)
-        log.info("ready", log=info.log_id, partitions=info.partitions)
-        _wait(query, sink, stop)
-        _stop(query, spark)
+        with scratch_folder() as scratch:
+            _run(settings, stop, scratch)
     except redis.RedisError as error:
         address = server_address(settings.redis_url)
         raise ThrottleFailed(f"redis_url {address}: {error}") from error
     except (NoJava, LogUnusable) as error:
         raise ThrottleFailed(str(error)) from error
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
+    except PySparkException as error:
+        raise ThrottleFailed(_first_line(error)) from error
+    except (Py4JError, ConnectionError) as error:
+        raise ThrottleFailed(f"Spark's JVM has ended: {_first_line(error)}") from error
+
+
+def _run(settings: ThrottleSettings, stop: threading.Event, scratch: Path) -> None:
+    client = _connect(settings.redis_url)
+    info = open_log(client, settings.namespace, settings.partitions)
+    options = _prepare(client, settings, info)
+    java_home = find_java(settings.java_home, scratch)
+    log.info("starting spark", java_home=str(java_home))
+    spark = create_session(java_home, settings.spark_memory_mb, scratch)
+    _warm_up(spark, settings, options, scratch, stop)
+    sink = BatchSink(
+        settings.window_ms,
+        _publisher(client, settings).publish,
+        timings=settings.log_level == "debug",
+    )
+    checkpoint = settings.state_dir / "checkpoints" / info.log_id / settings.job
+    query = _start(spark, options, sink, checkpoint)
+    log.info("ready", log=info.log_id, partitions=info.partitions)
+    _wait(query, sink, stop)
+    _stop(query, spark)
 
 
 def _connect(redis_url: str) -> redis.Redis:
@@ -178,7 +182,7 @@ def _wait(query: StreamingQuery, sink: BatchSink, stop: threading.Event) -> None
 def _check(query: StreamingQuery, sink: BatchSink) -> None:
     if not query.isActive:
         cause = sink.error or query.exception() or "the query stopped by itself"
-        raise ThrottleFailed(str(cause).strip().split("\n", 1)[0])
+        raise ThrottleFailed(_first_line(cause))
 
 
 def _stop(query: StreamingQuery, spark: SparkSession) -> None:
@@ -187,3 +191,8 @@ def _stop(query: StreamingQuery, spark: SparkSession) -> None:
     with suppress(Py4JError, PySparkException, OSError):
         query.stop()
         spark.stop()
+
+
+def _first_line(error: object) -> str:
+    # Spark's and Py4J's messages go on with stack traces.
+    return str(error).strip().split("\n", 1)[0]

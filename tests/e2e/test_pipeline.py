@@ -17,7 +17,12 @@ from tests.oracle import expected_windows
 from tests.published import published_windows
 from throttle.snapshot import Keys
 
-pytestmark = [pytest.mark.e2e, pytest.mark.spark, pytest.mark.redis]
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.spark,
+    pytest.mark.redis,
+    pytest.mark.timeout(400),
+]
 
 W = 2_000
 # Nothing is trimmed, so that the oracle can read all of the log afterwards.
@@ -148,6 +153,7 @@ def test_a_killed_job_goes_on_without_a_missing_or_doubled_window(
                 else:
                     os.kill(job.java_pid(), signal.SIGKILL)
                     assert job.process.wait(timeout=20) == 1, job.log()
+                    assert job.log().splitlines()[-1].startswith("tickthrottle: ")
         assert feed.process.wait(timeout=60) == 0, feed.log()
         with running(tmp_path, "throttle", **environment) as job:
             upto_ms = wait_until_published(client)

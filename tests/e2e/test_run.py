@@ -16,7 +16,12 @@ from ingest.simulator import Simulator
 from tests.conftest import eventually, free_port
 from tests.e2e.processes import Running, running
 
-pytestmark = [pytest.mark.e2e, pytest.mark.spark, pytest.mark.redis]
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.spark,
+    pytest.mark.redis,
+    pytest.mark.timeout(400),
+]
 
 
 @pytest.fixture

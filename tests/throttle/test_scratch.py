@@ -1,0 +1,49 @@
+"""The folder of a process."""
+
+import shutil
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from throttle.scratch import scratch_folder
+
+
+@pytest.fixture(autouse=True)
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A place for temporary files of its own."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    return tmp_path
+
+
+def test_a_folder_lasts_as_long_as_its_process_needs_it(root: Path) -> None:
+    """It is there inside the block and gone after it."""
+    with scratch_folder() as folder:
+        (folder / "file").write_text("x")
+        assert folder.parent == root
+    assert list(root.iterdir()) == []
+
+
+def test_what_a_killed_process_left_is_removed(root: Path) -> None:
+    """Its lock went with it; other people's folders stay."""
+    left = root / "tickthrottle-left"
+    left.mkdir()
+    (left / "lock").touch()
+    foreign = root / "somebody-elses"
+    foreign.mkdir()
+    with scratch_folder():
+        assert not left.exists()
+    assert foreign.exists()
+
+
+def test_a_folder_in_use_is_left_alone() -> None:
+    """Two jobs on one machine do not disturb each other."""
+    with scratch_folder() as first, scratch_folder() as second:
+        assert first != second
+        assert first.exists()
+
+
+def test_a_folder_that_vanished_is_no_error() -> None:
+    """Cleaning up may have been done by somebody else."""
+    with scratch_folder() as folder:
+        shutil.rmtree(folder)
