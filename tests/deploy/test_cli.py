@@ -1,11 +1,26 @@
 """The command line: help worth reading, and bad input in one sentence."""
 
+import signal
+from collections.abc import Iterator
+
 import pytest
+import structlog
 from typer.testing import CliRunner
 
 from deploy.cli import app
 
 runner = CliRunner()
+
+
+@pytest.fixture(autouse=True)
+def _process_left_as_it_was() -> Iterator[None]:
+    """Undo what a command does to its process: logging and signal handlers."""
+    stops = (signal.SIGINT, signal.SIGTERM)
+    before = {number: signal.getsignal(number) for number in stops}
+    yield
+    structlog.reset_defaults()
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 @pytest.mark.parametrize(
