@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from gateway.app import STATIC
+from tests.conftest import skip_or_fail
 from tests.gateway.servers import Gateway
 
 DEAD_FEED = """
@@ -53,7 +54,7 @@ def test_the_pages_script_is_valid(tmp_path: Path) -> None:
     """The module parses and keeps the text of a price where the engine can."""
     node = shutil.which("node")
     if node is None:
-        pytest.skip("needs node")
+        skip_or_fail("no node on PATH")
     module = tmp_path / "board.mjs"
     module.write_bytes((STATIC / "board.js").read_bytes())
     subprocess.run([node, "--check", module], check=True, timeout=30)
