@@ -1,20 +1,17 @@
 """The command line: one program, a sub-command for each part."""
 
 import signal
-import sys
 import threading
 from enum import StrEnum
 from pathlib import Path
 from types import FrameType
-from typing import Annotated, Any, NoReturn, TypeVar
+from typing import Annotated
 
 import typer
-from pydantic import ValidationError
-from pydantic_settings import BaseSettings
 
+from deploy import inspect
+from deploy.entry import RedisUrl, fail, read_settings
 from deploy.logs import configure_logs
-
-S = TypeVar("S", bound=BaseSettings)
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -23,7 +20,8 @@ app = typer.Typer(
     rich_markup_mode=None,
     help="Turn a firehose of stock trades into a calm, exact, two-second stream.\n\n"
     "`run` starts everything on this machine. The other commands start one part "
-    "each, against the server at REDIS_URL (redis://127.0.0.1:6379 unless set). "
+    "each, or look and change nothing (ledger, windows, trades, rebuild, topology), "
+    "against the server at REDIS_URL (redis://127.0.0.1:6379 unless set). "
     "Every setting is also an environment variable, see docs/operations.md.",
 )
 
@@ -42,9 +40,6 @@ class Stamp(StrEnum):
     recorded = "recorded"
 
 
-RedisUrl = Annotated[
-    str | None, typer.Option(help="The Redis or Valkey server. [env: REDIS_URL]")
-]
 Port = Annotated[int | None, typer.Option(help="Port of the page. [default: 8000]")]
 
 
@@ -71,11 +66,11 @@ def run(
     from deploy.local import RunFailed, run_local
     from deploy.settings import RunSettings
 
-    settings = _settings(RunSettings, port=port, rate=rate, tape=tape, speed=speed)
+    settings = read_settings(RunSettings, port=port, rate=rate, tape=tape, speed=speed)
     try:
         run_local(settings, _stop_on_signal())
     except RunFailed as error:
-        _fail(str(error))
+        fail(str(error))
 
 
 @app.command()
@@ -107,7 +102,7 @@ def simulate(
     from ingest.simulator import Simulator
 
     configure_logs()
-    settings = _settings(IngestSettings, redis_url=redis_url)
+    settings = read_settings(IngestSettings, redis_url=redis_url)
     try:
         market = Simulator(
             seed=seed,
@@ -122,9 +117,9 @@ def simulate(
         )
         run_simulator(settings, market)
     except ValueError as error:
-        _fail(str(error), code=2)
+        fail(str(error), code=2)
     except FeedError as error:
-        _fail(str(error))
+        fail(str(error))
 
 
 @app.command()
@@ -159,16 +154,16 @@ def replay(
     from ingest.tape import TapeError
 
     configure_logs()
-    settings = _settings(IngestSettings, redis_url=redis_url)
+    settings = read_settings(IngestSettings, redis_url=redis_url)
     try:
         options = ReplayOptions(tape, speed, rate, stamp.value, loop, max_gap)
         run_replay(settings, options)
     except TapeError as error:
-        _fail(str(error))
+        fail(str(error))
     except ValueError as error:
-        _fail(str(error), code=2)
+        fail(str(error), code=2)
     except FeedError as error:
-        _fail(str(error))
+        fail(str(error))
 
 
 @app.command()
@@ -184,28 +179,35 @@ def throttle(
         Path | None,
         typer.Option(help="Folder for checkpoints. [default: ~/.local/state/...]"),
     ] = None,
+    standby: Annotated[
+        bool | None,
+        typer.Option(
+            "--standby", help="Wait, warm, for the running job's end; then take over."
+        ),
+    ] = None,
     redis_url: RedisUrl = None,
 ) -> None:
     """Run the Spark job: cut the log into windows, publish the latest trades.
 
     Killed at any moment and started again, it goes on without a missing or doubled
-    window.
+    window. Its state is in Redis: it may be started on another machine.
     """
     from throttle.job import ThrottleFailed, run_throttle
     from throttle.settings import ThrottleSettings
 
-    settings = _settings(
+    settings = read_settings(
         ThrottleSettings,
         job=job,
         window_ms=window_ms,
         state_dir=state_dir,
+        standby=standby,
         redis_url=redis_url,
     )
     configure_logs(settings.log_level)
     try:
         run_throttle(settings, _stop_on_signal())
     except ThrottleFailed as error:
-        _fail(str(error))
+        fail(str(error))
 
 
 @app.command()
@@ -221,20 +223,8 @@ def gateway(
     from gateway.settings import GatewaySettings
 
     configure_logs()
-    settings = _settings(GatewaySettings, host=host, port=port, redis_url=redis_url)
+    settings = read_settings(GatewaySettings, host=host, port=port, redis_url=redis_url)
     raise typer.Exit(run_gateway(settings))
-
-
-def _settings(kind: type[S], **given: Any) -> S:
-    """Build settings from the environment and what was given; end on a bad one."""
-    try:
-        return kind(**{k: v for k, v in given.items() if v is not None})
-    except ValidationError as error:
-        wrong = [
-            f"{'.'.join(str(part) for part in e['loc'])} {e['input']}: {e['msg']}"
-            for e in error.errors()
-        ]
-        _fail("; ".join(wrong), code=2)
 
 
 def _stop_on_signal() -> threading.Event:
@@ -253,9 +243,7 @@ def _stop_on_signal() -> threading.Event:
     return stop
 
 
-def _fail(message: str, code: int = 1) -> NoReturn:
-    sys.stderr.write(f"tickthrottle: {message}\n")
-    raise typer.Exit(code)
+inspect.register(app)
 
 
 def main() -> None:

@@ -14,6 +14,7 @@ from fastapi.staticfiles import StaticFiles
 
 from gateway import rest, websocket
 from gateway.board import Board
+from gateway.books import read_ledgers
 from gateway.counters import Counters
 from gateway.feed import Feed, create_redis
 from gateway.headers import SecurityHeaders
@@ -53,7 +54,8 @@ def create_app(settings: GatewaySettings) -> FastAPI:
     app.state.feed_failed = False
     app.add_middleware(SecurityHeaders)
     app.include_router(websocket.create_router(hub))
-    app.include_router(rest.create_router(hub, feed, WindowLog(redis, keys)))
+    books = partial(read_ledgers, redis, keys)
+    app.include_router(rest.create_router(hub, feed, WindowLog(redis, keys), books))
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
 
     @app.get("/")

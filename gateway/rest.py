@@ -1,7 +1,7 @@
 """REST: latest quotes, recent windows, health. Prices keep their exact text."""
 
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import asdict
 from typing import Annotated, Any
 
@@ -11,21 +11,26 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
 from redis.exceptions import RedisError
 
+from gateway.books import imbalances
 from gateway.feed import Feed
 from gateway.frames import ALL, quotes_object, window_object
 from gateway.hub import Hub
 from gateway.protocol import Rejection, check_key
 from gateway.window_log import WindowLog
+from throttle.ledger import Ledger
 
 Handler = Callable[[Request, Any], Coroutine[Any, Any, Response]]
+Books = Callable[[], Awaitable[list[Ledger]]]
 
 
-def create_router(hub: Hub, feed: Feed, window_log: WindowLog) -> APIRouter:
+def create_router(
+    hub: Hub, feed: Feed, window_log: WindowLog, books: Books
+) -> APIRouter:
     """Build the router of everything that is asked for by GET."""
     router = APIRouter()
     _add_quotes(router, hub)
     _add_windows(router, hub, window_log)
-    _add_health(router, hub, feed)
+    _add_health(router, hub, feed, books)
     return router
 
 
@@ -84,7 +89,7 @@ def _add_windows(router: APIRouter, hub: Hub, window_log: WindowLog) -> None:
         return _json(b'{"count":%d,"data":[%b]}' % (len(found), objects))
 
 
-def _add_health(router: APIRouter, hub: Hub, feed: Feed) -> None:
+def _add_health(router: APIRouter, hub: Hub, feed: Feed, books: Books) -> None:
     board = hub.board
 
     @router.get("/health/live")
@@ -94,19 +99,31 @@ def _add_health(router: APIRouter, hub: Hub, feed: Feed) -> None:
 
     @router.get("/health/ready")
     async def ready() -> Response:
-        """Whether windows arrive; what a load balancer should look at."""
+        """Whether windows arrive and the books balance; for load balancers."""
+        reasons = await _imbalances(books)
         now_s = time.monotonic()
-        is_ready = feed.is_live(now_s)
-        reason = {} if is_ready else {"reason": feed.silence_reason(now_s)}
+        if not feed.is_live(now_s):
+            reasons.insert(0, feed.silence_reason(now_s))
+        is_ready = not reasons
         body: dict[str, Any] = {
             "ready": is_ready,
-            **reason,
+            **({"reason": "; ".join(reasons)} if reasons else {}),
             **asdict(board.position),
             "issues": len(board),
             "clients": len(hub),
             "counters": asdict(hub.counters),
         }
         return _json(orjson.dumps(body), 200 if is_ready else 503)
+
+
+async def _imbalances(books: Books) -> list[str]:
+    try:
+        return imbalances(await books())
+    except RedisError:
+        # Redis that is away stops the windows: the feed says so.
+        return []
+    except ValueError as error:
+        return [str(error)]
 
 
 def _check_isin(isin: str) -> Rejection | None:

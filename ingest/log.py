@@ -6,8 +6,12 @@ A log has P partitions. A partition is ordered, every entry has a position (a
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, Protocol
 from zlib import crc32
+
+if TYPE_CHECKING:
+    # Whoever only needs to know what a position is should not load a library for it.
+    import pyarrow as pa
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,12 +23,31 @@ class LogInfo:
     created_ms: int
 
 
-class Entry(NamedTuple):
-    """One entry read back from a partition."""
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Consecutive entries of one partition, as columns of equal length.
 
-    position: int
-    append_time_ms: int
-    payload: bytes
+    ``positions`` and ``append_ms`` are int64, ``payloads`` binary. Columns, because a
+    Python object per entry costs more than everything that is done with it.
+    """
+
+    positions: "pa.Array"
+    append_ms: "pa.Array"
+    payloads: "pa.Array"
+
+    def __len__(self) -> int:
+        return len(self.positions)
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The beginning of the log: the oldest append time, None for an empty log.
+
+    ``counts[p]`` is how many entries partition p has had before those it still holds.
+    """
+
+    oldest_ms: int | None
+    counts: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +57,13 @@ class Tail:
     ``clock_ms`` was read before ``positions``: when it is at or past the boundary,
     no later append can land before it. ``positions[p]`` is the last position of
     partition p with an append time before the boundary, 0 if there is none.
+    ``counts[p]`` is the log's own count of the entries up to there, from its very
+    first one, None where finding out would take too long.
     """
 
     clock_ms: int
     positions: tuple[int, ...]
+    counts: tuple[int | None, ...]
 
 
 class LogWriter(Protocol):
@@ -65,11 +91,11 @@ class LogReader(Protocol):
     def tail(self, before_ms: int) -> Tail:
         """Return where the log stands, seen from the boundary ``before_ms``."""
 
-    def read(self, partition: int, after: int, upto: int) -> Iterator[list[Entry]]:
+    def read(self, partition: int, after: int, upto: int) -> Iterator[Chunk]:
         """Yield the entries with ``after < position <= upto``, in order, in chunks."""
 
-    def oldest_ms(self) -> int | None:
-        """Return the append time of the oldest entry, None for an empty log."""
+    def head(self) -> Head:
+        """Return where the log begins."""
 
     def trim(self, positions: Sequence[int], before_ms: int) -> None:
         """Drop entries at or below ``positions`` that were appended before a time."""

@@ -70,7 +70,8 @@ def test_a_counter_of_the_gateway_is_explained(counter: str) -> None:
 def test_every_key_and_channel_is_explained() -> None:
     """Whoever looks into Redis knows what is there."""
     keys = Keys("tt")
-    for key in (keys.meta, keys.last, keys.windows, keys.totals, keys.updates):
+    of_job = (keys.lease("<job>"), keys.ledger("<job>"), keys.batches("<job>"))
+    for key in (keys.meta, keys.last, keys.windows, keys.updates, *of_job):
         assert f"| `{key}` |" in OPERATIONS
     assert f"| `{keys.dead}:<p>` |" in OPERATIONS
 
@@ -111,3 +112,11 @@ def test_links_between_the_documents_lead_somewhere() -> None:
         for link in re.findall(r"\]\(([^)#]+)", path.read_text("utf-8")):
             if "://" not in link:
                 assert (path.parent / link).exists(), f"{path.name}: {link}"
+
+
+@pytest.mark.redis
+def test_the_example_of_the_test_driver_holds() -> None:
+    """A newcomer can copy the scenario and change it."""
+    text = (ROOT / "docs" / "testing.md").read_text("utf-8")
+    [example] = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    exec(compile(example, "docs/testing.md", "exec"), {})

@@ -17,7 +17,7 @@ ALLOWED = {
         "ingest.log",
         "ingest.redis_log",
     },
-    "gateway": {"gateway", "ingest.trade", "throttle.snapshot"},
+    "gateway": {"gateway", "ingest.trade", "throttle.ledger", "throttle.snapshot"},
     "deploy": set(PACKAGES),
 }
 ONLY_IN = {"pyspark": {"throttle"}, "fastapi": {"gateway"}, "starlette": {"gateway"}}

@@ -8,26 +8,29 @@ from collections.abc import Callable
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-# The order of one issue's trades: version (time, seq), then the position in the log.
-# A position is unique in its partition, so what follows it never decides.
-_LATEST = ("time", "seq", "position", "partition", "payload", "reason", "error")
+LATEST = ("time", "seq", "position", "payload", "reason", "error")
+"""The order of one issue's trades: version (time, seq), then the position in the log.
+
+A position is unique in its partition, so what follows it never decides.
+"""
 
 
-def create_conflate(window_ms: int) -> Callable[[DataFrame], DataFrame]:
-    """Return the transform: rows of ``rows.SCHEMA`` to one row per window and key.
+def create_conflate(window_ms: int) -> Callable[[DataFrame, bool], DataFrame]:
+    """Return the transform: rows of ``rows.SCHEMA`` to one per window, key, partition.
 
-    Its columns: ``window`` (a struct of start and end), ``key``, ``latest`` (a struct
-    of the latest row's columns), and ``trades``, how many rows it stands for. They
-    stay structs here: another step would cost 10 ms a batch, in Arrow it is free.
+    Its columns: ``window`` (a struct of start and end), ``key``, ``partition``,
+    ``latest`` (a struct of the latest row's columns), and ``trades``, how many entries
+    of the log it stands for. They stay structs here: another step would cost 10 ms a
+    batch, in Arrow it is free. The second argument says that the batch is one live
+    window, read by one task: one task then also groups it, without a shuffle.
     """
     # Built once: every column object is a round trip to the JVM.
     window = F.window("append_time", f"{window_ms} milliseconds").alias("window")
-    latest = F.max(F.struct(*_LATEST)).alias("latest")
-    trades = F.count(F.lit(1)).alias("trades")
+    latest = F.max(F.struct(*LATEST)).alias("latest")
+    trades = F.sum("trades").alias("trades")
 
-    def conflate(batch: DataFrame) -> DataFrame:
-        # One partition already holds the batch: saying so saves the shuffle.
-        one = batch.coalesce(1)
-        return one.groupBy(window, "key").agg(latest, trades)
+    def conflate(batch: DataFrame, is_live: bool) -> DataFrame:
+        rows = batch.coalesce(1) if is_live else batch
+        return rows.groupBy(window, "key", "partition").agg(latest, trades)
 
     return conflate

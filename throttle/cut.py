@@ -6,43 +6,54 @@ partition; two cuts bound what one batch reads. Pure: clock and positions come i
 arguments.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+
+from ingest.log import Head, Tail
 
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """The end of a window and, per partition, the last position inside it."""
+    """The end of a window and, per partition, the last position inside it.
+
+    ``counts`` are the log's own numbers of entries up to there, None if unknown: the
+    ledger compares with them what was read.
+    """
 
     end_ms: int
     positions: tuple[int, ...]
+    counts: tuple[int | None, ...]
 
     def to_offset(self) -> dict[str, int]:
         """Encode as a flat Spark offset, always in the same key order.
 
-        Spark compares offsets as JSON text: another order would look like news.
+        Spark compares offsets as JSON text: another order would look like news. An
+        unknown count is -1.
         """
         offset = {"end_ms": self.end_ms}
         for partition, position in enumerate(self.positions):
             offset[f"p{partition}"] = position
+        for partition, count in enumerate(self.counts):
+            offset[f"n{partition}"] = -1 if count is None else count
         return offset
 
     @classmethod
     def from_offset(cls, offset: Mapping[str, Any]) -> "Cut":
         """Decode what ``to_offset`` wrote."""
-        count = len(offset) - 1
+        partitions = range(len(offset) // 2)
+        counts = (int(offset[f"n{p}"]) for p in partitions)
         return cls(
-            int(offset["end_ms"]), tuple(int(offset[f"p{p}"]) for p in range(count))
+            int(offset["end_ms"]),
+            tuple(int(offset[f"p{p}"]) for p in partitions),
+            tuple(None if count < 0 else count for count in counts),
         )
 
 
-def origin(
-    oldest_ms: int | None, clock_ms: int, window_ms: int, partitions: int
-) -> Cut:
+def origin(head: Head, clock_ms: int, window_ms: int) -> Cut:
     """Return the cut from which a new job starts: before all that the log holds."""
-    first_ms = clock_ms if oldest_ms is None else min(oldest_ms, clock_ms)
-    return Cut(first_ms // window_ms * window_ms, (0,) * partitions)
+    first_ms = clock_ms if head.oldest_ms is None else min(head.oldest_ms, clock_ms)
+    return Cut(first_ms // window_ms * window_ms, (0,) * len(head.counts), head.counts)
 
 
 def wait_ms(previous_end_ms: int, clock_ms: int, window_ms: int) -> int:
@@ -63,26 +74,19 @@ def next_end(
     return previous_end_ms + max(1, min(windows, max_windows)) * window_ms
 
 
-def advance(
-    previous: Cut, end_ms: int, clock_ms: int, positions: Sequence[int]
-) -> Cut | None:
+def advance(previous: Cut, end_ms: int, tail: Tail) -> Cut | None:
     """Return the cut at ``end_ms``, None while it may not be made.
 
-    ``positions`` are the last ones before ``end_ms``, read from the log after
-    ``clock_ms``. With one server giving both clock and append time, a clock at or
-    past the boundary means that nothing can be appended before it any more. Only a
-    server whose clock was set back could; such a straggler has a position above
-    this cut's and falls into the next window.
+    ``tail`` is the log's end before ``end_ms``, its clock read first. With one
+    server giving both clock and append time, a clock at or past the boundary means
+    that nothing can be appended before it any more. Only a server whose clock was
+    set back could; such a straggler has a position above this cut's and falls into
+    the next window.
     """
-    if clock_ms < end_ms:
+    if tail.clock_ms < end_ms:
         return None
-    return Cut(
-        end_ms,
-        tuple(
-            max(old, new)
-            for old, new in zip(previous.positions, positions, strict=True)
-        ),
-    )
+    positions = zip(previous.positions, tail.positions, strict=True)
+    return Cut(end_ms, tuple(max(old, new) for old, new in positions), tail.counts)
 
 
 def window_time_ms(append_time_ms: int, previous_end_ms: int) -> int:

@@ -1,38 +1,30 @@
-"""The throttle: source | conflate | publish."""
+"""The throttle: source | conflate | publish, under a lease."""
 
 import threading
 import time
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
-from typing import cast
 
-import orjson
 import redis
 import structlog
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
-from redis.backoff import ExponentialBackoff
-from redis.retry import Retry
 
-from ingest.log import LogInfo
-from ingest.redis_log import (
-    LogUnusable,
-    RedisLogReader,
-    open_log,
-    server_address,
-)
-from throttle.cut import origin
+from ingest.redis_log import LogUnusable, server_address
+from throttle.batch import Batch
 from throttle.java import NoJava, find_java
-from throttle.publish import Publisher
-from throttle.scratch import scratch_folder
+from throttle.lease import Fenced, Keeper, Lease
+from throttle.outage import Stopped, create_client, until_done
+from throttle.publish import Published, StreamLost
+from throttle.scratch import checkpoint_folder, scratch_folder
+from throttle.seat import JobRefused, Seat
 from throttle.session import create_session
 from throttle.settings import ThrottleSettings
 from throttle.sink import BatchSink, discard
 from throttle.snapshot import Keys
-from throttle.source import FORMAT, SourceOptions
+from throttle.source import FORMAT, SourceOptions, made_up_windows, source_options
 
 log = structlog.get_logger()
 
@@ -42,14 +34,19 @@ class ThrottleFailed(RuntimeError):
 
 
 def run_throttle(settings: ThrottleSettings, stop: threading.Event) -> None:
-    """Run the job until ``stop`` is set. Raises ThrottleFailed."""
+    """Run the job until ``stop`` is set. Raises ThrottleFailed.
+
+    While Redis is away the job waits; when the stream was emptied or rolled back it
+    starts again from what the log holds; when another job of its name has taken over
+    it ends. As a standby it waits, warm, until the running job has ended.
+    """
     try:
-        with scratch_folder() as scratch:
+        with suppress(Stopped), scratch_folder() as scratch:
             _run(settings, stop, scratch)
     except redis.RedisError as error:
         address = server_address(settings.redis_url)
         raise ThrottleFailed(f"redis_url {address}: {error}") from error
-    except (NoJava, LogUnusable) as error:
+    except (NoJava, LogUnusable, Fenced, JobRefused) as error:
         raise ThrottleFailed(str(error)) from error
     except PySparkException as error:
         raise ThrottleFailed(_first_line(error)) from error
@@ -58,76 +55,61 @@ def run_throttle(settings: ThrottleSettings, stop: threading.Event) -> None:
 
 
 def _run(settings: ThrottleSettings, stop: threading.Event, scratch: Path) -> None:
-    client = _connect(settings.redis_url)
-    info = open_log(client, settings.namespace, settings.partitions)
-    options = _prepare(client, settings, info)
+    client = create_client(settings.redis_url)
+    lease = Lease(client, Keys(settings.namespace), settings.job, settings.lease_ms)
+    seat = Seat(client, settings, lease, stop)
+    info = seat.open_log()
     java_home = find_java(settings.java_home, scratch)
     log.info("starting spark", java_home=str(java_home))
     spark = create_session(java_home, settings.spark_memory_mb, scratch)
-    _warm_up(spark, settings, options, scratch, stop)
+    try:
+        seat.check_free()
+        _warm_up(spark, settings, source_options(settings, info), scratch, stop)
+        while not stop.is_set():
+            _lead(spark, settings, seat, lease, stop)
+    finally:
+        # The JVM may be gone already, it gets a terminal's signals too.
+        with suppress(Py4JError, PySparkException, OSError):
+            spark.stop()
+
+
+def _lead(
+    spark: SparkSession,
+    settings: ThrottleSettings,
+    seat: Seat,
+    lease: Lease,
+    stop: threading.Event,
+) -> None:
+    """Take the lease and publish under it, until told to stop or the stream is lost."""
+    info, grant, took_over = seat.take()
+    publisher = seat.publisher(grant.term)
+
+    def publish(batch: Batch, batch_id: int) -> Published:
+        return until_done(lambda: publisher.publish(batch, batch_id), stop)
+
     sink = BatchSink(
         settings.window_ms,
-        _publisher(client, settings).publish,
+        publish,
+        previous_end_ms=grant.cut.end_ms,
         timings=settings.log_level == "debug",
     )
-    checkpoint = settings.state_dir / "checkpoints" / info.log_id / settings.job
-    query = _start(spark, options, sink, checkpoint)
-    log.info("ready", log=info.log_id, partitions=info.partitions)
-    _wait(query, sink, stop)
-    _stop(query, spark)
-
-
-def _connect(redis_url: str) -> redis.Redis:
-    return redis.Redis.from_url(
-        redis_url,
-        socket_timeout=5,
-        socket_connect_timeout=5,
-        retry=Retry(ExponentialBackoff(cap=1, base=0.05), retries=5),
+    options = source_options(settings, info, grant.cut)
+    checkpoint = checkpoint_folder(
+        settings.state_dir, info.log_id, settings.job, grant.term
     )
-
-
-def _prepare(
-    client: redis.Redis, settings: ThrottleSettings, info: LogInfo
-) -> SourceOptions:
-    """Say where the job starts; it stays said, whatever is killed before it ran."""
-    keys = Keys(settings.namespace)
-    known_window = client.hget(keys.meta, "window_ms")
-    if known_window is not None and int(known_window) != settings.window_ms:
-        raise ThrottleFailed(
-            f"window_ms {settings.window_ms}: this stream has windows of "
-            f"{int(known_window)} ms; use another namespace"
-        )
-    reader = RedisLogReader(client, settings.namespace, info)
-    first = origin(
-        reader.oldest_ms(), reader.clock_ms(), settings.window_ms, info.partitions
-    )
-    field = f"cut:{settings.job}"
-    client.hsetnx(keys.meta, field, orjson.dumps(first.to_offset()).decode())
-    initial = cast(bytes, client.hget(keys.meta, field))
-    return SourceOptions(
-        redis_url=settings.redis_url,
-        namespace=settings.namespace,
-        log_id=info.log_id,
-        partitions=info.partitions,
-        created_ms=info.created_ms,
-        window_ms=settings.window_ms,
-        max_windows=settings.max_windows_per_batch,
-        max_ahead_ms=settings.max_ahead_ms,
-        retention_ms=settings.log_retention_s * 1000,
-        initial_offset=initial.decode(),
-        synthetic_windows=0,
-    )
-
-
-def _publisher(client: redis.Redis, settings: ThrottleSettings) -> Publisher:
-    return Publisher(
-        client,
-        Keys(settings.namespace),
-        settings.job,
-        settings.window_ms,
-        settings.window_log,
-        settings.dead_letters,
-    )
+    with Keeper(lease, grant.term, settings.lease_ms) as keeper:
+        query = start_query(spark, options, sink, checkpoint)
+        try:
+            log.info("ready", log=info.log_id, term=grant.term, took_over=took_over)
+            _wait(query, sink, keeper, stop)
+        except StreamLost as error:
+            log.warning(str(error), term=grant.term)
+            seat.lost_stream = True
+        finally:
+            # Any moment is a good one to end: the next start goes on from the cut
+            # that was stored with the last publish.
+            with suppress(Py4JError, PySparkException, OSError):
+                query.stop()
 
 
 def _warm_up(
@@ -141,24 +123,19 @@ def _warm_up(
     if not settings.warmup_windows:
         return
     log.info("warming up", windows=settings.warmup_windows)
-    start = origin(None, options.created_ms, options.window_ms, options.partitions)
-    made_up = replace(
-        options,
-        synthetic_windows=settings.warmup_windows,
-        max_windows=1,
-        initial_offset=orjson.dumps(start.to_offset()).decode(),
-    )
+    made_up = made_up_windows(options, settings.warmup_windows)
     sink = BatchSink(settings.window_ms, discard)
-    query = _start(spark, made_up, sink, scratch / "warmup")
+    query = start_query(spark, made_up, sink, scratch / "warmup")
     while sink.batches < settings.warmup_windows and not stop.is_set():
         _check(query, sink)
         time.sleep(0.05)
     query.stop()
 
 
-def _start(
+def start_query(
     spark: SparkSession, options: SourceOptions, sink: BatchSink, checkpoint: Path
 ) -> StreamingQuery:
+    """Start the streaming query: source | sink, the sink conflates and publishes."""
     # No trigger interval: the source itself waits for the window's end, by the
     # clock of the log's server, and a backlog is worked off without pauses.
     return (
@@ -171,26 +148,26 @@ def _start(
     )
 
 
-def _wait(query: StreamingQuery, sink: BatchSink, stop: threading.Event) -> None:
+def _wait(
+    query: StreamingQuery, sink: BatchSink, keeper: Keeper, stop: threading.Event
+) -> None:
     # Not stop.wait: a signal handler that sets the event could find its lock taken.
     while not stop.is_set():
         time.sleep(0.1)
+        if keeper.is_fenced:
+            raise Fenced("fenced: another job of this name has taken over")
         _check(query, sink)
         sink.report_progress(query)
 
 
 def _check(query: StreamingQuery, sink: BatchSink) -> None:
-    if not query.isActive:
-        cause = sink.error or query.exception() or "the query stopped by itself"
-        raise ThrottleFailed(_first_line(cause))
-
-
-def _stop(query: StreamingQuery, spark: SparkSession) -> None:
-    # Any moment is a good one to end: the next start continues from the checkpoint.
-    # The JVM may be gone already, it gets a terminal's signals too.
-    with suppress(Py4JError, PySparkException, OSError):
-        query.stop()
-        spark.stop()
+    if query.isActive:
+        return
+    # In its own words: through Spark an error comes back in three stack traces.
+    if isinstance(sink.error, (StreamLost, Fenced, Stopped, redis.RedisError)):
+        raise sink.error
+    cause = sink.error or query.exception() or "the query stopped by itself"
+    raise ThrottleFailed(_first_line(cause))
 
 
 def _first_line(error: object) -> str:

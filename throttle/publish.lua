@@ -1,123 +1,180 @@
--- Publish the windows of one batch in one atomic step; safe to repeat.
+-- Publish the windows of one batch and its books in one atomic step; safe to repeat.
 --
--- KEYS  meta, last, windows, totals
--- ARGV  channel, job, cut, window_ms, length of the window log, epoch if there is
---       none yet, number of windows; then for each window, oldest first:
---       end, trades read, number of refusals, number of rows,
---       {reason, count} per refusal, one line per row (snapshot.py, Row.encode)
+-- KEYS  meta, last, windows, ledger, batches
+-- ARGV  channel, job, term, start cut, end cut, window_ms, length of the window log,
+--       batch id, number of partitions, number of windows;
+--       for each window, oldest first: end, number of rows per partition, one line per
+--       row, partition by partition (snapshot.py, Row.encode);
+--       for each partition: trades read, superseded, the log's own count at the end cut
+--       (-1 if unknown), number of refusals, {reason, count} per refusal
 --
--- A window that this job has published before is skipped. A row whose version is not
--- greater than the stored one is stale. Every other window gets the next offset, an
--- entry in the window log, and its part of the one message on the channel.
--- Returns epoch, offset, windows published, rows published, rows stale.
-local meta, last, windows, totals = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local channel, job, cut = ARGV[1], ARGV[2], ARGV[3]
-local window_log, window_count = ARGV[5], tonumber(ARGV[7])
+-- A job whose term is not the newest publishes nothing, nor does one whose batch does
+-- not begin where the job's last one ended. A row whose version is not greater than the
+-- stored one is stale. Every window gets the next offset, an entry in the window log,
+-- and its part of the one message on the channel.
+-- Returns {status, ...}:
+--   ok, epoch, offset, windows, rows, stale, trades of this batch that are not
+--     accounted for, trades by which the log's count and the job's differ so far
+--   repeat           this batch was published before
+--   fenced, term     another job of this name has taken over
+--   lost             the stream is gone, or is older than what this job has published
+local meta, last, windows, ledger, batches = unpack(KEYS)
+local channel, job, term, start_cut, end_cut = unpack(ARGV, 1, 5)
+local window_ms, window_log, batch_id = ARGV[6], ARGV[7], ARGV[8]
+local partitions, window_count = tonumber(ARGV[9]), tonumber(ARGV[10])
 -- Places in a row's line: "<12 isin> <54 version> <trades> <body>".
 local ISIN_END, VERSION_START, VERSION_END, TRADES_START = 12, 14, 67, 69
 local VERSION_CHARS = VERSION_END - VERSION_START + 1
 local CHUNK = 1000
 
+-- Everything that could fail is asked for before anything is written.
+local newest_term = tonumber(redis.call('HGET', meta, 'term:' .. job) or 0)
+local published_cut = redis.call('HGET', meta, 'cut:' .. job)
+local since = redis.call('HGET', ledger, 'since')
+if newest_term > tonumber(term) then return {'fenced', newest_term} end
+-- A smaller term than ours: the server has forgotten that it ever gave us one.
+if newest_term < tonumber(term) or not since then return {'lost'} end
+if published_cut == end_cut then return {'repeat'} end
+if published_cut ~= start_cut then return {'lost'} end
+since = cjson.decode(since)
+
 local epoch = redis.call('HGET', meta, 'epoch')
-if not epoch then
-  epoch = ARGV[6]
-  redis.call('HSET', meta, 'epoch', epoch)
-end
-local offset = tonumber(redis.call('HGET', meta, 'offset') or '0')
-local done = tonumber(redis.call('HGET', meta, 'window:' .. job) or '0')
+local offset = tonumber(redis.call('HGET', meta, 'offset'))
 local now = redis.call('TIME')
 local published_us = now[1] .. string.format('%06d', now[2])
+local at = 11
+local function take()
+  at = at + 1
+  return ARGV[at - 1]
+end
 
 local function header(window, count)
   return string.format('{"epoch":"%s","offset":%d,"window":%s,"windows":%d,"published":%s}',
     epoch, offset, window, count, published_us)
 end
 
-local function stored_versions(first, rows)
-  local versions = {}
-  for from = 0, rows - 1, CHUNK do
-    local isins = {}
-    for row = from, math.min(from + CHUNK, rows) - 1 do
-      isins[#isins + 1] = string.sub(ARGV[first + row], 1, ISIN_END)
+-- The stored version of each issue that this batch has come across, '' for none.
+local versions = {}
+local function look_up(first, rows)
+  for from = first, first + rows - 1, CHUNK do
+    local unknown = {}
+    for row = from, math.min(from + CHUNK, first + rows) - 1 do
+      local isin = string.sub(ARGV[row], 1, ISIN_END)
+      if not versions[isin] then unknown[#unknown + 1] = isin end
     end
-    for i, value in ipairs(redis.call('HMGET', last, unpack(isins))) do
-      versions[from + i - 1] = value and string.sub(value, 1, VERSION_CHARS) or ''
-    end
-  end
-  return versions
-end
-
-local merged, order = {}, {}
-local function merge(isin, version, trades, body)
-  local row = merged[isin]
-  if not row then
-    row = {trades = 0}
-    merged[isin] = row
-    order[#order + 1] = isin
-  end
-  row.version, row.trades, row.body = version, row.trades + trades, body
-end
-
-local at, new_windows, new_rows, stale_rows = 8, 0, 0, 0
-local newest, message
-for _ = 1, window_count do
-  local window, read = ARGV[at], tonumber(ARGV[at + 1])
-  local refusals, rows = tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3])
-  local first = at + 4 + refusals * 2
-  if tonumber(window) > done then
-    offset = offset + 1
-    local versions = stored_versions(first, rows)
-    local lines, changes = {''}, {}
-    local superseded, stale = 0, 0
-    for row = 0, rows - 1 do
-      local line = ARGV[first + row]
-      local isin = string.sub(line, 1, ISIN_END)
-      local version = string.sub(line, VERSION_START, VERSION_END)
-      local space = string.find(line, ' ', TRADES_START, true)
-      local trades = tonumber(string.sub(line, TRADES_START, space - 1))
-      local body = string.sub(line, space + 1)
-      superseded = superseded + trades - 1
-      if version > versions[row] then
-        lines[#lines + 1] = line
-        changes[#changes + 1] = isin
-        changes[#changes + 1] = version .. ' ' .. offset .. ' ' .. body
-        if window_count > 1 then merge(isin, version, trades, body) end
-      else
-        stale = stale + 1
+    if #unknown > 0 then
+      for i, value in ipairs(redis.call('HMGET', last, unpack(unknown))) do
+        versions[unknown[i]] = value and string.sub(value, 1, VERSION_CHARS) or ''
       end
     end
-    for from = 1, #changes, CHUNK do
-      redis.call('HSET', last, unpack(changes, from, math.min(from + CHUNK - 1, #changes)))
-    end
-    lines[1] = header(window, 1)
-    message = table.concat(lines, '\n')
-    redis.call('XADD', windows, 'MAXLEN', '~', window_log, offset .. '-0',
-      'snapshot', message)
-    redis.call('HINCRBY', totals, 'read', read)
-    redis.call('HINCRBY', totals, 'published', rows - stale)
-    redis.call('HINCRBY', totals, 'superseded', superseded)
-    redis.call('HINCRBY', totals, 'stale', stale)
-    for refusal = 0, refusals - 1 do
-      local a = at + 4 + refusal * 2
-      redis.call('HINCRBY', totals, 'refused:' .. ARGV[a], ARGV[a + 1])
-    end
-    new_windows, new_rows, stale_rows = new_windows + 1, new_rows + rows - stale, stale_rows + stale
-    newest = window
   end
-  at = first + rows
 end
 
-if newest then
-  redis.call('HSET', meta, 'offset', offset, 'window', newest, 'window_ms', ARGV[4],
-    'window:' .. job, newest, 'cut:' .. job, cut)
-  if window_count > 1 then
-    message = {header(newest, new_windows)}
-    for _, isin in ipairs(order) do
-      local row = merged[isin]
-      message[#message + 1] = isin .. ' ' .. row.version .. ' ' .. row.trades .. ' ' .. row.body
-    end
-    message = table.concat(message, '\n')
+-- What the batch changes: the newest row of each issue, in order of appearance.
+local changed, order = {}, {}
+local function change(isin, version, trades, body)
+  local row = changed[isin]
+  if not row then
+    row = {trades = 0}
+    changed[isin] = row
+    order[#order + 1] = isin
   end
-  redis.call('PUBLISH', channel, message)
+  row.version, row.trades, row.body, row.offset = version, row.trades + trades, body, offset
 end
-return {epoch, offset, new_windows, new_rows, stale_rows}
+
+local published, stale, window, message = {}, {}, nil, nil
+for partition = 1, partitions do
+  published[partition], stale[partition] = 0, 0
+end
+for _ = 1, window_count do
+  window, offset = take(), offset + 1
+  local counts, rows = {}, 0
+  for partition = 1, partitions do
+    counts[partition] = tonumber(take())
+    rows = rows + counts[partition]
+  end
+  look_up(at, rows)
+  local lines = {header(window, 1)}
+  for partition = 1, partitions do
+    for _ = 1, counts[partition] do
+      local line = take()
+      local isin = string.sub(line, 1, ISIN_END)
+      local version = string.sub(line, VERSION_START, VERSION_END)
+      if version > versions[isin] then
+        versions[isin] = version
+        lines[#lines + 1] = line
+        local space = string.find(line, ' ', TRADES_START, true)
+        local trades = tonumber(string.sub(line, TRADES_START, space - 1))
+        change(isin, version, trades, string.sub(line, space + 1))
+        published[partition] = published[partition] + 1
+      else
+        stale[partition] = stale[partition] + 1
+      end
+    end
+  end
+  message = table.concat(lines, '\n')
+  redis.call('XADD', windows, 'MAXLEN', '~', window_log, offset .. '-0',
+    'snapshot', message)
+end
+
+for from = 1, #order, CHUNK do
+  local values = {}
+  for i = from, math.min(from + CHUNK - 1, #order) do
+    local row = changed[order[i]]
+    values[#values + 1] = order[i]
+    values[#values + 1] = row.version .. ' ' .. row.offset .. ' ' .. row.body
+  end
+  redis.call('HSET', last, unpack(values))
+end
+redis.call('HSET', meta, 'offset', offset, 'window', window, 'window_ms', window_ms,
+  'cut:' .. job, end_cut)
+if window_count > 1 then
+  message = {header(window, window_count)}
+  for _, isin in ipairs(order) do
+    local row = changed[isin]
+    message[#message + 1] = isin .. ' ' .. row.version .. ' ' .. row.trades .. ' ' .. row.body
+  end
+  message = table.concat(message, '\n')
+end
+redis.call('PUBLISH', channel, message)
+
+-- The books: what was read, by the reader's count, and what became of it, by Spark's.
+local books, counted, all_read = {}, {}, {}
+local is_counted, total_rows, total_stale, unaccounted, uncounted = true, 0, 0, 0, 0
+for p = 0, partitions - 1 do
+  local read, superseded, log_count = tonumber(take()), tonumber(take()), tonumber(take())
+  local rows, old = published[p + 1], stale[p + 1]
+  local became = {published = rows, superseded = superseded, stale = old}
+  local refused, accounted = {}, rows + superseded + old
+  for refusal = 1, tonumber(take()) do
+    local reason, count = take(), tonumber(take())
+    became['refused:' .. reason] = count
+    accounted = accounted + count
+    refused[refusal] = string.format('"%s":%d', reason, count)
+  end
+  books[p + 1] = string.format(
+    '{"read":%d,"published":%d,"superseded":%d,"stale":%d,"refused":{%s}}',
+    read, rows, superseded, old, table.concat(refused, ','))
+  all_read[p] = redis.call('HINCRBY', ledger, p .. ':read', read)
+  for name, count in pairs(became) do
+    if count ~= 0 then redis.call('HINCRBY', ledger, p .. ':' .. name, count) end
+  end
+  is_counted = is_counted and log_count >= 0 and since['n' .. p] >= 0
+  counted[p] = log_count - since['n' .. p]
+  total_rows, total_stale = total_rows + rows, total_stale + old
+  unaccounted = unaccounted + math.abs(read - accounted)
+end
+if is_counted then
+  for p = 0, partitions - 1 do
+    redis.call('HSET', ledger, p .. ':log', counted[p])
+    uncounted = uncounted + math.abs(counted[p] - all_read[p])
+  end
+  redis.call('HSET', ledger, 'checked', window)
+end
+redis.call('HSET', ledger, 'upto', end_cut)
+redis.call('HINCRBY', ledger, 'batches', 1)
+redis.call('HINCRBY', ledger, 'windows', window_count)
+redis.call('XADD', batches, 'MAXLEN', '~', window_log, offset .. '-0', 'batch', batch_id,
+  'term', term, 'start', start_cut, 'end', end_cut, 'windows', window_count,
+  'books', '[' .. table.concat(books, ',') .. ']')
+return {'ok', epoch, offset, window_count, total_rows, total_stale, unaccounted, uncounted}

@@ -1,155 +1,125 @@
-"""One atomic publish of a batch's windows, and its refused trades to dead letters."""
+"""One atomic publish of a batch's windows and books, its refused trades beside it."""
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass
 from importlib.resources import files
-from secrets import token_hex
 from typing import Any
 
 import orjson
-import pyarrow as pa
 import redis
+import structlog
 
 from ingest.redis_log import entry_id
-from ingest.trade import Trade
-from throttle.cut import Cut, window_ends
-from throttle.rows import CUT_KEY, decode_cuts
-from throttle.snapshot import Keys, Row, encode_version
+from throttle.batch import Batch, DeadLetter
+from throttle.lease import Fenced
+from throttle.snapshot import Keys
 
-_COLUMNS = (
-    "latest.time",
-    "latest.seq",
-    "latest.position",
-    "latest.partition",
-    "latest.reason",
-    "latest.error",
-    "trades",
-)
+log = structlog.get_logger()
 
 
-@dataclass(frozen=True, slots=True)
-class DeadLetter:
-    """A refused trade: where it stood in the log, why, and its original bytes."""
-
-    partition: int
-    position: int
-    reason: str
-    error: str
-    payload: bytes
-
-
-@dataclass(slots=True)
-class Window:
-    """What one window publishes and accounts for."""
-
-    end_ms: int
-    rows: list[Row] = field(default_factory=list)
-    refused: Counter[str] = field(default_factory=Counter)
-
-    @property
-    def read(self) -> int:
-        """Trades of this window that were read from the log."""
-        return sum(row.trades for row in self.rows) + self.refused.total()
-
-
-@dataclass(frozen=True, slots=True)
-class Batch:
-    """A batch ready to publish: every window between two cuts, empty ones too."""
-
-    end: Cut
-    windows: Sequence[Window]
-    dead_letters: Sequence[DeadLetter]
+class StreamLost(RuntimeError):
+    """The published stream is gone, or older than what this job has published."""
 
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """What a publish did; all zero but the position when it was a repeat."""
+    """What a publish did; ``windows`` is 0 when it was a repeat.
+
+    ``off_by`` counts the trades by which the books do not balance: 0, always.
+    """
 
     epoch: str
     offset: int
     windows: int
     rows: int
     stale: int
+    off_by: int
 
 
-def assemble(table: pa.Table, window_ms: int) -> Batch:
-    """Turn a conflated batch (``conflate.py``) into its windows, oldest first.
+REPEATED = Published("", 0, 0, 0, 0, 0)
 
-    Raises ValueError if the batch does not hold exactly one cut row.
-    """
-    table = table.flatten()
-    keys = table.column("key").to_pylist()
-    if keys.count(CUT_KEY) != 1:
-        raise ValueError(f"a batch has one cut row, this one {keys.count(CUT_KEY)}")
-    payloads = table.column("latest.payload").to_pylist()
-    ends = [us // 1000 for us in table.column("window.end").cast("int64").to_pylist()]
-    start, end = decode_cuts(payloads[keys.index(CUT_KEY)])
-    windows = {e: Window(e) for e in window_ends(start.end_ms, end.end_ms, window_ms)}
-    letters = []
-    # Column by column: turning rows into dictionaries takes ten times as long.
-    columns = (table.column(name).to_pylist() for name in _COLUMNS)
-    for row in zip(keys, payloads, ends, *columns, strict=True):
-        key, payload, end_ms, time_us, seq, position, partition, reason, error, n = row
-        if reason is not None:
-            windows[end_ms].refused[reason] += 1
-            letters.append(DeadLetter(partition, position, reason, error, payload))
-        elif key != CUT_KEY:
-            version = encode_version(time_us, seq, position)
-            body = Trade.from_wire(payload).to_row()
-            windows[end_ms].rows.append(Row(key, version, n, body))
-    letters.sort(key=lambda letter: (letter.partition, letter.position))
-    return Batch(end, list(windows.values()), letters)
+
+@dataclass(frozen=True, slots=True)
+class PublishOptions:
+    """How a job publishes: under which name, and how much Redis keeps."""
+
+    job: str
+    window_ms: int
+    window_log: int
+    dead_letters: int
 
 
 class Publisher:
-    """Writes batches to Redis; publishing one twice changes nothing."""
+    """Writes batches to Redis under one term; publishing one twice changes nothing."""
 
     def __init__(
-        self,
-        client: redis.Redis,
-        keys: Keys,
-        job: str,
-        window_ms: int,
-        window_log: int,
-        dead_letters: int,
+        self, client: redis.Redis, keys: Keys, options: PublishOptions, term: int
     ) -> None:
         self._client = client
         self._keys = keys
-        self._job = job
-        self._window_ms = window_ms
-        self._window_log = window_log
-        self._dead_letters = dead_letters
+        self._options = options
+        self._term = term
         script = files("throttle").joinpath("publish.lua").read_text("utf-8")
         self._publish = client.register_script(script)
 
-    def publish(self, batch: Batch) -> Published:
-        """Store the dead letters, then the windows in one atomic step.
+    def publish(self, batch: Batch, batch_id: int) -> Published:
+        """Store the dead letters, then windows and books in one atomic step.
 
-        Raises redis.RedisError; the batch may then be published again.
+        Raises Fenced when another job of this name has taken over, StreamLost when
+        the batch does not begin where the job's last one ended, and redis.RedisError,
+        after which the batch may be published again.
         """
         self._bury(batch.dead_letters)
-        keys = self._keys
+        keys, job = self._keys, self._options.job
+        status, *values = self._publish(
+            keys=[
+                keys.meta,
+                keys.last,
+                keys.windows,
+                keys.ledger(job),
+                keys.batches(job),
+            ],
+            args=self._arguments(batch, batch_id),
+        )
+        if status == b"fenced":
+            raise Fenced(
+                f"fenced: another job named {job!r} has taken over "
+                f"(its term is {values[0]}, this one's {self._term})"
+            )
+        if status == b"lost":
+            raise StreamLost("the stream was emptied or rolled back")
+        if status == b"repeat":
+            return REPEATED
+        epoch, offset, windows, rows, stale, unaccounted, uncounted = values
+        off_by = unaccounted + uncounted
+        return Published(epoch.decode(), offset, windows, rows, stale, off_by)
+
+    def _arguments(self, batch: Batch, batch_id: int) -> list[Any]:
         arguments: list[Any] = [
-            keys.updates,
-            self._job,
+            self._keys.updates,
+            self._options.job,
+            self._term,
+            orjson.dumps(batch.start.to_offset()),
             orjson.dumps(batch.end.to_offset()),
-            self._window_ms,
-            self._window_log,
-            token_hex(4),
+            self._options.window_ms,
+            self._options.window_log,
+            batch_id,
+            len(batch.counts),
             len(batch.windows),
         ]
+        partitions = range(len(batch.counts))
         for window in batch.windows:
-            arguments += [window.end_ms, window.read, len(window.refused)]
-            arguments.append(len(window.rows))
-            for reason, count in window.refused.items():
-                arguments += [reason, count]
-            arguments += [row.encode() for row in window.rows]
-        reply = self._publish(
-            keys=[keys.meta, keys.last, keys.windows, keys.totals], args=arguments
-        )
-        epoch, offset, windows, rows, stale = reply
-        return Published(epoch.decode(), offset, windows, rows, stale)
+            rows = [window.of_partition(p) for p in partitions]
+            arguments.append(window.end_ms)
+            arguments += [len(of_one) for of_one in rows]
+            arguments += [row.encode() for of_one in rows for row in of_one]
+        for count, log_count in zip(batch.counts, batch.end.counts, strict=True):
+            arguments += [count.read, count.superseded]
+            arguments.append(-1 if log_count is None else log_count)
+            arguments.append(len(count.refused))
+            for reason, refused in count.refused.items():
+                arguments += [reason, refused]
+        return arguments
 
     def _bury(self, letters: Iterable[DeadLetter]) -> None:
         # The id is the entry's own in the log: a repeat is refused by the server.
@@ -163,7 +133,7 @@ class Publisher:
                         "trade": letter.payload,
                     },
                     id=entry_id(letter.position),
-                    maxlen=self._dead_letters,
+                    maxlen=self._options.dead_letters,
                     approximate=True,
                 )
             for reply in pipe.execute(raise_on_error=False):

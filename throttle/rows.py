@@ -1,89 +1,196 @@
 """From log entries to the columns Spark works on.
 
-One schema serves three kinds of rows, told apart by ``key``: a trade (key = its
-ISIN), a refused trade (key = ``!`` and its place in the log, ``reason`` set) and the
-cut of the batch (key = ``CUT_KEY``, payload = the two cuts as JSON). All three go
-through one aggregation, so nothing is counted in a second pass.
+One schema serves four kinds of rows, told apart by ``key``: a trade (key = its ISIN),
+a refused trade (key = ``!`` and its position, ``reason`` set), what was read of a
+partition (key = ``READ_KEY``) and the cut of the batch (key = ``CUT_KEY``, payload =
+the two cuts as JSON). ``trades`` says for how many entries of the log a row stands.
+All go through one aggregation, so nothing is counted in a second pass.
 """
-
-from collections.abc import Sequence
 
 import orjson
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from ingest.log import Entry
-from ingest.trade import InvalidTrade, Trade, check_not_ahead
-from throttle.cut import Cut, window_time_ms
+from ingest.log import Chunk
+from ingest.trade import InvalidTrade, Trade
+from throttle import columns
+from throttle.cut import Cut
 
 CUT_KEY = "!cut"
+READ_KEY = "!read"
 REFUSED_PREFIX = "!"
 
 SCHEMA = (
-    "append_time timestamp, key string, time bigint, seq bigint, position bigint, "
-    "partition int, payload binary, reason string, error string"
+    "append_time timestamp, key string, partition int, time bigint, seq bigint, "
+    "position bigint, trades bigint, payload binary, reason string, error string"
 )
 
-_ARROW_SCHEMA = pa.schema(
+ARROW_SCHEMA = pa.schema(
     [
         ("append_time", pa.timestamp("us", tz="UTC")),
         ("key", pa.string()),
+        ("partition", pa.int32()),
         ("time", pa.int64()),
         ("seq", pa.int64()),
         ("position", pa.int64()),
-        ("partition", pa.int32()),
+        ("trades", pa.int64()),
         ("payload", pa.binary()),
         ("reason", pa.string()),
         ("error", pa.string()),
     ]
 )
 
+# The order of one issue's trades: version (time, seq), then the position in the log.
+_ORDER = [("time", "ascending"), ("seq", "ascending"), ("position", "ascending")]
+# Constants with a type: guessing the type of a Python number takes 0.1 ms each time.
+_ONE, _US_PER_MS = pa.scalar(1, pa.int64()), pa.scalar(1_000, pa.int64())
+_LATEST = ("append_time", "time", "seq", "position", "payload", "reason", "error")
 
-Row = tuple[int, str, int, int, int, int, bytes, str | None, str | None]
-"""Values in the order of ``SCHEMA``, the append time in microseconds."""
 
+def trade_rows(
+    chunk: Chunk, partition: int, previous_end_ms: int, max_ahead_ms: int
+) -> pa.Table:
+    """Check a chunk of one partition; return one row per entry, in no stated order.
 
-def trade_row(
-    entry: Entry, partition: int, previous_end_ms: int, max_ahead_ms: int
-) -> Row:
-    """Decode and check an entry of the log; its row is a trade's or a refused one's."""
-    position, append_ms, payload = entry
-    append_us = window_time_ms(append_ms, previous_end_ms) * 1000
-    try:
-        trade = Trade.from_wire(payload)
-        check_not_ahead(trade, append_ms * 1000, max_ahead_ms * 1000)
-    except InvalidTrade as error:
-        key, reason = f"{REFUSED_PREFIX}{partition}:{position}", error.reason
-        return (append_us, key, 0, 0, position, partition, payload, reason, str(error))
-    return (
-        append_us,
-        trade.isin,
-        trade.time_us,
-        trade.seq,
-        position,
-        partition,
-        payload,
-        None,
-        None,
+    An entry stamped before ``previous_end_ms`` is a straggler: it counts as appended
+    then (``cut.window_time_ms``).
+    """
+    quick = columns.has_wire_form(chunk.payloads)
+    candidates = _select(chunk, quick)
+    times_us = columns.times_us(candidates.payloads)
+    isins = columns.isins(candidates.payloads)
+    valid = pc.and_(
+        columns.with_valid_isin(isins),
+        columns.are_timely(times_us, candidates.append_ms, max_ahead_ms),
     )
+    good = _select(candidates, valid)
+    size = len(good)
+    known = {
+        "append_time": _window_times(good.append_ms, previous_end_ms),
+        "key": isins.filter(valid),
+        "partition": pa.repeat(pa.scalar(partition, pa.int32()), size),
+        "time": times_us.filter(valid),
+        "seq": columns.seqs(good.payloads),
+        "position": good.positions,
+        "trades": pa.repeat(_ONE, size),
+        "payload": good.payloads,
+        "reason": pa.nulls(size),
+        "error": pa.nulls(size),
+    }
+    table = pa.table(known).cast(ARROW_SCHEMA)
+    if size == len(chunk):
+        return table
+    others = [_select(chunk, pc.invert(quick)), _select(candidates, pc.invert(valid))]
+    judged = [
+        _judged_rows(other, partition, previous_end_ms, max_ahead_ms)
+        for other in others
+    ]
+    return pa.concat_tables([table, *judged])
 
 
-def cut_row(start: Cut, end: Cut) -> Row:
+def cut_row(start: Cut, end: Cut) -> pa.Table:
     """Return the one row that carries the cuts of a batch, in its last window."""
     payload = orjson.dumps({"start": start.to_offset(), "end": end.to_offset()})
-    return ((end.end_ms - 1) * 1000, CUT_KEY, 0, 0, 0, 0, payload, None, None)
+    return _marker(CUT_KEY, 0, end, 0, payload)
 
 
-def to_arrow(rows: Sequence[Row]) -> pa.RecordBatch:
-    """Turn rows into columns."""
-    columns = zip(*rows, strict=True) if rows else [()] * len(_ARROW_SCHEMA)
-    arrays = [
-        pa.array(column, field.type)
-        for column, field in zip(columns, _ARROW_SCHEMA, strict=True)
-    ]
-    return pa.RecordBatch.from_arrays(arrays, schema=_ARROW_SCHEMA)
+def read_row(partition: int, entries: int, end: Cut) -> pa.Table:
+    """Return the row that says how many entries were read of a partition."""
+    return _marker(READ_KEY, partition, end, entries, b"")
+
+
+def combine(table: pa.Table, window_ms: int) -> pa.Table:
+    """Reduce rows to one per window, key and partition: the latest, standing for all.
+
+    What Spark's aggregation does (``conflate.py``), done early where it is cheap; it
+    may be left out, or done to any part of a batch, without another result.
+    """
+    window = pc.divide(
+        table["append_time"].cast(pa.int64()), pa.scalar(window_ms * 1000, pa.int64())
+    )
+    ordered = table.append_column("window", window).sort_by(_ORDER)
+    groups = ordered.group_by(["window", "key", "partition"], use_threads=False)
+    latest = groups.aggregate(
+        [*((name, "last") for name in _LATEST), ("trades", "sum")]
+    )
+    names = {"trades": "trades_sum", **{name: f"{name}_last" for name in _LATEST}}
+    return pa.table(
+        {name: latest[names.get(name, name)] for name in ARROW_SCHEMA.names}
+    ).cast(ARROW_SCHEMA)
 
 
 def decode_cuts(payload: bytes) -> tuple[Cut, Cut]:
     """Decode the payload of a cut row."""
     cuts = orjson.loads(payload)
     return Cut.from_offset(cuts["start"]), Cut.from_offset(cuts["end"])
+
+
+def _select(chunk: Chunk, mask: pa.Array) -> Chunk:
+    return Chunk(
+        chunk.positions.filter(mask),
+        chunk.append_ms.filter(mask),
+        chunk.payloads.filter(mask),
+    )
+
+
+def _window_times(append_ms: pa.Array, previous_end_ms: int) -> pa.Array:
+    earliest = pa.scalar(previous_end_ms, pa.int64())
+    return pc.multiply(pc.max_element_wise(append_ms, earliest), _US_PER_MS)
+
+
+def _judged_rows(
+    chunk: Chunk, partition: int, previous_end_ms: int, max_ahead_ms: int
+) -> pa.Table:
+    judged = columns.check(chunk, max_ahead_ms)
+    positions = chunk.positions.to_pylist()
+    keys, times_us, seqs, reasons, errors = (
+        zip(
+            *(_values(one, at) for one, at in zip(judged, positions, strict=True)),
+            strict=True,
+        )
+        if judged
+        else ((),) * 5
+    )
+    size = len(chunk)
+    return pa.table(
+        {
+            "append_time": _window_times(chunk.append_ms, previous_end_ms),
+            "key": pa.array(keys, pa.string()),
+            "partition": pa.repeat(pa.scalar(partition, pa.int32()), size),
+            "time": pa.array(times_us, pa.int64()),
+            "seq": pa.array(seqs, pa.int64()),
+            "position": chunk.positions,
+            "trades": pa.repeat(_ONE, size),
+            "payload": chunk.payloads,
+            "reason": pa.array(reasons, pa.string()),
+            "error": pa.array(errors, pa.string()),
+        }
+    ).cast(ARROW_SCHEMA)
+
+
+_Values = tuple[str, int, int, str | None, str | None]
+
+
+def _values(judged: InvalidTrade | Trade, position: int) -> _Values:
+    if isinstance(judged, InvalidTrade):
+        return f"{REFUSED_PREFIX}{position}", 0, 0, judged.reason, str(judged)
+    return judged.isin, judged.time_us, judged.seq, None, None
+
+
+def _marker(
+    key: str, partition: int, end: Cut, trades: int, payload: bytes
+) -> pa.Table:
+    row = {
+        "append_time": (end.end_ms - 1) * 1000,
+        "key": key,
+        "partition": partition,
+        "time": 0,
+        "seq": 0,
+        "position": 0,
+        "trades": trades,
+        "payload": payload,
+        "reason": None,
+        "error": None,
+    }
+    columns_of_one = {name: [value] for name, value in row.items()}
+    return pa.table(columns_of_one, schema=ARROW_SCHEMA)

@@ -31,6 +31,20 @@ def scratch_folder() -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
+def checkpoint_folder(state_dir: Path, log_id: str, job: str, term: int) -> Path:
+    """Return the new folder for Spark's checkpoint of one term; all others go.
+
+    A checkpoint identifies the batches of one run. Where the next run goes on is
+    stored with what was published, so none is ever read again; not even one of the
+    same term, which a restored server may give twice.
+    """
+    terms = state_dir / "checkpoints" / log_id / job
+    terms.mkdir(parents=True, exist_ok=True)
+    for old in terms.iterdir():
+        shutil.rmtree(old, ignore_errors=True)
+    return terms / str(term)
+
+
 def _remove_if_left(lock: Path) -> None:
     try:
         with lock.open("r+") as file:

@@ -35,6 +35,12 @@ class ThrottleSettings(BaseSettings):
     job: str = Field("throttle", pattern=r"^[A-Za-z0-9_-]{1,32}$")
     """Name of this job: a restart under the same name continues where it stopped."""
 
+    standby: bool = False
+    """Wait, warm, until the running job of this name has ended; then take over."""
+
+    lease_ms: int = Field(2_000, ge=500, le=60_000)
+    """A job that was silent for so long counts as dead; a standby then takes over."""
+
     window_ms: int = Field(2_000, ge=100, le=600_000)
     """Length of a window, milliseconds; windows are aligned to 1970."""
 

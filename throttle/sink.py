@@ -7,8 +7,9 @@ import structlog
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
+from throttle.batch import Batch, assemble
 from throttle.conflate import create_conflate
-from throttle.publish import Batch, Published, assemble
+from throttle.publish import Published
 
 log = structlog.get_logger()
 
@@ -16,15 +17,17 @@ log = structlog.get_logger()
 class BatchSink:
     """The function given to ``foreachBatch``; publishing is passed in.
 
-    ``timings`` logs where the time of every batch went. ``batches`` counts what was
-    published. ``error`` keeps what stopped it, in its own words: through Spark it
-    comes back wrapped in three stack traces.
+    ``previous_end_ms`` is the end of the window before the first batch, None for
+    made-up ones. ``timings`` logs where the time of every batch went. ``batches``
+    counts what was published. ``error`` keeps what stopped it, in its own words:
+    through Spark it comes back wrapped in three stack traces.
     """
 
     def __init__(
         self,
         window_ms: int,
-        publish: Callable[[Batch], Published | None],
+        publish: Callable[[Batch, int], Published | None],
+        previous_end_ms: int | None = None,
         timings: bool = False,
     ) -> None:
         self._window_ms = window_ms
@@ -32,6 +35,8 @@ class BatchSink:
         self._publish = publish
         self._conflate = create_conflate(window_ms)
         self._reported = -1
+        self._off_by = 0
+        self._end_ms = previous_end_ms
         self.batches = 0
         self.error: Exception | None = None
 
@@ -46,17 +51,17 @@ class BatchSink:
 
     def _run(self, frame: DataFrame, batch_id: int) -> None:
         began = time.time()
-        conflated = self._conflate(frame)
+        conflated = self._conflate(frame, self._is_live(began * 1000))
         planned = time.time()
         table = conflated.toArrow()
         collected = time.time()
         batch = assemble(table, self._window_ms)
-        published = self._publish(batch)
+        published = self._publish(batch, batch_id)
         ended = time.time()
         if published is None:
             return
-        if published.windows > 1:
-            log.info("caught up", windows=published.windows, offset=published.offset)
+        self._end_ms = batch.end.end_ms
+        self._say(published)
         if not self._timings:
             return
         log.debug(
@@ -74,6 +79,20 @@ class BatchSink:
             lag_ms=round(ended * 1000 - batch.end.end_ms, 1),
         )
 
+    def _is_live(self, now_ms: float) -> bool:
+        """Guess whether the batch is one window; wrong, it only takes longer."""
+        return self._end_ms is None or now_ms - self._end_ms < 2 * self._window_ms
+
+    def _say(self, published: Published) -> None:
+        if published.windows > 1:
+            log.info("caught up", windows=published.windows, offset=published.offset)
+        if published.off_by != self._off_by:
+            self._off_by = published.off_by
+            log.error(
+                "the ledger does not balance, see `tickthrottle ledger`",
+                off_by=published.off_by,
+            )
+
     def report_progress(self, query: StreamingQuery) -> None:
         """Log where Spark spent the last finished batch, once per batch."""
         if not self._timings:
@@ -85,5 +104,5 @@ class BatchSink:
         log.debug("progress", batch=progress.batchId, **progress.durationMs)
 
 
-def discard(batch: Batch) -> None:
+def discard(batch: Batch, batch_id: int) -> None:
     """Publish nothing: what warming up does with its batches."""

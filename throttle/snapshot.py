@@ -24,8 +24,9 @@ class Keys:
 
     @property
     def meta(self) -> str:
-        """Hash: ``epoch``, ``offset``, ``window``, ``window_ms`` of the stream;
-        ``window:<job>`` and ``cut:<job>``, how far each job has published.
+        """Hash: ``epoch``, ``offset``, ``window``, ``window_ms`` of the stream and
+        the ``server`` that holds it; ``cut:<job>``, ``log:<job>`` and ``term:<job>``,
+        how far each job has published, of which log, and who may go on.
         """
         return f"{self.namespace}:meta"
 
@@ -49,13 +50,17 @@ class Keys:
         """Prefix of the dead-letter streams, one per partition of the trade log."""
         return f"{self.namespace}:dead"
 
-    @property
-    def totals(self) -> str:
-        """Hash: what became of every trade read, counted with each publish.
+    def lease(self, job: str) -> str:
+        """String with a time to live: ``<term> <owner>`` of the job that publishes."""
+        return f"{self.namespace}:lease:{job}"
 
-        ``read = published + superseded + stale + refused:<reason>...``
-        """
-        return f"{self.namespace}:totals"
+    def ledger(self, job: str) -> str:
+        """Hash: what became of every trade the job has read (``ledger.py``)."""
+        return f"{self.namespace}:ledger:{job}"
+
+    def batches(self, job: str) -> str:
+        """Stream: one entry per batch with its cuts and its books. Bounded."""
+        return f"{self.namespace}:batches:{job}"
 
 
 def encode_version(time_us: int, seq: int, position: int) -> bytes:

@@ -7,7 +7,7 @@ that is run again reads the same entries.
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, cast
 
@@ -21,10 +21,13 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.streaming.datasource import ReadLimit
 
-from ingest.log import LogInfo, LogReader
+from ingest.log import Chunk, Head, LogInfo, LogReader
 from ingest.redis_log import RedisLogReader
 from throttle import cut, rows
 from throttle.cut import Cut
+from throttle.hand_clock import HandClockLog
+from throttle.outage import create_client, is_transient
+from throttle.settings import ThrottleSettings
 from throttle.warmup import SyntheticLog
 
 FORMAT = "tradelog"
@@ -32,7 +35,11 @@ FORMAT = "tradelog"
 # Spark cannot be interrupted while it waits for an answer: wait in short pieces.
 _LONGEST_WAIT_S = 0.2
 
-_BATCH_ROWS = 8_192
+# Few big Arrow batches: each costs about a millisecond, a live window needs one.
+_BATCH_ROWS = 40_000
+
+# A backlog is read by so many tasks; a live window by one, more would cost more.
+_BACKLOG_TASKS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +57,7 @@ class SourceOptions:
     retention_ms: int
     initial_offset: str
     synthetic_windows: int
+    hand_clock: bool = False
 
     def to_spark(self) -> dict[str, str]:
         """Encode for ``DataStreamReader.options``."""
@@ -59,6 +67,48 @@ class SourceOptions:
     def from_spark(cls, options: Mapping[str, str]) -> "SourceOptions":
         """Decode what ``to_spark`` wrote."""
         return cls(**orjson.loads(options["source"]))
+
+
+def source_options(
+    settings: ThrottleSettings,
+    info: LogInfo,
+    start: Cut | None = None,
+    hand_clock: bool = False,
+) -> SourceOptions:
+    """Return the options of a source that begins at ``start``.
+
+    ``hand_clock`` is for tests: the log's clock is then turned by hand.
+    """
+    return SourceOptions(
+        redis_url=settings.redis_url,
+        namespace=settings.namespace,
+        log_id=info.log_id,
+        partitions=info.partitions,
+        created_ms=info.created_ms,
+        window_ms=settings.window_ms,
+        max_windows=settings.max_windows_per_batch,
+        max_ahead_ms=settings.max_ahead_ms,
+        retention_ms=settings.log_retention_s * 1000,
+        initial_offset="" if start is None else _encode(start),
+        synthetic_windows=0,
+        hand_clock=hand_clock,
+    )
+
+
+def made_up_windows(options: SourceOptions, windows: int) -> SourceOptions:
+    """Return the options of a source of so many made-up windows, one per batch."""
+    head = Head(None, (0,) * options.partitions)
+    start = cut.origin(head, options.created_ms, options.window_ms)
+    return replace(
+        options,
+        synthetic_windows=windows,
+        max_windows=1,
+        initial_offset=_encode(start),
+    )
+
+
+def _encode(start: Cut) -> str:
+    return orjson.dumps(start.to_offset()).decode()
 
 
 class TradeLogSource(DataSource):
@@ -101,57 +151,98 @@ class TradeLogReader(DataSourceStreamReader):
         """Return the next cut, waiting for it a moment; ``start`` if it is far off.
 
         Bounded by ``max_windows``, whatever the limit: a batch's memory must not
-        grow with the backlog.
+        grow with the backlog. While the log's server is away there is no cut.
         """
+        try:
+            return self._next_cut(Cut.from_offset(start)).to_offset()
+        except redis.RedisError as error:
+            if not is_transient(error):
+                raise
+            time.sleep(_LONGEST_WAIT_S)
+            return start
+
+    def _next_cut(self, previous: Cut) -> Cut:
         options, log = self._options, _open(self._options)
-        previous = Cut.from_offset(start)
         clock_ms = log.clock_ms()
         wait_s = cut.wait_ms(previous.end_ms, clock_ms, options.window_ms) / 1000
         if wait_s > 0:
             time.sleep(min(wait_s, _LONGEST_WAIT_S))
             if wait_s > _LONGEST_WAIT_S:
-                return start
+                return previous
         end_ms = cut.next_end(
             previous.end_ms, clock_ms, options.window_ms, options.max_windows
         )
-        tail = log.tail(end_ms)
-        made = cut.advance(previous, end_ms, tail.clock_ms, tail.positions)
-        return start if made is None else made.to_offset()
+        made = cut.advance(previous, end_ms, log.tail(end_ms))
+        return previous if made is None else made
 
     def partitions(
         self, start: Mapping[str, Any], end: Mapping[str, Any]
     ) -> Sequence[BatchRange]:
-        """Plan one task that reads all partitions of the log.
-
-        A window holds a few thousand trades: more tasks cost more than they save.
-        """
-        every = tuple(range(self._options.partitions))
-        return [BatchRange(Cut.from_offset(start), Cut.from_offset(end), every)]
+        """Plan one task for a live window, two for a backlog."""
+        first, last = Cut.from_offset(start), Cut.from_offset(end)
+        is_live = last.end_ms - first.end_ms <= self._options.window_ms
+        tasks = 1 if is_live else min(_BACKLOG_TASKS, self._options.partitions)
+        return [
+            BatchRange(first, last, tuple(range(n, self._options.partitions, tasks)))
+            for n in range(tasks)
+        ]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Yield the cut row, then the entries between the two cuts."""
+        """Yield the rows between two cuts, combined, with what was read and the cut."""
         part = cast(BatchRange, partition)
-        start, end = part.start, part.end
-        log, max_ahead_ms = _open(self._options), self._options.max_ahead_ms
-        # Few big batches: each costs about a millisecond, a live window needs one.
-        ready = [rows.cut_row(start, end)]
+        ready, size = [], 0
+        for rows_of_chunk in self._read_rows(part):
+            ready.append(rows_of_chunk)
+            size += len(rows_of_chunk)
+            if size >= _BATCH_ROWS:
+                yield from self._combined(ready)
+                ready, size = [], 0
+        yield from self._combined(ready)
+
+    def _read_rows(self, part: BatchRange) -> Iterator[pa.Table]:
+        start, end, log = part.start, part.end, _open(self._options)
+        if 0 in part.partitions:
+            yield rows.cut_row(start, end)
         for p in part.partitions:
-            for entries in log.read(p, start.positions[p], end.positions[p]):
-                ready += [
-                    rows.trade_row(entry, p, start.end_ms, max_ahead_ms)
-                    for entry in entries
-                ]
-                if len(ready) >= _BATCH_ROWS:
-                    yield rows.to_arrow(ready)
-                    ready = []
-        if ready:
-            yield rows.to_arrow(ready)
+            entries = 0
+            for chunk in read_patiently(log, p, start.positions[p], end.positions[p]):
+                entries += len(chunk)
+                yield rows.trade_rows(
+                    chunk, p, start.end_ms, self._options.max_ahead_ms
+                )
+            yield rows.read_row(p, entries, end)
+
+    def _combined(self, tables: Sequence[pa.Table]) -> Iterator[pa.RecordBatch]:
+        if tables:
+            combined = rows.combine(pa.concat_tables(tables), self._options.window_ms)
+            yield from combined.combine_chunks().to_batches()
 
     def commit(self, end: Mapping[str, Any]) -> None:
         """Trim what was published, except for the retained time before it."""
         done = Cut.from_offset(end)
         before_ms = done.end_ms - self._options.retention_ms
-        _open(self._options).trim(done.positions, before_ms)
+        # Trimming is not urgent: what is away now is trimmed after the next batch.
+        try:
+            _open(self._options).trim(done.positions, before_ms)
+        except redis.RedisError as error:
+            if not is_transient(error):
+                raise
+
+
+def read_patiently(
+    log: LogReader, partition: int, after: int, upto: int
+) -> Iterator[Chunk]:
+    """Read on where reading broke off, for as long as the log's server is away."""
+    while after < upto:
+        try:
+            for chunk in log.read(partition, after, upto):
+                yield chunk
+                after = chunk.positions[-1].as_py()
+            return
+        except redis.RedisError as error:
+            if not is_transient(error):
+                raise
+            time.sleep(_LONGEST_WAIT_S)
 
 
 @lru_cache(maxsize=4)
@@ -160,5 +251,5 @@ def _open(options: SourceOptions) -> LogReader:
     info = LogInfo(options.log_id, options.partitions, options.created_ms)
     if options.synthetic_windows:
         return SyntheticLog(info, options.window_ms, options.synthetic_windows)
-    client = redis.Redis.from_url(options.redis_url)
-    return RedisLogReader(client, options.namespace, info)
+    kind = HandClockLog if options.hand_clock else RedisLogReader
+    return kind(create_client(options.redis_url), options.namespace, info)

@@ -6,9 +6,10 @@ compiled, workers are started. They should not be somebody's prices.
 
 from collections.abc import Iterator, Sequence
 
+import pyarrow as pa
 from stdnum import isin as stdnum_isin
 
-from ingest.log import Entry, LogInfo, Tail
+from ingest.log import Chunk, Head, LogInfo, Tail
 from ingest.trade import Trade
 
 WARMUP_ISSUES = 600
@@ -40,18 +41,21 @@ class SyntheticLog:
     def tail(self, before_ms: int) -> Tail:
         """Return the positions at a boundary; past the end, a clock before it."""
         windows = (before_ms - self._start_ms) // self._window_ms
-        return Tail(self._end_ms, (windows * self._share,) * self.info.partitions)
+        ends = (windows * self._share,) * self.info.partitions
+        return Tail(self._end_ms, ends, ends)
 
-    def read(self, partition: int, after: int, upto: int) -> Iterator[list[Entry]]:
+    def read(self, partition: int, after: int, upto: int) -> Iterator[Chunk]:
         """Yield the entries with ``after < position <= upto``."""
-        yield [
-            Entry(position, self._append_ms(position), self._payload(position))
-            for position in range(after + 1, upto + 1)
-        ]
+        positions = range(after + 1, upto + 1)
+        yield Chunk(
+            pa.array(positions, pa.int64()),
+            pa.array([self._append_ms(p) for p in positions], pa.int64()),
+            pa.array([self._payload(p) for p in positions], pa.binary()),
+        )
 
-    def oldest_ms(self) -> int | None:
-        """Return the time of the first entry."""
-        return self._start_ms
+    def head(self) -> Head:
+        """Return the time of the first entry; none went before it."""
+        return Head(self._start_ms, (0,) * self.info.partitions)
 
     def trim(self, positions: Sequence[int], before_ms: int) -> None:
         """Keep everything: there is nothing to free."""

@@ -11,9 +11,9 @@ import redis
 
 from ingest.simulator import Simulator
 from tests.conftest import TAPES, eventually, free_port
+from tests.e2e.books import check_against_oracle, check_books
 from tests.e2e.checker import Checker
 from tests.e2e.processes import Running, running
-from tests.oracle import expected_windows
 from tests.published import published_windows
 from throttle.snapshot import Keys
 
@@ -75,21 +75,6 @@ def wait_until_published(client: redis.Redis) -> int:
     return last_end
 
 
-def check_against_oracle(client: redis.Redis, upto_ms: int) -> int:
-    """Compare every published window with the oracle; return the trades read."""
-    published = {k: v for k, v in published_windows(client).items() if k <= upto_ms}
-    expected = expected_windows(client, upto_ms)
-    assert list(published) == list(range(min(published), upto_ms + 1, W))
-    # The job may have started on an empty log, before the first trade.
-    assert {k: v for k, v in published.items() if k >= min(expected)} == expected
-    assert not any(v for k, v in published.items() if k < min(expected))
-    totals = {k: int(v) for k, v in client.hgetall(Keys("tt").totals).items()}
-    read = totals.pop(b"read")
-    assert sum(totals.values()) == read
-    assert read == sum(client.xlen(k) for k in client.scan_iter("tt:log:?"))
-    return read
-
-
 def test_every_trade_of_a_tape_reaches_a_browser_as_the_oracle_says(
     tmp_path: Path,
     client: redis.Redis,
@@ -117,8 +102,7 @@ def test_every_trade_of_a_tape_reaches_a_browser_as_the_oracle_says(
         eventually(lambda: checker.problems or checker.window >= upto_ms, 10)
         assert checker.problems == []
         checker.close()
-    read = check_against_oracle(client, upto_ms)
-    assert read > 10_000
+    assert check_against_oracle(client).trades > 10_000
     assert checker.problems == []
     windows = published_windows(client)
     final = {isin: item for window in windows.values() for isin, item in window.items()}
@@ -156,8 +140,8 @@ def test_a_killed_job_goes_on_without_a_missing_or_doubled_window(
                     assert job.log().splitlines()[-1].startswith("tickthrottle: ")
         assert feed.process.wait(timeout=60) == 0, feed.log()
         with running(tmp_path, "throttle", **environment) as job:
-            upto_ms = wait_until_published(client)
-    check_against_oracle(client, upto_ms)
+            wait_until_published(client)
+    check_against_oracle(client)
 
 
 def test_malformed_trades_go_to_dead_letters_and_disturb_nothing(
@@ -180,21 +164,10 @@ def test_malformed_trades_go_to_dead_letters_and_disturb_nothing(
     ) as feed:
         assert feed.process.wait(timeout=30) == 0, feed.log()
     wait_until_published(client)
-    totals = {k.decode(): int(v) for k, v in client.hgetall(Keys("tt").totals).items()}
-    refused = {k: v for k, v in totals.items() if k.startswith("refused:")}
-    assert len(refused) >= 6
-    assert totals["read"] == sum(v for k, v in totals.items() if k != "read")
-    assert totals["published"] > 500
-    dead = [
-        (int(key.rsplit(b":", 1)[1]), entry_id, fields)
-        for key in client.scan_iter("tt:dead:*")
-        for entry_id, fields in client.xrange(key)
-    ]
-    assert len(dead) == sum(refused.values())
-    for partition, entry_id, fields in dead:
-        [(_, original)] = client.xrange(f"tt:log:{partition}", entry_id, entry_id)
-        assert original[b"trade"] == fields[b"trade"]
-        assert f"refused:{fields[b'reason'].decode()}" in refused
+    check_against_oracle(client)
+    total = check_books(client).total
+    assert len(total.refused) >= 6
+    assert total.published > 500
 
 
 def test_the_job_leaves_no_process_when_it_is_told_to_stop(

@@ -35,10 +35,10 @@ def logged(client: redis.Redis) -> list[bytes]:
     reader = RedisLogReader(client, "test", info)
     ends = reader.tail(1 << 41).positions
     return [
-        entry.payload
+        payload
         for partition, end in enumerate(ends)
         for chunk in reader.read(partition, 0, end)
-        for entry in chunk
+        for payload in chunk.payloads.to_pylist()
     ]
 
 

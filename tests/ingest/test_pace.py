@@ -265,7 +265,10 @@ def test_server_killed_and_restarted_loses_nothing(
     """Across a kill every event is in the log, in order, each acknowledged once."""
     port = free_port()
     server = ValkeyServer(
-        port=port, data_dir=tmp_path, persist=True, config={"appendonly": "yes"}
+        port=port,
+        data_dir=tmp_path,
+        persist=True,
+        config={"appendonly": "yes", "appendfsync": "always"},
     )
     server.start()
     clock.at(0.5, server.terminate)
@@ -283,7 +286,7 @@ def test_server_killed_and_restarted_loses_nothing(
         )
         reader = RedisLogReader(client, "test", info)
         end = reader.tail(1 << 41).positions[0]
-        logged = [e.payload for chunk in reader.read(0, 0, end) for e in chunk]
+        logged = [p for c in reader.read(0, 0, end) for p in c.payloads.to_pylist()]
     server.stop()
     assert report.acknowledged == len(events)
     assert report.retried > 0

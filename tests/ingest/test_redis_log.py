@@ -1,5 +1,8 @@
 """The trade log on a real server."""
 
+from collections.abc import Iterable
+
+import pyarrow as pa
 import pytest
 import redis
 from hypothesis import given
@@ -8,7 +11,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 from structlog.testing import capture_logs
 
-from ingest.log import LogInfo, partition_of
+from ingest.log import Chunk, Head, LogInfo, partition_of
 from ingest.redis_log import (
     FIELD,
     LogUnusable,
@@ -47,7 +50,12 @@ def add_at(client: redis.Redis, ms: int, payload: bytes, number: str = "*") -> i
 def everything(reader: RedisLogReader, partition: int = 0) -> list[bytes]:
     """All payloads of a partition, in order."""
     end = reader.tail(1 << 41).positions[partition]
-    return [e.payload for chunk in reader.read(partition, 0, end) for e in chunk]
+    return payloads_of(reader.read(partition, 0, end))
+
+
+def payloads_of(chunks: Iterable[Chunk]) -> list[bytes]:
+    """The payloads of some chunks, in order."""
+    return [payload for chunk in chunks for payload in chunk.payloads.to_pylist()]
 
 
 @given(st.integers(0, 2**63 - 1), st.integers(0, 2**63 - 1))
@@ -100,20 +108,20 @@ def test_appending_nothing_is_acknowledged_as_nothing(client: redis.Redis) -> No
     """An empty append is no error."""
     writer, reader = make_log(client)
     assert writer.append([]) == 0
-    assert reader.oldest_ms() is None
+    assert reader.head() == Head(None, (0,))
 
 
 @pytest.mark.redis
 def test_long_read_comes_in_chunks_without_gap_or_overlap(client: redis.Redis) -> None:
     """More entries than one chunk holds are read in order, each once."""
     writer, reader = make_log(client)
-    payloads = [b"%d" % number for number in range(10_001)]
+    payloads = [b"%d" % number for number in range(20_001)]
     writer.append([(ISIN, payload) for payload in payloads])
     end = reader.tail(1 << 41).positions[0]
     chunks = list(reader.read(0, 0, end))
-    assert [len(chunk) for chunk in chunks] == [5_000, 5_000, 1]
-    assert [entry.payload for chunk in chunks for entry in chunk] == payloads
-    positions = [entry.position for chunk in chunks for entry in chunk]
+    assert [len(chunk) for chunk in chunks] == [10_000, 10_000, 1]
+    assert payloads_of(chunks) == payloads
+    positions = [p for chunk in chunks for p in chunk.positions.to_pylist()]
     assert positions == sorted(set(positions))
 
 
@@ -123,10 +131,37 @@ def test_read_is_after_one_position_and_upto_another(client: redis.Redis) -> Non
     _, reader = make_log(client)
     positions = [add_at(client, 1_000 + n, b"%d" % n) for n in range(5)]
     (chunk,) = reader.read(0, positions[1], positions[3])
-    assert [entry.payload for entry in chunk] == [b"2", b"3"]
-    assert [entry.append_time_ms for entry in chunk] == [1_002, 1_003]
+    assert chunk.payloads.to_pylist() == [b"2", b"3"]
+    assert chunk.append_ms.to_pylist() == [1_002, 1_003]
+    assert chunk.positions.to_pylist() == positions[2:4]
     assert list(reader.read(0, positions[3], positions[3])) == []
     assert list(reader.read(0, positions[4], positions[4] + 100)) == []
+
+
+@pytest.mark.redis
+def test_a_chunk_is_columns_of_the_types_it_states(client: redis.Redis) -> None:
+    """Whatever the entries are, Spark gets the same types."""
+    _, reader = make_log(client)
+    position = add_at(client, 7, b"", "3")
+    (chunk,) = reader.read(0, 0, position)
+    types = [chunk.positions.type, chunk.append_ms.type, chunk.payloads.type]
+    assert types == [pa.int64(), pa.int64(), pa.binary()]
+    assert chunk.positions.to_pylist() == [position] == [(7 << 21) + 3]
+
+
+@pytest.mark.redis
+def test_reading_a_millisecond_with_too_many_entries_is_refused(
+    client: redis.Redis,
+) -> None:
+    """A position that would be another entry's is never handed out."""
+    _, reader = make_log(client)
+    add_at(client, 5, b"last that fits", "2097151")
+    client.xadd(stream_key(NAMESPACE, 0), {FIELD: b"one more"}, id="5-2097152")
+    end = add_at(client, 6, b"x", "0")
+    with pytest.raises(LogUnusable, match=r"5-2097151.*more than 2\^21"):
+        list(reader.read(0, 0, end))
+    with pytest.raises(LogUnusable, match=r"more than 2\^21"):
+        reader.tail(6)
 
 
 @pytest.mark.redis
@@ -156,9 +191,9 @@ def test_append_after_a_clock_reading_is_not_before_it(client: redis.Redis) -> N
     writer, reader = make_log(client)
     clock = reader.tail(1).clock_ms
     writer.append([(ISIN, b"x")])
-    oldest = reader.oldest_ms()
-    assert oldest is not None
-    assert oldest >= clock
+    oldest_ms = reader.head().oldest_ms
+    assert oldest_ms is not None
+    assert oldest_ms >= clock
 
 
 @pytest.mark.redis
@@ -167,7 +202,53 @@ def test_oldest_is_over_all_partitions(client: redis.Redis) -> None:
     _, reader = make_log(client, partitions=3)
     client.xadd(stream_key(NAMESPACE, 2), {FIELD: b"x"}, id="700-0")
     client.xadd(stream_key(NAMESPACE, 1), {FIELD: b"x"}, id="900-0")
-    assert reader.oldest_ms() == 700
+    assert reader.head().oldest_ms == 700
+
+
+@pytest.mark.redis
+def test_the_log_counts_up_to_a_boundary(client: redis.Redis) -> None:
+    """Its own count is what the ledger compares with what was read."""
+    _, reader = make_log(client, partitions=2)
+    for ms in (1_998, 1_999, 1_999, 2_000):
+        add_at(client, ms, b"x")
+    assert reader.tail(1_000).counts == (0, 0)
+    assert reader.tail(2_000).counts == (3, 0)
+    assert reader.tail(2_001).counts == (4, 0)
+
+
+@pytest.mark.redis
+def test_what_was_dropped_still_counts(client: redis.Redis) -> None:
+    """A count begins with the very first entry, however short the log is kept."""
+    _, reader = make_log(client)
+    positions = [add_at(client, 1_000 + n, b"%d" % n) for n in range(1_000)]
+    reader.trim([positions[-1]], before_ms=1_700)
+    left = client.xlen(stream_key(NAMESPACE, 0))
+    assert left < 500
+    assert reader.head().counts == (1_000 - left,)
+    assert reader.tail(2_000).counts == (1_000,)
+    assert reader.tail(1_900).counts == (900,)
+
+
+@pytest.mark.redis
+def test_a_count_far_behind_the_end_is_unknown(client: redis.Redis) -> None:
+    """Counting thousands of entries would hold up the cut; the next one will do."""
+    _, reader = make_log(client)
+    with client.pipeline(transaction=False) as pipe:
+        for n in range(5_000):
+            pipe.xadd(stream_key(NAMESPACE, 0), {FIELD: b"x"}, id=f"{2_000 + n}-0")
+        pipe.execute()
+    assert reader.tail(2_000).counts == (None,)
+    assert reader.tail(2_001).counts == (1,)
+
+
+@pytest.mark.redis
+def test_a_key_in_the_way_of_a_partition_is_an_error(client: redis.Redis) -> None:
+    """A log that cannot be read is not an empty one."""
+    _, reader = make_log(client)
+    client.set(stream_key(NAMESPACE, 0), "no stream")
+    for ask in (reader.head, lambda: reader.tail(2_000)):
+        with pytest.raises(redis.ResponseError, match="WRONGTYPE"):
+            ask()
 
 
 @pytest.mark.redis
@@ -188,7 +269,7 @@ def test_trim_keeps_what_is_young(client: redis.Redis) -> None:
     positions = [add_at(client, 1_000 + n, b"%d" % n) for n in range(1_000)]
     reader.trim([positions[-1]], before_ms=1_300)
     assert everything(reader)[-700:] == [b"%d" % n for n in range(300, 1_000)]
-    assert reader.oldest_ms() is not None
+    assert reader.head().oldest_ms is not None
 
 
 @pytest.mark.redis
@@ -222,9 +303,12 @@ def test_log_within_its_cap_drops_nothing(client: redis.Redis) -> None:
 def test_entry_without_our_field_is_an_empty_payload(client: redis.Redis) -> None:
     """Somebody else's entry keeps its position and is refused further on."""
     _, reader = make_log(client)
-    client.xadd(stream_key(NAMESPACE, 0), {"other": "x"}, id="5-0")
+    key = stream_key(NAMESPACE, 0)
+    client.xadd(key, {"other": "x"}, id="5-0")
     add_at(client, 6, b"ours", "0")
-    assert everything(reader) == [b"", b"ours"]
+    client.xadd(key, {"other": "x", FIELD: b"beside"}, id="7-0")
+    client.xadd(key, {FIELD: b"first", "other": "x"}, id="8-0")
+    assert everything(reader) == [b"", b"ours", b"beside", b"first"]
 
 
 @pytest.mark.redis

@@ -2,14 +2,12 @@
 
 import json
 from collections.abc import Callable
-from decimal import Decimal
 from typing import Any
 
 import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from stdnum import isin as stdnum_isin
 
 from ingest.trade import (
     EARLIEST_TIME_US,
@@ -23,6 +21,7 @@ from ingest.trade import (
     check_isin,
     check_not_ahead,
 )
+from tests.ingest.strategies import isins, json_values, trades
 
 GOOD = {
     "isin": "KR7005930003",
@@ -60,46 +59,6 @@ def accepted(build: Callable[[], Trade]) -> Trade | None:
         if error.reason not in REASONS:
             raise
         return None
-
-
-def make_isin(country: str, number: str) -> str:
-    """A well-formed ISIN with the right check digit."""
-    return country + number + str(stdnum_isin.calc_check_digit(country + number))
-
-
-isins = st.builds(
-    make_isin,
-    st.text("ABCDEFGHIJKLMNOPQRSTUVWXYZ", min_size=2, max_size=2),
-    st.text("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789", min_size=9, max_size=9),
-)
-decimals = st.from_regex(
-    r"(0|[1-9][0-9]{0,17})(\.[0-9]{1,18})?", fullmatch=True
-).filter(lambda text: Decimal(text) > 0)
-texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
-scalars = (
-    st.none()
-    | st.booleans()
-    | st.integers(-(2**63), 2**64 - 1)
-    | st.floats(allow_nan=False, allow_infinity=False)
-    | texts
-)
-extras = st.dictionaries(
-    texts.filter(lambda name: name not in REQUIRED and name != "trades"),
-    scalars,
-    max_size=4,
-)
-trades = st.builds(
-    Trade,
-    isins,
-    st.integers(EARLIEST_TIME_US, LATEST_TIME_US - 1),
-    st.integers(0, MAX_SEQ),
-    decimals,
-    decimals,
-    extras,
-)
-json_values = st.recursive(
-    scalars, lambda inner: st.lists(inner) | st.dictionaries(texts, inner), max_leaves=5
-)
 
 
 @given(trades)

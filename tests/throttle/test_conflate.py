@@ -4,78 +4,125 @@ import random
 from datetime import UTC, datetime
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
 from throttle.conflate import create_conflate
-from throttle.rows import SCHEMA
+from throttle.rows import ARROW_SCHEMA
 
 pytestmark = pytest.mark.spark
 W = 2_000
+both_plans = pytest.mark.parametrize("is_live", [True, False])
+
+Found = set[tuple[Any, ...]]
 
 
 def row(
     append_ms: int, key: str, time: int, seq: int, position: int, **more: Any
-) -> tuple[Any, ...]:
+) -> dict[str, Any]:
     """Make one input row."""
-    stamp = datetime.fromtimestamp(append_ms / 1000, UTC)
-    payload = more.get("payload", b"%d" % position)
-    reason = more.get("reason")
-    return (stamp, key, time, seq, position, 0, payload, reason, reason)
+    return {
+        "append_time": datetime.fromtimestamp(append_ms / 1000, UTC),
+        "key": key,
+        "partition": 0,
+        "time": time,
+        "seq": seq,
+        "position": position,
+        "trades": 1,
+        "payload": b"%d" % position,
+        "reason": None,
+        "error": None,
+        **more,
+    }
 
 
-def conflated(spark: SparkSession, rows: list[tuple[Any, ...]]) -> set[tuple[Any, ...]]:
-    """Return {(window, key, time, seq, position, trades)} of the transform."""
-    frame = spark.createDataFrame(rows, SCHEMA)
+def conflated(spark: SparkSession, table: pa.Table, is_live: bool) -> list[Any]:
+    """Return the rows of the transform."""
+    frame = spark.createDataFrame(table)
+    return create_conflate(W)(frame, is_live).toArrow().to_pylist()
+
+
+def found_in(spark: SparkSession, table: pa.Table, is_live: bool) -> Found:
+    """Return {(window, key, partition, time, seq, position, trades)}."""
     result = set()
-    for found in create_conflate(W)(frame).toArrow().to_pylist():
+    rows = conflated(spark, table, is_live)
+    for found in rows:
         end_ms = round(found["window"]["end"].timestamp() * 1000)
         latest = found["latest"]
         assert latest["payload"] == b"%d" % latest["position"]
         version = (latest["time"], latest["seq"], latest["position"])
-        result.add((end_ms, found["key"], *version, found["trades"]))
+        group = (end_ms, found["key"], found["partition"])
+        result.add((*group, *version, found["trades"]))
+    assert len(result) == len(rows)
     return result
 
 
-def test_a_window_ends_where_the_next_begins(spark: SparkSession) -> None:
+def make_table(*rows: dict[str, Any]) -> pa.Table:
+    """Make the table of some rows."""
+    return pa.Table.from_pylist(list(rows), ARROW_SCHEMA)
+
+
+@both_plans
+def test_a_window_ends_where_the_next_begins(
+    spark: SparkSession, is_live: bool
+) -> None:
     """The boundary itself belongs to the later window; windows are named by ends."""
-    rows = [row(3_999, "A", 1, 1, 1), row(4_000, "A", 2, 2, 2)]
-    assert conflated(spark, rows) == {
-        (4_000, "A", 1, 1, 1, 1),
-        (6_000, "A", 2, 2, 2, 1),
+    table = make_table(row(3_999, "A", 1, 1, 1), row(4_000, "A", 2, 2, 2))
+    assert found_in(spark, table, is_live) == {
+        (4_000, "A", 0, 1, 1, 1, 1),
+        (6_000, "A", 0, 2, 2, 2, 1),
     }
 
 
+@both_plans
 def test_the_latest_is_decided_by_time_then_seq_then_position(
-    spark: SparkSession,
+    spark: SparkSession, is_live: bool
 ) -> None:
     """Arrival order decides nothing but a tie."""
-    rows = [
+    table = make_table(
         row(3_000, "T", 9, 1, 1),
         row(3_001, "T", 8, 9, 2),
         row(3_000, "S", 5, 7, 1),
         row(3_001, "S", 5, 6, 2),
         row(3_000, "P", 5, 5, 1),
         row(3_001, "P", 5, 5, 2),
-    ]
-    assert conflated(spark, rows) == {
-        (4_000, "T", 9, 1, 1, 2),
-        (4_000, "S", 5, 7, 1, 2),
-        (4_000, "P", 5, 5, 2, 2),
+    )
+    assert found_in(spark, table, is_live) == {
+        (4_000, "T", 0, 9, 1, 1, 2),
+        (4_000, "S", 0, 5, 7, 1, 2),
+        (4_000, "P", 0, 5, 5, 2, 2),
     }
 
 
-def test_a_refused_trade_stays_a_row_of_its_own(spark: SparkSession) -> None:
-    """Reason and bytes come out as they went in."""
-    frame = spark.createDataFrame(
-        [row(3_000, "!0:7", 0, 0, 7, payload=b"\xff", reason="not_json")], SCHEMA
+@both_plans
+def test_partitions_are_kept_apart(spark: SparkSession, is_live: bool) -> None:
+    """Every partition has its own books, so each has its own row of an issue."""
+    table = make_table(
+        row(3_000, "A", 1, 1, 1, trades=3),
+        row(3_000, "A", 2, 1, 1, partition=1, trades=4),
     )
-    [found] = create_conflate(W)(frame).toArrow().to_pylist()
+    assert found_in(spark, table, is_live) == {
+        (4_000, "A", 0, 1, 1, 1, 3),
+        (4_000, "A", 1, 2, 1, 1, 4),
+    }
+
+
+@both_plans
+def test_a_refused_trade_stays_a_row_of_its_own(
+    spark: SparkSession, is_live: bool
+) -> None:
+    """Reason and bytes come out as they went in."""
+    refused = row(3_000, "!7", 0, 0, 7, payload=b"\xff", reason="not_json", error="e")
+    [found] = conflated(spark, make_table(refused), is_live)
     latest = found["latest"]
-    assert (latest["payload"], latest["reason"]) == (b"\xff", "not_json")
+    assert latest["payload"] == b"\xff"
+    assert (latest["reason"], latest["error"]) == ("not_json", "e")
+    assert (found["partition"], latest["position"], found["trades"]) == (0, 7, 1)
 
 
-def test_any_mix_equals_plain_python(spark: SparkSession) -> None:
+@both_plans
+def test_any_mix_equals_plain_python(spark: SparkSession, is_live: bool) -> None:
     """Ten thousand shuffled trades, the same answer as a dictionary gives."""
     source = random.Random(7)
     rows = [
@@ -85,15 +132,17 @@ def test_any_mix_equals_plain_python(spark: SparkSession) -> None:
             source.randrange(50),
             source.randrange(3),
             position,
+            partition=source.randrange(3),
         )
         for position in range(10_000)
     ]
-    expected: dict[tuple[int, str], list[Any]] = {}
-    for stamp, key, time, seq, position, *_ in rows:
-        end = (round(stamp.timestamp() * 1000) // W + 1) * W
-        best = expected.setdefault((end, key), [(-1, -1, -1), 0])
-        best[0] = max(best[0], (time, seq, position))
+    expected: dict[tuple[int, str, int], list[Any]] = {}
+    for one in rows:
+        end = (round(one["append_time"].timestamp() * 1000) // W + 1) * W
+        group = (end, one["key"], one["partition"])
+        best = expected.setdefault(group, [(-1, -1, -1), 0])
+        best[0] = max(best[0], (one["time"], one["seq"], one["position"]))
         best[1] += 1
-    assert conflated(spark, rows) == {
-        (end, key, *version, n) for (end, key), (version, n) in expected.items()
+    assert found_in(spark, make_table(*rows), is_live) == {
+        (*group, *version, n) for group, (version, n) in expected.items()
     }

@@ -66,8 +66,10 @@ def test_a_last_value_is_decoded_from_its_field() -> None:
 
 
 def test_every_key_starts_with_the_namespace() -> None:
-    """Two streams share a server by their namespaces."""
+    """Two streams share a server by their namespaces, two jobs a stream."""
     keys = Keys("krx")
-    names = [keys.meta, keys.last, keys.windows, keys.updates, keys.dead, keys.totals]
+    names = [keys.meta, keys.last, keys.windows, keys.updates, keys.dead]
+    for job in ("throttle", "other"):
+        names += [keys.lease(job), keys.ledger(job), keys.batches(job)]
     assert all(name.startswith("krx:") for name in names)
     assert len(set(names)) == len(names)

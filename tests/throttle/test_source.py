@@ -1,21 +1,27 @@
 """The streaming source, against a real log; Spark itself is not needed for it."""
 
 import time
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
 
 import orjson
 import pytest
 import redis
 
-from ingest.log import LogInfo
-from ingest.redis_log import RedisLogWriter, open_log, position_of
+from ingest.log import Chunk, LogInfo
+from ingest.redis_log import RedisLogReader, RedisLogWriter, open_log, position_of
 from ingest.trade import Trade
+from tests.conftest import free_port
 from throttle.cut import Cut
-from throttle.rows import decode_cuts
-from throttle.source import SourceOptions, TradeLogReader
+from throttle.rows import CUT_KEY, READ_KEY, decode_cuts
+from throttle.source import BatchRange, SourceOptions, TradeLogReader, read_patiently
 
 pytestmark = pytest.mark.redis
 W = 2_000
-LIMIT = None  # the reader bounds itself
+LIMIT: Any = None  # the reader bounds itself
+ISIN = "KR7005930003"
+TRADE = Trade(ISIN, 1_773_964_801_566_788, 7, "1", "1").to_wire()
 
 
 def make_options(redis_url: str, info: LogInfo, **changes: object) -> SourceOptions:
@@ -32,6 +38,7 @@ def make_options(redis_url: str, info: LogInfo, **changes: object) -> SourceOpti
         "retention_ms": 0,
         "initial_offset": "{}",
         "synthetic_windows": 0,
+        "hand_clock": False,
     }
     return SourceOptions(**{**fields, **changes})
 
@@ -54,6 +61,21 @@ def add(client: redis.Redis, partition: int, ms: int, payload: bytes = b"x") -> 
     return position_of(entry)
 
 
+def make_cut(end_ms: int) -> Cut:
+    """Make a cut before the first entry of an empty log."""
+    return Cut(end_ms, (0, 0), (0, 0))
+
+
+def open_reader(client: redis.Redis) -> RedisLogReader:
+    """Make a reader of the log."""
+    return RedisLogReader(client, "tt", open_log(client, "tt", 2))
+
+
+def read_task(reader: TradeLogReader, task: BatchRange) -> list[dict[str, Any]]:
+    """Return the rows of one task."""
+    return [row for batch in reader.read(task) for row in batch.to_pylist()]
+
+
 def server_ms(client: redis.Redis) -> int:
     """Return the server's clock."""
     seconds, micros = client.time()
@@ -67,8 +89,8 @@ def test_options_survive_spark(info: LogInfo) -> None:
 
 
 def test_the_start_is_the_one_the_job_stored(redis_url: str, info: LogInfo) -> None:
-    """A batch that is run again before the first commit has the same start."""
-    offset = Cut(4_000, (1, 2)).to_offset()
+    """The job knows how far it has published; Spark is told."""
+    offset = Cut(4_000, (1, 2), (1, None)).to_offset()
     options = make_options(
         redis_url, info, initial_offset=orjson.dumps(offset).decode()
     )
@@ -78,25 +100,26 @@ def test_the_start_is_the_one_the_job_stored(redis_url: str, info: LogInfo) -> N
 def test_a_backlog_is_cut_at_the_window_ends_it_reaches(
     client: redis.Redis, reader: TradeLogReader
 ) -> None:
-    """Each partition is cut at its last entry before the boundary."""
+    """Each partition is cut at its last entry before the boundary, and counted."""
     start = server_ms(client) // W * W - 20 * W
     first = add(client, 0, start + 5)
     add(client, 1, start + 3 * W)  # the first entry of the fourth window
-    end = reader.latestOffset(Cut(start, (0, 0)).to_offset(), LIMIT)
-    assert end == Cut(start + 3 * W, (first, 0)).to_offset()
+    end = reader.latestOffset(Cut(start, (0, 0), (0, 0)).to_offset(), LIMIT)
+    assert end == Cut(start + 3 * W, (first, 0), (1, 0)).to_offset()
     end = reader.latestOffset(end, LIMIT)
     assert end["end_ms"] == start + 6 * W
     assert end["p1"] > 0
+    assert (end["n0"], end["n1"]) == (1, 1)
 
 
 def test_the_current_window_is_waited_for_and_then_cut(
     client: redis.Redis, reader: TradeLogReader
 ) -> None:
     """No answer before the window's end by the server's clock, one right after it."""
-    offset = start = Cut(server_ms(client) // W * W, (0, 0)).to_offset()
+    offset = start = make_cut(server_ms(client) // W * W).to_offset()
     while offset == start:
         offset = reader.latestOffset(start, LIMIT)
-    assert offset == Cut(start["end_ms"] + W, (0, 0)).to_offset()
+    assert offset == make_cut(start["end_ms"] + W).to_offset()
     late_ms = server_ms(client) - offset["end_ms"]
     assert 0 <= late_ms < 1_000
 
@@ -105,37 +128,129 @@ def test_asking_early_returns_soon_without_a_cut(
     client: redis.Redis, reader: TradeLogReader
 ) -> None:
     """Spark cannot be stopped while it waits for an answer."""
-    start = Cut(server_ms(client) // W * W + 10 * W, (0, 0)).to_offset()
+    start = make_cut(server_ms(client) // W * W + 10 * W).to_offset()
     began = time.monotonic()
     assert reader.latestOffset(start, LIMIT) == start
     assert time.monotonic() - began < 1
+
+
+def test_a_live_window_is_one_task_and_a_backlog_two(
+    redis_url: str, info: LogInfo
+) -> None:
+    """Whatever the tasks, every partition of the log is read by exactly one."""
+    for partitions in (1, 2, 5):
+        options = make_options(redis_url, replace(info, partitions=partitions))
+        reader, zeros = TradeLogReader(options), (0,) * partitions
+        start, live, behind = (
+            Cut(end_ms, zeros, zeros).to_offset() for end_ms in (0, W, 2 * W)
+        )
+        [task] = reader.partitions(start, live)
+        assert task.partitions == tuple(range(partitions))
+        tasks = reader.partitions(start, behind)
+        assert len(tasks) == min(2, partitions)
+        read = [p for task in tasks for p in task.partitions]
+        assert sorted(read) == list(range(partitions))
 
 
 def test_a_batch_reads_what_is_between_its_cuts(
     client: redis.Redis, reader: TradeLogReader
 ) -> None:
     """After the start's positions, up to and with the end's, of every partition."""
-    trade = Trade("KR7005930003", 1_773_964_801_566_788, 7, "1", "1").to_wire()
-    base = server_ms(client) - 60_000
-    skipped = add(client, 0, base, trade)
-    wanted = [add(client, 0, base + 1, trade), add(client, 1, base + 2, b"bad")]
-    add(client, 1, base + 3, trade)
-    start, end = Cut(base, (skipped, 0)), Cut(base + W, tuple(wanted))
-    [part] = reader.partitions(start.to_offset(), end.to_offset())
-    [batch] = reader.read(part)
-    cut, *rows = batch.to_pylist()
+    base = server_ms(client) // W * W - 60_000
+    skipped = add(client, 0, base - 1, TRADE)
+    wanted = [add(client, 0, base + 1, TRADE), add(client, 1, base + 2, b"bad")]
+    add(client, 1, base + 3, TRADE)
+    start = Cut(base, (skipped, 0), (1, 0))
+    end = Cut(base + W, (wanted[0], wanted[1]), (2, 1))
+    [task] = reader.partitions(start.to_offset(), end.to_offset())
+    rows = read_task(reader, task)
+    [cut] = [row for row in rows if row["key"] == CUT_KEY]
     assert decode_cuts(cut["payload"]) == (start, end)
-    assert [(r["position"], r["reason"]) for r in rows] == [
-        (wanted[0], None),
-        (wanted[1], "not_json"),
+    assert {r["partition"]: r["trades"] for r in rows if r["key"] == READ_KEY} == {
+        0: 1,
+        1: 1,
+    }
+    assert {
+        (r["partition"], r["position"], r["reason"]) for r in rows if r["position"]
+    } == {(0, wanted[0], None), (1, wanted[1], "not_json")}
+
+
+def test_an_empty_batch_reads_its_cut_and_that_nothing_was_read(
+    reader: TradeLogReader,
+) -> None:
+    """A quiet window is a batch too."""
+    start, end = make_cut(4_000).to_offset(), make_cut(6_000).to_offset()
+    [task] = reader.partitions(start, end)
+    rows = read_task(reader, task)
+    assert sorted((r["key"], r["partition"], r["trades"]) for r in rows) == [
+        (CUT_KEY, 0, 0),
+        (READ_KEY, 0, 0),
+        (READ_KEY, 1, 0),
     ]
 
 
-def test_an_empty_batch_reads_only_its_cut(reader: TradeLogReader) -> None:
-    """A quiet window is a batch, with the cut as its only row."""
-    start, end = Cut(4_000, (3, 3)), Cut(6_000, (3, 3))
-    [part] = reader.partitions(start.to_offset(), end.to_offset())
-    assert [batch.num_rows for batch in reader.read(part)] == [1]
+def test_a_long_backlog_leaves_the_task_in_several_batches(
+    client: redis.Redis, reader: TradeLogReader
+) -> None:
+    """Memory is bounded; every entry is counted once, whatever batch it is in."""
+    base = server_ms(client) // W * W - 60_000
+    with client.pipeline(transaction=False) as pipe:
+        for n in range(45_000):
+            pipe.xadd("tt:log:0", {"trade": TRADE}, id=f"{base + n // 15}-{n % 15}")
+        last = position_of(pipe.execute()[-1])
+    start, end = make_cut(base), Cut(base + 2 * W, (last, 0), (45_000, 0))
+    tasks = reader.partitions(start.to_offset(), end.to_offset())
+    batches = [batch for task in tasks for batch in reader.read(task)]
+    assert len(batches) == 3
+    rows = [row for batch in batches for row in batch.to_pylist()]
+    assert sum(r["trades"] for r in rows if r["key"] == ISIN) == 45_000
+    assert max(r["position"] for r in rows) == last
+    # Combined before they leave: a row per window in each batch, reads and cut.
+    assert len(rows) == (2 + 1) + 2 + 1
+
+
+def test_while_the_log_is_away_there_is_no_cut(reader: TradeLogReader) -> None:
+    """Nobody knows where the log ends: the answer is the start, after a moment."""
+    gone = TradeLogReader(
+        replace(reader._options, redis_url=f"redis://127.0.0.1:{free_port()}/0")
+    )
+    start = make_cut(4_000).to_offset()
+    assert gone.latestOffset(start, LIMIT) == start
+    gone.commit(start)
+
+
+def test_a_log_that_cannot_be_read_is_an_error(
+    client: redis.Redis, reader: TradeLogReader
+) -> None:
+    """A key of another type will not heal while Spark waits."""
+    client.set("tt:log:0", "in the way")
+    with pytest.raises(redis.ResponseError, match="WRONGTYPE"):
+        reader.latestOffset(make_cut(4_000).to_offset(), LIMIT)
+    with pytest.raises(redis.ResponseError, match="WRONGTYPE"):
+        list(read_patiently(open_reader(client), 0, 0, 9))
+
+
+def test_reading_goes_on_where_it_broke_off(client: redis.Redis) -> None:
+    """An outage in the middle of a batch neither loses nor repeats an entry."""
+    positions = [add(client, 0, 1_000 + n, b"%d" % n) for n in range(5)]
+
+    class BreaksOff(RedisLogReader):
+        """A real log, three entries at a time, whose server goes away in between."""
+
+        calls = 0
+
+        def read(self, partition: int, after: int, upto: int) -> Iterator[Chunk]:
+            self.calls += 1
+            if self.calls == 1:
+                yield from super().read(partition, after, positions[2])
+            if self.calls < 3:
+                raise redis.ConnectionError("gone")
+            yield from super().read(partition, after, upto)
+
+    log = BreaksOff(client, "tt", open_log(client, "tt", 2))
+    chunks = list(read_patiently(log, 0, 0, positions[-1]))
+    assert [len(chunk) for chunk in chunks] == [3, 2]
+    assert [p for c in chunks for p in c.positions.to_pylist()] == positions
 
 
 def test_committing_trims_what_was_published(
@@ -147,10 +262,10 @@ def test_committing_trims_what_was_published(
         last = add(client, 0, base + ms)
     newer = add(client, 0, base + 100_000)
     keeping = TradeLogReader(make_options(redis_url, info, retention_ms=200_000))
-    keeping.commit(Cut(base + 2_000, (last, 0)).to_offset())
+    keeping.commit(Cut(base + 2_000, (last, 0), (0, 0)).to_offset())
     assert client.xlen("tt:log:0") == 1_001
     trimming = TradeLogReader(make_options(redis_url, info))
-    trimming.commit(Cut(base + 2_000, (last, 0)).to_offset())
+    trimming.commit(Cut(base + 2_000, (last, 0), (0, 0)).to_offset())
     # Trimming is by whole nodes of the stream: up to 100 entries stay.
     assert 1 <= client.xlen("tt:log:0") <= 101
     assert position_of(client.xrevrange("tt:log:0", count=1)[0][0]) == newer
@@ -168,12 +283,15 @@ def test_what_the_writer_appends_the_reader_reads(
     writer = RedisLogWriter(client, "tt", info, 10_000)
     writer.append([(trade.isin, trade.to_wire()) for trade in trades])
     reader = TradeLogReader(make_options(redis_url, info))
-    start = Cut(server_ms(client) // W * W - W, (0, 0)).to_offset()
+    start = make_cut(server_ms(client) // W * W - W).to_offset()
     end = start
-    while end["p0"] + end["p1"] == 0 or end == start:
+    while end["n0"] + end["n1"] < len(trades):
         end = reader.latestOffset(end, LIMIT)
-    [part] = reader.partitions(start, end)
-    rows = [row for batch in reader.read(part) for row in batch.to_pylist()][1:]
-    assert sorted((r["key"], r["seq"]) for r in rows) == sorted(
-        (t.isin, t.seq) for t in trades
-    )
+    rows = [
+        row for task in reader.partitions(start, end) for row in read_task(reader, task)
+    ]
+    assert sum(r["trades"] for r in rows if r["key"] == READ_KEY) == len(trades)
+    # All of an issue fell into one window, or one each: the newest stands for all.
+    assert {(r["key"], r["seq"]) for r in rows} >= {(t.isin, 2) for t in trades}
+    isins = {t.isin for t in trades}
+    assert sum(r["trades"] for r in rows if r["key"] in isins) == len(trades)

@@ -2,27 +2,55 @@
 
 from itertools import pairwise
 
-from ingest.log import LogInfo
-from throttle.rows import trade_row
-from throttle.warmup import SyntheticLog
+from ingest.log import Chunk, LogInfo, Tail
+from throttle import columns, rows
+from throttle.cut import advance, origin
+from throttle.warmup import WARMUP_ISSUES, SyntheticLog
 
-LOG = SyntheticLog(LogInfo("id", 4, 1_773_964_801_234), 2_000, windows=3, trades=1_800)
+W = 2_000
+LOG = SyntheticLog(LogInfo("id", 4, 1_773_964_801_234), W, windows=3, trades=1_800)
+START_MS = 1_773_964_800_000
+
+
+def window(before_ms: int, end_ms: int, partition: int = 0) -> Chunk:
+    """Read one made-up window of one partition."""
+    after, upto = (LOG.tail(ms).positions[partition] for ms in (before_ms, end_ms))
+    [chunk] = LOG.read(partition, after, upto)
+    return chunk
 
 
 def test_every_made_up_trade_is_valid_and_in_its_window() -> None:
-    """Warming up takes the path of real trades, not that of refused ones."""
-    start = LOG.oldest_ms()
-    ends = [start + n * 2_000 for n in range(4)]
-    for before, end in pairwise(ends):
-        after, upto = LOG.tail(before).positions[0], LOG.tail(end).positions[0]
-        assert upto - after == 450
-        [entries] = LOG.read(0, after, upto)
-        assert all(before <= entry.append_time_ms < end for entry in entries)
-        rows = [trade_row(entry, 0, before, 5_000) for entry in entries]
-        assert [row[7] for row in rows] == [None] * 450
+    """Warming up takes the path of real trades, not that of refused or odd ones."""
+    for before, end in pairwise(START_MS + n * W for n in range(4)):
+        chunk = window(before, end)
+        assert len(chunk) == 450
+        assert all(before <= ms < end for ms in chunk.append_ms.to_pylist())
+        assert all(columns.has_wire_form(chunk.payloads).to_pylist())
+        made = rows.trade_rows(chunk, 0, before, 5_000)
+        assert made["reason"].null_count == made.num_rows == 450
+
+
+def test_the_made_up_market_has_many_issues() -> None:
+    """The aggregation that is warmed up works on as many groups as a real one."""
+    isins = set()
+    for partition in range(4):
+        chunk = window(START_MS, START_MS + W, partition)
+        isins |= set(columns.isins(chunk.payloads).to_pylist())
+    assert len(isins) > WARMUP_ISSUES // 2
+
+
+def test_the_made_up_log_starts_at_its_first_window() -> None:
+    """A job on it begins with its first trade, and its counts are those it read."""
+    start = origin(LOG.head(), LOG.clock_ms(), W)
+    assert (start.end_ms, start.positions) == (START_MS, (0,) * 4)
+    first = advance(start, START_MS + W, LOG.tail(START_MS + W))
+    assert first is not None
+    assert first.positions == first.counts == (450,) * 4
 
 
 def test_the_made_up_log_ends() -> None:
     """Its clock stands at the end of the last window: nothing can be cut after it."""
-    assert LOG.clock_ms() == LOG.oldest_ms() + 3 * 2_000
+    assert LOG.clock_ms() == START_MS + 3 * W
+    tail: Tail = LOG.tail(START_MS + 4 * W)
+    assert tail.clock_ms < START_MS + 4 * W
     LOG.trim((0, 0, 0, 0), 0)

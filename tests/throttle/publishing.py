@@ -1,0 +1,135 @@
+"""A job that publishes made-up windows, without Spark and without a log."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import redis
+
+from tests.published import read_snapshots
+from throttle.batch import Batch, DeadLetter, PartitionCount, Window
+from throttle.cut import Cut
+from throttle.lease import Grant, Lease
+from throttle.ledger import BatchEntry, Ledger
+from throttle.publish import Published, Publisher, PublishOptions
+from throttle.snapshot import Keys, LastValue, Row, WindowSnapshot, encode_version
+
+W = 2_000
+A, B = "KR7005930003", "KR7000660001"
+KEYS = Keys("tt")
+
+Refused = Mapping[int, Mapping[str, int]]
+"""Numbers of refused trades by partition and reason."""
+
+
+def make_row(isin: str, time: int, price: str = "10", trades: int = 1) -> Row:
+    """Make a row of an issue at a time."""
+    body = b'{"isin":"%b","price":%b}' % (isin.encode(), price.encode())
+    return Row(isin, encode_version(time, 1, 1), trades, body)
+
+
+class Job:
+    """A job on a log of so many partitions; each batch begins where the last ended.
+
+    Unless told otherwise the log counted what the job read.
+    """
+
+    def __init__(
+        self,
+        client: redis.Redis,
+        name: str = "job",
+        partitions: int = 1,
+        window_log: int = 100,
+    ) -> None:
+        zeros = (0,) * partitions
+        self.name = name
+        self.lease = Lease(client, KEYS, name, ttl_ms=60_000)
+        self.cut = Cut(W, zeros, zeros)
+        self._client = client
+        self._options = PublishOptions(name, W, window_log, dead_letters=100)
+        self._batch_id = -1
+        self.publisher = self.start()
+
+    def start(self, is_rolled_back: bool = False) -> Publisher:
+        """Start anew, under the next term, from the stored cut."""
+        grant = self.lease.acquire("log", self.cut, is_rolled_back)
+        assert isinstance(grant, Grant)
+        self.term, self.cut, self.epoch = grant.term, grant.cut, grant.epoch
+        self.publisher = Publisher(self._client, KEYS, self._options, grant.term)
+        return self.publisher
+
+    def batch(
+        self,
+        *windows: Sequence[Row | tuple[int, Row]],
+        refused: Refused | None = None,
+        letters: Sequence[DeadLetter] = (),
+        log_counts: Sequence[int | None] | None = None,
+    ) -> Batch:
+        """Make the next batch: the rows of each window, with their partitions if not 0.
+
+        Several rows of one issue in a window are of several partitions.
+        """
+        partitions = len(self.cut.positions)
+        counts = [PartitionCount() for _ in range(partitions)]
+        made = []
+        for number, rows in enumerate(windows, 1):
+            window = Window(self.cut.end_ms + number * W)
+            for one in rows:
+                partition, row = one if isinstance(one, tuple) else (0, one)
+                window.offer(partition, row)
+                counts[partition].read += row.trades
+                counts[partition].superseded += row.trades
+            for partition, _ in window.rows.values():
+                counts[partition].superseded -= 1
+            made.append(window)
+        for partition, reasons in (refused or {}).items():
+            counts[partition].refused = Counter(reasons)
+            counts[partition].read += sum(reasons.values())
+        counted = log_counts or [
+            None if known is None else known + count.read
+            for known, count in zip(self.cut.counts, counts, strict=True)
+        ]
+        end = Cut(made[-1].end_ms, (made[-1].end_ms << 21,) * partitions, (*counted,))
+        return Batch(self.cut, end, made, counts, letters)
+
+    def publish(self, *windows: Sequence[Row | tuple[int, Row]], **more: Any) -> Any:
+        """Publish the next batch."""
+        return self.put(self.batch(*windows, **more))
+
+    def put(self, batch: Batch) -> Published:
+        """Publish a batch and go on behind it."""
+        self._batch_id += 1
+        published = self.publisher.publish(batch, self._batch_id)
+        self.cut = batch.end
+        return published
+
+
+def ledger_of(client: redis.Redis, job: str = "job") -> Ledger:
+    """Return a job's books."""
+    ledger = Ledger.decode(job, client.hgetall(KEYS.ledger(job)))
+    assert ledger is not None
+    return ledger
+
+
+def batches_of(client: redis.Redis, job: str = "job") -> list[BatchEntry]:
+    """Return what is recorded of a job's batches."""
+    return [BatchEntry.decode(*entry) for entry in client.xrange(KEYS.batches(job))]
+
+
+def last_value(client: redis.Redis, isin: str) -> LastValue:
+    """Return the stored last value of an issue."""
+    return LastValue.decode(isin.encode(), client.hget(KEYS.last, isin))
+
+
+def newest_snapshot(client: redis.Redis) -> WindowSnapshot:
+    """Return the newest window of the window log."""
+    return read_snapshots(client)[-1]
+
+
+def dump_all(client: redis.Redis, *besides: str) -> dict[bytes, bytes]:
+    """Return every key of the server, byte by byte, but for some."""
+    return {
+        key: client.dump(key)
+        for key in sorted(client.scan_iter())
+        if key.decode() not in besides
+    }

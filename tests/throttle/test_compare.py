@@ -1,0 +1,128 @@
+"""A published window against the computed one."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.throttle.past import (
+    FIRST_MS,
+    A,
+    B,
+    C,
+    W,
+    make_batch,
+    make_cut,
+    make_entry,
+    make_row,
+    make_snapshot,
+    make_trade,
+)
+from throttle.compare import Difference, Published, compare_books, judge
+from throttle.ledger import Books
+from throttle.rebuild import Rule, rebuild
+from throttle.snapshot import Row
+
+OLD = make_row(make_entry(make_trade(A, 1), 1))
+ROW = make_row(make_entry(make_trade(A, 2, "10.50"), 2))
+OTHER = make_row(make_entry(make_trade(B, 1), 3))
+
+
+def nothing_before() -> Published:
+    """Return the knowledge of a stream's beginning."""
+    return Published({}, ())
+
+
+def test_a_window_that_is_right_has_no_differences() -> None:
+    """Version, number of trades and the very bytes are compared."""
+    window = make_snapshot(1, ROW, OTHER)
+    assert judge(window, {A: ROW, B: OTHER}, nothing_before()) == ([], 0)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        replace(ROW, trades=7),
+        replace(ROW, version=OLD.version),
+        replace(ROW, body=ROW.body.replace(b"10.50", b"10.5")),
+    ],
+)
+def test_a_row_with_another_content_is_wrong(changed: Row) -> None:
+    """An equal number in other digits is another price."""
+    found, undecided = judge(make_snapshot(1, changed), {A: ROW}, nothing_before())
+    assert found == [Difference("wrong", 1, FIRST_MS + W, A, ROW, changed)]
+    assert undecided == 0
+
+
+def test_a_row_that_is_not_there_is_missing() -> None:
+    """It was news and nobody was told."""
+    found, _ = judge(make_snapshot(1), {A: ROW}, Published({A: OLD.version}, ()))
+    assert found == [Difference("missing", 1, FIRST_MS + W, A, ROW, None)]
+
+
+def test_a_row_that_was_not_news_is_rightly_not_there() -> None:
+    """Stale is not missing."""
+    before = Published({A: ROW.version}, ())
+    assert judge(make_snapshot(1), {A: ROW}, before) == ([], 0)
+
+
+def test_a_row_nobody_computed_is_extra() -> None:
+    """A price that did not trade."""
+    found, _ = judge(make_snapshot(1, ROW), {}, nothing_before())
+    assert found == [Difference("extra", 1, FIRST_MS + W, A, None, ROW)]
+
+
+def test_a_stale_row_that_was_published_is_extra() -> None:
+    """An issue must never go back."""
+    before = Published({A: ROW.version}, ())
+    found, _ = judge(make_snapshot(1, OLD), {A: OLD}, before)
+    assert found == [Difference("extra", 1, FIRST_MS + W, A, None, OLD)]
+
+
+def test_a_row_that_nobody_can_judge_is_undecided() -> None:
+    """Whether it was news is not known: it is not called right."""
+    before = Published({}, [A])
+    assert judge(make_snapshot(1), {A: ROW}, before) == ([], 1)
+
+
+def test_an_unknown_issue_is_known_once_it_was_published() -> None:
+    """From then on its newest version is certain."""
+    before = Published({}, [A, C])
+    before.learn([ROW])
+    assert before.is_news(OLD) is False
+    assert before.is_news(replace(ROW, version=ROW.version + b"1")) is True
+    assert before.is_news(replace(ROW, isin=C)) is None
+
+
+def test_learning_something_old_forgets_nothing() -> None:
+    """What was published last is what is newest."""
+    before = Published({A: ROW.version}, ())
+    before.learn([OLD])
+    assert before.is_news(ROW) is False
+
+
+ENTRIES = [make_entry(make_trade(A, 1), 1), make_entry(b"?", 2)]
+
+
+@pytest.mark.parametrize(
+    ("books", "problem"),
+    [
+        (Books(2, 1, 0, 0, {"not_json": 1}), None),
+        (Books(3, 2, 0, 0, {"not_json": 1}), "the log holds 2 entries between its"),
+        (Books(2, 1, 0, 0, {"bad_isin": 1}), "{'bad_isin': 1} were refused, by the"),
+    ],
+)
+def test_books_are_compared_with_the_entries(books: Books, problem: str | None) -> None:
+    """Read and refused can be counted again."""
+    batch = make_batch(make_cut(0, (0,)), make_cut(1, (9,)), [books])
+    made = rebuild(ENTRIES, FIRST_MS, Rule(W, 5_000))
+    problems = compare_books(batch, made, lost=())
+    assert len(problems) == (problem is not None)
+    if problem is not None:
+        assert problems[0].startswith(f"batch 1, partition 0: {problem}")
+
+
+def test_books_of_a_partition_that_was_trimmed_are_not_compared() -> None:
+    """What is gone cannot be counted."""
+    batch = make_batch(make_cut(0, (0,)), make_cut(1, (9,)), [Books(99)])
+    made = rebuild(ENTRIES, FIRST_MS, Rule(W, 5_000))
+    assert compare_books(batch, made, lost=[0]) == []

@@ -1,0 +1,103 @@
+"""The rule a second time: which trade stands for an issue in a window."""
+
+from collections import Counter
+
+from tests.throttle.past import (
+    FIRST_MS,
+    A,
+    B,
+    W,
+    make_batch,
+    make_cut,
+    make_entry,
+    make_row,
+    make_trade,
+)
+from throttle.ledger import Books
+from throttle.rebuild import Entry, Rule, holder, rebuild
+
+RULE = Rule(W, max_ahead_ms=5_000)
+
+
+def test_an_issue_is_its_newest_trade_and_their_number() -> None:
+    """The greatest time and number win, whatever the order of arrival."""
+    old = make_entry(make_trade(A, 1), 10)
+    new = make_entry(make_trade(A, 3, "11.50"), 20)
+    late = make_entry(make_trade(A, 2), 30)
+    made = rebuild([old, new, late], FIRST_MS, RULE)
+    assert made.windows == {FIRST_MS + W: {A: make_row(new, 3)}}
+    assert made.read == Counter({0: 3})
+
+
+def test_time_goes_before_number_and_the_position_breaks_ties() -> None:
+    """Feeds that number nothing have an order, too."""
+    entries = [
+        make_entry(make_trade(A, 9), 1),
+        make_entry(make_trade(A, 1, after_us=5), 2),
+        make_entry(make_trade(A, 1, "12", after_us=5), 3),
+    ]
+    made = rebuild(entries, FIRST_MS, RULE)
+    assert made.windows[FIRST_MS + W][A] == make_row(entries[2], 3)
+
+
+def test_a_window_ends_before_its_end() -> None:
+    """An entry at the boundary belongs to the next window."""
+    inside = make_entry(make_trade(A, 1), W - 1)
+    at_end = make_entry(make_trade(A, 2), W)
+    made = rebuild([inside, at_end], FIRST_MS, RULE)
+    assert made.windows == {
+        FIRST_MS + W: {A: make_row(inside)},
+        FIRST_MS + 2 * W: {A: make_row(at_end)},
+    }
+
+
+def test_a_straggler_counts_for_the_first_window_of_its_batch() -> None:
+    """Stamped before the cut it appeared behind, it is in exactly one window."""
+    straggler = make_entry(make_trade(A, 1), -700)
+    made = rebuild([straggler], FIRST_MS, RULE)
+    assert list(made.windows) == [FIRST_MS + W]
+
+
+def test_a_refused_trade_is_counted_by_partition_and_reason() -> None:
+    """It is in no window."""
+    entries = [
+        make_entry(b"?", 1, partition=1),
+        make_entry(b"?", 2, partition=1),
+        make_entry(make_trade(A, 1, after_us=9_000_000), 3),
+    ]
+    made = rebuild(entries, FIRST_MS, RULE)
+    assert made.windows == {}
+    assert made.read == Counter({1: 2, 0: 1})
+    assert made.refused == {1: {"not_json": 2}, 0: {"future_time": 1}}
+
+
+def test_an_issue_in_two_partitions_is_one_row() -> None:
+    """Nobody should append so, but one issue is one row with all of its trades."""
+    here = make_entry(make_trade(A, 1), 1, partition=0)
+    there = make_entry(make_trade(A, 2), 1, partition=1)
+    same = make_entry(make_trade(B, 1), 1, partition=0)
+    made = rebuild([here, there, same], FIRST_MS, RULE)
+    rows = made.windows[FIRST_MS + W]
+    assert rows == {A: make_row(there, 2), B: make_row(same)}
+
+
+def test_nothing_read_is_nothing_made() -> None:
+    """A quiet batch has no rows."""
+    made = rebuild([], FIRST_MS, RULE)
+    assert (made.windows, made.read, made.refused) == ({}, {}, {})
+
+
+def test_an_entry_is_held_by_the_batch_whose_cuts_it_lies_between() -> None:
+    """The end is inside, the start is not; another partition is another matter."""
+    first = make_batch(make_cut(0, (0,)), make_cut(1, (10,)), [Books()])
+    second = make_batch(make_cut(1, (10,)), make_cut(3, (30,)), [Books()])
+    batches = [first, second]
+    assert holder(batches, 0, 10) == first
+    assert holder(batches, 0, 11) == second
+    assert holder(batches, 0, 31) is None
+    assert holder(batches, 1, 10) is None
+
+
+def test_entries_compare_by_what_they_are() -> None:
+    """A log entry is plain data."""
+    assert make_entry(b"x", 1) == Entry(0, (FIRST_MS + 1) << 21, FIRST_MS + 1, b"x")

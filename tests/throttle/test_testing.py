@@ -1,0 +1,195 @@
+"""The test driver: the same scenarios by the rules alone and through real Spark."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+
+from throttle.testing import ThrottleDriver
+
+pytestmark = pytest.mark.redis
+A, B, C = "KR7005930003", "KR7000660001", "KR7035420009"
+MakeDriver = Callable[..., ThrottleDriver]
+
+
+@pytest.fixture(params=["rules", pytest.param("spark", marks=pytest.mark.spark)])
+def make_driver(request: pytest.FixtureRequest, redis_url: str) -> Iterator[MakeDriver]:
+    """Create drivers on the session's server, without Spark and with it."""
+    spark = request.getfixturevalue("spark") if request.param == "spark" else None
+    with ExitStack() as stack:
+
+        def make(**settings: Any) -> ThrottleDriver:
+            driver = ThrottleDriver(spark=spark, redis_url=redis_url, **settings)
+            return stack.enter_context(driver)
+
+        yield make
+
+
+@pytest.fixture
+def driver(make_driver: MakeDriver) -> ThrottleDriver:
+    """A driver with the default settings."""
+    return make_driver()
+
+
+def test_the_latest_of_an_issue_is_published_when_its_window_is_over(
+    driver: ThrottleDriver,
+) -> None:
+    """Latest, exactly once: not before the end, and then once."""
+    driver.trade(A, "70000", at_ms=100)
+    driver.trade(A, "70100", at_ms=1_900)
+    driver.turn_clock(1_999)
+    assert driver.windows() == []
+    driver.turn_clock(2_000)
+    driver.turn_clock(2_001)
+    [window] = driver.windows()
+    assert window.end_ms == 2_000
+    assert window.prices() == {A: "70100"}
+    assert window.fields(A)["trades"] == 2
+    total = driver.ledger().total
+    assert (total.read, total.published, total.superseded) == (2, 1, 1)
+
+
+def test_a_trade_at_the_boundary_belongs_to_the_next_window(
+    driver: ThrottleDriver,
+) -> None:
+    """A window is [start, end)."""
+    driver.trade(A, "1", at_ms=1_999)
+    driver.trade(A, "2", at_ms=2_000)
+    driver.turn_clock(4_000)
+    assert [w.prices() for w in driver.windows()] == [{A: "1"}, {A: "2"}]
+
+
+def test_quiet_windows_are_published_empty(driver: ThrottleDriver) -> None:
+    """Prompt: a market that never opens, and one dead partition, hold up nothing."""
+    driver.turn_clock(2_000)
+    driver.turn_clock(4_000)
+    driver.trade(A, "1", at_ms=5_000)
+    driver.turn_clock(6_000)
+    driver.turn_clock(66_000)
+    windows = driver.windows()
+    assert [w.end_ms for w in windows] == list(range(2_000, 66_001, 2_000))
+    assert [w.end_ms for w in windows if w.rows] == [6_000]
+    assert driver.ledger().problems() == []
+
+
+def test_a_backlog_is_logged_window_by_window_and_told_once(
+    driver: ThrottleDriver,
+) -> None:
+    """Never lost: missed windows are cut exactly; the stream gets one update."""
+    for window in range(5):
+        driver.trade(A, str(window + 1), at_ms=window * 2_000 + 500)
+    driver.turn_clock(10_000)
+    assert [w.prices()[A] for w in driver.windows()] == ["1", "2", "3", "4", "5"]
+    [update] = driver.updates()
+    assert (update.windows, update.prices()) == (5, {A: "5"})
+    assert update.fields(A)["trades"] == 5
+
+
+def test_a_batch_cuts_a_bounded_number_of_windows(make_driver: MakeDriver) -> None:
+    """A backlog is worked off in pieces: memory does not grow with it."""
+    driver = make_driver(max_windows_per_batch=3)
+    driver.trade(A, "1", at_ms=100)
+    driver.turn_clock(16_000)
+    assert [u.windows for u in driver.updates()] == [3, 3, 2]
+    assert len(driver.windows()) == 8
+
+
+def test_an_older_trade_is_stale_and_a_newer_one_always_arrives(
+    driver: ThrottleDriver,
+) -> None:
+    """Never backwards: the exchange's clock jumps back an hour, and forward again."""
+    driver.trade(A, "1", at_ms=500)
+    driver.turn_clock(2_000)
+    driver.trade(A, "2", at_ms=2_500, time_ms=-3_600_000)
+    driver.turn_clock(4_000)
+    driver.trade(A, "3", at_ms=4_500)
+    driver.turn_clock(6_000)
+    assert [w.prices() for w in driver.windows()] == [{A: "1"}, {}, {A: "3"}]
+    assert driver.ledger().total.stale == 1
+
+
+def test_a_trade_from_2099_is_refused_and_holds_back_nobody(
+    driver: ThrottleDriver,
+) -> None:
+    """Latest: one wrong stamp must not hold an issue's price for ever."""
+    driver.trade(A, "9", at_ms=100, time_ms=73 * 365 * 86_400_000)
+    driver.trade(A, "1", at_ms=200)
+    driver.turn_clock(2_000)
+    [window] = driver.windows()
+    assert window.prices() == {A: "1"}
+    [letter] = driver.dead_letters()
+    assert letter["reason"] == "future_time"
+    assert driver.ledger().total.refused == {"future_time": 1}
+
+
+def test_equal_versions_are_decided_by_the_log(driver: ThrottleDriver) -> None:
+    """Latest names its tie-break: time, then seq, then the place in the log."""
+    driver.trade(A, "1", at_ms=100, time_ms=0, seq=5)
+    driver.trade(A, "2", at_ms=200, time_ms=0, seq=4)
+    driver.trade(B, "1", at_ms=300, time_ms=0)
+    driver.trade(B, "2", at_ms=300, time_ms=0)
+    driver.turn_clock(2_000)
+    assert driver.windows()[0].prices() == {A: "1", B: "2"}
+
+
+def test_an_issue_spread_over_partitions_is_published_once(
+    driver: ThrottleDriver,
+) -> None:
+    """Calm: one row per issue and window, even of a log that is not keyed."""
+    for partition in range(4):
+        price = str(partition + 1)
+        driver.trade(A, price, at_ms=100, time_ms=partition, partition=partition)
+    driver.turn_clock(2_000)
+    [window] = driver.windows()
+    assert window.prices() == {A: "4"}
+    books = driver.ledger().partitions
+    assert [(b.published, b.superseded) for b in books] == [(0, 1)] * 3 + [(1, 0)]
+
+
+def test_a_restarted_job_goes_on_where_it_stopped(driver: ThrottleDriver) -> None:
+    """Exactly once: no window is missing or doubled, the books go on."""
+    driver.trade(A, "1", at_ms=100)
+    driver.turn_clock(2_000)
+    driver.restart_job()
+    driver.trade(A, "2", at_ms=2_100)
+    driver.payload(b"junk", at_ms=2_200)
+    driver.turn_clock(4_000)
+    assert [w.offset for w in driver.windows()] == [1, 2]
+    ledger = driver.ledger()
+    assert (ledger.total.read, ledger.total.published) == (3, 2)
+    assert ledger.total.refused == {"not_json": 1}
+    assert ledger.log == tuple(b.read for b in ledger.partitions)
+
+
+def test_a_clock_set_back_stops_windows_and_loses_nothing(
+    driver: ThrottleDriver,
+) -> None:
+    """Never lost: windows wait until the clock is where it was."""
+    driver.trade(A, "1", at_ms=100)
+    driver.turn_clock(4_000)
+    driver.turn_clock(-3_600_000)
+    driver.trade(A, "2", at_ms=4_100)
+    driver.turn_clock(6_000)
+    assert [w.prices() for w in driver.windows()] == [{A: "1"}, {}, {A: "2"}]
+
+
+def test_a_moment_before_the_partitions_last_is_refused(
+    make_driver: MakeDriver,
+) -> None:
+    """Bad input gets one clear error."""
+    driver = make_driver(partitions=1)
+    driver.trade(A, "1", at_ms=100)
+    with pytest.raises(ValueError, match="at_ms 99: partition 0 has a later entry"):
+        driver.trade(B, "1", at_ms=99)
+
+
+def test_a_driver_brings_its_own_server() -> None:
+    """The example of the documentation: ten lines, nothing to start before."""
+    with ThrottleDriver() as driver:
+        driver.trade(A, "70000", at_ms=100)
+        driver.trade(A, "70100", at_ms=1_900)
+        driver.turn_clock(2_000)
+        [window] = driver.windows()
+        assert window.prices() == {A: "70100"}
+        assert driver.ledger().total.superseded == 1

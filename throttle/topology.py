@@ -1,0 +1,156 @@
+"""The pipeline describes itself: what runs with the settings in force, and where.
+
+Everything that can be is taken from the code that does it: keys and what they hold
+from ``Keys``, settings from their class, stages from the first lines of their
+modules, the order of trades from ``conflate.LATEST``. What is added there is here.
+Pure.
+"""
+
+import ast
+import inspect
+from collections.abc import Iterator
+from dataclasses import dataclass
+from textwrap import dedent
+from types import FunctionType, ModuleType
+
+from ingest import redis_log
+from ingest.log import LogInfo, partition_of
+from ingest.redis_log import server_address, stream_key
+from throttle import batch, conflate, cut, publish, source
+from throttle.settings import ThrottleSettings
+from throttle.snapshot import Keys
+
+STAGES: tuple[ModuleType, ...] = (source, conflate, batch, publish)
+"""What a trade goes through, in this order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """One step of the pipeline and what it does."""
+
+    name: str
+    does: str
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A key or channel of Redis; ``kind`` is the first word of what it is."""
+
+    name: str
+    key: str
+    holds: str
+
+    @property
+    def kind(self) -> str:
+        """Return what it is: hash, stream, channel, string or a prefix."""
+        return self.holds.replace(":", " ").replace(",", " ").split()[0].lower()
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A setting in force: its variable, its value and what it means."""
+
+    name: str
+    variable: str
+    value: str
+    means: str
+
+
+@dataclass(frozen=True, slots=True)
+class Topology:
+    """The whole pipeline. ``is_actual`` tells whether the log itself was asked."""
+
+    log: str
+    address: str
+    namespace: str
+    log_id: str | None
+    partitions: int
+    is_actual: bool
+    streams: tuple[str, ...]
+    placed_by: str
+    cut: str
+    window_ms: int
+    grouping: str
+    order: tuple[str, ...]
+    stages: tuple[Stage, ...]
+    keys: tuple[Key, ...]
+    settings: tuple[Setting, ...]
+
+
+def describe(settings: ThrottleSettings, info: LogInfo | None) -> Topology:
+    """Describe the job that would run; ``info`` is the log's identity, if known."""
+    partitions = settings.partitions if info is None else info.partitions
+    return Topology(
+        log=_summary(redis_log.__doc__),
+        address=server_address(settings.redis_url),
+        namespace=settings.namespace,
+        log_id=None if info is None else info.log_id,
+        partitions=partitions,
+        is_actual=info is not None,
+        streams=tuple(stream_key(settings.namespace, p) for p in range(partitions)),
+        placed_by=_summary(partition_of.__doc__).removeprefix("Return "),
+        cut=_paragraph(cut.__doc__, 1).partition(" Pure:")[0],
+        window_ms=settings.window_ms,
+        grouping=_summary(conflate.create_conflate.__doc__).removeprefix("Return "),
+        # The payload and what follows it is carried along, it decides nothing.
+        order=conflate.LATEST[: conflate.LATEST.index("payload")],
+        stages=tuple(
+            Stage(module.__name__.rpartition(".")[2], _summary(module.__doc__))
+            for module in STAGES
+        ),
+        keys=tuple(_keys(Keys(settings.namespace), settings.job)),
+        settings=tuple(_settings(settings)),
+    )
+
+
+def _keys(keys: Keys, job: str) -> Iterator[Key]:
+    for name, member in vars(Keys).items():
+        if isinstance(member, property):
+            yield Key(name, getattr(keys, name), _paragraph(member.__doc__, 0))
+        elif isinstance(member, FunctionType) and not name.startswith("_"):
+            yield Key(name, getattr(keys, name)(job), _paragraph(member.__doc__, 0))
+
+
+def _settings(settings: ThrottleSettings) -> Iterator[Setting]:
+    kind = type(settings)
+    means = _field_docstrings(kind)
+    prefix = kind.model_config.get("env_prefix", "")
+    for name, field in kind.model_fields.items():
+        variable = field.validation_alias or f"{prefix}{name.upper()}"
+        value = getattr(settings, name)
+        # A URL may hold a password.
+        shown = server_address(value) if name.endswith("url") else value
+        text = "" if shown is None else str(shown)
+        yield Setting(name, str(variable), text, means.get(name, ""))
+
+
+def _field_docstrings(kind: type) -> dict[str, str]:
+    """Return the text that stands below each field of a class."""
+    tree = ast.parse(dedent(inspect.getsource(kind)))
+    body = next(node.body for node in tree.body if isinstance(node, ast.ClassDef))
+    found, field = {}, None
+    for node in body:
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            field = node.target.id
+            continue
+        if (
+            field is not None
+            and isinstance(node, ast.Expr)
+            and isinstance(node.value, ast.Constant)
+        ):
+            found[field] = _plain(str(node.value.value))
+        field = None
+    return found
+
+
+def _summary(text: str | None) -> str:
+    return _paragraph(text, 0)
+
+
+def _paragraph(text: str | None, number: int) -> str:
+    return _plain(inspect.cleandoc(text or "").split("\n\n")[number])
+
+
+def _plain(text: str) -> str:
+    """Return a text of the code for people: on one line, without its marks."""
+    return " ".join(text.replace("``", "").split())
