@@ -5,7 +5,7 @@ Pure. A batch is every window between two cuts, those without a trade too.
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
@@ -36,10 +36,17 @@ class Window:
     rows: dict[str, tuple[int, Row]] = field(default_factory=dict)
 
     def offer(self, partition: int, row: Row) -> None:
-        """Add a partition's latest row of an issue; of several the newest stays."""
+        """Add a partition's latest row of an issue.
+
+        Of several the newest stays, and stands for the trades of all.
+        """
         other = self.rows.get(row.isin)
-        if other is None or (row.version, partition) > (other[1].version, other[0]):
+        if other is None:
             self.rows[row.isin] = (partition, row)
+            return
+        newest = max((partition, row), other, key=lambda one: (one[1].version, one[0]))
+        trades = row.trades + other[1].trades
+        self.rows[row.isin] = (newest[0], replace(newest[1], trades=trades))
 
     def of_partition(self, partition: int) -> list[Row]:
         """Return the rows whose trade stood in a partition."""

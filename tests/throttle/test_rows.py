@@ -1,11 +1,17 @@
 """From log entries to Spark's columns."""
 
+from collections import Counter
+from datetime import UTC, datetime
+from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from ingest.log import Chunk
 from ingest.trade import Trade
+from tests.throttle.payloads import NOW_MS, chunks
 from throttle.cut import Cut
 from throttle.rows import (
     ARROW_SCHEMA,
@@ -102,3 +108,119 @@ def test_what_was_read_travels_with_the_batch() -> None:
     [row] = table.to_pylist()
     assert (row["key"], row["partition"], row["trades"]) == (READ_KEY, 1, 4_711)
     assert row["append_time"].timestamp() == 7.999
+
+
+Groups = dict[tuple[int, str, int], tuple[dict[str, Any], int]]
+"""By window, key and partition: the latest row, and the trades of all rows."""
+
+
+def reference(entries: list[dict[str, Any]]) -> Groups:
+    """Return the latest row of each group and the trades of all, in plain Python."""
+    groups: Groups = {}
+    for one in entries:
+        window = round(one["append_time"].timestamp() * 1000) // W
+        group = (window, one["key"], one["partition"])
+        best, trades = groups.get(group, (one, 0))
+        order = ("time", "seq", "position")
+        best = max(best, one, key=lambda row: [row[name] for name in order])
+        groups[group] = (best, trades + one["trades"])
+    return groups
+
+
+def grouped(table: pa.Table) -> Groups:
+    """Return a combined table as ``reference`` does; fails if a group came twice."""
+    groups = reference(table.to_pylist())
+    assert len(groups) == table.num_rows
+    return groups
+
+
+def without_trades(groups: Groups) -> Groups:
+    """Forget what single rows stood for: the sum beside them says it."""
+    return {
+        group: ({**row, "trades": 0}, trades) for group, (row, trades) in groups.items()
+    }
+
+
+def make_table(entries: list[dict[str, Any]]) -> pa.Table:
+    """Make a table of rows."""
+    return pa.Table.from_pylist(entries, ARROW_SCHEMA)
+
+
+def numbered(raw: list[tuple[Any, ...]]) -> list[dict[str, Any]]:
+    """Give each row the position at which it stands, in its partition alone."""
+    rows = []
+    for position, (append_ms, key, partition, time, seq, trades) in enumerate(raw, 1):
+        refused = key.startswith("!")
+        rows.append(
+            {
+                "append_time": datetime.fromtimestamp(append_ms / 1000, UTC),
+                "key": f"!{position}" if refused else key,
+                "partition": partition,
+                "time": time,
+                "seq": seq,
+                "position": position,
+                "trades": trades,
+                "payload": b"%d" % position,
+                "reason": "not_json" if refused else None,
+                "error": f"error {position}" if refused else None,
+            }
+        )
+    return rows
+
+
+some_rows = st.lists(
+    st.tuples(
+        st.integers(0, 3 * W),
+        st.sampled_from(["A", "B", "!"]),
+        st.integers(0, 1),
+        st.integers(0, 2) | st.integers(0, 2**62),
+        st.integers(0, 2) | st.integers(0, 2**63 - 1),
+        st.integers(1, 3),
+    ),
+    max_size=30,
+).map(numbered)
+
+
+@settings(max_examples=200)
+@given(some_rows, st.data())
+def test_rows_may_be_combined_in_any_parts_and_order(
+    entries: list[dict[str, Any]], data: st.DataObject
+) -> None:
+    """However a batch is split among tasks and chunks, it says the same."""
+    expected = without_trades(reference(entries))
+    assert without_trades(grouped(combine(make_table(entries), W))) == expected
+    shuffled = data.draw(st.permutations(entries))
+    edges = st.lists(st.integers(0, len(entries)), max_size=4)
+    at = [0, *sorted(data.draw(edges)), len(entries)]
+    parts = [combine(make_table(shuffled[a:b]), W) for a, b in pairwise(at)]
+    some = pa.concat_tables(data.draw(st.permutations(parts)))
+    assert without_trades(grouped(combine(some, W))) == expected
+
+
+@given(chunks, st.integers(NOW_MS - 4_000, NOW_MS + 4_000))
+def test_every_entry_of_a_chunk_is_counted_in_one_window(
+    chunk: Chunk, previous_end_ms: int
+) -> None:
+    """A straggler counts in the window after the cut; nobody is lost on the way."""
+    rows = trade_rows(chunk, 0, previous_end_ms, 5_000)
+    combined = combine(rows, W).to_pylist()
+    assert sum(row["trades"] for row in combined) == len(chunk)
+    windows = Counter(
+        max(append_ms, previous_end_ms) // W
+        for append_ms in chunk.append_ms.to_pylist()
+    )
+    found: Counter[int] = Counter()
+    for row in combined:
+        found[round(row["append_time"].timestamp() * 1000) // W] += row["trades"]
+    assert found == windows
+
+
+def test_markers_are_not_combined_with_trades() -> None:
+    """A task's counts and the cut come out as they went in."""
+    end = Cut(8_000, (5, 2), (5, 2))
+    markers = [cut_row(Cut(4_000, (0, 0), (0, 0)), end)]
+    markers += [read_row(p, 7 + p, end) for p in range(2)]
+    trades = trade_rows(make_chunk(TRADE.to_wire(), b"x"), 0, 0, 5_000)
+    together = combine(pa.concat_tables([*markers, trades]), W)
+    apart = pa.concat_tables([*markers, combine(trades, W)])
+    assert grouped(together) == grouped(apart)

@@ -50,7 +50,7 @@ def test_a_folder_that_vanished_is_no_error() -> None:
 
 
 def test_a_term_has_a_checkpoint_of_its_own(tmp_path: Path) -> None:
-    """What Spark kept of any other run is removed, that of other jobs and logs stays."""
+    """What Spark kept of other runs is removed, that of other jobs and logs stays."""
     kept = [
         checkpoint_folder(tmp_path, "log", "other", 1),
         checkpoint_folder(tmp_path, "other-log", "job", 1),

@@ -143,6 +143,7 @@ def test_an_issue_spread_over_partitions_is_published_once(
     driver.turn_clock(2_000)
     [window] = driver.windows()
     assert window.prices() == {A: "4"}
+    assert window.fields(A)["trades"] == 4
     books = driver.ledger().partitions
     assert [(b.published, b.superseded) for b in books] == [(0, 1)] * 3 + [(1, 0)]
 
