@@ -1,8 +1,10 @@
 """The throttle: source | conflate | publish, under a lease."""
 
+import itertools
 import threading
 import time
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import redis
@@ -13,17 +15,15 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from ingest.redis_log import LogUnusable, server_address
-from throttle.batch import Batch
 from throttle.java import NoJava, find_java
-from throttle.lease import Fenced, Keeper, Lease
-from throttle.outage import Stopped, create_client, until_done
-from throttle.publish import Published, StreamLost
-from throttle.scratch import checkpoint_folder, scratch_folder
+from throttle.lease import Fenced, Keeper
+from throttle.outage import Stopped, create_client
+from throttle.publish import StreamLost
+from throttle.scratch import scratch_folder
 from throttle.seat import JobRefused, Seat
 from throttle.session import create_session
 from throttle.settings import ThrottleSettings
 from throttle.sink import BatchSink, discard
-from throttle.snapshot import Keys
 from throttle.source import FORMAT, SourceOptions, made_up_windows, source_options
 
 log = structlog.get_logger()
@@ -41,8 +41,12 @@ def run_throttle(settings: ThrottleSettings, stop: threading.Event) -> None:
     it ends. As a standby it waits, warm, until the running job has ended.
     """
     try:
-        with suppress(Stopped), scratch_folder() as scratch:
-            _run(settings, stop, scratch)
+        with (
+            suppress(Stopped),
+            scratch_folder() as scratch,
+            scratch_folder(settings.state_dir / "checkpoints") as checkpoints,
+        ):
+            _run(settings, stop, scratch, checkpoints)
     except redis.RedisError as error:
         address = server_address(settings.redis_url)
         raise ThrottleFailed(f"redis_url {address}: {error}") from error
@@ -54,10 +58,11 @@ def run_throttle(settings: ThrottleSettings, stop: threading.Event) -> None:
         raise ThrottleFailed(f"Spark's JVM has ended: {_first_line(error)}") from error
 
 
-def _run(settings: ThrottleSettings, stop: threading.Event, scratch: Path) -> None:
+def _run(
+    settings: ThrottleSettings, stop: threading.Event, scratch: Path, checkpoints: Path
+) -> None:
     client = create_client(settings.redis_url)
-    lease = Lease(client, Keys(settings.namespace), settings.job, settings.lease_ms)
-    seat = Seat(client, settings, lease, stop)
+    seat = Seat(client, settings, stop)
     info = seat.open_log()
     java_home = find_java(settings.java_home, scratch)
     log.info("starting spark", java_home=str(java_home))
@@ -65,8 +70,11 @@ def _run(settings: ThrottleSettings, stop: threading.Event, scratch: Path) -> No
     try:
         seat.check_free()
         _warm_up(spark, settings, source_options(settings, info), scratch, stop)
-        while not stop.is_set():
-            _lead(spark, settings, seat, lease, stop)
+        for number in itertools.count():
+            if stop.is_set():
+                return
+            is_lost = _lead(spark, settings, seat, checkpoints / str(number), stop)
+            seat = Seat(client, settings, stop, is_lost)
     finally:
         # The JVM may be gone already, it gets a terminal's signals too.
         with suppress(Py4JError, PySparkException, OSError):
@@ -77,39 +85,46 @@ def _lead(
     spark: SparkSession,
     settings: ThrottleSettings,
     seat: Seat,
-    lease: Lease,
+    checkpoint: Path,
     stop: threading.Event,
-) -> None:
-    """Take the lease and publish under it, until told to stop or the stream is lost."""
-    info, grant, took_over = seat.take()
-    publisher = seat.publisher(grant.term)
+) -> bool:
+    """Take the seat and publish from it; return whether the stream was lost.
 
-    def publish(batch: Batch, batch_id: int) -> Published:
-        return until_done(lambda: publisher.publish(batch, batch_id), stop)
-
+    The query is started before the seat is taken: its source waits for it.
+    """
+    info = seat.open_log()
     sink = BatchSink(
         settings.window_ms,
-        publish,
-        previous_end_ms=grant.cut.end_ms,
+        seat.publish,
+        is_live=False,
         timings=settings.log_level == "debug",
     )
-    options = source_options(settings, info, grant.cut)
-    checkpoint = checkpoint_folder(
-        settings.state_dir, info.log_id, settings.job, grant.term
-    )
-    with Keeper(lease, grant.term, settings.lease_ms) as keeper:
-        query = start_query(spark, options, sink, checkpoint)
-        try:
+    options = source_options(settings, info, seat.lease.owner)
+    query = start_query(spark, options, sink, checkpoint)
+    try:
+        taken = seat.take(info, partial(_check, query, sink))
+        if taken is None:
+            return False
+        grant, took_over = taken
+        with Keeper(seat.lease, grant.term, settings.lease_ms) as keeper:
             log.info("ready", log=info.log_id, term=grant.term, took_over=took_over)
-            _wait(query, sink, keeper, stop)
-        except StreamLost as error:
-            log.warning(str(error), term=grant.term)
-            seat.lost_stream = True
-        finally:
-            # Any moment is a good one to end: the next start goes on from the cut
-            # that was stored with the last publish.
-            with suppress(Py4JError, PySparkException, OSError):
-                query.stop()
+            try:
+                _wait(query, sink, keeper, stop)
+            finally:
+                _stop(query)
+        return False
+    except StreamLost as error:
+        log.warning(str(error))
+        return True
+    finally:
+        _stop(query)
+
+
+def _stop(query: StreamingQuery) -> None:
+    # Any moment is a good one to end: the next start goes on from the cut that was
+    # stored with the last publish.
+    with suppress(Py4JError, PySparkException, OSError):
+        query.stop()
 
 
 def _warm_up(
@@ -119,17 +134,23 @@ def _warm_up(
     scratch: Path,
     stop: threading.Event,
 ) -> None:
-    """Run made-up windows through everything but the publish, one by one."""
+    """Run made-up windows through everything but the publish.
+
+    First live ones, one by one, then a few batches as after an outage: they have a
+    plan of their own.
+    """
     if not settings.warmup_windows:
         return
     log.info("warming up", windows=settings.warmup_windows)
-    made_up = made_up_windows(options, settings.warmup_windows)
-    sink = BatchSink(settings.window_ms, discard)
-    query = start_query(spark, made_up, sink, scratch / "warmup")
-    while sink.batches < settings.warmup_windows and not stop.is_set():
-        _check(query, sink)
-        time.sleep(0.05)
-    query.stop()
+    live, backlog = settings.warmup_windows, min(settings.warmup_windows, 3)
+    for batches, windows in ((live, 1), (backlog, 3)):
+        sink = BatchSink(settings.window_ms, discard, is_live=windows == 1)
+        made_up = made_up_windows(options, batches, windows)
+        query = start_query(spark, made_up, sink, scratch / f"warmup-{windows}")
+        while sink.batches < batches and not stop.is_set():
+            _check(query, sink)
+            time.sleep(0.05)
+        query.stop()
 
 
 def start_query(

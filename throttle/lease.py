@@ -88,14 +88,14 @@ class Lease:
             ],
         )
         if not reply[0]:
-            return Held(reply[1].decode().partition(" ")[2])
+            return Held(owner_of(reply[1]))
         term, cut, epoch = reply
         return Grant(term, Cut.from_offset(orjson.loads(cut)), epoch.decode())
 
     def holder(self) -> str | None:
         """Return who holds the lease now, None if nobody does."""
         value = cast("bytes | None", self._client.get(self._keys.lease(self._job)))
-        return None if value is None else value.decode().partition(" ")[2]
+        return None if value is None else owner_of(value)
 
     def renew(self, term: int) -> bool:
         """Hold on to the lease; False if another job has taken over."""
@@ -147,6 +147,11 @@ class Keeper:
                     return
             except redis.RedisError:
                 time.sleep(self._pause_s)
+
+
+def owner_of(lease: bytes) -> str:
+    """Return the owner that a stored lease names, ``<term> <owner>``."""
+    return lease.decode().partition(" ")[2]
 
 
 def _script(name: str) -> str:

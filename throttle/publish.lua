@@ -31,6 +31,9 @@ local CHUNK = 1000
 local newest_term = tonumber(redis.call('HGET', meta, 'term:' .. job) or 0)
 local published_cut = redis.call('HGET', meta, 'cut:' .. job)
 local since = redis.call('HGET', ledger, 'since')
+redis.call('XLEN', windows)
+redis.call('XLEN', batches)
+redis.call('HLEN', last)
 if newest_term > tonumber(term) then return {'fenced', newest_term} end
 -- A smaller term than ours: the server has forgotten that it ever gave us one.
 if newest_term < tonumber(term) or not since then return {'lost'} end

@@ -2,16 +2,18 @@
 
 import threading
 import time
+from collections.abc import Callable
 
 import redis
 import structlog
 
 from ingest.log import LogInfo
 from ingest.redis_log import RedisLogReader, open_log
+from throttle.batch import Batch
 from throttle.cut import origin
 from throttle.lease import Grant, Held, Lease
 from throttle.outage import Stopped, until_done
-from throttle.publish import Publisher, PublishOptions
+from throttle.publish import Published, Publisher, PublishOptions
 from throttle.settings import ThrottleSettings
 from throttle.snapshot import Keys
 
@@ -34,15 +36,16 @@ class Seat:
         self,
         client: redis.Redis,
         settings: ThrottleSettings,
-        lease: Lease,
         stop: threading.Event,
+        is_rolled_back: bool = False,
     ) -> None:
         self._client = client
         self._settings = settings
         self._keys = Keys(settings.namespace)
-        self._lease = lease
         self._stop = stop
-        self.lost_stream = False
+        self._is_rolled_back = is_rolled_back
+        self._taken = threading.Event()
+        self.lease = Lease(client, self._keys, settings.job, settings.lease_ms)
 
     def open_log(self) -> LogInfo:
         """Return the trade log's identity, creating it on first use."""
@@ -58,49 +61,60 @@ class Seat:
         A job that was killed a moment ago still holds its lease: wait until it would
         have run out. Raises JobRefused.
         """
+        self._check_window()
         until_s = time.monotonic() + self._patience_s()
         while not self._settings.standby:
-            holder = until_done(self._lease.holder, self._stop)
+            holder = until_done(self.lease.holder, self._stop)
             if holder is None:
                 return
             if time.monotonic() > until_s:
                 raise self._refusal(holder)
             self._pause()
 
-    def take(self) -> tuple[LogInfo, Grant, bool]:
-        """Wait for the lease; return log, grant, and whether another had it before.
+    def take(
+        self, info: LogInfo, check: Callable[[], None]
+    ) -> tuple[Grant, bool] | None:
+        """Wait for the lease; return the grant, and whether another had it before.
 
-        Raises JobRefused when another job has it and this one is no standby.
+        None when the log is no longer ``info``. ``check`` is called meanwhile and may
+        raise. Raises JobRefused when another job has it and this one is no standby.
         """
         self._check_window()
         until_s = time.monotonic() + self._patience_s()
         held_by = None
-        while True:
-            info, got = until_done(self._ask, self._stop)
+        while self.open_log() == info:
+            check()
+            got = until_done(lambda: self._ask(info), self._stop)
             if isinstance(got, Grant):
-                self.lost_stream = False
-                return info, got, held_by is not None
+                self._publisher = self._create_publisher(got.term)
+                self._taken.set()
+                return got, held_by is not None
             if held_by is None and self._settings.standby:
                 log.info("standby", active=got.by)
             held_by = got.by
             if not self._settings.standby and time.monotonic() > until_s:
                 raise self._refusal(got.by)
             self._pause()
+        return None
 
-    def publisher(self, term: int) -> Publisher:
-        """Create the publisher of a term."""
+    def publish(self, batch: Batch, batch_id: int) -> Published:
+        """Publish a batch under the seat's term, for as long as Redis is away."""
+        # The source may see the lease before the answer to ``take`` is here.
+        self._taken.wait()
+        return until_done(lambda: self._publisher.publish(batch, batch_id), self._stop)
+
+    def _create_publisher(self, term: int) -> Publisher:
         settings = self._settings
         options = PublishOptions(
             settings.job, settings.window_ms, settings.window_log, settings.dead_letters
         )
         return Publisher(self._client, self._keys, options, term)
 
-    def _ask(self) -> tuple[LogInfo, Grant | Held]:
+    def _ask(self, info: LogInfo) -> Grant | Held:
         settings = self._settings
-        info = open_log(self._client, settings.namespace, settings.partitions)
         reader = RedisLogReader(self._client, settings.namespace, info)
         first = origin(reader.head(), reader.clock_ms(), settings.window_ms)
-        return info, self._lease.acquire(info.log_id, first, self.lost_stream)
+        return self.lease.acquire(info.log_id, first, self._is_rolled_back)
 
     def _check_window(self) -> None:
         known = until_done(

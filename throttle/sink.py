@@ -17,8 +17,8 @@ log = structlog.get_logger()
 class BatchSink:
     """The function given to ``foreachBatch``; publishing is passed in.
 
-    ``previous_end_ms`` is the end of the window before the first batch, None for
-    made-up ones. ``timings`` logs where the time of every batch went. ``batches``
+    ``is_live`` says whether to expect live windows, one per batch, as long as nothing
+    was published. ``timings`` logs where the time of every batch went. ``batches``
     counts what was published. ``error`` keeps what stopped it, in its own words:
     through Spark it comes back wrapped in three stack traces.
     """
@@ -27,7 +27,7 @@ class BatchSink:
         self,
         window_ms: int,
         publish: Callable[[Batch, int], Published | None],
-        previous_end_ms: int | None = None,
+        is_live: bool = True,
         timings: bool = False,
     ) -> None:
         self._window_ms = window_ms
@@ -36,7 +36,8 @@ class BatchSink:
         self._conflate = create_conflate(window_ms)
         self._reported = -1
         self._off_by = 0
-        self._end_ms = previous_end_ms
+        self._begins_live = is_live
+        self._end_ms: int | None = None
         self.batches = 0
         self.error: Exception | None = None
 
@@ -51,7 +52,7 @@ class BatchSink:
 
     def _run(self, frame: DataFrame, batch_id: int) -> None:
         began = time.time()
-        conflated = self._conflate(frame, self._is_live(began * 1000))
+        conflated = self._conflate(frame, self._expects_live(began * 1000))
         planned = time.time()
         table = conflated.toArrow()
         collected = time.time()
@@ -79,9 +80,11 @@ class BatchSink:
             lag_ms=round(ended * 1000 - batch.end.end_ms, 1),
         )
 
-    def _is_live(self, now_ms: float) -> bool:
+    def _expects_live(self, now_ms: float) -> bool:
         """Guess whether the batch is one window; wrong, it only takes longer."""
-        return self._end_ms is None or now_ms - self._end_ms < 2 * self._window_ms
+        if self._end_ms is None:
+            return self._begins_live
+        return now_ms - self._end_ms < 2 * self._window_ms
 
     def _say(self, published: Published) -> None:
         if published.windows > 1:

@@ -26,14 +26,19 @@ from ingest.redis_log import RedisLogReader
 from throttle import cut, rows
 from throttle.cut import Cut
 from throttle.hand_clock import HandClockLog
+from throttle.lease import owner_of
 from throttle.outage import create_client, is_transient
 from throttle.settings import ThrottleSettings
+from throttle.snapshot import Keys
 from throttle.warmup import SyntheticLog
 
 FORMAT = "tradelog"
 
 # Spark cannot be interrupted while it waits for an answer: wait in short pieces.
 _LONGEST_WAIT_S = 0.2
+
+# A standby asks so often whether it may begin.
+_ASK_AGAIN_S = 0.05
 
 # Few big Arrow batches: each costs about a millisecond, a live window needs one.
 _BATCH_ROWS = 40_000
@@ -56,6 +61,8 @@ class SourceOptions:
     max_ahead_ms: int
     retention_ms: int
     initial_offset: str
+    job: str
+    owner: str
     synthetic_windows: int
     hand_clock: bool = False
 
@@ -72,11 +79,12 @@ class SourceOptions:
 def source_options(
     settings: ThrottleSettings,
     info: LogInfo,
-    start: Cut | None = None,
+    owner: str = "",
     hand_clock: bool = False,
 ) -> SourceOptions:
-    """Return the options of a source that begins at ``start``.
+    """Return the options of a source that begins where its job's seat says.
 
+    That is known once ``owner`` holds the job's lease; until then the source waits.
     ``hand_clock`` is for tests: the log's clock is then turned by hand.
     """
     return SourceOptions(
@@ -89,26 +97,26 @@ def source_options(
         max_windows=settings.max_windows_per_batch,
         max_ahead_ms=settings.max_ahead_ms,
         retention_ms=settings.log_retention_s * 1000,
-        initial_offset="" if start is None else _encode(start),
+        initial_offset="",
+        job=settings.job,
+        owner=owner,
         synthetic_windows=0,
         hand_clock=hand_clock,
     )
 
 
-def made_up_windows(options: SourceOptions, windows: int) -> SourceOptions:
-    """Return the options of a source of so many made-up windows, one per batch."""
+def made_up_windows(
+    options: SourceOptions, batches: int, windows: int
+) -> SourceOptions:
+    """Return the options of a source of made-up batches of so many windows."""
     head = Head(None, (0,) * options.partitions)
     start = cut.origin(head, options.created_ms, options.window_ms)
     return replace(
         options,
-        synthetic_windows=windows,
-        max_windows=1,
-        initial_offset=_encode(start),
+        synthetic_windows=batches * windows,
+        max_windows=windows,
+        initial_offset=orjson.dumps(start.to_offset()).decode(),
     )
-
-
-def _encode(start: Cut) -> str:
-    return orjson.dumps(start.to_offset()).decode()
 
 
 class TradeLogSource(DataSource):
@@ -144,8 +152,18 @@ class TradeLogReader(DataSourceStreamReader):
         self._options = options
 
     def initialOffset(self) -> dict[str, int]:
-        """Return the cut a new query starts from; the job chose and stored it."""
-        return dict(orjson.loads(self._options.initial_offset))
+        """Return the cut a new query starts from, once its job may publish.
+
+        A standby's query thereby is up and waits here: what is left to do at a
+        take-over is a batch.
+        """
+        options = self._options
+        if options.initial_offset:
+            return dict(orjson.loads(options.initial_offset))
+        client = create_client(options.redis_url)
+        while (cut := _stored_cut(client, options)) is None:
+            time.sleep(_ASK_AGAIN_S)
+        return dict(orjson.loads(cut))
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         """Return the next cut, waiting for it a moment; ``start`` if it is far off.
@@ -243,6 +261,22 @@ def read_patiently(
             if not is_transient(error):
                 raise
             time.sleep(_LONGEST_WAIT_S)
+
+
+def _stored_cut(client: redis.Redis, options: SourceOptions) -> bytes | None:
+    """Return where the job goes on, None unless its lease is this source's."""
+    keys = Keys(options.namespace)
+    try:
+        with client.pipeline(transaction=True) as pipe:
+            pipe.get(keys.lease(options.job))
+            pipe.hget(keys.meta, f"cut:{options.job}")
+            holder, cut = pipe.execute()
+    except redis.RedisError as error:
+        if not is_transient(error):
+            raise
+        return None
+    is_ours = holder is not None and owner_of(holder) == options.owner
+    return cast("bytes | None", cut) if is_ours else None
 
 
 @lru_cache(maxsize=4)

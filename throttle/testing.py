@@ -200,7 +200,7 @@ class ThrottleDriver:
         )
         self._publisher = Publisher(self._client, self._keys, options, got.term)
         self._source = source_options(
-            self._settings, self._info, got.cut, hand_clock=True
+            self._settings, self._info, lease.owner, hand_clock=True
         )
         if self._spark is not None:
             self._start_query(self._spark)
@@ -273,14 +273,10 @@ class ThrottleDriver:
 
     def _start_query(self, spark: "SparkSession") -> None:
         from throttle.job import start_query
-        from throttle.scratch import checkpoint_folder
         from throttle.sink import BatchSink
 
-        settings = self._settings
-        self._sink = BatchSink(settings.window_ms, self._publish, previous_end_ms=0)
-        checkpoint = checkpoint_folder(
-            settings.state_dir, self._info.log_id, settings.job, self._term
-        )
+        self._sink = BatchSink(self._settings.window_ms, self._publish)
+        checkpoint = self._settings.state_dir / f"checkpoint-{self._term}"
         self._query = start_query(spark, self._source, self._sink, checkpoint)
 
     def _wait_for_spark(self) -> None:

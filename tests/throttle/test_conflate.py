@@ -8,8 +8,13 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from throttle.conflate import create_conflate
-from throttle.rows import ARROW_SCHEMA
+from ingest.malformed import break_trade
+from ingest.trade import Trade
+from tests.throttle.payloads import ISINS, NOW_MS, make_chunk
+from throttle import rows
+from throttle.conflate import LATEST, create_conflate
+from throttle.cut import Cut
+from throttle.rows import ARROW_SCHEMA, READ_KEY
 
 pytestmark = pytest.mark.spark
 W = 2_000
@@ -146,3 +151,71 @@ def test_any_mix_equals_plain_python(spark: SparkSession, is_live: bool) -> None
     assert found_in(spark, make_table(*rows), is_live) == {
         (*group, *version, n) for group, (version, n) in expected.items()
     }
+
+
+def made_up_batch(seed: int) -> pa.Table:
+    """Make the rows of a batch: trades, refusals, what was read, the cut."""
+    source = random.Random(seed)
+    start = Cut(NOW_MS, (0, 0), (0, 0))
+    end = Cut(NOW_MS + 3 * W, (9, 9), (9, 9))
+    tables = [rows.cut_row(start, end)]
+    for partition in range(2):
+        entries = [
+            (source.randrange(NOW_MS - W, end.end_ms), _payload(source))
+            for _ in range(1_500)
+        ]
+        entries.sort()
+        chunk = make_chunk(entries)
+        tables.append(rows.trade_rows(chunk, partition, start.end_ms, 5_000))
+        tables.append(rows.read_row(partition, len(chunk), end))
+    return pa.concat_tables(tables)
+
+
+def _payload(source: random.Random) -> bytes:
+    trade = Trade(
+        source.choice(ISINS),
+        NOW_MS * 1000 - source.randrange(300),
+        source.randrange(3),
+        f"{source.randrange(1, 9)}.{source.randrange(100):02}",
+        "1",
+    )
+    payload = trade.to_wire()
+    odd = source.random()
+    if odd < 0.05:
+        return break_trade(source, payload)
+    return payload.replace(b",", b", ") if odd < 0.1 else payload
+
+
+def by_spark(spark: SparkSession, table: pa.Table, is_live: bool) -> list[Any]:
+    """Return every column of the conflated rows, in one order."""
+    return sorted(
+        (
+            round(found["window"]["end"].timestamp() * 1000),
+            found["key"],
+            found["partition"],
+            found["trades"],
+            *found["latest"].values(),
+        )
+        for found in conflated(spark, table, is_live)
+    )
+
+
+@both_plans
+def test_combining_early_changes_nothing(spark: SparkSession, is_live: bool) -> None:
+    """The same from all rows, from combined ones, and without Spark at all."""
+    table = made_up_batch(seed=11)
+    combined = rows.combine(table, W)
+    assert combined.num_rows < table.num_rows / 3
+    alone = sorted(
+        (
+            (round(row["append_time"].timestamp() * 1000) // W + 1) * W,
+            row["key"],
+            row["partition"],
+            row["trades"],
+            *(row[name] for name in LATEST),
+        )
+        for row in combined.to_pylist()
+    )
+    assert sum(trades for _, key, _, trades, *_ in alone if key != READ_KEY) == 3_000
+    assert by_spark(spark, table, is_live) == alone
+    assert by_spark(spark, combined, is_live) == alone

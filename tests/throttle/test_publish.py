@@ -1,9 +1,12 @@
 """The atomic publish, against a real server."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import pytest
 import redis
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from tests.published import read_snapshots
 from tests.throttle.publishing import (
@@ -20,8 +23,9 @@ from tests.throttle.publishing import (
     newest_snapshot,
 )
 from throttle.batch import DeadLetter
+from throttle.lease import Fenced
 from throttle.ledger import Books
-from throttle.publish import REPEATED
+from throttle.publish import REPEATED, StreamLost
 from throttle.snapshot import Row, WindowSnapshot, encode_version
 
 pytestmark = pytest.mark.redis
@@ -228,3 +232,257 @@ def test_two_jobs_share_one_numbering(client: redis.Redis, job: Job) -> None:
     job.publish([make_row(A, 2)])
     assert [s.offset for s in read_snapshots(client)] == [1, 2, 3]
     assert len({s.epoch for s in read_snapshots(client)}) == 1
+
+
+def test_an_older_term_publishes_nothing(client: redis.Redis, job: Job) -> None:
+    """However late a message of the former holder arrives, it is refused."""
+    job.publish([make_row(A, 1)])
+    old, work = job.publisher, job.batch([make_row(A, 2)])
+    job.start()
+    before = dump_all(client)
+    taken_over = rf"'job' has taken over \(its term is {job.term}, this"
+    with pytest.raises(Fenced, match=taken_over):
+        old.publish(work, 1)
+    assert dump_all(client) == before
+    assert job.put(work).rows == 1
+    with pytest.raises(Fenced):
+        old.publish(work, 1)
+
+
+def test_a_batch_that_does_not_begin_at_the_stored_cut_is_refused(
+    client: redis.Redis, job: Job
+) -> None:
+    """A gap or an overlap would be published for ever."""
+    first = job.batch([make_row(A, 1)], [make_row(A, 2)])
+    job.put(first)
+    skipped = job.batch([make_row(A, 3)])
+    job.cut = skipped.end
+    beyond = job.batch([make_row(A, 4)])
+    half = replace(first, windows=first.windows[:1], end=skipped.end)
+    moved = replace(skipped, start=replace(skipped.start, positions=(1,)))
+    before = dump_all(client)
+    for wrong in (beyond, half, moved):
+        with pytest.raises(StreamLost, match="emptied or rolled back"):
+            job.publisher.publish(wrong, 1)
+        assert dump_all(client) == before
+    assert job.publisher.publish(skipped, 1).rows == 1
+
+
+@pytest.mark.parametrize("gone", ["all", "meta", "ledger"])
+def test_a_stream_that_is_gone_is_lost_until_the_job_starts_anew(
+    client: redis.Redis, job: Job, gone: str
+) -> None:
+    """Nobody publishes into the void: a new term begins where the job may go on."""
+    job.publish([make_row(A, 1)])
+    if gone == "all":
+        client.flushall()
+    else:
+        client.delete(KEYS.meta if gone == "meta" else KEYS.ledger("job"))
+    before = dump_all(client)
+    for _ in range(2):
+        with pytest.raises(StreamLost):
+            job.publisher.publish(job.batch([make_row(A, 2)]), 1)
+    assert dump_all(client) == before
+    epoch = job.epoch
+    job.start(is_rolled_back=True)
+    assert job.epoch != epoch
+    assert job.publish([make_row(A, 3)]).off_by == 0
+    assert ledger_of(client).problems() == []
+    assert newest_snapshot(client).epoch == job.epoch
+
+
+def test_a_server_that_has_forgotten_the_term_is_no_successor(
+    client: redis.Redis, job: Job
+) -> None:
+    """A server restored from an older dump: nobody has taken over, the job may go on.
+
+    The terms it gives then grow again until they pass those it has forgotten.
+    """
+    job.publish([make_row(A, 1)])
+    restored = client.dump(KEYS.meta)
+    job.start()
+    job.publish([make_row(A, 2)])
+    client.restore(KEYS.meta, 0, restored, replace=True)
+    with pytest.raises(StreamLost):
+        job.publisher.publish(job.batch([make_row(A, 3)]), 2)
+
+
+@pytest.mark.parametrize(
+    "key",
+    [KEYS.meta, KEYS.last, KEYS.windows, KEYS.ledger("job"), KEYS.batches("job")],
+)
+def test_a_key_of_another_type_publishes_nothing(
+    client: redis.Redis, job: Job, key: str
+) -> None:
+    """What fails, fails before the first write: no windows without their books."""
+    job.publish([make_row(A, 1)])
+    good = client.dump(key)
+    client.set(key, "in the way")
+    before = dump_all(client)
+    work = job.batch([make_row(A, 2), make_row(B, 1)])
+    with pytest.raises(redis.ResponseError, match="WRONGTYPE"):
+        job.publisher.publish(work, 1)
+    assert dump_all(client) == before
+    client.restore(key, 0, good, replace=True)
+    assert (job.put(work).rows, job.publish([]).off_by) == (2, 0)
+
+
+def test_the_books_say_what_became_of_every_trade(client: redis.Redis) -> None:
+    """Per partition and per batch: published, superseded, stale, refused."""
+    job = Job(client, partitions=2)
+    since = job.cut
+    job.publish(
+        [make_row(A, 5, trades=3), (1, make_row(B, 5))],
+        [],
+        [make_row(A, 6, trades=2)],
+        refused={1: {"not_json": 2}},
+    )
+    middle = job.cut
+    # A comes from both partitions; the newer one is older than what was published.
+    job.publish(
+        [make_row(A, 1, trades=4), (1, make_row(A, 2, trades=2)), (1, make_row(B, 6))],
+        refused={0: {"not_json": 1, "bad_isin": 2}, 1: {"not_json": 1}},
+    )
+    ledger = ledger_of(client)
+    assert ledger.partitions == (
+        Books(12, 2, 7, 0, {"not_json": 1, "bad_isin": 2}),
+        Books(7, 2, 1, 1, {"not_json": 3}),
+    )
+    assert (ledger.since, ledger.upto) == (since, job.cut)
+    assert (ledger.batches, ledger.windows) == (2, 4)
+    assert ledger.problems() == []
+    first, second = batches_of(client)
+    assert (first.offset, first.batch, first.windows) == (3, 0, 3)
+    assert first.term == job.term
+    assert (first.start, first.end) == (since, middle)
+    assert first.partitions == (
+        Books(5, 2, 3, 0, {}),
+        Books(3, 1, 0, 0, {"not_json": 2}),
+    )
+    assert (second.offset, second.batch, second.windows) == (4, 1, 1)
+    assert (second.start, second.end) == (middle, job.cut)
+    assert second.partitions == (
+        Books(7, 0, 4, 0, {"not_json": 1, "bad_isin": 2}),
+        Books(4, 1, 1, 1, {"not_json": 1}),
+    )
+
+
+def test_the_books_go_on_across_terms(client: redis.Redis, job: Job) -> None:
+    """They are the job's, not a run's."""
+    job.publish([make_row(A, 1, trades=2)])
+    terms = [job.term]
+    job.start()
+    terms.append(job.term)
+    job.publish([make_row(A, 2, trades=3)])
+    assert ledger_of(client).total == Books(5, 2, 3, 0, {})
+    assert [batch.term for batch in batches_of(client)] == terms
+
+
+def test_the_log_s_own_count_is_compared(client: redis.Redis) -> None:
+    """A trade that is in the log and was not read shows, at once and from then on."""
+    job = Job(client, partitions=2)
+    job.publish([make_row(A, 1, trades=3)])
+    ledger = ledger_of(client)
+    assert (ledger.log, ledger.checked_ms) == ((3, 0), job.cut.end_ms)
+    done = job.publish([make_row(A, 2)], log_counts=(4, 1))
+    assert done.off_by == 1
+    ledger = ledger_of(client)
+    assert ledger.log == (4, 1)
+    assert len(ledger.problems()) == 1
+    assert "partition 1" in ledger.problems()[0]
+    # The job goes on from its own cut, whose counts are the log's: still one too few.
+    assert job.publish([make_row(A, 3)]).off_by == 1
+
+
+@pytest.mark.parametrize("difference", [-1, 1])
+def test_a_batch_that_does_not_add_up_is_told(job: Job, difference: int) -> None:
+    """What the reader read and what Spark grouped are two counts, and compared."""
+    job.publish([make_row(A, 1, trades=3)])
+    work = job.batch([make_row(A, 2, trades=3)])
+    work.counts[0].superseded += difference
+    assert job.put(work).off_by == 1
+    assert job.publish([make_row(A, 3, trades=3)]).off_by == 0
+
+
+def test_a_count_the_log_does_not_know_is_not_compared(client: redis.Redis) -> None:
+    """The comparison waits for the next batch whose counts are all known."""
+    job = Job(client, partitions=2)
+    assert job.publish([make_row(A, 1)], log_counts=(7, None)).off_by == 0
+    ledger = ledger_of(client)
+    assert (ledger.log, ledger.checked_ms) == ((None, None), None)
+    assert ledger.problems() == []
+    assert job.publish([make_row(A, 2)], log_counts=(2, 0)).off_by == 0
+    ledger = ledger_of(client)
+    assert (ledger.log, ledger.checked_ms) == ((2, 0), job.cut.end_ms)
+    job.publish([make_row(A, 3)], log_counts=(None, None))
+    ledger = ledger_of(client)
+    assert (ledger.log, ledger.checked_ms) == ((2, 0), job.cut.end_ms - W)
+    assert ledger.problems() == []
+
+
+def test_a_job_that_began_without_counts_is_never_compared(
+    client: redis.Redis,
+) -> None:
+    """The difference to an unknown count is unknown."""
+    job = Job(client)
+    job.lease.release(job.term)
+    client.delete(KEYS.meta)
+    job.cut = replace(job.cut, counts=(None,))
+    job.start()
+    assert job.publish([make_row(A, 1)], log_counts=(1_000,)).off_by == 0
+    assert ledger_of(client).log == (None,)
+
+
+def test_the_books_of_two_jobs_stay_apart(client: redis.Redis, job: Job) -> None:
+    """Each has read the log for itself; what the other published first is stale."""
+    other = Job(client, "other", partitions=2)
+    job.publish([make_row(A, 1, trades=3)])
+    other.publish([make_row(A, 1, trades=3), (1, make_row(B, 1))])
+    assert ledger_of(client).partitions == (Books(3, 1, 2, 0, {}),)
+    assert ledger_of(client, "other").partitions == (
+        Books(3, 0, 2, 1, {}),
+        Books(1, 1, 0, 0, {}),
+    )
+    assert [batch.offset for batch in batches_of(client)] == [1]
+    assert [batch.offset for batch in batches_of(client, "other")] == [2]
+
+
+steps = st.lists(
+    st.tuples(
+        st.booleans(),
+        st.lists(
+            st.dictionaries(
+                st.sampled_from([A, B, "US0378331005"]), st.integers(0, 9), max_size=3
+            ),
+            min_size=1,
+            max_size=3,
+        ),
+    ),
+    max_size=12,
+)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(steps)
+def test_no_issue_goes_back_whoever_publishes(
+    client: redis.Redis, steps: list[tuple[bool, list[dict[str, int]]]]
+) -> None:
+    """Two jobs, the same issues, any order: per issue only newer trades are told."""
+    client.flushall()
+    jobs = Job(client, "one"), Job(client, "two")
+    offered: dict[str, bytes] = {}
+    for is_second, windows in steps:
+        rows = [[make_row(*one) for one in window.items()] for window in windows]
+        for row in (row for window in rows for row in window):
+            offered[row.isin] = max(offered.get(row.isin, b""), row.version)
+        jobs[is_second].publish(*rows)
+    told: dict[str, bytes] = {}
+    snapshots = read_snapshots(client)
+    for row in (row for snapshot in snapshots for row in snapshot.rows):
+        assert row.version > told.get(row.isin, b"")
+        told[row.isin] = row.version
+    assert told == offered
+    assert told == {isin: last_value(client, isin).version for isin in told}
+    assert [s.offset for s in snapshots] == list(range(1, len(snapshots) + 1))
+    for job in jobs:
+        assert ledger_of(client, job.name).problems() == []

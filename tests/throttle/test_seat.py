@@ -1,0 +1,215 @@
+"""Taking a job's seat, on a real server."""
+
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+import redis
+from structlog.testing import capture_logs
+
+from ingest.redis_log import open_log, stream_key
+from tests.conftest import eventually, free_port
+from tests.throttle.publishing import KEYS, A, Job, W, ledger_of, make_row
+from throttle.batch import Batch, PartitionCount, Window
+from throttle.cut import Cut
+from throttle.lease import Grant, Keeper
+from throttle.outage import Stopped
+from throttle.seat import JobRefused, Seat
+from throttle.settings import ThrottleSettings
+
+pytestmark = pytest.mark.redis
+
+LEASE_MS = 500
+
+
+class Starter:
+    """A job that is being started: its seat, its lease, and what stops it."""
+
+    def __init__(
+        self, client: redis.Redis, is_rolled_back: bool = False, **changed: Any
+    ) -> None:
+        fields = {"job": "job", "lease_ms": LEASE_MS, "partitions": 2, "window_ms": W}
+        self.settings = ThrottleSettings(**{**fields, **changed})
+        self.stop = threading.Event()
+        self.seat = Seat(client, self.settings, self.stop, is_rolled_back)
+        self.lease = self.seat.lease
+
+    def take(self) -> tuple[Grant, bool]:
+        """Take the seat of the log that is there."""
+        taken = self.seat.take(self.seat.open_log(), lambda: None)
+        assert taken is not None
+        return taken
+
+
+@contextmanager
+def running(client: redis.Redis) -> Iterator[Starter]:
+    """Run a job of the name: somebody who holds the lease and keeps it."""
+    job = Starter(client)
+    grant, _ = job.take()
+    with Keeper(job.lease, grant.term, LEASE_MS):
+        yield job
+
+
+def test_the_first_job_opens_the_log_and_starts_before_its_oldest_entry(
+    client: redis.Redis,
+) -> None:
+    """Whoever comes first decides; what is in the log already is not skipped."""
+    starter = Starter(client)
+    info = starter.seat.open_log()
+    assert info.partitions == 2
+    client.xadd(stream_key("tt", 1), {"trade": b"x"}, id=f"{10 * W + 7}-0")
+    starter.seat.check_free()
+    grant, took_over = starter.take()
+    assert took_over is False
+    assert grant.cut == Cut(10 * W, (0, 0), (0, 0))
+    assert starter.lease.holder() == starter.lease.owner
+
+
+def test_a_second_job_of_the_name_is_refused_in_one_sentence(
+    client: redis.Redis,
+) -> None:
+    """It says who runs and what to do about it; the other is not disturbed."""
+    with running(client) as job:
+        second = Starter(client)
+        sentence = (
+            f"another throttle job named 'job' is running ({job.lease.owner}): stop "
+            "it, start this one with --standby, or give it another --job"
+        )
+        for refused in (second.seat.check_free, second.take):
+            with pytest.raises(JobRefused) as caught:
+                refused()
+            assert str(caught.value) == sentence
+        assert job.lease.holder() == job.lease.owner
+
+
+def test_a_job_of_another_name_is_welcome(client: redis.Redis) -> None:
+    """Two jobs may share a stream."""
+    with running(client):
+        other = Starter(client, job="other")
+        other.seat.check_free()
+        assert other.take()
+
+
+def test_a_job_killed_a_moment_ago_is_waited_for(client: redis.Redis) -> None:
+    """A supervisor that starts it again at once finds its own lease."""
+    killed = Starter(client)
+    killed.take()
+    started = Starter(client)
+    started.seat.check_free()
+    assert killed.lease.holder() is None
+    killed.take()
+    _, took_over = started.take()
+    assert took_over
+
+
+def test_a_standby_waits_and_takes_over(client: redis.Redis) -> None:
+    """It says once that it waits and for whom, then goes on from the stored cut."""
+    standby = Starter(client, standby=True)
+    # The running job ends first, then what waits in the pool.
+    with capture_logs() as logs, ThreadPoolExecutor(1) as pool, running(client) as job:
+        standby.seat.check_free()
+        taken = pool.submit(standby.take)
+        eventually(lambda: logs)
+        assert not taken.done()
+    _, took_over = taken.result()
+    assert took_over
+    assert [(e["event"], e["active"]) for e in logs] == [("standby", job.lease.owner)]
+
+
+def test_a_standby_of_nobody_takes_the_seat(client: redis.Redis) -> None:
+    """Two standbys may be started in any order; one of them runs."""
+    with capture_logs() as logs:
+        _, took_over = Starter(client, standby=True).take()
+    assert (took_over, logs) == (False, [])
+
+
+@pytest.mark.parametrize("standby", [True, False])
+def test_a_job_that_waits_for_its_lease_can_be_stopped(
+    client: redis.Redis, standby: bool
+) -> None:
+    """A container that is taken away again ends as quietly as it waits."""
+    waiting = Starter(client, standby=standby, lease_ms=60_000)
+    with running(client), ThreadPoolExecutor(1) as pool:
+        call = waiting.take if standby else waiting.seat.check_free
+        waited = pool.submit(call)
+        waiting.stop.set()
+    with pytest.raises(Stopped, match="told to stop while waiting for the lease"):
+        waited.result()
+
+
+def test_windows_of_another_length_are_refused(client: redis.Redis) -> None:
+    """Two lengths in one stream would make every window's end a guess."""
+    job = Job(client)
+    job.publish([make_row(A, 1)])
+    job.lease.release(job.term)
+    sentence = (
+        "window_ms 1000: this stream has windows of 2000 ms; use another namespace"
+    )
+    with pytest.raises(JobRefused) as caught:
+        Starter(client, window_ms=1_000).take()
+    assert str(caught.value) == sentence
+    assert Starter(client, window_ms=W).take()[0].term > job.term
+
+
+def test_a_job_that_lost_its_stream_begins_a_new_epoch(client: redis.Redis) -> None:
+    """Offsets that were seen before must not come again with another content."""
+    epochs = []
+    for is_rolled_back in (False, True, False):
+        starter = Starter(client, is_rolled_back)
+        grant, _ = starter.take()
+        epochs.append(grant.epoch)
+        starter.lease.release(grant.term)
+    assert epochs[0] != epochs[1] == epochs[2]
+
+
+def test_a_log_that_became_another_is_not_sat_on(client: redis.Redis) -> None:
+    """The query was started for the old one: it has to be started again."""
+    starter = Starter(client)
+    info = starter.seat.open_log()
+    client.flushall()
+    assert starter.seat.take(info, lambda: None) is None
+    assert starter.lease.holder() is None
+
+
+def test_what_is_checked_while_waiting_may_end_it(client: redis.Redis) -> None:
+    """A standby whose Spark has died does not wait for ever."""
+
+    def check() -> None:
+        raise RuntimeError("Spark has died")
+
+    starter = Starter(client)
+    with pytest.raises(RuntimeError, match="Spark has died"):
+        starter.seat.take(starter.seat.open_log(), check)
+
+
+def test_a_publisher_publishes_under_the_settings(client: redis.Redis) -> None:
+    """Name, window length and bounds are the job's."""
+    starter = Starter(client)
+    grant, _ = starter.take()
+    end = Cut(grant.cut.end_ms + W, (0, 0), (0, 0))
+    counts = [PartitionCount(), PartitionCount()]
+    batch = Batch(grant.cut, end, [Window(end.end_ms)], counts, [])
+    assert starter.seat.publish(batch, 0).offset == 1
+    assert client.hget(KEYS.meta, "window_ms") == b"%d" % W
+    assert ledger_of(client).upto == end
+
+
+def test_a_server_that_is_away_is_waited_for(own_client: redis.Redis) -> None:
+    """The seat is taken as soon as the server takes writes again."""
+    own_client.replicaof("127.0.0.1", free_port())
+    starter = Starter(own_client)
+
+    def take() -> Grant:
+        starter.seat.check_free()
+        return starter.take()[0]
+
+    with capture_logs() as logs, ThreadPoolExecutor(1) as pool:
+        grant = pool.submit(take)
+        eventually(lambda: logs)
+        own_client.replicaof("NO", "ONE")
+    assert grant.result().term > 0
+    assert [e["event"] for e in logs] == ["redis is away", "redis is back"]
+    assert open_log(own_client, "tt", 2) == starter.seat.open_log()
