@@ -38,12 +38,12 @@ if redis.call('EXISTS', ledger) == 0 then
   redis.call('HSET', ledger, 'since', cut, 'upto', cut, 'batches', 0, 'windows', 0)
 end
 
--- Never less than the time: a server that was emptied or restored does not give a term
+-- Never less than the time in us: a server that was emptied or restored does not give a term
 -- again that a forgotten holder may still have.
 local now = redis.call('TIME')
 local term = math.max(
   tonumber(redis.call('HGET', meta, 'term:' .. job) or 0) + 1,
-  now[1] * 1000 + math.floor(now[2] / 1000))
+  now[1] * 1000000 + now[2])
 redis.call('HSET', meta, 'term:' .. job, string.format('%.0f', term))
 redis.call('SET', lease, string.format('%.0f %s', term, owner), 'PX', ttl)
 return {term, cut, epoch}

@@ -1,12 +1,15 @@
--- Publish the windows of one batch and its books in one atomic step; safe to repeat.
+-- Publish the windows of one batch, its dead letters and its books in one atomic step;
+-- safe to repeat.
 --
--- KEYS  meta, last, windows, ledger, batches
+-- KEYS  meta, last, windows, ledger, batches, the dead letters of each partition
 -- ARGV  channel, job, term, start cut, end cut, window_ms, length of the window log,
 --       batch id, number of partitions, number of windows;
 --       for each window, oldest first: end, number of rows per partition, one line per
 --       row, partition by partition (snapshot.py, Row.encode);
 --       for each partition: trades read, superseded, the log's own count at the end cut
---       (-1 if unknown), number of refusals, {reason, count} per refusal
+--       (-1 if unknown), number of refusals, {reason, count} per refusal;
+--       how many dead letters a partition keeps, number of dead letters, for each, by
+--       position: partition, id of its entry in the log, reason, error, its bytes
 --
 -- A job whose term is not the newest publishes nothing, nor does one whose batch does
 -- not begin where the job's last one ended. A row whose version is not greater than the
@@ -34,6 +37,7 @@ local since = redis.call('HGET', ledger, 'since')
 redis.call('XLEN', windows)
 redis.call('XLEN', batches)
 redis.call('HLEN', last)
+for p = 0, partitions - 1 do redis.call('XLEN', KEYS[6 + p]) end
 if newest_term > tonumber(term) then return {'fenced', newest_term} end
 -- A smaller term than ours: the server has forgotten that it ever gave us one.
 if newest_term < tonumber(term) or not since then return {'lost'} end
@@ -180,4 +184,12 @@ redis.call('HINCRBY', ledger, 'windows', window_count)
 redis.call('XADD', batches, 'MAXLEN', '~', window_log, offset .. '-0', 'batch', batch_id,
   'term', term, 'start', start_cut, 'end', end_cut, 'windows', window_count,
   'books', '[' .. table.concat(books, ',') .. ']')
+
+local kept = take()
+for _ = 1, tonumber(take()) do
+  local dead, id, reason, err, trade = KEYS[6 + take()], take(), take(), take(), take()
+  -- Another job that reads the same log may have stored it: its id is then refused.
+  redis.pcall('XADD', dead, 'MAXLEN', '~', kept, id,
+    'reason', reason, 'error', err, 'trade', trade)
+end
 return {'ok', epoch, offset, window_count, total_rows, total_stale, unaccounted, uncounted}

@@ -1,6 +1,5 @@
-"""One atomic publish of a batch's windows and books, its refused trades beside it."""
+"""One atomic publish of a batch: its windows, its refused trades and its books."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
@@ -10,7 +9,7 @@ import redis
 import structlog
 
 from ingest.redis_log import entry_id
-from throttle.batch import Batch, DeadLetter
+from throttle.batch import Batch
 from throttle.lease import Fenced
 from throttle.snapshot import Keys
 
@@ -63,13 +62,12 @@ class Publisher:
         self._publish = client.register_script(script)
 
     def publish(self, batch: Batch, batch_id: int) -> Published:
-        """Store the dead letters, then windows and books in one atomic step.
+        """Store windows, dead letters and books in one atomic step.
 
         Raises Fenced when another job of this name has taken over, StreamLost when
         the batch does not begin where the job's last one ended, and redis.RedisError,
         after which the batch may be published again.
         """
-        self._bury(batch.dead_letters)
         keys, job = self._keys, self._options.job
         status, *values = self._publish(
             keys=[
@@ -78,6 +76,7 @@ class Publisher:
                 keys.windows,
                 keys.ledger(job),
                 keys.batches(job),
+                *(f"{keys.dead}:{p}" for p in range(len(batch.counts))),
             ],
             args=self._arguments(batch, batch_id),
         )
@@ -119,25 +118,8 @@ class Publisher:
             arguments.append(len(count.refused))
             for reason, refused in count.refused.items():
                 arguments += [reason, refused]
+        arguments += [self._options.dead_letters, len(batch.dead_letters)]
+        for letter in batch.dead_letters:
+            arguments += [letter.partition, entry_id(letter.position)]
+            arguments += [letter.reason, letter.error, letter.payload]
         return arguments
-
-    def _bury(self, letters: Iterable[DeadLetter]) -> None:
-        # The id is the entry's own in the log: a repeat is refused by the server.
-        with self._client.pipeline(transaction=False) as pipe:
-            for letter in letters:
-                pipe.xadd(
-                    f"{self._keys.dead}:{letter.partition}",
-                    {
-                        "reason": letter.reason,
-                        "error": letter.error,
-                        "trade": letter.payload,
-                    },
-                    id=entry_id(letter.position),
-                    maxlen=self._options.dead_letters,
-                    approximate=True,
-                )
-            for reply in pipe.execute(raise_on_error=False):
-                if isinstance(reply, Exception) and "equal or smaller" not in str(
-                    reply
-                ):
-                    raise reply

@@ -153,6 +153,16 @@ def test_a_released_lease_is_free_at_once(client: redis.Redis) -> None:
     assert take(second)
 
 
+def test_nobody_gives_back_another_s_lease(client: redis.Redis) -> None:
+    """Nor is its term given again, even by a server that was emptied."""
+    first, second = make_lease(client), make_lease(client)
+    term = take(first).term
+    client.flushall()
+    assert take(second).term > term
+    first.release(term)
+    assert second.holder() == second.owner
+
+
 def test_the_epoch_stays_while_nothing_was_lost(client: redis.Redis) -> None:
     """A restart of the job is no break of the numbering."""
     lease = make_lease(client)

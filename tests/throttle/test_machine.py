@@ -57,6 +57,28 @@ Entry = tuple[int, int, bytes]
 """Position, append time, payload."""
 
 
+Append = tuple[int, str, tuple[int, int], int, int, str]
+"""Partition, ISIN, version, how late it is, how much time has passed, form."""
+
+appends = st.tuples(
+    st.integers(0, PARTITIONS - 1),
+    st.sampled_from(ISINS[:3]),
+    st.tuples(st.integers(0, 3), st.integers(0, 2)),
+    st.sampled_from([0, 0, 1, W, 3 * W]),
+    st.sampled_from([0, 1, W // 2, W]),
+    st.sampled_from(["wire"] * 6 + ["spaced", "bad", "future"]),
+)
+
+
+def make_payload(isin: str, version: tuple[int, int], number: int, form: str) -> bytes:
+    """Make the payload of a trade, or of something that was meant to be one."""
+    time_us = NOW_MS * 1000 + version[0] + (10**12 if form == "future" else 0)
+    payload = Trade(isin, time_us, version[1], f"{number}.50", "1").to_wire()
+    if form == "spaced":
+        return payload.replace(b",", b" , ")
+    return payload[:-1] if form == "bad" else payload
+
+
 @dataclass
 class Server:
     """What the server holds, by the model: the log, the stream, the job's progress."""
@@ -90,7 +112,7 @@ class Throttle(RuleBasedStateMachine):
         client.flushall()
         self.client = client
         self.clock_ms = NOW_MS
-        self.flushes = self.position = 0
+        self.flushes = self.position = self.term = 0
         self.server = Server("log 0")
         self.saved: tuple[dict[bytes, bytes], Server] | None = None
         self.last_batch: Batch | None = None
@@ -111,50 +133,26 @@ class Throttle(RuleBasedStateMachine):
         assert isinstance(grant, Grant)
         if self.server.cut is None:
             self.server.cut = origin
-        self.server.term += 1
         self.server.is_new_run = False
-        assert (grant.term, grant.cut) == (self.server.term, self.server.cut)
-        self.term, self.cut, self.epoch = grant.term, grant.cut, grant.epoch
+        # A term is never given twice, whatever the server has forgotten.
+        assert (grant.term > self.term, grant.cut) == (True, self.server.cut)
+        self.term = self.server.term = grant.term
+        self.cut, self.epoch = grant.cut, grant.epoch
         self.publisher = Publisher(self.client, KEYS, OPTIONS, grant.term)
         self.last_batch = None
 
-    @rule(
-        partition=st.integers(0, PARTITIONS - 1),
-        isin=st.sampled_from(ISINS[:3]),
-        version=st.tuples(st.integers(0, 3), st.integers(0, 2)),
-        late_ms=st.sampled_from([0, 0, 1, W, 3 * W]),
-        passed_ms=st.sampled_from([0, 1, W // 2]),
-        form=st.sampled_from(["wire"] * 6 + ["spaced", "bad", "future"]),
-    )
-    def append(
-        self,
-        partition: int,
-        isin: str,
-        version: tuple[int, int],
-        late_ms: int,
-        passed_ms: int,
-        form: str,
-    ) -> None:
-        """Append a trade, of any version; a late one is stamped before the clock."""
-        self.clock_ms += passed_ms
-        entries = self.server.log[partition]
-        before_ms = entries[-1][1] if entries else 0
-        append_ms = max(before_ms, self.clock_ms - late_ms)
-        # As times do, positions only grow, whatever a server has forgotten.
-        self.position += 1
-        trade = Trade(
-            isin,
-            NOW_MS * 1000 + version[0] + (10**12 if form == "future" else 0),
-            version[1],
-            f"{self.position}.50",
-            "1",
-        )
-        payload = trade.to_wire()
-        if form == "spaced":
-            payload = payload.replace(b",", b" , ")
-        if form == "bad":
-            payload = payload[:-1]
-        entries.append((self.position, append_ms, payload))
+    @rule(some=st.lists(appends, min_size=1, max_size=10))
+    def append(self, some: list[Append]) -> None:
+        """Append trades of any version; a late one is stamped before the clock."""
+        for partition, isin, version, late_ms, passed_ms, form in some:
+            self.clock_ms += passed_ms
+            entries = self.server.log[partition]
+            before_ms = entries[-1][1] if entries else 0
+            append_ms = max(before_ms, self.clock_ms - late_ms)
+            # As times do, positions only grow, whatever a server has forgotten.
+            self.position += 1
+            payload = make_payload(isin, version, self.position, form)
+            entries.append((self.position, append_ms, payload))
 
     def between(self, start: Cut, end: Cut) -> Iterator[tuple[int, list[Entry]]]:
         """Yield what each partition has between two cuts."""
@@ -278,7 +276,6 @@ class Throttle(RuleBasedStateMachine):
     def restart(self, windows: int, server_restarted: bool) -> None:
         """Kill the job, its next batch just made; another process takes over."""
         if self.server.term == self.term:
-            # Not one whose term a restored server has forgotten: it is given again.
             end = self.make_cut(windows, counted=True)
             batch = self.make_batch(end, size=4, combined=True, turned=False)
             self.zombies.append((self.publisher, batch))
@@ -295,20 +292,25 @@ class Throttle(RuleBasedStateMachine):
     def wake_a_zombie(self) -> None:
         """A message of a former process arrives late: it changes nothing."""
         publisher, batch = self.zombies[-1]
-        before = self.published()
+        before = dump_all(self.client)
         with pytest.raises((Fenced, StreamLost)) as caught:
             publisher.publish(batch, 0)
-        assert self.published() == before
+        assert dump_all(self.client) == before
         if self.server.term > publisher._term:
             assert caught.type is Fenced
 
-    def published(self) -> dict[bytes, bytes]:
-        """Return every key but the dead letters, which anybody may store early."""
-        return dump_all(self.client, *(f"{KEYS.dead}:{p}" for p in range(PARTITIONS)))
+    @rule(what=st.sampled_from(["emptied", "saved", "restored"]))
+    def happen_to_the_server(self, what: str) -> None:
+        """It is emptied, writes a dump, or comes back with an older one."""
+        if what == "emptied":
+            self.empty()
+        elif what == "saved":
+            self.saved = dump_all(self.client), deepcopy(self.server)
+        elif self.saved is not None:
+            self.restore(*self.saved)
 
-    @rule()
-    def flush(self) -> None:
-        """Somebody empties the server: log and stream are gone."""
+    def empty(self) -> None:
+        """Log and stream are gone."""
         self.client.flushall()
         self.flushes += 1
         # Time has passed since the last cut: nobody's next batch begins where the
@@ -317,17 +319,8 @@ class Throttle(RuleBasedStateMachine):
         self.server = Server(f"log {self.flushes}")
         self.saved = None
 
-    @rule()
-    def save(self) -> None:
-        """The server writes a dump."""
-        self.saved = dump_all(self.client), deepcopy(self.server)
-
-    @precondition(lambda self: self.saved is not None)
-    @rule()
-    def restore(self) -> None:
-        """The server comes back with an older dump: the newest is lost."""
-        assert self.saved is not None
-        keys, server = self.saved
+    def restore(self, keys: dict[bytes, bytes], server: Server) -> None:
+        """The newest is lost."""
         self.client.flushall()
         for key, value in keys.items():
             self.client.restore(key, 0, value)
@@ -397,5 +390,5 @@ def test_whatever_happens_the_stream_is_right(client: redis.Redis) -> None:
     """Exactly once, never back, accounted for: across every crash and loss."""
     run_state_machine_as_test(
         lambda: Throttle(client),
-        settings=settings(max_examples=150, stateful_step_count=30, deadline=None),
+        settings=settings(max_examples=60, stateful_step_count=30, deadline=None),
     )

@@ -189,9 +189,10 @@ def test_an_hour_s_backlog_fits_one_publish(
 
 
 def test_dead_letters_keep_bytes_and_reason_and_are_stored_once(
-    client: redis.Redis, job: Job
+    client: redis.Redis,
 ) -> None:
     """A refused trade can be looked at, whatever its bytes are."""
+    job = Job(client, partitions=2)
     letter = DeadLetter(1, (77 << 21) + 3, "not_json", "trade: bad", b"\xff\x00")
     work = job.batch([], letters=(letter,))
     job.put(work)
@@ -222,6 +223,32 @@ def test_letters_that_cannot_be_stored_stop_the_batch(
     with pytest.raises(redis.ResponseError, match="WRONGTYPE"):
         job.publish([make_row(A, 1)], letters=[DeadLetter(0, 1, "bad", "e", b"x")])
     assert not client.exists(KEYS.windows)
+
+
+def test_a_letter_that_is_there_already_stops_nothing(
+    client: redis.Redis, job: Job
+) -> None:
+    """Two jobs of different names read one log and refuse the same trades."""
+    letter, next_one = (DeadLetter(0, n << 21, "bad", "e", b"x") for n in (1, 2))
+    job.publish([make_row(A, 1)], letters=[letter, next_one])
+    done = Job(client, "other").publish([make_row(A, 2)], letters=[letter, next_one])
+    assert (done.rows, done.off_by) == (1, 0)
+    assert len(client.xrange(f"{KEYS.dead}:0")) == 2
+
+
+def test_what_is_not_published_leaves_no_dead_letters(
+    client: redis.Redis, job: Job
+) -> None:
+    """They would be in the way of those of the job that may publish."""
+    old, letter = job.publisher, DeadLetter(0, 9 << 21, "not_json", "e", b"x")
+    work = job.batch([], letters=[letter])
+    job.start()
+    with pytest.raises(Fenced):
+        old.publish(work, 0)
+    gap = replace(work, start=replace(work.start, end_ms=0))
+    with pytest.raises(StreamLost):
+        job.publisher.publish(gap, 0)
+    assert not client.exists(f"{KEYS.dead}:0")
 
 
 def test_two_jobs_share_one_numbering(client: redis.Redis, job: Job) -> None:
@@ -291,17 +318,19 @@ def test_a_stream_that_is_gone_is_lost_until_the_job_starts_anew(
     assert newest_snapshot(client).epoch == job.epoch
 
 
+@pytest.mark.parametrize("has_published", [True, False])
 def test_a_server_that_has_forgotten_the_term_is_no_successor(
-    client: redis.Redis, job: Job
+    client: redis.Redis, job: Job, has_published: bool
 ) -> None:
     """A server restored from an older dump: nobody has taken over, the job may go on.
 
-    The terms it gives then grow again until they pass those it has forgotten.
+    It takes another term first, even if nothing else was lost.
     """
     job.publish([make_row(A, 1)])
     restored = client.dump(KEYS.meta)
     job.start()
-    job.publish([make_row(A, 2)])
+    if has_published:
+        job.publish([make_row(A, 2)])
     client.restore(KEYS.meta, 0, restored, replace=True)
     with pytest.raises(StreamLost):
         job.publisher.publish(job.batch([make_row(A, 3)]), 2)
