@@ -48,7 +48,7 @@ def _run_one_batch(
     spark: SparkSession, settings: ThrottleSettings, checkpoint: Path
 ) -> dict[str, str]:
     info = LogInfo("made-up", settings.partitions, time.time_ns() // 1_000_000)
-    options = made_up_windows(source_options(settings, info), batches=1, windows=1)
+    options = made_up_windows(source_options(settings, info), live=1)
     capture = _PlanCapture(settings.window_ms)
     query = start_query(spark, options, capture, checkpoint)
     deadline = time.monotonic() + _WITHIN_S

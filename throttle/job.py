@@ -96,7 +96,7 @@ def _lead(
     sink = BatchSink(
         settings.window_ms,
         seat.publish,
-        is_live=False,
+        begins_live=False,
         timings=settings.log_level == "debug",
     )
     options = source_options(settings, info, seat.lease.owner)
@@ -139,18 +139,18 @@ def _warm_up(
     First live ones, one by one, then a few batches as after an outage: they have a
     plan of their own.
     """
-    if not settings.warmup_windows:
-        return
-    log.info("warming up", windows=settings.warmup_windows)
     live, backlog = settings.warmup_windows, min(settings.warmup_windows, 3)
-    for batches, windows in ((live, 1), (backlog, 3)):
-        sink = BatchSink(settings.window_ms, discard, is_live=windows == 1)
-        made_up = made_up_windows(options, batches, windows)
-        query = start_query(spark, made_up, sink, scratch / f"warmup-{windows}")
-        while sink.batches < batches and not stop.is_set():
-            _check(query, sink)
-            time.sleep(0.05)
-        query.stop()
+    if not live:
+        return
+    log.info("warming up", windows=live)
+    sink = BatchSink(settings.window_ms, discard)
+    options = made_up_windows(options, live, backlog)
+    query = start_query(spark, options, sink, scratch / "warmup")
+    while sink.batches < live + backlog and not stop.is_set():
+        _check(query, sink)
+        sink.begins_live = sink.batches < live
+        time.sleep(0.05)
+    query.stop()
 
 
 def start_query(

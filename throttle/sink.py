@@ -17,17 +17,17 @@ log = structlog.get_logger()
 class BatchSink:
     """The function given to ``foreachBatch``; publishing is passed in.
 
-    ``is_live`` says whether to expect live windows, one per batch, as long as nothing
-    was published. ``timings`` logs where the time of every batch went. ``batches``
-    counts what was published. ``error`` keeps what stopped it, in its own words:
-    through Spark it comes back wrapped in three stack traces.
+    ``begins_live`` says whether to expect live windows, one per batch, as long as
+    nothing was published. ``timings`` logs where the time of every batch went.
+    ``batches`` counts what was published. ``error`` keeps what stopped it, in its own
+    words: through Spark it comes back wrapped in three stack traces.
     """
 
     def __init__(
         self,
         window_ms: int,
         publish: Callable[[Batch, int], Published | None],
-        is_live: bool = True,
+        begins_live: bool = True,
         timings: bool = False,
     ) -> None:
         self._window_ms = window_ms
@@ -36,7 +36,7 @@ class BatchSink:
         self._conflate = create_conflate(window_ms)
         self._reported = -1
         self._off_by = 0
-        self._begins_live = is_live
+        self.begins_live = begins_live
         self._end_ms: int | None = None
         self.batches = 0
         self.error: Exception | None = None
@@ -83,7 +83,7 @@ class BatchSink:
     def _expects_live(self, now_ms: float) -> bool:
         """Guess whether the batch is one window; wrong, it only takes longer."""
         if self._end_ms is None:
-            return self._begins_live
+            return self.begins_live
         return now_ms - self._end_ms < 2 * self._window_ms
 
     def _say(self, published: Published) -> None:

@@ -30,7 +30,7 @@ from throttle.lease import owner_of
 from throttle.outage import create_client, is_transient
 from throttle.settings import ThrottleSettings
 from throttle.snapshot import Keys
-from throttle.warmup import SyntheticLog
+from throttle.warmup import BACKLOG_WINDOWS, SyntheticLog
 
 FORMAT = "tradelog"
 
@@ -63,7 +63,8 @@ class SourceOptions:
     initial_offset: str
     job: str
     owner: str
-    synthetic_windows: int
+    synthetic_live: int
+    synthetic_behind: int
     hand_clock: bool = False
 
     def to_spark(self) -> dict[str, str]:
@@ -100,21 +101,26 @@ def source_options(
         initial_offset="",
         job=settings.job,
         owner=owner,
-        synthetic_windows=0,
+        synthetic_live=0,
+        synthetic_behind=0,
         hand_clock=hand_clock,
     )
 
 
 def made_up_windows(
-    options: SourceOptions, batches: int, windows: int
+    options: SourceOptions, live: int, backlog: int = 0
 ) -> SourceOptions:
-    """Return the options of a source of made-up batches of so many windows."""
+    """Return the options of a source of so many made-up batches.
+
+    First the live ones, of one window each, then those of a backlog, of a few windows.
+    """
     head = Head(None, (0,) * options.partitions)
     start = cut.origin(head, options.created_ms, options.window_ms)
     return replace(
         options,
-        synthetic_windows=batches * windows,
-        max_windows=windows,
+        synthetic_live=live,
+        synthetic_behind=backlog * BACKLOG_WINDOWS,
+        max_windows=BACKLOG_WINDOWS,
         initial_offset=orjson.dumps(start.to_offset()).decode(),
     )
 
@@ -283,7 +289,8 @@ def _stored_cut(client: redis.Redis, options: SourceOptions) -> bytes | None:
 def _open(options: SourceOptions) -> LogReader:
     # Once per process: Spark builds readers anew for every task of a worker.
     info = LogInfo(options.log_id, options.partitions, options.created_ms)
-    if options.synthetic_windows:
-        return SyntheticLog(info, options.window_ms, options.synthetic_windows)
+    live, behind = options.synthetic_live, options.synthetic_behind
+    if live or behind:
+        return SyntheticLog(info, options.window_ms, live, behind)
     kind = HandClockLog if options.hand_clock else RedisLogReader
     return kind(create_client(options.redis_url), options.namespace, info)

@@ -16,30 +16,42 @@ WARMUP_ISSUES = 600
 WARMUP_TRADES = 1_800
 """Trades in a made-up window: two seconds at 900 trades/s."""
 
+BACKLOG_WINDOWS = 3
+"""Windows in a made-up batch of a backlog."""
+
 
 class SyntheticLog:
-    """A log whose windows are all over and all hold the same number of trades.
+    """A log of windows that all hold the same number of trades.
 
-    Position n of a partition is its n-th trade, each window has an equal share, and
-    the log ends ``windows`` windows after its creation.
+    The first ``live`` windows are over one by one, each when the one before it was
+    cut; then ``behind`` more are over at once, as after an outage, and the log ends.
+    Position n of a partition is its n-th trade, and each window has an equal share.
     """
 
     def __init__(
-        self, info: LogInfo, window_ms: int, windows: int, trades: int = WARMUP_TRADES
+        self,
+        info: LogInfo,
+        window_ms: int,
+        live: int,
+        behind: int = 0,
+        trades: int = WARMUP_TRADES,
     ) -> None:
         self.info = info
         self._window_ms = window_ms
-        self._start_ms = info.created_ms // window_ms * window_ms
-        self._end_ms = self._start_ms + windows * window_ms
+        self._start_ms = self._cut_ms = info.created_ms // window_ms * window_ms
+        self._live_ms = self._start_ms + live * window_ms
+        self._end_ms = self._live_ms + behind * window_ms
         self._share = max(1, trades // info.partitions)
         self._payloads = [_payload(i, info.created_ms) for i in range(WARMUP_ISSUES)]
 
     def clock_ms(self) -> int:
-        """Return the time at which the last window is over."""
-        return self._end_ms
+        """Return the end of the newest window that is over."""
+        next_ms = self._cut_ms + self._window_ms
+        return next_ms if next_ms <= self._live_ms else self._end_ms
 
     def tail(self, before_ms: int) -> Tail:
         """Return the positions at a boundary; past the end, a clock before it."""
+        self._cut_ms = max(self._cut_ms, before_ms)
         windows = (before_ms - self._start_ms) // self._window_ms
         ends = (windows * self._share,) * self.info.partitions
         return Tail(self._end_ms, ends, ends)

@@ -45,7 +45,8 @@ def make_options(redis_url: str, info: LogInfo, **changes: object) -> SourceOpti
         "initial_offset": "{}",
         "job": "job",
         "owner": "",
-        "synthetic_windows": 0,
+        "synthetic_live": 0,
+        "synthetic_behind": 0,
         "hand_clock": False,
     }
     return SourceOptions(**{**fields, **changes})

@@ -4,11 +4,12 @@ from itertools import pairwise
 
 from ingest.log import Chunk, LogInfo, Tail
 from throttle import columns, rows
-from throttle.cut import advance, origin
+from throttle.cut import advance, next_end, origin
 from throttle.warmup import WARMUP_ISSUES, SyntheticLog
 
 W = 2_000
-LOG = SyntheticLog(LogInfo("id", 4, 1_773_964_801_234), W, windows=3, trades=1_800)
+INFO = LogInfo("id", 4, 1_773_964_801_234)
+LOG = SyntheticLog(INFO, W, live=3, trades=1_800)
 START_MS = 1_773_964_800_000
 
 
@@ -48,9 +49,24 @@ def test_the_made_up_log_starts_at_its_first_window() -> None:
     assert first.positions == first.counts == (450,) * 4
 
 
+def test_live_windows_end_one_by_one_and_a_backlog_at_once() -> None:
+    """Each batch of the warm-up has the shape that it is to warm up."""
+    log = SyntheticLog(INFO, W, live=2, behind=5)
+    cuts = [origin(log.head(), log.clock_ms(), W)]
+    while cuts[-1].end_ms < START_MS + 7 * W:
+        end_ms = next_end(cuts[-1].end_ms, log.clock_ms(), W, 3)
+        made = advance(cuts[-1], end_ms, log.tail(end_ms))
+        assert made is not None
+        cuts.append(made)
+    windows = [(b.end_ms - a.end_ms) // W for a, b in pairwise(cuts)]
+    assert windows == [1, 1, 3, 2]
+
+
 def test_the_made_up_log_ends() -> None:
     """Its clock stands at the end of the last window: nothing can be cut after it."""
-    assert LOG.clock_ms() == START_MS + 3 * W
-    tail: Tail = LOG.tail(START_MS + 4 * W)
-    assert tail.clock_ms < START_MS + 4 * W
-    LOG.trim((0, 0, 0, 0), 0)
+    log = SyntheticLog(INFO, W, live=3)
+    for n in range(1, 5):
+        tail: Tail = log.tail(START_MS + n * W)
+        assert (tail.clock_ms >= START_MS + n * W) == (n <= 3)
+    assert log.clock_ms() == START_MS + 3 * W
+    log.trim((0, 0, 0, 0), 0)
