@@ -40,6 +40,42 @@ class Running:
         children = psutil.Process(self.process.pid).children(recursive=True)
         return next(child.pid for child in children if child.name() == "java")
 
+    def pids(self) -> list[int]:
+        """Return every process of its session: driver, JVM and Python workers.
+
+        Spark puts the workers into a process group of their own.
+        """
+        return [pid for pid in psutil.pids() if _session_of(pid) == self.process.pid]
+
+    def kill_now(self) -> None:
+        """SIGKILL driver and JVM in one call, then what is left of the session."""
+        with suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self._signal(signal.SIGKILL)
+
+    def kill(self) -> None:
+        """SIGKILL everything at once and wait until all of it has gone."""
+        self.kill_now()
+        self.process.wait()
+        eventually(lambda: not self._signal(signal.SIGKILL), 20)
+
+    def suspend(self) -> None:
+        """Stop every process where it is, as a machine that sleeps does."""
+        with suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGSTOP)
+        self._signal(signal.SIGSTOP)
+
+    def wake(self) -> None:
+        """Let every process go on."""
+        self._signal(signal.SIGCONT)
+
+    def _signal(self, number: signal.Signals) -> list[int]:
+        pids = self.pids()
+        for pid in pids:
+            with suppress(ProcessLookupError):
+                os.kill(pid, number)
+        return pids
+
     def kill_driver(self) -> None:
         """SIGKILL the Python driver; wait until its JVM has gone too."""
         java = self.java_pid()
@@ -66,8 +102,21 @@ def running(folder: Path, *arguments: str, **environment: str) -> Iterator[Runni
     finally:
         if process.poll() is None:
             process.terminate()
+            with suppress(ProcessLookupError):
+                # A suspended one could not end.
+                os.killpg(process.pid, signal.SIGCONT)
             with suppress(subprocess.TimeoutExpired):
                 process.wait(timeout=15)
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
+
+
+def _session_of(pid: int) -> int | None:
+    """Return the session of a process that runs, None for one that has ended."""
+    try:
+        if psutil.Process(pid).status() == psutil.STATUS_ZOMBIE:
+            return None
+        return os.getsid(pid)
+    except (ProcessLookupError, psutil.Error):
+        return None

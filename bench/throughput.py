@@ -1,0 +1,274 @@
+"""How fast a backlog is worked off, and the highest live rate that stays on time.
+
+Runs the job itself against a server of its own, with default settings. The drain fills
+an empty log with trades recorded in the past and measures until the job has published
+them all, with its time by stage. The live part raises the rate step by step until the
+p99 of window's end to publish reaches one window. Feed, server and job share the
+machine. Ends with exit code 1 if the ledger does not balance.
+"""
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fill import Feeder, fill
+from machine import (
+    NAMESPACE,
+    MemoryWatch,
+    PublishedWindows,
+    Server,
+    describe_machine,
+    end_on_signals,
+    percentile,
+    running_job,
+    running_server,
+    wait_for_books,
+)
+
+from ingest.redis_log import open_log
+from tests.e2e.processes import Running
+from throttle.settings import ThrottleSettings
+
+DEFAULTS = ThrottleSettings.model_construct()
+WINDOW_MS = DEFAULTS.window_ms
+LONGEST_RECORDING_S = 600
+"""A slowly recorded backlog is made smaller, so as not to span hours of windows."""
+
+RATES = (10_000, 20_000, 50_000, 80_000, 120_000, 160_000, 200_000, 250_000, 300_000)
+STAGES = {
+    "latestOffset": "cut",
+    "queryPlanning": "planning",
+    "walCommit": "offset log",
+    "plan_ms": "planning of the aggregation",
+    "compute_ms": "read, check, conflate, hand over",
+    "publish_ms": "assemble and publish",
+    "commitOffsets": "commit",
+}
+REST = "Spark's own, between the stages"
+
+
+@dataclass(frozen=True, slots=True)
+class Drained:
+    """How a backlog was worked off; ``stages`` are milliseconds over all batches."""
+
+    recorded: int
+    trades: int
+    windows: int
+    batches: int
+    seconds: float
+    stages: dict[str, float]
+    peak: dict[str, float]
+    problems: Sequence[str]
+
+
+def main() -> None:
+    """Measure, print and check."""
+    chosen = parse_arguments()
+    end_on_signals()
+    problems: list[str] = []
+    if chosen.drain:
+        drained = []
+        for recorded in chosen.recorded:
+            trades = min(chosen.backlog, recorded * LONGEST_RECORDING_S)
+            drained.append(drain(trades, recorded, chosen.issues))
+            problems += drained[-1].problems
+        print_drained(drained, chosen.issues)
+    if chosen.live:
+        problems += go_live(chosen)
+    print(f"\nMachine: {describe_machine()}")
+    for problem in problems:
+        print(f"The books do not balance: {problem}")
+    sys.exit(1 if problems else 0)
+
+
+def parse_arguments() -> argparse.Namespace:
+    """Return the command line's choices."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    switch = argparse.BooleanOptionalAction
+    parser.add_argument("--log", choices=["redis"], default="redis")
+    parser.add_argument("--issues", type=int, default=2_879)
+    parser.add_argument("--drain", action=switch, default=True, help="the backlog")
+    parser.add_argument("--backlog", type=int, default=5_000_000, help="trades")
+    parser.add_argument(
+        "--recorded",
+        type=int,
+        nargs="+",
+        default=[50_000, 900],
+        help="trades/s with which the backlog came in; one drain each, of at most "
+        f"{LONGEST_RECORDING_S} s of it",
+    )
+    parser.add_argument("--live", action=switch, default=True, help="the live rates")
+    parser.add_argument("--rates", type=int, nargs="+", default=RATES)
+    parser.add_argument("--seconds", type=int, default=30, help="of each live rate")
+    parser.add_argument("--short", action="store_true", help="small, to see it work")
+    chosen = parser.parse_args()
+    if chosen.short:
+        chosen.backlog, chosen.seconds = min(chosen.backlog, 200_000), 10
+        chosen.rates = chosen.rates[:2]
+    return chosen
+
+
+def drain(trades: int, recorded: int, issues: int) -> Drained:
+    """Fill a log, run the job on it, and say how long it took."""
+    with running_server() as server:
+        info = open_log(server.client, NAMESPACE, DEFAULTS.partitions)
+        backlog = fill(server.port, info, trades, recorded, issues)
+        filled = f"{trades:,} trades are in the log, recorded at {recorded:,}/s"
+        print(filled, file=sys.stderr, flush=True)
+        with (
+            running_job(server) as job,
+            MemoryWatch(job.process.pid, server.pid, every_s=0.5) as memory,
+        ):
+            ledger = wait_for_books(server, job, backlog.last_ms, within_s=1_800)
+            # A batch's own line comes before Spark's, that one a moment later.
+            time.sleep(2 * WINDOW_MS / 1_000)
+            batches = read_batches(job.log(), backlog.last_ms)
+    problems = ledger.problems()
+    if ledger.total.read != trades:
+        problems.append(f"{trades} trades in the log, {ledger.total.read} were read")
+    return Drained(
+        recorded,
+        trades,
+        sum(batch["windows"] for batch in batches),
+        len(batches),
+        seconds_of(batches),
+        time_by_stage(batches),
+        memory.peaks(),
+        problems,
+    )
+
+
+def read_batches(log: str, last_ms: int) -> list[dict[str, Any]]:
+    """Return each batch up to the one that cut past a time: its lines, merged."""
+    batches: list[dict[str, Any]] = []
+    progress: dict[int, dict[str, Any]] = {}
+    for line in log.splitlines():
+        if not line.startswith("{"):
+            continue
+        fields = json.loads(line)
+        if fields["event"] == "progress":
+            progress[fields["batch"]] = fields
+        is_needed = not batches or batches[-1]["window"] <= last_ms
+        if fields["event"] == "batch" and is_needed:
+            batches.append(fields)
+    return [{**progress.get(batch["batch"], {}), **batch} for batch in batches]
+
+
+def seconds_of(batches: Sequence[dict[str, Any]]) -> float:
+    """Return the time from the first batch's start until the last was published."""
+    first, last = batches[0], batches[-1]
+    before = ("latestOffset", "walCommit", "queryPlanning")
+    start_ms = first["window"] + first["began_ms"]
+    start_ms -= sum(first.get(name, 0) for name in before)
+    return float(last["window"] + last["lag_ms"] - start_ms) / 1_000
+
+
+def time_by_stage(batches: Sequence[dict[str, Any]]) -> dict[str, float]:
+    """Return the milliseconds in each stage, of batches of which Spark told."""
+    known = [batch for batch in batches if "triggerExecution" in batch]
+    times = {
+        title: sum(float(batch.get(name, 0)) for batch in known)
+        for name, title in STAGES.items()
+    }
+    everything = sum(float(batch["triggerExecution"]) for batch in known)
+    return {**times, REST: everything - sum(times.values())}
+
+
+def print_drained(drained: Sequence[Drained], issues: int) -> None:
+    """Print how fast, where the time went, and the memory."""
+    print(
+        f"\nA backlog of {issues:,} issues, worked off\n\n"
+        "| recorded at | trades | windows | batches | s | trades/s |\n"
+        "| ---: | ---: | ---: | ---: | ---: | ---: |"
+    )
+    for one in drained:
+        print(
+            f"| {one.recorded:,}/s | {one.trades:,} | {one.windows:,} | {one.batches} "
+            f"| {one.seconds:.1f} | {one.trades / one.seconds:,.0f} |"
+        )
+    columns = " | ".join(f"recorded at {one.recorded:,}/s" for one in drained)
+    rule = " | ".join("---:" for _ in drained)
+    print(f"\n| share of the time | {columns} |\n| --- | {rule} |")
+    for title in (*STAGES.values(), REST):
+        shares = [100 * d.stages[title] / sum(d.stages.values()) for d in drained]
+        print(f"| {title} | {' | '.join(f'{share:.1f} %' for share in shares)} |")
+    print(f"\n| peak memory, MiB (PSS) | {columns} |\n| --- | {rule} |")
+    for kind in ("driver", "JVM", "workers", "job", "server"):
+        sizes = [f"{one.peak.get(kind, 0):.0f}" for one in drained]
+        print(f"| {kind} | {' | '.join(sizes)} |")
+
+
+def go_live(chosen: argparse.Namespace) -> list[str]:
+    """Raise the rate until a window comes too late; return what the books say."""
+    print(
+        f"\nLive, {chosen.seconds} s at each rate; ms from a window's end until it is "
+        "published\n\n"
+        "| trades/s | appended | windows | p50 | p99 | max | on time |\n"
+        "| ---: | ---: | ---: | ---: | ---: | ---: | --- |"
+    )
+    with running_server() as server:
+        open_log(server.client, NAMESPACE, DEFAULTS.partitions)
+        with running_job(server) as job:
+            warm_up(server, job, chosen)
+            published = PublishedWindows(server)
+            for rate in chosen.rates:
+                on_time, ended_ms = run_step(server, published, rate, chosen)
+                ledger = wait_for_books(server, job, ended_ms, within_s=600)
+                if not on_time:
+                    break
+                wait_until_live(server, job)
+    return ledger.problems()
+
+
+def warm_up(server: Server, job: Running, chosen: argparse.Namespace) -> None:
+    """Feed a while at the first rate: a job's first windows take longer."""
+    rate, seconds = chosen.rates[0], chosen.seconds / 2
+    with Feeder(server.port, rate, seconds, chosen.issues) as feeder:
+        feeder.next_report()
+        feeder.next_report()
+    wait_until_live(server, job)
+
+
+def run_step(
+    server: Server, published: PublishedWindows, rate: int, chosen: argparse.Namespace
+) -> tuple[bool, int]:
+    """Feed at one rate, print its row; return the verdict and when the feed ended."""
+    with Feeder(server.port, rate, chosen.seconds, chosen.issues) as feeder:
+        started_ms = int(feeder.next_report()["started_ms"])
+        fed = feeder.next_report()
+    ended_ms = int(fed["ended_ms"])
+    # The windows that the feed filled, but for its first.
+    first = (started_ms // WINDOW_MS + 2) * WINDOW_MS
+    windows = range(first + WINDOW_MS, ended_ms + 1, WINDOW_MS)
+    deadline = time.monotonic() + 5 * WINDOW_MS / 1_000
+    while windows[-1] not in published.lags_ms and time.monotonic() < deadline:
+        time.sleep(0.2)
+        published.follow()
+    now_ms = time.time() * 1_000
+    # One that is still not there is at least so late.
+    lags = [published.lags_ms.get(window, now_ms - window) for window in windows]
+    p50, p99 = percentile(lags, 0.5), percentile(lags, 0.99)
+    keeps_pace = fed["behind_ms"] < WINDOW_MS / 2
+    on_time = p99 < WINDOW_MS
+    verdict = "yes" if on_time else "no"
+    if not keeps_pace:
+        verdict += f", but the feed itself was {fed['behind_ms']:.0f} ms behind"
+    print(
+        f"| {rate:,} | {fed['rate']:,.0f} | {len(lags)} | {p50:.0f} | {p99:.0f} "
+        f"| {max(lags):.0f} | {verdict} |",
+        flush=True,
+    )
+    return on_time and keeps_pace, ended_ms
+
+
+def wait_until_live(server: Server, job: Running) -> None:
+    """Wait until the job has published every window that has ended."""
+    wait_for_books(server, job, int(time.time() * 1_000), within_s=60)
+
+
+if __name__ == "__main__":
+    main()

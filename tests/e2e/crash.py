@@ -1,0 +1,192 @@
+"""Kill the job at an exact point of a batch, start it again, compare everything."""
+
+import json
+import time
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+
+import redis
+
+from tests.conftest import eventually
+from tests.e2e.books import Checked
+from tests.e2e.feeds import Feed
+from tests.e2e.processes import Running
+from tests.e2e.proxy import When
+from tests.e2e.rig import KEYS, Rig
+from throttle.cut import Cut
+from throttle.snapshot import WindowSnapshot
+
+# The request of a batch at which the proxy kills the job.
+_REQUESTS: dict[str, tuple[bytes, When]] = {
+    # The question where the log stands at a window's end.
+    "before_offset_log": (rb"\nXREVRANGE\r\n", "before"),
+    # Reading begins behind a position, the question above does not.
+    "during_compute": (rb"\nXRANGE\r\n\$\d+\r\ntt:log:\d+\r\n\$\d+\r\n\(", "before"),
+    # Of all scripts the publish alone is told the channel.
+    "before_publish": (rb"\nEVALSHA\r\n.*\ntt:updates\r\n", "before"),
+    "during_publish": (rb"\nEVALSHA\r\n.*\ntt:updates\r\n", "half"),
+    "after_publish": (rb"\nEVALSHA\r\n.*\ntt:updates\r\n", "replied"),
+    "before_commit": (rb"\nEVALSHA\r\n.*\ntt:updates\r\n", "passed"),
+}
+POINTS = (*list(_REQUESTS)[:1], "after_offset_log", *list(_REQUESTS)[1:])
+RUNNING, STARTING = "random moment", "random moment of the start"
+PUBLISH = _REQUESTS["before_publish"][0]
+
+# What must be true of the batch at which the job was killed at a point.
+_PUBLISHED = {
+    "before_offset_log": True,
+    "during_compute": False,
+    "before_publish": False,
+    "during_publish": False,
+    "after_publish": True,
+    "before_commit": True,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Crash:
+    """One kill and what came after."""
+
+    point: str
+    down_s: float
+    """From the kill to the first window that was published after it."""
+    caught_up_s: float
+    """From the kill until every window that had ended was published."""
+    checked: Checked
+
+
+class Crasher:
+    """A job that is killed again and again while its feed goes on."""
+
+    def __init__(self, rig: Rig) -> None:
+        self._rig = rig
+        self._stack = ExitStack()
+        self._feed: Feed | None = None
+        self._channel: redis.client.PubSub | None = None
+        self._received = 0
+        self._is_sound = False
+        self.job: Running | None = None
+        self.starts = 0
+
+    def __enter__(self) -> "Crasher":
+        """Return itself; the first crash begins with an empty server."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End job and feed."""
+        self._end()
+
+    def renew(self) -> None:
+        """Empty the server, so that comparing all of it stays quick."""
+        self._is_sound = False
+        self._end()
+        self._rig.proxy.disarm()
+        self._rig.client.flushall()
+        self._feed = self._rig.feed()
+        self._channel = self._rig.client.pubsub(ignore_subscribe_messages=True)
+        self._channel.subscribe(KEYS.updates)
+        self._received = 0
+        self.start()
+        self._wait_until_live()
+        self._is_sound = True
+
+    def start(self) -> Running:
+        """Start the job; it is not ready then."""
+        self._stack.close()
+        self.job = self._stack.enter_context(self._rig.job())
+        self.starts += 1
+        return self.job
+
+    def crash_once(self, point: str, chance: Random) -> Crash:
+        """Kill the job at a point, start it again, let it catch up, check everything.
+
+        Fails at the first difference from the oracle.
+        """
+        if not self._is_sound:
+            self.renew()
+        self._is_sound = False
+        self._strike(point, chance)
+        killed = time.monotonic()
+        if point == STARTING:
+            started = self.start()
+            time.sleep(chance.uniform(0, 8))
+            started.kill()
+        offset = self._rig.offset()
+        job = self.start()
+        self._rig.wait_for_offset(offset + 1, job=job)
+        down_s = time.monotonic() - killed
+        self._wait_until_live()
+        caught_up_s = time.monotonic() - killed
+        checked = self._rig.check()
+        eventually(lambda: self._drain_channel() >= checked.windows, 5)
+        self._is_sound = True
+        return Crash(point, down_s, caught_up_s, checked)
+
+    def _strike(self, point: str, chance: Random) -> None:
+        """Kill the job at the point and check that it was there."""
+        job = self.job
+        assert job is not None
+        if point in _REQUESTS:
+            pattern, when = _REQUESTS[point]
+            done = self._rig.proxy.act_on(pattern, when, job.kill_now)
+            assert done.wait(20), f"{point} was not reached:\n{job.log()[-2_000:]}"
+        elif point == "after_offset_log":
+            self._wait_for_offset_file()
+            job.kill_now()
+        else:
+            time.sleep(chance.uniform(0, 1.5))
+        job.kill()
+        if point in _PUBLISHED:
+            assert self._is_published() is _PUBLISHED[point], point
+
+    def _offset_files(self) -> Path:
+        """Return the folder of the running job's offset log."""
+        folders = self._rig.state.glob("checkpoints/*/*/offsets")
+        return max(folders, key=lambda folder: folder.stat().st_mtime)
+
+    def _wait_for_offset_file(self) -> None:
+        folder = self._offset_files()
+        known = _newest(folder)
+        deadline = time.monotonic() + 20
+        # Far tighter than eventually: a batch takes a tenth of a second.
+        while _newest(folder) == known:
+            assert time.monotonic() < deadline, f"no new file in {folder}"
+            time.sleep(0.000_5)
+
+    def _is_published(self) -> bool:
+        """Tell whether the newest batch that Spark planned was published."""
+        folder = self._offset_files()
+        lines = (folder / str(_newest(folder))).read_text().splitlines()
+        planned = Cut.from_offset(json.loads(lines[-1]))
+        stored = json.loads(self._rig.client.hget(KEYS.meta, "cut:throttle"))
+        return Cut.from_offset(stored).end_ms >= planned.end_ms
+
+    def _wait_until_live(self) -> None:
+        self._rig.wait_until_live(self.job)
+        # Two more, so that the next crash meets live windows too.
+        self._rig.wait_for_offset(self._rig.offset() + 2, 30, self.job)
+
+    def _drain_channel(self) -> int:
+        """Check that messages cover each offset exactly once; return the newest."""
+        assert self._channel is not None
+        while message := self._channel.get_message(timeout=0):
+            snapshot = WindowSnapshot.decode(message["data"])
+            assert snapshot.offset - snapshot.windows == self._received
+            self._received = snapshot.offset
+        return self._received
+
+    def _end(self) -> None:
+        self._stack.close()
+        if self._feed is not None:
+            self._feed.stop()
+            self._feed = None
+        if self._channel is not None:
+            self._channel.close()
+            self._channel = None
+
+
+def _newest(folder: Path) -> int:
+    names = [entry.name for entry in folder.iterdir()]
+    return max((int(name) for name in names if name.isdigit()), default=-1)

