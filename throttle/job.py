@@ -106,7 +106,7 @@ def _lead(
         if taken is None:
             return False
         grant, took_over = taken
-        with Keeper(seat.lease, grant.term, settings.lease_ms) as keeper:
+        with seat.keeper(grant.term) as keeper:
             log.info("ready", log=info.log_id, term=grant.term, took_over=took_over)
             try:
                 _wait(query, sink, keeper, stop)

@@ -8,7 +8,6 @@ any but the newest, however late a message of an older holder arrives.
 import os
 import socket
 import threading
-import time
 from dataclasses import dataclass
 from importlib.resources import files
 from secrets import token_hex
@@ -18,6 +17,7 @@ import orjson
 import redis
 
 from throttle.cut import Cut
+from throttle.outage import Outage
 from throttle.snapshot import Keys
 
 RENEWALS_PER_TTL = 4
@@ -113,12 +113,13 @@ class Lease:
 class Keeper:
     """Renews a lease in the background, until closed. A context manager.
 
-    ``is_fenced`` tells that another job has taken over. While Redis is away nothing is
-    said here: whoever publishes notices too.
+    ``is_fenced`` tells that another job has taken over. Whatever else waits for Redis,
+    this asks it all the time: ``outage`` is told when it is away.
     """
 
-    def __init__(self, lease: Lease, term: int, ttl_ms: int) -> None:
+    def __init__(self, lease: Lease, term: int, ttl_ms: int, outage: Outage) -> None:
         self._lease = lease
+        self._outage = outage
         self._term = term
         self._pause_s = ttl_ms / 1000 / RENEWALS_PER_TTL
         self._closing = threading.Event()
@@ -145,8 +146,9 @@ class Keeper:
                 if not self._lease.renew(self._term):
                     self.is_fenced = True
                     return
-            except redis.RedisError:
-                time.sleep(self._pause_s)
+                self._outage.answered("lease")
+            except redis.RedisError as error:
+                self._outage.failed("lease", error)
 
 
 def owner_of(lease: bytes) -> str:

@@ -60,13 +60,52 @@ def is_transient(error: redis.RedisError) -> bool:
     return isinstance(error, _PASSING) or any(code in text for code in _PASSING_CODES)
 
 
-def until_done(call: Callable[[], T], stop: threading.Event) -> T:
+class Outage:
+    """Says in the log that Redis is away, now and then again, and that it is back.
+
+    Several ask Redis at the same time, each under a name; it is back when all of them
+    get answers.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._without_answer: set[str] = set()
+        self._began_s = self._said_s = 0.0
+
+    def failed(self, who: str, error: redis.RedisError) -> None:
+        """Somebody got no answer."""
+        with self._lock:
+            now_s = time.monotonic()
+            if not self._without_answer:
+                self._began_s = now_s
+            elif now_s - self._said_s < SAY_AGAIN_S:
+                self._without_answer.add(who)
+                return
+            self._without_answer.add(who)
+            self._said_s = now_s
+            log.warning("redis is away", error=str(error), away_s=self._away_s())
+
+    def answered(self, who: str) -> None:
+        """Somebody got one."""
+        with self._lock:
+            if who in self._without_answer:
+                self._without_answer.remove(who)
+                if not self._without_answer:
+                    log.info("redis is back", away_s=self._away_s())
+
+    def _away_s(self) -> float:
+        return round(time.monotonic() - self._began_s, 1)
+
+
+def until_done(
+    call: Callable[[], T], stop: threading.Event, outage: Outage | None = None
+) -> T:
     """Call until it succeeds; wait between attempts, longer each time, up to 1 s.
 
     Raises Stopped once ``stop`` is set, and what ``is_transient`` says is lasting.
     """
+    outage = outage or Outage()
     backoff = ExponentialWithJitterBackoff(cap=1, base=0.05)
-    began = said = time.monotonic()
     failures = 0
     while True:
         try:
@@ -75,16 +114,10 @@ def until_done(call: Callable[[], T], stop: threading.Event) -> T:
             if not is_transient(error):
                 raise
             failures += 1
-            now = time.monotonic()
-            if failures == 1 or now - said >= SAY_AGAIN_S:
-                said = now
-                away_s = round(now - began, 1)
-                log.warning("redis is away", error=str(error), away_s=away_s)
+            outage.failed("job", error)
             _pause(backoff.compute(failures), stop)
         else:
-            if failures:
-                away_s = round(time.monotonic() - began, 1)
-                log.info("redis is back", away_s=away_s)
+            outage.answered("job")
             return result
 
 

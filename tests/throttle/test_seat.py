@@ -15,7 +15,7 @@ from tests.conftest import eventually, free_port
 from tests.throttle.publishing import KEYS, A, Job, W, ledger_of, make_row
 from throttle.batch import Batch, PartitionCount, Window
 from throttle.cut import Cut
-from throttle.lease import Grant, Keeper
+from throttle.lease import Grant
 from throttle.outage import Stopped
 from throttle.seat import JobRefused, Seat
 from throttle.settings import ThrottleSettings
@@ -49,7 +49,7 @@ def running(client: redis.Redis) -> Iterator[Starter]:
     """Run a job of the name: somebody who holds the lease and keeps it."""
     job = Starter(client)
     grant, _ = job.take()
-    with Keeper(job.lease, grant.term, LEASE_MS):
+    with job.seat.keeper(grant.term):
         yield job
 
 
