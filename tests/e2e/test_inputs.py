@@ -1,0 +1,220 @@
+"""Input as it should not be: none at all, years ahead, hours behind, or too much."""
+
+import time
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+
+import pytest
+import redis
+
+from ingest.event import Refusals
+from ingest.log import partition_of
+from ingest.redis_log import position_of
+from ingest.tape import read_tape
+from ingest.trade import Trade
+from tests.conftest import eventually
+from tests.e2e.books import ValidTrades, check_books, read_account
+from tests.e2e.feeds import find_tape
+from tests.e2e.rig import KEYS, Rig, create_rig
+from tests.e2e.steady import Steady
+from tests.published import read_snapshots
+from throttle.snapshot import LastValue, WindowSnapshot, encode_version
+
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.spark,
+    pytest.mark.redis,
+    pytest.mark.timeout(400),
+]
+
+W = 500
+# A stall is meant, not speed: the machine may be busy.
+ON_TIME_MS = 5_000
+HOUR_US = 3_600_000_000
+YEAR_2099_US = 4_070_908_800_000_000
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Steady]:
+    """One job for most of the file; its log is empty at first."""
+    with create_rig(tmp_path_factory.mktemp("inputs"), W) as rig:
+        steady = Steady(rig)
+        yield steady
+        steady.close()
+
+
+@pytest.fixture
+def steady(shared: Steady) -> Steady:
+    """The job, live, without a feed."""
+    shared.begin()
+    return shared
+
+
+@pytest.fixture
+def trades(tmp_path: Path) -> list[Trade]:
+    """A trade each of some twenty issues."""
+    first = islice(read_tape(find_tape(tmp_path), Refusals()), 2_000)
+    return list({trade.isin: trade for trade in first}.values())[:20]
+
+
+def test_an_empty_log_closes_empty_windows_on_time(steady: Steady) -> None:
+    """Prompt: without any trade, windows are published; silence means a fault."""
+    steady.rig.wait_for_offset(steady.rig.offset() + 10, 30, steady.job)
+    snapshots = read_snapshots(steady.rig.client)
+    assert not any(snapshot.rows for snapshot in snapshots)
+    assert _median(steady.lags_ms(5)) < ON_TIME_MS
+    assert steady.rig.check().trades == 0
+
+
+def test_a_dead_partition_holds_up_nothing(steady: Steady) -> None:
+    """Prompt: the others' windows close on time, and complete."""
+    rig = steady.rig
+    with rig.feed(without_partition=2):
+        rig.wait_for_offset(rig.offset() + 10, 30, steady.job)
+        assert _median(steady.lags_ms(5)) < ON_TIME_MS
+    assert rig.client.xlen("tt:log:2") == 0
+    assert rig.client.xlen("tt:log:1") > 0
+    steady.check_goes_on()
+
+
+def test_silence_after_trades_closes_empty_windows_on_time(steady: Steady) -> None:
+    """Prompt: when a feed stops, the clock closes the windows."""
+    rig = steady.rig
+    with rig.feed():
+        rig.wait_for_offset(rig.offset() + 4, 30, steady.job)
+    rig.wait_until_live(steady.job)
+    rig.wait_for_offset(rig.offset() + 8, 30, steady.job)
+    newest = read_snapshots(rig.client)[-5:]
+    assert not any(snapshot.rows for snapshot in newest)
+    assert _median(steady.lags_ms(5)) < ON_TIME_MS
+    steady.check_goes_on()
+
+
+def test_an_exchange_clock_that_jumps_never_sends_an_issue_back(
+    steady: Steady, trades: list[Trade]
+) -> None:
+    """Latest, never backwards: an hour back is stale, 2099 refused."""
+    rig = steady.rig
+    before = check_books(rig.client).total
+    now_us = time.time_ns() // 1_000
+    stamps = [now_us, now_us - HOUR_US, YEAR_2099_US, now_us - HOUR_US + 1, now_us + 1]
+    for stamp_us in stamps:
+        for trade in trades:
+            _append(rig.client, trade, stamp_us)
+        # Each jump in a window of its own.
+        rig.wait_for_offset(rig.offset() + 2, 20, steady.job)
+    steady.check_goes_on()
+    after = check_books(rig.client).total
+    assert after.refused["future_time"] == len(trades)
+    assert after.stale - before.stale == 2 * len(trades)
+    assert after.published - before.published == 2 * len(trades)
+    _check_never_back(rig.client)
+    _check_last_values(rig.client)
+
+
+def test_a_backlog_is_kept_window_by_window_and_sent_conflated(tmp_path: Path) -> None:
+    """Calm, exactly once: every window is logged, one message sent for each batch."""
+    with create_rig(tmp_path / "rig", W) as rig:
+        windows = 200
+        _append_past(rig, find_tape(tmp_path), windows)
+        with rig.client.pubsub(ignore_subscribe_messages=True) as channel:
+            channel.subscribe(KEYS.updates)
+            with rig.job() as job:
+                rig.wait_until_live(job)
+                assert rig.check().windows >= windows
+            messages = _drain(channel)
+        account = read_account(rig.client)
+        assert account is not None
+        batches = {batch.offset: batch.windows for batch in account.batches}
+        assert {message.offset: message.windows for message in messages} == batches
+        assert max(batches.values()) == 30
+        log = {one.offset: one for one in read_snapshots(rig.client)}
+        for message in messages:
+            covered = range(message.offset - message.windows + 1, message.offset + 1)
+            assert _rows(message) == _merged([log[offset] for offset in covered])
+
+
+def test_two_jobs_on_one_stream_never_send_an_issue_back(tmp_path: Path) -> None:
+    """Never backwards: of two jobs with the same trades, one finds them stale."""
+    with create_rig(tmp_path / "rig", W) as rig, rig.feed():
+        with rig.job() as one, rig.job("--job", "second") as two:
+            for name, job in (("throttle", one), ("second", two)):
+                rig.wait_until_live(job, name=name)
+            rig.wait_for_offset(rig.offset() + 20, 30, one)
+            assert two.process.poll() is None, two.log()
+        _check_never_back(rig.client)
+        totals = [check_books(rig.client, job).total for job in ("throttle", "second")]
+        assert all(total.read > 1_000 for total in totals)
+        rows = sum(len(snapshot.rows) for snapshot in read_snapshots(rig.client))
+        assert sum(total.published for total in totals) == rows
+
+
+def _append(client: redis.Redis, trade: Trade, time_us: int) -> None:
+    stamped = Trade(trade.isin, time_us, trade.seq, trade.price, trade.size)
+    partition = partition_of(trade.isin, 4)
+    client.xadd(f"tt:log:{partition}", {"trade": stamped.to_wire()})
+
+
+def _append_past(rig: Rig, tape: Path, windows: int) -> None:
+    """Fill the log as a feed would have in so many windows that have passed."""
+    end_ms = rig.clock_ms() - 1_000
+    start_ms = end_ms - windows * W
+    trades = list(islice(read_tape(tape, Refusals()), 10_000))
+    with rig.client.pipeline(transaction=False) as pipe:
+        for number, trade in enumerate(trades):
+            ms = start_ms + number * (end_ms - start_ms) // len(trades)
+            stamped = Trade(
+                trade.isin, ms * 1_000, trade.seq, trade.price, trade.size, trade.extra
+            )
+            partition = partition_of(trade.isin, 4)
+            pipe.xadd(f"tt:log:{partition}", {"trade": stamped.to_wire()}, id=f"{ms}-*")
+        pipe.execute()
+
+
+def _check_never_back(client: redis.Redis) -> None:
+    newest: dict[str, bytes] = {}
+    for snapshot in read_snapshots(client):
+        for row in snapshot.rows:
+            assert row.version > newest.get(row.isin, b""), (snapshot.offset, row)
+            newest[row.isin] = row.version
+
+
+def _check_last_values(client: redis.Redis) -> None:
+    newest: dict[str, bytes] = {}
+    for partition in range(4):
+        for place, fields in ValidTrades(client, "tt").xrange(b"tt:log:%d" % partition):
+            trade = Trade.from_wire(fields[b"trade"])
+            version = encode_version(trade.time_us, trade.seq, position_of(place))
+            newest[trade.isin] = max(version, newest.get(trade.isin, b""))
+    stored = [LastValue.decode(*item) for item in client.hgetall(KEYS.last).items()]
+    assert {value.isin: value.version for value in stored} == newest
+
+
+def _drain(channel: redis.client.PubSub) -> list[WindowSnapshot]:
+    messages: list[WindowSnapshot] = []
+
+    def is_empty() -> bool:
+        message = channel.get_message(timeout=0.2)
+        if message is not None:
+            messages.append(WindowSnapshot.decode(message["data"]))
+        return message is None and bool(messages)
+
+    eventually(is_empty, 20)
+    return messages
+
+
+def _rows(message: WindowSnapshot) -> dict[str, tuple[bytes, int, bytes]]:
+    return {row.isin: (row.version, row.trades, row.body) for row in message.rows}
+
+
+def _merged(windows: list[WindowSnapshot]) -> dict[str, tuple[bytes, int, bytes]]:
+    merged: dict[str, tuple[bytes, int, bytes]] = {}
+    for row in (row for window in windows for row in window.rows):
+        trades = merged[row.isin][1] if row.isin in merged else 0
+        merged[row.isin] = (row.version, trades + row.trades, row.body)
+    return merged
+
+
+def _median(ordered: list[float]) -> float:
+    return ordered[len(ordered) // 2]
