@@ -15,7 +15,7 @@ pytestmark = [
     pytest.mark.timeout(400),
 ]
 
-CRASHES = 10
+CRASHES = 3
 
 
 @pytest.fixture(scope="module")
@@ -44,4 +44,4 @@ def test_a_job_killed_at_a_random_moment_misses_and_doubles_nothing(
 ) -> None:
     """Exactly once, never lost: in the middle of its life, or of its start."""
     chance = Random(number)
-    crasher.crash_once(STARTING if number % 5 == 4 else RUNNING, chance)
+    crasher.crash_once(STARTING if number == 0 else RUNNING, chance)
