@@ -39,7 +39,8 @@ class Mailbox:
     An issue is sent in a snapshot before it is in any update, and is at most once in
     what a ``take`` returns. Snapshots asked for before the first was finished are
     finished together. A client that keeps up gets the update it was offered, which
-    it shares with all others; nothing is copied for it.
+    it shares with all others; nothing is copied for it. ``resume_offset`` is the one
+    up to which the client has everything, while the mailbox is not empty.
     """
 
     def __init__(self) -> None:
@@ -48,13 +49,13 @@ class Mailbox:
         self._trades: dict[str, int] = {}
         self._windows = 0
         self._unsent: dict[str, None] = {}
-        self._is_snapshot_due = False
-        self._resume_offset = 0
+        self.is_snapshot_due = False
+        self.resume_offset = 0
 
     @property
     def is_empty(self) -> bool:
         """Nothing is left to send, so the client has everything up to now."""
-        return self._update is None and not self._windows and not self._is_snapshot_due
+        return self._update is None and not self._windows and not self.is_snapshot_due
 
     def watch(self, view: View) -> None:
         """Change what the client watches; what it no longer watches is not sent."""
@@ -70,9 +71,9 @@ class Mailbox:
         ``offset`` is that of the board now.
         """
         if self.is_empty:
-            self._resume_offset = offset
+            self.resume_offset = offset
         self._spill()
-        self._is_snapshot_due = True
+        self.is_snapshot_due = True
         for isin in isins:
             self._unsent[isin] = None
             self._trades.pop(isin, None)
@@ -83,7 +84,7 @@ class Mailbox:
         self._trades = {}
         self._windows = 0
         self._unsent = {}
-        self._is_snapshot_due = False
+        self.is_snapshot_due = False
         self.request_snapshot(isins, offset)
 
     def offer(self, update: Update) -> bool:
@@ -96,7 +97,7 @@ class Mailbox:
         if self.is_empty:
             if is_touched:
                 self._update = update
-                self._resume_offset = update.offset - update.windows
+                self.resume_offset = update.offset - update.windows
             return is_touched
         self._spill()
         self._add(update)
@@ -107,12 +108,12 @@ class Mailbox:
 
         Snapshots come before updates, in pieces of at most ``limit`` issues.
         """
-        if self._is_snapshot_due:
+        if self.is_snapshot_due:
             isins = tuple(islice(self._unsent, limit))
             for isin in isins:
                 del self._unsent[isin]
-            self._is_snapshot_due = bool(self._unsent)
-            return SnapshotPiece(isins, self._resume_offset, not self._unsent)
+            self.is_snapshot_due = bool(self._unsent)
+            return SnapshotPiece(isins, self.resume_offset, not self._unsent)
         update, self._update = self._update, None
         if update is not None:
             return update

@@ -56,7 +56,7 @@ class Since:
 
 @dataclass(frozen=True, slots=True)
 class Subscribe:
-    """Add keys. ``min_interval_ms`` is checked only: all get every window so far."""
+    """Add keys. ``min_interval_ms`` holds for all keys, until another is asked for."""
 
     message_id: MessageId
     keys: tuple[str, ...]

@@ -25,6 +25,9 @@ from gateway.settings import GatewaySettings
 
 NOT_HELD = "you do not hold it"
 
+LONGEST_INTERVAL_MS = 60_000
+"""A client that asks for fewer updates than one in so long is granted this."""
+
 
 class Session:
     """Answers a client's messages and knows what it has to be sent.
@@ -42,6 +45,8 @@ class Session:
         self._bucket = TokenBucket(settings.ops_per_second, settings.ops_burst, now_s)
         self._keys: dict[str, None] = {}
         self._mailbox = Mailbox()
+        self._interval_ms = board.window_ms
+        self._sent_interval = 0
 
     def answer(self, text: str, now_s: float, now_us: int) -> bytes:
         """Carry out one message and return the frame that answers it.
@@ -85,6 +90,7 @@ class Session:
         since = command.since if self._can_resume(command.since) else None
         self._keys.update(dict.fromkeys(accepted))
         self._watch()
+        self._set_interval(command.min_interval_ms)
         if command.wants_snapshot and accepted:
             self._mailbox.request_snapshot(
                 self._stored(accepted, since), self._board.position.offset
@@ -94,13 +100,14 @@ class Session:
             "subscribe",
             accepted,
             [rejection.to_wire() for rejection in rejected],
-            min_interval_ms=self._board.window_ms,
+            min_interval_ms=self._interval_ms,
             resumed=since is not None and command.wants_snapshot,
         )
 
     def offer(self, update: frames.Update) -> bool:
-        """Take in an update already on the board; True if it is news to this client."""
-        return self._mailbox.offer(update)
+        """Take in an update already on the board; True if something is to be sent."""
+        self._mailbox.offer(update)
+        return not self._mailbox.is_empty and self._is_due()
 
     def restart(self) -> None:
         """Send everything held anew: another epoch has begun."""
@@ -112,17 +119,44 @@ class Session:
     def next_frame(self) -> bytes | None:
         """Return the next snapshot or update frame, None if there is nothing to send.
 
-        Values are those of the board at this moment.
+        Values are those of the board at this moment. Snapshots are sent at once,
+        updates once in the interval that was granted.
         """
-        while not self._mailbox.is_empty:
+        while not self._mailbox.is_empty and self._is_due():
             match self._mailbox.take(self._settings.snapshot_items):
                 case SnapshotPiece() as piece:
                     return self._snapshot_frame(piece)
                 case Merged() as merged:
+                    self._sent_interval = self._interval()
                     return self._merged_frame(merged)
                 case frames.Update() as update:
+                    self._sent_interval = self._interval()
                     return update.frame(self._mailbox.view)
         return None
+
+    def position(self) -> Position:
+        """Return the position up to which the client was sent everything."""
+        here = self._board.position
+        if self._mailbox.is_empty:
+            return here
+        return Position(here.epoch, self._mailbox.resume_offset, here.window)
+
+    def _set_interval(self, wanted_ms: int) -> None:
+        """Grant whole windows; all who have the same interval are sent at one time."""
+        window_ms = self._board.window_ms
+        windows = -(-min(wanted_ms, LONGEST_INTERVAL_MS) // window_ms)
+        self._interval_ms = max(1, windows) * window_ms
+        self._sent_interval = self._interval()
+
+    def _interval(self) -> int:
+        return (self._board.position.window or 0) // self._interval_ms
+
+    def _is_due(self) -> bool:
+        return (
+            self._mailbox.is_snapshot_due
+            or self._interval_ms <= self._board.window_ms
+            or self._interval() != self._sent_interval
+        )
 
     def _unsubscribe(self, command: Unsubscribe) -> bytes:
         dropped = [key for key in command.keys if key in self._keys]

@@ -88,7 +88,7 @@ async def _send(stream: StreamProtocol, client: Client, hub: Hub) -> None:
             if due_s > 0:
                 await client.wait(due_s)
                 continue
-            frame = frames.heartbeat_frame(hub.board.position, _now_us())
+            frame = frames.heartbeat_frame(client.session.position(), _now_us())
         stream.send_frame(frame)
         hub.counters.frames_sent += 1
         sent_s = time.monotonic()

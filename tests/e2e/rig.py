@@ -14,7 +14,7 @@ from tests.e2e.proxy import Proxy
 from throttle.snapshot import Keys
 
 KEYS = Keys("tt")
-RATE = 700
+RATE = 300
 # A start takes ten seconds, on a machine that is busy with other things far more.
 PATIENCE_S = 120
 # A Java that starts in two thirds of the time; it would be slower in the long run.

@@ -66,13 +66,62 @@ def test_a_subscribe_is_acknowledged_key_by_key() -> None:
     }
 
 
-def test_the_interval_granted_is_the_window() -> None:
-    """Whatever interval is asked for, so far everyone gets every window."""
+@pytest.mark.parametrize(
+    ("wanted_ms", "granted_ms"),
+    [(0, 500), (1, 500), (500, 500), (501, 1_000), (60_001, 60_000), (2**62, 60_000)],
+)
+def test_the_interval_granted_is_whole_windows(wanted_ms: int, granted_ms: int) -> None:
+    """Never shorter than asked for, but a minute is the longest."""
     board = make_board()
     board.window_ms = 500
     session = make_session(board)
-    answer = say(session, op="subscribe", keys=["*"], min_interval_ms=60_000)
-    assert answer["min_interval_ms"] == 500
+    answer = say(session, op="subscribe", keys=["*"], min_interval_ms=wanted_ms)
+    assert answer["min_interval_ms"] == granted_ms
+
+
+def test_a_longer_interval_merges_windows() -> None:
+    """Updates come at the boundaries of intervals, with the newest of each."""
+    board = make_board(make_row(SAMSUNG))
+    session = make_session(board)
+    say(session, op="subscribe", keys=["*"], min_interval_ms=6_000)
+    [snapshot] = drain(session)
+    frames: list[dict[str, Any]] = []
+    for number in range(2, 10):
+        is_due = publish(board, session, make_row(HYNIX, seq=number, trades=number))
+        new = drain(session)
+        assert is_due == bool(new)
+        frames += new
+    intervals = [frame["window"] // 6_000 for frame in frames]
+    assert intervals == sorted(set(intervals))
+    assert len(frames) >= 2
+    assert [frame["merged"] for frame in frames[1:]] == [3] * len(frames[1:])
+    assert frames[-1]["data"][0]["trades"] == sum(
+        range(frames[-1]["offset"] - 2, frames[-1]["offset"] + 1)
+    )
+    assert snapshot["final"]
+
+
+def test_what_is_held_back_is_not_passed_over_on_resume() -> None:
+    """A heartbeat's position is that of what was sent, not of what was published."""
+    board = make_board(make_row(SAMSUNG))
+    session = make_session(board)
+    say(session, op="subscribe", keys=["*"], min_interval_ms=60_000)
+    drain(session)
+    before = session.position()
+    publish(board, session, make_row(HYNIX))
+    assert drain(session) == []
+    assert session.position().offset == before.offset < board.position.offset
+
+
+def test_the_newest_subscribe_decides_the_interval() -> None:
+    """It holds for the whole connection; without the field it is one window."""
+    board = make_board()
+    session = make_session(board)
+    say(session, op="subscribe", keys=[SAMSUNG], min_interval_ms=60_000)
+    answer = say(session, op="subscribe", keys=[HYNIX])
+    assert answer["min_interval_ms"] == board.window_ms
+    drain(session)
+    assert publish(board, session, make_row(SAMSUNG))
 
 
 def test_a_snapshot_follows_a_subscribe_and_updates_follow_it() -> None:
