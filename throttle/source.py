@@ -3,17 +3,18 @@
 Spark asks for the latest offset in a loop; the answer is the next cut, as soon as it
 may be made. Spark writes it to its offset log before it reads anything, so a batch
 that is run again reads the same entries.
+
+For every query Spark starts half a dozen Python processes, one after the other, and
+most need this file only. What reads the log stands in ``reading.py``: loading it
+takes a second, and only those that read do so.
 """
 
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import orjson
 import pyarrow as pa
-import redis
 from pyspark.sql.datasource import (
     DataSource,
     DataSourceStreamReader,
@@ -21,27 +22,15 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.streaming.datasource import ReadLimit
 
-from ingest.log import Chunk, Head, LogInfo, LogReader
-from ingest.redis_log import RedisLogReader
+from ingest.log import Head, LogInfo
 from throttle import cut, rows
 from throttle.cut import Cut
-from throttle.hand_clock import HandClockLog
-from throttle.lease import owner_of
-from throttle.outage import create_client, is_transient
-from throttle.settings import ThrottleSettings
-from throttle.snapshot import Keys
-from throttle.warmup import BACKLOG_WINDOWS, SyntheticLog
+from throttle.warmup import BACKLOG_WINDOWS
+
+if TYPE_CHECKING:
+    from throttle.settings import ThrottleSettings
 
 FORMAT = "tradelog"
-
-# Spark cannot be interrupted while it waits for an answer: wait in short pieces.
-_LONGEST_WAIT_S = 0.2
-
-# A standby asks so often whether it may begin.
-_ASK_AGAIN_S = 0.05
-
-# Few big Arrow batches: each costs about a millisecond, a live window needs one.
-_BATCH_ROWS = 40_000
 
 # A backlog is read by so many tasks; a live window by one, more would cost more.
 _BACKLOG_TASKS = 2
@@ -78,7 +67,7 @@ class SourceOptions:
 
 
 def source_options(
-    settings: ThrottleSettings,
+    settings: "ThrottleSettings",
     info: LogInfo,
     owner: str = "",
     hand_clock: bool = False,
@@ -163,13 +152,9 @@ class TradeLogReader(DataSourceStreamReader):
         A standby's query thereby is up and waits here: what is left to do at a
         take-over is a batch.
         """
-        options = self._options
-        if options.initial_offset:
-            return dict(orjson.loads(options.initial_offset))
-        client = create_client(options.redis_url)
-        while (cut := _stored_cut(client, options)) is None:
-            time.sleep(_ASK_AGAIN_S)
-        return dict(orjson.loads(cut))
+        from throttle import reading
+
+        return reading.first_offset(self._options)
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         """Return the next cut, waiting for it a moment; ``start`` if it is far off.
@@ -177,27 +162,9 @@ class TradeLogReader(DataSourceStreamReader):
         Bounded by ``max_windows``, whatever the limit: a batch's memory must not
         grow with the backlog. While the log's server is away there is no cut.
         """
-        try:
-            return self._next_cut(Cut.from_offset(start)).to_offset()
-        except redis.RedisError as error:
-            if not is_transient(error):
-                raise
-            time.sleep(_LONGEST_WAIT_S)
-            return start
+        from throttle import reading
 
-    def _next_cut(self, previous: Cut) -> Cut:
-        options, log = self._options, _open(self._options)
-        clock_ms = log.clock_ms()
-        wait_s = cut.wait_ms(previous.end_ms, clock_ms, options.window_ms) / 1000
-        if wait_s > 0:
-            time.sleep(min(wait_s, _LONGEST_WAIT_S))
-            if wait_s > _LONGEST_WAIT_S:
-                return previous
-        end_ms = cut.next_end(
-            previous.end_ms, clock_ms, options.window_ms, options.max_windows
-        )
-        made = cut.advance(previous, end_ms, log.tail(end_ms))
-        return previous if made is None else made
+        return reading.next_cut(self._options, Cut.from_offset(start)).to_offset()
 
     def partitions(
         self, start: Mapping[str, Any], end: Mapping[str, Any]
@@ -213,84 +180,12 @@ class TradeLogReader(DataSourceStreamReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows between two cuts, combined, with what was read and the cut."""
-        part = cast(BatchRange, partition)
-        ready, size = [], 0
-        for rows_of_chunk in self._read_rows(part):
-            ready.append(rows_of_chunk)
-            size += len(rows_of_chunk)
-            if size >= _BATCH_ROWS:
-                yield from self._combined(ready)
-                ready, size = [], 0
-        yield from self._combined(ready)
+        from throttle import reading
 
-    def _read_rows(self, part: BatchRange) -> Iterator[pa.Table]:
-        start, end, log = part.start, part.end, _open(self._options)
-        if 0 in part.partitions:
-            yield rows.cut_row(start, end)
-        for p in part.partitions:
-            entries = 0
-            for chunk in read_patiently(log, p, start.positions[p], end.positions[p]):
-                entries += len(chunk)
-                yield rows.trade_rows(
-                    chunk, p, start.end_ms, self._options.max_ahead_ms
-                )
-            yield rows.read_row(p, entries, end)
-
-    def _combined(self, tables: Sequence[pa.Table]) -> Iterator[pa.RecordBatch]:
-        if tables:
-            combined = rows.combine(pa.concat_tables(tables), self._options.window_ms)
-            yield from combined.combine_chunks().to_batches()
+        return reading.read_batches(self._options, cast(BatchRange, partition))
 
     def commit(self, end: Mapping[str, Any]) -> None:
         """Trim what was published, except for the retained time before it."""
-        done = Cut.from_offset(end)
-        before_ms = done.end_ms - self._options.retention_ms
-        # Trimming is not urgent: what is away now is trimmed after the next batch.
-        try:
-            _open(self._options).trim(done.positions, before_ms)
-        except redis.RedisError as error:
-            if not is_transient(error):
-                raise
+        from throttle import reading
 
-
-def read_patiently(
-    log: LogReader, partition: int, after: int, upto: int
-) -> Iterator[Chunk]:
-    """Read on where reading broke off, for as long as the log's server is away."""
-    while after < upto:
-        try:
-            for chunk in log.read(partition, after, upto):
-                yield chunk
-                after = chunk.positions[-1].as_py()
-            return
-        except redis.RedisError as error:
-            if not is_transient(error):
-                raise
-            time.sleep(_LONGEST_WAIT_S)
-
-
-def _stored_cut(client: redis.Redis, options: SourceOptions) -> bytes | None:
-    """Return where the job goes on, None unless its lease is this source's."""
-    keys = Keys(options.namespace)
-    try:
-        with client.pipeline(transaction=True) as pipe:
-            pipe.get(keys.lease(options.job))
-            pipe.hget(keys.meta, f"cut:{options.job}")
-            holder, cut = pipe.execute()
-    except redis.RedisError as error:
-        if not is_transient(error):
-            raise
-        return None
-    is_ours = holder is not None and owner_of(holder) == options.owner
-    return cast("bytes | None", cut) if is_ours else None
-
-
-@lru_cache(maxsize=4)
-def _open(options: SourceOptions) -> LogReader:
-    # Once per process: Spark builds readers anew for every task of a worker.
-    info = LogInfo(options.log_id, options.partitions, options.created_ms)
-    live, behind = options.synthetic_live, options.synthetic_behind
-    if live or behind:
-        return SyntheticLog(info, options.window_ms, live, behind)
-    kind = HandClockLog if options.hand_clock else RedisLogReader
-    return kind(create_client(options.redis_url), options.namespace, info)
+        reading.trim(self._options, Cut.from_offset(end))

