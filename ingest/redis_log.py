@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 import redis
 import structlog
 
+from ingest.collector import no_collection
 from ingest.log import Chunk, Head, LogInfo, Tail, partition_of
 
 FIELD = b"trade"
@@ -178,17 +179,24 @@ class RedisLogReader:
     def read(self, partition: int, after: int, upto: int) -> Iterator[Chunk]:
         """Yield the entries with ``after < position <= upto``, in order, in chunks."""
         while upto > after:
-            raw: Any = self._client.xrange(
-                self._keys[partition],
-                f"({entry_id(after)}",
-                entry_id(upto),
-                count=_CHUNK,
-            )
-            if raw:
-                yield _chunk(raw)
-            if len(raw) < _CHUNK:
+            with no_collection():
+                chunk, count, last = self._read_chunk(partition, after, upto)
+            if chunk is not None:
+                yield chunk
+            if count < _CHUNK:
                 return
-            after = position_of(raw[-1][0])
+            after = last
+
+    def _read_chunk(
+        self, partition: int, after: int, upto: int
+    ) -> tuple[Chunk | None, int, int]:
+        """Return a chunk, how many entries were there, and the last one's position."""
+        raw: Any = self._client.xrange(
+            self._keys[partition], f"({entry_id(after)}", entry_id(upto), count=_CHUNK
+        )
+        if not raw:
+            return None, 0, after
+        return _chunk(raw), len(raw), position_of(raw[-1][0])
 
     def head(self) -> Head:
         """Return the append time of the oldest entry and what went before it."""

@@ -13,6 +13,7 @@ ALLOWED = {
     "ingest": {"ingest"},
     "throttle": {
         "throttle",
+        "ingest.collector",
         "ingest.trade",
         "ingest.log",
         "ingest.redis_log",

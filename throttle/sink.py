@@ -7,6 +7,7 @@ import structlog
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
+from ingest.collector import no_collection
 from throttle.batch import Batch, assemble
 from throttle.conflate import create_conflate
 from throttle.publish import Published
@@ -56,7 +57,8 @@ class BatchSink:
         planned = time.time()
         table = conflated.toArrow()
         collected = time.time()
-        batch = assemble(table, self._window_ms)
+        with no_collection():
+            batch = assemble(table, self._window_ms)
         published = self._publish(batch, batch_id)
         ended = time.time()
         if published is None:
