@@ -42,3 +42,18 @@ class Counters:
 
     clients_slow_closed: int = 0
     """Connections closed with 4408."""
+
+    clients_origin_refused: int = 0
+    """Streams that a page of another host asked for and did not get."""
+
+    clients_full_refused: int = 0
+    """Connections closed with 1013: too many, in all or from one address."""
+
+    clients_idle_closed: int = 0
+    """Connections closed with 1008: they never asked for anything."""
+
+    clients_abusive_closed: int = 0
+    """Connections closed with 4429 or 4500: too many, or too many bad messages."""
+
+    clients_retired: int = 0
+    """Connections closed with 1012 because of their age."""

@@ -7,6 +7,7 @@ from contextlib import suppress
 from gateway.board import Board
 from gateway.counters import Counters
 from gateway.frames import Update
+from gateway.limits import Admission
 from gateway.session import Session
 from gateway.settings import GatewaySettings
 
@@ -86,6 +87,9 @@ class Hub:
         self.board = board
         self.settings = settings
         self.counters = counters
+        self.admission = Admission(
+            settings.max_clients, settings.max_clients_per_address
+        )
         self._clients: set[Client] = set()
         self._status: bytes | None = None
 

@@ -1,5 +1,9 @@
-"""How fast a client may send messages. Does no I/O; time is an argument."""
+"""How many may connect, and how fast a client may send. Does no I/O.
 
+Time is an argument.
+"""
+
+from collections import Counter
 from math import ceil
 
 
@@ -27,3 +31,42 @@ class TokenBucket:
             self._tokens -= 1
             return 0
         return ceil((1 - self._tokens) / self._rate_per_s * 1_000)
+
+
+class Admission:
+    """Counts the open connections, of the process and of each address."""
+
+    def __init__(self, most: int, most_per_address: int) -> None:
+        self._most = most
+        self._most_per_address = most_per_address
+        self._by_address: Counter[str] = Counter()
+        self._count = 0
+
+    def enter(self, address: str) -> str | None:
+        """Count a connection in and return None, or return why it may not come in."""
+        if self._count >= self._most:
+            return f"this gateway has {self._most} connections, it takes no more"
+        if self._by_address[address] >= self._most_per_address:
+            return f"{self._most_per_address} connections an address are allowed"
+        self._count += 1
+        self._by_address[address] += 1
+        return None
+
+    def leave(self, address: str) -> None:
+        """Count a connection out that was counted in."""
+        self._count -= 1
+        self._by_address[address] -= 1
+        if not self._by_address[address]:
+            del self._by_address[address]
+
+
+class Lifetime:
+    """How long a stream may last: not long without keys, a day or so with them."""
+
+    def __init__(self, now_s: float, first_keys_s: float, most_s: float) -> None:
+        self._end_s = now_s + most_s
+        self._first_keys_s = min(now_s + first_keys_s, self._end_s)
+
+    def left_s(self, now_s: float, *, has_asked: bool) -> float:
+        """Return the seconds that are left, 0 or less when it is over."""
+        return (self._end_s if has_asked else self._first_keys_s) - now_s

@@ -11,6 +11,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from gateway.app import create_app
+from gateway.deadline import create_protocol
 from gateway.settings import GatewaySettings
 from gateway.transport import StreamProtocol
 
@@ -25,7 +26,7 @@ def create_server(app: FastAPI, settings: GatewaySettings) -> uvicorn.Server:
         uvicorn.Config(
             app,
             loop="uvloop",
-            http="httptools",
+            http=create_protocol(settings.request_s),
             ws=StreamProtocol,
             ws_max_size=settings.max_message_bytes,
             ws_ping_interval=20,

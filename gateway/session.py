@@ -12,6 +12,8 @@ from gateway.limits import TokenBucket
 from gateway.mailbox import Mailbox, Merged, SnapshotPiece
 from gateway.protocol import (
     BadMessage,
+    CloseCode,
+    Command,
     ListKeys,
     MessageId,
     Since,
@@ -25,6 +27,12 @@ from gateway.settings import GatewaySettings
 
 NOT_HELD = "you do not hold it"
 
+MOST_LIMITED = 100
+"""So many messages in a row that come too fast end the connection, with 4429."""
+
+MOST_BAD = 20
+"""So many bad messages in a row end the connection, with 4500."""
+
 LONGEST_INTERVAL_MS = 60_000
 """A client that asks for fewer updates than one in so long is granted this."""
 
@@ -32,7 +40,8 @@ LONGEST_INTERVAL_MS = 60_000
 class Session:
     """Answers a client's messages and knows what it has to be sent.
 
-    ``answer`` never raises on what a client may send. Bounded by ``max_keys`` and,
+    ``answer`` never raises on what a client may send; ``ending`` is set when the
+    connection is to be closed after it. Bounded by ``max_keys`` and,
     for a client that watches everything, by the number of issues.
     """
 
@@ -47,6 +56,9 @@ class Session:
         self._mailbox = Mailbox()
         self._interval_ms = board.window_ms
         self._sent_interval = 0
+        self._limited = self._bad = 0
+        self.has_asked = False
+        self.ending: tuple[CloseCode, str] | None = None
 
     def answer(self, text: str, now_s: float, now_us: int) -> bytes:
         """Carry out one message and return the frame that answers it.
@@ -56,6 +68,9 @@ class Session:
         wait_ms = self._bucket.take(now_s)
         if wait_ms:
             self._counters.messages_rate_limited += 1
+            self._limited += 1
+            if self._limited >= MOST_LIMITED:
+                self._end(CloseCode.TOO_MANY_MESSAGES, "too many messages")
             rate = self._settings.ops_per_second
             return frames.error_frame(
                 "rate_limited",
@@ -63,19 +78,32 @@ class Session:
                 read_id(text),
                 retry_after_ms=wait_ms,
             )
+        self._limited = 0
         try:
-            command = parse(text)
-            match command:
-                case Subscribe():
-                    return self.subscribe(command)
-                case Unsubscribe():
-                    return self._unsubscribe(command)
-                case ListKeys(message_id):
-                    return self._ack(message_id, "list", list(self._keys), [])
-            return frames.pong_frame(command.message_id, now_us)
+            answer = self._carry_out(parse(text), now_us)
+            self._bad = 0
+            return answer
         except BadMessage as error:
             self._counters.messages_refused += 1
+            self._bad += 1
+            if self._bad >= MOST_BAD:
+                self._end(CloseCode.BAD_MESSAGES, "too many bad messages")
             return frames.error_frame(error.code, str(error), error.message_id)
+
+    def _carry_out(self, command: Command, now_us: int) -> bytes:
+        match command:
+            case Subscribe():
+                return self.subscribe(command)
+            case Unsubscribe():
+                return self._unsubscribe(command)
+            case ListKeys(message_id):
+                return self._ack(message_id, "list", list(self._keys), [])
+        return frames.pong_frame(command.message_id, now_us)
+
+    def _end(self, code: CloseCode, reason: str) -> None:
+        if self.ending is None:
+            self._counters.clients_abusive_closed += 1
+            self.ending = (code, reason)
 
     def subscribe(self, command: Subscribe) -> bytes:
         """Add keys, ask for their snapshot and return the ack.
@@ -89,6 +117,7 @@ class Session:
         self._check_limit(command.message_id, accepted)
         since = command.since if self._can_resume(command.since) else None
         self._keys.update(dict.fromkeys(accepted))
+        self.has_asked = self.has_asked or bool(accepted)
         self._watch()
         self._set_interval(command.min_interval_ms)
         if command.wants_snapshot and accepted:

@@ -1,7 +1,11 @@
 """Settings of the gateway."""
 
-from pydantic import Field
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from typing import Annotated
+
+from pydantic import Field, field_validator
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+from gateway.origins import check_origins
 
 
 class GatewaySettings(BaseSettings):
@@ -50,3 +54,30 @@ class GatewaySettings(BaseSettings):
 
     slow_close_s: float = Field(15, gt=0)
     """A client that takes not one byte for so long is closed with 4408."""
+
+    allowed_origins: Annotated[frozenset[str], NoDecode] = frozenset()
+    """Pages of other hosts that may open a stream, separated by commas; ``*``: all."""
+
+    max_clients: int = Field(10_000, ge=1)
+    """Most streams of the process; one more is closed with 1013."""
+
+    max_clients_per_address: int = Field(1_000, ge=1)
+    """Most streams from one address; one more is closed with 1013."""
+
+    first_keys_s: float = Field(30, gt=0)
+    """A stream that has asked for nothing for so long is closed with 1008."""
+
+    request_s: float = Field(10, gt=0)
+    """A connection that takes longer to send the head of a request is cut."""
+
+    max_stream_s: float = Field(86_400, gt=0)
+    """A stream that is so old is closed with 1012, after a notice."""
+
+    @field_validator("allowed_origins", mode="before")
+    @classmethod
+    def _split_origins(cls, value: object) -> object:
+        if not isinstance(value, str):
+            return value
+        origins = [part.strip() for part in value.split(",") if part.strip()]
+        check_origins(origins)
+        return origins

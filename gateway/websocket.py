@@ -2,7 +2,8 @@
 
 import asyncio
 import time
-from secrets import token_hex
+from random import uniform
+from secrets import randbelow, token_hex
 
 import structlog
 from fastapi import APIRouter, WebSocket
@@ -10,8 +11,10 @@ from uvicorn.protocols.utils import ClientDisconnected
 
 from gateway import frames
 from gateway.hub import Client, Hub
+from gateway.limits import Lifetime
+from gateway.origins import is_allowed
 from gateway.protocol import BadMessage, CloseCode, Subscribe
-from gateway.transport import StreamProtocol, stream_of
+from gateway.transport import RECONNECT_WITHIN_MS, StreamProtocol, stream_of
 
 log = structlog.get_logger()
 
@@ -37,8 +40,29 @@ def create_router(hub: Hub) -> APIRouter:
 
 
 async def _serve(websocket: WebSocket, hub: Hub) -> None:
+    headers, settings = websocket.headers, hub.settings
+    origin = headers.get("origin")
+    if not is_allowed(origin, headers.get("host"), settings.allowed_origins):
+        hub.counters.clients_origin_refused += 1
+        log.warning("a page may not open a stream", origin=origin)
+        # Before it is accepted: the upgrade is refused with 403.
+        await websocket.close()
+        return
     offered = websocket.scope["subprotocols"]
     await websocket.accept(frames.PROTOCOL if frames.PROTOCOL in offered else None)
+    address = websocket.client.host if websocket.client else ""
+    refusal = hub.admission.enter(address)
+    if refusal is not None:
+        hub.counters.clients_full_refused += 1
+        await websocket.close(CloseCode.OVERLOADED, refusal)
+        return
+    try:
+        await _stream(websocket, hub)
+    finally:
+        hub.admission.leave(address)
+
+
+async def _stream(websocket: WebSocket, hub: Hub) -> None:
     stream = stream_of(websocket.scope)
     client = hub.join(time.monotonic())
     try:
@@ -70,28 +94,49 @@ async def _receive(websocket: WebSocket, client: Client) -> None:
         if text is None:
             raise _Ended(CloseCode.UNSUPPORTED, "text frames only")
         client.post(_answer(client, text))
+        if client.session.ending is not None:
+            raise _Ended(*client.session.ending)
 
 
 async def _send(stream: StreamProtocol, client: Client, hub: Hub) -> None:
     """Write whatever the client is due; the only writer of its connection."""
-    heartbeat_s = hub.settings.heartbeat_ms / 1_000
+    settings, session = hub.settings, client.session
+    heartbeat_s = settings.heartbeat_ms / 1_000
     sent_s = time.monotonic()
+    # Those who came together shall not all go together.
+    most_s = settings.max_stream_s * uniform(0.9, 1)
+    lifetime = Lifetime(sent_s, settings.first_keys_s, most_s)
     while True:
         # Room first, then the frame: what is not built yet cannot grow old.
         if not await stream.drain(hub.settings.slow_close_s):
             hub.counters.clients_slow_closed += 1
             patience = f"{hub.settings.slow_close_s:g}"
             raise _Ended(CloseCode.SLOW, f"nothing was read for {patience} s")
+        now_s = time.monotonic()
+        left_s = lifetime.left_s(now_s, has_asked=session.has_asked)
+        if left_s <= 0:
+            _end_life(stream, hub, has_asked=session.has_asked)
         frame = client.next_frame()
         if frame is None:
-            due_s = sent_s + heartbeat_s - time.monotonic()
+            due_s = sent_s + heartbeat_s - now_s
             if due_s > 0:
-                await client.wait(due_s)
+                await client.wait(min(due_s, left_s))
                 continue
             frame = frames.heartbeat_frame(client.session.position(), _now_us())
         stream.send_frame(frame)
         hub.counters.frames_sent += 1
         sent_s = time.monotonic()
+
+
+def _end_life(stream: StreamProtocol, hub: Hub, *, has_asked: bool) -> None:
+    if not has_asked:
+        hub.counters.clients_idle_closed += 1
+        patience = f"{hub.settings.first_keys_s:g}"
+        raise _Ended(CloseCode.POLICY, f"nothing was asked for in {patience} s")
+    hub.counters.clients_retired += 1
+    delay_ms = randbelow(RECONNECT_WITHIN_MS)
+    stream.send_frame(frames.notice_frame("restart", delay_ms, "the stream is old"))
+    raise _Ended(CloseCode.RESTART, "the stream is old")
 
 
 def _answer(client: Client, text: str) -> bytes:

@@ -31,7 +31,10 @@ def variables() -> Iterator[tuple[str, str]]:
     for kind in SETTINGS:
         for name, field in kind.model_fields.items():
             variable = field.validation_alias or f"TICKTHROTTLE_{name.upper()}"
-            yield str(variable), str(field.default)
+            # A list is written without anything around it, an empty one as nothing.
+            is_list = isinstance(field.default, frozenset)
+            default = ",".join(field.default) if is_list else str(field.default)
+            yield str(variable), default
 
 
 @pytest.mark.parametrize(("variable", "default"), sorted(set(variables())))

@@ -72,6 +72,14 @@ class Gateway:
         with connect(url, compression=None, **options) as connection:
             yield Stream(connection)
 
+    def close_code_of_a_new_stream(self) -> int | None:
+        """Open a stream that is not welcome; return how it was closed."""
+        url = f"ws://{self.host}:{self.port}/v1/stream"
+        with connect(url, compression=None) as connection:
+            with suppress(ConnectionClosed):
+                connection.recv(timeout=10)
+            return connection.protocol.close_code
+
 
 class Stream:
     """A client's side of a stream."""

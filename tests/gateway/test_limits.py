@@ -1,6 +1,6 @@
-"""How fast a client may send messages."""
+"""How many may connect, and how fast a client may send."""
 
-from gateway.limits import TokenBucket
+from gateway.limits import Admission, Lifetime, TokenBucket
 
 
 def test_a_burst_is_allowed_and_then_refused() -> None:
@@ -21,3 +21,23 @@ def test_a_long_silence_saves_up_no_more_than_the_burst() -> None:
     """After an hour of silence a client may send its burst, not an hour's worth."""
     bucket = TokenBucket(rate_per_s=10, burst=2, now_s=0.0)
     assert [bucket.take(3_600.0) for _ in range(3)] == [0, 0, 100]
+
+
+def test_connections_are_counted_in_all_and_by_address() -> None:
+    """Who is refused is not counted, who leaves makes room."""
+    admission = Admission(most=3, most_per_address=2)
+    assert [admission.enter("a"), admission.enter("a")] == [None, None]
+    assert admission.enter("a") == "2 connections an address are allowed"
+    assert admission.enter("b") is None
+    assert admission.enter("c") == "this gateway has 3 connections, it takes no more"
+    admission.leave("a")
+    assert admission.enter("c") is None
+
+
+def test_a_stream_ends_early_if_it_asks_for_nothing() -> None:
+    """And with its age if it does; never later than that."""
+    lifetime = Lifetime(100, first_keys_s=30, most_s=1_000)
+    assert lifetime.left_s(110, has_asked=False) == 20
+    assert lifetime.left_s(140, has_asked=False) == -10
+    assert lifetime.left_s(140, has_asked=True) == 960
+    assert Lifetime(100, 30, 10).left_s(100, has_asked=False) == 10

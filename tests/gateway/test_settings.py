@@ -23,3 +23,14 @@ def test_settings_cannot_be_changed_or_be_nonsense() -> None:
     for bad in ({"port": 70_000}, {"namespace": "a:b"}, {"max_keys": 0}, {"x": 1}):
         with pytest.raises(ValidationError):
             GatewaySettings.model_validate(bad)
+
+
+def test_origins_are_a_list_in_one_setting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Separated by commas; a bad one is named."""
+    monkeypatch.setenv(
+        "TICKTHROTTLE_ALLOWED_ORIGINS", "https://a.example, http://b:3000,"
+    )
+    assert GatewaySettings().allowed_origins == {"https://a.example", "http://b:3000"}
+    monkeypatch.setenv("TICKTHROTTLE_ALLOWED_ORIGINS", "a.example")
+    with pytest.raises(ValidationError, match=r"allowed_origins\n.*'a\.example': must"):
+        GatewaySettings()

@@ -1,0 +1,162 @@
+"""Who gets a stream, and who loses it, over real sockets."""
+
+import json
+import socket
+import time
+
+import pytest
+from websockets.exceptions import InvalidStatus
+
+from gateway.session import MOST_BAD, MOST_LIMITED
+from tests.conftest import eventually
+from tests.gateway.publisher import Publisher
+from tests.gateway.samples import SAMSUNG, make_row
+from tests.gateway.servers import Gateway, running_gateway
+
+pytestmark = pytest.mark.redis
+
+
+def test_a_page_of_another_host_is_refused_before_the_upgrade(gateway: Gateway) -> None:
+    """A page that is open in a tab may not read prices in its visitor's name."""
+    with pytest.raises(InvalidStatus) as caught, gateway.stream(origin="http://evil"):
+        pass
+    assert caught.value.response.status_code == 403
+    assert gateway.count("clients_origin_refused") == 1
+    with gateway.stream(origin=f"http://{gateway.host}:{gateway.port}") as stream:
+        assert stream.subscribe(SAMSUNG) == []
+
+
+def test_a_listed_page_is_let_in(redis_url: str) -> None:
+    """The list is for pages that are served from elsewhere."""
+    with (
+        running_gateway(redis_url, allowed_origins="https://shop.example") as gateway,
+        gateway.stream(origin="https://shop.example") as stream,
+    ):
+        assert stream.welcome["protocol"] == "tick.v1"
+
+
+@pytest.mark.parametrize("limit", ["max_clients", "max_clients_per_address"])
+def test_one_connection_too_many_is_closed_with_1013(
+    redis_url: str, limit: str
+) -> None:
+    """The others are not disturbed, and who leaves makes room."""
+    with running_gateway(redis_url, **{limit: 2}) as gateway:
+        with gateway.stream() as first, gateway.stream():
+            assert gateway.close_code_of_a_new_stream() == 1013
+            assert gateway.count("clients_full_refused") == 1
+            first.say(op="ping", id=1)
+            assert first.take("pong")["id"] == 1
+        eventually(lambda: gateway.health()["clients"] == 0)
+        with gateway.stream() as again:
+            assert again.welcome["protocol"] == "tick.v1"
+
+
+def test_who_asks_for_nothing_is_closed_with_1008(redis_url: str) -> None:
+    """A ping or a bad message is no request for prices; a subscribe is."""
+    with (
+        running_gateway(redis_url, first_keys_s=0.5) as gateway,
+        gateway.stream(f"?keys={SAMSUNG}") as asking,
+        gateway.stream() as idle,
+    ):
+        idle.say(op="ping")
+        assert idle.close_code() == 1008
+        asking.take("ack")
+        asking.say(op="unsubscribe", keys=[SAMSUNG])
+        asking.take("snapshot")
+        assert asking.take("ack")["count"] == 0
+        assert gateway.count("clients_idle_closed") == 1
+
+
+def test_an_old_stream_is_told_and_closed_with_1012(
+    publisher: Publisher, redis_url: str
+) -> None:
+    """So that connections spread over gateways again, and tokens are asked for anew."""
+    publisher.publish(make_row(SAMSUNG))
+    with (
+        running_gateway(redis_url, max_stream_s=0.5) as gateway,
+        gateway.stream(f"?keys={SAMSUNG}") as stream,
+    ):
+        stream.take("ack")
+        stream.take("snapshot")
+        notice = stream.take("notice")
+        assert (notice["code"], notice["message"]) == ("restart", "the stream is old")
+        assert 0 <= notice["reconnect_after_ms"] <= 3_000
+        assert stream.close_code() == 1012
+        assert gateway.count("clients_retired") == 1
+
+
+@pytest.mark.parametrize(
+    ("message", "times", "code"),
+    [("{", MOST_BAD, 4500), ('{"op":"ping"}', 21 + MOST_LIMITED, 4429)],
+)
+def test_a_client_that_does_not_learn_is_closed(
+    redis_url: str, message: str, times: int, code: int
+) -> None:
+    """Each message has its answer; too many refusals in a row end it."""
+    with (
+        running_gateway(redis_url, ops_burst=20, ops_per_second=0.01) as gateway,
+        gateway.stream() as stream,
+    ):
+        for _ in range(times):
+            stream.connection.send(message)
+        assert stream.close_code() == code
+        assert gateway.count("clients_abusive_closed") == 1
+
+
+def test_a_good_message_makes_up_for_bad_ones(redis_url: str) -> None:
+    """Only refusals in a row count."""
+    with (
+        running_gateway(redis_url, ops_burst=1_000) as gateway,
+        gateway.stream() as stream,
+    ):
+        for _ in range(3):
+            for _ in range(MOST_BAD - 1):
+                stream.connection.send("{")
+                assert stream.take("error")["code"] == "bad_json"
+            stream.say(op="ping")
+            stream.take("pong")
+
+
+@pytest.mark.parametrize("start", [b"", b"GET /v1/stream HTTP/1.1\r\nHost: x\r\nX-A: "])
+def test_a_request_that_never_ends_is_cut(redis_url: str, start: bytes) -> None:
+    """Slowloris: a byte now and then does not hold a socket."""
+    with (
+        running_gateway(redis_url, request_s=0.5) as gateway,
+        socket.create_connection((gateway.host, gateway.port), timeout=10) as client,
+    ):
+        client.sendall(start)
+        client.settimeout(0.1)
+        eventually(lambda: _is_cut(client, b"x" if start else b""))
+
+
+def test_a_second_request_has_a_deadline_too(redis_url: str) -> None:
+    """A connection that was used once is no better."""
+    request = b"GET /health/live HTTP/1.1\r\nHost: x\r\n\r\n"
+    with (
+        running_gateway(redis_url, request_s=0.5) as gateway,
+        socket.create_connection((gateway.host, gateway.port), timeout=10) as client,
+    ):
+        client.sendall(request)
+        assert json.loads(client.recv(65_536).partition(b"\r\n\r\n")[2])["live"]
+        client.sendall(request[:20])
+        client.settimeout(0.1)
+        eventually(lambda: _is_cut(client, b""))
+
+
+def test_a_stream_outlives_the_deadline_of_its_request(redis_url: str) -> None:
+    """The deadline ends with the head of the request."""
+    with running_gateway(redis_url, request_s=0.3) as gateway, gateway.stream() as one:
+        time.sleep(0.6)
+        one.say(op="ping", id=2)
+        assert one.take("pong")["id"] == 2
+
+
+def _is_cut(client: socket.socket, more: bytes) -> bool:
+    """Send a little more; say whether the other side has ended the connection."""
+    try:
+        client.sendall(more)
+        return client.recv(1) == b""
+    except TimeoutError:
+        return False
+    except OSError:
+        return True
