@@ -1,150 +1,44 @@
-// The live board: follows tick.v1 for every issue and draws it once per frame.
+// The live board: every issue of the stream, drawn once per frame.
+
+import { TickClient } from "./tick.js";
 
 const MAX_ROWS = 200;
-const BACKOFF_MS = 500;
-const BACKOFF_MOST_MS = 30_000;
-const SILENT_HEARTBEATS = 2.5;
-const DECIMALS = new Set(["price", "size"]);
-const CLOSED_FOR_GOOD = new Set([1000, 1003, 1007, 1008, 1009]);
 
 const issues = new Map(); // ISIN -> the newest item, with `fresh`, the window it came in
 const firstPrices = new Map(); // ISIN -> price text first seen since the page was loaded
 const totals = { trades: 0, rows: 0 };
 const last = { window: null, changed: 0, trades: 0, lagMs: null };
 
-let epoch = null;
-let position = null; // where to resume: everything up to it has arrived
-let clockSkewMs = 0;
-let heartbeatMs = 5_000;
-let attempt = 0;
-let reconnectAfterMs = null;
-let staleReason = null; // what the server says when no windows arrive
-let watchdog = null;
-
 const byId = (id) => document.getElementById(id);
-
-// A price is decimal text: read as a number, 0.30 would turn into 0.3.
-export function readMessage(text) {
-  return JSON.parse(text, (key, value, context) =>
-    DECIMALS.has(key) && context?.source !== undefined ? context.source : value,
-  );
-}
-
-export function backoffMs(tries, random = Math.random()) {
-  return random * Math.min(BACKOFF_MOST_MS, BACKOFF_MS * 2 ** tries);
-}
 
 function connect() {
   const scheme = location.protocol === "https:" ? "wss:" : "ws:";
-  const socket = new WebSocket(`${scheme}//${location.host}/v1/stream`, "tick.v1");
-  showState("connecting", "connecting");
-  watch(socket);
-  socket.onopen = () => {
-    const message = { op: "subscribe", id: 1, keys: ["*"] };
-    if (position !== null) message.since = position;
-    socket.send(JSON.stringify(message));
-  };
-  socket.onmessage = (event) => {
-    watch(socket);
-    take(readMessage(event.data));
-  };
-  socket.onclose = (event) => {
-    if (socket.isAbandoned) return;
-    reconnect(event.code);
-  };
+  const ticks = new TickClient(`${scheme}//${location.host}/v1/stream`, {
+    onState: showState,
+    onReset: () => issues.clear(),
+    onMessage: (message) => {
+      if (message.type === "update") count(message, ticks.clockSkewMs);
+      if (message.type === "heartbeat") last.window = message.window;
+      requestPaint();
+    },
+  });
+  ticks.subscribe(["*"], put);
 }
 
-function reconnect(code) {
-  clearTimeout(watchdog);
-  if (CLOSED_FOR_GOOD.has(code) || (code >= 4500 && code < 5000)) {
-    showState("closed", `closed (${code})`);
-    return;
-  }
-  const delayMs = reconnectAfterMs ?? backoffMs(attempt);
-  reconnectAfterMs = null;
-  attempt += 1;
-  showState("closed", `reconnecting in ${(delayMs / 1000).toFixed(1)} s`);
-  setTimeout(connect, delayMs);
-}
-
-// Browsers do not show protocol pings: silence is the only sign of a dead connection.
-function watch(socket) {
-  clearTimeout(watchdog);
-  watchdog = setTimeout(() => {
-    socket.isAbandoned = true;
-    socket.close();
-    reconnect(null);
-  }, SILENT_HEARTBEATS * heartbeatMs);
-}
-
-function take(message) {
-  switch (message.type) {
-    case "welcome":
-      heartbeatMs = message.heartbeat_ms;
-      staleReason = null;
-      clockSkewMs = message.server_time / 1000 - Date.now();
-      break;
-    case "ack":
-      attempt = 0;
-      if (!message.resumed) issues.clear();
-      showFeed();
-      break;
-    case "snapshot":
-      enter(message.epoch);
-      message.data.forEach((item) => put(item, null));
-      if (message.final) hold(message);
-      break;
-    case "update":
-      enter(message.epoch);
-      update(message);
-      hold(message);
-      break;
-    case "heartbeat":
-      hold(message);
-      last.window = message.window;
-      break;
-    case "status":
-      staleReason = message.feed === "live" ? null : message.message;
-      showFeed();
-      break;
-    case "notice":
-      reconnectAfterMs = message.reconnect_after_ms;
-      break;
-  }
+function put(item, window) {
+  if (!firstPrices.has(item.isin)) firstPrices.set(item.isin, item.price);
+  issues.set(item.isin, { ...item, fresh: window });
   requestPaint();
 }
 
-// Another epoch is another truth: nothing of the old one may stay on the page.
-function enter(newEpoch) {
-  if (newEpoch !== epoch) issues.clear();
-  epoch = newEpoch;
-}
-
-function hold(message) {
-  if (message.epoch === null) return;
-  position = { epoch: message.epoch, offset: message.offset };
-}
-
-function update(message) {
+function count(message, clockSkewMs) {
   const trades = message.data.reduce((sum, item) => sum + item.trades, 0);
-  message.data.forEach((item) => put(item, message.window));
   totals.trades += trades;
   totals.rows += message.data.length;
   last.window = message.window;
   last.changed = message.data.length;
   last.trades = trades;
   last.lagMs = Date.now() + clockSkewMs - message.window;
-}
-
-function put(item, window) {
-  if (!firstPrices.has(item.isin)) firstPrices.set(item.isin, item.price);
-  item.fresh = window;
-  issues.set(item.isin, item);
-}
-
-function showFeed() {
-  if (staleReason === null) showState("live", "live");
-  else showState("stale", staleReason);
 }
 
 function showState(kind, text) {
@@ -246,9 +140,7 @@ function clock(timeMs, withMilliseconds) {
   return withMilliseconds ? `${text}.${pad(time.getMilliseconds(), 3)}` : text;
 }
 
-if (typeof document !== "undefined") {
-  byId("search").addEventListener("input", requestPaint);
-  byId("order").addEventListener("change", requestPaint);
-  byId("tools").addEventListener("submit", (event) => event.preventDefault());
-  connect();
-}
+byId("search").addEventListener("input", requestPaint);
+byId("order").addEventListener("change", requestPaint);
+byId("tools").addEventListener("submit", (event) => event.preventDefault());
+connect();

@@ -31,11 +31,38 @@ class Rule:
         self.done.set()
 
 
+def take_command(buffer: bytearray) -> bytes:
+    """Remove the first whole command from the buffer; b"" while there is none.
+
+    A command is an array of strings: ``*2``, then ``$3``, ``GET`` and so on.
+    """
+    end = _after_line(buffer, 0)
+    arguments = int(buffer[1:end]) if end else 0
+    for _ in range(arguments):
+        line = _after_line(buffer, end)
+        end = line + int(buffer[end + 1 : line]) + 2 if line else 0
+        if not end or end > len(buffer):
+            return b""
+    command = bytes(buffer[:end])
+    del buffer[:end]
+    return command
+
+
+def take_all(buffer: bytearray) -> bytes:
+    """Remove everything from the buffer: for what is not Redis."""
+    everything = bytes(buffer)
+    buffer.clear()
+    return everything
+
+
 class Proxy:
     """Forwards connections to a port of this machine, command by command."""
 
-    def __init__(self, upstream_port: int) -> None:
+    def __init__(
+        self, upstream_port: int, take: Callable[[bytearray], bytes] = take_command
+    ) -> None:
         self._upstream_port = upstream_port
+        self.take = take
         self._lock = threading.Lock()
         self._connections: set[_Connection] = set()
         self._rules: list[Rule] = []
@@ -160,7 +187,7 @@ class _Connection:
         buffer = bytearray()
         while data := self._client.recv(65_536):
             buffer += data
-            while command := take_command(buffer):
+            while command := self._proxy.take(buffer):
                 self._proxy.flow.wait()
                 if not self._forward(command):
                     return
@@ -187,23 +214,6 @@ class _Connection:
             self._client.sendall(data)
             if rule:
                 rule.act()
-
-
-def take_command(buffer: bytearray) -> bytes:
-    """Remove the first whole command from the buffer; b"" while there is none.
-
-    A command is an array of strings: ``*2``, then ``$3``, ``GET`` and so on.
-    """
-    end = _after_line(buffer, 0)
-    arguments = int(buffer[1:end]) if end else 0
-    for _ in range(arguments):
-        line = _after_line(buffer, end)
-        end = line + int(buffer[end + 1 : line]) + 2 if line else 0
-        if not end or end > len(buffer):
-            return b""
-    command = bytes(buffer[:end])
-    del buffer[:end]
-    return command
 
 
 def _after_line(buffer: bytearray, start: int) -> int:

@@ -1,49 +1,16 @@
 """The page, in a real Chromium."""
 
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import redis
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Page
 
-from tests.conftest import skip_or_fail
 from tests.gateway.publisher import Publisher
 from tests.gateway.samples import HYNIX, SAMSUNG, make_row
 from tests.gateway.servers import running_gateway
 
 pytestmark = [pytest.mark.browser, pytest.mark.redis]
-
-ARGUMENTS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
-
-
-@pytest.fixture
-def page() -> Iterator[Page]:
-    """A page of a headless Chromium that fails on any error of the script."""
-    chromium = shutil.which("chromium") or shutil.which("google-chrome")
-    if chromium is None:
-        skip_or_fail("no chromium on PATH")
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=ARGUMENTS)
-        page = browser.new_page()
-        problems: list[str] = []
-        page.on("pageerror", lambda error: problems.append(str(error)))
-        page.on(
-            "console",
-            lambda message: message.type == "error" and problems.append(message.text),
-        )
-        yield page
-        browser.close()
-    assert problems == []
 
 
 def test_the_board_shows_every_issue_with_its_exact_price(

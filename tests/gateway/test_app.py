@@ -38,7 +38,7 @@ def test_the_page_needs_nothing_from_elsewhere(gateway: Gateway) -> None:
     assert b'<script type="module" src="/static/board.js">' in body
     assert headers["content-security-policy"].startswith("default-src 'self';")
     assert headers["x-content-type-options"] == "nosniff"
-    for name in ("board.js", "style.css"):
+    for name in ("board.js", "tick.js", "style.css"):
         status, body, headers = gateway.fetch(f"/static/{name}")
         assert (status, body) == (200, (STATIC / name).read_bytes())
         assert headers["cache-control"] == "no-cache"
@@ -50,13 +50,14 @@ def test_there_are_no_interactive_api_pages(gateway: Gateway) -> None:
     assert {gateway.get(p)[0] for p in ("/docs", "/redoc", "/openapi.json")} == {404}
 
 
-def test_the_pages_script_is_valid(tmp_path: Path) -> None:
-    """The module parses and keeps the text of a price where the engine can."""
+@pytest.mark.parametrize("name", ["board", "tick"])
+def test_a_script_of_the_page_is_valid(tmp_path: Path, name: str) -> None:
+    """It parses as a module; what it does is tested in a browser."""
     node = shutil.which("node")
     if node is None:
         skip_or_fail("no node on PATH")
-    module = tmp_path / "board.mjs"
-    module.write_bytes((STATIC / "board.js").read_bytes())
+    module = tmp_path / f"{name}.mjs"
+    module.write_bytes((STATIC / f"{name}.js").read_bytes())
     subprocess.run([node, "--check", module], check=True, timeout=30)
 
 

@@ -1,0 +1,299 @@
+// A client of tick.v1 for web pages, in one file without dependencies.
+//
+//   import { TickClient } from "/static/tick.js";
+//   const ticks = new TickClient("wss://prices.example/v1/stream");
+//   const stop = ticks.subscribe(["KR7005930003"], (item) => show(item.price));
+//
+// The callback gets an issue's newest item, at most once per animation frame: first
+// what is known, then every change. A lost connection is made again, after a random
+// delay, and resumes where it was. docs/protocol.md says what the messages mean.
+
+const BACKOFF_MS = 500;
+const BACKOFF_MOST_MS = 30_000;
+const TOO_MANY_MESSAGES_MS = 30_000;
+const SILENT_HEARTBEATS = 2.5;
+const DECIMALS = new Set(["price", "size"]);
+const FINAL_CODES = new Set([1000, 1003, 1007, 1008, 1009]);
+const EVERYTHING = "*";
+
+// A price is decimal text: read as a number, 0.30 would turn into 0.3.
+export function readMessage(text) {
+  return JSON.parse(text, (key, value, context) =>
+    DECIMALS.has(key) && context?.source !== undefined ? context.source : value,
+  );
+}
+
+export function backoffMs(attempt, random = Math.random()) {
+  return random * Math.min(BACKOFF_MOST_MS, BACKOFF_MS * 2 ** attempt);
+}
+
+export function isFinal(code) {
+  return FINAL_CODES.has(code) || (code >= 4500 && code < 5000);
+}
+
+// The order of one issue's trades, within an epoch.
+export function isOlder(item, known) {
+  return item.time < known.time || (item.time === known.time && item.seq < known.seq);
+}
+
+export class TickClient {
+  // Connects with the first subscribe. Options, all of them functions:
+  //   onState(state, text)  connecting, live, stale (no windows arrive), offline (a new
+  //                         connection will be made), closed (none will)
+  //   onMessage(message)    every message of the server, after it was taken in
+  //   onReset()             another epoch: everything known before is void
+  //   onRejected(rejected)  keys that were not accepted: [{key, code, message}]
+  constructor(url, options = {}) {
+    this.items = new Map(); // ISIN -> newest item
+    this.position = null; // everything up to it has arrived
+    this.clockSkewMs = 0; // the server's clock, less this one
+    this._url = url;
+    this._options = options;
+    this._listeners = new Map(); // key -> set of callbacks
+    this._changed = new Map(); // ISIN -> window, of what no callback has seen
+    this._wanted = new Set(); // keys to ask for
+    this._asked = new Map(); // id of a message -> keys, until it is answered
+    this._socket = null;
+    this._epoch = null;
+    this._heartbeatMs = 5_000;
+    this._attempt = 0;
+    this._ids = 0;
+  }
+
+  // Have a callback called for keys (ISINs, or "*"); returns a function that ends it.
+  subscribe(keys, callback) {
+    for (const key of keys) {
+      if (!this._listeners.has(key)) {
+        this._listeners.set(key, new Set());
+        this._wanted.add(key);
+      }
+      this._listeners.get(key).add(callback);
+      const known = key === EVERYTHING ? [...this.items.keys()] : [key];
+      known.filter((isin) => this.items.has(isin)).forEach((isin) => this._change(isin, null));
+    }
+    if (this._wanted.size) this._isComplete = false;
+    if (this._socket === null && this._timer === undefined) this._connect();
+    // Many calls in a row become one message.
+    else queueMicrotask(() => this._ask());
+    return () => this._unsubscribe(keys, callback);
+  }
+
+  // End the connection for good.
+  close() {
+    const socket = this._socket;
+    this._end("closed");
+    socket?.close(1000);
+  }
+
+  _unsubscribe(keys, callback) {
+    const dropped = [];
+    for (const key of keys) {
+      const callbacks = this._listeners.get(key);
+      if (!callbacks?.delete(callback) || callbacks.size) continue;
+      this._listeners.delete(key);
+      this._wanted.delete(key);
+      dropped.push(key);
+    }
+    if (dropped.length && this._isOpen) this._send({ op: "unsubscribe", keys: dropped });
+    for (const isin of [...this.items.keys()]) {
+      if (!this._isWatched(isin)) this.items.delete(isin);
+    }
+  }
+
+  _isWatched(isin) {
+    return this._listeners.has(isin) || this._listeners.has(EVERYTHING);
+  }
+
+  _connect() {
+    this._tell("connecting", "connecting");
+    this._timer = undefined;
+    this._isSnapshotDue = false;
+    this._staleReason = null;
+    this._wanted = new Set(this._listeners.keys());
+    this._asked.clear();
+    const socket = new WebSocket(this._url, "tick.v1");
+    this._socket = socket;
+    this._watch();
+    socket.onopen = () => {
+      if (socket !== this._socket) return;
+      this._isOpen = true;
+      this._ask(this._isComplete ? this.position : null);
+    };
+    socket.onmessage = (event) => {
+      if (socket !== this._socket) return;
+      this._watch();
+      this._take(readMessage(event.data));
+    };
+    socket.onclose = (event) => {
+      if (socket === this._socket) this._lost(event.code);
+    };
+  }
+
+  _ask(since = null) {
+    if (!this._isOpen || !this._wanted.size) return;
+    const keys = [...this._wanted];
+    this._wanted.clear();
+    const id = this._send({ op: "subscribe", keys, ...(since === null ? {} : { since }) });
+    this._asked.set(id, keys);
+  }
+
+  _send(message) {
+    this._ids += 1;
+    this._socket.send(JSON.stringify({ id: this._ids, ...message }));
+    return this._ids;
+  }
+
+  // Browsers do not show protocol pings: silence is the only sign of a dead connection.
+  _watch() {
+    clearTimeout(this._watchdog);
+    this._watchdog = setTimeout(() => {
+      const socket = this._socket;
+      this._lost(null);
+      socket.close();
+    }, SILENT_HEARTBEATS * this._heartbeatMs);
+  }
+
+  _lost(code) {
+    if (code !== null && isFinal(code)) {
+      this._end(`closed (${code})`);
+      return;
+    }
+    this._forgetSocket();
+    const delayMs =
+      this._noticedMs ?? (code === 4429 ? TOO_MANY_MESSAGES_MS : backoffMs(this._attempt));
+    this._noticedMs = undefined;
+    this._attempt += 1;
+    this._tell("offline", `reconnecting in ${(delayMs / 1000).toFixed(1)} s`);
+    this._timer = setTimeout(() => this._connect(), delayMs);
+  }
+
+  _end(text) {
+    this._forgetSocket();
+    clearTimeout(this._timer);
+    this._timer = null;
+    this._tell("closed", text);
+  }
+
+  _forgetSocket() {
+    clearTimeout(this._watchdog);
+    this._socket = null;
+    this._isOpen = false;
+  }
+
+  _take(message) {
+    switch (message.type) {
+      case "welcome":
+        this._heartbeatMs = message.heartbeat_ms;
+        this.clockSkewMs = message.server_time / 1000 - Date.now();
+        break;
+      case "ack":
+        if (message.op === "subscribe") this._acknowledged(message);
+        break;
+      case "error":
+        this._refused(message);
+        break;
+      case "snapshot":
+        this._enter(message.epoch);
+        message.data.forEach((item) => this._put(item, null));
+        if (message.final) this._isSnapshotDue = false;
+        if (message.final) this._hold(message);
+        break;
+      case "update":
+        this._enter(message.epoch);
+        message.data.forEach((item) => this._put(item, message.window));
+        this._hold(message);
+        break;
+      case "heartbeat":
+        this._hold(message);
+        break;
+      case "status":
+        this._staleReason = message.feed === "live" ? null : message.message;
+        this._tellFeed();
+        break;
+      case "notice":
+        this._noticedMs = message.reconnect_after_ms;
+        break;
+    }
+    this._options.onMessage?.(message);
+  }
+
+  _acknowledged(message) {
+    this._asked.delete(message.id);
+    this._attempt = 0;
+    if (message.accepted.length) this._isSnapshotDue = true;
+    if (message.rejected.length) this._options.onRejected?.(message.rejected);
+    this._tellFeed();
+  }
+
+  // What came too fast is asked for again; what is too much is not.
+  _refused({ id, code, message, retry_after_ms: retryAfterMs }) {
+    const keys = this._asked.get(id);
+    if (keys === undefined) return;
+    this._asked.delete(id);
+    if (code === "rate_limited") {
+      keys.filter((key) => this._listeners.has(key)).forEach((key) => this._wanted.add(key));
+      this._isComplete = false;
+      setTimeout(() => this._ask(), retryAfterMs);
+    } else {
+      this._options.onRejected?.(keys.map((key) => ({ key, code, message })));
+    }
+  }
+
+  // Another epoch is another truth: nothing of the old one may stay.
+  _enter(epoch) {
+    if (epoch === this._epoch) return;
+    if (this._epoch !== null) {
+      this.items.clear();
+      this._changed.clear();
+      this._options.onReset?.();
+    }
+    this._epoch = epoch;
+  }
+
+  // A position holds for all keys only once each of them has had its snapshot.
+  _hold(message) {
+    const isWaiting = this._wanted.size || this._asked.size || this._isSnapshotDue;
+    if (message.epoch === null || isWaiting) return;
+    this._isComplete = true;
+    this.position = { epoch: message.epoch, offset: message.offset };
+  }
+
+  // A gateway that is a little behind may send what another one has sent before.
+  _put(item, window) {
+    const known = this.items.get(item.isin);
+    if (!this._isWatched(item.isin) || (known && isOlder(item, known))) return;
+    this.items.set(item.isin, item);
+    this._change(item.isin, window);
+  }
+
+  _change(isin, window) {
+    this._changed.set(isin, window);
+    if (this._isPaintDue) return;
+    this._isPaintDue = true;
+    const later = globalThis.requestAnimationFrame ?? ((paint) => setTimeout(paint, 16));
+    later(() => this._paint());
+  }
+
+  // What changed more than once since the last frame is shown once, as it is now.
+  _paint() {
+    this._isPaintDue = false;
+    const changed = this._changed;
+    this._changed = new Map();
+    for (const [isin, window] of changed) {
+      const item = this.items.get(isin);
+      if (item === undefined) continue;
+      for (const key of [isin, EVERYTHING]) {
+        this._listeners.get(key)?.forEach((callback) => callback(item, window));
+      }
+    }
+  }
+
+  _tellFeed() {
+    if (this._staleReason === null) this._tell("live", "live");
+    else this._tell("stale", this._staleReason);
+  }
+
+  _tell(state, text) {
+    this._options.onState?.(state, text);
+  }
+}

