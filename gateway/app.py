@@ -38,10 +38,13 @@ def create_app(settings: GatewaySettings) -> FastAPI:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         pump = asyncio.create_task(feed.run(), name="feed")
-        pump.add_done_callback(partial(stop_server_on_failure, app))
+        care = asyncio.create_task(hub.run(), name="hub")
+        for task in (pump, care):
+            task.add_done_callback(partial(stop_server_on_failure, app))
         yield
         feed.stop()
-        await asyncio.wait([pump])
+        care.cancel()
+        await asyncio.wait([pump, care])
         await redis.aclose()
 
     # No interactive API pages: they load their scripts from elsewhere.
@@ -53,7 +56,7 @@ def create_app(settings: GatewaySettings) -> FastAPI:
     )
     app.state.feed_failed = False
     app.add_middleware(SecurityHeaders)
-    app.include_router(websocket.create_router(hub))
+    app.router.routes.append(websocket.create_route(hub))
     books = partial(read_ledgers, redis, keys)
     app.include_router(rest.create_router(hub, feed, WindowLog(redis, keys), books))
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
@@ -65,10 +68,10 @@ def create_app(settings: GatewaySettings) -> FastAPI:
     return app
 
 
-def stop_server_on_failure(app: FastAPI, pump: asyncio.Task[None]) -> None:
+def stop_server_on_failure(app: FastAPI, task: asyncio.Task[None]) -> None:
     """Take the process down if the feed died: better gone than serving old prices."""
-    error = None if pump.cancelled() else pump.exception()
+    error = None if task.cancelled() else task.exception()
     if error is not None:
         app.state.feed_failed = True
-        log.error("feed died, stopping", exc_info=error)
+        log.error(f"{task.get_name()} died, stopping", exc_info=error)
         signal.raise_signal(signal.SIGTERM)

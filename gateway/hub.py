@@ -1,84 +1,42 @@
 """The hub: the set of clients. Publishing hands out work and waits for nobody."""
 
 import asyncio
+import time
 from collections import deque
-from contextlib import suppress
+from random import uniform
+from secrets import randbelow
+
+import structlog
 
 from gateway.board import Board
+from gateway.client import Client, Ending, Sender
 from gateway.counters import Counters
-from gateway.frames import Update
-from gateway.limits import Admission
+from gateway.frames import Update, notice_frame
+from gateway.limits import Admission, Lifetime
+from gateway.protocol import CloseCode
 from gateway.session import Session
 from gateway.settings import GatewaySettings
 
-MAX_WAITING_ANSWERS = 16
-"""Answers a client may leave unread before its messages are no longer read."""
+SLICE_S = 0.005
+"""Clients are served for so long before the event loop may do something else."""
+
+RECONNECT_WITHIN_MS = 3_000
+"""Clients are told to come back at a random time up to this after a planned end."""
+
+AT_ONCE = 256
+"""So many clients are looked after before the event loop may do something else."""
 
 
-class Client:
-    """One connection's outbox: answers, the feed's status, snapshots, updates.
-
-    Filled by its receiver and by the hub, drained by its one sender.
-    """
-
-    def __init__(self, session: Session) -> None:
-        self.session = session
-        self._answers: deque[bytes] = deque()
-        self._status: bytes | None = None
-        self._wake = asyncio.Event()
-        self._room = asyncio.Event()
-        self._room.set()
-
-    def post(self, frame: bytes) -> None:
-        """Send an answer. Wait for ``room`` before making the next one."""
-        self._answers.append(frame)
-        if len(self._answers) >= MAX_WAITING_ANSWERS:
-            self._room.clear()
-        self._wake.set()
-
-    async def room(self) -> None:
-        """Wait until fewer than the allowed number of answers is waiting."""
-        await self._room.wait()
-
-    def announce(self, status: bytes) -> None:
-        """Send the feed's status; one not sent yet is replaced."""
-        self._status = status
-        self._wake.set()
-
-    def offer(self, update: Update) -> None:
-        """Take in an update already on the board; sent when the client is ready."""
-        if self.session.offer(update):
-            self._wake.set()
-
-    def restart(self) -> None:
-        """Have everything sent anew."""
-        self.session.restart()
-        self._wake.set()
-
-    def next_frame(self) -> bytes | None:
-        """Return what to write next: answers first, then status, then data."""
-        if self._answers:
-            frame = self._answers.popleft()
-            self._room.set()
-            return frame
-        if self._status is not None:
-            status, self._status = self._status, None
-            return status
-        return self.session.next_frame()
-
-    async def wait(self, timeout_s: float) -> None:
-        """Wait until there may be something to send, at most ``timeout_s``."""
-        with suppress(TimeoutError):
-            async with asyncio.timeout(timeout_s):
-                await self._wake.wait()
-        self._wake.clear()
+log = structlog.get_logger()
 
 
 class Hub:
     """Every connected client, and what all of them share.
 
-    ``publish`` and its like are synchronous: the slowest client costs the others
-    nothing.
+    ``publish`` and its like only mark what a client is due; the marked clients are
+    then served in slices, so that the slowest one costs the others nothing and a
+    hundred thousand frames do not hold up a heartbeat. A window that arrives while
+    clients are still waiting for the one before is merged with it.
     """
 
     def __init__(
@@ -90,37 +48,125 @@ class Hub:
         self.admission = Admission(
             settings.max_clients, settings.max_clients_per_address
         )
-        self._clients: set[Client] = set()
+        # In order of arrival; the values mean nothing.
+        self._clients: dict[Client, None] = {}
         self._status: bytes | None = None
+        self._due: deque[Client] = deque()
+        self._is_serving = False
 
     def __len__(self) -> int:
         return len(self._clients)
 
-    def join(self, now_s: float) -> Client:
+    def join(self, sender: Sender, now_s: float) -> Client:
         """Add a client; it hears the feed's status if that is not the usual one."""
-        client = Client(Session(self.board, self.settings, self.counters, now_s))
+        settings = self.settings
+        # Those who came together shall not all go together.
+        most_s = settings.max_stream_s * uniform(0.9, 1)
+        client = Client(
+            Session(self.board, settings, self.counters, now_s),
+            sender,
+            Lifetime(now_s, settings.first_keys_s, most_s),
+            self.counters,
+            now_s,
+        )
         if self._status is not None:
             client.announce(self._status)
-        self._clients.add(client)
+        self._clients[client] = None
         return client
 
     def leave(self, client: Client) -> None:
         """Forget a client."""
-        self._clients.discard(client)
+        self._clients.pop(client, None)
+
+    def end(self, client: Client, code: CloseCode, reason: str) -> None:
+        """Close a client's connection."""
+        notice = None
+        if code == CloseCode.RESTART:
+            notice = notice_frame("restart", randbelow(RECONNECT_WITHIN_MS), reason)
+        self.leave(client)
+        client.end(Ending(code, reason, notice))
 
     def publish(self, update: Update) -> None:
         """Offer an update, already on the board, to every client."""
         self.counters.updates_published += 1
-        for client in self._clients:
-            client.offer(update)
+        # The first to be served this time is the last the next time.
+        clients = self._clients if update.offset % 2 else reversed(self._clients)
+        for client in clients:
+            if client.offer(update):
+                self._serve_soon(client)
 
     def restart(self) -> None:
         """Send every client its snapshot anew: the board was replaced."""
         for client in self._clients:
             client.restart()
+            self._serve_soon(client)
 
     def announce(self, status: bytes, *, is_lasting: bool) -> None:
         """Tell every client the feed's status, and if it lasts those who come later."""
         self._status = status if is_lasting else None
         for client in self._clients:
             client.announce(status)
+            self._serve_soon(client)
+
+    async def run(self) -> None:
+        """Look after heartbeats, the slow, the idle and the old, until cancelled."""
+        settings = self.settings
+        shortest_s = min(
+            settings.heartbeat_ms / 1_000,
+            settings.slow_close_s,
+            settings.first_keys_s,
+            settings.max_stream_s,
+        )
+        while True:
+            await asyncio.sleep(min(0.5, shortest_s / 10))
+            for number, client in enumerate(tuple(self._clients), 1):
+                self._look_after(client, time.monotonic())
+                if number % AT_ONCE == 0:
+                    await asyncio.sleep(0)
+
+    def _look_after(self, client: Client, now_s: float) -> None:
+        settings, has_asked = self.settings, client.session.has_asked
+        if client.ending is not None:
+            return
+        if client.sender.is_stuck(now_s):
+            self.counters.clients_slow_closed += 1
+            reason = f"nothing was read for {settings.slow_close_s:g} s"
+            self.end(client, CloseCode.SLOW, reason)
+        elif client.lifetime.left_s(now_s, has_asked=has_asked) <= 0:
+            if has_asked:
+                self.counters.clients_retired += 1
+                self.end(client, CloseCode.RESTART, "the stream is old")
+            else:
+                self.counters.clients_idle_closed += 1
+                reason = f"nothing was asked for in {settings.first_keys_s:g} s"
+                self.end(client, CloseCode.POLICY, reason)
+        elif now_s - client.sent_s >= settings.heartbeat_ms / 1_000:
+            client.beat()
+
+    def _serve_soon(self, client: Client) -> None:
+        if client.is_queued:
+            return
+        client.is_queued = True
+        self._due.append(client)
+        if not self._is_serving:
+            self._is_serving = True
+            asyncio.get_running_loop().call_soon(self._serve)
+
+    def _serve(self) -> None:
+        until_s = time.monotonic() + SLICE_S
+        due = self._due
+        while due:
+            client = due.popleft()
+            client.is_queued = False
+            try:
+                client.sender.wake()
+            except Exception:
+                # A fault of ours; the other clients have to be served.
+                log.exception("a client could not be served")
+                self.end(client, CloseCode.INTERNAL, "internal error")
+            if time.monotonic() > until_s:
+                break
+        if due:
+            asyncio.get_running_loop().call_soon(self._serve)
+        else:
+            self._is_serving = False

@@ -25,6 +25,7 @@ class CloseCode(IntEnum):
     INVALID_TEXT = 1007  # not UTF-8
     POLICY = 1008
     TOO_LARGE = 1009
+    INTERNAL = 1011  # a fault of the gateway, or no answer to a ping
     RESTART = 1012
     OVERLOADED = 1013
     TOKEN_EXPIRED = 4401

@@ -9,6 +9,9 @@ from contextlib import contextmanager
 import structlog
 import uvicorn
 from fastapi import FastAPI
+from uvicorn.protocols.websockets.websockets_sansio_impl import (
+    WebSocketsSansIOProtocol,
+)
 
 from gateway.app import create_app
 from gateway.deadline import create_protocol
@@ -17,17 +20,25 @@ from gateway.transport import StreamProtocol
 
 BACKLOG = 4_096
 
+MAX_UNSENT_BYTES = 65_536
+"""What the kernel may hold of a connection beyond what is on its way."""
+
 log = structlog.get_logger()
 
 
-def create_server(app: FastAPI, settings: GatewaySettings) -> uvicorn.Server:
-    """Build the server; run it with the socket from ``bind``."""
+def create_server(
+    app: FastAPI, settings: GatewaySettings, *, writes_directly: bool = True
+) -> uvicorn.Server:
+    """Build the server; run it with the socket from ``bind``.
+
+    ``writes_directly=False`` has it speak plain ASGI, as any other server would.
+    """
     return uvicorn.Server(
         uvicorn.Config(
             app,
             loop="uvloop",
             http=create_protocol(settings.request_s),
-            ws=StreamProtocol,
+            ws=StreamProtocol if writes_directly else WebSocketsSansIOProtocol,
             ws_max_size=settings.max_message_bytes,
             ws_ping_interval=20,
             ws_ping_timeout=20,
@@ -52,6 +63,11 @@ def bind(settings: GatewaySettings) -> socket.socket:
     sock = socket.socket(family)
     try:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        # Connections inherit it: values in the kernel can no longer be conflated.
+        # Not every system has it; there the kernel's own limit applies.
+        if hasattr(socket, "TCP_NOTSENT_LOWAT"):
+            option = socket.TCP_NOTSENT_LOWAT
+            sock.setsockopt(socket.IPPROTO_TCP, option, MAX_UNSENT_BYTES)
         sock.bind((settings.host, settings.port))
     except OSError:
         sock.close()

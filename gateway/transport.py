@@ -1,55 +1,108 @@
-"""uvicorn's WebSocket protocol with what ASGI cannot say.
+"""uvicorn's WebSocket protocol that writes finished frames straight to the transport.
 
-ASGI's ``send`` accepts a frame and only then waits for room, encodes the text once
-more for every client, and offers no way to end a connection whose peer has stopped
-reading. The application finds this object in the connection's scope.
+ASGI's ``send`` takes a frame before there is room for it, encodes its text once more
+for every client, costs a task for each of them, and offers no way to end a connection
+whose peer has stopped reading. The application finds this object in the connection's
+scope; under any other server it uses ASGI.
 """
 
-import asyncio
-import socket
-from asyncio.transports import BaseTransport
+import time
 from collections.abc import MutableMapping
 from secrets import randbelow
 from typing import Any, cast
 
-from uvicorn.protocols.utils import ClientDisconnected
 from uvicorn.protocols.websockets.websockets_sansio_impl import (
     WebSocketsSansIOProtocol,
 )
-from websockets.exceptions import InvalidState
 
+from gateway.client import Client, Ending
 from gateway.frames import notice_frame
+from gateway.hub import RECONNECT_WITHIN_MS
 
 EXTENSION = "tickthrottle.stream"
-
-MAX_UNSENT_BYTES = 65_536
-"""What the kernel may hold of a connection beyond what is on its way."""
 
 ABORT_AFTER_S = 5.0
 """How long a closed peer may take to answer before the connection is cut."""
 
-RECONNECT_WITHIN_MS = 3_000
-"""Clients are told to come back at a random time up to this after a planned stop."""
+SHARED_BYTES = 8_192
+"""Longer frames are handed to the transport as they are, shared by all clients."""
 
 
 class StreamProtocol(WebSocketsSansIOProtocol):
-    """Writes prebuilt frames, says when there is room, and can end what is stuck."""
+    """A connection, and the sender of its client."""
 
-    def connection_made(self, transport: BaseTransport) -> None:
-        """Bound what the kernel queues: values in it can no longer be conflated."""
-        super().connection_made(transport)
-        connection = transport.get_extra_info("socket")
-        # Not every system has it; there the kernel's own limit applies.
-        if hasattr(socket, "TCP_NOTSENT_LOWAT"):
-            connection.setsockopt(
-                socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, MAX_UNSENT_BYTES
-            )
+    _client: Client | None = None
+    _patience_s = 0.0
+    # How many bytes waited when they were last seen to become fewer, and when.
+    _stuck: tuple[int, float] | None = None
 
     async def run_asgi(self) -> None:
         """Run the application with this object in its scope."""
         extensions = cast(dict[str, Any], self.scope["extensions"])
         extensions[EXTENSION] = self
         await super().run_asgi()
+
+    def attach(self, client: Client, patience_s: float) -> None:
+        """Send this client's frames from now on."""
+        self._client = client
+        self._patience_s = patience_s
+
+    def wake(self) -> None:
+        """Write what the client is due, as far as there is room.
+
+        Room first, then the frame: what is not built yet cannot grow old.
+        """
+        client = self._client
+        if client is None or self._is_ending():
+            return
+        sent = 0
+        while self.writable.is_set():
+            frame = client.next_frame(time.time_ns() // 1_000)
+            if frame is None:
+                break
+            self._write(frame)
+            sent += 1
+        if sent:
+            client.sent(sent, time.monotonic())
+
+    def is_stuck(self, now_s: float) -> bool:
+        """Say whether not one byte was taken for as long as that may last."""
+        if self.writable.is_set():
+            return False
+        waiting = self.transport.get_write_buffer_size()
+        if self._stuck is None or waiting < self._stuck[0]:
+            self._stuck = waiting, now_s
+        return now_s - self._stuck[1] >= self._patience_s
+
+    def end(self, ending: Ending) -> None:
+        """Close without waiting for room; cut the connection if that does not help."""
+        if self.disconnected:
+            return
+        self.wake()
+        if not self._is_ending():
+            self.conn.send_close(ending.code, ending.reason)
+            self.transport.write(b"".join(self.conn.data_to_send()))
+            self.close_sent = True
+            # The peer's answer ends the closing handshake: it has to be read.
+            if self.read_paused:
+                self.read_paused = False
+                self.transport.resume_reading()
+        if self.close_timer is not None:
+            self.close_timer.cancel()
+        self.close_timer = self.loop.call_later(ABORT_AFTER_S, self.transport.abort)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Let the receiver go, which may be waiting for answers to be sent."""
+        super().connection_lost(exc)
+        if self._client is not None:
+            self._client.forget_answers()
+
+    def resume_writing(self) -> None:
+        """Go on where there was no room."""
+        super().resume_writing()
+        self._stuck = None
+        # Not now: this may be called by the transport in the middle of a write.
+        self.loop.call_soon(self.wake)
 
     def handle_ping(self) -> None:
         """Answer a ping, unless the peer does not even read what it was sent."""
@@ -62,63 +115,28 @@ class StreamProtocol(WebSocketsSansIOProtocol):
         """Tell the client when to come back, then close with 1012."""
         if self.handshake_complete and not self._is_ending():
             delay_ms = randbelow(RECONNECT_WITHIN_MS)
-            self._write_text(notice_frame("restart", delay_ms, "planned stop"))
+            self._write(notice_frame("restart", delay_ms, "planned stop"))
         super().shutdown()
-
-    async def drain(self, patience_s: float) -> bool:
-        """Wait until there is room to write.
-
-        False if the peer took not one byte for ``patience_s``.
-        """
-        while not self.writable.is_set():
-            waiting = self.transport.get_write_buffer_size()
-            try:
-                async with asyncio.timeout(patience_s):
-                    await self.writable.wait()
-            except TimeoutError:
-                if self.transport.get_write_buffer_size() >= waiting:
-                    return False
-        return True
-
-    def send_frame(self, payload: bytes) -> None:
-        """Write one text frame. Raises ClientDisconnected if the peer has gone."""
-        if self._is_ending():
-            raise ClientDisconnected
-        try:
-            self._write_text(payload)
-        except InvalidState:
-            raise ClientDisconnected from None
-
-    def end(self, code: int, reason: str) -> None:
-        """Close without waiting for room; cut the connection if that does not help."""
-        if self.disconnected:
-            return
-        if not self._is_ending():
-            self.conn.send_close(code, reason)
-            self.transport.write(b"".join(self.conn.data_to_send()))
-            self.close_sent = True
-            # The peer's answer ends the closing handshake: it has to be read.
-            if self.read_paused:
-                self.read_paused = False
-                self.transport.resume_reading()
-        if self.close_timer is not None:
-            self.close_timer.cancel()
-        self.close_timer = self.loop.call_later(ABORT_AFTER_S, self.transport.abort)
 
     def _is_ending(self) -> bool:
         return self.disconnected or self.close_sent or self.transport.is_closing()
 
-    def _write_text(self, payload: bytes) -> None:
-        self.conn.send_text(payload)
-        self.transport.write(b"".join(self.conn.data_to_send()))
+    def _write(self, payload: bytes) -> None:
+        """Write one text frame (RFC 6455, 5.2): final, unmasked."""
+        size = len(payload)
+        if size < 126:
+            header = bytes((0x81, size))
+        elif size < 65_536:
+            header = b"\x81\x7e" + size.to_bytes(2)
+        else:
+            header = b"\x81\x7f" + size.to_bytes(8)
+        if size < SHARED_BYTES:
+            self.transport.write(header + payload)
+        else:
+            self.transport.writelines((header, payload))
 
 
-def stream_of(scope: MutableMapping[str, Any]) -> StreamProtocol:
-    """Return the connection's protocol object.
-
-    Raises RuntimeError under any server that ``create_server`` did not build.
-    """
+def stream_of(scope: MutableMapping[str, Any]) -> StreamProtocol | None:
+    """Return the connection's protocol object, None under another server."""
     stream = scope.get("extensions", {}).get(EXTENSION)
-    if not isinstance(stream, StreamProtocol):
-        raise RuntimeError("the stream needs uvicorn with ws=StreamProtocol")
-    return stream
+    return stream if isinstance(stream, StreamProtocol) else None

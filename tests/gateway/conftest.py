@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import pytest
 import redis
 
+from tests.gateway import servers
 from tests.gateway.publisher import Publisher
 from tests.gateway.servers import Gateway, running_gateway
 
@@ -22,3 +23,10 @@ def gateway(publisher: Publisher, redis_url: str) -> Iterator[Gateway]:
     with running_gateway(redis_url) as running:
         running.wait_for("reloads")
         yield running
+
+
+@pytest.fixture(params=["direct", "asgi"])
+def writing(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Run the test twice: frames written to the transport, and through ASGI."""
+    monkeypatch.setattr(servers, "WRITES_DIRECTLY", request.param == "direct")
+    return str(request.param)

@@ -125,6 +125,10 @@ class Stream:
         return self.connection.protocol.close_code
 
 
+WRITES_DIRECTLY = True
+"""Which way gateways write; tests/gateway/conftest.py has tests run in both."""
+
+
 @contextmanager
 def running_gateway(redis_url: str, **settings: Any) -> Iterator[Gateway]:
     """Run a gateway in a thread of its own, on uvloop as in production."""
@@ -133,7 +137,7 @@ def running_gateway(redis_url: str, **settings: Any) -> Iterator[Gateway]:
     )
     sock = bind(chosen)
     host, port = sock.getsockname()[:2]
-    server = create_server(create_app(chosen), chosen)
+    server = create_server(create_app(chosen), chosen, writes_directly=WRITES_DIRECTLY)
     thread = Thread(target=server.run, kwargs={"sockets": [sock]})
     thread.start()
     try:

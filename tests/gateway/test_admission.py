@@ -13,7 +13,7 @@ from tests.gateway.publisher import Publisher
 from tests.gateway.samples import SAMSUNG, make_row
 from tests.gateway.servers import Gateway, running_gateway
 
-pytestmark = pytest.mark.redis
+pytestmark = [pytest.mark.redis, pytest.mark.usefixtures("writing")]
 
 
 def test_a_page_of_another_host_is_refused_before_the_upgrade(gateway: Gateway) -> None:
@@ -72,17 +72,17 @@ def test_an_old_stream_is_told_and_closed_with_1012(
 ) -> None:
     """So that connections spread over gateways again, and tokens are asked for anew."""
     publisher.publish(make_row(SAMSUNG))
-    with (
-        running_gateway(redis_url, max_stream_s=0.5) as gateway,
-        gateway.stream(f"?keys={SAMSUNG}") as stream,
-    ):
-        stream.take("ack")
-        stream.take("snapshot")
-        notice = stream.take("notice")
-        assert (notice["code"], notice["message"]) == ("restart", "the stream is old")
-        assert 0 <= notice["reconnect_after_ms"] <= 3_000
-        assert stream.close_code() == 1012
-        assert gateway.count("clients_retired") == 1
+    with running_gateway(redis_url, max_stream_s=0.5) as gateway:
+        gateway.wait_for("reloads")
+        with gateway.stream(f"?keys={SAMSUNG}") as stream:
+            stream.take("ack")
+            stream.take("snapshot")
+            notice = stream.take("notice")
+            assert notice["code"] == "restart"
+            assert notice["message"] == "the stream is old"
+            assert 0 <= notice["reconnect_after_ms"] <= 3_000
+            assert stream.close_code() == 1012
+            assert gateway.count("clients_retired") == 1
 
 
 @pytest.mark.parametrize(

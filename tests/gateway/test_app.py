@@ -22,7 +22,7 @@ async def die():
     raise RuntimeError("a fault of our own")
 
 async def main():
-    pump = asyncio.create_task(die())
+    pump = asyncio.create_task(die(), name="feed")
     pump.add_done_callback(partial(stop_server_on_failure, FastAPI()))
     await asyncio.sleep(60)
 

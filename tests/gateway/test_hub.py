@@ -4,25 +4,29 @@ import asyncio
 import json
 from typing import Any
 
+import pytest
+
 from gateway.counters import Counters
 from gateway.frames import Update
-from gateway.hub import MAX_WAITING_ANSWERS, Client, Hub
+from gateway.hub import Hub
+from gateway.protocol import CloseCode
 from gateway.settings import GatewaySettings
+from tests.gateway.listener import Listener
 from tests.gateway.samples import SAMSUNG, make_board, make_row, make_snapshot
 
 
-def make_hub() -> Hub:
+def make_hub(**settings: Any) -> Hub:
     """Return a hub on a board with one issue."""
-    return Hub(make_board(make_row()), GatewaySettings(), Counters())
+    chosen = GatewaySettings.model_validate(settings)
+    return Hub(make_board(make_row()), chosen, Counters())
 
 
-def join(hub: Hub, *keys: str) -> Client:
+def join(hub: Hub, *keys: str) -> Listener:
     """Return a client that watches the keys and has its snapshot already."""
-    client = hub.join(0.0)
-    client.session.answer(json.dumps({"op": "subscribe", "keys": keys}), 0.0, 0)
-    while client.next_frame() is not None:
-        pass
-    return client
+    listener = Listener(hub)
+    if keys:
+        listener.subscribe(*keys)
+    return listener
 
 
 def publish(hub: Hub, seq: int) -> None:
@@ -30,25 +34,6 @@ def publish(hub: Hub, seq: int) -> None:
     board = hub.board
     rows = board.apply(make_snapshot(board.position.offset + 1, make_row(seq=seq)))
     hub.publish(Update(board.position, 1, rows))
-
-
-def kinds(client: Client) -> list[str]:
-    """Return the types of all frames a client is due."""
-    found = []
-    while (frame := client.next_frame()) is not None:
-        message: dict[str, Any] = json.loads(frame)
-        found.append(message["type"])
-    return found
-
-
-async def is_woken(client: Client) -> bool:
-    """Tell whether a client has been told that there is something to send."""
-    waiting = asyncio.create_task(client.wait(60))
-    for _ in range(3):
-        await asyncio.sleep(0)
-    woken = waiting.done()
-    waiting.cancel()
-    return woken
 
 
 async def test_clients_with_the_same_view_are_sent_the_same_object() -> None:
@@ -67,71 +52,116 @@ async def test_only_clients_with_news_are_woken() -> None:
     hub = make_hub()
     watching, idle = join(hub, SAMSUNG), join(hub)
     publish(hub, 2)
-    assert await is_woken(watching)
-    assert not await is_woken(idle)
+    assert await watching.is_woken()
+    assert not idle.woken.is_set()
 
 
 async def test_a_client_that_left_is_forgotten() -> None:
     """Nothing is kept for it, and leaving twice is fine."""
     hub = make_hub()
-    client = join(hub, SAMSUNG)
-    hub.leave(client)
-    hub.leave(client)
+    listener = join(hub, SAMSUNG)
+    hub.leave(listener.client)
+    hub.leave(listener.client)
     publish(hub, 2)
-    assert client.next_frame() is None
+    assert listener.next_frame() is None
     assert len(hub) == 0
 
 
-async def test_answers_come_before_status_and_status_before_data() -> None:
-    """An ack is never behind the data it announces."""
+async def test_the_last_to_be_served_is_the_first_the_next_time() -> None:
+    """Nobody is always last."""
     hub = make_hub()
-    client = join(hub, SAMSUNG)
-    publish(hub, 2)
-    hub.announce(b'{"type":"status"}', is_lasting=False)
-    client.post(b'{"type":"ack"}')
-    assert kinds(client) == ["ack", "status", "update"]
+    order: list[Listener] = []
+
+    class Noting(Listener):
+        def wake(self) -> None:
+            order.append(self)
+
+    listeners = [Noting(hub) for _ in range(3)]
+    for listener in listeners:
+        listener.client.session.answer('{"op":"subscribe","keys":["*"]}', 0.0, 0)
+        listener.frames()
+    for seq in (2, 3):
+        publish(hub, seq)
+        await asyncio.sleep(0.01)
+        for listener in listeners:
+            listener.frames()
+    assert order == listeners[::-1] + listeners
 
 
-async def test_only_the_newest_status_is_sent() -> None:
-    """A client that missed a status gets the one that holds now."""
+async def test_a_client_that_cannot_be_served_costs_the_others_nothing() -> None:
+    """A fault of ours ends one connection, with 1011."""
     hub = make_hub()
-    client = join(hub)
-    hub.announce(b"1", is_lasting=True)
-    hub.announce(b"2", is_lasting=True)
-    assert [client.next_frame(), client.next_frame()] == [b"2", None]
+
+    class Broken(Listener):
+        def wake(self) -> None:
+            raise RuntimeError("a fault of ours")
+
+    broken, other = Broken(hub), join(hub, SAMSUNG)
+    broken.subscribe(SAMSUNG)
+    for seq in (2, 3):
+        other.woken.clear()
+        publish(hub, seq)
+        assert await other.is_woken()
+        assert [frame["type"] for frame in other.frames()] == ["update"]
+    assert broken.ending is not None
+    assert broken.ending.code == CloseCode.INTERNAL
+    assert len(hub) == 1
 
 
 async def test_a_lasting_status_is_told_to_those_who_come_later() -> None:
     """And it ends with the next status that does not last."""
     hub = make_hub()
     hub.announce(b"stale", is_lasting=True)
-    assert hub.join(0.0).next_frame() == b"stale"
+    assert join(hub).next_frame() == b"stale"
     hub.announce(b"live", is_lasting=False)
-    assert hub.join(0.0).next_frame() is None
-
-
-async def test_a_client_with_many_unread_answers_has_no_room() -> None:
-    """Room comes back with the first answer that is sent."""
-    client = make_hub().join(0.0)
-    for _ in range(MAX_WAITING_ANSWERS):
-        await client.room()
-        client.post(b"{}")
-    waiting = asyncio.create_task(client.room())
-    await asyncio.sleep(0)
-    assert not waiting.done()
-    client.next_frame()
-    await waiting
+    assert join(hub).next_frame() is None
 
 
 async def test_another_epoch_wakes_everybody() -> None:
     """Every client gets its snapshot anew."""
     hub = make_hub()
-    client = join(hub, SAMSUNG)
+    listener = join(hub, SAMSUNG)
     hub.restart()
-    assert await is_woken(client)
-    assert kinds(client) == ["snapshot"]
+    assert await listener.is_woken()
+    assert [frame["type"] for frame in listener.frames()] == ["snapshot"]
 
 
-async def test_waiting_ends_when_the_time_is_up() -> None:
-    """A heartbeat is due even if nobody has anything to say."""
-    await make_hub().join(0.0).wait(0.001)
+async def test_a_quiet_client_gets_heartbeats() -> None:
+    """As long as it is there."""
+    hub = make_hub(heartbeat_ms=20)
+    listener = join(hub, SAMSUNG)
+    care = asyncio.create_task(hub.run())
+    assert await listener.is_woken()
+    assert [frame["type"] for frame in listener.frames()] == ["heartbeat"]
+    care.cancel()
+
+
+@pytest.mark.parametrize(
+    ("limit", "is_stuck", "keys", "code", "counter"),
+    [
+        ({}, True, (SAMSUNG,), CloseCode.SLOW, "clients_slow_closed"),
+        ({"first_keys_s": 0.1}, False, (), CloseCode.POLICY, "clients_idle_closed"),
+        ({"max_stream_s": 0.1}, False, ("*",), CloseCode.RESTART, "clients_retired"),
+    ],
+)
+async def test_the_slow_the_idle_and_the_old_are_sent_away(
+    limit: dict[str, float],
+    is_stuck: bool,
+    keys: tuple[str, ...],
+    code: CloseCode,
+    counter: str,
+) -> None:
+    """Each with its code and its counter; it leaves the hub at once."""
+    hub = make_hub(heartbeat_ms=100, **limit)
+    listener = join(hub, *keys)
+    listener.stuck = is_stuck
+    care = asyncio.create_task(hub.run())
+    async with asyncio.timeout(10):
+        await listener.ended.wait()
+    care.cancel()
+    assert len(hub) == 0
+    assert listener.ending is not None
+    assert listener.ending.code == code
+    assert getattr(hub.counters, counter) == 1
+    notices = [json.loads(listener.ending.notice)] if listener.ending.notice else []
+    assert len(notices) == (code == CloseCode.RESTART)

@@ -1,0 +1,150 @@
+"""One client's outbox: what it is due next, and when its stream is over.
+
+Does no I/O: whoever writes to the connection asks for the next frame.
+"""
+
+import asyncio
+from collections import deque
+from dataclasses import dataclass
+from typing import Protocol
+
+from gateway.counters import Counters
+from gateway.frames import Update, heartbeat_frame
+from gateway.limits import Lifetime
+from gateway.protocol import CloseCode
+from gateway.session import Session
+
+MAX_WAITING_ANSWERS = 16
+"""Answers a client may leave unread before its messages are no longer read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """Why this side ends a connection. ``notice`` is sent first, if there is room."""
+
+    code: CloseCode
+    reason: str
+    notice: bytes | None = None
+
+
+class Sender(Protocol):
+    """Writes one client's frames to its connection."""
+
+    def wake(self) -> None:
+        """Send what the client is due, now or soon."""
+
+    def is_stuck(self, now_s: float) -> bool:
+        """Say whether the peer has taken nothing for as long as it may."""
+
+    def end(self, ending: Ending) -> None:
+        """Close the connection, cut it if that does not help."""
+
+
+class Client:
+    """Answers, the feed's status, snapshots, updates: in this order, to one client.
+
+    Filled by its receiver and by the hub, drained by its one sender.
+    """
+
+    __slots__ = (
+        "_answers",
+        "_counters",
+        "_is_heartbeat_due",
+        "_room",
+        "_status",
+        "ending",
+        "is_queued",
+        "lifetime",
+        "sender",
+        "sent_s",
+        "session",
+    )
+
+    def __init__(
+        self,
+        session: Session,
+        sender: Sender,
+        lifetime: Lifetime,
+        counters: Counters,
+        now_s: float,
+    ) -> None:
+        self.session = session
+        self.sender = sender
+        self.lifetime = lifetime
+        self.sent_s = now_s
+        self._counters = counters
+        self.ending: Ending | None = None
+        self.is_queued = False
+        self._answers: deque[bytes] = deque()
+        self._room: asyncio.Event | None = None
+        self._status: bytes | None = None
+        self._is_heartbeat_due = False
+
+    def post(self, frame: bytes) -> None:
+        """Send an answer. Wait for ``room`` before making the next one."""
+        self._answers.append(frame)
+        self.sender.wake()
+
+    async def room(self) -> None:
+        """Wait until fewer than the allowed number of answers is waiting."""
+        while len(self._answers) >= MAX_WAITING_ANSWERS:
+            self._room = asyncio.Event()
+            await self._room.wait()
+
+    def forget_answers(self) -> None:
+        """Drop the answers that were not sent: nobody is there to read them."""
+        self._answers.clear()
+        self._open_room()
+
+    def announce(self, status: bytes) -> None:
+        """Have the feed's status sent; one not sent yet is replaced."""
+        self._status = status
+
+    def offer(self, update: Update) -> bool:
+        """Take in an update already on the board; True if something is to be sent."""
+        return self.session.offer(update)
+
+    def restart(self) -> None:
+        """Have everything sent anew."""
+        self.session.restart()
+
+    def beat(self) -> None:
+        """Send a heartbeat, unless there is something better to send."""
+        self._is_heartbeat_due = True
+        self.sender.wake()
+
+    def end(self, ending: Ending) -> None:
+        """Send no more data; answers and the notice still go if there is room."""
+        if self.ending is None:
+            self.ending = ending
+            self._status = ending.notice
+            self.sender.end(ending)
+
+    def sent(self, frames: int, now_s: float) -> None:
+        """Note that so many frames have just been written."""
+        self.sent_s = now_s
+        self._counters.frames_sent += frames
+
+    def next_frame(self, now_us: int) -> bytes | None:
+        """Return what to write next, None if there is nothing.
+
+        ``now_us`` is the time of day.
+        """
+        if self._answers:
+            self._open_room()
+            return self._answers.popleft()
+        if self._status is not None:
+            status, self._status = self._status, None
+            return status
+        if self.ending is not None:
+            return None
+        frame = self.session.next_frame()
+        if frame is None and self._is_heartbeat_due:
+            frame = heartbeat_frame(self.session.position(), now_us)
+        self._is_heartbeat_due = False
+        return frame
+
+    def _open_room(self) -> None:
+        if self._room is not None:
+            self._room.set()
+            self._room = None

@@ -1,0 +1,58 @@
+"""A sender that writes nowhere: tests take its client's frames themselves."""
+
+import asyncio
+import json
+from contextlib import suppress
+from typing import Any
+
+from gateway.client import Client, Ending
+from gateway.hub import Hub
+
+
+class Listener:
+    """Notes that it was woken, and how the connection was ended."""
+
+    def __init__(self, hub: Hub) -> None:
+        self.stuck = False
+        self.ending: Ending | None = None
+        self.client: Client = hub.join(self, 0.0)
+        self.woken = asyncio.Event()
+        self.ended = asyncio.Event()
+
+    def wake(self) -> None:
+        """Note it."""
+        self.woken.set()
+
+    def is_stuck(self, now_s: float) -> bool:
+        """As the test says."""
+        return self.stuck
+
+    def end(self, ending: Ending) -> None:
+        """Note it."""
+        self.ending = ending
+        self.ended.set()
+
+    def subscribe(self, *keys: str) -> None:
+        """Have the client watch the keys, its snapshot behind it."""
+        text = json.dumps({"op": "subscribe", "keys": keys})
+        self.client.session.answer(text, 0.0, 0)
+        self.frames()
+        self.woken.clear()
+
+    def next_frame(self) -> bytes | None:
+        """Return what the client is due next."""
+        return self.client.next_frame(0)
+
+    def frames(self) -> list[dict[str, Any]]:
+        """Return everything the client is due."""
+        found = []
+        while (frame := self.next_frame()) is not None:
+            found.append(json.loads(frame))
+        return found
+
+    async def is_woken(self) -> bool:
+        """Say whether it was woken, now or as soon as the hub gets to it."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(0.05):
+                await self.woken.wait()
+        return self.woken.is_set()
