@@ -6,13 +6,15 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import structlog
 from fastapi import FastAPI
 from fastapi.responses import FileResponse
 from fastapi.staticfiles import StaticFiles
+from starlette.types import Receive, Scope, Send
 
-from gateway import rest, websocket
+from gateway import rest
 from gateway.board import Board
 from gateway.books import read_ledgers
 from gateway.counters import Counters
@@ -20,6 +22,7 @@ from gateway.feed import Feed, create_redis
 from gateway.headers import SecurityHeaders
 from gateway.hub import Hub
 from gateway.settings import GatewaySettings
+from gateway.websocket import StreamEndpoint
 from gateway.window_log import WindowLog
 from throttle.snapshot import Keys
 
@@ -28,7 +31,22 @@ STATIC = Path(__file__).parent / "static"
 log = structlog.get_logger()
 
 
-def create_app(settings: GatewaySettings) -> FastAPI:
+class GatewayApp(FastAPI):
+    """FastAPI, and beside it the stream: what is around a route costs it memory."""
+
+    def __init__(self, stream: StreamEndpoint, **options: Any) -> None:
+        super().__init__(**options)
+        self._stream = stream
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve a request, or a WebSocket for as long as it lasts."""
+        if scope["type"] == "websocket":
+            await self._stream(scope, receive, send)
+        else:
+            await super().__call__(scope, receive, send)
+
+
+def create_app(settings: GatewaySettings) -> GatewayApp:
     """Build the gateway. It starts without Redis and says so under /health/ready."""
     board, counters = Board(), Counters()
     hub = Hub(board, settings, counters)
@@ -48,7 +66,8 @@ def create_app(settings: GatewaySettings) -> FastAPI:
         await redis.aclose()
 
     # No interactive API pages: they load their scripts from elsewhere.
-    app = FastAPI(
+    app = GatewayApp(
+        StreamEndpoint(hub),
         title="tickthrottle gateway",
         openapi_url=None,
         lifespan=lifespan,
@@ -56,7 +75,6 @@ def create_app(settings: GatewaySettings) -> FastAPI:
     )
     app.state.feed_failed = False
     app.add_middleware(SecurityHeaders)
-    app.router.routes.append(websocket.create_route(hub))
     books = partial(read_ledgers, redis, keys)
     app.include_router(rest.create_router(hub, feed, WindowLog(redis, keys), books))
     app.mount("/static", StaticFiles(directory=STATIC), name="static")

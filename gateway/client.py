@@ -4,7 +4,6 @@ Does no I/O: whoever writes to the connection asks for the next frame.
 """
 
 import asyncio
-from collections import deque
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -75,7 +74,8 @@ class Client:
         self._counters = counters
         self.ending: Ending | None = None
         self.is_queued = False
-        self._answers: deque[bytes] = deque()
+        # A list: most of the time there is none, and never more than a few.
+        self._answers: list[bytes] = []
         self._room: asyncio.Event | None = None
         self._status: bytes | None = None
         self._is_heartbeat_due = False
@@ -132,7 +132,7 @@ class Client:
         """
         if self._answers:
             self._open_room()
-            return self._answers.popleft()
+            return self._answers.pop(0)
         if self._status is not None:
             status, self._status = self._status, None
             return status

@@ -13,6 +13,8 @@ class TokenBucket:
     ``now_s`` may come from any clock that does not go back.
     """
 
+    __slots__ = ("_burst", "_filled_s", "_rate_per_s", "_tokens")
+
     def __init__(self, rate_per_s: float, burst: int, now_s: float) -> None:
         self._rate_per_s = rate_per_s
         self._burst = burst
@@ -62,6 +64,8 @@ class Admission:
 
 class Lifetime:
     """How long a stream may last: not long without keys, a day or so with them."""
+
+    __slots__ = ("_end_s", "_first_keys_s")
 
     def __init__(self, now_s: float, first_keys_s: float, most_s: float) -> None:
         self._end_s = now_s + most_s

@@ -43,6 +43,16 @@ class Mailbox:
     up to which the client has everything, while the mailbox is not empty.
     """
 
+    __slots__ = (
+        "_trades",
+        "_unsent",
+        "_update",
+        "_windows",
+        "is_snapshot_due",
+        "resume_offset",
+        "view",
+    )
+
     def __init__(self) -> None:
         self.view: View = frozenset()
         self._update: Update | None = None

@@ -1,6 +1,7 @@
 """What a client may say in tick.v1, and how a connection may end. Does no I/O."""
 
 import re
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
@@ -150,13 +151,16 @@ def check_key(key: str) -> Rejection | None:
 
 
 def split_keys(keys: Sequence[str]) -> tuple[list[str], list[Rejection]]:
-    """Sort out the keys that can be watched from those that cannot, in order."""
+    """Sort out the keys that can be watched from those that cannot, in order.
+
+    Those that can are interned: thousands of clients hold the same few thousand.
+    """
     accepted: list[str] = []
     rejected: list[Rejection] = []
     for key in keys:
         rejection = check_key(key)
         if rejection is None:
-            accepted.append(key)
+            accepted.append(sys.intern(key))
         else:
             rejected.append(rejection)
     return accepted, rejected

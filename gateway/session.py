@@ -3,7 +3,7 @@
 Does no I/O: text in, frames out; time is an argument.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from gateway import frames
 from gateway.board import Board, Position
@@ -45,6 +45,21 @@ class Session:
     for a client that watches everything, by the number of issues.
     """
 
+    __slots__ = (
+        "_bad",
+        "_board",
+        "_bucket",
+        "_counters",
+        "_interval_ms",
+        "_keys",
+        "_limited",
+        "_mailbox",
+        "_sent_interval",
+        "_settings",
+        "ending",
+        "has_asked",
+    )
+
     def __init__(
         self, board: Board, settings: GatewaySettings, counters: Counters, now_s: float
     ) -> None:
@@ -52,7 +67,7 @@ class Session:
         self._settings = settings
         self._counters = counters
         self._bucket = TokenBucket(settings.ops_per_second, settings.ops_burst, now_s)
-        self._keys: dict[str, None] = {}
+        self._keys: frames.View = frozenset()
         self._mailbox = Mailbox()
         self._interval_ms = board.window_ms
         self._sent_interval = 0
@@ -97,7 +112,7 @@ class Session:
             case Unsubscribe():
                 return self._unsubscribe(command)
             case ListKeys(message_id):
-                return self._ack(message_id, "list", list(self._keys), [])
+                return self._ack(message_id, "list", sorted(self._keys), [])
         return frames.pong_frame(command.message_id, now_us)
 
     def _end(self, code: CloseCode, reason: str) -> None:
@@ -116,9 +131,8 @@ class Session:
         accepted, rejected = split_keys(command.keys)
         self._check_limit(command.message_id, accepted)
         since = command.since if self._can_resume(command.since) else None
-        self._keys.update(dict.fromkeys(accepted))
         self.has_asked = self.has_asked or bool(accepted)
-        self._watch()
+        self._watch(self._keys.union(accepted))
         self._set_interval(command.min_interval_ms)
         if command.wants_snapshot and accepted:
             self._mailbox.request_snapshot(
@@ -142,7 +156,7 @@ class Session:
         """Send everything held anew: another epoch has begun."""
         if self._keys:
             self._mailbox.restart(
-                self._stored(list(self._keys), None), self._board.position.offset
+                self._stored(self._keys, None), self._board.position.offset
             )
 
     def next_frame(self) -> bytes | None:
@@ -194,9 +208,7 @@ class Session:
             for key in command.keys
             if key not in self._keys
         ]
-        for key in dropped:
-            del self._keys[key]
-        self._watch()
+        self._watch(self._keys.difference(dropped))
         return self._ack(command.message_id, "unsubscribe", dropped, rejected)
 
     def _check_limit(self, message_id: MessageId, keys: Sequence[str]) -> None:
@@ -218,7 +230,7 @@ class Session:
             and since.offset <= here.offset
         )
 
-    def _stored(self, keys: list[str], since: Since | None) -> list[str]:
+    def _stored(self, keys: Collection[str], since: Since | None) -> list[str]:
         """Return the issues among ``keys`` that have a value newer than ``since``."""
         if frames.ALL in keys:
             return self._board.changed_since(since.offset if since else -1)
@@ -229,9 +241,9 @@ class Session:
             and (since is None or row.offset > since.offset)
         ]
 
-    def _watch(self) -> None:
-        is_all = frames.ALL in self._keys
-        self._mailbox.watch(frames.EVERYTHING if is_all else frozenset(self._keys))
+    def _watch(self, keys: frames.View) -> None:
+        self._keys = keys
+        self._mailbox.watch(frames.EVERYTHING if frames.ALL in keys else keys)
 
     def _snapshot_frame(self, piece: SnapshotPiece) -> bytes:
         here = self._board.position

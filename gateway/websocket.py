@@ -1,4 +1,4 @@
-"""The endpoint ``/v1/stream``: handshake, receiver, cleanup."""
+"""The stream, ``/v1/stream``: handshake, receiver, cleanup."""
 
 import asyncio
 import time
@@ -7,7 +7,6 @@ from typing import Any
 
 import structlog
 from starlette.datastructures import Headers, QueryParams
-from starlette.routing import WebSocketRoute
 from starlette.types import Message, Receive, Scope, Send
 from uvicorn.protocols.utils import ClientDisconnected
 
@@ -18,6 +17,8 @@ from gateway.hub import Hub
 from gateway.origins import is_allowed
 from gateway.protocol import BadMessage, CloseCode, Subscribe
 from gateway.transport import stream_of
+
+PATH = "/v1/stream"
 
 log = structlog.get_logger()
 
@@ -33,6 +34,9 @@ class StreamEndpoint:
         hub, headers = self._hub, Headers(scope=scope)
         origin, allowed = headers.get("origin"), hub.settings.allowed_origins
         await receive()
+        if scope["path"] != PATH:
+            await send({"type": "websocket.close"})
+            return
         if not is_allowed(origin, headers.get("host"), allowed):
             hub.counters.clients_origin_refused += 1
             log.warning("a page may not open a stream", origin=origin)
@@ -101,11 +105,6 @@ class StreamEndpoint:
         client.post(_answer(client, text))
         if client.session.ending is not None:
             self._hub.end(client, *client.session.ending)
-
-
-def create_route(hub: Hub) -> WebSocketRoute:
-    """Build the route of the stream."""
-    return WebSocketRoute("/v1/stream", StreamEndpoint(hub))
 
 
 def create_sender(send: Send, patience_s: float) -> AwaitingSender:
