@@ -14,7 +14,7 @@ from fastapi.responses import FileResponse
 from fastapi.staticfiles import StaticFiles
 from starlette.types import Receive, Scope, Send
 
-from gateway import rest
+from gateway import rest, sse
 from gateway.board import Board
 from gateway.books import read_ledgers
 from gateway.counters import Counters
@@ -75,6 +75,7 @@ def create_app(settings: GatewaySettings) -> GatewayApp:
     )
     app.state.feed_failed = False
     app.add_middleware(SecurityHeaders)
+    app.include_router(sse.create_router(hub))
     books = partial(read_ledgers, redis, keys)
     app.include_router(rest.create_router(hub, feed, WindowLog(redis, keys), books))
     app.mount("/static", StaticFiles(directory=STATIC), name="static")

@@ -1,12 +1,13 @@
 """Sends a client's frames through an ``await``: for any ASGI server, and for SSE.
 
-One task per connection. What cannot be had this way: room before a frame is built
-(one frame may grow old while it waits), and a word to a peer that has stopped reading.
+What cannot be had this way: room before a frame is built (one frame may grow old while
+it waits), and a word to a peer that has stopped reading.
 """
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any
 
 from gateway.client import Client, Ending
 
@@ -15,14 +16,12 @@ Close = Callable[[Ending], Awaitable[None]]
 
 
 class AwaitingSender:
-    """Sends with ``write``, which returns when there is room for more."""
+    """The sender of one client, as a task: ``run``."""
 
-    def __init__(self, write: Write, close: Close, patience_s: float) -> None:
-        self._write = write
-        self._close = close
+    def __init__(self, patience_s: float) -> None:
         self._patience_s = patience_s
         self._awake = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
+        self._task: asyncio.Task[Any] | None = None
         self._writing_since_s: float | None = None
 
     def wake(self) -> None:
@@ -40,19 +39,40 @@ class AwaitingSender:
         if self._task is not None and self.is_stuck(time.monotonic()):
             self._task.cancel()
 
-    async def run(self, client: Client) -> None:
-        """Send until the client's stream is over and closed."""
+    def progress(self) -> None:
+        """Note, in the middle of a write, that the peer has taken something."""
+        self._writing_since_s = time.monotonic()
+
+    async def run(self, client: Client, write: Write, close: Close) -> None:
+        """Send until the client's stream is over, then close it.
+
+        ``write`` returns when there is room for more.
+        """
         self._task = asyncio.current_task()
         while True:
             frame = client.next_frame(time.time_ns() // 1_000)
             if frame is not None:
                 self._writing_since_s = time.monotonic()
-                await self._write(frame)
+                await write(frame)
                 self._writing_since_s = None
                 client.sent(1, time.monotonic())
             elif client.ending is not None:
-                await self._close(client.ending)
+                await close(client.ending)
                 return
             else:
                 await self._awake.wait()
                 self._awake.clear()
+
+
+async def until_one_ends(*jobs: Coroutine[Any, Any, None]) -> None:
+    """Run jobs side by side; when one is over, end the others, raise what it raised."""
+    tasks = [asyncio.create_task(job) for job in jobs]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+    for task in tasks:
+        if not task.cancelled():
+            task.result()

@@ -211,6 +211,18 @@ def notice_frame(code: str, reconnect_after_ms: int, message: str) -> bytes:
     )
 
 
+def event(frame: bytes, position: Position | None, retry_ms: int | None) -> bytes:
+    """Wrap a frame for an event stream (HTML standard, 9.2.5 and 9.2.6).
+
+    Its id is what ``Last-Event-ID`` brings back: epoch, colon, offset.
+    """
+    place = b""
+    if position is not None and position.epoch is not None:
+        place = b"id: %b:%d\n" % (position.epoch.encode(), position.offset)
+    retry = b"" if retry_ms is None else b"retry: %d\n" % retry_ms
+    return b"%b%bdata: %b\n\n" % (place, retry, frame)
+
+
 def _encode_position(position: Position) -> bytes:
     return b'"epoch":%b,"offset":%d,"window":%b' % (
         orjson.dumps(position.epoch),

@@ -4,14 +4,14 @@ import asyncio
 import time
 from collections import deque
 from random import uniform
-from secrets import randbelow
+from secrets import randbelow, token_hex
 
 import structlog
 
 from gateway.board import Board
 from gateway.client import Client, Ending, Sender
 from gateway.counters import Counters
-from gateway.frames import Update, notice_frame
+from gateway.frames import Update, notice_frame, welcome_frame
 from gateway.limits import Admission, Lifetime
 from gateway.protocol import CloseCode
 from gateway.session import Session
@@ -73,6 +73,22 @@ class Hub:
             client.announce(self._status)
         self._clients[client] = None
         return client
+
+    def welcome(self, now_us: int) -> bytes:
+        """Build the first frame of a connection. ``now_us`` is the time of day."""
+        settings = self.settings
+        return welcome_frame(
+            f"c-{token_hex(4)}",
+            self.board.position.epoch,
+            self.board.window_ms,
+            settings.heartbeat_ms,
+            now_us,
+            {
+                "keys": settings.max_keys,
+                "ops_per_second": settings.ops_per_second,
+                "message_bytes": settings.max_message_bytes,
+            },
+        )
 
     def leave(self, client: Client) -> None:
         """Forget a client."""

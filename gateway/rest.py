@@ -39,10 +39,12 @@ def error_handlers() -> dict[int | type[Exception], Handler]:
 
     async def bad_request(request: Request, error: RequestValidationError) -> Response:
         first = error.errors()[0]
-        return _error(400, "bad_request", f"{first['loc'][-1]}: {first['msg']}")
+        return error_response(400, "bad_request", f"{first['loc'][-1]}: {first['msg']}")
 
     async def unavailable(request: Request, error: RedisError) -> Response:
-        return _error(503, "unavailable", "the window log cannot be read at the moment")
+        return error_response(
+            503, "unavailable", "the window log cannot be read at the moment"
+        )
 
     return {RequestValidationError: bad_request, RedisError: unavailable}
 
@@ -69,7 +71,7 @@ def _add_quotes(router: APIRouter, hub: Hub) -> None:
             return _refuse(rejection)
         row = board.get(isin)
         if row is None:
-            return _error(404, "unknown_key", f"{isin} has not traded yet")
+            return error_response(404, "unknown_key", f"{isin} has not traded yet")
         return _json(row.body)
 
 
@@ -133,10 +135,11 @@ def _check_isin(isin: str) -> Rejection | None:
 
 
 def _refuse(rejection: Rejection) -> Response:
-    return _error(400, "bad_isin", f"{rejection.key}: {rejection.message}")
+    return error_response(400, "bad_isin", f"{rejection.key}: {rejection.message}")
 
 
-def _error(status: int, code: str, message: str) -> Response:
+def error_response(status: int, code: str, message: str) -> Response:
+    """Build the answer to a request that could not be carried out."""
     body = {"error": {"code": code, "message": message}}
     return _json(orjson.dumps(body), status)
 

@@ -14,7 +14,7 @@ from uvicorn.protocols.websockets.websockets_sansio_impl import (
 )
 
 from gateway.app import create_app
-from gateway.deadline import create_protocol
+from gateway.http import create_protocol
 from gateway.settings import GatewaySettings
 from gateway.transport import StreamProtocol
 

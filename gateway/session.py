@@ -184,6 +184,10 @@ class Session:
             return here
         return Position(here.epoch, self._mailbox.resume_offset, here.window)
 
+    def resume_position(self) -> Position | None:
+        """Return ``position``, None while a snapshot is under way."""
+        return None if self._mailbox.is_snapshot_due else self.position()
+
     def _set_interval(self, wanted_ms: int) -> None:
         """Grant whole windows; all who have the same interval are sent at one time."""
         window_ms = self._board.window_ms

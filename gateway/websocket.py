@@ -1,6 +1,5 @@
 """The stream, ``/v1/stream``: handshake, receiver, cleanup."""
 
-import asyncio
 import time
 from secrets import token_hex
 from typing import Any
@@ -11,7 +10,7 @@ from starlette.types import Message, Receive, Scope, Send
 from uvicorn.protocols.utils import ClientDisconnected
 
 from gateway import frames
-from gateway.asgi import AwaitingSender
+from gateway.asgi import AwaitingSender, until_one_ends
 from gateway.client import Client, Ending
 from gateway.hub import Hub
 from gateway.origins import is_allowed
@@ -55,7 +54,7 @@ class StreamEndpoint:
             return
         try:
             await self._stream(scope, receive, send)
-        except* (ClientDisconnected, OSError):
+        except (ClientDisconnected, OSError):
             # Gone in the middle of a send.
             pass
         finally:
@@ -70,13 +69,19 @@ class StreamEndpoint:
             stream.attach(client, hub.settings.slow_close_s)
             await self._converse(client, keys, receive)
             return
-        sender = create_sender(send, hub.settings.slow_close_s)
+        sender = AwaitingSender(hub.settings.slow_close_s)
         client = hub.join(sender, now_s)
-        async with asyncio.TaskGroup() as tasks:
-            conversation = tasks.create_task(self._converse(client, keys, receive))
-            sending = tasks.create_task(sender.run(client))
-            sending.add_done_callback(lambda _: conversation.cancel())
-            conversation.add_done_callback(lambda _: sending.cancel())
+
+        async def write(frame: bytes) -> None:
+            await send({"type": "websocket.send", "text": frame.decode()})
+
+        async def close(ending: Ending) -> None:
+            code, reason = ending.code, ending.reason
+            await send({"type": "websocket.close", "code": code, "reason": reason})
+
+        await until_one_ends(
+            self._converse(client, keys, receive), sender.run(client, write, close)
+        )
 
     async def _converse(
         self, client: Client, keys: str | None, receive: Receive
@@ -84,7 +89,7 @@ class StreamEndpoint:
         """Answer the client's messages until it goes or is sent away."""
         hub = self._hub
         try:
-            client.post(_welcome(hub))
+            client.post(hub.welcome(_now_us()))
             _quick_start(client, keys)
             while True:
                 # A client that does not read its answers is not read either.
@@ -107,19 +112,6 @@ class StreamEndpoint:
             self._hub.end(client, *client.session.ending)
 
 
-def create_sender(send: Send, patience_s: float) -> AwaitingSender:
-    """Build the sender for a server that only speaks ASGI."""
-
-    async def write(frame: bytes) -> None:
-        await send({"type": "websocket.send", "text": frame.decode()})
-
-    async def close(ending: Ending) -> None:
-        code, reason = ending.code, ending.reason
-        await send({"type": "websocket.close", "code": code, "reason": reason})
-
-    return AwaitingSender(write, close, patience_s)
-
-
 def _answer(client: Client, text: str) -> bytes:
     try:
         return client.session.answer(text, time.monotonic(), _now_us())
@@ -129,22 +121,6 @@ def _answer(client: Client, text: str) -> bytes:
         return frames.error_frame(
             "internal", "not carried out; the incident is in the log", incident=incident
         )
-
-
-def _welcome(hub: Hub) -> bytes:
-    settings = hub.settings
-    return frames.welcome_frame(
-        f"c-{token_hex(4)}",
-        hub.board.position.epoch,
-        hub.board.window_ms,
-        settings.heartbeat_ms,
-        _now_us(),
-        {
-            "keys": settings.max_keys,
-            "ops_per_second": settings.ops_per_second,
-            "message_bytes": settings.max_message_bytes,
-        },
-    )
 
 
 def _quick_start(client: Client, keys: str | None) -> None:

@@ -1,0 +1,164 @@
+"""Server-sent events, ``/v1/sse``: the stream for those who cannot have a WebSocket.
+
+The same frames, one way. What a client would say in a message stands in the address;
+its position comes back in ``Last-Event-ID``, which browsers send by themselves.
+"""
+
+import re
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Annotated
+
+import orjson
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import Response
+from starlette.types import Message, Receive, Scope, Send
+
+from gateway.asgi import AwaitingSender, Close, Write, until_one_ends
+from gateway.client import Client, Ending
+from gateway.frames import event
+from gateway.http import connection_of
+from gateway.hub import Hub
+from gateway.origins import is_allowed
+from gateway.protocol import BadMessage, CloseCode, Since, Subscribe
+from gateway.rest import error_response
+
+CHUNK_BYTES = 16_384
+"""A peer makes progress if it takes so much; a long frame may take a slow one long."""
+
+_LAST_EVENT = re.compile(r"(.+):(\d{1,18})", re.ASCII)
+
+
+def create_router(hub: Hub) -> APIRouter:
+    """Build the router of the event stream."""
+    router = APIRouter()
+
+    @router.get("/v1/sse")
+    async def sse(
+        request: Request,
+        keys: str,
+        min_interval_ms: Annotated[int, Query(ge=0)] = 0,
+    ) -> Response:
+        """A stream of the keys, for as long as it is read."""
+        headers = request.headers
+        origin, allowed = headers.get("origin"), hub.settings.allowed_origins
+        if not is_allowed(origin, headers.get("host"), allowed):
+            hub.counters.clients_origin_refused += 1
+            return error_response(403, "not_allowed", "a page of another host")
+        command = Subscribe(
+            None,
+            tuple(dict.fromkeys(key for key in keys.split(",") if key)),
+            since=read_since(headers.get("last-event-id")),
+            min_interval_ms=min_interval_ms,
+        )
+        if not command.keys:
+            return error_response(400, "bad_request", "keys: at least one key")
+        return EventStream(hub, command, origin)
+
+    return router
+
+
+def read_since(last_event: str | None) -> Since | None:
+    """Return the position an event's id stands for, None if it is none."""
+    match = _LAST_EVENT.fullmatch(last_event or "")
+    return None if match is None else Since(match[1], int(match[2]))
+
+
+class EventStream(Response):
+    """A response that lasts as long as its client reads it."""
+
+    def __init__(self, hub: Hub, command: Subscribe, origin: str | None) -> None:
+        self.background = None
+        self._hub = hub
+        self._command = command
+        self._origin = origin
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send until the client goes or is sent away."""
+        hub, address = self._hub, scope["client"][0] if scope.get("client") else ""
+        refusal = hub.admission.enter(address)
+        if refusal is not None:
+            hub.counters.clients_full_refused += 1
+            response = error_response(503, "overloaded", refusal)
+            await response(scope, receive, send)
+            return
+        try:
+            await self._stream(scope, receive, send)
+        finally:
+            hub.admission.leave(address)
+
+    async def _stream(self, scope: Scope, receive: Receive, send: Send) -> None:
+        hub = self._hub
+        sender = AwaitingSender(hub.settings.slow_close_s)
+        client = hub.join(sender, time.monotonic())
+        try:
+            client.post(hub.welcome(time.time_ns() // 1_000))
+            client.post(client.session.subscribe(self._command))
+            await send(self._start())
+            with _ended_at_shutdown(scope, hub, client):
+                await until_one_ends(
+                    sender.run(client, *_writers(client, sender, send)),
+                    _until_gone(receive),
+                )
+                connection = connection_of(scope)
+                if connection is not None and sender.is_stuck(time.monotonic()):
+                    connection.abort()
+                    await _until_gone(receive)
+        except BadMessage as error:
+            response = error_response(400, error.code, str(error))
+            await response(scope, receive, send)
+        finally:
+            hub.leave(client)
+
+    def _start(self) -> Message:
+        headers = [
+            (b"content-type", b"text/event-stream"),
+            (b"cache-control", b"no-store"),
+            # Proxies that buffer would turn a stream into a download (nginx).
+            (b"x-accel-buffering", b"no"),
+        ]
+        if self._origin is not None:
+            headers += [
+                (b"access-control-allow-origin", self._origin.encode("latin-1")),
+                (b"vary", b"origin"),
+            ]
+        return {"type": "http.response.start", "status": 200, "headers": headers}
+
+
+@contextmanager
+def _ended_at_shutdown(scope: Scope, hub: Hub, client: Client) -> Iterator[None]:
+    connection = connection_of(scope)
+    if connection is None:
+        yield
+        return
+    connection.on_shutdown = partial(hub.end, client, CloseCode.RESTART, "planned stop")
+    try:
+        yield
+    finally:
+        connection.on_shutdown = None
+
+
+def _writers(client: Client, sender: AwaitingSender, send: Send) -> tuple[Write, Close]:
+    """Return how a frame is sent and how the response ends."""
+
+    async def write(frame: bytes) -> None:
+        retry_ms = None
+        if frame.startswith(b'{"type":"notice"'):
+            retry_ms = orjson.loads(frame)["reconnect_after_ms"]
+        body = event(frame, client.session.resume_position(), retry_ms)
+        for start in range(0, len(body), CHUNK_BYTES):
+            chunk = body[start : start + CHUNK_BYTES]
+            await send({"type": "http.response.body", "body": chunk, "more_body": True})
+            sender.progress()
+
+    async def close(ending: Ending) -> None:
+        await send({"type": "http.response.body", "body": b""})
+
+    return write, close
+
+
+async def _until_gone(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
