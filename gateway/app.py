@@ -47,9 +47,12 @@ class GatewayApp(FastAPI):
 
 
 def create_app(settings: GatewaySettings) -> GatewayApp:
-    """Build the gateway. It starts without Redis and says so under /health/ready."""
+    """Build the gateway. It starts without Redis and says so under /health/ready.
+
+    Raises ValueError if the key for tokens cannot be read.
+    """
     board, counters = Board(), Counters()
-    hub = Hub(board, settings, counters)
+    hub = Hub(board, settings, counters, settings.create_token_reader())
     redis, keys = create_redis(settings.redis_url), Keys(settings.namespace)
     feed = Feed(redis, keys, board, hub, counters)
 
@@ -59,6 +62,7 @@ def create_app(settings: GatewaySettings) -> GatewayApp:
         care = asyncio.create_task(hub.run(), name="hub")
         for task in (pump, care):
             task.add_done_callback(partial(stop_server_on_failure, app))
+        await feed.first_look()
         yield
         feed.stop()
         care.cancel()

@@ -57,3 +57,9 @@ class Counters:
 
     clients_retired: int = 0
     """Connections closed with 1012 because of their age."""
+
+    clients_token_refused: int = 0
+    """Tokens refused or missing: connections closed with 4501, requests with 401."""
+
+    clients_token_expired: int = 0
+    """Connections closed with 4401: the token had expired and no newer one came."""

@@ -6,6 +6,7 @@ wrong ends in the same two remedies: fill the hole from the window log, or reloa
 
 import asyncio
 import time
+from contextlib import suppress
 from typing import Any
 
 import structlog
@@ -33,6 +34,8 @@ HEAL_LIMIT = 256
 """A hole of more offsets is not filled window by window: a reload is cheaper."""
 
 CONFIRM_WITHIN_S = 5.0
+
+FIRST_LOOK_S = 3.0
 
 log = structlog.get_logger()
 
@@ -66,6 +69,7 @@ class Feed:
         self._counters = counters
         self._window_log = WindowLog(redis, keys)
         self._stopping = asyncio.Event()
+        self._has_looked = asyncio.Event()
         self._failures = 0
         self._started_s = time.monotonic()
         self._heard_s: float | None = None
@@ -80,6 +84,15 @@ class Feed:
         silence_s = self.silence_s(now_s)
         return silence_s is not None and silence_s <= self._patience_s()
 
+    async def first_look(self) -> None:
+        """Wait until the stored state was read once, or could not be; not for long.
+
+        A client that returns before it would be told that nothing is known.
+        """
+        with suppress(TimeoutError):
+            async with asyncio.timeout(FIRST_LOOK_S):
+                await self._has_looked.wait()
+
     def stop(self) -> None:
         """Make ``run`` return within ``POLL_S``; no read is cut off."""
         self._stopping.set()
@@ -92,6 +105,7 @@ class Feed:
                 await self._follow()
             except (RedisError, OSError, ValueError) as error:
                 self._failures += 1
+                self._has_looked.set()
                 self._counters.connects_failed += 1
                 if self._failures == 1:
                     log.warning("feed interrupted", error=str(error))
@@ -106,6 +120,7 @@ class Feed:
             await pubsub.subscribe(self._keys.updates)
             await self._confirm(pubsub)
             await self._reload()
+            self._has_looked.set()
             if self._failures:
                 log.info("feed restored", offset=self._board.position.offset)
                 self._failures = 0

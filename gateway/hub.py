@@ -16,6 +16,7 @@ from gateway.limits import Admission, Lifetime
 from gateway.protocol import CloseCode
 from gateway.session import Session
 from gateway.settings import GatewaySettings
+from gateway.tokens import TokenReader
 
 SLICE_S = 0.005
 """Clients are served for so long before the event loop may do something else."""
@@ -40,8 +41,13 @@ class Hub:
     """
 
     def __init__(
-        self, board: Board, settings: GatewaySettings, counters: Counters
+        self,
+        board: Board,
+        settings: GatewaySettings,
+        counters: Counters,
+        tokens: TokenReader | None = None,
     ) -> None:
+        self.tokens = tokens
         self.board = board
         self.settings = settings
         self.counters = counters
@@ -63,9 +69,9 @@ class Hub:
         # Those who came together shall not all go together.
         most_s = settings.max_stream_s * uniform(0.9, 1)
         client = Client(
-            Session(self.board, settings, self.counters, now_s),
+            Session(self.board, settings, self.counters, now_s, self.tokens),
             sender,
-            Lifetime(now_s, settings.first_keys_s, most_s),
+            Lifetime(now_s, settings.auth_s, settings.first_keys_s, most_s),
             self.counters,
             now_s,
         )
@@ -130,6 +136,7 @@ class Hub:
         shortest_s = min(
             settings.heartbeat_ms / 1_000,
             settings.slow_close_s,
+            settings.auth_s,
             settings.first_keys_s,
             settings.max_stream_s,
         )
@@ -141,21 +148,28 @@ class Hub:
                     await asyncio.sleep(0)
 
     def _look_after(self, client: Client, now_s: float) -> None:
-        settings, has_asked = self.settings, client.session.has_asked
+        settings, session, counters = self.settings, client.session, self.counters
+        lifetime = client.lifetime
         if client.ending is not None:
             return
         if client.sender.is_stuck(now_s):
-            self.counters.clients_slow_closed += 1
+            counters.clients_slow_closed += 1
             reason = f"nothing was read for {settings.slow_close_s:g} s"
             self.end(client, CloseCode.SLOW, reason)
-        elif client.lifetime.left_s(now_s, has_asked=has_asked) <= 0:
-            if has_asked:
-                self.counters.clients_retired += 1
-                self.end(client, CloseCode.RESTART, "the stream is old")
-            else:
-                self.counters.clients_idle_closed += 1
-                reason = f"nothing was asked for in {settings.first_keys_s:g} s"
-                self.end(client, CloseCode.POLICY, reason)
+        elif session.grant is None and now_s >= lifetime.auth_by_s:
+            counters.clients_token_refused += 1
+            reason = f"no token was shown in {settings.auth_s:g} s"
+            self.end(client, CloseCode.TOKEN_REFUSED, reason)
+        elif session.expires_s is not None and now_s >= session.expires_s:
+            counters.clients_token_expired += 1
+            self.end(client, CloseCode.TOKEN_EXPIRED, "the token has expired")
+        elif not session.has_asked and now_s >= lifetime.ask_by_s:
+            counters.clients_idle_closed += 1
+            reason = f"nothing was asked for in {settings.first_keys_s:g} s"
+            self.end(client, CloseCode.POLICY, reason)
+        elif now_s >= lifetime.end_s:
+            counters.clients_retired += 1
+            self.end(client, CloseCode.RESTART, "the stream is old")
         elif now_s - client.sent_s >= settings.heartbeat_ms / 1_000:
             client.beat()
 

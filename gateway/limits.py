@@ -63,14 +63,13 @@ class Admission:
 
 
 class Lifetime:
-    """How long a stream may last: not long without keys, a day or so with them."""
+    """By when a client has to show a token and to ask for keys, and when it ends."""
 
-    __slots__ = ("_end_s", "_first_keys_s")
+    __slots__ = ("ask_by_s", "auth_by_s", "end_s")
 
-    def __init__(self, now_s: float, first_keys_s: float, most_s: float) -> None:
-        self._end_s = now_s + most_s
-        self._first_keys_s = min(now_s + first_keys_s, self._end_s)
-
-    def left_s(self, now_s: float, *, has_asked: bool) -> float:
-        """Return the seconds that are left, 0 or less when it is over."""
-        return (self._end_s if has_asked else self._first_keys_s) - now_s
+    def __init__(
+        self, now_s: float, auth_s: float, first_keys_s: float, most_s: float
+    ) -> None:
+        self.auth_by_s = now_s + auth_s
+        self.ask_by_s = now_s + first_keys_s
+        self.end_s = now_s + most_s

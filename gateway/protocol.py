@@ -89,7 +89,15 @@ class Ping:
     message_id: MessageId
 
 
-Command: TypeAlias = Subscribe | Unsubscribe | ListKeys | Ping
+@dataclass(frozen=True, slots=True)
+class Auth:
+    """Show a token, the first or a newer one."""
+
+    message_id: MessageId
+    token: str
+
+
+Command: TypeAlias = Subscribe | Unsubscribe | ListKeys | Ping | Auth
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,9 +210,12 @@ def _read_command(message: dict[str, Any], message_id: MessageId) -> Command:
         case "ping":
             return Ping(message_id)
         case "auth":
-            raise _BadField("op: no authentication is configured")
+            token = message.get("token")
+            if not isinstance(token, str):
+                raise _BadField("token: must be text")
+            return Auth(message_id, token)
         case _:
-            raise _BadField("op: must be subscribe, unsubscribe, list or ping")
+            raise _BadField("op: must be subscribe, unsubscribe, list, ping or auth")
 
 
 def _read_keys(message: dict[str, Any]) -> tuple[str, ...]:

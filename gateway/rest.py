@@ -16,10 +16,12 @@ from gateway.feed import Feed
 from gateway.frames import ALL, quotes_object, window_object
 from gateway.hub import Hub
 from gateway.protocol import Rejection, check_key
+from gateway.tokens import EVERYTHING, Grant, TokenRefused
 from gateway.window_log import WindowLog
 from throttle.ledger import Ledger
 
 Handler = Callable[[Request, Any], Coroutine[Any, Any, Response]]
+Permit = Callable[[Request], Grant]
 Books = Callable[[], Awaitable[list[Ledger]]]
 
 
@@ -28,8 +30,9 @@ def create_router(
 ) -> APIRouter:
     """Build the router of everything that is asked for by GET."""
     router = APIRouter()
-    _add_quotes(router, hub)
-    _add_windows(router, hub, window_log)
+    permit = create_permit(hub)
+    _add_quotes(router, hub, permit)
+    _add_windows(router, hub, window_log, permit)
     _add_health(router, hub, feed, books)
     return router
 
@@ -46,46 +49,82 @@ def error_handlers() -> dict[int | type[Exception], Handler]:
             503, "unavailable", "the window log cannot be read at the moment"
         )
 
-    return {RequestValidationError: bad_request, RedisError: unavailable}
+    async def unauthorized(request: Request, error: TokenRefused) -> Response:
+        response = error_response(401, "not_allowed", str(error))
+        response.headers["WWW-Authenticate"] = "Bearer"
+        return response
+
+    return {
+        RequestValidationError: bad_request,
+        RedisError: unavailable,
+        TokenRefused: unauthorized,
+    }
 
 
-def _add_quotes(router: APIRouter, hub: Hub) -> None:
+def create_permit(hub: Hub) -> Permit:
+    """Return the function that reads a request's token (RFC 6750, 2.1).
+
+    It raises TokenRefused.
+    """
+
+    def permit(request: Request) -> Grant:
+        if hub.tokens is None:
+            return EVERYTHING
+        scheme, _, token = request.headers.get("authorization", "").partition(" ")
+        try:
+            if scheme.lower() != "bearer":
+                raise TokenRefused("the request has no header Authorization: Bearer")
+            return hub.tokens.read(token.strip())
+        except TokenRefused:
+            hub.counters.clients_token_refused += 1
+            raise
+
+    return permit
+
+
+def _add_quotes(router: APIRouter, hub: Hub, permit: Permit) -> None:
     board = hub.board
 
     @router.get("/v1/quotes")
-    async def quotes(isins: str | None = None) -> Response:
+    async def quotes(request: Request, isins: str | None = None) -> Response:
         """Latest quote of every issue, or of those named, in the order of ISINs."""
-        wanted = board.isins()
+        grant = permit(request)
+        wanted = [isin for isin in board.isins() if _may_have(grant, isin)]
         if isins is not None:
             wanted = sorted({isin for isin in isins.split(",") if isin})
             for isin in wanted:
-                if (rejection := _check_isin(isin)) is not None:
-                    return _refuse(rejection)
+                if (refusal := _refuse(isin, grant)) is not None:
+                    return refusal
         rows = [row for isin in wanted if (row := board.get(isin)) is not None]
         return _json(quotes_object(board.position, [row.body for row in rows]))
 
     @router.get("/v1/quotes/{isin}")
-    async def quote(isin: str) -> Response:
+    async def quote(request: Request, isin: str) -> Response:
         """Latest quote of one issue."""
-        if (rejection := _check_isin(isin)) is not None:
-            return _refuse(rejection)
+        if (refusal := _refuse(isin, permit(request))) is not None:
+            return refusal
         row = board.get(isin)
         if row is None:
             return error_response(404, "unknown_key", f"{isin} has not traded yet")
         return _json(row.body)
 
 
-def _add_windows(router: APIRouter, hub: Hub, window_log: WindowLog) -> None:
+def _add_windows(
+    router: APIRouter, hub: Hub, window_log: WindowLog, permit: Permit
+) -> None:
     limit_most = hub.settings.windows_limit
 
     @router.get("/v1/windows")
     async def windows(
+        request: Request,
         limit: Annotated[int, Query(ge=1, le=limit_most)] = min(20, limit_most),
         from_ms: Annotated[int | None, Query(alias="from", ge=0)] = None,
         to_ms: Annotated[int | None, Query(alias="to", ge=0)] = None,
         rows: bool = True,
     ) -> Response:
         """Recent windows, newest first; ``from`` and ``to`` bound their ends."""
+        if not permit(request).allows_everything:
+            return error_response(403, "not_allowed", "a window holds every issue")
         found = await window_log.newest(limit, from_ms, to_ms)
         objects = b",".join(window_object(w, with_rows=rows) for w in found)
         return _json(b'{"count":%d,"data":[%b]}' % (len(found), objects))
@@ -128,14 +167,20 @@ async def _imbalances(books: Books) -> list[str]:
         return [str(error)]
 
 
-def _check_isin(isin: str) -> Rejection | None:
+def _may_have(grant: Grant, isin: str) -> bool:
+    return grant.allows_everything or grant.allows(isin)
+
+
+def _refuse(isin: str, grant: Grant) -> Response | None:
+    """Return the answer to a request for an issue, None if it may be had."""
+    rejection = check_key(isin)
     if isin == ALL:
-        return Rejection(isin, "bad_isin", "leave isins out to get every issue")
-    return check_key(isin)
-
-
-def _refuse(rejection: Rejection) -> Response:
-    return error_response(400, "bad_isin", f"{rejection.key}: {rejection.message}")
+        rejection = Rejection(isin, "bad_isin", "leave isins out to get every issue")
+    if rejection is not None:
+        return error_response(400, "bad_isin", f"{isin}: {rejection.message}")
+    if not _may_have(grant, isin):
+        return error_response(403, "not_allowed", f"{isin}: not in your token")
+    return None
 
 
 def error_response(status: int, code: str, message: str) -> Response:

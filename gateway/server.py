@@ -78,8 +78,8 @@ def bind(settings: GatewaySettings) -> socket.socket:
 def run_gateway(settings: GatewaySettings) -> int:
     """Serve until told to stop; return the exit code for the process.
 
-    0 after SIGINT or SIGTERM from outside, 1 if the port cannot be taken or the feed
-    failed. Open streams are closed with 1012.
+    0 after SIGINT or SIGTERM from outside, 1 if the port cannot be taken, the key for
+    tokens cannot be read or the feed failed. Open streams are closed with 1012.
     """
     try:
         sock = bind(settings)
@@ -89,7 +89,12 @@ def run_gateway(settings: GatewaySettings) -> int:
             f"{error.strerror or error}"
         )
         return 1
-    app = create_app(settings)
+    try:
+        app = create_app(settings)
+    except ValueError as error:
+        sock.close()
+        log.error(str(error))
+        return 1
     server = create_server(app, settings)
     host, port = sock.getsockname()[:2]
     log.info("gateway listening", url=f"http://{host}:{port}")

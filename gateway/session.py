@@ -11,11 +11,13 @@ from gateway.counters import Counters
 from gateway.limits import TokenBucket
 from gateway.mailbox import Mailbox, Merged, SnapshotPiece
 from gateway.protocol import (
+    Auth,
     BadMessage,
     CloseCode,
     Command,
     ListKeys,
     MessageId,
+    Rejection,
     Since,
     Subscribe,
     Unsubscribe,
@@ -24,6 +26,9 @@ from gateway.protocol import (
     split_keys,
 )
 from gateway.settings import GatewaySettings
+from gateway.tokens import EVERYTHING, Grant, TokenExpired, TokenReader, TokenRefused
+
+NOT_ALLOWED = "your token does not allow it"
 
 NOT_HELD = "you do not hold it"
 
@@ -56,12 +61,20 @@ class Session:
         "_mailbox",
         "_sent_interval",
         "_settings",
+        "_tokens",
         "ending",
+        "expires_s",
+        "grant",
         "has_asked",
     )
 
     def __init__(
-        self, board: Board, settings: GatewaySettings, counters: Counters, now_s: float
+        self,
+        board: Board,
+        settings: GatewaySettings,
+        counters: Counters,
+        now_s: float,
+        tokens: TokenReader | None = None,
     ) -> None:
         self._board = board
         self._settings = settings
@@ -74,6 +87,9 @@ class Session:
         self._limited = self._bad = 0
         self.has_asked = False
         self.ending: tuple[CloseCode, str] | None = None
+        self._tokens = tokens
+        self.grant: Grant | None = EVERYTHING if tokens is None else None
+        self.expires_s: float | None = None
 
     def answer(self, text: str, now_s: float, now_us: int) -> bytes:
         """Carry out one message and return the frame that answers it.
@@ -95,7 +111,7 @@ class Session:
             )
         self._limited = 0
         try:
-            answer = self._carry_out(parse(text), now_us)
+            answer = self._carry_out(parse(text), now_s, now_us)
             self._bad = 0
             return answer
         except BadMessage as error:
@@ -105,7 +121,9 @@ class Session:
                 self._end(CloseCode.BAD_MESSAGES, "too many bad messages")
             return frames.error_frame(error.code, str(error), error.message_id)
 
-    def _carry_out(self, command: Command, now_us: int) -> bytes:
+    def _carry_out(self, command: Command, now_s: float, now_us: int) -> bytes:
+        if isinstance(command, Auth):
+            return self._authenticate(command, now_s, now_us)
         match command:
             case Subscribe():
                 return self.subscribe(command)
@@ -120,15 +138,64 @@ class Session:
             self._counters.clients_abusive_closed += 1
             self.ending = (code, reason)
 
+    def admit(self, grant: Grant, now_s: float, now_us: int) -> list[str]:
+        """Let the client have what is granted; return the keys it loses."""
+        self.grant = grant
+        if grant.expires_us is not None:
+            self.expires_s = now_s + (grant.expires_us - now_us) / 1e6
+        lost = sorted(key for key in self._keys if not grant.allows(key))
+        self._watch(self._keys.difference(lost))
+        self._set_interval(self._interval_ms)
+        return lost
+
+    def _authenticate(self, command: Auth, now_s: float, now_us: int) -> bytes:
+        if self._tokens is None:
+            raise BadMessage(
+                "bad_request",
+                "op: no authentication is configured",
+                command.message_id,
+            )
+        try:
+            grant = self._tokens.read(command.token)
+        except TokenExpired as error:
+            self.ending = (CloseCode.TOKEN_EXPIRED, str(error))
+            self._counters.clients_token_expired += 1
+            raise BadMessage("not_allowed", str(error), command.message_id) from None
+        except TokenRefused as error:
+            self.ending = (CloseCode.TOKEN_REFUSED, str(error))
+            self._counters.clients_token_refused += 1
+            raise BadMessage("not_allowed", str(error), command.message_id) from None
+        lost = self.admit(grant, now_s, now_us)
+        return self._ack(
+            command.message_id,
+            "auth",
+            sorted(self._keys),
+            [Rejection(key, "not_allowed", NOT_ALLOWED).to_wire() for key in lost],
+            expires=grant.expires_us,
+            min_interval_ms=self._interval_ms,
+        )
+
     def subscribe(self, command: Subscribe) -> bytes:
         """Add keys, ask for their snapshot and return the ack.
 
         Raises BadMessage, having changed nothing, if that is more than the limit.
         """
+        grant = self.grant
+        if grant is None:
+            raise BadMessage(
+                "not_allowed", "show a token first, with auth", command.message_id
+            )
         # First without looking at the keys: checking thousands of them takes time.
         if len(command.keys) > self._settings.max_keys:
             self._check_limit(command.message_id, command.keys)
         accepted, rejected = split_keys(command.keys)
+        if grant.keys is not None:
+            rejected += [
+                Rejection(key, "not_allowed", NOT_ALLOWED)
+                for key in accepted
+                if not grant.allows(key)
+            ]
+            accepted = [key for key in accepted if grant.allows(key)]
         self._check_limit(command.message_id, accepted)
         since = command.since if self._can_resume(command.since) else None
         self.has_asked = self.has_asked or bool(accepted)
@@ -191,7 +258,8 @@ class Session:
     def _set_interval(self, wanted_ms: int) -> None:
         """Grant whole windows; all who have the same interval are sent at one time."""
         window_ms = self._board.window_ms
-        windows = -(-min(wanted_ms, LONGEST_INTERVAL_MS) // window_ms)
+        least_ms = self.grant.min_interval_ms if self.grant is not None else 0
+        windows = -(-min(max(wanted_ms, least_ms), LONGEST_INTERVAL_MS) // window_ms)
         self._interval_ms = max(1, windows) * window_ms
         self._sent_interval = self._interval()
 
@@ -273,7 +341,7 @@ class Session:
         op: str,
         accepted: list[str],
         rejected: list[dict[str, str]],
-        **granted: int,
+        **granted: int | None,
     ) -> bytes:
         return frames.ack_frame(
             message_id, op, accepted, rejected, len(self._keys), **granted

@@ -1,11 +1,13 @@
 """Settings of the gateway."""
 
+from pathlib import Path
 from typing import Annotated
 
 from pydantic import Field, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from gateway.origins import check_origins
+from gateway.tokens import Algorithm, TokenReader
 
 
 class GatewaySettings(BaseSettings):
@@ -73,6 +75,21 @@ class GatewaySettings(BaseSettings):
     max_stream_s: float = Field(86_400, gt=0)
     """A stream that is so old is closed with 1012, after a notice."""
 
+    token_key_file: Path | None = None
+    """File with the key that tokens are signed with; without it, none are asked for."""
+
+    token_algorithm: Algorithm = "HS256"
+    """How tokens are signed: a shared secret (HS256), or the issuer's public key."""
+
+    token_audience: str | None = None
+    """What a token's ``aud`` has to be."""
+
+    token_issuer: str | None = None
+    """What a token's ``iss`` has to be."""
+
+    auth_s: float = Field(5, gt=0)
+    """A stream that has shown no token for so long is closed with 4501."""
+
     @field_validator("allowed_origins", mode="before")
     @classmethod
     def _split_origins(cls, value: object) -> object:
@@ -81,3 +98,21 @@ class GatewaySettings(BaseSettings):
         origins = [part.strip() for part in value.split(",") if part.strip()]
         check_origins(origins)
         return origins
+
+    def create_token_reader(self) -> TokenReader | None:
+        """Read the key; None if no tokens are asked for.
+
+        Raises ValueError with one sentence if there is no such file, or no such key.
+        """
+        if self.token_key_file is None:
+            return None
+        try:
+            key = self.token_key_file.read_text(encoding="utf-8").strip()
+            return TokenReader(
+                key, self.token_algorithm, self.token_audience, self.token_issuer
+            )
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise ValueError(
+                f"token_key_file {self.token_key_file}: {reason}"
+            ) from None

@@ -23,7 +23,8 @@ from gateway.http import connection_of
 from gateway.hub import Hub
 from gateway.origins import is_allowed
 from gateway.protocol import BadMessage, CloseCode, Since, Subscribe
-from gateway.rest import error_response
+from gateway.rest import create_permit, error_response
+from gateway.tokens import Grant
 
 CHUNK_BYTES = 16_384
 """A peer makes progress if it takes so much; a long frame may take a slow one long."""
@@ -34,6 +35,7 @@ _LAST_EVENT = re.compile(r"(.+):(\d{1,18})", re.ASCII)
 def create_router(hub: Hub) -> APIRouter:
     """Build the router of the event stream."""
     router = APIRouter()
+    permit = create_permit(hub)
 
     @router.get("/v1/sse")
     async def sse(
@@ -47,6 +49,7 @@ def create_router(hub: Hub) -> APIRouter:
         if not is_allowed(origin, headers.get("host"), allowed):
             hub.counters.clients_origin_refused += 1
             return error_response(403, "not_allowed", "a page of another host")
+        grant = permit(request)
         command = Subscribe(
             None,
             tuple(dict.fromkeys(key for key in keys.split(",") if key)),
@@ -55,7 +58,7 @@ def create_router(hub: Hub) -> APIRouter:
         )
         if not command.keys:
             return error_response(400, "bad_request", "keys: at least one key")
-        return EventStream(hub, command, origin)
+        return EventStream(hub, grant, command, origin)
 
     return router
 
@@ -69,8 +72,11 @@ def read_since(last_event: str | None) -> Since | None:
 class EventStream(Response):
     """A response that lasts as long as its client reads it."""
 
-    def __init__(self, hub: Hub, command: Subscribe, origin: str | None) -> None:
+    def __init__(
+        self, hub: Hub, grant: Grant, command: Subscribe, origin: str | None
+    ) -> None:
         self.background = None
+        self._grant = grant
         self._hub = hub
         self._command = command
         self._origin = origin
@@ -95,6 +101,7 @@ class EventStream(Response):
         client = hub.join(sender, time.monotonic())
         try:
             client.post(hub.welcome(time.time_ns() // 1_000))
+            client.session.admit(self._grant, time.monotonic(), time.time_ns() // 1_000)
             client.post(client.session.subscribe(self._command))
             await send(self._start())
             with _ended_at_shutdown(scope, hub, client):

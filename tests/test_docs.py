@@ -13,7 +13,7 @@ from deploy.cli import app
 from deploy.settings import RunSettings
 from gateway.counters import Counters
 from gateway.frames import ALL
-from gateway.protocol import parse
+from gateway.protocol import CloseCode, parse
 from gateway.settings import GatewaySettings
 from ingest.settings import IngestSettings
 from ingest.trade import REASONS
@@ -85,6 +85,13 @@ def test_every_command_is_in_the_readme() -> None:
     for command in app.registered_commands:
         assert command.callback is not None
         assert f"`tickthrottle {command.callback.__name__}`" in readme
+
+
+@pytest.mark.parametrize("code", list(CloseCode))
+def test_a_close_code_is_in_the_table(code: CloseCode) -> None:
+    """Whoever writes a client finds what to do."""
+    rows = [row for row in PROTOCOL.splitlines() if row.startswith("| ")]
+    assert any(str(code.value) in row.split("|")[1] for row in rows)
 
 
 def test_every_example_of_a_client_message_is_understood() -> None:

@@ -13,7 +13,10 @@ const byId = (id) => document.getElementById(id);
 
 function connect() {
   const scheme = location.protocol === "https:" ? "wss:" : "ws:";
+  // Browsers send this part of the address to no server.
+  const token = new URLSearchParams(location.hash.slice(1)).get("token") ?? undefined;
   const ticks = new TickClient(`${scheme}//${location.host}/v1/stream`, {
+    token,
     onState: showState,
     onReset: () => issues.clear(),
     onMessage: (message) => {

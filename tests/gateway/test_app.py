@@ -10,7 +10,8 @@ import pytest
 
 from gateway.app import STATIC
 from tests.conftest import skip_or_fail
-from tests.gateway.servers import Gateway
+from tests.gateway.publisher import Publisher
+from tests.gateway.servers import Gateway, running_gateway
 
 DEAD_FEED = """
 import asyncio, signal
@@ -70,3 +71,14 @@ async def test_the_death_of_the_feed_takes_the_process_down() -> None:
     assert process.returncode not in (0, None)
     assert b"feed died" in output
     assert b"a fault of our own" in output
+
+
+@pytest.mark.redis
+def test_the_first_client_finds_what_is_stored(
+    publisher: Publisher, redis_url: str
+) -> None:
+    """A gateway listens only after it has looked: a position is not lost on it."""
+    publisher.publish()
+    for _ in range(3):
+        with running_gateway(redis_url) as gateway, gateway.stream() as stream:
+            assert stream.welcome["epoch"] == publisher.epoch

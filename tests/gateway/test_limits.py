@@ -1,6 +1,6 @@
 """How many may connect, and how fast a client may send."""
 
-from gateway.limits import Admission, Lifetime, TokenBucket
+from gateway.limits import Admission, TokenBucket
 
 
 def test_a_burst_is_allowed_and_then_refused() -> None:
@@ -32,12 +32,3 @@ def test_connections_are_counted_in_all_and_by_address() -> None:
     assert admission.enter("c") == "this gateway has 3 connections, it takes no more"
     admission.leave("a")
     assert admission.enter("c") is None
-
-
-def test_a_stream_ends_early_if_it_asks_for_nothing() -> None:
-    """And with its age if it does; never later than that."""
-    lifetime = Lifetime(100, first_keys_s=30, most_s=1_000)
-    assert lifetime.left_s(110, has_asked=False) == 20
-    assert lifetime.left_s(140, has_asked=False) == -10
-    assert lifetime.left_s(140, has_asked=True) == 960
-    assert Lifetime(100, 30, 10).left_s(100, has_asked=False) == 10

@@ -344,3 +344,12 @@ def test_another_epoch_is_nothing_to_a_client_without_keys() -> None:
     session = make_session(make_board(make_row()))
     session.restart()
     assert drain(session) == []
+
+
+def test_a_client_that_shows_a_token_in_vain_learns_it() -> None:
+    """Where none is needed, the answer says so and nothing ends."""
+    session = make_session(make_board())
+    answer = say(session, op="auth", id=0, token="t")
+    assert answer["code"] == "bad_request"
+    assert answer["message"] == "op: no authentication is configured"
+    assert session.ending is None

@@ -1,0 +1,121 @@
+"""Tokens: who may have a stream, of what, how often and until when. Does no I/O.
+
+JSON Web Tokens (RFC 7519), signed with the one algorithm and the one key configured.
+The claim ``exp`` is required; the claim ``tick`` may narrow what the bearer gets::
+
+    {"exp": 1774000000, "tick": {"keys": ["KR7005930003"], "min_interval_ms": 4000}}
+"""
+
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import jwt
+
+from gateway.frames import ALL
+
+Algorithm: TypeAlias = Literal["HS256", "RS256", "ES256", "EdDSA"]
+
+CLOCK_SKEW_S = 10
+"""The clock of whoever issues tokens may be off by so much."""
+
+MIN_SECRET_BYTES = 32
+"""A secret for HS256 is at least as long as its hash (RFC 7518, 3.2)."""
+
+
+class TokenRefused(ValueError):
+    """A token that is none of ours, or says what we do not understand."""
+
+
+class TokenExpired(TokenRefused):
+    """A token that was good."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """What a client may have. ``keys`` is None for every key.
+
+    ``expires_us`` is the time of day, None for never.
+    """
+
+    keys: frozenset[str] | None = None
+    min_interval_ms: int = 0
+    expires_us: int | None = None
+
+    def allows(self, key: str) -> bool:
+        """Say whether the key may be watched."""
+        return self.keys is None or key in self.keys
+
+    @property
+    def allows_everything(self) -> bool:
+        """Whether every issue may be watched, also those yet to come."""
+        return self.allows(ALL)
+
+
+EVERYTHING = Grant()
+"""What a client may have where no tokens are asked for."""
+
+
+class TokenReader:
+    """Checks tokens. Raises ValueError for a key that does not fit the algorithm."""
+
+    def __init__(
+        self,
+        key: str,
+        algorithm: Algorithm,
+        audience: str | None = None,
+        issuer: str | None = None,
+    ) -> None:
+        if algorithm == "HS256" and len(key.encode()) < MIN_SECRET_BYTES:
+            raise ValueError(
+                f"a key for HS256 has at least {MIN_SECRET_BYTES} bytes, "
+                f"this one has {len(key.encode())}"
+            )
+        try:
+            self._key = jwt.get_algorithm_by_name(algorithm).prepare_key(key)
+        except (jwt.InvalidKeyError, ValueError, TypeError) as error:
+            raise ValueError(f"not a public key for {algorithm}: {error}") from None
+        self._algorithm = algorithm
+        self._audience = audience
+        self._issuer = issuer
+
+    def read(self, token: str) -> Grant:
+        """Return what the token grants.
+
+        Raises TokenExpired, or TokenRefused with the rule that it breaks.
+        """
+        try:
+            claims = jwt.decode(
+                token,
+                self._key,
+                algorithms=[self._algorithm],
+                audience=self._audience,
+                issuer=self._issuer,
+                leeway=CLOCK_SKEW_S,
+                options={
+                    "require": ["exp"],
+                    "verify_aud": self._audience is not None,
+                },
+            )
+        except jwt.ExpiredSignatureError:
+            raise TokenExpired("the token has expired") from None
+        except (jwt.InvalidTokenError, UnicodeError) as error:
+            raise TokenRefused(f"the token is refused: {error}") from None
+        return _read_grant(claims)
+
+
+def _read_grant(claims: dict[str, Any]) -> Grant:
+    wishes = claims.get("tick", {})
+    if not isinstance(wishes, dict):
+        raise TokenRefused("the token's tick: must be an object")
+    keys, interval = wishes.get("keys"), wishes.get("min_interval_ms", 0)
+    if keys is not None and (
+        not isinstance(keys, list) or not all(isinstance(key, str) for key in keys)
+    ):
+        raise TokenRefused("the token's tick.keys: must be a list of text")
+    if type(interval) is not int or interval < 0:
+        raise TokenRefused("the token's tick.min_interval_ms: must be from 0")
+    return Grant(
+        None if keys is None or ALL in keys else frozenset(keys),
+        interval,
+        int((claims["exp"] + CLOCK_SKEW_S) * 1_000_000),
+    )
