@@ -18,6 +18,7 @@ from gateway.app import create_app
 from gateway.server import bind, create_server
 from gateway.settings import GatewaySettings
 from tests.conftest import eventually
+from tests.gateway.asyncapi import check_message
 
 
 @dataclass(frozen=True)
@@ -96,11 +97,17 @@ class Stream:
         """Return the next frame."""
         return self.connection.recv(timeout=within_s, decode=False)
 
+    def next(self) -> dict[str, Any]:
+        """Return the next frame, which has to be as the documents say."""
+        frame: dict[str, Any] = json.loads(self.raw())
+        check_message(frame)
+        return frame
+
     def take(self, kind: str) -> dict[str, Any]:
         """Return the next frame but heartbeats, which has to be of this kind."""
         deadline_s = time.monotonic() + 20
         while time.monotonic() < deadline_s:
-            frame: dict[str, Any] = json.loads(self.raw())
+            frame = self.next()
             if frame["type"] == kind:
                 return frame
             assert frame["type"] == "heartbeat", f"wanted {kind}, got {frame}"

@@ -12,6 +12,7 @@ import pytest
 
 from gateway.sse import read_since
 from tests.conftest import eventually
+from tests.gateway.asyncapi import check_message
 from tests.gateway.publisher import Publisher
 from tests.gateway.samples import EPOCH, HYNIX, SAMSUNG, make_isins, make_row
 from tests.gateway.servers import Gateway, running_gateway
@@ -44,9 +45,9 @@ class EventStream:
         if "data" not in fields:
             return None
         retry = fields.get("retry")
-        return Event(
-            json.loads(fields["data"]), fields.get("id"), int(retry) if retry else None
-        )
+        message = json.loads(fields["data"])
+        check_message(message)
+        return Event(message, fields.get("id"), int(retry) if retry else None)
 
     def take(self, kind: str) -> Event:
         """Return the next event but heartbeats, which has to be of this kind."""
