@@ -1,5 +1,6 @@
 """The browser's client, in a real Chromium, through everything that breaks a line."""
 
+import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -282,3 +283,28 @@ def test_a_refused_token_ends_it(follower: Follower, tmp_path: Path) -> None:
         follower.wait_for_state("closed")
         eventually(lambda: gateway.health()["clients"] == 0)
         assert gateway.count("clients_token_refused") == 2
+
+
+def test_the_example_of_the_document_runs(follower: Follower) -> None:
+    """What can be copied works."""
+    document = Path(__file__).parents[2].joinpath("docs", "protocol.md").read_text()
+    [example] = re.findall(r"```js\n(.*?)```", document, re.DOTALL)
+    address = f"ws://127.0.0.1:{follower.proxy.port}/v1/stream"
+    example = example.replace("wss://prices.example/v1/stream", address)
+    assert address in example
+    with follower.gateway():
+        follower.follow()
+        follower.page.route(
+            "**/static/example.js",
+            lambda route: route.fulfill(body=example, content_type="text/javascript"),
+        )
+        follower.page.evaluate(
+            """async () => {
+              window.shown = [];
+              window.showPrice = (...price) => window.shown.push(price.map(String));
+              window.showState = () => {};
+              await import("/static/example.js");
+            }"""
+        )
+        wanted = [[SAMSUNG, follower.prices[SAMSUNG]]]
+        eventually(lambda: follower.page.evaluate("window.shown") == wanted)
