@@ -7,6 +7,9 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/pip install --quiet --disable-pip-version-check
 EXPORT := --quiet --locked --no-emit-project --no-header
 
+# Only the Autobahn test suite needs it.
+PYTHON2 ?= python2.7
+
 PORT  ?= 8000
 RATE  ?=
 TAPE  ?=
@@ -16,7 +19,7 @@ SPEED ?=
 unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check bench lock clean
+.PHONY: help run test check bench lock clean autobahn
 
 help: ## Show this help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -35,6 +38,8 @@ check: $(VENV)/.dev ## Format, lint, types, locks
 
 bench: $(VENV)/.dev ## Measure the lag from a window's end to 100 clients (5 minutes)
 	$(BIN)/python bench/lag.py
+
+autobahn: $(VENV)/.autobahn ## Install the Autobahn test suite, which needs PYTHON2=python2.7
 
 lock: $(VENV)/.dev ## Write uv.lock and the requirements files anew
 	$(BIN)/uv lock
@@ -61,3 +66,9 @@ $(VENV)/.run: requirements.lock requirements-build.lock pyproject.toml
 $(VENV)/.dev: $(VENV)/.run requirements-dev.lock
 	@$(PIP) --require-hashes -r requirements-dev.lock
 	@touch $@
+
+# As a folder of its own: Python 2.7 has neither venv nor a way to the other packages.
+$(VENV)/.autobahn: $(VENV)/.run requirements-autobahn.lock
+	@rm -rf $(VENV)/autobahn
+	@$(PYTHON2) -W ignore -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes --target $(VENV)/autobahn -r requirements-autobahn.lock
+	@$(PYTHON2) -c 'import sys; print(sys.executable)' > $@

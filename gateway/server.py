@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 import structlog
 import uvicorn
-from fastapi import FastAPI
+from starlette.types import ASGIApp
 from uvicorn.protocols.websockets.websockets_sansio_impl import (
     WebSocketsSansIOProtocol,
 )
@@ -27,7 +27,7 @@ log = structlog.get_logger()
 
 
 def create_server(
-    app: FastAPI, settings: GatewaySettings, *, writes_directly: bool = True
+    app: ASGIApp, settings: GatewaySettings, *, writes_directly: bool = True
 ) -> uvicorn.Server:
     """Build the server; run it with the socket from ``bind``.
 

@@ -19,6 +19,7 @@ from uvicorn.protocols.websockets.websockets_sansio_impl import (
 from gateway.client import Client, Ending
 from gateway.frames import notice_frame
 from gateway.hub import RECONNECT_WITHIN_MS
+from gateway.protocol import CloseCode
 
 EXTENSION = "tickthrottle.stream"
 
@@ -163,6 +164,21 @@ class StreamProtocol(WebSocketsSansIOProtocol):
         self._stuck = None
         # Not now: this may be called by the transport in the middle of a write.
         self.loop.call_soon(self.wake)
+
+    def send_receive_event_to_app(self) -> None:
+        """Hand a message on; end the connection for text that is not UTF-8.
+
+        uvicorn would log a stack trace for it, as often as anybody likes.
+        """
+        if self.curr_msg_data_type == "text":
+            try:
+                b"".join(self.frames).decode()
+            except UnicodeDecodeError:
+                self.frames = []
+                self.conn.send_close(CloseCode.INVALID_TEXT)
+                self.handle_parser_exception()
+                return
+        super().send_receive_event_to_app()
 
     def handle_ping(self) -> None:
         """Answer a ping, unless the peer does not even read what it was sent."""

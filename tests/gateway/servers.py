@@ -1,6 +1,7 @@
 """A real gateway on a free port, and a client for it."""
 
 import json
+import socket
 import time
 import urllib.error
 import urllib.request
@@ -145,11 +146,18 @@ def running_gateway(redis_url: str, **settings: Any) -> Iterator[Gateway]:
     sock = bind(chosen)
     host, port = sock.getsockname()[:2]
     server = create_server(create_app(chosen), chosen, writes_directly=WRITES_DIRECTLY)
+    with serving(server, sock):
+        yield Gateway(host, port, server)
+
+
+@contextmanager
+def serving(server: uvicorn.Server, sock: socket.socket) -> Iterator[None]:
+    """Run a server in a thread until the block ends."""
     thread = Thread(target=server.run, kwargs={"sockets": [sock]})
     thread.start()
     try:
         eventually(lambda: server.started)
-        yield Gateway(host, port, server)
+        yield
     finally:
         server.should_exit = True
         thread.join(timeout=10)
