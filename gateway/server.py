@@ -42,8 +42,9 @@ def create_server(
             ws_max_size=settings.max_message_bytes,
             ws_ping_interval=20,
             ws_ping_timeout=20,
-            # Per-connection compression costs more than all the rest together.
-            ws_per_message_deflate=False,
+            # Only frames that are compressed once for all: for each connection anew
+            # it would cost more than all the rest together.
+            ws_per_message_deflate=settings.compression and writes_directly,
             backlog=BACKLOG,
             access_log=False,
             log_config=None,

@@ -57,6 +57,9 @@ class GatewaySettings(BaseSettings):
     slow_close_s: float = Field(15, gt=0)
     """A client that takes not one byte for so long is closed with 4408."""
 
+    compression: bool = False
+    """Whether frames are compressed for clients that ask for it."""
+
     allowed_origins: Annotated[frozenset[str], NoDecode] = frozenset()
     """Pages of other hosts that may open a stream, separated by commas; ``*``: all."""
 

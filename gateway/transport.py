@@ -17,6 +17,12 @@ from uvicorn.protocols.websockets.websockets_sansio_impl import (
 )
 
 from gateway.client import Client, Ending
+from gateway.deflate import (
+    MIN_BYTES,
+    deflate,
+    offer_compression,
+    takes_shared_frames,
+)
 from gateway.frames import notice_frame
 from gateway.hub import RECONNECT_WITHIN_MS
 from gateway.protocol import CloseCode
@@ -85,6 +91,7 @@ class StreamProtocol(WebSocketsSansIOProtocol):
 
     _client: Client | None = None
     _patience_s = 0.0
+    _compresses = False
     # How many bytes waited when they were last seen to become fewer, and when.
     _stuck: tuple[int, float] | None = None
 
@@ -93,6 +100,8 @@ class StreamProtocol(WebSocketsSansIOProtocol):
         # There are thousands of connections, and these two are half of what one costs.
         self.queue = cast(asyncio.Queue[Any], _Inbox())
         self.writable = cast(asyncio.Event, _Gate())
+        if self.config.ws_per_message_deflate:
+            offer_compression(self.conn)
 
     async def run_asgi(self) -> None:
         """Run the application with this object in its scope."""
@@ -104,6 +113,7 @@ class StreamProtocol(WebSocketsSansIOProtocol):
         """Send this client's frames from now on."""
         self._client = client
         self._patience_s = patience_s
+        self._compresses = takes_shared_frames(self.conn)
         # What was needed for the handshake only.
         del self.request, self.response
         self.scope["headers"] = []
@@ -199,13 +209,16 @@ class StreamProtocol(WebSocketsSansIOProtocol):
 
     def _write(self, payload: bytes) -> None:
         """Write one text frame (RFC 6455, 5.2): final, unmasked."""
+        first = b"\x81"
+        if self._compresses and len(payload) >= MIN_BYTES:
+            first, payload = b"\xc1", deflate(payload)
         size = len(payload)
         if size < 126:
-            header = bytes((0x81, size))
+            header = first + bytes((size,))
         elif size < 65_536:
-            header = b"\x81\x7e" + size.to_bytes(2)
+            header = first + b"\x7e" + size.to_bytes(2)
         else:
-            header = b"\x81\x7f" + size.to_bytes(8)
+            header = first + b"\x7f" + size.to_bytes(8)
         if size < SHARED_BYTES:
             self.transport.write(header + payload)
         else:
