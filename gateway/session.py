@@ -62,6 +62,7 @@ class Session:
         "_sent_interval",
         "_settings",
         "_tokens",
+        "_waiting",
         "ending",
         "expires_s",
         "grant",
@@ -82,6 +83,8 @@ class Session:
         self._bucket = TokenBucket(settings.ops_per_second, settings.ops_burst, now_s)
         self._keys: frames.View = frozenset()
         self._mailbox = Mailbox()
+        # Keys of a client that has seen more than this gateway, and how much.
+        self._waiting: dict[str, Since] = {}
         self._interval_ms = board.window_ms
         self._sent_interval = 0
         self._limited = self._bad = 0
@@ -198,10 +201,14 @@ class Session:
             accepted = [key for key in accepted if grant.allows(key)]
         self._check_limit(command.message_id, accepted)
         since = command.since if self._can_resume(command.since) else None
+        for key in accepted:
+            self._waiting.pop(key, None)
+        if since is not None and since.offset > self._board.position.offset:
+            self._waiting.update(dict.fromkeys(accepted, since))
         self.has_asked = self.has_asked or bool(accepted)
         self._watch(self._keys.union(accepted))
         self._set_interval(command.min_interval_ms)
-        if command.wants_snapshot and accepted:
+        if command.wants_snapshot and accepted and not self._is_waiting(accepted):
             self._mailbox.request_snapshot(
                 self._stored(accepted, since), self._board.position.offset
             )
@@ -217,10 +224,14 @@ class Session:
     def offer(self, update: frames.Update) -> bool:
         """Take in an update already on the board; True if something is to be sent."""
         self._mailbox.offer(update)
+        if self._waiting:
+            self._end_waiting()
         return not self._mailbox.is_empty and self._is_due()
 
     def restart(self) -> None:
         """Send everything held anew: another epoch has begun."""
+        self._waiting.clear()
+        self._watch(self._keys)
         if self._keys:
             self._mailbox.restart(
                 self._stored(self._keys, None), self._board.position.offset
@@ -280,6 +291,8 @@ class Session:
             for key in command.keys
             if key not in self._keys
         ]
+        for key in dropped:
+            self._waiting.pop(key, None)
         self._watch(self._keys.difference(dropped))
         return self._ack(command.message_id, "unsubscribe", dropped, rejected)
 
@@ -295,12 +308,26 @@ class Session:
             )
 
     def _can_resume(self, since: Since | None) -> bool:
-        here = self._board.position
-        return (
-            since is not None
-            and since.epoch == here.epoch
-            and since.offset <= here.offset
-        )
+        return since is not None and since.epoch == self._board.position.epoch
+
+    def _is_waiting(self, keys: Collection[str]) -> bool:
+        return any(key in self._waiting for key in keys)
+
+    def _end_waiting(self) -> None:
+        """Serve the keys of a client that had seen more than this gateway until now.
+
+        Another gateway was a little ahead: what this one had would have been older.
+        """
+        offset = self._board.position.offset
+        ready = {k: s for k, s in self._waiting.items() if s.offset <= offset}
+        if not ready:
+            return
+        for key in ready:
+            del self._waiting[key]
+        self._watch(self._keys)
+        for since in set(ready.values()):
+            keys = [key for key in ready if ready[key] == since]
+            self._mailbox.request_snapshot(self._stored(keys, since), offset)
 
     def _stored(self, keys: Collection[str], since: Since | None) -> list[str]:
         """Return the issues among ``keys`` that have a value newer than ``since``."""
@@ -315,7 +342,8 @@ class Session:
 
     def _watch(self, keys: frames.View) -> None:
         self._keys = keys
-        self._mailbox.watch(frames.EVERYTHING if frames.ALL in keys else keys)
+        ready = keys.difference(self._waiting) if self._waiting else keys
+        self._mailbox.watch(frames.EVERYTHING if frames.ALL in ready else ready)
 
     def _snapshot_frame(self, piece: SnapshotPiece) -> bytes:
         here = self._board.position

@@ -353,3 +353,55 @@ def test_a_client_that_shows_a_token_in_vain_learns_it() -> None:
     assert answer["code"] == "bad_request"
     assert answer["message"] == "op: no authentication is configured"
     assert session.ending is None
+
+
+def test_a_client_that_has_seen_more_waits() -> None:
+    """Never backwards: the other gateway was ahead, this one has to catch up first."""
+    board = make_board(make_row(SAMSUNG), make_row(HYNIX), offset=5)
+    session = make_session(board)
+    since = {"epoch": EPOCH, "offset": 7}
+    answer = say(session, op="subscribe", keys=["*"], since=since)
+    assert (answer["resumed"], answer["count"]) == (True, 1)
+    assert drain(session) == []
+    assert not publish(board, session, make_row(SAMSUNG, seq=6))
+    assert drain(session) == []
+    assert publish(board, session, make_row(SAMSUNG, seq=7))
+    [snapshot] = drain(session)
+    assert (snapshot["type"], snapshot["offset"], snapshot["data"]) == (
+        "snapshot",
+        7,
+        [],
+    )
+    assert publish(board, session, make_row(HYNIX, seq=8))
+    [update] = drain(session)
+    assert (update["offset"], isins(update)) == (8, [HYNIX])
+
+
+def test_what_a_client_missed_while_it_waited_is_sent() -> None:
+    """Never lost: several windows at once may take the gateway past the client."""
+    board = make_board(make_row(SAMSUNG), offset=5)
+    session = make_session(board)
+    say(session, op="subscribe", keys=[SAMSUNG], since={"epoch": EPOCH, "offset": 6})
+    say(session, op="subscribe", keys=[NAVER])
+    drain(session)
+    rows = board.apply(make_snapshot(8, make_row(SAMSUNG, seq=8), make_row(NAVER)))
+    assert session.offer(Update(board.position, 3, rows))
+    frames = drain(session)
+    assert sorted(isin for frame in frames for isin in isins(frame)) == [SAMSUNG, NAVER]
+
+
+def test_another_epoch_ends_the_waiting() -> None:
+    """And so does dropping the key, or asking for it without a position."""
+    board = make_board(make_row(SAMSUNG), offset=5)
+    session = make_session(board)
+    since = {"epoch": EPOCH, "offset": 9}
+    say(session, op="subscribe", keys=[SAMSUNG], since=since)
+    session.restart()
+    assert isins(drain(session)[0]) == [SAMSUNG]
+    say(session, op="subscribe", keys=[SAMSUNG], since=since)
+    say(session, op="subscribe", keys=[SAMSUNG])
+    assert isins(drain(session)[0]) == [SAMSUNG]
+    say(session, op="subscribe", keys=[SAMSUNG], since=since)
+    say(session, op="unsubscribe", keys=[SAMSUNG])
+    publish(board, session, make_row(SAMSUNG, seq=20))
+    assert drain(session) == []

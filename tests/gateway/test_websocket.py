@@ -1,7 +1,6 @@
 """The endpoint /v1/stream, over real sockets."""
 
 import json
-import socket
 from collections.abc import Iterator
 
 import pytest
@@ -17,6 +16,7 @@ from tests.gateway.samples import (
     make_row,
 )
 from tests.gateway.servers import Gateway, running_gateway
+from tests.gateway.stalled import END, StalledReader
 
 pytestmark = [pytest.mark.redis, pytest.mark.usefixtures("writing")]
 
@@ -229,45 +229,6 @@ def test_a_planned_stop_is_announced_and_closes_with_1012(
         assert stream.close_code() == 1012
 
 
-END = -1
-"""In place of an opcode: the connection has ended."""
-
-
-class StalledReader:
-    """A client on a bare socket with a small buffer that reads only when told."""
-
-    def __init__(self, gateway: Gateway, keys: str) -> None:
-        self.socket = socket.socket()
-        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
-        self.socket.settimeout(10)
-        self.socket.connect((gateway.host, gateway.port))
-        self.socket.sendall(
-            f"GET /v1/stream?keys={keys} HTTP/1.1\r\nHost: x\r\n"
-            "Upgrade: websocket\r\nConnection: Upgrade\r\n"
-            "Sec-WebSocket-Version: 13\r\n"
-            "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n".encode()
-        )
-        self._file = self.socket.makefile("rb")
-        while self._file.readline() != b"\r\n":
-            pass
-
-    def read(self) -> tuple[int, bytes]:
-        """Return opcode and payload of the next frame, END when there is none."""
-        first = self._file.read(1)
-        if not first:
-            return END, b""
-        opcode = first[0] & 0x0F
-        length = self._file.read(1)[0]
-        if length >= 126:
-            length = int.from_bytes(self._file.read(2 if length == 126 else 8))
-        return opcode, self._file.read(length)
-
-    def close(self) -> None:
-        """Go without a word."""
-        self._file.close()
-        self.socket.close()
-
-
 @pytest.fixture
 def stalled(gateway: Gateway) -> Iterator[StalledReader]:
     """A client of everything that does not read."""
@@ -293,11 +254,7 @@ def test_a_slow_client_gets_one_newest_update(
         fill(publisher, 60)
         while other.take("update")["offset"] < 61:
             pass
-    updates = []
-    while not updates or updates[-1]["offset"] < 61:
-        frame = json.loads(stalled.read()[1])
-        if frame["type"] == "update":
-            updates.append(frame)
+    updates = list(stalled.updates_until(61))
     assert len(updates) < 10, "stale windows were queued"
     assert sum(update.get("merged", 1) for update in updates) == 60
     assert updates[-1]["merged"] > 40

@@ -1,0 +1,118 @@
+"""One gateway process and thousands of clients of another make."""
+
+import resource
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.conftest import eventually, free_port, skip_or_fail
+from tests.e2e.processes import running
+from tests.gateway.crowd import crowd
+from tests.gateway.publisher import Publisher
+from tests.gateway.samples import make_isins, make_row
+from tests.gateway.servers import Gateway
+from tests.gateway.stalled import StalledReader
+
+pytestmark = [pytest.mark.e2e, pytest.mark.redis, pytest.mark.timeout(300)]
+
+ISSUES = make_isins(300)
+KEYS_EACH = 30
+MB = 1_000_000
+
+
+class Served:
+    """A gateway in a process of its own."""
+
+    def __init__(self, pid: int, port: int) -> None:
+        self.gateway = Gateway("127.0.0.1", port, None)
+        self._process = psutil.Process(pid)
+
+    def memory_mb(self) -> float:
+        """Return its resident memory."""
+        return float(self._process.memory_info().rss) / MB
+
+
+@contextmanager
+def served(folder: Path, redis_url: str) -> Iterator[Served]:
+    """Run the gateway as users do, open to crowds from one address."""
+    port = free_port()
+    with running(
+        folder,
+        "gateway",
+        REDIS_URL=redis_url,
+        TICKTHROTTLE_PORT=str(port),
+        TICKTHROTTLE_MAX_CLIENTS="20000",
+        TICKTHROTTLE_MAX_CLIENTS_PER_ADDRESS="20000",
+        TICKTHROTTLE_SLOW_CLOSE_S="200",
+    ) as process:
+        process.wait_for("gateway listening")
+        found = Served(process.process.pid, port)
+        eventually(lambda: is_serving(found.gateway), 30)
+        yield found
+
+
+def is_serving(gateway: Gateway) -> bool:
+    """Say whether it has read the stored state."""
+    try:
+        return gateway.count("reloads") > 0
+    except OSError:
+        return False
+
+
+def need_descriptors(count: int) -> None:
+    """Skip where a process may not open so many files."""
+    if resource.getrlimit(resource.RLIMIT_NOFILE)[1] < count:
+        skip_or_fail(f"a process needs {count} open files here")
+
+
+def test_a_stalled_reader_costs_a_thousand_others_nothing(
+    tmp_path: Path, publisher: Publisher, redis_url: str
+) -> None:
+    """Fair: memory stays flat, nobody misses a window, the sleeper wakes to now."""
+    need_descriptors(3_000)
+    publisher.publish(*(make_row(isin) for isin in ISSUES))
+    with (
+        served(tmp_path, redis_url) as found,
+        crowd(found.gateway.port, is_checking=True) as clients,
+    ):
+        clients.connect(1_000, ISSUES, KEYS_EACH)
+        stalled = StalledReader(found.gateway, "*")
+        eventually(lambda: found.gateway.health()["clients"] == 1_001)
+        sizes = []
+        for seq in range(2, 62):
+            publisher.publish(*(make_row(isin, seq=seq) for isin in ISSUES))
+            clients.gather(seq, 1_000)
+            sizes.append(found.memory_mb())
+        assert clients.faults() == []
+        assert max(sizes[30:]) < max(sizes[:30]) + 5
+        updates = list(stalled.updates_until(61))
+        stalled.close()
+    assert len(updates) < 10, "stale windows were queued"
+    assert updates[-1]["merged"] > 40
+    assert {item["seq"] for item in updates[-1]["data"]} == {61}
+
+
+def test_ten_thousand_come_back_at_once(
+    tmp_path: Path, publisher: Publisher, redis_url: str
+) -> None:
+    """Resumable: within 5 s all ask again, and each gets what it missed, no more."""
+    need_descriptors(12_000)
+    publisher.publish(*(make_row(isin) for isin in ISSUES))
+    with (
+        served(tmp_path, redis_url) as found,
+        crowd(found.gateway.port, is_checking=True) as clients,
+    ):
+        clients.connect(10_000, ISSUES, KEYS_EACH)
+        publisher.publish(*(make_row(isin, seq=2) for isin in ISSUES[:10]))
+        found.gateway.wait_until(2)
+        before_mb = found.memory_mb()
+        returned = clients.reconnect(within_s=5)
+        assert returned.resumed == len(returned.took_ms) == 10_000
+        eventually(lambda: found.gateway.health()["clients"] == 10_000, 20)
+        publisher.publish(*(make_row(isin, seq=3) for isin in ISSUES))
+        clients.gather(3, 10_000)
+        assert clients.faults() == []
+        assert found.memory_mb() < before_mb * 1.5

@@ -1,0 +1,259 @@
+"""Thousands of clients in a process of their own, of another make than the gateway.
+
+They speak through picows, which shares no code with the gateway's own WebSockets.
+"""
+
+import asyncio
+import multiprocessing
+import os
+import resource
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from random import Random
+from typing import Any
+
+import orjson
+import uvloop
+from picows import WSFrame, WSListener, WSMsgType, WSTransport, ws_connect
+
+CONNECTING_AT_ONCE = 100
+PATIENCE_S = 60.0
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """Who got an update when; times are those of the monotonic clock."""
+
+    times_ns: list[int]
+    bytes: int
+    cpu_s: float
+
+
+@dataclass(frozen=True)
+class Returned:
+    """How long each client took from connecting to the end of its snapshot."""
+
+    took_ms: list[float]
+    wall_s: float
+    resumed: int
+
+
+class Crowd:
+    """The clients, as their process's parent sees them."""
+
+    def __init__(self, pipe: Connection) -> None:
+        self._pipe = pipe
+
+    def connect(self, count: int, issues: Sequence[str], keys_each: int) -> None:
+        """Connect so many clients, each with keys of its own; 0 keys: everything."""
+        self._ask("connect", count, list(issues), keys_each)
+
+    def reconnect(self, within_s: float) -> Returned:
+        """Cut all connections and come back, at random times within so long."""
+        returned: Returned = self._ask("reconnect", within_s)
+        return returned
+
+    def stall(self, count: int) -> None:
+        """Have the first so many read nothing any more."""
+        self._ask("stall", count)
+
+    def gather(self, offset: int, expected: int) -> Gathered:
+        """Wait until so many have an update."""
+        gathered: Gathered = self._ask("gather", offset, expected)
+        return gathered
+
+    def faults(self) -> list[str]:
+        """Return what clients found wrong, if they were told to check."""
+        faults: list[str] = self._ask("faults")
+        return faults
+
+    def _ask(self, what: str, *arguments: Any) -> Any:
+        self._pipe.send((what, *arguments))
+        answer = self._pipe.recv()
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+@contextmanager
+def crowd(
+    port: int, *, is_checking: bool = False, core: int | None = None
+) -> Iterator[Crowd]:
+    """Run a process for clients; end it with all of them.
+
+    ``is_checking`` has each of them check every frame: nothing older than before, no
+    key twice, and no window left out, where each window has something for it.
+    """
+    spawn = multiprocessing.get_context("spawn")
+    ours, theirs = spawn.Pipe()
+    process = spawn.Process(target=_run, args=(theirs, port, is_checking, core))
+    process.start()
+    try:
+        yield Crowd(ours)
+    finally:
+        process.kill()
+        process.join()
+        ours.close()
+        theirs.close()
+
+
+def pin(core: int) -> None:
+    """Keep this process on one core, where the system can."""
+    if hasattr(os, "sched_setaffinity"):
+        cores = sorted(os.sched_getaffinity(0))
+        os.sched_setaffinity(0, {cores[core % len(cores)]})
+
+
+class _Client(WSListener):
+    def __init__(self, clients: "_Clients", keys: list[str]) -> None:
+        self.transport: WSTransport | None = None
+        self.keys = keys
+        self.position: dict[str, Any] | None = None
+        self.is_ready = asyncio.Event()
+        self._clients = clients
+        self._versions: dict[str, tuple[int, int]] = {}
+        self._offset: int | None = None
+
+    def on_ws_connected(self, transport: WSTransport) -> None:
+        self.transport = transport
+        message: dict[str, Any] = {"op": "subscribe", "keys": self.keys}
+        if self.position is not None:
+            message["since"] = self.position
+        transport.send(WSMsgType.TEXT, orjson.dumps(message))
+
+    def on_ws_frame(self, transport: WSTransport, frame: WSFrame) -> None:
+        if frame.msg_type == WSMsgType.PING:
+            transport.send_pong(frame.get_payload_as_bytes())
+            return
+        if frame.msg_type != WSMsgType.TEXT:
+            return
+        now_ns = time.monotonic_ns()
+        clients = self._clients
+        head = bytes(frame.get_payload_as_memoryview()[:90])
+        if head.startswith(b'{"type":"update"'):
+            offset = int(head.split(b'"offset":', 1)[1].split(b",", 1)[0])
+            clients.note(offset, now_ns, frame.payload_size)
+            if clients.is_checking:
+                self._check(orjson.loads(frame.get_payload_as_bytes()))
+        elif head.startswith(b'{"type":"snapshot"'):
+            message = orjson.loads(frame.get_payload_as_bytes())
+            self._check(message)
+            if message["final"]:
+                self.position = {"epoch": message["epoch"], "offset": message["offset"]}
+                self.is_ready.set()
+        elif head.startswith(b'{"type":"ack"'):
+            clients.resumed += b'"resumed":true' in frame.get_payload_as_bytes()
+        elif head.startswith(b'{"type":"error"'):
+            clients.faults_found.append(frame.get_payload_as_utf8_text())
+
+    def _check(self, message: dict[str, Any]) -> None:
+        found, offset = self._clients.faults_found, message["offset"]
+        if message["type"] == "update":
+            if self._offset is not None:
+                first = offset - message.get("merged", 1)
+                if first != self._offset:
+                    found.append(f"window {self._offset + 1} to {first} left out")
+            self._offset = offset
+        isins = [item["isin"] for item in message["data"]]
+        if len(isins) != len(set(isins)):
+            found.append(f"a key twice at {offset}")
+        for item in message["data"]:
+            version = item["time"], item["seq"]
+            if version < self._versions.get(item["isin"], version):
+                found.append(f"{item['isin']} went back at {offset}")
+            self._versions[item["isin"]] = version
+
+
+class _Clients:
+    """All clients of the process, told by a pipe what to do."""
+
+    def __init__(self, port: int, *, is_checking: bool) -> None:
+        self.is_checking = is_checking
+        self.faults_found: list[str] = []
+        self.resumed = 0
+        self._url = f"ws://127.0.0.1:{port}/v1/stream"
+        self._all: list[_Client] = []
+        self._times_ns: dict[int, list[int]] = {}
+        self._bytes: dict[int, int] = {}
+        self._arrived = asyncio.Event()
+
+    def note(self, offset: int, now_ns: int, size: int) -> None:
+        self._times_ns.setdefault(offset, []).append(now_ns)
+        self._bytes[offset] = self._bytes.get(offset, 0) + size
+        self._arrived.set()
+
+    async def connect(self, count: int, issues: list[str], keys_each: int) -> None:
+        chance = Random(7)
+        for _ in range(count):
+            keys = chance.sample(issues, keys_each) if keys_each else ["*"]
+            self._all.append(_Client(self, keys))
+        await self._open_all(CONNECTING_AT_ONCE, 0)
+
+    async def reconnect(self, within_s: float) -> Returned:
+        for client in self._all:
+            assert client.transport is not None
+            client.transport.disconnect(graceful=False)
+            client.is_ready.clear()
+        await asyncio.sleep(1)
+        self.resumed = 0
+        return await self._open_all(len(self._all), within_s)
+
+    async def stall(self, count: int) -> None:
+        for client in self._all[:count]:
+            assert client.transport is not None
+            client.transport.underlying_transport.pause_reading()
+
+    async def gather(self, offset: int, expected: int) -> Gathered:
+        busy_s = time.process_time()
+        deadline_s = time.monotonic() + PATIENCE_S
+        while (got := len(self._times_ns.get(offset, ()))) < expected:
+            left_s = deadline_s - time.monotonic()
+            if left_s <= 0:
+                raise RuntimeError(f"update {offset} reached {got} of {expected}")
+            self._arrived.clear()
+            await asyncio.wait_for(self._arrived.wait(), left_s)
+        size = self._bytes.pop(offset)
+        times_ns = self._times_ns.pop(offset)
+        return Gathered(times_ns, size, time.process_time() - busy_s)
+
+    async def faults(self) -> list[str]:
+        return self.faults_found
+
+    async def _open_all(self, at_once: int, within_s: float) -> Returned:
+        limit = asyncio.Semaphore(at_once)
+        chance = Random(9)
+        began_s = time.monotonic()
+
+        async def open_one(client: _Client) -> float:
+            await asyncio.sleep(chance.random() * within_s)
+            async with limit:
+                own_s = time.monotonic()
+                await ws_connect(
+                    lambda: client, self._url, websocket_handshake_timeout=PATIENCE_S
+                )
+                await asyncio.wait_for(client.is_ready.wait(), PATIENCE_S)
+                return (time.monotonic() - own_s) * 1e3
+
+        took_ms = await asyncio.gather(*map(open_one, self._all))
+        return Returned(took_ms, time.monotonic() - began_s, self.resumed)
+
+
+def _run(pipe: Connection, port: int, is_checking: bool, core: int | None) -> None:
+    if core is not None:
+        pin(core)
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    uvloop.run(_obey(pipe, _Clients(port, is_checking=is_checking)))
+
+
+async def _obey(pipe: Connection, clients: _Clients) -> None:
+    loop = asyncio.get_running_loop()
+    while True:
+        what, *arguments = await loop.run_in_executor(None, pipe.recv)
+        try:
+            pipe.send(await getattr(clients, what)(*arguments))
+        except Exception as error:  # noqa: BLE001 - the other process raises it
+            pipe.send(error)

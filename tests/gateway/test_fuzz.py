@@ -1,0 +1,176 @@
+"""Anything a client may send: no crash, no leak, the right answer."""
+
+import json
+import os
+import socket
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gateway.session import Session
+from tests.conftest import eventually
+from tests.gateway.asyncapi import check_message, document
+from tests.gateway.publisher import Publisher
+from tests.gateway.samples import SAMSUNG, make_board, make_row, make_session
+from tests.gateway.servers import Gateway
+
+EXAMPLES = [
+    json.dumps(example["payload"])
+    for message in document()["components"]["messages"].values()
+    for example in message["examples"]
+]
+ODD_TEXT = [
+    *(
+        "",
+        "null",
+        "[]",
+        "{}",
+        '"',
+        "[" * 10_000,
+        "1e999",
+        "NaN",
+        "-0",
+        "\x00",
+        "\ufeff{}",
+    ),
+    '{"op":"subscribe","keys":["*"],"since":{"epoch":"k3x9","offset":99999999999999999999}}',
+    '{"op":"subscribe","keys":["*"],"since":{"epoch":"k3x9","offset":1e400}}',
+    '{"op":"subscribe","keys":' + json.dumps(["x" * 60_000]) + "}",
+    '{"op":"subscribe","keys":["*"],"keys":[5]}',
+    '{"op":"ping","id":' + "9" * 400 + "}",
+    '{"op":"ping","id":9223372036854775808}',
+    '{"op":"ping","id":-18446744073709551616}',
+    '{"op":"auth","token":"' + "a." * 20_000 + '"}',
+]
+MUTATED = 100_000
+
+
+def make_tolerant_session() -> Session:
+    """Return a session that is never too fast and never sent away."""
+    return make_session(make_board(make_row()), ops_burst=10**9)
+
+
+def check_answer(session: Session, text: str) -> None:
+    """Have a message answered; the answer is one that the document describes."""
+    answer = json.loads(session.answer(text, 0.0, 0))
+    check_message(answer)
+    assert answer["type"] in ("ack", "pong", "error")
+    while session.next_frame() is not None:
+        pass
+
+
+def mutate(text: str, chance: Random) -> str:
+    """Return a message with a few characters dropped, doubled, swapped or replaced."""
+    characters = list(text)
+    for _ in range(chance.randint(1, 4)):
+        if not characters:
+            break
+        at = chance.randrange(len(characters))
+        match chance.randrange(5):
+            case 0:
+                del characters[at]
+            case 1:
+                characters.insert(at, characters[at])
+            case 2:
+                other = chance.randrange(len(characters))
+                characters[at], characters[other] = characters[other], characters[at]
+            case 3:
+                characters[at] = chance.choice('{}[]":,0-9.eE\\u \t\n*KRé\U0001f600')
+            case _:
+                characters[at:at] = chance.choice(EXAMPLES)[: chance.randint(1, 30)]
+    return "".join(characters)
+
+
+@pytest.mark.parametrize("text", EXAMPLES + ODD_TEXT)
+def test_every_odd_message_has_an_answer(text: str) -> None:
+    """Nothing that JSON can say, or cannot, raises."""
+    check_answer(make_tolerant_session(), text)
+
+
+def test_a_hundred_thousand_mutated_messages_have_answers() -> None:
+    """None raises, none is answered with anything unheard of, nothing grows."""
+    chance = Random(2_026)
+    session = make_tolerant_session()
+    for number in range(MUTATED):
+        text = mutate(chance.choice(EXAMPLES), chance)
+        answer = json.loads(session.answer(text, 0.0, 0))
+        assert answer["type"] in ("ack", "pong", "error"), text
+        if number % 100 == 0:
+            check_message(answer)
+            session = make_tolerant_session()
+
+
+JSON_VALUES: st.SearchStrategy[Any] = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner),
+    max_leaves=10,
+)
+FIELDS = st.sampled_from(
+    ["op", "id", "keys", "since", "snapshot", "min_interval_ms", "token", "epoch"]
+)
+OPS = st.sampled_from(["subscribe", "unsubscribe", "list", "ping", "auth"])
+
+
+@given(st.dictionaries(FIELDS, JSON_VALUES), OPS)
+@settings(max_examples=500, deadline=None)
+def test_any_value_in_any_field_has_an_answer(message: dict[str, Any], op: str) -> None:
+    """A field of another kind is named, not stumbled over."""
+    check_answer(make_tolerant_session(), json.dumps({**message, "op": op}))
+
+
+def frame(opcode: int, payload: bytes, chance: Random) -> bytes:
+    """Return a client's frame, its header as often wrong as right."""
+    first = opcode | chance.choice((0x80, 0x80, 0x80, 0x00, 0xC0, 0xF0))
+    size = len(payload)
+    masked = chance.choice((0x80, 0x80, 0x80, 0x00))
+    head = bytes((first, masked | (size if size < 126 else 126)))
+    if size >= 126:
+        head += size.to_bytes(2)
+    return head + (b"\0\0\0\0" if masked else b"") + payload
+
+
+@pytest.mark.redis
+@pytest.mark.usefixtures("writing")
+def test_bytes_of_any_kind_hurt_nobody_else(
+    publisher: Publisher, gateway: Gateway
+) -> None:
+    """A thousand connections send rubbish; one that behaves gets its windows."""
+    chance = Random(7)
+    upgrade = (
+        b"GET /v1/stream HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\n"
+        b"Connection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
+        b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+    )
+    with gateway.stream() as healthy:
+        healthy.subscribe(SAMSUNG)
+        for number in range(1_000):
+            with socket.create_connection((gateway.host, gateway.port)) as client:
+                client.settimeout(10)
+                if number % 10:
+                    client.sendall(upgrade)
+                rubbish = b"".join(
+                    frame(
+                        chance.choice((0, 1, 1, 2, 3, 8, 9, 10, 15)),
+                        mutate(chance.choice(EXAMPLES), chance).encode()[:65_000]
+                        if chance.random() < 0.7
+                        else os.urandom(chance.randint(0, 300)),
+                        chance,
+                    )
+                    for _ in range(chance.randint(1, 10))
+                )
+                try:
+                    client.sendall(rubbish)
+                except OSError:
+                    # It was shown the door while it was talking.
+                    continue
+            if number % 100 == 0:
+                publisher.publish(make_row(SAMSUNG, seq=number + 2))
+                assert healthy.take("update")["data"][0]["seq"] == number + 2
+        eventually(lambda: gateway.health()["clients"] == 1, 20)
