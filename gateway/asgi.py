@@ -50,7 +50,7 @@ class AwaitingSender:
         """
         self._task = asyncio.current_task()
         while True:
-            frame = client.next_frame(time.time_ns() // 1_000)
+            frame = client.next_frame()
             if frame is not None:
                 self._writing_since_s = time.monotonic()
                 await write(frame)

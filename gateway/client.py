@@ -48,9 +48,10 @@ class Client:
     __slots__ = (
         "_answers",
         "_counters",
-        "_is_heartbeat_due",
+        "_heartbeat_us",
         "_room",
         "_status",
+        "check_s",
         "ending",
         "is_queued",
         "lifetime",
@@ -71,6 +72,8 @@ class Client:
         self.sender = sender
         self.lifetime = lifetime
         self.sent_s = now_s
+        # When the hub has to look after it next.
+        self.check_s = now_s
         self._counters = counters
         self.ending: Ending | None = None
         self.is_queued = False
@@ -78,7 +81,8 @@ class Client:
         self._answers: list[bytes] = []
         self._room: asyncio.Event | None = None
         self._status: bytes | None = None
-        self._is_heartbeat_due = False
+        # The time of day when a heartbeat became due.
+        self._heartbeat_us: int | None = None
 
     def post(self, frame: bytes) -> None:
         """Send an answer. Wait for ``room`` before making the next one."""
@@ -108,9 +112,12 @@ class Client:
         """Have everything sent anew."""
         self.session.restart()
 
-    def beat(self) -> None:
-        """Send a heartbeat, unless there is something better to send."""
-        self._is_heartbeat_due = True
+    def beat(self, now_us: int) -> None:
+        """Send a heartbeat, unless there is something better to send.
+
+        ``now_us`` is the time of day.
+        """
+        self._heartbeat_us = now_us
         self.sender.wake()
 
     def end(self, ending: Ending) -> None:
@@ -123,13 +130,12 @@ class Client:
     def sent(self, frames: int, now_s: float) -> None:
         """Note that so many frames have just been written."""
         self.sent_s = now_s
+        # When the hub has to look after it next.
+        self.check_s = now_s
         self._counters.frames_sent += frames
 
-    def next_frame(self, now_us: int) -> bytes | None:
-        """Return what to write next, None if there is nothing.
-
-        ``now_us`` is the time of day.
-        """
+    def next_frame(self) -> bytes | None:
+        """Return what to write next, None if there is nothing."""
         if self._answers:
             self._open_room()
             return self._answers.pop(0)
@@ -139,9 +145,10 @@ class Client:
         if self.ending is not None:
             return None
         frame = self.session.next_frame()
-        if frame is None and self._is_heartbeat_due:
-            frame = heartbeat_frame(self.session.position(), now_us)
-        self._is_heartbeat_due = False
+        if self._heartbeat_us is not None:
+            if frame is None:
+                frame = heartbeat_frame(self.session.position(), self._heartbeat_us)
+            self._heartbeat_us = None
         return frame
 
     def _open_room(self) -> None:

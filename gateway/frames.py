@@ -1,7 +1,7 @@
 """Frames of tick.v1 as bytes: a row encoded once, a frame per view. Does no I/O.
 
 Rows arrive as finished JSON and are only ever joined, so the text of a price is never
-touched. A view is the set of ISINs a client watches, or ``EVERYTHING``.
+touched. A view is what a client watches: ISINs in order, or ``EVERYTHING``.
 """
 
 from collections.abc import Iterable, Mapping
@@ -12,13 +12,23 @@ import orjson
 from gateway.board import Position
 from throttle.snapshot import Row, WindowSnapshot
 
-View: TypeAlias = frozenset[str]
+View: TypeAlias = tuple[str, ...]
 
 ALL = "*"
-EVERYTHING: View = frozenset({ALL})
+EVERYTHING: View = (ALL,)
 """The view of a client that asked for ``*``: every issue, also those yet to come."""
 
+NOTHING: View = ()
+
+SHARED_FRAMES = 256
+"""So many frames of an update are kept for the next client with the same view."""
+
 PROTOCOL = "tick.v1"
+
+
+def make_view(keys: Iterable[str]) -> View:
+    """Return the view of a client that holds ``keys``."""
+    return EVERYTHING if ALL in keys else tuple(sorted(keys))
 
 
 def encode_row(body: bytes, trades: int) -> bytes:
@@ -44,26 +54,35 @@ class Update:
         for row in rows:
             self.trades[row.isin] = row.trades
             self._encoded[row.isin] = encode_row(row.body, row.trades)
+        # None: there is nothing in it for the view.
         self._frames: dict[View, bytes | None] = {}
 
     def touches(self, view: View) -> bool:
         """Say whether the update holds anything for ``view``."""
-        if ALL in view:
+        if view is EVERYTHING:
             return bool(self.trades)
         return not self.trades.keys().isdisjoint(view)
 
     def isins(self, view: View) -> Iterable[str]:
         """Return the issues of ``view`` that changed."""
-        return self.trades if ALL in view else self.trades.keys() & view
+        if view is EVERYTHING:
+            return self.trades
+        return [isin for isin in view if isin in self.trades]
 
     def frame(self, view: View) -> bytes | None:
         """Return the frame for ``view``, None if there is nothing in it for it."""
-        if view not in self._frames:
-            rows = [self._encoded[isin] for isin in sorted(self.isins(view))]
-            self._frames[view] = (
-                update_frame(self.position, self.windows, rows) if rows else None
-            )
-        return self._frames[view]
+        frames = self._frames
+        known = frames.get(view, b"")
+        if known != b"":
+            return known
+        # Thousands of clients may each have a view of their own: those are not kept.
+        if len(frames) >= SHARED_FRAMES:
+            del frames[next(iter(frames))]
+        wanted = sorted(self.trades) if view is EVERYTHING else view
+        rows = list(filter(None, map(self._encoded.get, wanted)))
+        frame = update_frame(self.position, self.windows, rows) if rows else None
+        frames[view] = frame
+        return frame
 
 
 def update_frame(position: Position, windows: int, rows: Iterable[bytes]) -> bytes:

@@ -140,12 +140,17 @@ class Hub:
             settings.first_keys_s,
             settings.max_stream_s,
         )
+        now_s = time.monotonic()
         while True:
             await asyncio.sleep(min(0.5, shortest_s / 10))
             for number, client in enumerate(tuple(self._clients), 1):
-                self._look_after(client, time.monotonic())
-                if number % AT_ONCE == 0:
+                if number % AT_ONCE == 1:
                     await asyncio.sleep(0)
+                    now_s = time.monotonic()
+                if now_s >= client.check_s:
+                    self._look_after(client, now_s)
+                    heartbeat_s = client.sent_s + settings.heartbeat_ms / 1_000
+                    client.check_s = min(heartbeat_s, now_s + shortest_s / 4)
 
     def _look_after(self, client: Client, now_s: float) -> None:
         settings, session, counters = self.settings, client.session, self.counters
@@ -171,7 +176,7 @@ class Hub:
             counters.clients_retired += 1
             self.end(client, CloseCode.RESTART, "the stream is old")
         elif now_s - client.sent_s >= settings.heartbeat_ms / 1_000:
-            client.beat()
+            client.beat(time.time_ns() // 1_000)
 
     def _serve_soon(self, client: Client) -> None:
         if client.is_queued:

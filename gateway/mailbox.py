@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import islice
 
-from gateway.frames import ALL, Update, View
+from gateway.frames import EVERYTHING, NOTHING, Update, View
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class Mailbox:
     )
 
     def __init__(self) -> None:
-        self.view: View = frozenset()
+        self.view: View = NOTHING
         self._update: Update | None = None
         self._trades: dict[str, int] = {}
         self._windows = 0
@@ -71,9 +71,10 @@ class Mailbox:
         """Change what the client watches; what it no longer watches is not sent."""
         self._spill()
         self.view = view
-        if ALL not in view:
-            self._unsent = {isin: None for isin in self._unsent if isin in view}
-            self._trades = {i: n for i, n in self._trades.items() if i in view}
+        if view is not EVERYTHING and (self._unsent or self._trades):
+            watched = frozenset(view)
+            self._unsent = {isin: None for isin in self._unsent if isin in watched}
+            self._trades = {i: n for i, n in self._trades.items() if i in watched}
 
     def request_snapshot(self, isins: Iterable[str], offset: int) -> None:
         """Have ``isins`` sent in a snapshot, an empty one if there are none.

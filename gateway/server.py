@@ -40,7 +40,8 @@ def create_server(
             http=create_protocol(settings.request_s),
             ws=StreamProtocol if writes_directly else WebSocketsSansIOProtocol,
             ws_max_size=settings.max_message_bytes,
-            ws_ping_interval=20,
+            # Heartbeats show clients that we live; this shows us that they do.
+            ws_ping_interval=60,
             ws_ping_timeout=20,
             # Only frames that are compressed once for all: for each connection anew
             # it would cost more than all the rest together.

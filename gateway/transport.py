@@ -9,6 +9,7 @@ scope; under any other server it uses ASGI.
 import asyncio
 import time
 from collections.abc import MutableMapping
+from random import randbytes
 from secrets import randbelow
 from typing import Any, cast
 
@@ -128,7 +129,7 @@ class StreamProtocol(WebSocketsSansIOProtocol):
             return
         sent = 0
         while self.writable.is_set():
-            frame = client.next_frame(time.time_ns() // 1_000)
+            frame = client.next_frame()
             if frame is None:
                 break
             self._write(frame)
@@ -189,6 +190,18 @@ class StreamProtocol(WebSocketsSansIOProtocol):
                 self.handle_parser_exception()
                 return
         super().send_receive_event_to_app()
+
+    def send_keepalive_ping(self) -> None:
+        """Ask for a sign of life, with a frame as short to make as it is to send."""
+        self.ping_timer = None
+        if self._is_ending():
+            return
+        self.pending_ping_payload = randbytes(4)
+        self.ping_sent_at = self.loop.time()
+        self.transport.write(b"\x89\x04" + self.pending_ping_payload)
+        patience_s = self.config.ws_ping_timeout
+        if patience_s is not None:
+            self.pong_timer = self.loop.call_later(patience_s, self.keepalive_timeout)
 
     def handle_ping(self) -> None:
         """Answer a ping, unless the peer does not even read what it was sent."""

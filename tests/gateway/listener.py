@@ -41,7 +41,7 @@ class Listener:
 
     def next_frame(self) -> bytes | None:
         """Return what the client is due next."""
-        return self.client.next_frame(0)
+        return self.client.next_frame()
 
     def frames(self) -> list[dict[str, Any]]:
         """Return everything the client is due."""

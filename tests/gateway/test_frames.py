@@ -57,22 +57,22 @@ def test_an_update_of_several_windows_says_so() -> None:
 def test_a_view_gets_its_own_issues_in_order() -> None:
     """A client gets the rows it watches, none else, sorted by ISIN."""
     rows = [make_row(isin) for isin in (SAMSUNG, NAVER, HYNIX)]
-    frame = update(*rows).frame(frozenset({SAMSUNG, HYNIX}))
+    frame = update(*rows).frame(frames.make_view({SAMSUNG, HYNIX}))
     assert [i["isin"] for i in json.loads(frame or b"")["data"]] == [HYNIX, SAMSUNG]
 
 
 def test_equal_views_share_one_frame() -> None:
     """A frame is built once for all clients that watch the same."""
     published = update(make_row(SAMSUNG), make_row(HYNIX))
-    first = published.frame(frozenset({SAMSUNG, NAVER}))
-    assert first is published.frame(frozenset({NAVER, SAMSUNG}))
+    first = published.frame(frames.make_view({SAMSUNG, NAVER}))
+    assert first is published.frame(frames.make_view({NAVER, SAMSUNG}))
     everything = published.frame(frames.EVERYTHING)
-    assert everything is published.frame(frozenset({"*"}))
+    assert everything is published.frame(frames.make_view({"*"}))
 
 
 def test_an_update_without_the_views_issues_has_no_frame() -> None:
     """Nobody is sent an empty update."""
-    other = frozenset({HYNIX})
+    other = frames.make_view({HYNIX})
     assert update(make_row(SAMSUNG)).frame(other) is None
     assert not update(make_row(SAMSUNG)).touches(other)
     assert update(make_row(HYNIX)).touches(other)

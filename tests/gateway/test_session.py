@@ -191,12 +191,12 @@ def test_a_returning_client_gets_what_changed(keys: list[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    "since", [{"epoch": "gone", "offset": 1}, {"epoch": EPOCH, "offset": 9}]
+    "since", [{"epoch": "gone", "offset": 1}, {"epoch": EPOCH, "offset": 36}]
 )
 def test_a_position_that_says_nothing_here_gets_everything(
     since: dict[str, Any],
 ) -> None:
-    """Another epoch or an offset still to come: the full truth, never a part."""
+    """Another epoch or an offset far from here: the full truth, never a part."""
     session = make_session(make_board(make_row(SAMSUNG), offset=5))
     answer = say(session, op="subscribe", keys=["*"], since=since)
     assert answer["resumed"] is False

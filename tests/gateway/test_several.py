@@ -46,7 +46,7 @@ def test_a_resume_works_on_any_of_them(publisher: Publisher, redis_url: str) -> 
 def test_one_that_is_behind_shows_nothing_old(
     publisher: Publisher, client: redis.Redis, redis_url: str
 ) -> None:
-    """Never backwards: whoever comes from a gateway that was ahead waits for this one."""
+    """Never backwards: who comes from a gateway that was ahead waits for this one."""
     publisher.publish(make_row(SAMSUNG, "1"))
     port = client.connection_pool.connection_kwargs["port"]
     line = Proxy(port, take_all)
