@@ -7,6 +7,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+import redis
 
 from tests.conftest import eventually, free_port, skip_or_fail
 from tests.e2e.processes import running
@@ -69,10 +70,11 @@ def need_descriptors(count: int) -> None:
 
 
 def test_a_stalled_reader_costs_a_thousand_others_nothing(
-    tmp_path: Path, publisher: Publisher, redis_url: str
+    tmp_path: Path, client: redis.Redis, redis_url: str
 ) -> None:
     """Fair: memory stays flat, nobody misses a window, the sleeper wakes to now."""
     need_descriptors(3_000)
+    publisher = Publisher(client)
     publisher.publish(*(make_row(isin) for isin in ISSUES))
     with (
         served(tmp_path, redis_url) as found,
@@ -96,10 +98,11 @@ def test_a_stalled_reader_costs_a_thousand_others_nothing(
 
 
 def test_ten_thousand_come_back_at_once(
-    tmp_path: Path, publisher: Publisher, redis_url: str
+    tmp_path: Path, client: redis.Redis, redis_url: str
 ) -> None:
     """Resumable: within 5 s all ask again, and each gets what it missed, no more."""
     need_descriptors(12_000)
+    publisher = Publisher(client)
     publisher.publish(*(make_row(isin) for isin in ISSUES))
     with (
         served(tmp_path, redis_url) as found,
