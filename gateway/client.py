@@ -130,8 +130,6 @@ class Client:
     def sent(self, frames: int, now_s: float) -> None:
         """Note that so many frames have just been written."""
         self.sent_s = now_s
-        # When the hub has to look after it next.
-        self.check_s = now_s
         self._counters.frames_sent += frames
 
     def next_frame(self) -> bytes | None:

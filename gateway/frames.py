@@ -1,34 +1,19 @@
 """Frames of tick.v1 as bytes: a row encoded once, a frame per view. Does no I/O.
 
 Rows arrive as finished JSON and are only ever joined, so the text of a price is never
-touched. A view is what a client watches: ISINs in order, or ``EVERYTHING``.
+touched.
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Any, TypeAlias
+from typing import Any
 
 import orjson
 
 from gateway.board import Position
+from gateway.views import EVERYTHING, View
 from throttle.snapshot import Row, WindowSnapshot
 
-View: TypeAlias = tuple[str, ...]
-
-ALL = "*"
-EVERYTHING: View = (ALL,)
-"""The view of a client that asked for ``*``: every issue, also those yet to come."""
-
-NOTHING: View = ()
-
-SHARED_FRAMES = 256
-"""So many frames of an update are kept for the next client with the same view."""
-
 PROTOCOL = "tick.v1"
-
-
-def make_view(keys: Iterable[str]) -> View:
-    """Return the view of a client that holds ``keys``."""
-    return EVERYTHING if ALL in keys else tuple(sorted(keys))
 
 
 def encode_row(body: bytes, trades: int) -> bytes:
@@ -54,35 +39,32 @@ class Update:
         for row in rows:
             self.trades[row.isin] = row.trades
             self._encoded[row.isin] = encode_row(row.body, row.trades)
-        # None: there is nothing in it for the view.
         self._frames: dict[View, bytes | None] = {}
 
     def touches(self, view: View) -> bool:
         """Say whether the update holds anything for ``view``."""
         if view is EVERYTHING:
             return bool(self.trades)
-        return not self.trades.keys().isdisjoint(view)
+        return not self.trades.keys().isdisjoint(view.isins)
 
     def isins(self, view: View) -> Iterable[str]:
         """Return the issues of ``view`` that changed."""
         if view is EVERYTHING:
             return self.trades
-        return [isin for isin in view if isin in self.trades]
+        return [isin for isin in view.isins if isin in self.trades]
 
     def frame(self, view: View) -> bytes | None:
         """Return the frame for ``view``, None if there is nothing in it for it."""
-        frames = self._frames
-        known = frames.get(view, b"")
-        if known != b"":
-            return known
-        # Thousands of clients may each have a view of their own: those are not kept.
-        if len(frames) >= SHARED_FRAMES:
-            del frames[next(iter(frames))]
-        wanted = sorted(self.trades) if view is EVERYTHING else view
+        if not view.is_shared:
+            return self._build(view)
+        if view not in self._frames:
+            self._frames[view] = self._build(view)
+        return self._frames[view]
+
+    def _build(self, view: View) -> bytes | None:
+        wanted = sorted(self.trades) if view is EVERYTHING else view.isins
         rows = list(filter(None, map(self._encoded.get, wanted)))
-        frame = update_frame(self.position, self.windows, rows) if rows else None
-        frames[view] = frame
-        return frame
+        return update_frame(self.position, self.windows, rows) if rows else None
 
 
 def update_frame(position: Position, windows: int, rows: Iterable[bytes]) -> bytes:

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections import deque
+from contextlib import suppress
 from random import uniform
 from secrets import randbelow, token_hex
 
@@ -17,6 +18,7 @@ from gateway.protocol import CloseCode
 from gateway.session import Session
 from gateway.settings import GatewaySettings
 from gateway.tokens import TokenReader
+from gateway.views import Views
 
 SLICE_S = 0.005
 """Clients are served for so long before the event loop may do something else."""
@@ -56,6 +58,7 @@ class Hub:
         )
         # In order of arrival; the values mean nothing.
         self._clients: dict[Client, None] = {}
+        self._views = Views()
         self._status: bytes | None = None
         self._due: deque[Client] = deque()
         self._is_serving = False
@@ -69,7 +72,9 @@ class Hub:
         # Those who came together shall not all go together.
         most_s = settings.max_stream_s * uniform(0.9, 1)
         client = Client(
-            Session(self.board, settings, self.counters, now_s, self.tokens),
+            Session(
+                self.board, settings, self.counters, self._views, now_s, self.tokens
+            ),
             sender,
             Lifetime(now_s, settings.auth_s, settings.first_keys_s, most_s),
             self.counters,
@@ -98,7 +103,9 @@ class Hub:
 
     def leave(self, client: Client) -> None:
         """Forget a client."""
-        self._clients.pop(client, None)
+        if client in self._clients:
+            del self._clients[client]
+            client.session.close()
 
     def end(self, client: Client, code: CloseCode, reason: str) -> None:
         """Close a client's connection."""
@@ -147,10 +154,15 @@ class Hub:
                 if number % AT_ONCE == 1:
                     await asyncio.sleep(0)
                     now_s = time.monotonic()
-                if now_s >= client.check_s:
+                if now_s < client.check_s:
+                    continue
+                try:
                     self._look_after(client, now_s)
-                    heartbeat_s = client.sent_s + settings.heartbeat_ms / 1_000
-                    client.check_s = min(heartbeat_s, now_s + shortest_s / 4)
+                except Exception:
+                    log.exception("a client could not be looked after")
+                    self._drop(client)
+                heartbeat_s = client.sent_s + settings.heartbeat_ms / 1_000
+                client.check_s = min(heartbeat_s, now_s + shortest_s / 4)
 
     def _look_after(self, client: Client, now_s: float) -> None:
         settings, session, counters = self.settings, client.session, self.counters
@@ -196,12 +208,17 @@ class Hub:
             try:
                 client.sender.wake()
             except Exception:
-                # A fault of ours; the other clients have to be served.
                 log.exception("a client could not be served")
-                self.end(client, CloseCode.INTERNAL, "internal error")
+                self._drop(client)
             if time.monotonic() > until_s:
                 break
         if due:
             asyncio.get_running_loop().call_soon(self._serve)
         else:
             self._is_serving = False
+
+    def _drop(self, client: Client) -> None:
+        """End a client after a fault of ours, which shall cost nobody else anything."""
+        self.leave(client)
+        with suppress(Exception):
+            client.end(Ending(CloseCode.INTERNAL, "internal error"))

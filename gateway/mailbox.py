@@ -9,7 +9,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import islice
 
-from gateway.frames import EVERYTHING, NOTHING, Update, View
+from gateway.frames import Update
+from gateway.views import EVERYTHING, NOTHING, View
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,7 @@ class Mailbox:
     )
 
     def __init__(self) -> None:
-        self.view: View = NOTHING
+        self.view = NOTHING
         self._update: Update | None = None
         self._trades: dict[str, int] = {}
         self._windows = 0
@@ -72,7 +73,7 @@ class Mailbox:
         self._spill()
         self.view = view
         if view is not EVERYTHING and (self._unsent or self._trades):
-            watched = frozenset(view)
+            watched = frozenset(view.isins)
             self._unsent = {isin: None for isin in self._unsent if isin in watched}
             self._trades = {i: n for i, n in self._trades.items() if i in watched}
 

@@ -13,10 +13,11 @@ from redis.exceptions import RedisError
 
 from gateway.books import imbalances
 from gateway.feed import Feed
-from gateway.frames import ALL, quotes_object, window_object
+from gateway.frames import quotes_object, window_object
 from gateway.hub import Hub
 from gateway.protocol import Rejection, check_key
 from gateway.tokens import EVERYTHING, Grant, TokenRefused
+from gateway.views import ALL
 from gateway.window_log import WindowLog
 from throttle.ledger import Ledger
 

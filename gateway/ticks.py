@@ -21,7 +21,8 @@ from typing import Any, Literal, Self, TypeAlias
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake
 
-from gateway.frames import ALL, PROTOCOL
+from gateway.frames import PROTOCOL
+from gateway.views import ALL
 
 Item: TypeAlias = dict[str, Any]
 """A trade; ``price`` and ``size`` are Decimal, with every digit."""

@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias
 
 import jwt
 
-from gateway.frames import ALL
+from gateway.views import ALL
 
 Algorithm: TypeAlias = Literal["HS256", "RS256", "ES256", "EdDSA"]
 

@@ -12,9 +12,9 @@ from pydantic_settings import BaseSettings
 from deploy.cli import app
 from deploy.settings import RunSettings
 from gateway.counters import Counters
-from gateway.frames import ALL
 from gateway.protocol import CloseCode, parse
 from gateway.settings import GatewaySettings
+from gateway.views import ALL
 from ingest.settings import IngestSettings
 from ingest.trade import REASONS
 from throttle.settings import ThrottleSettings

@@ -6,6 +6,7 @@ from gateway.board import Board, Position
 from gateway.counters import Counters
 from gateway.session import Session
 from gateway.settings import GatewaySettings
+from gateway.views import Views
 from ingest.trade import Trade
 from throttle.snapshot import Row, WindowSnapshot, encode_version
 
@@ -50,4 +51,5 @@ def make_board(*rows: Row, offset: int = 1) -> Board:
 
 def make_session(board: Board, **settings: object) -> Session:
     """Return a session on ``board``, its clock at 0."""
-    return Session(board, GatewaySettings.model_validate(settings), Counters(), 0.0)
+    chosen = GatewaySettings.model_validate(settings)
+    return Session(board, chosen, Counters(), Views(), 0.0)

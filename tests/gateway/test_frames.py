@@ -4,6 +4,7 @@ import json
 
 from gateway import frames
 from gateway.board import Position
+from gateway.views import EVERYTHING, NOTHING, View, Views
 from tests.gateway.samples import (
     EPOCH,
     FIRST_WINDOW,
@@ -28,7 +29,7 @@ def test_a_price_leaves_as_it_came() -> None:
     for price in ("0.30", "199500", "123456789012345678.000000000000000001"):
         row = make_row(price=price)
         wanted = b'"price":%b,' % price.encode()
-        assert wanted in (update(row).frame(frames.EVERYTHING) or b"")
+        assert wanted in (update(row).frame(EVERYTHING) or b"")
         assert wanted in frames.snapshot_frame(HERE, [row.body], final=True)
         assert wanted in frames.quotes_object(HERE, [row.body])
         assert wanted in frames.window_object(make_snapshot(1, row), with_rows=True)
@@ -36,7 +37,7 @@ def test_a_price_leaves_as_it_came() -> None:
 
 def test_an_update_says_where_it_is_and_what_it_stands_for() -> None:
     """An update of one window has its position and its rows with their trades."""
-    frame = update(make_row(trades=37)).frame(frames.EVERYTHING)
+    frame = update(make_row(trades=37)).frame(EVERYTHING)
     message = json.loads(frame or b"")
     (item,) = message.pop("data")
     assert message == {
@@ -50,34 +51,38 @@ def test_an_update_says_where_it_is_and_what_it_stands_for() -> None:
 
 def test_an_update_of_several_windows_says_so() -> None:
     """Windows published together after an outage are announced as merged."""
-    frame = update(make_row(), windows=3).frame(frames.EVERYTHING)
+    frame = update(make_row(), windows=3).frame(EVERYTHING)
     assert json.loads(frame or b"")["merged"] == 3
 
 
 def test_a_view_gets_its_own_issues_in_order() -> None:
     """A client gets the rows it watches, none else, sorted by ISIN."""
     rows = [make_row(isin) for isin in (SAMSUNG, NAVER, HYNIX)]
-    frame = update(*rows).frame(frames.make_view({SAMSUNG, HYNIX}))
+    frame = update(*rows).frame(View(HYNIX, SAMSUNG))
     assert [i["isin"] for i in json.loads(frame or b"")["data"]] == [HYNIX, SAMSUNG]
 
 
 def test_equal_views_share_one_frame() -> None:
-    """A frame is built once for all clients that watch the same."""
+    """A frame is built once for all clients that watch the same, however many views."""
+    views = Views()
+    pairs = [
+        (views.move(NOTHING, {SAMSUNG, isin}), views.move(NOTHING, {isin, SAMSUNG}))
+        for isin in (NAVER, HYNIX)
+    ]
     published = update(make_row(SAMSUNG), make_row(HYNIX))
-    first = published.frame(frames.make_view({SAMSUNG, NAVER}))
-    assert first is published.frame(frames.make_view({NAVER, SAMSUNG}))
-    everything = published.frame(frames.EVERYTHING)
-    assert everything is published.frame(frames.make_view({"*"}))
+    first = [published.frame(one) for one, _ in pairs]
+    assert all(f is published.frame(o) for f, (_, o) in zip(first, pairs, strict=True))
+    assert published.frame(EVERYTHING) is published.frame(EVERYTHING)
 
 
 def test_an_update_without_the_views_issues_has_no_frame() -> None:
     """Nobody is sent an empty update."""
-    other = frames.make_view({HYNIX})
+    other = View(HYNIX)
     assert update(make_row(SAMSUNG)).frame(other) is None
     assert not update(make_row(SAMSUNG)).touches(other)
     assert update(make_row(HYNIX)).touches(other)
-    assert update().frame(frames.EVERYTHING) is None
-    assert not update().touches(frames.EVERYTHING)
+    assert update().frame(EVERYTHING) is None
+    assert not update().touches(EVERYTHING)
 
 
 def test_a_snapshot_piece_says_whether_it_is_the_last() -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from gateway.client import Ending
 from gateway.counters import Counters
 from gateway.frames import Update
 from gateway.hub import Hub
@@ -96,6 +97,10 @@ async def test_a_client_that_cannot_be_served_costs_the_others_nothing() -> None
         def wake(self) -> None:
             raise RuntimeError("a fault of ours")
 
+        def end(self, ending: Ending) -> None:
+            super().end(ending)
+            self.wake()
+
     broken, other = Broken(hub), join(hub, SAMSUNG)
     broken.subscribe(SAMSUNG)
     for seq in (2, 3):
@@ -105,6 +110,24 @@ async def test_a_client_that_cannot_be_served_costs_the_others_nothing() -> None
         assert [frame["type"] for frame in other.frames()] == ["update"]
     assert broken.ending is not None
     assert broken.ending.code == CloseCode.INTERNAL
+    assert len(hub) == 1
+
+
+async def test_a_fault_while_looking_after_clients_ends_one_of_them() -> None:
+    """The gateway goes on, and so do the others."""
+    hub = make_hub(heartbeat_ms=20)
+
+    class Broken(Listener):
+        def is_stuck(self, now_s: float) -> bool:
+            raise RuntimeError("a fault of ours")
+
+    broken, other = Broken(hub), join(hub, SAMSUNG)
+    care = asyncio.create_task(hub.run())
+    async with asyncio.timeout(10):
+        await broken.ended.wait()
+    other.woken.clear()
+    assert await other.is_woken()
+    care.cancel()
     assert len(hub) == 1
 
 

@@ -6,8 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gateway.board import Board, Position
-from gateway.frames import EVERYTHING, Update, make_view
+from gateway.frames import Update
 from gateway.mailbox import Mailbox, Merged, SnapshotPiece
+from gateway.views import EVERYTHING, View
 from tests.gateway.samples import (
     EPOCH,
     HYNIX,
@@ -29,7 +30,7 @@ def update(offset: int, trades: dict[str, int], windows: int = 1) -> Update:
 def watching(*isins: str) -> Mailbox:
     """Return an empty mailbox that watches the issues."""
     mailbox = Mailbox()
-    mailbox.watch(make_view(isins))
+    mailbox.watch(View(*sorted(isins)))
     return mailbox
 
 
@@ -117,7 +118,7 @@ def test_a_snapshots_offset_is_safe_to_resume_from() -> None:
     """It lies before every change that the client has not been sent yet."""
     mailbox = watching(A)
     mailbox.offer(update(5, {A: 1}))
-    mailbox.watch(make_view({A, B}))
+    mailbox.watch(View(A, B))
     mailbox.request_snapshot([B], offset=5)
     assert mailbox.take(9) == SnapshotPiece((B,), 4, True)
 
@@ -127,7 +128,7 @@ def test_what_is_no_longer_watched_is_not_sent() -> None:
     mailbox = watching(A, B, C)
     mailbox.offer(update(5, {A: 1, C: 2}))
     mailbox.request_snapshot([B], offset=5)
-    mailbox.watch(make_view({C}))
+    mailbox.watch(View(C))
     assert mailbox.take(9) == SnapshotPiece((), 4, True)
     assert mailbox.take(9) == Merged({C: 2}, 1)
 
@@ -154,7 +155,7 @@ class Reader:
 
     def subscribe(self, keys: set[str]) -> None:
         self.keys |= keys
-        self.mailbox.watch(make_view(self.keys))
+        self.mailbox.watch(View(*sorted(self.keys)))
         stored = sorted(k for k in keys if self.board.get(k) is not None)
         self.awaits_snapshot |= set(stored)
         self.mailbox.request_snapshot(stored, self.board.position.offset)
@@ -164,7 +165,7 @@ class Reader:
         self.awaits_snapshot -= keys
         for key in keys:
             self.seen.pop(key, None)
-        self.mailbox.watch(make_view(self.keys))
+        self.mailbox.watch(View(*sorted(self.keys)))
 
     def publish(self, keys: set[str]) -> None:
         offset = self.board.position.offset + 1
