@@ -33,7 +33,7 @@ def main() -> None:
     began = time.monotonic()
     with (
         tempfile.TemporaryDirectory(prefix="crash-") as folder,
-        create_rig(Path(folder) / "rig", WINDOW_MS) as rig,
+        create_rig(Path(folder) / "rig", WINDOW_MS, is_watched=False) as rig,
         Crasher(rig) as crasher,
     ):
         crashes = []

