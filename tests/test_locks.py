@@ -24,6 +24,7 @@ FLOORS = {
     "h11": (0, 16, 0),
     "websockets": (13, 0),
     "redis": (8, 0),
+    "pyjwt": (2, 12, 0),
     "orjson": (3, 11, 6),
     "pyspark": (4, 0, 1),
 }
