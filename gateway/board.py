@@ -61,13 +61,6 @@ class Board:
         self.position = Position(snapshot.epoch, snapshot.offset, snapshot.window)
         return fresh
 
-    def is_continued_by(self, position: Position) -> bool:
-        """Say whether ``position`` lies on the board's own numbering, not behind it."""
-        return (
-            position.epoch == self.position.epoch
-            and position.offset >= self.position.offset
-        )
-
     def catch_up(self, position: Position, values: Iterable[LastValue]) -> list[Row]:
         """Take in the stored state of the same epoch and return the rows that are news.
 

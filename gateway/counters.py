@@ -22,6 +22,9 @@ class Counters:
     reloads: int = 0
     """Times the whole stored state was read: at every connect, and for big holes."""
 
+    states_older: int = 0
+    """Times the stored state was older than what clients have, and was left alone."""
+
     connects_failed: int = 0
     """Times the connection to Redis failed or broke."""
 

@@ -196,11 +196,17 @@ class Feed:
             self._counters.updates_undecodable += len(stored.unreadable)
             log.warning("stored values not understood", isins=stored.unreadable[:10])
         board, position, here = self._board, stored.position, self._board.position
+        if position.epoch == here.epoch and position.offset < here.offset:
+            # Redis came back older than it was. The job, when it finds out, begins
+            # another epoch; until then clients keep what they have.
+            self._counters.states_older += 1
+            log.warning("stored state is older", offset=position.offset)
+            return
         board.window_ms = stored.window_ms
         # What was stored before we first looked may be old; what came since is not.
         if here.epoch is not None and position != here:
             self._heard_s = time.monotonic()
-        if not board.is_continued_by(position):
+        if position.epoch != here.epoch:
             board.replace(position, stored.values)
             self._hub.restart()
             log.info("feed loaded", epoch=position.epoch, offset=position.offset)

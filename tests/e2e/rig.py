@@ -152,6 +152,6 @@ def create_rig(
             checker = Checker(gateway.port)
             yield rig
             checker.close()
-            assert checker.problems == []
+            assert checker.problems == [], checker.problems
     finally:
         rig.close()

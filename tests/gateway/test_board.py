@@ -54,15 +54,6 @@ def test_changed_since_names_what_changed_after_an_offset() -> None:
     assert board.isins() == [HYNIX, SAMSUNG]
 
 
-def test_stored_state_continues_a_board_of_the_same_epoch_only() -> None:
-    """Another epoch, or a position behind the board's, is another truth."""
-    board = make_board(offset=5)
-    assert board.is_continued_by(Position(EPOCH, 5, 0))
-    assert board.is_continued_by(Position(EPOCH, 6, 0))
-    assert not board.is_continued_by(Position(EPOCH, 4, 0))
-    assert not board.is_continued_by(Position("other", 6, 0))
-
-
 def test_catching_up_yields_what_is_newer() -> None:
     """Stored values that are newer are news of unknown trade count; others are not."""
     held, older = make_row(SAMSUNG, seq=2), make_row(SAMSUNG, seq=1)
