@@ -196,21 +196,13 @@ def started(arguments: argparse.Namespace) -> Iterator[Bench]:
         gateway_process.start()
         try:
             gateway = Gateway("127.0.0.1", port, None)
-            eventually(lambda: is_loaded(gateway), within_s=30)
+            eventually(gateway.is_loaded, within_s=30)
             assert gateway_process.pid is not None
             with crowd(port, core=1) as clients:
                 yield Bench(publisher, gateway_process.pid, clients, arguments.windows)
         finally:
             gateway_process.kill()
             gateway_process.join()
-
-
-def is_loaded(gateway: Gateway) -> bool:
-    """Say whether the gateway has read the stored state."""
-    try:
-        return gateway.count("reloads") > 0
-    except OSError:
-        return False
 
 
 def report(

@@ -40,7 +40,7 @@ class AwaitingSender:
             self._task.cancel()
 
     def progress(self) -> None:
-        """Note, in the middle of a write, that the peer has taken something."""
+        """Note that a write begins, or that the peer has taken a part of it."""
         self._writing_since_s = time.monotonic()
 
     async def run(self, client: Client, write: Write, close: Close) -> None:
@@ -52,7 +52,7 @@ class AwaitingSender:
         while True:
             frame = client.next_frame()
             if frame is not None:
-                self._writing_since_s = time.monotonic()
+                self.progress()
                 await write(frame)
                 self._writing_since_s = None
                 client.sent(1, time.monotonic())

@@ -5,13 +5,17 @@ Does no I/O: whoever writes to the connection asks for the next frame.
 
 import asyncio
 from dataclasses import dataclass
+from secrets import randbelow
 from typing import Protocol
 
 from gateway.counters import Counters
-from gateway.frames import Update, heartbeat_frame
+from gateway.frames import Update, heartbeat_frame, notice_frame
 from gateway.limits import Lifetime
 from gateway.protocol import CloseCode
 from gateway.session import Session
+
+RECONNECT_WITHIN_MS = 3_000
+"""Clients are told to come back at a random time up to this after a planned end."""
 
 MAX_WAITING_ANSWERS = 16
 """Answers a client may leave unread before its messages are no longer read."""
@@ -24,6 +28,11 @@ class Ending:
     code: CloseCode
     reason: str
     notice: bytes | None = None
+
+
+def restart_notice(reason: str) -> bytes:
+    """Build the notice of a planned end; not all shall come back at once."""
+    return notice_frame("restart", randbelow(RECONNECT_WITHIN_MS), reason)
 
 
 class Sender(Protocol):

@@ -3,17 +3,19 @@
 import asyncio
 import time
 from collections import deque
+from collections.abc import Mapping
 from contextlib import suppress
 from random import uniform
-from secrets import randbelow, token_hex
+from secrets import token_hex
 
 import structlog
 
 from gateway.board import Board
-from gateway.client import Client, Ending, Sender
+from gateway.client import Client, Ending, Sender, restart_notice
 from gateway.counters import Counters
-from gateway.frames import Update, notice_frame, welcome_frame
+from gateway.frames import Update, welcome_frame
 from gateway.limits import Admission, Lifetime
+from gateway.origins import is_allowed
 from gateway.protocol import CloseCode
 from gateway.session import Session
 from gateway.settings import GatewaySettings
@@ -22,9 +24,6 @@ from gateway.views import Views
 
 SLICE_S = 0.005
 """Clients are served for so long before the event loop may do something else."""
-
-RECONNECT_WITHIN_MS = 3_000
-"""Clients are told to come back at a random time up to this after a planned end."""
 
 AT_ONCE = 256
 """So many clients are looked after before the event loop may do something else."""
@@ -53,7 +52,7 @@ class Hub:
         self.board = board
         self.settings = settings
         self.counters = counters
-        self.admission = Admission(
+        self._admission = Admission(
             settings.max_clients, settings.max_clients_per_address
         )
         # In order of arrival; the values mean nothing.
@@ -65,6 +64,29 @@ class Hub:
 
     def __len__(self) -> int:
         return len(self._clients)
+
+    def allows_page(self, headers: Mapping[str, str]) -> bool:
+        """Say whether whoever sent these headers may have a stream; count who may not.
+
+        Names of headers are in small letters.
+        """
+        origin, host = headers.get("origin"), headers.get("host")
+        if is_allowed(origin, host, self.settings.allowed_origins):
+            return True
+        self.counters.clients_origin_refused += 1
+        log.warning("a page may not open a stream", origin=origin)
+        return False
+
+    def enter(self, address: str) -> str | None:
+        """Count a connection in and return None, or return why it may not come in."""
+        refusal = self._admission.enter(address)
+        if refusal is not None:
+            self.counters.clients_full_refused += 1
+        return refusal
+
+    def exit(self, address: str) -> None:
+        """Count a connection out that came in."""
+        self._admission.leave(address)
 
     def join(self, sender: Sender, now_s: float) -> Client:
         """Add a client; it hears the feed's status if that is not the usual one."""
@@ -109,9 +131,7 @@ class Hub:
 
     def end(self, client: Client, code: CloseCode, reason: str) -> None:
         """Close a client's connection."""
-        notice = None
-        if code == CloseCode.RESTART:
-            notice = notice_frame("restart", randbelow(RECONNECT_WITHIN_MS), reason)
+        notice = restart_notice(reason) if code == CloseCode.RESTART else None
         self.leave(client)
         client.end(Ending(code, reason, notice))
 

@@ -184,6 +184,11 @@ def split_keys(keys: Sequence[str]) -> tuple[list[str], list[Rejection]]:
     return accepted, rejected
 
 
+def split_list(text: str) -> tuple[str, ...]:
+    """Return what an address lists, separated by commas: each once, in order."""
+    return tuple(dict.fromkeys(part for part in text.split(",") if part))
+
+
 class _BadField(ValueError):
     pass
 

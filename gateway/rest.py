@@ -15,7 +15,7 @@ from gateway.books import imbalances
 from gateway.feed import Feed
 from gateway.frames import quotes_object, window_object
 from gateway.hub import Hub
-from gateway.protocol import Rejection, check_key
+from gateway.protocol import Rejection, check_key, split_list
 from gateway.tokens import EVERYTHING, Grant, TokenRefused
 from gateway.views import ALL
 from gateway.window_log import WindowLog
@@ -90,9 +90,9 @@ def _add_quotes(router: APIRouter, hub: Hub, permit: Permit) -> None:
     async def quotes(request: Request, isins: str | None = None) -> Response:
         """Latest quote of every issue, or of those named, in the order of ISINs."""
         grant = permit(request)
-        wanted = [isin for isin in board.isins() if _may_have(grant, isin)]
+        wanted = [isin for isin in board.isins() if grant.allows(isin)]
         if isins is not None:
-            wanted = sorted({isin for isin in isins.split(",") if isin})
+            wanted = sorted(split_list(isins))
             for isin in wanted:
                 if (refusal := _refuse(isin, grant)) is not None:
                     return refusal
@@ -168,10 +168,6 @@ async def _imbalances(books: Books) -> list[str]:
         return [str(error)]
 
 
-def _may_have(grant: Grant, isin: str) -> bool:
-    return grant.allows_everything or grant.allows(isin)
-
-
 def _refuse(isin: str, grant: Grant) -> Response | None:
     """Return the answer to a request for an issue, None if it may be had."""
     rejection = check_key(isin)
@@ -179,7 +175,7 @@ def _refuse(isin: str, grant: Grant) -> Response | None:
         rejection = Rejection(isin, "bad_isin", "leave isins out to get every issue")
     if rejection is not None:
         return error_response(400, "bad_isin", f"{isin}: {rejection.message}")
-    if not _may_have(grant, isin):
+    if not grant.allows(isin):
         return error_response(403, "not_allowed", f"{isin}: not in your token")
     return None
 

@@ -212,12 +212,13 @@ class Session:
         since = command.since if self._can_resume(command.since) else None
         for key in accepted:
             self._waiting.pop(key, None)
-        if since is not None and since.offset > self._board.position.offset:
+        is_ahead = since is not None and since.offset > self._board.position.offset
+        if since is not None and is_ahead:
             self._waiting.update(dict.fromkeys(accepted, since))
         self.has_asked = self.has_asked or bool(accepted)
         self._watch({*self._keys, *accepted})
         self._set_interval(command.min_interval_ms)
-        if command.wants_snapshot and accepted and not self._is_waiting(accepted):
+        if command.wants_snapshot and accepted and not is_ahead:
             self._mailbox.request_snapshot(
                 self._stored(accepted, since), self._board.position.offset
             )
@@ -329,9 +330,6 @@ class Session:
             and since.epoch == here.epoch
             and since.offset <= here.offset + AHEAD_MOST
         )
-
-    def _is_waiting(self, keys: Collection[str]) -> bool:
-        return any(key in self._waiting for key in keys)
 
     def _end_waiting(self) -> None:
         """Serve the keys of a client that had seen more than this gateway until now.

@@ -21,8 +21,7 @@ from gateway.client import Client, Ending
 from gateway.frames import event
 from gateway.http import connection_of
 from gateway.hub import Hub
-from gateway.origins import is_allowed
-from gateway.protocol import BadMessage, CloseCode, Since, Subscribe
+from gateway.protocol import BadMessage, CloseCode, Since, Subscribe, split_list
 from gateway.rest import create_permit, error_response
 from gateway.tokens import Grant
 
@@ -45,20 +44,18 @@ def create_router(hub: Hub) -> APIRouter:
     ) -> Response:
         """A stream of the keys, for as long as it is read."""
         headers = request.headers
-        origin, allowed = headers.get("origin"), hub.settings.allowed_origins
-        if not is_allowed(origin, headers.get("host"), allowed):
-            hub.counters.clients_origin_refused += 1
+        if not hub.allows_page(headers):
             return error_response(403, "not_allowed", "a page of another host")
         grant = permit(request)
         command = Subscribe(
             None,
-            tuple(dict.fromkeys(key for key in keys.split(",") if key)),
+            split_list(keys),
             since=read_since(headers.get("last-event-id")),
             min_interval_ms=min_interval_ms,
         )
         if not command.keys:
             return error_response(400, "bad_request", "keys: at least one key")
-        return EventStream(hub, grant, command, origin)
+        return EventStream(hub, grant, command, headers.get("origin"))
 
     return router
 
@@ -84,16 +81,15 @@ class EventStream(Response):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send until the client goes or is sent away."""
         hub, address = self._hub, scope["client"][0] if scope.get("client") else ""
-        refusal = hub.admission.enter(address)
+        refusal = hub.enter(address)
         if refusal is not None:
-            hub.counters.clients_full_refused += 1
             response = error_response(503, "overloaded", refusal)
             await response(scope, receive, send)
             return
         try:
             await self._stream(scope, receive, send)
         finally:
-            hub.admission.leave(address)
+            hub.exit(address)
 
     async def _stream(self, scope: Scope, receive: Receive, send: Send) -> None:
         hub = self._hub

@@ -10,22 +10,19 @@ import asyncio
 import time
 from collections.abc import MutableMapping
 from random import randbytes
-from secrets import randbelow
 from typing import Any, cast
 
 from uvicorn.protocols.websockets.websockets_sansio_impl import (
     WebSocketsSansIOProtocol,
 )
 
-from gateway.client import Client, Ending
+from gateway.client import Client, Ending, restart_notice
 from gateway.deflate import (
     MIN_BYTES,
     deflate,
     offer_compression,
     takes_shared_frames,
 )
-from gateway.frames import notice_frame
-from gateway.hub import RECONNECT_WITHIN_MS
 from gateway.protocol import CloseCode
 
 EXTENSION = "tickthrottle.stream"
@@ -213,8 +210,7 @@ class StreamProtocol(WebSocketsSansIOProtocol):
     def shutdown(self) -> None:
         """Tell the client when to come back, then close with 1012."""
         if self.handshake_complete and not self._is_ending():
-            delay_ms = randbelow(RECONNECT_WITHIN_MS)
-            self._write(notice_frame("restart", delay_ms, "planned stop"))
+            self._write(restart_notice("planned stop"))
         super().shutdown()
 
     def _is_ending(self) -> bool:

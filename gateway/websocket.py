@@ -13,8 +13,7 @@ from gateway import frames
 from gateway.asgi import AwaitingSender, until_one_ends
 from gateway.client import Client, Ending
 from gateway.hub import Hub
-from gateway.origins import is_allowed
-from gateway.protocol import BadMessage, CloseCode, Subscribe
+from gateway.protocol import BadMessage, CloseCode, Subscribe, split_list
 from gateway.transport import stream_of
 
 PATH = "/v1/stream"
@@ -30,15 +29,9 @@ class StreamEndpoint:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a stream until it ends."""
-        hub, headers = self._hub, Headers(scope=scope)
-        origin, allowed = headers.get("origin"), hub.settings.allowed_origins
+        hub = self._hub
         await receive()
-        if scope["path"] != PATH:
-            await send({"type": "websocket.close"})
-            return
-        if not is_allowed(origin, headers.get("host"), allowed):
-            hub.counters.clients_origin_refused += 1
-            log.warning("a page may not open a stream", origin=origin)
+        if scope["path"] != PATH or not hub.allows_page(Headers(scope=scope)):
             # Before it is accepted: the upgrade is refused with 403.
             await send({"type": "websocket.close"})
             return
@@ -46,9 +39,8 @@ class StreamEndpoint:
         accept: dict[str, Any] = {"type": "websocket.accept"}
         await send(accept | ({"subprotocol": frames.PROTOCOL} if is_named else {}))
         address = scope["client"][0] if scope.get("client") else ""
-        refusal = hub.admission.enter(address)
+        refusal = hub.enter(address)
         if refusal is not None:
-            hub.counters.clients_full_refused += 1
             code = CloseCode.OVERLOADED
             await send({"type": "websocket.close", "code": code, "reason": refusal})
             return
@@ -58,7 +50,7 @@ class StreamEndpoint:
             # Gone in the middle of a send.
             pass
         finally:
-            hub.admission.leave(address)
+            hub.exit(address)
 
     async def _stream(self, scope: Scope, receive: Receive, send: Send) -> None:
         hub, now_s = self._hub, time.monotonic()
@@ -127,9 +119,8 @@ def _quick_start(client: Client, keys: str | None) -> None:
     """Subscribe to the keys in the address, as a message without an id would."""
     if not keys:
         return
-    wanted = tuple(dict.fromkeys(key for key in keys.split(",") if key))
     try:
-        client.post(client.session.subscribe(Subscribe(None, wanted)))
+        client.post(client.session.subscribe(Subscribe(None, split_list(keys))))
     except BadMessage as error:
         client.post(frames.error_frame(error.code, str(error)))
 

@@ -72,19 +72,11 @@ def served(redis_url: str, writing: str) -> Iterator[Served]:
     )
     try:
         found = Served(process.pid, port)
-        eventually(lambda: is_serving(found.gateway), 30)
+        eventually(found.gateway.is_loaded, 30)
         yield found
     finally:
         process.kill()
         process.wait()
-
-
-def is_serving(gateway: Gateway) -> bool:
-    """Say whether it has read the stored state."""
-    try:
-        return gateway.count("reloads") > 0
-    except OSError:
-        return False
 
 
 def need_descriptors(count: int) -> None:

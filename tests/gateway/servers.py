@@ -59,6 +59,13 @@ class Gateway:
         """Return a counter."""
         return int(self.health()["counters"][name])
 
+    def is_loaded(self) -> bool:
+        """Say whether it serves, and has read the stored state."""
+        try:
+            return self.count("reloads") > 0
+        except OSError:
+            return False
+
     def wait_until(self, offset: int) -> None:
         """Wait until the gateway has the window with this offset."""
         eventually(lambda: self.health()["offset"] >= offset)
@@ -81,6 +88,20 @@ class Gateway:
             with suppress(ConnectionClosed):
                 connection.recv(timeout=10)
             return connection.protocol.close_code
+
+
+def upgrade_request(query: str = "", *headers: str) -> bytes:
+    """Return what opens a stream on a bare socket, without any library's help."""
+    lines = [
+        f"GET /v1/stream{query} HTTP/1.1",
+        "Host: x",
+        "Upgrade: websocket",
+        "Connection: Upgrade",
+        "Sec-WebSocket-Version: 13",
+        "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
+        *headers,
+    ]
+    return ("\r\n".join(lines) + "\r\n\r\n").encode()
 
 
 class Stream:

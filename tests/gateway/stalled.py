@@ -5,7 +5,7 @@ import socket
 from collections.abc import Iterator
 from typing import Any
 
-from tests.gateway.servers import Gateway
+from tests.gateway.servers import Gateway, upgrade_request
 
 END = -1
 """In place of an opcode: the connection has ended."""
@@ -19,12 +19,7 @@ class StalledReader:
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
         self.socket.settimeout(10)
         self.socket.connect((gateway.host, gateway.port))
-        self.socket.sendall(
-            f"GET /v1/stream?keys={keys} HTTP/1.1\r\nHost: x\r\n"
-            "Upgrade: websocket\r\nConnection: Upgrade\r\n"
-            "Sec-WebSocket-Version: 13\r\n"
-            "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n".encode()
-        )
+        self.socket.sendall(upgrade_request(f"?keys={keys}"))
         self._file = self.socket.makefile("rb")
         while self._file.readline() != b"\r\n":
             pass

@@ -14,7 +14,7 @@ from gateway.deflate import MIN_BYTES, deflate
 from tests.conftest import eventually
 from tests.gateway.publisher import Publisher
 from tests.gateway.samples import make_isins, make_row
-from tests.gateway.servers import Gateway, running_gateway
+from tests.gateway.servers import Gateway, running_gateway, upgrade_request
 
 ISSUES = make_isins(60)
 
@@ -70,12 +70,8 @@ def test_clients_with_and_without_compression_get_the_same(
 def handshake(gateway: Gateway, offer: str) -> tuple[socket.socket, bytes]:
     """Open a stream of everything on a bare socket; return what was agreed to."""
     client = socket.create_connection((gateway.host, gateway.port), timeout=10)
-    client.sendall(
-        b"GET /v1/stream?keys=* HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\n"
-        b"Connection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
-        b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
-        b"Sec-WebSocket-Extensions: " + offer.encode() + b"\r\n\r\n"
-    )
+    extension = f"Sec-WebSocket-Extensions: {offer}"
+    client.sendall(upgrade_request("?keys=*", extension))
     head = b""
     while not head.endswith(b"\r\n\r\n"):
         head += client.recv(1)

@@ -15,7 +15,7 @@ from tests.conftest import eventually
 from tests.gateway.asyncapi import check_message, document
 from tests.gateway.publisher import Publisher
 from tests.gateway.samples import SAMSUNG, make_board, make_row, make_session
-from tests.gateway.servers import Gateway
+from tests.gateway.servers import Gateway, upgrade_request
 
 EXAMPLES = [
     json.dumps(example["payload"])
@@ -148,18 +148,13 @@ def test_bytes_of_any_kind_hurt_nobody_else(
     Nor do they fill the log; uvicorn itself would trace each text that is not UTF-8.
     """
     chance = Random(7)
-    upgrade = (
-        b"GET /v1/stream HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\n"
-        b"Connection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
-        b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
-    )
     with gateway.stream() as healthy:
         healthy.subscribe(SAMSUNG)
         for number in range(1_000):
             with socket.create_connection((gateway.host, gateway.port)) as client:
                 client.settimeout(10)
                 if number % 10:
-                    client.sendall(upgrade)
+                    client.sendall(upgrade_request())
                 rubbish = b"".join(
                     frame(
                         chance.choice((0, 1, 1, 2, 3, 8, 9, 10, 15)),
