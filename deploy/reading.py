@@ -7,8 +7,8 @@ import redis
 
 from deploy.arguments import BadArgument, check_bounds
 from deploy.entry import fail, read_settings
-from ingest.log import LogInfo
-from ingest.redis_log import LogUnusable, server_address
+from ingest.log import LogInfo, LogUnusable
+from ingest.redis_log import server_address
 from ingest.trade import InvalidTrade, check_isin
 from throttle.history import History
 from throttle.outage import create_client

@@ -5,7 +5,7 @@ A log has P partitions. A partition is ordered, every entry has a position (a
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 from zlib import crc32
 
@@ -14,13 +14,24 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+class LogUnusable(RuntimeError):
+    """The log cannot be used as asked; the message says why."""
+
+
+class LogAway(RuntimeError):
+    """The log's server cannot be reached now; it may be back later."""
+
+
 @dataclass(frozen=True, slots=True)
 class LogInfo:
-    """Identity of one log: a log that was emptied and refilled has another id."""
+    """Identity of one log: a log that was emptied and refilled has another id.
+
+    ``created_ms`` is when it was created, or first looked at.
+    """
 
     log_id: str
     partitions: int
-    created_ms: int
+    created_ms: int = field(compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ import redis
 import structlog
 
 from ingest.collector import no_collection
-from ingest.log import Chunk, Head, LogInfo, Tail, partition_of
+from ingest.log import Chunk, Head, LogInfo, LogUnusable, Tail, partition_of
 
 FIELD = b"trade"
 _SEQUENCE_BITS = 21
@@ -30,10 +30,6 @@ _RawEntry = list[Any]
 """As the server sends it: id, then a list of names and values, None if deleted."""
 
 log = structlog.get_logger()
-
-
-class LogUnusable(RuntimeError):
-    """The log cannot be used as asked; the message says why."""
 
 
 def position_of(entry_id: bytes) -> int:

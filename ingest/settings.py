@@ -1,19 +1,16 @@
 """Settings of everything that appends to the trade log."""
 
 from pydantic import Field
-from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from ingest.kafka_settings import LogSettings
 
 
-class IngestSettings(BaseSettings):
+class IngestSettings(LogSettings):
     """Where the trade log is and how far it may grow.
 
     Read once at the process's entry from the environment (``REDIS_URL``, and
     ``TICKTHROTTLE_`` plus the field's name in capitals); arguments win.
     """
-
-    model_config = SettingsConfigDict(
-        env_prefix="TICKTHROTTLE_", frozen=True, extra="forbid", populate_by_name=True
-    )
 
     redis_url: str = Field("redis://127.0.0.1:6379", validation_alias="REDIS_URL")
     """Address of the Redis or Valkey server that holds the log."""

@@ -14,7 +14,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from ingest.redis_log import LogUnusable, server_address
+from ingest.log import LogUnusable
+from ingest.redis_log import server_address
 from throttle.java import NoJava, find_java
 from throttle.lease import Fenced, Keeper
 from throttle.outage import Stopped, create_client

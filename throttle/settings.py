@@ -4,7 +4,8 @@ from pathlib import Path
 from typing import Literal
 
 from pydantic import Field
-from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from ingest.kafka_settings import LogSettings
 
 
 def default_state_dir() -> Path:
@@ -12,16 +13,12 @@ def default_state_dir() -> Path:
     return Path.home() / ".local" / "state" / "tickthrottle"
 
 
-class ThrottleSettings(BaseSettings):
+class ThrottleSettings(LogSettings):
     """What the job reads, how it cuts, where it publishes.
 
     Read once at the process's entry from the environment (``REDIS_URL``, and
     ``TICKTHROTTLE_`` plus the field's name in capitals); arguments win.
     """
-
-    model_config = SettingsConfigDict(
-        env_prefix="TICKTHROTTLE_", frozen=True, extra="forbid", populate_by_name=True
-    )
 
     redis_url: str = Field("redis://127.0.0.1:6379", validation_alias="REDIS_URL")
     """Address of the Redis or Valkey server that holds log and snapshots."""

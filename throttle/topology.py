@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from textwrap import dedent
 from types import FunctionType, ModuleType
 
+from pydantic_settings import BaseSettings
+
 from ingest import redis_log
 from ingest.log import LogInfo, partition_of
 from ingest.redis_log import server_address, stream_key
@@ -113,7 +115,10 @@ def _keys(keys: Keys, job: str) -> Iterator[Key]:
 
 def _settings(settings: ThrottleSettings) -> Iterator[Setting]:
     kind = type(settings)
-    means = _field_docstrings(kind)
+    means: dict[str, str] = {}
+    for one in reversed(kind.__mro__):
+        if issubclass(one, BaseSettings) and one is not BaseSettings:
+            means |= _field_docstrings(one)
     prefix = kind.model_config.get("env_prefix", "")
     for name, field in kind.model_fields.items():
         variable = field.validation_alias or f"{prefix}{name.upper()}"

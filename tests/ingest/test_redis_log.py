@@ -11,10 +11,9 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 from structlog.testing import capture_logs
 
-from ingest.log import Chunk, Head, LogInfo, partition_of
+from ingest.log import Chunk, Head, LogInfo, LogUnusable, partition_of
 from ingest.redis_log import (
     FIELD,
-    LogUnusable,
     RedisLogReader,
     RedisLogWriter,
     append_time_ms,

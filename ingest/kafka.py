@@ -1,0 +1,224 @@
+"""A topic of Kafka: how to reach it, which one it is, what its errors mean.
+
+Everything that talks to Kafka goes through this file, so that a wrong password or a
+broker that is away is the same clear sentence everywhere.
+"""
+
+import time
+from concurrent.futures import Future
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from confluent_kafka import KafkaError, KafkaException, TopicCollection
+from confluent_kafka.admin import AdminClient
+
+from ingest.log import LogAway, LogInfo, LogUnusable
+
+T = TypeVar("T")
+
+ANSWER_WITHIN_S = 3.0
+"""A broker that has not answered for so long is away."""
+
+_OWNED = {
+    "bootstrap.servers": "kafka_servers says it",
+    "acks": "a trade counts once every replica in sync has it",
+    "enable.idempotence": "a trade that is sent again must not be in the log twice",
+    "message.timeout.ms": "a trade is sent until it is acknowledged",
+    "enable.auto.commit": "positions are kept with the windows",
+    "enable.auto.offset.store": "positions are kept with the windows",
+    "enable.partition.eof": "the reader needs it",
+    "auto.offset.reset": "entries that are gone must not be passed over unseen",
+}
+
+# Leaders move, brokers start, networks break: all of it passes.
+_PASSING = frozenset(
+    {
+        KafkaError._ALL_BROKERS_DOWN,
+        KafkaError._MSG_TIMED_OUT,
+        KafkaError._RESOLVE,
+        KafkaError._TIMED_OUT,
+        KafkaError._TIMED_OUT_QUEUE,
+        KafkaError._TRANSPORT,
+        KafkaError._WAIT_CACHE,
+        KafkaError._WAIT_COORD,
+        KafkaError.BROKER_NOT_AVAILABLE,
+        KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+        KafkaError.COORDINATOR_NOT_AVAILABLE,
+        KafkaError.FENCED_LEADER_EPOCH,
+        KafkaError.KAFKA_STORAGE_ERROR,
+        KafkaError.LEADER_NOT_AVAILABLE,
+        KafkaError.NETWORK_EXCEPTION,
+        KafkaError.NOT_CONTROLLER,
+        KafkaError.NOT_ENOUGH_REPLICAS,
+        KafkaError.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+        KafkaError.NOT_LEADER_FOR_PARTITION,
+        KafkaError.OFFSET_NOT_AVAILABLE,
+        KafkaError.REPLICA_NOT_AVAILABLE,
+        KafkaError.REQUEST_TIMED_OUT,
+        KafkaError.THROTTLING_QUOTA_EXCEEDED,
+        KafkaError.UNKNOWN_LEADER_EPOCH,
+    }
+)
+_NO_ACCESS = frozenset(
+    {
+        KafkaError._AUTHENTICATION,
+        KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+        KafkaError.ILLEGAL_SASL_STATE,
+        KafkaError.SASL_AUTHENTICATION_FAILED,
+        KafkaError.TOPIC_AUTHORIZATION_FAILED,
+        KafkaError.UNSUPPORTED_SASL_MECHANISM,
+        KafkaError._SSL,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaTopic:
+    """A topic and how to reach it. Travels to every process that reads it.
+
+    ``options`` are further options of librdkafka, as pairs; they may hold passwords.
+    """
+
+    servers: str
+    topic: str
+    options: tuple[tuple[str, str], ...] = ()
+
+    def client_options(self, **more: Any) -> dict[str, Any]:
+        """Return the options of a client; ``more`` has ``_`` in place of dots."""
+        own = {name.replace("_", "."): value for name, value in more.items()}
+        return {
+            "bootstrap.servers": self.servers,
+            # Errors come back as sentences; its own lines would only be noise.
+            "log_level": 0,
+            "socket.nagle.disable": True,
+            "reconnect.backoff.max.ms": 1_000,
+            **dict(self.options),
+            **own,
+        }
+
+    def __str__(self) -> str:
+        return f"topic {self.topic!r} at {self.servers}"
+
+
+def read_options(path: Path | None) -> tuple[tuple[str, str], ...]:
+    """Read further options of librdkafka from a file of ``name=value`` lines.
+
+    Raises LogUnusable for a file that cannot be read, a line of another form and an
+    option that is not the user's to set.
+    """
+    if path is None:
+        return ()
+    try:
+        lines = path.read_text("utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise LogUnusable(f"kafka_config {path}: {error}") from None
+    options = {}
+    for number, line in enumerate(lines, 1):
+        stripped = line.strip()
+        if not stripped or stripped.startswith("#"):
+            continue
+        name, equals, value = (part.strip() for part in stripped.partition("="))
+        if not equals or not name:
+            raise LogUnusable(f"kafka_config {path}: line {number} is not name=value")
+        if name in _OWNED:
+            raise LogUnusable(
+                f"kafka_config {path}: {name} is not to set: {_OWNED[name]}"
+            )
+        options[name] = value
+    return tuple(options.items())
+
+
+class Reports:
+    """What librdkafka has to say about its connections: the newest error, for a while.
+
+    Its calls only ever say that nobody answered in time; why, it tells here.
+    """
+
+    def __init__(self) -> None:
+        self._last: KafkaError | None = None
+        self._at_s = 0.0
+
+    def __call__(self, error: KafkaError) -> None:
+        """Take in an error; an answer refused outweighs a connection that broke."""
+        keeps = self._last is not None and self._last.code() in _NO_ACCESS
+        if not keeps or error.code() in _NO_ACCESS or self._is_old():
+            self._last, self._at_s = error, time.monotonic()
+
+    @property
+    def last(self) -> KafkaError | None:
+        """The newest error, None if there was none lately."""
+        return None if self._is_old() else self._last
+
+    def _is_old(self) -> bool:
+        return time.monotonic() - self._at_s > 2 * ANSWER_WITHIN_S
+
+
+def sentence(
+    topic: KafkaTopic, error: KafkaError, reports: Reports | None = None
+) -> LogAway | LogUnusable:
+    """Return the exception that says what an error means, and whether it may pass."""
+    if error.code() in _PASSING and reports is not None and reports.last is not None:
+        error = reports.last
+    code = error.code()
+    if code in _NO_ACCESS:
+        return LogUnusable(
+            f"kafka_servers {topic.servers}: access refused: {error.str()}"
+        )
+    if code == KafkaError.UNKNOWN_TOPIC_OR_PART or code == KafkaError._UNKNOWN_TOPIC:
+        return LogUnusable(
+            f"kafka_topic {topic.topic}: does not exist at {topic.servers}; "
+            "`tickthrottle topic` creates it"
+        )
+    if code in _PASSING or error.retriable():
+        return LogAway(f"no Kafka broker answers at {topic.servers} ({error.str()})")
+    return LogUnusable(f"{topic}: {error.str()}")
+
+
+def create_admin(topic: KafkaTopic, reports: Reports) -> AdminClient:
+    """Create what asks brokers about topics. Raises LogUnusable for a bad option."""
+    try:
+        return AdminClient(topic.client_options(error_cb=reports))
+    except KafkaException as error:
+        raise bad_option(topic, error) from None
+
+
+def bad_option(topic: KafkaTopic, error: KafkaException) -> LogUnusable:
+    """Return the exception for options that librdkafka does not take."""
+    return LogUnusable(f"kafka_config: {error.args[0].str()} ({topic})")
+
+
+def answer(topic: KafkaTopic, future: "Future[T]", reports: Reports | None = None) -> T:
+    """Return what a broker answered. Raises LogAway or LogUnusable."""
+    try:
+        return future.result(timeout=2 * ANSWER_WITHIN_S)
+    except KafkaException as error:
+        raise sentence(topic, error.args[0], reports) from None
+    except TimeoutError:
+        raise LogAway(f"no Kafka broker answers at {topic.servers}") from None
+
+
+def open_topic(topic: KafkaTopic) -> LogInfo:
+    """Return a topic's identity. Raises LogAway, and LogUnusable if there is none."""
+    reports = Reports()
+    return identify(topic, create_admin(topic, reports), reports)
+
+
+def identify(topic: KafkaTopic, admin: AdminClient, reports: Reports) -> LogInfo:
+    """Return a topic's identity: a topic deleted and made again has another one.
+
+    Brokers that know no topic ids give a topic's name instead.
+    """
+    asked = admin.describe_topics(
+        TopicCollection([topic.topic]), request_timeout=ANSWER_WITHIN_S
+    )
+    return identity(topic, answer(topic, asked[topic.topic], reports))
+
+
+def identity(topic: KafkaTopic, described: Any) -> LogInfo:
+    """Return the identity that a broker's description of a topic contains."""
+    known = str(described.topic_id)
+    # The id of no topic: sixteen zero bytes, as the client library writes them.
+    name = topic.topic if not known.strip("A=") else known
+    now_ms = time.time_ns() // 1_000_000
+    return LogInfo(f"kafka:{name}", len(described.partitions), now_ms)
