@@ -10,6 +10,8 @@ import structlog
 from redis.backoff import ExponentialBackoff, ExponentialWithJitterBackoff
 from redis.retry import Retry
 
+from ingest.log import LogAway
+
 T = TypeVar("T")
 
 SAY_AGAIN_S = 10.0
@@ -49,11 +51,17 @@ def create_client(redis_url: str) -> redis.Redis:
     )
 
 
-def is_transient(error: redis.RedisError) -> bool:
+AWAY = (redis.RedisError, LogAway)
+"""What says that a server did not do as it was asked; it may be just away."""
+
+
+def is_transient(error: Exception) -> bool:
     """Tell whether an error may pass by itself.
 
     A wrong password, a key of another type or an unknown command do not.
     """
+    if isinstance(error, LogAway):
+        return True
     if isinstance(error, _LASTING):
         return False
     text = str(error)
@@ -72,7 +80,7 @@ class Outage:
         self._without_answer: set[str] = set()
         self._began_s = self._said_s = 0.0
 
-    def failed(self, who: str, error: redis.RedisError) -> None:
+    def failed(self, who: str, error: Exception) -> None:
         """Somebody got no answer."""
         with self._lock:
             now_s = time.monotonic()
@@ -110,7 +118,7 @@ def until_done(
     while True:
         try:
             result = call()
-        except redis.RedisError as error:
+        except AWAY as error:
             if not is_transient(error):
                 raise
             failures += 1

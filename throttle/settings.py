@@ -1,11 +1,17 @@
 """Settings of the throttle job."""
 
+from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from ingest.kafka_settings import LogSettings
+
+_SPAN = r"[0-9]{1,5}(?:-[0-9]{1,5})?"
+_PARTITIONS = rf"^(?:{_SPAN}(?:,{_SPAN})*)?$"
+_DECODER = r"^(?:[A-Za-z_][\w.]*:[A-Za-z_]\w*)?$"
 
 
 def default_state_dir() -> Path:
@@ -28,6 +34,20 @@ class ThrottleSettings(LogSettings):
 
     partitions: int = Field(4, ge=1, le=64)
     """Partitions of a log that does not exist yet; an existing one keeps its own."""
+
+    only_partitions: str = Field("", pattern=_PARTITIONS)
+    """Read only these partitions, as in ``0-11,14``; empty: all. For several jobs."""
+
+    start: Literal["earliest", "latest"] = "earliest"
+    """Where a job begins that has never run: with all that the log holds, or now."""
+
+    kafka_margin_ms: int = Field(30, ge=0, le=10_000)
+    """How long after its end a window is cut, for brokers whose clocks are ahead or
+    behind.
+    """
+
+    decoder: str = Field("", pattern=_DECODER)
+    """What turns an entry into a trade, ``package.module:function``; empty: JSON."""
 
     job: str = Field("throttle", pattern=r"^[A-Za-z0-9_-]{1,32}$")
     """Name of this job: a restart under the same name continues where it stopped."""
@@ -70,3 +90,22 @@ class ThrottleSettings(LogSettings):
 
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     """``debug`` adds a line per batch that says where its time went."""
+
+    @field_validator("only_partitions")
+    @classmethod
+    def _check_spans(cls, text: str) -> str:
+        for first, last in _spans(text):
+            if first > last:
+                raise ValueError(f"{first}-{last} goes down, it must go up")
+        return text
+
+    def only(self) -> tuple[int, ...]:
+        """Return the partitions to read, in order; none at all stand for all."""
+        wanted = (range(a, b + 1) for a, b in _spans(self.only_partitions))
+        return tuple(sorted(set(chain.from_iterable(wanted))))
+
+
+def _spans(text: str) -> Iterator[tuple[int, int]]:
+    for part in filter(None, text.split(",")):
+        first, _, last = part.partition("-")
+        yield int(first), int(last or first)
