@@ -100,7 +100,7 @@ def check_against_oracle(
     check_dead_letters(client, ledger, namespace)
     if ledger.total.read:
         expected = expected_windows(
-            ValidTrades(client, namespace), upto_ms, window_ms, namespace
+            ValidTrades(client, ledger.job, namespace), upto_ms, window_ms, namespace
         )
         # The job may have started on an empty log, before the first trade.
         before = {end for end in published if end < min(expected)}
@@ -116,12 +116,13 @@ def check_dead_letters(
     """Check that every refused trade is kept once, unchanged, with the right reason."""
     for p, books in enumerate(ledger.partitions):
         reasons: dict[str, int] = {}
-        for place, fields in client.xrange(f"{Keys(namespace).dead}:{p}"):
+        for place, fields in client.xrange(f"{Keys(namespace).dead(ledger.job)}:{p}"):
             if position_of(place) > ledger.upto.positions[p]:
                 # Buried before its batch was published: the job is at it.
                 continue
             [(_, entry)] = client.xrange(stream_key(namespace, p), place, place)
             assert fields[b"trade"] == entry[b"trade"]
+            assert fields[b"appended"] == place.partition(b"-")[0]
             reason = _reason(entry[b"trade"], place)
             assert reason == fields[b"reason"].decode()
             reasons[reason] = reasons.get(reason, 0) + 1
@@ -131,9 +132,9 @@ def check_dead_letters(
 class ValidTrades:
     """The trade log as the oracle reads it: without what had to be refused."""
 
-    def __init__(self, client: redis.Redis, namespace: str) -> None:
+    def __init__(self, client: redis.Redis, job: str, namespace: str) -> None:
         self._client = client
-        self._namespace = namespace
+        self._dead = Keys(namespace).dead(job)
 
     def scan_iter(self, *arguments: Any, **options: Any) -> Iterable[bytes]:
         """Return the names of keys, as the client does."""
@@ -142,7 +143,7 @@ class ValidTrades:
     def xrange(self, key: bytes) -> list[tuple[bytes, dict[bytes, bytes]]]:
         """Return the entries of a stream that are no dead letters."""
         partition = key.rsplit(b":", 1)[1].decode()
-        letters = self._client.xrange(f"{Keys(self._namespace).dead}:{partition}")
+        letters = self._client.xrange(f"{self._dead}:{partition}")
         dead = {place for place, _ in letters}
         return [entry for entry in self._client.xrange(key) if entry[0] not in dead]
 
