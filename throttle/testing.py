@@ -116,7 +116,12 @@ class ThrottleDriver:
         self._info = open_log(
             self._client, self._settings.namespace, self._settings.partitions
         )
-        self._log = HandClockLog(self._client, self._settings.namespace, self._info)
+        self._log = HandClockLog(
+            self._client,
+            self._settings.namespace,
+            self._info,
+            self._settings.only(),
+        )
         self._log.set_clock(START_MS)
         self._channel = self._open.enter_context(
             self._client.pubsub(ignore_subscribe_messages=True)
