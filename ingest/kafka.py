@@ -6,30 +6,18 @@ broker that is away is the same clear sentence everywhere.
 
 import time
 from concurrent.futures import Future
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient
 
+from ingest.kafka_address import KafkaTopic
 from ingest.log import LogAway, LogInfo, LogUnusable
 
 T = TypeVar("T")
 
 ANSWER_WITHIN_S = 3.0
 """A broker that has not answered for so long is away."""
-
-_OWNED = {
-    "bootstrap.servers": "kafka_servers says it",
-    "acks": "a trade counts once every replica in sync has it",
-    "enable.idempotence": "a trade that is sent again must not be in the log twice",
-    "message.timeout.ms": "a trade is sent until it is acknowledged",
-    "enable.auto.commit": "positions are kept with the windows",
-    "enable.auto.offset.store": "positions are kept with the windows",
-    "enable.partition.eof": "the reader needs it",
-    "auto.offset.reset": "entries that are gone must not be passed over unseen",
-}
 
 # Leaders move, brokers start, networks break: all of it passes.
 _PASSING = frozenset(
@@ -71,62 +59,6 @@ _NO_ACCESS = frozenset(
         KafkaError._SSL,
     }
 )
-
-
-@dataclass(frozen=True, slots=True)
-class KafkaTopic:
-    """A topic and how to reach it. Travels to every process that reads it.
-
-    ``options`` are further options of librdkafka, as pairs; they may hold passwords.
-    """
-
-    servers: str
-    topic: str
-    options: tuple[tuple[str, str], ...] = ()
-
-    def client_options(self, **more: Any) -> dict[str, Any]:
-        """Return the options of a client; ``more`` has ``_`` in place of dots."""
-        own = {name.replace("_", "."): value for name, value in more.items()}
-        return {
-            "bootstrap.servers": self.servers,
-            # Errors come back as sentences; its own lines would only be noise.
-            "log_level": 0,
-            "socket.nagle.disable": True,
-            "reconnect.backoff.max.ms": 1_000,
-            **dict(self.options),
-            **own,
-        }
-
-    def __str__(self) -> str:
-        return f"topic {self.topic!r} at {self.servers}"
-
-
-def read_options(path: Path | None) -> tuple[tuple[str, str], ...]:
-    """Read further options of librdkafka from a file of ``name=value`` lines.
-
-    Raises LogUnusable for a file that cannot be read, a line of another form and an
-    option that is not the user's to set.
-    """
-    if path is None:
-        return ()
-    try:
-        lines = path.read_text("utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise LogUnusable(f"kafka_config {path}: {error}") from None
-    options = {}
-    for number, line in enumerate(lines, 1):
-        stripped = line.strip()
-        if not stripped or stripped.startswith("#"):
-            continue
-        name, equals, value = (part.strip() for part in stripped.partition("="))
-        if not equals or not name:
-            raise LogUnusable(f"kafka_config {path}: line {number} is not name=value")
-        if name in _OWNED:
-            raise LogUnusable(
-                f"kafka_config {path}: {name} is not to set: {_OWNED[name]}"
-            )
-        options[name] = value
-    return tuple(options.items())
 
 
 class Reports:
@@ -178,7 +110,7 @@ def sentence(
 def create_admin(topic: KafkaTopic, reports: Reports) -> AdminClient:
     """Create what asks brokers about topics. Raises LogUnusable for a bad option."""
     try:
-        return AdminClient(topic.client_options(error_cb=reports))
+        return AdminClient(topic.client_options({"error_cb": reports}))
     except KafkaException as error:
         raise bad_option(topic, error) from None
 

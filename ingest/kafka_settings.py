@@ -6,7 +6,7 @@ from typing import Literal
 from pydantic import Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from ingest.kafka import KafkaTopic, read_options
+from ingest.kafka_address import KafkaTopic, read_options
 
 
 class LogSettings(BaseSettings):
