@@ -9,8 +9,15 @@ from typing import Annotated
 
 import typer
 
-from deploy import inspect
-from deploy.entry import RedisUrl, fail, read_settings
+from deploy import inspect, topic
+from deploy.entry import (
+    KafkaServers,
+    KafkaTopicName,
+    LogOption,
+    RedisUrl,
+    fail,
+    read_settings,
+)
 from deploy.logs import configure_logs
 
 app = typer.Typer(
@@ -40,6 +47,12 @@ class Stamp(StrEnum):
     recorded = "recorded"
 
 
+ReportTo = Annotated[
+    Path | None,
+    typer.Option(
+        help="Keep what was acknowledged, by partition, in this file, as JSON."
+    ),
+]
 Port = Annotated[int | None, typer.Option(help="Port of the page. [default: 8000]")]
 
 
@@ -94,6 +107,10 @@ def simulate(
     malformed: Annotated[
         float, typer.Option(help="Share of broken trades, 0 to 1.")
     ] = 0.0,
+    report: ReportTo = None,
+    log: LogOption = None,
+    kafka_servers: KafkaServers = None,
+    kafka_topic: KafkaTopicName = None,
     redis_url: RedisUrl = None,
 ) -> None:
     """Feed the trade log with a made-up Korean market."""
@@ -102,7 +119,13 @@ def simulate(
     from ingest.simulator import Simulator
 
     configure_logs()
-    settings = read_settings(IngestSettings, redis_url=redis_url)
+    settings = read_settings(
+        IngestSettings,
+        log=log,
+        kafka_servers=kafka_servers,
+        kafka_topic=kafka_topic,
+        redis_url=redis_url,
+    )
     try:
         market = Simulator(
             seed=seed,
@@ -115,7 +138,7 @@ def simulate(
             repeats=repeats,
             malformed=malformed,
         )
-        run_simulator(settings, market)
+        run_simulator(settings, market, report_to=report)
     except ValueError as error:
         fail(str(error), code=2)
     except FeedError as error:
@@ -145,6 +168,10 @@ def replay(
         float | None,
         typer.Option(help="Shorten longer silences of the tape to so many seconds."),
     ] = None,
+    report: ReportTo = None,
+    log: LogOption = None,
+    kafka_servers: KafkaServers = None,
+    kafka_topic: KafkaTopicName = None,
     redis_url: RedisUrl = None,
 ) -> None:
     """Feed the trade log with a recorded tape."""
@@ -154,10 +181,16 @@ def replay(
     from ingest.tape import TapeError
 
     configure_logs()
-    settings = read_settings(IngestSettings, redis_url=redis_url)
+    settings = read_settings(
+        IngestSettings,
+        log=log,
+        kafka_servers=kafka_servers,
+        kafka_topic=kafka_topic,
+        redis_url=redis_url,
+    )
     try:
         options = ReplayOptions(tape, speed, rate, stamp.value, loop, max_gap)
-        run_replay(settings, options)
+        run_replay(settings, options, report_to=report)
     except TapeError as error:
         fail(str(error))
     except ValueError as error:
@@ -244,6 +277,7 @@ def _stop_on_signal() -> threading.Event:
 
 
 inspect.register(app)
+topic.register(app)
 
 
 def main() -> None:

@@ -70,6 +70,14 @@ class Reports:
     def __init__(self) -> None:
         self._last: KafkaError | None = None
         self._at_s = 0.0
+        self._asked: list[AdminClient] = []
+
+    def ask(self, client: AdminClient) -> None:
+        """Have ``client`` tell what it knows whenever ``last`` is looked at.
+
+        Those that read or write do so by themselves, it does not.
+        """
+        self._asked.append(client)
 
     def __call__(self, error: KafkaError) -> None:
         """Take in an error; an answer refused outweighs a connection that broke."""
@@ -80,6 +88,8 @@ class Reports:
     @property
     def last(self) -> KafkaError | None:
         """The newest error, None if there was none lately."""
+        for client in self._asked:
+            client.poll(0)
         return None if self._is_old() else self._last
 
     def _is_old(self) -> bool:
@@ -110,9 +120,11 @@ def sentence(
 def create_admin(topic: KafkaTopic, reports: Reports) -> AdminClient:
     """Create what asks brokers about topics. Raises LogUnusable for a bad option."""
     try:
-        return AdminClient(topic.client_options({"error_cb": reports}))
+        admin = AdminClient(topic.client_options({"error_cb": reports}))
     except KafkaException as error:
         raise bad_option(topic, error) from None
+    reports.ask(admin)
+    return admin
 
 
 def bad_option(topic: KafkaTopic, error: KafkaException) -> LogUnusable:

