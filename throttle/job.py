@@ -26,6 +26,7 @@ from throttle.session import create_session
 from throttle.settings import ThrottleSettings
 from throttle.sink import BatchSink, discard
 from throttle.source import FORMAT, SourceOptions, made_up_windows, source_options
+from throttle.watch import LogWatch
 
 log = structlog.get_logger()
 
@@ -107,10 +108,10 @@ def _lead(
         if taken is None:
             return False
         grant, took_over = taken
-        with seat.keeper(grant.term) as keeper:
+        with seat.keeper(grant.term) as keeper, seat.watch(info, sink.newest) as watch:
             log.info("ready", log=info.log_id, term=grant.term, took_over=took_over)
             try:
-                _wait(query, sink, keeper, stop)
+                _wait(query, sink, keeper, watch, stop)
             finally:
                 _stop(query)
         return False
@@ -171,13 +172,19 @@ def start_query(
 
 
 def _wait(
-    query: StreamingQuery, sink: BatchSink, keeper: Keeper, stop: threading.Event
+    query: StreamingQuery,
+    sink: BatchSink,
+    keeper: Keeper,
+    watch: LogWatch,
+    stop: threading.Event,
 ) -> None:
     # Not stop.wait: a signal handler that sets the event could find its lock taken.
     while not stop.is_set():
         time.sleep(0.1)
         if keeper.is_fenced:
             raise Fenced("fenced: another job of this name has taken over")
+        if watch.error is not None:
+            raise watch.error
         _check(query, sink)
         sink.report_progress(query)
 

@@ -10,6 +10,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from ingest.collector import no_collection
 from throttle.batch import Batch, assemble
 from throttle.conflate import create_conflate
+from throttle.cut import Cut
 from throttle.publish import Published
 
 log = structlog.get_logger()
@@ -38,7 +39,8 @@ class BatchSink:
         self._reported = -1
         self._off_by = 0
         self.begins_live = begins_live
-        self._end_ms: int | None = None
+        self._end: Cut | None = None
+        self._ended_s = time.monotonic()
         self.batches = 0
         self.error: Exception | None = None
 
@@ -63,7 +65,7 @@ class BatchSink:
         ended = time.time()
         if published is None:
             return
-        self._end_ms = batch.end.end_ms
+        self._end, self._ended_s = batch.end, time.monotonic()
         self._say(published)
         if not self._timings:
             return
@@ -84,9 +86,9 @@ class BatchSink:
 
     def _expects_live(self, now_ms: float) -> bool:
         """Guess whether the batch is one window; wrong, it only takes longer."""
-        if self._end_ms is None:
+        if self._end is None:
             return self.begins_live
-        return now_ms - self._end_ms < 2 * self._window_ms
+        return now_ms - self._end.end_ms < 2 * self._window_ms
 
     def _say(self, published: Published) -> None:
         if published.windows > 1:
@@ -97,6 +99,13 @@ class BatchSink:
                 "the ledger does not balance, see `tickthrottle ledger`",
                 off_by=published.off_by,
             )
+
+    def newest(self) -> tuple[Cut, float]:
+        """Return the cut published last, and when by the monotonic clock.
+
+        Before there was any: a cut of nothing, and when the sink was made.
+        """
+        return self._end or Cut(0, (), ()), self._ended_s
 
     def report_progress(self, query: StreamingQuery) -> None:
         """Log where Spark spent the last finished batch, once per batch."""
