@@ -147,7 +147,7 @@ class Reader:
 
     def __init__(self) -> None:
         self.board = Board()
-        self.board.position = Position(EPOCH, 0, 0)
+        self.board.replace(Position(EPOCH, 0, 0), [])
         self.mailbox = Mailbox()
         self.keys: set[str] = set()
         self.awaits_snapshot: set[str] = set()
@@ -170,8 +170,8 @@ class Reader:
     def publish(self, keys: set[str]) -> None:
         offset = self.board.position.offset + 1
         rows = [make_row(key, seq=offset) for key in sorted(keys)]
-        fresh = self.board.apply(make_snapshot(offset, *rows))
-        self.mailbox.offer(Update(self.board.position, 1, fresh))
+        news = self.board.apply(make_snapshot(offset, *rows))
+        self.mailbox.offer(Update(self.board.position, 1, news.rows))
 
     def take(self) -> bool:
         taken = self.mailbox.take(2)

@@ -39,8 +39,8 @@ def drain(session: Session) -> list[dict[str, Any]]:
 
 def publish(board: Board, session: Session, *rows: Row) -> bool:
     """Put an update on the board and offer it."""
-    fresh = board.apply(make_snapshot(board.position.offset + 1, *rows))
-    return session.offer(Update(board.position, 1, fresh))
+    news = board.apply(make_snapshot(board.position.offset + 1, *rows))
+    return session.offer(Update(board.complete, news.windows, news.rows))
 
 
 def isins(frame: dict[str, Any]) -> list[str]:
@@ -384,8 +384,8 @@ def test_what_a_client_missed_while_it_waited_is_sent() -> None:
     say(session, op="subscribe", keys=[SAMSUNG], since={"epoch": EPOCH, "offset": 6})
     say(session, op="subscribe", keys=[NAVER])
     drain(session)
-    rows = board.apply(make_snapshot(8, make_row(SAMSUNG, seq=8), make_row(NAVER)))
-    assert session.offer(Update(board.position, 3, rows))
+    news = board.apply(make_snapshot(8, make_row(SAMSUNG, seq=8), make_row(NAVER)))
+    assert session.offer(Update(board.complete, news.windows, news.rows))
     frames = drain(session)
     assert sorted(isin for frame in frames for isin in isins(frame)) == [SAMSUNG, NAVER]
 
