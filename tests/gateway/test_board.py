@@ -1,7 +1,7 @@
 """The board: the last value of every issue, and what counts as news."""
 
 from gateway.board import DEFAULT_WINDOW_MS, Board, News, Position
-from tests.gateway.samples import EPOCH, HYNIX, SAMSUNG, make_board, make_row
+from tests.gateway.samples import EPOCH, HYNIX, NAVER, SAMSUNG, make_board, make_row
 from tests.gateway.samples import make_snapshot as snapshot
 from throttle.snapshot import LastValue, Row
 
@@ -77,3 +77,49 @@ def test_another_epoch_replaces_everything() -> None:
     assert board.isins() == [SAMSUNG]
     assert board.get(SAMSUNG) == older
     assert board.position == board.complete == Position("new", 1, 1)
+
+
+def test_what_is_held_back_is_on_the_board_and_not_complete() -> None:
+    """A new client sees the newest; who resumes from ``complete`` misses nothing."""
+    board = make_board(make_row(SAMSUNG), make_row(HYNIX), offset=1)
+    window = board.position.window
+    newer, other = make_row(SAMSUNG, seq=2, trades=3), make_row(NAVER)
+    news = board.apply(snapshot(2, newer, other, window=window))
+    assert news == News([other], 0, stale=0, held=1)
+    assert board.get(SAMSUNG) == stored(newer, 2)
+    assert board.position == Position(EPOCH, 2, window)
+    assert board.complete == Position(EPOCH, 1, window)
+    assert board.is_in_parts
+    assert SAMSUNG in board.changed_since(board.complete.offset)
+    assert board.apply(snapshot(3)) == News([newer], 2, stale=0, held=0)
+    assert board.complete == board.position
+    assert not board.is_in_parts
+
+
+def test_an_older_window_takes_no_position_back() -> None:
+    """A job that is behind brings its rows; the window stays the newest."""
+    board = make_board(make_row(SAMSUNG), offset=1)
+    here = board.position
+    assert here.window is not None
+    row = make_row(HYNIX)
+    news = board.apply(snapshot(2, row, window=here.window - 6_000))
+    assert news == News([row], 1, stale=0, held=0)
+    assert board.position == board.complete == Position(EPOCH, 2, here.window)
+
+
+def test_catching_up_within_a_window_holds_back_too() -> None:
+    """What a reload brings is news like any other."""
+    board = make_board(make_row(SAMSUNG), offset=1)
+    newer = make_row(SAMSUNG, seq=2)
+    there = Position(EPOCH, 4, board.position.window)
+    assert board.catch_up(there, [stored(newer, 4)]) == News([], 0, stale=0, held=1)
+    assert (board.position.offset, board.complete.offset) == (4, 1)
+
+
+def test_another_epoch_forgets_what_was_held_back() -> None:
+    """Clients get its full state anyway."""
+    board = make_board(make_row(SAMSUNG), offset=1)
+    window = board.position.window
+    board.apply(snapshot(2, make_row(SAMSUNG, seq=2), window=window))
+    board.replace(Position("new", 1, window), [stored(make_row(SAMSUNG), 1)])
+    assert board.apply(snapshot(2, epoch="new")) == News([], 1, stale=0, held=0)
