@@ -1,6 +1,7 @@
 """The Spark session, tuned for many small batches, in this process or on a cluster."""
 
 import os
+import shutil
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -83,14 +84,14 @@ def create_session(
     if is_local(master):
         os.environ["PYSPARK_PYTHON"] = sys.executable
     else:
-        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        _check_python(os.environ.setdefault("PYSPARK_PYTHON", sys.executable))
     conf = SparkConf().setAll(list(options.items()))
     try:
         spark = SparkSession.Builder().config(conf=conf).getOrCreate()
     except (Py4JError, PySparkException) as error:
         raise NoSpark(f"spark_master {master}: {_reason(error)}") from error
     if not is_local(master):
-        spark.sparkContext.addPyFile(pack_code(scratch).as_uri())
+        _ship(spark.sparkContext, pack_code(scratch))
     spark.dataSource.register(TradeLogSource)
     return spark
 
@@ -128,6 +129,21 @@ def spark_options(
         "spark.master": master,
         "spark.driver.extraJavaOptions": java.strip(),
     }
+
+
+def _check_python(program: str) -> None:
+    if shutil.which(program) is None:
+        raise NoSpark(
+            f"PYSPARK_PYTHON {program}: must be found where the job is started, too"
+        )
+
+
+def _ship(context: SparkContext, code: Path) -> None:
+    context.addPyFile(code.as_uri())
+    # What was added is found by tasks, not by the source's own process on the driver.
+    environment = context.environment
+    others = environment.get("PYTHONPATH")
+    environment["PYTHONPATH"] = os.pathsep.join(filter(None, [str(code), others]))
 
 
 def _reason(error: Exception) -> str:

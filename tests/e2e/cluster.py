@@ -16,11 +16,13 @@ import pyspark
 from tests.conftest import eventually, free_port
 from throttle.java import find_java
 
-# A worker's Python: it sees what is installed, and neither this project (an editable
-# install is found through a .pth file, which -S skips) nor the tests' own path.
+# A Python that sees what is installed, but not this project: an editable install is
+# found through a .pth file, which -S skips. On the driver it finds what it is told to,
+# in an executor not even that: there it could as well be on another machine.
 _PYTHON = """\
 #!/bin/sh
-PYTHONPATH="{packages}:{spark}" exec "{python}" -S "$@"
+test -z "$SPARK_EXECUTOR_DIRS" || PYTHONPATH=
+PYTHONPATH="{packages}:{spark}:$PYTHONPATH" exec "{python}" -S "$@"
 """
 
 
@@ -173,6 +175,10 @@ class Cluster:
             "spark.executor.extraJavaOptions": (
                 "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
             ),
+            # Silence is noticed sooner than a user would want it.
+            "spark.executor.heartbeatInterval": "1s",
+            "spark.network.timeout": "6s",
+            "spark.network.timeoutInterval": "1s",
             # What ran where is in here.
             "spark.eventLog.enabled": "true",
             "spark.eventLog.dir": self._events.as_uri(),

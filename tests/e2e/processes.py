@@ -94,13 +94,18 @@ def running(folder: Path, *arguments: str, **environment: str) -> Iterator[Runni
 
 @contextmanager
 def running_command(
-    folder: Path, name: str, command: Sequence[str | Path], **environment: str
+    folder: Path,
+    name: str,
+    command: Sequence[str | Path],
+    cwd: Path | None = None,
+    **environment: str,
 ) -> Iterator[Running]:
     """Run a command; end it and all its children afterwards."""
     log_file = folder / f"{name}-{len(list(folder.iterdir()))}.log"
     with log_file.open("wb") as output:
         process = subprocess.Popen(
             command,
+            cwd=cwd,
             env={**os.environ, **environment},
             stdin=subprocess.DEVNULL,
             stdout=output,
