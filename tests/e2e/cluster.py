@@ -2,10 +2,12 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import sysconfig
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -117,6 +119,8 @@ class Cluster:
         self._java_home = find_java(None, folder)
         self._size = workers
         self.workers: list[Daemon] = []
+        # Of killed executors sockets are left; a socket's path must be short.
+        self._sockets = Path(tempfile.mkdtemp(prefix="tt-"))
         self._events = folder / "events"
         self._events.mkdir()
         self.python = folder / "python"
@@ -173,7 +177,8 @@ class Cluster:
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.executor.memory": "512m",
             "spark.executor.extraJavaOptions": (
-                "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+                "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC "
+                f"-Djava.io.tmpdir={self._sockets}"
             ),
             # Silence is noticed sooner than a user would want it.
             "spark.executor.heartbeatInterval": "1s",
@@ -204,6 +209,7 @@ class Cluster:
         """End everything."""
         for daemon in (*self.workers, self._master):
             daemon.end()
+        shutil.rmtree(self._sockets)
 
     def _start_worker(self) -> Daemon:
         name = f"worker{len(list(self._folder.glob('worker*')))}"
