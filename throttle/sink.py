@@ -20,9 +20,10 @@ class BatchSink:
     """The function given to ``foreachBatch``; publishing is passed in.
 
     ``begins_live`` says whether to expect live windows, one per batch, as long as
-    nothing was published. ``timings`` logs where the time of every batch went.
-    ``batches`` counts what was published. ``error`` keeps what stopped it, in its own
-    words: through Spark it comes back wrapped in three stack traces.
+    nothing was published; ``live_tasks``, how many tasks read one. ``timings`` logs
+    where the time of every batch went. ``batches`` counts what was published.
+    ``error`` keeps what stopped it, in its own words: through Spark it comes back
+    wrapped in three stack traces.
     """
 
     def __init__(
@@ -31,11 +32,12 @@ class BatchSink:
         publish: Callable[[Batch, int], Published | None],
         begins_live: bool = True,
         timings: bool = False,
+        live_tasks: int = 1,
     ) -> None:
         self._window_ms = window_ms
         self._timings = timings
         self._publish = publish
-        self._conflate = create_conflate(window_ms)
+        self._conflate = create_conflate(window_ms, live_tasks)
         self._reported = -1
         self._off_by = 0
         self.begins_live = begins_live
