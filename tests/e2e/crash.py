@@ -85,6 +85,7 @@ class Crasher:
         self._end()
         self._rig.proxy.disarm()
         self._rig.client.flushall()
+        self._rig.renew_log()
         self._feed = self._rig.feed()
         self._channel = self._rig.client.pubsub(ignore_subscribe_messages=True)
         self._channel.subscribe(KEYS.updates)
