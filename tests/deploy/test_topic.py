@@ -35,7 +35,7 @@ def test_what_does_not_fit_is_a_warning(
     kafka: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A topic of others can be used; the address may come from the environment."""
-    topic = make_topic(kafka.servers, 1, cleanup_policy="compact")
+    topic = make_topic(kafka, 1, cleanup_policy="compact")
     monkeypatch.setenv("TICKTHROTTLE_KAFKA_SERVERS", topic.servers)
     monkeypatch.setenv("TICKTHROTTLE_KAFKA_TOPIC", topic.topic)
     result = runner.invoke(app, ["topic"])

@@ -56,7 +56,7 @@ def test_every_row_of_a_tape_is_acknowledged_once(
     rows = [event.payload for event in market.events(1_448_539_200_000_000)]
     tape, receipt = tmp_path / "tape.jsonl", tmp_path / "receipt.json"
     tape.write_bytes(b"\n".join(rows))
-    topic = make_topic(kafka.servers, 3)
+    topic = make_topic(kafka, 3)
     options = ReplayOptions(tape, speed=1_000, stamp="recorded")
     with capture_logs() as logs:
         report = run_replay(settings_of(topic), options, report_to=receipt)
@@ -78,7 +78,7 @@ def test_every_row_of_a_tape_is_acknowledged_once(
 @pytest.mark.kafka
 def test_credentials_come_from_the_file(kafka: Broker, tmp_path: Path) -> None:
     """With the right ones a feed runs, with wrong ones it does not start."""
-    topic = make_topic(kafka.servers, 1)
+    topic = make_topic(kafka, 1)
     secured = KafkaTopic(kafka.sasl_servers, topic.topic)
     good = sasl_file(tmp_path, kafka.user, kafka.password)
     market = Simulator(rate=1_000, seconds=0.2)
@@ -123,7 +123,7 @@ def test_killed_feed_leaves_what_it_had_acknowledged(
     kafka: Broker, tmp_path: Path
 ) -> None:
     """SIGKILL with trades in flight: none is lost that was told, none is doubled."""
-    topic, receipt = make_topic(kafka.servers, 2), tmp_path / "receipt.json"
+    topic, receipt = make_topic(kafka, 2), tmp_path / "receipt.json"
     command = [sys.executable, "-m", "deploy", "simulate", "--report", str(receipt)]
     target = ["--kafka-servers", topic.servers, "--kafka-topic", topic.topic]
     market = ["--rate", "20000", "--repeats", "0"]
@@ -153,7 +153,7 @@ def test_stop_ends_a_feed_whose_broker_is_frozen(
     own_kafka: Broker, tmp_path: Path
 ) -> None:
     """The feed ends within seconds; report and receipt tell what is in doubt."""
-    topic, receipt = make_topic(own_kafka.servers, 2), tmp_path / "receipt.json"
+    topic, receipt = make_topic(own_kafka, 2), tmp_path / "receipt.json"
     stop, reports = threading.Event(), list[FeedReport]()
 
     def run() -> None:

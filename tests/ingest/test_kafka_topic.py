@@ -107,7 +107,7 @@ def test_a_topic_is_made_once_and_stays_as_it_is(kafka: Broker) -> None:
 @pytest.mark.kafka
 def test_a_topic_of_others_is_told_as_it_is(kafka: Broker) -> None:
     """Its own settings count, not those we would have made it with."""
-    topic = make_topic(kafka.servers, 2, cleanup_policy="compact", retention_ms="-1")
+    topic = make_topic(kafka, 2, cleanup_policy="compact", retention_ms="-1")
     state = look_at(topic)
     assert state is not None
     assert (state.partitions, state.cleanup_policy) == (2, "compact")
