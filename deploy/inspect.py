@@ -133,6 +133,7 @@ def trades(
         str | None, typer.Option(help="Only those refused for this reason.")
     ] = None,
     limit: Limit = 20,
+    job: Job = None,
     json: Json = False,
     redis_url: RedisUrl = None,
 ) -> None:
@@ -147,14 +148,14 @@ def trades(
     from deploy.show import print_json
     from throttle.rebuild import Rule
 
-    with open_history(None, redis_url) as (history, settings):
+    with open_history(job, redis_url) as (history, settings):
         check_number("limit", limit)
         check_issue(isin)
         start = parse_moment_or_place("from", from_)
         wanted = pick.Wanted(start, partition, isin, reason, limit)
         count = log_of(history).partitions
         if dead:
-            letters = pick.pick_letters(history, wanted, count)
+            letters = pick.pick_letters(history, settings.job, wanted, count)
         else:
             rule = Rule(settings.window_ms, settings.max_ahead_ms)
             entries = pick.pick_trades(history, wanted, count, rule)

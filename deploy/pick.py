@@ -93,11 +93,14 @@ def pick_trades(
     return some(found, wanted.limit, newest_first=newest_first)
 
 
-def pick_letters(history: History, wanted: Wanted, count: int) -> list[DeadLetter]:
-    """Return the wanted dead letters of a log of ``count`` partitions, newest last."""
+def pick_letters(
+    history: History, job: str, wanted: Wanted, count: int
+) -> list[DeadLetter]:
+    """Return a job's wanted dead letters, of ``count`` partitions, newest last."""
     partitions = wanted.partitions(count)
     newest_first = wanted.start is None
-    letters = history.dead_letters(partitions, wanted.after(partitions), newest_first)
+    after = wanted.after(partitions)
+    letters = history.dead_letters(job, partitions, after, newest_first)
     found = (
         letter
         for letter in letters
@@ -124,4 +127,5 @@ def window_end(
             f"{option} {given}: in no batch that is still recorded, "
             "or not read from the log yet"
         )
-    return rule.window_of(append_time_ms(given.position), batch.start.end_ms)
+    span = batch.start.end_ms, batch.end.end_ms
+    return rule.window_of(append_time_ms(given.position), *span)

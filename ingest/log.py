@@ -6,12 +6,16 @@ A log has P partitions. A partition is ordered, every entry has a position (a
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 from zlib import crc32
 
 if TYPE_CHECKING:
     # Whoever only needs to know what a position is should not load a library for it.
     import pyarrow as pa
+
+
+LogKind = Literal["redis", "kafka"]
+"""What a log is kept in."""
 
 
 class LogUnusable(RuntimeError):
@@ -39,12 +43,17 @@ class Chunk:
     """Consecutive entries of one partition, as columns of equal length.
 
     ``positions`` and ``append_ms`` are int64, ``payloads`` binary. Columns, because a
-    Python object per entry costs more than everything that is done with it.
+    Python object per entry costs more than everything that is done with it. With this
+    chunk its partition is read up to ``upto``. ``blanks`` positions among those hold no
+    entry and never will: a log may use some for itself, or drop entries whose key came
+    again.
     """
 
     positions: "pa.Array"
     append_ms: "pa.Array"
     payloads: "pa.Array"
+    upto: int
+    blanks: int = 0
 
     def __len__(self) -> int:
         return len(self.positions)
@@ -54,10 +63,13 @@ class Chunk:
 class Head:
     """The beginning of the log: the oldest append time, None for an empty log.
 
-    ``counts[p]`` is how many entries partition p has had before those it still holds.
+    ``positions[i]`` is just before the first entry of the i-th of ``partitions``, and
+    ``counts[i]`` is how many entries it has had before those it still holds.
     """
 
     oldest_ms: int | None
+    partitions: tuple[int, ...]
+    positions: tuple[int, ...]
     counts: tuple[int, ...]
 
 
@@ -66,13 +78,15 @@ class Tail:
     """The end of the log before a boundary, and the log server's clock.
 
     ``clock_ms`` was read before ``positions``: when it is at or past the boundary,
-    no later append can land before it. ``positions[p]`` is the last position of
-    partition p with an append time before the boundary, 0 if there is none.
-    ``counts[p]`` is the log's own count of the entries up to there, from its very
-    first one, None where finding out would take too long.
+    no later append can land before it. ``positions[i]`` is the last position of the
+    i-th of ``partitions`` with an append time before the boundary, or anything smaller
+    than its first one if there is none. ``counts[i]`` is the log's own count of the
+    entries up to there, from its very first one, None where finding out would take too
+    long.
     """
 
     clock_ms: int
+    partitions: tuple[int, ...]
     positions: tuple[int, ...]
     counts: tuple[int | None, ...]
 
@@ -120,8 +134,16 @@ class LogWriter(Protocol):
         """Give up what is still under way: it is in doubt from now on."""
 
 
+Ranges = Mapping[int, tuple[int, int]]
+"""What to read: by partition, the position after which to begin, and the last one."""
+
+
 class LogReader(Protocol):
-    """The reading side of a log."""
+    """The reading side of a log, or of some of its partitions.
+
+    Methods raise LogAway, or what the log's own client raises while its server cannot
+    be reached, and LogUnusable.
+    """
 
     info: LogInfo
 
@@ -131,13 +153,16 @@ class LogReader(Protocol):
     def tail(self, before_ms: int) -> Tail:
         """Return where the log stands, seen from the boundary ``before_ms``."""
 
-    def read(self, partition: int, after: int, upto: int) -> Iterator[Chunk]:
-        """Yield the entries with ``after < position <= upto``, in order, in chunks."""
+    def read(self, ranges: Ranges) -> Iterator[tuple[int, Chunk]]:
+        """Yield the entries with ``after < position <= upto``, by partition, in chunks.
+
+        Those of a partition come in order; which partition comes when is not said.
+        """
 
     def head(self) -> Head:
         """Return where the log begins."""
 
-    def trim(self, positions: Sequence[int], before_ms: int) -> None:
+    def trim(self, positions: Mapping[int, int], before_ms: int) -> None:
         """Drop entries at or below ``positions`` that were appended before a time."""
 
 

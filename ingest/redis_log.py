@@ -17,7 +17,16 @@ import redis
 import structlog
 
 from ingest.collector import no_collection
-from ingest.log import Chunk, Head, LogInfo, LogUnusable, Tail, Tally, partition_of
+from ingest.log import (
+    Chunk,
+    Head,
+    LogInfo,
+    LogUnusable,
+    Ranges,
+    Tail,
+    Tally,
+    partition_of,
+)
 
 FIELD = b"trade"
 _SEQUENCE_BITS = 21
@@ -159,11 +168,21 @@ class RedisLogWriter:
 
 
 class RedisLogReader:
-    """Reads a log and says where a window ends in it. Safe to share in a process."""
+    """Reads a log and says where a window ends in it. Safe to share in a process.
 
-    def __init__(self, client: redis.Redis, namespace: str, info: LogInfo) -> None:
+    ``partitions`` are those it looks at, all unless given.
+    """
+
+    def __init__(
+        self,
+        client: redis.Redis,
+        namespace: str,
+        info: LogInfo,
+        partitions: Sequence[int] = (),
+    ) -> None:
         self.info = info
-        self._keys = [stream_key(namespace, p) for p in range(info.partitions)]
+        self._partitions = tuple(partitions) or tuple(range(info.partitions))
+        self._keys = {p: stream_key(namespace, p) for p in self._partitions}
         # A client of its own, on the same connections, that hands out entries as the
         # server sends them: two thirds of a read went into dictionaries nobody needs.
         self._client = redis.Redis(connection_pool=client.connection_pool)
@@ -179,7 +198,7 @@ class RedisLogReader:
         with self._client.pipeline(transaction=True) as pipe:
             # The clock first: what is appended after it has a stamp at or past it.
             pipe.time()
-            for key in self._keys:
+            for key in self._keys.values():
                 pipe.xrevrange(key, f"({before_ms}-0", "-", count=1)
                 pipe.xrange(key, f"{before_ms}-0", "+", count=_COUNT_AT_MOST)
                 pipe.xinfo_stream(key)
@@ -188,6 +207,7 @@ class RedisLogReader:
         _raise_errors([clock, *ends, *beyond])
         return Tail(
             _clock_ms(clock),
+            self._partitions,
             tuple(position_of(end[0][0]) if end else 0 for end in ends),
             tuple(
                 None if len(after) == _COUNT_AT_MOST else _added(info) - len(after)
@@ -195,32 +215,30 @@ class RedisLogReader:
             ),
         )
 
-    def read(self, partition: int, after: int, upto: int) -> Iterator[Chunk]:
-        """Yield the entries with ``after < position <= upto``, in order, in chunks."""
-        while upto > after:
-            with no_collection():
-                chunk, count, last = self._read_chunk(partition, after, upto)
-            if chunk is not None:
-                yield chunk
-            if count < _CHUNK:
-                return
-            after = last
+    def read(self, ranges: Ranges) -> Iterator[tuple[int, Chunk]]:
+        """Yield the entries with ``after < position <= upto``, by partition."""
+        for partition, (after, upto) in ranges.items():
+            while upto > after:
+                with no_collection():
+                    chunk = self._read_chunk(partition, after, upto)
+                if chunk is None:
+                    break
+                yield partition, chunk
+                after = chunk.upto
 
-    def _read_chunk(
-        self, partition: int, after: int, upto: int
-    ) -> tuple[Chunk | None, int, int]:
-        """Return a chunk, how many entries were there, and the last one's position."""
+    def _read_chunk(self, partition: int, after: int, upto: int) -> Chunk | None:
+        first = entry_id(max(after, 0))
         raw: Any = self._client.xrange(
-            self._keys[partition], f"({entry_id(after)}", entry_id(upto), count=_CHUNK
+            self._keys[partition], f"({first}", entry_id(upto), count=_CHUNK
         )
         if not raw:
-            return None, 0, after
-        return _chunk(raw), len(raw), position_of(raw[-1][0])
+            return None
+        return _chunk(raw, upto if len(raw) < _CHUNK else position_of(raw[-1][0]))
 
     def head(self) -> Head:
         """Return the append time of the oldest entry and what went before it."""
         with self._client.pipeline(transaction=True) as pipe:
-            for key in self._keys:
+            for key in self._keys.values():
                 pipe.xrange(key, count=1)
                 pipe.xinfo_stream(key)
             replies = pipe.execute(raise_on_error=False)
@@ -229,13 +247,16 @@ class RedisLogReader:
         times = [append_time_ms(position_of(first[0][0])) for first in firsts if first]
         return Head(
             min(times, default=None),
+            self._partitions,
+            (0,) * len(self._partitions),
             tuple(_added(info) - _length(info) for info in infos),
         )
 
-    def trim(self, positions: Sequence[int], before_ms: int) -> None:
+    def trim(self, positions: Mapping[int, int], before_ms: int) -> None:
         """Drop entries at or below ``positions`` that were appended before a time."""
         with self._client.pipeline(transaction=False) as pipe:
-            for key, position in zip(self._keys, positions, strict=True):
+            for partition, position in positions.items():
+                key = self._keys[partition]
                 keep_from = min(position + 1, before_ms << _SEQUENCE_BITS)
                 pipe.xtrim(key, minid=entry_id(keep_from), approximate=True)
             pipe.execute()
@@ -263,7 +284,7 @@ def _length(info: Any) -> int:
     return 0 if isinstance(info, redis.ResponseError) else int(info["length"])
 
 
-def _chunk(raw: Sequence[_RawEntry]) -> Chunk:
+def _chunk(raw: Sequence[_RawEntry], upto: int) -> Chunk:
     ids = pa.array([entry[0] for entry in raw], pa.binary()).cast(pa.string())
     halves = pc.list_flatten(pc.split_pattern(ids, "-")).cast(pa.int64())
     append_ms, numbers = halves[0::2], halves[1::2]
@@ -274,7 +295,7 @@ def _chunk(raw: Sequence[_RawEntry]) -> Chunk:
         )
     positions = pc.bit_wise_or(pc.shift_left(append_ms, _SHIFT), numbers)
     payloads = [_payload(entry[1]) for entry in raw]
-    return Chunk(positions, append_ms, pa.array(payloads, pa.binary()))
+    return Chunk(positions, append_ms, pa.array(payloads, pa.binary()), upto)
 
 
 def _payload(fields: Sequence[bytes] | None) -> bytes:

@@ -49,9 +49,11 @@ class InvalidTrade(ValueError):
 
 
 REASONS = (
+    "empty",
     "too_large",
     "not_json",
     "not_object",
+    "not_decoded",
     "missing_field",
     "bad_field",
     "bad_isin",
@@ -112,6 +114,8 @@ class Trade:
 
         Raises InvalidTrade, never anything else, whatever the bytes are.
         """
+        if not payload:
+            raise InvalidTrade("empty", "trade", payload, "has no bytes")
         if len(payload) > MAX_PAYLOAD_BYTES:
             raise InvalidTrade(
                 "too_large", "trade", len(payload), f"over {MAX_PAYLOAD_BYTES} bytes"

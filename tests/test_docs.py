@@ -76,7 +76,7 @@ def test_every_key_and_channel_is_explained() -> None:
     of_job = (keys.lease("<job>"), keys.ledger("<job>"), keys.batches("<job>"))
     for key in (keys.meta, keys.last, keys.windows, keys.updates, *of_job):
         assert f"| `{key}` |" in OPERATIONS
-    assert f"| `{keys.dead}:<p>` |" in OPERATIONS
+    assert f"| `{keys.dead('<job>')}:<p>` |" in OPERATIONS
 
 
 def test_every_command_is_in_the_readme() -> None:

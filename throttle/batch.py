@@ -4,7 +4,7 @@ Pure. A batch is every window between two cuts, those without a trade too.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -23,6 +23,7 @@ class DeadLetter:
 
     partition: int
     position: int
+    append_ms: int
     reason: str
     error: str
     payload: bytes
@@ -55,16 +56,23 @@ class Window:
 
 @dataclass(slots=True)
 class PartitionCount:
-    """What a batch read of one partition, and what of it is no issue's latest."""
+    """What a batch read of one partition, and what of it is no issue's latest.
+
+    ``blanks`` are positions of the log that hold no entry.
+    """
 
     read: int = 0
+    blanks: int = 0
     superseded: int = 0
     refused: Counter[str] = field(default_factory=Counter)
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """A batch ready to publish: every window between two cuts."""
+    """A batch ready to publish: every window between two cuts.
+
+    ``counts[i]`` is of the i-th partition of ``end``.
+    """
 
     start: Cut
     end: Cut
@@ -83,10 +91,10 @@ def assemble(conflated: pa.Table, window_ms: int) -> Batch:
     trades, others = table.filter(is_trade), table.filter(pc.invert(is_trade))
     start, end = _cuts(others)
     windows = {e: Window(e) for e in window_ends(start.end_ms, end.end_ms, window_ms)}
-    counts = [PartitionCount() for _ in end.positions]
+    counts = {p: PartitionCount() for p in end.partitions}
     letters = _account_others(others, counts)
     _add_trades(trades, windows, counts)
-    return Batch(start, end, list(windows.values()), counts, letters)
+    return Batch(start, end, list(windows.values()), list(counts.values()), letters)
 
 
 def _cuts(others: pa.Table) -> tuple[Cut, Cut]:
@@ -97,24 +105,26 @@ def _cuts(others: pa.Table) -> tuple[Cut, Cut]:
 
 
 def _account_others(
-    others: pa.Table, counts: Sequence[PartitionCount]
+    others: pa.Table, counts: Mapping[int, PartitionCount]
 ) -> list[DeadLetter]:
     letters = []
-    for key, partition, trades, position, reason, error, payload in _lists(
+    for key, partition, trades, time_us, position, reason, *rest in _lists(
         others,
         ("key", "partition", "trades"),
-        ("position", "reason", "error", "payload"),
+        ("time", "position", "reason", "error", "payload"),
     ):
         if key == READ_KEY:
             counts[partition].read += trades
+            counts[partition].blanks += position
         elif reason is not None:
             counts[partition].refused[reason] += trades
-            letters.append(DeadLetter(partition, position, reason, error, payload))
+            place = partition, position, time_us // 1000
+            letters.append(DeadLetter(*place, reason, *rest))
     return sorted(letters, key=lambda letter: (letter.partition, letter.position))
 
 
 def _add_trades(
-    trades: pa.Table, windows: dict[int, Window], counts: Sequence[PartitionCount]
+    trades: pa.Table, windows: dict[int, Window], counts: Mapping[int, PartitionCount]
 ) -> None:
     bodies = row_bodies(trades["latest.payload"])
     ends_us = trades["window.end"].cast(pa.int64()).to_pylist()

@@ -23,6 +23,7 @@ from ingest.trade import (
     check_isin,
     check_not_ahead,
 )
+from throttle.decoder import Decoder, decode
 
 _NAME_CHARACTER = "a-z0-9_"
 _CHARACTERS = "abcdefghijklmnopqrstuvwxyz0123456789_"
@@ -109,14 +110,16 @@ def are_timely(times: pa.Array, append_ms: pa.Array, max_ahead_ms: int) -> pa.Ar
     return pc.and_(pc.less_equal(times, latest_us), pc.less(times, _LATEST_TIME_US))
 
 
-def check(chunk: Chunk, max_ahead_ms: int) -> list[InvalidTrade | Trade]:
+def check(
+    chunk: Chunk, max_ahead_ms: int, decoder: Decoder | None = None
+) -> list[InvalidTrade | Trade]:
     """Judge every trade of a chunk by the rules themselves, one by one."""
     judged: list[InvalidTrade | Trade] = []
     for append_ms, payload in zip(
         chunk.append_ms.to_pylist(), chunk.payloads.to_pylist(), strict=True
     ):
         try:
-            trade = Trade.from_wire(payload)
+            trade = decode(payload, decoder)
             check_not_ahead(trade, append_ms * 1000, max_ahead_ms * 1000)
             judged.append(trade)
         except InvalidTrade as error:

@@ -3,7 +3,7 @@
 Pure. What cannot be judged is counted as that, never as right.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -85,14 +85,16 @@ def judge(
     return differences, undecided
 
 
-def compare_books(batch: BatchEntry, made: Rebuilt, lost: Iterable[int]) -> list[str]:
+def compare_books(batch: BatchEntry, made: Rebuilt, lost: Container[int]) -> list[str]:
     """Say in one sentence each where a batch's books differ from its entries.
 
     ``lost`` are the partitions whose entries are not all in the log any more.
     """
     problems = []
-    for p in sorted(set(range(len(batch.partitions))) - set(lost)):
-        books, refused = batch.partitions[p], dict(made.refused.get(p, {}))
+    for p, books in zip(batch.end.partitions, batch.partitions, strict=True):
+        if p in lost:
+            continue
+        refused = dict(made.refused.get(p, {}))
         name = f"batch {batch.offset}, partition {p}"
         if books.read != made.read[p]:
             problems.append(

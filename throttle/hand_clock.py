@@ -1,5 +1,6 @@
 """A trade log whose clock is turned by hand: for tests (``testing.py``)."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import cast
 
@@ -15,8 +16,14 @@ class HandClockLog(RedisLogReader):
     The time is a key beside the log, so that every process of a job sees the same.
     """
 
-    def __init__(self, client: redis.Redis, namespace: str, info: LogInfo) -> None:
-        super().__init__(client, namespace, info)
+    def __init__(
+        self,
+        client: redis.Redis,
+        namespace: str,
+        info: LogInfo,
+        partitions: Sequence[int] = (),
+    ) -> None:
+        super().__init__(client, namespace, info, partitions)
         self._own = client
         self._clock_key = f"{namespace}:clock"
 

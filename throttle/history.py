@@ -5,7 +5,7 @@ by what the caller keeps. Methods raise redis.RedisError, and ValueError for wha
 throttle would not have written.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from heapq import merge
 from typing import Any, TypeVar
@@ -23,6 +23,7 @@ from ingest.redis_log import (
 )
 from throttle.batch import DeadLetter
 from throttle.compare import Published
+from throttle.cut import between
 from throttle.ledger import BatchEntry, Ledger
 from throttle.rebuild import Entry
 from throttle.snapshot import Keys, LastValue, WindowSnapshot
@@ -131,12 +132,13 @@ class History:
 
     def dead_letters(
         self,
+        job: str,
         partitions: Sequence[int],
         after: Mapping[int, int],
         newest_first: bool = False,
     ) -> Iterator[DeadLetter]:
-        """Yield refused trades beyond a position per partition, by append time."""
-        keys = {p: f"{self._keys.dead}:{p}" for p in partitions}
+        """Yield a job's refused trades beyond some positions, by append time."""
+        keys = {p: f"{self._keys.dead(job)}:{p}" for p in partitions}
         return self._merged(keys, after, newest_first, _letter)
 
     def _merged(
@@ -184,23 +186,20 @@ class RedisRemains:
 
     def entries(self, batch: BatchEntry) -> Iterator[Entry]:
         """Yield the entries between a batch's two cuts, as far as they are left."""
-        ends = zip(batch.start.positions, batch.end.positions, strict=True)
-        for partition, (after, upto) in enumerate(ends):
-            for chunk in self._reader.read(partition, after, upto):
-                columns = (chunk.positions, chunk.append_ms, chunk.payloads)
-                for values in zip(*(c.to_pylist() for c in columns), strict=True):
-                    yield Entry(partition, *values)
+        ranges = between(batch.start, batch.end, batch.end.partitions)
+        for partition, chunk in self._reader.read(ranges):
+            columns = (chunk.positions, chunk.append_ms, chunk.payloads)
+            for values in zip(*(c.to_pylist() for c in columns), strict=True):
+                yield Entry(partition, *values)
 
-    def fronts(self) -> list[Entry | None]:
+    def fronts(self, partitions: Iterable[int]) -> dict[int, Entry | None]:
         """Return the oldest entry left in each partition, None where there is none."""
-        with self._client.pipeline(transaction=False) as pipe:
-            for key in self._keys:
-                pipe.xrange(key, count=1)
-            firsts = pipe.execute()
-        return [
-            _entry(partition, position_of(first[0][0]), first[0][1]) if first else None
-            for partition, first in enumerate(firsts)
-        ]
+        fronts: dict[int, Entry | None] = {}
+        for p in partitions:
+            first: Any = self._client.xrange(self._keys[p], count=1)
+            found = (position_of(first[0][0]), first[0][1]) if first else None
+            fronts[p] = _entry(p, *found) if found else None
+        return fronts
 
     def oldest_offset(self) -> int | None:
         """Return the offset of the oldest window left, None if there is none."""
@@ -219,4 +218,7 @@ def _entry(partition: int, position: int, fields: _Fields) -> Entry:
 
 def _letter(partition: int, position: int, fields: _Fields) -> DeadLetter:
     reason, error = (fields.get(name, b"").decode() for name in (b"reason", b"error"))
-    return DeadLetter(partition, position, reason, error, fields.get(b"trade", b""))
+    append_ms = append_time_ms(position)
+    return DeadLetter(
+        partition, position, append_ms, reason, error, fields.get(b"trade", b"")
+    )

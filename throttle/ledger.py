@@ -19,13 +19,17 @@ _REFUSED = "refused:"
 
 @dataclass(frozen=True, slots=True)
 class Books:
-    """How many trades were read, and what became of them."""
+    """How many trades were read, and what became of them.
+
+    ``blanks`` are positions of the log that hold no entry, so nothing was read there.
+    """
 
     read: int = 0
     published: int = 0
     superseded: int = 0
     stale: int = 0
     refused: Mapping[str, int] = field(default_factory=dict)
+    blanks: int = 0
 
     @property
     def accounted(self) -> int:
@@ -44,6 +48,7 @@ class Books:
             int(values["stale"]),
             # Lua writes an empty table as a list or an object, as it likes.
             {reason: int(n) for reason, n in dict(values["refused"]).items()},
+            int(values.get("blanks", 0)),
         )
 
 
@@ -59,6 +64,7 @@ def add_up(books: Iterable[Books]) -> Books:
         sum(one.superseded for one in every),
         sum(one.stale for one in every),
         dict(sorted(refused.items())),
+        sum(one.blanks for one in every),
     )
 
 
@@ -66,8 +72,9 @@ def add_up(books: Iterable[Books]) -> Books:
 class Ledger:
     """One job's books, from the cut ``since`` to the cut ``upto``.
 
-    ``log[p]`` is how many entries the log itself counted in partition p between
-    ``since`` and the window that ended at ``checked_ms``; None where it was not asked.
+    ``partitions[i]`` are those of the i-th partition of ``upto``, and ``log[i]`` is how
+    many entries the log itself counted in it between ``since`` and the window that
+    ended at ``checked_ms``; None where it was not asked.
     """
 
     job: str
@@ -90,7 +97,7 @@ class Ledger:
         values = {key.decode(): value for key, value in stored.items()}
         try:
             since, upto = _cut(values["since"]), _cut(values["upto"])
-            every = range(len(since.positions))
+            every = upto.partitions
             return cls(
                 job,
                 since,
@@ -118,12 +125,15 @@ class Ledger:
         """Say in one sentence each where the books do not balance; none is good."""
         return [
             problem
-            for p, books in enumerate(self.partitions)
-            for problem in self._problems_of(p, books)
+            for p, books, counted in zip(
+                self.upto.partitions, self.partitions, self.log, strict=True
+            )
+            for problem in self._problems_of(f"partition {p}", books, counted)
         ]
 
-    def _problems_of(self, partition: int, books: Books) -> Iterable[str]:
-        name, counted = f"partition {partition}", self.log[partition]
+    def _problems_of(
+        self, name: str, books: Books, counted: int | None
+    ) -> Iterable[str]:
         if books.read != books.accounted:
             yield (
                 f"{name}: {books.read} trades were read, "
@@ -146,7 +156,8 @@ class BatchEntry:
 
     ``offset`` is that of its last window in the published stream, so its windows have
     the offsets ``(offset - windows, offset]``. ``batch`` is Spark's number and
-    ``term`` the job's, when it was published.
+    ``term`` the job's, when it was published. ``partitions[i]`` are the books of the
+    i-th partition of ``end``.
     """
 
     offset: int
@@ -202,5 +213,10 @@ def _books(values: Mapping[str, bytes], partition: int) -> Books:
         if name.startswith(prefix)
     }
     return Books(
-        count("read"), count("published"), count("superseded"), count("stale"), refused
+        count("read"),
+        count("published"),
+        count("superseded"),
+        count("stale"),
+        refused,
+        count("blanks"),
     )

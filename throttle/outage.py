@@ -1,4 +1,4 @@
-"""When Redis is away: which failures pass, how to wait, what to say meanwhile."""
+"""When a server is away: which failures pass, how to wait, what to say meanwhile."""
 
 import threading
 import time
@@ -9,6 +9,8 @@ import redis
 import structlog
 from redis.backoff import ExponentialBackoff, ExponentialWithJitterBackoff
 from redis.retry import Retry
+
+from ingest.log import LogAway
 
 T = TypeVar("T")
 
@@ -49,11 +51,17 @@ def create_client(redis_url: str) -> redis.Redis:
     )
 
 
-def is_transient(error: redis.RedisError) -> bool:
+AWAY = (redis.RedisError, LogAway)
+"""What says that a server did not do as it was asked; it may be just away."""
+
+
+def is_transient(error: Exception) -> bool:
     """Tell whether an error may pass by itself.
 
     A wrong password, a key of another type or an unknown command do not.
     """
+    if isinstance(error, LogAway):
+        return True
     if isinstance(error, _LASTING):
         return False
     text = str(error)
@@ -61,18 +69,19 @@ def is_transient(error: redis.RedisError) -> bool:
 
 
 class Outage:
-    """Says in the log that Redis is away, now and then again, and that it is back.
+    """Says in the log that a server is away, now and then again, and that it is back.
 
-    Several ask Redis at the same time, each under a name; it is back when all of them
-    get answers.
+    Several ask it at the same time, each under a name; it is back when all of them get
+    answers.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, server: str = "redis") -> None:
+        self._server = server
         self._lock = threading.Lock()
         self._without_answer: set[str] = set()
         self._began_s = self._said_s = 0.0
 
-    def failed(self, who: str, error: redis.RedisError) -> None:
+    def failed(self, who: str, error: Exception) -> None:
         """Somebody got no answer."""
         with self._lock:
             now_s = time.monotonic()
@@ -83,7 +92,9 @@ class Outage:
                 return
             self._without_answer.add(who)
             self._said_s = now_s
-            log.warning("redis is away", error=str(error), away_s=self._away_s())
+            log.warning(
+                f"{self._server} is away", error=str(error), away_s=self._away_s()
+            )
 
     def answered(self, who: str) -> None:
         """Somebody got one."""
@@ -91,7 +102,7 @@ class Outage:
             if who in self._without_answer:
                 self._without_answer.remove(who)
                 if not self._without_answer:
-                    log.info("redis is back", away_s=self._away_s())
+                    log.info(f"{self._server} is back", away_s=self._away_s())
 
     def _away_s(self) -> float:
         return round(time.monotonic() - self._began_s, 1)
@@ -110,7 +121,7 @@ def until_done(
     while True:
         try:
             result = call()
-        except redis.RedisError as error:
+        except AWAY as error:
             if not is_transient(error):
                 raise
             failures += 1

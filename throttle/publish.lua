@@ -6,10 +6,12 @@
 --       batch id, number of partitions, number of windows;
 --       for each window, oldest first: end, number of rows per partition, one line per
 --       row, partition by partition (snapshot.py, Row.encode);
---       for each partition: trades read, superseded, the log's own count at the end cut
---       (-1 if unknown), number of refusals, {reason, count} per refusal;
+--       for each partition: its number, trades read, superseded, positions without an
+--       entry, the log's own count at the end cut (-1 if unknown), number of refusals,
+--       {reason, count} per refusal;
 --       how many dead letters a partition keeps, number of dead letters, for each, by
---       position: partition, id of its entry in the log, reason, error, its bytes
+--       position: which of the partitions (0 is the first), id, append time, reason,
+--       error, its bytes
 --
 -- A job whose term is not the newest publishes nothing, nor does one whose batch does
 -- not begin where the job's last one ended. A row whose version is not greater than the
@@ -148,9 +150,10 @@ redis.call('PUBLISH', channel, message)
 -- The books: what was read, by the reader's count, and what became of it, by Spark's.
 local books, counted, all_read = {}, {}, {}
 local is_counted, total_rows, total_stale, unaccounted, uncounted = true, 0, 0, 0, 0
-for p = 0, partitions - 1 do
-  local read, superseded, log_count = tonumber(take()), tonumber(take()), tonumber(take())
-  local rows, old = published[p + 1], stale[p + 1]
+for place = 1, partitions do
+  local p, read, superseded = take(), tonumber(take()), tonumber(take())
+  local blanks, log_count = tonumber(take()), tonumber(take())
+  local rows, old = published[place], stale[place]
   local became = {published = rows, superseded = superseded, stale = old}
   local refused, accounted = {}, rows + superseded + old
   for refusal = 1, tonumber(take()) do
@@ -159,22 +162,25 @@ for p = 0, partitions - 1 do
     accounted = accounted + count
     refused[refusal] = string.format('"%s":%d', reason, count)
   end
-  books[p + 1] = string.format(
-    '{"read":%d,"published":%d,"superseded":%d,"stale":%d,"refused":{%s}}',
-    read, rows, superseded, old, table.concat(refused, ','))
+  books[place] = string.format(
+    '{"read":%d,"published":%d,"superseded":%d,"stale":%d,"refused":{%s},"blanks":%d}',
+    read, rows, superseded, old, table.concat(refused, ','), blanks)
   all_read[p] = redis.call('HINCRBY', ledger, p .. ':read', read)
+  local all_blanks = redis.call('HINCRBY', ledger, p .. ':blanks', blanks)
   for name, count in pairs(became) do
     if count ~= 0 then redis.call('HINCRBY', ledger, p .. ':' .. name, count) end
   end
-  is_counted = is_counted and log_count >= 0 and since['n' .. p] >= 0
-  counted[p] = log_count - since['n' .. p]
+  -- A partition that was added to the log since then began with nothing.
+  local before = since['n' .. p] or 0
+  is_counted = is_counted and log_count >= 0 and before >= 0
+  counted[p] = log_count - before - all_blanks
   total_rows, total_stale = total_rows + rows, total_stale + old
   unaccounted = unaccounted + math.abs(read - accounted)
 end
 if is_counted then
-  for p = 0, partitions - 1 do
-    redis.call('HSET', ledger, p .. ':log', counted[p])
-    uncounted = uncounted + math.abs(counted[p] - all_read[p])
+  for p, count in pairs(counted) do
+    redis.call('HSET', ledger, p .. ':log', count)
+    uncounted = uncounted + math.abs(count - all_read[p])
   end
   redis.call('HSET', ledger, 'checked', window)
 end
@@ -187,9 +193,10 @@ redis.call('XADD', batches, 'MAXLEN', '~', window_log, offset .. '-0', 'batch', 
 
 local kept = take()
 for _ = 1, tonumber(take()) do
-  local dead, id, reason, err, trade = KEYS[6 + take()], take(), take(), take(), take()
-  -- Another job that reads the same log may have stored it: its id is then refused.
+  local dead, id, appended = KEYS[6 + take()], take(), take()
+  local reason, err, trade = take(), take(), take()
+  -- One that is there already, from before the stream was rolled back, stays.
   redis.pcall('XADD', dead, 'MAXLEN', '~', kept, id,
-    'reason', reason, 'error', err, 'trade', trade)
+    'reason', reason, 'error', err, 'trade', trade, 'appended', appended)
 end
 return {'ok', epoch, offset, window_count, total_rows, total_stale, unaccounted, uncounted}

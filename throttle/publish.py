@@ -8,9 +8,10 @@ import orjson
 import redis
 import structlog
 
-from ingest.redis_log import entry_id
+from ingest.log import LogKind
 from throttle.batch import Batch
 from throttle.lease import Fenced
+from throttle.letters import letter_id
 from throttle.snapshot import Keys
 
 log = structlog.get_logger()
@@ -46,6 +47,7 @@ class PublishOptions:
     window_ms: int
     window_log: int
     dead_letters: int
+    log: LogKind = "redis"
 
 
 class Publisher:
@@ -76,7 +78,7 @@ class Publisher:
                 keys.windows,
                 keys.ledger(job),
                 keys.batches(job),
-                *(f"{keys.dead}:{p}" for p in range(len(batch.counts))),
+                *(f"{keys.dead(job)}:{p}" for p in batch.end.partitions),
             ],
             args=self._arguments(batch, batch_id),
         )
@@ -106,20 +108,22 @@ class Publisher:
             len(batch.counts),
             len(batch.windows),
         ]
-        partitions = range(len(batch.counts))
+        partitions = batch.end.partitions
         for window in batch.windows:
             rows = [window.of_partition(p) for p in partitions]
             arguments.append(window.end_ms)
             arguments += [len(of_one) for of_one in rows]
             arguments += [row.encode() for of_one in rows for row in of_one]
-        for count, log_count in zip(batch.counts, batch.end.counts, strict=True):
-            arguments += [count.read, count.superseded]
+        for p, count in zip(partitions, batch.counts, strict=True):
+            log_count = batch.end.count(p)
+            arguments += [p, count.read, count.superseded, count.blanks]
             arguments.append(-1 if log_count is None else log_count)
             arguments.append(len(count.refused))
             for reason, refused in count.refused.items():
                 arguments += [reason, refused]
         arguments += [self._options.dead_letters, len(batch.dead_letters)]
         for letter in batch.dead_letters:
-            arguments += [letter.partition, entry_id(letter.position)]
-            arguments += [letter.reason, letter.error, letter.payload]
+            place = partitions.index(letter.partition)
+            arguments += [place, letter_id(letter.position, self._options.log)]
+            arguments += [letter.append_ms, letter.reason, letter.error, letter.payload]
         return arguments

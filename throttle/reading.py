@@ -6,6 +6,7 @@ no cut, and a batch that was begun is read on when it is back.
 
 import os
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import cast
@@ -14,15 +15,17 @@ import orjson
 import pyarrow as pa
 import redis
 
-from ingest.log import Chunk, LogInfo, LogReader
+from ingest.log import Chunk, LogInfo, LogReader, Ranges
 from ingest.redis_log import RedisLogReader
 from throttle import cut, rows
-from throttle.cut import Cut
+from throttle.cut import Cut, between
+from throttle.decoder import find_decoder
 from throttle.hand_clock import HandClockLog
 from throttle.lease import owner_of
-from throttle.outage import create_client, is_transient
+from throttle.outage import AWAY, create_client, is_transient
 from throttle.snapshot import Keys
 from throttle.source import BatchRange, SourceOptions
+from throttle.tradelog import kafka_reader
 from throttle.warmup import SyntheticLog
 
 # Spark cannot be interrupted while it waits for an answer: wait in short pieces.
@@ -74,7 +77,7 @@ def next_cut(options: SourceOptions, previous: Cut) -> Cut:
     """Return the next cut, waiting for it a moment; ``previous`` if it is far off."""
     try:
         return _next_cut(options, previous)
-    except redis.RedisError as error:
+    except AWAY as error:
         if not is_transient(error):
             raise
         time.sleep(_LONGEST_WAIT_S)
@@ -109,15 +112,19 @@ def read_batches(options: SourceOptions, part: BatchRange) -> Iterator[pa.Record
 
 
 def _read_rows(options: SourceOptions, part: BatchRange) -> Iterator[pa.Table]:
-    start, end, log = part.start, part.end, _open(options)
-    if 0 in part.partitions:
+    start, end = part.start, part.end
+    decode = find_decoder(options.decoder)
+    span = start.end_ms, end.end_ms
+    if part.partitions[0] == end.partitions[0]:
         yield rows.cut_row(start, end)
+    entries, blanks = Counter[int](), Counter[int]()
+    ranges = between(start, end, part.partitions)
+    for p, chunk in read_patiently(_open(options), ranges):
+        entries[p] += len(chunk)
+        blanks[p] += chunk.blanks
+        yield rows.trade_rows(chunk, p, *span, options.max_ahead_ms, decode)
     for p in part.partitions:
-        entries = 0
-        for chunk in read_patiently(log, p, start.positions[p], end.positions[p]):
-            entries += len(chunk)
-            yield rows.trade_rows(chunk, p, start.end_ms, options.max_ahead_ms)
-        yield rows.read_row(p, entries, end)
+        yield rows.read_row(p, entries[p], blanks[p], end)
 
 
 def _combined(tables: Sequence[pa.Table], window_ms: int) -> Iterator[pa.RecordBatch]:
@@ -126,29 +133,32 @@ def _combined(tables: Sequence[pa.Table], window_ms: int) -> Iterator[pa.RecordB
         yield from combined.combine_chunks().to_batches()
 
 
-def read_patiently(
-    log: LogReader, partition: int, after: int, upto: int
-) -> Iterator[Chunk]:
+def read_patiently(log: LogReader, ranges: Ranges) -> Iterator[tuple[int, Chunk]]:
     """Read on where reading broke off, for as long as the log's server is away."""
-    while after < upto:
+    left = dict(ranges)
+    while left:
         try:
-            for chunk in log.read(partition, after, upto):
-                yield chunk
-                after = chunk.positions[-1].as_py()
+            for partition, chunk in log.read(left.copy()):
+                yield partition, chunk
+                left[partition] = chunk.upto, left[partition][1]
             return
-        except redis.RedisError as error:
+        except AWAY as error:
             if not is_transient(error):
                 raise
+            left = {
+                p: (after, upto) for p, (after, upto) in left.items() if after < upto
+            }
             time.sleep(_LONGEST_WAIT_S)
 
 
 def trim(options: SourceOptions, done: Cut) -> None:
     """Trim what was published, except for the retained time before it."""
     before_ms = done.end_ms - options.retention_ms
+    positions = dict(zip(done.partitions, done.positions, strict=True))
     # Trimming is not urgent: what is away now is trimmed after the next batch.
     try:
-        _open(options).trim(done.positions, before_ms)
-    except redis.RedisError as error:
+        _open(options).trim(positions, before_ms)
+    except AWAY as error:
         if not is_transient(error):
             raise
 
@@ -160,5 +170,8 @@ def _open(options: SourceOptions) -> LogReader:
     live, behind = options.synthetic_live, options.synthetic_behind
     if live or behind:
         return SyntheticLog(info, options.window_ms, live, behind)
+    if options.kafka is not None:
+        return kafka_reader(options.kafka, info, options.only, options.margin_ms)
     kind = HandClockLog if options.hand_clock else RedisLogReader
-    return kind(create_client(options.redis_url), options.namespace, info)
+    client = create_client(options.redis_url)
+    return kind(client, options.namespace, info, options.only)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ingest.trade import InvalidTrade, Trade, check_not_ahead
+from throttle.decoder import Decoder, decode
 from throttle.ledger import BatchEntry
 from throttle.snapshot import Row, encode_version
 
@@ -32,21 +33,30 @@ class Rule:
 
     window_ms: int
     max_ahead_ms: int
+    decoder: Decoder | None = None
 
-    def window_of(self, append_ms: int, batch_start_ms: int) -> int:
-        """Return the end of the window an entry of a batch belongs to.
+    def window_of(self, append_ms: int, start_ms: int, end_ms: int) -> int:
+        """Return the end of the window an entry between two cuts belongs to.
 
-        An entry stamped before the batch's start is a straggler: it counts as
-        appended at that start.
+        An entry stamped before the first one is a straggler: it counts as appended
+        then. One stamped past the second, by whoever wrote it, is in the last window.
         """
-        counted_ms = max(append_ms, batch_start_ms)
+        counted_ms = max(append_ms, start_ms)
+        if counted_ms >= end_ms:
+            return end_ms
         return counted_ms - counted_ms % self.window_ms + self.window_ms
 
-    def judge(self, entry: Entry) -> Trade | InvalidTrade:
-        """Return an entry's trade, or why it is refused."""
+    def judge(self, entry: Entry, end_ms: int | None = None) -> Trade | InvalidTrade:
+        """Return an entry's trade, or why it is refused.
+
+        ``end_ms`` is the cut it stands before, if there is one yet.
+        """
+        append_ms = entry.append_ms
+        if end_ms is not None:
+            append_ms = min(append_ms, end_ms - 1)
         try:
-            trade = Trade.from_wire(entry.payload)
-            check_not_ahead(trade, entry.append_ms * 1000, self.max_ahead_ms * 1000)
+            trade = decode(entry.payload, self.decoder)
+            check_not_ahead(trade, append_ms * 1000, self.max_ahead_ms * 1000)
         except InvalidTrade as error:
             return error
         return trade
@@ -65,19 +75,21 @@ class Rebuilt:
     refused: dict[int, Counter[str]] = field(default_factory=dict)
 
 
-def rebuild(entries: Iterable[Entry], batch_start_ms: int, rule: Rule) -> Rebuilt:
+def rebuild(
+    entries: Iterable[Entry], start_ms: int, end_ms: int, rule: Rule
+) -> Rebuilt:
     """Compute the windows of one batch from the entries between its two cuts."""
     made = Rebuilt()
     latest: dict[tuple[int, str], tuple[_Order, Trade]] = {}
     trades: Counter[tuple[int, str]] = Counter()
     for entry in entries:
         made.read[entry.partition] += 1
-        trade = rule.judge(entry)
+        trade = rule.judge(entry, end_ms)
         if isinstance(trade, InvalidTrade):
             reasons = made.refused.setdefault(entry.partition, Counter())
             reasons[trade.reason] += 1
             continue
-        place = rule.window_of(entry.append_ms, batch_start_ms), trade.isin
+        place = rule.window_of(entry.append_ms, start_ms, end_ms), trade.isin
         order = (trade.time_us, trade.seq, entry.position, entry.partition)
         trades[place] += 1
         if place not in latest or order > latest[place][0]:
@@ -94,8 +106,6 @@ def holder(
 ) -> BatchEntry | None:
     """Return the batch that read an entry of the log, None if it is not recorded."""
     for batch in batches:
-        if partition < len(batch.start.positions):
-            after = batch.start.positions[partition]
-            if after < position <= batch.end.positions[partition]:
-                return batch
+        if batch.start.position(partition) < position <= batch.end.position(partition):
+            return batch
     return None

@@ -5,7 +5,7 @@ as arguments.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Protocol
@@ -29,7 +29,7 @@ class Remains(Protocol):
     def entries(self, batch: BatchEntry) -> Iterable[Entry]:
         """Return the log's entries between a batch's two cuts that are left."""
 
-    def fronts(self) -> Sequence[Entry | None]:
+    def fronts(self, partitions: Iterable[int]) -> Mapping[int, Entry | None]:
         """Return the oldest entry left in each partition, None where there is none."""
 
     def oldest_offset(self) -> int | None:
@@ -156,11 +156,12 @@ class Comparison:
         """Compute a batch again, once for all of its windows."""
         if batch.offset not in self._again:
             self._again.clear()
-            made = rebuild(self._remains.entries(batch), batch.start.end_ms, self._rule)
+            entries = self._remains.entries(batch)
+            made = rebuild(entries, batch.start.end_ms, batch.end.end_ms, self._rule)
             # After the entries: what was trimmed while they were read is lost, too.
-            fronts = self._remains.fronts()
+            fronts = self._remains.fronts(batch.end.partitions)
             lost = frozenset(
-                p for p, front in enumerate(fronts) if _is_lost(batch, made, p, front)
+                p for p, front in fronts.items() if _is_lost(batch, made, p, front)
             )
             lost_ms = _last_append(fronts[p] for p in lost) if lost else None
             self._again[batch.offset] = _Again(made, lost, lost_ms)
@@ -211,14 +212,14 @@ def _is_lost(
     Only the oldest are trimmed: an entry left from before the batch proves that all
     of the batch are, too, and so does finding as many as there were.
     """
-    after = batch.start.positions[partition]
-    if front is not None and front.position <= after:
+    if front is not None and front.position <= batch.start.position(partition):
         return False
-    first, last = batch.start.counts[partition], batch.end.counts[partition]
+    books = batch.partitions[batch.end.partitions.index(partition)]
+    first, last = batch.start.count(partition), batch.end.count(partition)
     if first is None or last is None:
-        there_were = batch.partitions[partition].read
+        there_were = books.read
     else:
-        there_were = last - first
+        there_were = last - first - books.blanks
     return made.read[partition] < there_were
 
 

@@ -7,6 +7,9 @@ the two cuts as JSON). ``trades`` says for how many entries of the log a row sta
 All go through one aggregation, so nothing is counted in a second pass.
 """
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,6 +18,7 @@ from ingest.log import Chunk
 from ingest.trade import InvalidTrade, Trade
 from throttle import columns
 from throttle.cut import Cut
+from throttle.decoder import Decoder
 
 CUT_KEY = "!cut"
 READ_KEY = "!read"
@@ -48,13 +52,21 @@ _LATEST = ("append_time", "time", "seq", "position", "payload", "reason", "error
 
 
 def trade_rows(
-    chunk: Chunk, partition: int, previous_end_ms: int, max_ahead_ms: int
+    chunk: Chunk,
+    partition: int,
+    start_ms: int,
+    end_ms: int,
+    max_ahead_ms: int,
+    decoder: Decoder | None = None,
 ) -> pa.Table:
     """Check a chunk of one partition; return one row per entry, in no stated order.
 
-    An entry stamped before ``previous_end_ms`` is a straggler: it counts as appended
-    then (``cut.window_time_ms``).
+    The chunk stands between two cuts, at ``start_ms`` and ``end_ms``: what is stamped
+    outside of them counts as appended at their edge (``cut.window_time_ms``).
     """
+    chunk = _stamped_before(chunk, end_ms)
+    if decoder is not None:
+        return _judged_rows(chunk, partition, start_ms, max_ahead_ms, decoder)
     quick = columns.has_wire_form(chunk.payloads)
     candidates = _select(chunk, quick)
     times_us = columns.times_us(candidates.payloads)
@@ -66,7 +78,7 @@ def trade_rows(
     good = _select(candidates, valid)
     size = len(good)
     known = {
-        "append_time": _window_times(good.append_ms, previous_end_ms),
+        "append_time": _window_times(good.append_ms, start_ms),
         "key": isins.filter(valid),
         "partition": pa.repeat(pa.scalar(partition, pa.int32()), size),
         "time": times_us.filter(valid),
@@ -82,8 +94,7 @@ def trade_rows(
         return table
     others = [_select(chunk, pc.invert(quick)), _select(candidates, pc.invert(valid))]
     judged = [
-        _judged_rows(other, partition, previous_end_ms, max_ahead_ms)
-        for other in others
+        _judged_rows(other, partition, start_ms, max_ahead_ms) for other in others
     ]
     return pa.concat_tables([table, *judged])
 
@@ -94,9 +105,12 @@ def cut_row(start: Cut, end: Cut) -> pa.Table:
     return _marker(CUT_KEY, 0, end, 0, payload)
 
 
-def read_row(partition: int, entries: int, end: Cut) -> pa.Table:
-    """Return the row that says how many entries were read of a partition."""
-    return _marker(READ_KEY, partition, end, entries, b"")
+def read_row(partition: int, entries: int, blanks: int, end: Cut) -> pa.Table:
+    """Return the row that says how much was read of a partition.
+
+    ``blanks`` positions without an entry go as the row's own position.
+    """
+    return _marker(READ_KEY, partition, end, entries, b"", blanks)
 
 
 def combine(table: pa.Table, window_ms: int) -> pa.Table:
@@ -126,59 +140,73 @@ def decode_cuts(payload: bytes) -> tuple[Cut, Cut]:
 
 
 def _select(chunk: Chunk, mask: pa.Array) -> Chunk:
-    return Chunk(
-        chunk.positions.filter(mask),
-        chunk.append_ms.filter(mask),
-        chunk.payloads.filter(mask),
+    return replace(
+        chunk,
+        positions=chunk.positions.filter(mask),
+        append_ms=chunk.append_ms.filter(mask),
+        payloads=chunk.payloads.filter(mask),
     )
 
 
-def _window_times(append_ms: pa.Array, previous_end_ms: int) -> pa.Array:
-    earliest = pa.scalar(previous_end_ms, pa.int64())
+def _stamped_before(chunk: Chunk, end_ms: int) -> Chunk:
+    latest = pa.scalar(end_ms - 1, pa.int64())
+    return replace(chunk, append_ms=pc.min_element_wise(chunk.append_ms, latest))
+
+
+def _window_times(append_ms: pa.Array, start_ms: int) -> pa.Array:
+    earliest = pa.scalar(start_ms, pa.int64())
     return pc.multiply(pc.max_element_wise(append_ms, earliest), _US_PER_MS)
 
 
 def _judged_rows(
-    chunk: Chunk, partition: int, previous_end_ms: int, max_ahead_ms: int
+    chunk: Chunk,
+    partition: int,
+    start_ms: int,
+    max_ahead_ms: int,
+    decoder: Decoder | None = None,
 ) -> pa.Table:
-    judged = columns.check(chunk, max_ahead_ms)
-    positions = chunk.positions.to_pylist()
+    judged = columns.check(chunk, max_ahead_ms, decoder)
+    places = chunk.positions.to_pylist(), chunk.append_ms.to_pylist()
     keys, times_us, seqs, reasons, errors = (
-        zip(
-            *(_values(one, at) for one, at in zip(judged, positions, strict=True)),
-            strict=True,
-        )
-        if judged
-        else ((),) * 5
+        zip(*map(_values, judged, *places), strict=True) if judged else ((),) * 5
     )
     size = len(chunk)
     return pa.table(
         {
-            "append_time": _window_times(chunk.append_ms, previous_end_ms),
+            "append_time": _window_times(chunk.append_ms, start_ms),
             "key": pa.array(keys, pa.string()),
             "partition": pa.repeat(pa.scalar(partition, pa.int32()), size),
             "time": pa.array(times_us, pa.int64()),
             "seq": pa.array(seqs, pa.int64()),
             "position": chunk.positions,
             "trades": pa.repeat(_ONE, size),
-            "payload": chunk.payloads,
+            "payload": chunk.payloads if decoder is None else _encoded(judged, chunk),
             "reason": pa.array(reasons, pa.string()),
             "error": pa.array(errors, pa.string()),
         }
     ).cast(ARROW_SCHEMA)
 
 
+def _encoded(judged: Sequence[InvalidTrade | Trade], chunk: Chunk) -> pa.Array:
+    """Return trades in the project's own form; what is refused keeps its bytes."""
+    pairs = zip(judged, chunk.payloads.to_pylist(), strict=True)
+    encoded = [one.to_wire() if isinstance(one, Trade) else p for one, p in pairs]
+    return pa.array(encoded, pa.binary())
+
+
 _Values = tuple[str, int, int, str | None, str | None]
 
 
-def _values(judged: InvalidTrade | Trade, position: int) -> _Values:
+def _values(judged: InvalidTrade | Trade, position: int, append_ms: int) -> _Values:
     if isinstance(judged, InvalidTrade):
-        return f"{REFUSED_PREFIX}{position}", 0, 0, judged.reason, str(judged)
+        # A refused trade has no time of its own: its append time goes there.
+        key = f"{REFUSED_PREFIX}{position}"
+        return key, append_ms * 1000, 0, judged.reason, str(judged)
     return judged.isin, judged.time_us, judged.seq, None, None
 
 
 def _marker(
-    key: str, partition: int, end: Cut, trades: int, payload: bytes
+    key: str, partition: int, end: Cut, trades: int, payload: bytes, position: int = 0
 ) -> pa.Table:
     row = {
         "append_time": (end.end_ms - 1) * 1000,
@@ -186,7 +214,7 @@ def _marker(
         "partition": partition,
         "time": 0,
         "seq": 0,
-        "position": 0,
+        "position": position,
         "trades": trades,
         "payload": payload,
         "reason": None,

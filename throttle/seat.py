@@ -3,20 +3,22 @@
 import threading
 import time
 from collections.abc import Callable
-from typing import TypeVar
+from typing import TypeVar, cast
 
+import orjson
 import redis
 import structlog
 
-from ingest.log import LogInfo
-from ingest.redis_log import RedisLogReader, open_log
+from ingest.log import LogInfo, LogReader
 from throttle.batch import Batch
-from throttle.cut import origin
+from throttle.cut import Cut, newest_cut, origin
 from throttle.lease import Grant, Held, Keeper, Lease
 from throttle.outage import Outage, Stopped, until_done
 from throttle.publish import Published, Publisher, PublishOptions
 from throttle.settings import ThrottleSettings
 from throttle.snapshot import Keys
+from throttle.tradelog import open_log, open_reader
+from throttle.watch import LogWatch
 
 T = TypeVar("T")
 
@@ -53,10 +55,7 @@ class Seat:
 
     def open_log(self) -> LogInfo:
         """Return the trade log's identity, creating it on first use."""
-        settings = self._settings
-        return self._until_done(
-            lambda: open_log(self._client, settings.namespace, settings.partitions)
-        )
+        return self._until_done(lambda: open_log(self._client, self._settings))
 
     def check_free(self) -> None:
         """Refuse to start beside a living job of the same name, unless standing by.
@@ -83,11 +82,12 @@ class Seat:
         raise. Raises JobRefused when another job has it and this one is no standby.
         """
         self._check_window()
+        reader = self._check_log(info)
         until_s = time.monotonic() + self._patience_s()
         held_by = None
         while self.open_log() == info:
             check()
-            got = self._until_done(lambda: self._ask(info))
+            got = self._until_done(lambda: self._ask(reader))
             if isinstance(got, Grant):
                 self._publisher = self._create_publisher(got.term)
                 self._taken.set()
@@ -110,21 +110,75 @@ class Seat:
         """Return what keeps the lease; it also says when Redis is away."""
         return Keeper(self.lease, term, self._settings.lease_ms, self._outage)
 
+    def watch(self, info: LogInfo, newest: Callable[[], tuple[Cut, float]]) -> LogWatch:
+        """Return what says when the trade log is away."""
+        reader = open_reader(self._client, self._settings, info)
+        return LogWatch(reader, self._settings.window_ms, newest)
+
     def _until_done(self, call: Callable[[], T]) -> T:
         return until_done(call, self._stop, self._outage)
 
     def _create_publisher(self, term: int) -> Publisher:
         settings = self._settings
         options = PublishOptions(
-            settings.job, settings.window_ms, settings.window_log, settings.dead_letters
+            settings.job,
+            settings.window_ms,
+            settings.window_log,
+            settings.dead_letters,
+            settings.log,
         )
         return Publisher(self._client, self._keys, options, term)
 
-    def _ask(self, info: LogInfo) -> Grant | Held:
-        settings = self._settings
-        reader = RedisLogReader(self._client, settings.namespace, info)
-        first = origin(reader.head(), reader.clock_ms(), settings.window_ms)
-        return self.lease.acquire(info.log_id, first, self._is_rolled_back)
+    def _ask(self, reader: LogReader) -> Grant | Held:
+        first = self._first_cut(reader)
+        return self.lease.acquire(reader.info.log_id, first, self._is_rolled_back)
+
+    def _first_cut(self, reader: LogReader) -> Cut:
+        """Return where a job begins that has never published from this log."""
+        clock_ms, window_ms = reader.clock_ms(), self._settings.window_ms
+        if self._settings.start == "earliest" or self._is_rolled_back:
+            return origin(reader.head(), clock_ms, window_ms)
+        end_ms = clock_ms // window_ms * window_ms
+        return newest_cut(reader.tail(end_ms), end_ms)
+
+    def _check_log(self, info: LogInfo) -> LogReader:
+        """Refuse a log that is not the one this job has read; return its reader.
+
+        A log in Redis that is another one was emptied with all that was published
+        from it, or on purpose. A topic was not: positions of another one mean nothing.
+        """
+        settings, job = self._settings, self._settings.job
+        only = settings.only()
+        if only and only[-1] >= info.partitions:
+            raise JobRefused(
+                f"only_partitions {settings.only_partitions}: the log has the "
+                f"partitions 0 to {info.partitions - 1}"
+            )
+        fields = f"log:{job}", f"cut:{job}"
+        known, stored = cast(
+            "list[bytes | None]",
+            self._until_done(lambda: self._client.hmget(self._keys.meta, fields)),
+        )
+        if known is not None and stored is not None:
+            if known.decode() == info.log_id:
+                self._check_partitions(Cut.from_offset(orjson.loads(stored)))
+            elif settings.log == "kafka":
+                raise JobRefused(
+                    f"kafka_topic {settings.kafka_topic}: the job {job!r} has read "
+                    f"another log ({known.decode()}, this one is {info.log_id}); its "
+                    "positions mean nothing here: start it under another --job"
+                )
+        return self._until_done(lambda: open_reader(self._client, settings, info))
+
+    def _check_partitions(self, stored: Cut) -> None:
+        """Refuse to read other partitions than before; all of them may become more."""
+        only, known = self._settings.only(), stored.partitions
+        if known != (only or tuple(range(len(known)))):
+            raise JobRefused(
+                f"only_partitions {self._settings.only_partitions!r}: the job "
+                f"{self._settings.job!r} has read the partitions "
+                f"{', '.join(map(str, known))}; start it under another --job"
+            )
 
     def _check_window(self) -> None:
         known = self._until_done(

@@ -45,11 +45,6 @@ class Keys:
         """Channel: one message for every publish."""
         return f"{self.namespace}:updates"
 
-    @property
-    def dead(self) -> str:
-        """Prefix of the dead-letter streams, one per partition of the trade log."""
-        return f"{self.namespace}:dead"
-
     def lease(self, job: str) -> str:
         """String with a time to live: ``<term> <owner>`` of the job that publishes."""
         return f"{self.namespace}:lease:{job}"
@@ -57,6 +52,10 @@ class Keys:
     def ledger(self, job: str) -> str:
         """Hash: what became of every trade the job has read (``ledger.py``)."""
         return f"{self.namespace}:ledger:{job}"
+
+    def dead(self, job: str) -> str:
+        """Prefix of the dead-letter streams, one per partition the job reads."""
+        return f"{self.namespace}:dead:{job}"
 
     def batches(self, job: str) -> str:
         """Stream: one entry per batch with its cuts and its books. Bounded."""

@@ -22,6 +22,7 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.streaming.datasource import ReadLimit
 
+from ingest.kafka_address import KafkaTopic
 from ingest.log import Head, LogInfo
 from throttle import cut, rows
 from throttle.cut import Cut
@@ -32,9 +33,6 @@ if TYPE_CHECKING:
 
 FORMAT = "tradelog"
 
-# A backlog is read by so many tasks; a live window by one, more would cost more.
-_BACKLOG_TASKS = 2
-
 
 @dataclass(frozen=True, slots=True)
 class SourceOptions:
@@ -42,9 +40,13 @@ class SourceOptions:
 
     redis_url: str
     namespace: str
+    kafka: KafkaTopic | None
+    margin_ms: int
     log_id: str
     partitions: int
+    only: tuple[int, ...]
     created_ms: int
+    decoder: str
     window_ms: int
     max_windows: int
     max_ahead_ms: int
@@ -55,6 +57,8 @@ class SourceOptions:
     synthetic_live: int
     synthetic_behind: int
     hand_clock: bool = False
+    live_tasks: int = 1
+    backlog_tasks: int = 2
 
     def to_spark(self) -> dict[str, str]:
         """Encode for ``DataStreamReader.options``."""
@@ -63,7 +67,10 @@ class SourceOptions:
     @classmethod
     def from_spark(cls, options: Mapping[str, str]) -> "SourceOptions":
         """Decode what ``to_spark`` wrote."""
-        return cls(**orjson.loads(options["source"]))
+        values = orjson.loads(options["source"])
+        if values["kafka"] is not None:
+            values["kafka"] = KafkaTopic.from_json(values["kafka"])
+        return cls(**{**values, "only": tuple(values["only"])})
 
 
 def source_options(
@@ -80,9 +87,13 @@ def source_options(
     return SourceOptions(
         redis_url=settings.redis_url,
         namespace=settings.namespace,
+        kafka=settings.topic(),
+        margin_ms=settings.kafka_margin_ms,
         log_id=info.log_id,
         partitions=info.partitions,
+        only=settings.only(),
         created_ms=info.created_ms,
+        decoder=settings.decoder,
         window_ms=settings.window_ms,
         max_windows=settings.max_windows_per_batch,
         max_ahead_ms=settings.max_ahead_ms,
@@ -93,6 +104,8 @@ def source_options(
         synthetic_live=0,
         synthetic_behind=0,
         hand_clock=hand_clock,
+        live_tasks=settings.live_tasks,
+        backlog_tasks=settings.backlog_tasks,
     )
 
 
@@ -103,10 +116,12 @@ def made_up_windows(
 
     First the live ones, of one window each, then those of a backlog, of a few windows.
     """
-    head = Head(None, (0,) * options.partitions)
+    zeros, partitions = (0,) * options.partitions, tuple(range(options.partitions))
+    head = Head(None, partitions, zeros, zeros)
     start = cut.origin(head, options.created_ms, options.window_ms)
     return replace(
         options,
+        decoder="",
         synthetic_live=live,
         synthetic_behind=backlog * BACKLOG_WINDOWS,
         max_windows=BACKLOG_WINDOWS,
@@ -169,13 +184,17 @@ class TradeLogReader(DataSourceStreamReader):
     def partitions(
         self, start: Mapping[str, Any], end: Mapping[str, Any]
     ) -> Sequence[BatchRange]:
-        """Plan one task for a live window, two for a backlog."""
+        """Plan the tasks of a live window or of a backlog.
+
+        Each reads partitions of its own.
+        """
         first, last = Cut.from_offset(start), Cut.from_offset(end)
-        is_live = last.end_ms - first.end_ms <= self._options.window_ms
-        tasks = 1 if is_live else min(_BACKLOG_TASKS, self._options.partitions)
+        options = self._options
+        is_live = last.end_ms - first.end_ms <= options.window_ms
+        wanted = options.live_tasks if is_live else options.backlog_tasks
+        tasks = min(wanted, len(last.partitions))
         return [
-            BatchRange(first, last, tuple(range(n, self._options.partitions, tasks)))
-            for n in range(tasks)
+            BatchRange(first, last, last.partitions[n::tasks]) for n in range(tasks)
         ]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

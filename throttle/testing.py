@@ -229,7 +229,9 @@ class ThrottleDriver:
         """Return the refused trades: ``reason``, ``error`` and ``trade`` of each."""
         letters: list[dict[str, str]] = []
         for partition in range(self._info.partitions):
-            entries: Any = self._client.xrange(f"{self._keys.dead}:{partition}")
+            entries: Any = self._client.xrange(
+                f"{self._keys.dead(self._settings.job)}:{partition}"
+            )
             letters += [
                 {
                     name.decode(): value.decode("utf-8", "replace")

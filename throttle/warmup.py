@@ -4,12 +4,12 @@ The first batches of a fresh JVM take seconds: classes are loaded, plans and cod
 compiled, workers are started. They should not be somebody's prices.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 
 import pyarrow as pa
 from stdnum import isin as stdnum_isin
 
-from ingest.log import Chunk, Head, LogInfo, Tail
+from ingest.log import Chunk, Head, LogInfo, Ranges, Tail
 from ingest.trade import Trade
 
 WARMUP_ISSUES = 600
@@ -54,22 +54,27 @@ class SyntheticLog:
         self._cut_ms = max(self._cut_ms, before_ms)
         windows = (before_ms - self._start_ms) // self._window_ms
         ends = (windows * self._share,) * self.info.partitions
-        return Tail(self._end_ms, ends, ends)
+        return Tail(self._end_ms, tuple(range(self.info.partitions)), ends, ends)
 
-    def read(self, partition: int, after: int, upto: int) -> Iterator[Chunk]:
-        """Yield the entries with ``after < position <= upto``."""
-        positions = range(after + 1, upto + 1)
-        yield Chunk(
-            pa.array(positions, pa.int64()),
-            pa.array([self._append_ms(p) for p in positions], pa.int64()),
-            pa.array([self._payload(p) for p in positions], pa.binary()),
-        )
+    def read(self, ranges: Ranges) -> Iterator[tuple[int, Chunk]]:
+        """Yield the entries with ``after < position <= upto``, a chunk a partition."""
+        for partition, (after, upto) in ranges.items():
+            positions = range(after + 1, upto + 1)
+            chunk = Chunk(
+                pa.array(positions, pa.int64()),
+                pa.array([self._append_ms(p) for p in positions], pa.int64()),
+                pa.array([self._payload(p) for p in positions], pa.binary()),
+                upto,
+            )
+            yield partition, chunk
 
     def head(self) -> Head:
         """Return the time of the first entry; none went before it."""
-        return Head(self._start_ms, (0,) * self.info.partitions)
+        partitions = tuple(range(self.info.partitions))
+        zeros = (0,) * self.info.partitions
+        return Head(self._start_ms, partitions, zeros, zeros)
 
-    def trim(self, positions: Sequence[int], before_ms: int) -> None:
+    def trim(self, positions: Mapping[int, int], before_ms: int) -> None:
         """Keep everything: there is nothing to free."""
 
     def _append_ms(self, position: int) -> int:
