@@ -171,7 +171,7 @@ def test_an_option_that_the_client_does_not_take_is_told() -> None:
 @pytest.mark.kafka
 def test_what_was_appended_is_in_the_topic_once(kafka: Broker) -> None:
     """Many appends, many partitions: every entry once, each issue in order."""
-    topic = make_topic(kafka.servers, 3)
+    topic = make_topic(kafka, 3)
     info, writer = open_writer(topic)
     for start in range(0, 20_000, 5_000):
         assert insist(writer, make_entries(5_000, start)) == 5_000
@@ -190,7 +190,7 @@ def test_what_the_broker_finds_too_large_costs_nothing_else(
     kafka: Broker, limit: str
 ) -> None:
     """Beside what is over the topic's limit everything is appended, once."""
-    topic = make_topic(kafka.servers, 2, max_message_bytes=limit)
+    topic = make_topic(kafka, 2, max_message_bytes=limit)
     topic = replace(topic, options=(("compression.type", "none"),))
     _, writer = open_writer(topic)
     size = int(limit) if int(limit) < 1_000_000 else 999_000
@@ -212,7 +212,7 @@ def test_what_shared_a_batch_with_something_too_large_is_appended(
     kafka: Broker,
 ) -> None:
     """Brokers refuse a batch whole; only what is too large by itself stays out."""
-    topic = make_topic(kafka.servers, 1, max_message_bytes="10000")
+    topic = make_topic(kafka, 1, max_message_bytes="10000")
     options = (("compression.type", "none"), ("batch.size", "100000"))
     _, writer = open_writer(replace(topic, options=options))
     entries = make_entries(100)
@@ -231,7 +231,7 @@ def test_broker_killed_and_started_again_loses_and_doubles_nothing(
     own_kafka: Broker,
 ) -> None:
     """Across a power cut every event is in the topic once, in order."""
-    topic = make_topic(own_kafka.servers, 2)
+    topic = make_topic(own_kafka, 2)
     _, writer = open_writer(topic)
 
     def cut_power() -> None:
@@ -259,7 +259,7 @@ def test_broker_killed_and_started_again_loses_and_doubles_nothing(
 @pytest.mark.kafka
 def test_frozen_broker_loses_and_doubles_nothing(own_kafka: Broker) -> None:
     """A silence longer than the client's own patience with a request."""
-    topic = make_topic(own_kafka.servers, 2)
+    topic = make_topic(own_kafka, 2)
     topic = replace(topic, options=(("request.timeout.ms", "2000"),))
     _, writer = open_writer(topic)
 
@@ -285,7 +285,7 @@ def test_stop_while_the_broker_is_frozen_leaves_doubt_that_is_told(
     own_kafka: Broker,
 ) -> None:
     """The feed ends soon; the topic has what was acknowledged, and maybe the rest."""
-    topic = make_topic(own_kafka.servers, 2)
+    topic = make_topic(own_kafka, 2)
     _, writer = open_writer(topic)
     stop = threading.Event()
 
@@ -319,7 +319,7 @@ def test_stop_while_the_broker_is_frozen_leaves_doubt_that_is_told(
 @pytest.mark.kafka
 def test_topic_deleted_under_a_feed_ends_it(kafka: Broker) -> None:
     """Nothing is appended to a topic that was made anew under the same name."""
-    topic = make_topic(kafka.servers, 1)
+    topic = make_topic(kafka, 1)
     options = (("topic.metadata.propagation.max.ms", "1000"),)
     _, writer = open_writer(replace(topic, options=options))
     insist(writer, make_entries(10))
