@@ -323,7 +323,7 @@ def test_windows_of_another_job_are_mentioned(
         (["windows", "--limit", "0"], "limit 0: must be from 1 to 100000"),
         (["windows", "--isin", "KR7"], "isin 'KR7': must be 2 capitals, 9 capitals"),
         (["trades", "--partition", "2"], "partition 2: the log has the partitions 0"),
-        (["trades", "--reason", "odd"], "reason odd: must be one of too_large"),
+        (["trades", "--reason", "odd"], "reason odd: must be one of empty, too_large"),
         (["trades", "--from", "9:1"], "from 9:1: the log has the partitions 0 to 1"),
         (["rebuild", "--from", f"0:{2**62}"], f"from 0:{2**62}: in no batch that is"),
         (["rebuild", "--to", "late"], "to late: must be a time as in ISO 8601"),

@@ -47,7 +47,7 @@ def test_one_partition_is_looked_into_when_it_is_named_or_a_place_in_it() -> Non
         ({"partition": -1}, "partition -1: the log has the partitions 0 to 2"),
         ({"start": Place(3, 9)}, "from 3:9: the log has the partitions 0 to 2"),
         ({"start": Place(1, 9), "partition": 0}, "partition 0: --from 1:9 is in"),
-        ({"reason": "ugly"}, "reason ugly: must be one of too_large, not_json"),
+        ({"reason": "ugly"}, "reason ugly: must be one of empty, too_large"),
     ],
 )
 def test_what_the_log_cannot_hold_is_refused(

@@ -114,7 +114,7 @@ ENTRIES = [make_entry(make_trade(A, 1), 1), make_entry(b"?", 2)]
 def test_books_are_compared_with_the_entries(books: Books, problem: str | None) -> None:
     """Read and refused can be counted again."""
     batch = make_batch(make_cut(0, (0,)), make_cut(1, (9,)), [books])
-    made = rebuild(ENTRIES, FIRST_MS, Rule(W, 5_000))
+    made = rebuild(ENTRIES, FIRST_MS, FIRST_MS + W, Rule(W, 5_000))
     problems = compare_books(batch, made, lost=())
     assert len(problems) == (problem is not None)
     if problem is not None:
@@ -124,5 +124,5 @@ def test_books_are_compared_with_the_entries(books: Books, problem: str | None) 
 def test_books_of_a_partition_that_was_trimmed_are_not_compared() -> None:
     """What is gone cannot be counted."""
     batch = make_batch(make_cut(0, (0,)), make_cut(1, (9,)), [Books(99)])
-    made = rebuild(ENTRIES, FIRST_MS, Rule(W, 5_000))
+    made = rebuild(ENTRIES, FIRST_MS, FIRST_MS + W, Rule(W, 5_000))
     assert compare_books(batch, made, lost=[0]) == []

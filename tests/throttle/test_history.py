@@ -78,7 +78,7 @@ def test_reading_the_past_writes_nothing(
     before = {key: client.dump(key) for key in client.scan_iter()}
     assert check(history).is_right
     list(history.trades([0, 1], {}))
-    list(history.dead_letters([0, 1], {}))
+    list(history.dead_letters("throttle", [0, 1], {}))
     assert {key: client.dump(key) for key in client.scan_iter()} == before
 
 
@@ -149,8 +149,9 @@ def test_dead_letters_carry_the_place_in_the_log(
     """Reason, words and bytes of a refused trade."""
     position = driver.payload(b"\xff?", at_ms=50, partition=1)
     driver.turn_clock(W)
-    [letter] = history.dead_letters([0, 1], {})
+    [letter] = history.dead_letters("throttle", [0, 1], {})
     assert (letter.partition, letter.position) == (1, position)
+    assert letter.append_ms == START_MS + 50
     assert (letter.reason, letter.payload) == ("not_json", b"\xff?")
     [entry] = history.trades([1], {})
     assert (entry.position, entry.payload) == (position, b"\xff?")
@@ -170,8 +171,12 @@ def test_what_is_left_of_the_log_is_what_was_read(
         (0, W + 20),
         (1, W + 10),
     ]
-    fronts = remains.fronts()
-    assert [front.append_ms - START_MS for front in fronts if front] == [W + 20, 10]
+    fronts = remains.fronts([0, 1])
+    assert {p: front and front.append_ms - START_MS for p, front in fronts.items()} == {
+        0: W + 20,
+        1: 10,
+    }
+    assert remains.fronts([1]) == {1: fronts[1]}
     assert remains.oldest_offset() == 1
 
 
@@ -180,7 +185,7 @@ def test_an_empty_log_has_no_front(driver: ThrottleDriver, history: History) -> 
     info = history.log_info()
     assert info is not None
     remains = history.remains(info)
-    assert remains.fronts() == [None, None]
+    assert remains.fronts([0, 1]) == {0: None, 1: None}
     assert remains.oldest_offset() is None
 
 
@@ -231,7 +236,8 @@ def test_the_window_that_holds_an_entry_is_where_it_was_published(
     batches = history.batches("throttle")
     info = history.log_info()
     assert info is not None
-    made = rebuild(history.remains(info).entries(batches[1]), START_MS + W, RULE)
+    entries = history.remains(info).entries(batches[1])
+    made = rebuild(entries, START_MS + W, START_MS + 2 * W, RULE)
     [window] = made.windows.values()
     [published] = list(history.windows())[1:]
     assert tuple(sorted(window)) == tuple(sorted(r.isin for r in published.rows))

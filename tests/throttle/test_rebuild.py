@@ -17,6 +17,7 @@ from throttle.ledger import Books
 from throttle.rebuild import Entry, Rule, holder, rebuild
 
 RULE = Rule(W, max_ahead_ms=5_000)
+ONE_WINDOW = FIRST_MS, FIRST_MS + W
 
 
 def test_an_issue_is_its_newest_trade_and_their_number() -> None:
@@ -24,7 +25,7 @@ def test_an_issue_is_its_newest_trade_and_their_number() -> None:
     old = make_entry(make_trade(A, 1), 10)
     new = make_entry(make_trade(A, 3, "11.50"), 20)
     late = make_entry(make_trade(A, 2), 30)
-    made = rebuild([old, new, late], FIRST_MS, RULE)
+    made = rebuild([old, new, late], *ONE_WINDOW, RULE)
     assert made.windows == {FIRST_MS + W: {A: make_row(new, 3)}}
     assert made.read == Counter({0: 3})
 
@@ -36,7 +37,7 @@ def test_time_goes_before_number_and_the_position_breaks_ties() -> None:
         make_entry(make_trade(A, 1, after_us=5), 2),
         make_entry(make_trade(A, 1, "12", after_us=5), 3),
     ]
-    made = rebuild(entries, FIRST_MS, RULE)
+    made = rebuild(entries, *ONE_WINDOW, RULE)
     assert made.windows[FIRST_MS + W][A] == make_row(entries[2], 3)
 
 
@@ -44,7 +45,7 @@ def test_a_window_ends_before_its_end() -> None:
     """An entry at the boundary belongs to the next window."""
     inside = make_entry(make_trade(A, 1), W - 1)
     at_end = make_entry(make_trade(A, 2), W)
-    made = rebuild([inside, at_end], FIRST_MS, RULE)
+    made = rebuild([inside, at_end], FIRST_MS, FIRST_MS + 2 * W, RULE)
     assert made.windows == {
         FIRST_MS + W: {A: make_row(inside)},
         FIRST_MS + 2 * W: {A: make_row(at_end)},
@@ -54,7 +55,7 @@ def test_a_window_ends_before_its_end() -> None:
 def test_a_straggler_counts_for_the_first_window_of_its_batch() -> None:
     """Stamped before the cut it appeared behind, it is in exactly one window."""
     straggler = make_entry(make_trade(A, 1), -700)
-    made = rebuild([straggler], FIRST_MS, RULE)
+    made = rebuild([straggler], FIRST_MS, FIRST_MS + 2 * W, RULE)
     assert list(made.windows) == [FIRST_MS + W]
 
 
@@ -65,7 +66,7 @@ def test_a_refused_trade_is_counted_by_partition_and_reason() -> None:
         make_entry(b"?", 2, partition=1),
         make_entry(make_trade(A, 1, after_us=9_000_000), 3),
     ]
-    made = rebuild(entries, FIRST_MS, RULE)
+    made = rebuild(entries, *ONE_WINDOW, RULE)
     assert made.windows == {}
     assert made.read == Counter({1: 2, 0: 1})
     assert made.refused == {1: {"not_json": 2}, 0: {"future_time": 1}}
@@ -76,14 +77,14 @@ def test_an_issue_in_two_partitions_is_one_row() -> None:
     here = make_entry(make_trade(A, 1), 1, partition=0)
     there = make_entry(make_trade(A, 2), 1, partition=1)
     same = make_entry(make_trade(B, 1), 1, partition=0)
-    made = rebuild([here, there, same], FIRST_MS, RULE)
+    made = rebuild([here, there, same], *ONE_WINDOW, RULE)
     rows = made.windows[FIRST_MS + W]
     assert rows == {A: make_row(there, 2), B: make_row(same)}
 
 
 def test_nothing_read_is_nothing_made() -> None:
     """A quiet batch has no rows."""
-    made = rebuild([], FIRST_MS, RULE)
+    made = rebuild([], *ONE_WINDOW, RULE)
     assert (made.windows, made.read, made.refused) == ({}, {}, {})
 
 

@@ -1,6 +1,6 @@
 """Past windows against the trade log: what can be judged, and what cannot."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import pytest
 
@@ -58,9 +58,9 @@ class Left:
         [after], [upto] = batch.start.positions, batch.end.positions
         return [e for e in self._entries if after < e.position <= upto]
 
-    def fronts(self) -> list[Entry | None]:
+    def fronts(self, partitions: Iterable[int]) -> Mapping[int, Entry | None]:
         """Return the oldest entry."""
-        return [self._entries[0] if self._entries else None]
+        return {p: self._entries[0] if self._entries else None for p in partitions}
 
     def oldest_offset(self) -> int | None:
         """Return the oldest window left."""
