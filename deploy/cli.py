@@ -218,6 +218,13 @@ def throttle(
             "--standby", help="Wait, warm, for the running job's end; then take over."
         ),
     ] = None,
+    master: Annotated[
+        str | None,
+        typer.Option(
+            help="Where Spark runs its tasks, such as spark://host:7077. "
+            "[default: this process]"
+        ),
+    ] = None,
     redis_url: RedisUrl = None,
 ) -> None:
     """Run the Spark job: cut the log into windows, publish the latest trades.
@@ -234,6 +241,7 @@ def throttle(
         window_ms=window_ms,
         state_dir=state_dir,
         standby=standby,
+        spark_master=master,
         redis_url=redis_url,
     )
     configure_logs(settings.log_level)

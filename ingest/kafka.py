@@ -48,6 +48,13 @@ _PASSING = frozenset(
         KafkaError.UNKNOWN_LEADER_EPOCH,
     }
 )
+_MISSING = frozenset(
+    {
+        KafkaError._UNKNOWN_PARTITION,
+        KafkaError._UNKNOWN_TOPIC,
+        KafkaError.UNKNOWN_TOPIC_OR_PART,
+    }
+)
 _NO_ACCESS = frozenset(
     {
         KafkaError._AUTHENTICATION,
@@ -107,7 +114,7 @@ def sentence(
         return LogUnusable(
             f"kafka_servers {topic.servers}: access refused: {error.str()}"
         )
-    if code == KafkaError.UNKNOWN_TOPIC_OR_PART or code == KafkaError._UNKNOWN_TOPIC:
+    if code in _MISSING:
         return LogUnusable(
             f"kafka_topic {topic.topic}: does not exist at {topic.servers}; "
             "`tickthrottle topic` creates it"

@@ -217,9 +217,9 @@ class KafkaLogWriter:
             else:
                 self._suspects.append(entry)
             return
+        partition = message.partition()
         # What has no partition yet was never sent.
-        partition: Any = message.partition()
-        if partition >= 0:
+        if partition is not None:
             self._tally(partition).in_doubt += 1
         if error.code() not in (KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT):
             self._broken = error

@@ -8,6 +8,7 @@ Pure.
 
 import ast
 import inspect
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from textwrap import dedent
@@ -21,6 +22,8 @@ from ingest.redis_log import server_address, stream_key
 from throttle import batch, conflate, cut, publish, source
 from throttle.settings import ThrottleSettings
 from throttle.snapshot import Keys
+
+_SECRET = re.compile("password|secret|token|credential|access.?key", re.IGNORECASE)
 
 STAGES: tuple[ModuleType, ...] = (source, conflate, batch, publish)
 """What a trade goes through, in this order."""
@@ -153,11 +156,21 @@ def _settings(settings: ThrottleSettings) -> Iterator[Setting]:
     prefix = kind.model_config.get("env_prefix", "")
     for name, field in kind.model_fields.items():
         variable = field.validation_alias or f"{prefix}{name.upper()}"
-        value = getattr(settings, name)
-        # A URL may hold a password.
-        shown = server_address(value) if name.endswith("url") else value
-        text = "" if shown is None else str(shown)
+        text = _shown(name, getattr(settings, name))
         yield Setting(name, str(variable), text, means.get(name, ""))
+
+
+def _shown(name: str, value: object) -> str:
+    """Return a setting's value as text, without what only its owner may know."""
+    if name.endswith("url"):
+        # It may hold a password.
+        return server_address(str(value))
+    if isinstance(value, dict):
+        return ", ".join(
+            f"{option}={'***' if _SECRET.search(option) else text}"
+            for option, text in value.items()
+        )
+    return "" if value is None else str(value)
 
 
 def _field_docstrings(kind: type) -> dict[str, str]:

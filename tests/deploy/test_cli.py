@@ -44,6 +44,7 @@ def test_every_command_explains_itself_and_its_options(command: str) -> None:
         (["run", "--rate", "0"], "rate 0.0: Input should be greater than 0"),
         (["throttle", "--window-ms", "5"], "window_ms 5: Input should be greater"),
         (["throttle", "--job", "a b"], "job a b: String should match pattern"),
+        (["throttle", "--master", "mesos://h"], "spark_master mesos://h: String sho"),
         (["gateway", "--port", "-1"], "port -1: Input should be greater than or equal"),
         (["simulate", "--malformed", "2"], "malformed 2.0: must be from 0 to 1"),
         (["replay", "/missing", "--speed", "0"], "speed 0.0: must be from 0.001"),

@@ -33,6 +33,7 @@ _REQUESTS: dict[str, tuple[bytes, When]] = {
 POINTS = (*list(_REQUESTS)[:1], "after_offset_log", *list(_REQUESTS)[1:])
 RUNNING, STARTING = "random moment", "random moment of the start"
 PUBLISH = _REQUESTS["before_publish"][0]
+READ = _REQUESTS["during_compute"][0]
 
 # What must be true of the batch at which the job was killed at a point.
 _PUBLISHED = {
@@ -84,6 +85,7 @@ class Crasher:
         self._end()
         self._rig.proxy.disarm()
         self._rig.client.flushall()
+        self._rig.renew_log()
         self._feed = self._rig.feed()
         self._channel = self._rig.client.pubsub(ignore_subscribe_messages=True)
         self._channel.subscribe(KEYS.updates)
