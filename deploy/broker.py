@@ -158,15 +158,20 @@ class Broker:
             self._guardian.wait(timeout=5)
         self._guardian = None
 
-    def stop(self, within_s: float = STOP_WITHIN_S) -> None:
-        """Ask the broker to end and wait; kill it after ``within_s``."""
-        if self._part is not None:
+    def stop(self, within_s: float = STOP_WITHIN_S) -> int | None:
+        """Ask the broker to end and wait; kill it after ``within_s``.
+
+        Returns its exit code, None if it was not running.
+        """
+        part = self._part
+        if part is not None:
             self.resume()
-            self._part.terminate()
+            part.terminate()
             deadline = time.monotonic() + within_s
-            while not self._part.has_ended() and time.monotonic() < deadline:
+            while not part.has_ended() and time.monotonic() < deadline:
                 time.sleep(0.02)
         self.kill()
+        return part.exit_code() if part is not None else None
 
     def pause(self) -> None:
         """Freeze the broker: connections stay open, nobody answers."""
