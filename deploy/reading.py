@@ -9,7 +9,7 @@ import redis
 
 from deploy.arguments import BadArgument, check_bounds
 from deploy.entry import fail, read_settings
-from ingest.log import LogAway, LogUnusable
+from ingest.log import LogAway, LogInfo, LogUnusable
 from ingest.redis_log import server_address
 from ingest.trade import InvalidTrade, check_isin
 from throttle import log_past
@@ -48,6 +48,13 @@ class Past:
                 f"the log there is now is {log.info.log_id}"
             )
         return log
+
+    def jobs_of(self, info: LogInfo) -> list[str]:
+        """Return the jobs that have read a log; end with a sentence if none has."""
+        jobs = [job for job, log in self.history.jobs().items() if log == info.log_id]
+        if not jobs:
+            fail(f"no job has read the log {info.log_id} yet")
+        return jobs
 
 
 @contextmanager
