@@ -24,6 +24,8 @@ _PASSING = frozenset(
     {
         KafkaError._ALL_BROKERS_DOWN,
         KafkaError._MSG_TIMED_OUT,
+        # No leader is known, for the moment.
+        KafkaError._NOENT,
         KafkaError._RESOLVE,
         KafkaError._TIMED_OUT,
         KafkaError._TIMED_OUT_QUEUE,
