@@ -14,15 +14,16 @@ PORT  ?= 8000
 RATE  ?=
 TAPE  ?=
 SPEED ?=
+KAFKA_PORT ?= 9092
 
 # The recipes' own tools: nothing of the caller's Python may leak in.
 unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check bench lock clean autobahn
+.PHONY: help run test check bench kafka kafka-jars autobahn lock clean
 
 help: ## Show this help
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
 	@echo "  make run takes PORT=8123 RATE=900, or TAPE=path/to/tape.csv.gz SPEED=1"
 
 run: $(VENV)/.run ## Run the whole pipeline on this machine, until Ctrl-C
@@ -38,6 +39,11 @@ check: $(VENV)/.dev ## Format, lint, types, locks
 
 bench: $(VENV)/.dev ## Measure the lag from a window's end to 100 clients (5 minutes)
 	$(BIN)/python bench/lag.py
+
+kafka: $(VENV)/.kafka ## Run a Kafka broker to test with, until Ctrl-C; KAFKA_PORT=9092
+	@exec $(BIN)/python -m deploy.serve_kafka --port $(KAFKA_PORT)
+
+kafka-jars: $(VENV)/.kafka ## Fetch that broker with Maven, so that its tests run
 
 autobahn: $(VENV)/.autobahn ## Install the Autobahn test suite, which needs PYTHON2=python2.7
 
@@ -72,3 +78,14 @@ $(VENV)/.autobahn: $(VENV)/.run requirements-autobahn.lock
 	@rm -rf $(VENV)/autobahn
 	@$(PYTHON2) -W ignore -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes --target $(VENV)/autobahn -r requirements-autobahn.lock
 	@$(PYTHON2) -c 'import sys; print(sys.executable)' > $@
+
+# Maven takes the jars from where it takes all else; the last step is for speed only.
+$(VENV)/.kafka: $(VENV)/.run deploy/kafka/pom.xml
+	@command -v mvn >/dev/null || \
+	  { echo "Kafka is fetched with Maven, and there is no mvn (on Debian: apt install maven)"; exit 1; }
+	@echo "fetching Kafka into $(VENV)/kafka, once"
+	@rm -rf $(VENV)/kafka $(VENV)/kafka.part
+	@mvn --quiet --batch-mode -Dstyle.color=never -f deploy/kafka/pom.xml dependency:copy-dependencies -DincludeScope=runtime -DoutputDirectory=$(abspath $(VENV))/kafka.part
+	@mv $(VENV)/kafka.part $(VENV)/kafka
+	@$(BIN)/python -m deploy.shared_classes
+	@touch $@

@@ -9,8 +9,15 @@ from typing import Annotated
 
 import typer
 
-from deploy import inspect
-from deploy.entry import RedisUrl, fail, read_settings
+from deploy import inspect, reconcile, topic
+from deploy.entry import (
+    KafkaServers,
+    KafkaTopicName,
+    LogOption,
+    RedisUrl,
+    fail,
+    read_settings,
+)
 from deploy.logs import configure_logs
 
 app = typer.Typer(
@@ -20,7 +27,8 @@ app = typer.Typer(
     rich_markup_mode=None,
     help="Turn a firehose of stock trades into a calm, exact, two-second stream.\n\n"
     "`run` starts everything on this machine. The other commands start one part "
-    "each, or look and change nothing (ledger, windows, trades, rebuild, topology), "
+    "each, or look and change nothing (ledger, windows, trades, rebuild, reconcile, "
+    "topology), "
     "against the server at REDIS_URL (redis://127.0.0.1:6379 unless set). "
     "Every setting is also an environment variable, see docs/operations.md.",
 )
@@ -40,6 +48,12 @@ class Stamp(StrEnum):
     recorded = "recorded"
 
 
+ReportTo = Annotated[
+    Path | None,
+    typer.Option(
+        help="Keep what was acknowledged, by partition, in this file, as JSON."
+    ),
+]
 Port = Annotated[int | None, typer.Option(help="Port of the page. [default: 8000]")]
 
 
@@ -94,6 +108,10 @@ def simulate(
     malformed: Annotated[
         float, typer.Option(help="Share of broken trades, 0 to 1.")
     ] = 0.0,
+    report: ReportTo = None,
+    log: LogOption = None,
+    kafka_servers: KafkaServers = None,
+    kafka_topic: KafkaTopicName = None,
     redis_url: RedisUrl = None,
 ) -> None:
     """Feed the trade log with a made-up Korean market."""
@@ -102,7 +120,13 @@ def simulate(
     from ingest.simulator import Simulator
 
     configure_logs()
-    settings = read_settings(IngestSettings, redis_url=redis_url)
+    settings = read_settings(
+        IngestSettings,
+        log=log,
+        kafka_servers=kafka_servers,
+        kafka_topic=kafka_topic,
+        redis_url=redis_url,
+    )
     try:
         market = Simulator(
             seed=seed,
@@ -115,7 +139,7 @@ def simulate(
             repeats=repeats,
             malformed=malformed,
         )
-        run_simulator(settings, market)
+        run_simulator(settings, market, report_to=report)
     except ValueError as error:
         fail(str(error), code=2)
     except FeedError as error:
@@ -145,6 +169,10 @@ def replay(
         float | None,
         typer.Option(help="Shorten longer silences of the tape to so many seconds."),
     ] = None,
+    report: ReportTo = None,
+    log: LogOption = None,
+    kafka_servers: KafkaServers = None,
+    kafka_topic: KafkaTopicName = None,
     redis_url: RedisUrl = None,
 ) -> None:
     """Feed the trade log with a recorded tape."""
@@ -154,10 +182,16 @@ def replay(
     from ingest.tape import TapeError
 
     configure_logs()
-    settings = read_settings(IngestSettings, redis_url=redis_url)
+    settings = read_settings(
+        IngestSettings,
+        log=log,
+        kafka_servers=kafka_servers,
+        kafka_topic=kafka_topic,
+        redis_url=redis_url,
+    )
     try:
         options = ReplayOptions(tape, speed, rate, stamp.value, loop, max_gap)
-        run_replay(settings, options)
+        run_replay(settings, options, report_to=report)
     except TapeError as error:
         fail(str(error))
     except ValueError as error:
@@ -185,6 +219,13 @@ def throttle(
             "--standby", help="Wait, warm, for the running job's end; then take over."
         ),
     ] = None,
+    master: Annotated[
+        str | None,
+        typer.Option(
+            help="Where Spark runs its tasks, such as spark://host:7077. "
+            "[default: this process]"
+        ),
+    ] = None,
     redis_url: RedisUrl = None,
 ) -> None:
     """Run the Spark job: cut the log into windows, publish the latest trades.
@@ -201,6 +242,7 @@ def throttle(
         window_ms=window_ms,
         state_dir=state_dir,
         standby=standby,
+        spark_master=master,
         redis_url=redis_url,
     )
     configure_logs(settings.log_level)
@@ -244,6 +286,8 @@ def _stop_on_signal() -> threading.Event:
 
 
 inspect.register(app)
+reconcile.register(app)
+topic.register(app)
 
 
 def main() -> None:

@@ -1,6 +1,7 @@
 """What every command begins and ends with: its settings, and one clear sentence."""
 
 import sys
+from enum import StrEnum
 from typing import Annotated, Any, NoReturn, TypeVar
 
 import typer
@@ -8,6 +9,36 @@ from pydantic import ValidationError
 from pydantic_settings import BaseSettings
 
 S = TypeVar("S", bound=BaseSettings)
+
+
+class Log(StrEnum):
+    """What the trade log is kept in."""
+
+    redis = "redis"
+    kafka = "kafka"
+
+
+LogOption = Annotated[
+    Log | None,
+    typer.Option(
+        "--log", help="Where trades are logged. [env: TICKTHROTTLE_LOG; default: redis]"
+    ),
+]
+KafkaServers = Annotated[
+    str | None,
+    typer.Option(
+        help="Addresses of some Kafka brokers, with commas between them. "
+        "[env: TICKTHROTTLE_KAFKA_SERVERS; default: 127.0.0.1:9092]"
+    ),
+]
+KafkaTopicName = Annotated[
+    str | None,
+    typer.Option(
+        "--kafka-topic",
+        help="The topic that is the log. [env: TICKTHROTTLE_KAFKA_TOPIC; "
+        "default: trades]",
+    ),
+]
 
 RedisUrl = Annotated[
     str | None, typer.Option(help="The Redis or Valkey server. [env: REDIS_URL]")

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from gateway.calm import Calm
 from throttle.snapshot import LastValue, Row, WindowSnapshot
 
 DEFAULT_WINDOW_MS = 2_000
@@ -21,15 +22,35 @@ class Position:
     window: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class News:
+    """What an update brings to clients: ``rows``, to be handed out now.
+
+    It stands for so many ``windows`` up to ``Board.complete``: for 0 while a row of
+    them is held back. ``stale`` and ``held`` count rows that are not among ``rows``.
+    """
+
+    rows: list[Row]
+    windows: int
+    stale: int
+    held: int
+
+
 class Board:
     """The newest row of every issue, as of ``position``.
 
     The order guard lives here: within an epoch a row is only ever replaced by one
-    with a greater version, however often and in whatever order updates arrive.
+    with a greater version, however often and in whatever order updates arrive. What
+    of the news may go out at once is decided by ``calm.py``; up to ``complete``
+    everything was handed out. No position's window goes back within an epoch.
+    ``is_in_parts``: the newest window has come in more than one update.
     """
 
     def __init__(self) -> None:
         self.position = Position()
+        self.complete = Position()
+        self.is_in_parts = False
+        self._calm = Calm()
         self.window_ms = DEFAULT_WINDOW_MS
         self._rows: dict[str, LastValue] = {}
 
@@ -48,8 +69,8 @@ class Board:
         """Return the issues that changed after ``offset`` of this epoch, in order."""
         return sorted(i for i, row in self._rows.items() if row.offset > offset)
 
-    def apply(self, snapshot: WindowSnapshot) -> list[Row]:
-        """Take an update in and return the rows that are news; the others are stale.
+    def apply(self, snapshot: WindowSnapshot) -> News:
+        """Take an update in and return what is news; other rows are stale.
 
         The caller has checked that it follows ``position``.
         """
@@ -58,24 +79,39 @@ class Board:
             self._rows[row.isin] = LastValue(
                 row.isin, row.version, snapshot.offset, row.body
             )
-        self.position = Position(snapshot.epoch, snapshot.offset, snapshot.window)
-        return fresh
+        stale = len(snapshot.rows) - len(fresh)
+        here = Position(snapshot.epoch, snapshot.offset, snapshot.window)
+        return self._move(here, fresh, stale)
 
-    def catch_up(self, position: Position, values: Iterable[LastValue]) -> list[Row]:
-        """Take in the stored state of the same epoch and return the rows that are news.
+    def catch_up(self, position: Position, values: Iterable[LastValue]) -> News:
+        """Take in the stored state of the same epoch and return what is news.
 
-        Their ``trades`` is 0: how many trades were missed is not known.
+        Its ``trades`` are 0: how many trades were missed is not known.
         """
         fresh = [v for v in values if self._is_newer(v.isin, v.version)]
         self._rows.update((value.isin, value) for value in fresh)
-        self.position = position
-        return [Row(value.isin, value.version, 0, value.body) for value in fresh]
+        rows = [Row(value.isin, value.version, 0, value.body) for value in fresh]
+        return self._move(position, rows, 0)
 
     def replace(self, position: Position, values: Iterable[LastValue]) -> None:
         """Forget everything and take the stored state of another epoch."""
         self._rows = {value.isin: value for value in values}
-        self.position = position
+        self.position = self.complete = position
+        self.is_in_parts = False
+        self._calm = Calm(position.window)
 
     def _is_newer(self, isin: str, version: bytes) -> bool:
         known = self._rows.get(isin)
         return known is None or version > known.version
+
+    def _move(self, to: Position, fresh: list[Row], stale: int) -> News:
+        calm, before = self._calm, self.complete.offset
+        rows = calm.hand_out(to.window or 0, fresh)
+        held = len(fresh) - len(rows) if calm.is_in_parts else 0
+        self.is_in_parts = calm.is_in_parts
+        self.position = Position(to.epoch, to.offset, calm.window)
+        # Clients resume from here: what is held back has to lie behind it.
+        self.complete = self.position
+        if calm.is_holding:
+            self.complete = Position(to.epoch, before, calm.window)
+        return News(rows, self.complete.offset - before, stale, held)

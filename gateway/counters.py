@@ -31,6 +31,9 @@ class Counters:
     rows_stale: int = 0
     """Rows dropped by the order guard: not newer than what clients already have."""
 
+    rows_held: int = 0
+    """Rows held back until the next window: their issue was in this one already."""
+
     frames_sent: int = 0
     """Frames written to clients, of every type."""
 

@@ -16,7 +16,7 @@ from redis.backoff import ExponentialWithJitterBackoff, NoBackoff
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import RedisError
 
-from gateway.board import Board
+from gateway.board import Board, News
 from gateway.counters import Counters
 from gateway.frames import Update, status_frame
 from gateway.hub import Hub
@@ -161,7 +161,7 @@ class Feed:
             self._counters.updates_repeated += 1
             return
         elif snapshot.offset - snapshot.windows == here.offset:
-            self._publish(snapshot)
+            self._publish(self._board.apply(snapshot))
         else:
             await self._heal(snapshot.offset)
         self._heard_s = time.monotonic()
@@ -178,7 +178,7 @@ class Feed:
             await self._reload()
             return
         for snapshot in windows:
-            self._publish(snapshot)
+            self._publish(self._board.apply(snapshot))
         self._counters.gaps_healed += 1
         log.info("gap healed", first=missing[0], last=missing[-1])
 
@@ -204,20 +204,20 @@ class Feed:
             return
         board.window_ms = stored.window_ms
         # What was stored before we first looked may be old; what came since is not.
-        if here.epoch is not None and position != here:
+        is_news = (position.epoch, position.offset) != (here.epoch, here.offset)
+        if here.epoch is not None and is_news:
             self._heard_s = time.monotonic()
         if position.epoch != here.epoch:
             board.replace(position, stored.values)
             self._hub.restart()
             log.info("feed loaded", epoch=position.epoch, offset=position.offset)
         elif position.offset > here.offset:
-            rows = board.catch_up(position, stored.values)
-            self._hub.publish(Update(position, position.offset - here.offset, rows))
+            self._publish(board.catch_up(position, stored.values))
 
-    def _publish(self, snapshot: WindowSnapshot) -> None:
-        rows = self._board.apply(snapshot)
-        self._counters.rows_stale += len(snapshot.rows) - len(rows)
-        self._hub.publish(Update(self._board.position, snapshot.windows, rows))
+    def _publish(self, news: News) -> None:
+        self._counters.rows_stale += news.stale
+        self._counters.rows_held += news.held
+        self._hub.publish(Update(self._board.complete, news.windows, news.rows))
 
     def _tell_status(self) -> None:
         """Tell clients when windows stop arriving and when they arrive again."""

@@ -24,8 +24,8 @@ def encode_row(body: bytes, trades: int) -> bytes:
 class Update:
     """One published step, ready for any number of clients.
 
-    Stands for the offsets ``(offset - windows, offset]``. Clients with equal views
-    get the same bytes object.
+    Stands for the offsets ``(offset - windows, offset]``: for none while a row of
+    them is held back (``calm.py``). Clients with equal views get the same bytes object.
     """
 
     __slots__ = ("_encoded", "_frames", "offset", "position", "trades", "windows")
@@ -69,7 +69,7 @@ class Update:
 
 def update_frame(position: Position, windows: int, rows: Iterable[bytes]) -> bytes:
     """Build an update that stands for so many ``windows`` from encoded rows."""
-    merged = b',"merged":%d' % windows if windows > 1 else b""
+    merged = b',"merged":%d' % windows if windows != 1 else b""
     return b'{"type":"update",%b%b,"data":[%b]}' % (
         _encode_position(position),
         merged,

@@ -139,7 +139,8 @@ class Hub:
         """Offer an update, already on the board, to every client."""
         self.counters.updates_published += 1
         # The first to be served this time is the last the next time.
-        clients = self._clients if update.offset % 2 else reversed(self._clients)
+        number = (update.position.window or 0) // self.board.window_ms
+        clients = reversed(self._clients) if number % 2 else self._clients
         for client in clients:
             if client.offer(update):
                 self._serve_soon(client)

@@ -66,7 +66,9 @@ class Mailbox:
     @property
     def is_empty(self) -> bool:
         """Nothing is left to send, so the client has everything up to now."""
-        return self._update is None and not self._windows and not self.is_snapshot_due
+        return self._update is None and not (
+            self._windows or self._trades or self.is_snapshot_due
+        )
 
     def watch(self, view: View) -> None:
         """Change what the client watches; what it no longer watches is not sent."""

@@ -60,6 +60,7 @@ class Session:
         "_board",
         "_bucket",
         "_counters",
+        "_gathered_window",
         "_interval_ms",
         "_keys",
         "_limited",
@@ -96,6 +97,8 @@ class Session:
         self._waiting: dict[str, Since] = {}
         self._interval_ms = board.window_ms
         self._sent_interval = 0
+        # The newest window when it was last sent what the board held at that moment.
+        self._gathered_window: int | None = None
         self._limited = self._bad = 0
         self.has_asked = False
         self.ending: tuple[CloseCode, str] | None = None
@@ -220,7 +223,7 @@ class Session:
         self._set_interval(command.min_interval_ms)
         if command.wants_snapshot and accepted and not is_ahead:
             self._mailbox.request_snapshot(
-                self._stored(accepted, since), self._board.position.offset
+                self._stored(accepted, since), self._board.complete.offset
             )
         return self._ack(
             command.message_id,
@@ -249,7 +252,7 @@ class Session:
         self._watch(self._keys)
         if self._keys:
             self._mailbox.restart(
-                self._stored(self._keys, None), self._board.position.offset
+                self._stored(self._keys, None), self._board.complete.offset
             )
 
     def next_frame(self) -> bytes | None:
@@ -262,17 +265,19 @@ class Session:
         while not mailbox.is_empty and self._is_due():
             due = mailbox.take(self._settings.snapshot_items)
             if isinstance(due, SnapshotPiece):
+                self._gathered_window = self._board.position.window
                 return self._snapshot_frame(due)
             self._sent_interval = self._interval()
             if isinstance(due, frames.Update):
                 return due.frame(mailbox.view)
             if due is not None:
+                self._gathered_window = self._board.position.window
                 return self._merged_frame(due)
         return None
 
     def position(self) -> Position:
         """Return the position up to which the client was sent everything."""
-        here = self._board.position
+        here = self._board.complete
         if self._mailbox.is_empty:
             return here
         return Position(here.epoch, self._mailbox.resume_offset, here.window)
@@ -293,9 +298,14 @@ class Session:
         return (self._board.position.window or 0) // self._interval_ms
 
     def _is_due(self) -> bool:
+        board = self._board
+        if self._mailbox.is_snapshot_due:
+            return True
+        # A further part of a window may hold issues that were gathered in it already.
+        if board.is_in_parts and self._gathered_window == board.position.window:
+            return False
         return (
-            self._mailbox.is_snapshot_due
-            or self._interval_ms <= self._board.window_ms
+            self._interval_ms <= board.window_ms
             or self._interval() != self._sent_interval
         )
 
@@ -336,8 +346,8 @@ class Session:
 
         Another gateway was a little ahead: what this one had would have been older.
         """
-        offset = self._board.position.offset
-        ready = {k: s for k, s in self._waiting.items() if s.offset <= offset}
+        here = self._board.position.offset
+        ready = {k: s for k, s in self._waiting.items() if s.offset <= here}
         if not ready:
             return
         for key in ready:
@@ -345,7 +355,9 @@ class Session:
         self._watch(self._keys)
         for since in set(ready.values()):
             keys = [key for key in ready if ready[key] == since]
-            self._mailbox.request_snapshot(self._stored(keys, since), offset)
+            self._mailbox.request_snapshot(
+                self._stored(keys, since), self._board.complete.offset
+            )
 
     def _stored(self, keys: Collection[str], since: Since | None) -> list[str]:
         """Return the issues among ``keys`` that have a value newer than ``since``."""
@@ -377,10 +389,10 @@ class Session:
         )
 
     def _merged_frame(self, merged: Merged) -> bytes:
-        self._counters.windows_merged += merged.windows - 1
+        self._counters.windows_merged += max(0, merged.windows - 1)
         rows = ((self._board.get(isin), n) for isin, n in merged.trades.items())
         return frames.update_frame(
-            self._board.position,
+            self._board.complete,
             merged.windows,
             [frames.encode_row(row.body, n) for row, n in rows if row is not None],
         )

@@ -29,9 +29,11 @@ class WindowLog:
     async def newest(
         self, limit: int, from_ms: int | None = None, to_ms: int | None = None
     ) -> list[WindowSnapshot]:
-        """Return up to ``limit`` windows, newest first.
+        """Return up to ``limit`` windows, in the order of publication, newest first.
 
-        ``from_ms`` and ``to_ms`` bound the windows' ends, both included.
+        ``from_ms`` and ``to_ms`` bound the windows' ends, both included. Where several
+        jobs publish, one that is behind may have published a window within the bounds
+        after windows beyond them: such a one may be left out.
         """
         top = "+"
         if to_ms is not None:
@@ -41,12 +43,18 @@ class WindowLog:
             top = f"{offset}-0"
         entries: Any = await self._redis.xrevrange(self._stream, top, "-", count=limit)
         windows = [WindowSnapshot.decode(_message(entry)) for entry in entries]
-        return [w for w in windows if from_ms is None or w.window >= from_ms]
+        return [
+            w
+            for w in windows
+            if (from_ms is None or w.window >= from_ms)
+            and (to_ms is None or w.window <= to_ms)
+        ]
 
     async def _last_until(self, to_ms: int) -> int | None:
         """Return the offset of the newest window that ends by ``to_ms``.
 
-        Windows' ends grow with their offsets, so a few single reads find it.
+        The windows' ends of a job grow with their offsets, so a few single reads find
+        it; those of several jobs nearly do.
         """
         first: Any = await self._redis.xrange(self._stream, count=1)
         last: Any = await self._redis.xrevrange(self._stream, count=1)

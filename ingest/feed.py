@@ -3,26 +3,25 @@
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import chain
+from pathlib import Path
 from types import FrameType
 
 import redis
 import structlog
-from redis.backoff import NoBackoff
-from redis.retry import Retry
 
 from ingest.display import log_report, open_display
 from ingest.event import Event, Refusals
-from ingest.pace import FeedReport, run_feed
-from ingest.redis_log import RedisLogWriter, open_log, server_address
+from ingest.log import LogAway, LogUnusable
+from ingest.outlet import Outlet, open_outlet
+from ingest.pace import FeedProgress, FeedReport, run_feed
+from ingest.receipt_file import ReceiptFile
+from ingest.redis_log import server_address
 from ingest.replay import ReplayOptions, replay
 from ingest.settings import IngestSettings
 from ingest.simulator import Simulator
-
-_CONNECT_TIMEOUT_S = 2.0
-_ANSWER_TIMEOUT_S = 3.0
 
 log = structlog.get_logger()
 
@@ -35,33 +34,36 @@ def run_simulator(
     settings: IngestSettings,
     simulator: Simulator,
     stop: threading.Event | None = None,
+    report_to: Path | None = None,
 ) -> FeedReport:
     """Append a simulated market to the log until it closes or is stopped.
 
-    Without ``stop``, SIGINT and SIGTERM end the feed. Raises FeedError when the
-    server cannot be reached or refuses the log.
+    Without ``stop``, SIGINT and SIGTERM end the feed. ``report_to`` is a file to keep
+    the feed's receipt in. Raises FeedError when the log's server cannot be reached or
+    refuses the log.
     """
     total = None if simulator.seconds is None else simulator.rate * simulator.seconds
     events = simulator.events(_now_us())
-    return _run("simulator", settings, events, Refusals(), total, stop)
+    return _run("simulator", settings, events, Refusals(), total, stop, report_to)
 
 
 def run_replay(
     settings: IngestSettings,
     options: ReplayOptions,
     stop: threading.Event | None = None,
+    report_to: Path | None = None,
 ) -> FeedReport:
     """Append a recorded tape to the log until it ends or is stopped.
 
-    Without ``stop``, SIGINT and SIGTERM end the feed. Raises TapeError for a tape
-    that cannot be played, and FeedError when the server cannot be reached or refuses
-    the log.
+    Without ``stop``, SIGINT and SIGTERM end the feed. ``report_to`` is a file to keep
+    the feed's receipt in. Raises TapeError for a tape that cannot be played, and
+    FeedError when the log's server cannot be reached or refuses the log.
     """
     refusals = Refusals()
     events = replay(options, _now_us(), refusals)
     # The tape first: a wrong path is told before a server is asked for.
     events = chain([next(events)], events)
-    return _run("replay", settings, events, refusals, None, stop)
+    return _run("replay", settings, events, refusals, None, stop, report_to)
 
 
 def _run(
@@ -71,26 +73,56 @@ def _run(
     refusals: Refusals,
     total: float | None,
     stop: threading.Event | None,
+    report_to: Path | None,
 ) -> FeedReport:
-    address = server_address(settings.redis_url)
-    with _connect(settings.redis_url) as client, _stopping(stop) as flag:
-        try:
-            writer = _open_writer(client, settings)
-            log.info(f"{title}: started", server=address, namespace=settings.namespace)
-            with open_display(title, total) as display:
+    try:
+        with open_outlet(settings) as outlet, _stopping(stop) as flag:
+            log.info(f"{title}: started", **outlet.place)
+            with (
+                _receipt(report_to, outlet) as keep_receipt,
+                open_display(title, total) as display,
+            ):
+
+                def show(progress: FeedProgress) -> None:
+                    display(progress)
+                    keep_receipt()
+
                 report = run_feed(
                     events,
-                    writer,
+                    outlet.writer,
                     clock=time.monotonic,
                     sleep=time.sleep,
                     stop=flag,
-                    on_progress=display,
+                    on_progress=show,
                     refusals=refusals,
                 )
-        except redis.RedisError as error:
-            raise FeedError(_explain(address, error)) from error
+    except redis.RedisError as error:
+        address = server_address(settings.redis_url)
+        raise FeedError(_explain(address, error)) from error
+    except LogAway as error:
+        raise FeedError(
+            f"{error}; start one, or set TICKTHROTTLE_KAFKA_SERVERS to where it is"
+        ) from error
+    except LogUnusable as error:
+        raise FeedError(str(error)) from error
     log_report(title, report)
     return report
+
+
+@contextmanager
+def _receipt(path: Path | None, outlet: Outlet) -> Iterator[Callable[[], None]]:
+    """Yield what keeps the receipt new; the last one is written on leaving."""
+    if path is None:
+        yield lambda: None
+        return
+    try:
+        file = ReceiptFile(path, outlet.info, outlet.writer, _now_ms())
+    except OSError as error:
+        raise FeedError(f"report {path}: {error.strerror}") from error
+    try:
+        yield lambda: file.renew(_now_ms())
+    finally:
+        file.finish(_now_ms())
 
 
 def _explain(address: str, error: redis.RedisError) -> str:
@@ -106,34 +138,11 @@ def _explain(address: str, error: redis.RedisError) -> str:
 
 
 def _now_us() -> int:
-    return time.time_ns() // 1000
+    return time.time_ns() // 1_000
 
 
-def _connect(url: str) -> redis.Redis:
-    try:
-        return redis.Redis.from_url(
-            url,
-            socket_connect_timeout=_CONNECT_TIMEOUT_S,
-            socket_timeout=_ANSWER_TIMEOUT_S,
-            # The pacer tries again and counts it; a client that did so unseen would
-            # hide duplicates and hold up a stop.
-            retry=Retry(NoBackoff(), 0),
-        )
-    except ValueError as error:
-        raise FeedError(
-            f"REDIS_URL {server_address(url)!r} is no address: {error}"
-        ) from error
-
-
-def _open_writer(client: redis.Redis, settings: IngestSettings) -> RedisLogWriter:
-    info = open_log(client, settings.namespace, settings.partitions)
-    if info.partitions != settings.partitions:
-        log.info(
-            "the log exists and keeps its number of partitions",
-            partitions=info.partitions,
-            asked_for=settings.partitions,
-        )
-    return RedisLogWriter(client, settings.namespace, info, settings.log_cap)
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
 
 
 @contextmanager

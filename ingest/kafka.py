@@ -24,6 +24,8 @@ _PASSING = frozenset(
     {
         KafkaError._ALL_BROKERS_DOWN,
         KafkaError._MSG_TIMED_OUT,
+        # No leader is known, for the moment.
+        KafkaError._NOENT,
         KafkaError._RESOLVE,
         KafkaError._TIMED_OUT,
         KafkaError._TIMED_OUT_QUEUE,
@@ -48,6 +50,13 @@ _PASSING = frozenset(
         KafkaError.UNKNOWN_LEADER_EPOCH,
     }
 )
+_MISSING = frozenset(
+    {
+        KafkaError._UNKNOWN_PARTITION,
+        KafkaError._UNKNOWN_TOPIC,
+        KafkaError.UNKNOWN_TOPIC_OR_PART,
+    }
+)
 _NO_ACCESS = frozenset(
     {
         KafkaError._AUTHENTICATION,
@@ -70,6 +79,14 @@ class Reports:
     def __init__(self) -> None:
         self._last: KafkaError | None = None
         self._at_s = 0.0
+        self._asked: list[AdminClient] = []
+
+    def ask(self, client: AdminClient) -> None:
+        """Have ``client`` tell what it knows whenever ``last`` is looked at.
+
+        Those that read or write do so by themselves, it does not.
+        """
+        self._asked.append(client)
 
     def __call__(self, error: KafkaError) -> None:
         """Take in an error; an answer refused outweighs a connection that broke."""
@@ -80,6 +97,8 @@ class Reports:
     @property
     def last(self) -> KafkaError | None:
         """The newest error, None if there was none lately."""
+        for client in self._asked:
+            client.poll(0)
         return None if self._is_old() else self._last
 
     def _is_old(self) -> bool:
@@ -97,7 +116,7 @@ def sentence(
         return LogUnusable(
             f"kafka_servers {topic.servers}: access refused: {error.str()}"
         )
-    if code == KafkaError.UNKNOWN_TOPIC_OR_PART or code == KafkaError._UNKNOWN_TOPIC:
+    if code in _MISSING:
         return LogUnusable(
             f"kafka_topic {topic.topic}: does not exist at {topic.servers}; "
             "`tickthrottle topic` creates it"
@@ -110,9 +129,11 @@ def sentence(
 def create_admin(topic: KafkaTopic, reports: Reports) -> AdminClient:
     """Create what asks brokers about topics. Raises LogUnusable for a bad option."""
     try:
-        return AdminClient(topic.client_options({"error_cb": reports}))
+        admin = AdminClient(topic.client_options({"error_cb": reports}))
     except KafkaException as error:
         raise bad_option(topic, error) from None
+    reports.ask(admin)
+    return admin
 
 
 def bad_option(topic: KafkaTopic, error: KafkaException) -> LogUnusable:

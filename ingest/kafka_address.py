@@ -9,9 +9,15 @@ from ingest.log import LogUnusable
 
 _OWNED = {
     "bootstrap.servers": "kafka_servers says it",
+    "metadata.broker.list": "kafka_servers says it",
     "acks": "a trade counts once every replica in sync has it",
+    "request.required.acks": "a trade counts once every replica in sync has it",
     "enable.idempotence": "a trade that is sent again must not be in the log twice",
     "message.timeout.ms": "a trade is sent until it is acknowledged",
+    "delivery.timeout.ms": "a trade is sent until it is acknowledged",
+    "message.send.max.retries": "a trade is sent until it is acknowledged",
+    "retries": "a trade is sent until it is acknowledged",
+    "transactional.id": "a trade is in the log once it is acknowledged",
     "enable.auto.commit": "positions are kept with the windows",
     "enable.auto.offset.store": "positions are kept with the windows",
     "enable.partition.eof": "the reader needs it",

@@ -91,18 +91,47 @@ class Tail:
     counts: tuple[int | None, ...]
 
 
+@dataclass(slots=True)
+class Tally:
+    """What became of what one writer appended to one partition.
+
+    ``first`` and ``last`` are where the acknowledged entries lie, as the log's server
+    told it: positions of a Redis log, offsets of a topic. ``in_doubt`` is how many
+    entries may be in the log beyond the acknowledged ones.
+    """
+
+    acknowledged: int = 0
+    first: int | None = None
+    last: int | None = None
+    in_doubt: int = 0
+
+
 class LogWriter(Protocol):
     """The appending side of a log."""
 
     dropped_at_cap: int
     """Entries this writer dropped to keep the log within its cap."""
 
+    @property
+    def refused(self) -> Mapping[str, int]:
+        """Entries that this log can never take, by reason; they are not in it."""
+
+    @property
+    def tallies(self) -> Sequence[Tally]:
+        """What became of all others, by partition."""
+
     def append(self, entries: Sequence[tuple[str, bytes]]) -> int:
         """Append (ISIN, payload) pairs in order; return how many were acknowledged.
 
-        All of an ISIN's entries go to one partition. Raises when the log's server
-        did not acknowledge every entry.
+        All of an ISIN's entries go to one partition. Every entry is acknowledged or
+        refused when this returns. Raises LogAway when the log's server was silent for
+        about a second: the entries are under way still, and to append the very same
+        list object again only waits on for them. Until that has returned, nothing
+        else may be appended. After any other error the entries are in doubt.
         """
+
+    def abandon(self) -> None:
+        """Give up what is still under way: it is in doubt from now on."""
 
 
 Ranges = Mapping[int, tuple[int, int]]

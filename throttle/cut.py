@@ -85,7 +85,7 @@ def origin(head: Head, clock_ms: int, window_ms: int) -> Cut:
     return Cut(end_ms, head.positions, head.counts, head.partitions)
 
 
-def newest(tail: Tail, end_ms: int) -> Cut:
+def newest_cut(tail: Tail, end_ms: int) -> Cut:
     """Return the cut from which a new job starts that is to leave out the past.
 
     ``tail`` is the log's end before ``end_ms``, a boundary that has passed.

@@ -14,7 +14,7 @@ from throttle.conflate import create_conflate
 from throttle.java import NoJava, find_java
 from throttle.job import start_query
 from throttle.scratch import scratch_folder
-from throttle.session import create_session
+from throttle.session import NoSpark, create_session
 from throttle.settings import ThrottleSettings
 from throttle.sink import BatchSink, discard
 from throttle.source import made_up_windows, source_options
@@ -35,12 +35,12 @@ def explain(settings: ThrottleSettings) -> dict[str, str]:
     try:
         with scratch_folder() as scratch:
             java_home = find_java(settings.java_home, scratch)
-            spark = create_session(java_home, settings.spark_memory_mb, scratch)
+            spark = create_session(settings, java_home, scratch)
             try:
                 return _run_one_batch(spark, settings, scratch / "explain")
             finally:
                 spark.stop()
-    except (NoJava, PySparkException, Py4JError) as error:
+    except (NoJava, NoSpark, PySparkException, Py4JError) as error:
         raise ExplainFailed(_first_line(error)) from error
 
 
@@ -49,7 +49,7 @@ def _run_one_batch(
 ) -> dict[str, str]:
     info = LogInfo("made-up", settings.partitions, time.time_ns() // 1_000_000)
     options = made_up_windows(source_options(settings, info), live=1)
-    capture = _PlanCapture(settings.window_ms)
+    capture = _PlanCapture(settings.window_ms, settings.live_tasks)
     query = start_query(spark, options, capture, checkpoint)
     deadline = time.monotonic() + _WITHIN_S
     while not capture.plans:
@@ -65,9 +65,9 @@ def _run_one_batch(
 class _PlanCapture(BatchSink):
     """A sink that runs a batch as the job does, publishes nothing and keeps plans."""
 
-    def __init__(self, window_ms: int) -> None:
-        super().__init__(window_ms, discard)
-        self._transform = create_conflate(window_ms)
+    def __init__(self, window_ms: int, live_tasks: int) -> None:
+        super().__init__(window_ms, discard, live_tasks=live_tasks)
+        self._transform = create_conflate(window_ms, live_tasks)
         self.plans: dict[str, str] = {}
 
     def __call__(self, frame: DataFrame, batch_id: int) -> None:

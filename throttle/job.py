@@ -22,12 +22,16 @@ from throttle.outage import Stopped, create_client
 from throttle.publish import StreamLost
 from throttle.scratch import scratch_folder
 from throttle.seat import JobRefused, Seat
-from throttle.session import create_session
+from throttle.session import NoSpark, create_session
 from throttle.settings import ThrottleSettings
 from throttle.sink import BatchSink, discard
 from throttle.source import FORMAT, SourceOptions, made_up_windows, source_options
+from throttle.watch import LogWatch
 
 log = structlog.get_logger()
+
+# A cluster without a free core makes a job wait and says nothing.
+_IDLE_S = 45.0
 
 
 class ThrottleFailed(RuntimeError):
@@ -51,7 +55,7 @@ def run_throttle(settings: ThrottleSettings, stop: threading.Event) -> None:
     except redis.RedisError as error:
         address = server_address(settings.redis_url)
         raise ThrottleFailed(f"redis_url {address}: {error}") from error
-    except (NoJava, LogUnusable, Fenced, JobRefused) as error:
+    except (NoJava, NoSpark, LogUnusable, Fenced, JobRefused) as error:
         raise ThrottleFailed(str(error)) from error
     except PySparkException as error:
         raise ThrottleFailed(_first_line(error)) from error
@@ -67,7 +71,7 @@ def _run(
     info = seat.open_log()
     java_home = find_java(settings.java_home, scratch)
     log.info("starting spark", java_home=str(java_home))
-    spark = create_session(java_home, settings.spark_memory_mb, scratch)
+    spark = create_session(settings, java_home, scratch)
     try:
         seat.check_free()
         _warm_up(spark, settings, source_options(settings, info), scratch, stop)
@@ -99,6 +103,7 @@ def _lead(
         seat.publish,
         begins_live=False,
         timings=settings.log_level == "debug",
+        live_tasks=settings.live_tasks,
     )
     options = source_options(settings, info, seat.lease.owner)
     query = start_query(spark, options, sink, checkpoint)
@@ -107,10 +112,10 @@ def _lead(
         if taken is None:
             return False
         grant, took_over = taken
-        with seat.keeper(grant.term) as keeper:
+        with seat.keeper(grant.term) as keeper, seat.watch(info, sink.newest) as watch:
             log.info("ready", log=info.log_id, term=grant.term, took_over=took_over)
             try:
-                _wait(query, sink, keeper, stop)
+                _wait(query, sink, keeper, watch, stop)
             finally:
                 _stop(query)
         return False
@@ -144,11 +149,15 @@ def _warm_up(
     if not live:
         return
     log.info("warming up", windows=live)
-    sink = BatchSink(settings.window_ms, discard)
+    sink = BatchSink(settings.window_ms, discard, live_tasks=settings.live_tasks)
     options = made_up_windows(options, live, backlog)
     query = start_query(spark, options, sink, scratch / "warmup")
+    began, is_idle = time.monotonic(), False
     while sink.batches < live + backlog and not stop.is_set():
         _check(query, sink)
+        if not (sink.batches or is_idle) and time.monotonic() - began > _IDLE_S:
+            is_idle = True
+            log.warning("spark has run no task yet", master=settings.spark_master)
         sink.begins_live = sink.batches < live
         time.sleep(0.05)
     query.stop()
@@ -165,19 +174,26 @@ def start_query(
         .options(**options.to_spark())
         .load()
         .writeStream.foreachBatch(sink)
-        .option("checkpointLocation", str(checkpoint))
+        # On this machine: only the driver reads it, wherever the tasks run.
+        .option("checkpointLocation", checkpoint.resolve().as_uri())
         .start()
     )
 
 
 def _wait(
-    query: StreamingQuery, sink: BatchSink, keeper: Keeper, stop: threading.Event
+    query: StreamingQuery,
+    sink: BatchSink,
+    keeper: Keeper,
+    watch: LogWatch,
+    stop: threading.Event,
 ) -> None:
     # Not stop.wait: a signal handler that sets the event could find its lock taken.
     while not stop.is_set():
         time.sleep(0.1)
         if keeper.is_fenced:
             raise Fenced("fenced: another job of this name has taken over")
+        if watch.error is not None:
+            raise watch.error
         _check(query, sink)
         sink.report_progress(query)
 

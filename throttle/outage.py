@@ -1,4 +1,4 @@
-"""When Redis is away: which failures pass, how to wait, what to say meanwhile."""
+"""When a server is away: which failures pass, how to wait, what to say meanwhile."""
 
 import threading
 import time
@@ -69,13 +69,14 @@ def is_transient(error: Exception) -> bool:
 
 
 class Outage:
-    """Says in the log that Redis is away, now and then again, and that it is back.
+    """Says in the log that a server is away, now and then again, and that it is back.
 
-    Several ask Redis at the same time, each under a name; it is back when all of them
-    get answers.
+    Several ask it at the same time, each under a name; it is back when all of them get
+    answers.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, server: str = "redis") -> None:
+        self._server = server
         self._lock = threading.Lock()
         self._without_answer: set[str] = set()
         self._began_s = self._said_s = 0.0
@@ -91,7 +92,9 @@ class Outage:
                 return
             self._without_answer.add(who)
             self._said_s = now_s
-            log.warning("redis is away", error=str(error), away_s=self._away_s())
+            log.warning(
+                f"{self._server} is away", error=str(error), away_s=self._away_s()
+            )
 
     def answered(self, who: str) -> None:
         """Somebody got one."""
@@ -99,7 +102,7 @@ class Outage:
             if who in self._without_answer:
                 self._without_answer.remove(who)
                 if not self._without_answer:
-                    log.info("redis is back", away_s=self._away_s())
+                    log.info(f"{self._server} is back", away_s=self._away_s())
 
     def _away_s(self) -> float:
         return round(time.monotonic() - self._began_s, 1)

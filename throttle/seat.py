@@ -11,13 +11,14 @@ import structlog
 
 from ingest.log import LogInfo, LogReader
 from throttle.batch import Batch
-from throttle.cut import Cut, newest, origin
+from throttle.cut import Cut, newest_cut, origin
 from throttle.lease import Grant, Held, Keeper, Lease
 from throttle.outage import Outage, Stopped, until_done
 from throttle.publish import Published, Publisher, PublishOptions
 from throttle.settings import ThrottleSettings
 from throttle.snapshot import Keys
 from throttle.tradelog import open_log, open_reader
+from throttle.watch import LogWatch
 
 T = TypeVar("T")
 
@@ -109,6 +110,11 @@ class Seat:
         """Return what keeps the lease; it also says when Redis is away."""
         return Keeper(self.lease, term, self._settings.lease_ms, self._outage)
 
+    def watch(self, info: LogInfo, newest: Callable[[], tuple[Cut, float]]) -> LogWatch:
+        """Return what says when the trade log is away."""
+        reader = open_reader(self._client, self._settings, info)
+        return LogWatch(reader, self._settings.window_ms, newest)
+
     def _until_done(self, call: Callable[[], T]) -> T:
         return until_done(call, self._stop, self._outage)
 
@@ -133,7 +139,7 @@ class Seat:
         if self._settings.start == "earliest" or self._is_rolled_back:
             return origin(reader.head(), clock_ms, window_ms)
         end_ms = clock_ms // window_ms * window_ms
-        return newest(reader.tail(end_ms), end_ms)
+        return newest_cut(reader.tail(end_ms), end_ms)
 
     def _check_log(self, info: LogInfo) -> LogReader:
         """Refuse a log that is not the one this job has read; return its reader.

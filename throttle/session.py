@@ -1,19 +1,28 @@
-"""The Spark session, tuned for many small batches on one machine."""
+"""The Spark session, tuned for many small batches, in this process or on a cluster."""
 
 import os
+import shutil
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import pyspark
+from py4j.protocol import Py4JError
+from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from throttle.settings import ThrottleSettings
+from throttle.ship import pack_code
 from throttle.source import TradeLogSource
 
-_CONFIG = {
+# A task gets a second attempt; local[n] alone gives it one.
+_THIS_PROCESS = "local[2,2]"
+
+_EVERYWHERE = {
+    "spark.app.name": "tickthrottle",
     # Nothing listens that nobody asked for.
     "spark.ui.enabled": "false",
-    "spark.driver.host": "127.0.0.1",
-    "spark.driver.bindAddress": "127.0.0.1",
     "spark.log.level": "ERROR",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.session.timeZone": "UTC",
@@ -32,44 +41,135 @@ _CONFIG = {
     "spark.sql.streaming.pollingDelay": "1ms",
     "spark.sql.streaming.numRecentProgressUpdates": "2",
     "spark.sql.streaming.stopTimeout": "5s",
-    # A task gets a second attempt; local[n] alone gives it one.
-    "spark.master": "local[2,2]",
 }
 
+_ONE_MACHINE = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+}
 
-def create_session(java_home: Path, memory_mb: int, scratch: Path) -> SparkSession:
-    """Start Spark in this process with the trade log registered as a source.
+_CLUSTER = {
+    # An executor whose machine is gone without a word is given up after 10 to 13 s, by
+    # default after two minutes or three: for so long its task's window would wait.
+    "spark.executor.heartbeatInterval": "2s",
+    "spark.network.timeout": "10s",
+    "spark.network.timeoutInterval": "3s",
+}
+
+# There a container's own folder has a path that is too long for a socket.
+_YARN = {"spark.python.unix.domain.socket.dir": "/tmp"}
+
+
+class NoSpark(RuntimeError):
+    """Spark did not start; the message says where, and Spark's own reason."""
+
+
+def create_session(
+    settings: ThrottleSettings, java_home: Path, scratch: Path
+) -> SparkSession:
+    """Start Spark with the trade log registered as a source.
 
     ``scratch`` is an existing folder for Spark's files and sockets; its path must be
-    short (a socket's path has at most 107 bytes).
+    short (a socket's path has at most 107 bytes). On a cluster the executors get this
+    project's code; what it needs has to be installed there. Raises NoSpark.
     """
-    # Spark's launcher takes these from the environment only.
-    os.environ["JAVA_HOME"] = str(java_home)
-    os.environ["SPARK_HOME"] = str(_spark_home(scratch / "spark"))
-    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    builder = SparkSession.Builder().appName("tickthrottle")
-    for name, value in _CONFIG.items():
-        builder = builder.config(name, value)
-    spark = (
-        builder.config("spark.driver.memory", f"{memory_mb}m")
-        .config("spark.driver.extraJavaOptions", f"-Djava.io.tmpdir={scratch}")
-        .config("spark.local.dir", str(scratch))
-        .config("spark.python.unix.domain.socket.dir", str(scratch))
-        .config("spark.sql.warehouse.dir", str(scratch / "warehouse"))
-        .getOrCreate()
-    )
+    submitted = _submitted()
+    options = spark_options(settings, scratch, submitted)
+    master = options["spark.master"]
+    if not submitted:
+        # Spark's launcher takes these from the environment only.
+        os.environ["JAVA_HOME"] = str(java_home)
+        os.environ["SPARK_HOME"] = str(_spark_home(scratch / "spark", master))
+        os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    if is_local(master):
+        os.environ["PYSPARK_PYTHON"] = sys.executable
+    else:
+        _check_python(os.environ.setdefault("PYSPARK_PYTHON", sys.executable))
+    conf = SparkConf().setAll(list(options.items()))
+    try:
+        spark = SparkSession.Builder().config(conf=conf).getOrCreate()
+    except (Py4JError, PySparkException) as error:
+        raise NoSpark(f"spark_master {master}: {_reason(error)}") from error
+    if not is_local(master):
+        _ship(spark.sparkContext, pack_code(scratch))
     spark.dataSource.register(TradeLogSource)
     return spark
 
 
-def _spark_home(folder: Path) -> Path:
+def is_local(master: str) -> bool:
+    """Tell whether tasks run in the driver's own process."""
+    return master.partition("[")[0] == "local"
+
+
+def spark_options(
+    settings: ThrottleSettings, scratch: Path, submitted: Mapping[str, str]
+) -> dict[str, str]:
+    """Return Spark's options: the job's own, but what an operator says wins.
+
+    ``submitted`` is what ``spark-submit`` was told, nothing without it. Its master is
+    the one that counts.
+    """
+    master = settings.spark_master or _THIS_PROCESS
+    master = submitted.get("spark.master", master)
+    own = {
+        **_EVERYWHERE,
+        **(_ONE_MACHINE if is_local(master) else _CLUSTER),
+        **(_YARN if master == "yarn" else {}),
+        "spark.driver.memory": f"{settings.spark_memory_mb}m",
+        # Not where the cluster's file system would be the default one.
+        "spark.sql.warehouse.dir": (scratch / "warehouse").as_uri(),
+    }
+    given = {**submitted, **settings.spark_conf}
+    # The driver's files and sockets go there; an executor has its own place for them.
+    java = f"-Djava.io.tmpdir={scratch} "
+    java += given.pop("spark.driver.extraJavaOptions", "")
+    return {
+        **own,
+        **given,
+        "spark.master": master,
+        "spark.driver.extraJavaOptions": java.strip(),
+    }
+
+
+def _check_python(program: str) -> None:
+    if shutil.which(program) is None:
+        raise NoSpark(
+            f"PYSPARK_PYTHON {program}: must be found where the job is started, too"
+        )
+
+
+def _ship(context: SparkContext, code: Path) -> None:
+    context.addPyFile(code.as_uri())
+    # What was added is found by tasks, not by the source's own process on the driver.
+    environment = context.environment
+    others = environment.get("PYTHONPATH")
+    environment["PYTHONPATH"] = os.pathsep.join(filter(None, [str(code), others]))
+
+
+def _reason(error: Exception) -> str:
+    # Py4J's first line says which call failed, the second begins with the exception.
+    lines = [line.strip(": \t") for line in str(error).strip().splitlines()]
+    return lines[1] if len(lines) > 1 and isinstance(error, Py4JError) else lines[0]
+
+
+def _submitted() -> dict[str, str]:
+    """Return the options of the ``spark-submit`` that started us; empty if none did."""
+    if "PYSPARK_GATEWAY_PORT" not in os.environ:
+        return {}
+    # The JVM runs already and knows; there is no public way to it before a session.
+    SparkContext._ensure_initialized()
+    return dict(SparkConf().getAll())
+
+
+def _spark_home(folder: Path, master: str) -> Path:
     """Return a home of the installed Spark without its zipped Python package.
 
     The half dozen Python processes of a query then import the installed one, which is
-    the same but compiled: half a second each.
+    the same but compiled: half a second each. YARN insists on the zip, to ship it.
     """
     folder.mkdir()
     installed = Path(pyspark.__file__).parent
-    for name in ("bin", "jars"):
+    names = ("bin", "jars", "python") if master == "yarn" else ("bin", "jars")
+    for name in names:
         (folder / name).symlink_to(installed / name, target_is_directory=True)
     return folder

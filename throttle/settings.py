@@ -3,15 +3,38 @@
 from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, field_validator
+import orjson
+from pydantic import AfterValidator, Field, field_validator
+from pydantic_settings import NoDecode
 
 from ingest.kafka_settings import LogSettings
 
 _SPAN = r"[0-9]{1,5}(?:-[0-9]{1,5})?"
 _PARTITIONS = rf"^(?:{_SPAN}(?:,{_SPAN})*)?$"
 _DECODER = r"^(?:[A-Za-z_][\w.]*:[A-Za-z_]\w*)?$"
+
+# Options of Spark that are not the operator's, and what to do in their place.
+_OURS = {
+    "spark.master": "set spark_master",
+    "spark.driver.memory": "set spark_memory_mb",
+    "spark.submit.deployMode": "the job is the driver and runs where it is started",
+    "spark.remote": "the job is the driver and runs where it is started",
+    "spark.api.mode": "the job is the driver and runs where it is started",
+    "spark.sql.session.timeZone": "windows are computed in UTC",
+}
+
+
+def _check_option(name: str) -> str:
+    if name in _OURS:
+        raise ValueError(f"may not be set: {_OURS[name]}")
+    return name
+
+
+SparkOption = Annotated[
+    str, Field(pattern=r"^spark\.[^\s=]+$"), AfterValidator(_check_option)
+]
 
 
 def default_state_dir() -> Path:
@@ -80,7 +103,24 @@ class ThrottleSettings(LogSettings):
     """Made-up windows that are run through Spark before the first real one."""
 
     spark_memory_mb: int = Field(512, ge=256)
-    """Heap of Spark's JVM, MiB."""
+    """Heap of Spark's JVM (on a cluster: of the driver's), MiB."""
+
+    spark_master: str | None = Field(
+        None,
+        pattern=r"^(local(\[(\d+|\*)(,\d+)?\])?|spark://\S+|yarn|k8s://\S+)$",
+    )
+    """Where Spark runs its tasks; unset: two at a time, in this process."""
+
+    spark_conf: Annotated[dict[SparkOption, str], NoDecode] = Field(
+        default_factory=dict
+    )
+    """Further options of Spark, as a JSON object; they win over the job's own."""
+
+    live_tasks: int = Field(1, ge=1, le=64)
+    """Tasks that read a live window side by side, at most one per partition."""
+
+    backlog_tasks: int = Field(2, ge=1, le=64)
+    """Tasks that read a backlog side by side, at most one per partition."""
 
     state_dir: Path = Field(default_factory=default_state_dir)
     """Folder for checkpoints and scratch files."""
@@ -90,6 +130,18 @@ class ThrottleSettings(LogSettings):
 
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     """``debug`` adds a line per batch that says where its time went."""
+
+    @field_validator("spark_conf", mode="before")
+    @classmethod
+    def _from_json(cls, value: Any) -> Any:
+        if not isinstance(value, str):
+            return value
+        try:
+            return orjson.loads(value)
+        except orjson.JSONDecodeError:
+            raise ValueError(
+                'should be a JSON object such as {"spark.executor.cores": "2"}'
+            ) from None
 
     @field_validator("only_partitions")
     @classmethod

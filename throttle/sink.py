@@ -10,6 +10,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from ingest.collector import no_collection
 from throttle.batch import Batch, assemble
 from throttle.conflate import create_conflate
+from throttle.cut import Cut
 from throttle.publish import Published
 
 log = structlog.get_logger()
@@ -19,9 +20,10 @@ class BatchSink:
     """The function given to ``foreachBatch``; publishing is passed in.
 
     ``begins_live`` says whether to expect live windows, one per batch, as long as
-    nothing was published. ``timings`` logs where the time of every batch went.
-    ``batches`` counts what was published. ``error`` keeps what stopped it, in its own
-    words: through Spark it comes back wrapped in three stack traces.
+    nothing was published; ``live_tasks``, how many tasks read one. ``timings`` logs
+    where the time of every batch went. ``batches`` counts what was published.
+    ``error`` keeps what stopped it, in its own words: through Spark it comes back
+    wrapped in three stack traces.
     """
 
     def __init__(
@@ -30,15 +32,17 @@ class BatchSink:
         publish: Callable[[Batch, int], Published | None],
         begins_live: bool = True,
         timings: bool = False,
+        live_tasks: int = 1,
     ) -> None:
         self._window_ms = window_ms
         self._timings = timings
         self._publish = publish
-        self._conflate = create_conflate(window_ms)
+        self._conflate = create_conflate(window_ms, live_tasks)
         self._reported = -1
         self._off_by = 0
         self.begins_live = begins_live
-        self._end_ms: int | None = None
+        self._end: Cut | None = None
+        self._ended_s = time.monotonic()
         self.batches = 0
         self.error: Exception | None = None
 
@@ -63,7 +67,7 @@ class BatchSink:
         ended = time.time()
         if published is None:
             return
-        self._end_ms = batch.end.end_ms
+        self._end, self._ended_s = batch.end, time.monotonic()
         self._say(published)
         if not self._timings:
             return
@@ -84,9 +88,9 @@ class BatchSink:
 
     def _expects_live(self, now_ms: float) -> bool:
         """Guess whether the batch is one window; wrong, it only takes longer."""
-        if self._end_ms is None:
+        if self._end is None:
             return self.begins_live
-        return now_ms - self._end_ms < 2 * self._window_ms
+        return now_ms - self._end.end_ms < 2 * self._window_ms
 
     def _say(self, published: Published) -> None:
         if published.windows > 1:
@@ -97,6 +101,13 @@ class BatchSink:
                 "the ledger does not balance, see `tickthrottle ledger`",
                 off_by=published.off_by,
             )
+
+    def newest(self) -> tuple[Cut, float]:
+        """Return the cut published last, and when by the monotonic clock.
+
+        Before there was any: a cut of nothing, and when the sink was made.
+        """
+        return self._end or Cut(0, (), ()), self._ended_s
 
     def report_progress(self, query: StreamingQuery) -> None:
         """Log where Spark spent the last finished batch, once per batch."""

@@ -33,9 +33,6 @@ if TYPE_CHECKING:
 
 FORMAT = "tradelog"
 
-# A backlog is read by so many tasks; a live window by one, more would cost more.
-_BACKLOG_TASKS = 2
-
 
 @dataclass(frozen=True, slots=True)
 class SourceOptions:
@@ -60,6 +57,8 @@ class SourceOptions:
     synthetic_live: int
     synthetic_behind: int
     hand_clock: bool = False
+    live_tasks: int = 1
+    backlog_tasks: int = 2
 
     def to_spark(self) -> dict[str, str]:
         """Encode for ``DataStreamReader.options``."""
@@ -105,6 +104,8 @@ def source_options(
         synthetic_live=0,
         synthetic_behind=0,
         hand_clock=hand_clock,
+        live_tasks=settings.live_tasks,
+        backlog_tasks=settings.backlog_tasks,
     )
 
 
@@ -183,10 +184,15 @@ class TradeLogReader(DataSourceStreamReader):
     def partitions(
         self, start: Mapping[str, Any], end: Mapping[str, Any]
     ) -> Sequence[BatchRange]:
-        """Plan one task for a live window, two for a backlog."""
+        """Plan the tasks of a live window or of a backlog.
+
+        Each reads partitions of its own.
+        """
         first, last = Cut.from_offset(start), Cut.from_offset(end)
-        is_live = last.end_ms - first.end_ms <= self._options.window_ms
-        tasks = 1 if is_live else min(_BACKLOG_TASKS, len(last.partitions))
+        options = self._options
+        is_live = last.end_ms - first.end_ms <= options.window_ms
+        wanted = options.live_tasks if is_live else options.backlog_tasks
+        tasks = min(wanted, len(last.partitions))
         return [
             BatchRange(first, last, last.partitions[n::tasks]) for n in range(tasks)
         ]

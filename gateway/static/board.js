@@ -7,7 +7,7 @@ const MAX_ROWS = 200;
 const issues = new Map(); // ISIN -> the newest item, with `fresh`, the window it came in
 const firstPrices = new Map(); // ISIN -> price text first seen since the page was loaded
 const totals = { trades: 0, rows: 0 };
-const last = { window: null, changed: 0, trades: 0, lagMs: null };
+const last = { window: null, counted: null, changed: 0, trades: 0, lagMs: null };
 
 const byId = (id) => document.getElementById(id);
 
@@ -38,9 +38,11 @@ function count(message, clockSkewMs) {
   const trades = message.data.reduce((sum, item) => sum + item.trades, 0);
   totals.trades += trades;
   totals.rows += message.data.length;
-  last.window = message.window;
-  last.changed = message.data.length;
-  last.trades = trades;
+  // A window may come in parts, one from each of several jobs.
+  const isPart = message.window === last.counted;
+  last.changed = message.data.length + (isPart ? last.changed : 0);
+  last.trades = trades + (isPart ? last.trades : 0);
+  last.window = last.counted = message.window;
   last.lagMs = Date.now() + clockSkewMs - message.window;
 }
 

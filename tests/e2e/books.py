@@ -1,15 +1,16 @@
 """What was published and accounted for, checked against the trade log itself."""
 
 import json
-from collections.abc import Iterable
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 import redis
 
-from ingest.redis_log import entry_id, position_of, stream_key
 from ingest.trade import InvalidTrade, Trade, check_not_ahead
+from tests.logged import Logged, logged_in_redis
 from tests.oracle import expected_windows
 from tests.published import published_windows
 from throttle.cut import Cut
@@ -18,6 +19,9 @@ from throttle.snapshot import Keys
 
 JOB = "throttle"
 MAX_AHEAD_US = 5_000_000
+
+Log = Callable[[], list[Logged]]
+"""Reads all of a log that is not in Redis."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +59,18 @@ def read_account(
     return Account(ledger, batches, Cut.from_offset(json.loads(cut)))
 
 
-def check_books(client: redis.Redis, job: str = JOB, namespace: str = "tt") -> Ledger:
+def check_books(
+    client: redis.Redis,
+    job: str = JOB,
+    namespace: str = "tt",
+    log: Log | None = None,
+) -> Ledger:
     """Check that every trade up to the job's cut is accounted for; return its ledger.
 
     Per partition: what was read is what became of it, and what the log holds there.
     The batches follow each other without a hole, and they add up to the ledger.
-    Neither log nor batches may have been trimmed.
+    Neither log nor batches may have been trimmed. The log is the one in Redis unless
+    given.
     """
     account = read_account(client, job, namespace)
     assert account is not None, f"{job} has no ledger"
@@ -74,22 +84,33 @@ def check_books(client: redis.Redis, job: str = JOB, namespace: str = "tt") -> L
         assert one.term <= following.term, (one, following)
     assert len(batches) == ledger.batches
     assert sum(batch.windows for batch in batches) == ledger.windows
-    for p, books in enumerate(ledger.partitions):
-        assert add_up(batch.partitions[p] for batch in batches) == add_up([books])
+    for p, books in zip(ledger.upto.partitions, ledger.partitions, strict=True):
+        assert books == add_up(
+            batch.partitions[batch.end.partitions.index(p)]
+            for batch in batches
+            if p in batch.end.partitions
+        )
         assert books.read == books.accounted
-        assert books.read == _entries_in_log(client, namespace, p, ledger)
+    held = Counter(
+        entry.partition for entry in _read_up_to(client, ledger, log, namespace)
+    )
+    read = [books.read for books in ledger.partitions]
+    assert [held[p] for p in ledger.upto.partitions] == read
     return ledger
 
 
 def check_against_oracle(
-    client: redis.Redis, window_ms: int = 2_000, namespace: str = "tt"
+    client: redis.Redis,
+    window_ms: int = 2_000,
+    namespace: str = "tt",
+    log: Log | None = None,
 ) -> Checked:
     """Compare every published window with the oracle, and the books with the log.
 
     The feed may go on meanwhile: nothing can be added to a window that was published.
     For one job that has published the whole stream.
     """
-    ledger = check_books(client, namespace=namespace)
+    ledger = check_books(client, namespace=namespace, log=log)
     upto_ms = ledger.upto.end_ms
     windows = published_windows(client, namespace)
     published = {end: items for end, items in windows.items() if end <= upto_ms}
@@ -97,11 +118,13 @@ def check_against_oracle(
     assert min(published) == ledger.since.end_ms + window_ms
     assert ledger.windows == len(published)
     assert ledger.total.published == sum(map(len, published.values()))
-    check_dead_letters(client, ledger, namespace)
+    entries = _read_up_to(client, ledger, log, namespace)
+    letters = check_dead_letters(client, ledger, entries, namespace)
     if ledger.total.read:
-        expected = expected_windows(
-            ValidTrades(client, ledger.job, namespace), upto_ms, window_ms, namespace
-        )
+        valid = [e for e in entries if (e.partition, e.position) not in letters]
+        # Brokers and this machine need not agree on the time: the cut decides there.
+        window_of = None if log is None else _by_cut(client, window_ms, namespace)
+        expected = expected_windows(valid, upto_ms, window_ms, window_of)
         # The job may have started on an empty log, before the first trade.
         before = {end for end in published if end < min(expected)}
         assert not any(published[end] for end in before)
@@ -111,62 +134,96 @@ def check_against_oracle(
 
 
 def check_dead_letters(
-    client: redis.Redis, ledger: Ledger, namespace: str = "tt"
-) -> None:
-    """Check that every refused trade is kept once, unchanged, with the right reason."""
-    for p, books in enumerate(ledger.partitions):
+    client: redis.Redis,
+    ledger: Ledger,
+    entries: Iterable[Logged],
+    namespace: str = "tt",
+) -> set[tuple[int, int]]:
+    """Check that every refused trade is kept once, unchanged, with the right reason.
+
+    Return where they stand in the log.
+    """
+    logged = {(entry.partition, entry.position): entry for entry in entries}
+    found = set()
+    for p, books in zip(ledger.upto.partitions, ledger.partitions, strict=True):
         reasons: dict[str, int] = {}
         for place, fields in client.xrange(f"{Keys(namespace).dead(ledger.job)}:{p}"):
-            if position_of(place) > ledger.upto.positions[p]:
+            entry = logged.get((p, _position(place)))
+            if entry is None:
                 # Buried before its batch was published: the job is at it.
+                assert _position(place) > ledger.upto.position(p)
                 continue
-            [(_, entry)] = client.xrange(stream_key(namespace, p), place, place)
-            assert fields[b"trade"] == entry[b"trade"]
-            assert fields[b"appended"] == place.partition(b"-")[0]
-            reason = _reason(entry[b"trade"], place)
+            found.add((p, entry.position))
+            assert fields[b"trade"] == entry.payload
+            assert int(fields[b"appended"]) == entry.append_ms
+            reason = _reason(entry)
             assert reason == fields[b"reason"].decode()
             reasons[reason] = reasons.get(reason, 0) + 1
         assert reasons == dict(books.refused)
+    return found
 
 
-class ValidTrades:
-    """The trade log as the oracle reads it: without what had to be refused."""
-
-    def __init__(self, client: redis.Redis, job: str, namespace: str) -> None:
-        self._client = client
-        self._dead = Keys(namespace).dead(job)
-
-    def scan_iter(self, *arguments: Any, **options: Any) -> Iterable[bytes]:
-        """Return the names of keys, as the client does."""
-        return self._client.scan_iter(*arguments, **options)
-
-    def xrange(self, key: bytes) -> list[tuple[bytes, dict[bytes, bytes]]]:
-        """Return the entries of a stream that are no dead letters."""
-        partition = key.rsplit(b":", 1)[1].decode()
-        letters = self._client.xrange(f"{self._dead}:{partition}")
-        dead = {place for place, _ in letters}
-        return [entry for entry in self._client.xrange(key) if entry[0] not in dead]
+def valid_entries(client: redis.Redis, namespace: str = "tt") -> list[Logged]:
+    """Return the entries of a log in Redis that are no dead letters of the job."""
+    dead = {
+        (p, _position(place))
+        for p in range(64)
+        for place, _ in client.xrange(f"{Keys(namespace).dead(JOB)}:{p}")
+    }
+    entries = logged_in_redis(client, namespace)
+    return [e for e in entries if (e.partition, e.position) not in dead]
 
 
-def _reason(payload: bytes, place: bytes) -> str:
-    append_us = int(place.split(b"-")[0]) * 1_000
+def _read_up_to(
+    client: redis.Redis, ledger: Ledger, log: Log | None, namespace: str
+) -> list[Logged]:
+    """Return the entries of the log that the job has accounted for."""
+    since, upto = ledger.since, ledger.upto
+    entries = logged_in_redis(client, namespace) if log is None else log()
+    return [
+        entry
+        for entry in entries
+        if since.position(entry.partition)
+        < entry.position
+        <= upto.position(entry.partition)
+    ]
+
+
+def _by_cut(
+    client: redis.Redis, window_ms: int, namespace: str
+) -> Callable[[Logged], int]:
+    """Return the rule of a log whose stamps need not grow: the cuts, then the stamp."""
+    account = read_account(client, namespace=namespace)
+    assert account is not None
+
+    def window_of(entry: Logged) -> int:
+        number = bisect_left(
+            account.batches,
+            entry.position,
+            key=lambda batch: batch.end.position(entry.partition),
+        )
+        batch = account.batches[number]
+        counted = min(max(entry.append_ms, batch.start.end_ms), batch.end.end_ms - 1)
+        return (counted // window_ms + 1) * window_ms
+
+    return window_of
+
+
+def _reason(entry: Logged) -> str:
     try:
-        check_not_ahead(Trade.from_wire(payload), append_us, MAX_AHEAD_US)
+        trade = Trade.from_wire(entry.payload)
+        check_not_ahead(trade, entry.append_ms * 1_000, MAX_AHEAD_US)
     except InvalidTrade as error:
         return error.reason
     return "none"
 
 
+def _position(place: bytes) -> int:
+    # Of Redis `<ms>-<n>` of the entry itself, of Kafka `<offset>-1`.
+    high, low = map(int, place.split(b"-"))
+    return high << 21 | low if high > 1 << 40 else high
+
+
 def _place(cut: Cut) -> tuple[int, tuple[int, ...]]:
     # Two readings of one cut may differ in whether the log was asked for its counts.
     return cut.end_ms, cut.positions
-
-
-def _entries_in_log(
-    client: redis.Redis, namespace: str, partition: int, ledger: Ledger
-) -> int:
-    after, upto = (cut.positions[partition] for cut in (ledger.since, ledger.upto))
-    if upto <= after:
-        return 0
-    key = stream_key(namespace, partition)
-    return len(client.xrange(key, f"({entry_id(after)}", entry_id(upto)))

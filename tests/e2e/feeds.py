@@ -2,17 +2,19 @@
 
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import cycle
 from pathlib import Path
 from random import Random
 
 import pytest
 import redis
+from confluent_kafka import Producer
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from ingest.event import Event, Refusals
-from ingest.log import LogInfo, partition_of
+from ingest.log import LogInfo, LogWriter, Tally, partition_of
 from ingest.pace import run_feed
 from ingest.redis_log import RedisLogWriter, open_log
 from ingest.replay import ReplayOptions, replay
@@ -47,27 +49,10 @@ def connect(url: str) -> redis.Redis:
 
 
 class Feed:
-    """Appends a tape over and over until it is stopped, from a thread.
+    """Appends events until it is stopped, from a thread."""
 
-    A part of the trades comes late, a part twice, so that some are stale. What the
-    server does not take is offered again, in order.
-    """
-
-    def __init__(
-        self,
-        url: str,
-        tape: Path,
-        rate: float,
-        seed: int = 1,
-        without_partition: int | None = None,
-    ) -> None:
+    def __init__(self, writer: LogWriter, events: Iterator[Event]) -> None:
         self._stop = threading.Event()
-        self._client = connect(url)
-        info = open_log(self._client, "tt", 4)
-        events = _events(tape, rate, Random(seed))
-        if without_partition is not None:
-            events = _without(events, without_partition, info)
-        writer = _Stubborn(RedisLogWriter(self._client, "tt", info, CAP))
         self._thread = threading.Thread(
             target=run_feed,
             args=(events, writer),
@@ -94,7 +79,23 @@ class Feed:
         self._stop.set()
         self._thread.join(timeout=20)
         assert not self._thread.is_alive()
-        self._client.close()
+
+
+def create_feed(
+    url: str,
+    tape: Path,
+    rate: float,
+    seed: int = 1,
+    without_partition: int | None = None,
+) -> Feed:
+    """Start a feed into a log in Redis.
+
+    What the server does not take is offered again, in order.
+    """
+    client = connect(url)
+    info = open_log(client, "tt", 4)
+    events = feed_events(tape, rate, Random(seed), info, without_partition)
+    return Feed(_Stubborn(RedisLogWriter(client, "tt", info, CAP)), events)
 
 
 class _Stubborn:
@@ -104,6 +105,8 @@ class _Stubborn:
 
     def __init__(self, writer: RedisLogWriter) -> None:
         self._writer = writer
+        self.refused, self.tallies = writer.refused, writer.tallies
+        self.abandon = writer.abandon
 
     def append(self, entries: Sequence[tuple[str, bytes]]) -> int:
         """Append, or say that the server is away."""
@@ -111,6 +114,43 @@ class _Stubborn:
             return self._writer.append(entries)
         except redis.RedisError as error:
             raise redis.ConnectionError(str(error)) from error
+
+
+class Scattered:
+    """A log writer without keys: trades go to one partition after another."""
+
+    dropped_at_cap = 0
+
+    def __init__(self, servers: str, topic: str, partitions: int) -> None:
+        self._producer = Producer({"bootstrap.servers": servers, "log_level": 0})
+        self._topic = topic
+        self._turn = cycle(range(partitions))
+        self.refused: Mapping[str, int] = {}
+        self.tallies: list[Tally] = []
+
+    def append(self, entries: Sequence[tuple[str, bytes]]) -> int:
+        """Append and wait until all is acknowledged."""
+        for _, payload in entries:
+            self._producer.produce(self._topic, payload, partition=next(self._turn))
+        assert self._producer.flush(60) == 0
+        return len(entries)
+
+    def abandon(self) -> None:
+        """Nothing is ever under way."""
+
+
+def feed_events(
+    tape: Path,
+    rate: float,
+    chance: Random,
+    info: LogInfo,
+    without_partition: int | None = None,
+) -> Iterator[Event]:
+    """Yield a tape over and over; a part of it comes late, a part twice."""
+    events = _events(tape, rate, chance)
+    if without_partition is None:
+        return events
+    return _without(events, without_partition, info)
 
 
 def _events(tape: Path, rate: float, chance: Random) -> Iterator[Event]:

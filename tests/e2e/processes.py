@@ -4,7 +4,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -87,10 +87,25 @@ class Running:
 @contextmanager
 def running(folder: Path, *arguments: str, **environment: str) -> Iterator[Running]:
     """Run ``tickthrottle <arguments>``; end it and all its children afterwards."""
-    log_file = folder / f"{arguments[0]}-{len(list(folder.iterdir()))}.log"
+    command = [sys.executable, "-m", "deploy", *arguments]
+    with running_command(folder, arguments[0], command, **environment) as process:
+        yield process
+
+
+@contextmanager
+def running_command(
+    folder: Path,
+    name: str,
+    command: Sequence[str | Path],
+    cwd: Path | None = None,
+    **environment: str,
+) -> Iterator[Running]:
+    """Run a command; end it and all its children afterwards."""
+    log_file = folder / f"{name}-{len(list(folder.iterdir()))}.log"
     with log_file.open("wb") as output:
         process = subprocess.Popen(
-            [sys.executable, "-m", "deploy", *arguments],
+            command,
+            cwd=cwd,
             env={**os.environ, **environment},
             stdin=subprocess.DEVNULL,
             stdout=output,

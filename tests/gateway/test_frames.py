@@ -55,6 +55,12 @@ def test_an_update_of_several_windows_says_so() -> None:
     assert json.loads(frame or b"")["merged"] == 3
 
 
+def test_an_update_that_stands_for_no_whole_window_says_so() -> None:
+    """Some of it is held back: its offset is the one that clients had before."""
+    assert json.loads(frames.update_frame(HERE, 0, []))["merged"] == 0
+    assert "merged" not in json.loads(frames.update_frame(HERE, 1, []))
+
+
 def test_a_view_gets_its_own_issues_in_order() -> None:
     """A client gets the rows it watches, none else, sorted by ISIN."""
     rows = [make_row(isin) for isin in (SAMSUNG, NAVER, HYNIX)]

@@ -33,8 +33,8 @@ def join(hub: Hub, *keys: str) -> Listener:
 def publish(hub: Hub, seq: int) -> None:
     """Publish a window with a newer row."""
     board = hub.board
-    rows = board.apply(make_snapshot(board.position.offset + 1, make_row(seq=seq)))
-    hub.publish(Update(board.position, 1, rows))
+    news = board.apply(make_snapshot(board.position.offset + 1, make_row(seq=seq)))
+    hub.publish(Update(board.complete, news.windows, news.rows))
 
 
 async def test_clients_with_the_same_view_are_sent_the_same_object() -> None:

@@ -60,6 +60,17 @@ def test_a_slow_client_gets_one_merged_update() -> None:
     assert mailbox.is_empty
 
 
+def test_an_update_of_no_whole_window_is_not_lost() -> None:
+    """While a row is held back an update stands for no window, but has its items."""
+    mailbox = watching(A, B)
+    mailbox.offer(update(5, {A: 3}, windows=0))
+    assert mailbox.resume_offset == 5
+    mailbox.watch(View(A))
+    assert not mailbox.is_empty
+    assert mailbox.take(9) == Merged({A: 3}, 0)
+    assert mailbox.is_empty
+
+
 def test_a_client_of_everything_gets_issues_that_appear_later() -> None:
     """``*`` covers issues nobody had heard of when it was asked for."""
     mailbox = Mailbox()
@@ -147,7 +158,7 @@ class Reader:
 
     def __init__(self) -> None:
         self.board = Board()
-        self.board.position = Position(EPOCH, 0, 0)
+        self.board.replace(Position(EPOCH, 0, 0), [])
         self.mailbox = Mailbox()
         self.keys: set[str] = set()
         self.awaits_snapshot: set[str] = set()
@@ -170,8 +181,8 @@ class Reader:
     def publish(self, keys: set[str]) -> None:
         offset = self.board.position.offset + 1
         rows = [make_row(key, seq=offset) for key in sorted(keys)]
-        fresh = self.board.apply(make_snapshot(offset, *rows))
-        self.mailbox.offer(Update(self.board.position, 1, fresh))
+        news = self.board.apply(make_snapshot(offset, *rows))
+        self.mailbox.offer(Update(self.board.position, 1, news.rows))
 
     def take(self) -> bool:
         taken = self.mailbox.take(2)

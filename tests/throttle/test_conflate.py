@@ -1,12 +1,14 @@
 """The transform, in a real Spark."""
 
 import random
+from contextlib import redirect_stdout
 from datetime import UTC, datetime
+from io import StringIO
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from ingest.malformed import break_trade
 from ingest.trade import Trade
@@ -220,3 +222,30 @@ def test_combining_early_changes_nothing(spark: SparkSession, is_live: bool) -> 
     assert sum(trades for _, key, _, trades, *_ in alone if key != READ_KEY) == 3_000
     assert by_spark(spark, table, is_live) == alone
     assert by_spark(spark, combined, is_live) == alone
+
+
+def test_a_window_that_several_tasks_read_is_grouped_the_same(
+    spark: SparkSession,
+) -> None:
+    """How a batch is read decides nothing about its rows."""
+    table = make_table(
+        row(1_000, "A", 5, 1, 1), row(1_500, "A", 6, 1, 2), row(1_600, "B", 6, 1, 3)
+    )
+    frame = spark.createDataFrame(table).repartition(3)
+    many, one = create_conflate(W, live_tasks=3), create_conflate(W, live_tasks=1)
+    assert "Coalesce" in plan_of(one(frame, True))
+    assert "Coalesce" not in plan_of(many(frame, True))
+    found = [transform(frame, True).toArrow() for transform in (one, many)]
+    one_rows, many_rows = (
+        sorted(table.to_pylist(), key=lambda found: str(found["key"]))
+        for table in found
+    )
+    assert one_rows == many_rows
+    assert [found["trades"] for found in many_rows] == [2, 1]
+
+
+def plan_of(frame: DataFrame) -> str:
+    """Return Spark's physical plan."""
+    with redirect_stdout(StringIO()) as printed:
+        frame.explain()
+    return printed.getvalue()

@@ -12,7 +12,7 @@ from throttle.cut import (
     Cut,
     advance,
     between,
-    newest,
+    newest_cut,
     next_end,
     origin,
     wait_ms,
@@ -126,7 +126,7 @@ def test_a_new_job_on_some_partitions_starts_with_those() -> None:
 def test_a_new_job_may_leave_out_the_past() -> None:
     """It starts at the end of the log before a boundary that has passed."""
     found = Tail(9_000, (4, 6), (30, -1), (31, None))
-    assert newest(found, 8_000) == Cut(8_000, (30, -1), (31, None), (4, 6))
+    assert newest_cut(found, 8_000) == Cut(8_000, (30, -1), (31, None), (4, 6))
 
 
 def test_an_entry_from_the_future_does_not_move_the_start() -> None:

@@ -244,20 +244,23 @@ def test_asking_early_returns_soon_without_a_cut(
     assert time.monotonic() - began < 1
 
 
-def test_a_live_window_is_one_task_and_a_backlog_two(
-    redis_url: str, info: LogInfo
+@pytest.mark.parametrize("partitions", [1, 2, 5])
+@pytest.mark.parametrize(("live", "backlog"), [(1, 2), (3, 4), (64, 64)])
+def test_a_window_and_a_backlog_are_read_by_as_many_tasks_as_is_said(
+    redis_url: str, info: LogInfo, partitions: int, live: int, backlog: int
 ) -> None:
-    """Whatever the tasks, every partition of the log is read by exactly one."""
-    for partitions in (1, 2, 5):
-        options = make_options(redis_url, replace(info, partitions=partitions))
-        reader, zeros = TradeLogReader(options), (0,) * partitions
-        start, live, behind = (
-            Cut(end_ms, zeros, zeros).to_offset() for end_ms in (0, W, 2 * W)
-        )
-        [task] = reader.partitions(start, live)
-        assert task.partitions == tuple(range(partitions))
-        tasks = reader.partitions(start, behind)
-        assert len(tasks) == min(2, partitions)
+    """At most one each per partition, and each partition is read by exactly one."""
+    options = make_options(
+        redis_url,
+        replace(info, partitions=partitions),
+        live_tasks=live,
+        backlog_tasks=backlog,
+    )
+    reader, zeros = TradeLogReader(options), (0,) * partitions
+    start = Cut(0, zeros, zeros).to_offset()
+    for end_ms, wanted in ((W, live), (2 * W, backlog)):
+        tasks = reader.partitions(start, Cut(end_ms, zeros, zeros).to_offset())
+        assert len(tasks) == min(wanted, partitions)
         read = [p for task in tasks for p in task.partitions]
         assert sorted(read) == list(range(partitions))
 

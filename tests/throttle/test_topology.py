@@ -18,6 +18,12 @@ SETTINGS = ThrottleSettings(
     namespace="ns",
     job="night",
     window_ms=500,
+    spark_conf={
+        "spark.ssl.keyStorePassword": "hidden",
+        "spark.authenticate.secret": "hidden",
+        "spark.some.access.key": "hidden",
+        "spark.cores.max": "4",
+    },
 )
 
 NODE = re.compile(
@@ -69,9 +75,12 @@ def test_a_password_is_not_in_it(topology: Topology) -> None:
     """A description can be pasted anywhere."""
     assert topology.address == "redis://somewhere:7000/2"
     for shown in (to_text(topology), to_mermaid(topology), str(topology)):
-        assert "secret" not in shown
+        assert ":secret@" not in shown
         assert "hidden" not in shown
         assert "redis://somewhere:7000/2" in shown
+    shown = to_text(topology)
+    assert "spark.ssl.keyStorePassword=***" in shown
+    assert "spark.cores.max=4" in shown
 
 
 def test_a_log_that_is_there_says_its_partitions_itself(topology: Topology) -> None:

@@ -1,0 +1,77 @@
+"""Says in the log when the trade log itself is away: nobody else would.
+
+Spark asks for the next cut in a process of its own, and while there is none it asks
+again and says nothing. So where windows stay out, the job asks for itself.
+"""
+
+import threading
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import Self
+
+import redis
+
+from ingest.log import LogAway, LogReader, LogUnusable
+from throttle.cut import Cut
+from throttle.outage import Outage
+
+_LOOK_EVERY_S = 0.5
+_QUIET_WINDOWS, _QUIET_AT_LEAST_S = 3, 3.0
+
+
+class LogWatch:
+    """Looks after a log in the background, until closed. A context manager.
+
+    ``newest`` tells the cut that was published last, and when by the monotonic clock.
+    ``error`` is what will not pass by itself.
+    """
+
+    def __init__(
+        self, reader: LogReader, window_ms: int, newest: Callable[[], tuple[Cut, float]]
+    ) -> None:
+        self._reader = reader
+        self._newest = newest
+        self._quiet_s = max(_QUIET_WINDOWS * window_ms / 1000, _QUIET_AT_LEAST_S)
+        self._outage = Outage("the trade log")
+        self._closing = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="watch", daemon=True)
+        self.error: LogUnusable | None = None
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._closing.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._closing.wait(_LOOK_EVERY_S):
+            cut, at_s = self._newest()
+            try:
+                if time.monotonic() - at_s > self._quiet_s:
+                    self._look(cut)
+                self._outage.answered("watch")
+            except redis.RedisError:
+                # A log in Redis: whoever renews the lease says that it is away.
+                continue
+            except LogAway as error:
+                self._outage.failed("watch", error)
+            except LogUnusable as error:
+                self.error = error
+                return
+
+    def _look(self, cut: Cut) -> None:
+        tail = self._reader.tail(self._reader.clock_ms())
+        for partition, end in zip(tail.partitions, tail.positions, strict=True):
+            if end < cut.position(partition):
+                raise LogAway(
+                    f"partition {partition} ends at {end}, but "
+                    f"{cut.position(partition)} was there before"
+                )
