@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from deploy import inspect, topic
+from deploy import inspect, reconcile, topic
 from deploy.entry import (
     KafkaServers,
     KafkaTopicName,
@@ -27,7 +27,8 @@ app = typer.Typer(
     rich_markup_mode=None,
     help="Turn a firehose of stock trades into a calm, exact, two-second stream.\n\n"
     "`run` starts everything on this machine. The other commands start one part "
-    "each, or look and change nothing (ledger, windows, trades, rebuild, topology), "
+    "each, or look and change nothing (ledger, windows, trades, rebuild, reconcile, "
+    "topology), "
     "against the server at REDIS_URL (redis://127.0.0.1:6379 unless set). "
     "Every setting is also an environment variable, see docs/operations.md.",
 )
@@ -285,6 +286,7 @@ def _stop_on_signal() -> threading.Event:
 
 
 inspect.register(app)
+reconcile.register(app)
 topic.register(app)
 
 

@@ -4,7 +4,14 @@ from typing import Annotated
 
 import typer
 
-from deploy.entry import RedisUrl, fail, read_settings
+from deploy.entry import (
+    KafkaServers,
+    KafkaTopicName,
+    LogOption,
+    RedisUrl,
+    fail,
+    read_settings,
+)
 
 _END_OF_TIME_MS = 2**53
 
@@ -54,19 +61,20 @@ def ledger(
     itself counted. Ends with 1 if it does not balance.
     """
     from deploy import show_books
-    from deploy.reading import check_number, open_history
+    from deploy.reading import check_number, open_past
     from deploy.show import print_json
 
-    with open_history(job, redis_url) as (history, settings):
+    with open_past(job=job, redis_url=redis_url) as past:
         if batches is not None:
             check_number("batches", batches)
-        found = history.ledger(settings.job)
-        recorded = history.batches(settings.job, batches) if batches else []
+        name = past.settings.job
+        found = past.history.ledger(name)
+        recorded = past.history.batches(name, batches) if batches else []
     if found is None:
         if json:
-            print_json({"job": settings.job, "ledger": None})
+            print_json({"job": name, "ledger": None})
         else:
-            typer.echo(f"no ledger yet: no job {settings.job} has run on this stream")
+            typer.echo(f"no ledger yet: no job {name} has run on this stream")
         return
     if json:
         batch_objects = [show_books.batch_object(batch) for batch in recorded]
@@ -99,16 +107,16 @@ def windows(
     from deploy import show_past
     from deploy.arguments import parse_moment
     from deploy.pick import some
-    from deploy.reading import check_issue, check_number, open_history
+    from deploy.reading import check_issue, check_number, open_past
     from deploy.show import print_json
     from gateway.frames import window_object
 
-    with open_history(None, redis_url) as (history, _):
+    with open_past(redis_url=redis_url) as past:
         check_number("limit", limit)
         check_issue(isin)
         first_ms, last_ms = parse_moment("from", from_), parse_moment("to", to)
         found = some(
-            history.windows(first_ms, last_ms, isin, newest_first=from_ is None),
+            past.history.windows(first_ms, last_ms, isin, newest_first=from_ is None),
             limit,
             newest_first=from_ is None,
         )
@@ -135,6 +143,9 @@ def trades(
     limit: Limit = 20,
     job: Job = None,
     json: Json = False,
+    log: LogOption = None,
+    kafka_servers: KafkaServers = None,
+    kafka_topic: KafkaTopicName = None,
     redis_url: RedisUrl = None,
 ) -> None:
     """Show trades of the log, or refused ones, the newest last.
@@ -144,21 +155,29 @@ def trades(
     """
     from deploy import pick, show_past
     from deploy.arguments import parse_moment_or_place
-    from deploy.reading import check_issue, check_number, log_of, open_history
+    from deploy.reading import check_issue, check_number, open_past
     from deploy.show import print_json
+    from throttle.decoder import find_decoder
     from throttle.rebuild import Rule
 
-    with open_history(job, redis_url) as (history, settings):
+    with open_past(
+        job=job,
+        log=log,
+        kafka_servers=kafka_servers,
+        kafka_topic=kafka_topic,
+        redis_url=redis_url,
+    ) as past:
         check_number("limit", limit)
         check_issue(isin)
         start = parse_moment_or_place("from", from_)
         wanted = pick.Wanted(start, partition, isin, reason, limit)
-        count = log_of(history).partitions
+        settings, source = past.settings, past.log()
+        decoder = find_decoder(settings.decoder)
         if dead:
-            letters = pick.pick_letters(history, settings.job, wanted, count)
+            letters = pick.pick_letters(past.history, source, settings.job, wanted)
         else:
-            rule = Rule(settings.window_ms, settings.max_ahead_ms)
-            entries = pick.pick_trades(history, wanted, count, rule)
+            rule = Rule(settings.window_ms, settings.max_ahead_ms, decoder)
+            entries = pick.pick_trades(source, wanted, rule)
     if dead and json:
         for letter in letters:
             print_json(show_past.letter_object(letter))
@@ -166,7 +185,8 @@ def trades(
         show_past.print_letters(letters)
     elif json:
         for entry in entries:
-            print_json(show_past.trade_object(*entry))
+            is_decoded = decoder is not None
+            print_json(show_past.trade_object(*entry, is_decoded=is_decoded))
     else:
         show_past.print_trades(entries)
 
@@ -179,6 +199,9 @@ def rebuild(
     ] = None,
     job: Job = None,
     json: Json = False,
+    log: LogOption = None,
+    kafka_servers: KafkaServers = None,
+    kafka_topic: KafkaTopicName = None,
     redis_url: RedisUrl = None,
 ) -> None:
     """Compute past windows again from the trade log, and compare.
@@ -188,29 +211,40 @@ def rebuild(
     """
     from deploy import pick, show_books
     from deploy.arguments import parse_moment_or_place
-    from deploy.reading import log_read_by, open_history
+    from deploy.reading import open_past
     from deploy.show import print_json
+    from throttle.decoder import find_decoder
+    from throttle.history import Remaining
     from throttle.rebuild import Rule
     from throttle.recheck import Comparison
 
-    with open_history(job, redis_url) as (history, settings):
+    with open_past(
+        job=job,
+        log=log,
+        kafka_servers=kafka_servers,
+        kafka_topic=kafka_topic,
+        redis_url=redis_url,
+    ) as past:
         first = parse_moment_or_place("from", from_)
         last = parse_moment_or_place("to", to)
-        info, window_ms = log_read_by(history, settings.job), history.window_ms()
+        settings, history = past.settings, past.history
+        name = settings.job
+        source, window_ms = past.log_read_by(name), history.window_ms()
         if window_ms is None:
-            fail(f"job {settings.job}: nothing has been published yet")
-        rule = Rule(window_ms, settings.max_ahead_ms)
-        batches = history.batches(settings.job)
-        first_ms = pick.window_end("from", first, batches, rule) or 0
-        last_ms = pick.window_end("to", last, batches, rule) or _END_OF_TIME_MS
-        remains = history.remains(info)
+            fail(f"job {name}: nothing has been published yet")
+        decoder = find_decoder(settings.decoder)
+        rule = Rule(window_ms, settings.max_ahead_ms, decoder)
+        batches, when = history.batches(name), source.append_ms
+        first_ms = pick.window_end("from", first, batches, rule, when) or 0
+        last_ms = pick.window_end("to", last, batches, rule, when) or _END_OF_TIME_MS
         before = history.published_before()
+        remains = Remaining(history, source)
         comparison = Comparison(batches, remains, rule, first_ms, last_ms)
         report = comparison.run(history.windows(), before)
     if json:
-        print_json(show_books.report_object(settings.job, report))
+        print_json(show_books.report_object(name, report))
     else:
-        show_books.print_report(settings.job, report)
+        show_books.print_report(name, report)
     raise typer.Exit(0 if report.is_right else 1)
 
 
@@ -223,6 +257,9 @@ def topology(
         typer.Option("--explain", help="Add Spark's physical plan; starts Spark."),
     ] = False,
     job: Job = None,
+    log: LogOption = None,
+    kafka_servers: KafkaServers = None,
+    kafka_topic: KafkaTopicName = None,
     redis_url: RedisUrl = None,
 ) -> None:
     """Describe the pipeline as it would run with the settings in force.
@@ -232,19 +269,28 @@ def topology(
     """
     import redis
 
+    from ingest.log import LogAway, LogUnusable
     from throttle.chart import to_mermaid, to_text
     from throttle.explain import ExplainFailed
     from throttle.explain import explain as explain_batch
-    from throttle.history import History
+    from throttle.log_past import open_past
     from throttle.outage import create_client
     from throttle.settings import ThrottleSettings
     from throttle.topology import describe
 
-    settings = read_settings(ThrottleSettings, job=job, redis_url=redis_url)
+    settings = read_settings(
+        ThrottleSettings,
+        job=job,
+        log=log,
+        kafka_servers=kafka_servers,
+        kafka_topic=kafka_topic,
+        redis_url=redis_url,
+    )
     try:
         with create_client(settings.redis_url) as client:
-            info = History(client, settings.namespace).log_info()
-    except redis.RedisError:
+            found = open_past(client, settings)
+            info = None if found is None else found.info
+    except (redis.RedisError, LogAway, LogUnusable):
         info = None
     described = describe(settings, info)
     typer.echo(to_mermaid(described) if mermaid else to_text(described))

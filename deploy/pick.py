@@ -1,16 +1,16 @@
 """Which part of the past a command asks for: some trades, a range of windows."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import TypeVar
 
 from deploy.arguments import BadArgument, Place
-from ingest.redis_log import append_time_ms, position_of
 from ingest.trade import REASONS, InvalidTrade, Trade
 from throttle.batch import DeadLetter
 from throttle.history import History
 from throttle.ledger import BatchEntry
+from throttle.log_past import LogPast
 from throttle.rebuild import Entry, Rule, holder
 
 T = TypeVar("T")
@@ -53,16 +53,21 @@ class Wanted:
             )
         return sorted(asked) or list(range(count))
 
-    def after(self, partitions: Iterable[int]) -> dict[int, int]:
-        """Return the positions after which to begin; none for the very beginning."""
+    def after(
+        self,
+        partitions: Sequence[int],
+        positions_before: Callable[[int, Iterable[int]], Mapping[int, int]],
+    ) -> Mapping[int, int]:
+        """Return the positions after which to begin; none for the very beginning.
+
+        ``positions_before`` tells them of a moment (``LogPast``).
+        """
         if self.start is None:
             return {}
-        first = (
-            self.start.position
-            if isinstance(self.start, Place)
-            else position_of(b"%d-0" % self.start)
-        )
-        return {p: max(0, first - 1) for p in partitions}
+        if isinstance(self.start, Place):
+            # The place before the first one of a topic is -1.
+            return dict.fromkeys(partitions, self.start.position - 1)
+        return positions_before(self.start, partitions)
 
     def has(self, trade: Trade | InvalidTrade, payload: bytes) -> bool:
         """Tell whether a trade is wanted; a refused one may only name its issue."""
@@ -81,25 +86,24 @@ def some(found: Iterable[T], limit: int, *, newest_first: bool) -> list[T]:
     return first[::-1] if newest_first else first
 
 
-def pick_trades(
-    history: History, wanted: Wanted, count: int, rule: Rule
-) -> list[Judged]:
-    """Return the wanted trades of a log of ``count`` partitions, newest last."""
-    partitions = wanted.partitions(count)
+def pick_trades(log: LogPast, wanted: Wanted, rule: Rule) -> list[Judged]:
+    """Return the wanted trades of a log, newest last."""
+    partitions = wanted.partitions(log.info.partitions)
     newest_first = wanted.start is None
-    entries = history.trades(partitions, wanted.after(partitions), newest_first)
+    after = wanted.after(partitions, log.positions_before)
+    entries = log.trades(partitions, after, newest_first)
     judged = ((entry, rule.judge(entry)) for entry in entries)
     found = (pair for pair in judged if wanted.has(pair[1], pair[0].payload))
     return some(found, wanted.limit, newest_first=newest_first)
 
 
 def pick_letters(
-    history: History, job: str, wanted: Wanted, count: int
+    history: History, log: LogPast, job: str, wanted: Wanted
 ) -> list[DeadLetter]:
-    """Return a job's wanted dead letters, of ``count`` partitions, newest last."""
-    partitions = wanted.partitions(count)
+    """Return a job's wanted dead letters of a log, newest last."""
+    partitions = wanted.partitions(log.info.partitions)
     newest_first = wanted.start is None
-    after = wanted.after(partitions)
+    after = wanted.after(partitions, log.positions_before)
     letters = history.dead_letters(job, partitions, after, newest_first)
     found = (
         letter
@@ -114,10 +118,12 @@ def window_end(
     given: int | Place | None,
     batches: Sequence[BatchEntry],
     rule: Rule,
+    append_ms: Callable[[int, int], int | None],
 ) -> int | None:
     """Return the window a moment or a trade stands for, by its end; None for none.
 
-    Raises BadArgument for a trade that is in no recorded batch.
+    ``append_ms`` tells when the trade was appended (``LogPast``). Raises BadArgument
+    for a trade that is in no recorded batch, or of which that is not known.
     """
     if not isinstance(given, Place):
         return given
@@ -127,5 +133,7 @@ def window_end(
             f"{option} {given}: in no batch that is still recorded, "
             "or not read from the log yet"
         )
-    span = batch.start.end_ms, batch.end.end_ms
-    return rule.window_of(append_time_ms(given.position), *span)
+    appended_ms = append_ms(*given)
+    if appended_ms is None:
+        raise BadArgument(f"{option} {given}: the log has no such entry any more")
+    return rule.window_of(appended_ms, batch.start.end_ms, batch.end.end_ms)

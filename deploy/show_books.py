@@ -24,8 +24,8 @@ def ledger_object(ledger: Ledger) -> dict[str, Any]:
         "batches": ledger.batches,
         "windows": ledger.windows,
         "partitions": [
-            {**_books_object(books), "log": counted}
-            for books, counted in zip(ledger.partitions, ledger.log, strict=True)
+            {"partition": p, **_books_object(books), "log": counted}
+            for p, books, counted in _partitions(ledger)
         ],
         "total": {**_books_object(ledger.total), "log": _sum(ledger.log)},
         "balanced": not problems,
@@ -41,17 +41,20 @@ def print_ledger(ledger: Ledger) -> None:
         f"{format_moment(upto)}: {ledger.windows} windows in {ledger.batches} batches"
     )
     reasons = ledger.refusal_reasons
+    # Most logs have no blanks.
+    blanks = ["blanks#"] if ledger.total.blanks else []
     print_table(
         [
             *("partition", "read#", "published#", "superseded#", "stale#"),
             *(f"{reason}#" for reason in reasons),
-            "log#",
+            *(*blanks, "log#"),
         ],
         [
             (
                 name,
                 *_figures(books),
                 *(books.refused.get(reason, 0) for reason in reasons),
+                *(books.blanks for _ in blanks),
                 "?" if counted is None else counted,
             )
             for name, books, counted in _lines(ledger)
@@ -70,7 +73,10 @@ def batch_object(batch: BatchEntry) -> dict[str, Any]:
         "windows": batch.windows,
         "start": batch.start.to_offset(),
         "end": batch.end.to_offset(),
-        "partitions": [_books_object(books) for books in batch.partitions],
+        "partitions": [
+            {"partition": p, **_books_object(books)}
+            for p, books in zip(batch.end.partitions, batch.partitions, strict=True)
+        ],
         "total": _books_object(batch.total),
     }
 
@@ -177,6 +183,7 @@ def _books_object(books: Books) -> dict[str, Any]:
         "superseded": books.superseded,
         "stale": books.stale,
         "refused": dict(books.refused),
+        "blanks": books.blanks,
     }
 
 
@@ -185,10 +192,13 @@ def _figures(books: Books) -> tuple[int, int, int, int]:
 
 
 def _lines(ledger: Ledger) -> Iterator[tuple[str, Books, int | None]]:
-    pairs = zip(ledger.partitions, ledger.log, strict=True)
-    for partition, (books, counted) in enumerate(pairs):
+    for partition, books, counted in _partitions(ledger):
         yield str(partition), books, counted
     yield "total", ledger.total, _sum(ledger.log)
+
+
+def _partitions(ledger: Ledger) -> Iterator[tuple[int, Books, int | None]]:
+    return zip(ledger.upto.partitions, ledger.partitions, ledger.log, strict=True)
 
 
 def _sum(counted: Iterable[int | None]) -> int | None:

@@ -11,7 +11,6 @@ import orjson
 
 from deploy.arguments import Place, format_moment
 from deploy.show import print_table, shorten
-from ingest.redis_log import append_time_ms
 from ingest.trade import InvalidTrade, Trade
 from throttle.batch import DeadLetter
 from throttle.rebuild import Entry
@@ -44,11 +43,17 @@ def print_windows(windows: Sequence[WindowSnapshot], *, with_rows: bool) -> None
     )
 
 
-def trade_object(entry: Entry, judged: Trade | InvalidTrade) -> bytes:
-    """Return an entry of the log for JSON: its trade, or why it is refused."""
-    head = _place_object(entry.partition, entry.position)
+def trade_object(
+    entry: Entry, judged: Trade | InvalidTrade, *, is_decoded: bool = False
+) -> bytes:
+    """Return an entry of the log for JSON: its trade, or why it is refused.
+
+    What is not JSON in the log (``is_decoded``) is shown as what it stands for.
+    """
+    head = _place_object(entry)
     if isinstance(judged, Trade):
-        return orjson.dumps({**head, "trade": orjson.Fragment(entry.payload)})
+        wire = judged.to_wire() if is_decoded else entry.payload
+        return orjson.dumps({**head, "trade": orjson.Fragment(wire)})
     why = {"reason": judged.reason, "error": str(judged)}
     return orjson.dumps({**head, **why, **_payload_object(entry.payload)})
 
@@ -71,7 +76,7 @@ def print_trades(entries: Sequence[tuple[Entry, Trade | InvalidTrade]]) -> None:
 def letter_object(letter: DeadLetter) -> dict[str, Any]:
     """Return a dead letter for JSON; its bytes as text, or else in base 64."""
     return {
-        **_place_object(letter.partition, letter.position),
+        **_place_object(letter),
         "reason": letter.reason,
         "error": letter.error,
         **_payload_object(letter.payload),
@@ -85,7 +90,7 @@ def print_letters(letters: Sequence[DeadLetter]) -> None:
         [
             (
                 Place(letter.partition, letter.position),
-                format_moment(append_time_ms(letter.position)),
+                format_moment(letter.append_ms),
                 *(letter.reason, letter.error, shorten(letter.payload)),
             )
             for letter in letters
@@ -102,9 +107,9 @@ def _trade_cells(judged: Trade | InvalidTrade) -> tuple[object, ...]:
     )
 
 
-def _place_object(partition: int, position: int) -> dict[str, Any]:
-    place = str(Place(partition, position))
-    return {"position": place, "append_ms": append_time_ms(position)}
+def _place_object(one: Entry | DeadLetter) -> dict[str, Any]:
+    place = str(Place(one.partition, one.position))
+    return {"position": place, "append_ms": one.append_ms}
 
 
 def _payload_object(payload: bytes) -> dict[str, str]:

@@ -16,6 +16,7 @@ ALLOWED = {
         "ingest.collector",
         "ingest.trade",
         "ingest.log",
+        "ingest.receipt",
         "ingest.redis_log",
         "ingest.kafka",
         "ingest.kafka_address",

@@ -30,19 +30,32 @@ def _parts(topology: Topology) -> list[tuple[str, list[tuple[str, str]]]]:
             [
                 ("kind", topology.log),
                 ("server", topology.address),
-                ("namespace", topology.namespace),
+                *(_topic_or_streams(topology)),
                 ("partitions", f"{topology.partitions}, {known}"),
-                ("streams", ", ".join(topology.streams)),
+                ("read", _read(topology)),
                 ("placing", topology.placed_by),
             ],
         ),
-        ("Windows", [("length", f"{topology.window_ms} ms"), ("cut", topology.cut)]),
+        (
+            "Windows",
+            [
+                ("length", f"{topology.window_ms} ms"),
+                ("cut", topology.cut),
+                ("margin", f"{topology.margin_ms} ms after a window's end"),
+            ],
+        ),
         ("Stages", [(stage.name, stage.does) for stage in topology.stages]),
         (
             "Latest",
             [("grouping", topology.grouping), ("order", ", ".join(topology.order))],
         ),
-        ("Keys and channels", [(key.key, key.holds) for key in topology.keys]),
+        (
+            "Keys and channels",
+            [
+                ("server", topology.redis),
+                *((key.key, key.holds) for key in topology.keys),
+            ],
+        ),
         (
             "Settings",
             [
@@ -51,6 +64,19 @@ def _parts(topology: Topology) -> list[tuple[str, list[tuple[str, str]]]]:
             ],
         ),
     ]
+
+
+def _topic_or_streams(topology: Topology) -> list[tuple[str, str]]:
+    if topology.topic is not None:
+        return [("topic", topology.topic)]
+    streams = ", ".join(topology.streams)
+    return [("namespace", topology.namespace), ("streams", streams)]
+
+
+def _read(topology: Topology) -> str:
+    if not topology.only:
+        return "all partitions, by this job"
+    return f"the partitions {', '.join(map(str, topology.only))}, by this job"
 
 
 def _text_lines(topology: Topology) -> Iterator[str]:

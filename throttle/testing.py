@@ -116,7 +116,9 @@ class ThrottleDriver:
         self._info = open_log(
             self._client, self._settings.namespace, self._settings.partitions
         )
-        self._log = HandClockLog(self._client, self._settings.namespace, self._info)
+        self._log = HandClockLog(
+            self._client, self._settings.namespace, self._info, self._settings.only()
+        )
         self._log.set_clock(START_MS)
         self._channel = self._open.enter_context(
             self._client.pubsub(ignore_subscribe_messages=True)
@@ -253,16 +255,7 @@ class ThrottleDriver:
             start = self._published_cut()
             if wait_ms(start.end_ms, self._log.clock_ms(), settings.window_ms):
                 return
-            end = reader.latestOffset(start.to_offset(), None)  # type: ignore[arg-type]
-            tables = [
-                pa.Table.from_batches([rows])
-                for part in reader.partitions(start.to_offset(), end)
-                for rows in reader.read(part)
-            ]
-            combined = combine(pa.concat_tables(tables), settings.window_ms)
-            batch = assemble(
-                _as_conflated(combined, settings.window_ms), settings.window_ms
-            )
+            batch = next_batch(reader, start, settings.window_ms)
             self._publish(batch, self._batch_id)
 
     def _publish(self, batch: Batch, batch_id: int) -> Any:
@@ -297,6 +290,19 @@ class ThrottleDriver:
         if self._query is not None:
             self._query.stop()
             self._query = None
+
+
+def next_batch(reader: TradeLogReader, start: Cut, window_ms: int) -> Batch:
+    """Return the batch that follows a cut, computed without Spark."""
+    offset = start.to_offset()
+    end = reader.latestOffset(offset, None)  # type: ignore[arg-type]
+    tables = [
+        pa.Table.from_batches([rows])
+        for part in reader.partitions(offset, end)
+        for rows in reader.read(part)
+    ]
+    combined = combine(pa.concat_tables(tables), window_ms)
+    return assemble(_as_conflated(combined, window_ms), window_ms)
 
 
 def _free_port() -> int:

@@ -28,6 +28,8 @@ _SECRET = re.compile("password|secret|token|credential|access.?key", re.IGNORECA
 STAGES: tuple[ModuleType, ...] = (source, conflate, batch, publish)
 """What a trade goes through, in this order."""
 
+_THEIR_OWN = "by whoever appends; the feeds that come with this"
+
 
 @dataclass(frozen=True, slots=True)
 class Stage:
@@ -63,16 +65,25 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class Topology:
-    """The whole pipeline. ``is_actual`` tells whether the log itself was asked."""
+    """The whole pipeline. ``is_actual`` tells whether the log itself was asked.
+
+    ``address`` is where the log is, ``redis`` where keys and channels are. A job reads
+    ``only`` some partitions, or all if there are none. ``margin_ms`` is how much a cut
+    waits for the clocks of others.
+    """
 
     log: str
     address: str
+    topic: str | None
+    redis: str
     namespace: str
     log_id: str | None
     partitions: int
+    only: tuple[int, ...]
     is_actual: bool
     streams: tuple[str, ...]
     placed_by: str
+    margin_ms: int
     cut: str
     window_ms: int
     grouping: str
@@ -85,15 +96,26 @@ class Topology:
 def describe(settings: ThrottleSettings, info: LogInfo | None) -> Topology:
     """Describe the job that would run; ``info`` is the log's identity, if known."""
     partitions = settings.partitions if info is None else info.partitions
+    is_kafka, topic = settings.log == "kafka", settings.kafka_topic
+    redis_address = server_address(settings.redis_url)
+    placed_by = _summary(partition_of.__doc__).removeprefix("Return ")
     return Topology(
-        log=_summary(redis_log.__doc__),
-        address=server_address(settings.redis_url),
+        log=_summary(_log_module(settings).__doc__),
+        address=settings.kafka_servers if is_kafka else redis_address,
+        topic=topic if is_kafka else None,
+        redis=redis_address,
         namespace=settings.namespace,
         log_id=None if info is None else info.log_id,
         partitions=partitions,
+        only=settings.only(),
         is_actual=info is not None,
-        streams=tuple(stream_key(settings.namespace, p) for p in range(partitions)),
-        placed_by=_summary(partition_of.__doc__).removeprefix("Return "),
+        streams=tuple(
+            f"{topic}-{p}" if is_kafka else stream_key(settings.namespace, p)
+            for p in range(partitions)
+        ),
+        placed_by=f"{_THEIR_OWN}: {placed_by}" if is_kafka else placed_by,
+        # With Redis one clock stamps entries and ends windows.
+        margin_ms=settings.kafka_margin_ms if is_kafka else 0,
         cut=_paragraph(cut.__doc__, 1).partition(" Pure:")[0],
         window_ms=settings.window_ms,
         grouping=_summary(conflate.create_conflate.__doc__).removeprefix("Return "),
@@ -106,6 +128,15 @@ def describe(settings: ThrottleSettings, info: LogInfo | None) -> Topology:
         keys=tuple(_keys(Keys(settings.namespace), settings.job)),
         settings=tuple(_settings(settings)),
     )
+
+
+def _log_module(settings: ThrottleSettings) -> ModuleType:
+    if settings.log == "redis":
+        return redis_log
+    # Loaded where it is needed only.
+    from ingest import kafka_reader
+
+    return kafka_reader
 
 
 def _keys(keys: Keys, job: str) -> Iterator[Key]:

@@ -1,9 +1,12 @@
 """Which trades and which windows a command asks for."""
 
+from collections.abc import Iterable
+
 import pytest
 
 from deploy.arguments import BadArgument, Place
 from deploy.pick import Wanted, some, window_end
+from ingest.redis_log import append_time_ms
 from ingest.trade import InvalidTrade, Trade
 from tests.throttle.past import (
     FIRST_MS,
@@ -27,10 +30,20 @@ def wanted(**fields: object) -> Wanted:
     return Wanted(**{**wish, **fields})
 
 
+def nowhere(time_ms: int, partitions: Iterable[int]) -> dict[int, int]:
+    """Know nothing of any moment."""
+    raise AssertionError(time_ms)
+
+
+def appended(partition: int, position: int) -> int | None:
+    """Tell the time as a position of a Redis log does; it is of partition 0."""
+    return append_time_ms(position) if partition == 0 else None
+
+
 def test_without_a_wish_every_partition_is_looked_into_from_its_beginning() -> None:
     """The newest are then taken."""
     assert wanted().partitions(3) == [0, 1, 2]
-    assert wanted().after([0, 1]) == {}
+    assert wanted().after([0, 1], nowhere) == {}
 
 
 def test_one_partition_is_looked_into_when_it_is_named_or_a_place_in_it() -> None:
@@ -60,10 +73,14 @@ def test_what_the_log_cannot_hold_is_refused(
 
 def test_reading_begins_at_a_moment_or_a_place_included() -> None:
     """The first entry of that millisecond, or that very entry."""
-    first = FIRST_MS << 21
-    assert wanted(start=FIRST_MS).after([0, 2]) == {0: first - 1, 2: first - 1}
-    assert wanted(start=Place(1, 9)).after([1]) == {1: 8}
-    assert wanted(start=0).after([0]) == {0: 0}
+
+    def before(time_ms: int, partitions: Iterable[int]) -> dict[int, int]:
+        return {p: time_ms * 10 + p for p in partitions}
+
+    assert wanted(start=7).after([0, 2], before) == {0: 70, 2: 72}
+    assert wanted(start=0).after([1], before) == {1: 1}
+    assert wanted(start=Place(1, 9)).after([1], nowhere) == {1: 8}
+    assert wanted(start=Place(1, 0)).after([1], nowhere) == {1: -1}
 
 
 VALID = make_trade(A, 1)
@@ -103,17 +120,24 @@ def test_a_trade_stands_for_the_window_it_was_published_in() -> None:
         batch = make_batch(
             make_cut(2, (entry.position - 1,)), make_cut(5, (2**62,)), [Books()]
         )
-        end = window_end("from", Place(0, entry.position), [batch], RULE)
+        end = window_end("from", Place(0, entry.position), [batch], RULE, appended)
         assert end == FIRST_MS + window * W
 
 
 def test_a_moment_stands_for_itself() -> None:
     """And nothing for nothing."""
-    assert window_end("from", 77, [], RULE) == 77
-    assert window_end("from", None, [], RULE) is None
+    assert window_end("from", 77, [], RULE, appended) == 77
+    assert window_end("from", None, [], RULE, appended) is None
 
 
 def test_a_trade_in_no_recorded_batch_is_refused() -> None:
     """Which window it was in is not known."""
     with pytest.raises(BadArgument, match=r"^to 0:5: in no batch"):
-        window_end("to", Place(0, 5), [], RULE)
+        window_end("to", Place(0, 5), [], RULE, appended)
+
+
+def test_a_trade_that_the_log_has_lost_is_refused_where_only_the_log_knew() -> None:
+    """A position of Kafka says nothing of time."""
+    batch = make_batch(make_cut(0, (0, 0)), make_cut(1, (9, 9)), [Books(), Books()])
+    with pytest.raises(BadArgument, match=r"^to 1:5: the log has no such entry"):
+        window_end("to", Place(1, 5), [batch], RULE, appended)

@@ -134,8 +134,8 @@ def test_refused_trades_are_counted_and_kept_in_the_order_of_the_log() -> None:
         [(1, b"x"), (2, payload(A, 1)), (3, b"[]"), (4, b"y")], [(1, future)]
     )
     assert batch.counts == [
-        PartitionCount(4, 0, Counter(not_json=2, not_object=1)),
-        PartitionCount(1, 0, Counter(future_time=1)),
+        PartitionCount(read=4, refused=Counter(not_json=2, not_object=1)),
+        PartitionCount(read=1, refused=Counter(future_time=1)),
     ]
     letters = [(d.partition, d.position - FIRST, d.reason) for d in batch.dead_letters]
     assert letters == [
@@ -145,7 +145,7 @@ def test_refused_trades_are_counted_and_kept_in_the_order_of_the_log() -> None:
         (1, 0, "future_time"),
     ]
     last = batch.dead_letters[-1]
-    assert last == DeadLetter(1, FIRST, "future_time", last.error, future)
+    assert last == DeadLetter(1, FIRST, NOW_MS + 1, "future_time", last.error, future)
     assert "ahead of the log's clock" in last.error
 
 
@@ -206,9 +206,8 @@ def test_any_batch_equals_plain_python(
             judged, position = judge(chunk, at), FIRST + at
             if isinstance(judged, InvalidTrade):
                 counts[p].refused[judged.reason] += 1
-                letters.append(
-                    DeadLetter(p, position, judged.reason, str(judged), body)
-                )
+                place = p, position, NOW_MS + ms
+                letters.append(DeadLetter(*place, judged.reason, str(judged), body))
                 continue
             window = max(ms, 0) // W
             group = (window, judged.isin)

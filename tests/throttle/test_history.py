@@ -7,10 +7,10 @@ from itertools import pairwise
 import pytest
 import redis
 
-from ingest.redis_log import append_time_ms
 from tests.gateway.samples import make_isins
 from throttle.compare import Published
-from throttle.history import History
+from throttle.history import History, Remaining
+from throttle.log_past import LogPast, open_past
 from throttle.rebuild import Rule, rebuild
 from throttle.recheck import (
     TRIMMED_BATCHES,
@@ -19,6 +19,8 @@ from throttle.recheck import (
     Comparison,
     Report,
 )
+from throttle.redis_past import RedisLogPast, find_log
+from throttle.settings import ThrottleSettings
 from throttle.snapshot import Row, encode_version
 from throttle.testing import START_MS, ThrottleDriver
 
@@ -50,47 +52,56 @@ def trade_in_windows(driver: ThrottleDriver, windows: int) -> None:
         driver.turn_clock((n + 1) * W)
 
 
-def check(history: History, rule: Rule = RULE, job: str = "throttle") -> Report:
+@pytest.fixture
+def log(client: redis.Redis, driver: ThrottleDriver) -> RedisLogPast:
+    """The past of the driver's log."""
+    found = find_log(client, "tt")
+    assert found is not None
+    return RedisLogPast(client, "tt", found)
+
+
+def check(
+    history: History, log: LogPast, rule: Rule = RULE, job: str = "throttle"
+) -> Report:
     """Compare all that is left."""
-    info = history.log_info()
-    assert info is not None
-    remains = history.remains(info)
+    remains = Remaining(history, log)
     comparison = Comparison(history.batches(job), remains, rule, 0, 2**53)
     return comparison.run(history.windows(), history.published_before())
 
 
-def test_a_server_without_a_stream_has_no_past(history: History) -> None:
+def test_a_server_without_a_stream_has_no_past(
+    client: redis.Redis, history: History
+) -> None:
     """Nothing is made up and nothing created."""
-    assert history.log_info() is None
+    assert open_past(client, ThrottleSettings()) is None
     assert history.window_ms() is None
     assert history.jobs() == {}
     assert history.ledger("throttle") is None
     assert history.batches("throttle") == []
     assert list(history.windows()) == []
-    assert list(history.trades([0, 1], {})) == []
+    assert list(history.dead_letters("throttle", [0, 1], {})) == []
+    assert client.dbsize() == 0
 
 
 def test_reading_the_past_writes_nothing(
-    client: redis.Redis, driver: ThrottleDriver, history: History
+    client: redis.Redis, driver: ThrottleDriver, history: History, log: RedisLogPast
 ) -> None:
     """Inspection is safe at any moment."""
     trade_in_windows(driver, 3)
     before = {key: client.dump(key) for key in client.scan_iter()}
-    assert check(history).is_right
-    list(history.trades([0, 1], {}))
+    assert check(history, log).is_right
+    list(log.trades([0, 1], {}))
     list(history.dead_letters("throttle", [0, 1], {}))
     assert {key: client.dump(key) for key in client.scan_iter()} == before
 
 
 def test_the_stream_says_who_published_and_how_long_a_window_is(
-    driver: ThrottleDriver, history: History
+    driver: ThrottleDriver, history: History, log: RedisLogPast
 ) -> None:
     """The log's identity, the jobs, the length of a window."""
     trade_in_windows(driver, 1)
-    info = history.log_info()
-    assert info is not None
-    assert info.partitions == 2
-    assert history.jobs() == {"throttle": info.log_id}
+    assert log.info.partitions == 2
+    assert history.jobs() == {"throttle": log.info.log_id}
     assert history.window_ms() == W
 
 
@@ -129,22 +140,22 @@ def test_windows_of_a_range_and_of_an_issue(
 
 
 def test_trades_of_all_partitions_come_in_order_of_time(
-    driver: ThrottleDriver, history: History
+    driver: ThrottleDriver, history: History, log: RedisLogPast
 ) -> None:
     """Oldest or newest first, from the beginning or from a place on."""
     trade_in_windows(driver, 4)
-    found = list(history.trades([0, 1], {}))
+    found = list(log.trades([0, 1], {}))
     assert [e.partition for e in found] == [1, 1, 0, 1, 1, 0]
     assert [e.append_ms for e in found] == sorted(e.append_ms for e in found)
-    assert list(history.trades([0, 1], {}, newest_first=True)) == found[::-1]
+    assert list(log.trades([0, 1], {}, newest_first=True)) == found[::-1]
     after = {1: found[1].position}
-    assert [e.position for e in history.trades([1], after)] == [
+    assert [e.position for e in log.trades([1], after)] == [
         e.position for e in found if e.partition == 1
     ][2:]
 
 
 def test_dead_letters_carry_the_place_in_the_log(
-    driver: ThrottleDriver, history: History
+    driver: ThrottleDriver, history: History, log: RedisLogPast
 ) -> None:
     """Reason, words and bytes of a refused trade."""
     position = driver.payload(b"\xff?", at_ms=50, partition=1)
@@ -153,19 +164,17 @@ def test_dead_letters_carry_the_place_in_the_log(
     assert (letter.partition, letter.position) == (1, position)
     assert letter.append_ms == START_MS + 50
     assert (letter.reason, letter.payload) == ("not_json", b"\xff?")
-    [entry] = history.trades([1], {})
+    [entry] = log.trades([1], {})
     assert (entry.position, entry.payload) == (position, b"\xff?")
-    assert append_time_ms(position) == START_MS + 50
+    assert log.append_ms(1, position) == START_MS + 50
 
 
 def test_what_is_left_of_the_log_is_what_was_read(
-    driver: ThrottleDriver, history: History
+    driver: ThrottleDriver, history: History, log: RedisLogPast
 ) -> None:
     """Entries between two cuts, and the oldest entry of each partition."""
     trade_in_windows(driver, 4)
-    info = history.log_info()
-    assert info is not None
-    remains = history.remains(info)
+    remains = Remaining(history, log)
     entries = list(remains.entries(history.batches("throttle")[1]))
     assert [(e.partition, e.append_ms - START_MS) for e in entries] == [
         (0, W + 20),
@@ -180,11 +189,11 @@ def test_what_is_left_of_the_log_is_what_was_read(
     assert remains.oldest_offset() == 1
 
 
-def test_an_empty_log_has_no_front(driver: ThrottleDriver, history: History) -> None:
+def test_an_empty_log_has_no_front(
+    driver: ThrottleDriver, history: History, log: RedisLogPast
+) -> None:
     """A partition that never had an entry, or lost all of them."""
-    info = history.log_info()
-    assert info is not None
-    remains = history.remains(info)
+    remains = Remaining(history, log)
     assert remains.fronts([0, 1]) == {0: None, 1: None}
     assert remains.oldest_offset() is None
 
@@ -216,11 +225,11 @@ def make_market(driver: ThrottleDriver, seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(8))
 def test_a_disorderly_market_computed_again_is_the_same(
-    driver: ThrottleDriver, history: History, seed: int
+    driver: ThrottleDriver, history: History, seed: int, log: RedisLogPast
 ) -> None:
     """Two statements of one rule agree, window by window, byte by byte."""
     make_market(driver, seed)
-    report = check(history)
+    report = check(history, log)
     assert report.problems == []
     assert report.differences == []
     assert report.compared == report.equal == len(driver.windows())
@@ -229,14 +238,12 @@ def test_a_disorderly_market_computed_again_is_the_same(
 
 
 def test_the_window_that_holds_an_entry_is_where_it_was_published(
-    driver: ThrottleDriver, history: History
+    driver: ThrottleDriver, history: History, log: RedisLogPast
 ) -> None:
     """From a position to its window, through the cuts of its batch."""
     trade_in_windows(driver, 2)
     batches = history.batches("throttle")
-    info = history.log_info()
-    assert info is not None
-    entries = history.remains(info).entries(batches[1])
+    entries = Remaining(history, log).entries(batches[1])
     made = rebuild(entries, START_MS + W, START_MS + 2 * W, RULE)
     [window] = made.windows.values()
     [published] = list(history.windows())[1:]
@@ -270,43 +277,44 @@ def test_a_published_window_that_was_tampered_with_is_found(
     history: History,
     change: tuple[bytes, bytes],
     kind: str,
+    log: RedisLogPast,
 ) -> None:
     """Another digit, another count, another issue."""
     for n in range(3):
         driver.trade(A, f"{n + 1}.50", at_ms=n * W + 10)
         driver.turn_clock((n + 1) * W)
     change_window(client, 2, change)
-    report = check(history)
+    report = check(history, log)
     assert not report.is_right
     found = [d for d in report.differences if d.kind == kind]
     assert [(d.offset, d.isin) for d in found] == [(2, A)]
 
 
 def test_another_rule_gives_another_result(
-    driver: ThrottleDriver, history: History
+    driver: ThrottleDriver, history: History, log: RedisLogPast
 ) -> None:
     """A trade from the future, refused by the job and not by the rule asked for."""
     driver.trade(A, "1", at_ms=10, time_ms=30_000)
     driver.turn_clock(W)
-    assert check(history).is_right
-    report = check(history, Rule(W, 60_000))
+    assert check(history, log).is_right
+    report = check(history, log, Rule(W, 60_000))
     assert report.counts == {"missing": 1}
     assert "{'future_time': 1} were refused" in report.problems[0]
 
 
 def test_a_trimmed_log_is_told_from_a_wrong_one(
-    client: redis.Redis, driver: ThrottleDriver, history: History
+    client: redis.Redis, driver: ThrottleDriver, history: History, log: RedisLogPast
 ) -> None:
     """Windows whose trades are gone are counted, the rest is compared."""
     trade_in_windows(driver, 6)
     client.xtrim("tt:log:1", minid=f"{START_MS + 3 * W}-0", approximate=False)
-    report = check(history)
+    report = check(history, log)
     assert report.not_comparable == {TRIMMED_LOG: 3}
     assert (report.compared, report.equal, report.problems) == (3, 3, [])
 
 
 def test_windows_of_a_batch_that_is_trimmed_in_part_are_compared_as_far_as_possible(
-    client: redis.Redis, driver: ThrottleDriver, history: History
+    client: redis.Redis, driver: ThrottleDriver, history: History, log: RedisLogPast
 ) -> None:
     """One batch after an outage, its first windows no longer in the log."""
     for n in range(5):
@@ -314,20 +322,20 @@ def test_windows_of_a_batch_that_is_trimmed_in_part_are_compared_as_far_as_possi
     driver.turn_clock(5 * W)
     client.xtrim("tt:log:1", minid=f"{START_MS + 2 * W}-0", approximate=False)
     client.xtrim("tt:log:0", minid=f"{START_MS + 2 * W}-0", approximate=False)
-    report = check(history)
+    report = check(history, log)
     assert report.not_comparable == {TRIMMED_LOG: 3}
     assert (report.compared, report.equal, report.problems) == (2, 2, [])
 
 
 def test_trimmed_windows_and_batches_are_counted(
-    client: redis.Redis, driver: ThrottleDriver, history: History
+    client: redis.Redis, driver: ThrottleDriver, history: History, log: RedisLogPast
 ) -> None:
     """What is no longer recorded is neither right nor wrong."""
     trade_in_windows(driver, 6)
     client.xtrim("tt:batches:throttle", minid="3-0", approximate=False)
-    assert check(history).not_comparable == {TRIMMED_BATCHES: 2}
+    assert check(history, log).not_comparable == {TRIMMED_BATCHES: 2}
     client.xtrim("tt:windows", minid="5-0", approximate=False)
-    report = check(history)
+    report = check(history, log)
     assert report.not_comparable == {TRIMMED_WINDOWS: 2}
     assert (report.compared, report.equal) == (2, 2)
 
@@ -357,7 +365,7 @@ def test_what_was_published_before_is_known_from_the_last_values(
 
 
 def test_two_jobs_on_one_stream_are_told_apart(
-    redis_url: str, driver: ThrottleDriver, history: History
+    redis_url: str, driver: ThrottleDriver, history: History, log: RedisLogPast
 ) -> None:
     """Each is compared by its own batches; what one published the other knows."""
     with ThrottleDriver(redis_url=redis_url, partitions=2, job="other") as other:
@@ -366,6 +374,6 @@ def test_two_jobs_on_one_stream_are_told_apart(
             driver.turn_clock((n + 1) * W)
             other.turn_clock((n + 1) * W)
     for job, others in (("throttle", 2), ("other", 2)):
-        report = check(history, job=job)
+        report = check(history, log, job=job)
         assert (report.compared, report.equal, report.others) == (3, 3, others)
         assert report.is_right

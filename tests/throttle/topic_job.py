@@ -1,0 +1,77 @@
+"""A throttle job over a topic, without Spark: the product's rules by the real clock."""
+
+import threading
+import time
+from collections.abc import Iterable
+from typing import Any
+
+import orjson
+import redis
+
+from ingest.kafka_address import KafkaTopic
+from ingest.kafka_log import open_writer
+from ingest.log import Tally
+from ingest.receipt import Receipt
+from throttle.cut import Cut
+from throttle.seat import Seat
+from throttle.settings import ThrottleSettings
+from throttle.snapshot import Keys
+from throttle.source import TradeLogReader, source_options
+from throttle.testing import next_batch
+
+W = 200
+
+
+class TopicJob:
+    """One job; its windows are short, for the clock is real."""
+
+    def __init__(
+        self, redis_url: str, client: redis.Redis, topic: KafkaTopic, **settings: Any
+    ) -> None:
+        fields = {
+            "log": "kafka",
+            "kafka_servers": topic.servers,
+            "kafka_topic": topic.topic,
+            "redis_url": redis_url,
+            "window_ms": W,
+            "max_windows_per_batch": 1_000,
+            "kafka_margin_ms": 0,
+        }
+        self.settings = ThrottleSettings(**{**fields, **settings})
+        self._client = client
+        seat = Seat(client, self.settings, threading.Event())
+        self.info = seat.open_log()
+        if seat.take(self.info, lambda: None) is None:
+            raise RuntimeError("the topic was made again")
+        options = source_options(self.settings, self.info, seat.lease.owner)
+        self._reader, self._seat, self._batches = TradeLogReader(options), seat, 0
+
+    @property
+    def cut(self) -> Cut:
+        """How far it has published."""
+        meta = Keys(self.settings.namespace).meta
+        stored: Any = self._client.hget(meta, f"cut:{self.settings.job}")
+        return Cut.from_offset(orjson.loads(stored))
+
+    def publish(self) -> None:
+        """Publish all windows that have begun by now."""
+        until_ms = time.time_ns() // 1_000_000
+        while (start := self.cut).end_ms <= until_ms:
+            batch = next_batch(self._reader, start, W)
+            if batch.end != start:
+                self._seat.publish(batch, self._batches)
+                self._batches += 1
+
+
+def append(topic: KafkaTopic, entries: Iterable[tuple[str, bytes]]) -> Receipt:
+    """Append entries as a feed does, by ISIN; return the feed's receipt."""
+    info, writer = open_writer(topic)
+    given = list(entries)
+    writer.append(given)
+    writer.close()
+    return make_receipt(info.log_id, *writer.tallies)
+
+
+def make_receipt(log_id: str, *tallies: Tally, ended: bool = True) -> Receipt:
+    """Make what a feed leaves behind, that was refused nothing."""
+    return Receipt(log_id, 0, 1, ended, {}, 0, tallies)

@@ -1,0 +1,127 @@
+"""What a trade log on Redis Streams still holds of the past."""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from heapq import merge
+from typing import Any
+
+import redis
+
+from ingest.log import LogInfo, LogUnusable, Ranges
+from ingest.redis_log import (
+    FIELD,
+    RedisLogReader,
+    append_time_ms,
+    entry_id,
+    position_of,
+    stream_key,
+)
+from throttle.log_past import entries_of
+from throttle.rebuild import Entry
+from throttle.stock import Census, Stock
+from throttle.streams import Fields, scan
+
+_NOTHING = -1
+_LOOKS = 10
+
+
+def find_log(client: redis.Redis, namespace: str) -> LogInfo | None:
+    """Return a log's identity, None if there is no log yet."""
+    fields: Any = client.hgetall(f"{namespace}:log")
+    if not fields:
+        return None
+    return LogInfo(
+        fields[b"id"].decode(), int(fields[b"partitions"]), int(fields[b"created_ms"])
+    )
+
+
+class RedisLogPast:
+    """Reads the past of a log on Redis Streams. A position carries its append time."""
+
+    def __init__(self, client: redis.Redis, namespace: str, info: LogInfo) -> None:
+        self.info = info
+        self._client = client
+        self._namespace = namespace
+        self._reader = RedisLogReader(client, namespace, info)
+
+    def trades(
+        self,
+        partitions: Sequence[int],
+        after: Mapping[int, int],
+        newest_first: bool = False,
+    ) -> Iterator[Entry]:
+        """Yield the entries beyond a position per partition, by append time."""
+
+        def one(partition: int) -> Iterator[Entry]:
+            first = after.get(partition, _NOTHING)
+            low = "-" if first < 0 else f"({entry_id(first)}"
+            key = stream_key(self._namespace, partition)
+            for found, fields in scan(self._client, key, newest_first, low):
+                yield _entry(partition, position_of(found), fields)
+
+        def by_time(entry: Entry) -> tuple[int, int]:
+            return entry.position, entry.partition
+
+        return merge(*map(one, partitions), key=by_time, reverse=newest_first)
+
+    def between(self, ranges: Ranges) -> Iterator[Entry]:
+        """Yield the entries of some ranges that are left, each range's in order."""
+        for partition, chunk in self._reader.read(ranges):
+            yield from entries_of(partition, chunk)
+
+    def fronts(self, partitions: Iterable[int]) -> dict[int, Entry | None]:
+        """Return the oldest entry left in each partition, None where there is none."""
+        return {p: next(self.trades([p], {}), None) for p in partitions}
+
+    def positions_before(
+        self, time_ms: int, partitions: Iterable[int]
+    ) -> dict[int, int]:
+        """Return the last position that anything before a time can have."""
+        return dict.fromkeys(partitions, position_of(b"%d-0" % time_ms) - 1)
+
+    def append_ms(self, partition: int, position: int) -> int | None:
+        """Return when an entry was appended, whether it is left or not."""
+        return append_time_ms(position)
+
+    def stock(self, marks: Mapping[int, Collection[int]]) -> dict[int, Stock]:
+        """Count what some partitions hold from their first mark, or all, to the end.
+
+        Raises LogUnusable for a partition that is trimmed faster than it is read.
+        """
+        return {
+            partition: self._stock(partition, of) for partition, of in marks.items()
+        }
+
+    def _stock(self, partition: int, marks: Collection[int]) -> Stock:
+        after = min(marks, default=_NOTHING)
+        for _ in range(_LOOKS):
+            length, gone, front, end = self._look(partition)
+            census = Census(marks)
+            for _, chunk in self._reader.read({partition: (after, end)}):
+                census.add(chunk.positions.to_pylist())
+            # Trimmed while it was read: what was counted is of no one moment.
+            if after >= front or census.entries == length:
+                return census.take(gone, front - 1 if gone else _NOTHING, False)
+        raise LogUnusable(
+            f"{stream_key(self._namespace, partition)}: loses entries faster than they "
+            "can be counted"
+        )
+
+    def _look(self, partition: int) -> tuple[int, int, int, int]:
+        """Return how many are left, how many gone, and the ends of what is left."""
+        try:
+            info: Any = self._client.xinfo_stream(
+                stream_key(self._namespace, partition)
+            )
+        except redis.ResponseError as error:
+            if "no such key" not in str(error):
+                raise
+            return 0, 0, 0, _NOTHING
+        length, added = int(info["length"]), int(info["entries-added"])
+        last = position_of(info["last-generated-id"])
+        front = position_of(info["first-entry"][0]) if length else last + 1
+        return length, added - length, front, last
+
+
+def _entry(partition: int, position: int, fields: Fields) -> Entry:
+    payload = fields.get(FIELD, b"")
+    return Entry(partition, position, append_time_ms(position), payload)
