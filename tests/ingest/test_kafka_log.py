@@ -18,6 +18,7 @@ from ingest.log import LogAway, LogInfo, LogUnusable, Tally, partition_of
 from ingest.pace import FeedReport, run_feed
 from tests.conftest import eventually, free_port
 from tests.ingest.topics import logged, make_topic, mock_cluster, payloads
+from tests.kafka import options
 
 ISIN = "KR7005930003"
 ISINS = [f"KR7{number:09d}" for number in range(500)]
@@ -124,8 +125,7 @@ def test_more_than_the_queue_holds_goes_through_it(
     mock: str, writer_of: Callable[..., KafkaLogWriter]
 ) -> None:
     """However long a list is, the client never holds more than it may."""
-    options = (("queue.buffering.max.messages", "300"),)
-    topic = KafkaTopic(mock, "queue", options)
+    topic = KafkaTopic(mock, "queue", (("queue.buffering.max.messages", "300"),))
     writer = writer_of(topic)
     entries = make_entries(5_000)
     assert insist(writer, entries) == 5_000
@@ -216,8 +216,8 @@ def test_what_shared_a_batch_with_something_too_large_is_appended(
 ) -> None:
     """Brokers refuse a batch whole; only what is too large by itself stays out."""
     topic = make_topic(kafka, 1, max_message_bytes="10000")
-    options = (("compression.type", "none"), ("batch.size", "100000"))
-    _, writer = open_writer(replace(topic, options=options))
+    large = (("compression.type", "none"), ("batch.size", "100000"))
+    _, writer = open_writer(replace(topic, options=large))
     entries = make_entries(100)
     entries[50] = (ISIN, b"x" * 12_000)
     assert insist(writer, entries) == 99
@@ -343,10 +343,10 @@ def test_client_that_breaks_down_ends_the_feed_and_leaves_doubt(kafka: Broker) -
 def test_topic_deleted_under_a_feed_ends_it(kafka: Broker) -> None:
     """Nothing is appended to a topic that was made anew under the same name."""
     topic = make_topic(kafka, 1)
-    options = (("topic.metadata.propagation.max.ms", "1000"),)
-    _, writer = open_writer(replace(topic, options=options))
+    impatient = (("topic.metadata.propagation.max.ms", "1000"),)
+    _, writer = open_writer(replace(topic, options=impatient))
     insist(writer, make_entries(10))
-    admin = AdminClient({"bootstrap.servers": kafka.servers})
+    admin = AdminClient(options(kafka))
     admin.delete_topics([topic.topic])[topic.topic].result(timeout=10)
     with pytest.raises(LogUnusable, match=f"kafka_topic {topic.topic}: does not exist"):
         insist(writer, make_entries(10))
