@@ -1,7 +1,7 @@
 """Where a topic of Kafka is. Pure: nothing here talks to a broker."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +35,7 @@ class KafkaTopic:
 
     servers: str
     topic: str
-    options: tuple[tuple[str, str], ...] = ()
+    options: tuple[tuple[str, str], ...] = field(default=(), repr=False)
 
     def client_options(self, own: Mapping[str, Any]) -> dict[str, Any]:
         """Return the options of a client, its ``own`` included."""

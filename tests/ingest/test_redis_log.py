@@ -120,6 +120,42 @@ def test_appending_nothing_is_acknowledged_as_nothing(client: redis.Redis) -> No
 
 
 @pytest.mark.redis
+def test_a_reader_of_some_partitions_sees_those(client: redis.Redis) -> None:
+    """The others may be of any state: they are somebody else's."""
+    info = open_log(client, NAMESPACE, 4)
+    client.set(stream_key(NAMESPACE, 0), "in the way")
+    client.xadd(stream_key(NAMESPACE, 2), {FIELD: b"x"}, id="500-0")
+    for ms in (700, 900):
+        client.xadd(stream_key(NAMESPACE, 3), {FIELD: b"y"}, id=f"{ms}-0")
+    reader = RedisLogReader(client, NAMESPACE, info, (1, 3))
+    assert reader.head() == Head(700, (1, 3), (0, 0), (0, 0))
+    tail = reader.tail(800)
+    assert (tail.partitions, tail.counts) == ((1, 3), (0, 1))
+    assert tail.positions == (0, 700 << 21)
+    assert payloads_of(read(reader, 0, tail.positions[1], 3)) == [b"y"]
+
+
+@pytest.mark.redis
+def test_ranges_of_several_partitions_are_read_each_for_itself(
+    client: redis.Redis,
+) -> None:
+    """Every entry once, under its partition, up to the end of its range."""
+    writer, reader = make_log(client, partitions=3)
+    entries = [(f"KR7{n:05}0003", b"%d" % n) for n in range(200)]
+    writer.append(entries)
+    tail = reader.tail(1 << 41)
+    ranges = {p: (-1, tail.positions[p]) for p in (2, 0)}
+    found: dict[int, list[bytes]] = {}
+    for p, chunk in reader.read(ranges):
+        assert chunk.upto <= ranges[p][1]
+        found.setdefault(p, []).extend(chunk.payloads.to_pylist())
+    assert found == {
+        p: [payload for isin, payload in entries if partition_of(isin, 3) == p]
+        for p in (0, 2)
+    }
+
+
+@pytest.mark.redis
 def test_long_read_comes_in_chunks_without_gap_or_overlap(client: redis.Redis) -> None:
     """More entries than one chunk holds are read in order, each once."""
     writer, reader = make_log(client)

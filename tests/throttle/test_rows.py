@@ -90,6 +90,66 @@ def test_a_straggler_counts_as_appended_after_the_cut() -> None:
         assert row["append_time"].timestamp() == (APPENDED_MS + 1_000) / 1000
 
 
+def test_an_entry_stamped_past_the_cut_counts_just_before_it() -> None:
+    """A writer's stamp does not move it into a window that is not published yet."""
+    for payload in (TRADE.to_wire(), b"not json"):
+        row = row_of(payload, APPENDED_MS + 3_000, end=APPENDED_MS + 1_000)
+        assert row["append_time"].timestamp() == (APPENDED_MS + 999) / 1000
+    assert row["time"] == (APPENDED_MS + 999) * 1000
+
+
+def test_an_entry_stamped_past_the_cut_cannot_be_ahead_of_it() -> None:
+    """A trade's time is compared with the cut, if its stamp is beyond: nobody can let
+    a trade from 2099 in by stamping its entry so.
+    """
+    assert row_of(TRADE.to_wire(), 2**50, end=APPENDED_MS - 5_003)["reason"] is None
+    late = row_of(TRADE.to_wire(), 2**50, end=APPENDED_MS - 5_004)
+    assert late["reason"] == "future_time"
+
+
+def test_a_stamp_of_any_size_is_no_trouble() -> None:
+    """A topic lets its producers stamp what they like, even nothing (-1)."""
+    for stamp in (2**63 - 1, -1):
+        row = row_of(b"x", stamp, previous=APPENDED_MS, end=APPENDED_MS + 1)
+        assert row["append_time"].timestamp() == APPENDED_MS / 1000
+
+
+def by_line(payload: bytes) -> dict[str, str]:
+    """Decode a line; the price is what is after the last space."""
+    if payload.startswith(b"?"):
+        raise ValueError("is a riddle")
+    fields = ("isin", "time", "seq", "size", "price")
+    return dict(zip(fields, payload.decode().split(" "), strict=True))
+
+
+def test_a_decoded_trade_goes_on_in_the_project_s_own_form() -> None:
+    """Who publishes it need not know the decoder; what is refused keeps its bytes."""
+    line = f"{TRADE.isin} {TRADE.time_us} 7 918 199400".encode()
+    wire = Trade(TRADE.isin, TRADE.time_us, 7, "199400", "918").to_wire()
+    chunk = make_chunk(line, b"?", wire, b"")
+    table = trade_rows(chunk, 3, 0, LATER_MS, 5_000, by_line)
+    assert table.schema == ARROW_SCHEMA
+    good, riddle, json, empty = table.to_pylist()
+    same = trade_rows(make_chunk(wire), 3, 0, LATER_MS, 5_000).to_pylist()
+    assert [good] == same
+    assert (riddle["key"], riddle["payload"]) == ("!43", b"?")
+    assert riddle["reason"] == "not_decoded"
+    assert riddle["error"].endswith("ValueError: is a riddle")
+    assert (json["reason"], json["payload"]) == ("not_decoded", wire)
+    assert (empty["reason"], empty["payload"]) == ("empty", b"")
+
+
+def test_a_decoded_trade_is_held_to_the_same_rules() -> None:
+    """Its window and its time are judged as those of any other."""
+    line = f"{TRADE.isin} {TRADE.time_us} 7 918 199400".encode()
+    end_ms = APPENDED_MS - 5_005
+    [late] = trade_rows(make_chunk(line), 3, 0, end_ms, 5_000, by_line).to_pylist()
+    assert (late["reason"], late["payload"]) == ("future_time", line)
+    assert late["append_time"].timestamp() == (end_ms - 1) / 1000
+    none = trade_rows(make_chunk(), 3, 0, LATER_MS, 5_000, by_line)
+    assert (none.num_rows, none.schema) == (0, ARROW_SCHEMA)
+
+
 def test_no_entries_make_no_rows_with_all_types() -> None:
     """Spark checks the types of a batch without rows too."""
     table = trade_rows(make_chunk(), 3, 0, LATER_MS, 5_000)
