@@ -119,6 +119,7 @@ def test_what_is_no_trade_is_refused_and_nothing_else(
     rig: KafkaRig, steady: Steady
 ) -> None:
     """Accounted: tombstones, null keys, headers alone, too large, from 2099."""
+    rig.wait_for_offset(rig.offset() + 1, 30, steady.job)
     before = check_books(rig.client, log=rig.log).total
     good = trade(seq=time.time_ns()).to_wire()
     ahead = trade(time_us=4_070_908_800_000_000).to_wire()
