@@ -10,13 +10,24 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from random import Random
 
 from machine import describe_machine, print_table
 
-from tests.e2e.crash import POINTS, RUNNING, STARTING, Crash, Crasher
-from tests.e2e.rig import create_rig
+from deploy.broker import Broker
+from tests.e2e.crash import (
+    POINTS,
+    POINTS_OF_ANY_LOG,
+    RUNNING,
+    STARTING,
+    Crash,
+    Crasher,
+)
+from tests.e2e.kafka_rig import create_kafka_rig
+from tests.e2e.rig import Rig, create_rig
 
 # The server is emptied after so many crashes: comparing everything stays quick.
 ROUND = 10
@@ -28,17 +39,23 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=200, help="how many crashes")
     parser.add_argument("--seed", type=int, default=1, help="same seed, same moments")
+    parser.add_argument("--log", choices=["redis", "kafka"], default="redis")
+    parser.add_argument("--partitions", type=int, default=4, help="of a Kafka topic")
+    keyed = "each issue in a partition of its own, or in all of a Kafka topic"
+    switch = argparse.BooleanOptionalAction
+    parser.add_argument("--keyed", action=switch, default=True, help=keyed)
     arguments = parser.parse_args()
     chance = Random(arguments.seed)
+    points = POINTS if arguments.log == "redis" else POINTS_OF_ANY_LOG
     began = time.monotonic()
     with (
         tempfile.TemporaryDirectory(prefix="crash-") as folder,
-        create_rig(Path(folder) / "rig", WINDOW_MS, is_watched=False) as rig,
+        create(arguments, Path(folder)) as rig,
         Crasher(rig) as crasher,
     ):
         crashes = []
         for number in range(arguments.runs):
-            point = choose_point(number, chance)
+            point = choose_point(number, chance, points)
             try:
                 if number and number % ROUND == 0:
                     crasher.renew()
@@ -57,10 +74,30 @@ def main() -> None:
         report(crashes, crasher.starts, time.monotonic() - began)
 
 
-def choose_point(number: int, chance: Random) -> str:
+@contextmanager
+def create(arguments: argparse.Namespace, folder: Path) -> Iterator[Rig]:
+    """Yield what is around the job, with a broker of its own if there has to be one."""
+    if arguments.log == "redis":
+        with create_rig(folder / "rig", WINDOW_MS, is_watched=False) as rig:
+            yield rig
+        return
+    with (
+        Broker(folder / "kafka") as broker,
+        create_kafka_rig(
+            folder / "rig",
+            WINDOW_MS,
+            broker.servers,
+            arguments.partitions,
+            is_keyed=arguments.keyed,
+        ) as rig,
+    ):
+        yield rig
+
+
+def choose_point(number: int, chance: Random, points: Sequence[str]) -> str:
     """Return the point of a run: half of them named ones in turn, half random."""
     if number % 2 == 0:
-        return POINTS[number // 2 % len(POINTS)]
+        return points[number // 2 % len(points)]
     return STARTING if chance.random() < 0.2 else RUNNING
 
 

@@ -13,7 +13,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from itertools import count, pairwise, takewhile
@@ -32,7 +32,7 @@ TICK_MS = 10
 
 # All numbers keep their length, so a command's own lengths are known beforehand.
 _MARKET_START_US = 10**15
-_FIRST_SEQ, _SEQ_STEP = 10**9, 10**6
+_FIRST_SEQ, SEQ_STEP = 10**9, 10**6
 _BATCH = 5_000
 _NO_TIME = b'"time":0000000000000000'
 _PAYLOAD = re.compile(rb'(\{"isin":"\w{12}","time":)(\d{16})(,"seq":)(\d+)(,.*)', re.S)
@@ -44,7 +44,7 @@ class Template(NamedTuple):
     due_us: int
     time_us: int
     seq: int
-    key: bytes
+    partition: int
     payload: bytes
 
 
@@ -63,7 +63,6 @@ def create_pool(info: LogInfo, rate: float, issues: int, trades: int = POOL) -> 
     """
     seconds = max(1, round(trades / rate / 2)) * 2
     events = Simulator(rate=rate, issues=issues).events(_MARKET_START_US)
-    keys = [stream_key(NAMESPACE, p).encode() for p in range(info.partitions)]
     templates = []
     for event in takewhile(lambda event: event.due_us < seconds * 10**6, events):
         found = _PAYLOAD.fullmatch(event.payload)
@@ -75,7 +74,7 @@ def create_pool(info: LogInfo, rate: float, issues: int, trades: int = POOL) -> 
                 event.due_us,
                 int(time_us) - _MARKET_START_US,
                 _FIRST_SEQ + int(seq),
-                keys[partition_of(event.key, info.partitions)],
+                partition_of(event.key, info.partitions),
                 b"%b%%d%b%%d%b" % (head, middle, rest.replace(b"%", b"%%")),
             )
         )
@@ -148,12 +147,12 @@ def _backlog(pool: Pool, start_us: int, entries: int) -> Iterator[tuple[bytes, i
     """Yield batches of commands and the last append time in each."""
     command = _command(b"%d-*", id_bytes=15)
     templates = [
-        (due_us, time_us, seq, command(key, payload))
-        for due_us, time_us, seq, key, payload in pool.templates
+        (due_us, time_us, seq, command(partition, payload))
+        for due_us, time_us, seq, partition, payload in pool.templates
     ]
     left = entries
     for number in count():
-        from_us, from_seq = start_us + number * pool.span_us, number * _SEQ_STEP
+        from_us, from_seq = start_us + number * pool.span_us, number * SEQ_STEP
         for at in range(0, len(templates), _BATCH):
             batch = templates[at : min(at + _BATCH, at + left)]
             if not batch:
@@ -169,7 +168,8 @@ def _backlog(pool: Pool, start_us: int, entries: int) -> Iterator[tuple[bytes, i
 def _command(entry_id: bytes, id_bytes: int) -> Any:
     """Return the function that encodes an XADD; numbers are filled in later."""
 
-    def command(key: bytes, payload: bytes) -> bytes:
+    def command(partition: int, payload: bytes) -> bytes:
+        key = stream_key(NAMESPACE, partition).encode()
         length = len(payload % (_MARKET_START_US, _FIRST_SEQ))
         return (
             b"*5\r\n$4\r\nXADD\r\n$%d\r\n%b\r\n$%d\r\n%b\r\n$%d\r\n%b\r\n$%d\r\n%b\r\n"
@@ -185,7 +185,7 @@ def feed(port: int, info: LogInfo, rate: int, seconds: float, issues: int) -> No
     ticks_in_all = int(seconds * 1_000) // TICK_MS
     sent, behind_s = 0, 0.0
     with Connection(port) as connection:
-        _say(started_ms=time.time_ns() // 10**6)
+        say(started_ms=time.time_ns() // 10**6)
         start_s = time.monotonic()
         for number in range(ticks_in_all):
             due_s = start_s + number * TICK_MS / 1_000
@@ -198,7 +198,7 @@ def feed(port: int, info: LogInfo, rate: int, seconds: float, issues: int) -> No
             sent += entries
         connection.wait_for(sent)
         took_s = max(time.monotonic() - start_s, ticks_in_all * TICK_MS / 1_000)
-    _say(
+    say(
         sent=sent,
         rate=sent / took_s,
         behind_ms=behind_s * 1_000,
@@ -210,7 +210,7 @@ def _ticks(pool: Pool, rate: int) -> list[tuple[int, bytes]]:
     """Return the commands of every tick, the times left to be filled in."""
     command = _command(b"*", id_bytes=1)
     commands = [
-        (command(t.key, t.payload) % (_MARKET_START_US, t.seq)).replace(
+        (command(t.partition, t.payload) % (_MARKET_START_US, t.seq)).replace(
             b'"time":%d' % _MARKET_START_US, _NO_TIME
         )
         for t in pool.templates
@@ -222,17 +222,16 @@ def _ticks(pool: Pool, rate: int) -> list[tuple[int, bytes]]:
     ]
 
 
-def _say(**fields: float) -> None:
+def say(**fields: float) -> None:
     print(json.dumps(fields), flush=True)
 
 
 class Feeder(AbstractContextManager["Feeder"]):
     """A live feed in a process of its own; it ends with the context."""
 
-    def __init__(self, port: int, rate: int, seconds: float, issues: int) -> None:
-        options = {"port": port, "rate": rate, "seconds": seconds, "issues": issues}
+    def __init__(self, program: str, options: Mapping[str, Any]) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, __file__, *(f"--{n}={v}" for n, v in options.items())],
+            [sys.executable, program, *(f"--{n}={v}" for n, v in options.items())],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             start_new_session=True,

@@ -19,11 +19,16 @@ import tempfile
 import time
 import urllib.request
 from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import fill_kafka
 from machine import describe_machine, print_table
 from websockets.asyncio.client import connect
+
+from deploy.broker import Broker
 
 WINDOW = re.compile(rb'"window":(\d+)')
 Receipts = dict[int, float]
@@ -35,9 +40,13 @@ def main() -> None:
     with socket.socket() as sock:
         sock.bind(("127.0.0.1", 0))
         port = sock.getsockname()[1]
-    with tempfile.TemporaryDirectory(prefix="lag-") as folder:
+    with (
+        tempfile.TemporaryDirectory(prefix="lag-") as folder,
+        trade_log(arguments, Path(folder)) as settings,
+    ):
         environment = {
             **os.environ,
+            **settings,
             "TICKTHROTTLE_STATE_DIR": folder,
             "TICKTHROTTLE_LOG_LEVEL": "debug",
         }
@@ -65,7 +74,20 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--clients", type=int, default=100)
     parser.add_argument("--keys", default="30", help="issues a client, or 'all'")
     parser.add_argument("--rate", default="900", help="trades per second")
+    parser.add_argument("--log", choices=["redis", "kafka"], default="redis")
+    parser.add_argument("--partitions", type=int, default=4)
     return parser.parse_args()
+
+
+@contextmanager
+def trade_log(arguments: argparse.Namespace, folder: Path) -> Iterator[dict[str, str]]:
+    """Yield what the pipeline has to be told of its log; a broker runs meanwhile."""
+    if arguments.log == "redis":
+        yield {"TICKTHROTTLE_PARTITIONS": str(arguments.partitions)}
+        return
+    with Broker(folder / "kafka", heap_mb=1_024, is_quick=False) as broker:
+        fill_kafka.create_topic(broker.servers, arguments.partitions)
+        yield fill_kafka.settings(broker.servers)
 
 
 def wait_until_live(port: int, pipeline: subprocess.Popen[bytes]) -> None:
@@ -185,7 +207,8 @@ def report(
     keys = "everything" if arguments.keys == "all" else f"{arguments.keys} issues each"
     print_table(
         f"{len(windows)} windows, {arguments.rate} trades/s, "
-        f"{arguments.clients} clients, {keys}",
+        f"{arguments.clients} clients, {keys}, {arguments.partitions} partitions of "
+        f"{arguments.log}",
         stages.items(),
     )
     print(f"\nAll processes together: {memory:.0f} MiB (PSS)")

@@ -13,13 +13,11 @@ import sys
 import time
 from collections.abc import Sequence
 
-from fill import Feeder
+from logs import Log, running_log
 from machine import (
-    NAMESPACE,
     Memory,
     MemoryWatch,
     PublishedWindows,
-    Server,
     describe_machine,
     end_on_signals,
     print_table,
@@ -28,7 +26,6 @@ from machine import (
     wait_for_books,
 )
 
-from ingest.redis_log import open_log
 from throttle.settings import ThrottleSettings
 
 DEFAULTS = ThrottleSettings.model_construct()
@@ -48,19 +45,21 @@ def main() -> None:
     parser.add_argument("--issues", type=int, default=2_879)
     chosen = parser.parse_args()
     end_on_signals()
-    with running_server() as server:
-        open_log(server.client, NAMESPACE, DEFAULTS.partitions)
-        with running_job(
+    with (
+        running_server() as server,
+        running_log("redis", server, DEFAULTS.partitions) as trade_log,
+        running_job(
             server,
             TICKTHROTTLE_WINDOW_MS=str(WINDOW_MS),
             TICKTHROTTLE_LOG_RETENTION_S=str(DEFAULTS.log_retention_s // SPEED),
             TICKTHROTTLE_WINDOW_LOG=str(DEFAULTS.window_log // SPEED),
-        ) as job:
-            published = PublishedWindows(server)
-            with MemoryWatch(job.process.pid, server.pid, EVERY_S) as memory:
-                last_ms, sent = run_feed(server, published, chosen)
-            ledger = wait_for_books(server, job, last_ms, within_s=60)
-            published.follow()
+        ) as job,
+    ):
+        published = PublishedWindows(server)
+        with MemoryWatch(job.process.pid, server.pid, EVERY_S) as memory:
+            last_ms, sent = run_feed(trade_log, published, chosen)
+        ledger = wait_for_books(server, job, last_ms, within_s=60)
+        published.follow()
     print(
         f"\n{chosen.minutes:g} minutes at {SPEED} times the speed, {chosen.rate:,} "
         f"trades/s, {sent:,} trades, windows of {WINDOW_MS} ms"
@@ -81,11 +80,11 @@ def main() -> None:
 
 
 def run_feed(
-    server: Server, published: PublishedWindows, chosen: argparse.Namespace
+    trade_log: Log, published: PublishedWindows, chosen: argparse.Namespace
 ) -> tuple[int, int]:
     """Feed to the end, following the windows; return the feed's end and its trades."""
     seconds = chosen.minutes * 60
-    with Feeder(server.port, chosen.rate, seconds, chosen.issues) as feeder:
+    with trade_log.feed(chosen.rate, seconds, chosen.issues) as feeder:
         feeder.next_report()
         end = time.monotonic() + seconds
         while time.monotonic() < end:

@@ -15,9 +15,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fill import Feeder, fill
+from logs import Log, running_log
 from machine import (
-    NAMESPACE,
     MemoryWatch,
     PublishedWindows,
     Server,
@@ -29,7 +28,6 @@ from machine import (
     wait_for_books,
 )
 
-from ingest.redis_log import open_log
 from tests.e2e.processes import Running
 from throttle.settings import ThrottleSettings
 
@@ -74,7 +72,7 @@ def main() -> None:
         drained = []
         for recorded in chosen.recorded:
             trades = min(chosen.backlog, recorded * LONGEST_RECORDING_S)
-            drained.append(drain(trades, recorded, chosen.issues))
+            drained.append(drain(trades, recorded, chosen))
             problems += drained[-1].problems
         print_drained(drained, chosen.issues)
     if chosen.live:
@@ -89,7 +87,8 @@ def parse_arguments() -> argparse.Namespace:
     """Return the command line's choices."""
     parser = argparse.ArgumentParser(description=__doc__)
     switch = argparse.BooleanOptionalAction
-    parser.add_argument("--log", choices=["redis"], default="redis")
+    parser.add_argument("--log", choices=["redis", "kafka"], default="redis")
+    parser.add_argument("--partitions", type=int, default=DEFAULTS.partitions)
     parser.add_argument("--issues", type=int, default=2_879)
     parser.add_argument("--drain", action=switch, default=True, help="the backlog")
     parser.add_argument("--backlog", type=int, default=5_000_000, help="trades")
@@ -112,15 +111,17 @@ def parse_arguments() -> argparse.Namespace:
     return chosen
 
 
-def drain(trades: int, recorded: int, issues: int) -> Drained:
+def drain(trades: int, recorded: int, chosen: argparse.Namespace) -> Drained:
     """Fill a log, run the job on it, and say how long it took."""
-    with running_server() as server:
-        info = open_log(server.client, NAMESPACE, DEFAULTS.partitions)
-        backlog = fill(server.port, info, trades, recorded, issues)
+    with (
+        running_server() as server,
+        running_log(chosen.log, server, chosen.partitions) as trade_log,
+    ):
+        backlog = trade_log.fill(trades, recorded, chosen.issues)
         filled = f"{trades:,} trades are in the log, recorded at {recorded:,}/s"
         print(filled, file=sys.stderr, flush=True)
         with (
-            running_job(server) as job,
+            running_job(server, **trade_log.settings) as job,
             MemoryWatch(job.process.pid, server.pid, every_s=0.5) as memory,
         ):
             ledger = wait_for_books(server, job, backlog.last_ms, within_s=1_800)
@@ -210,34 +211,38 @@ def go_live(chosen: argparse.Namespace) -> list[str]:
         "| trades/s | appended | windows | p50 | p99 | max | on time |\n"
         "| ---: | ---: | ---: | ---: | ---: | ---: | --- |"
     )
-    with running_server() as server:
-        open_log(server.client, NAMESPACE, DEFAULTS.partitions)
-        with running_job(server) as job:
-            warm_up(server, job, chosen)
-            published = PublishedWindows(server)
-            for rate in chosen.rates:
-                on_time, ended_ms = run_step(server, published, rate, chosen)
-                ledger = wait_for_books(server, job, ended_ms, within_s=600)
-                if not on_time:
-                    break
-                wait_until_live(server, job)
+    with (
+        running_server() as server,
+        running_log(chosen.log, server, chosen.partitions) as trade_log,
+        running_job(server, **trade_log.settings) as job,
+    ):
+        warm_up(server, trade_log, job, chosen)
+        published = PublishedWindows(server)
+        for rate in chosen.rates:
+            on_time, ended_ms = run_step(trade_log, published, rate, chosen)
+            ledger = wait_for_books(server, job, ended_ms, within_s=600)
+            if not on_time:
+                break
+            wait_until_live(server, job)
     return ledger.problems()
 
 
-def warm_up(server: Server, job: Running, chosen: argparse.Namespace) -> None:
+def warm_up(
+    server: Server, trade_log: Log, job: Running, chosen: argparse.Namespace
+) -> None:
     """Feed a while at the first rate: a job's first windows take longer."""
     rate, seconds = chosen.rates[0], chosen.seconds / 2
-    with Feeder(server.port, rate, seconds, chosen.issues) as feeder:
+    with trade_log.feed(rate, seconds, chosen.issues) as feeder:
         feeder.next_report()
         feeder.next_report()
     wait_until_live(server, job)
 
 
 def run_step(
-    server: Server, published: PublishedWindows, rate: int, chosen: argparse.Namespace
+    trade_log: Log, published: PublishedWindows, rate: int, chosen: argparse.Namespace
 ) -> tuple[bool, int]:
     """Feed at one rate, print its row; return the verdict and when the feed ended."""
-    with Feeder(server.port, rate, chosen.seconds, chosen.issues) as feeder:
+    with trade_log.feed(rate, chosen.seconds, chosen.issues) as feeder:
         started_ms = int(feeder.next_report()["started_ms"])
         fed = feeder.next_report()
     ended_ms = int(fed["ended_ms"])

@@ -10,7 +10,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from deploy.broker import ARCHIVE, JARS, Broker
+from deploy.broker import ARCHIVE, JARS, Broker, BrokerFailed, BrokerMissing
 
 
 class NotWritten(RuntimeError):
@@ -46,3 +46,5 @@ if __name__ == "__main__":
         write_archive()
     except NotWritten as error:
         sys.stderr.write(f"tickthrottle: {error}\n")
+    except (BrokerFailed, BrokerMissing) as error:
+        sys.exit(f"tickthrottle: {error}")

@@ -43,11 +43,13 @@ class Board:
     with a greater version, however often and in whatever order updates arrive. What
     of the news may go out at once is decided by ``calm.py``; up to ``complete``
     everything was handed out. No position's window goes back within an epoch.
+    ``is_in_parts``: the newest window has come in more than one update.
     """
 
     def __init__(self) -> None:
         self.position = Position()
         self.complete = Position()
+        self.is_in_parts = False
         self._calm = Calm()
         self.window_ms = DEFAULT_WINDOW_MS
         self._rows: dict[str, LastValue] = {}
@@ -66,11 +68,6 @@ class Board:
     def changed_since(self, offset: int) -> list[str]:
         """Return the issues that changed after ``offset`` of this epoch, in order."""
         return sorted(i for i, row in self._rows.items() if row.offset > offset)
-
-    @property
-    def is_in_parts(self) -> bool:
-        """Whether the newest window has come in more than one update."""
-        return self._calm.is_in_parts
 
     def apply(self, snapshot: WindowSnapshot) -> News:
         """Take an update in and return what is news; other rows are stale.
@@ -100,6 +97,7 @@ class Board:
         """Forget everything and take the stored state of another epoch."""
         self._rows = {value.isin: value for value in values}
         self.position = self.complete = position
+        self.is_in_parts = False
         self._calm = Calm(position.window)
 
     def _is_newer(self, isin: str, version: bytes) -> bool:
@@ -110,6 +108,7 @@ class Board:
         calm, before = self._calm, self.complete.offset
         rows = calm.hand_out(to.window or 0, fresh)
         held = len(fresh) - len(rows) if calm.is_in_parts else 0
+        self.is_in_parts = calm.is_in_parts
         self.position = Position(to.epoch, to.offset, calm.window)
         # Clients resume from here: what is held back has to lie behind it.
         self.complete = self.position

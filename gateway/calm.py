@@ -1,7 +1,5 @@
 """Calm: which rows may go out now, and which wait for the next window. Does no I/O."""
 
-from dataclasses import replace
-
 from throttle.snapshot import Row
 
 
@@ -59,4 +57,6 @@ class Calm:
 
 def _added(row: Row, held: Row | None) -> Row:
     """Return a row that also stands for the trades of the one it takes over from."""
-    return row if held is None else replace(row, trades=row.trades + held.trades)
+    if held is None:
+        return row
+    return Row(row.isin, row.version, row.trades + held.trades, row.body)

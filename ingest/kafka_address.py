@@ -1,7 +1,7 @@
 """Where a topic of Kafka is. Pure: nothing here talks to a broker."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ _OWNED = {
     "acks": "a trade counts once every replica in sync has it",
     "request.required.acks": "a trade counts once every replica in sync has it",
     "enable.idempotence": "a trade that is sent again must not be in the log twice",
+    "enable.gapless.guarantee": "a trade that is too large must not stop the others",
     "message.timeout.ms": "a trade is sent until it is acknowledged",
     "delivery.timeout.ms": "a trade is sent until it is acknowledged",
     "message.send.max.retries": "a trade is sent until it is acknowledged",
@@ -34,7 +35,7 @@ class KafkaTopic:
 
     servers: str
     topic: str
-    options: tuple[tuple[str, str], ...] = ()
+    options: tuple[tuple[str, str], ...] = field(default=(), repr=False)
 
     def client_options(self, own: Mapping[str, Any]) -> dict[str, Any]:
         """Return the options of a client, its ``own`` included."""

@@ -13,7 +13,14 @@ import structlog
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from ingest.collector import no_collection
-from ingest.kafka import Reports, bad_option, create_admin, identify, sentence
+from ingest.kafka import (
+    ANSWER_WITHIN_S,
+    Reports,
+    bad_option,
+    create_admin,
+    identify,
+    sentence,
+)
 from ingest.kafka_address import KafkaTopic
 from ingest.kafka_topic import largest_batch
 from ingest.log import LogInfo, LogUnusable, Tally
@@ -27,15 +34,15 @@ BATCH_BYTES = 65_536
 A topic refuses a batch over its ``max.message.bytes`` whole.
 """
 
-_ANSWER_WITHIN_S = 1.0
+_PATIENCE_S = 1.0
 _HANDED_OVER_AT_ONCE = 1_000
 _SHOWN_REFUSALS = 5
 
 _DEFAULTS = {
-    # On trades of about 130 bytes: a third of the size for a tenth of the rate. zstd
-    # saves as much again and halves the rate.
+    # Trades take a third of the space, for a fifth more of a processor here. zstd makes
+    # a fifth of them, and everybody's processor pays for it: set it if disks are dear.
     "compression.type": "lz4",
-    # Nothing waits for it: an append flushes.
+    # What is handed over together goes together: a third more a second than with 0.
     "linger.ms": 5,
     "queue.buffering.max.messages": 100_000,
     "queue.buffering.max.kbytes": 65_536,
@@ -57,7 +64,9 @@ def open_writer(topic: KafkaTopic) -> tuple[LogInfo, "KafkaLogWriter"]:
     admin = create_admin(topic, reports)
     info = identify(topic, admin, reports)
     most = largest_batch(topic, admin)
-    return info, KafkaLogWriter(topic, info, min(BATCH_BYTES, most or BATCH_BYTES))
+    writer = KafkaLogWriter(topic, info, min(BATCH_BYTES, most or BATCH_BYTES))
+    writer.connect()
+    return info, writer
 
 
 class KafkaLogWriter:
@@ -96,6 +105,16 @@ class KafkaLogWriter:
         except KafkaException as error:
             raise bad_option(topic, error) from None
 
+    def connect(self) -> None:
+        """Connect now: otherwise the first append takes half a second or a whole one.
+
+        Raises LogAway and LogUnusable.
+        """
+        try:
+            self._producer.list_topics(self._topic.topic, timeout=ANSWER_WITHIN_S)
+        except KafkaException as error:
+            raise sentence(self._topic, error.args[0], self._reports) from None
+
     def append(self, entries: Sequence[tuple[str, bytes]]) -> int:
         """Append (ISIN, payload) pairs in order; return how many were acknowledged.
 
@@ -104,7 +123,7 @@ class KafkaLogWriter:
         An entry over the size limit is refused, counted and logged; if it shared a
         batch, the others of that batch come after what followed them.
         """
-        deadline = time.monotonic() + _ANSWER_WITHIN_S
+        deadline = time.monotonic() + _PATIENCE_S
         if entries is not self._entries:
             self._begin(entries)
         while self._entries is not None:
@@ -120,12 +139,15 @@ class KafkaLogWriter:
 
     def abandon(self) -> None:
         """Give up what is under way: it is in doubt from now on."""
+        before = self._in_doubt()
         self._producer.purge()
-        self._producer.flush(_ANSWER_WITHIN_S)
+        deadline = time.monotonic() + _PATIENCE_S
+        while len(self._producer) and time.monotonic() < deadline:
+            self._serve(deadline)
         self._waiting, self._entries = [], None
         self._suspects.clear()
         self._is_alone, self._broken = False, None
-        in_doubt = sum(tally.in_doubt for tally in self.tallies)
+        in_doubt = self._in_doubt() - before
         if in_doubt:
             log.warning(
                 "gave up waiting for the log: it may hold trades that it did not "
@@ -138,6 +160,9 @@ class KafkaLogWriter:
         if self._entries is not None:
             self.abandon()
         self._producer.close()
+
+    def _in_doubt(self) -> int:
+        return sum(tally.in_doubt for tally in self.tallies)
 
     def _begin(self, entries: Sequence[tuple[str, bytes]]) -> None:
         if self._entries is not None:
@@ -176,11 +201,11 @@ class KafkaLogWriter:
 
     def _wait(self, deadline: float) -> None:
         """Wait until all is reported, or a part of it if there is more to hand over."""
-        left_s = max(0.0, deadline - time.monotonic())
-        if self._waiting:
-            self._producer.poll(left_s)
-        else:
-            self._producer.flush(left_s)
+        self._serve(deadline)
+        while not self._waiting and len(self._producer) and self._broken is None:
+            if time.monotonic() >= deadline:
+                break
+            self._serve(deadline)
         if self._broken is not None:
             # librdkafka has given up: whatever the error is, waiting does not help.
             broken = sentence(self._topic, self._broken)
@@ -192,6 +217,15 @@ class KafkaLogWriter:
             if isinstance(trouble, LogUnusable):
                 self.abandon()
             raise trouble
+
+    def _serve(self, deadline: float) -> None:
+        """Take in what is reported; wait for something if there is nothing."""
+        left_s = max(0.0, deadline - time.monotonic())
+        try:
+            # Not flush: it goes on calling back while an error is pending.
+            self._producer.poll(left_s)
+        except KafkaException as error:
+            self._broken = error.args[0]
 
     def _delivered(self, error: KafkaError | None, message: Message) -> None:
         """Take in what became of one entry. Called for each: it has to be quick."""
@@ -221,7 +255,7 @@ class KafkaLogWriter:
         # What has no partition yet was never sent.
         if partition is not None:
             self._tally(partition).in_doubt += 1
-        if error.code() not in (KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT):
+        if self._broken is None:
             self._broken = error
 
     def _refuse(self, entry: dict[str, Any]) -> None:

@@ -94,13 +94,12 @@ class KafkaLogReader:
         # ends were looked up is past the boundary or behind the cut.
         ends = self._ask(_LATEST)
         found = self._ask(OffsetSpec.for_timestamp(before_ms))
-        asked = self._describe()
         partitions = self._partitions
+        self._check(self._describe())
         positions = [
             self._position(p, ends[p], found[p], clock_ms + AHEAD_MS)
             for p in partitions
         ]
-        self._check(asked)
         counts = tuple(position + 1 for position in positions)
         return Tail(clock_ms, partitions, tuple(positions), counts)
 

@@ -19,8 +19,12 @@ def break_trade(rng: Random, payload: bytes) -> bytes:
     return rng.choice(_KINDS)(rng, payload)
 
 
+def _empty(rng: Random, payload: bytes) -> bytes:
+    return b""
+
+
 def _truncated(rng: Random, payload: bytes) -> bytes:
-    return payload[: rng.randrange(len(payload))]
+    return payload[: rng.randrange(1, len(payload))]
 
 
 def _not_utf8(rng: Random, payload: bytes) -> bytes:
@@ -54,6 +58,7 @@ def _with(name: str, value: object) -> Callable[[Random, bytes], bytes]:
 
 
 _KINDS: tuple[Callable[[Random, bytes], bytes], ...] = (
+    _empty,
     _truncated,
     _not_utf8,
     _list,

@@ -1,4 +1,4 @@
-"""The trade log as an independent reader finds it: all entries, with the plainest means.
+"""The trade log as an independent reader finds it: all entries, by the plainest means.
 
 What a test compares with must not come from what it tests: nothing of the product's
 readers is used here.

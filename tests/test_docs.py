@@ -15,6 +15,8 @@ from gateway.counters import Counters
 from gateway.protocol import CloseCode, parse
 from gateway.settings import GatewaySettings
 from gateway.views import ALL
+from ingest.kafka_log import TOO_LARGE
+from ingest.pace import FeedReport
 from ingest.settings import IngestSettings
 from ingest.trade import REASONS
 from throttle.settings import ThrottleSettings
@@ -68,6 +70,16 @@ def test_a_reason_for_refusal_is_explained(reason: str) -> None:
 def test_a_counter_of_the_gateway_is_explained(counter: str) -> None:
     """A number on a dashboard has a meaning."""
     assert f"| `{counter}` |" in OPERATIONS
+
+
+@pytest.mark.parametrize(
+    "counter", ["acknowledged", "refused", "retried", "in_doubt", "dropped_at_cap"]
+)
+def test_a_counter_of_a_feed_is_explained(counter: str) -> None:
+    """The last line of a feed can be understood."""
+    assert counter in {field.name for field in fields(FeedReport)}
+    assert f"| `{counter}` |" in OPERATIONS
+    assert f"`{TOO_LARGE}`" in OPERATIONS
 
 
 def test_every_key_and_channel_is_explained() -> None:

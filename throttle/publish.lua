@@ -135,8 +135,10 @@ for from = 1, #order, CHUNK do
   end
   redis.call('HSET', last, unpack(values))
 end
-redis.call('HSET', meta, 'offset', offset, 'window', window, 'window_ms', window_ms,
-  'cut:' .. job, end_cut)
+-- Of several jobs one may be behind: what others have shown is not taken back.
+local shown = tonumber(redis.call('HGET', meta, 'window') or 0)
+redis.call('HSET', meta, 'offset', offset, 'window', math.max(shown, window),
+  'window_ms', window_ms, 'cut:' .. job, end_cut)
 if window_count > 1 then
   message = {header(window, window_count)}
   for _, isin in ipairs(order) do

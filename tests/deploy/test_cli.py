@@ -24,7 +24,7 @@ def _process_left_as_it_was() -> Iterator[None]:
 
 
 @pytest.mark.parametrize(
-    "command", ["run", "simulate", "replay", "throttle", "gateway"]
+    "command", ["run", "simulate", "replay", "throttle", "gateway", "topic"]
 )
 def test_every_command_explains_itself_and_its_options(command: str) -> None:
     """Each option has words of its own."""
@@ -47,6 +47,10 @@ def test_every_command_explains_itself_and_its_options(command: str) -> None:
         (["throttle", "--master", "mesos://h"], "spark_master mesos://h: String sho"),
         (["gateway", "--port", "-1"], "port -1: Input should be greater than or equal"),
         (["simulate", "--malformed", "2"], "malformed 2.0: must be from 0 to 1"),
+        (["simulate", "--kafka-topic", "a b"], "kafka_topic a b: String should match"),
+        (["topic", "--partitions", "0"], "partitions 0: Input should be greater"),
+        (["topic", "--replication", "0"], "replication 0: must be from 1 to 100"),
+        (["topic", "--retention-s", "5"], "retention_s 5: must be from 60 to"),
         (["replay", "/missing", "--speed", "0"], "speed 0.0: must be from 0.001"),
     ],
 )

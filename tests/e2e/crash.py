@@ -31,6 +31,10 @@ _REQUESTS: dict[str, tuple[bytes, When]] = {
     "before_commit": (rb"\nEVALSHA\r\n.*\ntt:updates\r\n", "passed"),
 }
 POINTS = (*list(_REQUESTS)[:1], "after_offset_log", *list(_REQUESTS)[1:])
+# Those that a log in Kafka has, too: its own requests do not pass the proxy.
+POINTS_OF_ANY_LOG = tuple(
+    point for point in POINTS if point not in ("before_offset_log", "during_compute")
+)
 RUNNING, STARTING = "random moment", "random moment of the start"
 PUBLISH = _REQUESTS["before_publish"][0]
 READ = _REQUESTS["during_compute"][0]

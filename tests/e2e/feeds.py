@@ -117,7 +117,7 @@ class _Stubborn:
 
 
 class Scattered:
-    """A log writer without keys: an issue's trades go to one partition after another."""
+    """A log writer without keys: trades go to one partition after another."""
 
     dropped_at_cap = 0
 

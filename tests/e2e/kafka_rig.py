@@ -24,11 +24,18 @@ class KafkaRig(Rig):
     """Everything around a job that reads a topic."""
 
     def __init__(
-        self, folder: Path, window_ms: int, servers: str, partitions: int
+        self,
+        folder: Path,
+        window_ms: int,
+        servers: str,
+        partitions: int,
+        *,
+        is_keyed: bool = True,
     ) -> None:
         super().__init__(folder, window_ms)
         self.servers = servers
         self.partitions = partitions
+        self.is_keyed = is_keyed
         self.topic = ""
         self.renew_log()
 
@@ -51,18 +58,12 @@ class KafkaRig(Rig):
         """Return where the topic is."""
         return KafkaTopic(self.servers, self.topic)
 
-    def feed(
-        self,
-        rate: float = RATE,
-        without_partition: int | None = None,
-        *,
-        is_keyed: bool = True,
-    ) -> Feed:
+    def feed(self, rate: float = RATE, without_partition: int | None = None) -> Feed:
         """Start a feed; unkeyed, an issue's trades go to every partition."""
         topic = self.address()
         info = open_topic(topic)
         events = feed_events(self._tape, rate, Random(1), info, without_partition)
-        if is_keyed:
+        if self.is_keyed:
             return Feed(KafkaLogWriter(topic, info), events)
         return Feed(Scattered(self.servers, self.topic, self.partitions), events)
 
@@ -73,11 +74,16 @@ class KafkaRig(Rig):
 
 @contextmanager
 def create_kafka_rig(
-    folder: Path, window_ms: int, servers: str, partitions: int
+    folder: Path,
+    window_ms: int,
+    servers: str,
+    partitions: int,
+    *,
+    is_keyed: bool = True,
 ) -> Iterator[KafkaRig]:
     """Yield a rig in a new folder, watched by a client, and end it afterwards."""
     folder.mkdir(parents=True, exist_ok=True)
-    rig = KafkaRig(folder, window_ms, servers, partitions)
+    rig = KafkaRig(folder, window_ms, servers, partitions, is_keyed=is_keyed)
     try:
         with watched(rig):
             yield rig

@@ -5,6 +5,7 @@ import pytest
 from tests.gateway.publisher import Publisher
 from tests.gateway.samples import EPOCH, HYNIX, NAVER, SAMSUNG, make_row
 from tests.gateway.servers import Gateway, running_gateway
+from throttle.testing import ThrottleDriver
 
 pytestmark = [pytest.mark.redis, pytest.mark.usefixtures("writing")]
 
@@ -87,3 +88,33 @@ def test_a_gap_with_parts_is_healed(gateway: Gateway, publisher: Publisher) -> N
         last = stream.take("update")
     assert (items(first), items(last)) == ([(SAMSUNG, 2, 1)], [(SAMSUNG, 2, 2)])
     assert gateway.count("gaps_healed") == 1
+
+
+def test_two_jobs_as_they_publish(redis_url: str) -> None:
+    """The jobs' own script: a trade that only the second one sees in time waits."""
+    with (
+        ThrottleDriver(redis_url=redis_url) as one,
+        ThrottleDriver(redis_url=redis_url, job="other") as other,
+        running_gateway(redis_url) as gateway,
+    ):
+        shown = []
+        with gateway.stream("?keys=*") as stream:
+            stream.take("ack")
+            stream.take("snapshot")
+            one.trade(HYNIX, "10", at_ms=100)
+            one.turn_clock(2_000)
+            other.turn_clock(2_000)
+            stream.take("snapshot")
+            for ms in (2_000, 4_000):
+                one.trade(SAMSUNG, str(ms), at_ms=ms + 100)
+                one.turn_clock(ms + 2_000)
+                one.trade(SAMSUNG, str(ms + 1), at_ms=ms + 200)
+                other.turn_clock(ms + 2_000)
+            one.turn_clock(8_000)
+            while not shown or shown[-1]["data"][0]["price"] != 4_001:
+                shown.append(stream.take("update"))
+        windows = [frame["window"] for frame in shown]
+        prices = [frame["data"][0]["price"] for frame in shown]
+        assert windows == sorted(set(windows))
+        assert prices == sorted(set(prices))
+        assert gateway.count("rows_held") == 2

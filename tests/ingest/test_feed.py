@@ -15,7 +15,8 @@ from structlog.testing import capture_logs
 
 from ingest.feed import FeedError, run_replay, run_simulator
 from ingest.pace import FeedReport
-from ingest.redis_log import RedisLogReader, open_log
+from ingest.receipt import Receipt
+from ingest.redis_log import RedisLogReader, open_log, position_of, stream_key
 from ingest.replay import ReplayOptions
 from ingest.settings import IngestSettings
 from ingest.simulator import Simulator
@@ -74,6 +75,37 @@ def test_tape_is_in_the_log(redis_url: str, client: redis.Redis, tape: Path) -> 
     assert report.acknowledged == len(logged(client)) == 500
     assert report.refused == {"not_json": 1}
     assert report.refusals[0].startswith("line 10: not_json")
+
+
+@pytest.mark.redis
+def test_receipt_says_what_is_in_the_log(
+    redis_url: str, client: redis.Redis, tape: Path, tmp_path: Path
+) -> None:
+    """For each partition the count, and the positions of the first and the last."""
+    path = tmp_path / "receipt.json"
+    options = ReplayOptions(tape, speed=1_000)
+    report = run_replay(make_settings(redis_url), options, report_to=path)
+    receipt = Receipt.decode(path.read_bytes())
+    info = open_log(client, "test", 1)
+    assert receipt.ended
+    assert receipt.log_id == info.log_id
+    assert sum(tally.acknowledged for tally in receipt.partitions) == 500
+    assert report.in_doubt == 0
+    for partition, tally in enumerate(receipt.partitions):
+        entries = client.xrange(stream_key("test", partition))
+        assert tally.acknowledged == len(entries)
+        assert tally.first == position_of(entries[0][0])
+        assert tally.last == position_of(entries[-1][0])
+
+
+@pytest.mark.redis
+def test_report_that_cannot_be_written_is_told_at_the_start(
+    redis_url: str, tmp_path: Path
+) -> None:
+    """The sentence names the path and the reason."""
+    path = tmp_path / "missing" / "receipt.json"
+    with pytest.raises(FeedError, match=r"^report .*receipt.json: No such file"):
+        run_simulator(make_settings(redis_url), Simulator(), report_to=path)
 
 
 @pytest.mark.redis

@@ -18,9 +18,13 @@ def refusal_of(payload: bytes) -> str:
 
 
 def test_every_broken_trade_is_refused_and_every_reason_occurs() -> None:
-    """No kind passes, and none of the trade's rules goes unused."""
+    """No kind passes, and none of the trade's rules goes unused.
+
+    A user's decoder alone can say that an entry cannot be decoded.
+    """
     rng = Random(1)
-    assert {refusal_of(break_trade(rng, GOOD)) for _ in range(500)} == set(REASONS)
+    found = {refusal_of(break_trade(rng, GOOD)) for _ in range(500)}
+    assert found == {*REASONS} - {"not_decoded"}
 
 
 def test_same_seed_breaks_the_same_way() -> None:

@@ -49,7 +49,16 @@ def add_at(client: redis.Redis, ms: int, payload: bytes, number: str = "*") -> i
 def everything(reader: RedisLogReader, partition: int = 0) -> list[bytes]:
     """All payloads of a partition, in order."""
     end = reader.tail(1 << 41).positions[partition]
-    return payloads_of(reader.read(partition, 0, end))
+    return payloads_of(read(reader, 0, end, partition))
+
+
+def read(
+    reader: RedisLogReader, after: int, upto: int, partition: int = 0
+) -> list[Chunk]:
+    """The chunks of a range of one partition; fails if they are another's."""
+    found = list(reader.read({partition: (after, upto)}))
+    assert {p for p, _ in found} <= {partition}
+    return [chunk for _, chunk in found]
 
 
 def payloads_of(chunks: Iterable[Chunk]) -> list[bytes]:
@@ -107,7 +116,43 @@ def test_appending_nothing_is_acknowledged_as_nothing(client: redis.Redis) -> No
     """An empty append is no error."""
     writer, reader = make_log(client)
     assert writer.append([]) == 0
-    assert reader.head() == Head(None, (0,))
+    assert reader.head() == Head(None, (0,), (0,), (0,))
+
+
+@pytest.mark.redis
+def test_a_reader_of_some_partitions_sees_those(client: redis.Redis) -> None:
+    """The others may be of any state: they are somebody else's."""
+    info = open_log(client, NAMESPACE, 4)
+    client.set(stream_key(NAMESPACE, 0), "in the way")
+    client.xadd(stream_key(NAMESPACE, 2), {FIELD: b"x"}, id="500-0")
+    for ms in (700, 900):
+        client.xadd(stream_key(NAMESPACE, 3), {FIELD: b"y"}, id=f"{ms}-0")
+    reader = RedisLogReader(client, NAMESPACE, info, (1, 3))
+    assert reader.head() == Head(700, (1, 3), (0, 0), (0, 0))
+    tail = reader.tail(800)
+    assert (tail.partitions, tail.counts) == ((1, 3), (0, 1))
+    assert tail.positions == (0, 700 << 21)
+    assert payloads_of(read(reader, 0, tail.positions[1], 3)) == [b"y"]
+
+
+@pytest.mark.redis
+def test_ranges_of_several_partitions_are_read_each_for_itself(
+    client: redis.Redis,
+) -> None:
+    """Every entry once, under its partition, up to the end of its range."""
+    writer, reader = make_log(client, partitions=3)
+    entries = [(f"KR7{n:05}0003", b"%d" % n) for n in range(200)]
+    writer.append(entries)
+    tail = reader.tail(1 << 41)
+    ranges = {p: (-1, tail.positions[p]) for p in (2, 0)}
+    found: dict[int, list[bytes]] = {}
+    for p, chunk in reader.read(ranges):
+        assert chunk.upto <= ranges[p][1]
+        found.setdefault(p, []).extend(chunk.payloads.to_pylist())
+    assert found == {
+        p: [payload for isin, payload in entries if partition_of(isin, 3) == p]
+        for p in (0, 2)
+    }
 
 
 @pytest.mark.redis
@@ -117,11 +162,16 @@ def test_long_read_comes_in_chunks_without_gap_or_overlap(client: redis.Redis) -
     payloads = [b"%d" % number for number in range(20_001)]
     writer.append([(ISIN, payload) for payload in payloads])
     end = reader.tail(1 << 41).positions[0]
-    chunks = list(reader.read(0, 0, end))
+    chunks = read(reader, 0, end)
     assert [len(chunk) for chunk in chunks] == [10_000, 10_000, 1]
     assert payloads_of(chunks) == payloads
     positions = [p for chunk in chunks for p in chunk.positions.to_pylist()]
     assert positions == sorted(set(positions))
+    assert [chunk.upto for chunk in chunks] == [
+        positions[9_999],
+        positions[19_999],
+        end,
+    ]
 
 
 @pytest.mark.redis
@@ -129,12 +179,13 @@ def test_read_is_after_one_position_and_upto_another(client: redis.Redis) -> Non
     """The first bound is excluded, the second included."""
     _, reader = make_log(client)
     positions = [add_at(client, 1_000 + n, b"%d" % n) for n in range(5)]
-    (chunk,) = reader.read(0, positions[1], positions[3])
+    (chunk,) = read(reader, positions[1], positions[3])
     assert chunk.payloads.to_pylist() == [b"2", b"3"]
     assert chunk.append_ms.to_pylist() == [1_002, 1_003]
     assert chunk.positions.to_pylist() == positions[2:4]
-    assert list(reader.read(0, positions[3], positions[3])) == []
-    assert list(reader.read(0, positions[4], positions[4] + 100)) == []
+    assert (chunk.upto, chunk.blanks) == (positions[3], 0)
+    assert read(reader, positions[3], positions[3]) == []
+    assert read(reader, positions[4], positions[4] + 100) == []
 
 
 @pytest.mark.redis
@@ -142,7 +193,7 @@ def test_a_chunk_is_columns_of_the_types_it_states(client: redis.Redis) -> None:
     """Whatever the entries are, Spark gets the same types."""
     _, reader = make_log(client)
     position = add_at(client, 7, b"", "3")
-    (chunk,) = reader.read(0, 0, position)
+    (chunk,) = read(reader, 0, position)
     types = [chunk.positions.type, chunk.append_ms.type, chunk.payloads.type]
     assert types == [pa.int64(), pa.int64(), pa.binary()]
     assert chunk.positions.to_pylist() == [position] == [(7 << 21) + 3]
@@ -158,7 +209,7 @@ def test_reading_a_millisecond_with_too_many_entries_is_refused(
     client.xadd(stream_key(NAMESPACE, 0), {FIELD: b"one more"}, id="5-2097152")
     end = add_at(client, 6, b"x", "0")
     with pytest.raises(LogUnusable, match=r"5-2097151.*more than 2\^21"):
-        list(reader.read(0, 0, end))
+        read(reader, 0, end)
     with pytest.raises(LogUnusable, match=r"more than 2\^21"):
         reader.tail(6)
 
@@ -220,7 +271,7 @@ def test_what_was_dropped_still_counts(client: redis.Redis) -> None:
     """A count begins with the very first entry, however short the log is kept."""
     _, reader = make_log(client)
     positions = [add_at(client, 1_000 + n, b"%d" % n) for n in range(1_000)]
-    reader.trim([positions[-1]], before_ms=1_700)
+    reader.trim({0: positions[-1]}, before_ms=1_700)
     left = client.xlen(stream_key(NAMESPACE, 0))
     assert left < 500
     assert reader.head().counts == (1_000 - left,)
@@ -255,7 +306,7 @@ def test_trim_keeps_what_is_not_committed(client: redis.Redis) -> None:
     """Trimming drops whole old nodes, never an entry past the position or beside it."""
     _, reader = make_log(client)
     positions = [add_at(client, 1_000, b"%d" % n) for n in range(1_000)]
-    reader.trim([positions[499]], before_ms=9_999)
+    reader.trim({0: positions[499]}, before_ms=9_999)
     kept = everything(reader)
     assert kept[-500:] == [b"%d" % n for n in range(500, 1_000)]
     assert len(kept) < 700
@@ -266,7 +317,7 @@ def test_trim_keeps_what_is_young(client: redis.Redis) -> None:
     """Committed entries stay as long as they are appended at or after the time."""
     _, reader = make_log(client)
     positions = [add_at(client, 1_000 + n, b"%d" % n) for n in range(1_000)]
-    reader.trim([positions[-1]], before_ms=1_300)
+    reader.trim({0: positions[-1]}, before_ms=1_300)
     assert everything(reader)[-700:] == [b"%d" % n for n in range(300, 1_000)]
     assert reader.head().oldest_ms is not None
 

@@ -3,23 +3,17 @@
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from secrets import token_hex
 
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient
-from confluent_kafka.cimpl import NewTopic
 
+from deploy.broker import Broker
 from ingest.kafka_address import KafkaTopic
+from tests import kafka
 
 
-def make_topic(servers: str, partitions: int = 1, **config: str) -> KafkaTopic:
-    """Create a topic of a new name; ``config`` has ``_`` in place of dots."""
-    name = f"trades-{token_hex(4)}"
-    named = {key.replace("_", "."): value for key, value in config.items()}
-    admin = AdminClient({"bootstrap.servers": servers, "log_level": 0})
-    new = NewTopic(name, partitions, 1, config=named)
-    admin.create_topics([new])[name].result(timeout=10)
-    return KafkaTopic(servers, name)
+def make_topic(broker: Broker, partitions: int = 1, **config: str) -> KafkaTopic:
+    """Create a topic that no other test has, and say how to reach it."""
+    return KafkaTopic(broker.servers, kafka.make_topic(broker, partitions, **config))
 
 
 def logged(topic: KafkaTopic, partitions: int) -> list[list[Message]]:

@@ -16,8 +16,9 @@ def rows_between(
     """Return what the source reads: chunk p is what partition p has in between."""
     tables = [rows.cut_row(start, end)]
     for partition, chunk in enumerate(chunks):
-        tables.append(rows.trade_rows(chunk, partition, start.end_ms, max_ahead_ms))
-        tables.append(rows.read_row(partition, len(chunk), end))
+        span = start.end_ms, end.end_ms
+        tables.append(rows.trade_rows(chunk, partition, *span, max_ahead_ms))
+        tables.append(rows.read_row(partition, len(chunk), chunk.blanks, end))
     return pa.concat_tables(tables)
 
 

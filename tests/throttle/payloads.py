@@ -128,6 +128,7 @@ def make_chunk(
         pa.array(range(first_position, first_position + size), pa.int64()),
         pa.array([append_ms for append_ms, _ in entries], pa.int64()),
         pa.array([payload for _, payload in entries], pa.binary()),
+        first_position + size - 1,
     )
 
 

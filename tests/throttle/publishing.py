@@ -6,6 +6,7 @@ from typing import Any
 
 import redis
 
+from ingest.log import LogKind
 from tests.published import read_snapshots
 from throttle.batch import Batch, DeadLetter, PartitionCount, Window
 from throttle.cut import Cut
@@ -29,24 +30,28 @@ def make_row(isin: str, time: int, price: str = "10", trades: int = 1) -> Row:
 
 
 class Job:
-    """A job on a log of so many partitions; each batch begins where the last ended.
+    """A job on a log of so many partitions, or on those that are named.
 
-    Unless told otherwise the log counted what the job read.
+    Each batch begins where the last one ended. Unless told otherwise the log counted
+    what the job read, and the positions that hold no entry.
     """
 
     def __init__(
         self,
         client: redis.Redis,
         name: str = "job",
-        partitions: int = 1,
+        partitions: int | Sequence[int] = 1,
         window_log: int = 100,
+        log: LogKind = "redis",
     ) -> None:
-        zeros = (0,) * partitions
+        numbered = isinstance(partitions, int)
+        named = tuple(range(partitions) if numbered else partitions)
+        zeros = (0,) * len(named)
         self.name = name
         self.lease = Lease(client, KEYS, name, ttl_ms=60_000)
-        self.cut = Cut(W, zeros, zeros)
+        self.cut = Cut(W, zeros, zeros, named)
         self._client = client
-        self._options = PublishOptions(name, W, window_log, dead_letters=100)
+        self._options = PublishOptions(name, W, window_log, dead_letters=100, log=log)
         self._batch_id = -1
         self.publisher = self.start()
 
@@ -64,13 +69,16 @@ class Job:
         refused: Refused | None = None,
         letters: Sequence[DeadLetter] = (),
         log_counts: Sequence[int | None] | None = None,
+        blanks: Mapping[int, int] | None = None,
+        added: Sequence[int] = (),
     ) -> Batch:
         """Make the next batch: the rows of each window, with their partitions if not 0.
 
-        Several rows of one issue in a window are of several partitions.
+        Several rows of one issue in a window are of several partitions. The log has
+        the partitions ``added`` from this batch on.
         """
-        partitions = len(self.cut.positions)
-        counts = [PartitionCount() for _ in range(partitions)]
+        partitions = *self.cut.partitions, *added
+        counts = {p: PartitionCount() for p in partitions}
         made = []
         for number, rows in enumerate(windows, 1):
             window = Window(self.cut.end_ms + number * W)
@@ -85,12 +93,16 @@ class Job:
         for partition, reasons in (refused or {}).items():
             counts[partition].refused = Counter(reasons)
             counts[partition].read += sum(reasons.values())
+        for partition, number in (blanks or {}).items():
+            counts[partition].blanks = number
+        known = {p: self.cut.count(p) for p in partitions}
         counted = log_counts or [
-            None if known is None else known + count.read
-            for known, count in zip(self.cut.counts, counts, strict=True)
+            None if before is None else before + counts[p].read + counts[p].blanks
+            for p, before in known.items()
         ]
-        end = Cut(made[-1].end_ms, (made[-1].end_ms << 21,) * partitions, (*counted,))
-        return Batch(self.cut, end, made, counts, letters)
+        end_ms, positions = made[-1].end_ms, (made[-1].end_ms << 21,) * len(partitions)
+        end = Cut(end_ms, positions, tuple(counted), partitions)
+        return Batch(self.cut, end, made, list(counts.values()), letters)
 
     def publish(self, *windows: Sequence[Row | tuple[int, Row]], **more: Any) -> Any:
         """Publish the next batch."""

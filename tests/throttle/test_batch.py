@@ -19,6 +19,7 @@ from tests.throttle.payloads import (
     payloads,
     plain_trades,
 )
+from throttle import rows
 from throttle.batch import Batch, DeadLetter, PartitionCount, assemble
 from throttle.cut import Cut
 from throttle.snapshot import Row, encode_version
@@ -134,8 +135,8 @@ def test_refused_trades_are_counted_and_kept_in_the_order_of_the_log() -> None:
         [(1, b"x"), (2, payload(A, 1)), (3, b"[]"), (4, b"y")], [(1, future)]
     )
     assert batch.counts == [
-        PartitionCount(4, 0, Counter(not_json=2, not_object=1)),
-        PartitionCount(1, 0, Counter(future_time=1)),
+        PartitionCount(read=4, refused=Counter(not_json=2, not_object=1)),
+        PartitionCount(read=1, refused=Counter(future_time=1)),
     ]
     letters = [(d.partition, d.position - FIRST, d.reason) for d in batch.dead_letters]
     assert letters == [
@@ -145,8 +146,53 @@ def test_refused_trades_are_counted_and_kept_in_the_order_of_the_log() -> None:
         (1, 0, "future_time"),
     ]
     last = batch.dead_letters[-1]
-    assert last == DeadLetter(1, FIRST, "future_time", last.error, future)
+    assert last == DeadLetter(1, FIRST, NOW_MS + 1, "future_time", last.error, future)
     assert "ahead of the log's clock" in last.error
+
+
+def test_a_batch_of_some_partitions_counts_those() -> None:
+    """By their numbers, in the order of the cut."""
+    named = (3, 11)
+    start = Cut(NOW_MS, (5, 5), (0, 0), named)
+    end = Cut(NOW_MS + W, (1 << 62,) * 2, (0, 0), named)
+    chunks = {
+        3: make_chunk([(NOW_MS + 1, payload(A, 1)), (NOW_MS + 2, payload(A, 2))]),
+        11: make_chunk([(NOW_MS + 1, payload(A, 3)), (NOW_MS + 2, b"x")]),
+    }
+    tables = [rows.cut_row(start, end)]
+    for p in (11, 3):
+        span = start.end_ms, end.end_ms
+        tables.append(rows.trade_rows(chunks[p], p, *span, MAX_AHEAD_MS))
+        tables.append(rows.read_row(p, 2, p * 10, end))
+    batch = assemble(as_conflated(pa.concat_tables(tables), W), W)
+    assert (batch.start, batch.end) == (start, end)
+    assert batch.counts == [
+        PartitionCount(read=2, blanks=30, superseded=2),
+        PartitionCount(read=2, blanks=110, refused=Counter(not_json=1)),
+    ]
+    [window] = batch.windows
+    assert window.rows == {A: (11, row_of(payload(A, 3), FIRST, trades=3))}
+    [letter] = batch.dead_letters
+    assert (letter.partition, letter.position) == (11, FIRST + 1)
+
+
+def test_a_batch_has_the_partitions_of_its_end() -> None:
+    """One that was added to the log since the last cut is in it."""
+    start, end = Cut(NOW_MS, (5,), (6,)), Cut(NOW_MS + W, (5, 9), (6, 10))
+    tables = [rows.cut_row(start, end), rows.read_row(0, 0, 0, end)]
+    tables.append(rows.read_row(1, 10, 0, end))
+    batch = assemble(as_conflated(pa.concat_tables(tables), W), W)
+    assert batch.counts == [PartitionCount(), PartitionCount(read=10)]
+
+
+def test_a_dead_letter_has_its_entry_s_append_time() -> None:
+    """Not that of its window: a straggler was appended when it was."""
+    batch = assembled([(-700, b"x"), (900, b"y"), (W - 1, b"z")])
+    assert [letter.append_ms - NOW_MS for letter in batch.dead_letters] == [
+        -700,
+        900,
+        W - 1,
+    ]
 
 
 def test_what_several_tasks_read_of_a_partition_adds_up() -> None:
@@ -206,9 +252,8 @@ def test_any_batch_equals_plain_python(
             judged, position = judge(chunk, at), FIRST + at
             if isinstance(judged, InvalidTrade):
                 counts[p].refused[judged.reason] += 1
-                letters.append(
-                    DeadLetter(p, position, judged.reason, str(judged), body)
-                )
+                place = p, position, NOW_MS + ms
+                letters.append(DeadLetter(*place, judged.reason, str(judged), body))
                 continue
             window = max(ms, 0) // W
             group = (window, judged.isin)

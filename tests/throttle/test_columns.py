@@ -29,6 +29,9 @@ from tests.throttle.payloads import (
 )
 from throttle import columns, rows
 
+LATER_MS = 6 * 10**12
+"""The end of a batch that holds whatever is tested here."""
+
 GOOD = Trade(ISINS[0], NOW_MS * 1000, 7, "199500", "3", {"side": "B"})
 HEAD = GOOD.to_wire().removesuffix(b',"side":"B"}')
 
@@ -58,37 +61,41 @@ def is_valid(payload: bytes) -> bool:
     return reason_of(payload) is None
 
 
-def expected_row(chunk: Chunk, at: int) -> tuple[object, ...]:
+def expected_row(chunk: Chunk, at: int, end_ms: int) -> tuple[object, ...]:
     """Return what the rules say of one entry, in the order of the row's columns."""
-    position, append_ms = chunk.positions[at].as_py(), chunk.append_ms[at].as_py()
+    position = chunk.positions[at].as_py()
+    append_ms = min(chunk.append_ms[at].as_py(), end_ms - 1)
     payload = chunk.payloads[at].as_py()
     try:
         trade = Trade.from_wire(payload)
         check_not_ahead(trade, append_ms * 1000, MAX_AHEAD_MS * 1000)
     except InvalidTrade as error:
-        key, version, refusal = f"!{position}", (0, 0), (error.reason, str(error))
+        key, version = f"!{position}", (append_ms * 1000, 0)
+        refusal = (error.reason, str(error))
     else:
         key, version, refusal = trade.isin, trade.version, (None, None)
     window_us = max(append_ms, NOW_MS) * 1000
     return (window_us, key, 3, *version, position, 1, payload, *refusal)
 
 
-def agree(chunk: Chunk) -> None:
+def agree(chunk: Chunk, end_ms: int = LATER_MS) -> None:
     """Check that a chunk becomes exactly the rows that the rules imply."""
-    table = rows.trade_rows(chunk, 3, NOW_MS, MAX_AHEAD_MS)
+    table = rows.trade_rows(chunk, 3, NOW_MS, end_ms, MAX_AHEAD_MS)
     assert table.schema == rows.ARROW_SCHEMA
     plain = table.set_column(
         0, "append_time", table["append_time"].cast(pa.int64())
     ).to_pylist()
     found = sorted((tuple(row.values()) for row in plain), key=lambda row: row[5])
-    assert found == [expected_row(chunk, at) for at in range(len(chunk))]
+    assert found == [expected_row(chunk, at, end_ms) for at in range(len(chunk))]
 
 
 @settings(max_examples=200)
-@given(chunks)
-def test_a_chunk_becomes_what_the_rules_say_of_each_entry(chunk: Chunk) -> None:
+@given(chunks, st.integers(NOW_MS + 1, NOW_MS + 4_000))
+def test_a_chunk_becomes_what_the_rules_say_of_each_entry(
+    chunk: Chunk, end_ms: int
+) -> None:
     """Going by columns is faster and never another answer, whatever the bytes are."""
-    agree(chunk)
+    agree(chunk, end_ms)
 
 
 @settings(max_examples=200)

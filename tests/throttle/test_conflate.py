@@ -168,8 +168,9 @@ def made_up_batch(seed: int) -> pa.Table:
         ]
         entries.sort()
         chunk = make_chunk(entries)
-        tables.append(rows.trade_rows(chunk, partition, start.end_ms, 5_000))
-        tables.append(rows.read_row(partition, len(chunk), end))
+        span = start.end_ms, end.end_ms
+        tables.append(rows.trade_rows(chunk, partition, *span, 5_000))
+        tables.append(rows.read_row(partition, len(chunk), 0, end))
     return pa.concat_tables(tables)
 
 

@@ -8,8 +8,11 @@ from hypothesis import strategies as st
 
 from ingest.log import Head, Tail
 from throttle.cut import (
+    NOWHERE,
     Cut,
     advance,
+    between,
+    newest_cut,
     next_end,
     origin,
     wait_ms,
@@ -23,7 +26,8 @@ times = st.integers(0, 4_000_000_000_000)
 
 def tail(clock_ms: int, *positions: int) -> Tail:
     """Make the log's end before a boundary, its counts unknown."""
-    return Tail(clock_ms, positions, (None,) * len(positions))
+    partitions = tuple(range(len(positions)))
+    return Tail(clock_ms, partitions, positions, (None,) * len(positions))
 
 
 def test_an_offset_keeps_its_cut_and_its_key_order() -> None:
@@ -38,32 +42,96 @@ def test_an_offset_keeps_its_cut_and_its_key_order() -> None:
 
 @given(
     times,
-    st.lists(
-        st.tuples(st.integers(0, 2**63 - 1), st.none() | st.integers(0, 2**53)),
+    st.dictionaries(
+        st.integers(0, 99_999),
+        st.tuples(st.integers(NOWHERE, 2**63 - 1), st.none() | st.integers(0, 2**53)),
         max_size=70,
     ),
 )
 def test_any_cut_survives_its_offset(
-    end_ms: int, ends: list[tuple[int, int | None]]
+    end_ms: int, ends: dict[int, tuple[int, int | None]]
 ) -> None:
     """What is stored beside the windows is where the job goes on, to the digit."""
-    cut = Cut(end_ms, tuple(p for p, _ in ends), tuple(n for _, n in ends))
+    partitions = tuple(sorted(ends))
+    positions = tuple(ends[p][0] for p in partitions)
+    counts = tuple(ends[p][1] for p in partitions)
+    cut = Cut(end_ms, positions, counts, partitions)
     assert Cut.from_offset(json.loads(json.dumps(cut.to_offset()))) == cut
+
+
+def test_a_cut_of_some_partitions_names_them_in_its_offset() -> None:
+    """In order of their numbers, not of their text."""
+    cut = Cut(4_000, (7, 8, 9), (5, None, 0), (2, 5, 10))
+    text = json.dumps(cut.to_offset())
+    assert text == (
+        '{"end_ms": 4000, "p2": 7, "p5": 8, "p10": 9, "n2": 5, "n5": -1, "n10": 0}'
+    )
+    assert Cut.from_offset(json.loads(text)) == cut
+    shuffled = dict(sorted(json.loads(text).items(), reverse=True))
+    assert Cut.from_offset(shuffled) == cut
+
+
+def test_partitions_that_are_not_named_are_all_from_the_first_on() -> None:
+    """A cut of a whole log need not say so, and is the same cut."""
+    cut = Cut(4_000, (7, 8), (5, 6))
+    assert cut.partitions == (0, 1)
+    assert cut == Cut(4_000, (7, 8), (5, 6), (0, 1))
+    assert cut != Cut(4_000, (7, 8), (5, 6), (0, 2))
+
+
+def test_a_partition_has_its_position_and_its_count() -> None:
+    """By its number; one that is not in the cut has had nothing read of it."""
+    cut = Cut(4_000, (7, 8), (5, None), (3, 9))
+    assert [cut.position(p) for p in (3, 9)] == [7, 8]
+    assert [cut.count(p) for p in (3, 9)] == [5, None]
+    for other in (0, 1, 4):
+        assert (cut.position(other), cut.count(other)) == (NOWHERE, 0)
+
+
+def test_what_lies_between_two_cuts_is_a_range_per_partition() -> None:
+    """A partition where there is nothing is left out, and so is one not asked for."""
+    start = Cut(4_000, (7, 8, 5), (1, 1, 1))
+    end = Cut(6_000, (7, 11, 6), (1, 4, 2))
+    assert between(start, end, (0, 1, 2)) == {1: (8, 11), 2: (5, 6)}
+    assert between(start, end, (0, 2)) == {2: (5, 6)}
+    assert between(start, start, (0, 1, 2)) == {}
+
+
+def test_a_partition_that_was_added_is_read_from_its_beginning() -> None:
+    """Its first position is 0, where a log counts its entries."""
+    start = Cut(4_000, (7,), (8,))
+    made = advance(start, 6_000, Tail(6_000, (0, 1, 2), (9, 0, -1), (10, 1, 0)))
+    assert made == Cut(6_000, (9, 0, NOWHERE), (10, 1, 0))
+    assert between(start, made, made.partitions) == {0: (7, 9), 1: (NOWHERE, 0)}
 
 
 def test_a_new_job_on_an_empty_log_starts_with_the_current_window() -> None:
     """The very first start waits for the end of the window it is in."""
-    assert origin(Head(None, (0, 0)), 5_999, W) == Cut(4_000, (0, 0), (0, 0))
+    assert origin(Head(None, (0, 1), (0, 0), (0, 0)), 5_999, W) == Cut(
+        4_000, (0, 0), (0, 0)
+    )
 
 
 def test_a_new_job_starts_with_the_window_of_the_oldest_entry() -> None:
     """What is in the log already is published; what was dropped is not counted."""
-    assert origin(Head(3_100, (17,)), 9_000, W) == Cut(2_000, (0,), (17,))
+    assert origin(Head(3_100, (0,), (0,), (17,)), 9_000, W) == Cut(2_000, (0,), (17,))
+
+
+def test_a_new_job_on_some_partitions_starts_with_those() -> None:
+    """What the others hold is another job's."""
+    head = Head(3_100, (4, 6), (16, -1), (17, 0))
+    assert origin(head, 9_000, W) == Cut(2_000, (16, -1), (17, 0), (4, 6))
+
+
+def test_a_new_job_may_leave_out_the_past() -> None:
+    """It starts at the end of the log before a boundary that has passed."""
+    found = Tail(9_000, (4, 6), (30, -1), (31, None))
+    assert newest_cut(found, 8_000) == Cut(8_000, (30, -1), (31, None), (4, 6))
 
 
 def test_an_entry_from_the_future_does_not_move_the_start() -> None:
     """A log whose server's clock was set back starts at the clock."""
-    assert origin(Head(99_000, (0,)), 9_000, W) == Cut(8_000, (0,), (0,))
+    assert origin(Head(99_000, (0,), (0,), (0,)), 9_000, W) == Cut(8_000, (0,), (0,))
 
 
 @pytest.mark.parametrize(
@@ -97,7 +165,7 @@ def test_no_cut_before_the_clock_has_passed_the_boundary() -> None:
 def test_a_cut_takes_the_last_positions_of_the_window_and_the_logs_counts() -> None:
     """At the boundary the cut is final."""
     previous = Cut(4_000, (1, 1), (1, 1))
-    made = advance(previous, 6_000, Tail(6_000, (5, 6), (30, None)))
+    made = advance(previous, 6_000, Tail(6_000, (0, 1), (5, 6), (30, None)))
     assert made == Cut(6_000, (5, 6), (30, None))
 
 
@@ -109,8 +177,26 @@ def test_a_quiet_partition_keeps_its_position() -> None:
 
 def test_a_straggler_falls_into_the_window_after_the_cut() -> None:
     """An entry stamped before a cut it appeared behind is not lost."""
-    assert window_time_ms(3_999, 4_000) == 4_000
-    assert window_time_ms(4_001, 4_000) == 4_001
+    assert window_time_ms(3_999, 4_000, 8_000) == 4_000
+    assert window_time_ms(4_001, 4_000, 8_000) == 4_001
+
+
+def test_an_entry_stamped_past_its_cut_counts_just_before_it() -> None:
+    """Only a log that lets its writers stamp can hold one; its window is over."""
+    assert window_time_ms(7_999, 4_000, 8_000) == 7_999
+    assert window_time_ms(8_000, 4_000, 8_000) == 7_999
+    assert window_time_ms(9**15, 4_000, 8_000) == 7_999
+
+
+@given(stamp=times, start=times, length=st.integers(1, 50 * W))
+def test_every_stamp_counts_between_the_cuts(
+    stamp: int, start: int, length: int
+) -> None:
+    """Whatever an entry says, it is in a window that is published with it."""
+    counted = window_time_ms(stamp, start, start + length)
+    assert start <= counted < start + length
+    if start <= stamp < start + length:
+        assert counted == stamp
 
 
 def test_every_window_between_two_cuts_is_named() -> None:

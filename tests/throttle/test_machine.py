@@ -175,14 +175,14 @@ class Throttle(RuleBasedStateMachine):
         """Read a batch in chunks of some size, and group it."""
         tables = [rows.cut_row(self.cut, end)]
         for p, entries in self.between(self.cut, end):
-            tables.append(rows.read_row(p, len(entries), end))
+            tables.append(rows.read_row(p, len(entries), 0, end))
             for first in range(0, len(entries), size):
                 part = zip(*entries[first : first + size], strict=True)
                 types = (pa.int64(), pa.int64(), pa.binary())
                 arrays = (pa.array(*one) for one in zip(part, types, strict=True))
-                table = rows.trade_rows(
-                    Chunk(*arrays), p, self.cut.end_ms, MAX_AHEAD_MS
-                )
+                chunk = Chunk(*arrays, upto=end.positions[p])
+                span = self.cut.end_ms, end.end_ms
+                table = rows.trade_rows(chunk, p, *span, MAX_AHEAD_MS)
                 tables.append(rows.combine(table, W) if combined else table)
         ordered = tables[::-1] if turned else tables
         return assemble(as_conflated(pa.concat_tables(ordered), W), W)
@@ -233,7 +233,8 @@ class Throttle(RuleBasedStateMachine):
                 if trade is None:
                     self.server.books["refused"] += 1
                     continue
-                window = window_time_ms(entry[1], self.cut.end_ms) // W * W + W
+                counted_ms = window_time_ms(entry[1], self.cut.end_ms, end.end_ms)
+                window = counted_ms // W * W + W
                 group = (window, trade.isin)
                 stands_for[group] += 1
                 candidate = (*trade.version, entry[0], p, trade.to_row())
@@ -379,7 +380,7 @@ class Throttle(RuleBasedStateMachine):
         for p, entries in enumerate(self.server.log):
             letters = {
                 position_of(entry_id): fields[b"trade"]
-                for entry_id, fields in self.client.xrange(f"{KEYS.dead}:{p}")
+                for entry_id, fields in self.client.xrange(f"{KEYS.dead('job')}:{p}")
             }
             for entry in entries:
                 if entry[0] <= self.server.cut.positions[p] and judge(entry) is None:

@@ -76,7 +76,7 @@ def test_a_repeated_batch_changes_nothing(
     client: redis.Redis, job: Job, messages: Drain
 ) -> None:
     """Spark may run a batch twice; not one byte of one key is another then."""
-    letter = DeadLetter(0, 77 << 21, "not_json", "trade: bad", b"\xff")
+    letter = DeadLetter(0, 77 << 21, 77, "not_json", "trade: bad", b"\xff")
     work = job.batch(
         [make_row(A, 1, trades=2)],
         [make_row(A, 2)],
@@ -193,24 +193,27 @@ def test_dead_letters_keep_bytes_and_reason_and_are_stored_once(
 ) -> None:
     """A refused trade can be looked at, whatever its bytes are."""
     job = Job(client, partitions=2)
-    letter = DeadLetter(1, (77 << 21) + 3, "not_json", "trade: bad", b"\xff\x00")
+    letter = DeadLetter(1, (77 << 21) + 3, 77, "not_json", "trade: bad", b"\xff\x00")
     work = job.batch([], letters=(letter,))
     job.put(work)
     job.put(work)
-    [(entry_id, fields)] = client.xrange(f"{KEYS.dead}:1")
+    [(entry_id, fields)] = client.xrange(f"{KEYS.dead('job')}:1")
     assert entry_id == b"77-3"
     assert fields == {
         b"reason": b"not_json",
         b"error": b"trade: bad",
         b"trade": b"\xff\x00",
+        b"appended": b"77",
     }
 
 
 def test_dead_letters_are_bounded(client: redis.Redis, job: Job) -> None:
     """A feed gone mad cannot fill the server."""
-    letters = [DeadLetter(0, n << 21, "not_json", "e", b"x") for n in range(1, 1_000)]
+    letters = [
+        DeadLetter(0, n << 21, n, "not_json", "e", b"x") for n in range(1, 1_000)
+    ]
     job.publish([], letters=letters)
-    kept = client.xrange(f"{KEYS.dead}:0")
+    kept = client.xrange(f"{KEYS.dead('job')}:0")
     assert 100 <= len(kept) <= 210
     assert kept[-1][0] == b"999-0"
 
@@ -219,28 +222,66 @@ def test_letters_that_cannot_be_stored_stop_the_batch(
     client: redis.Redis, job: Job
 ) -> None:
     """Nothing is published of a batch whose refusals would be lost."""
-    client.set(f"{KEYS.dead}:0", "in the way")
+    client.set(f"{KEYS.dead('job')}:0", "in the way")
     with pytest.raises(redis.ResponseError, match="WRONGTYPE"):
-        job.publish([make_row(A, 1)], letters=[DeadLetter(0, 1, "bad", "e", b"x")])
+        job.publish([make_row(A, 1)], letters=[DeadLetter(0, 1, 0, "bad", "e", b"x")])
     assert not client.exists(KEYS.windows)
 
 
 def test_a_letter_that_is_there_already_stops_nothing(
     client: redis.Redis, job: Job
 ) -> None:
-    """Two jobs of different names read one log and refuse the same trades."""
-    letter, next_one = (DeadLetter(0, n << 21, "bad", "e", b"x") for n in (1, 2))
-    job.publish([make_row(A, 1)], letters=[letter, next_one])
-    done = Job(client, "other").publish([make_row(A, 2)], letters=[letter, next_one])
+    """The stream is older than the letters: the same trades are refused again."""
+    letter, next_one = (DeadLetter(0, n << 21, n, "bad", "e", b"x") for n in (1, 2))
+    saved, dead = dump_all(client), f"{KEYS.dead('job')}:0"
+    job.publish([make_row(A, 1)], letters=[letter])
+    kept = client.xrange(dead)
+    client.delete(*dump_all(client, dead))
+    for key, value in saved.items():
+        client.restore(key, 0, value)
+    job.start(is_rolled_back=True)
+    done = job.publish([make_row(A, 2)], letters=[letter, next_one])
     assert (done.rows, done.off_by) == (1, 0)
-    assert len(client.xrange(f"{KEYS.dead}:0")) == 2
+    assert client.xrange(dead)[:-1] == kept
+    assert client.xlen(dead) == 2
+
+
+def test_the_letters_of_two_jobs_stay_apart(client: redis.Redis, job: Job) -> None:
+    """Two jobs read one log and refuse the same trades: each keeps its own letters."""
+    letter = DeadLetter(0, 7 << 21, 7, "bad", "e", b"x")
+    job.publish([make_row(A, 1)], letters=[letter])
+    Job(client, "other").publish([make_row(A, 2)], letters=[letter])
+    for name in ("job", "other"):
+        [(entry_id, _)] = client.xrange(f"{KEYS.dead(name)}:0")
+        assert entry_id == b"7-0"
+
+
+def test_letters_of_a_topic_stand_under_their_offset(client: redis.Redis) -> None:
+    """Offsets begin at 0, and no stream takes the id 0-0; the time stands beside."""
+    job = Job(client, log="kafka")
+    letters = [DeadLetter(0, n, 1_700 + n, "bad", "e", b"x") for n in range(3)]
+    job.publish([], letters=letters)
+    job.publish([], letters=[DeadLetter(0, 2**53, 9, "bad", "e", b"y")])
+    kept = client.xrange(f"{KEYS.dead('job')}:0")
+    assert [entry_id for entry_id, _ in kept] == [
+        b"0-1",
+        b"1-1",
+        b"2-1",
+        b"%d-1" % 2**53,
+    ]
+    assert [fields[b"appended"] for _, fields in kept] == [
+        b"1700",
+        b"1701",
+        b"1702",
+        b"9",
+    ]
 
 
 def test_what_is_not_published_leaves_no_dead_letters(
     client: redis.Redis, job: Job
 ) -> None:
     """They would be in the way of those of the job that may publish."""
-    old, letter = job.publisher, DeadLetter(0, 9 << 21, "not_json", "e", b"x")
+    old, letter = job.publisher, DeadLetter(0, 9 << 21, 9, "not_json", "e", b"x")
     work = job.batch([], letters=[letter])
     job.start()
     with pytest.raises(Fenced):
@@ -248,7 +289,7 @@ def test_what_is_not_published_leaves_no_dead_letters(
     gap = replace(work, start=replace(work.start, end_ms=0))
     with pytest.raises(StreamLost):
         job.publisher.publish(gap, 0)
-    assert not client.exists(f"{KEYS.dead}:0")
+    assert not client.exists(f"{KEYS.dead('job')}:0")
 
 
 def test_two_jobs_share_one_numbering(client: redis.Redis, job: Job) -> None:
@@ -460,6 +501,104 @@ def test_a_job_that_began_without_counts_is_never_compared(
     job.start()
     assert job.publish([make_row(A, 1)], log_counts=(1_000,)).off_by == 0
     assert ledger_of(client).log == (None,)
+
+
+def test_blanks_of_the_log_are_no_trades(client: redis.Redis) -> None:
+    """Positions without an entry count for the log, and nobody read anything there."""
+    job = Job(client, partitions=2)
+    job.publish([make_row(A, 1, trades=3)], blanks={0: 2, 1: 5})
+    done = job.publish([make_row(A, 2)], blanks={0: 1})
+    assert done.off_by == 0
+    ledger = ledger_of(client)
+    assert [books.blanks for books in ledger.partitions] == [3, 5]
+    assert ledger.log == tuple(books.read for books in ledger.partitions) == (4, 0)
+    assert ledger.problems() == []
+    assert [
+        [books.blanks for books in batch.partitions] for batch in batches_of(client)
+    ] == [[2, 5], [1, 0]]
+
+
+@pytest.mark.parametrize("difference", [-1, 1])
+def test_a_blank_too_many_or_too_few_is_told(
+    client: redis.Redis, difference: int
+) -> None:
+    """An entry taken for a blank is an entry that was not read."""
+    job = Job(client)
+    done = job.publish(
+        [make_row(A, 1)], blanks={0: 4 + difference}, log_counts=(1 + 4,)
+    )
+    assert done.off_by == 1
+    [problem] = ledger_of(client).problems()
+    assert problem.startswith(f"partition 0: the log counted {1 - difference} trades")
+
+
+def test_a_job_may_read_some_partitions_alone(client: redis.Redis) -> None:
+    """Its books, its letters and its cuts are those of its partitions, by number."""
+    job = Job(client, partitions=(1, 12))
+    work = job.batch(
+        [(1, make_row(A, 1, trades=2)), (12, make_row(B, 1))],
+        [(12, make_row(A, 2, trades=3))],
+        refused={12: {"not_json": 1}},
+        letters=[DeadLetter(12, 9 << 21, 9, "not_json", "e", b"x")],
+    )
+    done = job.put(work)
+    assert (done.windows, done.rows, done.off_by) == (2, 3, 0)
+    ledger = ledger_of(client)
+    assert ledger.upto == work.end
+    assert ledger.upto.partitions == (1, 12)
+    assert ledger.partitions == (
+        Books(2, 1, 1, 0, {}),
+        Books(5, 2, 2, 0, {"not_json": 1}),
+    )
+    assert ledger.log == (2, 5)
+    assert ledger.problems() == []
+    [batch] = batches_of(client)
+    assert batch.partitions == ledger.partitions
+    assert client.xlen(f"{KEYS.dead('job')}:12") == 1
+    assert not client.exists(f"{KEYS.dead('job')}:0", f"{KEYS.dead('job')}:1")
+
+
+def test_a_problem_names_the_partition_by_its_number(client: redis.Redis) -> None:
+    """Not by its place among those that the job reads."""
+    job = Job(client, partitions=(1, 12))
+    assert job.publish([(12, make_row(A, 1))], log_counts=(0, 3)).off_by == 2
+    [problem] = ledger_of(client).problems()
+    assert problem.startswith("partition 12: the log counted 3 trades")
+
+
+def test_jobs_share_the_partitions_of_a_log(client: redis.Redis) -> None:
+    """Each goes on from its own cut; an issue is whoever's trade is newer."""
+    one, other = Job(client, "one", (0, 2)), Job(client, "other", (1, 3))
+    one.publish([make_row(A, 1), (2, make_row(B, 5))])
+    done = other.publish([(1, make_row(A, 2)), (3, make_row(B, 4))])
+    assert (done.rows, done.stale, done.off_by) == (1, 1, 0)
+    assert [row.isin for row in newest_snapshot(client).rows] == [A]
+    for name, partitions in (("one", (0, 2)), ("other", (1, 3))):
+        assert ledger_of(client, name).upto.partitions == partitions
+        assert ledger_of(client, name).problems() == []
+
+
+def test_a_partition_that_is_added_is_counted_from_its_beginning(
+    client: redis.Redis,
+) -> None:
+    """The books began without it: the log counts all that it holds."""
+    job = Job(client)
+    job.publish([make_row(A, 1)])
+    done = job.publish(
+        [make_row(A, 2), (1, make_row(B, 1, trades=4))], added=[1], blanks={1: 2}
+    )
+    assert done.off_by == 0
+    ledger = ledger_of(client)
+    assert ledger.since.partitions == (0,)
+    assert ledger.upto.partitions == (0, 1)
+    assert ledger.log == (2, 4)
+    assert ledger.problems() == []
+    assert [len(batch.partitions) for batch in batches_of(client)] == [1, 2]
+    assert job.publish([(1, make_row(B, 2))]).off_by == 0
+    missed = job.publish([], added=[2], log_counts=(2, 7, 3))
+    assert missed.off_by == 3
+    [problem] = ledger_of(client).problems()
+    assert problem.startswith("partition 2: the log counted 3 trades")
 
 
 def test_the_books_of_two_jobs_stay_apart(client: redis.Redis, job: Job) -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ingest.log import Chunk
 from ingest.trade import Trade
 from tests.throttle.payloads import NOW_MS, chunks
-from throttle.cut import Cut
+from throttle.cut import Cut, window_time_ms
 from throttle.rows import (
     ARROW_SCHEMA,
     CUT_KEY,
@@ -27,6 +27,8 @@ from throttle.rows import (
 TRADE = Trade("KR7005930003", 1_773_964_801_566_788, 7, "199400", "918", {"side": "B"})
 APPENDED_MS = TRADE.time_us // 1000 + 5
 W = 2_000
+LATER_MS = 2 * APPENDED_MS
+"""The end of a batch that holds whatever is tested here."""
 
 
 def make_chunk(*payloads: bytes, append_ms: int = APPENDED_MS) -> Chunk:
@@ -35,12 +37,19 @@ def make_chunk(*payloads: bytes, append_ms: int = APPENDED_MS) -> Chunk:
         pa.array(range(42, 42 + len(payloads)), pa.int64()),
         pa.array([append_ms] * len(payloads), pa.int64()),
         pa.array(payloads, pa.binary()),
+        upto=41 + len(payloads),
     )
 
 
-def row_of(payload: bytes, append_ms: int = APPENDED_MS, previous: int = 0) -> Any:
+def row_of(
+    payload: bytes,
+    append_ms: int = APPENDED_MS,
+    previous: int = 0,
+    end: int = LATER_MS,
+) -> Any:
     """Return the one row of one entry."""
-    table = trade_rows(make_chunk(payload, append_ms=append_ms), 3, previous, 5_000)
+    chunk = make_chunk(payload, append_ms=append_ms)
+    table = trade_rows(chunk, 3, previous, end, 5_000)
     assert table.schema == ARROW_SCHEMA
     [row] = table.to_pylist()
     return row
@@ -81,9 +90,69 @@ def test_a_straggler_counts_as_appended_after_the_cut() -> None:
         assert row["append_time"].timestamp() == (APPENDED_MS + 1_000) / 1000
 
 
+def test_an_entry_stamped_past_the_cut_counts_just_before_it() -> None:
+    """A writer's stamp does not move it into a window that is not published yet."""
+    for payload in (TRADE.to_wire(), b"not json"):
+        row = row_of(payload, APPENDED_MS + 3_000, end=APPENDED_MS + 1_000)
+        assert row["append_time"].timestamp() == (APPENDED_MS + 999) / 1000
+    assert row["time"] == (APPENDED_MS + 999) * 1000
+
+
+def test_an_entry_stamped_past_the_cut_cannot_be_ahead_of_it() -> None:
+    """A trade's time is compared with the cut, if its stamp is beyond: nobody can let
+    a trade from 2099 in by stamping its entry so.
+    """
+    assert row_of(TRADE.to_wire(), 2**50, end=APPENDED_MS - 5_003)["reason"] is None
+    late = row_of(TRADE.to_wire(), 2**50, end=APPENDED_MS - 5_004)
+    assert late["reason"] == "future_time"
+
+
+def test_a_stamp_of_any_size_is_no_trouble() -> None:
+    """A topic lets its producers stamp what they like, even nothing (-1)."""
+    for stamp in (2**63 - 1, -1):
+        row = row_of(b"x", stamp, previous=APPENDED_MS, end=APPENDED_MS + 1)
+        assert row["append_time"].timestamp() == APPENDED_MS / 1000
+
+
+def by_line(payload: bytes) -> dict[str, str]:
+    """Decode a line; the price is what is after the last space."""
+    if payload.startswith(b"?"):
+        raise ValueError("is a riddle")
+    fields = ("isin", "time", "seq", "size", "price")
+    return dict(zip(fields, payload.decode().split(" "), strict=True))
+
+
+def test_a_decoded_trade_goes_on_in_the_project_s_own_form() -> None:
+    """Who publishes it need not know the decoder; what is refused keeps its bytes."""
+    line = f"{TRADE.isin} {TRADE.time_us} 7 918 199400".encode()
+    wire = Trade(TRADE.isin, TRADE.time_us, 7, "199400", "918").to_wire()
+    chunk = make_chunk(line, b"?", wire, b"")
+    table = trade_rows(chunk, 3, 0, LATER_MS, 5_000, by_line)
+    assert table.schema == ARROW_SCHEMA
+    good, riddle, json, empty = table.to_pylist()
+    same = trade_rows(make_chunk(wire), 3, 0, LATER_MS, 5_000).to_pylist()
+    assert [good] == same
+    assert (riddle["key"], riddle["payload"]) == ("!43", b"?")
+    assert riddle["reason"] == "not_decoded"
+    assert riddle["error"].endswith("ValueError: is a riddle")
+    assert (json["reason"], json["payload"]) == ("not_decoded", wire)
+    assert (empty["reason"], empty["payload"]) == ("empty", b"")
+
+
+def test_a_decoded_trade_is_held_to_the_same_rules() -> None:
+    """Its window and its time are judged as those of any other."""
+    line = f"{TRADE.isin} {TRADE.time_us} 7 918 199400".encode()
+    end_ms = APPENDED_MS - 5_005
+    [late] = trade_rows(make_chunk(line), 3, 0, end_ms, 5_000, by_line).to_pylist()
+    assert (late["reason"], late["payload"]) == ("future_time", line)
+    assert late["append_time"].timestamp() == (end_ms - 1) / 1000
+    none = trade_rows(make_chunk(), 3, 0, LATER_MS, 5_000, by_line)
+    assert (none.num_rows, none.schema) == (0, ARROW_SCHEMA)
+
+
 def test_no_entries_make_no_rows_with_all_types() -> None:
     """Spark checks the types of a batch without rows too."""
-    table = trade_rows(make_chunk(), 3, 0, 5_000)
+    table = trade_rows(make_chunk(), 3, 0, LATER_MS, 5_000)
     assert table.num_rows == 0
     assert table.schema == ARROW_SCHEMA
     assert combine(table, W).schema == ARROW_SCHEMA
@@ -103,10 +172,11 @@ def test_the_cut_travels_with_the_batch_in_its_last_window() -> None:
 
 def test_what_was_read_travels_with_the_batch() -> None:
     """The reader's own count is what the ledger's other figures must add up to."""
-    table = read_row(1, 4_711, Cut(8_000, (5, 2), (5, 2)))
+    table = read_row(1, 4_711, 12, Cut(8_000, (5, 2), (5, 2)))
     assert table.schema == ARROW_SCHEMA
     [row] = table.to_pylist()
     assert (row["key"], row["partition"], row["trades"]) == (READ_KEY, 1, 4_711)
+    assert row["position"] == 12
     assert row["append_time"].timestamp() == 7.999
 
 
@@ -197,16 +267,17 @@ def test_rows_may_be_combined_in_any_parts_and_order(
     assert without_trades(grouped(combine(some, W))) == expected
 
 
-@given(chunks, st.integers(NOW_MS - 4_000, NOW_MS + 4_000))
+@given(chunks, st.integers(NOW_MS - 4_000, NOW_MS + 4_000), st.integers(1, 3 * W))
 def test_every_entry_of_a_chunk_is_counted_in_one_window(
-    chunk: Chunk, previous_end_ms: int
+    chunk: Chunk, previous_end_ms: int, length_ms: int
 ) -> None:
     """A straggler counts in the window after the cut; nobody is lost on the way."""
-    rows = trade_rows(chunk, 0, previous_end_ms, 5_000)
+    end_ms = previous_end_ms + length_ms
+    rows = trade_rows(chunk, 0, previous_end_ms, end_ms, 5_000)
     combined = combine(rows, W).to_pylist()
     assert sum(row["trades"] for row in combined) == len(chunk)
     windows = Counter(
-        max(append_ms, previous_end_ms) // W
+        window_time_ms(append_ms, previous_end_ms, end_ms) // W
         for append_ms in chunk.append_ms.to_pylist()
     )
     found: Counter[int] = Counter()
@@ -219,8 +290,8 @@ def test_markers_are_not_combined_with_trades() -> None:
     """A task's counts and the cut come out as they went in."""
     end = Cut(8_000, (5, 2), (5, 2))
     markers = [cut_row(Cut(4_000, (0, 0), (0, 0)), end)]
-    markers += [read_row(p, 7 + p, end) for p in range(2)]
-    trades = trade_rows(make_chunk(TRADE.to_wire(), b"x"), 0, 0, 5_000)
+    markers += [read_row(p, 7 + p, 3 * p, end) for p in range(2)]
+    trades = trade_rows(make_chunk(TRADE.to_wire(), b"x"), 0, 0, LATER_MS, 5_000)
     together = combine(pa.concat_tables([*markers, trades]), W)
     apart = pa.concat_tables([*markers, combine(trades, W)])
     assert grouped(together) == grouped(apart)

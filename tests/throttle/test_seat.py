@@ -6,11 +6,13 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
+import orjson
 import pytest
 import redis
 from structlog.testing import capture_logs
 
-from ingest.redis_log import open_log, stream_key
+from ingest.log import LogInfo
+from ingest.redis_log import append_time_ms, open_log, position_of, stream_key
 from tests.conftest import eventually, free_port
 from tests.throttle.publishing import KEYS, A, Job, W, ledger_of, make_row
 from throttle.batch import Batch, PartitionCount, Window
@@ -42,6 +44,12 @@ class Starter:
         taken = self.seat.take(self.seat.open_log(), lambda: None)
         assert taken is not None
         return taken
+
+
+def server_ms(client: redis.Redis) -> int:
+    """Return the server's clock."""
+    seconds, micros = client.time()
+    return int(seconds) * 1000 + int(micros) // 1000
 
 
 @contextmanager
@@ -138,6 +146,133 @@ def test_a_job_that_waits_for_its_lease_can_be_stopped(
         waiting.stop.set()
     with pytest.raises(Stopped, match="told to stop while waiting for the lease"):
         waited.result()
+
+
+def test_a_new_job_may_start_with_what_comes(client: redis.Redis) -> None:
+    """It begins at the newest boundary: what is older was not its business.
+
+    The books begin there too, with the log's own counts.
+    """
+    starter = Starter(client, start="latest")
+    starter.seat.open_log()
+    key = stream_key("tt", 1)
+    old = client.xadd(key, {"trade": b"x"}, id=f"{10 * W + 7}-0")
+    now = client.xadd(key, {"trade": b"x"})
+    end_ms = starter.take()[0].cut.end_ms
+    assert end_ms % W == 0
+    assert append_time_ms(position_of(now)) // W * W <= end_ms <= server_ms(client)
+    # The window that is not over is read from its beginning.
+    before = [p for p in map(position_of, (old, now)) if append_time_ms(p) < end_ms]
+    since = ledger_of(client).since
+    assert since == Cut(end_ms, (0, before[-1]), (0, len(before)))
+
+
+def test_only_a_job_that_never_ran_starts_with_what_comes(
+    client: redis.Redis,
+) -> None:
+    """A restart goes on where the job stopped, whatever was said."""
+    starter = Starter(client)
+    starter.seat.open_log()
+    client.xadd(stream_key("tt", 1), {"trade": b"x"}, id=f"{10 * W + 7}-0")
+    grant, _ = starter.take()
+    starter.lease.release(grant.term)
+    again, _ = Starter(client, start="latest").take()
+    assert again.cut == grant.cut == Cut(10 * W, (0, 0), (0, 0))
+
+
+def test_a_job_that_lost_its_stream_leaves_nothing_out(client: redis.Redis) -> None:
+    """What was published went with the stream: the log is read from its beginning."""
+    starter = Starter(client, is_rolled_back=True, start="latest")
+    starter.seat.open_log()
+    client.xadd(stream_key("tt", 1), {"trade": b"x"}, id=f"{10 * W + 7}-0")
+    assert starter.take()[0].cut == Cut(10 * W, (0, 0), (0, 0))
+
+
+def test_a_job_on_some_partitions_starts_with_those(client: redis.Redis) -> None:
+    """What another partition holds does not move its start."""
+    starter = Starter(client, only_partitions="1", partitions=3)
+    starter.seat.open_log()
+    client.xadd(stream_key("tt", 0), {"trade": b"x"}, id=f"{5 * W}-0")
+    client.xadd(stream_key("tt", 1), {"trade": b"x"}, id=f"{10 * W + 7}-0")
+    assert starter.take()[0].cut == Cut(10 * W, (0,), (0,), (1,))
+
+
+@pytest.mark.parametrize("only", ["2", "0-2", "0,17"])
+def test_partitions_the_log_does_not_have_are_refused(
+    client: redis.Redis, only: str
+) -> None:
+    """Nobody would notice that they are never read."""
+    starter = Starter(client, only_partitions=only)
+    with pytest.raises(JobRefused) as caught:
+        starter.take()
+    assert str(caught.value) == (
+        f"only_partitions {only}: the log has the partitions 0 to 1"
+    )
+    assert starter.lease.holder() is None
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "known"), [("", "1", "0, 1"), ("0", "1", "0"), ("1", "", "1")]
+)
+def test_other_partitions_than_before_are_refused(
+    client: redis.Redis, before: str, after: str, known: str
+) -> None:
+    """A job's cut and books are of its partitions; of others it knows nothing."""
+    first = Starter(client, only_partitions=before)
+    first.lease.release(first.take()[0].term)
+    second = Starter(client, only_partitions=after)
+    with pytest.raises(JobRefused) as caught:
+        second.take()
+    assert str(caught.value) == (
+        f"only_partitions {after!r}: the job 'job' has read the partitions {known}; "
+        "start it under another --job"
+    )
+    assert second.lease.holder() is None
+    assert Starter(client, only_partitions=after, job="other").take()
+    assert Starter(client, only_partitions=before).take()
+
+
+def test_the_same_partitions_may_be_written_in_another_way(
+    client: redis.Redis,
+) -> None:
+    """All of them by number, or none named: both are the whole log."""
+    first = Starter(client)
+    first.lease.release(first.take()[0].term)
+    assert Starter(client, only_partitions="1,0-1").take()
+
+
+def test_a_job_that_reads_all_may_find_that_they_became_more(
+    client: redis.Redis,
+) -> None:
+    """A partition may be added to a topic; its job reads it from its beginning."""
+    first = Starter(client)
+    first.lease.release(first.take()[0].term)
+    client.hset("tt:log", "partitions", 3)
+    grant, _ = Starter(client).take()
+    assert grant.cut.partitions == (0, 1)
+
+
+def test_a_log_in_redis_that_is_another_one_is_read_from_its_beginning(
+    client: redis.Redis,
+) -> None:
+    """It was emptied; where the job was in the old one does not matter."""
+    first = Starter(client, only_partitions="1")
+    first.lease.release(first.take()[0].term)
+    client.hset("tt:log", "id", "another")
+    assert Starter(client).take()[0].cut.partitions == (0, 1)
+
+
+def test_a_topic_that_is_another_one_is_refused(client: redis.Redis) -> None:
+    """Its offsets begin anew: the job would wait for its old position for ever."""
+    starter = Starter(client, log="kafka", kafka_topic="deals")
+    offset = orjson.dumps(Cut(8_000, (77,), (78,)).to_offset())
+    client.hset(KEYS.meta, mapping={"log:job": "kafka:old", "cut:job": offset})
+    with pytest.raises(JobRefused) as caught:
+        starter.seat._check_log(LogInfo("kafka:new", 1, 0))
+    assert str(caught.value) == (
+        "kafka_topic deals: the job 'job' has read another log (kafka:old, this one "
+        "is kafka:new); its positions mean nothing here: start it under another --job"
+    )
 
 
 def test_windows_of_another_length_are_refused(client: redis.Redis) -> None:

@@ -7,7 +7,7 @@ import pyspark
 import pytest
 from pyspark.sql import SparkSession
 
-from throttle.session import is_local, spark_options
+from throttle.session import NoSpark, create_session, is_local, spark_options
 from throttle.settings import ThrottleSettings
 
 SCRATCH = Path("/scratch")
@@ -83,3 +83,18 @@ def test_what_spark_submit_was_told_wins_over_the_jobs_own_options() -> None:
     assert options["spark.ui.enabled"] == "true"
     assert options["spark.cores.max"] == "2"
     assert options["spark.network.timeout"] == "10s"
+
+
+def test_a_python_that_only_the_workers_have_is_refused(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The driver asks the source in a process of that Python, too."""
+    for name in ("JAVA_HOME", "SPARK_HOME", "PYSPARK_DRIVER_PYTHON"):
+        monkeypatch.setenv(name, "changed")
+    monkeypatch.setenv("PYSPARK_PYTHON", "./environment/bin/python")
+    settings = ThrottleSettings(spark_master="yarn")
+    with pytest.raises(NoSpark, match=r"PYSPARK_PYTHON \./environment/bin/python: "):
+        create_session(settings, tmp_path, tmp_path)
+    # What YARN sends to its containers.
+    zipped = Path(os.environ["SPARK_HOME"]) / "python" / "lib" / "pyspark.zip"
+    assert zipped.is_file()

@@ -68,8 +68,8 @@ def test_a_last_value_is_decoded_from_its_field() -> None:
 def test_every_key_starts_with_the_namespace() -> None:
     """Two streams share a server by their namespaces, two jobs a stream."""
     keys = Keys("krx")
-    names = [keys.meta, keys.last, keys.windows, keys.updates, keys.dead]
+    names = [keys.meta, keys.last, keys.windows, keys.updates]
     for job in ("throttle", "other"):
-        names += [keys.lease(job), keys.ledger(job), keys.batches(job)]
+        names += [keys.lease(job), keys.ledger(job), keys.batches(job), keys.dead(job)]
     assert all(name.startswith("krx:") for name in names)
     assert len(set(names)) == len(names)

