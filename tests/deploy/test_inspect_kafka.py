@@ -29,7 +29,7 @@ PLACE = {isin: partition_of(isin, PARTITIONS) for isin in (A, B, C)}
 @pytest.fixture
 def topic(kafka: Broker, redis_url: str, monkeypatch: pytest.MonkeyPatch) -> KafkaTopic:
     """An empty topic, and commands that are pointed to it."""
-    made = make_log(kafka.servers, PARTITIONS)
+    made = make_log(kafka, PARTITIONS)
     monkeypatch.setenv("REDIS_URL", redis_url)
     monkeypatch.setenv("TICKTHROTTLE_LOG", "kafka")
     monkeypatch.setenv("TICKTHROTTLE_KAFKA_SERVERS", made.servers)

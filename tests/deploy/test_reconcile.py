@@ -39,7 +39,7 @@ def _server(redis_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def topic(kafka: Broker, monkeypatch: pytest.MonkeyPatch) -> KafkaTopic:
     """An empty topic that the command is pointed to."""
-    made = make_log(kafka.servers, PARTITIONS)
+    made = make_log(kafka, PARTITIONS)
     monkeypatch.setenv("TICKTHROTTLE_LOG", "kafka")
     monkeypatch.setenv("TICKTHROTTLE_KAFKA_SERVERS", made.servers)
     monkeypatch.setenv("TICKTHROTTLE_KAFKA_TOPIC", made.topic)

@@ -63,7 +63,7 @@ def test_pieces_cover_a_range_once(
 @pytest.mark.kafka
 def test_entries_come_in_order_of_time_from_either_end(kafka: Broker) -> None:
     """Of all partitions, more than one piece, none twice."""
-    topic = make_log(kafka.servers, 3)
+    topic = make_log(kafka, 3)
     produce(topic, 0, 700)
     produce(topic, 2, 300)
     produce(topic, 0, 5)
@@ -82,7 +82,7 @@ def test_entries_come_in_order_of_time_from_either_end(kafka: Broker) -> None:
 @pytest.mark.kafka
 def test_a_moment_is_a_place_in_every_partition(kafka: Broker) -> None:
     """The last position before it; of a moment to come, the end."""
-    topic = make_log(kafka.servers, 2)
+    topic = make_log(kafka, 2)
     produce(topic, 0, 4)
     past = past_of(topic)
     [first, *_, last] = past.trades([0, 1], {})
@@ -96,7 +96,7 @@ def test_a_moment_is_a_place_in_every_partition(kafka: Broker) -> None:
 @pytest.mark.kafka
 def test_what_retention_has_deleted_is_gone_and_counted(kafka: Broker) -> None:
     """The front, the time of an entry, the number of those that are left."""
-    topic = make_log(kafka.servers, 3)
+    topic = make_log(kafka, 3)
     produce(topic, 0, 10)
     produce(topic, 1, 3)
     delete(topic, 0, 4)
@@ -131,7 +131,7 @@ class Deleting(KafkaLogReader):
 @pytest.mark.kafka
 def test_what_is_deleted_while_it_is_counted_is_gone(kafka: Broker) -> None:
     """It is neither held nor a blank."""
-    topic = make_log(kafka.servers, 1)
+    topic = make_log(kafka, 1)
     produce(topic, 0, 10)
     past = past_of(topic)
     past._reader = Deleting(topic, past.info)
@@ -143,7 +143,7 @@ def test_what_is_deleted_while_it_is_counted_is_gone(kafka: Broker) -> None:
 @pytest.mark.kafka
 def test_marks_of_transactions_are_blanks(kafka: Broker) -> None:
     """What was committed is there, what was aborted is not."""
-    topic = make_log(kafka.servers, 1)
+    topic = make_log(kafka, 1)
     producer = Producer(topic.client_options({"transactional.id": topic.topic}))
     producer.init_transactions(30)
     for is_kept in (True, False, True):

@@ -9,6 +9,7 @@ import orjson
 import redis
 from confluent_kafka import KafkaError, Message, Producer
 
+from deploy.broker import Broker
 from ingest.kafka import open_topic
 from ingest.kafka_address import KafkaTopic
 from ingest.log import LogAway, LogInfo, LogUnusable, Tally, partition_of
@@ -66,9 +67,9 @@ class TopicJob:
                 self._batches += 1
 
 
-def make_log(servers: str, partitions: int) -> KafkaTopic:
+def make_log(broker: Broker, partitions: int) -> KafkaTopic:
     """Create a topic that is stamped by the broker; it is there when this returns."""
-    topic = make_topic(servers, partitions, message_timestamp_type="LogAppendTime")
+    topic = make_topic(broker, partitions, message_timestamp_type="LogAppendTime")
 
     def known() -> LogInfo | None:
         try:
