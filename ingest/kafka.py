@@ -6,6 +6,7 @@ broker that is away is the same clear sentence everywhere.
 
 import time
 from concurrent.futures import Future
+from functools import lru_cache
 from typing import Any, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
@@ -153,8 +154,14 @@ def answer(topic: KafkaTopic, future: "Future[T]", reports: Reports | None = Non
 
 def open_topic(topic: KafkaTopic) -> LogInfo:
     """Return a topic's identity. Raises LogAway, and LogUnusable if there is none."""
+    return identify(topic, *_asker(topic))
+
+
+@lru_cache(maxsize=4)
+def _asker(topic: KafkaTopic) -> tuple[AdminClient, Reports]:
+    # A standby asks again and again: connecting each time would cost the most.
     reports = Reports()
-    return identify(topic, create_admin(topic, reports), reports)
+    return create_admin(topic, reports), reports
 
 
 def identify(topic: KafkaTopic, admin: AdminClient, reports: Reports) -> LogInfo:

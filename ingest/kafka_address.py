@@ -13,6 +13,7 @@ _OWNED = {
     "acks": "a trade counts once every replica in sync has it",
     "request.required.acks": "a trade counts once every replica in sync has it",
     "enable.idempotence": "a trade that is sent again must not be in the log twice",
+    "enable.gapless.guarantee": "a trade that is too large must not stop the others",
     "message.timeout.ms": "a trade is sent until it is acknowledged",
     "delivery.timeout.ms": "a trade is sent until it is acknowledged",
     "message.send.max.retries": "a trade is sent until it is acknowledged",

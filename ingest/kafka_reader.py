@@ -274,7 +274,14 @@ class KafkaLogReader:
 
     def _asker(self) -> AdminClient:
         if self._admin is None:
-            self._admin = create_admin(self._topic, self._reports)
+            admin = create_admin(self._topic, self._reports)
+            # One question in thirty about offsets is never answered if it is a
+            # client's first one, before it is connected; others are.
+            asked = admin.describe_topics(
+                TopicCollection([self._topic.topic]), request_timeout=ANSWER_WITHIN_S
+            )
+            answer(self._topic, asked[self._topic.topic], self._reports)
+            self._admin = admin
         return self._admin
 
     def _consumer(self) -> Consumer:

@@ -18,7 +18,7 @@ from throttle.publish import Published, Publisher, PublishOptions
 from throttle.settings import ThrottleSettings
 from throttle.snapshot import Keys
 from throttle.tradelog import open_log, open_reader
-from throttle.watch import LogWatch
+from throttle.watch import LOG, LogWatch
 
 T = TypeVar("T")
 
@@ -51,11 +51,17 @@ class Seat:
         self._is_rolled_back = is_rolled_back
         self._taken = threading.Event()
         self._outage = Outage()
+        self._log_outage = Outage() if settings.log == "redis" else Outage(LOG)
         self.lease = Lease(client, self._keys, settings.job, settings.lease_ms)
 
     def open_log(self) -> LogInfo:
-        """Return the trade log's identity, creating it on first use."""
-        return self._until_done(lambda: open_log(self._client, self._settings))
+        """Return the trade log's identity, creating it on first use.
+
+        Raises JobRefused when it is not the one this job has read.
+        """
+        info = self._ask_log(lambda: open_log(self._client, self._settings))
+        self._check_log(info)
+        return info
 
     def check_free(self) -> None:
         """Refuse to start beside a living job of the same name, unless standing by.
@@ -82,12 +88,12 @@ class Seat:
         raise. Raises JobRefused when another job has it and this one is no standby.
         """
         self._check_window()
-        reader = self._check_log(info)
+        reader = open_reader(self._client, self._settings, info)
         until_s = time.monotonic() + self._patience_s()
         held_by = None
         while self.open_log() == info:
             check()
-            got = self._until_done(lambda: self._ask(reader))
+            got = self._ask_log(lambda: self._ask(reader))
             if isinstance(got, Grant):
                 self._publisher = self._create_publisher(got.term)
                 self._taken.set()
@@ -118,6 +124,9 @@ class Seat:
     def _until_done(self, call: Callable[[], T]) -> T:
         return until_done(call, self._stop, self._outage)
 
+    def _ask_log(self, call: Callable[[], T]) -> T:
+        return until_done(call, self._stop, self._log_outage)
+
     def _create_publisher(self, term: int) -> Publisher:
         settings = self._settings
         options = PublishOptions(
@@ -141,8 +150,8 @@ class Seat:
         end_ms = clock_ms // window_ms * window_ms
         return newest_cut(reader.tail(end_ms), end_ms)
 
-    def _check_log(self, info: LogInfo) -> LogReader:
-        """Refuse a log that is not the one this job has read; return its reader.
+    def _check_log(self, info: LogInfo) -> None:
+        """Refuse a log that is not the one this job has read.
 
         A log in Redis that is another one was emptied with all that was published
         from it, or on purpose. A topic was not: positions of another one mean nothing.
@@ -168,7 +177,6 @@ class Seat:
                     f"another log ({known.decode()}, this one is {info.log_id}); its "
                     "positions mean nothing here: start it under another --job"
                 )
-        return self._until_done(lambda: open_reader(self._client, settings, info))
 
     def _check_partitions(self, stored: Cut) -> None:
         """Refuse to read other partitions than before; all of them may become more."""

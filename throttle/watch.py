@@ -16,6 +16,9 @@ from ingest.log import LogAway, LogReader, LogUnusable
 from throttle.cut import Cut
 from throttle.outage import Outage
 
+LOG = "the trade log"
+"""What it is called where Redis is something else."""
+
 _LOOK_EVERY_S = 0.5
 _QUIET_WINDOWS, _QUIET_AT_LEAST_S = 3, 3.0
 
@@ -33,7 +36,7 @@ class LogWatch:
         self._reader = reader
         self._newest = newest
         self._quiet_s = max(_QUIET_WINDOWS * window_ms / 1000, _QUIET_AT_LEAST_S)
-        self._outage = Outage("the trade log")
+        self._outage = Outage(LOG)
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._run, name="watch", daemon=True)
         self.error: LogUnusable | None = None

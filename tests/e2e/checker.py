@@ -25,6 +25,7 @@ class Checker:
         self.window = 0
         self.problems: list[str] = []
         self._versions: dict[str, Version] = {}
+        self._updated: dict[str, str] = {}
         self._offset = 0
         self._epochs: list[str] = []
         self._stack = ExitStack()
@@ -65,6 +66,10 @@ class Checker:
         for item in frame["data"]:
             self._take(item, offset)
         if frame["type"] == "update":
+            again = [i for i in isins if self._updated.get(i) == frame["window"]]
+            if again:
+                self.problems.append(f"{again[0]} twice in a window, at {offset}")
+            self._updated.update(dict.fromkeys(isins, frame["window"]))
             self.updates += 1
             self.trades += sum(int(item["trades"]) for item in frame["data"])
 
@@ -76,6 +81,7 @@ class Checker:
             self.problems.append(f"epoch {epoch} again, after {self._epochs[-1]}")
         self._epochs.append(epoch)
         self._versions.clear()
+        self._updated.clear()
         self.board.clear()
         self._offset = 0
 

@@ -7,11 +7,15 @@ from typing import Any
 
 import orjson
 import redis
+from confluent_kafka import KafkaError, Message, Producer
 
+from deploy.broker import Broker
+from ingest.kafka import open_topic
 from ingest.kafka_address import KafkaTopic
-from ingest.kafka_log import open_writer
-from ingest.log import Tally
+from ingest.log import LogAway, LogInfo, LogUnusable, Tally, partition_of
 from ingest.receipt import Receipt
+from tests.conftest import eventually
+from tests.ingest.topics import make_topic
 from throttle.cut import Cut
 from throttle.seat import Seat
 from throttle.settings import ThrottleSettings
@@ -63,13 +67,45 @@ class TopicJob:
                 self._batches += 1
 
 
+def make_log(broker: Broker, partitions: int) -> KafkaTopic:
+    """Create a topic that is stamped by the broker; it is there when this returns."""
+    topic = make_topic(broker, partitions, message_timestamp_type="LogAppendTime")
+
+    def known() -> LogInfo | None:
+        try:
+            return open_topic(topic)
+        except (LogAway, LogUnusable):
+            return None
+
+    eventually(known)
+    return topic
+
+
 def append(topic: KafkaTopic, entries: Iterable[tuple[str, bytes]]) -> Receipt:
-    """Append entries as a feed does, by ISIN; return the feed's receipt."""
-    info, writer = open_writer(topic)
-    given = list(entries)
-    writer.append(given)
-    writer.close()
-    return make_receipt(info.log_id, *writer.tallies)
+    """Append entries by ISIN, as a feed does; return the receipt it would leave.
+
+    A feed's own writer takes a second to begin.
+    """
+    info = open_topic(topic)
+    tallies = [Tally() for _ in range(info.partitions)]
+
+    def count(error: KafkaError | None, message: Message) -> None:
+        assert error is None, error
+        tally, at = tallies[message.partition() or 0], message.offset()
+        tally.acknowledged += 1
+        tally.first, tally.last = at if tally.first is None else tally.first, at
+
+    producer = Producer(topic.client_options({"acks": "all"}))
+    for isin, payload in entries:
+        producer.produce(
+            topic.topic,
+            payload,
+            isin.encode(),
+            partition=partition_of(isin, info.partitions),
+            on_delivery=count,
+        )
+    assert producer.flush(30) == 0
+    return make_receipt(info.log_id, *tallies)
 
 
 def make_receipt(log_id: str, *tallies: Tally, ended: bool = True) -> Receipt:

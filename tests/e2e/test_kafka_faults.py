@@ -1,0 +1,272 @@
+"""What brokers, topics and their other users may do to the job."""
+
+import json
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewPartitions
+
+from deploy.broker import Broker
+from ingest.trade import MAX_PAYLOAD_BYTES, Trade
+from tests.conftest import eventually
+from tests.e2e.books import check_books
+from tests.e2e.feeds import Feed
+from tests.e2e.kafka_rig import KafkaRig, create_kafka_rig, create_topic
+from tests.e2e.rig import PATIENCE_S
+from tests.e2e.steady import Steady
+from tests.kafka import sasl_options
+from throttle.snapshot import LastValue
+
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.kafka,
+    pytest.mark.spark,
+    pytest.mark.redis,
+    pytest.mark.timeout(400),
+]
+
+W = 500
+AWAY, BACK = '"event": "the trade log is away"', '"event": "the trade log is back"'
+ISIN = "KR7005930003"
+
+
+@pytest.fixture(scope="module")
+def shared(kafka: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Steady]:
+    """One job on a topic for most of the file."""
+    folder = tmp_path_factory.mktemp("faults") / "rig"
+    with (
+        create_kafka_rig(folder, W, kafka.servers, partitions=4) as rig,
+        Steady(rig) as steady,
+    ):
+        yield steady
+
+
+@pytest.fixture
+def rig(shared: Steady) -> KafkaRig:
+    """What is around the job."""
+    assert isinstance(shared.rig, KafkaRig)
+    return shared.rig
+
+
+@pytest.fixture
+def steady(shared: Steady) -> Steady:
+    """The job, live."""
+    shared.begin()
+    return shared
+
+
+@pytest.fixture
+def feed(rig: KafkaRig, steady: Steady) -> Iterator[Feed]:
+    """A feed that goes on."""
+    with rig.feed() as feed:
+        rig.wait_for_offset(rig.offset() + 3, job=steady.job)
+        yield feed
+
+
+def test_a_broker_killed_and_frozen_costs_nothing_and_all_of_it_reconciles(
+    own_kafka: Broker, tmp_path: Path
+) -> None:
+    """Never lost, exactly once, accounted: job and feed wait, and go on as before.
+
+    Afterwards what the feed was acknowledged, what the topic holds, what the job read
+    and what became of it are the same number.
+    """
+    with create_kafka_rig(tmp_path / "rig", W, own_kafka.servers, 4) as rig:
+        receipt = tmp_path / "receipt.json"
+        with (
+            Steady(rig) as steady,
+            rig.process("simulate", "--rate", "300", "--report", str(receipt)) as feed,
+        ):
+            steady.begin()
+            steady.wait_for_windows(3)
+            own_kafka.kill()
+            steady.wait_until_said(AWAY, 40)
+            own_kafka.start()
+            steady.wait_until_said(BACK, 60)
+            assert steady.check_goes_on().trades > 0
+            own_kafka.pause()
+            try:
+                time.sleep(15)
+            finally:
+                own_kafka.resume()
+            steady.check_alive()
+            assert steady.check_goes_on().trades > 0
+            feed.process.send_signal(signal.SIGTERM)
+            assert feed.process.wait(timeout=30) == 0, feed.log()
+            ended_ms = rig.clock_ms()
+            eventually(lambda: rig.checked_upto() > ended_ms, 60)
+            found = rig.process("reconcile", "--json", "--acknowledged", str(receipt))
+            with found as reconciled:
+                assert reconciled.process.wait(timeout=60) == 0, reconciled.log()
+        sums = json.loads(reconciled.log())["totals"]["total"]
+        assert sums["acknowledged"] == sums["held"] == sums["read"] > 1_000
+        assert sums["waiting"] == 0
+
+
+def test_partitions_added_while_running_are_read(
+    rig: KafkaRig, steady: Steady, feed: Feed
+) -> None:
+    """Never lost: the topic grows, nothing is restarted, the books know them."""
+    admin = AdminClient(options_of(rig))
+    count = rig.partitions = rig.partitions + 2
+    admin.create_partitions([NewPartitions(rig.topic, count)])[rig.topic].result()
+
+    def is_read() -> bool:
+        put(rig, {"partition": count - 1, "value": trade(seq=1).to_wire()})
+        return len(check_books(rig.client, log=rig.log).upto.partitions) == count
+
+    eventually(is_read, 60)
+    rig.wait_for_offset(rig.offset() + 3, 30, steady.job)
+    assert check_books(rig.client, log=rig.log).partitions[-1].read > 0
+    assert steady.check_goes_on().trades > 0
+
+
+def test_what_is_no_trade_is_refused_and_nothing_else(
+    rig: KafkaRig, steady: Steady
+) -> None:
+    """Accounted: tombstones, null keys, headers alone, too large, from 2099."""
+    rig.wait_for_offset(rig.offset() + 1, 30, steady.job)
+    before = check_books(rig.client, log=rig.log).total
+    good = trade(seq=time.time_ns()).to_wire()
+    ahead = trade(time_us=4_070_908_800_000_000).to_wire()
+    put(
+        rig,
+        {"key": ISIN.encode(), "value": None},
+        {"value": None, "headers": {"only": b"this"}},
+        {"value": b"x" * (MAX_PAYLOAD_BYTES + 1)},
+        {"value": b"\xff\x00"},
+        {"value": ahead},
+        {"value": good},
+    )
+
+    def is_read() -> bool:
+        stored = rig.client.hget("tt:last", ISIN) or b"0 0 "
+        row = Trade.from_wire(good).to_row()
+        return LastValue.decode(ISIN.encode(), stored).body == row
+
+    eventually(is_read, 30)
+    rig.wait_for_offset(rig.offset() + 2, 30, steady.job)
+    after = check_books(rig.client, log=rig.log).total
+    news = {r: n - before.refused.get(r, 0) for r, n in after.refused.items()}
+    assert {r: n for r, n in news.items() if n} == {
+        "empty": 2,
+        "too_large": 1,
+        "not_json": 1,
+        "future_time": 1,
+    }
+    steady.check_goes_on()
+
+
+def test_two_jobs_share_a_topic_without_keys(kafka: Broker, tmp_path: Path) -> None:
+    """Calm, latest, accounted: of two jobs with all issues each, one stream comes."""
+    with create_kafka_rig(tmp_path / "rig", W, kafka.servers, 4, is_keyed=False) as rig:
+        half = {"TICKTHROTTLE_ONLY_PARTITIONS": "0-1"}
+        other = {"TICKTHROTTLE_ONLY_PARTITIONS": "2,3"}
+        with (
+            rig.job("--job", "low", **half) as low,
+            rig.job("--job", "high", **other) as high,
+        ):
+            with rig.feed():
+                for name, job in (("low", low), ("high", high)):
+                    rig.wait_until_live(job, name=name)
+                rig.wait_for_offset(rig.offset() + 30, 60, low)
+            last_ms = rig.clock_ms()
+            for name in ("low", "high"):
+                eventually(
+                    lambda name=name: (
+                        check_books(rig.client, name, log=rig.log).upto.end_ms > last_ms
+                    ),
+                    60,
+                )
+        entries = rig.log()
+        totals = [check_books(rig.client, n, log=rig.log) for n in ("low", "high")]
+        assert [t.upto.partitions for t in totals] == [(0, 1), (2, 3)]
+        assert sum(t.total.read for t in totals) == len(entries) > 1_000
+        newest: dict[str, tuple[int, int]] = {}
+        for entry in entries:
+            found = Trade.from_wire(entry.payload)
+            newest[found.isin] = max(found.version, newest.get(found.isin, (0, 0)))
+        table = rig.client.hgetall("tt:last")
+        stored = [LastValue.decode(*item) for item in table.items()]
+        assert {v.isin: Trade.from_wire(v.body).version for v in stored} == newest
+
+
+def test_a_topic_made_again_is_refused(kafka: Broker, tmp_path: Path) -> None:
+    """Never backwards: positions of one topic mean nothing in another."""
+    with create_kafka_rig(tmp_path / "rig", W, kafka.servers, 4) as rig:
+        with rig.job() as job, rig.feed():
+            rig.wait_until_live(job)
+            rig.check()
+        admin = AdminClient(options_of(rig))
+        with rig.job() as job:
+            rig.wait_until_live(job)
+            admin.delete_topics([rig.topic])[rig.topic].result()
+            assert job.process.wait(timeout=60) == 1
+            assert f"kafka_topic {rig.topic}: " in job.log()
+        eventually(lambda: rig.topic not in admin.list_topics(timeout=5).topics)
+        create_topic(rig.servers, rig.topic, 4)
+        with rig.job() as job:
+            assert job.process.wait(timeout=60) == 1
+            assert "has read another log" in job.log()
+            assert "start it under another --job" in job.log()
+        with rig.job("--job", "another") as job, rig.feed():
+            rig.wait_until_live(job, name="another")
+
+
+def test_a_job_waits_for_a_broker_that_is_not_up(
+    own_kafka: Broker, tmp_path: Path
+) -> None:
+    """Whoever starts first does not matter, and the log says what is waited for."""
+    with create_kafka_rig(tmp_path / "rig", W, own_kafka.servers, 4) as rig:
+        own_kafka.kill()
+        with rig.job() as job:
+            job.wait_for(AWAY)
+            own_kafka.start()
+            job.wait_for(BACK, PATIENCE_S)
+            with rig.feed():
+                rig.wait_until_live(job)
+            rig.check()
+
+
+def test_a_wrong_password_ends_the_job_with_a_sentence(
+    kafka: Broker, tmp_path: Path
+) -> None:
+    """The operator learns what is wrong; the password is not in it."""
+    given = sasl_options(kafka, "wrong-horse")
+    lines = [f"{n}={v}" for n, v in given.items() if "bootstrap" not in n]
+    config = tmp_path / "client.properties"
+    config.write_text("\n".join(lines).replace("log_level=0\n", ""))
+    with (
+        create_kafka_rig(tmp_path / "rig", W, kafka.servers, 4) as rig,
+        rig.job(
+            TICKTHROTTLE_KAFKA_SERVERS=kafka.sasl_servers,
+            TICKTHROTTLE_KAFKA_CONFIG=str(config),
+        ) as job,
+    ):
+        assert job.process.wait(timeout=60) == 1
+        assert "access refused" in job.log()
+        assert "wrong-horse" not in job.log()
+        assert "Traceback" not in job.log()
+
+
+def options_of(rig: KafkaRig) -> dict[str, object]:
+    """Return what a client needs to know."""
+    return {"bootstrap.servers": rig.servers, "log_level": 0}
+
+
+def put(rig: KafkaRig, *messages: dict[str, object]) -> None:
+    """Append messages as somebody else's producer may."""
+    producer = Producer(options_of(rig))
+    for message in messages:
+        producer.produce(rig.topic, **message)
+    assert producer.flush(30) == 0
+
+
+def trade(seq: int = 0, time_us: int | None = None) -> Trade:
+    """Return a trade of one issue, stamped now unless told otherwise."""
+    now_us = time.time_ns() // 1_000
+    return Trade(ISIN, time_us or now_us, seq, "70000", "1")
