@@ -16,6 +16,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from ingest.log import LogUnusable
 from ingest.redis_log import server_address
+from throttle.decoder import NoDecoder, find_decoder
 from throttle.java import NoJava, find_java
 from throttle.lease import Fenced, Keeper
 from throttle.outage import Stopped, create_client
@@ -55,7 +56,7 @@ def run_throttle(settings: ThrottleSettings, stop: threading.Event) -> None:
     except redis.RedisError as error:
         address = server_address(settings.redis_url)
         raise ThrottleFailed(f"redis_url {address}: {error}") from error
-    except (NoJava, NoSpark, LogUnusable, Fenced, JobRefused) as error:
+    except (NoJava, NoSpark, NoDecoder, LogUnusable, Fenced, JobRefused) as error:
         raise ThrottleFailed(str(error)) from error
     except PySparkException as error:
         raise ThrottleFailed(_first_line(error)) from error
@@ -66,6 +67,8 @@ def run_throttle(settings: ThrottleSettings, stop: threading.Event) -> None:
 def _run(
     settings: ThrottleSettings, stop: threading.Event, scratch: Path, checkpoints: Path
 ) -> None:
+    # It is called in Spark's workers, but a name that is wrong is told here and now.
+    find_decoder(settings.decoder)
     client = create_client(settings.redis_url)
     seat = Seat(client, settings, stop)
     info = seat.open_log()

@@ -89,7 +89,8 @@ def create_session(
     try:
         spark = SparkSession.Builder().config(conf=conf).getOrCreate()
     except (Py4JError, PySparkException) as error:
-        raise NoSpark(f"spark_master {master}: {_reason(error)}") from error
+        reason = f"spark_master {master}: Spark did not start: {_reason(error)}"
+        raise NoSpark(reason) from error
     if not is_local(master):
         _ship(spark.sparkContext, pack_code(scratch))
     spark.dataSource.register(TradeLogSource)

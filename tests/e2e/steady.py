@@ -23,6 +23,14 @@ class Steady:
         self._mark = 0
         self.job: Running | None = None
 
+    def __enter__(self) -> "Steady":
+        """Return itself; the job is started by ``begin``."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End the job."""
+        self.close()
+
     def begin(self) -> None:
         """Make sure that the job is live; a failed test may have ended it."""
         if self.job is None or self.job.process.poll() is not None:
@@ -35,6 +43,10 @@ class Steady:
     def close(self) -> None:
         """End the job."""
         self._stack.close()
+
+    def wait_for_windows(self, windows: int) -> None:
+        """Wait until so many more windows are published."""
+        self.rig.wait_for_offset(self.rig.offset() + windows, 30, self.job)
 
     def said(self, words: str) -> bool:
         """Tell whether the job has logged these words since the test began."""

@@ -8,10 +8,15 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from functools import partial
+from itertools import islice
 from pathlib import Path
 
 import pytest
 
+from deploy.broker import Broker
+from ingest.kafka import open_topic
+from ingest.kafka_address import KafkaTopic
+from ingest.kafka_log import KafkaLogWriter
 from ingest.redis_log import stream_key
 from tests.conftest import eventually
 from tests.e2e.books import check_against_oracle
@@ -19,11 +24,14 @@ from tests.e2e.cluster import Cluster, running_cluster
 from tests.e2e.crash import READ
 from tests.e2e.processes import Running, running_command
 from tests.e2e.rig import PATIENCE_S, Rig, create_rig
+from tests.kafka import make_topic
+from tests.logged import Logged, logged_in_kafka
 from tests.published import published_windows
 from throttle.snapshot import Keys
 
 pytestmark = [
     pytest.mark.e2e,
+    pytest.mark.kafka,
     pytest.mark.spark,
     pytest.mark.redis,
     pytest.mark.timeout(400),
@@ -182,17 +190,32 @@ def test_a_worker_lost_in_the_middle_of_a_batch_costs_nothing(
     assert stage.rig.check().trades > 1_000
 
 
-def test_the_job_can_be_submitted(stage: Stage) -> None:
-    """``spark-submit`` says where it runs, and what else it wants of Spark."""
+def test_the_job_can_be_submitted_and_its_workers_read_kafka(
+    stage: Stage, kafka: Broker
+) -> None:
+    """``spark-submit`` says where it runs; the topic is read by the workers."""
     stage.cluster.complete()
     stage.end_job()
-    upto_ms = stage.copy_log("sent")
+    name = make_topic(kafka, 4, message_timestamp_type="LogAppendTime")
+    topic = KafkaTopic(kafka.servers, name)
+    info = open_topic(topic)
+    events = islice(stage.rig.events(info), 3_000)
+    KafkaLogWriter(topic, info).append([(e.key, e.payload) for e in events])
+    upto_ms = (stage.rig.clock_ms() // W + 1) * W
     command = [*stage.cluster.submit_command(), str(SUBMIT), "throttle"]
     environment = {
         "TICKTHROTTLE_NAMESPACE": "sent",
+        "TICKTHROTTLE_LOG": "kafka",
+        "TICKTHROTTLE_KAFKA_SERVERS": kafka.servers,
+        "TICKTHROTTLE_KAFKA_TOPIC": name,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
         "PYSPARK_PYTHON": str(stage.cluster.python),
     }
     with stage.run(command, **environment) as job:
         stage.wait_for_window("sent", upto_ms, job)
-    assert check_against_oracle(stage.rig.client, W, "sent").trades > 1_000
+
+    def log() -> list[Logged]:
+        return logged_in_kafka(kafka.servers, name)
+
+    checked = check_against_oracle(stage.rig.client, W, "sent", log)
+    assert checked.trades == len(log()) == 3_000

@@ -238,7 +238,7 @@ def test_broker_killed_and_started_again_loses_and_doubles_nothing(
     _, writer = open_writer(topic)
 
     def cut_power() -> None:
-        eventually(lambda: writer.tallies[0].acknowledged > 1_000)
+        eventually(lambda: writer.tallies[0].acknowledged > 1_000, 30)
         own_kafka.kill()
         own_kafka.start()
 
@@ -267,7 +267,7 @@ def test_frozen_broker_loses_and_doubles_nothing(own_kafka: Broker) -> None:
     _, writer = open_writer(topic)
 
     def freeze() -> None:
-        eventually(lambda: writer.tallies[0].acknowledged > 1_000)
+        eventually(lambda: writer.tallies[0].acknowledged > 1_000, 30)
         own_kafka.pause()
         time.sleep(6)
         own_kafka.resume()
@@ -293,7 +293,7 @@ def test_stop_while_the_broker_is_frozen_leaves_doubt_that_is_told(
     stop = threading.Event()
 
     def freeze() -> None:
-        eventually(lambda: writer.tallies[0].acknowledged > 1_000)
+        eventually(lambda: writer.tallies[0].acknowledged > 1_000, 30)
         own_kafka.pause()
         time.sleep(1.5)
         stop.set()

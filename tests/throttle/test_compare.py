@@ -18,6 +18,7 @@ from tests.throttle.past import (
     make_trade,
 )
 from throttle.compare import Difference, Published, compare_books, judge
+from throttle.cut import Cut
 from throttle.ledger import Books
 from throttle.rebuild import Rule, rebuild
 from throttle.snapshot import Row
@@ -119,6 +120,16 @@ def test_books_are_compared_with_the_entries(books: Books, problem: str | None) 
     assert len(problems) == (problem is not None)
     if problem is not None:
         assert problems[0].startswith(f"batch 1, partition 0: {problem}")
+
+
+def test_books_of_some_partitions_are_compared_by_their_numbers() -> None:
+    """What is said names the partition of the log."""
+    start, end = (Cut(FIRST_MS + n * W, (0, 0), (None, None), (2, 7)) for n in range(2))
+    entries = [make_entry(make_trade(A, n), n, partition=7) for n in (1, 2)]
+    made = rebuild(entries, FIRST_MS, FIRST_MS + W, Rule(W, 5_000))
+    assert compare_books(make_batch(start, end, [Books(), Books(2)]), made, ()) == []
+    [problem] = compare_books(make_batch(start, end, [Books(), Books(3)]), made, ())
+    assert problem.startswith("batch 1, partition 7: the log holds 2 entries")
 
 
 def test_books_of_a_partition_that_was_trimmed_are_not_compared() -> None:

@@ -63,6 +63,39 @@ def test_a_ledger_says_what_became_of_every_trade() -> None:
     assert found.refusal_reasons == ("bad_isin", "not_json")
 
 
+def test_blanks_are_in_the_books_and_no_trades() -> None:
+    """What the log counts is without them already."""
+    found = ledger(**{"0_blanks": 7})
+    assert [books.blanks for books in found.partitions] == [7, 0]
+    assert found.total.blanks == 7
+    assert found.total.accounted == found.total.read
+    assert found.problems() == []
+
+
+def test_a_ledger_of_some_partitions_has_their_books() -> None:
+    """By their numbers: partition 1 is not the first two of 12."""
+    upto = Cut(8_000, (77, 88), (20, 4), (1, 12))
+    offset = orjson.dumps(upto.to_offset()).decode()
+    fields = {"upto": offset, "12_read": 3, "12_stale": 3, "12_log": 5, "1_log": 4}
+    found = ledger(**{**fields, "12_refused:not_json": 0})
+    assert found.upto == upto
+    assert found.partitions == (
+        Books(4, 3, 0, 0, {"not_json": 1}),
+        Books(3, 0, 0, 3, {"not_json": 0}),
+    )
+    assert found.log == (4, 5)
+    [problem] = found.problems()
+    assert problem.startswith("partition 12: the log counted 5 trades")
+
+
+def test_a_partition_that_was_added_has_books_from_then_on() -> None:
+    """The ledger's partitions are those it has come to."""
+    found = ledger(since=orjson.dumps(Cut(2_000, (0,), (10,)).to_offset()).decode())
+    assert (found.since.partitions, found.upto.partitions) == ((0,), (0, 1))
+    assert len(found.partitions) == len(found.log) == 2
+    assert found.problems() == []
+
+
 def test_a_ledger_that_balances_has_no_problems() -> None:
     """Books that are right are said to be right."""
     assert ledger().problems() == []
@@ -150,6 +183,22 @@ def test_a_batch_says_its_cuts_and_its_books() -> None:
     )
     assert found.total == Books(4, 1, 1, 1, {"not_json": 1})
     assert found.total.accounted == found.total.read
+
+
+def test_a_batch_of_some_partitions_has_their_blanks() -> None:
+    """In the order of its end's partitions."""
+    end = Cut(8_000, (77, 88), (20, 4), (3, 11))
+    book = '{"read":%d,"published":0,"superseded":0,"stale":0,"refused":{},"blanks":%d}'
+    found = BatchEntry.decode(
+        b"15-0",
+        batch_fields(
+            end=orjson.dumps(end.to_offset()).decode(),
+            books=f"[{book % (1, 4)},{book % (2, 5)}]",
+        ),
+    )
+    assert found.end.partitions == (3, 11)
+    assert found.partitions == (Books(1, blanks=4), Books(2, blanks=5))
+    assert found.total == Books(3, blanks=9)
 
 
 def test_an_empty_list_of_refusals_is_no_refusals() -> None:

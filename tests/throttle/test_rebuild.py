@@ -2,6 +2,7 @@
 
 from collections import Counter
 
+from ingest.trade import Trade
 from tests.throttle.past import (
     FIRST_MS,
     A,
@@ -59,6 +60,48 @@ def test_a_straggler_counts_for_the_first_window_of_its_batch() -> None:
     assert list(made.windows) == [FIRST_MS + W]
 
 
+def test_an_entry_stamped_past_the_end_is_in_the_last_window() -> None:
+    """Its writer's stamp does not move it out of the batch that read it."""
+    end_ms = FIRST_MS + 2 * W
+    ahead = [make_entry(make_trade(A, n), 2 * W + n * W * 99) for n in range(2)]
+    made = rebuild(ahead, FIRST_MS, end_ms, RULE)
+    assert made.windows == {end_ms: {A: make_row(ahead[1], 2)}}
+    assert [RULE.window_of(e.append_ms, FIRST_MS, end_ms) for e in ahead] == [
+        end_ms,
+        end_ms,
+    ]
+
+
+def test_a_time_is_judged_by_a_stamp_inside_the_batch() -> None:
+    """A writer cannot let a trade from the future in by stamping its entry so."""
+    end_ms = FIRST_MS + W
+    ahead_us = (W - 1 + 5_000) * 1_000
+    for after_us, reasons in ((0, {}), (1, {0: {"future_time": 1}})):
+        trade = make_trade(A, 1, after_us=ahead_us + after_us)
+        entry = make_entry(trade, 10**9)
+        assert rebuild([entry], FIRST_MS, end_ms, RULE).refused == reasons
+        # Before there is a cut, the stamp is all that is known.
+        assert RULE.judge(entry) == trade
+
+
+def by_line(payload: bytes) -> dict[str, str]:
+    """Decode a line: a decoder as a user writes one."""
+    fields = ("isin", "time", "seq", "price", "size")
+    return dict(zip(fields, payload.decode().split(), strict=True))
+
+
+def test_entries_of_another_form_are_judged_through_the_decoder() -> None:
+    """As the job did it: what it refused is refused again, for the same reason."""
+    rule = Rule(W, 5_000, by_line)
+    line = f"{A} {FIRST_MS * 1_000} 1 10 5".encode()
+    wire = make_trade(A, 1).to_wire()
+    entries = [make_entry(payload, n) for n, payload in enumerate((line, wire, b""))]
+    made = rebuild(entries, *ONE_WINDOW, rule)
+    assert made.refused == {0: {"not_decoded": 1, "empty": 1}}
+    [row] = made.windows[FIRST_MS + W].values()
+    assert row.body == Trade(A, FIRST_MS * 1_000, 1, "10", "5").to_row()
+
+
 def test_a_refused_trade_is_counted_by_partition_and_reason() -> None:
     """It is in no window."""
     entries = [
@@ -97,6 +140,14 @@ def test_an_entry_is_held_by_the_batch_whose_cuts_it_lies_between() -> None:
     assert holder(batches, 0, 11) == second
     assert holder(batches, 0, 31) is None
     assert holder(batches, 1, 10) is None
+
+
+def test_an_entry_of_an_added_partition_is_held_by_the_batch_that_added_it() -> None:
+    """Its position is 0; the batches before know nothing of the partition."""
+    first = make_batch(make_cut(0, (0,)), make_cut(1, (10,)), [Books()])
+    second = make_batch(first.end, make_cut(2, (12, 3)), [Books(), Books()])
+    assert holder([first, second], 1, 0) == second
+    assert holder([first], 1, 0) is None
 
 
 def test_entries_compare_by_what_they_are() -> None:

@@ -1,12 +1,16 @@
 """The test driver: the same scenarios by the rules alone and through real Spark."""
 
+import plistlib
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import Any
 
 import pytest
 
-from throttle.testing import ThrottleDriver
+from ingest.log import partition_of
+from tests.gateway.samples import make_isins
+from throttle.snapshot import Row
+from throttle.testing import START_MS, ThrottleDriver
 
 pytestmark = pytest.mark.redis
 A, B, C = "KR7005930003", "KR7000660001", "KR7035420009"
@@ -146,6 +150,95 @@ def test_an_issue_spread_over_partitions_is_published_once(
     assert window.fields(A)["trades"] == 4
     books = driver.ledger().partitions
     assert [(b.published, b.superseded) for b in books] == [(0, 1)] * 3 + [(1, 0)]
+
+
+def test_jobs_that_share_the_partitions_publish_together_what_one_does(
+    make_driver: MakeDriver,
+) -> None:
+    """Exactly once, latest, accounted for: by two jobs on halves of one log."""
+    whole = make_driver(namespace="whole")
+    halves = [
+        make_driver(namespace="halves", job="low", only_partitions="0-1"),
+        make_driver(namespace="halves", job="high", only_partitions="2,3"),
+    ]
+    isins = make_isins(12)
+    assert {partition_of(isin, 4) for isin in isins} == {0, 1, 2, 3}
+    for at_ms in range(0, 12_000, 150):
+        isin = isins[at_ms // 150 * 7 % 12]
+        late_ms = at_ms % 7 * 100
+        for driver in (whole, halves[0]):
+            driver.trade(isin, f"{at_ms}.50", at_ms=at_ms, time_ms=at_ms - late_ms)
+            if at_ms % 1_050 == 0:
+                junk = b"%d?" % at_ms
+                driver.payload(junk, at_ms=at_ms, partition=partition_of(isin, 4))
+        if at_ms % 4_050 == 0:
+            for driver in (whole, *halves):
+                driver.turn_clock(at_ms)
+    for driver in (whole, *reversed(halves)):
+        driver.turn_clock(12_000)
+    published = halves[0].windows()
+    assert [w.offset for w in published] == list(range(1, 13))
+    together: dict[int, dict[str, Row]] = {}
+    for window in published:
+        rows = together.setdefault(window.end_ms, {})
+        assert not rows.keys() & window.rows.keys()
+        rows.update(window.rows)
+    assert together == {w.end_ms: dict(w.rows) for w in whole.windows()}
+    ledgers = [driver.ledger() for driver in halves]
+    assert [ledger.upto.partitions for ledger in ledgers] == [(0, 1), (2, 3)]
+    books = [one for ledger in ledgers for one in ledger.partitions]
+    assert tuple(books) == whole.ledger().partitions
+    assert [ledger.problems() for ledger in ledgers] == [[], []]
+    letters = [one["trade"] for driver in halves for one in driver.dead_letters()]
+    assert letters == [one["trade"] for one in whole.dead_letters()]
+    assert len(letters) > 5
+
+
+def test_a_job_on_one_partition_is_not_held_up_by_the_others(
+    make_driver: MakeDriver,
+) -> None:
+    """Prompt: what nobody asked it to read does not matter to it."""
+    driver = make_driver(only_partitions="1")
+    driver.trade(A, "1", at_ms=100, partition=0)
+    driver.trade(B, "2", at_ms=100, partition=1)
+    driver.turn_clock(2_000)
+    driver.restart_job()
+    driver.trade(B, "3", at_ms=2_100, partition=1)
+    driver.turn_clock(4_000)
+    assert [w.prices() for w in driver.windows()] == [{B: "2"}, {B: "3"}]
+    ledger = driver.ledger()
+    assert (ledger.total.read, ledger.log) == (2, (2,))
+
+
+def test_entries_of_any_form_are_read_through_a_decoder(
+    make_driver: MakeDriver,
+) -> None:
+    """Latest, accounted for: the rules are those of JSON, the form is the user's."""
+    driver = make_driver(decoder="plistlib:loads")
+
+    def write(price: str, at_ms: int, **more: str) -> bytes:
+        time = (START_MS + at_ms) * 1000
+        fields = {"isin": A, "time": time, "seq": 1, "price": price, "size": "3"}
+        return plistlib.dumps({**fields, **more}, fmt=plistlib.FMT_BINARY)
+
+    driver.payload(write("70000", 100), at_ms=100)
+    driver.payload(write("70100.50", 200, side="B"), at_ms=200)
+    driver.payload(b"no list", at_ms=300)
+    driver.payload(b"", at_ms=400)
+    driver.payload(write("-1", 500), at_ms=500)
+    driver.trade(A, "1", at_ms=600, partition=0)
+    driver.turn_clock(2_000)
+    [window] = driver.windows()
+    assert window.prices() == {A: "70100.50"}
+    assert (window.fields(A)["side"], window.fields(A)["trades"]) == ("B", 2)
+    assert driver.ledger().total.refused == {
+        "bad_price": 1,
+        "empty": 1,
+        "not_decoded": 2,
+    }
+    assert driver.ledger().problems() == []
+    first = driver.dead_letters()[0]
+    assert (first["trade"], first["appended"]) == ("no list", str(START_MS + 300))
 
 
 def test_a_restarted_job_goes_on_where_it_stopped(driver: ThrottleDriver) -> None:
