@@ -9,23 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ingest.receipt import Receipt
+from throttle.appended import Appended, Span, appended
 from throttle.ledger import Books, Ledger, add_up
 from throttle.stock import Stock
-
-Span = tuple[int, int]
-"""The position after which something begins, and its last one."""
-
-
-@dataclass(frozen=True, slots=True)
-class Appended:
-    """What the receipts of all feeds say of one partition, together.
-
-    The acknowledged entries lie in ``spans``, which do not overlap and go up.
-    """
-
-    acknowledged: int
-    in_doubt: int
-    spans: tuple[Span, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,20 +75,6 @@ class _Reading:
     missed: int
 
 
-def appended(receipts: Iterable[Receipt], partition: int) -> Appended:
-    """Return what some receipts say of a partition."""
-    acknowledged = in_doubt = 0
-    spans: list[Span] = []
-    for receipt in receipts:
-        if partition < len(receipt.partitions):
-            tally = receipt.partitions[partition]
-            acknowledged += tally.acknowledged
-            in_doubt += tally.in_doubt
-            if tally.first is not None and tally.last is not None:
-                spans.append((tally.first - 1, tally.last))
-    return Appended(acknowledged, in_doubt, _merged(spans))
-
-
 def marks(
     ledgers: Sequence[Ledger], receipts: Iterable[Receipt], partitions: Iterable[int]
 ) -> dict[int, set[int]]:
@@ -110,7 +82,9 @@ def marks(
     every = list(receipts)
     needed: dict[int, set[int]] = {}
     for p in partitions:
-        edges = {edge for span in appended(every, p).spans for edge in span}
+        given = appended(every, p)
+        edges = {edge for span in given.spans for edge in span}
+        edges |= set() if given.open_after is None else {given.open_after}
         for ledger in ledgers:
             if p in ledger.upto.partitions:
                 edges |= {ledger.since.position(p), ledger.upto.position(p)}
@@ -232,16 +206,22 @@ def _check_appended(
     held = sum(stock.between(*span) for span in given.spans)
     fewest, gone = _gone_from(given.spans, stock, readings)
     least, most = held + fewest, held + gone
+    later = _later(given, stock, fewest)
     if sure > most:
         found.problems.append(
             f"{name}: {sure:,} trades were acknowledged, the log has had {most:,} "
             f"where they should be: {sure - most:,} are missing"
         )
-    elif least > sure + doubt:
+    elif least > sure + doubt + later:
         others = found.notes if has_others else found.problems
         others.append(
-            f"{name}: {least - sure - doubt:,} entries of other producers are among "
-            f"those acknowledged; no receipt accounts for them"
+            f"{name}: {least - sure - doubt - later:,} entries of other producers are "
+            "among those acknowledged; no receipt accounts for them"
+        )
+    elif least > sure + doubt:
+        found.notes.append(
+            f"{name}: {least - sure:,} entries more than acknowledged: feeds that have "
+            "not ended may have appended them since"
         )
     elif least > sure:
         found.notes.append(
@@ -258,6 +238,15 @@ def _check_appended(
             f"{name}: {stock.entries - held:,} entries stand outside of what the "
             "receipts tell of"
         )
+
+
+def _later(given: Appended, stock: Stock, gone: int) -> int:
+    """Return how many entries feeds may have appended since they told of any."""
+    begin = given.open_after
+    if begin is None:
+        return 0
+    held = sum(stock.between(max(after, begin), upto) for after, upto in given.spans)
+    return held + (gone if stock.gone_upto > begin else 0)
 
 
 def _gone_from(
@@ -285,16 +274,6 @@ def _notes_on(name: str, receipt: Receipt) -> Iterable[str]:
             f"{name}: the feed dropped {receipt.dropped_at_cap:,} entries to keep the "
             "log within its cap"
         )
-
-
-def _merged(spans: Iterable[Span]) -> tuple[Span, ...]:
-    merged: list[Span] = []
-    for after, upto in sorted(spans):
-        if merged and after <= merged[-1][1]:
-            merged[-1] = merged[-1][0], max(upto, merged[-1][1])
-        else:
-            merged.append((after, upto))
-    return tuple(merged)
 
 
 def _total(lines: Sequence[Line]) -> Line:

@@ -6,15 +6,10 @@ import pytest
 
 from ingest.log import Tally
 from ingest.receipt import Receipt
+from throttle.appended import Appended, appended
 from throttle.cut import Cut
 from throttle.ledger import Books, Ledger
-from throttle.reconcile import (
-    Appended,
-    Reconciliation,
-    appended,
-    marks,
-    reconcile,
-)
+from throttle.reconcile import Reconciliation, marks, reconcile
 from throttle.stock import Census, Stock
 
 
@@ -203,6 +198,25 @@ def test_receipts_of_several_feeds_are_added_up() -> None:
     assert found.is_right
     assert found.lines[0].acknowledged == 7
     assert "3 entries stand outside" in found.notes[0]
+
+
+def test_feeds_that_run_side_by_side_may_have_appended_more_since() -> None:
+    """A receipt that is older than another one's is no proof of other producers."""
+    old, new = receipt(4, 0, 4, ended=False), receipt(3, 1, 9, ended=False)
+    found = check(ledger(), range(10), old, new)
+    assert found.is_right
+    assert "3 entries more than acknowledged: feeds that have not" in found.notes[0]
+    # Up to where the older one tells, both have told of all.
+    found = check(ledger(), range(10), receipt(1, 0, 4, ended=False), new)
+    assert "1 entries of other producers" in found.problems[0]
+    ended = receipt(4, 0, 4)
+    assert not check(ledger(), range(10), ended, new).is_right
+    begun = receipt(0, ended=False)
+    assert check(ledger(), range(10), begun, receipt(3, 0, 9)).is_right
+    assert check(ledger(), range(10), begun).is_right
+    assert check(ledger(), range(10), old, new, gone_upto=6).is_right
+    found = check(ledger(), range(10), receipt(9, 0, 4, ended=False), new)
+    assert "2 are missing" in found.problems[0]
 
 
 def test_what_was_acknowledged_and_trimmed_still_counts() -> None:
