@@ -34,11 +34,13 @@ def logged(client: redis.Redis) -> list[bytes]:
     """Every payload of the log, partition after partition."""
     info = open_log(client, "test", 1)
     reader = RedisLogReader(client, "test", info)
-    ends = reader.tail(1 << 41).positions
+    tail = reader.tail(1 << 41)
+    ranges = {
+        p: (0, end) for p, end in zip(tail.partitions, tail.positions, strict=True)
+    }
     return [
         payload
-        for partition, end in enumerate(ends)
-        for chunk in reader.read(partition, 0, end)
+        for _, chunk in reader.read(ranges)
         for payload in chunk.payloads.to_pylist()
     ]
 

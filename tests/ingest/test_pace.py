@@ -337,7 +337,9 @@ def test_server_killed_and_restarted_loses_nothing(
         )
         reader = RedisLogReader(client, "test", info)
         end = reader.tail(1 << 41).positions[0]
-        logged = [p for c in reader.read(0, 0, end) for p in c.payloads.to_pylist()]
+        logged = [
+            p for _, c in reader.read({0: (0, end)}) for p in c.payloads.to_pylist()
+        ]
     server.stop()
     assert report.acknowledged == len(events)
     assert report.retried > 0

@@ -176,7 +176,8 @@ def test_integer_price_is_accepted() -> None:
 @pytest.mark.parametrize(
     ("payload", "reason"),
     [
-        (b"", "not_json"),
+        (b"", "empty"),
+        (b" ", "not_json"),
         (b"NaN", "not_json"),
         (b"null", "not_object"),
         (b"[1]", "not_object"),
