@@ -34,6 +34,9 @@ _LONGEST_WAIT_S = 0.2
 # A standby asks so often whether it may begin.
 _ASK_AGAIN_S = 0.05
 
+# Chunks of many partitions are small, and checking one costs as much as checking all.
+_CHECKED_AT_ONCE = 10_000
+
 # Few big Arrow batches: each costs about a millisecond, a live window needs one.
 _BATCH_ROWS = 40_000
 
@@ -114,15 +117,27 @@ def read_batches(options: SourceOptions, part: BatchRange) -> Iterator[pa.Record
 def _read_rows(options: SourceOptions, part: BatchRange) -> Iterator[pa.Table]:
     start, end = part.start, part.end
     decode = find_decoder(options.decoder)
-    span = start.end_ms, end.end_ms
     if part.partitions[0] == end.partitions[0]:
         yield rows.cut_row(start, end)
+
+    def check(chunks: Sequence[tuple[int, Chunk]]) -> pa.Table:
+        span = start.end_ms, end.end_ms
+        return rows.trade_rows(
+            *rows.joined(chunks), *span, options.max_ahead_ms, decode
+        )
+
     entries, blanks = Counter[int](), Counter[int]()
+    ready: list[tuple[int, Chunk]] = []
     ranges = between(start, end, part.partitions)
     for p, chunk in read_patiently(_open(options), ranges):
         entries[p] += len(chunk)
         blanks[p] += chunk.blanks
-        yield rows.trade_rows(chunk, p, *span, options.max_ahead_ms, decode)
+        ready.append((p, chunk))
+        if sum(len(one) for _, one in ready) >= _CHECKED_AT_ONCE:
+            yield check(ready)
+            ready = []
+    if ready:
+        yield check(ready)
     for p in part.partitions:
         yield rows.read_row(p, entries[p], blanks[p], end)
 

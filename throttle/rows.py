@@ -51,20 +51,39 @@ _ONE, _US_PER_MS = pa.scalar(1, pa.int64()), pa.scalar(1_000, pa.int64())
 _LATEST = ("append_time", "time", "seq", "position", "payload", "reason", "error")
 
 
+def joined(chunks: Sequence[tuple[int, Chunk]]) -> tuple[Chunk, pa.Array]:
+    """Return chunks of several partitions as one, and the partition of each entry.
+
+    Fifty steps over columns cost the same for ten entries as for a thousand.
+    """
+    every = [chunk for _, chunk in chunks]
+    partitions = [pa.repeat(pa.scalar(p, pa.int32()), len(c)) for p, c in chunks]
+    one = replace(
+        every[-1],
+        positions=pa.concat_arrays([chunk.positions for chunk in every]),
+        append_ms=pa.concat_arrays([chunk.append_ms for chunk in every]),
+        payloads=pa.concat_arrays([chunk.payloads for chunk in every]),
+    )
+    return one, pa.concat_arrays(partitions)
+
+
 def trade_rows(
     chunk: Chunk,
-    partition: int,
+    partition: int | pa.Array,
     start_ms: int,
     end_ms: int,
     max_ahead_ms: int,
     decoder: Decoder | None = None,
 ) -> pa.Table:
-    """Check a chunk of one partition; return one row per entry, in no stated order.
+    """Check a chunk; return one row per entry, in no stated order.
 
-    The chunk stands between two cuts, at ``start_ms`` and ``end_ms``: what is stamped
+    ``partition`` is that of all its entries, or an array with the one of each. The
+    chunk stands between two cuts, at ``start_ms`` and ``end_ms``: what is stamped
     outside of them counts as appended at their edge (``cut.window_time_ms``).
     """
     chunk = _stamped_before(chunk, end_ms)
+    if isinstance(partition, int):
+        partition = pa.repeat(pa.scalar(partition, pa.int32()), len(chunk))
     if decoder is not None:
         return _judged_rows(chunk, partition, start_ms, max_ahead_ms, decoder)
     quick = columns.has_wire_form(chunk.payloads)
@@ -80,7 +99,7 @@ def trade_rows(
     known = {
         "append_time": _window_times(good.append_ms, start_ms),
         "key": isins.filter(valid),
-        "partition": pa.repeat(pa.scalar(partition, pa.int32()), size),
+        "partition": partition.filter(quick).filter(valid),
         "time": times_us.filter(valid),
         "seq": columns.seqs(good.payloads),
         "position": good.positions,
@@ -92,10 +111,12 @@ def trade_rows(
     table = pa.table(known).cast(ARROW_SCHEMA)
     if size == len(chunk):
         return table
-    others = [_select(chunk, pc.invert(quick)), _select(candidates, pc.invert(valid))]
-    judged = [
-        _judged_rows(other, partition, start_ms, max_ahead_ms) for other in others
+    odd, wrong = pc.invert(quick), pc.invert(valid)
+    others = [
+        (_select(chunk, odd), partition.filter(odd)),
+        (_select(candidates, wrong), partition.filter(quick).filter(wrong)),
     ]
+    judged = [_judged_rows(*other, start_ms, max_ahead_ms) for other in others]
     return pa.concat_tables([table, *judged])
 
 
@@ -160,7 +181,7 @@ def _window_times(append_ms: pa.Array, start_ms: int) -> pa.Array:
 
 def _judged_rows(
     chunk: Chunk,
-    partition: int,
+    partition: pa.Array,
     start_ms: int,
     max_ahead_ms: int,
     decoder: Decoder | None = None,
@@ -175,7 +196,7 @@ def _judged_rows(
         {
             "append_time": _window_times(chunk.append_ms, start_ms),
             "key": pa.array(keys, pa.string()),
-            "partition": pa.repeat(pa.scalar(partition, pa.int32()), size),
+            "partition": partition,
             "time": pa.array(times_us, pa.int64()),
             "seq": pa.array(seqs, pa.int64()),
             "position": chunk.positions,

@@ -20,6 +20,7 @@ from throttle.rows import (
     combine,
     cut_row,
     decode_cuts,
+    joined,
     read_row,
     trade_rows,
 )
@@ -295,3 +296,24 @@ def test_markers_are_not_combined_with_trades() -> None:
     together = combine(pa.concat_tables([*markers, trades]), W)
     apart = pa.concat_tables([*markers, combine(trades, W)])
     assert grouped(together) == grouped(apart)
+
+
+def test_chunks_of_several_partitions_are_checked_as_one() -> None:
+    """An entry keeps its partition, be it valid, refused or out of form."""
+    chunks = [
+        (7, make_chunk(TRADE.to_wire(), b"x")),
+        (2, make_chunk()),
+        (0, make_chunk(b"", TRADE.to_wire().replace(b"}", b" }"))),
+    ]
+    together = trade_rows(*joined(chunks), 0, LATER_MS, 5_000).to_pylist()
+    apart = [
+        row
+        for partition, chunk in chunks
+        for row in trade_rows(chunk, partition, 0, LATER_MS, 5_000).to_pylist()
+    ]
+
+    def place(row: dict[str, Any]) -> tuple[int, int]:
+        return row["partition"], row["position"]
+
+    assert sorted(together, key=place) == sorted(apart, key=place)
+    assert {row["partition"] for row in together} == {7, 0}
