@@ -6,34 +6,23 @@ producer has not committed is not there yet; what it aborted never is.
 """
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
 import pyarrow as pa
 from confluent_kafka import (
     Consumer,
-    IsolationLevel,
     KafkaError,
     KafkaException,
     Message,
-    TopicCollection,
     TopicPartition,
 )
-from confluent_kafka.admin import AdminClient
-from confluent_kafka.admin._listoffsets import ListOffsetsResultInfo, OffsetSpec
 
 from ingest.collector import no_collection
-from ingest.kafka import (
-    ANSWER_WITHIN_S,
-    Reports,
-    answer,
-    bad_option,
-    create_admin,
-    identity,
-    sentence,
-)
+from ingest.kafka import ANSWER_WITHIN_S, Reports, bad_option, sentence
 from ingest.kafka_address import KafkaTopic
+from ingest.kafka_offsets import KafkaOffsets
 from ingest.log import Chunk, Head, LogAway, LogInfo, LogUnusable, Ranges, Tail
 
 AHEAD_MS = 5_000
@@ -43,9 +32,6 @@ appended: only a topic that lets its producers stamp can hold one.
 
 _CHUNK = 10_000
 _POLL_S = 0.01
-
-_EARLIEST = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
-_LATEST = OffsetSpec.latest()  # type: ignore[no-untyped-call]
 
 _CONSUMER: Mapping[str, Any] = {
     # There is no group: what was read is kept with the windows. The name is asked for.
@@ -76,11 +62,9 @@ class KafkaLogReader:
     ) -> None:
         self.info = info
         self._topic = topic
-        self._partitions = tuple(only) or tuple(range(info.partitions))
-        self._has_all = not only
         self._margin_ms = margin_ms
         self._reports = Reports()
-        self._admin: AdminClient | None = None
+        self._offsets = KafkaOffsets(topic, info, only, self._reports)
         self._opened: Consumer | None = None
 
     def clock_ms(self) -> int:
@@ -89,40 +73,31 @@ class KafkaLogReader:
 
     def tail(self, before_ms: int) -> Tail:
         """Return the clock, then each partition's end before a boundary."""
-        clock_ms = self.clock_ms()
-        # All are asked at once, a broker answers in order: what is appended after the
-        # ends were looked up is past the boundary or behind the cut.
-        ends = self._ask(_LATEST)
-        found = self._ask(OffsetSpec.for_timestamp(before_ms))
-        partitions = self._partitions
-        self._check(self._describe())
+        clock_ms, partitions = self.clock_ms(), self._offsets.partitions
+        # The ends first: what is appended after that is past the boundary, or else
+        # behind the cut. Were they looked up later, it could be before the cut.
+        ends = self._offsets.ends()
+        found = self._offsets.firsts_at(before_ms, partitions)
         positions = [
-            self._position(p, ends[p], found[p], clock_ms + AHEAD_MS)
-            for p in partitions
+            _cut_position(ends[p], *found[p], clock_ms + AHEAD_MS) for p in partitions
         ]
         counts = tuple(position + 1 for position in positions)
         return Tail(clock_ms, partitions, tuple(positions), counts)
 
     def head(self) -> Head:
         """Return the append time of the oldest entry and what went before it."""
-        starts = self._ask(_EARLIEST)
-        firsts = self._ask(OffsetSpec.for_timestamp(0))
-        times = [self._answer(firsts[p]).timestamp for p in self._partitions]
-        counts = tuple(self._answer(starts[p]).offset for p in self._partitions)
+        starts, firsts = self._offsets.starts(), self._offsets.firsts_at(0)
         return Head(
-            min((ms for ms in times if ms >= 0), default=None),
-            self._partitions,
-            tuple(count - 1 for count in counts),
-            counts,
+            min((ms for _, ms in firsts.values() if ms >= 0), default=None),
+            tuple(starts),
+            tuple(start - 1 for start in starts.values()),
+            tuple(starts.values()),
         )
 
     def bounds(self) -> dict[int, tuple[int, int]]:
         """Return for each partition what ``read`` needs to be given to read all."""
-        starts, ends = self._ask(_EARLIEST), self._ask(_LATEST)
-        return {
-            p: (self._answer(starts[p]).offset - 1, self._answer(ends[p]).offset - 1)
-            for p in self._partitions
-        }
+        starts, ends = self._offsets.starts(), self._offsets.ends()
+        return {p: (start - 1, ends[p] - 1) for p, start in starts.items()}
 
     def positions_at(self, time_ms: int) -> dict[int, int]:
         """Return for each partition the last position before a time."""
@@ -158,20 +133,19 @@ class KafkaLogReader:
         while left:
             missing = sum(upto - after for after, upto in left.values())
             messages = consumer.consume(min(_CHUNK, missing), _POLL_S)
-            if messages:
-                heard_s = time.monotonic()
-            elif time.monotonic() - heard_s > ANSWER_WITHIN_S:
-                raise self._away()
             for partition, run in groupby(messages, _partition):
                 # Not every error has a partition, and one may have come too late.
                 for chunk in self._chunks(consumer, partition, list(run), left):
                     yield partition, chunk
+                    heard_s = time.monotonic()
                     after, upto = chunk.upto, left[partition][1]
                     left[partition] = after, upto
                     if after == upto:
                         del left[partition]
                         if left:
                             consumer.incremental_unassign([self._place(partition)])
+            if time.monotonic() - heard_s > ANSWER_WITHIN_S:
+                raise self._away()
 
     def _chunks(
         self,
@@ -211,8 +185,7 @@ class KafkaLogReader:
         self, consumer: Consumer, partition: int, after: int, upto: int
     ) -> Chunk:
         """Return how far entries are gone, and read on from those that are left."""
-        asked = self._ask(_EARLIEST, [partition])
-        first = self._answer(asked[partition]).offset
+        first = self._offsets.starts([partition])[partition]
         if first <= after + 1:
             raise LogAway(
                 f"{self._topic}: partition {partition} ends before {after + 1}, "
@@ -222,67 +195,6 @@ class KafkaLogReader:
             consumer.incremental_unassign([self._place(partition)])
             consumer.incremental_assign([self._place(partition, first)])
         return _empty(min(first - 1, upto), 0)
-
-    def _position(self, partition: int, end: Any, found: Any, latest_ms: int) -> int:
-        last = self._answer(end).offset - 1
-        first = self._answer(found)
-        if first.offset < 0 or first.timestamp > latest_ms:
-            return last
-        return first.offset - 1
-
-    def _ask(
-        self, spec: OffsetSpec, partitions: Iterable[int] | None = None
-    ) -> dict[int, Any]:
-        which = self._partitions if partitions is None else partitions
-        asked = self._asker().list_offsets(
-            {self._place(p): spec for p in which},
-            isolation_level=self._isolation(),
-            request_timeout=ANSWER_WITHIN_S,
-        )
-        return {place.partition: future for place, future in asked.items()}
-
-    def _answer(self, future: Any) -> ListOffsetsResultInfo:
-        found: ListOffsetsResultInfo = answer(self._topic, future, self._reports)
-        return found
-
-    def _describe(self) -> Any:
-        name = self._topic.topic
-        return self._asker().describe_topics(
-            TopicCollection([name]), request_timeout=ANSWER_WITHIN_S
-        )[name]
-
-    def _check(self, asked: Any) -> None:
-        """See whether the topic is still the same, and whether it has grown."""
-        info = identity(self._topic, answer(self._topic, asked, self._reports))
-        if info.log_id != self.info.log_id:
-            raise LogUnusable(
-                f"kafka_topic {self._topic.topic}: was deleted and made again; "
-                f"positions of {self.info.log_id} mean nothing in {info.log_id}"
-            )
-        if self._has_all:
-            self._partitions = tuple(range(info.partitions))
-
-    def _isolation(self) -> IsolationLevel:
-        is_dirty = (
-            dict(self._topic.options).get("isolation.level") == "read_uncommitted"
-        )
-        return (
-            IsolationLevel.READ_UNCOMMITTED
-            if is_dirty
-            else IsolationLevel.READ_COMMITTED
-        )
-
-    def _asker(self) -> AdminClient:
-        if self._admin is None:
-            admin = create_admin(self._topic, self._reports)
-            # One question in thirty about offsets is never answered if it is a
-            # client's first one, before it is connected; others are.
-            asked = admin.describe_topics(
-                TopicCollection([self._topic.topic]), request_timeout=ANSWER_WITHIN_S
-            )
-            answer(self._topic, asked[self._topic.topic], self._reports)
-            self._admin = admin
-        return self._admin
 
     def _consumer(self) -> Consumer:
         if self._opened is None:
@@ -299,6 +211,14 @@ class KafkaLogReader:
 
     def _place(self, partition: int, offset: int = 0) -> TopicPartition:
         return TopicPartition(self._topic.topic, partition, offset)
+
+
+def _cut_position(end: int, first: int, stamp_ms: int, latest_ms: int) -> int:
+    """Return the last offset before the first one that is stamped past a boundary.
+
+    That is the last one of all if none is, or if its stamp cannot be true.
+    """
+    return end - 1 if first < 0 or stamp_ms > latest_ms else first - 1
 
 
 def _partition(message: Message) -> int:
