@@ -198,12 +198,11 @@ def test_two_jobs_share_a_topic_without_keys(kafka: Broker, tmp_path: Path) -> N
 def test_a_topic_made_again_is_refused(kafka: Broker, tmp_path: Path) -> None:
     """Never backwards: positions of one topic mean nothing in another."""
     with create_kafka_rig(tmp_path / "rig", W, kafka.servers, 4) as rig:
-        with rig.job() as job, rig.feed():
-            rig.wait_until_live(job)
-            rig.check()
         admin = AdminClient(options_of(rig))
         with rig.job() as job:
-            rig.wait_until_live(job)
+            with rig.feed():
+                rig.wait_until_live(job)
+                rig.check()
             admin.delete_topics([rig.topic])[rig.topic].result()
             assert job.process.wait(timeout=60) == 1
             assert f"kafka_topic {rig.topic}: " in job.log()
@@ -213,8 +212,8 @@ def test_a_topic_made_again_is_refused(kafka: Broker, tmp_path: Path) -> None:
             assert job.process.wait(timeout=60) == 1
             assert "has read another log" in job.log()
             assert "start it under another --job" in job.log()
-        with rig.job("--job", "another") as job, rig.feed():
-            rig.wait_until_live(job, name="another")
+        with rig.job("--job", "another") as job:
+            job.wait_for('"event": "starting spark"')
 
 
 def test_a_job_waits_for_a_broker_that_is_not_up(
