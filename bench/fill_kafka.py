@@ -90,6 +90,26 @@ class Connection:
                 left = []
         self._producer.poll(0)
 
+    def send_stamped(self, payload: bytes, partition: int, stamp_ms: int) -> None:
+        """Hand over one message with a time of its own; wait while there is no room."""
+        while True:
+            try:
+                self._producer.produce(
+                    TOPIC,
+                    payload,
+                    partition=partition,
+                    timestamp=stamp_ms,
+                    on_delivery=self._count,
+                )
+            except BufferError:
+                self._producer.poll(0.05)
+            else:
+                return
+
+    def poll(self) -> None:
+        """Take in what was acknowledged."""
+        self._producer.poll(0)
+
     def wait(self) -> None:
         """Wait until all was acknowledged."""
         while self._producer.flush(1):
@@ -117,16 +137,11 @@ def fill(
                 connection.wait()
                 return Backlog(connection.acknowledged, last_ms)
             left -= len(batch)
-            connection.send(
-                [
-                    {
-                        "value": t.payload % (from_us + t.time_us, from_seq + t.seq),
-                        "partition": t.partition,
-                        "timestamp": (from_us + t.due_us) // 1_000,
-                    }
-                    for t in batch
-                ]
-            )
+            for t in batch:
+                payload = t.payload % (from_us + t.time_us, from_seq + t.seq)
+                stamp_ms = (from_us + t.due_us) // 1_000
+                connection.send_stamped(payload, t.partition, stamp_ms)
+            connection.poll()
             last_ms = (from_us + batch[-1].due_us) // 1_000
     raise AssertionError("unreachable")
 

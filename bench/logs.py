@@ -5,8 +5,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-import fill
+import fill as fill_redis
 import fill_kafka
+from fill import Backlog, Feeder
 from machine import NAMESPACE, Server
 
 from deploy.broker import Broker
@@ -21,10 +22,10 @@ class Log(Protocol):
     def settings(self) -> Mapping[str, str]:
         """What the job has to be told."""
 
-    def fill(self, entries: int, rate: float, issues: int) -> fill.Backlog:
+    def fill(self, entries: int, rate: float, issues: int) -> Backlog:
         """Fill it, while it is empty, with trades recorded until just now."""
 
-    def feed(self, rate: int, seconds: float, issues: int) -> fill.Feeder:
+    def feed(self, rate: int, seconds: float, issues: int) -> Feeder:
         """Start a live feed."""
 
 
@@ -36,11 +37,11 @@ class RedisLog:
     info: LogInfo
     settings: Mapping[str, str]
 
-    def fill(self, entries: int, rate: float, issues: int) -> fill.Backlog:
+    def fill(self, entries: int, rate: float, issues: int) -> Backlog:
         """Fill it, while it is empty, with trades recorded until just now."""
-        return fill.fill(self.port, self.info, entries, rate, issues)
+        return fill_redis.fill(self.port, self.info, entries, rate, issues)
 
-    def feed(self, rate: int, seconds: float, issues: int) -> fill.Feeder:
+    def feed(self, rate: int, seconds: float, issues: int) -> Feeder:
         """Start a live feed."""
         options: dict[str, Any] = {"port": self.port, "rate": rate}
         more = {
@@ -48,7 +49,7 @@ class RedisLog:
             "issues": issues,
             "partitions": self.info.partitions,
         }
-        return fill.Feeder(fill.__file__, {**options, **more})
+        return Feeder(fill_redis.__file__, {**options, **more})
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,12 +64,12 @@ class KafkaLog:
         """What the job has to be told."""
         return fill_kafka.settings(self.servers)
 
-    def fill(self, entries: int, rate: float, issues: int) -> fill.Backlog:
+    def fill(self, entries: int, rate: float, issues: int) -> Backlog:
         """Fill it, while it is empty, with trades recorded until just now."""
         fill_kafka.stamp_by_producer(self.servers)
         return fill_kafka.fill(self.servers, self.partitions, entries, rate, issues)
 
-    def feed(self, rate: int, seconds: float, issues: int) -> fill.Feeder:
+    def feed(self, rate: int, seconds: float, issues: int) -> Feeder:
         """Start a live feed."""
         options: dict[str, Any] = {
             "servers": self.servers,
@@ -77,7 +78,7 @@ class KafkaLog:
             "issues": issues,
             "partitions": self.partitions,
         }
-        return fill.Feeder(fill_kafka.__file__, options)
+        return Feeder(fill_kafka.__file__, options)
 
 
 @contextmanager

@@ -42,6 +42,10 @@ _CONSUMER: Mapping[str, Any] = {
     "auto.offset.reset": "error",
     # A request that waits for news would hold up the next batch's first one.
     "fetch.wait.max.ms": 5,
+    # What is fetched beyond a batch is fetched in vain; once enough is waiting to be
+    # taken, the client would pause for a second.
+    "queued.min.messages": 20_000,
+    "fetch.queue.backoff.ms": 5,
 }
 
 
