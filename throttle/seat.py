@@ -171,11 +171,13 @@ class Seat:
         if known is not None and stored is not None:
             if known.decode() == info.log_id:
                 self._check_partitions(Cut.from_offset(orjson.loads(stored)))
-            elif settings.log == "kafka":
+            elif settings.log == "kafka" or known.startswith(b"kafka:"):
+                place = f"kafka_topic {settings.kafka_topic}"
                 raise JobRefused(
-                    f"kafka_topic {settings.kafka_topic}: the job {job!r} has read "
-                    f"another log ({known.decode()}, this one is {info.log_id}); its "
-                    "positions mean nothing here: start it under another --job"
+                    f"{place if settings.log == 'kafka' else 'log redis'}: the job "
+                    f"{job!r} has read another log ({known.decode()}, this one is "
+                    f"{info.log_id}); its positions mean nothing here: start it under "
+                    "another --job"
                 )
 
     def _check_partitions(self, stored: Cut) -> None:

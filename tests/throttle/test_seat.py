@@ -348,3 +348,14 @@ def test_a_server_that_is_away_is_waited_for(own_client: redis.Redis) -> None:
     assert grant.result().term > 0
     assert [e["event"] for e in logs] == ["redis is away", "redis is back"]
     assert open_log(own_client, "tt", 2) == starter.seat.open_log()
+
+
+def test_a_job_that_has_read_a_topic_is_not_started_on_redis(
+    client: redis.Redis,
+) -> None:
+    """A forgotten setting must not throw away where the job was."""
+    offset = orjson.dumps(Cut(8_000, (77,), (78,)).to_offset())
+    client.hset(KEYS.meta, mapping={"log:job": "kafka:old", "cut:job": offset})
+    with pytest.raises(JobRefused, match="log redis: the job 'job' has read another"):
+        Starter(client).seat.open_log()
+    assert client.hget(KEYS.meta, "cut:job") == offset
