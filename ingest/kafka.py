@@ -169,10 +169,17 @@ def identify(topic: KafkaTopic, admin: AdminClient, reports: Reports) -> LogInfo
 
     Brokers that know no topic ids give a topic's name instead.
     """
+    return identity(topic, answer(topic, describe(topic, admin), reports))
+
+
+def describe(topic: KafkaTopic, admin: AdminClient) -> "Future[Any]":
+    """Ask for a topic's description."""
+    name = topic.topic
     asked = admin.describe_topics(
-        TopicCollection([topic.topic]), request_timeout=ANSWER_WITHIN_S
+        TopicCollection([name]), request_timeout=ANSWER_WITHIN_S
     )
-    return identity(topic, answer(topic, asked[topic.topic], reports))
+    described: Future[Any] = asked[name]
+    return described
 
 
 def identity(topic: KafkaTopic, described: Any) -> LogInfo:

@@ -3,11 +3,18 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from confluent_kafka import IsolationLevel, TopicCollection, TopicPartition
+from confluent_kafka import IsolationLevel, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._listoffsets import ListOffsetsResultInfo, OffsetSpec
 
-from ingest.kafka import ANSWER_WITHIN_S, Reports, answer, create_admin, identity
+from ingest.kafka import (
+    ANSWER_WITHIN_S,
+    Reports,
+    answer,
+    create_admin,
+    describe,
+    identity,
+)
 from ingest.kafka_address import KafkaTopic
 from ingest.log import LogInfo, LogUnusable
 
@@ -42,7 +49,8 @@ class KafkaOffsets:
         Of transactions only what was committed counts. It is found out here that the
         topic is another one, or has more partitions: they are in the next answer.
         """
-        described, asked = self._describe(), self._ask(_LATEST)
+        described = describe(self._topic, self._asker())
+        asked = self._ask(_LATEST)
         self._recognise(described)
         return {p: self._answer(future).offset for p, future in asked.items()}
 
@@ -73,12 +81,6 @@ class KafkaOffsets:
         found: ListOffsetsResultInfo = answer(self._topic, future, self._reports)
         return found
 
-    def _describe(self) -> Any:
-        name = self._topic.topic
-        return self._asker().describe_topics(
-            TopicCollection([name]), request_timeout=ANSWER_WITHIN_S
-        )[name]
-
     def _recognise(self, described: Any) -> None:
         info = identity(self._topic, answer(self._topic, described, self._reports))
         if info.log_id != self._log_id:
@@ -99,5 +101,6 @@ class KafkaOffsets:
             self._admin = create_admin(self._topic, self._reports)
             # One question in thirty about offsets is never answered if it is a
             # client's first one, before it is connected; others are.
-            answer(self._topic, self._describe(), self._reports)
+            asked = describe(self._topic, self._admin)
+            answer(self._topic, asked, self._reports)
         return self._admin

@@ -6,12 +6,19 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
-from confluent_kafka import KafkaError, TopicCollection
+from confluent_kafka import KafkaError
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._config import ConfigResource
 from confluent_kafka.cimpl import NewTopic
 
-from ingest.kafka import ANSWER_WITHIN_S, Reports, answer, create_admin, identity
+from ingest.kafka import (
+    ANSWER_WITHIN_S,
+    Reports,
+    answer,
+    create_admin,
+    describe,
+    identity,
+)
 from ingest.kafka_address import KafkaTopic
 from ingest.log import LogAway, LogUnusable
 from ingest.trade import MAX_PAYLOAD_BYTES
@@ -125,7 +132,7 @@ def create_topic(topic: KafkaTopic, plan: TopicPlan) -> bool:
     answer(topic, asked, reports)
     deadline = time.monotonic() + _KNOWN_WITHIN_S
     while time.monotonic() < deadline:
-        described = _describe(topic, admin)
+        described = describe(topic, admin)
         if _code(described.exception()) != KafkaError.UNKNOWN_TOPIC_OR_PART:
             break
         time.sleep(0.05)
@@ -139,7 +146,7 @@ def look_at(topic: KafkaTopic) -> TopicState | None:
     """
     reports = Reports()
     admin = create_admin(topic, reports)
-    asked = _describe(topic, admin)
+    asked = describe(topic, admin)
     if _code(asked.exception()) == KafkaError.UNKNOWN_TOPIC_OR_PART:
         return None
     described = answer(topic, asked, reports)
@@ -171,12 +178,6 @@ def _duration(milliseconds: int) -> str:
     if milliseconds < 0:
         return "for ever"
     return str(timedelta(milliseconds=milliseconds))
-
-
-def _describe(topic: KafkaTopic, admin: AdminClient) -> Any:
-    return admin.describe_topics(
-        TopicCollection([topic.topic]), request_timeout=ANSWER_WITHIN_S
-    )[topic.topic]
 
 
 def _ask_config(topic: KafkaTopic, admin: AdminClient) -> Any:
