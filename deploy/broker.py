@@ -15,6 +15,7 @@ from typing import Self
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
+from deploy.guardian import Guardian
 from deploy.kraft import (
     CLUSTER_ID,
     Account,
@@ -76,7 +77,7 @@ class Broker:
         ]
         self._java_home: Path | None = None
         self._part: Part | None = None
-        self._guardian: subprocess.Popen[str] | None = None
+        self._guardian: Guardian | None = None
 
     @property
     def servers(self) -> str:
@@ -140,7 +141,8 @@ class Broker:
         self.format()
         command = self.command("kafka.Kafka", str(self._properties))
         self._part = Part("kafka", command, {}, self.log_file, lambda *_: None)
-        self._guardian = _start_guardian(self._part.group)
+        self._guardian = Guardian()
+        self._guardian.watch(self._part.group)
         try:
             self._wait(self._part)
         except BaseException:
@@ -153,9 +155,7 @@ class Broker:
             self._part.kill()
         self._part = None
         if self._guardian is not None:
-            if self._guardian.stdin:
-                self._guardian.stdin.close()
-            self._guardian.wait(timeout=5)
+            self._guardian.close()
         self._guardian = None
 
     def stop(self, within_s: float = STOP_WITHIN_S) -> int | None:
@@ -237,19 +237,6 @@ def _epitaph(lines: Sequence[str]) -> str:
     """Return the last lines that are not part of a Java stack trace."""
     words = [line for line in lines if line.strip() and not line.startswith("\tat ")]
     return "\n  ".join(words[-LINES_SHOWN:])
-
-
-def _start_guardian(group: int) -> subprocess.Popen[str]:
-    guardian = subprocess.Popen(
-        [sys.executable, "-m", "deploy.guardian"],
-        stdin=subprocess.PIPE,
-        start_new_session=True,
-        text=True,
-    )
-    if guardian.stdin:
-        guardian.stdin.write(f"{group}\n")
-        guardian.stdin.flush()
-    return guardian
 
 
 def _check_port(port: int) -> None:

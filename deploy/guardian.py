@@ -8,12 +8,37 @@ SIGKILL. A parent that ended its parts itself leaves nothing to do.
 
 import os
 import signal
+import subprocess
 import sys
 import time
 from contextlib import suppress
 from typing import TextIO
 
 GRACE_S = 2.0
+
+
+class Guardian:
+    """The guardian as its parent sees it: told of groups, and sent home at the end."""
+
+    def __init__(self) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "deploy.guardian"],
+            stdin=subprocess.PIPE,
+            start_new_session=True,
+            text=True,
+        )
+
+    def watch(self, group: int) -> None:
+        """Have a process group end with this process, however that one ends."""
+        if self._process.stdin:
+            self._process.stdin.write(f"{group}\n")
+            self._process.stdin.flush()
+
+    def close(self) -> None:
+        """End what is left of the groups, and the guardian."""
+        if self._process.stdin:
+            self._process.stdin.close()
+        self._process.wait(timeout=5)
 
 
 def run_guardian(lines: TextIO) -> None:

@@ -5,7 +5,6 @@ import os
 import shutil
 import signal
 import socket
-import subprocess
 import sys
 import threading
 import time
@@ -19,6 +18,7 @@ from typing import IO, Any
 
 from rich.console import Console
 
+from deploy.guardian import Guardian
 from deploy.part import Part
 from deploy.settings import RunSettings
 from deploy.valkey import valkey_command, wait_for_server
@@ -79,12 +79,7 @@ class Runner:
             "TICKTHROTTLE_LOG_LEVEL": settings.log_level,
             "PYTHONUNBUFFERED": "1",
         }
-        self._guardian = subprocess.Popen(
-            [sys.executable, "-m", "deploy.guardian"],
-            stdin=subprocess.PIPE,
-            start_new_session=True,
-            text=True,
-        )
+        self._guardian = Guardian()
 
     def start(self) -> None:
         """Start the parts in order and wait until the page is live."""
@@ -131,18 +126,14 @@ class Runner:
             time.sleep(0.02)
         for part in parts:
             part.kill()
-        if self._guardian.stdin:
-            self._guardian.stdin.close()
-        self._guardian.wait(timeout=5)
+        self._guardian.close()
 
     def _launch(self, name: str) -> None:
         command = self._command(name)
         log_file = self._folder / "logs" / f"{name}.log"
         part = Part(name, command, self._environment, log_file, self._on_event)
         self._parts[name] = part
-        if self._guardian.stdin:
-            self._guardian.stdin.write(f"{part.group}\n")
-            self._guardian.stdin.flush()
+        self._guardian.watch(part.group)
 
     def _command(self, name: str) -> list[str]:
         settings = self._settings
