@@ -57,8 +57,22 @@ def produce(
     assert refused == []
 
 
+def bounds(broker: Broker, topic: str) -> tuple[int, int]:
+    """Return the first offset of partition 0 that is left, and its end."""
+    consumer = Consumer(options(broker, **{"group.id": "reader"}))
+    try:
+        partition = TopicPartition(topic, 0)
+        first, end = consumer.get_watermark_offsets(partition, timeout=10)
+        return first, end
+    finally:
+        consumer.close()
+
+
 def read(broker: Broker, topic: str) -> list[bytes]:
-    """Return every value of partition 0, from its first to its last."""
+    """Return every value of partition 0, from its first to its last.
+
+    Nothing may be deleted meanwhile.
+    """
     consumer = Consumer(options(broker, **{"group.id": "reader"}))
     try:
         partition = TopicPartition(topic, 0, 0)
