@@ -1,9 +1,7 @@
 """A real Kafka broker to test with, in a process of its own; `make kafka` runs one."""
 
 import os
-import random
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -25,6 +23,7 @@ from deploy.kraft import (
     server_properties,
 )
 from deploy.part import Part
+from deploy.ports import free_port, why_taken
 from throttle.java import find_java
 
 JARS = Path(sys.prefix) / "kafka"
@@ -64,10 +63,10 @@ class Broker:
     ) -> None:
         if not any(jars.glob("kafka_*.jar")):
             raise BrokerMissing(f"no Kafka in {jars}: run `make kafka-jars`")
-        plain = port or _free_port()
-        sasl = sasl_port or _free_port(plain)
+        plain = port or free_port()
+        sasl = sasl_port or free_port(plain)
         self.folder = folder
-        self._ports = Ports(plain, sasl, controller=_free_port(plain, sasl))
+        self._ports = Ports(plain, sasl, controller=free_port(plain, sasl))
         self._account = account or Account("tickthrottle", "correct-horse")
         archive = jars / ARCHIVE
         self._jars = list(jars.glob("*.jar"))
@@ -137,7 +136,9 @@ class Broker:
         if self._part is not None:
             raise BrokerFailed(f"the broker on {self.servers} is running already")
         for port in (self._ports.plain, self._ports.sasl, self._ports.controller):
-            _check_port(port)
+            # Whoever listens there would answer in our broker's place.
+            if (reason := why_taken(port)) is not None:
+                raise BrokerFailed(f"port {port}: {reason}")
         self.format()
         command = self.command("kafka.Kafka", str(self._properties))
         self._part = Part("kafka", command, {}, self.log_file, lambda *_: None)
@@ -237,28 +238,3 @@ def _epitaph(lines: Sequence[str]) -> str:
     """Return the last lines that are not part of a Java stack trace."""
     words = [line for line in lines if line.strip() and not line.startswith("\tat ")]
     return "\n  ".join(words[-LINES_SHOWN:])
-
-
-def _check_port(port: int) -> None:
-    """Raise BrokerFailed if somebody listens: he would answer in our broker's place."""
-    with socket.socket() as sock:
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            sock.bind(("127.0.0.1", port))
-        except OSError as error:
-            raise BrokerFailed(f"port {port}: {error.strerror}") from None
-
-
-def _free_port(*taken: int) -> int:
-    """Return a free port below those that the system hands out by itself.
-
-    A client that keeps calling a dead broker's port from the system's range would
-    sooner or later call from that very port, reach itself, and keep the port.
-    """
-    while True:
-        port = random.randrange(20_000, 30_000)
-        if port in taken:
-            continue
-        with socket.socket() as sock, suppress(OSError):
-            sock.bind(("127.0.0.1", port))
-            return port

