@@ -1,25 +1,19 @@
 """What every command begins and ends with: its settings, and one clear sentence."""
 
 import sys
-from enum import StrEnum
 from typing import Annotated, Any, NoReturn, TypeVar
 
 import typer
 from pydantic import ValidationError
 from pydantic_settings import BaseSettings
 
+from ingest.log import LogKind
+
 S = TypeVar("S", bound=BaseSettings)
 
 
-class Log(StrEnum):
-    """What the trade log is kept in."""
-
-    redis = "redis"
-    kafka = "kafka"
-
-
 LogOption = Annotated[
-    Log | None,
+    LogKind | None,
     typer.Option(
         "--log", help="Where trades are logged. [env: TICKTHROTTLE_LOG; default: redis]"
     ),

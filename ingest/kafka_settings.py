@@ -1,12 +1,12 @@
 """Settings of everything that uses a trade log which may be a topic of Kafka."""
 
 from pathlib import Path
-from typing import Literal
 
 from pydantic import Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from ingest.kafka_address import KafkaTopic, read_options
+from ingest.log import LogKind
 
 
 class LogSettings(BaseSettings):
@@ -20,7 +20,7 @@ class LogSettings(BaseSettings):
         env_prefix="TICKTHROTTLE_", frozen=True, extra="forbid", populate_by_name=True
     )
 
-    log: Literal["redis", "kafka"] = "redis"
+    log: LogKind = "redis"
     """Where trades are logged: in Redis Streams, or in a topic of Kafka."""
 
     kafka_servers: str = Field("127.0.0.1:9092", min_length=1)
