@@ -81,7 +81,7 @@ def open_log(client: redis.Redis, namespace: str, partitions: int) -> LogInfo:
     The first process to come decides the number of partitions; a later one that
     asks for another number gets the log's own.
     """
-    key = f"{namespace}:log"
+    key = _info_key(namespace)
     now_ms = _clock_ms(client.time())
     with client.pipeline(transaction=True) as pipe:
         pipe.hsetnx(key, "id", token_hex(6))
@@ -89,6 +89,20 @@ def open_log(client: redis.Redis, namespace: str, partitions: int) -> LogInfo:
         pipe.hsetnx(key, "created_ms", now_ms)
         pipe.hgetall(key)
         fields: dict[bytes, bytes] = pipe.execute()[-1]
+    return _info(fields)
+
+
+def find_log(client: redis.Redis, namespace: str) -> LogInfo | None:
+    """Return a log's identity, None if there is no log yet."""
+    fields: Any = client.hgetall(_info_key(namespace))
+    return _info(fields) if fields else None
+
+
+def _info_key(namespace: str) -> str:
+    return f"{namespace}:log"
+
+
+def _info(fields: Mapping[bytes, bytes]) -> LogInfo:
     return LogInfo(
         fields[b"id"].decode(), int(fields[b"partitions"]), int(fields[b"created_ms"])
     )

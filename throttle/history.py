@@ -16,7 +16,7 @@ from ingest.log import LogKind
 from ingest.redis_log import append_time_ms
 from throttle.batch import DeadLetter
 from throttle.compare import Published
-from throttle.cut import between
+from throttle.cut import NOWHERE, between
 from throttle.ledger import BatchEntry, Ledger
 from throttle.letters import letter_id, letter_position
 from throttle.log_past import LogPast
@@ -113,7 +113,7 @@ class History:
         """Yield a job's refused trades beyond some positions, by append time."""
 
         def one(partition: int) -> Iterator[DeadLetter]:
-            first = after.get(partition, -1)
+            first = after.get(partition, NOWHERE)
             low = "-" if first < 0 else f"({letter_id(first, self._log)}"
             key = f"{self._keys.dead(job)}:{partition}"
             for found, fields in scan(self._client, key, newest_first, low):

@@ -10,6 +10,7 @@ from typing import Protocol
 import redis
 
 from ingest.log import Chunk, LogInfo, Ranges
+from ingest.redis_log import find_log
 from throttle.rebuild import Entry
 from throttle.settings import ThrottleSettings
 from throttle.stock import Stock
@@ -59,7 +60,7 @@ def open_past(client: redis.Redis, settings: ThrottleSettings) -> LogPast | None
     """
     topic = settings.topic()
     if topic is None:
-        from throttle.redis_past import RedisLogPast, find_log
+        from throttle.redis_past import RedisLogPast
 
         found = find_log(client, settings.namespace)
         if found is None:

@@ -15,23 +15,13 @@ from ingest.redis_log import (
     position_of,
     stream_key,
 )
+from throttle.cut import NOWHERE
 from throttle.log_past import entries_of
 from throttle.rebuild import Entry
 from throttle.stock import Census, Stock
 from throttle.streams import Fields, scan
 
-_NOTHING = -1
 _LOOKS = 10
-
-
-def find_log(client: redis.Redis, namespace: str) -> LogInfo | None:
-    """Return a log's identity, None if there is no log yet."""
-    fields: Any = client.hgetall(f"{namespace}:log")
-    if not fields:
-        return None
-    return LogInfo(
-        fields[b"id"].decode(), int(fields[b"partitions"]), int(fields[b"created_ms"])
-    )
 
 
 class RedisLogPast:
@@ -52,7 +42,7 @@ class RedisLogPast:
         """Yield the entries beyond a position per partition, by append time."""
 
         def one(partition: int) -> Iterator[Entry]:
-            first = after.get(partition, _NOTHING)
+            first = after.get(partition, NOWHERE)
             low = "-" if first < 0 else f"({entry_id(first)}"
             key = stream_key(self._namespace, partition)
             for found, fields in scan(self._client, key, newest_first, low):
@@ -92,7 +82,7 @@ class RedisLogPast:
         }
 
     def _stock(self, partition: int, marks: Collection[int]) -> Stock:
-        after = min(marks, default=_NOTHING)
+        after = min(marks, default=NOWHERE)
         for _ in range(_LOOKS):
             length, gone, front, end = self._look(partition)
             census = Census(marks)
@@ -100,7 +90,7 @@ class RedisLogPast:
                 census.add(chunk.positions.to_pylist())
             # Trimmed while it was read: what was counted is of no one moment.
             if after >= front or census.entries == length:
-                return census.take(gone, front - 1 if gone else _NOTHING, False)
+                return census.take(gone, front - 1 if gone else NOWHERE, False)
         raise LogUnusable(
             f"{stream_key(self._namespace, partition)}: loses entries faster than they "
             "can be counted"
@@ -115,7 +105,7 @@ class RedisLogPast:
         except redis.ResponseError as error:
             if "no such key" not in str(error):
                 raise
-            return 0, 0, 0, _NOTHING
+            return 0, 0, 0, NOWHERE
         length, added = int(info["length"]), int(info["entries-added"])
         last = position_of(info["last-generated-id"])
         front = position_of(info["first-entry"][0]) if length else last + 1

@@ -7,6 +7,7 @@ from itertools import pairwise
 import pytest
 import redis
 
+from ingest.redis_log import find_log
 from tests.gateway.samples import make_isins
 from throttle.compare import Published
 from throttle.history import History, Remaining
@@ -19,7 +20,7 @@ from throttle.recheck import (
     Comparison,
     Report,
 )
-from throttle.redis_past import RedisLogPast, find_log
+from throttle.redis_past import RedisLogPast
 from throttle.settings import ThrottleSettings
 from throttle.snapshot import Row, encode_version
 from throttle.testing import START_MS, ThrottleDriver
