@@ -37,8 +37,11 @@ check: $(VENV)/.dev ## Format, lint, types, locks
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-bench: $(VENV)/.dev ## Measure the lag from a window's end to 100 clients (5 minutes)
-	$(BIN)/python bench/lag.py
+bench: $(VENV)/.dev ## Run the short benchmarks, one after the other (10 minutes)
+	$(BIN)/python bench/lag.py --windows 20 --warmup 15
+	$(BIN)/python bench/fanout.py --cases ab --clients 1000,5000 --windows 5
+	$(BIN)/python bench/rest.py --rounds 1
+	$(BIN)/python bench/throughput.py --short
 
 kafka: $(VENV)/.kafka ## Run a Kafka broker to test with, until Ctrl-C; KAFKA_PORT=9092
 	@exec $(BIN)/python -m deploy.serve_kafka --port $(KAFKA_PORT)

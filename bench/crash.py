@@ -15,8 +15,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from random import Random
 
-from machine import describe_machine, print_table
+from machine import print_table
 
+from bench.load.machine import describe_machine
 from deploy.broker import Broker
 from tests.e2e.crash import (
     POINTS,

@@ -22,7 +22,8 @@ from typing import Any, NamedTuple
 from machine import NAMESPACE
 
 from ingest.log import LogInfo, partition_of
-from ingest.redis_log import FIELD, stream_key
+from ingest.redis_keys import stream_key
+from ingest.redis_log import FIELD
 from ingest.simulator import Simulator
 
 POOL = 200_000

@@ -25,9 +25,10 @@ from pathlib import Path
 from typing import Any
 
 import fill_kafka
-from machine import describe_machine, print_table
+from machine import print_table
 from websockets.asyncio.client import connect
 
+from bench.load.machine import describe_machine
 from deploy.broker import Broker
 
 WINDOW = re.compile(rb'"window":(\d+)')

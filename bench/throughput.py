@@ -20,7 +20,6 @@ from machine import (
     MemoryWatch,
     PublishedWindows,
     Server,
-    describe_machine,
     end_on_signals,
     percentile,
     running_job,
@@ -28,6 +27,7 @@ from machine import (
     wait_for_books,
 )
 
+from bench.load.machine import describe_machine
 from tests.e2e.processes import Running
 from throttle.settings import ThrottleSettings
 
@@ -43,7 +43,8 @@ STAGES = {
     "walCommit": "offset log",
     "plan_ms": "planning of the aggregation",
     "compute_ms": "read, check, conflate, hand over",
-    "publish_ms": "assemble and publish",
+    "assemble_ms": "assemble",
+    "publish_ms": "publish",
     "commitOffsets": "commit",
 }
 REST = "Spark's own, between the stages"

@@ -10,6 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Self
 
+import psutil
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
@@ -175,8 +176,15 @@ class Broker:
         return part.exit_code() if part is not None else None
 
     def pause(self) -> None:
-        """Freeze the broker: connections stay open, nobody answers."""
+        """Freeze the broker: connections stay open, nobody answers.
+
+        Returns when it stands still: on a busy machine its threads go on until it has
+        its turn to take the signal.
+        """
         os.killpg(self.process_group, signal.SIGSTOP)
+        leader = psutil.Process(self.process_group)
+        while leader.status() not in (psutil.STATUS_STOPPED, psutil.STATUS_ZOMBIE):
+            time.sleep(0.001)
 
     def resume(self) -> None:
         """Let a frozen broker go on."""

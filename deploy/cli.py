@@ -2,22 +2,14 @@
 
 import signal
 import threading
-from enum import StrEnum
 from pathlib import Path
 from types import FrameType
 from typing import Annotated
 
 import typer
 
-from deploy import inspect, reconcile, topic
-from deploy.entry import (
-    KafkaServers,
-    KafkaTopicName,
-    LogOption,
-    RedisUrl,
-    fail,
-    read_settings,
-)
+from deploy import feeds, inspect, issues, reconcile, topic
+from deploy.entry import RedisUrl, fail, read_settings
 from deploy.logs import configure_logs
 
 app = typer.Typer(
@@ -28,32 +20,12 @@ app = typer.Typer(
     help="Turn a firehose of stock trades into a calm, exact, two-second stream.\n\n"
     "`run` starts everything on this machine. The other commands start one part "
     "each, or look and change nothing (ledger, windows, trades, rebuild, reconcile, "
-    "topology), "
+    "topology, issues), "
     "against the server at REDIS_URL (redis://127.0.0.1:6379 unless set). "
     "Every setting is also an environment variable, see docs/operations.md.",
 )
 
 
-class Shape(StrEnum):
-    """How the simulated market's rate goes over time."""
-
-    flat = "flat"
-    day = "day"
-
-
-class Stamp(StrEnum):
-    """What becomes of a tape's exchange times."""
-
-    now = "now"
-    recorded = "recorded"
-
-
-ReportTo = Annotated[
-    Path | None,
-    typer.Option(
-        help="Keep what was acknowledged, by partition, in this file, as JSON."
-    ),
-]
 Port = Annotated[int | None, typer.Option(help="Port of the page. [default: 8000]")]
 
 
@@ -84,119 +56,6 @@ def run(
     try:
         run_local(settings, _stop_on_signal())
     except RunFailed as error:
-        fail(str(error))
-
-
-@app.command()
-def simulate(
-    rate: Annotated[float, typer.Option(help="Mean trades per second.")] = 750.0,
-    seconds: Annotated[
-        float | None, typer.Option(help="How long. [default: until stopped]")
-    ] = None,
-    seed: Annotated[int, typer.Option(help="Same seed, same market.")] = 1,
-    issues: Annotated[int, typer.Option(help="Number of issues.")] = 2_879,
-    shape: Annotated[
-        Shape, typer.Option(help="`day` has a busy opening and closing.")
-    ] = Shape.flat,
-    session: Annotated[float, typer.Option(help="Length of a `day`, seconds.")] = 600.0,
-    disorder: Annotated[
-        float, typer.Option(help="Share of trades that come late, 0 to 1.")
-    ] = 0.02,
-    repeats: Annotated[
-        float, typer.Option(help="Share of trades that come twice, 0 to 1.")
-    ] = 0.01,
-    malformed: Annotated[
-        float, typer.Option(help="Share of broken trades, 0 to 1.")
-    ] = 0.0,
-    report: ReportTo = None,
-    log: LogOption = None,
-    kafka_servers: KafkaServers = None,
-    kafka_topic: KafkaTopicName = None,
-    redis_url: RedisUrl = None,
-) -> None:
-    """Feed the trade log with a made-up Korean market."""
-    from ingest.feed import FeedError, run_simulator
-    from ingest.settings import IngestSettings
-    from ingest.simulator import Simulator
-
-    configure_logs()
-    settings = read_settings(
-        IngestSettings,
-        log=log,
-        kafka_servers=kafka_servers,
-        kafka_topic=kafka_topic,
-        redis_url=redis_url,
-    )
-    try:
-        market = Simulator(
-            seed=seed,
-            rate=rate,
-            issues=issues,
-            shape=shape.value,
-            session_s=session,
-            seconds=seconds,
-            disorder=disorder,
-            repeats=repeats,
-            malformed=malformed,
-        )
-        run_simulator(settings, market, report_to=report)
-    except ValueError as error:
-        fail(str(error), code=2)
-    except FeedError as error:
-        fail(str(error))
-
-
-@app.command()
-def replay(
-    tape: Annotated[
-        Path,
-        typer.Argument(
-            help="CSV with a header or JSON lines, gzip or not, with the fields "
-            "isin, time (microseconds since 1970 UTC), seq, price, size; further "
-            "ones are passed through."
-        ),
-    ],
-    speed: Annotated[float, typer.Option(help="Times the tape's own pace.")] = 1.0,
-    rate: Annotated[
-        float | None,
-        typer.Option(help="Trades per second, whatever the tape's own pace is."),
-    ] = None,
-    stamp: Annotated[
-        Stamp, typer.Option(help="Move exchange times to now, or keep them.")
-    ] = Stamp.now,
-    loop: Annotated[int, typer.Option(help="How often, 0 for ever.")] = 1,
-    max_gap: Annotated[
-        float | None,
-        typer.Option(help="Shorten longer silences of the tape to so many seconds."),
-    ] = None,
-    report: ReportTo = None,
-    log: LogOption = None,
-    kafka_servers: KafkaServers = None,
-    kafka_topic: KafkaTopicName = None,
-    redis_url: RedisUrl = None,
-) -> None:
-    """Feed the trade log with a recorded tape."""
-    from ingest.feed import FeedError, run_replay
-    from ingest.replay import ReplayOptions
-    from ingest.settings import IngestSettings
-    from ingest.tape import TapeError
-
-    configure_logs()
-    settings = read_settings(
-        IngestSettings,
-        log=log,
-        kafka_servers=kafka_servers,
-        kafka_topic=kafka_topic,
-        redis_url=redis_url,
-    )
-    try:
-        options = ReplayOptions(tape, speed, rate, stamp.value, loop, max_gap)
-        run_replay(settings, options, report_to=report)
-    except TapeError as error:
-        fail(str(error))
-    except ValueError as error:
-        fail(str(error), code=2)
-    except FeedError as error:
         fail(str(error))
 
 
@@ -245,7 +104,7 @@ def throttle(
         spark_master=master,
         redis_url=redis_url,
     )
-    configure_logs(settings.log_level)
+    configure_logs(settings)
     try:
         run_throttle(settings, _stop_on_signal())
     except ThrottleFailed as error:
@@ -264,8 +123,8 @@ def gateway(
     from gateway.server import run_gateway
     from gateway.settings import GatewaySettings
 
-    configure_logs()
     settings = read_settings(GatewaySettings, host=host, port=port, redis_url=redis_url)
+    configure_logs(settings)
     raise typer.Exit(run_gateway(settings))
 
 
@@ -285,9 +144,11 @@ def _stop_on_signal() -> threading.Event:
     return stop
 
 
+feeds.register(app)
 inspect.register(app)
 reconcile.register(app)
 topic.register(app)
+issues.register(app)
 
 
 def main() -> None:

@@ -10,18 +10,21 @@ import time
 import urllib.error
 import urllib.request
 from collections import defaultdict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
 from rich.console import Console
 
+from deploy.family import Named, job_family, members
 from deploy.guardian import Guardian
+from deploy.issues import issues_file_of
 from deploy.part import Part
 from deploy.ports import free_port, why_taken
 from deploy.settings import RunSettings
 from deploy.valkey import valkey_command, wait_for_server
+from ingest.exposition import forget_process
 
 STOP_WITHIN_S = 3.5
 RESTARTS_ALLOWED, RESTARTS_WITHIN_S = 5, 60.0
@@ -40,10 +43,9 @@ def run_local(settings: RunSettings, stop: threading.Event) -> None:
     folder = settings.state_dir / f"run-{settings.port}"
     folder.mkdir(parents=True, exist_ok=True)
     with _lock(folder, settings.port):
-        if (reason := why_taken(settings.port)) is not None:
-            raise RunFailed(
-                f"port {settings.port}: {reason}; choose another one with PORT="
-            )
+        for port in (settings.port, settings.operators_port):
+            if (reason := why_taken(port)) is not None:
+                raise RunFailed(f"port {port}: {reason}; choose another one with PORT=")
         for old in folder.iterdir():
             if old.name != "lock":
                 shutil.rmtree(old) if old.is_dir() else old.unlink()
@@ -56,39 +58,76 @@ def run_local(settings: RunSettings, stop: threading.Event) -> None:
 
 
 class Runner:
-    """The parts of one run."""
+    """The parts of one run.
+
+    Without a feed it is up when the throttle is ready and the gateway answers: no
+    trade is waited for. ``overrides`` are environment variables of the parts that win
+    over all others.
+    """
 
     def __init__(
-        self, settings: RunSettings, folder: Path, stop: threading.Event
+        self,
+        settings: RunSettings,
+        folder: Path,
+        stop: threading.Event,
+        *,
+        has_feed: bool = True,
+        overrides: Mapping[str, str] | None = None,
+        console: Console | None = None,
     ) -> None:
         self._settings = settings
         self._folder = folder
         self._stop = stop
-        self._console = Console(stderr=True, highlight=False)
+        self._has_feed = has_feed
+        self._console = console or Console(stderr=True, highlight=False)
         self._began = time.monotonic()
         self._parts: dict[str, Part] = {}
         self._restarts: defaultdict[str, deque[float]] = defaultdict(deque)
+        self.incidents: list[str] = []
+        """Which part ended and was started again, in words."""
         self._throttle_ready = threading.Event()
         self._is_up = False
         (folder / "logs").mkdir()
         (folder / "valkey").mkdir()
+        self._metrics = folder / "metrics"
+        self._metrics.mkdir()
         self._redis_port = free_port()
-        self._redis_url = f"redis://127.0.0.1:{self._redis_port}/0"
+        self.redis_url = f"redis://127.0.0.1:{self._redis_port}/0"
         self._page = f"http://127.0.0.1:{settings.port}/"
-        self._environment = {
+        self.environment: Mapping[str, str] = {
             **os.environ,
-            "REDIS_URL": self._redis_url,
+            "REDIS_URL": self.redis_url,
             "TICKTHROTTLE_STATE_DIR": str(folder),
             "TICKTHROTTLE_LOG_LEVEL": settings.log_level,
+            # Read here, line by line.
+            "TICKTHROTTLE_LOG_FORMAT": "json",
+            # One scrape, the gateway's, shows all parts.
+            "PROMETHEUS_MULTIPROC_DIR": str(self._metrics),
+            "TICKTHROTTLE_METRICS_PORT": "0",
+            "TICKTHROTTLE_OPS_PORT": str(settings.operators_port),
+            "TICKTHROTTLE_QUIET_S": os.environ.get("TICKTHROTTLE_QUIET_S", "6"),
             "PYTHONUNBUFFERED": "1",
+            **self._issues(),
+            **(overrides or {}),
         }
+        """What the parts are told."""
         self._guardian = Guardian()
+
+    @property
+    def port(self) -> int:
+        """Port of the page, REST and the stream."""
+        return self._settings.port
+
+    @property
+    def operators_port(self) -> int:
+        """Port of the operators' page."""
+        return self._settings.operators_port
 
     def start(self) -> None:
         """Start the parts in order and wait until the page is live."""
         self._say("starting", f"files in {self._folder}")
         self._launch("valkey")
-        server = wait_for_server(self._redis_url, within_s=10)
+        server = wait_for_server(self.redis_url, within_s=10)
         if server is None:
             raise RunFailed(self._epitaph("valkey"))
         self._say("trade log", f"ready: {server} on 127.0.0.1:{self._redis_port}")
@@ -98,10 +137,13 @@ class Runner:
         self._say("throttle", "starting Spark and warming it up, about half a minute")
         self._wait("throttle", self._throttle_ready.is_set, within_s=180)
         self._say("throttle", "ready")
-        self._launch("feed")
-        self._say("feed", f"ready: {self._feed_words()}")
+        if self._has_feed:
+            self._launch("feed")
+            self._say("feed", f"ready: {self._feed_words()}")
         self._wait("gateway", self._is_live, within_s=60)
         self._is_up = True
+        operators = f"http://127.0.0.1:{self._settings.operators_port}/"
+        self._say("operators", f"live: [bold]{operators}[/bold]")
         self._say("page", f"live: [bold]{self._page}[/bold]  (Ctrl-C stops everything)")
 
     def watch(self) -> None:
@@ -131,10 +173,22 @@ class Runner:
             part.kill()
         self._guardian.close()
 
+    def processes(self) -> list[Named]:
+        """Return what runs at the moment, by name; several may have the same."""
+        found: list[Named] = []
+        for name, part in list(self._parts.items()):
+            find = job_family if name == "throttle" else members
+            found += find(name, part.group)
+        return found
+
+    def _issues(self) -> dict[str, str]:
+        file = issues_file_of(self._settings, self._folder)
+        return {} if file is None else {"TICKTHROTTLE_ISSUES_FILE": str(file)}
+
     def _launch(self, name: str) -> None:
         command = self._command(name)
         log_file = self._folder / "logs" / f"{name}.log"
-        part = Part(name, command, self._environment, log_file, self._on_event)
+        part = Part(name, command, dict(self.environment), log_file, self._on_event)
         self._parts[name] = part
         self._guardian.watch(part.group)
 
@@ -186,13 +240,16 @@ class Runner:
                 raise RunFailed(f"the {name} was not ready within {within_s:g} s")
 
     def _is_live(self) -> bool:
+        # Ready is a gateway only when trades come.
+        path = "health/ready" if self._has_feed else "health/live"
         try:
-            with urllib.request.urlopen(f"{self._page}health/ready", timeout=1):
+            with urllib.request.urlopen(f"{self._page}{path}", timeout=1):
                 return True
         except OSError:
             return False
 
     def _handle_exit(self, name: str, code: int) -> None:
+        forget_process(self._parts[name].group, self._metrics)
         if name == "feed" and code == 0:
             self._say("feed", "ended")
             del self._parts[name]
@@ -205,6 +262,7 @@ class Runner:
             died.popleft()
         if len(died) > RESTARTS_ALLOWED:
             raise RunFailed(self._epitaph(name))
+        self.incidents.append(f"the {name} ended ({_ending(code)})")
         self._say(name, f"ended ({_ending(code)}), starting it again")
         self._parts[name].kill()
         self._launch(name)

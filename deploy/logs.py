@@ -5,25 +5,32 @@ import sys
 
 import structlog
 
+from ingest.process_settings import ProcessSettings
 
-def configure_logs(level: str = "info") -> None:
-    """Send structlog to stderr: one JSON object per line unless it is a terminal."""
-    number = logging.getLevelNamesMapping()[level.upper()]
-    on_terminal = sys.stderr.isatty()
-    renderer: structlog.typing.Processor = (
-        structlog.dev.ConsoleRenderer()
-        if on_terminal
-        else structlog.processors.JSONRenderer()
+
+def configure_logs(settings: ProcessSettings) -> None:
+    """Send structlog to stderr: one JSON object per line, or text for people."""
+    number = logging.getLevelNamesMapping()[settings.log_level.upper()]
+    is_terminal = sys.stderr.isatty()
+    is_json = settings.log_format == "json" or (
+        settings.log_format == "auto" and not is_terminal
     )
+    processors: list[structlog.typing.Processor] = [
+        structlog.processors.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+    ]
+    if is_json:
+        processors += [
+            structlog.processors.dict_tracebacks,
+            structlog.processors.JSONRenderer(),
+        ]
+    else:
+        processors += [
+            structlog.processors.StackInfoRenderer(),
+            structlog.dev.ConsoleRenderer(colors=is_terminal),
+        ]
     structlog.configure(
-        processors=[
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
-            structlog.processors.dict_tracebacks
-            if not on_terminal
-            else structlog.processors.StackInfoRenderer(),
-            renderer,
-        ],
+        processors=processors,
         wrapper_class=structlog.make_filtering_bound_logger(number),
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
     )

@@ -10,7 +10,7 @@ import redis
 from deploy.arguments import BadArgument, check_bounds
 from deploy.entry import fail, read_settings
 from ingest.log import LogAway, LogInfo, LogUnusable
-from ingest.redis_log import server_address
+from ingest.masking import server_address
 from ingest.trade import InvalidTrade, check_isin
 from throttle import log_past
 from throttle.history import History

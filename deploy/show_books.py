@@ -24,10 +24,10 @@ def ledger_object(ledger: Ledger) -> dict[str, Any]:
         "batches": ledger.batches,
         "windows": ledger.windows,
         "partitions": [
-            {"partition": p, **_books_object(books), "log": counted}
+            {"partition": p, **books.to_object(), "log": counted}
             for p, books, counted in _partitions(ledger)
         ],
-        "total": {**_books_object(ledger.total), "log": _sum(ledger.log)},
+        "total": {**ledger.total.to_object(), "log": _sum(ledger.log)},
         "balanced": not problems,
         "problems": problems,
     }
@@ -74,10 +74,10 @@ def batch_object(batch: BatchEntry) -> dict[str, Any]:
         "start": batch.start.to_offset(),
         "end": batch.end.to_offset(),
         "partitions": [
-            {"partition": p, **_books_object(books)}
+            {"partition": p, **books.to_object()}
             for p, books in zip(batch.end.partitions, batch.partitions, strict=True)
         ],
-        "total": _books_object(batch.total),
+        "total": batch.total.to_object(),
     }
 
 
@@ -173,17 +173,6 @@ def _difference_object(one: Difference) -> dict[str, Any]:
         "isin": one.isin,
         "expected": _row_object(one.expected),
         "published": _row_object(one.published),
-    }
-
-
-def _books_object(books: Books) -> dict[str, Any]:
-    return {
-        "read": books.read,
-        "published": books.published,
-        "superseded": books.superseded,
-        "stale": books.stale,
-        "refused": dict(books.refused),
-        "blanks": books.blanks,
     }
 
 

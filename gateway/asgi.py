@@ -28,10 +28,19 @@ class AwaitingSender:
         """Have ``run`` look for frames."""
         self._awake.set()
 
+    @property
+    def unsent_bytes(self) -> int:
+        """0: what is on its way is not known here."""
+        return 0
+
+    def stuck_s(self, now_s: float) -> float:
+        """Return for how long a write has waited for the peer to take something."""
+        since_s = self._writing_since_s
+        return 0.0 if since_s is None else max(0.0, now_s - since_s)
+
     def is_stuck(self, now_s: float) -> bool:
         """Say whether one write has lasted for as long as it may."""
-        since_s = self._writing_since_s
-        return since_s is not None and now_s - since_s >= self._patience_s
+        return self.stuck_s(now_s) >= self._patience_s
 
     def end(self, ending: Ending) -> None:
         """Have ``run`` close the connection; if it is stuck, cancel it."""
@@ -55,7 +64,7 @@ class AwaitingSender:
                 self.progress()
                 await write(frame)
                 self._writing_since_s = None
-                client.sent(1, time.monotonic())
+                client.sent(1, len(frame), time.monotonic())
             elif client.ending is not None:
                 await close(client.ending)
                 return

@@ -5,8 +5,8 @@ Does no I/O: whoever writes to the connection asks for the next frame.
 
 import asyncio
 from dataclasses import dataclass
-from secrets import randbelow
-from typing import Protocol
+from secrets import randbelow, token_hex
+from typing import Literal, Protocol
 
 from gateway.counters import Counters
 from gateway.frames import Update, heartbeat_frame, notice_frame
@@ -17,8 +17,23 @@ from gateway.session import Session
 RECONNECT_WITHIN_MS = 3_000
 """Clients are told to come back at a random time up to this after a planned end."""
 
+RETURN_AFTER_MS = 30_000
+"""A client that an operator has closed is told to come back after this."""
+
 MAX_WAITING_ANSWERS = 16
 """Answers a client may leave unread before its messages are no longer read."""
+
+
+Kind = Literal["websocket", "sse"]
+"""How a client is connected."""
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """Who is at the other end of a connection."""
+
+    address: str = ""
+    kind: Kind = "websocket"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +50,21 @@ def restart_notice(reason: str) -> bytes:
     return notice_frame("restart", randbelow(RECONNECT_WITHIN_MS), reason)
 
 
+UNKNOWN = Peer()
+
+
 class Sender(Protocol):
     """Writes one client's frames to its connection."""
 
     def wake(self) -> None:
         """Send what the client is due, now or soon."""
+
+    @property
+    def unsent_bytes(self) -> int:
+        """How much was written that the kernel has not taken yet, if that is known."""
+
+    def stuck_s(self, now_s: float) -> float:
+        """Return for how long the peer has taken nothing of what waits for it."""
 
     def is_stuck(self, now_s: float) -> bool:
         """Say whether the peer has taken nothing for as long as it may."""
@@ -51,6 +76,8 @@ class Sender(Protocol):
 class Client:
     """Answers, the feed's status, snapshots, updates: in this order, to one client.
 
+    ``id`` names the connection, in its welcome, in logs and to operators.
+
     Filled by its receiver and by the hub, drained by its one sender.
     """
 
@@ -60,9 +87,13 @@ class Client:
         "_heartbeat_us",
         "_room",
         "_status",
+        "address",
         "check_s",
+        "connected_s",
         "ending",
+        "id",
         "is_queued",
+        "kind",
         "lifetime",
         "sender",
         "sent_s",
@@ -76,7 +107,12 @@ class Client:
         lifetime: Lifetime,
         counters: Counters,
         now_s: float,
+        peer: Peer = UNKNOWN,
     ) -> None:
+        self.id = f"c-{token_hex(4)}"
+        self.address = peer.address
+        self.kind = peer.kind
+        self.connected_s = now_s
         self.session = session
         self.sender = sender
         self.lifetime = lifetime
@@ -136,10 +172,11 @@ class Client:
             self._status = ending.notice
             self.sender.end(ending)
 
-    def sent(self, frames: int, now_s: float) -> None:
-        """Note that so many frames have just been written."""
+    def sent(self, frames: int, size: int, now_s: float) -> None:
+        """Note that so many frames have just been written, of so many bytes in all."""
         self.sent_s = now_s
         self._counters.frames_sent += frames
+        self._counters.sent_bytes += size
 
     def next_frame(self) -> bytes | None:
         """Return what to write next, None if there is nothing."""

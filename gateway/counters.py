@@ -37,6 +37,9 @@ class Counters:
     frames_sent: int = 0
     """Frames written to clients, of every type."""
 
+    sent_bytes: int = 0
+    """Bytes of those frames, as they were written: compressed, with their headers."""
+
     windows_merged: int = 0
     """Windows that clients got as part of a later update because they were slow."""
 
@@ -55,11 +58,17 @@ class Counters:
     clients_full_refused: int = 0
     """Connections closed with 1013: too many, in all or from one address."""
 
+    clients_shed: int = 0
+    """Connections closed with 1013: the process has no memory or time for more."""
+
     clients_idle_closed: int = 0
     """Connections closed with 1008: they never asked for anything."""
 
     clients_abusive_closed: int = 0
     """Connections closed with 4429 or 4500: too many, or too many bad messages."""
+
+    clients_operator_closed: int = 0
+    """Connections closed by an operator, with 4429."""
 
     clients_retired: int = 0
     """Connections closed with 1012 because of their age."""

@@ -7,7 +7,7 @@ wrong ends in the same two remedies: fill the hole from the window log, or reloa
 import asyncio
 import time
 from contextlib import suppress
-from typing import Any
+from typing import Any, Protocol
 
 import structlog
 from redis.asyncio import Redis
@@ -16,7 +16,7 @@ from redis.backoff import ExponentialWithJitterBackoff, NoBackoff
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import RedisError
 
-from gateway.board import Board, News
+from gateway.board import Board, News, Position
 from gateway.counters import Counters
 from gateway.frames import Update, status_frame
 from gateway.hub import Hub
@@ -53,6 +53,16 @@ def create_redis(url: str) -> Redis:
     )
 
 
+class Follower(Protocol):
+    """Somebody who is told what the feed reads, and does nothing that takes time."""
+
+    def follow(self, snapshot: WindowSnapshot) -> None:
+        """Take the next update of the stream in."""
+
+    def restart(self, position: Position) -> None:
+        """Forget what came: the stream goes on behind ``position``."""
+
+
 class Feed:
     """Keeps the board equal to what the throttle has published and tells the hub.
 
@@ -73,11 +83,23 @@ class Feed:
         self._failures = 0
         self._started_s = time.monotonic()
         self._heard_s: float | None = None
+        # When trades came last; before the first, when we began to wait for them.
+        self._traded_s = self._started_s
         self._is_stale = False
+        self.followers: list[Follower] = []
 
     def silence_s(self, now_s: float) -> float | None:
         """Return the time since the last new window arrived, None if none ever did."""
         return None if self._heard_s is None else now_s - self._heard_s
+
+    def quiet_s(self, now_s: float) -> float:
+        """Return the time since a window with trades arrived, or since the start."""
+        return now_s - self._traded_s
+
+    @property
+    def is_cut_off(self) -> bool:
+        """Whether the connection to Redis broke and is not restored yet."""
+        return self._failures > 0
 
     def is_live(self, now_s: float) -> bool:
         """Say whether a new window arrived within the last three windows."""
@@ -161,7 +183,7 @@ class Feed:
             self._counters.updates_repeated += 1
             return
         elif snapshot.offset - snapshot.windows == here.offset:
-            self._publish(self._board.apply(snapshot))
+            self._apply(snapshot)
         else:
             await self._heal(snapshot.offset)
         self._heard_s = time.monotonic()
@@ -178,7 +200,7 @@ class Feed:
             await self._reload()
             return
         for snapshot in windows:
-            self._publish(self._board.apply(snapshot))
+            self._apply(snapshot)
         self._counters.gaps_healed += 1
         log.info("gap healed", first=missing[0], last=missing[-1])
 
@@ -210,14 +232,28 @@ class Feed:
         if position.epoch != here.epoch:
             board.replace(position, stored.values)
             self._hub.restart()
+            self._tell_restart(position)
             log.info("feed loaded", epoch=position.epoch, offset=position.offset)
         elif position.offset > here.offset:
             self._publish(board.catch_up(position, stored.values))
+            self._tell_restart(position)
 
-    def _publish(self, news: News) -> None:
+    def _tell_restart(self, position: Position) -> None:
+        for follower in self.followers:
+            follower.restart(position)
+
+    def _apply(self, snapshot: WindowSnapshot) -> None:
+        self._publish(self._board.apply(snapshot), snapshot)
+        for follower in self.followers:
+            follower.follow(snapshot)
+
+    def _publish(self, news: News, snapshot: WindowSnapshot | None = None) -> None:
         self._counters.rows_stale += news.stale
         self._counters.rows_held += news.held
-        self._hub.publish(Update(self._board.complete, news.windows, news.rows))
+        if news.rows or news.held:
+            self._traded_s = time.monotonic()
+        update = Update(self._board.complete, news.windows, news.rows)
+        self._hub.publish(update, snapshot)
 
     def _tell_status(self) -> None:
         """Tell clients when windows stop arriving and when they arrive again."""

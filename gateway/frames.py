@@ -53,6 +53,12 @@ class Update:
             return self.trades
         return [isin for isin in view.isins if isin in self.trades]
 
+    def count(self, view: View) -> int:
+        """Return how many issues of ``view`` changed."""
+        if view is EVERYTHING:
+            return len(self.trades)
+        return sum(map(self.trades.__contains__, view.isins))
+
     def frame(self, view: View) -> bytes | None:
         """Return the frame for ``view``, None if there is nothing in it for it."""
         if not view.is_shared:
@@ -89,19 +95,26 @@ def snapshot_frame(
 
 
 def window_object(snapshot: WindowSnapshot, *, with_rows: bool) -> bytes:
-    """Encode a window of the window log for REST."""
+    """Encode what one job has published of a window for REST."""
     position = Position(snapshot.epoch, snapshot.offset, snapshot.window)
     data = b""
     if with_rows:
         rows = b",".join(encode_row(row.body, row.trades) for row in snapshot.rows)
         data = b',"data":[%b]' % rows
-    return b'{%b,"windows":%d,"published":%d,"count":%d%b}' % (
+    return b'{%b,"windows":%d,"published":%d,"count":%d,"trades":%d%b}' % (
         _encode_position(position),
         snapshot.windows,
         snapshot.published_us,
         len(snapshot.rows),
+        sum(row.trades for row in snapshot.rows),
         data,
     )
+
+
+def windows_object(windows: Iterable[WindowSnapshot], *, with_rows: bool) -> bytes:
+    """Encode a list of windows for REST."""
+    objects = [window_object(window, with_rows=with_rows) for window in windows]
+    return b'{"count":%d,"data":[%b]}' % (len(objects), b",".join(objects))
 
 
 def quotes_object(position: Position, bodies: list[bytes]) -> bytes:

@@ -3,27 +3,40 @@
 import asyncio
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from random import uniform
-from secrets import token_hex
 
 import structlog
 
 from gateway.board import Board
-from gateway.client import Client, Ending, Sender, restart_notice
+from gateway.client import (
+    RETURN_AFTER_MS,
+    UNKNOWN,
+    Client,
+    Ending,
+    Peer,
+    Sender,
+    restart_notice,
+)
+from gateway.closings import Closings
 from gateway.counters import Counters
-from gateway.frames import Update, welcome_frame
+from gateway.frames import Update, notice_frame, welcome_frame
 from gateway.limits import Admission, Lifetime
 from gateway.origins import is_allowed
 from gateway.protocol import CloseCode
+from gateway.pulse import Pulse
 from gateway.session import Session
 from gateway.settings import GatewaySettings
 from gateway.tokens import TokenReader
 from gateway.views import Views
+from throttle.snapshot import WindowSnapshot
 
 SLICE_S = 0.005
 """Clients are served for so long before the event loop may do something else."""
+
+POLITE_S = 0.2
+"""A request waits so long at most until the clients of the stream are served."""
 
 AT_ONCE = 256
 """So many clients are looked after before the event loop may do something else."""
@@ -52,6 +65,8 @@ class Hub:
         self.board = board
         self.settings = settings
         self.counters = counters
+        self.excess: Callable[[], str | None] = lambda: None
+        """Why no more clients can be served, None while they can."""
         self._admission = Admission(
             settings.max_clients, settings.max_clients_per_address
         )
@@ -61,6 +76,9 @@ class Hub:
         self._status: bytes | None = None
         self._due: deque[Client] = deque()
         self._is_serving = False
+        self._served = asyncio.Event()
+        self.pulse = Pulse()
+        self.closings = Closings()
 
     def __len__(self) -> int:
         return len(self._clients)
@@ -79,6 +97,10 @@ class Hub:
 
     def enter(self, address: str) -> str | None:
         """Count a connection in and return None, or return why it may not come in."""
+        excess = self.excess()
+        if excess is not None:
+            self.counters.clients_shed += 1
+            return excess
         refusal = self._admission.enter(address)
         if refusal is not None:
             self.counters.clients_full_refused += 1
@@ -88,7 +110,16 @@ class Hub:
         """Count a connection out that came in."""
         self._admission.leave(address)
 
-    def join(self, sender: Sender, now_s: float) -> Client:
+    def clients(self) -> tuple[Client, ...]:
+        """Return every client, in order of arrival."""
+        return tuple(self._clients)
+
+    def find(self, client_id: str) -> Client | None:
+        """Return the client with this id, None if it is not connected."""
+        every = self._clients
+        return next((client for client in every if client.id == client_id), None)
+
+    def join(self, sender: Sender, now_s: float, peer: Peer = UNKNOWN) -> Client:
         """Add a client; it hears the feed's status if that is not the usual one."""
         settings = self.settings
         # Those who came together shall not all go together.
@@ -101,17 +132,18 @@ class Hub:
             Lifetime(now_s, settings.auth_s, settings.first_keys_s, most_s),
             self.counters,
             now_s,
+            peer,
         )
         if self._status is not None:
             client.announce(self._status)
         self._clients[client] = None
         return client
 
-    def welcome(self, now_us: int) -> bytes:
-        """Build the first frame of a connection. ``now_us`` is the time of day."""
+    def welcome(self, client: Client, now_us: int) -> bytes:
+        """Build a client's first frame. ``now_us`` is the time of day."""
         settings = self.settings
         return welcome_frame(
-            f"c-{token_hex(4)}",
+            client.id,
             self.board.position.epoch,
             self.board.window_ms,
             settings.heartbeat_ms,
@@ -132,11 +164,29 @@ class Hub:
     def end(self, client: Client, code: CloseCode, reason: str) -> None:
         """Close a client's connection."""
         notice = restart_notice(reason) if code == CloseCode.RESTART else None
+        self._note_end(client, code, reason)
         self.leave(client)
         client.end(Ending(code, reason, notice))
 
-    def publish(self, update: Update) -> None:
-        """Offer an update, already on the board, to every client."""
+    def dismiss(self, client: Client) -> None:
+        """Close a client's connection because an operator says so.
+
+        It is told to come back, but not at once.
+        """
+        reason = "closed by the operator"
+        notice = notice_frame("closed", RETURN_AFTER_MS, reason)
+        self.counters.clients_operator_closed += 1
+        self._note_end(client, CloseCode.TOO_MANY_MESSAGES, reason)
+        self.leave(client)
+        client.end(Ending(CloseCode.TOO_MANY_MESSAGES, reason, notice))
+
+    def publish(self, update: Update, snapshot: WindowSnapshot | None = None) -> None:
+        """Offer an update, already on the board, to every client.
+
+        ``snapshot`` is what it was made of, where that was one message.
+        """
+        if snapshot is not None:
+            self.pulse.begin(snapshot, len(self._clients))
         self.counters.updates_published += 1
         # The first to be served this time is the last the next time.
         number = (update.position.window or 0) // self.board.window_ms
@@ -144,6 +194,8 @@ class Hub:
         for client in clients:
             if client.offer(update):
                 self._serve_soon(client)
+        if not self._is_serving:
+            self.pulse.finish(_now_ms())
 
     def restart(self) -> None:
         """Send every client its snapshot anew: the board was replaced."""
@@ -171,6 +223,7 @@ class Hub:
         now_s = time.monotonic()
         while True:
             await asyncio.sleep(min(0.5, shortest_s / 10))
+            self.closings.tell_rest()
             for number, client in enumerate(tuple(self._clients), 1):
                 if number % AT_ONCE == 1:
                     await asyncio.sleep(0)
@@ -180,7 +233,9 @@ class Hub:
                 try:
                     self._look_after(client, now_s)
                 except Exception:
-                    log.exception("a client could not be looked after")
+                    log.exception(
+                        "a client could not be looked after", connection=client.id
+                    )
                     self._drop(client)
                 heartbeat_s = client.sent_s + settings.heartbeat_ms / 1_000
                 client.check_s = min(heartbeat_s, now_s + shortest_s / 4)
@@ -218,7 +273,18 @@ class Hub:
         self._due.append(client)
         if not self._is_serving:
             self._is_serving = True
+            self._served.clear()
             asyncio.get_running_loop().call_soon(self._serve)
+
+    async def served(self) -> None:
+        """Wait while clients are being served, ``POLITE_S`` at most.
+
+        Whoever polls can wait for a window to go out; the window cannot wait for them.
+        """
+        if self._is_serving:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(POLITE_S):
+                    await self._served.wait()
 
     def _serve(self) -> None:
         until_s = time.monotonic() + SLICE_S
@@ -229,7 +295,7 @@ class Hub:
             try:
                 client.sender.wake()
             except Exception:
-                log.exception("a client could not be served")
+                log.exception("a client could not be served", connection=client.id)
                 self._drop(client)
             if time.monotonic() > until_s:
                 break
@@ -237,9 +303,21 @@ class Hub:
             asyncio.get_running_loop().call_soon(self._serve)
         else:
             self._is_serving = False
+            self._served.set()
+            self.pulse.finish(_now_ms())
 
     def _drop(self, client: Client) -> None:
         """End a client after a fault of ours, which shall cost nobody else anything."""
+        ending = Ending(CloseCode.INTERNAL, "internal error")
+        self._note_end(client, ending.code, ending.reason)
         self.leave(client)
         with suppress(Exception):
-            client.end(Ending(CloseCode.INTERNAL, "internal error"))
+            client.end(ending)
+
+    def _note_end(self, client: Client, code: CloseCode, reason: str) -> None:
+        if client in self._clients:
+            self.closings.by_us(client.id, code, reason, time.monotonic())
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

@@ -70,6 +70,12 @@ class Mailbox:
             self._windows or self._trades or self.is_snapshot_due
         )
 
+    @property
+    def pending(self) -> int:
+        """How many issues are left to send."""
+        count = len(self._unsent) + len(self._trades)
+        return count if self._update is None else count + self._update.count(self.view)
+
     def watch(self, view: View) -> None:
         """Change what the client watches; what it no longer watches is not sent."""
         self._spill()

@@ -1,190 +1,66 @@
-"""REST: latest quotes, recent windows, health. Prices keep their exact text."""
+"""REST: what everybody may ask for. Prices keep their exact text."""
 
-import time
-from collections.abc import Awaitable, Callable, Coroutine
-from dataclasses import asdict
-from typing import Annotated, Any
+from importlib.metadata import version
 
 import orjson
-from fastapi import APIRouter, Query, Request
-from fastapi.exceptions import RequestValidationError
+from fastapi import APIRouter, Request
 from fastapi.responses import Response
-from redis.exceptions import RedisError
 
-from gateway.books import imbalances
-from gateway.feed import Feed
-from gateway.frames import quotes_object, window_object
-from gateway.hub import Hub
-from gateway.protocol import Rejection, check_key, split_list
-from gateway.tokens import EVERYTHING, Grant, TokenRefused
-from gateway.views import ALL
-from gateway.window_log import WindowLog
-from throttle.ledger import Ledger
+from gateway import issues_rest, quotes_rest, windows_rest
+from gateway.answers import Answers
+from gateway.backend import Backend
+from gateway.frames import PROTOCOL
+from gateway.openapi import answers, conditional
+from gateway.operators import OperatorAccess
+from gateway.permits import create_permit
+from gateway.schemas import Version
 
-Handler = Callable[[Request, Any], Coroutine[Any, Any, Response]]
-Permit = Callable[[Request], Grant]
-Books = Callable[[], Awaitable[list[Ledger]]]
+NAME = "tickthrottle"
 
 
-def create_router(
-    hub: Hub, feed: Feed, window_log: WindowLog, books: Books
-) -> APIRouter:
-    """Build the router of everything that is asked for by GET."""
+def create_router(backend: Backend, access: OperatorAccess | None) -> APIRouter:
+    """Build the router of issues, quotes and windows.
+
+    ``access`` is given on the operators' listener, None on the public one.
+    """
     router = APIRouter()
-    permit = create_permit(hub)
-    _add_quotes(router, hub, permit)
-    _add_windows(router, hub, window_log, permit)
-    _add_health(router, hub, feed, books)
+    hub = backend.hub
+    permit = create_permit(hub, access)
+    answer = Answers(varies=hub.tokens is not None)
+    _add_version(router)
+    router.include_router(
+        issues_rest.create_router(backend.issues, backend.history, permit, answer)
+    )
+    router.include_router(
+        quotes_rest.create_router(backend.board, backend.issues, permit, answer)
+    )
+    router.include_router(
+        windows_rest.create_router(
+            backend.board,
+            backend.window_log,
+            backend.settings.windows_limit,
+            permit,
+            answer,
+        )
+    )
     return router
 
 
-def error_handlers() -> dict[int | type[Exception], Handler]:
-    """Return handlers that answer every error in the one form clients know."""
-
-    async def bad_request(request: Request, error: RequestValidationError) -> Response:
-        first = error.errors()[0]
-        return error_response(400, "bad_request", f"{first['loc'][-1]}: {first['msg']}")
-
-    async def unavailable(request: Request, error: RedisError) -> Response:
-        return error_response(
-            503, "unavailable", "the window log cannot be read at the moment"
-        )
-
-    async def unauthorized(request: Request, error: TokenRefused) -> Response:
-        response = error_response(401, "not_allowed", str(error))
-        response.headers["WWW-Authenticate"] = "Bearer"
-        return response
-
-    return {
-        RequestValidationError: bad_request,
-        RedisError: unavailable,
-        TokenRefused: unauthorized,
-    }
+def read_version() -> str:
+    """Return the version of the installed project."""
+    return version(NAME)
 
 
-def create_permit(hub: Hub) -> Permit:
-    """Return the function that reads a request's token (RFC 6750, 2.1).
+def _add_version(router: APIRouter) -> None:
+    body = orjson.dumps({"name": NAME, "version": read_version(), "protocol": PROTOCOL})
+    answer = Answers(varies=False)
 
-    It raises TokenRefused.
-    """
-
-    def permit(request: Request) -> Grant:
-        if hub.tokens is None:
-            return EVERYTHING
-        scheme, _, token = request.headers.get("authorization", "").partition(" ")
-        try:
-            if scheme.lower() != "bearer":
-                raise TokenRefused("the request has no header Authorization: Bearer")
-            return hub.tokens.read(token.strip())
-        except TokenRefused:
-            hub.counters.clients_token_refused += 1
-            raise
-
-    return permit
-
-
-def _add_quotes(router: APIRouter, hub: Hub, permit: Permit) -> None:
-    board = hub.board
-
-    @router.get("/v1/quotes")
-    async def quotes(request: Request, isins: str | None = None) -> Response:
-        """Latest quote of every issue, or of those named, in the order of ISINs."""
-        grant = permit(request)
-        wanted = [isin for isin in board.isins() if grant.allows(isin)]
-        if isins is not None:
-            wanted = sorted(split_list(isins))
-            for isin in wanted:
-                if (refusal := _refuse(isin, grant)) is not None:
-                    return refusal
-        rows = [row for isin in wanted if (row := board.get(isin)) is not None]
-        return _json(quotes_object(board.position, [row.body for row in rows]))
-
-    @router.get("/v1/quotes/{isin}")
-    async def quote(request: Request, isin: str) -> Response:
-        """Latest quote of one issue."""
-        if (refusal := _refuse(isin, permit(request))) is not None:
-            return refusal
-        row = board.get(isin)
-        if row is None:
-            return error_response(404, "unknown_key", f"{isin} has not traded yet")
-        return _json(row.body)
-
-
-def _add_windows(
-    router: APIRouter, hub: Hub, window_log: WindowLog, permit: Permit
-) -> None:
-    limit_most = hub.settings.windows_limit
-
-    @router.get("/v1/windows")
-    async def windows(
-        request: Request,
-        limit: Annotated[int, Query(ge=1, le=limit_most)] = min(20, limit_most),
-        from_ms: Annotated[int | None, Query(alias="from", ge=0)] = None,
-        to_ms: Annotated[int | None, Query(alias="to", ge=0)] = None,
-        rows: bool = True,
-    ) -> Response:
-        """Recent windows, newest first; ``from`` and ``to`` bound their ends."""
-        if not permit(request).allows_everything:
-            return error_response(403, "not_allowed", "a window holds every issue")
-        found = await window_log.newest(limit, from_ms, to_ms)
-        objects = b",".join(window_object(w, with_rows=rows) for w in found)
-        return _json(b'{"count":%d,"data":[%b]}' % (len(found), objects))
-
-
-def _add_health(router: APIRouter, hub: Hub, feed: Feed, books: Books) -> None:
-    board = hub.board
-
-    @router.get("/health/live")
-    async def live() -> Response:
-        """Whether the process answers."""
-        return _json(b'{"live":true}')
-
-    @router.get("/health/ready")
-    async def ready() -> Response:
-        """Whether windows arrive and the books balance; for load balancers."""
-        reasons = await _imbalances(books)
-        now_s = time.monotonic()
-        if not feed.is_live(now_s):
-            reasons.insert(0, feed.silence_reason(now_s))
-        is_ready = not reasons
-        body: dict[str, Any] = {
-            "ready": is_ready,
-            **({"reason": "; ".join(reasons)} if reasons else {}),
-            **asdict(board.position),
-            "issues": len(board),
-            "clients": len(hub),
-            "counters": asdict(hub.counters),
-        }
-        return _json(orjson.dumps(body), 200 if is_ready else 503)
-
-
-async def _imbalances(books: Books) -> list[str]:
-    try:
-        return imbalances(await books())
-    except RedisError:
-        # Redis that is away stops the windows: the feed says so.
-        return []
-    except ValueError as error:
-        return [str(error)]
-
-
-def _refuse(isin: str, grant: Grant) -> Response | None:
-    """Return the answer to a request for an issue, None if it may be had."""
-    rejection = check_key(isin)
-    if isin == ALL:
-        rejection = Rejection(isin, "bad_isin", "leave isins out to get every issue")
-    if rejection is not None:
-        return error_response(400, "bad_isin", f"{isin}: {rejection.message}")
-    if not grant.allows(isin):
-        return error_response(403, "not_allowed", f"{isin}: not in your token")
-    return None
-
-
-def error_response(status: int, code: str, message: str) -> Response:
-    """Build the answer to a request that could not be carried out."""
-    body = {"error": {"code": code, "message": message}}
-    return _json(orjson.dumps(body), status)
-
-
-def _json(body: bytes, status: int = 200) -> Response:
-    return Response(body, status, media_type="application/json")
+    @router.get(
+        "/v1/version",
+        tags=["version"],
+        responses=answers(Version, description="The version", is_conditional=True),
+        openapi_extra=conditional(needs_token=False),
+    )
+    async def get_version(request: Request) -> Response:
+        """What answers, and which stream protocol it speaks."""
+        return answer.give(request, body)

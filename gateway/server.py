@@ -5,6 +5,7 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 import structlog
 import uvicorn
@@ -13,7 +14,7 @@ from uvicorn.protocols.websockets.websockets_sansio_impl import (
     WebSocketsSansIOProtocol,
 )
 
-from gateway.app import create_app
+from gateway.app import GatewayApp, create_app
 from gateway.http import create_protocol
 from gateway.settings import GatewaySettings
 from gateway.transport import StreamProtocol
@@ -26,10 +27,14 @@ MAX_UNSENT_BYTES = 65_536
 log = structlog.get_logger()
 
 
+class PortTaken(OSError):
+    """A port that cannot be listened on; the message says which and why."""
+
+
 def create_server(
     app: ASGIApp, settings: GatewaySettings, *, writes_directly: bool = True
 ) -> uvicorn.Server:
-    """Build the server; run it with the socket from ``bind``.
+    """Build the server; run it with the sockets from ``bind``.
 
     ``writes_directly=False`` has it speak plain ASGI, as any other server would.
     """
@@ -56,13 +61,21 @@ def create_server(
     )
 
 
-def bind(settings: GatewaySettings) -> socket.socket:
-    """Take the port, so that one already in use is known before anything starts.
+def bind(settings: GatewaySettings) -> tuple[socket.socket, socket.socket]:
+    """Take both ports, so that one in use is known before anything starts.
 
-    Raises OSError.
+    Return the public socket and the operators'. Raises PortTaken.
     """
-    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
-    sock = socket.socket(family)
+    public = _bind(settings.host, settings.port)
+    try:
+        return public, _bind(settings.ops_host, settings.operators_port)
+    except PortTaken:
+        public.close()
+        raise
+
+
+def _bind(host: str, port: int) -> socket.socket:
+    sock = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
     try:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         # Connections inherit it: values in the kernel can no longer be conflated.
@@ -70,40 +83,72 @@ def bind(settings: GatewaySettings) -> socket.socket:
         if hasattr(socket, "TCP_NOTSENT_LOWAT"):
             option = socket.TCP_NOTSENT_LOWAT
             sock.setsockopt(socket.IPPROTO_TCP, option, MAX_UNSENT_BYTES)
-        sock.bind((settings.host, settings.port))
-    except OSError:
+        sock.bind((host, port))
+    except OSError as error:
         sock.close()
-        raise
+        raise PortTaken(
+            f"cannot listen on port {port} of {host}: {error.strerror or error}"
+        ) from error
     return sock
+
+
+@dataclass(frozen=True, slots=True)
+class Listening:
+    """A gateway that has its ports and can be run."""
+
+    app: GatewayApp
+    server: uvicorn.Server
+    public: socket.socket
+    operators: socket.socket
+
+    def run(self) -> None:
+        """Serve until told to stop."""
+        self.server.run(sockets=[self.public, self.operators])
+
+
+def listen(settings: GatewaySettings, *, writes_directly: bool = True) -> Listening:
+    """Take the ports and build what answers at them.
+
+    Raises PortTaken, and ValueError if a file named in the settings cannot be read.
+    """
+    public, operators = bind(settings)
+    try:
+        app = create_app(settings)
+    except ValueError:
+        public.close()
+        operators.close()
+        raise
+    app.operators_port = operators.getsockname()[1]
+    server = create_server(app, settings, writes_directly=writes_directly)
+    return Listening(app, server, public, operators)
 
 
 def run_gateway(settings: GatewaySettings) -> int:
     """Serve until told to stop; return the exit code for the process.
 
-    0 after SIGINT or SIGTERM from outside, 1 if the port cannot be taken, the key for
-    tokens cannot be read or the feed failed. Open streams are closed with 1012.
+    0 after SIGINT or SIGTERM from outside, 1 if a port cannot be taken, a file named
+    in the settings cannot be read or the feed failed. Open streams are closed with
+    1012.
     """
     try:
-        sock = bind(settings)
-    except OSError as error:
-        log.error(
-            f"cannot listen on port {settings.port} of {settings.host}: "
-            f"{error.strerror or error}"
-        )
-        return 1
-    try:
-        app = create_app(settings)
-    except ValueError as error:
-        sock.close()
+        listening = listen(settings)
+    except (PortTaken, ValueError) as error:
         log.error(str(error))
         return 1
-    server = create_server(app, settings)
-    host, port = sock.getsockname()[:2]
-    log.info("gateway listening", url=f"http://{host}:{port}")
+    log.info(
+        "gateway listening",
+        url=_url(listening.public),
+        operators=_url(listening.operators),
+    )
     with _stop_signals_end_quietly():
-        server.run(sockets=[sock])
+        listening.run()
     log.info("gateway stopped")
-    return 1 if app.state.feed_failed else 0
+    return 1 if listening.app.has_failed else 0
+
+
+def _url(sock: socket.socket) -> str:
+    host, port = sock.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 @contextmanager

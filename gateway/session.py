@@ -106,6 +106,21 @@ class Session:
         self.grant: Grant | None = EVERYTHING if tokens is None else None
         self.expires_s: float | None = None
 
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The keys that are held, in order."""
+        return self._keys
+
+    @property
+    def pending(self) -> int:
+        """How many issues the client has not been sent yet."""
+        return self._mailbox.pending
+
+    @property
+    def is_owed(self) -> bool:
+        """Whether something is to be sent now: what may wait is not owed yet."""
+        return not self._mailbox.is_empty and self._is_due()
+
     def answer(self, text: str, now_s: float, now_us: int) -> bytes:
         """Carry out one message and return the frame that answers it.
 

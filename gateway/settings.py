@@ -3,23 +3,23 @@
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import Field, field_validator
-from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+from pydantic import Field, field_validator, model_validator
+from pydantic_settings import NoDecode
 
+from gateway.operators import MIN_TOKEN_CHARS, is_loopback
 from gateway.origins import check_origins
 from gateway.tokens import Algorithm, TokenReader
+from ingest.kafka_address import KafkaTopic
+from ingest.kafka_settings import TopicSettings
+from ingest.log import LogUnusable
 
 
-class GatewaySettings(BaseSettings):
+class GatewaySettings(TopicSettings):
     """Where the gateway listens, what it reads from, what a client may ask for.
 
     Read once at the process's entry from the environment (``REDIS_URL``, and
     ``TICKTHROTTLE_`` plus the field's name in capitals); arguments win.
     """
-
-    model_config = SettingsConfigDict(
-        env_prefix="TICKTHROTTLE_", frozen=True, extra="forbid", populate_by_name=True
-    )
 
     redis_url: str = Field("redis://127.0.0.1:6379", validation_alias="REDIS_URL")
     """Address of the Redis or Valkey server the throttle publishes to."""
@@ -32,6 +32,25 @@ class GatewaySettings(BaseSettings):
 
     port: int = Field(8000, ge=0, le=65_535)
     """Port the gateway listens on; 0 takes a free one."""
+
+    ops_host: str = "127.0.0.1"
+    """Address operators are answered at; off loopback, only with ``ops_token_file``."""
+
+    ops_port: int | None = Field(None, ge=0, le=65_535)
+    """Port operators are answered at; without it, the one after ``port``."""
+
+    ops_token_file: Path | None = None
+    """File with the token operators show; without it, whoever reaches the port is one.
+    """
+
+    quiet_s: float = Field(0, ge=0)
+    """The gateway is not ready when no trade came for so long; 0: that is no fault."""
+
+    max_memory_bytes: int = Field(2_147_483_648, ge=1_048_576)
+    """A process that uses more than this takes no more streams."""
+
+    max_loop_lag_ms: int = Field(500, ge=1)
+    """A process that is late by more than this, for 2 s, takes no more streams."""
 
     heartbeat_ms: int = Field(5_000, ge=10, le=60_000)
     """A client that was sent nothing for so long gets a heartbeat."""
@@ -53,6 +72,12 @@ class GatewaySettings(BaseSettings):
 
     windows_limit: int = Field(100, ge=1, le=1_000)
     """Most windows one REST request may ask for."""
+
+    issues_file: Path | None = None
+    """CSV file with the issues' names, codes, markets, sectors; see ``issues.py``."""
+
+    history_bytes: int = Field(67_108_864, ge=0)
+    """Most memory for what issues did in past windows; 0 keeps nothing."""
 
     slow_close_s: float = Field(15, gt=0)
     """A client that takes not one byte for so long is closed with 4408."""
@@ -93,6 +118,25 @@ class GatewaySettings(BaseSettings):
     auth_s: float = Field(5, gt=0)
     """A stream that has shown no token for so long is closed with 4501."""
 
+    @property
+    def operators_port(self) -> int:
+        """The port operators are answered at; 0 for a free one."""
+        if self.ops_port is not None:
+            return self.ops_port
+        return self.port + 1 if self.port else 0
+
+    @model_validator(mode="after")
+    def _check_ops(self) -> "GatewaySettings":
+        port = self.operators_port
+        if port > 65_535 or (port and port == self.port):
+            raise ValueError(f"ops_port {port}: a port of its own, other than port")
+        if self.ops_token_file is None and not is_loopback(self.ops_host):
+            raise ValueError(
+                f"ops_host {self.ops_host}: off loopback operators need a token, "
+                "set ops_token_file"
+            )
+        return self
+
     @field_validator("allowed_origins", mode="before")
     @classmethod
     def _split_origins(cls, value: object) -> object:
@@ -101,6 +145,16 @@ class GatewaySettings(BaseSettings):
         origins = [part.strip() for part in value.split(",") if part.strip()]
         check_origins(origins)
         return origins
+
+    def read_topic(self) -> KafkaTopic | None:
+        """Return the topic that is the log, None if the log is not Kafka's.
+
+        Raises ValueError with one sentence if ``kafka_config`` cannot be used.
+        """
+        try:
+            return self.topic()
+        except LogUnusable as error:
+            raise ValueError(str(error)) from None
 
     def create_token_reader(self) -> TokenReader | None:
         """Read the key; None if no tokens are asked for.
@@ -119,3 +173,24 @@ class GatewaySettings(BaseSettings):
             raise ValueError(
                 f"token_key_file {self.token_key_file}: {reason}"
             ) from None
+
+    def read_ops_token(self) -> str | None:
+        """Read the operators' token; None if none is asked for.
+
+        Raises ValueError with one sentence if there is no such file, or none in it.
+        """
+        if self.ops_token_file is None:
+            return None
+        try:
+            token = self.ops_token_file.read_text(encoding="utf-8").strip()
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise ValueError(
+                f"ops_token_file {self.ops_token_file}: {reason}"
+            ) from None
+        if len(token) < MIN_TOKEN_CHARS or not token.isascii():
+            raise ValueError(
+                f"ops_token_file {self.ops_token_file}: a token has "
+                f"{MIN_TOKEN_CHARS} characters of ASCII or more"
+            )
+        return token

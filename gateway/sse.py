@@ -9,43 +9,72 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Any
 
 import orjson
 from fastapi import APIRouter, Query, Request
-from fastapi.responses import Response
+from fastapi.responses import Response, StreamingResponse
 from starlette.types import Message, Receive, Scope, Send
 
 from gateway.asgi import AwaitingSender, Close, Write, until_one_ends
-from gateway.client import Client, Ending
+from gateway.client import Client, Ending, Peer
+from gateway.closings import GONE
 from gateway.frames import event
 from gateway.http import connection_of
 from gateway.hub import Hub
+from gateway.openapi import TOKENS, problem_response
+from gateway.operators import OperatorAccess
+from gateway.permits import create_permit
+from gateway.problems import problem
 from gateway.protocol import BadMessage, CloseCode, Since, Subscribe, split_list
-from gateway.rest import create_permit, error_response
 from gateway.tokens import Grant
 
 CHUNK_BYTES = 16_384
 """A peer makes progress if it takes so much; a long frame may take a slow one long."""
 
+EVENTS: dict[int | str, dict[str, Any]] = {
+    200: {
+        "description": "Frames of tick.v1, each an event without a name",
+        "content": {
+            "text/event-stream": {
+                "schema": {"type": "string"},
+                "example": 'id: k3x9:1235\ndata: {"type":"update"}\n\n',
+            }
+        },
+    },
+    **{status: problem_response(status) for status in (400, 401, 403, 500, 503)},
+}
+
 _LAST_EVENT = re.compile(r"(.+):(\d{1,18})", re.ASCII)
 
 
-def create_router(hub: Hub) -> APIRouter:
+def create_router(hub: Hub, access: OperatorAccess | None) -> APIRouter:
     """Build the router of the event stream."""
-    router = APIRouter()
-    permit = create_permit(hub)
+    router = APIRouter(tags=["stream"])
+    permit = create_permit(hub, access)
 
-    @router.get("/v1/sse")
+    @router.get(
+        "/v1/sse",
+        name="open_event_stream",
+        # For the document: no JSON.
+        response_class=StreamingResponse,
+        responses=EVENTS,
+        openapi_extra=TOKENS,
+    )
     async def sse(
         request: Request,
-        keys: str,
-        min_interval_ms: Annotated[int, Query(ge=0)] = 0,
+        keys: Annotated[
+            str,
+            Query(description="ISINs, separated by commas, or *", examples=["*"]),
+        ],
+        min_interval_ms: Annotated[
+            int, Query(ge=0, description="at most one update in so long")
+        ] = 0,
     ) -> Response:
         """A stream of the keys, for as long as it is read."""
         headers = request.headers
         if not hub.allows_page(headers):
-            return error_response(403, "not_allowed", "a page of another host")
+            return problem(403, "not_allowed", "a page of another host")
         grant = permit(request)
         command = Subscribe(
             None,
@@ -54,7 +83,7 @@ def create_router(hub: Hub) -> APIRouter:
             min_interval_ms=min_interval_ms,
         )
         if not command.keys:
-            return error_response(400, "bad_request", "keys: at least one key")
+            return problem(400, "bad_request", "keys: at least one key")
         return EventStream(hub, grant, command, headers.get("origin"))
 
     return router
@@ -83,20 +112,22 @@ class EventStream(Response):
         hub, address = self._hub, scope["client"][0] if scope.get("client") else ""
         refusal = hub.enter(address)
         if refusal is not None:
-            response = error_response(503, "overloaded", refusal)
+            response = problem(503, "overloaded", refusal)
             await response(scope, receive, send)
             return
         try:
-            await self._stream(scope, receive, send)
+            await self._stream(scope, receive, send, Peer(address, "sse"))
         finally:
             hub.exit(address)
 
-    async def _stream(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _stream(
+        self, scope: Scope, receive: Receive, send: Send, peer: Peer
+    ) -> None:
         hub = self._hub
         sender = AwaitingSender(hub.settings.slow_close_s)
-        client = hub.join(sender, time.monotonic())
+        client = hub.join(sender, time.monotonic(), peer)
         try:
-            client.post(hub.welcome(time.time_ns() // 1_000))
+            client.post(hub.welcome(client, time.time_ns() // 1_000))
             client.session.admit(self._grant, time.monotonic(), time.time_ns() // 1_000)
             client.post(client.session.subscribe(self._command))
             await send(self._start())
@@ -110,8 +141,11 @@ class EventStream(Response):
                     connection.abort()
                     await _until_gone(receive)
         except BadMessage as error:
-            response = error_response(400, error.code, str(error))
+            response = problem(400, error.code, str(error))
             await response(scope, receive, send)
+        else:
+            if client.ending is None:
+                hub.closings.by_client(GONE)
         finally:
             hub.leave(client)
 

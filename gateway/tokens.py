@@ -45,6 +45,10 @@ class Grant:
         """Say whether the key may be watched."""
         return self.keys is None or key in self.keys
 
+    def encode_keys(self) -> bytes:
+        """Return what tells the keys from those of other grants."""
+        return b"*" if self.keys is None else ",".join(sorted(self.keys)).encode()
+
     @property
     def allows_everything(self) -> bool:
         """Whether every issue may be watched, also those yet to come."""

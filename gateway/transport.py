@@ -17,6 +17,7 @@ from uvicorn.protocols.websockets.websockets_sansio_impl import (
 )
 
 from gateway.client import Client, Ending, restart_notice
+from gateway.closings import GONE
 from gateway.deflate import (
     MIN_BYTES,
     deflate,
@@ -32,6 +33,12 @@ ABORT_AFTER_S = 5.0
 
 SHARED_BYTES = 8_192
 """Longer frames are handed to the transport as they are, shared by all clients."""
+
+
+_REASONS = {
+    CloseCode.RESTART.value: "planned stop",
+    CloseCode.INVALID_TEXT.value: "text that is not UTF-8",
+}
 
 
 class _Inbox:
@@ -124,24 +131,51 @@ class StreamProtocol(WebSocketsSansIOProtocol):
         client = self._client
         if client is None or self._is_ending():
             return
-        sent = 0
+        sent = size = 0
         while self.writable.is_set():
             frame = client.next_frame()
             if frame is None:
                 break
-            self._write(frame)
+            size += self._write(frame)
             sent += 1
         if sent:
-            client.sent(sent, time.monotonic())
+            client.sent(sent, size, time.monotonic())
+
+    @property
+    def unsent_bytes(self) -> int:
+        """How much of what was written the kernel has not taken yet."""
+        return self.transport.get_write_buffer_size()
+
+    def stuck_s(self, now_s: float) -> float:
+        """Return for how long not one byte was taken, 0 while there is room."""
+        if self.writable.is_set():
+            return 0.0
+        waiting = self.unsent_bytes
+        if self._stuck is None or waiting < self._stuck[0]:
+            self._stuck = waiting, now_s
+        return now_s - self._stuck[1]
 
     def is_stuck(self, now_s: float) -> bool:
         """Say whether not one byte was taken for as long as that may last."""
-        if self.writable.is_set():
-            return False
-        waiting = self.transport.get_write_buffer_size()
-        if self._stuck is None or waiting < self._stuck[0]:
-            self._stuck = waiting, now_s
-        return now_s - self._stuck[1] >= self._patience_s
+        return not self.writable.is_set() and self.stuck_s(now_s) >= self._patience_s
+
+    @property
+    def protocol_end(self) -> tuple[int, str] | None:
+        """Code and reason if this side has ended the connection, None if it has not.
+
+        Also where nobody asked it to: at a stop of the server, when the peer breaks
+        the protocol or does not answer a ping.
+        """
+        sent = self.conn.close_sent
+        if sent is None or self.conn.close_rcvd_then_sent:
+            return None
+        return sent.code, sent.reason or _REASONS.get(sent.code, "")
+
+    @property
+    def peer_code(self) -> int:
+        """The code with which the peer has ended the connection."""
+        received = self.conn.close_rcvd
+        return GONE if received is None else received.code
 
     def end(self, ending: Ending) -> None:
         """Close without waiting for room; cut the connection if that does not help."""
@@ -165,6 +199,11 @@ class StreamProtocol(WebSocketsSansIOProtocol):
         super().connection_lost(exc)
         if self._client is not None:
             self._client.forget_answers()
+
+    def pause_writing(self) -> None:
+        """Note when there was no more room."""
+        super().pause_writing()
+        self._stuck = self.unsent_bytes, time.monotonic()
 
     def resume_writing(self) -> None:
         """Go on where there was no room."""
@@ -216,8 +255,8 @@ class StreamProtocol(WebSocketsSansIOProtocol):
     def _is_ending(self) -> bool:
         return self.disconnected or self.close_sent or self.transport.is_closing()
 
-    def _write(self, payload: bytes) -> None:
-        """Write one text frame (RFC 6455, 5.2): final, unmasked."""
+    def _write(self, payload: bytes) -> int:
+        """Write one text frame (RFC 6455, 5.2): final, unmasked. Return its length."""
         first = b"\x81"
         if self._compresses and len(payload) >= MIN_BYTES:
             first, payload = b"\xc1", deflate(payload)
@@ -232,6 +271,7 @@ class StreamProtocol(WebSocketsSansIOProtocol):
             self.transport.write(header + payload)
         else:
             self.transport.writelines((header, payload))
+        return len(header) + size
 
 
 def stream_of(scope: MutableMapping[str, Any]) -> StreamProtocol | None:

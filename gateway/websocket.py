@@ -11,10 +11,11 @@ from uvicorn.protocols.utils import ClientDisconnected
 
 from gateway import frames
 from gateway.asgi import AwaitingSender, until_one_ends
-from gateway.client import Client, Ending
+from gateway.client import Client, Ending, Peer
+from gateway.closings import GONE
 from gateway.hub import Hub
 from gateway.protocol import BadMessage, CloseCode, Subscribe, split_list
-from gateway.transport import stream_of
+from gateway.transport import StreamProtocol, stream_of
 
 PATH = "/v1/stream"
 
@@ -42,27 +43,30 @@ class StreamEndpoint:
         refusal = hub.enter(address)
         if refusal is not None:
             code = CloseCode.OVERLOADED
+            hub.closings.by_us(None, code, refusal, time.monotonic())
             await send({"type": "websocket.close", "code": code, "reason": refusal})
             return
         try:
-            await self._stream(scope, receive, send)
+            await self._stream(scope, receive, send, Peer(address))
         except (ClientDisconnected, OSError):
             # Gone in the middle of a send.
             pass
         finally:
             hub.exit(address)
 
-    async def _stream(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _stream(
+        self, scope: Scope, receive: Receive, send: Send, peer: Peer
+    ) -> None:
         hub, now_s = self._hub, time.monotonic()
         keys = QueryParams(scope["query_string"]).get("keys")
         stream = stream_of(scope)
         if stream is not None:
-            client = hub.join(stream, now_s)
+            client = hub.join(stream, now_s, peer)
             stream.attach(client, hub.settings.slow_close_s)
             await self._converse(client, keys, receive)
             return
         sender = AwaitingSender(hub.settings.slow_close_s)
-        client = hub.join(sender, now_s)
+        client = hub.join(sender, now_s, peer)
 
         async def write(frame: bytes) -> None:
             await send({"type": "websocket.send", "text": frame.decode()})
@@ -81,18 +85,31 @@ class StreamEndpoint:
         """Answer the client's messages until it goes or is sent away."""
         hub = self._hub
         try:
-            client.post(hub.welcome(_now_us()))
+            client.post(hub.welcome(client, _now_us()))
             _quick_start(client, keys)
             while True:
                 # A client that does not read its answers is not read either.
                 await client.room()
                 message = await receive()
                 if message["type"] == "websocket.disconnect":
+                    self._note_end(client, message.get("code", GONE))
                     return
                 if client.ending is None:
                     self._take(client, message)
         finally:
             hub.leave(client)
+
+    def _note_end(self, client: Client, code: int) -> None:
+        if client.ending is not None:
+            # Noted when it was decided.
+            return
+        closings, sender = self._hub.closings, client.sender
+        if isinstance(sender, StreamProtocol):
+            if (ours := sender.protocol_end) is not None:
+                closings.by_us(client.id, *ours, time.monotonic())
+                return
+            code = sender.peer_code
+        closings.by_client(code)
 
     def _take(self, client: Client, message: Message) -> None:
         text = message.get("text")
@@ -109,7 +126,11 @@ def _answer(client: Client, text: str) -> bytes:
         return client.session.answer(text, time.monotonic(), _now_us())
     except Exception:
         incident = token_hex(4)
-        log.exception("a client's message could not be answered", incident=incident)
+        log.exception(
+            "a client's message could not be answered",
+            connection=client.id,
+            incident=incident,
+        )
         return frames.error_frame(
             "internal", "not carried out; the incident is in the log", incident=incident
         )

@@ -9,6 +9,9 @@ from throttle.snapshot import Keys, WindowSnapshot
 
 FIELD = b"snapshot"
 
+REACH = 16
+"""How far apart the parts of a window are looked for, in offsets."""
+
 
 class WindowLog:
     """The window log of one namespace; nothing is cached.
@@ -25,6 +28,36 @@ class WindowLog:
         """Return the windows with offsets from ``first`` to ``last``, if still held."""
         entries: Any = await self._redis.xrange(self._stream, f"{first}-0", f"{last}-0")
         return [WindowSnapshot.decode(_message(entry)) for entry in entries]
+
+    async def until(self, last: int, limit: int) -> list[WindowSnapshot]:
+        """Return up to ``limit`` windows with offsets up to ``last``, newest first."""
+        entries: Any = await self._redis.xrevrange(
+            self._stream, f"{last}-0", "-", count=limit
+        )
+        return [WindowSnapshot.decode(_message(entry)) for entry in entries]
+
+    async def parts(
+        self, end_ms: int, until: int | None = None
+    ) -> list[WindowSnapshot]:
+        """Return what each job has published of the window that ends then.
+
+        Newest first, with offsets up to ``until``. A part that a job has published
+        more than ``REACH`` updates before or after the others may be left out.
+        """
+        top = until
+        if until is None:
+            until = await self._last_until(end_ms)
+            if until is None:
+                return []
+            top = until + REACH
+        entries: Any = await self._redis.xrevrange(
+            self._stream, f"{top}-0", f"{max(until - REACH, 0)}-0"
+        )
+        return [
+            WindowSnapshot.decode(_message(entry))
+            for entry in entries
+            if _end_ms(entry) == end_ms
+        ]
 
     async def newest(
         self, limit: int, from_ms: int | None = None, to_ms: int | None = None

@@ -6,22 +6,27 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import chain
+from math import inf
 from pathlib import Path
 from types import FrameType
 
 import redis
 import structlog
+from prometheus_client import CollectorRegistry
 
 from ingest.display import log_report, open_display
 from ingest.event import Event, Refusals
+from ingest.exposition import MetricsUnavailable, exposed
 from ingest.log import LogAway, LogUnusable
+from ingest.masking import server_address
+from ingest.metrics import FeedMetrics
 from ingest.outlet import Outlet, open_outlet
 from ingest.pace import FeedProgress, FeedReport, run_feed
 from ingest.receipt_file import ReceiptFile
-from ingest.redis_log import server_address
 from ingest.replay import ReplayOptions, replay
 from ingest.settings import IngestSettings
 from ingest.simulator import Simulator
+from ingest.spoil import Spoil
 
 log = structlog.get_logger()
 
@@ -42,7 +47,7 @@ def run_simulator(
     the feed's receipt in. Raises FeedError when the log's server cannot be reached or
     refuses the log.
     """
-    total = None if simulator.seconds is None else simulator.rate * simulator.seconds
+    total = None if simulator.total == inf else simulator.total
     events = simulator.events(_now_us())
     return _run("simulator", settings, events, Refusals(), total, stop, report_to)
 
@@ -52,15 +57,19 @@ def run_replay(
     options: ReplayOptions,
     stop: threading.Event | None = None,
     report_to: Path | None = None,
+    spoil: Spoil | None = None,
 ) -> FeedReport:
-    """Append a recorded tape to the log until it ends or is stopped.
+    """Append recorded tapes to the log until they end or are stopped.
 
     Without ``stop``, SIGINT and SIGTERM end the feed. ``report_to`` is a file to keep
-    the feed's receipt in. Raises TapeError for a tape that cannot be played, and
-    FeedError when the log's server cannot be reached or refuses the log.
+    the feed's receipt in; ``spoil`` is done to the tapes' trades. Raises TapeError for
+    a tape that cannot be played, and FeedError when the log's server cannot be reached
+    or refuses the log.
     """
     refusals = Refusals()
     events = replay(options, _now_us(), refusals)
+    if spoil is not None:
+        events = spoil.spoil(events)
     # The tape first: a wrong path is told before a server is asked for.
     events = chain([next(events)], events)
     return _run("replay", settings, events, refusals, None, stop, report_to)
@@ -75,8 +84,14 @@ def _run(
     stop: threading.Event | None,
     report_to: Path | None,
 ) -> FeedReport:
+    registry = CollectorRegistry()
+    metrics = FeedMetrics(registry)
     try:
-        with open_outlet(settings) as outlet, _stopping(stop) as flag:
+        with (
+            exposed(settings, registry),
+            open_outlet(settings) as outlet,
+            _stopping(stop) as flag,
+        ):
             log.info(f"{title}: started", **outlet.place)
             with (
                 _receipt(report_to, outlet) as keep_receipt,
@@ -86,6 +101,7 @@ def _run(
                 def show(progress: FeedProgress) -> None:
                     display(progress)
                     keep_receipt()
+                    metrics.show(progress, refusals, outlet.writer, time.time())
 
                 report = run_feed(
                     events,
@@ -103,7 +119,7 @@ def _run(
         raise FeedError(
             f"{error}; start one, or set TICKTHROTTLE_KAFKA_SERVERS to where it is"
         ) from error
-    except LogUnusable as error:
+    except (LogUnusable, MetricsUnavailable) as error:
         raise FeedError(str(error)) from error
     log_report(title, report)
     return report

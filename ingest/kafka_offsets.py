@@ -20,6 +20,7 @@ from ingest.log import LogInfo, LogUnusable
 
 _EARLIEST = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
 _LATEST = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+_NEWEST = OffsetSpec.max_timestamp()  # type: ignore[no-untyped-call]
 
 
 class KafkaOffsets:
@@ -53,6 +54,11 @@ class KafkaOffsets:
         asked = self._ask(_LATEST)
         self._recognise(described)
         return {p: self._answer(future).offset for p, future in asked.items()}
+
+    def newest_stamps(self) -> dict[int, int]:
+        """Return the newest stamp of each partition, negative where nothing is left."""
+        asked = self._ask(_NEWEST)
+        return {p: self._answer(future).timestamp for p, future in asked.items()}
 
     def firsts_at(
         self, time_ms: int, partitions: Iterable[int] | None = None

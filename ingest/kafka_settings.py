@@ -3,22 +3,18 @@
 from pathlib import Path
 
 from pydantic import Field
-from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from ingest.kafka_address import KafkaTopic, read_options
 from ingest.log import LogKind
+from ingest.process_settings import MetricsSettings, ProcessSettings
 
 
-class LogSettings(BaseSettings):
+class TopicSettings(ProcessSettings):
     """Which trade log there is: Redis Streams, or a topic of Kafka.
 
     Read once at the process's entry from the environment (``TICKTHROTTLE_`` plus the
     field's name in capitals); arguments win.
     """
-
-    model_config = SettingsConfigDict(
-        env_prefix="TICKTHROTTLE_", frozen=True, extra="forbid", populate_by_name=True
-    )
 
     log: LogKind = "redis"
     """Where trades are logged: in Redis Streams, or in a topic of Kafka."""
@@ -41,3 +37,7 @@ class LogSettings(BaseSettings):
             return None
         options = read_options(self.kafka_config)
         return KafkaTopic(self.kafka_servers, self.kafka_topic, options)
+
+
+class LogSettings(TopicSettings, MetricsSettings):
+    """What every process that reads the trade log, or appends to it, is told of it."""

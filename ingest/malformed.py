@@ -28,7 +28,8 @@ def _truncated(rng: Random, payload: bytes) -> bytes:
 
 
 def _not_utf8(rng: Random, payload: bytes) -> bytes:
-    return payload.replace(b"KR7", b"\xc7\xd1\xff", 1)
+    broken = payload.replace(b"KR7", b"\xc7\xd1\xff", 1)
+    return b"\xff" + payload if broken == payload else broken
 
 
 def _list(rng: Random, payload: bytes) -> bytes:

@@ -11,7 +11,8 @@ from redis.retry import Retry
 
 from ingest.kafka_address import KafkaTopic
 from ingest.log import LogInfo, LogUnusable, LogWriter
-from ingest.redis_log import RedisLogWriter, open_log, server_address
+from ingest.masking import server_address
+from ingest.redis_log import RedisLogWriter, open_log
 from ingest.settings import IngestSettings
 
 _CONNECT_TIMEOUT_S = 2.0

@@ -86,6 +86,7 @@ def run_feed(
     stop: Flag,
     on_progress: Callable[[FeedProgress], None],
     refusals: Refusals | None = None,
+    on_append: Callable[[float], None] | None = None,
 ) -> FeedReport:
     """Append every event when it is due and report when all are acknowledged.
 
@@ -95,10 +96,13 @@ def run_feed(
     the writer says that it is under way, waited for; so every event is appended at
     least once and in order. ``stop`` ends the feed within 0.1 s plus the append under
     way, a second at most if the server is silent. ``refusals`` is the tally of the
-    events' source. Raises what ``events`` raises, and what ``writer`` raises beside
-    ``LogAway`` and ``TRANSIENT``.
+    events' source. ``on_append`` is told, after each append, the seconds from its first
+    event's due time until all of it was acknowledged. Raises what ``events`` raises,
+    and what ``writer`` raises beside ``LogAway`` and ``TRANSIENT``.
     """
-    feed = _Feed(writer, clock, sleep, stop, on_progress, refusals or Refusals())
+    feed = _Feed(
+        writer, clock, sleep, stop, on_progress, refusals or Refusals(), on_append
+    )
     return feed.run(iter(events))
 
 
@@ -110,6 +114,7 @@ class _Feed:
     stop: Flag
     on_progress: Callable[[FeedProgress], None]
     refusals: Refusals
+    on_append: Callable[[float], None] | None
     started: float = 0.0
     shown: float = 0.0
     acknowledged: int = 0
@@ -161,6 +166,8 @@ class _Feed:
                     log.warning("append failed, trying again", error=str(error))
             else:
                 self.measure_lag(due_s)
+                if self.on_append is not None:
+                    self.on_append(self.lag_s)
                 if attempt:
                     log.info("append succeeded", attempts=attempt + 1)
                 return True

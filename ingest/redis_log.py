@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from secrets import token_hex
 from typing import Any
-from urllib.parse import urlsplit
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -27,12 +26,22 @@ from ingest.log import (
     Tally,
     partition_of,
 )
+from ingest.redis_append import append_all, append_head
+from ingest.redis_keys import (
+    SEQUENCE_BITS,
+    append_time_ms,
+    decode_info,
+    entry_id,
+    info_key,
+    position_of,
+    stream_key,
+)
 
 FIELD = b"trade"
-_SEQUENCE_BITS = 21
-_SHIFT = pa.scalar(_SEQUENCE_BITS, pa.int64())
+_SHIFT = pa.scalar(SEQUENCE_BITS, pa.int64())
 _CHUNK = 10_000
 _CAP_CHECK_ENTRIES = 5_000
+_REMEMBERED_ISSUES = 65_536
 # Entries beyond a cut that are counted one by one to learn the count at the cut.
 _COUNT_AT_MOST = 5_000
 
@@ -42,46 +51,13 @@ _RawEntry = list[Any]
 log = structlog.get_logger()
 
 
-def position_of(entry_id: bytes) -> int:
-    """Turn a stream id ``<ms>-<n>`` into a position: ms in the upper 42 bits.
-
-    Raises LogUnusable when one millisecond holds more than 2^21 entries.
-    """
-    ms, _, n = entry_id.partition(b"-")
-    number = int(n)
-    if number >> _SEQUENCE_BITS:
-        raise LogUnusable(f"stream id {entry_id!r}: more than 2^21 entries in one ms")
-    return int(ms) << _SEQUENCE_BITS | number
-
-
-def entry_id(position: int) -> str:
-    """Turn a position back into the stream id it came from."""
-    return f"{position >> _SEQUENCE_BITS}-{position & (1 << _SEQUENCE_BITS) - 1}"
-
-
-def append_time_ms(position: int) -> int:
-    """Return the append time that a position carries."""
-    return position >> _SEQUENCE_BITS
-
-
-def server_address(url: str) -> str:
-    """Return a server's address without the password its URL may hold."""
-    parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
-
-
-def stream_key(namespace: str, partition: int) -> str:
-    """Return the key of a partition's stream."""
-    return f"{namespace}:log:{partition}"
-
-
 def open_log(client: redis.Redis, namespace: str, partitions: int) -> LogInfo:
     """Return the log's identity, creating it on first use.
 
     The first process to come decides the number of partitions; a later one that
     asks for another number gets the log's own.
     """
-    key = _info_key(namespace)
+    key = info_key(namespace)
     now_ms = _clock_ms(client.time())
     with client.pipeline(transaction=True) as pipe:
         pipe.hsetnx(key, "id", token_hex(6))
@@ -89,27 +65,17 @@ def open_log(client: redis.Redis, namespace: str, partitions: int) -> LogInfo:
         pipe.hsetnx(key, "created_ms", now_ms)
         pipe.hgetall(key)
         fields: dict[bytes, bytes] = pipe.execute()[-1]
-    return _info(fields)
+    return decode_info(fields)
 
 
 def find_log(client: redis.Redis, namespace: str) -> LogInfo | None:
     """Return a log's identity, None if there is no log yet."""
-    fields: Any = client.hgetall(_info_key(namespace))
-    return _info(fields) if fields else None
-
-
-def _info_key(namespace: str) -> str:
-    return f"{namespace}:log"
-
-
-def _info(fields: Mapping[bytes, bytes]) -> LogInfo:
-    return LogInfo(
-        fields[b"id"].decode(), int(fields[b"partitions"]), int(fields[b"created_ms"])
-    )
+    fields: Any = client.hgetall(info_key(namespace))
+    return decode_info(fields) if fields else None
 
 
 class RedisLogWriter:
-    """Appends with pipelined XADD; every entry is acknowledged or the call raises.
+    """Appends many entries at a time; every entry is acknowledged or the call raises.
 
     The log is bounded twice: the job trims what it has committed, and a partition
     above its share of ``cap`` entries loses its oldest ones, with a warning and a
@@ -122,6 +88,8 @@ class RedisLogWriter:
         self._client = client
         self._info = info
         self._keys = [stream_key(namespace, p) for p in range(info.partitions)]
+        self._heads = [append_head(key, FIELD) for key in self._keys]
+        self._partitions: dict[str, int] = {}
         self._partition_cap = max(1, cap // info.partitions)
         self._since_check = 0
         self.dropped_at_cap = 0
@@ -134,12 +102,10 @@ class RedisLogWriter:
         Raises redis.RedisError when the server refused or did not answer; any of the
         entries may then be in the log, and to append them again may double them.
         """
-        partitions = [partition_of(isin, self._info.partitions) for isin, _ in entries]
+        partitions = [self._partition(isin) for isin, _ in entries]
+        heads = [self._heads[partition] for partition in partitions]
         try:
-            with self._client.pipeline(transaction=False) as pipe:
-                for partition, (_, payload) in zip(partitions, entries, strict=True):
-                    pipe.xadd(self._keys[partition], {FIELD: payload})
-                ids: list[bytes] = pipe.execute()
+            ids = append_all(self._client, heads, [payload for _, payload in entries])
         except redis.RedisError:
             for partition, count in Counter(partitions).items():
                 self.tallies[partition].in_doubt += count
@@ -153,6 +119,15 @@ class RedisLogWriter:
 
     def abandon(self) -> None:
         """Do nothing: an append that failed is in doubt already."""
+
+    def _partition(self, isin: str) -> int:
+        partition = self._partitions.get(isin)
+        if partition is None:
+            partition = partition_of(isin, self._info.partitions)
+            # A feed has a few thousand issues; whatever it has, this stays small.
+            if len(self._partitions) < _REMEMBERED_ISSUES:
+                self._partitions[isin] = partition
+        return partition
 
     def _count(self, partitions: Sequence[int], ids: Sequence[bytes]) -> None:
         """Take in where each entry of an append is; of two in a partition the last."""
@@ -271,7 +246,7 @@ class RedisLogReader:
         with self._client.pipeline(transaction=False) as pipe:
             for partition, position in positions.items():
                 key = self._keys[partition]
-                keep_from = min(position + 1, before_ms << _SEQUENCE_BITS)
+                keep_from = min(position + 1, before_ms << SEQUENCE_BITS)
                 pipe.xtrim(key, minid=entry_id(keep_from), approximate=True)
             pipe.execute()
 
@@ -302,7 +277,7 @@ def _chunk(raw: Sequence[_RawEntry], upto: int) -> Chunk:
     ids = pa.array([entry[0] for entry in raw], pa.binary()).cast(pa.string())
     halves = pc.list_flatten(pc.split_pattern(ids, "-")).cast(pa.int64())
     append_ms, numbers = halves[0::2], halves[1::2]
-    if pc.max(numbers).as_py() >> _SEQUENCE_BITS:
+    if pc.max(numbers).as_py() >> SEQUENCE_BITS:
         raise LogUnusable(
             f"stream ids {raw[0][0]!r} to {raw[-1][0]!r}: "
             "more than 2^21 entries in one ms"

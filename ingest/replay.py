@@ -1,22 +1,26 @@
-"""A recorded tape as a schedule of events."""
+"""Recorded tapes as a schedule of events."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from heapq import merge
 from itertools import count
 from math import isfinite
+from operator import itemgetter
 from pathlib import Path
 from typing import Literal
 
 from ingest.event import Event, Refusals
+from ingest.profile import Profile
 from ingest.tape import read_tape
 from ingest.trade import Trade
 
-_BETWEEN_PASSES_US = 1_000
+BETWEEN_PASSES_US = 1_000
+"""From the newest stamp of a pass to the begin of the next."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReplayOptions:
-    """How a tape is played. Raises ValueError for options outside their bounds."""
+    """How tapes are played. Raises ValueError for options outside their bounds."""
 
     path: Path
 
@@ -41,13 +45,27 @@ class ReplayOptions:
     longer one is shortened to it. None keeps all.
     """
 
+    profile: Profile | None = None
+    """How the rate goes over time, whatever the tape's own times are; at its end the
+    replay is over, wherever the tape is then. A trade is stamped with its due time.
+    """
+
+    beside: tuple[Path, ...] = ()
+    """Further tapes, played at the same time: each begins with the replay, has its
+    own gaps and passes, and their trades come merged by their due times.
+    """
+
     def __post_init__(self) -> None:
         """Check the bounds."""
         _check("speed", self.speed, 0.001, 1_000_000)
         if self.rate is not None:
             _check("rate", self.rate, 0.001, 1_000_000)
+            if self.profile is not None:
+                raise ValueError("a fixed rate has no use for a profile")
+        if self.rate is not None or self.profile is not None:
+            given = "a fixed rate" if self.profile is None else "a profile"
             if self.speed != 1.0 or self.max_gap_s is not None:
-                raise ValueError("a fixed rate has no use for speed or max_gap_s")
+                raise ValueError(f"{given} has no use for speed or max_gap_s")
         if self.max_gap_s is not None:
             _check("max_gap_s", self.max_gap_s, 0.001, 10**9)
         _check("loop", self.loop, 0, 10**9)
@@ -58,45 +76,62 @@ class ReplayOptions:
 def replay(
     options: ReplayOptions, start_us: int, refusals: Refusals
 ) -> Iterator[Event]:
-    """Yield a tape's trades as events of a feed that starts at ``start_us``.
+    """Yield the tapes' trades as events of a feed that starts at ``start_us``.
 
     ``start_us`` is in microseconds since 1970 UTC. A pass begins 1 ms after the
     newest stamp of the pass before; ``refusals`` counts the bad lines of every pass.
     Raises TapeError as ``read_tape`` does.
     """
-    pace = _AtRate(options.rate) if options.rate else _ByTape(options)
+    restamp = _restamp if options.stamp == "now" else _keep
+    for due_us, offset_us, trade in _paced(options, refusals):
+        yield Event(due_us, trade.isin, restamp(trade, start_us + offset_us).to_wire())
+
+
+_Due = tuple[int, int, Trade]
+"""A trade with when it is due and its stamp, both in us since the start."""
+
+
+def _paced(options: ReplayOptions, refusals: Refusals) -> Iterator[_Due]:
+    merged = _merged(options, refusals)
+    if options.profile is not None:
+        # Whichever ends first: the profile or the tapes.
+        dues_us = options.profile.dues_us()
+        for due_us, (_, _, trade) in zip(dues_us, merged, strict=False):
+            yield due_us, due_us, trade
+    elif options.rate is not None:
+        for played, (_, _, trade) in enumerate(merged):
+            due_us = int(played * 1e6 / options.rate)
+            yield due_us, due_us, trade
+    else:
+        yield from merged
+
+
+def _merged(options: ReplayOptions, refusals: Refusals) -> Iterator[_Due]:
+    paths = (options.path, *options.beside)
+    tapes = [_played(options, path, refusals) for path in paths]
+    return merge(*tapes, key=itemgetter(0)) if len(tapes) > 1 else tapes[0]
+
+
+def _played(options: ReplayOptions, path: Path, refusals: Refusals) -> Iterator[_Due]:
+    """Yield all passes of one tape, by its own times."""
+    pace = _ByTape(options)
     for _ in range(options.loop) if options.loop else count():
         pace.rewind()
-        for trade in read_tape(options.path, refusals):
-            due_us, offset_us = pace.schedule(trade)
-            if options.stamp == "now":
-                trade = _restamp(trade, start_us + offset_us)
-            yield Event(due_us, trade.isin, trade.to_wire())
+        for trade in read_tape(path, refusals):
+            yield *pace.schedule(trade), trade
 
 
 def _restamp(trade: Trade, time_us: int) -> Trade:
     return Trade(trade.isin, time_us, trade.seq, trade.price, trade.size, trade.extra)
 
 
+def _keep(trade: Trade, _: int) -> Trade:
+    return trade
+
+
 def _check(name: str, value: float, lowest: float, highest: float) -> None:
     if not (isfinite(value) and lowest <= value <= highest):
         raise ValueError(f"{name} {value}: must be from {lowest:,} to {highest:,}")
-
-
-class _AtRate:
-    """Evenly spaced: the due time is the stamp."""
-
-    def __init__(self, rate: float) -> None:
-        self._rate = rate
-        self._played = 0
-
-    def rewind(self) -> None:
-        """Go on with the next pass: nothing to do, the count goes on."""
-
-    def schedule(self, trade: Trade) -> tuple[int, int]:
-        due_us = int(self._played * 1e6 / self._rate)
-        self._played += 1
-        return due_us, due_us
 
 
 class _ByTape:
@@ -114,7 +149,7 @@ class _ByTape:
         """Begin the next pass behind the newest stamp of the one before."""
         if self._silence.started:
             # A tape may step back below its first stamp: leave room for that too.
-            self._begin_us = self._newest_us + _BETWEEN_PASSES_US - self._lowest_us
+            self._begin_us = self._newest_us + BETWEEN_PASSES_US - self._lowest_us
         self._silence.rewind()
 
     def schedule(self, trade: Trade) -> tuple[int, int]:

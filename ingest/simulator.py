@@ -2,17 +2,18 @@
 
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from heapq import heappop, heappush
 from itertools import accumulate, pairwise
-from math import ceil, isfinite
-from operator import itemgetter
+from math import ceil, inf, isfinite
 from random import Random
 from typing import Literal
 
 from ingest.event import Event
 from ingest.malformed import break_trade
 from ingest.market import Book, Issue, create_issues, popularity
+from ingest.profile import Profile
 
 SLOT_US = 100_000
 BURST_EVERY_SLOTS = 20
@@ -24,6 +25,9 @@ MAX_DELAY_US = 500_000
 
 _REPEAT_AFTER_S = 0.25
 _SIZES = 4_096
+
+_Slot = tuple[int, int, int]
+"""When it begins and how long it is, in microseconds, and its number of trades."""
 
 # Intensity over a day, (share of the session, relative rate): the opening, a quiet
 # midday, the closing.
@@ -89,6 +93,12 @@ class Simulator:
     malformed: float = 0.0
     """Share of events, 0 to 1, that break a rule of the trade."""
 
+    profile: Profile | None = None
+    """How the rate goes over time, in place of ``rate`` and ``shape`` and without
+    their sub-second bursts; the market closes when the profile ends, or after
+    ``seconds`` if that is earlier. Every 10 ms has its whole number of trades.
+    """
+
     def __post_init__(self) -> None:
         """Check the bounds."""
         _check("rate", self.rate, 0.1, 1_000_000)
@@ -104,6 +114,14 @@ class Simulator:
         if self.shape not in ("flat", "day"):
             raise ValueError(f"shape {self.shape!r}: must be flat or day")
 
+    @property
+    def total(self) -> float:
+        """Number of trades until the market closes, infinite if it never does."""
+        seconds = inf if self.seconds is None else self.seconds
+        if self.profile is not None:
+            return self.profile.trades(seconds)
+        return self.rate * seconds
+
     def listing(self) -> tuple[Issue, ...]:
         """Return the market's issues, the most traded first."""
         return create_issues(Random(f"{self.seed}/listing"), self.issues)
@@ -116,7 +134,11 @@ class Simulator:
         exchange time, and its cumulative volume and value with its seq. An issue's
         price stays on the price grid and within the day's limits.
         """
-        return _Session(self, start_us).events()
+        return self.prepare()(start_us)
+
+    def prepare(self) -> Callable[[int], Iterator[Event]]:
+        """Return what does as ``events``, once: all that takes time is done here."""
+        return _Session(self).events
 
     def factor(self, elapsed_us: int) -> float:
         """Return the rate at a time since the start, relative to the mean."""
@@ -133,20 +155,28 @@ def _check(name: str, value: float, lowest: float, highest: float) -> None:
 class _Session:
     """One run of a market: everything that changes while it trades."""
 
-    def __init__(self, options: Simulator, start_us: int) -> None:
+    def __init__(self, options: Simulator) -> None:
         self._options = options
-        self._start_us = start_us
         self._rng = rng = Random(f"{options.seed}/session")
         self._books = [Book(issue) for issue in options.listing()]
         self._weights = list(accumulate(popularity(options.issues)))
         self._sizes = [max(1, int(rng.lognormvariate(3.0, 1.4))) for _ in range(_SIZES)]
-        self._late: list[Event] = []
-        self._recent: deque[Event] = deque(
-            maxlen=min(4_096, ceil(options.rate * _REPEAT_AFTER_S))
-        )
+        # By due time, those of the same time in the order in which they were drawn.
+        self._late: list[tuple[int, int, Event]] = []
+        self._drawn = 0
+        peak = options.profile.peak if options.profile else options.rate
+        self._recent: deque[Event] = deque(maxlen=_recent_at(peak))
 
-    def events(self) -> Iterator[Event]:
+    def events(self, start_us: int) -> Iterator[Event]:
         """Yield slot after slot; what is late joins the slot it falls due in."""
+        profile = self._options.profile
+        slots = self._own_slots() if profile is None else self._profile_slots(profile)
+        for from_us, length_us, whole in slots:
+            yield from self._slot(start_us, from_us, length_us, whole)
+        while self._late:
+            yield heappop(self._late)[2]
+
+    def _own_slots(self) -> Iterator[_Slot]:
         ends_us = self._ends_us()
         owed = 0.0
         quiet = (BURST_EVERY_SLOTS - BURST_FACTOR) / (BURST_EVERY_SLOTS - 1)
@@ -164,47 +194,61 @@ class _Session:
             )
             # A sum of fractions may end just short of the whole trade it stands for.
             whole = int(owed + 1e-6)
-            yield from self._slot(from_us, int(length_us), whole)
+            yield from_us, int(length_us), whole
             owed -= whole
             slot += 1
-        yield from sorted(self._late, key=itemgetter(0))
+
+    def _profile_slots(self, profile: Profile) -> Iterator[_Slot]:
+        for slot in profile.slots(self._ends_us()):
+            keep = _recent_at(profile.rate(slot[0] / 1e6))
+            while len(self._recent) > keep:
+                self._recent.popleft()
+            yield slot
 
     def _ends_us(self) -> float:
         seconds = self._options.seconds
-        return float("inf") if seconds is None else round(seconds * 1e6)
+        return inf if seconds is None else round(seconds * 1e6)
 
-    def _slot(self, from_us: int, length_us: int, count: int) -> list[Event]:
-        """Return the events due in one slot, in order."""
-        rng, options = self._rng, self._options
-        out: list[Event] = []
-        repeats = options.malformed + options.repeats
-        late = repeats + options.disorder
-        books = rng.choices(self._books, cum_weights=self._weights, k=count)
-        stamps = sorted(int(rng.random() * length_us) for _ in range(count))
+    def _slot(
+        self, start_us: int, from_us: int, length_us: int, whole: int
+    ) -> Iterator[Event]:
+        """Yield the events due in one slot, in order, each as it is asked for."""
+        rng, options, late, recent = self._rng, self._options, self._late, self._recent
+        sizes, random, getrandbits = self._sizes, rng.random, rng.getrandbits
+        is_malformed = options.malformed
+        is_repeat = options.malformed + options.repeats
+        is_late = is_repeat + options.disorder
+        books = rng.choices(self._books, cum_weights=self._weights, k=whole)
+        stamps = sorted([int(random() * length_us) for _ in range(whole)])
         for book, stamp in zip(books, stamps, strict=True):
             due_us = from_us + stamp
-            luck = rng.random()
-            if luck < options.malformed:
-                payload = book.peek(self._start_us + due_us)
-                out.append(Event(due_us, book.isin, break_trade(rng, payload)))
-            elif luck < repeats and self._recent:
-                out.append(self._recent.popleft()._replace(due_us=due_us))
-            else:
-                payload = book.trade(
-                    self._start_us + due_us, rng.getrandbits(20), self._sizes
-                )
+            while late and late[0][0] < due_us:
+                yield heappop(late)[2]
+            luck = random()
+            if luck >= is_late:
+                payload = book.trade(start_us + due_us, getrandbits(20), sizes)
                 event = Event(due_us, book.isin, payload)
-                if repeats <= luck < late:
-                    delay_us = rng.randrange(1_000, MAX_DELAY_US + 1)
-                    self._late.append(event._replace(due_us=due_us + delay_us))
+                recent.append(event)
+                yield event
+            elif luck < is_malformed:
+                payload = book.peek(start_us + due_us)
+                yield Event(due_us, book.isin, break_trade(rng, payload))
+            elif luck < is_repeat and recent:
+                yield recent.popleft()._replace(due_us=due_us)
+            else:
+                payload = book.trade(start_us + due_us, getrandbits(20), sizes)
+                event = Event(due_us, book.isin, payload)
+                if luck < is_repeat:
+                    recent.append(event)
+                    yield event
                 else:
-                    out.append(event)
-                    self._recent.append(event)
-        return self._with_late(out, from_us + length_us)
+                    self._delay(event)
 
-    def _with_late(self, out: list[Event], before_us: int) -> list[Event]:
-        due = [event for event in self._late if event.due_us < before_us]
-        if due:
-            self._late = [event for event in self._late if event.due_us >= before_us]
-            out = sorted(out + due, key=itemgetter(0))
-        return out
+    def _delay(self, event: Event) -> None:
+        due_us = event.due_us + self._rng.randrange(1_000, MAX_DELAY_US + 1)
+        self._drawn += 1
+        heappush(self._late, (due_us, self._drawn, event._replace(due_us=due_us)))
+
+
+def _recent_at(rate: float) -> int:
+    return min(4_096, ceil(rate * _REPEAT_AFTER_S))

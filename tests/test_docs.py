@@ -1,5 +1,6 @@
 """The documents say what the code does: nothing that can be set or seen is missing."""
 
+import ast
 import json
 import re
 from collections.abc import Iterator
@@ -85,10 +86,32 @@ def test_a_counter_of_a_feed_is_explained(counter: str) -> None:
 def test_every_key_and_channel_is_explained() -> None:
     """Whoever looks into Redis knows what is there."""
     keys = Keys("tt")
-    of_job = (keys.lease("<job>"), keys.ledger("<job>"), keys.batches("<job>"))
+    per_job = (keys.lease, keys.ledger, keys.batches, keys.stages)
+    of_job = [key("<job>") for key in per_job]
     for key in (keys.meta, keys.last, keys.windows, keys.updates, *of_job):
         assert f"| `{key}` |" in OPERATIONS
     assert f"| `{keys.dead('<job>')}:<p>` |" in OPERATIONS
+
+
+def log_lines() -> Iterator[str]:
+    """Yield what gateway and throttle log, as far as it is written out."""
+    for package in ("gateway", "throttle"):
+        for path in sorted((ROOT / package).glob("*.py")):
+            for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+                match node:
+                    case ast.Call(
+                        ast.Attribute(
+                            ast.Name("log"), "info" | "warning" | "error" | "exception"
+                        ),
+                        [ast.Constant(str(event)), *_],
+                    ):
+                        yield event
+
+
+@pytest.mark.parametrize("event", sorted(set(log_lines())))
+def test_a_log_line_is_explained(event: str) -> None:
+    """Whoever reads a log finds what happened and what it means."""
+    assert f"`{event.replace('`', '')}`" in OPERATIONS
 
 
 def test_every_command_is_in_the_readme() -> None:

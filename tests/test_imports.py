@@ -8,24 +8,50 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGES = ("ingest", "throttle", "gateway", "deploy")
+LOAD = "bench/load"
 
+THROTTLE_CONTRACTS = {
+    "throttle.cut",
+    "throttle.ledger",
+    "throttle.letters",
+    "throttle.snapshot",
+}
 ALLOWED = {
     "ingest": {"ingest"},
     "throttle": {
         "throttle",
         "ingest.collector",
+        "ingest.exposition",
+        "ingest.process_settings",
         "ingest.trade",
         "ingest.log",
         "ingest.receipt",
+        "ingest.masking",
+        "ingest.redis_keys",
         "ingest.redis_log",
         "ingest.kafka",
         "ingest.kafka_address",
         "ingest.kafka_reader",
         "ingest.kafka_settings",
     },
-    "gateway": {"gateway", "ingest.trade", "throttle.ledger", "throttle.snapshot"},
+    "gateway": {
+        "gateway",
+        "ingest.exposition",
+        "ingest.process_settings",
+        "ingest.trade",
+        "ingest.log",
+        "ingest.masking",
+        "ingest.redis_keys",
+        "ingest.kafka_address",
+        "ingest.kafka_ends",
+        "ingest.kafka_settings",
+        *THROTTLE_CONTRACTS,
+    },
     "deploy": set(PACKAGES),
+    "bench": {"bench.load", "ingest", "gateway", "deploy", *THROTTLE_CONTRACTS},
 }
+# The command line, alone, leads to the load test.
+MAY_IMPORT_LOAD = {"deploy/load.py"}
 ONLY_IN = {"pyspark": {"throttle"}, "fastapi": {"gateway"}, "starlette": {"gateway"}}
 # Spark's launcher reads the environment; the runner hands it on to its parts.
 MAY_TOUCH_ENVIRONMENT = {"throttle/session.py", "deploy/local.py"}
@@ -33,7 +59,7 @@ MAY_TOUCH_ENVIRONMENT = {"throttle/session.py", "deploy/local.py"}
 
 def sources() -> Iterator[Path]:
     """Yield every source file of the product."""
-    for package in PACKAGES:
+    for package in (*PACKAGES, LOAD):
         yield from sorted((ROOT / package).rglob("*.py"))
 
 
@@ -67,7 +93,9 @@ def test_a_file_imports_only_what_it_may(path: Path) -> None:
         for library, homes in ONLY_IN.items():
             if is_within(module, {library}):
                 assert package in homes, f"{name} imports {module}"
-        assert not is_within(module, {"tests", "bench"}), f"{name} imports {module}"
+        assert not is_within(module, {"tests"}), f"{name} imports {module}"
+        if package != "bench" and name not in MAY_IMPORT_LOAD:
+            assert not is_within(module, {"bench"}), f"{name} imports {module}"
 
 
 @pytest.mark.parametrize(

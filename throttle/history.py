@@ -13,7 +13,7 @@ from typing import Any
 import redis
 
 from ingest.log import LogKind
-from ingest.redis_log import append_time_ms
+from ingest.redis_keys import append_time_ms
 from throttle.batch import DeadLetter
 from throttle.compare import Published
 from throttle.cut import NOWHERE, between

@@ -9,27 +9,35 @@ from pathlib import Path
 
 import redis
 import structlog
+from prometheus_client import CollectorRegistry
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from ingest.exposition import MetricsUnavailable, exposed
 from ingest.log import LogUnusable
-from ingest.redis_log import server_address
+from ingest.masking import server_address
 from throttle.decoder import NoDecoder, find_decoder
 from throttle.java import NoJava, find_java
 from throttle.lease import Fenced, Keeper
+from throttle.metrics import ThrottleMetrics
 from throttle.outage import Stopped, create_client
+from throttle.progress import Progress
 from throttle.publish import StreamLost
 from throttle.scratch import scratch_folder
 from throttle.seat import JobRefused, Seat
 from throttle.session import NoSpark, create_session
 from throttle.settings import ThrottleSettings
 from throttle.sink import BatchSink, discard
+from throttle.snapshot import Keys
 from throttle.source import FORMAT, SourceOptions, made_up_windows, source_options
+from throttle.stages import StageLog
 from throttle.watch import LogWatch
 
 log = structlog.get_logger()
+
+_LASTING = (NoJava, NoSpark, NoDecoder, LogUnusable, JobRefused)
 
 # A cluster without a free core makes a job wait and says nothing.
 _IDLE_S = 45.0
@@ -46,17 +54,23 @@ def run_throttle(settings: ThrottleSettings, stop: threading.Event) -> None:
     starts again from what the log holds; when another job of its name has taken over
     it ends. As a standby it waits, warm, until the running job has ended.
     """
+    registry = CollectorRegistry()
+    metrics = ThrottleMetrics(registry)
     try:
         with (
             suppress(Stopped),
+            exposed(settings, registry),
             scratch_folder() as scratch,
             scratch_folder(settings.state_dir / "checkpoints") as checkpoints,
         ):
-            _run(settings, stop, scratch, checkpoints)
+            _run(settings, stop, scratch, checkpoints, metrics)
     except redis.RedisError as error:
         address = server_address(settings.redis_url)
         raise ThrottleFailed(f"redis_url {address}: {error}") from error
-    except (NoJava, NoSpark, NoDecoder, LogUnusable, Fenced, JobRefused) as error:
+    except Fenced as error:
+        metrics.fenced()
+        raise ThrottleFailed(str(error)) from error
+    except (*_LASTING, MetricsUnavailable) as error:
         raise ThrottleFailed(str(error)) from error
     except PySparkException as error:
         raise ThrottleFailed(_first_line(error)) from error
@@ -65,12 +79,16 @@ def run_throttle(settings: ThrottleSettings, stop: threading.Event) -> None:
 
 
 def _run(
-    settings: ThrottleSettings, stop: threading.Event, scratch: Path, checkpoints: Path
+    settings: ThrottleSettings,
+    stop: threading.Event,
+    scratch: Path,
+    checkpoints: Path,
+    metrics: ThrottleMetrics,
 ) -> None:
     # It is called in Spark's workers, but a name that is wrong is told here and now.
     find_decoder(settings.decoder)
     client = create_client(settings.redis_url)
-    seat = Seat(client, settings, stop)
+    seat = Seat(client, settings, stop, metrics=metrics)
     info = seat.open_log()
     java_home = find_java(settings.java_home, scratch)
     log.info("starting spark", java_home=str(java_home))
@@ -81,8 +99,9 @@ def _run(
         for number in itertools.count():
             if stop.is_set():
                 return
-            is_lost = _lead(spark, settings, seat, checkpoints / str(number), stop)
-            seat = Seat(client, settings, stop, is_lost)
+            checkpoint = checkpoints / str(number)
+            is_lost = _lead(spark, settings, seat, checkpoint, stop, metrics)
+            seat = Seat(client, settings, stop, is_lost, metrics)
     finally:
         # The JVM may be gone already, it gets a terminal's signals too.
         with suppress(Py4JError, PySparkException, OSError):
@@ -95,17 +114,20 @@ def _lead(
     seat: Seat,
     checkpoint: Path,
     stop: threading.Event,
+    metrics: ThrottleMetrics,
 ) -> bool:
     """Take the seat and publish from it; return whether the stream was lost.
 
     The query is started before the seat is taken: its source waits for it.
     """
     info = seat.open_log()
+    stages = StageLog(settings.redis_url, Keys(settings.namespace).stages(settings.job))
+    progress = Progress(metrics, stages.write)
     sink = BatchSink(
         settings.window_ms,
         seat.publish,
         begins_live=False,
-        timings=settings.log_level == "debug",
+        told=progress.published,
         live_tasks=settings.live_tasks,
     )
     options = source_options(settings, info, seat.lease.owner)
@@ -115,10 +137,15 @@ def _lead(
         if taken is None:
             return False
         grant, took_over = taken
-        with seat.keeper(grant.term) as keeper, seat.watch(info, sink.newest) as watch:
+        with (
+            stages,
+            seat.keeper(grant.term) as keeper,
+            seat.watch(info, sink.newest) as watch,
+            metrics.leading(),
+        ):
             log.info("ready", log=info.log_id, term=grant.term, took_over=took_over)
             try:
-                _wait(query, sink, keeper, watch, stop)
+                _wait(query, sink, keeper, watch, stop, progress)
             finally:
                 _stop(query)
         return False
@@ -189,6 +216,7 @@ def _wait(
     keeper: Keeper,
     watch: LogWatch,
     stop: threading.Event,
+    progress: Progress,
 ) -> None:
     # Not stop.wait: a signal handler that sets the event could find its lock taken.
     while not stop.is_set():
@@ -198,7 +226,7 @@ def _wait(
         if watch.error is not None:
             raise watch.error
         _check(query, sink)
-        sink.report_progress(query)
+        progress.look(query)
 
 
 def _check(query: StreamingQuery, sink: BatchSink) -> None:

@@ -51,6 +51,17 @@ class Books:
             int(values.get("blanks", 0)),
         )
 
+    def to_object(self) -> dict[str, Any]:
+        """Return them for JSON; ``decode`` gives back equal ones."""
+        return {
+            "read": self.read,
+            "published": self.published,
+            "superseded": self.superseded,
+            "stale": self.stale,
+            "refused": dict(self.refused),
+            "blanks": self.blanks,
+        }
+
 
 def add_up(books: Iterable[Books]) -> Books:
     """Return the sum of some books, reason by reason."""

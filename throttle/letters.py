@@ -1,7 +1,7 @@
 """Where dead letters stand: their place in the log is their id in a Redis stream."""
 
 from ingest.log import LogKind
-from ingest.redis_log import entry_id, position_of
+from ingest.redis_keys import entry_id, position_of
 
 
 def letter_id(position: int, log: LogKind) -> str:

@@ -72,11 +72,14 @@ class Outage:
     """Says in the log that a server is away, now and then again, and that it is back.
 
     Several ask it at the same time, each under a name; it is back when all of them get
-    answers.
+    answers. ``told`` is called when it goes away and when it is back.
     """
 
-    def __init__(self, server: str = "redis") -> None:
+    def __init__(
+        self, server: str = "redis", told: Callable[[bool], None] | None = None
+    ) -> None:
         self._server = server
+        self._told = told
         self._lock = threading.Lock()
         self._without_answer: set[str] = set()
         self._began_s = self._said_s = 0.0
@@ -87,6 +90,7 @@ class Outage:
             now_s = time.monotonic()
             if not self._without_answer:
                 self._began_s = now_s
+                self._tell(is_away=True)
             elif now_s - self._said_s < SAY_AGAIN_S:
                 self._without_answer.add(who)
                 return
@@ -103,6 +107,11 @@ class Outage:
                 self._without_answer.remove(who)
                 if not self._without_answer:
                     log.info(f"{self._server} is back", away_s=self._away_s())
+                    self._tell(is_away=False)
+
+    def _tell(self, *, is_away: bool) -> None:
+        if self._told is not None:
+            self._told(is_away)
 
     def _away_s(self) -> float:
         return round(time.monotonic() - self._began_s, 1)

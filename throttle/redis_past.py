@@ -7,14 +7,8 @@ from typing import Any
 import redis
 
 from ingest.log import LogInfo, LogUnusable, Ranges
-from ingest.redis_log import (
-    FIELD,
-    RedisLogReader,
-    append_time_ms,
-    entry_id,
-    position_of,
-    stream_key,
-)
+from ingest.redis_keys import append_time_ms, entry_id, position_of, stream_key
+from ingest.redis_log import FIELD, RedisLogReader
 from throttle.cut import NOWHERE
 from throttle.log_past import entries_of
 from throttle.rebuild import Entry

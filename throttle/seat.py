@@ -3,6 +3,7 @@
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import TypeVar, cast
 
 import orjson
@@ -13,6 +14,7 @@ from ingest.log import LogInfo, LogReader
 from throttle.batch import Batch
 from throttle.cut import Cut, newest_cut, origin
 from throttle.lease import Grant, Held, Keeper, Lease
+from throttle.metrics import Server, ThrottleMetrics
 from throttle.outage import Outage, Stopped, until_done
 from throttle.publish import Published, Publisher, PublishOptions
 from throttle.settings import ThrottleSettings
@@ -43,15 +45,19 @@ class Seat:
         settings: ThrottleSettings,
         stop: threading.Event,
         is_rolled_back: bool = False,
+        metrics: ThrottleMetrics | None = None,
     ) -> None:
         self._client = client
+        self._metrics = metrics
         self._settings = settings
         self._keys = Keys(settings.namespace)
         self._stop = stop
         self._is_rolled_back = is_rolled_back
         self._taken = threading.Event()
-        self._outage = Outage()
-        self._log_outage = Outage() if settings.log == "redis" else Outage(LOG)
+        self._outage = Outage(told=self._teller("redis"))
+        self._log_outage = Outage(told=self._teller("redis"))
+        if settings.log != "redis":
+            self._log_outage = Outage(LOG, self._teller("trade_log"))
         self.lease = Lease(client, self._keys, settings.job, settings.lease_ms)
 
     def open_log(self) -> LogInfo:
@@ -119,7 +125,11 @@ class Seat:
     def watch(self, info: LogInfo, newest: Callable[[], tuple[Cut, float]]) -> LogWatch:
         """Return what says when the trade log is away."""
         reader = open_reader(self._client, self._settings, info)
-        return LogWatch(reader, self._settings.window_ms, newest)
+        return LogWatch(reader, self._settings.window_ms, newest, self._metrics)
+
+    def _teller(self, server: Server) -> Callable[[bool], None] | None:
+        metrics = self._metrics
+        return None if metrics is None else partial(metrics.server_away, server)
 
     def _until_done(self, call: Callable[[], T]) -> T:
         return until_done(call, self._stop, self._outage)

@@ -128,9 +128,6 @@ class ThrottleSettings(LogSettings):
     java_home: Path | None = Field(None, validation_alias="JAVA_HOME")
     """Java to run Spark on; unset: the one on PATH, else the bundled one."""
 
-    log_level: Literal["debug", "info", "warning", "error"] = "info"
-    """``debug`` adds a line per batch that says where its time went."""
-
     @field_validator("spark_conf", mode="before")
     @classmethod
     def _from_json(cls, value: Any) -> Any:

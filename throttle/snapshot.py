@@ -61,6 +61,12 @@ class Keys:
         """Stream: one entry per batch with its cuts and its books. Bounded."""
         return f"{self.namespace}:batches:{job}"
 
+    def stages(self, job: str) -> str:
+        """Hash: where the time of the newest batch went: ``batch``, ``window`` and
+        ``<stage>_ms`` for every stage.
+        """
+        return f"{self.namespace}:stages:{job}"
+
 
 def encode_version(time_us: int, seq: int, position: int) -> bytes:
     """Encode an order as text: greater text is newer.

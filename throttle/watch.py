@@ -6,20 +6,23 @@ again and says nothing. So where windows stay out, the job asks for itself.
 
 import threading
 import time
-from collections.abc import Callable
-from types import TracebackType
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import partial
 from typing import Self
 
 import redis
 
-from ingest.log import LogAway, LogReader, LogUnusable
+from ingest.log import LogAway, LogReader, LogUnusable, Tail
 from throttle.cut import Cut
+from throttle.metrics import ThrottleMetrics
 from throttle.outage import Outage
 
 LOG = "the trade log"
 """What it is called where Redis is something else."""
 
 _LOOK_EVERY_S = 0.5
+_MEASURE_EVERY_S = 2.0
 _QUIET_WINDOWS, _QUIET_AT_LEAST_S = 3, 3.0
 
 
@@ -27,16 +30,24 @@ class LogWatch:
     """Looks after a log in the background, until closed. A context manager.
 
     ``newest`` tells the cut that was published last, and when by the monotonic clock.
-    ``error`` is what will not pass by itself.
+    ``error`` is what will not pass by itself. ``metrics`` gets to know how many trades
+    wait in the log.
     """
 
     def __init__(
-        self, reader: LogReader, window_ms: int, newest: Callable[[], tuple[Cut, float]]
+        self,
+        reader: LogReader,
+        window_ms: int,
+        newest: Callable[[], tuple[Cut, float]],
+        metrics: ThrottleMetrics | None = None,
     ) -> None:
         self._reader = reader
         self._newest = newest
+        self._metrics = metrics
+        self._measured_s = 0.0
         self._quiet_s = max(_QUIET_WINDOWS * window_ms / 1000, _QUIET_AT_LEAST_S)
-        self._outage = Outage(LOG)
+        told = None if metrics is None else partial(metrics.server_away, "trade_log")
+        self._outage = Outage(LOG, told)
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._run, name="watch", daemon=True)
         self.error: LogUnusable | None = None
@@ -45,12 +56,7 @@ class LogWatch:
         self._thread.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._closing.set()
         self._thread.join()
 
@@ -61,6 +67,7 @@ class LogWatch:
                 if time.monotonic() - at_s > self._quiet_s:
                     self._look(cut)
                 self._outage.answered("watch")
+                self._measure(cut)
             except redis.RedisError:
                 # A log in Redis: whoever renews the lease says that it is away.
                 continue
@@ -78,3 +85,20 @@ class LogWatch:
                     f"partition {partition} ends at {end}, but "
                     f"{cut.position(partition)} was there before"
                 )
+
+    def _measure(self, cut: Cut) -> None:
+        now_s = time.monotonic()
+        if self._metrics is None or now_s - self._measured_s < _MEASURE_EVERY_S:
+            return
+        self._measured_s = now_s
+        with suppress(LogAway):
+            tail = self._reader.tail(self._reader.clock_ms())
+            self._metrics.waiting(lags(cut, tail))
+
+
+def lags(cut: Cut, tail: Tail) -> Iterator[tuple[int, int]]:
+    """Yield for each partition how many entries stand behind a cut, where known."""
+    for partition, end in zip(tail.partitions, tail.counts, strict=True):
+        read = cut.count(partition)
+        if end is not None and read is not None and cut.partitions:
+            yield partition, max(0, end - read)

@@ -1,151 +1,217 @@
-// The live board: every issue of the stream, drawn once per frame.
+// The market board: every issue of the stream. This file holds what changes and the
+// line to the gateway; board/page.js draws it, the other files of board/ are its rules.
+//
+// For each window it leaves a performance measure "window-update": for how long the main
+// thread was busy with it, from reading the message to the end of the frame that shows
+// it. An observer sees all of them; the newest hundred stay in the browser's list.
 
+import { h, render } from "preact";
+
+import { judge } from "./board/freshness.js";
+import { ORDERS, nextOrder } from "./board/order.js";
+import { Page } from "./board/page.js";
+import { Selection } from "./board/selection.js";
+import { Store } from "./board/store.js";
+import { parseWatchList, toggled, watchListText } from "./board/watchlist.js";
+import { createShell, getJson, storage, streamUrl, token } from "./shell.js";
 import { TickClient } from "./tick.js";
 
-const MAX_ROWS = 200;
+const JUDGED_EVERY_MS = 500;
+const HELD_MS = 3_000;
+const MEASURES_KEPT = 100;
+const MEASURE = "window-update";
 
-const issues = new Map(); // ISIN -> the newest item, with `fresh`, the window it came in
-const firstPrices = new Map(); // ISIN -> price text first seen since the page was loaded
-const totals = { trades: 0, rows: 0 };
-const last = { window: null, counted: null, changed: 0, trades: 0, lagMs: null };
-
-const byId = (id) => document.getElementById(id);
-
-function connect() {
-  const scheme = location.protocol === "https:" ? "wss:" : "ws:";
-  // Browsers send this part of the address to no server.
-  const token = new URLSearchParams(location.hash.slice(1)).get("token") ?? undefined;
-  const ticks = new TickClient(`${scheme}//${location.host}/v1/stream`, {
-    token,
-    onState: showState,
-    onReset: () => issues.clear(),
-    onMessage: (message) => {
-      if (message.type === "update") count(message, ticks.clockSkewMs);
-      if (message.type === "heartbeat") last.window = message.window;
-      requestPaint();
-    },
-  });
-  ticks.subscribe(["*"], put);
-}
-
-function put(item, window) {
-  if (!firstPrices.has(item.isin)) firstPrices.set(item.isin, item.price);
-  issues.set(item.isin, { ...item, fresh: window });
-  requestPaint();
-}
-
-function count(message, clockSkewMs) {
-  const trades = message.data.reduce((sum, item) => sum + item.trades, 0);
-  totals.trades += trades;
-  totals.rows += message.data.length;
-  // A window may come in parts, one from each of several jobs.
-  const isPart = message.window === last.counted;
-  last.changed = message.data.length + (isPart ? last.changed : 0);
-  last.trades = trades + (isPart ? last.trades : 0);
-  last.window = last.counted = message.window;
-  last.lagMs = Date.now() + clockSkewMs - message.window;
-}
-
-function showState(kind, text) {
-  const state = byId("state");
-  state.className = `state ${kind}`;
-  state.textContent = text;
-}
-
-let isPaintDue = false;
-
-function requestPaint() {
-  if (isPaintDue) return;
-  isPaintDue = true;
-  requestAnimationFrame(() => {
-    isPaintDue = false;
-    paint();
-  });
-}
-
-const ORDERS = {
-  recent: (a, b) => b.time - a.time || (a.isin < b.isin ? -1 : 1),
-  trades: (a, b) => inWindow(b) - inWindow(a) || ORDERS.recent(a, b),
-  isin: (a, b) => (a.isin < b.isin ? -1 : 1),
+const shell = createShell({ page: "board", withPriceColours: true });
+const store = new Store();
+const line = {
+  link: { kind: "connecting", text: "" },
+  wasLive: false,
+  heardMs: null,
+  staleSinceMs: null,
+  windowMs: 2_000,
+  heartbeatMs: 5_000,
 };
 
-// Only what came in the newest window counts; an older row's trades are history.
-function inWindow(item) {
-  return item.fresh === last.window ? item.trades : 0;
-}
+const view = {
+  store,
+  rows: [],
+  search: "",
+  order: { column: "trades", direction: ORDERS.trades.first },
+  watched: parseWatchList(storage.read("watch-list")),
+  isWatchListOnly: storage.read("watch-list-only") === "yes",
+  selection: null,
+  lagMs: null,
+  windowMs: line.windowMs,
+  heardMs: null,
+  isLive: false,
+  problem: null,
+  clock: () => Date.now() + ticks.clockSkewMs,
+  hold: () => (heldUntilMs = performance.now() + HELD_MS),
+  setSearch: (search) => choose({ search }),
+  setOrder: (column) => choose({ order: nextOrder(view.order, column) }),
+  toggleWatchListOnly() {
+    choose({ isWatchListOnly: !view.isWatchListOnly });
+    storage.write("watch-list-only", view.isWatchListOnly ? "yes" : null);
+  },
+  star(isin) {
+    choose({ watched: toggled(view.watched, isin) });
+    storage.write("watch-list", watchListText(view.watched));
+  },
+  select,
+  close,
+};
 
-function paint() {
-  const wanted = byId("search").value.trim().toUpperCase();
-  const found = [...issues.values()].filter((item) => item.isin.includes(wanted));
-  found.sort(ORDERS[byId("order").value]);
-  byId("rows").replaceChildren(...found.slice(0, MAX_ROWS).map(row));
-  byId("empty").hidden = found.length > 0;
-  byId("empty").textContent = issues.size ? "Nothing matches." : "Waiting for the first window.";
-  byId("shown").textContent =
-    found.length > MAX_ROWS ? `showing ${MAX_ROWS} of ${found.length}` : "";
-  byId("issues").textContent = issues.size.toLocaleString();
-  byId("changed").textContent = last.changed.toLocaleString();
-  byId("trades").textContent = last.trades.toLocaleString();
-  byId("window").textContent = last.window === null ? "–" : clock(last.window, false);
-  byId("lag").textContent = last.lagMs === null ? "–" : `${Math.round(last.lagMs)} ms`;
-  byId("ratio").textContent = totals.rows
-    ? `${totals.trades.toLocaleString()} trades in ${totals.rows.toLocaleString()} rows`
-    : "–";
-}
+// Rows do not move away from under a visitor's hand.
+let heldUntilMs = 0;
+let isPaintDue = false;
+let busyMs = 0; // reading messages that were not painted yet
+let isWindowDue = false;
+let measured = 0;
 
-function row(item) {
-  const line = document.createElement("tr");
-  if (item.fresh !== null && item.fresh === last.window && !item.isShown) {
-    line.className = "fresh";
-    item.isShown = true;
+const ticks = new TickClient(streamUrl(), {
+  token,
+  onState(kind, text) {
+    line.link = { kind, text };
+    judgeLine();
+    if (["live", "stale"].includes(kind)) askForNames();
+  },
+  onReset() {
+    store.clear();
+    paintSoon();
+  },
+  onMessage: heard,
+  onRejected([{ message }]) {
+    view.problem = `The gateway does not give every issue: ${message}.`;
+    paintSoon();
+  },
+});
+
+function heard(message, tookMs) {
+  if (message.type === "welcome") {
+    view.windowMs = line.windowMs = message.window_ms ?? line.windowMs;
+    line.heartbeatMs = message.heartbeat_ms;
   }
-  const { text, percent, kind } = change(item);
-  const changed = cell(text, `number ${kind}`);
-  changed.append(span(percent, "percent"));
-  line.append(
-    cell(item.isin, "isin"),
-    cell(item.price, `number price ${kind}`),
-    changed,
-    cell(item.size, "number"),
-    cell(item.trades || "", "number"),
-    cell(clock(item.time / 1000, true), "number"),
-  );
-  return line;
+  if (message.type === "status") {
+    const isStale = message.feed !== "live" && message.since_window != null;
+    line.staleSinceMs = isStale ? message.since_window - ticks.clockSkewMs : null;
+  }
+  if (!["snapshot", "update", "heartbeat"].includes(message.type)) return;
+  line.heardMs = Date.now();
+  view.heardMs = view.clock();
+  line.wasLive ||= message.epoch !== null;
+  if (message.type === "heartbeat" && message.window !== null) store.hear(message.window);
+  if (message.type === "update") {
+    store.count(message);
+    view.lagMs = view.clock() - message.window;
+    busyMs += tookMs;
+    isWindowDue = true;
+  }
+  paintSoon();
 }
 
-const cell = (text, className) => make("td", text, className);
-const span = (text, className) => make("span", text, className);
-
-function make(tag, text, className) {
-  const element = document.createElement(tag);
-  element.className = className;
-  element.textContent = text;
-  return element;
+// All of a frame's items come in a row: they are drawn in the frame they come in.
+function put(item, window) {
+  store.put(item, window);
+  if (item.isin === view.selection?.isin) view.selection.put(item, window);
+  if (isPaintDue === "now") return;
+  isPaintDue = "now";
+  const beganMs = performance.now();
+  queueMicrotask(() => paint(beganMs));
 }
 
-// The difference is for the eye only, so binary arithmetic is good enough here.
-function change(item) {
-  const first = Number(firstPrices.get(item.isin));
-  const difference = Number(item.price) - first;
-  if (!difference) return { text: "–", percent: "", kind: "" };
-  const places = (String(item.price).split(".")[1] ?? "").length;
-  const percent = ((Math.abs(difference) / first) * 100).toFixed(2);
-  const arrow = difference > 0 ? "▲" : "▼";
-  return {
-    text: `${arrow} ${Math.abs(difference).toFixed(places)}`,
-    percent: ` (${percent}%)`,
-    kind: difference > 0 ? "up" : "down",
-  };
+function paintSoon() {
+  if (isPaintDue) return;
+  isPaintDue = "soon";
+  requestAnimationFrame((beganMs) => isPaintDue === "soon" && paint(beganMs));
 }
 
-function clock(timeMs, withMilliseconds) {
-  const time = new Date(timeMs);
-  const pad = (number, width = 2) => String(number).padStart(width, "0");
-  const text = [time.getHours(), time.getMinutes(), time.getSeconds()].map((n) => pad(n)).join(":");
-  return withMilliseconds ? `${text}.${pad(time.getMilliseconds(), 3)}` : text;
+function paint(beganMs) {
+  isPaintDue = false;
+  view.rows = inOrder(store.select(question()));
+  draw();
+  if (!isWindowDue) return;
+  isWindowDue = false;
+  const readMs = busyMs;
+  busyMs = 0;
+  // A message to oneself comes after the frame's style, layout and paint.
+  const { port1, port2 } = new MessageChannel();
+  port1.onmessage = () => measure(readMs + performance.now() - beganMs);
+  port2.postMessage(null);
 }
 
-byId("search").addEventListener("input", requestPaint);
-byId("order").addEventListener("change", requestPaint);
-byId("tools").addEventListener("submit", (event) => event.preventDefault());
-connect();
+function measure(duration) {
+  measured += 1;
+  if (measured % MEASURES_KEPT === 0) performance.clearMeasures(MEASURE);
+  const end = performance.now();
+  performance.measure(MEASURE, { start: Math.max(0, end - duration), end });
+}
+
+function question() {
+  const { search, order, watched, isWatchListOnly } = view;
+  return { search, order, watched: isWatchListOnly ? watched : null };
+}
+
+function inOrder(found) {
+  if (performance.now() > heldUntilMs) return found;
+  const places = new Map(view.rows.map(({ isin }, place) => [isin, place]));
+  const place = ({ isin }) => places.get(isin) ?? places.size;
+  return found.sort((a, b) => place(a) - place(b));
+}
+
+function draw() {
+  render(h(Page, { view }), document.getElementById("board"));
+}
+
+// A visitor's choice is followed at once, whatever was held.
+function choose(changes) {
+  Object.assign(view, changes);
+  view.rows = store.select(question());
+  draw();
+}
+
+function select(isin) {
+  if (view.selection?.isin === isin) return;
+  view.selection?.stop();
+  const options = { clock: view.clock, windowMs: line.windowMs, onChange: draw };
+  view.selection = new Selection(isin, options);
+  const row = store.rows.get(isin);
+  if (row !== undefined) view.selection.put(row.item, row.window);
+  view.selection.start();
+  draw();
+}
+
+function close() {
+  view.selection?.stop();
+  view.selection = null;
+  draw();
+  document.querySelector("table[role=grid]").focus({ preventScroll: true });
+}
+
+function judgeLine() {
+  const { kind, ...about } = judge({ ...line, nowMs: Date.now() });
+  shell.setState(kind, about);
+  if (view.isLive === (kind === "live")) return;
+  view.isLive = kind === "live";
+  paintSoon();
+}
+
+// The board is complete without names. With a token they wait until the stream has taken
+// it: one refusal is enough.
+let areNamesAskedFor = false;
+
+async function askForNames() {
+  if (areNamesAskedFor) return;
+  areNamesAskedFor = true;
+  try {
+    store.setIssues((await getJson("/v1/issues")).data);
+    paintSoon();
+  } catch (error) {
+    // Without an answer there will be another chance, with the next connection.
+    areNamesAskedFor = error.status !== undefined;
+  }
+}
+
+setInterval(judgeLine, JUDGED_EVERY_MS);
+draw();
+if (token === undefined) askForNames();
+ticks.subscribe(["*"], put);

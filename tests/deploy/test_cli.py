@@ -24,7 +24,7 @@ def _process_left_as_it_was() -> Iterator[None]:
 
 
 @pytest.mark.parametrize(
-    "command", ["run", "simulate", "replay", "throttle", "gateway", "topic"]
+    "command", ["run", "simulate", "replay", "throttle", "gateway", "topic", "issues"]
 )
 def test_every_command_explains_itself_and_its_options(command: str) -> None:
     """Each option has words of its own."""
@@ -51,7 +51,12 @@ def test_every_command_explains_itself_and_its_options(command: str) -> None:
         (["topic", "--partitions", "0"], "partitions 0: Input should be greater"),
         (["topic", "--replication", "0"], "replication 0: must be from 1 to 100"),
         (["topic", "--retention-s", "5"], "retention_s 5: must be from 60 to"),
+        (["issues", "--issues", "0"], "issues 0: must be from 1 to 20,000"),
         (["replay", "/missing", "--speed", "0"], "speed 0.0: must be from 0.001"),
+        (["simulate", "--profile", "900:9"], "part '900:9': must be RATE:TIME"),
+        (["simulate", "--profile", "9", "--rate", "9"], "profile 9: is in place of"),
+        (["replay", "/missing", "--profile", "9:0s"], "part '9:0s': the time 0s must"),
+        (["replay", "/missing", "--repeats", "2"], "repeats 2.0: must be from 0 to 1"),
     ],
 )
 def test_a_bad_setting_stops_the_start_with_one_sentence(

@@ -1,6 +1,7 @@
 """The commands that look and change nothing, over a stream on a real server."""
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ from typer.testing import CliRunner
 
 from deploy.cli import app
 from tests.conftest import free_port
+from tests.quick_java import QUICK_JAVA
 from throttle.testing import START_MS, ThrottleDriver
 
 pytestmark = pytest.mark.redis
@@ -407,6 +409,7 @@ def test_the_plan_of_a_batch_is_sparks_own() -> None:
     """In a process of its own: it starts and ends a Spark."""
     result = subprocess.run(
         [sys.executable, "-m", "deploy", "topology", "--mermaid", "--explain"],
+        env={**os.environ, **QUICK_JAVA},
         capture_output=True,
         text=True,
         timeout=110,

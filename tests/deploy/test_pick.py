@@ -6,7 +6,7 @@ import pytest
 
 from deploy.arguments import BadArgument, Place
 from deploy.pick import Wanted, some, window_end
-from ingest.redis_log import append_time_ms
+from ingest.redis_keys import append_time_ms
 from ingest.trade import InvalidTrade, Trade
 from tests.throttle.past import (
     FIRST_MS,

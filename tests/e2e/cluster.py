@@ -16,6 +16,7 @@ import psutil
 import pyspark
 
 from tests.conftest import eventually, free_port
+from tests.quick_java import QUICK_OPTIONS
 from throttle.java import find_java
 
 # A Python that sees what is installed, but not this project: an editable install is
@@ -47,7 +48,7 @@ class Daemon:
             "SPARK_LOCAL_IP": "127.0.0.1",
             "SPARK_LOCAL_DIRS": str(self.folder / "tmp"),
             "SPARK_DAEMON_MEMORY": "256m",
-            "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+            "SPARK_DAEMON_JAVA_OPTS": QUICK_OPTIONS,
         }
         address = ("--host", "127.0.0.1", "--port", str(free_port()))
         with self._log.open("wb") as output:
@@ -172,14 +173,12 @@ class Cluster:
         return [str(_HOME / "bin" / "spark-submit"), "--master", self.url, *conf]
 
     def _options(self) -> dict[str, str]:
+        tmp = f"-Djava.io.tmpdir={self._sockets}"
         return {
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.executor.memory": "512m",
-            "spark.executor.extraJavaOptions": (
-                "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC "
-                f"-Djava.io.tmpdir={self._sockets}"
-            ),
+            "spark.executor.extraJavaOptions": f"{QUICK_OPTIONS} {tmp}",
             # Silence is noticed sooner than a user would want it.
             "spark.executor.heartbeatInterval": "1s",
             "spark.network.timeout": "6s",

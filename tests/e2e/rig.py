@@ -16,14 +16,13 @@ from tests.e2e.feeds import Feed, connect, create_feed, feed_events, find_tape
 from tests.e2e.processes import Running, running
 from tests.e2e.proxy import Proxy
 from tests.gateway.servers import running_gateway
+from tests.quick_java import QUICK_JAVA
 from throttle.snapshot import Keys
 
 KEYS = Keys("tt")
 RATE = 300
 # A start takes ten seconds, on a machine that is busy with other things far more.
 PATIENCE_S = 120
-# A Java that starts in two thirds of the time; it would be slower in the long run.
-QUICK_JAVA = {"JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
 # Nothing is trimmed, so that all of it can be read again afterwards.
 KEEP = {
     "TICKTHROTTLE_LOG_RETENTION_S": "86400",

@@ -24,19 +24,25 @@ class Steady:
         self.job: Running | None = None
 
     def __enter__(self) -> "Steady":
-        """Return itself; the job is started by ``begin``."""
+        """Return itself; the job is started by ``begin`` or ``start``."""
         return self
 
     def __exit__(self, *_: object) -> None:
         """End the job."""
         self.close()
 
+    def start(self) -> None:
+        """Start the job; it is not ready then."""
+        self.close()
+        self.job = self._stack.enter_context(self.rig.job())
+        self._mark = 0
+
     def begin(self) -> None:
         """Make sure that the job is live; a failed test may have ended it."""
         if self.job is None or self.job.process.poll() is not None:
-            self.close()
-            self.job = self._stack.enter_context(self.rig.job())
-            self.job.wait_for('"event": "ready"', PATIENCE_S)
+            self.start()
+        assert self.job is not None
+        self.job.wait_for('"event": "ready"', PATIENCE_S)
         self.rig.wait_until_live(self.job)
         self._mark = len(self.job.log())
 

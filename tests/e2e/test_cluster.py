@@ -17,7 +17,7 @@ from deploy.broker import Broker
 from ingest.kafka import open_topic
 from ingest.kafka_address import KafkaTopic
 from ingest.kafka_log import KafkaLogWriter
-from ingest.redis_log import stream_key
+from ingest.redis_keys import stream_key
 from tests.conftest import eventually
 from tests.e2e.books import check_against_oracle
 from tests.e2e.cluster import Cluster, running_cluster

@@ -1,9 +1,10 @@
 """The job on a topic of a real Kafka broker: the oracle, crashes, the ledger.
 
-Two cases of many; `bench/crash.py --log kafka` has the others, as often as you like.
+Two points of many; `bench/crash.py --log kafka` has the others, as often as you like.
+A topic with keys, where a partition has its issues alone, is in test_kafka_faults.py.
 """
 
-from pathlib import Path
+from collections.abc import Iterator
 from random import Random
 
 import pytest
@@ -23,24 +24,25 @@ pytestmark = [
 W = 500
 
 
-@pytest.mark.parametrize(
-    ("partitions", "is_keyed", "point"),
-    [
-        (4, True, "after_offset_log"),
-        (24, False, "during_publish"),
-    ],
-)
+@pytest.fixture(scope="module")
+def crasher(
+    kafka: Broker, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Crasher]:
+    """A job on a topic of 24 partitions that has an issue's trades in all of them."""
+    folder = tmp_path_factory.mktemp("kafka") / "rig"
+    with (
+        create_kafka_rig(folder, W, kafka.servers, 24, is_keyed=False) as rig,
+        Crasher(rig) as crasher,
+    ):
+        yield crasher
+
+
+@pytest.mark.parametrize("point", ["after_offset_log", "during_publish"])
 def test_a_job_killed_at_this_point_misses_and_doubles_nothing(
-    kafka: Broker, tmp_path: Path, partitions: int, is_keyed: bool, point: str
+    crasher: Crasher, point: str
 ) -> None:
     """Exactly once, latest, accounted: as the oracle says, whoever has which issue."""
     assert point in POINTS_OF_ANY_LOG
-    with (
-        create_kafka_rig(
-            tmp_path / "rig", W, kafka.servers, partitions, is_keyed=is_keyed
-        ) as rig,
-        Crasher(rig) as crasher,
-    ):
-        crash = crasher.crash_once(point, Random(partitions))
-        assert crash.checked.windows > 10
-        assert crash.checked.trades > 1_000
+    crash = crasher.crash_once(point, Random(1))
+    assert crash.checked.windows > 10
+    assert crash.checked.trades > 1_000

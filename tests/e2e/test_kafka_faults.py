@@ -67,36 +67,41 @@ def feed(rig: KafkaRig, steady: Steady) -> Iterator[Feed]:
         yield feed
 
 
-def test_a_broker_killed_and_frozen_costs_nothing_and_all_of_it_reconciles(
+def test_a_broker_late_killed_and_frozen_costs_nothing_and_all_of_it_reconciles(
     own_kafka: Broker, tmp_path: Path
 ) -> None:
     """Never lost, exactly once, accounted: job and feed wait, and go on as before.
 
-    Afterwards what the feed was acknowledged, what the topic holds, what the job read
-    and what became of it are the same number.
+    A job that is there before its broker waits as well, and says for what. Afterwards
+    what the feed was acknowledged, what the topic holds, what the job read and what
+    became of it are the same number.
     """
     with create_kafka_rig(tmp_path / "rig", W, own_kafka.servers, 4) as rig:
         receipt = tmp_path / "receipt.json"
-        with (
-            Steady(rig) as steady,
-            rig.process("simulate", "--rate", "300", "--report", str(receipt)) as feed,
-        ):
-            steady.begin()
-            steady.wait_for_windows(3)
-            own_kafka.kill()
-            steady.wait_until_said(AWAY, 40)
+        own_kafka.kill()
+        with Steady(rig) as steady:
+            steady.start()
+            steady.wait_until_said(AWAY, PATIENCE_S)
             own_kafka.start()
-            steady.wait_until_said(BACK, 60)
-            assert steady.check_goes_on().trades > 0
-            own_kafka.pause()
-            try:
-                time.sleep(15)
-            finally:
-                own_kafka.resume()
-            steady.check_alive()
-            assert steady.check_goes_on().trades > 0
-            feed.process.send_signal(signal.SIGTERM)
-            assert feed.process.wait(timeout=30) == 0, feed.log()
+            steady.wait_until_said(BACK, PATIENCE_S)
+            report = "--report", str(receipt)
+            with rig.process("simulate", "--rate", "300", *report) as feed:
+                steady.begin()
+                steady.wait_for_windows(3)
+                own_kafka.kill()
+                steady.wait_until_said(AWAY, 40)
+                own_kafka.start()
+                steady.wait_until_said(BACK, 60)
+                assert steady.check_goes_on().trades > 0
+                own_kafka.pause()
+                try:
+                    time.sleep(15)
+                finally:
+                    own_kafka.resume()
+                steady.check_alive()
+                assert steady.check_goes_on().trades > 0
+                feed.process.send_signal(signal.SIGTERM)
+                assert feed.process.wait(timeout=30) == 0, feed.log()
             ended_ms = rig.clock_ms()
             eventually(lambda: rig.checked_upto() > ended_ms, 60)
             found = rig.process("reconcile", "--json", "--acknowledged", str(receipt))
@@ -171,16 +176,17 @@ def test_two_jobs_share_a_topic_without_keys(kafka: Broker, tmp_path: Path) -> N
             rig.job("--job", "high", **other) as high,
         ):
             with rig.feed():
+                # Two jobs keep pace once a busy machine lets them.
                 for name, job in (("low", low), ("high", high)):
-                    rig.wait_until_live(job, name=name)
-                rig.wait_for_offset(rig.offset() + 30, 60, low)
+                    rig.wait_until_live(job, 2 * PATIENCE_S, name)
+                rig.wait_for_offset(rig.offset() + 20, 60, low)
             last_ms = rig.clock_ms()
             for name in ("low", "high"):
                 eventually(
                     lambda name=name: (
                         check_books(rig.client, name, log=rig.log).upto.end_ms > last_ms
                     ),
-                    60,
+                    PATIENCE_S,
                 )
         entries = rig.log()
         totals = [check_books(rig.client, n, log=rig.log) for n in ("low", "high")]
@@ -214,21 +220,6 @@ def test_a_topic_made_again_is_refused(kafka: Broker, tmp_path: Path) -> None:
             assert "start it under another --job" in job.log()
         with rig.job("--job", "another") as job:
             job.wait_for('"event": "starting spark"')
-
-
-def test_a_job_waits_for_a_broker_that_is_not_up(
-    own_kafka: Broker, tmp_path: Path
-) -> None:
-    """Whoever starts first does not matter, and the log says what is waited for."""
-    with create_kafka_rig(tmp_path / "rig", W, own_kafka.servers, 4) as rig:
-        own_kafka.kill()
-        with rig.job() as job:
-            job.wait_for(AWAY)
-            own_kafka.start()
-            job.wait_for(BACK, PATIENCE_S)
-            with rig.feed():
-                rig.wait_until_live(job)
-            rig.check()
 
 
 def test_a_wrong_password_ends_the_job_with_a_sentence(

@@ -15,6 +15,7 @@ from tests.e2e.books import check_against_oracle, check_books
 from tests.e2e.checker import Checker
 from tests.e2e.processes import Running, running
 from tests.published import published_windows
+from tests.quick_java import QUICK_JAVA
 from throttle.snapshot import Keys
 
 pytestmark = [
@@ -48,7 +49,12 @@ def tape(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def environment(redis_url: str, tmp_path: Path) -> dict[str, str]:
     """What every part of one pipeline is told."""
-    return {**KEEP, "REDIS_URL": redis_url, "TICKTHROTTLE_STATE_DIR": str(tmp_path)}
+    return {
+        **KEEP,
+        **QUICK_JAVA,
+        "REDIS_URL": redis_url,
+        "TICKTHROTTLE_STATE_DIR": str(tmp_path),
+    }
 
 
 @pytest.fixture
@@ -152,7 +158,10 @@ def test_malformed_trades_go_to_dead_letters_and_disturb_nothing(
     environment: dict[str, str],
     throttle: Running,
 ) -> None:
-    """A fifth of the feed is broken; the rest is published, the books balance."""
+    """A fifth of the feed is broken; the rest is published, the books balance.
+
+    Told to stop then, the job leaves no process.
+    """
     with running(
         tmp_path,
         "simulate",
@@ -170,12 +179,11 @@ def test_malformed_trades_go_to_dead_letters_and_disturb_nothing(
     total = check_books(client).total
     assert len(total.refused) >= 6
     assert total.published > 500
+    check_leaves_nothing(throttle)
 
 
-def test_the_job_leaves_no_process_when_it_is_told_to_stop(
-    throttle: Running,
-) -> None:
-    """SIGTERM ends driver, JVM and workers."""
+def check_leaves_nothing(throttle: Running) -> None:
+    """SIGTERM ends driver, JVM and workers, after all that they have done."""
     family = psutil.Process(throttle.process.pid).children(recursive=True)
     assert any(child.name() == "java" for child in family)
     throttle.process.terminate()

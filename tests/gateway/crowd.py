@@ -1,6 +1,7 @@
 """Thousands of clients in a process of their own, of another make than the gateway.
 
-They speak through picows, which shares no code with the gateway's own WebSockets.
+They speak through picows, which shares no code with the gateway's own WebSockets. Who
+is refused comes back as docs/protocol.md asks.
 """
 
 import asyncio
@@ -17,10 +18,20 @@ from typing import Any
 
 import orjson
 import uvloop
-from picows import WSFrame, WSListener, WSMsgType, WSTransport, ws_connect
+from picows import (
+    WSCloseCode,
+    WSFrame,
+    WSHandshakeError,
+    WSListener,
+    WSMsgType,
+    WSTransport,
+    ws_connect,
+)
 
 CONNECTING_AT_ONCE = 100
 PATIENCE_S = 60.0
+BACKOFF_S = 0.5
+BACKOFF_MOST_S = 30.0
 
 
 @dataclass(frozen=True)
@@ -34,11 +45,15 @@ class Gathered:
 
 @dataclass(frozen=True)
 class Returned:
-    """How long each client took from connecting to the end of its snapshot."""
+    """How long each client took from first connecting to the end of its snapshot.
+
+    ``refusals`` is how often one was sent away as too many; it came back later.
+    """
 
     took_ms: list[float]
     wall_s: float
     resumed: int
+    refusals: int
 
 
 class Crowd:
@@ -112,10 +127,31 @@ class _Client(WSListener):
         self.transport: WSTransport | None = None
         self.keys = keys
         self.position: dict[str, Any] | None = None
-        self.is_ready = asyncio.Event()
+        self.is_ready = False
+        self.close_code: int | None = None
+        self._answered = asyncio.Event()
         self._clients = clients
         self._versions: dict[str, tuple[int, int]] = {}
         self._offset: int | None = None
+
+    async def try_once(self, url: str) -> bool:
+        """Connect and wait for the whole snapshot; say False if that was refused."""
+        self.is_ready, self.close_code = False, None
+        self._answered.clear()
+        try:
+            await ws_connect(lambda: self, url, websocket_handshake_timeout=PATIENCE_S)
+        except WSHandshakeError:
+            return False
+        await self._answered.wait()
+        if not self.is_ready and self.close_code != WSCloseCode.TRY_AGAIN_LATER:
+            raise RuntimeError(f"no snapshot, but the end: {self.close_code}")
+        return self.is_ready
+
+    def cut(self) -> None:
+        """Lose the connection."""
+        assert self.transport is not None
+        self.transport.disconnect(graceful=False)
+        self.transport = None
 
     def on_ws_connected(self, transport: WSTransport) -> None:
         self.transport = transport
@@ -127,6 +163,11 @@ class _Client(WSListener):
     def on_ws_frame(self, transport: WSTransport, frame: WSFrame) -> None:
         if frame.msg_type == WSMsgType.PING:
             transport.send_pong(frame.get_payload_as_bytes())
+            return
+        if frame.msg_type == WSMsgType.CLOSE:
+            self.close_code = frame.get_close_code()
+            transport.send_close(self.close_code)
+            transport.disconnect()
             return
         if frame.msg_type != WSMsgType.TEXT:
             return
@@ -143,11 +184,19 @@ class _Client(WSListener):
             self._check(message)
             if message["final"]:
                 self.position = {"epoch": message["epoch"], "offset": message["offset"]}
-                self.is_ready.set()
+                self.is_ready = True
+                self._answered.set()
         elif head.startswith(b'{"type":"ack"'):
             clients.resumed += b'"resumed":true' in frame.get_payload_as_bytes()
         elif head.startswith(b'{"type":"error"'):
             clients.faults_found.append(frame.get_payload_as_utf8_text())
+
+    def on_ws_disconnected(self, transport: WSTransport) -> None:
+        if transport is not self.transport:
+            return
+        if self.is_ready:
+            self._clients.faults_found.append(f"a stream has ended: {self.close_code}")
+        self._answered.set()
 
     def _check(self, message: dict[str, Any]) -> None:
         found, offset = self._clients.faults_found, message["offset"]
@@ -174,6 +223,7 @@ class _Clients:
         self.is_checking = is_checking
         self.faults_found: list[str] = []
         self.resumed = 0
+        self.refusals = 0
         self._url = f"ws://127.0.0.1:{port}/v1/stream"
         self._all: list[_Client] = []
         self._times_ns: dict[int, list[int]] = {}
@@ -194,11 +244,9 @@ class _Clients:
 
     async def reconnect(self, within_s: float) -> Returned:
         for client in self._all:
-            assert client.transport is not None
-            client.transport.disconnect(graceful=False)
-            client.is_ready.clear()
+            client.cut()
         await asyncio.sleep(1)
-        self.resumed = 0
+        self.resumed = self.refusals = 0
         return await self._open_all(len(self._all), within_s)
 
     async def stall(self, count: int) -> None:
@@ -229,16 +277,19 @@ class _Clients:
 
         async def open_one(client: _Client) -> float:
             await asyncio.sleep(chance.random() * within_s)
-            async with limit:
+            async with limit, asyncio.timeout(PATIENCE_S):
                 own_s = time.monotonic()
-                await ws_connect(
-                    lambda: client, self._url, websocket_handshake_timeout=PATIENCE_S
-                )
-                await asyncio.wait_for(client.is_ready.wait(), PATIENCE_S)
+                attempt = 0
+                while not await client.try_once(self._url):
+                    self.refusals += 1
+                    most_s = min(BACKOFF_MOST_S, BACKOFF_S * 2**attempt)
+                    await asyncio.sleep(chance.random() * most_s)
+                    attempt += 1
                 return (time.monotonic() - own_s) * 1e3
 
         took_ms = await asyncio.gather(*map(open_one, self._all))
-        return Returned(took_ms, time.monotonic() - began_s, self.resumed)
+        wall_s = time.monotonic() - began_s
+        return Returned(took_ms, wall_s, self.resumed, self.refusals)
 
 
 def _run(pipe: Connection, port: int, is_checking: bool, core: int | None) -> None:

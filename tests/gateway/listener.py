@@ -10,18 +10,27 @@ from gateway.hub import Hub
 
 
 class Listener:
-    """Notes that it was woken, and how the connection was ended."""
+    """Notes that it was woken, and how the connection was ended.
 
-    def __init__(self, hub: Hub) -> None:
+    ``now_s`` is when it joins: that of the clock, where the hub runs by the clock.
+    """
+
+    def __init__(self, hub: Hub, now_s: float = 0.0) -> None:
         self.stuck = False
+        self.stuck_for_s = 0.0
+        self.unsent_bytes = 0
         self.ending: Ending | None = None
-        self.client: Client = hub.join(self, 0.0)
+        self.client: Client = hub.join(self, now_s)
         self.woken = asyncio.Event()
         self.ended = asyncio.Event()
 
     def wake(self) -> None:
         """Note it."""
         self.woken.set()
+
+    def stuck_s(self, now_s: float) -> float:
+        """As the test says."""
+        return self.stuck_for_s
 
     def is_stuck(self, now_s: float) -> bool:
         """As the test says."""

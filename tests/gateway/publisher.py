@@ -33,9 +33,9 @@ class Publisher:
         window = (self.window or 0) - windows_behind * WINDOW_MS
         return self._publish([rows], is_lost=False, window=window)
 
-    def publish_lost(self, *rows: Row) -> WindowSnapshot:
+    def publish_lost(self, *rows: Row, window: int | None = None) -> WindowSnapshot:
         """Publish one window whose message reaches nobody."""
-        return self._publish([rows], is_lost=True)
+        return self._publish([rows], is_lost=True, window=window)
 
     def publish_outage(self, *windows: Sequence[Row]) -> WindowSnapshot:
         """Publish several windows at once, with one message for all of them."""

@@ -13,6 +13,11 @@ from throttle.snapshot import Row, WindowSnapshot, encode_version
 SAMSUNG = "KR7005930003"
 HYNIX = "KR7000660001"
 NAVER = "KR7035420009"
+ISSUE_LIST = f"""isin,code,name,market,sector,prev_close
+{SAMSUNG},005930,Samsung Electronics,KOSPI,chips,199400
+{HYNIX},000660,"SK hynix, Inc.",KOSPI,chips,0.30
+{NAVER},035420,NAVER,KOSDAQ,internet & media,
+"""
 EPOCH = "k3x9"
 WINDOW_MS = 2_000
 FIRST_WINDOW = 1_773_964_802_000

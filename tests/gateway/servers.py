@@ -15,8 +15,7 @@ import uvicorn
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import ClientConnection, connect
 
-from gateway.app import create_app
-from gateway.server import bind, create_server
+from gateway.server import listen
 from gateway.settings import GatewaySettings
 from tests.conftest import eventually
 from tests.gateway.asyncapi import check_message
@@ -29,6 +28,7 @@ class Gateway:
     host: str
     port: int
     server: uvicorn.Server | None
+    ops_port: int | None = None
 
     def stop(self) -> None:
         """Stop as SIGTERM would."""
@@ -40,20 +40,31 @@ class Gateway:
         status, body, _ = self.fetch(path)
         return status, body
 
-    def fetch(self, path: str) -> tuple[int, bytes, dict[str, str]]:
-        """Return status, body and headers of a GET."""
+    def fetch(self, path: str, **headers: str) -> tuple[int, bytes, dict[str, str]]:
+        """Return status, body and headers of a GET; in names, ``_`` stands for ``-``.
+
+        The names of the headers that are returned are in small letters.
+        """
         url = f"http://{self.host}:{self.port}{path}"
+        sent = {name.replace("_", "-"): value for name, value in headers.items()}
+        request = urllib.request.Request(url, headers=sent)
         try:
-            with urllib.request.urlopen(url, timeout=10) as answer:
+            with urllib.request.urlopen(request, timeout=10) as answer:
                 return answer.status, answer.read(), dict(answer.headers)
         except urllib.error.HTTPError as error:
             with error:
                 return error.code, error.read(), dict(error.headers)
 
     def health(self) -> dict[str, Any]:
-        """Return what /health/ready says."""
-        health: dict[str, Any] = json.loads(self.get("/health/ready")[1])
+        """Return what /health/ready says to operators."""
+        health: dict[str, Any] = json.loads(self.operators.get("/health/ready")[1])
         return health
+
+    @property
+    def operators(self) -> "Gateway":
+        """The same gateway, asked by an operator."""
+        port = self.port + 1 if self.ops_port is None else self.ops_port
+        return Gateway(self.host, port, self.server, port)
 
     def count(self, name: str) -> int:
         """Return a counter."""
@@ -164,17 +175,16 @@ def running_gateway(redis_url: str, **settings: Any) -> Iterator[Gateway]:
     chosen = GatewaySettings.model_validate(
         {"redis_url": redis_url, "port": 0, **settings}
     )
-    sock = bind(chosen)
-    host, port = sock.getsockname()[:2]
-    server = create_server(create_app(chosen), chosen, writes_directly=WRITES_DIRECTLY)
-    with serving(server, sock):
-        yield Gateway(host, port, server)
+    found = listen(chosen, writes_directly=WRITES_DIRECTLY)
+    host, port = found.public.getsockname()[:2]
+    with serving(found.server, found.public, found.operators):
+        yield Gateway(host, port, found.server, found.app.operators_port)
 
 
 @contextmanager
-def serving(server: uvicorn.Server, sock: socket.socket) -> Iterator[None]:
+def serving(server: uvicorn.Server, *sockets: socket.socket) -> Iterator[None]:
     """Run a server in a thread until the block ends."""
-    thread = Thread(target=server.run, kwargs={"sockets": [sock]})
+    thread = Thread(target=server.run, kwargs={"sockets": list(sockets)})
     thread.start()
     try:
         eventually(lambda: server.started)

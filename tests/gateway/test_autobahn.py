@@ -53,7 +53,8 @@ def test_the_autobahn_suite_finds_nothing_new(
     if not stamp.exists():
         skip_or_fail("the Autobahn suite is not installed: make autobahn")
     settings = GatewaySettings(port=0)
-    sock = bind(settings)
+    sock, operators = bind(settings)
+    operators.close()
     report, specification = tmp_path / "report", tmp_path / "specification.json"
     server = create_server(echo, settings, writes_directly=servers.WRITES_DIRECTLY)
     server.config.lifespan = "off"

@@ -1,7 +1,9 @@
 """The hub: publishing hands out work and waits for nobody."""
 
 import asyncio
+import itertools
 import json
+import time
 from typing import Any
 
 import pytest
@@ -22,9 +24,9 @@ def make_hub(**settings: Any) -> Hub:
     return Hub(make_board(make_row()), chosen, Counters())
 
 
-def join(hub: Hub, *keys: str) -> Listener:
+def join(hub: Hub, *keys: str, now_s: float = 0.0) -> Listener:
     """Return a client that watches the keys and has its snapshot already."""
-    listener = Listener(hub)
+    listener = Listener(hub, now_s)
     if keys:
         listener.subscribe(*keys)
     return listener
@@ -121,7 +123,8 @@ async def test_a_fault_while_looking_after_clients_ends_one_of_them() -> None:
         def is_stuck(self, now_s: float) -> bool:
             raise RuntimeError("a fault of ours")
 
-    broken, other = Broken(hub), join(hub, SAMSUNG)
+    now_s = time.monotonic()
+    broken, other = Broken(hub, now_s), join(hub, SAMSUNG, now_s=now_s)
     care = asyncio.create_task(hub.run())
     async with asyncio.timeout(10):
         await broken.ended.wait()
@@ -152,7 +155,7 @@ async def test_another_epoch_wakes_everybody() -> None:
 async def test_a_quiet_client_gets_heartbeats() -> None:
     """As long as it is there."""
     hub = make_hub(heartbeat_ms=20)
-    listener = join(hub, SAMSUNG)
+    listener = join(hub, SAMSUNG, now_s=time.monotonic())
     care = asyncio.create_task(hub.run())
     assert await listener.is_woken()
     assert [frame["type"] for frame in listener.frames()] == ["heartbeat"]
@@ -176,7 +179,7 @@ async def test_the_slow_the_idle_and_the_old_are_sent_away(
 ) -> None:
     """Each with its code and its counter; it leaves the hub at once."""
     hub = make_hub(heartbeat_ms=100, **limit)
-    listener = join(hub, *keys)
+    listener = join(hub, *keys, now_s=time.monotonic())
     listener.stuck = is_stuck
     care = asyncio.create_task(hub.run())
     async with asyncio.timeout(10):
@@ -188,3 +191,31 @@ async def test_the_slow_the_idle_and_the_old_are_sent_away(
     assert getattr(hub.counters, counter) == 1
     notices = [json.loads(listener.ending.notice)] if listener.ending.notice else []
     assert len(notices) == (code == CloseCode.RESTART)
+
+
+async def test_a_request_waits_until_the_clients_are_served() -> None:
+    """A window goes out first; while there is none, nobody waits."""
+    hub = make_hub()
+    await hub.served()
+    watching = join(hub, SAMSUNG)
+    await hub.served()
+    watching.woken.clear()
+    publish(hub, 2)
+    assert not watching.woken.is_set()
+    await hub.served()
+    assert watching.woken.is_set()
+
+
+async def test_a_request_does_not_wait_for_clients_for_good(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Where there is always somebody to serve, REST is slow and not dead."""
+    monkeypatch.setattr("gateway.hub.POLITE_S", 0.01)
+    hub = make_hub()
+    watching = join(hub, SAMSUNG)
+    seqs = itertools.count(3)
+    monkeypatch.setattr(watching, "wake", lambda: publish(hub, next(seqs)))
+    publish(hub, 2)
+    async with asyncio.timeout(5):
+        await hub.served()
+    assert not watching.woken.is_set()

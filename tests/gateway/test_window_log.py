@@ -40,6 +40,8 @@ async def test_windows_between_two_offsets(
     published = [publisher.publish(make_row(seq=n)) for n in range(1, 6)]
     assert await window_log.between(2, 4) == published[1:4]
     assert await window_log.between(6, 9) == []
+    assert await window_log.until(4, 2) == [published[3], published[2]]
+    assert await window_log.until(1, 9) == published[:1]
 
 
 @pytest.mark.parametrize(

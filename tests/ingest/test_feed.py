@@ -15,11 +15,14 @@ from structlog.testing import capture_logs
 
 from ingest.feed import FeedError, run_replay, run_simulator
 from ingest.pace import FeedReport
+from ingest.profile import Profile
 from ingest.receipt import Receipt
-from ingest.redis_log import RedisLogReader, open_log, position_of, stream_key
+from ingest.redis_keys import position_of, stream_key
+from ingest.redis_log import RedisLogReader, open_log
 from ingest.replay import ReplayOptions
 from ingest.settings import IngestSettings
 from ingest.simulator import Simulator
+from ingest.spoil import Spoil
 from ingest.tape import TapeError
 from ingest.trade import Trade
 from tests.conftest import eventually, free_port
@@ -77,6 +80,18 @@ def test_tape_is_in_the_log(redis_url: str, client: redis.Redis, tape: Path) -> 
     assert report.acknowledged == len(logged(client)) == 500
     assert report.refused == {"not_json": 1}
     assert report.refusals[0].startswith("line 10: not_json")
+
+
+@pytest.mark.redis
+def test_a_spoiled_tape_is_in_the_log(
+    redis_url: str, client: redis.Redis, tape: Path
+) -> None:
+    """Two tapes by a profile; broken copies come on top and are acknowledged, too."""
+    profile = Profile.parse("2000:0.25s")
+    options = ReplayOptions(tape, loop=0, profile=profile, beside=(tape,))
+    spoil = Spoil(disorder=0.5, malformed=1.0)
+    report = run_replay(make_settings(redis_url), options, spoil=spoil)
+    assert report.acknowledged == len(logged(client)) == 1_000
 
 
 @pytest.mark.redis

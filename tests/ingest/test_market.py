@@ -1,5 +1,6 @@
 """The made-up market's rules: price grid, daily limits, issues."""
 
+from collections import Counter
 from random import Random
 
 import pytest
@@ -15,6 +16,7 @@ from ingest.market import (
     step_down,
     step_up,
 )
+from ingest.naming import SECTORS
 from ingest.trade import Trade, check_isin
 
 
@@ -83,6 +85,36 @@ def test_some_codes_are_not_part_of_their_isin() -> None:
     assert 50 <= len(issues) - len(plain) <= 150
     assert 20 <= len(lettered) <= 60
     assert all(issue.isin.startswith("KR7") for issue in issues)
+
+
+def test_names_are_distinct_and_leave_trades_alone() -> None:
+    """However many issues, no two are called the same; prices are as they ever were."""
+    issues = create_issues(Random(1), 20_000)
+    assert len({issue.name for issue in issues}) == 20_000
+    first = create_issues(Random("1/listing"), 2_879)[0]
+    assert (first.isin, first.base_price) == ("KR7352780001", 4_485)
+
+
+def test_a_preferred_share_is_named_after_its_company() -> None:
+    """It has name, market and sector of the common share listed before it."""
+    issues = create_issues(Random(2), 500)
+    preferred = [k for k, i in enumerate(issues) if i.isin[3:9] != i.code]
+    assert len(preferred) >= 15
+    for rank in preferred:
+        share, common = issues[rank], issues[rank - 1]
+        assert share.name == common.name + "우"
+        assert (share.market, share.sector) == (common.market, common.sector)
+
+
+def test_markets_have_the_shares_of_the_real_ones() -> None:
+    """A third KOSPI, most of the rest KOSDAQ; KONEX is small and hardly trades."""
+    issues = create_issues(Random(1), 2_879)
+    counts = Counter(issue.market for issue in issues)
+    assert counts["KOSPI"] / 2_879 == pytest.approx(0.33, abs=0.03)
+    assert counts["KOSDAQ"] / 2_879 == pytest.approx(0.63, abs=0.03)
+    assert counts["KONEX"] / 2_879 == pytest.approx(0.04, abs=0.01)
+    assert "KONEX" not in {issue.market for issue in issues[:2_500]}
+    assert {issue.sector for issue in issues} == {*SECTORS}
 
 
 def test_popularity_is_heavy_tailed() -> None:

@@ -375,3 +375,21 @@ def test_lost_answer_makes_duplicates_that_are_counted(
     )
     logged = client.xlen("test:log:0")
     assert (report.acknowledged, report.retried, logged) == (4, 6, 10)
+
+
+def test_every_append_is_told_with_its_lag(clock: Clock) -> None:
+    """From the first event's due time to the acknowledgement, tries included."""
+    events = make_events([0, 5_000, 1_000_000])
+    log = ListLog(clock, seconds_per_append=0.25)
+    log.failures = [redis.ConnectionError("gone")]
+    lags_s: list[float] = []
+    run_feed(
+        events,
+        log,
+        clock=clock,
+        sleep=clock.sleep,
+        stop=threading.Event(),
+        on_progress=[].append,
+        on_append=lags_s.append,
+    )
+    assert lags_s == pytest.approx([0.55, 0.545 + 0.25, 0.25], abs=0.02)

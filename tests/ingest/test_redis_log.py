@@ -12,16 +12,8 @@ from redis.retry import Retry
 from structlog.testing import capture_logs
 
 from ingest.log import Chunk, Head, LogInfo, LogUnusable, Tally, partition_of
-from ingest.redis_log import (
-    FIELD,
-    RedisLogReader,
-    RedisLogWriter,
-    append_time_ms,
-    entry_id,
-    open_log,
-    position_of,
-    stream_key,
-)
+from ingest.redis_keys import append_time_ms, entry_id, position_of, stream_key
+from ingest.redis_log import FIELD, RedisLogReader, RedisLogWriter, open_log
 from tests.conftest import free_port
 
 ISIN = "KR7005930003"

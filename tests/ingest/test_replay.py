@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ingest.event import Event, Refusals
+from ingest.profile import Profile
 from ingest.replay import ReplayOptions, replay
 from ingest.simulator import Simulator
 from ingest.tape import TapeError
@@ -235,3 +236,36 @@ def test_recorded_burst_fits_its_time() -> None:
     fast = list(islice(replay(ReplayOptions(path, speed=10), 0, Refusals()), 20_000))
     assert fast[-1].due_us == events[-1].due_us // 10
     assert dues(fast) == sorted(dues(fast))
+
+
+def test_a_profile_is_in_place_of_the_tape_s_pace(path: Path) -> None:
+    """Order and content stay; due times and stamps are the profile's, to its end."""
+    profile = Profile.parse("100:50ms,200:1s")
+    events = play(path, [0, 500, 500, 9_000_000], profile=profile, loop=0)
+    assert len(events) == 205
+    assert dues(events) == stamps(events) == list(profile.dues_us())
+    seqs = [Trade.from_wire(event.payload).seq for event in events]
+    assert seqs[:8] == [0, 1, 2, 3, 0, 1, 2, 3]
+    assert len(play(path, [0, 500], profile=profile)) == 2
+
+
+def test_several_tapes_are_played_at_the_same_time(tmp_path: Path) -> None:
+    """Each begins with the replay and has its own passes; due times never go back."""
+    first = make_tape(tmp_path / "a", [0, 1_000])
+    second = make_tape(tmp_path / "b", [5_000_000, 5_000_500, 5_004_000])
+    options = ReplayOptions(first, loop=2, beside=(second,))
+    events = list(replay(options, START_US, Refusals()))
+    expected = [0, 0, 500, 1_000, 2_000, 3_000, 4_000, 5_000, 5_500, 9_000]
+    assert dues(events) == stamps(events) == expected
+    assert all(one.due_us <= other.due_us for one, other in pairwise(events))
+
+
+def test_several_tapes_are_merged_before_they_are_paced(tmp_path: Path) -> None:
+    """At a fixed rate trades come in the order of their tapes' times."""
+    first = make_tape(tmp_path / "a", [0, 2_000])
+    second = make_tape(tmp_path / "b", [0, 1_000, 3_000])
+    options = ReplayOptions(first, rate=10.0, beside=(second,))
+    events = list(replay(options, START_US, Refusals()))
+    seqs = [Trade.from_wire(event.payload).seq for event in events]
+    assert seqs == [0, 0, 1, 1, 2]
+    assert dues(events) == [0, 100_000, 200_000, 300_000, 400_000]

@@ -3,12 +3,14 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from itertools import islice, pairwise
+from math import inf
 from typing import Any
 
 import pytest
 
 from ingest.event import Event
 from ingest.market import daily_limits, price_step
+from ingest.profile import Profile
 from ingest.simulator import MAX_DELAY_US, Simulator, day_factor
 from ingest.trade import REASONS, InvalidTrade, Trade, check_not_ahead
 
@@ -221,3 +223,47 @@ def test_option_out_of_bounds_is_refused(options: dict[str, Any]) -> None:
     """Each option names its bounds when it breaks them."""
     with pytest.raises(ValueError, match="must be"):
         Simulator(**options)
+
+
+def test_a_profile_says_all_about_the_rate() -> None:
+    """Every slot of 10 ms has its trades, bursts and silences included."""
+    profile = Profile.parse("500:1s,0:1s,500..1500:2s,1700/100ms@3s")
+    options = {"disorder": 0.0, "repeats": 0.1, "malformed": 0.1}
+    events = make_events(profile=profile, seconds=10, **options)
+    slots = Counter(event.due_us // 10_000 for event in events)
+    assert slots == {
+        from_us // 10_000: trades for from_us, _, trades in profile.slots() if trades
+    }
+    assert len(events) == 500 + 2_000 + 1_700
+    assert Simulator(profile=profile).total == pytest.approx(len(events))
+    early = make_events(profile=profile, seconds=0.5, **options)
+    assert early == events[: len(early)]
+    assert len(early) == Simulator(profile=profile, seconds=0.5).total == 250
+
+
+def test_a_profile_s_repeats_are_as_old_as_others() -> None:
+    """A quarter second at a low rate, as after a step down from a high one."""
+    events = make_events(
+        profile=Profile.parse("10000:1s,40:5s"), repeats=0.3, disorder=0.0, seconds=6
+    )
+    first: dict[bytes, int] = {}
+    ages_us = [
+        event.due_us - first.setdefault(event.payload, event.due_us)
+        for event in events
+        if event.due_us > 3_000_000
+    ]
+    again = [age_us for age_us in ages_us if age_us]
+    assert len(again) > 20
+    assert max(again) < 2_500_000
+
+
+def test_what_takes_time_is_done_before_the_start() -> None:
+    """A prepared market yields what ``events`` yields."""
+    market = Simulator(seconds=1)
+    assert list(market.prepare()(START_US)) == list(market.events(START_US))
+
+
+def test_the_rate_and_the_time_give_a_total() -> None:
+    """Without an end there is none."""
+    assert Simulator(rate=10, seconds=6).total == 60
+    assert Simulator().total == inf

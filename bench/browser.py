@@ -1,0 +1,302 @@
+"""What a window costs the page in a browser, and whether it scrolls smoothly.
+
+A real Chromium shows the market board of a real gateway, with the names and numbers
+of the simulated market's issues. Every two seconds a window is published. Measured is
+the processor time of all that the page's main thread does in the two seconds from one
+window to the next (Chromium's own count of the renderer's tasks), and by the clock the
+page's own measure `window-update`: from reading the message to the end of the frame
+that shows it.
+
+While it scrolls, the time between two frames is measured by the page's animation
+frames. The rest of the browser and the gateway share the machine with the page; there
+is no graphics card.
+"""
+
+import argparse
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from fanout import WINDOW_S, Bench, started
+from machine import end_on_signals, percentile
+from playwright.sync_api import CDPSession, Page, sync_playwright
+
+from bench.load.machine import describe_machine
+from ingest.issues_file import encode_issues
+from ingest.market import Issue, step_down
+from ingest.simulator import Simulator
+from ingest.trade import Trade
+from tests.e2e.conftest import ARGUMENTS
+from throttle.snapshot import Row, encode_version
+
+MOST_MS = 50
+MEASURE = "window-update"
+ORDINARY = 1_000
+SCROLL_SPEED, SCROLLED = 3_000, 60_000
+"""Pixels a second, and in all: as with a finger that does not stop."""
+
+OBSERVER = """
+window.benchmark = {measures: [], longTasks: [], frames: []};
+new PerformanceObserver((list) => {
+  for (const entry of list.getEntries()) {
+    const isLong = entry.entryType === "longtask";
+    if (isLong || entry.name === "%s")
+      benchmark[isLong ? "longTasks" : "measures"].push(entry.duration);
+  }
+}).observe({entryTypes: ["measure", "longtask"]});
+"""
+TAKE = """() => {
+  const taken = window.benchmark;
+  window.benchmark = {measures: [], longTasks: [], frames: []};
+  return taken;
+}"""
+WATCH_FRAMES = """() => {
+  let before = null;
+  const watch = (now) => {
+    if (before !== null) window.benchmark.frames.push(now - before);
+    before = now;
+    window.watching = requestAnimationFrame(watch);
+  };
+  window.watching = requestAnimationFrame(watch);
+}"""
+STOP_WATCHING = "() => cancelAnimationFrame(window.watching)"
+
+# What Chromium counts, seconds since the page began, and what it is called here.
+ALL, TOOLS = "TaskDuration", "DevToolsCommandDuration"
+PARTS = {
+    "ScriptDuration": "script",
+    "RecalcStyleDuration": "style",
+    "LayoutDuration": "layout",
+}
+REST = "paint, messages, garbage"
+
+
+def main() -> None:
+    """Measure windows of two sizes, with a chart open, and while scrolling."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--windows", type=int, default=30, help="of each case")
+    parser.add_argument(
+        "--slowdown", type=float, default=1, help="of the page's thread: a phone's is 4"
+    )
+    arguments = parser.parse_args()
+    end_on_signals()
+    issues = Simulator().listing()
+    with market(issues) as bench, browser() as page:
+        board = Board(bench, page, issues, arguments.slowdown)
+        cases = [
+            board.measure(
+                f"all {len(issues):,} issues", len(issues), arguments.windows
+            ),
+            board.measure(f"{ORDINARY:,} of them", ORDINARY, arguments.windows),
+        ]
+        board.open_chart()
+        name = f"all {len(issues):,}, a chart open"
+        cases.append(board.measure(name, len(issues), arguments.windows))
+        board.close_chart()
+        board.scroll(is_market_open=False)
+        calm = board.scroll(is_market_open=False)
+        busy = board.scroll(is_market_open=True)
+        chromium = page.context.browser
+        version = chromium.version if chromium else "?"
+    print(f"Machine: {describe_machine()}; Chromium {version}")
+    report_windows(cases, arguments.slowdown)
+    report_frames({"no windows": calm, f"all {len(issues):,} issues a window": busy})
+
+
+@contextmanager
+def market(issues: Sequence[Issue]) -> Iterator[Bench]:
+    """Run a gateway that knows what the issues are called."""
+    with tempfile.TemporaryDirectory(prefix="bench-") as folder:
+        path = Path(folder) / "issues.csv"
+        path.write_text(encode_issues(issues), encoding="utf-8")
+        isins = sorted(issue.isin for issue in issues)
+        with started(isins, issues_file=path) as bench:
+            yield bench
+
+
+@contextmanager
+def browser() -> Iterator[Page]:
+    """Run a Chromium as the tests do; its page collects what it measures."""
+    chromium = shutil.which("chromium") or shutil.which("google-chrome")
+    if chromium is None:
+        raise SystemExit("no chromium on PATH")
+    with sync_playwright() as playwright:
+        launched = playwright.chromium.launch(executable_path=chromium, args=ARGUMENTS)
+        page = launched.new_page(viewport={"width": 1_280, "height": 800})
+        page.on("pageerror", lambda error: print(f"The page failed: {error}"))
+        page.add_init_script(OBSERVER % MEASURE)
+        yield page
+        launched.close()
+
+
+@dataclass
+class Case:
+    """What windows of one kind cost the main thread, milliseconds each."""
+
+    name: str
+    all_ms: list[float] = field(default_factory=list)
+    parts_ms: dict[str, list[float]] = field(default_factory=dict)
+    measures_ms: list[float] = field(default_factory=list)
+    long_tasks_ms: list[float] = field(default_factory=list)
+
+
+class Board:
+    """The page, and the windows it gets."""
+
+    def __init__(
+        self, bench: Bench, page: Page, issues: Sequence[Issue], slowdown: float
+    ) -> None:
+        self._bench = bench
+        self._page = page
+        self._issues = issues
+        self._seq = 1
+        self._tools: CDPSession = page.context.new_cdp_session(page)
+        # By the clock a task would count while it waits for a core.
+        self._tools.send("Performance.enable", {"timeDomain": "threadTicks"})
+        if slowdown != 1:
+            self._tools.send("Emulation.setCPUThrottlingRate", {"rate": slowdown})
+        page.goto(f"http://127.0.0.1:{bench.port}/")
+        page.locator("#rows tr").nth(10).wait_for(timeout=30_000)
+
+    def measure(self, name: str, count: int, windows: int) -> Case:
+        """Publish windows with so many issues; add up what each costs the page."""
+        case = Case(name)
+        before: dict[str, float] = {}
+        # The first one compiles what is new to it.
+        for number in range(windows + 1):
+            self._publish(count)
+            # Just before the next one: a window's cost is everything up to there.
+            time.sleep(WINDOW_S * 0.95 - time.time() % WINDOW_S)
+            after = self._metrics()
+            if number:
+                spent = {key: (after[key] - before[key]) * 1e3 for key in after}
+                case.all_ms.append(spent[ALL] - spent[TOOLS])
+                parts = {part: spent[key] for key, part in PARTS.items()}
+                parts[REST] = case.all_ms[-1] - sum(parts.values())
+                for part, spent_ms in parts.items():
+                    case.parts_ms.setdefault(part, []).append(spent_ms)
+            else:
+                self._page.evaluate(TAKE)
+                after = self._metrics()
+            before = after
+        taken: Any = self._page.evaluate(TAKE)
+        case.measures_ms = taken["measures"]
+        case.long_tasks_ms = taken["longTasks"]
+        if len(case.measures_ms) < windows:
+            found = len(case.measures_ms)
+            raise SystemExit(f"{name}: the page measured {found} of {windows} windows")
+        return case
+
+    def open_chart(self) -> None:
+        """Show one issue's chart."""
+        self._page.locator("#rows tr").nth(3).click()
+        self._page.locator("canvas").first.wait_for(timeout=10_000)
+
+    def close_chart(self) -> None:
+        """Show the table alone."""
+        self._page.reload()
+        self._page.locator("#rows tr").nth(10).wait_for(timeout=30_000)
+
+    def scroll(self, *, is_market_open: bool) -> list[float]:
+        """Scroll down at an even speed; return the times between frames."""
+        self._page.evaluate("document.querySelector('.scroller').scrollTop = 0")
+        self._page.evaluate(TAKE)
+        self._page.evaluate(WATCH_FRAMES)
+        ends_s = time.monotonic() + SCROLLED / SCROLL_SPEED
+        box = self._page.locator(".scroller").bounding_box()
+        if box is None:
+            raise SystemExit("the table cannot be seen")
+        gesture = {
+            "x": box["x"] + box["width"] / 2,
+            "y": box["y"] + box["height"] / 2,
+            "speed": SCROLL_SPEED,
+            "gestureSourceType": "mouse",
+        }
+        while time.monotonic() < ends_s:
+            if is_market_open:
+                self._publish(len(self._issues))
+            distance = -SCROLL_SPEED * WINDOW_S * 0.8
+            self._tools.send(
+                "Input.synthesizeScrollGesture", {**gesture, "yDistance": distance}
+            )
+        self._page.evaluate(STOP_WATCHING)
+        taken: Any = self._page.evaluate(TAKE)
+        frames_ms: list[float] = taken["frames"]
+        return frames_ms
+
+    def _publish(self, count: int) -> None:
+        self._seq += 1
+        chosen = Random(self._seq).sample(self._issues, count)
+        rows = [make_traded_row(issue, self._seq) for issue in chosen]
+        self._bench.publish_window(rows, expected=0)
+
+    def _metrics(self) -> dict[str, float]:
+        answer: Any = self._tools.send("Performance.getMetrics")
+        found = {metric["name"]: metric["value"] for metric in answer["metrics"]}
+        return {key: found[key] for key in (ALL, TOOLS, *PARTS)}
+
+
+def make_traded_row(issue: Issue, seq: int) -> Row:
+    """Return a row at another price than the one before."""
+    price = issue.base_price if seq % 2 else step_down(issue.base_price)
+    volume = 1_204 * seq
+    extra = {"side": "B", "cum_volume": volume, "cum_value": volume * price}
+    time_us = time.time_ns() // 1_000
+    trade = Trade(issue.isin, time_us, seq, str(price), "40", extra)
+    return Row(issue.isin, encode_version(trade.time_us, seq, seq), 2, trade.to_row())
+
+
+def report_windows(cases: Sequence[Case], slowdown: float) -> None:
+    """Print what windows cost."""
+    slowed = f", slowed down {slowdown:g} times" if slowdown != 1 else ""
+    print(
+        f"\nms of the page's main thread for a window{slowed}; all but `{MEASURE}` is "
+        "processor time\n\n"
+        "| window | | p50 | p99 | max |\n| --- | --- | ---: | ---: | ---: |"
+    )
+    for case in cases:
+        rows = {
+            "everything in its 2 s": case.all_ms,
+            **{f"- {part}": values for part, values in case.parts_ms.items()},
+            f"`{MEASURE}`": case.measures_ms,
+        }
+        for name, values in rows.items():
+            print(
+                f"| {case.name} | {name} | {percentile(values, 0.5):.1f} "
+                f"| {percentile(values, 0.99):.1f} | {max(values):.1f} |"
+            )
+        found = case.long_tasks_ms
+        longest = f", the longest {max(found):.0f} ms" if found else ""
+        print(f"| {case.name} | tasks over 50 ms: {len(found)}{longest} | | | |")
+    claimed = cases[0]
+    worst = percentile(claimed.all_ms, 0.99)
+    verdict = "kept" if worst < MOST_MS else "not kept"
+    print(
+        f"\nLess than {MOST_MS} ms for a window of {claimed.name}: {verdict} "
+        f"({worst:.0f} ms at p99, {percentile(claimed.all_ms, 0.5):.0f} at the median)."
+    )
+
+
+def report_frames(cases: dict[str, list[float]]) -> None:
+    """Print how evenly the page scrolled."""
+    print(
+        f"\nms between frames while scrolling at {SCROLL_SPEED:,} pixels a second\n\n"
+        "| | frames | p50 | p99 | max | longer than 33 ms |\n"
+        "| --- | ---: | ---: | ---: | ---: | ---: |"
+    )
+    for name, frames in cases.items():
+        late = sum(frame > 33.4 for frame in frames) / len(frames)
+        print(
+            f"| {name} | {len(frames):,} | {percentile(frames, 0.5):.1f} "
+            f"| {percentile(frames, 0.99):.1f} | {max(frames):.1f} | {late:.1%} |"
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,92 @@
+// The panel of the issue a visitor has selected.
+
+import { useEffect, useRef } from "preact/hooks";
+
+import { Chart } from "./chart.js";
+import { Compare } from "./compare.js";
+import { clockText, countText, priceText } from "./format.js";
+import { html } from "./html.js";
+import { Change } from "./table.js";
+
+const TABLE_ROWS = 20;
+
+// Properties: selection, row, clock, heardMs, isLive, isWatched, onStar(isin), onClose().
+export function Detail({ selection, row, isWatched, onStar, onClose, ...line }) {
+  const heading = useRef();
+  const { isin, windows, history } = selection;
+  const issue = row?.issue;
+  const name = issue?.name ?? isin;
+  useEffect(() => heading.current.focus({ preventScroll: true }), [isin]);
+  const escape = (event) => event.key === "Escape" && onClose();
+  return html`
+    <section class="detail panel" aria-labelledby="detail-title" onKeyDown=${escape}>
+      <header>
+        <div>
+          <h2 id="detail-title" lang="ko" tabindex="-1" ref=${heading}>${name}</h2>
+          <p class="soft">
+            ${[issue?.code, issue?.name && isin, issue?.market, issue?.sector].filter(Boolean).join(" · ")}
+          </p>
+        </div>
+        <div class="buttons">
+          <button
+            type="button"
+            class="quiet icon star"
+            aria-pressed=${isWatched}
+            aria-label=${`Watch ${name}`}
+            onClick=${() => onStar(isin)}
+          >
+            ${isWatched ? "★" : "☆"}
+          </button>
+          <button type="button" class="quiet icon" aria-label="Close" onClick=${onClose}>✕</button>
+        </div>
+      </header>
+      ${row &&
+      html`
+        <div class="greys quote">
+          <span class=${`price ${row.change.kind}`}>${priceText(row.item.price)}</span>${" "}
+          <span class=${row.change.kind}><${Change} row=${row} /></span>
+          <span class="soft size">
+            ${countText(Number(row.item.size))} at ${clockText(row.item.time / 1000)}
+          </span>
+        </div>
+      `}
+      <div class="greys"><${Chart} key=${isin} isin=${isin} name=${name} windows=${windows} /></div>
+      ${history === "missing" &&
+      html`<p class="soft note">The windows before this page opened cannot be had.</p>`}
+      <details class="windows">
+        <summary>Newest windows as a table</summary>
+        <${Windows} windows=${windows} name=${name} />
+      </details>
+      <${Compare} key=${isin} selection=${selection} ...${line} />
+    </section>
+  `;
+}
+
+function Windows({ windows, name }) {
+  const newest = windows.slice(-TABLE_ROWS).reverse();
+  return html`
+    <table>
+      <caption class="visually-hidden">Newest windows of ${name}, newest first</caption>
+      <thead>
+        <tr>
+          <th scope="col">Window's end</th>
+          <th scope="col" class="number">Price</th>
+          <th scope="col" class="number">Size</th>
+          <th scope="col" class="number">Trades</th>
+        </tr>
+      </thead>
+      <tbody>
+        ${newest.map(
+          ({ window, price, size, trades }) => html`
+            <tr key=${window}>
+              <td>${clockText(window)}</td>
+              <td class="number">${priceText(price)}</td>
+              <td class="number">${priceText(size)}</td>
+              <td class="number">${countText(trades)}</td>
+            </tr>
+          `,
+        )}
+      </tbody>
+    </table>
+  `;
+}

@@ -1,0 +1,48 @@
+// Whether what is shown is true now, and since when it is not. Pure.
+
+const SILENT_WINDOWS = 3;
+const SLACK_MS = 1_500;
+
+// How long may nothing come: quiet windows are told by heartbeats only.
+export function silenceMs({ windowMs, heartbeatMs }) {
+  return Math.max(SILENT_WINDOWS * windowMs, heartbeatMs) + SLACK_MS;
+}
+
+const CLOSED = {
+  4401: "The token has expired.",
+  4501: "The gateway asks for a token, or refused this one.",
+};
+
+// Takes what is known of the line:
+//   link        {kind, text} as TickClient tells it
+//   wasLive     whether prices have ever come
+//   heardMs     when a window or heartbeat last came, null before the first
+//   staleSinceMs  end of the last window before the gateway said stale, null while live
+//   nowMs       all by this browser's clock
+// Returns {kind, sinceMs, reason}. A line that is being made again is still lost.
+export function judge({ link, wasLive, heardMs, staleSinceMs, windowMs, heartbeatMs, nowMs }) {
+  const since = { sinceMs: heardMs };
+  switch (link.kind) {
+    case "closed": {
+      const code = /\d+/.exec(link.text)?.[0];
+      return { kind: "closed", ...since, reason: CLOSED[code] ?? `The connection is ${link.text}.` };
+    }
+    case "offline":
+      return { kind: "offline", ...since, reason: `Connection lost, ${link.text}.` };
+    case "connecting":
+      if (!wasLive) return { kind: "connecting", sinceMs: null, reason: "" };
+      return { kind: "offline", ...since, reason: "Connection lost, reconnecting." };
+    case "stale": {
+      return { kind: "stale", sinceMs: staleSinceMs ?? heardMs, reason: sentence(link.text) };
+    }
+  }
+  if (heardMs !== null && nowMs - heardMs > silenceMs({ windowMs, heartbeatMs })) {
+    return { kind: "stale", ...since, reason: "Nothing comes from the gateway." };
+  }
+  return { kind: "live", sinceMs: null, reason: "" };
+}
+
+function sentence(text) {
+  const first = text.charAt(0).toUpperCase() + text.slice(1);
+  return /[.!?]$/.test(first) ? first : `${first}.`;
+}

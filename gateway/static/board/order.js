@@ -1,0 +1,34 @@
+// The orders of the board's rows. Pure: a row is what store.js makes.
+
+// Column -> what it is sorted by, and which way first. A row without a value is last,
+// whichever way; equals are in the order of ISINs.
+export const ORDERS = {
+  name: { key: (row) => row.issue?.name ?? row.isin, first: "ascending" },
+  isin: { key: (row) => row.isin, first: "ascending" },
+  price: { key: (row) => row.price, first: "descending" },
+  change: { key: (row) => row.change.ratio, first: "descending" },
+  trades: { key: (row) => row.trades, first: "descending" },
+  time: { key: (row) => row.item.time, first: "descending" },
+};
+
+const OTHER = { ascending: "descending", descending: "ascending" };
+
+// The order after a press on a column's header.
+export function nextOrder(order, column) {
+  if (order.column === column) return { column, direction: OTHER[order.direction] };
+  return { column, direction: ORDERS[column].first };
+}
+
+const compareTexts = (a, b) => (a < b ? -1 : a > b ? 1 : 0);
+
+export function comparator({ column, direction }) {
+  const { key } = ORDERS[column];
+  const sign = direction === "ascending" ? 1 : -1;
+  return (a, b) => {
+    const [left, right] = [key(a), key(b)];
+    if (left === right) return compareTexts(a.isin, b.isin);
+    if (left === null) return 1;
+    if (right === null) return -1;
+    return sign * compareTexts(left, right);
+  };
+}

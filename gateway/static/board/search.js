@@ -1,0 +1,33 @@
+// What a search finds: by name, code or ISIN, and by a Korean name's first consonants.
+// Pure.
+
+const LEADING = "ㄱㄲㄴㄷㄸㄹㅁㅂㅃㅅㅆㅇㅈㅉㅊㅋㅌㅍㅎ";
+const FIRST_SYLLABLE = 0xac00;
+const SYLLABLES = 11_172;
+const SYLLABLES_OF_A_CONSONANT = 588;
+
+// "삼성전자" -> "ㅅㅅㅈㅈ"; other characters stay.
+export function consonants(text) {
+  return Array.from(text, (character) => {
+    const place = character.codePointAt(0) - FIRST_SYLLABLE;
+    if (place < 0 || place >= SYLLABLES) return character;
+    return LEADING[Math.floor(place / SYLLABLES_OF_A_CONSONANT)];
+  }).join("");
+}
+
+const plain = (text) => text.normalize("NFC").toLowerCase();
+
+// What an issue is found by, made once: lines of text.
+export function searchText(isin, issue) {
+  const name = issue?.name ?? "";
+  return plain([isin, issue?.code ?? "", name, consonants(name)].join("\n"));
+}
+
+// The words of a search; every one of them has to be found.
+export function words(text) {
+  return plain(text).split(/\s+/).filter(Boolean);
+}
+
+export function matches(text, wanted) {
+  return wanted.every((word) => text.includes(word));
+}

@@ -1,0 +1,94 @@
+// The issue a visitor looks at: its windows, and the same price asked for every so often.
+
+import { authorization, getJson } from "../shell.js";
+import { readMessage } from "../tick.js";
+import { merged } from "./history.js";
+import { madeMs, Staleness } from "./staleness.js";
+
+export const POLL_MS = 10_000;
+const HISTORY = 300;
+
+export class Selection {
+  // `clock()` is the server's time, `onChange()` is called after every change.
+  constructor(isin, { clock, windowMs, onChange }) {
+    this.isin = isin;
+    this.windows = [];
+    this.history = "loading"; // or "ready", "missing"
+    this.staleness = new Staleness(["polled", "pushed"]);
+    this.pushed = null;
+    this.polled = { item: null, refreshedMs: null, polls: 0, unchanged: 0, problem: null };
+    this.openedMs = clock();
+    this._clock = clock;
+    this._windowMs = windowMs;
+    this._onChange = onChange;
+    this._etag = null;
+    this._stopped = new AbortController();
+  }
+
+  start() {
+    this._fill();
+    this._poll();
+    this._timer = setInterval(() => this._poll(), POLL_MS);
+  }
+
+  stop() {
+    clearInterval(this._timer);
+    this._stopped.abort();
+  }
+
+  // The stream has brought an item; `window` is null for what was known before.
+  put(item, window) {
+    this.pushed = item;
+    this.staleness.show("pushed", item, this._clock(), madeMs(item, this._windowMs, window));
+    if (window === null) return;
+    const { price, size, trades, time } = item;
+    this.windows = merged(this.windows, [{ window, price, size, trades, time }]);
+  }
+
+  async _fill() {
+    try {
+      const { data } = await getJson(`/v1/issues/${this.isin}/windows?limit=${HISTORY}`, {
+        read: readMessage,
+        signal: this._stopped.signal,
+      });
+      this.windows = merged(data, this.windows);
+      this.history = "ready";
+    } catch {
+      this.history = "missing";
+    }
+    if (!this._stopped.signal.aborted) this._onChange();
+  }
+
+  // As a page without a stream would: a real request, cheap when nothing has changed.
+  async _poll() {
+    const headers = { ...authorization() };
+    if (this._etag !== null) headers["If-None-Match"] = this._etag;
+    try {
+      const response = await fetch(`/v1/quotes/${this.isin}`, {
+        headers,
+        cache: "no-store",
+        signal: this._stopped.signal,
+      });
+      if (!response.ok && response.status !== 304) throw new Error(`answered ${response.status}`);
+      this._etag = response.headers.get("ETag") ?? this._etag;
+      if (response.status === 304) this.polled.unchanged += 1;
+      else this._answered(readMessage(await response.text()));
+      this.polled.refreshedMs = this._clock();
+      this.polled.problem = null;
+    } catch (error) {
+      if (this._stopped.signal.aborted) return;
+      this.polled.problem = error.message;
+    }
+    this.polled.polls += 1;
+    this._onChange();
+  }
+
+  _answered(item) {
+    const nowMs = this._clock();
+    this.polled.item = item;
+    const stampMs = madeMs(item, this._windowMs, null);
+    // What the stream has not brought yet was made since the last poll.
+    const made = nowMs - stampMs < POLL_MS ? stampMs : nowMs;
+    this.staleness.show("polled", item, nowMs, made);
+  }
+}

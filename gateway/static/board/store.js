@@ -1,0 +1,107 @@
+// What the board knows: the newest row of every issue. Does no I/O.
+
+import { changeOf, places } from "./format.js";
+import { comparator } from "./order.js";
+import { matches, searchText, words } from "./search.js";
+
+export class Store {
+  constructor() {
+    this.rows = new Map(); // ISIN -> row
+    this.issues = new Map(); // ISIN -> {code, name, market, sector, prev_close}
+    this.firstPrices = new Map(); // ISIN -> price first seen since the page opened
+    this.window = null; // the newest window's end
+    this.changed = 0; // rows that came with it
+    this.tradesInWindow = 0;
+    this.totalTrades = 0; // since the page opened
+    this.totalRows = 0;
+    this._counted = null;
+    this._firstWindow = null;
+  }
+
+  // Names may come before or after prices.
+  setIssues(issues) {
+    this.issues = new Map(issues.map((issue) => [issue.isin, issue]));
+    for (const [isin, row] of this.rows) this.rows.set(isin, this._row(row.item, row));
+  }
+
+  // Another epoch: everything known before is void. What was counted stays counted.
+  clear() {
+    this.rows.clear();
+    this.firstPrices.clear();
+  }
+
+  // `window` is null for what was known when the page asked.
+  put(item, window) {
+    const known = this.rows.get(item.isin);
+    if (!this.firstPrices.has(item.isin)) this.firstPrices.set(item.isin, item.price);
+    const trades = (known?.trades ?? 0) + item.trades;
+    this.rows.set(item.isin, this._row(item, { trades, window }));
+  }
+
+  // A window that went by without a trade is only heard of.
+  hear(window) {
+    this._firstWindow ??= window;
+    if (window > (this.window ?? 0)) this.changed = this.tradesInWindow = 0;
+    this.window = window;
+  }
+
+  // Returns for how long windows have come without a trade, and since when; the end of
+  // the last window that had one, null if there was none since the page opened.
+  quiet() {
+    if (this.window === null) return { quietMs: 0, sinceMs: null };
+    const sinceMs = this._counted;
+    return { quietMs: this.window - (sinceMs ?? this._firstWindow), sinceMs };
+  }
+
+  // A window may come in parts, one from each of several jobs.
+  count(update) {
+    const trades = update.data.reduce((sum, item) => sum + item.trades, 0);
+    const isPart = update.window === this._counted;
+    this.changed = update.data.length + (isPart ? this.changed : 0);
+    this.tradesInWindow = trades + (isPart ? this.tradesInWindow : 0);
+    this.totalTrades += trades;
+    this.totalRows += update.data.length;
+    this._firstWindow ??= update.window;
+    this.window = this._counted = update.window;
+  }
+
+  // The rows a visitor asked for, in the order asked for.
+  select({ search = "", watched = null, order }) {
+    const wanted = words(search);
+    const found = [];
+    for (const row of this.rows.values()) {
+      if (watched !== null && !watched.has(row.isin)) continue;
+      if (wanted.length && !matches(row.text, wanted)) continue;
+      found.push(row);
+    }
+    return found.sort(comparator(order));
+  }
+
+  // What changes are measured against: "close", "first", or "mixed".
+  get reference() {
+    let closes = 0;
+    for (const row of this.rows.values()) closes += row.isAgainstClose;
+    if (!closes) return "first";
+    return closes === this.rows.size ? "close" : "mixed";
+  }
+
+  _row(item, { trades, window }) {
+    const issue = this.issues.get(item.isin) ?? null;
+    const close = issue?.prev_close ?? null;
+    const isAgainstClose = Boolean(Number(close));
+    const reference = isAgainstClose ? close : this.firstPrices.get(item.isin);
+    const known = this.rows.get(item.isin);
+    return {
+      isin: item.isin,
+      item,
+      issue,
+      window, // in which the item came
+      trades, // since the page opened
+      price: Number(item.price),
+      change: changeOf(item.price, reference),
+      digits: Math.max(places(item.price), places(reference)),
+      isAgainstClose,
+      text: known?.issue === issue ? known.text : searchText(item.isin, issue),
+    };
+  }
+}

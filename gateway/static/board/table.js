@@ -1,0 +1,283 @@
+// The table of issues: only rows in view are in the document.
+//
+// The focus stays on the table; the row that keys act on is its active descendant.
+
+import { Component, createRef } from "preact";
+
+import { clockText, countText, differenceText, KIND_WORDS, priceText, ratioText } from "./format.js";
+import { html } from "./html.js";
+import { rowAfter, scrollTopFor, visibleRange } from "./virtual.js";
+
+const COLUMNS = [
+  { id: "star", label: "Watch" },
+  { id: "name", label: "Issue", order: "name" },
+  { id: "isin", label: "ISIN", order: "isin" },
+  { id: "price", label: "Price", order: "price", isNumber: true },
+  { id: "change", label: "Change", order: "change", isNumber: true },
+  { id: "trades", label: "Trades", order: "trades", isNumber: true },
+  { id: "time", label: "Last trade", order: "time", isNumber: true },
+];
+
+const TITLES = {
+  trades: "since this page opened, and how many the newest window's row stands for",
+};
+
+const FLASH_MS = 900;
+const stillness = matchMedia("(prefers-reduced-motion: reduce)");
+
+// Properties: rows, hasNames, isMixed (not every change is against a close), order, onOrder(column), window (the newest), watched,
+// onStar(isin), selected, onSelect(isin), onTouch() while a visitor is busy in it.
+export class Table extends Component {
+  constructor() {
+    super();
+    this.scroller = createRef();
+    this.table = createRef();
+    this.state = { scrollTop: 0, viewHeight: 600, rowHeight: 36, activeIsin: null };
+  }
+
+  componentDidMount() {
+    this.resized = new ResizeObserver(() => this.measure());
+    this.resized.observe(this.scroller.current);
+    this.measure();
+  }
+
+  componentWillUnmount() {
+    this.resized.disconnect();
+  }
+
+  measure() {
+    const scroller = this.scroller.current;
+    const head = this.table.current.tHead.offsetHeight;
+    const rem = parseFloat(getComputedStyle(document.documentElement).fontSize);
+    const rowHeight = parseFloat(getComputedStyle(scroller).getPropertyValue("--row")) * rem;
+    this.setState({ viewHeight: scroller.clientHeight - head, rowHeight });
+  }
+
+  // Where the table is scrolled to, in rows there are: a search may have left fewer.
+  get place() {
+    const { viewHeight, rowHeight, scrollTop } = this.state;
+    const count = this.props.rows.length;
+    const most = Math.max(0, count * rowHeight - viewHeight);
+    return { count, viewHeight, rowHeight, scrollTop: Math.min(scrollTop, most) };
+  }
+
+  scrolled() {
+    this.props.onTouch();
+    this.setState({ scrollTop: this.scroller.current.scrollTop });
+  }
+
+  activeIndex() {
+    return this.props.rows.findIndex((row) => row.isin === this.state.activeIsin);
+  }
+
+  pressed(event) {
+    if (event.target !== this.table.current || event.ctrlKey || event.metaKey || event.altKey) {
+      return;
+    }
+    const { rows, onSelect, onStar, onTouch } = this.props;
+    const index = this.activeIndex();
+    const next = rowAfter(event.key, index, this.place);
+    if (next !== null) this.activate(next);
+    else if (index < 0) return;
+    else if (event.key === "Enter") onSelect(rows[index].isin);
+    else if (event.key === " ") onStar(rows[index].isin);
+    else return;
+    event.preventDefault();
+    onTouch();
+  }
+
+  activate(index) {
+    const scrollTop = scrollTopFor(index, this.place);
+    this.scroller.current.scrollTop = scrollTop;
+    this.setState({ activeIsin: this.props.rows[index].isin, scrollTop });
+  }
+
+  focused() {
+    if (this.activeIndex() >= 0 || !this.props.rows.length) return;
+    const { scrollTop, rowHeight } = this.place;
+    this.setState({ activeIsin: this.props.rows[Math.ceil(scrollTop / rowHeight)]?.isin ?? null });
+  }
+
+  render({ rows, hasNames, isMixed, order, onOrder, onTouch, ...rest }) {
+    const { window, watched, onStar, selected, onSelect } = rest;
+    const { first, end } = visibleRange(this.place);
+    const { activeIsin, rowHeight } = this.state;
+    const columns = COLUMNS.filter(({ id }) => hasNames || id !== "name");
+    const active = rows.slice(first, end).some((row) => row.isin === activeIsin);
+    const choose = (isin) => {
+      this.setState({ activeIsin: isin });
+      onSelect(isin);
+    };
+    return html`
+      <div class="scroller" ref=${this.scroller} onScroll=${() => this.scrolled()}>
+        <table
+          role="grid"
+          class=${hasNames ? "named" : ""}
+          aria-label="Issues"
+          aria-rowcount=${rows.length + 1}
+          aria-colcount=${columns.length}
+          aria-describedby="keys"
+          aria-activedescendant=${active ? `row-${activeIsin}` : undefined}
+          tabindex="0"
+          ref=${this.table}
+          onKeyDown=${(event) => this.pressed(event)}
+          onFocus=${() => this.focused()}
+        >
+          <${Head} columns=${columns} order=${order} onOrder=${onOrder} />
+          <${Space} rows=${first} height=${rowHeight} />
+          <tbody id="rows" class="greys" onPointerMove=${onTouch}>
+            ${rows.slice(first, end).map(
+              (row, place) => html`
+                <${Row}
+                  key=${first + place}
+                  row=${row}
+                  index=${first + place}
+                  hasNames=${hasNames}
+                  isMixed=${isMixed}
+                  isNew=${row.window !== null && row.window === window}
+                  isActive=${row.isin === activeIsin}
+                  isSelected=${row.isin === selected}
+                  isWatched=${watched.has(row.isin)}
+                  onStar=${onStar}
+                  onSelect=${choose}
+                />
+              `,
+            )}
+          </tbody>
+          <${Space} rows=${rows.length - end} height=${rowHeight} />
+        </table>
+      </div>
+    `;
+  }
+}
+
+function Head({ columns, order, onOrder }) {
+  return html`
+    <thead>
+      <tr aria-rowindex="1">
+        ${columns.map(({ id, label, order: column, isNumber }) => {
+          const isSorted = column !== undefined && order.column === column;
+          const arrow = order.direction === "ascending" ? "↑" : "↓";
+          return html`
+            <th
+              scope="col"
+              class=${`${id} ${isNumber ? "number" : ""}`}
+              aria-sort=${column && (isSorted ? order.direction : "none")}
+              title=${TITLES[id]}
+            >
+              ${column === undefined
+                ? html`<span class="visually-hidden">${label}</span>`
+                : html`
+                    <button type="button" class="quiet" onClick=${() => onOrder(column)}>
+                      <span>${label}</span>
+                      ${isSorted && html`<span class="arrow" aria-hidden="true">${arrow}</span>`}
+                    </button>
+                  `}
+            </th>
+          `;
+        })}
+      </tr>
+    </thead>
+  `;
+}
+
+// Stands for the rows that are not in the document.
+function Space({ rows, height }) {
+  if (rows <= 0) return null;
+  return html`
+    <tbody aria-hidden="true" class="space">
+      <tr><td style=${{ height: `${rows * height}px` }}></td></tr>
+    </tbody>
+  `;
+}
+
+// A place in the table: the issue in it may be another one the next time.
+class Row extends Component {
+  constructor() {
+    super();
+    this.price = createRef();
+  }
+
+  shouldComponentUpdate(next) {
+    return Object.keys(next).some((name) => next[name] !== this.props[name]);
+  }
+
+  componentDidUpdate(before) {
+    const { row } = this.props;
+    const isSame = row.isin === before.row.isin;
+    if (!isSame) this.flash?.cancel();
+    const rise = row.price - before.row.price;
+    if (!isSame || !rise || !this.props.isNew || stillness.matches) return;
+    const tint = rise > 0 ? "var(--up-tint)" : "var(--down-tint)";
+    // With both ends given it runs off the main thread, which would else draw every frame.
+    // The row's own background is behind the cell's.
+    const ends = [{ backgroundColor: tint }, { backgroundColor: "transparent" }];
+    this.flash = this.price.current.animate(ends, {
+      duration: FLASH_MS,
+      easing: "ease-out",
+    });
+  }
+
+  render({ row, index, hasNames, isMixed, isNew, isActive, isSelected, isWatched, ...rest }) {
+    const { onStar, onSelect } = rest;
+    const { isin, item, issue, change } = row;
+    const star = (event) => {
+      event.stopPropagation();
+      onStar(isin);
+    };
+    const timeMs = item.time / 1000;
+    return html`
+      <tr
+        id=${`row-${isin}`}
+        aria-rowindex=${index + 2}
+        aria-selected=${isSelected}
+        class=${isActive ? "active" : ""}
+        onClick=${() => onSelect(isin)}
+      >
+        <td class="star">
+          <button
+            type="button"
+            class="quiet"
+            tabindex="-1"
+            aria-pressed=${isWatched}
+            aria-label=${`Watch ${issue?.name ?? isin}`}
+            onClick=${star}
+          >
+            ${isWatched ? "★" : "☆"}
+          </button>
+        </td>
+        ${hasNames &&
+        html`
+          <td class="name">
+            <span class="title" lang="ko" title=${issue?.name}>${issue?.name ?? isin}</span>
+            <span class="under">
+              ${["code", "market", "sector"].map(
+                (name) => issue?.[name] && html`<span class=${`of-${name}`}>${issue[name]}</span>`,
+              )}
+            </span>
+          </td>
+        `}
+        <td class="isin code">${isin}</td>
+        <td class=${`price number ${change.kind}`} ref=${this.price}>${priceText(item.price)}</td>
+        <td class=${`change number ${change.kind}`}>
+          <${Change} row=${row} isMixed=${isMixed} />
+        </td>
+        <td class="trades number">
+          ${isNew && item.trades ? html`<span class="soft">+${item.trades}</span> ` : ""}
+          ${row.trades ? countText(row.trades) : "–"}
+        </td>
+        <td class="time number" title=${new Date(timeMs).toLocaleString()}>${clockText(timeMs)}</td>
+      </tr>
+    `;
+  }
+}
+
+// The difference and what it is in per cent; both are read out as one.
+export function Change({ row, isMixed = false }) {
+  const { change, digits } = row;
+  return html`
+    <span class="visually-hidden">${KIND_WORDS[change.kind]} </span>
+    <span class="difference">${differenceText(change, digits)}</span>${" "}
+    <span class="ratio">${ratioText(change)}${isMixed && !row.isAgainstClose ? "*" : ""}</span>
+  `;
+}

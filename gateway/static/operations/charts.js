@@ -1,0 +1,179 @@
+// Lag and rate over time, each with the same in words and as a table.
+
+import { useEffect, useRef } from "preact/hooks";
+import uPlot from "uplot";
+
+import { colour, onColours } from "../shell.js";
+import { columns, summary } from "./history.js";
+import { html } from "./html.js";
+import { clock, count, duration } from "./words.js";
+
+const HEIGHT = 190;
+const ROWS = 15;
+
+const CHARTS = [
+  {
+    id: "lag",
+    title: "Lag of every window",
+    about: "from a window's end until it is published, and until the last client was sent it",
+    word: duration,
+    axis: (ms) => (ms >= 1000 ? `${ms / 1000} s` : `${ms} ms`),
+    series: [
+      { field: "publish_lag_ms", name: "publish", colour: "accent" },
+      { field: "fanout_lag_ms", name: "fan-out", colour: "amber", dash: [5, 3] },
+    ],
+  },
+  {
+    id: "rate",
+    title: "Rate of every window",
+    about: "trades that came in, and rows that went out in their place",
+    word: count,
+    axis: count,
+    series: [
+      { field: "trades", name: "trades in", colour: "accent" },
+      { field: "rows", name: "rows out", colour: "amber", dash: [5, 3] },
+    ],
+  },
+];
+
+export function Charts({ known: { windows, pipeline, complaints } }) {
+  return html`
+    <div class="pair greys">
+      ${CHARTS.map(
+        (chart) => html`<${Chart} key=${chart.id} chart=${chart} windows=${windows}
+          nowMs=${pipeline.now_ms} windowMs=${pipeline.stream?.window_ms} complaint=${complaints.windows} />`,
+      )}
+    </div>
+  `;
+}
+
+function Chart({ chart, windows, windowMs, nowMs, complaint }) {
+  const words = chart.series.map((one) => inWords(one, chart, windows));
+  return html`
+    <section class="panel chart" aria-labelledby=${`${chart.id}-title`}>
+      <h2 id=${`${chart.id}-title`}>${chart.title}</h2>
+      <p class="soft note">${chart.about}</p>
+      ${complaint && html`<p class="complaint">${complaint}</p>`}
+      ${windows.length > 0
+        ? html`<div class="plot" role="img" aria-label=${`${chart.title}. ${words.join(" ")}`}>
+            <${Plot} chart=${chart} windows=${windows} windowMs=${windowMs} nowMs=${nowMs} />
+          </div>`
+        : html`<p class="empty soft">No window since the gateway's start.</p>`}
+      <ul class="legend">
+        ${chart.series.map(
+          (one, number) => html`<li key=${one.field}>
+            <svg viewBox="0 0 22 8" aria-hidden="true"><path d="M0 4h22" stroke=${`var(--${one.colour})`} stroke-width="3" stroke-dasharray=${one.dash?.join(" ") ?? "none"} /></svg>
+            ${words[number]}
+          </li>`,
+        )}
+      </ul>
+      ${windows.length > 0 && html`<${AsTable} chart=${chart} windows=${windows} />`}
+    </section>
+  `;
+}
+
+function inWords({ field, name }, { word }, windows) {
+  const found = summary(windows, field);
+  if (found === null) return `${name}: nothing yet.`;
+  const { newest, middle, most, mostAt } = found;
+  return `${name}: ${word(newest)} newest, ${word(middle)} in the middle, ${word(most)} at most (${clock(mostAt, windows.at(-1).window)}).`;
+}
+
+function AsTable({ chart, windows }) {
+  return html`
+    <details>
+      <summary>The newest ${Math.min(ROWS, windows.length)} windows as a table</summary>
+      <table>
+        <caption class="visually-hidden">${chart.title}, newest first</caption>
+        <thead>
+          <tr>
+            <th scope="col">Window's end</th>
+            ${chart.series.map(({ name }) => html`<th scope="col" class="number">${name}</th>`)}
+          </tr>
+        </thead>
+        <tbody>
+          ${windows.slice(-ROWS).reverse().map(
+            (window) => html`<tr key=${`${window.window} ${window.offset}`}>
+              <th scope="row">${clock(window.window)}</th>
+              ${chart.series.map(({ field }) => html`<td class="number">${chart.word(window[field])}</td>`)}
+            </tr>`,
+          )}
+        </tbody>
+      </table>
+    </details>
+  `;
+}
+
+// Draws anew when colours change, otherwise takes the new points only. It always ends now:
+// where windows are missing, the line is seen to have stopped.
+function Plot({ chart, windows, windowMs, nowMs }) {
+  const box = useRef(null);
+  const plot = useRef(null);
+  const data = useRef(null);
+  const now = useRef(null);
+  now.current = nowMs;
+  data.current = columns(windows, chart.series.map(({ field }) => field), windowMs);
+  useEffect(() => {
+    const draw = () => {
+      plot.current?.destroy();
+      plot.current = new uPlot(options(chart, box.current.clientWidth, now), data.current, box.current);
+    };
+    draw();
+    const resized = new ResizeObserver(() =>
+      plot.current.setSize({ width: box.current.clientWidth, height: HEIGHT }),
+    );
+    resized.observe(box.current);
+    const forget = onColours(draw);
+    return () => {
+      forget();
+      resized.disconnect();
+      plot.current.destroy();
+    };
+  }, []);
+  useEffect(() => {
+    plot.current?.setData(data.current);
+  }, [windows, nowMs]);
+  return html`<div ref=${box}></div>`;
+}
+
+function options({ series, axis }, width, now) {
+  const soft = colour("soft");
+  const grid = { stroke: colour("line"), width: 1 };
+  const ticks = { show: false };
+  const font = "12px system-ui, sans-serif";
+  return {
+    width,
+    height: HEIGHT,
+    legend: { show: false },
+    padding: [8, 28, 0, 0],
+    cursor: { y: false, points: { size: 7 } },
+    scales: {
+      x: { range: (plot, least) => [least, now.current / 1000] },
+      y: { range: (plot, least, most) => [0, Math.max(most * 1.15, 1)] },
+    },
+    axes: [
+      {
+        stroke: soft,
+        grid,
+        ticks,
+        font,
+        space: 70,
+        size: 32,
+        values: (plot, splits, axisAt, space, step) =>
+          splits.map((seconds) => clock(seconds * 1000).slice(0, step < 60 ? 8 : 5)),
+      },
+      { stroke: soft, grid, ticks, font, size: 58, values: (plot, splits) => splits.map(axis) },
+    ],
+    series: [
+      {},
+      ...series.map((one, number) => ({
+        label: one.name,
+        stroke: colour(one.colour),
+        width: 1.75,
+        dash: one.dash,
+        fill: number === 0 ? colour(`${one.colour}-tint`) : undefined,
+        points: { show: false },
+      })),
+    ],
+  };
+}

@@ -1,0 +1,109 @@
+// What the page knows, kept up to date by asking the gateway.
+
+import { NoAnswer, ask, complaint } from "./api.js";
+import { KEPT, append, missing } from "./history.js";
+import { poll } from "./poll.js";
+
+const EVERY_MS = 2_000;
+const LINES = 20;
+
+// `skewMs` is the server's clock less this one. Fields of `contact`: state is starting, ok, lost (no answer), failing (an answer that
+// helps nobody) or denied (a token is asked for); since when, and in which words.
+export const UNKNOWN = {
+  contact: { state: "starting", sinceMs: null, message: null },
+  answeredMs: null,
+  skewMs: 0,
+  pipeline: null,
+  windows: [],
+  clients: null,
+  letters: null,
+  settings: null,
+  complaints: {},
+  wantedState: "",
+  wantedReason: "",
+  troubleEndMs: null,
+};
+
+// Calls `show(known)` after every round. Returns {known, change, now}.
+export function watch(show) {
+  let known = UNKNOWN;
+  const put = (part) => {
+    known = { ...known, ...part };
+    show(known);
+  };
+
+  async function round() {
+    try {
+      const pipeline = await ask("/v1/pipeline");
+      if (!pipeline.isOk) return put({ contact: contactAfter(known.contact, pipeline) });
+      const parts = await Promise.all(questions(known, pipeline.body).map(answered));
+      const complaints = Object.assign({}, ...parts.map((part) => part.complaints));
+      put({
+        ...Object.assign({}, ...parts.map((part) => part.values)),
+        complaints,
+        pipeline: pipeline.body,
+        answeredMs: Date.now(),
+        skewMs: pipeline.body.now_ms - Date.now(),
+        contact: { state: "ok", sinceMs: null, message: null },
+      });
+    } catch (error) {
+      if (!(error instanceof NoAnswer)) throw error;
+      put({ contact: contactAfter(known.contact, null) });
+    }
+  }
+
+  const { now } = poll(round, EVERY_MS);
+  return {
+    now,
+    known: () => known,
+    change: (part) => {
+      put(part);
+      now();
+    },
+  };
+}
+
+// Since when it is so is remembered for as long as it is so.
+export function contactAfter(before, answer, nowMs = Date.now()) {
+  const state = answer === null ? "lost" : answer.status === 401 ? "denied" : "failing";
+  const message = answer === null ? null : complaint(answer);
+  const sinceMs = before.state === state ? before.sinceMs : nowMs;
+  return { state, sinceMs, message };
+}
+
+function questions(known, pipeline) {
+  const { window, window_ms: windowMs } = pipeline.stream ?? {};
+  const limit = missing(known.windows, window, windowMs, KEPT);
+  const byState = known.wantedState ? `&state=${encodeURIComponent(known.wantedState)}` : "";
+  const byReason = known.wantedReason ? `&reason=${encodeURIComponent(known.wantedReason)}` : "";
+  return [
+    {
+      name: "windows",
+      path: `/v1/pipeline/windows?limit=${limit}`,
+      take: (body) => ({ windows: append(known.windows, body.data, KEPT) }),
+    },
+    {
+      name: "clients",
+      path: `/v1/clients?limit=${LINES}${byState}`,
+      take: (body) => ({ clients: body }),
+    },
+    {
+      name: "letters",
+      path: `/v1/dead-letters?limit=${LINES}${byReason}`,
+      take: (body) => ({ letters: body }),
+    },
+    // What cannot change while the gateway runs is asked for once.
+    ...(isSameStart(known.pipeline, pipeline) && known.settings
+      ? []
+      : [{ name: "settings", path: "/v1/settings", take: (body) => ({ settings: body }) }]),
+  ];
+}
+
+const isSameStart = (before, now) => before?.started_ms === now.started_ms;
+
+async function answered({ name, path, take }) {
+  const answer = await ask(path);
+  return answer.isOk && answer.body !== null
+    ? { values: take(answer.body), complaints: {} }
+    : { values: {}, complaints: { [name]: complaint(answer) } };
+}

@@ -1,0 +1,218 @@
+// What every page has: the header, its state, the colours, and how to ask the gateway.
+//
+//   import { createShell, getJson, streamUrl, token, colour } from "/static/shell.js";
+//   const shell = createShell({ page: "board" });          // or "operations"
+//   shell.setState("stale", { sinceMs, reason: "no window for 6 s" });
+//
+// The page has header#shell and p#banner; base.css has their style, theme.js runs first.
+// A page at /market or named "operations" gets links to both views: it is served to
+// operators. The token in the address's hash goes with every request and every link.
+
+const LABELS = {
+  connecting: "Connecting",
+  live: "Live",
+  stale: "Stale",
+  offline: "Offline",
+  closed: "Closed",
+};
+
+const ICONS = {
+  brand:
+    '<svg viewBox="0 0 24 24" aria-hidden="true"><rect width="24" height="24" rx="6" fill="var(--accent)"/><path d="M4.5 16.5l4.5-6 4.5 3 6-7.5" fill="none" stroke="var(--on-accent)" stroke-width="2.4" stroke-linecap="round" stroke-linejoin="round"/></svg>',
+  auto: '<svg viewBox="0 0 24 24" aria-hidden="true"><circle cx="12" cy="12" r="8" fill="none" stroke="currentColor" stroke-width="2"/><path d="M12 4a8 8 0 0 1 0 16z" fill="currentColor"/></svg>',
+  light:
+    '<svg viewBox="0 0 24 24" aria-hidden="true" fill="none" stroke="currentColor" stroke-width="2" stroke-linecap="round"><circle cx="12" cy="12" r="4"/><path d="M12 3v2M12 19v2M3 12h2M19 12h2M5.6 5.6 7 7M17 17l1.4 1.4M5.6 18.4 7 17M17 7l1.4-1.4"/></svg>',
+  dark: '<svg viewBox="0 0 24 24" aria-hidden="true"><path d="M20 14.5A8 8 0 0 1 9.5 4a8 8 0 1 0 10.5 10.5z" fill="none" stroke="currentColor" stroke-width="2" stroke-linejoin="round"/></svg>',
+};
+
+const THEMES = { auto: "as the system", light: "light", dark: "dark" };
+const COLOURS = {
+  korean: "up is red, down is blue",
+  western: "up is green, down is red",
+};
+
+const root = document.documentElement;
+const listeners = new Set();
+
+// Browsers send this part of the address to no server. Undefined without one.
+export const token = new URLSearchParams(location.hash.slice(1)).get("token") ?? undefined;
+
+export function streamUrl(path = "/v1/stream") {
+  return `${location.protocol === "https:" ? "wss:" : "ws:"}//${location.host}${path}`;
+}
+
+// Headers to send with a request: the token, where there is one.
+export function authorization() {
+  return token === undefined ? {} : { Authorization: `Bearer ${token}` };
+}
+
+// Returns the answer's JSON; throws Error with the problem's detail, and its status.
+// Options are fetch's, and `read`, in place of JSON.parse: readMessage of tick.js leaves
+// prices their digits.
+export async function getJson(path, { read = JSON.parse, headers, ...options } = {}) {
+  const response = await fetch(path, {
+    ...options,
+    headers: { Accept: "application/json", ...authorization(), ...headers },
+  });
+  if (response.ok) return response.status === 204 ? null : read(await response.text());
+  const problem = await response.json().catch(() => ({}));
+  const text = problem.detail ?? problem.title ?? `${path} answered ${response.status}`;
+  throw Object.assign(new Error(text), { status: response.status, problem });
+}
+
+// Kept in the browser; a browser may refuse, then it lasts as long as the page.
+export const storage = {
+  read(name) {
+    try {
+      return localStorage.getItem(`tickthrottle.${name}`);
+    } catch {
+      return null;
+    }
+  },
+  write(name, text) {
+    try {
+      if (text === null) localStorage.removeItem(`tickthrottle.${name}`);
+      else localStorage.setItem(`tickthrottle.${name}`, text);
+    } catch {
+      // Nothing is lost but the memory of a choice.
+    }
+  },
+};
+
+// A token of base.css as the colour it is now, for a canvas: colour("up").
+export function colour(name) {
+  const probe = document.createElement("i");
+  probe.style.color = `var(--${name})`;
+  document.body.append(probe);
+  const { color } = getComputedStyle(probe);
+  probe.remove();
+  return color;
+}
+
+// Have a callback called when colours change; returns a function that ends it.
+export function onColours(callback) {
+  listeners.add(callback);
+  return () => listeners.delete(callback);
+}
+
+const tellColours = () => listeners.forEach((callback) => callback());
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", tellColours);
+
+export const clockText = (timeMs) => new Date(timeMs).toLocaleTimeString("en-GB");
+
+// "12 s", "3 min 5 s", "2 h 14 min"
+export function durationText(ms) {
+  const seconds = Math.max(0, Math.floor(ms / 1000));
+  if (seconds < 60) return `${seconds} s`;
+  const minutes = Math.floor(seconds / 60);
+  if (minutes < 60) return `${minutes} min ${seconds % 60} s`;
+  return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+}
+
+// Fills header#shell. Options: page ("board" or "operations"), and withPriceColours, for
+// the switch between Korean and Western ones. Returns {setState, kind}:
+//   setState(kind, {sinceMs, reason, subject})
+//     kind: connecting, live, stale, offline, closed; of body[data-state] as well. Any
+//     but the first two shows a banner: "<subject> have not moved since <clock>, <n> s
+//     ago: <reason>". May be called again and again: only a change of kind is announced.
+export function createShell({ page, withPriceColours = false }) {
+  // Beside a verdict that something is wrong, "Live" would contradict it.
+  const labels = page === "operations" ? { ...LABELS, live: "Connected" } : LABELS;
+  const header = document.getElementById("shell");
+  const pill = make("span", { className: "pill", id: "state", role: "status" });
+  const brand = make("span", { className: "brand" });
+  brand.innerHTML = `${ICONS.brand}<span>tickthrottle</span>`;
+  const tools = make("div", { className: "tools" });
+  if (withPriceColours) tools.append(coloursButton());
+  tools.append(themeButton());
+  const isOperators = page === "operations" || location.pathname === "/market";
+  header.replaceChildren(brand, ...(isOperators ? [navigation(page)] : []), pill, tools);
+  const banner = createBanner(document.getElementById("banner"));
+  const shell = {
+    kind: null,
+    setState(kind, about = {}) {
+      if (kind !== shell.kind) {
+        pill.dataset.kind = document.body.dataset.state = kind;
+        pill.textContent = labels[kind];
+      }
+      shell.kind = kind;
+      banner.show(kind, about);
+    },
+  };
+  shell.setState("connecting");
+  return shell;
+}
+
+function navigation(page) {
+  const nav = make("nav", { ariaLabel: "Views" });
+  for (const [name, path, text] of [
+    ["operations", "/", "Operations"],
+    ["board", "/market", "Market"],
+  ]) {
+    const link = make("a", { href: path + location.hash, textContent: text });
+    if (name === page) link.setAttribute("aria-current", "page");
+    nav.append(link);
+  }
+  return nav;
+}
+
+function createBanner(banner) {
+  const [what, age, why] = [make("b"), make("span"), make("span", { className: "soft" })];
+  banner.replaceChildren(what, age, why);
+  banner.className = "banner";
+  banner.hidden = true;
+  let sinceMs = null;
+  const tick = () => {
+    age.textContent = sinceMs === null ? "" : `${durationText(Date.now() - sinceMs)} ago`;
+  };
+  setInterval(tick, 1000);
+  return {
+    show(kind, { sinceMs: since = null, reason = "", subject = "Prices" }) {
+      const isCalm = kind === "live" || kind === "connecting";
+      if (isCalm && banner.hidden) return;
+      banner.hidden = isCalm;
+      banner.dataset.kind = kind;
+      sinceMs = since;
+      what.textContent =
+        since === null
+          ? `${subject} are not live`
+          : `${subject} have not moved since ${clockText(since)}`;
+      why.textContent = reason;
+      tick();
+    },
+  };
+}
+
+function themeButton() {
+  return switchButton("theme", Object.keys(THEMES), "auto", (button, theme) => {
+    button.innerHTML = ICONS[theme];
+    button.ariaLabel = button.title = `Colour scheme: ${THEMES[theme]}`;
+  });
+}
+
+function coloursButton() {
+  return switchButton("colours", Object.keys(COLOURS), "korean", (button, colours) => {
+    button.innerHTML = '<span aria-hidden="true"><span class="up">▲</span><span class="down">▼</span></span>';
+    button.ariaLabel = button.title = `Price colours: ${COLOURS[colours]}`;
+  });
+}
+
+// A button that goes through its values; the first leaves no trace in the document.
+function switchButton(name, values, usual, show) {
+  const button = make("button", { type: "button", className: "quiet icon", id: name });
+  const now = () => root.dataset[name] ?? usual;
+  button.addEventListener("click", () => {
+    const next = values[(values.indexOf(now()) + 1) % values.length];
+    if (next === usual) delete root.dataset[name];
+    else root.dataset[name] = next;
+    storage.write(name, next === usual ? null : next);
+    show(button, next);
+    tellColours();
+  });
+  show(button, now());
+  return button;
+}
+
+function make(tag, properties = {}) {
+  return Object.assign(document.createElement(tag), properties);
+}

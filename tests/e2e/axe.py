@@ -1,0 +1,27 @@
+"""Looks for what keeps people from using a page, with axe-core."""
+
+from pathlib import Path
+from typing import Any
+
+from playwright.sync_api import Page
+
+SCRIPT = Path(__file__).parents[1] / "vendor" / "axe.min.js"
+GRAVE = {"serious", "critical"}
+
+
+def grave_findings(page: Page, *rules: str) -> list[str]:
+    """Return what axe finds serious or critical, a line for each.
+
+    It looks at everything, or by these rules only, which takes less time.
+    """
+    # Through the debugger's protocol: the page's policy lets no script in.
+    page.evaluate(SCRIPT.read_text("utf-8") + "; undefined")
+    result: dict[str, Any] = page.evaluate(
+        "(rules) => axe.run(rules.length ? { runOnly: rules } : {})", list(rules)
+    )
+    return [
+        f"{found['id']}: {node['target']} {node['failureSummary']}"
+        for found in result["violations"]
+        if found["impact"] in GRAVE
+        for node in found["nodes"]
+    ]

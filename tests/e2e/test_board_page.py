@@ -1,0 +1,299 @@
+"""The market board, in a real Chromium: it shows what was published, and when not."""
+
+import json
+import random
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+import redis
+from playwright.sync_api import Locator, Page, expect
+
+from tests.conftest import eventually, free_port
+from tests.e2e.axe import grave_findings
+from tests.gateway.issuer import SECRET, make_token
+from tests.gateway.publisher import Publisher
+from tests.gateway.samples import HYNIX, NAVER, SAMSUNG, make_isins, make_row
+from tests.gateway.servers import Gateway, running_gateway
+from throttle.snapshot import Row
+
+pytestmark = [pytest.mark.browser, pytest.mark.redis]
+
+NAMES = """isin,code,name,market,sector,prev_close
+KR7005930003,005930,삼성전자,KOSPI,반도체,200000
+KR7000660001,000660,SK하이닉스,KOSPI,반도체,900000.50
+"""
+EVERY_ISSUE = 2_879
+
+
+class Board:
+    """The page, who publishes to it, and the gateway between them."""
+
+    def __init__(self, page: Page, publisher: Publisher, gateway: Gateway) -> None:
+        self.page = page
+        self.publisher = publisher
+        self.gateway = gateway
+        self.url = f"http://127.0.0.1:{gateway.port}/"
+        self.prices: dict[str, str] = {}
+        self.hosts: set[str | None] = set()
+        self._seq = 0
+        page.on("request", lambda r: self.hosts.add(urlsplit(r.url).hostname))
+        page.on("websocket", lambda w: self.hosts.add(urlsplit(w.url).hostname))
+
+    def publish(self, **prices: str) -> None:
+        """Publish one window of prices."""
+        self._seq += 1
+        self.prices |= prices
+        rows = [make_row(i, p, self._seq, trades=37) for i, p in prices.items()]
+        self.publisher.publish(*rows)
+
+    def open(self, fragment: str = "") -> None:
+        """Open the page and wait until it is live."""
+        self.page.goto(self.url + fragment)
+        self.is_in_state("Live")
+
+    def revive(self) -> bool:
+        """Publish a window; return whether the page is live."""
+        self.publish(**{SAMSUNG: str(self._seq)})
+        return self.page.locator("#state").inner_text() == "Live"
+
+    def is_in_state(self, state: str) -> None:
+        """Wait until the pill says so."""
+        expect(self.page.locator("#state")).to_have_text(state, timeout=20_000)
+
+    def row(self, isin: str) -> Locator:
+        """Return an issue's row."""
+        return self.page.locator(f"#row-{isin}")
+
+    def shown(self) -> dict[str, str]:
+        """Return the price of every issue whose row is in the document."""
+        found: dict[str, str] = self.page.evaluate(
+            """() => Object.fromEntries([...document.querySelectorAll("#rows tr")].map(
+              (row) => [row.id.slice(4), row.querySelector(".price").textContent]))"""
+        )
+        return {isin: price.replace(",", "") for isin, price in found.items()}
+
+    def history(self, isin: str) -> list[str]:
+        """Return the prices the gateway's history has of an issue."""
+        _, body = self.gateway.get(f"/v1/issues/{isin}/windows")
+        return [point["price"] for point in json.loads(body, parse_int=str)["data"]]
+
+    def isins(self) -> list[str]:
+        """Return the issues in the order of their rows."""
+        return list(self.shown())
+
+    def is_right(self) -> None:
+        """Wait until the page shows the newest price of each issue, and no other."""
+        eventually(lambda: self.shown() == self.prices)
+
+
+@pytest.fixture
+def board(
+    page: Page, client: redis.Redis, redis_url: str, tmp_path: Path
+) -> Iterator[Board]:
+    """A board of three issues, two of which have names."""
+    issues = tmp_path / "issues.csv"
+    issues.write_text(NAMES, "utf-8")
+    publisher = Publisher(client)
+    with running_gateway(
+        redis_url, port=free_port(), issues_file=issues, heartbeat_ms=500
+    ) as gateway:
+        board = Board(page, publisher, gateway)
+        board.publish(**{SAMSUNG: "199400", HYNIX: "900000.50", NAVER: "0.30"})
+        gateway.wait_until(publisher.offset)
+        board.open()
+        yield board
+        assert board.hosts == {"127.0.0.1"}
+
+
+def test_it_shows_what_was_published(board: Board) -> None:
+    """Every price with its digits, changes against the close, trades, names."""
+    board.is_right()
+    board.publish(**{SAMSUNG: "202000", NAVER: "0.40"})
+    board.is_right()
+    samsung, naver = board.row(SAMSUNG), board.row(NAVER)
+    expect(samsung).to_contain_text("삼성전자")
+    expect(samsung.locator(".change")).to_have_text(
+        re.compile(r"up\s*▲ 2,000\s*\+1.00%$")
+    )
+    expect(naver.locator(".change")).to_have_text(re.compile(r"▲ 0.10\s*\+33.33%\*$"))
+    expect(samsung.locator(".trades")).to_contain_text("+37")
+    expect(board.page.locator("#issues")).to_have_text("3")
+    expect(board.page.locator("#trades")).to_have_text("74")
+
+
+def test_search_finds_names_codes_and_isins(board: Board) -> None:
+    """And says so when nothing is found."""
+    for wanted, found in [
+        ("하이닉스", [HYNIX]),
+        ("ㅅㅅㅈㅈ", [SAMSUNG]),
+        ("005930", [SAMSUNG]),
+        (NAVER.lower(), [NAVER]),
+        ("", [HYNIX, SAMSUNG, NAVER]),
+        ("nothing", []),
+    ]:
+        board.page.fill("#search", wanted)
+        assert board.isins() == found
+    expect(board.page.locator("#empty")).to_have_text("Nothing matches.")
+
+
+def test_a_watch_list_is_kept(board: Board) -> None:
+    """A star outlives the page; the filter too."""
+    board.row(NAVER).get_by_role("button").click()
+    board.page.locator("#watched").click()
+    assert board.isins() == [NAVER]
+    board.page.reload()
+    board.is_in_state("Live")
+    eventually(lambda: board.isins() == [NAVER])
+    board.row(NAVER).get_by_role("button").click()
+    expect(board.page.locator("#empty")).to_contain_text("No issue is starred")
+
+
+def test_headers_sort(board: Board) -> None:
+    """By any column, both ways; screen readers are told."""
+    header = board.page.get_by_role("columnheader", name="Price")
+    header.get_by_role("button").click()
+    assert board.isins() == [HYNIX, SAMSUNG, NAVER]
+    expect(header).to_have_attribute("aria-sort", "descending")
+    header.get_by_role("button").click()
+    assert board.isins() == [NAVER, SAMSUNG, HYNIX]
+    expect(header).to_have_attribute("aria-sort", "ascending")
+    board.publish(**{NAVER: "1000000"})
+    board.page.mouse.move(0, 0)
+    eventually(lambda: board.isins() == [SAMSUNG, HYNIX, NAVER])
+
+
+def test_an_issue_has_a_chart_and_polling_beside_pushing(board: Board) -> None:
+    """By keyboard: Enter opens, Escape closes and the focus is back where it was."""
+    for price in ("201000", "201500"):
+        board.publish(**{SAMSUNG: price})
+    board.is_right()
+    # The history takes a window in a little later than clients do.
+    eventually(lambda: board.history(SAMSUNG) == ["199400", "201000", "201500"])
+    page = board.page
+    page.get_by_role("grid").focus()
+    page.keyboard.press("End")
+    page.keyboard.press("Home")
+    while page.get_by_role("grid").get_attribute("aria-activedescendant") != (
+        f"row-{SAMSUNG}"
+    ):
+        page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="삼성전자")).to_be_focused()
+    expect(board.row(SAMSUNG)).to_have_attribute("aria-selected", "true")
+    chart = page.get_by_role("img", name=re.compile("Chart of 삼성전자: 3 windows"))
+    expect(chart).to_be_visible()
+    board.publish(**{SAMSUNG: "203000"})
+    expect(
+        page.get_by_role("img", name=re.compile("4 windows .* to 203,000"))
+    ).to_be_visible()
+    page.get_by_text("Newest windows as a table").click()
+    prices = page.locator(".windows tbody tr td:nth-child(2)")
+    expect(prices).to_have_text(["203,000", "201,500", "201,000", "199,400"])
+    expect(page.locator(".side.polled .price")).to_have_text("201,500")
+    expect(page.locator(".side.polled .verdict")).to_contain_text("replaced")
+    expect(page.locator(".side.pushed .price")).to_have_text("203,000")
+    expect(page.locator(".side.pushed .verdict")).to_have_text("newest known")
+    assert grave_findings(page) == []
+    page.keyboard.press("Escape")
+    expect(page.locator(".detail")).to_have_count(0)
+    expect(page.get_by_role("grid")).to_be_focused()
+
+
+def test_it_is_for_everyone_in_light_and_dark(board: Board) -> None:
+    """No serious finding; the switches are kept."""
+    page = board.page
+    for scheme in ("light", "dark"):
+        page.locator("#theme").click()
+        expect(page.locator("html")).to_have_attribute("data-theme", scheme)
+        assert grave_findings(page) == []
+    page.locator("#colours").click()
+    page.reload()
+    expect(page.locator("html")).to_have_attribute("data-theme", "dark")
+    expect(page.locator("html")).to_have_attribute("data-colours", "western")
+    board.is_in_state("Live")
+    assert grave_findings(page) == []
+
+
+def test_it_says_since_when_it_is_stale(
+    page: Page, client: redis.Redis, redis_url: str
+) -> None:
+    """A gateway without windows, then without a gateway; it recovers by itself."""
+    page.add_init_script("Math.random = () => 0.02")
+    publisher, port = Publisher(client, window_ms=200), free_port()
+    banner = page.locator("#banner")
+    with running_gateway(redis_url, port=port, heartbeat_ms=500) as gateway:
+        board = Board(page, publisher, gateway)
+        board.publish(**{SAMSUNG: "1", NAVER: "2"})
+        gateway.wait_until(1)
+        page.goto(board.url)
+        board.is_in_state("Stale")
+        expect(banner).to_contain_text("have not moved since")
+        assert grave_findings(page) == []
+        eventually(board.revive)
+        expect(banner).to_be_hidden()
+        board.is_right()
+    board.is_in_state("Offline")
+    expect(banner).to_contain_text(re.compile(r"since \d\d:\d\d:\d\d.* ago"))
+    with running_gateway(redis_url, port=port, heartbeat_ms=500):
+        eventually(board.revive)
+        board.is_right()
+
+
+def test_a_token_opens_the_stream_and_the_rest(
+    page: Page, client: redis.Redis, redis_url: str, tmp_path: Path
+) -> None:
+    """It is in the part of the address that no server gets."""
+    key = tmp_path / "token.key"
+    key.write_text(SECRET)
+    with running_gateway(redis_url, token_key_file=key) as gateway:
+        board = Board(page, Publisher(client), gateway)
+        board.publish(**{SAMSUNG: "199400"})
+        board.open(f"#token={make_token(600)}")
+        board.row(SAMSUNG).click()
+        expect(page.locator(".side.polled .price")).to_have_text("199,400")
+
+
+def test_every_issue_at_full_rate_stays_smooth(
+    page: Page, client: redis.Redis, redis_url: str
+) -> None:
+    """Few rows are in the document, all can be reached, each window is measured."""
+    isins = make_isins(EVERY_ISSUE)
+    publisher = Publisher(client)
+    publish_every(publisher, isins, 1)
+    with running_gateway(redis_url) as gateway:
+        page.goto(f"http://127.0.0.1:{gateway.port}/")
+        expect(page.locator("#issues")).to_have_text("2,879")
+        grid = page.get_by_role("grid")
+        expect(grid).to_have_attribute("aria-rowcount", str(EVERY_ISSUE + 1))
+        page.get_by_role("columnheader", name="ISIN").get_by_role("button").click()
+        for seq in (2, 3):
+            prices = publish_every(publisher, isins, seq)
+            expect(page.locator("#changed")).to_have_text("2,879")
+            first = page.locator(f"#row-{isins[0]} .price")
+            expect(first).to_have_text(prices[0])
+        assert page.locator("#rows tr").count() < 60
+        grid.focus()
+        for key, index in [("End", EVERY_ISSUE - 1), ("ArrowUp", EVERY_ISSUE - 2)]:
+            page.keyboard.press(key)
+            row = page.locator(f"#row-{isins[index]}")
+            expect(row).to_be_in_viewport()
+            expect(row).to_have_attribute("aria-rowindex", str(index + 2))
+            expect(grid).to_have_attribute(
+                "aria-activedescendant", f"row-{isins[index]}"
+            )
+        assert page.locator("#rows tr").count() < 60
+        measures = 'performance.getEntriesByName("window-update").length'
+        eventually(lambda: page.evaluate(measures) >= 1)
+
+
+def publish_every(publisher: Publisher, isins: list[str], seq: int) -> list[str]:
+    """Publish a window in which every issue has a new price; return the prices."""
+    prices = [str(random.randrange(100, 999)) for _ in isins]
+    rows: list[Row] = [
+        make_row(isin, price, seq) for isin, price in zip(isins, prices, strict=True)
+    ]
+    publisher.publish(*rows)
+    return prices

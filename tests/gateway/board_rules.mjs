@@ -1,0 +1,248 @@
+// The rules of the market board, in Node; test_board_rules.py runs this beside a copy of
+// gateway/static.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { changeOf, differenceText, priceText, ratioText } from "./static/board/format.js";
+import { judge, silenceMs } from "./static/board/freshness.js";
+import { chartPoints, merged } from "./static/board/history.js";
+import { comparator, nextOrder } from "./static/board/order.js";
+import { consonants, matches, searchText, words } from "./static/board/search.js";
+import { madeMs, Staleness, summary } from "./static/board/staleness.js";
+import { Store } from "./static/board/store.js";
+import { rowAfter, scrollTopFor, visibleRange } from "./static/board/virtual.js";
+import { parseWatchList, toggled, watchListText } from "./static/board/watchlist.js";
+import { readMessage } from "./static/tick.js";
+
+const SAMSUNG = "KR7005930003";
+const HYNIX = "KR7000660001";
+const NAVER = "KR7035420009";
+
+const item = (isin, price, seq = 1, more = {}) => ({
+  isin,
+  price,
+  size: "1",
+  seq,
+  time: seq * 1_000_000,
+  trades: 1,
+  ...more,
+});
+
+test("a price keeps its digits through reading and writing", () => {
+  const read = readMessage('{"message":"\\"price\\":1","data":[{"price":0.30,"size": 7,"seq":2}]}');
+  assert.deepEqual(read, { message: '"price":1', data: [{ price: "0.30", size: "7", seq: 2 }] });
+  assert.equal(priceText("0.30"), "0.30");
+  assert.equal(priceText("1234567.5000"), "1,234,567.5000");
+  assert.equal(priceText("999"), "999");
+  assert.equal(priceText("-1000"), "-1,000");
+});
+
+test("a change says its way by a sign, not by colour alone", () => {
+  const up = changeOf("1010", "1000");
+  assert.equal(differenceText(up, 0), "▲ 10");
+  assert.equal(ratioText(up), "+1.00%");
+  const down = changeOf("0.30", "0.40");
+  assert.equal(differenceText(down, 2), "▼ 0.10");
+  assert.equal(ratioText(down), "−25.00%");
+  assert.equal(differenceText(changeOf("5", "5"), 0), "0");
+  assert.equal(differenceText(changeOf("5", null), 0), "–");
+  assert.equal(changeOf("5", 0).ratio, null);
+});
+
+test("an issue is found by name, code, ISIN and first consonants", () => {
+  const text = searchText(SAMSUNG, { name: "삼성전자", code: "005930" });
+  for (const found of ["삼성", "전자", "005930", "kr7005930003", "ㅅㅅ", "삼성 0059", "  "]) {
+    assert.ok(matches(text, words(found)), found);
+  }
+  assert.ok(!matches(text, words("삼성 하이닉스")));
+  assert.equal(consonants("LG전자 1"), "LGㅈㅈ 1");
+  // A name typed on a Mac comes decomposed.
+  assert.ok(matches(text, words("삼성전자".normalize("NFD"))));
+  assert.ok(matches(searchText(HYNIX, null), words("0660")));
+});
+
+test("rows are ordered both ways, those without a value last", () => {
+  const rows = [
+    { isin: "B", price: 2, change: { ratio: null } },
+    { isin: "A", price: 2, change: { ratio: 0.1 } },
+    { isin: "C", price: 1, change: { ratio: -0.2 } },
+  ];
+  const isins = (order) => rows.toSorted(comparator(order)).map(({ isin }) => isin).join("");
+  assert.equal(isins({ column: "price", direction: "descending" }), "ABC");
+  assert.equal(isins({ column: "price", direction: "ascending" }), "CAB");
+  assert.equal(isins({ column: "change", direction: "ascending" }), "CAB");
+  assert.equal(isins({ column: "change", direction: "descending" }), "ACB");
+  const first = nextOrder({ column: "price", direction: "ascending" }, "isin");
+  assert.deepEqual(first, { column: "isin", direction: "ascending" });
+  assert.equal(nextOrder(first, "isin").direction, "descending");
+});
+
+test("a watch-list outlives the page, and whatever else is kept in its place", () => {
+  const watched = toggled(toggled(new Set(), SAMSUNG), HYNIX);
+  assert.deepEqual(parseWatchList(watchListText(watched)), watched);
+  assert.deepEqual(toggled(watched, HYNIX), new Set([SAMSUNG]));
+  for (const kept of [null, "", "{", "7", '{"a":1}', '["<b>",7,null]']) {
+    assert.equal(parseWatchList(kept).size, 0);
+  }
+});
+
+test("only rows in view, and a few around them, are drawn", () => {
+  const place = { count: 2_879, rowHeight: 36, viewHeight: 720 };
+  assert.deepEqual(visibleRange({ ...place, scrollTop: 0 }), { first: 0, end: 24 });
+  const middle = visibleRange({ ...place, scrollTop: 36_000 });
+  assert.ok(middle.first <= 1_000 && middle.end >= 1_020 && middle.end - middle.first < 40);
+  assert.equal(visibleRange({ ...place, scrollTop: 2_859 * 36 }).end, 2_879);
+  assert.deepEqual(visibleRange({ ...place, count: 0, scrollTop: 0 }), { first: 0, end: 0 });
+});
+
+test("keys move by a row, a page, to either end, and never beyond", () => {
+  const place = { count: 100, rowHeight: 36, viewHeight: 360 };
+  assert.equal(rowAfter("ArrowDown", -1, place), 0);
+  assert.equal(rowAfter("ArrowDown", 99, place), 99);
+  assert.equal(rowAfter("ArrowUp", 0, place), 0);
+  assert.equal(rowAfter("PageDown", 0, place), 9);
+  assert.equal(rowAfter("PageUp", 5, place), 0);
+  assert.equal(rowAfter("Home", 50, place), 0);
+  assert.equal(rowAfter("End", 50, place), 99);
+  assert.equal(rowAfter("x", 50, place), null);
+  assert.equal(rowAfter("End", -1, { ...place, count: 0 }), null);
+  assert.equal(scrollTopFor(50, { ...place, scrollTop: 0 }), 51 * 36 - 360);
+  assert.equal(scrollTopFor(5, { ...place, scrollTop: 0 }), 0);
+  assert.equal(scrollTopFor(2, { ...place, scrollTop: 360 }), 72);
+});
+
+test("the store measures against the close, else against the first price", () => {
+  const store = new Store();
+  store.put(item(SAMSUNG, "1000"), null);
+  store.put(item(SAMSUNG, "1100", 2, { trades: 37 }), 2_000);
+  assert.equal(store.reference, "first");
+  assert.equal(store.rows.get(SAMSUNG).change.difference, 100);
+  assert.equal(store.rows.get(SAMSUNG).trades, 38);
+  store.put(item(HYNIX, "5.50"), null);
+  store.setIssues([{ isin: SAMSUNG, name: "삼성전자", code: "005930", prev_close: 2_200 }]);
+  assert.equal(store.reference, "mixed");
+  assert.equal(store.rows.get(SAMSUNG).change.ratio, -0.5);
+  assert.equal(store.rows.get(SAMSUNG).trades, 38);
+  const order = { column: "name", direction: "ascending" };
+  const isins = (question) => store.select({ order, ...question }).map(({ isin }) => isin);
+  assert.deepEqual(isins({ search: "삼성" }), [SAMSUNG]);
+  assert.deepEqual(isins({ watched: new Set([HYNIX]) }), [HYNIX]);
+  assert.deepEqual(isins({}), [HYNIX, SAMSUNG]);
+  store.clear();
+  assert.deepEqual(isins({}), []);
+});
+
+test("a window in parts is counted as one", () => {
+  const store = new Store();
+  store.count({ window: 2_000, data: [item(SAMSUNG, "1", 1, { trades: 3 })] });
+  store.count({ window: 2_000, data: [item(HYNIX, "1", 1, { trades: 4 })] });
+  assert.deepEqual([store.changed, store.tradesInWindow], [2, 7]);
+  assert.deepEqual(store.quiet(), { quietMs: 0, sinceMs: 2_000 });
+  store.count({ window: 4_000, data: [item(NAVER, "1")] });
+  assert.deepEqual([store.changed, store.tradesInWindow, store.totalTrades], [1, 1, 8]);
+});
+
+test("windows without a trade are told from windows that have some", () => {
+  const store = new Store();
+  assert.equal(store.quiet().quietMs, 0);
+  store.hear(2_000);
+  store.hear(8_000);
+  assert.deepEqual(store.quiet(), { quietMs: 6_000, sinceMs: null });
+  store.count({ window: 10_000, data: [item(SAMSUNG, "1", 1, { trades: 3 })] });
+  store.hear(10_000);
+  assert.deepEqual([store.changed, store.tradesInWindow], [1, 3]);
+  store.hear(14_000);
+  assert.deepEqual(store.quiet(), { quietMs: 4_000, sinceMs: 10_000 });
+  assert.deepEqual([store.changed, store.tradesInWindow], [0, 0]);
+});
+
+test("what is shown is called stale as soon as it may be", () => {
+  const line = {
+    link: { kind: "live", text: "live" },
+    wasLive: true,
+    heardMs: 10_000,
+    staleSinceMs: null,
+    windowMs: 2_000,
+    heartbeatMs: 5_000,
+    nowMs: 12_000,
+  };
+  const limitMs = silenceMs(line);
+  assert.equal(limitMs, 7_500);
+  assert.equal(judge(line).kind, "live");
+  assert.equal(judge({ ...line, nowMs: 10_000 + limitMs }).kind, "live");
+  const silent = judge({ ...line, nowMs: 10_001 + limitMs });
+  assert.deepEqual([silent.kind, silent.sinceMs], ["stale", 10_000]);
+  const told = { ...line, link: { kind: "stale", text: "no window for 6 s" } };
+  assert.deepEqual(judge({ ...told, staleSinceMs: 4_000 }), {
+    kind: "stale",
+    sinceMs: 4_000,
+    reason: "No window for 6 s.",
+  });
+  assert.equal(judge(told).sinceMs, 10_000);
+  const lost = { ...line, link: { kind: "offline", text: "reconnecting in 2.0 s" } };
+  assert.deepEqual([judge(lost).kind, judge(lost).sinceMs], ["offline", 10_000]);
+  const again = { ...line, link: { kind: "connecting", text: "connecting" } };
+  assert.equal(judge(again).kind, "offline");
+  assert.equal(judge({ ...again, wasLive: false, heardMs: null }).kind, "connecting");
+  const closed = judge({ ...line, link: { kind: "closed", text: "closed (4501)" } });
+  assert.match(closed.reason, /token/);
+});
+
+test("a price is stale from the making of a newer one until that is shown", () => {
+  const staleness = new Staleness(["polled", "pushed"]);
+  const [one, two, three] = [1, 2, 3].map((seq) => item(SAMSUNG, String(seq), seq));
+  staleness.show("polled", one, 0, 0);
+  staleness.show("pushed", one, 0, 0);
+  assert.equal(staleness.at("polled", 1_000), 0);
+  assert.equal(staleness.at("polled", -1), null);
+  staleness.show("pushed", two, 2_000, 1_500);
+  staleness.show("pushed", three, 4_000, 3_800);
+  assert.equal(staleness.at("pushed", 4_000), 0);
+  assert.equal(staleness.at("polled", 5_000), 3_500);
+  // The past is known better afterwards: pushing was behind as well.
+  assert.equal(staleness.at("pushed", 1_900), 400);
+  staleness.show("polled", three, 10_000, 9_000);
+  assert.equal(staleness.at("polled", 10_000), 0);
+  assert.equal(staleness.at("polled", 9_999), 8_499);
+  const series = staleness.series("polled", 0, 10_000, 1_000);
+  assert.equal(series.length, 11);
+  assert.deepEqual(summary(series).most, 7_500);
+  assert.equal(summary([]), null);
+});
+
+test("a poll may be ahead of the stream", () => {
+  const staleness = new Staleness(["polled", "pushed"]);
+  staleness.show("pushed", item(SAMSUNG, "1", 1), 0, 0);
+  staleness.show("polled", item(SAMSUNG, "2", 2), 3_000, 2_500);
+  assert.equal(staleness.at("pushed", 4_000), 1_500);
+  staleness.show("polled", item(SAMSUNG, "1", 1), 4_000, 0);
+  assert.equal(staleness.at("polled", 4_000), 0);
+});
+
+test("a trade of a tape was made when its window says", () => {
+  assert.equal(madeMs({ time: 3_500_000 }, 2_000, 4_000), 3_500);
+  assert.equal(madeMs({ time: 500_000 }, 2_000, 4_000), 4_000);
+  assert.equal(madeMs({ time: 500_000 }, 2_000, null), 500);
+});
+
+test("what is kept of staleness is bounded", () => {
+  const staleness = new Staleness(["polled", "pushed"]);
+  staleness.show("polled", item(SAMSUNG, "1", 1), 0, 0);
+  for (let seq = 1; seq < 1_000; seq += 1) {
+    staleness.show("pushed", item(SAMSUNG, "1", seq), seq * 2_000, seq * 2_000);
+    if (seq % 5 === 0) staleness.show("polled", item(SAMSUNG, "1", seq), seq * 2_000, seq * 2_000);
+  }
+  assert.ok(staleness._trades.length < 200);
+  assert.equal(staleness.at("polled", 1_998_500), 6_500);
+});
+
+test("windows of the log and of the stream become one history", () => {
+  const point = (window, price) => ({ window, price, trades: 1 });
+  const log = [point(2_000, "1"), point(4_000, "2")];
+  const windows = merged(log, [point(4_000, "3"), point(6_000, "4")]);
+  assert.deepEqual(windows.map(({ price }) => price), ["1", "3", "4"]);
+  assert.deepEqual(chartPoints([point(4_000, "3"), point(4_500, "5")]), [
+    { time: 4, value: 5, trades: 2 },
+  ]);
+});

@@ -1,0 +1,115 @@
+"""A real gateway says what is wrong, since when, and sends clients away in time."""
+
+import json
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import redis
+
+from deploy.valkey import valkey_command, wait_for_server
+from tests.conftest import eventually, free_port
+from tests.gateway.publisher import Publisher
+from tests.gateway.samples import make_row
+from tests.gateway.servers import Gateway, running_gateway
+
+pytestmark = pytest.mark.redis
+
+
+@contextmanager
+def own_server(port: int, folder: Path) -> Iterator[str]:
+    """Run a server that can be killed without hurting any other test."""
+    process = subprocess.Popen(valkey_command(port, folder), stdout=subprocess.DEVNULL)
+    try:
+        url = f"redis://127.0.0.1:{port}/0"
+        assert wait_for_server(url, 10) is not None
+        yield url
+    finally:
+        process.kill()
+        process.wait()
+
+
+def codes(gateway: Gateway) -> list[str]:
+    """Return the reasons the public is told."""
+    body = json.loads(gateway.get("/health/ready")[1])
+    assert body["ready"] == (not body["reasons"])
+    return [reason["code"] for reason in body["reasons"]]
+
+
+def test_a_market_without_trades_is_a_fault_where_it_is_said_to_be(
+    client: redis.Redis, redis_url: str
+) -> None:
+    """Windows go on, but a dead feed is not all well; one trade ends it."""
+    publisher = Publisher(client)
+    publisher.publish(make_row())
+    with (
+        running_gateway(redis_url, quiet_s=0.5) as wary,
+        running_gateway(redis_url) as calm,
+    ):
+        wary.wait_until(1)
+
+        def is_quiet() -> bool:
+            publisher.publish()
+            return codes(wary) == ["quiet"]
+
+        eventually(is_quiet)
+        first = wary.health()["reasons"][0]
+        assert first["message"].startswith("no trade for ")
+        assert abs(first["since_ms"] - time.time() * 1_000) < 10_000
+        eventually(lambda: codes(calm) == [])
+        publisher.publish(make_row(seq=2))
+        eventually(lambda: codes(wary) == [])
+
+
+def test_a_server_that_dies_is_named_and_its_return_is_seen(tmp_path: Path) -> None:
+    """The cause first, the silence that follows from it second."""
+    port = free_port()
+    with (
+        own_server(port, tmp_path) as url,
+        redis.Redis.from_url(url) as client,
+        running_gateway(url) as gateway,
+    ):
+        publisher = Publisher(client, window_ms=500)
+        publisher.publish(make_row())
+        gateway.wait_until(1)
+        publisher.publish(make_row(seq=2))
+        eventually(lambda: codes(gateway) == [])
+        client.shutdown(nosave=True)
+        eventually(lambda: codes(gateway)[:1] == ["redis_down"])
+        eventually(lambda: codes(gateway) == ["redis_down", "feed_stale"])
+        since_ms = gateway.health()["reasons"][0]["since_ms"]
+        assert gateway.get("/health/live")[0] == 200
+        assert gateway.health()["reasons"][0]["since_ms"] == since_ms
+        with own_server(port, tmp_path):
+            again = Publisher(client, "other", window_ms=500)
+
+            def recovers() -> bool:
+                again.publish(make_row(seq=3))
+                return codes(gateway) == []
+
+            eventually(recovers)
+
+
+def test_an_overloaded_gateway_serves_whom_it_has_and_nobody_else(
+    client: redis.Redis, redis_url: str
+) -> None:
+    """New streams are told to try elsewhere; the old one misses nothing."""
+    publisher = Publisher(client, window_ms=60_000)
+    publisher.publish(make_row())
+    # Any Python process uses more.
+    with running_gateway(redis_url, max_memory_bytes=1_048_576) as gateway:
+        gateway.wait_until(1)
+        with gateway.stream() as stream:
+            stream.subscribe("*")
+            eventually(lambda: "overloaded" in codes(gateway))
+            assert gateway.close_code_of_a_new_stream() == 1013
+            status, body = gateway.get("/v1/sse?keys=*")
+            assert (status, json.loads(body)["code"]) == (503, "overloaded")
+            assert "MiB is the most for new clients" in json.loads(body)["detail"]
+            assert gateway.count("clients_shed") == 2
+            publisher.publish(make_row(seq=2))
+            assert stream.take("update")["offset"] == 2
+            assert gateway.get("/v1/quotes")[0] == 200

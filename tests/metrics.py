@@ -1,0 +1,66 @@
+"""Every metric there is, as a scrape of all processes would show it."""
+
+from dataclasses import dataclass
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.parser import text_string_to_metric_families
+
+from gateway.closings import Closings
+from gateway.counters import Counters
+from gateway.metrics import GatewayMetrics
+from ingest.metrics import FeedMetrics
+from throttle.metrics import ThrottleMetrics
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A metric as it is documented: its name in a scrape, type and labels."""
+
+    name: str
+    kind: str
+    labels: tuple[str, ...]
+
+    @property
+    def series(self) -> tuple[str, ...]:
+        """The names that a query may use."""
+        if self.kind == "histogram":
+            return tuple(f"{self.name}_{end}" for end in ("bucket", "count", "sum"))
+        return (self.name,)
+
+
+def registries() -> list[CollectorRegistry]:
+    """Return the metrics of a feed, a throttle and a gateway that have just begun."""
+    feed, throttle, gateway = (CollectorRegistry() for _ in range(3))
+    FeedMetrics(feed)
+    ThrottleMetrics(throttle).waiting([(0, 0)])
+    GatewayMetrics(gateway).count(Counters(), Closings())
+    return [feed, throttle, gateway]
+
+
+def every_metric() -> dict[str, Metric]:
+    """Return every metric by its name."""
+    found = {}
+    for registry in registries():
+        for family in registry.collect():
+            name = family.name + ("_total" if family.type == "counter" else "")
+            labels = {key for sample in family.samples for key in sample.labels}
+            kind = family.type
+            found[name] = Metric(name, kind, tuple(sorted(labels - {"le"})))
+    return found
+
+
+def scrapes() -> list[bytes]:
+    """Return what each process shows."""
+    return [generate_latest(registry) for registry in registries()]
+
+
+def read_samples(text: str) -> dict[str, float]:
+    """Return every sample of a scrape, by name and labels."""
+    found = {}
+    for family in text_string_to_metric_families(text):
+        for sample in family.samples:
+            labels = ",".join(f"{k}={v}" for k, v in sorted(sample.labels.items()))
+            found[f"{sample.name}{{{labels}}}" if labels else sample.name] = (
+                sample.value
+            )
+    return found

@@ -1,0 +1,166 @@
+"""Metrics, alerts, dashboard and documents agree: nothing missing, nothing made up."""
+
+import json
+import re
+import shutil
+import subprocess
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from gateway.counters import Counters
+from tests.conftest import skip_or_fail
+from tests.metrics import every_metric, scrapes
+
+ROOT = Path(__file__).resolve().parents[1]
+OPERATIONS = (ROOT / "docs" / "operations.md").read_text("utf-8")
+PROMETHEUS = ROOT / "deploy" / "prometheus"
+RULES = yaml.safe_load((PROMETHEUS / "alerts.yml").read_text("utf-8"))
+ALERTS = [rule for group in RULES["groups"] for rule in group["rules"]]
+DASHBOARD = json.loads(
+    (ROOT / "deploy" / "grafana" / "dashboard.json").read_text("utf-8")
+)
+METRICS = every_metric()
+SERIES = {series for metric in METRICS.values() for series in metric.series}
+COUNTERS = {f"tickthrottle_gateway_{field.name}_total" for field in fields(Counters)}
+UNITS = {"s", "bytes", "short", "percentunit", "ops", "cps", "reqps", "none", "Bps"}
+
+
+def documented() -> dict[str, tuple[str, tuple[str, ...], str]]:
+    """Return the table of metrics: type, labels and meaning by name."""
+    section = OPERATIONS.split("\n## Metrics\n")[1].split("\n## ")[0]
+    rows = re.findall(
+        r"^\| `(tickthrottle_\S+)` \| (\w+) \|([^|]*)\| ([^|]+) \|$", section, re.M
+    )
+    return {
+        name: (kind, tuple(sorted(re.findall(r"`(\w+)`", labels))), meaning)
+        for name, kind, labels, meaning in rows
+    }
+
+
+def names_in(expression: str) -> set[str]:
+    """Return the series a query asks for."""
+    return set(re.findall(r"tickthrottle_\w+", expression))
+
+
+def panels() -> list[dict[str, Any]]:
+    """Return every panel of the dashboard that shows something."""
+    return [panel for panel in DASHBOARD["panels"] if panel["type"] != "row"]
+
+
+@pytest.mark.parametrize("name", sorted(METRICS.keys() - COUNTERS))
+def test_a_metric_is_documented_as_it_is(name: str) -> None:
+    """Whoever writes a query finds type, labels and meaning."""
+    kind, labels, _ = documented()[name]
+    assert kind == METRICS[name].kind
+    assert labels == METRICS[name].labels
+
+
+def test_what_is_documented_exists() -> None:
+    """No metric is left in the table that nobody sets any more."""
+    for name in documented():
+        assert name in METRICS or name == "tickthrottle_gateway_<counter>_total", name
+
+
+def test_the_gateways_counters_are_metrics_without_labels() -> None:
+    """One row stands for all of them; the counters have a table of their own."""
+    assert documented()["tickthrottle_gateway_<counter>_total"][0] == "counter"
+    for name in COUNTERS:
+        assert METRICS[name].kind == "counter"
+        assert METRICS[name].labels == ()
+
+
+@pytest.mark.parametrize("alert", ALERTS, ids=lambda rule: rule["alert"])
+def test_an_alert_asks_for_what_there_is_and_says_what_to_do(
+    alert: dict[str, Any],
+) -> None:
+    """Who is woken at night finds the line that helps."""
+    assert names_in(alert["expr"]) <= SERIES
+    assert alert["labels"]["severity"] in ("page", "ticket")
+    assert alert["annotations"].keys() == {"summary", "description", "runbook"}
+    assert alert["annotations"]["runbook"] == "docs/operations.md#alerts"
+    section = OPERATIONS.split("\n## Alerts\n")[1].split("\n## ")[0]
+    row = rf"^\| `{alert['alert']}` \| [^|]+ \| [^|]+ \|$"
+    assert len(re.findall(row, section, re.M)) == 1
+
+
+def test_every_alert_in_the_table_exists() -> None:
+    """And each of them is tried by the rules' own tests."""
+    section = OPERATIONS.split("\n## Alerts\n")[1].split("\n## ")[0]
+    names = {rule["alert"] for rule in ALERTS}
+    assert set(re.findall(r"^\| `(Tickthrottle\w+)` \|", section, re.M)) == names
+    tests = yaml.safe_load((PROMETHEUS / "alerts_test.yml").read_text("utf-8"))
+    fired = {
+        case["alertname"]
+        for test in tests["tests"]
+        for case in test["alert_rule_test"]
+        if case.get("exp_alerts")
+    }
+    assert fired == names
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("check", "rules", "alerts.yml"),
+        ("check", "config", "prometheus.yml"),
+        ("test", "rules", "alerts_test.yml"),
+    ],
+    ids=lambda command: " ".join(command),
+)
+def test_prometheus_takes_the_rules_and_they_do_what_they_say(
+    command: tuple[str, ...],
+) -> None:
+    """Checked with Prometheus' own tool."""
+    _promtool(*command)
+
+
+def test_prometheus_has_nothing_to_say_against_the_names() -> None:
+    """Units, suffixes and help are as its conventions ask for."""
+    for scrape in scrapes():
+        assert _promtool("check", "metrics", text=scrape) == ""
+
+
+def _promtool(*arguments: str, text: bytes = b"") -> str:
+    if shutil.which("promtool") is None:
+        skip_or_fail("promtool is not installed (on Debian: prometheus)")
+    done = subprocess.run(
+        ["promtool", *arguments],
+        cwd=PROMETHEUS,
+        input=text,
+        capture_output=True,
+        check=False,
+        timeout=60,
+    )
+    said = (done.stdout + done.stderr).decode()
+    assert done.returncode == 0, said
+    return said
+
+
+@pytest.mark.parametrize("panel", panels(), ids=lambda panel: panel["title"])
+def test_a_panel_shows_what_there_is_with_a_title_and_a_unit(
+    panel: dict[str, Any],
+) -> None:
+    """A number on a dashboard has a meaning."""
+    assert panel["title"]
+    assert panel["description"]
+    assert panel["fieldConfig"]["defaults"]["unit"] in UNITS
+    assert panel["targets"]
+    for target in panel["targets"]:
+        assert names_in(target["expr"])
+        assert names_in(target["expr"]) <= SERIES
+        assert target["datasource"]["uid"] == "${datasource}"
+
+
+def test_the_dashboard_can_be_imported() -> None:
+    """It names its data source by a variable, and no two panels have one number."""
+    assert DASHBOARD["id"] is None
+    assert DASHBOARD["templating"]["list"][0]["name"] == "datasource"
+    numbers = [panel["id"] for panel in DASHBOARD["panels"]]
+    assert len(set(numbers)) == len(numbers)
+    for panel in panels():
+        grid = panel["gridPos"]
+        assert grid["x"] + grid["w"] <= 24
