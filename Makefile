@@ -38,6 +38,7 @@ check: $(VENV)/.dev ## Format, lint, types, locks
 	$(BIN)/mypy
 
 bench: $(VENV)/.dev ## Run the short benchmarks, one after the other (10 minutes)
+	$(BIN)/tickthrottle load --scenario short --out .tickthrottle/bench
 	$(BIN)/python bench/lag.py --windows 20 --warmup 15
 	$(BIN)/python bench/fanout.py --cases ab --clients 1000,5000 --windows 5
 	$(BIN)/python bench/rest.py --rounds 1

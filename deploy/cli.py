@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from deploy import feeds, inspect, issues, reconcile, topic
+from deploy import feeds, inspect, issues, load, reconcile, topic
 from deploy.entry import RedisUrl, fail, read_settings
 from deploy.logs import configure_logs
 
@@ -149,6 +149,7 @@ inspect.register(app)
 reconcile.register(app)
 topic.register(app)
 issues.register(app)
+load.register(app)
 
 
 def main() -> None:
