@@ -16,6 +16,8 @@ import orjson
 import psutil
 import redis
 
+from bench.load.books import read_ledger
+from bench.load.percentiles import nearest_rank
 from deploy.ports import free_port
 from deploy.valkey import valkey_command, wait_for_server
 from tests.e2e.processes import Running, running
@@ -29,8 +31,7 @@ JOB = "throttle"
 
 def percentile(values: Sequence[float], share: float) -> float:
     """Return the value at a share (0 to 1) of the sorted values, the nearest rank."""
-    ordered = sorted(values)
-    return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
+    return nearest_rank(sorted(values), round(1_000 * share))
 
 
 def print_table(title: str, rows: Iterable[tuple[str, Sequence[float]]]) -> None:
@@ -186,8 +187,7 @@ def wait_for_books(
     """
     deadline = time.monotonic() + within_s
     while time.monotonic() < deadline and job.process.poll() is None:
-        stored: Any = server.client.hgetall(KEYS.ledger(JOB))
-        ledger = Ledger.decode(JOB, stored)
+        ledger = read_ledger(server.client, NAMESPACE, JOB)
         if ledger is not None and (ledger.checked_ms or 0) > after_ms:
             return ledger
         time.sleep(0.1)
