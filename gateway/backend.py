@@ -11,7 +11,7 @@ from redis.exceptions import RedisError
 from gateway.board import Board
 from gateway.counters import Counters
 from gateway.exporter import Exporter
-from gateway.feed import Feed, create_redis
+from gateway.feed import Feed
 from gateway.health import Finding, Health, Reason
 from gateway.historian import Historian
 from gateway.history import History
@@ -22,6 +22,7 @@ from gateway.load import LoadMonitor
 from gateway.operators import OperatorAccess
 from gateway.overload import Overload
 from gateway.pipeline import PipelineReader, Seen
+from gateway.redis_client import create_redis
 from gateway.settings import GatewaySettings
 from gateway.window_log import WindowLog
 from throttle.snapshot import Keys

@@ -11,8 +11,7 @@ from typing import Any, Protocol
 
 import structlog
 from redis.asyncio import Redis
-from redis.asyncio.retry import Retry
-from redis.backoff import ExponentialWithJitterBackoff, NoBackoff
+from redis.backoff import ExponentialWithJitterBackoff
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import RedisError
 
@@ -38,19 +37,6 @@ CONFIRM_WITHIN_S = 5.0
 FIRST_LOOK_S = 3.0
 
 log = structlog.get_logger()
-
-
-def create_redis(url: str) -> Redis:
-    """Build a client that reports a broken connection instead of hiding it.
-
-    A subscription renewed behind our back would have lost messages unseen.
-    """
-    return Redis.from_url(
-        url,
-        retry=Retry(NoBackoff(), 0),
-        socket_connect_timeout=2,
-        socket_timeout=5,
-    )
 
 
 class Follower(Protocol):

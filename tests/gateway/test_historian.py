@@ -9,9 +9,9 @@ from redis.asyncio import Redis
 
 from gateway import historian
 from gateway.board import Position
-from gateway.feed import create_redis
 from gateway.historian import Historian
 from gateway.history import History
+from gateway.redis_client import create_redis
 from gateway.window_log import WindowLog
 from tests.conftest import eventually
 from tests.gateway.publisher import Publisher

@@ -6,7 +6,7 @@ import pytest
 import redis
 from redis.asyncio import Redis
 
-from gateway.feed import create_redis
+from gateway.redis_client import create_redis
 from gateway.window_log import WindowLog
 from tests.gateway.publisher import Publisher
 from tests.gateway.samples import FIRST_WINDOW, WINDOW_MS, make_row
