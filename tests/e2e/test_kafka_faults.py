@@ -168,7 +168,10 @@ def test_what_is_no_trade_is_refused_and_nothing_else(
 
 def test_two_jobs_share_a_topic_without_keys(kafka: Broker, tmp_path: Path) -> None:
     """Calm, latest, accounted: of two jobs with all issues each, one stream comes."""
-    with create_kafka_rig(tmp_path / "rig", W, kafka.servers, 4, is_keyed=False) as rig:
+    # Two jobs share the cores, with other tests beside them.
+    with create_kafka_rig(
+        tmp_path / "rig", 2 * W, kafka.servers, 4, is_keyed=False
+    ) as rig:
         half = {"TICKTHROTTLE_ONLY_PARTITIONS": "0-1"}
         other = {"TICKTHROTTLE_ONLY_PARTITIONS": "2,3"}
         with (
