@@ -20,21 +20,25 @@ _CHUNKED = re.compile(rb"\r\ntransfer-encoding: *chunked", re.IGNORECASE)
 _DATA = b"data: "
 
 
-class EventClient(Client):
-    """Reads the event stream as fast as it can: ``sse``."""
+class _HttpClient(Client):
+    """Has a connection, or none at the moment."""
 
     def __init__(self, member: Member, target: Target, stage: Stage) -> None:
         super().__init__(member, target, stage)
         self.transport: asyncio.Transport | None = None
 
-    def open(self) -> None:
-        """Connect and ask."""
-        self.stage.run(_connect(self, lambda: _EventProtocol(self)))
-
     def cut(self) -> None:
         """Cut the line."""
         if self.transport is not None:
             self.transport.abort()
+
+
+class EventClient(_HttpClient):
+    """Reads the event stream as fast as it can: ``sse``."""
+
+    def open(self) -> None:
+        """Connect and ask."""
+        self.stage.run(_connect(self, lambda: _EventProtocol(self)))
 
     def opened(self, transport: asyncio.Transport) -> None:
         """Ask for the stream, from where it was left."""
@@ -51,7 +55,7 @@ class EventClient(Client):
         self.stage.put(self, None)
 
 
-class PollingClient(Client):
+class PollingClient(_HttpClient):
     """Asks for its quotes at times that never move, one request at a time.
 
     What is late is not asked for twice: the newest due time counts. An answer that
@@ -60,7 +64,6 @@ class PollingClient(Client):
 
     def __init__(self, member: Member, target: Target, stage: Stage) -> None:
         super().__init__(member, target, stage)
-        self.transport: asyncio.Transport | None = None
         self._due_s = 0.0
         self._is_asking = False
         self._is_overdue = False
@@ -74,11 +77,6 @@ class PollingClient(Client):
         """Begin to ask; called once."""
         self._due_s = time.monotonic()
         self._poll()
-
-    def cut(self) -> None:
-        """Cut the line."""
-        if self.transport is not None:
-            self.transport.abort()
 
     def refused(self) -> None:
         """Ask again when it is due."""
@@ -261,7 +259,7 @@ class _AnswerProtocol(asyncio.Protocol):
 
 
 async def _connect(
-    client: EventClient | PollingClient, protocol: Callable[[], asyncio.Protocol]
+    client: _HttpClient, protocol: Callable[[], asyncio.Protocol]
 ) -> None:
     target = client.target
     loop = asyncio.get_running_loop()
