@@ -1,11 +1,11 @@
-# tickthrottle: `make run` starts the whole pipeline, `make test` tests it.
+# tickthrottle: `make run` starts the whole pipeline, `make test` tests it in a few minutes.
 # Everything is installed into .venv from requirements.lock, by hash.
 
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/pip install --quiet --disable-pip-version-check
-EXPORT := --quiet --locked --no-emit-project --no-header
+EXPORT := --quiet --locked --no-emit-workspace --no-header
 
 # Only the Autobahn test suite needs it.
 PYTHON2 ?= python2.7
@@ -20,7 +20,7 @@ KAFKA_PORT ?= 9092
 unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check bench kafka kafka-jars autobahn lock clean
+.PHONY: help run test test-all check bench kafka kafka-jars autobahn lock dist clean
 
 help: ## Show this help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -29,8 +29,13 @@ help: ## Show this help
 run: $(VENV)/.run ## Run the whole pipeline on this machine, until Ctrl-C
 	@exec $(BIN)/tickthrottle run --port $(PORT) $(if $(RATE),--rate $(RATE)) $(if $(TAPE),--tape '$(TAPE)') $(if $(SPEED),--speed $(SPEED))
 
-test: $(VENV)/.dev ## Run all tests (ARGS="-k name" to choose)
-	$(BIN)/pytest $(ARGS)
+test: $(VENV)/.dev ## Run the tests that need no JVM, broker or browser (ARGS="-k name" to choose)
+	$(BIN)/pytest -n 2 --dist worksteal --hypothesis-profile quick -m "not (spark or kafka or browser or slow)" $(ARGS)
+
+# Most tests wait for processes, not for a core: two at a time, each file in one piece,
+# those of whole pipelines early.
+test-all: $(VENV)/.dev ## Run all tests; what a machine lacks is left out and named
+	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 check: $(VENV)/.dev ## Format, lint, types, locks
 	$(BIN)/ruff format --check .
@@ -45,7 +50,7 @@ bench: $(VENV)/.dev ## Run the short benchmarks, one after the other (10 minutes
 	$(BIN)/python bench/throughput.py --short
 
 kafka: $(VENV)/.kafka ## Run a Kafka broker to test with, until Ctrl-C; KAFKA_PORT=9092
-	@exec $(BIN)/python -m deploy.serve_kafka --port $(KAFKA_PORT)
+	@exec $(BIN)/python -m tests.kafka_broker.serve --port $(KAFKA_PORT)
 
 kafka-jars: $(VENV)/.kafka ## Fetch that broker with Maven, so that its tests run
 
@@ -54,13 +59,17 @@ autobahn: $(VENV)/.autobahn ## Install the Autobahn test suite, which needs PYTH
 lock: $(VENV)/.dev ## Write uv.lock and the requirements files anew
 	$(BIN)/uv lock
 	$(BIN)/uv export $(EXPORT) --only-group build -o requirements-build.lock
-	$(BIN)/uv export $(EXPORT) --no-dev -o requirements.lock
+	$(BIN)/uv export $(EXPORT) --no-dev --all-extras -o requirements.lock
 	$(BIN)/uv export $(EXPORT) --only-dev -o requirements-dev.lock
+
+dist: $(VENV)/.run ## Build the wheels into dist/
+	@rm -rf dist
+	$(BIN)/pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist . ./clients/python ./packaging/all
 
 clean: ## Remove the environment and all caches
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis
 
-$(VENV)/.run: requirements.lock requirements-build.lock pyproject.toml
+$(VENV)/.run: requirements.lock requirements-build.lock pyproject.toml clients/python/pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "tickthrottle needs Python 3.11 or newer, $(PYTHON) is $$($(PYTHON) -V 2>&1); choose one with make PYTHON=python3.12 ..."; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
@@ -70,7 +79,7 @@ $(VENV)/.run: requirements.lock requirements-build.lock pyproject.toml
 	@$(PIP) --require-hashes -r requirements-build.lock
 	@# pyspark comes as source: built with the tools above, not with unpinned ones.
 	@$(PIP) --require-hashes --no-build-isolation -r requirements.lock
-	@$(PIP) --no-deps --no-build-isolation --editable .
+	@$(PIP) --no-deps --no-build-isolation --editable clients/python --editable .
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.run requirements-dev.lock
@@ -83,13 +92,12 @@ $(VENV)/.autobahn: $(VENV)/.run requirements-autobahn.lock
 	@$(PYTHON2) -W ignore -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes --target $(VENV)/autobahn -r requirements-autobahn.lock
 	@$(PYTHON2) -c 'import sys; print(sys.executable)' > $@
 
-# Maven takes the jars from where it takes all else; the last step is for speed only.
-$(VENV)/.kafka: $(VENV)/.run deploy/kafka/pom.xml
+# Maven takes the jars from where it takes all else.
+$(VENV)/.kafka: $(VENV)/.run tests/kafka_broker/pom.xml
 	@command -v mvn >/dev/null || \
 	  { echo "Kafka is fetched with Maven, and there is no mvn (on Debian: apt install maven)"; exit 1; }
 	@echo "fetching Kafka into $(VENV)/kafka, once"
 	@rm -rf $(VENV)/kafka $(VENV)/kafka.part
-	@mvn --quiet --batch-mode -Dstyle.color=never -f deploy/kafka/pom.xml dependency:copy-dependencies -DincludeScope=runtime -DoutputDirectory=$(abspath $(VENV))/kafka.part
+	@mvn --quiet --batch-mode -Dstyle.color=never -f tests/kafka_broker/pom.xml dependency:copy-dependencies -DincludeScope=runtime -DoutputDirectory=$(abspath $(VENV))/kafka.part
 	@mv $(VENV)/kafka.part $(VENV)/kafka
-	@$(BIN)/python -m deploy.shared_classes
 	@touch $@

@@ -23,21 +23,18 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from fanout import WINDOW_S, Bench, started
 from machine import end_on_signals, percentile
+from pinned_gateway import LISTING, WINDOW_S, Bench, make_row, started
 from playwright.sync_api import CDPSession, Page, sync_playwright
 
-from bench.load.machine import describe_machine
-from ingest.issues_file import encode_issues
-from ingest.market import Issue, step_down
-from ingest.simulator import Simulator
-from ingest.trade import Trade
-from tests.e2e.conftest import ARGUMENTS
-from throttle.snapshot import Row, encode_version
+from deploy.loadtest.system.machine import describe_machine
+from ingest.sources.market import SimulatedIssue, encode_issues, step_down
+from throttle.contract.snapshot import Row
 
 MOST_MS = 50
 MEASURE = "window-update"
 ORDINARY = 1_000
+ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 SCROLL_SPEED, SCROLLED = 3_000, 60_000
 """Pixels a second, and in all: as with a finger that does not stop."""
 
@@ -86,7 +83,7 @@ def main() -> None:
     )
     arguments = parser.parse_args()
     end_on_signals()
-    issues = Simulator().listing()
+    issues = LISTING
     with market(issues) as bench, browser() as page:
         board = Board(bench, page, issues, arguments.slowdown)
         cases = [
@@ -110,13 +107,12 @@ def main() -> None:
 
 
 @contextmanager
-def market(issues: Sequence[Issue]) -> Iterator[Bench]:
+def market(issues: Sequence[SimulatedIssue]) -> Iterator[Bench]:
     """Run a gateway that knows what the issues are called."""
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
         path = Path(folder) / "issues.csv"
         path.write_text(encode_issues(issues), encoding="utf-8")
-        isins = sorted(issue.isin for issue in issues)
-        with started(isins, issues_file=path) as bench:
+        with started(issues_file=path) as bench:
             yield bench
 
 
@@ -150,7 +146,11 @@ class Board:
     """The page, and the windows it gets."""
 
     def __init__(
-        self, bench: Bench, page: Page, issues: Sequence[Issue], slowdown: float
+        self,
+        bench: Bench,
+        page: Page,
+        issues: Sequence[SimulatedIssue],
+        slowdown: float,
     ) -> None:
         self._bench = bench
         self._page = page
@@ -234,7 +234,7 @@ class Board:
         self._seq += 1
         chosen = Random(self._seq).sample(self._issues, count)
         rows = [make_traded_row(issue, self._seq) for issue in chosen]
-        self._bench.publish_window(rows, expected=0)
+        self._bench.publish_rows(rows)
 
     def _metrics(self) -> dict[str, float]:
         answer: Any = self._tools.send("Performance.getMetrics")
@@ -242,14 +242,14 @@ class Board:
         return {key: found[key] for key in (ALL, TOOLS, *PARTS)}
 
 
-def make_traded_row(issue: Issue, seq: int) -> Row:
+def make_traded_row(issue: SimulatedIssue, seq: int) -> Row:
     """Return a row at another price than the one before."""
     price = issue.base_price if seq % 2 else step_down(issue.base_price)
     volume = 1_204 * seq
-    extra = {"side": "B", "cum_volume": volume, "cum_value": volume * price}
-    time_us = time.time_ns() // 1_000
-    trade = Trade(issue.isin, time_us, seq, str(price), "40", extra)
-    return Row(issue.isin, encode_version(trade.time_us, seq, seq), 2, trade.to_row())
+    value = volume * price
+    return make_row(
+        issue.isin, seq, str(price), side="B", cum_volume=volume, cum_value=value
+    )
 
 
 def report_windows(cases: Sequence[Case], slowdown: float) -> None:

@@ -1,46 +1,50 @@
-"""Trades into the log as fast as its server takes them: backlogs and live feeds.
+"""Trades into the log as fast as it takes them: backlogs of the past and live feeds.
 
-Commands are encoded beforehand and sent over a plain socket, many at a time: a client
-library would be what is measured. As a program it is a live feed in a process of its
-own, paced by the clock alone: it does not wait for whoever reads the log.
+Simulated trades are encoded beforehand and sent many at a time, over a plain socket to
+streams of Redis, by a producer to a topic of Kafka: what encodes one trade after the
+other would be what is measured. A live feed is paced by the clock alone: it does not
+wait for whoever reads the log.
 """
 
-import argparse
-import json
 import re
 import select
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import count, pairwise, takewhile
+from itertools import chain, count, pairwise, takewhile
+from pathlib import Path
 from typing import Any, NamedTuple
 
-from machine import NAMESPACE
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+from machine import NAMESPACE, Server
 
-from ingest.log import LogInfo, partition_of
-from ingest.redis_keys import stream_key
-from ingest.redis_log import FIELD
-from ingest.simulator import Simulator
+from ingest.process.ports import free_port
+from ingest.sources.simulator import Simulator
+from ingest.tradelog.contract import partition_of
+from ingest.tradelog.redis_log_reader import open_log
+from ingest.tradelog.redis_positions import FIELD, stream_key
 
 POOL = 200_000
 """So many distinct trades are simulated; then they come again with newer versions."""
 
 TICK_MS = 10
+TOPIC = "trades"
 
 # All numbers keep their length, so a command's own lengths are known beforehand.
 _MARKET_START_US = 10**15
-_FIRST_SEQ, SEQ_STEP = 10**9, 10**6
+_FIRST_SEQ, _SEQ_STEP = 10**9, 10**6
 _BATCH = 5_000
-_NO_TIME = b'"time":0000000000000000'
 _PAYLOAD = re.compile(rb'(\{"isin":"\w{12}","time":)(\d{16})(,"seq":)(\d+)(,.*)', re.S)
+_KAFKA_STARTS_WITHIN_S = 60
 
 
 class Template(NamedTuple):
-    """A simulated trade with places for its append time, time and seq."""
+    """A simulated trade; ``payload`` has places for its time and seq."""
 
     due_us: int
     time_us: int
@@ -49,58 +53,78 @@ class Template(NamedTuple):
     payload: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Pool:
-    """A stretch of a market that can be repeated end to end."""
+class Stamp(NamedTuple):
+    """What a trade is sent with; a live log puts its own append time."""
 
-    span_us: int
-    templates: Sequence[Template]
+    append_ms: int
+    time_us: int
+    seq: int
 
 
-def create_pool(info: LogInfo, rate: float, issues: int, trades: int = POOL) -> Pool:
+def create_pool(
+    partitions: int, rate: float, issues: int, trades: int = POOL
+) -> tuple[int, list[Template]]:
     """Simulate about so many trades at a rate: disorder, repeats and bursts included.
 
-    The stretch is a multiple of the 2 s over which the simulator keeps its rate.
+    Return them and how many microseconds they span: a multiple of the 2 s over which
+    the simulator keeps its rate, so that the stretch can be repeated end to end.
     """
-    seconds = max(1, round(trades / rate / 2)) * 2
+    span_us = max(1, round(trades / rate / 2)) * 2 * 10**6
     events = Simulator(rate=rate, issues=issues).events(_MARKET_START_US)
     templates = []
-    for event in takewhile(lambda event: event.due_us < seconds * 10**6, events):
-        found = _PAYLOAD.fullmatch(event.payload)
-        if found is None:
+    for event in takewhile(lambda event: event.due_us < span_us, events):
+        fields = _PAYLOAD.fullmatch(event.payload)
+        if fields is None:
             raise ValueError(f"{event.payload!r}: not as the simulator writes a trade")
-        head, time_us, middle, seq, rest = found.groups()
+        head, time_us, middle, seq, rest = fields.groups()
         templates.append(
             Template(
                 event.due_us,
                 int(time_us) - _MARKET_START_US,
                 _FIRST_SEQ + int(seq),
-                partition_of(event.key, info.partitions),
+                partition_of(event.key, partitions),
                 b"%b%%d%b%%d%b" % (head, middle, rest.replace(b"%", b"%%")),
             )
         )
-    return Pool(seconds * 10**6, templates)
+    return span_us, templates
 
 
-class Connection:
-    """A plain connection that sends XADD commands and counts their acknowledgements."""
+class RedisSender:
+    """A plain connection that sends XADD commands; counts what was acknowledged."""
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, *, is_past: bool) -> None:
+        self.acknowledged = 0
+        self._is_past = is_past
         self._socket = socket.create_connection(("127.0.0.1", port))
         self._end = b""
-        self.acknowledged = 0
 
-    def __enter__(self) -> "Connection":
-        return self
+    def prepare(self, trades: Sequence[Template]) -> bytes:
+        """Return their commands, with places for what they are sent with."""
+        return b"".join(map(self._command, trades))
 
-    def __exit__(self, *_: object) -> None:
-        self._socket.close()
+    def send(self, prepared: bytes, stamps: Sequence[Stamp]) -> None:
+        """Send commands, each with its stamp."""
+        left_out = 0 if self._is_past else 1
+        numbers = chain.from_iterable(stamp[left_out:] for stamp in stamps)
+        self._socket.sendall(prepared % tuple(numbers))
+        self._receive(0)
 
-    def send(self, commands: bytes) -> None:
-        """Send encoded commands."""
-        self._socket.sendall(commands)
+    def wait_for(self, acknowledged: int) -> None:
+        """Wait until so many entries have been acknowledged since the start."""
+        while self.acknowledged < acknowledged:
+            self._receive(1)
 
-    def receive(self, wait_s: float = 0) -> None:
+    def _command(self, trade: Template) -> bytes:
+        key = stream_key(NAMESPACE, trade.partition).encode()
+        entry_id, id_bytes = (b"%d-*", 15) if self._is_past else (b"*", 1)
+        length = len(trade.payload % (_MARKET_START_US, _FIRST_SEQ))
+        words = [
+            *((4, b"XADD"), (len(key), key), (id_bytes, entry_id)),
+            *((len(FIELD), FIELD), (length, trade.payload)),
+        ]
+        return b"*5\r\n" + b"".join(b"$%d\r\n%b\r\n" % word for word in words)
+
+    def _receive(self, wait_s: float) -> None:
         """Count the acknowledgements that have arrived. Raises RuntimeError."""
         while select.select([self._socket], [], [], wait_s)[0]:
             replies = self._socket.recv(1 << 20)
@@ -113,158 +137,186 @@ class Connection:
             self.acknowledged += replies.count(b"$")
             wait_s = 0
 
+
+class KafkaSender:
+    """A producer; counts what was acknowledged."""
+
+    def __init__(self, servers: str) -> None:
+        self.acknowledged = 0
+        self._producer = Producer(
+            {
+                "bootstrap.servers": servers,
+                "enable.idempotence": True,
+                "compression.type": "lz4",
+                "linger.ms": 5,
+                "queue.buffering.max.messages": 500_000,
+                "log_level": 0,
+            }
+        )
+
+    def prepare(self, trades: Sequence[Template]) -> Sequence[Template]:
+        """A message needs no preparation."""
+        return trades
+
+    def send(self, prepared: Sequence[Template], stamps: Sequence[Stamp]) -> None:
+        """Hand messages over, each with its stamp; wait while there is no room."""
+        left: list[dict[str, Any]] = [
+            {
+                "value": trade.payload % stamp[1:],
+                "partition": trade.partition,
+                "timestamp": stamp.append_ms,
+            }
+            for trade, stamp in zip(prepared, stamps, strict=True)
+        ]
+        while self._producer.produce_batch(TOPIC, left, on_delivery=self._count) < len(
+            left
+        ):
+            left = [message for message in left if message.pop("_error", None)]
+            self._producer.poll(0.05)
+        self._producer.poll(0)
+
     def wait_for(self, acknowledged: int) -> None:
         """Wait until so many entries have been acknowledged since the start."""
         while self.acknowledged < acknowledged:
-            self.receive(wait_s=1)
+            self._producer.poll(0.1)
+
+    def _count(self, error: Any, message: Any) -> None:
+        if error is not None:
+            raise RuntimeError(f"the broker refused an entry: {error}")
+        self.acknowledged += 1
+
+
+class Fed(NamedTuple):
+    """How a live feed went; times in ms since 1970."""
+
+    started_ms: int
+    ended_ms: int
+    rate: float
+    behind_ms: float
 
 
 @dataclass(frozen=True, slots=True)
-class Backlog:
-    """What was filled into a log: how many entries, and the newest append time."""
+class Log:
+    """A trade log of a benchmark; ``settings`` is what the job has to be told of it.
 
-    entries: int
-    last_ms: int
+    ``address`` is the port of a server's streams, or the servers of a topic. One that
+    ``is_past`` is to be filled, another one to be fed.
+    """
 
+    address: str
+    partitions: int
+    settings: dict[str, str]
+    is_past: bool
 
-def fill(port: int, info: LogInfo, entries: int, rate: float, issues: int) -> Backlog:
-    """Fill empty streams with trades that were recorded at ``rate`` until just now."""
-    pool = create_pool(info, rate, issues)
-    rounds = -(-entries // len(pool.templates))
-    start_us = time.time_ns() // 1_000 - rounds * pool.span_us
-    sent = newest_ms = 0
-    with Connection(port) as connection:
-        for commands, last_ms in _backlog(pool, start_us, entries):
-            newest_ms = last_ms
-            connection.send(commands)
-            # One batch is on its way while the server works on the one before.
-            connection.wait_for(sent - _BATCH)
-            sent += _BATCH
-        connection.wait_for(entries)
-    return Backlog(entries, newest_ms)
+    def fill(self, entries: int, rate: float, issues: int) -> tuple[int, int]:
+        """Fill it, while it is empty, with trades recorded at ``rate`` until now.
 
+        Return how many there are, at least ``entries``, and the newest append time, ms.
+        """
+        sender = self._sender()
+        span_us, pool = create_pool(self.partitions, rate, issues)
+        batches = [pool[at : at + _BATCH] for at in range(0, len(pool), _BATCH)]
+        prepared = [(batch, sender.prepare(batch)) for batch in batches]
+        start_us = time.time_ns() // 1_000 - -(-entries // len(pool)) * span_us
+        sent = last_ms = 0
+        for number in count():
+            from_us, from_seq = start_us + number * span_us, number * _SEQ_STEP
+            for batch, texts in prepared:
+                if sent >= entries:
+                    sender.wait_for(sent)
+                    return sent, last_ms
+                stamps = [
+                    Stamp(
+                        (from_us + trade.due_us) // 1_000,
+                        from_us + trade.time_us,
+                        from_seq + trade.seq,
+                    )
+                    for trade in batch
+                ]
+                sender.send(texts, stamps)
+                last_ms = stamps[-1].append_ms
+                # One batch is on its way while the log works on the one before.
+                sender.wait_for(sent)
+                sent += len(batch)
+        raise AssertionError("unreachable")
 
-def _backlog(pool: Pool, start_us: int, entries: int) -> Iterator[tuple[bytes, int]]:
-    """Yield batches of commands and the last append time in each."""
-    command = _command(b"%d-*", id_bytes=15)
-    templates = [
-        (due_us, time_us, seq, command(partition, payload))
-        for due_us, time_us, seq, partition, payload in pool.templates
-    ]
-    left = entries
-    for number in count():
-        from_us, from_seq = start_us + number * pool.span_us, number * SEQ_STEP
-        for at in range(0, len(templates), _BATCH):
-            batch = templates[at : min(at + _BATCH, at + left)]
-            if not batch:
-                return
-            left -= len(batch)
-            encoded = [
-                text % ((from_us + due_us) // 1_000, from_us + time_us, from_seq + seq)
-                for due_us, time_us, seq, text in batch
-            ]
-            yield b"".join(encoded), (from_us + batch[-1][0]) // 1_000
-
-
-def _command(entry_id: bytes, id_bytes: int) -> Any:
-    """Return the function that encodes an XADD; numbers are filled in later."""
-
-    def command(partition: int, payload: bytes) -> bytes:
-        key = stream_key(NAMESPACE, partition).encode()
-        length = len(payload % (_MARKET_START_US, _FIRST_SEQ))
-        return (
-            b"*5\r\n$4\r\nXADD\r\n$%d\r\n%b\r\n$%d\r\n%b\r\n$%d\r\n%b\r\n$%d\r\n%b\r\n"
-        ) % (len(key), key, id_bytes, entry_id, len(FIELD), FIELD, length, payload)
-
-    return command
-
-
-def feed(port: int, info: LogInfo, rate: int, seconds: float, issues: int) -> None:
-    """Append at a steady rate; print when it starts and, at the end, how it went."""
-    pool = create_pool(info, rate, issues, min(POOL, int(rate * seconds)))
-    ticks = _ticks(pool, rate)
-    ticks_in_all = int(seconds * 1_000) // TICK_MS
-    sent, behind_s = 0, 0.0
-    with Connection(port) as connection:
-        say(started_ms=time.time_ns() // 10**6)
-        start_s = time.monotonic()
+    def feed(self, rate: int, seconds: float, issues: int) -> Fed:
+        """Append at a steady rate; return how it went."""
+        sender = self._sender()
+        trades = min(POOL, int(rate * seconds))
+        _, pool = create_pool(self.partitions, rate, issues, trades)
+        bounds = range(0, len(pool) * 1_000 // (rate * TICK_MS) + 1)
+        places = pairwise(number * rate * TICK_MS // 1_000 for number in bounds)
+        ticks = [
+            ([trade.seq for trade in pool[a:b]], sender.prepare(pool[a:b]))
+            for a, b in places
+        ]
+        ticks_in_all = int(seconds * 1_000) // TICK_MS
+        sent, behind_s = 0, 0.0
+        started_ms, start_s = time.time_ns() // 10**6, time.monotonic()
         for number in range(ticks_in_all):
             due_s = start_s + number * TICK_MS / 1_000
             time.sleep(max(0, due_s - time.monotonic()))
             behind_s = max(behind_s, time.monotonic() - due_s)
-            entries, commands = ticks[number % len(ticks)]
-            now = b'"time":%d' % (time.time_ns() // 1_000)
-            connection.send(commands.replace(_NO_TIME, now))
-            connection.receive()
-            sent += entries
-        connection.wait_for(sent)
+            seqs, prepared = ticks[number % len(ticks)]
+            now_us = time.time_ns() // 1_000
+            sender.send(prepared, [Stamp(now_us // 1_000, now_us, seq) for seq in seqs])
+            sent += len(seqs)
+        sender.wait_for(sent)
         took_s = max(time.monotonic() - start_s, ticks_in_all * TICK_MS / 1_000)
-    say(
-        sent=sent,
-        rate=sent / took_s,
-        behind_ms=behind_s * 1_000,
-        ended_ms=time.time_ns() // 10**6,
+        return Fed(started_ms, time.time_ns() // 10**6, sent / took_s, behind_s * 1_000)
+
+    def _sender(self) -> Any:
+        if self.address.isdigit():
+            return RedisSender(int(self.address), is_past=self.is_past)
+        return KafkaSender(self.address)
+
+
+@contextmanager
+def running_log(
+    kind: str, server: Server, partitions: int, *, is_past: bool = False
+) -> Iterator[Log]:
+    """Yield an empty log. Kafka's broker is started in the server's folder."""
+    if kind == "redis":
+        open_log(server.client, NAMESPACE, partitions)
+        settings = {"TICKTHROTTLE_PARTITIONS": str(partitions)}
+        yield Log(str(server.port), partitions, settings, is_past)
+        return
+    with running_topic(server.folder, partitions, is_past=is_past) as log:
+        yield log
+
+
+@contextmanager
+def running_topic(
+    folder: Path, partitions: int, *, is_past: bool = False
+) -> Iterator[Log]:
+    """Start a Kafka broker that keeps its files in a folder; yield an empty topic."""
+    port = free_port()
+    # A process, as `make kafka` starts it: a benchmark has no need of the tests.
+    serve = ["-m", "tests.kafka_broker.serve", "--port", str(port), "--heap-mb", "1024"]
+    broker = subprocess.Popen(
+        [sys.executable, *serve, "--state-dir", str(folder)],
+        cwd=Path(__file__).parents[1],
+        stdin=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
     )
-
-
-def _ticks(pool: Pool, rate: int) -> list[tuple[int, bytes]]:
-    """Return the commands of every tick, the times left to be filled in."""
-    command = _command(b"*", id_bytes=1)
-    commands = [
-        (command(t.partition, t.payload) % (_MARKET_START_US, t.seq)).replace(
-            b'"time":%d' % _MARKET_START_US, _NO_TIME
-        )
-        for t in pool.templates
-    ]
-    bounds = range(0, len(commands) * 1_000 // (rate * TICK_MS) + 1)
-    places = [number * rate * TICK_MS // 1_000 for number in bounds]
-    return [
-        (end - start, b"".join(commands[start:end])) for start, end in pairwise(places)
-    ]
-
-
-def say(**fields: float) -> None:
-    print(json.dumps(fields), flush=True)
-
-
-class Feeder(AbstractContextManager["Feeder"]):
-    """A live feed in a process of its own; it ends with the context."""
-
-    def __init__(self, program: str, options: Mapping[str, Any]) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, program, *(f"--{n}={v}" for n, v in options.items())],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            start_new_session=True,
-        )
-
-    def __exit__(self, *_: object) -> None:
-        self._process.kill()
-        self._process.wait()
-        if self._process.stdout is not None:
-            self._process.stdout.close()
-
-    def next_report(self) -> dict[str, float]:
-        """Wait for its start, then for its end; return what it says of it."""
-        line = self._process.stdout.readline() if self._process.stdout else b""
-        if not line:
-            raise RuntimeError(f"the feed ended: exit code {self._process.wait()}")
-        report: dict[str, float] = json.loads(line)
-        return report
-
-
-def main() -> None:
-    """Feed an existing log on this machine."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--port", type=int, required=True)
-    parser.add_argument("--rate", type=int, required=True, help="trades per second")
-    parser.add_argument("--seconds", type=float, required=True)
-    parser.add_argument("--issues", type=int, default=2_879)
-    parser.add_argument("--partitions", type=int, default=4)
-    chosen = parser.parse_args()
-    info = LogInfo("", chosen.partitions, 0)
-    feed(chosen.port, info, chosen.rate, chosen.seconds, chosen.issues)
-
-
-if __name__ == "__main__":
-    main()
+    servers = f"127.0.0.1:{port}"
+    settings = {
+        "TICKTHROTTLE_TRADE_LOG": "kafka",
+        "TICKTHROTTLE_KAFKA_SERVERS": servers,
+        "TICKTHROTTLE_KAFKA_TOPIC": TOPIC,
+    }
+    try:
+        # A backlog has been recorded: its producer says when.
+        stamp = "CreateTime" if is_past else "LogAppendTime"
+        config = {"message.timestamp.type": stamp}
+        topic = NewTopic(TOPIC, partitions, 1, config=config)
+        within_s = _KAFKA_STARTS_WITHIN_S
+        # Held: a client that is let go of breaks off what it was asked for.
+        admin = AdminClient({"bootstrap.servers": servers, "log_level": 0})
+        admin.create_topics([topic], request_timeout=within_s)[TOPIC].result()
+        yield Log(servers, partitions, settings, is_past)
+    finally:
+        broker.terminate()
+        broker.wait()

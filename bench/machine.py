@@ -1,28 +1,28 @@
-"""What benchmarks share: tables, a server, memory, lags."""
+"""What benchmarks share: tables, a server, a job."""
 
 import os
 import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-import orjson
 import psutil
 import redis
 
-from bench.load.books import read_ledger
-from bench.load.percentiles import nearest_rank
-from deploy.ports import free_port
-from deploy.valkey import valkey_command, wait_for_server
-from tests.e2e.processes import Running, running
-from throttle.ledger import Ledger
-from throttle.snapshot import Keys
+from deploy.loadtest.figures.percentiles import nearest_rank
+from deploy.loadtest.judge import books
+from deploy.local.child import ChildProcess
+from deploy.local.process_tree import job_family, members
+from deploy.local.valkey import valkey_command, wait_for_server
+from ingest.process.ports import free_port
+from throttle.contract.ledger import Ledger
+from throttle.contract.redis_keys import Keys
 
 NAMESPACE = "tt"
 KEYS = Keys(NAMESPACE)
@@ -79,8 +79,44 @@ def running_server() -> Iterator[Server]:
             process.wait()
 
 
+class Job(ChildProcess):
+    """A running throttle; ``events`` are the lines of its log, in their order."""
+
+    def __init__(self, folder: Path, environment: dict[str, str]) -> None:
+        self.events: list[dict[str, Any]] = []
+        super().__init__(
+            "throttle",
+            [sys.executable, "-m", "tickthrottle", "throttle"],
+            environment,
+            folder / "throttle.log",
+            lambda _, fields: self.events.append(fields),
+        )
+
+    def wait_for(self, event: str, within_s: float) -> None:
+        """Wait until it has logged an event. Raises SystemExit if it does not."""
+        deadline = time.monotonic() + within_s
+        while not any(fields["event"] == event for fields in list(self.events)):
+            self.check_runs()
+            if time.monotonic() > deadline:
+                raise SystemExit(f"the job was not {event} within {within_s:g} s")
+            time.sleep(0.1)
+
+    def check_runs(self) -> None:
+        """Raise SystemExit with the end of its log if it has ended."""
+        if self.exit_code() is not None:
+            raise SystemExit("\n".join(["the job ended:", *self.last_lines(20)]))
+
+    def end(self) -> None:
+        """Ask it to end; kill what is left after a while."""
+        self.terminate()
+        deadline = time.monotonic() + 15
+        while not self.has_ended() and time.monotonic() < deadline:
+            time.sleep(0.1)
+        self.kill()
+
+
 @contextmanager
-def running_job(server: Server, **settings: str) -> Iterator[Running]:
+def running_job(server: Server, **settings: str) -> Iterator[Job]:
     """Run the throttle, default settings but for those given; yield it when ready."""
     # What the caller's environment says of the product is not the default.
     for name in [name for name in os.environ if name.startswith("TICKTHROTTLE_")]:
@@ -88,14 +124,48 @@ def running_job(server: Server, **settings: str) -> Iterator[Running]:
     folder = server.folder / "job"
     folder.mkdir()
     environment = {
+        **os.environ,
         "REDIS_URL": server.url,
         "TICKTHROTTLE_STATE_DIR": str(folder),
         "TICKTHROTTLE_LOG_LEVEL": "debug",
         **settings,
     }
-    with running(folder, "throttle", **environment) as job:
-        job.wait_for('"event": "ready"', within_s=300)
+    job = Job(folder, environment)
+    try:
+        job.wait_for("ready", within_s=300)
         yield job
+    finally:
+        job.end()
+
+
+class PeakMemory:
+    """The most that server, job and the parts of the job used: bytes, PSS."""
+
+    def __init__(self, server: Server, job: Job) -> None:
+        self.most: Counter[str] = Counter()
+        self._server = members("server", server.pid)
+        self._job = job
+
+    def note(self) -> None:
+        """Take in what they use now."""
+        used: Counter[str] = Counter()
+        for name, process in [*self._server, *job_family("", self._job.group)]:
+            with suppress(psutil.NoSuchProcess):
+                used[name.strip()] += process.memory_full_info().pss
+        used["job"] = used.total() - used["server"]
+        self.most |= used
+
+
+def read_batches(events: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return each batch that a job has logged, with Spark's own figures of it."""
+    batches: dict[int, dict[str, Any]] = {}
+    progress: dict[int, dict[str, Any]] = {}
+    for fields in events:
+        if fields.get("event") == "batch":
+            batches[fields["batch"]] = fields
+        elif fields.get("event") == "progress":
+            progress[fields["batch"]] = fields
+    return [{**progress.get(number, {}), **batches[number]} for number in batches]
 
 
 def end_on_signals() -> None:
@@ -103,92 +173,27 @@ def end_on_signals() -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
 
 
-Memory = dict[str, tuple[float, float]]
-"""What each kind of process uses, MiB: resident, and with shared pages shared out."""
-
-
-class MemoryWatch(AbstractContextManager["MemoryWatch"]):
-    """Measures the memory of a job and its server again and again, in a thread."""
-
-    def __init__(self, job_pid: int, server_pid: int, every_s: float) -> None:
-        self.samples: list[Memory] = []
-        self._pids = (job_pid, server_pid)
-        self._every_s = every_s
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._watch, daemon=True)
-
-    def __enter__(self) -> "MemoryWatch":
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        self._thread.join()
-
-    def peaks(self) -> dict[str, float]:
-        """Return the highest PSS of each kind, and of the job's kinds together."""
-        highest: dict[str, float] = {}
-        for sample in self.samples:
-            sizes = {kind: pss for kind, (_, pss) in sample.items()}
-            job = sum(size for kind, size in sizes.items() if kind != "server")
-            for kind, size in {**sizes, "job": job}.items():
-                highest[kind] = max(highest.get(kind, 0), size)
-        return highest
-
-    def _watch(self) -> None:
-        while not self._stop.wait(self._every_s):
-            self.samples.append(measure_memory(*self._pids))
-
-
-def measure_memory(job_pid: int, server_pid: int) -> Memory:
-    """Return what driver, JVM, Python workers and server use at the moment."""
-    found: Memory = {}
-    with suppress(psutil.NoSuchProcess):
-        found |= _add(found, "driver", psutil.Process(job_pid))
-        found |= _add(found, "server", psutil.Process(server_pid))
-        for child in psutil.Process(job_pid).children(recursive=True):
-            with suppress(psutil.NoSuchProcess):
-                kind = "JVM" if child.name() == "java" else "workers"
-                found |= _add(found, kind, child)
-    return found
-
-
-def _add(found: Memory, kind: str, process: psutil.Process) -> Memory:
-    used = process.memory_full_info()
-    resident, proportional = found.get(kind, (0.0, 0.0))
-    return {kind: (resident + used.rss / 2**20, proportional + used.pss / 2**20)}
-
-
-class PublishedWindows:
-    """Follows the window log: how long after its end each window was published."""
-
-    def __init__(self, server: Server) -> None:
-        self._client: Any = server.client
-        self._last = "0-0"
-        self.lags_ms: dict[int, float] = {}
-
-    def follow(self) -> None:
-        """Add what was published since the last call."""
-        for entry_id, fields in self._client.xrange(
-            KEYS.windows, f"({self._last}", "+"
-        ):
-            header = orjson.loads(fields[b"snapshot"].split(b"\n", 1)[0])
-            window = header["window"]
-            self.lags_ms[window] = header["published"] / 1_000 - window
-            self._last = entry_id.decode()
-
-
 def wait_for_books(
-    server: Server, job: Running, after_ms: int, within_s: float
+    server: Server,
+    job: Job,
+    after_ms: int,
+    within_s: float,
+    meanwhile: Callable[[], None] = lambda: None,
 ) -> Ledger:
     """Wait until the books reach past a time and were compared with the log there.
 
-    Raises SystemExit when that takes too long, or when the job ends before.
+    ``meanwhile`` is called again and again. Raises SystemExit when it takes too long,
+    or when the job ends before.
     """
-    deadline = time.monotonic() + within_s
-    while time.monotonic() < deadline and job.process.poll() is None:
-        ledger = read_ledger(server.client, NAMESPACE, JOB)
-        if ledger is not None and (ledger.checked_ms or 0) > after_ms:
-            return ledger
-        time.sleep(0.1)
-    raise SystemExit(f"the job did not get to {after_ms}:\n{job.log()[-3_000:]}")
+
+    def pause(_: float) -> None:
+        job.check_runs()
+        meanwhile()
+        time.sleep(0.3)
+
+    ledger = books.wait_for_books(
+        server.client, NAMESPACE, JOB, after_ms + 1, within_s, pause
+    )
+    if ledger is None or (ledger.checked_ms or 0) <= after_ms:
+        raise SystemExit(f"the job did not get to {after_ms} within {within_s:g} s")
+    return ledger

@@ -1,38 +1,37 @@
 """Half an hour of windows at ten times their speed: does anything grow?
 
-Runs the job on a server of its own with windows of 200 ms under a steady feed, and
-measures the memory of every process. What is kept for a time is kept for a tenth of
-it, so that log and window log are as full as they get long before the last third. The
-first third is the start; a process that grows from the second third to the last one
-has a leak. Ends with exit code 1 then, or if the ledger does not balance, or if a
-window is missing.
+A load test with windows of 200 ms under a steady feed, and the memory of every process.
+What is kept for a time is kept for a tenth of it, so that log and window log are as
+full as they get long before the last third. The first third is the start; a process
+that grows from the second third to the last one has a leak. Ends with exit code 1 then,
+or if a promise was broken: the ledger does not balance, a window is missing.
 """
 
 import argparse
 import sys
-import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from statistics import mean
 
-from logs import Log, running_log
-from machine import (
-    Memory,
-    MemoryWatch,
-    PublishedWindows,
-    end_on_signals,
-    print_table,
-    running_job,
-    running_server,
-    wait_for_books,
-)
+from machine import end_on_signals, print_table
+from rich.console import Console
 
-from bench.load.machine import describe_machine
+from deploy.loadtest.choices import LoadChoices
+from deploy.loadtest.load_run import carry_out
+from deploy.loadtest.plan import plan_of
+from deploy.loadtest.report.console import RunDisplay
+from deploy.loadtest.report.verdict import broken_words, in_short
+from deploy.loadtest.results import ProcessUsage
+from deploy.loadtest.system.deployment import local
+from deploy.loadtest.system.machine import describe_machine
 from throttle.settings import ThrottleSettings
 
 DEFAULTS = ThrottleSettings.model_construct()
 SPEED = 10
 WINDOW_MS = DEFAULTS.window_ms // SPEED
-KINDS = ("driver", "JVM", "workers", "server")
-EVERY_S = 5
+SETTINGS = {
+    "TICKTHROTTLE_TRADE_LOG_RETENTION_S": str(DEFAULTS.trade_log_retention_s // SPEED),
+    "TICKTHROTTLE_WINDOW_LOG": str(DEFAULTS.window_log // SPEED),
+}
 MOST_GROWTH = 0.10
 
 
@@ -41,37 +40,38 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     minutes = "how long, really; in less than 3 the log and Java's heap still fill up"
     parser.add_argument("--minutes", type=float, default=3, help=minutes)
-    parser.add_argument("--rate", type=int, default=900, help="trades per second")
+    parser.add_argument("--rate", type=float, default=900, help="trades per second")
     parser.add_argument("--issues", type=int, default=2_879)
     chosen = parser.parse_args()
     end_on_signals()
-    with (
-        running_server() as server,
-        running_log("redis", server, DEFAULTS.partitions) as trade_log,
-        running_job(
-            server,
-            TICKTHROTTLE_WINDOW_MS=str(WINDOW_MS),
-            TICKTHROTTLE_LOG_RETENTION_S=str(DEFAULTS.log_retention_s // SPEED),
-            TICKTHROTTLE_WINDOW_LOG=str(DEFAULTS.window_log // SPEED),
-        ) as job,
-    ):
-        published = PublishedWindows(server)
-        with MemoryWatch(job.process.pid, server.pid, EVERY_S) as memory:
-            last_ms, sent = run_feed(trade_log, published, chosen)
-        ledger = wait_for_books(server, job, last_ms, within_s=60)
-        published.follow()
-    print(
-        f"\n{chosen.minutes:g} minutes at {SPEED} times the speed, {chosen.rate:,} "
-        f"trades/s, {sent:,} trades, windows of {WINDOW_MS} ms"
+    plan = plan_of(
+        LoadChoices(
+            rate=chosen.rate,
+            issues=chosen.issues,
+            clients=10,
+            mix="watch:1",
+            seconds=60 * chosen.minutes,
+            warm_up_s=10,
+            processes=1,
+            # How late a window is, is not the question.
+            rules=("faults>0",),
+        )
     )
-    problems = [f"the books do not balance: {words}" for words in ledger.problems()]
-    if ledger.total.read != sent:
-        problems.append(f"{sent} trades in the log, {ledger.total.read} were read")
-    problems += find_gaps(published.lags_ms)
-    problems += report_memory(memory.samples)
+    with (
+        local(window_ms=WINDOW_MS, settings=SETTINGS) as deployment,
+        RunDisplay(Console(stderr=True)) as display,
+    ):
+        outcome = carry_out(plan, plan.feed.isins(), deployment, display).outcome
+    print(
+        f"\n{chosen.minutes:g} minutes at {SPEED} times the speed, {chosen.rate:,.0f} "
+        f"trades/s, windows of {WINDOW_MS} ms; {in_short(outcome)}"
+    )
+    problems = [*outcome.faults, *outcome.books.problems, *broken_words(outcome.checks)]
+    problems += report_memory(p for p in outcome.processes if not p.is_ours)
+    lags_ms = [lag_ms for lag_ms in outcome.windows.publish_ms if lag_ms is not None]
     print_table(
-        f"{len(published.lags_ms)} windows, from a window's end until it is published",
-        [("lag", list(published.lags_ms.values()))],
+        f"{len(lags_ms)} windows, from a window's end until it is published",
+        [("lag", lags_ms)],
     )
     print(f"\nMachine: {describe_machine()}")
     for problem in problems:
@@ -79,55 +79,27 @@ def main() -> None:
     sys.exit(1 if problems else 0)
 
 
-def run_feed(
-    trade_log: Log, published: PublishedWindows, chosen: argparse.Namespace
-) -> tuple[int, int]:
-    """Feed to the end, following the windows; return the feed's end and its trades."""
-    seconds = chosen.minutes * 60
-    with trade_log.feed(chosen.rate, seconds, chosen.issues) as feeder:
-        feeder.next_report()
-        end = time.monotonic() + seconds
-        while time.monotonic() < end:
-            # Often enough: the window log holds 9 s.
-            time.sleep(min(1, max(0, end - time.monotonic())))
-            published.follow()
-        fed = feeder.next_report()
-    return int(fed["ended_ms"]), int(fed["sent"])
-
-
-def find_gaps(lags_ms: dict[int, float]) -> list[str]:
-    """Say how many windows between the first and the last were not seen."""
-    windows = sorted(lags_ms)
-    missing = (windows[-1] - windows[0]) // WINDOW_MS + 1 - len(windows)
-    return [f"{missing} windows are missing"] if missing else []
-
-
-def report_memory(samples: Sequence[Memory]) -> list[str]:
+def report_memory(processes: Iterable[ProcessUsage]) -> list[str]:
     """Print the means of the thirds; say which process grew too much."""
-    third = len(samples) // 3
-    thirds = [samples[:third], samples[third : 2 * third], samples[2 * third :]]
     print(
         "\n| memory, MiB | first third | second third | last third | growth, second "
         "to last |\n| --- | ---: | ---: | ---: | ---: |"
     )
     problems = []
-    for kind in KINDS:
-        for place, name in enumerate(("RSS", "PSS")):
-            first, second, last = (mean_of(part, kind, place) for part in thirds)
-            growth = last / second - 1
-            print(
-                f"| {kind}, {name} | {first:.1f} | {second:.1f} | {last:.1f} "
-                f"| {100 * growth:+.1f} % |"
-            )
-            if growth > MOST_GROWTH:
-                problems.append(f"{kind} has grown by {100 * growth:.1f} % ({name})")
+    for process in processes:
+        sizes: Sequence[float] = [s for s in process.memory_mib if s is not None]
+        third = len(sizes) // 3
+        first, second, last = (
+            mean(part) for part in (sizes[:third], sizes[third:-third], sizes[-third:])
+        )
+        growth = last / second - 1
+        print(
+            f"| {process.name} | {first:.1f} | {second:.1f} | {last:.1f} "
+            f"| {growth:+.1%} |"
+        )
+        if growth > MOST_GROWTH:
+            problems.append(f"{process.name} has grown by {growth:.1%}")
     return problems
-
-
-def mean_of(samples: Sequence[Memory], kind: str, place: int) -> float:
-    """Return the mean of one kind of process: RSS at place 0, PSS at place 1."""
-    sizes = [sample[kind][place] for sample in samples if kind in sample]
-    return sum(sizes) / len(sizes)
 
 
 if __name__ == "__main__":

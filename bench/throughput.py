@@ -8,27 +8,30 @@ machine. Ends with exit code 1 if the ledger does not balance.
 """
 
 import argparse
-import json
 import sys
 import time
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from logs import Log, running_log
+from fill import Log, running_log
 from machine import (
-    MemoryWatch,
-    PublishedWindows,
+    JOB,
+    NAMESPACE,
+    Job,
+    PeakMemory,
     Server,
     end_on_signals,
     percentile,
+    read_batches,
     running_job,
     running_server,
     wait_for_books,
 )
 
-from bench.load.machine import describe_machine
-from tests.e2e.processes import Running
+from deploy.loadtest.judge.following import Follower, following
+from deploy.loadtest.system.machine import describe_machine
 from throttle.settings import ThrottleSettings
 
 DEFAULTS = ThrottleSettings.model_construct()
@@ -38,11 +41,12 @@ LONGEST_RECORDING_S = 600
 
 RATES = (10_000, 20_000, 50_000, 80_000, 120_000, 160_000, 200_000, 250_000, 300_000)
 STAGES = {
-    "latestOffset": "cut",
+    "latestOffset": "where it begins and ends",
     "queryPlanning": "planning",
     "walCommit": "offset log",
     "plan_ms": "planning of the aggregation",
-    "compute_ms": "read, check, conflate, hand over",
+    "read_ms": "cut, read, check",
+    "collect_ms": "conflate, hand over",
     "assemble_ms": "assemble",
     "publish_ms": "publish",
     "commitOffsets": "commit",
@@ -60,7 +64,7 @@ class Drained:
     batches: int
     seconds: float
     stages: dict[str, float]
-    peak: dict[str, float]
+    peak: Counter[str]
     problems: Sequence[str]
 
 
@@ -88,7 +92,7 @@ def parse_arguments() -> argparse.Namespace:
     """Return the command line's choices."""
     parser = argparse.ArgumentParser(description=__doc__)
     switch = argparse.BooleanOptionalAction
-    parser.add_argument("--log", choices=["redis", "kafka"], default="redis")
+    parser.add_argument("--trade-log", choices=["redis", "kafka"], default="redis")
     parser.add_argument("--partitions", type=int, default=DEFAULTS.partitions)
     parser.add_argument("--issues", type=int, default=2_879)
     parser.add_argument("--drain", action=switch, default=True, help="the backlog")
@@ -116,19 +120,22 @@ def drain(trades: int, recorded: int, chosen: argparse.Namespace) -> Drained:
     """Fill a log, run the job on it, and say how long it took."""
     with (
         running_server() as server,
-        running_log(chosen.log, server, chosen.partitions) as trade_log,
+        running_log(
+            chosen.trade_log, server, chosen.partitions, is_past=True
+        ) as trade_log,
     ):
-        backlog = trade_log.fill(trades, recorded, chosen.issues)
+        trades, last_ms = trade_log.fill(trades, recorded, chosen.issues)
         filled = f"{trades:,} trades are in the log, recorded at {recorded:,}/s"
         print(filled, file=sys.stderr, flush=True)
-        with (
-            running_job(server, **trade_log.settings) as job,
-            MemoryWatch(job.process.pid, server.pid, every_s=0.5) as memory,
-        ):
-            ledger = wait_for_books(server, job, backlog.last_ms, within_s=1_800)
+        with running_job(server, **trade_log.settings) as job:
+            memory = PeakMemory(server, job)
+            ledger = wait_for_books(server, job, last_ms, 1_800, memory.note)
             # A batch's own line comes before Spark's, that one a moment later.
             time.sleep(2 * WINDOW_MS / 1_000)
-            batches = read_batches(job.log(), backlog.last_ms)
+            batches = read_batches(list(job.events))
+    # Up to the one that cut past the last trade.
+    needed = sum(batch["window"] <= last_ms for batch in batches) + 1
+    batches = batches[:needed]
     problems = ledger.problems()
     if ledger.total.read != trades:
         problems.append(f"{trades} trades in the log, {ledger.total.read} were read")
@@ -139,25 +146,9 @@ def drain(trades: int, recorded: int, chosen: argparse.Namespace) -> Drained:
         len(batches),
         seconds_of(batches),
         time_by_stage(batches),
-        memory.peaks(),
+        memory.most,
         problems,
     )
-
-
-def read_batches(log: str, last_ms: int) -> list[dict[str, Any]]:
-    """Return each batch up to the one that cut past a time: its lines, merged."""
-    batches: list[dict[str, Any]] = []
-    progress: dict[int, dict[str, Any]] = {}
-    for line in log.splitlines():
-        if not line.startswith("{"):
-            continue
-        fields = json.loads(line)
-        if fields["event"] == "progress":
-            progress[fields["batch"]] = fields
-        is_needed = not batches or batches[-1]["window"] <= last_ms
-        if fields["event"] == "batch" and is_needed:
-            batches.append(fields)
-    return [{**progress.get(batch["batch"], {}), **batch} for batch in batches]
 
 
 def seconds_of(batches: Sequence[dict[str, Any]]) -> float:
@@ -199,8 +190,8 @@ def print_drained(drained: Sequence[Drained], issues: int) -> None:
         shares = [100 * d.stages[title] / sum(d.stages.values()) for d in drained]
         print(f"| {title} | {' | '.join(f'{share:.1f} %' for share in shares)} |")
     print(f"\n| peak memory, MiB (PSS) | {columns} |\n| --- | {rule} |")
-    for kind in ("driver", "JVM", "workers", "job", "server"):
-        sizes = [f"{one.peak.get(kind, 0):.0f}" for one in drained]
+    for kind in ("driver", "JVM", "worker", "job", "server"):
+        sizes = [f"{one.peak[kind] / 2**20:.0f}" for one in drained]
         print(f"| {kind} | {' | '.join(sizes)} |")
 
 
@@ -214,64 +205,56 @@ def go_live(chosen: argparse.Namespace) -> list[str]:
     )
     with (
         running_server() as server,
-        running_log(chosen.log, server, chosen.partitions) as trade_log,
+        running_log(chosen.trade_log, server, chosen.partitions) as trade_log,
         running_job(server, **trade_log.settings) as job,
     ):
         warm_up(server, trade_log, job, chosen)
-        published = PublishedWindows(server)
-        for rate in chosen.rates:
-            on_time, ended_ms = run_step(trade_log, published, rate, chosen)
-            ledger = wait_for_books(server, job, ended_ms, within_s=600)
-            if not on_time:
-                break
-            wait_until_live(server, job)
+        with following(server.url, NAMESPACE, JOB, WINDOW_MS) as published:
+            for rate in chosen.rates:
+                on_time, ended_ms = run_step(trade_log, published, rate, chosen)
+                ledger = wait_for_books(server, job, ended_ms, within_s=600)
+                if not on_time:
+                    break
+                wait_until_live(server, job)
     return ledger.problems()
 
 
 def warm_up(
-    server: Server, trade_log: Log, job: Running, chosen: argparse.Namespace
+    server: Server, trade_log: Log, job: Job, chosen: argparse.Namespace
 ) -> None:
     """Feed a while at the first rate: a job's first windows take longer."""
-    rate, seconds = chosen.rates[0], chosen.seconds / 2
-    with trade_log.feed(rate, seconds, chosen.issues) as feeder:
-        feeder.next_report()
-        feeder.next_report()
+    trade_log.feed(chosen.rates[0], chosen.seconds / 2, chosen.issues)
     wait_until_live(server, job)
 
 
 def run_step(
-    trade_log: Log, published: PublishedWindows, rate: int, chosen: argparse.Namespace
+    trade_log: Log, published: Follower, rate: int, chosen: argparse.Namespace
 ) -> tuple[bool, int]:
     """Feed at one rate, print its row; return the verdict and when the feed ended."""
-    with trade_log.feed(rate, chosen.seconds, chosen.issues) as feeder:
-        started_ms = int(feeder.next_report()["started_ms"])
-        fed = feeder.next_report()
-    ended_ms = int(fed["ended_ms"])
+    fed = trade_log.feed(rate, chosen.seconds, chosen.issues)
     # The windows that the feed filled, but for its first.
-    first = (started_ms // WINDOW_MS + 2) * WINDOW_MS
-    windows = range(first + WINDOW_MS, ended_ms + 1, WINDOW_MS)
-    deadline = time.monotonic() + 5 * WINDOW_MS / 1_000
-    while windows[-1] not in published.lags_ms and time.monotonic() < deadline:
-        time.sleep(0.2)
-        published.follow()
+    first = (fed.started_ms // WINDOW_MS + 2) * WINDOW_MS
+    windows = range(first + WINDOW_MS, fed.ended_ms + 1, WINDOW_MS)
+    published.wait_for(windows[-1], within_s=5 * WINDOW_MS / 1_000)
+    lags_ms = {held.end_ms: held.lag_ms for held in published.run.windows}
     now_ms = time.time() * 1_000
     # One that is still not there is at least so late.
-    lags = [published.lags_ms.get(window, now_ms - window) for window in windows]
+    lags = [lags_ms.get(window, now_ms - window) for window in windows]
     p50, p99 = percentile(lags, 0.5), percentile(lags, 0.99)
-    keeps_pace = fed["behind_ms"] < WINDOW_MS / 2
+    keeps_pace = fed.behind_ms < WINDOW_MS / 2
     on_time = p99 < WINDOW_MS
     verdict = "yes" if on_time else "no"
     if not keeps_pace:
-        verdict += f", but the feed itself was {fed['behind_ms']:.0f} ms behind"
+        verdict += f", but the feed itself was {fed.behind_ms:.0f} ms behind"
     print(
-        f"| {rate:,} | {fed['rate']:,.0f} | {len(lags)} | {p50:.0f} | {p99:.0f} "
+        f"| {rate:,} | {fed.rate:,.0f} | {len(lags)} | {p50:.0f} | {p99:.0f} "
         f"| {max(lags):.0f} | {verdict} |",
         flush=True,
     )
-    return on_time and keeps_pace, ended_ms
+    return on_time and keeps_pace, fed.ended_ms
 
 
-def wait_until_live(server: Server, job: Running) -> None:
+def wait_until_live(server: Server, job: Job) -> None:
     """Wait until the job has published every window that has ended."""
     wait_for_books(server, job, int(time.time() * 1_000), within_s=60)
 

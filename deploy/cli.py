@@ -1,109 +1,96 @@
 """The command line: one program, a sub-command for each part."""
 
+import re
 import signal
+import sys
 import threading
-from pathlib import Path
+from importlib.metadata import requires, version
 from types import FrameType
 from typing import Annotated
 
 import typer
 
-from deploy import feeds, inspect, issues, load, reconcile, topic
-from deploy.entry import RedisUrl, fail, read_settings
+from deploy.commands.entry import FAILED, fail
+from deploy.commands.feeds import replay, simulate
+from deploy.commands.issues import issues
+from deploy.commands.ledger import ledger
+from deploy.commands.load import load
+from deploy.commands.rebuild import rebuild
+from deploy.commands.reconcile import reconcile
+from deploy.commands.setting_options import options_of
+from deploy.commands.topic import topic
+from deploy.commands.topology import topology
+from deploy.commands.trades import trades
+from deploy.commands.windows import windows
+from deploy.examples import examples_of
+from deploy.local.settings import RunSettings
 from deploy.logs import configure_logs
+from gateway.settings import GatewaySettings
+from throttle.settings import ThrottleSettings
 
 app = typer.Typer(
     no_args_is_help=True,
-    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
-    help="Turn a firehose of stock trades into a calm, exact, two-second stream.\n\n"
-    "`run` starts everything on this machine. The other commands start one part "
-    "each, or look and change nothing (ledger, windows, trades, rebuild, reconcile, "
-    "topology, issues), "
-    "against the server at REDIS_URL (redis://127.0.0.1:6379 unless set). "
-    "Every setting is also an environment variable, see docs/operations.md.",
 )
 
 
-Port = Annotated[int | None, typer.Option(help="Port of the page. [default: 8000]")]
+def _show_version(is_asked: bool) -> None:
+    if is_asked:
+        typer.echo(f"tickthrottle {version('tickthrottle')}")
+        raise typer.Exit
 
 
-@app.command()
-def run(
-    port: Port = None,
-    rate: Annotated[
-        float | None,
-        typer.Option(help="The simulator's trades per second. [default: 750]"),
-    ] = None,
-    tape: Annotated[
-        Path | None, typer.Option(help="Replay this tape in place of the simulator.")
-    ] = None,
-    speed: Annotated[
-        float | None,
-        typer.Option(help="Times the tape's own pace. [default: 1]"),
-    ] = None,
+@app.callback()
+def program(
+    *,
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", help="Show the version.", callback=_show_version, is_eager=True
+        ),
+    ] = False,
 ) -> None:
+    """Turn a firehose of stock trades into a calm, exact, two-second stream.
+
+    `run` starts everything on this machine. The other commands start one part each, or
+    look and change nothing (ledger, windows, trades, rebuild, reconcile, topology,
+    issues), against the server at REDIS_URL, or the pipeline that `run` has started
+    here. Every setting is also an environment variable, see docs/settings.md.
+    """
+
+
+@app.command(epilog=examples_of("run"))
+@options_of(RunSettings, "port", "rate", "tape", "speed")
+def run(settings: RunSettings) -> None:
     """Run the whole pipeline on this machine, until Ctrl-C.
 
     Starts an embedded Valkey server, the Spark job, the gateway with its page and a
     feed, restarts what dies, and leaves nothing behind.
     """
-    from deploy.local import RunFailed, run_local
-    from deploy.settings import RunSettings
+    from deploy.local.runner import RunFailed, run_local
 
-    settings = read_settings(RunSettings, port=port, rate=rate, tape=tape, speed=speed)
     try:
         run_local(settings, _stop_on_signal())
     except RunFailed as error:
         fail(str(error))
 
 
-@app.command()
-def throttle(
-    job: Annotated[
-        str | None,
-        typer.Option(help="The job's name; a restart under it continues."),
-    ] = None,
-    window_ms: Annotated[
-        int | None, typer.Option(help="Length of a window. [default: 2000]")
-    ] = None,
-    state_dir: Annotated[
-        Path | None,
-        typer.Option(help="Folder for checkpoints. [default: ~/.local/state/...]"),
-    ] = None,
-    standby: Annotated[
-        bool | None,
-        typer.Option(
-            "--standby", help="Wait, warm, for the running job's end; then take over."
-        ),
-    ] = None,
-    master: Annotated[
-        str | None,
-        typer.Option(
-            help="Where Spark runs its tasks, such as spark://host:7077. "
-            "[default: this process]"
-        ),
-    ] = None,
-    redis_url: RedisUrl = None,
-) -> None:
+@app.command(epilog=examples_of("throttle"))
+@options_of(
+    ThrottleSettings,
+    *("job", "window_ms", "state_dir", "standby", "spark_master", "redis_url"),
+    spark_master="--master",
+)
+def throttle(settings: ThrottleSettings) -> None:
     """Run the Spark job: cut the log into windows, publish the latest trades.
 
     Killed at any moment and started again, it goes on without a missing or doubled
-    window. Its state is in Redis: it may be started on another machine.
+    window. Its state is in Redis, so it can be started on another machine.
     """
     from throttle.job import ThrottleFailed, run_throttle
-    from throttle.settings import ThrottleSettings
 
-    settings = read_settings(
-        ThrottleSettings,
-        job=job,
-        window_ms=window_ms,
-        state_dir=state_dir,
-        standby=standby,
-        spark_master=master,
-        redis_url=redis_url,
-    )
     configure_logs(settings)
     try:
         run_throttle(settings, _stop_on_signal())
@@ -111,21 +98,17 @@ def throttle(
         fail(str(error))
 
 
-@app.command()
-def gateway(
-    host: Annotated[
-        str | None, typer.Option(help="Address to listen on. [default: 127.0.0.1]")
-    ] = None,
-    port: Port = None,
-    redis_url: RedisUrl = None,
-) -> None:
+@app.command(epilog=examples_of("gateway"))
+@options_of(GatewaySettings, "host", "port", "redis_url")
+def gateway(settings: GatewaySettings) -> None:
     """Run a gateway: the WebSocket stream, REST and the page."""
-    from gateway.server import run_gateway
-    from gateway.settings import GatewaySettings
+    from gateway.server import GatewayFailed, run_gateway
 
-    settings = read_settings(GatewaySettings, host=host, port=port, redis_url=redis_url)
     configure_logs(settings)
-    raise typer.Exit(run_gateway(settings))
+    try:
+        run_gateway(settings)
+    except GatewayFailed as error:
+        fail(str(error))
 
 
 def _stop_on_signal() -> threading.Event:
@@ -144,14 +127,35 @@ def _stop_on_signal() -> threading.Event:
     return stop
 
 
-feeds.register(app)
-inspect.register(app)
-reconcile.register(app)
-topic.register(app)
-issues.register(app)
-load.register(app)
+for command in (
+    *(simulate, replay, topic, issues),
+    *(ledger, windows, trades, rebuild, reconcile, topology),
+    load,
+):
+    app.command(epilog=examples_of(command.__name__))(command)
 
 
 def main() -> None:
-    """Run the program."""
-    app(prog_name="tickthrottle")
+    """Run the program. Where a library of an extra is missing, say so, and end."""
+    try:
+        app(prog_name="tickthrottle")
+    except ModuleNotFoundError as error:
+        extra = _extra_with(str(error.name))
+        if extra is None:
+            raise
+        sys.stderr.write(
+            f"tickthrottle: this needs {error.name}, which is not installed: "
+            f"pip install 'tickthrottle[{extra}]'\n"
+        )
+        sys.exit(FAILED)
+
+
+def _extra_with(library: str) -> str | None:
+    """Return the extra of this distribution that brings a library, the smallest."""
+    extras = set()
+    for requirement in requires("tickthrottle") or ():
+        name, _, condition = requirement.partition(";")
+        extra = re.search(r"extra == ['\"](.+)['\"]", condition)
+        if extra and re.split(r"[^\w.-]", name)[0] == library.partition(".")[0]:
+            extras.add(extra[1])
+    return min(extras - {"all"} or extras, default=None)

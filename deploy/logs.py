@@ -4,8 +4,9 @@ import logging
 import sys
 
 import structlog
+from structlog.tracebacks import ExceptionDictTransformer
 
-from ingest.process_settings import ProcessSettings
+from ingest.settings import ProcessSettings
 
 
 def configure_logs(settings: ProcessSettings) -> None:
@@ -21,13 +22,20 @@ def configure_logs(settings: ProcessSettings) -> None:
     ]
     if is_json:
         processors += [
-            structlog.processors.dict_tracebacks,
+            # Without local variables: among them are tokens and addresses with
+            # passwords.
+            structlog.processors.ExceptionRenderer(
+                ExceptionDictTransformer(show_locals=False)
+            ),
             structlog.processors.JSONRenderer(),
         ]
     else:
         processors += [
             structlog.processors.StackInfoRenderer(),
-            structlog.dev.ConsoleRenderer(colors=is_terminal),
+            structlog.dev.ConsoleRenderer(
+                colors=is_terminal,
+                exception_formatter=structlog.dev.plain_traceback,
+            ),
         ]
     structlog.configure(
         processors=processors,

@@ -7,20 +7,27 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import structlog
-from fastapi import FastAPI
+from fastapi import Depends, FastAPI
 from fastapi.responses import FileResponse
 from fastapi.staticfiles import StaticFiles
 from starlette.datastructures import Headers
 from starlette.types import Receive, Scope, Send
 
-from gateway import health_routes, ops, rest, sse
 from gateway.backend import Backend
-from gateway.headers import SecurityHeaders
-from gateway.openapi import PATH, describe, name_operation
-from gateway.operators import OperatorGuard
-from gateway.problems import handlers
+from gateway.http.compression import Compression
+from gateway.http.head import HeadAnswers
+from gateway.http.openapi import PATH, describe, name_operation
+from gateway.http.operator_access import OperatorGuard
+from gateway.http.parameters import check_parameters
+from gateway.http.problems import handlers, problem
+from gateway.http.request_budget import RequestBudget
+from gateway.http.security_headers import SecurityHeaders
+from gateway.operators import operators_router
+from gateway.rest import health_routes, public_router
 from gateway.settings import GatewaySettings
-from gateway.websocket import StreamEndpoint
+from gateway.transport import sse
+from gateway.transport.bounded_answers import BoundedAnswers
+from gateway.transport.websocket import StreamEndpoint, refuse
 
 STATIC = Path(__file__).parent / "static"
 
@@ -37,6 +44,7 @@ class GatewayApp:
     def __init__(self, backend: Backend) -> None:
         self.has_failed = False
         self.operators_port: int | None = None
+        self.counters = backend.counters
         self._backend = backend
         self._stream = StreamEndpoint(backend.hub)
         self._public = create_public_app(backend)
@@ -46,10 +54,10 @@ class GatewayApp:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request, or a WebSocket for as long as it lasts."""
         if scope["type"] == "websocket":
-            if self._is_misled(scope):
-                # Before it is accepted: the upgrade is refused with 403.
+            reason = self._misled(scope)
+            if reason is not None:
                 await receive()
-                await send({"type": "websocket.close"})
+                await refuse(problem(403, "not_allowed", reason), scope, receive, send)
                 return
             await self._stream(scope, receive, send)
             return
@@ -65,11 +73,10 @@ class GatewayApp:
         server = scope.get("server")
         return server is not None and server[1] == self.operators_port
 
-    def _is_misled(self, scope: Scope) -> bool:
+    def _misled(self, scope: Scope) -> str | None:
         if not self._is_operators(scope):
-            return False
-        access = self._backend.access
-        return access.refusal("GET", Headers(scope=scope)) is not None
+            return None
+        return self._backend.access.refusal("GET", Headers(scope=scope))
 
     @asynccontextmanager
     async def _lifespan(self, app: FastAPI) -> AsyncIterator[None]:
@@ -98,6 +105,15 @@ def create_public_app(backend: Backend) -> FastAPI:
     app = _create_app("tickthrottle", for_operators=False)
     _include_public(app, backend, for_operators=False)
     _add_page(app, "/", "index.html")
+    settings = backend.settings
+    _bound(app, backend)
+    app.add_middleware(
+        RequestBudget,
+        rate_per_s=settings.requests_per_second,
+        burst=settings.request_burst,
+        counters=backend.counters,
+    )
+    app.add_middleware(SecurityHeaders)
     return app
 
 
@@ -105,10 +121,12 @@ def create_operators_app(backend: Backend) -> FastAPI:
     """Build what operators may ask for, with the operations view at ``/``."""
     app = _create_app("tickthrottle for operators", for_operators=True)
     _include_public(app, backend, for_operators=True)
-    app.include_router(ops.create_router(backend))
+    app.include_router(operators_router.create_router(backend))
     _add_page(app, "/", "operations.html")
     _add_page(app, "/market", "index.html")
+    _bound(app, backend)
     app.add_middleware(OperatorGuard, access=backend.access)
+    app.add_middleware(SecurityHeaders)
     return app
 
 
@@ -121,17 +139,29 @@ def _create_app(title: str, *, for_operators: bool) -> FastAPI:
         redoc_url=None,
         generate_unique_id_function=name_operation,
         exception_handlers=handlers(),
+        dependencies=[Depends(check_parameters)],
     )
-    describe(app, rest.read_version(), for_operators=for_operators)
-    app.add_middleware(SecurityHeaders)
+    describe(app, for_operators=for_operators)
     app.mount("/static", StaticFiles(directory=STATIC), name="static")
     return app
+
+
+def _bound(app: FastAPI, backend: Backend) -> None:
+    """Have answers leave compressed and bounded; what is added last is outermost."""
+    app.add_middleware(Compression)
+    app.add_middleware(HeadAnswers)
+    app.add_middleware(
+        BoundedAnswers,
+        in_flight=backend.in_flight,
+        counters=backend.counters,
+        patience_s=backend.settings.slow_close_s,
+    )
 
 
 def _include_public(app: FastAPI, backend: Backend, *, for_operators: bool) -> None:
     access = backend.access if for_operators else None
     app.include_router(sse.create_router(backend.hub, access))
-    app.include_router(rest.create_router(backend, access))
+    app.include_router(public_router.create_router(backend, access))
     app.include_router(
         health_routes.create_router(backend, for_operators=for_operators)
     )

@@ -4,36 +4,45 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
-from redis.exceptions import RedisError
-
-from gateway.board import Board
-from gateway.counters import Counters
-from gateway.exporter import Exporter
-from gateway.feed import Feed
-from gateway.health import Finding, Health, Reason
-from gateway.historian import Historian
-from gateway.history import History
-from gateway.hub import Hub
-from gateway.issues import Issues, read_issues
-from gateway.jobs import imbalances, jobs_behind
-from gateway.load import LoadMonitor
-from gateway.operators import OperatorAccess
-from gateway.overload import Overload
-from gateway.pipeline import PipelineReader, Seen
-from gateway.redis_client import create_redis
+from gateway.admission.tokens import TokenReader
+from gateway.health.exporter import Exporter
+from gateway.health.overload import LoadMonitor, Overload
+from gateway.health.pipeline_reader import PipelineReader
+from gateway.health.readiness import (
+    Fault,
+    GatewayState,
+    Readiness,
+    Reason,
+    all_faults,
+    faults_of_gateway,
+    faults_of_pipeline,
+)
+from gateway.http.operator_access import OperatorAccess
 from gateway.settings import GatewaySettings
-from gateway.window_log import WindowLog
-from throttle.snapshot import Keys
+from gateway.stream.board import Board
+from gateway.stream.counters import Counters
+from gateway.stream.hub import Hub
+from gateway.transport.bounded_answers import BytesInFlight
+from gateway.upstream.history_filler import HistoryFiller
+from gateway.upstream.issue_history import IssueHistory
+from gateway.upstream.issue_list import Issues, read_issues
+from gateway.upstream.redis_client import create_redis
+from gateway.upstream.stream_follower import StreamFollower
+from gateway.upstream.window_log import WindowLog
+from ingest.kafka.address import KafkaTopic
+from ingest.tradelog.contract import LogUnusable
+from throttle.contract.redis_keys import Keys
 
 LOOK_S = 0.5
 """How often the gateway asks itself whether it is ready."""
 
 CANCEL_AGAIN_S = 0.1
 
-ANSWER_S = 1.0
-"""Redis that has not answered a question about readiness in this time is away."""
+MIN_TOKEN_CHARS = 16
+"""Length of the shortest token operators may show."""
 
 
 class Backend:
@@ -49,26 +58,30 @@ class Backend:
         if settings.issues_file is not None:
             self.issues = read_issues(settings.issues_file)
         self.board, self.counters = Board(), Counters()
-        self.access = OperatorAccess(settings.read_ops_token())
+        self.in_flight = BytesInFlight(settings.max_answer_bytes)
+        self.access = OperatorAccess(read_operators_token(settings))
         self.load = LoadMonitor(
             Overload(settings.max_memory_bytes, settings.max_loop_lag_ms / 1_000),
             lambda lag_s: self.exporter.loop_was_late(lag_s),
         )
         self.hub = Hub(
-            self.board, settings, self.counters, settings.create_token_reader()
+            self.board, settings, self.counters, create_token_reader(settings)
         )
         self.hub.excess = lambda: self.load.excess
+        self.hub.find_code = self.issues.isin_of
         self.redis = create_redis(settings.redis_url)
         self.keys = Keys(settings.namespace)
-        self.feed = Feed(self.redis, self.keys, self.board, self.hub, self.counters)
+        self.feed = StreamFollower(
+            self.redis, self.keys, self.board, self.hub, self.counters
+        )
         self.window_log = WindowLog(self.redis, self.keys)
-        self.history = History(settings.history_bytes)
-        self._historian = Historian(self.history, self.window_log)
-        self.feed.followers.append(self._historian)
-        self.pipeline = PipelineReader(self.redis, self.keys, settings.read_topic())
-        self._told: dict[str, Finding] = {}
+        self.history = IssueHistory(settings.history_bytes)
+        self._history_filler = HistoryFiller(self.history, self.window_log)
+        self.feed.listeners.append(self._history_filler)
+        self.pipeline = PipelineReader(self.redis, self.keys, read_topic(settings))
+        self._faults_of_pipeline: dict[str, Fault] = {}
         self.exporter = Exporter(settings, self.hub, self.feed, self.reasons)
-        self._health = Health()
+        self._readiness = Readiness()
 
     @asynccontextmanager
     async def running(
@@ -99,47 +112,44 @@ class Backend:
                 _, pending = await asyncio.wait(pending, timeout=CANCEL_AGAIN_S)
             await asyncio.wait([tasks["feed"]])
             await self.redis.aclose()
-            self.hub.closings.tell_rest()
+            self.hub.close_log.tell_rest()
+
+    def state(self) -> GatewayState:
+        """Return what the gateway itself sees at the moment."""
+        now_s, feed = time.monotonic(), self.feed
+        return GatewayState(
+            self.started_ms,
+            self.board.window_ms,
+            self.board.position.window,
+            None if feed.is_live(now_s) else feed.silence_reason(now_s),
+            feed.silence_s(now_s) or 0.0,
+            feed.quiet_s(now_s),
+            self.settings.quiet_s,
+            feed.is_cut_off,
+            self.load.excess,
+        )
 
     def reasons(self) -> tuple[Reason, ...]:
         """Return every reason why the gateway is not ready; none is good.
 
         What Redis has to be asked for is ``LOOK_S`` old at most, the rest is of now.
         """
-        found = self._own_findings() | self._told
-        return self._health.judge(found, time.time_ns() // 1_000_000)
+        faults = all_faults(faults_of_gateway(self.state()), self._faults_of_pipeline)
+        return self._readiness.judge(faults, time.time_ns() // 1_000_000)
 
     async def _ask(self) -> None:
         """Find out what only Redis can tell."""
-        try:
-            async with asyncio.timeout(ANSWER_S):
-                seen = await self.pipeline.look(at_most_s=0)
-        except (RedisError, OSError) as error:
-            # A timeout is an OSError, with nothing to say.
-            self._told = {"redis_down": Finding(f"Redis: {error or 'no answer'}")}
-        except ValueError as error:
-            self._told = {"ledger_off": Finding(str(error))}
-        else:
-            self._told = self._findings_of_jobs(seen)
-
-    def _findings_of_jobs(self, seen: Seen) -> dict[str, Finding]:
-        found = {}
-        problems = imbalances(seen.jobs)
-        if problems:
-            found["ledger_off"] = Finding("; ".join(problems))
-        behind = jobs_behind(seen.jobs, seen.clock_ms, self.board.window_ms)
-        if behind:
-            lasts_ms = seen.clock_ms - min(job.since_ms for job in behind)
-            words = "; ".join(job.message for job in behind)
-            found["job_behind"] = Finding(words, max(0, lasts_ms) / 1_000)
-        return found
+        pipeline = await self.pipeline.read(at_most_s=0)
+        window_ms = self.board.window_ms
+        self._faults_of_pipeline = faults_of_pipeline(pipeline, window_ms)
+        self.feed.is_job_starting = "starting" in self._faults_of_pipeline
 
     def _work(self) -> list[tuple[str, Coroutine[Any, Any, None]]]:
         return [
             ("feed", self.feed.run()),
             ("hub", self.hub.run()),
             ("load", self.load.run()),
-            ("history", self._historian.run()),
+            ("history", self._history_filler.run()),
             ("readiness", self._keep_judging()),
             ("metrics", self.exporter.run()),
         ]
@@ -151,18 +161,58 @@ class Backend:
             self.reasons()
             await asyncio.sleep(LOOK_S)
 
-    def _own_findings(self) -> dict[str, Finding]:
-        """Return what needs no question to Redis."""
-        now_s, feed = time.monotonic(), self.feed
-        found: dict[str, Finding] = {}
-        most_s, quiet_s = self.settings.quiet_s, feed.quiet_s(now_s)
-        if not feed.is_live(now_s):
-            lasts_s = feed.silence_s(now_s) or 0.0
-            found["feed_stale"] = Finding(feed.silence_reason(now_s), lasts_s)
-        elif most_s and quiet_s > most_s:
-            found["quiet"] = Finding(f"no trade for {quiet_s:.1f} s", quiet_s)
-        if feed.is_cut_off:
-            found["redis_down"] = Finding("Redis: not connected")
-        if self.load.excess is not None:
-            found["overloaded"] = Finding(self.load.excess)
-        return found
+
+def create_token_reader(settings: GatewaySettings) -> TokenReader | None:
+    """Read the key of the tokens; None if no tokens are asked for.
+
+    Raises ValueError with one sentence if there is no such file, or no such key.
+    """
+    path = settings.token_key_file
+    if path is None:
+        return None
+    key = _read_secret("token_key_file", path)
+    try:
+        return TokenReader(
+            key,
+            settings.token_algorithm,
+            settings.token_audience,
+            settings.token_issuer,
+        )
+    except ValueError as error:
+        raise ValueError(f"token_key_file {path}: {error}") from None
+
+
+def read_operators_token(settings: GatewaySettings) -> str | None:
+    """Read the operators' token; None if none is asked for.
+
+    Raises ValueError with one sentence if there is no such file, or none in it.
+    """
+    path = settings.operators_token_file
+    if path is None:
+        return None
+    token = _read_secret("operators_token_file", path)
+    if len(token) < MIN_TOKEN_CHARS or not token.isascii():
+        raise ValueError(
+            f"operators_token_file {path}: a token has {MIN_TOKEN_CHARS} characters of "
+            "ASCII or more"
+        )
+    return token
+
+
+def _read_secret(setting: str, path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8").strip()
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise ValueError(f"{setting} {path}: {reason}") from None
+
+
+def read_topic(settings: GatewaySettings) -> KafkaTopic | None:
+    """Return the topic that is the log, None if the log is not Kafka's.
+
+    Raises ValueError with one sentence if ``kafka_config`` cannot be used.
+    """
+    try:
+        return settings.topic()
+    except LogUnusable as error:
+        raise ValueError(str(error)) from None

@@ -3,6 +3,7 @@
 import signal
 import socket
 import threading
+from asyncio import Transport
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,17 +15,36 @@ from uvicorn.protocols.websockets.websockets_sansio_impl import (
     WebSocketsSansIOProtocol,
 )
 
+from gateway.admission.connections import PlainConnections
 from gateway.app import GatewayApp, create_app
-from gateway.http import create_protocol
 from gateway.settings import GatewaySettings
-from gateway.transport import StreamProtocol
+from gateway.stream.counters import Counters
+from gateway.transport.uvicorn_http import OPERATORS_SPARE, Guard, create_protocol
+from gateway.transport.uvicorn_websocket import StreamProtocol
+from ingest.process.descriptors import raise_descriptor_limit
 
 BACKLOG = 4_096
 
 MAX_UNSENT_BYTES = 65_536
 """What the kernel may hold of a connection beyond what is on its way."""
 
+MAX_UNREAD_BYTES = 16_384
+"""What the kernel may hold of what a peer sends; it takes twice as much.
+
+Thereby the most that one read brings, and that the event loop is held up by.
+"""
+
+GONE_S = 5.0
+"""The kernel cuts a peer that takes nothing, this long after the gateway would."""
+
+RESERVED_DESCRIPTORS = 128
+"""Open files that are kept for other things than connections: Redis, pages, metrics."""
+
 log = structlog.get_logger()
+
+
+class GatewayFailed(RuntimeError):
+    """The gateway cannot run or cannot go on; the message says why."""
 
 
 class PortTaken(OSError):
@@ -32,17 +52,28 @@ class PortTaken(OSError):
 
 
 def create_server(
-    app: ASGIApp, settings: GatewaySettings, *, writes_directly: bool = True
+    app: ASGIApp,
+    settings: GatewaySettings,
+    counters: Counters | None = None,
+    operators_port: int | None = None,
+    *,
+    writes_directly: bool = True,
 ) -> uvicorn.Server:
     """Build the server; run it with the sockets from ``bind``.
 
     ``writes_directly=False`` has it speak plain ASGI, as any other server would.
     """
+    plain = PlainConnections[Transport](
+        settings.max_connections,
+        settings.max_connections_per_address,
+        _room_for_connections(settings),
+    )
+    guard = Guard(settings, counters or Counters(), plain, operators_port)
     return uvicorn.Server(
         uvicorn.Config(
             app,
             loop="uvloop",
-            http=create_protocol(settings.request_s),
+            http=create_protocol(guard),
             ws=StreamProtocol if writes_directly else WebSocketsSansIOProtocol,
             ws_max_size=settings.max_message_bytes,
             # Heartbeats show clients that we live; this shows us that they do.
@@ -54,11 +85,26 @@ def create_server(
             backlog=BACKLOG,
             access_log=False,
             log_config=None,
-            log_level="warning",
+            # Its warnings are about what strangers send, as often as they like.
+            log_level="error",
             server_header=False,
             timeout_graceful_shutdown=2,
         )
     )
+
+
+def _room_for_connections(settings: GatewaySettings) -> int:
+    """Raise the limit of open files; return how many connections it has room for."""
+    allowed = raise_descriptor_limit()
+    room = max(1, allowed - RESERVED_DESCRIPTORS - OPERATORS_SPARE)
+    if room < settings.max_clients:
+        log.warning(
+            "the limit of open files is too low for max_clients",
+            open_files=allowed,
+            room=room,
+            max_clients=settings.max_clients,
+        )
+    return room
 
 
 def bind(settings: GatewaySettings) -> tuple[socket.socket, socket.socket]:
@@ -66,15 +112,18 @@ def bind(settings: GatewaySettings) -> tuple[socket.socket, socket.socket]:
 
     Return the public socket and the operators'. Raises PortTaken.
     """
-    public = _bind(settings.host, settings.port)
+    patience_s = settings.slow_close_s + GONE_S
+    public = _bind(settings.host, settings.port, patience_s)
     try:
-        return public, _bind(settings.ops_host, settings.operators_port)
+        return public, _bind(
+            settings.operators_host, settings.port_for_operators, patience_s
+        )
     except PortTaken:
         public.close()
         raise
 
 
-def _bind(host: str, port: int) -> socket.socket:
+def _bind(host: str, port: int, patience_s: float) -> socket.socket:
     sock = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
     try:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -83,6 +132,10 @@ def _bind(host: str, port: int) -> socket.socket:
         if hasattr(socket, "TCP_NOTSENT_LOWAT"):
             option = socket.TCP_NOTSENT_LOWAT
             sock.setsockopt(socket.IPPROTO_TCP, option, MAX_UNSENT_BYTES)
+        if hasattr(socket, "TCP_USER_TIMEOUT"):
+            option, within_ms = socket.TCP_USER_TIMEOUT, round(patience_s * 1_000)
+            sock.setsockopt(socket.IPPROTO_TCP, option, within_ms)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, MAX_UNREAD_BYTES)
         sock.bind((host, port))
     except OSError as error:
         sock.close()
@@ -119,22 +172,26 @@ def listen(settings: GatewaySettings, *, writes_directly: bool = True) -> Listen
         operators.close()
         raise
     app.operators_port = operators.getsockname()[1]
-    server = create_server(app, settings, writes_directly=writes_directly)
+    server = create_server(
+        app,
+        settings,
+        app.counters,
+        app.operators_port,
+        writes_directly=writes_directly,
+    )
     return Listening(app, server, public, operators)
 
 
-def run_gateway(settings: GatewaySettings) -> int:
-    """Serve until told to stop; return the exit code for the process.
+def run_gateway(settings: GatewaySettings) -> None:
+    """Serve until SIGINT or SIGTERM. Open streams are then closed with 1012.
 
-    0 after SIGINT or SIGTERM from outside, 1 if a port cannot be taken, a file named
-    in the settings cannot be read or the feed failed. Open streams are closed with
-    1012.
+    Raises GatewayFailed if a port cannot be taken, if a file named in the settings
+    cannot be read, or if the feed has failed.
     """
     try:
         listening = listen(settings)
     except (PortTaken, ValueError) as error:
-        log.error(str(error))
-        return 1
+        raise GatewayFailed(str(error)) from error
     log.info(
         "gateway listening",
         url=_url(listening.public),
@@ -143,7 +200,8 @@ def run_gateway(settings: GatewaySettings) -> int:
     with _stop_signals_end_quietly():
         listening.run()
     log.info("gateway stopped")
-    return 1 if listening.app.has_failed else 0
+    if listening.app.has_failed:
+        raise GatewayFailed("a part of the gateway has died; its log says why")
 
 
 def _url(sock: socket.socket) -> str:

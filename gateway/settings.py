@@ -1,17 +1,21 @@
-"""Settings of the gateway."""
+"""Settings of the gateway, and which values they may have."""
 
+import re
+from collections.abc import Collection
+from ipaddress import ip_address
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field, field_validator, model_validator
 from pydantic_settings import NoDecode
 
-from gateway.operators import MIN_TOKEN_CHARS, is_loopback
-from gateway.origins import check_origins
-from gateway.tokens import Algorithm, TokenReader
-from ingest.kafka_address import KafkaTopic
-from ingest.kafka_settings import TopicSettings
-from ingest.log import LogUnusable
+from ingest.settings import TopicSettings
+
+Algorithm: TypeAlias = Literal["HS256", "RS256", "ES256", "EdDSA"]
+
+ANY_ORIGIN = "*"
+
+_ORIGIN = re.compile(r"https?://[A-Za-z0-9.:\[\]-]+")
 
 
 class GatewaySettings(TopicSettings):
@@ -21,30 +25,24 @@ class GatewaySettings(TopicSettings):
     ``TICKTHROTTLE_`` plus the field's name in capitals); arguments win.
     """
 
-    redis_url: str = Field("redis://127.0.0.1:6379", validation_alias="REDIS_URL")
-    """Address of the Redis or Valkey server the throttle publishes to."""
-
-    namespace: str = Field("tt", pattern=r"^[A-Za-z0-9_.-]{1,32}$")
-    """Prefix of every key and channel."""
-
     host: str = "127.0.0.1"
     """Address the gateway listens on."""
 
     port: int = Field(8000, ge=0, le=65_535)
     """Port the gateway listens on; 0 takes a free one."""
 
-    ops_host: str = "127.0.0.1"
-    """Address operators are answered at; off loopback, only with ``ops_token_file``."""
+    operators_host: str = "127.0.0.1"
+    """Address at which operators are answered; off loopback they need a token."""
 
-    ops_port: int | None = Field(None, ge=0, le=65_535)
-    """Port operators are answered at; without it, the one after ``port``."""
+    operators_port: int | None = Field(None, ge=0, le=65_535)
+    """Port at which operators are answered; unset: the one after ``port``."""
 
-    ops_token_file: Path | None = None
-    """File with the token operators show; without it, whoever reaches the port is one.
+    operators_token_file: Path | None = None
+    """File with the operators' token; without it, everybody at the port is an operator.
     """
 
     quiet_s: float = Field(0, ge=0)
-    """The gateway is not ready when no trade came for so long; 0: that is no fault."""
+    """Not ready when no trade came for this long; 0: a silence is no fault."""
 
     max_memory_bytes: int = Field(2_147_483_648, ge=1_048_576)
     """A process that uses more than this takes no more streams."""
@@ -53,15 +51,15 @@ class GatewaySettings(TopicSettings):
     """A process that is late by more than this, for 2 s, takes no more streams."""
 
     heartbeat_ms: int = Field(5_000, ge=10, le=60_000)
-    """A client that was sent nothing for so long gets a heartbeat."""
+    """A client that was sent nothing for this long gets a heartbeat."""
 
     max_keys: int = Field(1_024, ge=1)
     """Most keys one connection may hold; ``*`` counts as one."""
 
-    ops_per_second: float = Field(10, gt=0)
+    messages_per_second: float = Field(10, gt=0)
     """Messages a second a client may send in the long run."""
 
-    ops_burst: int = Field(20, ge=1)
+    message_burst: int = Field(20, ge=1)
     """Messages a client may send at once."""
 
     max_message_bytes: int = Field(65_536, ge=1_024)
@@ -70,7 +68,7 @@ class GatewaySettings(TopicSettings):
     snapshot_items: int = Field(500, ge=1)
     """Most items in one piece of a snapshot."""
 
-    windows_limit: int = Field(100, ge=1, le=1_000)
+    windows_limit: int = Field(20, ge=1, le=1_000)
     """Most windows one REST request may ask for."""
 
     issues_file: Path | None = None
@@ -80,7 +78,7 @@ class GatewaySettings(TopicSettings):
     """Most memory for what issues did in past windows; 0 keeps nothing."""
 
     slow_close_s: float = Field(15, gt=0)
-    """A client that takes not one byte for so long is closed with 4408."""
+    """A client that takes not a single byte for this long is closed with 4408."""
 
     compression: bool = False
     """Whether frames are compressed for clients that ask for it."""
@@ -94,14 +92,32 @@ class GatewaySettings(TopicSettings):
     max_clients_per_address: int = Field(1_000, ge=1)
     """Most streams from one address; one more is closed with 1013."""
 
+    max_connections: int = Field(4_096, ge=1)
+    """Most connections that are no streams; for one more the oldest idle one is cut."""
+
+    max_connections_per_address: int = Field(1_000, ge=1)
+    """Most connections from one address that are no streams; then the same."""
+
+    max_request_bytes: int = Field(65_536, ge=1_024)
+    """Largest request, head and body; a larger one is refused with 431 or 413."""
+
     first_keys_s: float = Field(30, gt=0)
-    """A stream that has asked for nothing for so long is closed with 1008."""
+    """A stream that has asked for nothing after this long is closed with 1008."""
 
     request_s: float = Field(10, gt=0)
-    """A connection that takes longer to send the head of a request is cut."""
+    """A connection that takes longer to send a request is cut."""
+
+    requests_per_second: float = Field(100, gt=0)
+    """Requests a second of one address at the public port, in the long run."""
+
+    request_burst: int = Field(1_000, ge=1)
+    """Requests that one address may make at once."""
+
+    max_answer_bytes: int = Field(67_108_864, ge=1_048_576)
+    """Most bytes of long answers that are on their way, each body counted once."""
 
     max_stream_s: float = Field(86_400, gt=0)
-    """A stream that is so old is closed with 1012, after a notice."""
+    """A stream of about this age is closed with 1012, after a notice."""
 
     token_key_file: Path | None = None
     """File with the key that tokens are signed with; without it, none are asked for."""
@@ -110,30 +126,28 @@ class GatewaySettings(TopicSettings):
     """How tokens are signed: a shared secret (HS256), or the issuer's public key."""
 
     token_audience: str | None = None
-    """What a token's ``aud`` has to be."""
+    """The ``aud`` that a token must have."""
 
     token_issuer: str | None = None
-    """What a token's ``iss`` has to be."""
+    """The ``iss`` that a token must have."""
 
     auth_s: float = Field(5, gt=0)
-    """A stream that has shown no token for so long is closed with 4501."""
+    """A stream that has shown no token after this long is closed with 4501."""
 
     @property
-    def operators_port(self) -> int:
+    def port_for_operators(self) -> int:
         """The port operators are answered at; 0 for a free one."""
-        if self.ops_port is not None:
-            return self.ops_port
+        if self.operators_port is not None:
+            return self.operators_port
         return self.port + 1 if self.port else 0
 
     @model_validator(mode="after")
-    def _check_ops(self) -> "GatewaySettings":
-        port = self.operators_port
-        if port > 65_535 or (port and port == self.port):
-            raise ValueError(f"ops_port {port}: a port of its own, other than port")
-        if self.ops_token_file is None and not is_loopback(self.ops_host):
+    def _check_operators(self) -> "GatewaySettings":
+        check_operators_port(self.port, self.port_for_operators)
+        if self.operators_token_file is None and not is_loopback(self.operators_host):
             raise ValueError(
-                f"ops_host {self.ops_host}: off loopback operators need a token, "
-                "set ops_token_file"
+                f"operators_host {self.operators_host}: off loopback operators need a "
+                "token, set operators_token_file"
             )
         return self
 
@@ -146,51 +160,33 @@ class GatewaySettings(TopicSettings):
         check_origins(origins)
         return origins
 
-    def read_topic(self) -> KafkaTopic | None:
-        """Return the topic that is the log, None if the log is not Kafka's.
 
-        Raises ValueError with one sentence if ``kafka_config`` cannot be used.
-        """
-        try:
-            return self.topic()
-        except LogUnusable as error:
-            raise ValueError(str(error)) from None
+def check_operators_port(port: int, operators_port: int) -> None:
+    """Raise ValueError unless operators have a port of their own; 0 is a free one."""
+    if operators_port > 65_535:
+        raise ValueError(
+            f"port {port}: the one after it is for operators, and there is none; "
+            "take a lower one, or set operators_port"
+        )
+    if operators_port and operators_port == port:
+        raise ValueError(f"operators_port {operators_port}: must be another than port")
 
-    def create_token_reader(self) -> TokenReader | None:
-        """Read the key; None if no tokens are asked for.
 
-        Raises ValueError with one sentence if there is no such file, or no such key.
-        """
-        if self.token_key_file is None:
-            return None
-        try:
-            key = self.token_key_file.read_text(encoding="utf-8").strip()
-            return TokenReader(
-                key, self.token_algorithm, self.token_audience, self.token_issuer
+def check_origins(origins: Collection[str]) -> None:
+    """Raise ValueError for what is no origin: ``https://host``, a port, no path."""
+    for origin in origins:
+        if origin != ANY_ORIGIN and not _ORIGIN.fullmatch(origin):
+            raise ValueError(
+                f"{origin!r}: must be like https://example.com or "
+                f"http://localhost:3000, or {ANY_ORIGIN} for every page"
             )
-        except (OSError, ValueError) as error:
-            reason = getattr(error, "strerror", None) or error
-            raise ValueError(
-                f"token_key_file {self.token_key_file}: {reason}"
-            ) from None
 
-    def read_ops_token(self) -> str | None:
-        """Read the operators' token; None if none is asked for.
 
-        Raises ValueError with one sentence if there is no such file, or none in it.
-        """
-        if self.ops_token_file is None:
-            return None
-        try:
-            token = self.ops_token_file.read_text(encoding="utf-8").strip()
-        except (OSError, ValueError) as error:
-            reason = getattr(error, "strerror", None) or error
-            raise ValueError(
-                f"ops_token_file {self.ops_token_file}: {reason}"
-            ) from None
-        if len(token) < MIN_TOKEN_CHARS or not token.isascii():
-            raise ValueError(
-                f"ops_token_file {self.ops_token_file}: a token has "
-                f"{MIN_TOKEN_CHARS} characters of ASCII or more"
-            )
-        return token
+def is_loopback(host: str) -> bool:
+    """Say whether only this machine can reach what listens at this address."""
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -1,8 +1,106 @@
-"""Settings of everything that appends to the trade log."""
+"""Settings of everything that feeds or reads the trade log, and of every process."""
 
-from pydantic import Field
+from pathlib import Path
+from typing import Annotated, Literal
 
-from ingest.kafka_settings import LogSettings
+from pydantic import AfterValidator, DirectoryPath, Field
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from ingest.kafka.address import KafkaTopic, read_options
+from ingest.tradelog.contract import LogKind
+from ingest.tradelog.redis_address import check_redis_url
+
+RedisUrl = Annotated[str, AfterValidator(check_redis_url)]
+"""Address of a Redis or Valkey server."""
+
+LogLevel = Literal["debug", "info", "warning", "error"]
+LogFormat = Literal["auto", "console", "json"]
+
+
+def variable_of(kind: type[BaseSettings], name: str) -> str:
+    """Return the environment variable of a setting."""
+    prefix = kind.model_config.get("env_prefix", "")
+    return str(kind.model_fields[name].validation_alias or f"{prefix}{name}".upper())
+
+
+class ProcessSettings(BaseSettings):
+    """How a process logs, and whether it shares its metrics with others.
+
+    Read once at the process's entry from the environment (``TICKTHROTTLE_`` plus the
+    field's name in capitals); arguments win.
+    """
+
+    model_config = SettingsConfigDict(
+        env_prefix="TICKTHROTTLE_",
+        frozen=True,
+        extra="forbid",
+        populate_by_name=True,
+        use_attribute_docstrings=True,
+    )
+
+    log_level: LogLevel = "info"
+    """Lines below this level are not logged."""
+
+    log_format: LogFormat = "auto"
+    """How lines look: JSON objects, text, or (``auto``) text on a terminal only."""
+
+    metrics_dir: DirectoryPath | None = Field(
+        None, validation_alias="PROMETHEUS_MULTIPROC_DIR"
+    )
+    """Folder in which processes of one machine keep their metrics together."""
+
+
+class MetricsSettings(ProcessSettings):
+    """Where a process that serves nothing else shows its metrics."""
+
+    metrics_host: str = "127.0.0.1"
+    """Address on which metrics are served."""
+
+    metrics_port: int = Field(0, ge=0, le=65_535)
+    """Port on which metrics are served at ``/metrics``; 0: none."""
+
+
+class TopicSettings(ProcessSettings):
+    """Which pipeline it is: its server, and its trade log there or in Kafka.
+
+    Read once at the process's entry from the environment (``REDIS_URL``, and
+    ``TICKTHROTTLE_`` plus the field's name in capitals); arguments win.
+    """
+
+    redis_url: RedisUrl = Field("redis://127.0.0.1:6379", validation_alias="REDIS_URL")
+    """Address of the Redis or Valkey server with the trade log and the stream."""
+
+    namespace: str = Field("tt", pattern=r"^[A-Za-z0-9_.-]{1,32}$")
+    """Prefix of every key and channel."""
+
+    trade_log: LogKind = "redis"
+    """Where trades are logged: in Redis Streams, or in a topic of Kafka."""
+
+    kafka_servers: str = Field("127.0.0.1:9092", min_length=1)
+    """Addresses of some Kafka brokers, ``host:port``, with commas between them."""
+
+    kafka_topic: str = Field("trades", pattern=r"^[A-Za-z0-9._-]{1,249}$")
+    """Name of the topic that is the log."""
+
+    kafka_config: Path | None = None
+    """File of further librdkafka options, ``name=value`` per line: SASL, SSL, any."""
+
+    def topic(self) -> KafkaTopic | None:
+        """Return the topic and how to reach it, None if the log is not Kafka's.
+
+        Raises LogUnusable for a ``kafka_config`` that cannot be used.
+        """
+        if self.trade_log != "kafka":
+            return None
+        options = read_options(self.kafka_config)
+        return KafkaTopic(self.kafka_servers, self.kafka_topic, options)
+
+
+class LogSettings(TopicSettings, MetricsSettings):
+    """What every process that reads the trade log, or appends to it, is told of it."""
+
+    partitions: int = Field(4, ge=1, le=64)
+    """Partitions of a log that does not exist yet; an existing one keeps its own."""
 
 
 class IngestSettings(LogSettings):
@@ -12,14 +110,5 @@ class IngestSettings(LogSettings):
     ``TICKTHROTTLE_`` plus the field's name in capitals); arguments win.
     """
 
-    redis_url: str = Field("redis://127.0.0.1:6379", validation_alias="REDIS_URL")
-    """Address of the Redis or Valkey server that holds the log."""
-
-    namespace: str = Field("tt", pattern=r"^[A-Za-z0-9_.-]{1,32}$")
-    """Prefix of every key and channel."""
-
-    partitions: int = Field(4, ge=1, le=64)
-    """Partitions of a log that does not exist yet; an existing one keeps its own."""
-
-    log_cap: int = Field(4_000_000, ge=1_000)
+    trade_log_cap: int = Field(4_000_000, ge=1_000)
     """Most entries the whole log may hold; beyond it the oldest are dropped."""

@@ -1,6 +1,6 @@
-"""The trade: what one execution is, when it is valid, how it is written.
+"""The trade: what one execution is, when it is valid, how it is written. Pure.
 
-This module is a contract. It does no I/O and everything downstream may import it.
+This module is a contract: everything downstream may import it.
 """
 
 import re
@@ -17,6 +17,9 @@ from stdnum import isin as stdnum_isin
 MAX_PAYLOAD_BYTES = 16_384
 """Largest encoded trade that is accepted, in bytes."""
 
+MAX_ENTRY_BYTES = 65_536
+"""Largest entry of a log that is looked at at all, in bytes, unless told otherwise."""
+
 EARLIEST_TIME_US = 631_152_000_000_000  # 1990-01-01: catches seconds and milliseconds
 LATEST_TIME_US = 4_102_444_800_000_000  # 2100-01-01: catches nanoseconds
 MAX_SEQ = 2**63 - 1
@@ -26,11 +29,27 @@ RESERVED = frozenset({"trades"})
 """Field names the gateway adds to a row itself; a trade may not carry them."""
 
 _ISIN_RULE = "must be 2 capitals, 9 capitals or digits, 1 check digit"
-_ISIN_FORM = re.compile(r"[A-Z]{2}[0-9A-Z]{9}[0-9]", re.ASCII)
+ISIN_PATTERN = "[A-Z]{2}[0-9A-Z]{9}[0-9]"
+"""What an ISIN looks like, but for its check digit; Arrow's RE2 reads it, too."""
+
+WHOLE_PATTERN = "[1-9][0-9]{0,17}"
+"""What a decimal of one or more has before the point."""
+
+FRACTION_PATTERN = r"\.[0-9]{1,18}"
+"""What a decimal may have from the point on."""
+
+_ISIN_FORM = re.compile(ISIN_PATTERN, re.ASCII)
 # Exactly the decimals that are also JSON numbers, so that text leaves as it came.
-_DECIMAL_FORM = re.compile(r"(?:0|[1-9][0-9]{0,17})(?:\.[0-9]{1,18})?", re.ASCII)
+_DECIMAL_FORM = re.compile(f"(?:0|{WHOLE_PATTERN})(?:{FRACTION_PATTERN})?", re.ASCII)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _INTEGER_FORM = re.compile(r"(?:0|[1-9][0-9]{0,18})", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class JsonNumber:
+    """A JSON number as it was written: no type of Python keeps every digit."""
+
+    text: str
 
 
 class InvalidTrade(ValueError):
@@ -40,9 +59,12 @@ class InvalidTrade(ValueError):
     """
 
     def __init__(self, reason: str, field_name: str, value: object, rule: str) -> None:
-        shown = repr(value)
+        # A value may have megabytes: only what is shown is written out.
+        shown = repr(value[:80] if isinstance(value, (bytes, str)) else value)
         if len(shown) > 80:
             shown = shown[:77] + "..."
+        if len(field_name) > 80:
+            field_name = field_name[:77] + "..."
         super().__init__(f"{field_name} {shown}: {rule}")
         self.reason = reason
         self.field = field_name
@@ -73,7 +95,8 @@ class Trade:
     feed's number of this trade within its issue. ``(time_us, seq)`` is the trade's
     version: the order of one issue's trades. ``price`` and ``size`` are positive
     decimals kept as the text that arrived. ``extra`` holds further fields, passed
-    through unchanged.
+    through unchanged: a number that a double or 64 bits might not keep is a
+    ``JsonNumber``.
     """
 
     isin: str
@@ -98,6 +121,8 @@ class Trade:
             raise InvalidTrade("missing_field", name, None, "is required")
         for name, value in extra.items():
             _check_extra(name, value)
+            if type(value) is float:
+                extra[name] = JsonNumber(repr(value))
         isin, time_us, seq, price, size = required
         return cls(
             check_isin(isin),
@@ -122,13 +147,8 @@ class Trade:
             )
         try:
             fields = orjson.loads(payload)
-            if isinstance(fields, dict) and (
-                isinstance(fields.get("price"), float)
-                or isinstance(fields.get("size"), float)
-            ):
-                # A JSON number with a fraction: read again, keeping its text.
-                exact = exact_loads(payload, parse_float=str, parse_int=str)
-                fields["price"], fields["size"] = exact.get("price"), exact.get("size")
+            if isinstance(fields, dict) and _may_change(fields, payload):
+                fields = _with_exact_numbers(fields, payload)
         except (ValueError, RecursionError) as error:
             raise InvalidTrade("not_json", "trade", payload, str(error)) from None
         if not isinstance(fields, dict):
@@ -142,7 +162,7 @@ class Trade:
 
     def to_wire(self) -> bytes:
         """Encode for the trade log; ``from_wire`` gives back an equal trade."""
-        return orjson.dumps(
+        return encode_fields(
             {
                 "isin": self.isin,
                 "time": self.time_us,
@@ -158,7 +178,7 @@ class Trade:
 
         The numbers' text is exactly the decimal that arrived.
         """
-        return orjson.dumps(
+        return encode_fields(
             {
                 "isin": self.isin,
                 "time": self.time_us,
@@ -168,6 +188,38 @@ class Trade:
                 **self.extra,
             }
         )
+
+
+def encode_fields(fields: Mapping[str, Any]) -> bytes:
+    """Encode fields as a JSON object; a ``JsonNumber`` leaves as its text."""
+    return orjson.dumps(fields, _encode_number, orjson.OPT_PASSTHROUGH_DATACLASS)
+
+
+def _encode_number(value: Any) -> orjson.Fragment:
+    if type(value) is JsonNumber:
+        return orjson.Fragment(value.text)
+    raise TypeError(f"{type(value).__name__} is not JSON serializable")
+
+
+def _may_change(fields: Mapping[str, Any], payload: bytes) -> bool:
+    """Tell whether decoding may have lost a number's text.
+
+    Fractions, exponents and more than 64 bits become floats, and -0 becomes 0.
+    """
+    if float in map(type, fields.values()):
+        return True
+    return b"-0" in payload and 0 in fields.values()
+
+
+def _with_exact_numbers(fields: dict[str, Any], payload: bytes) -> dict[str, Any]:
+    """Put the numbers' own text in their places, but for those of time and seq."""
+    exact = exact_loads(payload, parse_float=str, parse_int=str)
+    for name, value in fields.items():
+        if name in ("price", "size") and type(value) in (float, int):
+            fields[name] = exact[name]
+        elif type(value) is float or (type(value) is int and exact[name] == "-0"):
+            fields[name] = value if name in REQUIRED else JsonNumber(exact[name])
+    return fields
 
 
 def check_isin(value: Any) -> str:
@@ -236,7 +288,9 @@ def _is_scalar(value: Any) -> bool:
         return value.isascii() or not _SURROGATE.search(value)
     if isinstance(value, float):
         return isfinite(value)
-    return value is None or (isinstance(value, int) and -(2**63) <= value < 2**64)
+    if value is None or type(value) is JsonNumber:
+        return True
+    return isinstance(value, int) and -(2**63) <= value < 2**64
 
 
 def _check_time(value: Any) -> int:

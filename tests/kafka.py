@@ -7,7 +7,7 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from deploy.broker import Broker
+from tests.kafka_broker.broker import Broker
 
 _numbers = itertools.count(1)
 

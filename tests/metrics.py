@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from gateway.closings import Closings
-from gateway.counters import Counters
-from gateway.metrics import GatewayMetrics
-from ingest.metrics import FeedMetrics
-from throttle.metrics import ThrottleMetrics
+from gateway.health.metrics import GatewayMetrics
+from gateway.stream.close_log import CloseLog
+from gateway.stream.counters import Counters
+from ingest.feed.metrics import FeedMetrics
+from throttle.telemetry.metrics import ThrottleMetrics
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ def registries() -> list[CollectorRegistry]:
     feed, throttle, gateway = (CollectorRegistry() for _ in range(3))
     FeedMetrics(feed)
     ThrottleMetrics(throttle).waiting([(0, 0)])
-    GatewayMetrics(gateway).count(Counters(), Closings())
+    GatewayMetrics(gateway).count(Counters(), CloseLog())
     return [feed, throttle, gateway]
 
 

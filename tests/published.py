@@ -5,7 +5,8 @@ import json
 import redis
 
 from tests.oracle import Item
-from throttle.snapshot import Keys, WindowSnapshot
+from throttle.contract.redis_keys import Keys
+from throttle.contract.snapshot import WindowSnapshot
 
 
 def read_snapshots(client: redis.Redis, namespace: str = "tt") -> list[WindowSnapshot]:

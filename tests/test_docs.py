@@ -3,28 +3,33 @@
 import ast
 import json
 import re
+import tokenize
 from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
+from typing import Annotated, Literal, get_args, get_origin
 
 import pytest
+from annotated_types import Ge, Gt, Le, Lt, MinLen
+from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings
 
 from deploy.cli import app
-from deploy.settings import RunSettings
-from gateway.counters import Counters
-from gateway.protocol import CloseCode, parse
+from deploy.local.settings import RunSettings
+from gateway.protocol.messages import parse
 from gateway.settings import GatewaySettings
-from gateway.views import ALL
-from ingest.kafka_log import TOO_LARGE
-from ingest.pace import FeedReport
-from ingest.settings import IngestSettings
+from gateway.stream.counters import Counters
+from ingest.feed.pacer import FeedReport
+from ingest.kafka.writer import TOO_LARGE
+from ingest.settings import IngestSettings, variable_of
 from ingest.trade import REASONS
+from tests.documents import OPERATIONS
+from tests.package_graph import FLOORS, name_of, sources, tree_of
+from tests.paths import ROOT
+from throttle.contract.redis_keys import Keys
 from throttle.settings import ThrottleSettings
-from throttle.snapshot import Keys
+from tickthrottle_client.tick_v1 import ALL, CloseCode
 
-ROOT = Path(__file__).resolve().parents[1]
-OPERATIONS = (ROOT / "docs" / "operations.md").read_text("utf-8")
 PROTOCOL = (ROOT / "docs" / "protocol.md").read_text("utf-8")
 SETTINGS = (IngestSettings, ThrottleSettings, GatewaySettings, RunSettings)
 
@@ -33,11 +38,10 @@ def variables() -> Iterator[tuple[str, str]]:
     """Yield every setting's variable and default."""
     for kind in SETTINGS:
         for name, field in kind.model_fields.items():
-            variable = field.validation_alias or f"TICKTHROTTLE_{name.upper()}"
             # A list is written without anything around it, an empty one as nothing.
             is_list = isinstance(field.default, frozenset)
             default = ",".join(field.default) if is_list else str(field.default)
-            yield str(variable), default
+            yield variable_of(kind, name), default
 
 
 @pytest.mark.parametrize(("variable", "default"), sorted(set(variables())))
@@ -53,12 +57,56 @@ def test_a_setting_is_in_the_table_with_its_default(
 
 
 @pytest.mark.parametrize("kind", SETTINGS)
-def test_a_setting_has_bounds_or_a_closed_set_and_is_frozen(
+def test_settings_are_frozen_and_take_nothing_unknown(
     kind: type[BaseSettings],
 ) -> None:
     """Settings are read once and cannot be changed afterwards."""
     assert kind.model_config["frozen"]
     assert kind.model_config["extra"] == "forbid"
+
+
+ANY_TEXT = {
+    "redis_url": "a validator builds the client that connects to it",
+    "host": "the operating system says what is no address of this machine",
+    "metrics_host": "as host",
+    "operators_host": "as host",
+    "token_audience": "whatever the issuer of tokens writes",
+    "token_issuer": "as token_audience",
+    "allowed_origins": "a validator checks each",
+}
+"""Settings that are any text, and why they have no rule of their own."""
+BOUNDS = (Ge, Gt, Le, Lt, MinLen)
+
+
+def constraints_of(kind: object) -> tuple[set[object], list[object]]:
+    """Return a setting's types, and what else its annotation says of their values."""
+    if get_origin(kind) is Literal:
+        return set(), []
+    if get_origin(kind) is Annotated:
+        inner, *own = get_args(kind)
+        types, further = constraints_of(inner)
+        return types, further + own
+    types, further = set(), []
+    for inner in get_args(kind):
+        more_types, more = constraints_of(inner)
+        types, further = types | more_types, further + more
+    return (types, further) if get_args(kind) else ({kind}, [])
+
+
+@pytest.mark.parametrize("kind", SETTINGS)
+def test_a_setting_has_bounds_or_a_closed_set(kind: type[BaseSettings]) -> None:
+    """A number has a least or a greatest value, a text a form, or a reason."""
+    for name, field in kind.model_fields.items():
+        types, further = constraints_of(field.annotation)
+        rules = [*further, *field.metadata]
+        for rule in [rule for rule in rules if isinstance(rule, FieldInfo)]:
+            rules += rule.metadata
+        has_bound = any(isinstance(rule, BOUNDS) for rule in rules)
+        has_form = has_bound or any(getattr(rule, "pattern", None) for rule in rules)
+        if types & {int, float}:
+            assert has_bound, name
+        elif str in types:
+            assert has_form != (name in ANY_TEXT), name
 
 
 @pytest.mark.parametrize("reason", REASONS)
@@ -96,8 +144,8 @@ def test_every_key_and_channel_is_explained() -> None:
 def log_lines() -> Iterator[str]:
     """Yield what gateway and throttle log, as far as it is written out."""
     for package in ("gateway", "throttle"):
-        for path in sorted((ROOT / package).glob("*.py")):
-            for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        for path in sorted((ROOT / package).rglob("*.py")):
+            for node in ast.walk(tree_of(path)):
                 match node:
                     case ast.Call(
                         ast.Attribute(
@@ -151,12 +199,102 @@ def test_every_example_of_a_server_message_is_json() -> None:
     }
 
 
-def test_links_between_the_documents_lead_somewhere() -> None:
-    """No document points to a file that is not there."""
-    for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("bench/*.md")]:
-        for link in re.findall(r"\]\(([^)#]+)", path.read_text("utf-8")):
-            if "://" not in link:
-                assert (path.parent / link).exists(), f"{path.name}: {link}"
+DOCUMENTS = sorted(
+    path
+    for pattern in ("*.md", "docs/*.md", "bench/*.md", "clients/*/*.md")
+    for path in ROOT.glob(pattern)
+)
+INDEXES = (ROOT / "README.md", ROOT / "docs" / "operations.md")
+MOST_BYTES_OF_A_PAGE = 32_768
+
+
+def prose(path: Path) -> str:
+    """Return a document without its blocks of code."""
+    return re.sub(r"^```.*?^```", "", path.read_text("utf-8"), flags=re.M | re.S)
+
+
+def links(path: Path) -> Iterator[tuple[Path, str]]:
+    """Yield the file and the anchor of every link within the project."""
+    for link in re.findall(r"\]\(([^)\s]+)\)", prose(path)):
+        if "://" not in link:
+            target, _, anchor = link.partition("#")
+            yield (path.parent / target).resolve() if target else path, anchor
+
+
+def anchors(path: Path) -> set[str]:
+    """Return the anchors of a document's headings, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.*)$", prose(path), re.M)
+    return {
+        re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+        for heading in headings
+    }
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda p: str(p.relative_to(ROOT)))
+def test_links_between_the_documents_lead_somewhere(path: Path) -> None:
+    """No document points to a file or a section that is not there."""
+    for target, anchor in links(path):
+        assert target.exists(), f"{path.name}: {target}"
+        if anchor:
+            assert anchor in anchors(target), f"{path.name}: {target.name}#{anchor}"
+
+
+@pytest.mark.parametrize(
+    "path",
+    [path for path in DOCUMENTS if path.stem != "CHANGELOG"],
+    ids=lambda path: str(path.relative_to(ROOT)),
+)
+def test_a_file_that_a_document_names_exists(path: Path) -> None:
+    """A reader can open it; the history alone names what is gone."""
+    tops = "bench|clients|deploy|docs|gateway|ingest|tests|throttle"
+    for name in re.findall(rf"`((?:{tops})/[\w./-]+)`", path.read_text("utf-8")):
+        assert (ROOT / name).exists(), f"{path.name}: {name}"
+
+
+CODE = [*sources(), *sources("bench")]
+FILE_NAME = re.compile(r"[\w./-]*\w\.(?:py|js|mjs|lua)\b(?![\w(])")
+
+
+def words_of(path: Path) -> Iterator[str]:
+    """Yield the comments and docstrings of a source file."""
+    with path.open("rb") as file:
+        for token in tokenize.tokenize(file.readline):
+            if token.type == tokenize.COMMENT or token.string.startswith('"""'):
+                yield token.string
+
+
+@pytest.fixture(scope="module")
+def file_names() -> set[str]:
+    """The path of every file of the project, and each of its ends."""
+    tops = ("bench", "clients", "deploy", "docs", "gateway", "ingest", "throttle")
+    paths = [path for top in (*tops, "tests") for path in (ROOT / top).rglob("*.*")]
+    parts = [path.relative_to(ROOT).parts for path in paths]
+    return {"/".join(p[i:]) for p in parts for i in range(len(p))}
+
+
+@pytest.mark.parametrize("path", CODE, ids=name_of)
+def test_a_file_that_the_code_names_exists(path: Path, file_names: set[str]) -> None:
+    """Who follows a comment finds what it speaks of."""
+    for words in words_of(path):
+        assert set(FILE_NAME.findall(words)) <= file_names
+
+
+@pytest.mark.parametrize("package", FLOORS)
+def test_design_names_the_rooms_of_a_package_in_their_order(package: str) -> None:
+    """A newcomer sees the floor before opening it."""
+    design = (ROOT / "docs" / "design.md").read_text("utf-8")
+    [row] = re.findall(rf"^\| `{package}/` \| (.*) \|$", design, re.M)
+    rooms = [re.match(r"`(\w+)`", part) for part in row.split(" · ")]
+    assert tuple(room[1] for room in rooms if room) == FLOORS[package]
+
+
+@pytest.mark.parametrize(
+    "path", sorted(ROOT.glob("docs/*.md")), ids=lambda path: path.stem
+)
+def test_a_page_is_short_enough_to_read_and_can_be_found(path: Path) -> None:
+    """A page has one subject; README or the index of operations leads to it."""
+    assert path.stat().st_size <= MOST_BYTES_OF_A_PAGE
+    assert path in {target for index in INDEXES for target, _ in links(index)}
 
 
 @pytest.mark.redis

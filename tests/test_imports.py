@@ -1,78 +1,60 @@
 """Imports follow the direction of the data (docs/design.md)."""
 
 import ast
-from collections.abc import Iterator
+import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[1]
-PACKAGES = ("ingest", "throttle", "gateway", "deploy")
-LOAD = "bench/load"
+from tests.package_graph import (
+    FLOORS,
+    MOST_IN_A_ROOM,
+    files_in,
+    floors_of,
+    imports_of,
+    module_of,
+    name_of,
+    room_of,
+    sources,
+    tree_of,
+)
+from tests.paths import ROOT
 
-THROTTLE_CONTRACTS = {
-    "throttle.cut",
-    "throttle.ledger",
-    "throttle.letters",
-    "throttle.snapshot",
-}
-ALLOWED = {
-    "ingest": {"ingest"},
+FOREIGN = {
+    "ingest": set(),
     "throttle": {
-        "throttle",
-        "ingest.collector",
-        "ingest.exposition",
-        "ingest.process_settings",
         "ingest.trade",
-        "ingest.log",
-        "ingest.receipt",
-        "ingest.masking",
-        "ingest.redis_keys",
-        "ingest.redis_log",
+        "ingest.settings",
+        "ingest.tradelog",
         "ingest.kafka",
-        "ingest.kafka_address",
-        "ingest.kafka_reader",
-        "ingest.kafka_settings",
+        "ingest.process",
+        "ingest.feed.receipt",
     },
     "gateway": {
-        "gateway",
-        "ingest.exposition",
-        "ingest.process_settings",
+        "throttle.contract",
         "ingest.trade",
-        "ingest.log",
-        "ingest.masking",
-        "ingest.redis_keys",
-        "ingest.kafka_address",
-        "ingest.kafka_ends",
-        "ingest.kafka_settings",
-        *THROTTLE_CONTRACTS,
+        "ingest.settings",
+        "ingest.tradelog.contract",
+        "ingest.tradelog.redis_address",
+        "ingest.tradelog.redis_positions",
+        "ingest.kafka.address",
+        "ingest.kafka.ends",
+        "ingest.process",
     },
-    "deploy": set(PACKAGES),
-    "bench": {"bench.load", "ingest", "gateway", "deploy", *THROTTLE_CONTRACTS},
+    "deploy": {"ingest", "throttle", "gateway"},
 }
-# The command line, alone, leads to the load test.
-MAY_IMPORT_LOAD = {"deploy/load.py"}
-ONLY_IN = {"pyspark": {"throttle"}, "fastapi": {"gateway"}, "starlette": {"gateway"}}
+"""What a package may import of others."""
+
+ONLY_IN = {
+    "pyspark": {"throttle"},
+    "fastapi": {"gateway"},
+    "starlette": {"gateway"},
+    "tickthrottle_client": {"gateway", "deploy"},
+}
 # Spark's launcher reads the environment; the runner hands it on to its parts.
-MAY_TOUCH_ENVIRONMENT = {"throttle/session.py", "deploy/local.py"}
-
-
-def sources() -> Iterator[Path]:
-    """Yield every source file of the product."""
-    for package in (*PACKAGES, LOAD):
-        yield from sorted((ROOT / package).rglob("*.py"))
-
-
-def imports_of(path: Path) -> set[str]:
-    """Return the modules a file imports, wherever in it."""
-    found = set()
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-        if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{path}: relative import"
-            found |= {f"{node.module}.{alias.name}" for alias in node.names}
-    return found
+MAY_TOUCH_ENVIRONMENT = {"throttle/spark/session.py", "deploy/local/runner.py"}
+NOT_OURS_TO_IMPORT = {"tests", "bench"}
 
 
 def is_within(module: str, allowed: set[str]) -> bool:
@@ -80,36 +62,76 @@ def is_within(module: str, allowed: set[str]) -> bool:
     return any(module == name or module.startswith(name + ".") for name in allowed)
 
 
-@pytest.mark.parametrize(
-    "path", list(sources()), ids=lambda p: str(p.relative_to(ROOT))
-)
+def is_inside(path: Path) -> bool:
+    """Tell whether a file is code of a room, not the mark of a package."""
+    return path.name != "__init__.py"
+
+
+@pytest.mark.parametrize("path", [*filter(is_inside, sources())], ids=name_of)
 def test_a_file_imports_only_what_it_may(path: Path) -> None:
-    """Contracts flow downstream; Spark and FastAPI stay in their packages."""
-    name = path.relative_to(ROOT).as_posix()
-    package = name.split("/", 1)[0]
+    """Contracts flow downstream, from room to room and from package to package."""
+    for floor in floors_of(module_of(path)):
+        rooms = FLOORS[floor]
+        _, room = room_of(module_of(path), floor)
+        for module in imports_of(path):
+            if module.startswith(f"{floor}."):
+                _, its_room = room_of(module, floor)
+                assert rooms.index(its_room) <= rooms.index(room), f"imports {module}"
+    package, _ = room_of(module_of(path))
     for module in imports_of(path):
-        if module.split(".")[0] in PACKAGES:
-            assert is_within(module, ALLOWED[package]), f"{name} imports {module}"
+        other, _ = room_of(module)
+        if other != package and other in FLOORS:
+            assert is_within(module, FOREIGN[package]), f"imports {module}"
+        assert other not in NOT_OURS_TO_IMPORT, f"imports {module}"
         for library, homes in ONLY_IN.items():
-            if is_within(module, {library}):
-                assert package in homes, f"{name} imports {module}"
-        assert not is_within(module, {"tests"}), f"{name} imports {module}"
-        if package != "bench" and name not in MAY_IMPORT_LOAD:
-            assert not is_within(module, {"bench"}), f"{name} imports {module}"
+            assert other != library or package in homes, f"imports {module}"
 
 
-@pytest.mark.parametrize(
-    "path", list(sources()), ids=lambda p: str(p.relative_to(ROOT))
-)
+@pytest.mark.parametrize("path", [*sources("clients/python")], ids=name_of)
+def test_the_client_needs_nothing_of_the_product(path: Path) -> None:
+    """Whoever follows a stream installs the client and what it names, no more."""
+    others = {room_of(module)[0] for module in imports_of(path)}
+    assert others - sys.stdlib_module_names <= {"tickthrottle_client", "websockets"}
+
+
+@pytest.mark.parametrize("path", [*sources("bench")], ids=name_of)
+def test_a_benchmark_imports_no_test(path: Path) -> None:
+    """Whoever measures needs the product, not its tests."""
+    for module in imports_of(path):
+        assert room_of(module)[0] != "tests", f"imports {module}"
+
+
+@pytest.mark.parametrize("path", [*sources("bench")], ids=name_of)
+def test_a_benchmark_finds_what_it_imports(path: Path) -> None:
+    """Nothing else would tell that a name has changed."""
+    for name in imports_of(path):
+        package, _, attribute = name.rpartition(".")
+        if package.partition(".")[0] in FLOORS:
+            assert hasattr(import_module(package), attribute), f"imports {name}"
+
+
+@pytest.mark.parametrize("package", FLOORS)
+def test_every_room_is_on_the_plan_and_has_few_files(package: str) -> None:
+    """A newcomer sees at a glance what a package and each room of it holds."""
+    here = {
+        path.stem
+        for path in ROOT.joinpath(*package.split(".")).iterdir()
+        if path.suffix == ".py" or any(path.glob("*.py"))
+    }
+    assert here - {"__init__", "__pycache__"} == set(FLOORS[package])
+    assert len(FLOORS[package]) <= MOST_IN_A_ROOM
+    for room in FLOORS[package]:
+        assert files_in(package, room) <= MOST_IN_A_ROOM, room
+
+
+@pytest.mark.parametrize("path", [*sources()], ids=name_of)
 def test_the_environment_is_read_through_settings(path: Path) -> None:
     """A setting has one place: nothing else looks into the environment."""
-    name = path.relative_to(ROOT).as_posix()
-    if name not in MAY_TOUCH_ENVIRONMENT:
-        reads = imports_of(path) & {"os.environ", "os.getenv"}
-        names = ast.walk(ast.parse(path.read_text("utf-8")))
+    if name_of(path) not in MAY_TOUCH_ENVIRONMENT:
+        names = ast.walk(tree_of(path))
         attributes = {n.attr for n in names if isinstance(n, ast.Attribute)}
-        assert not reads, name
-        assert not attributes & {"environ", "getenv"}, name
+        assert not imports_of(path) & {"os.environ", "os.getenv"}
+        assert not attributes & {"environ", "getenv"}
 
 
 def test_package_files_are_empty_and_names_say_something() -> None:

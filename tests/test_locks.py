@@ -4,30 +4,36 @@ import re
 import subprocess
 import sys
 import tomllib
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, distribution
+from itertools import chain
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[1]
+from tests.paths import ROOT
+
 LOCKS = {
     "requirements-build.lock": ["--only-group", "build"],
-    "requirements.lock": ["--no-dev"],
+    "requirements.lock": ["--no-dev", "--all-extras"],
     "requirements-dev.lock": ["--only-dev"],
 }
 
-# The lowest versions without a known hole or a fault that matters here: what each
-# fixes is in docs/operations.md.
-FLOORS = {
-    "uvicorn": (0, 52, 1),
-    "starlette": (1, 3, 1),
-    "fastapi": (0, 133),
-    "h11": (0, 16, 0),
-    "websockets": (13, 0),
-    "redis": (8, 0),
-    "pyjwt": (2, 12, 0),
-    "orjson": (3, 11, 6),
-    "pyspark": (4, 0, 1),
-}
+
+def floors() -> dict[str, tuple[str, str]]:
+    """Return {package: (least version, why)}, as operators are told."""
+    page = (ROOT / "docs" / "running.md").read_text("utf-8")
+    table = page.partition("## Version floors")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| ([a-z0-9-]+) \| ([0-9.]+) \| (.+) \|$", table, re.MULTILINE)
+    return {package: (version, reason) for package, version, reason in rows}
+
+
+FLOORS = floors()
+
+
+def ordered(version: str) -> tuple[int, ...]:
+    """Return what versions are compared by."""
+    return tuple(int(number) for number in re.findall(r"\d+", version)[:3])
 
 
 def locked_versions() -> dict[str, str]:
@@ -39,7 +45,7 @@ def locked_versions() -> dict[str, str]:
 @pytest.mark.parametrize("name", LOCKS)
 def test_a_requirements_file_is_the_export_of_uv_lock(name: str) -> None:
     """`make lock` was run after the last change."""
-    command = ["export", "-q", "--frozen", "--no-emit-project", "--no-header"]
+    command = ["export", "-q", "--frozen", "--no-emit-workspace", "--no-header"]
     done = subprocess.run(
         [Path(sys.executable).with_name("uv"), *command, *LOCKS[name]],
         cwd=ROOT,
@@ -71,10 +77,48 @@ def test_uv_lock_names_only_the_public_index() -> None:
 @pytest.mark.parametrize("package", FLOORS)
 def test_a_locked_version_is_above_its_floor(package: str) -> None:
     """A downgrade below a known hole does not go unseen."""
-    version = tuple(int(n) for n in re.findall(r"\d+", locked_versions()[package])[:3])
-    assert version >= FLOORS[package]
+    assert ordered(locked_versions()[package]) >= ordered(FLOORS[package][0])
+
+
+@pytest.mark.parametrize("project", [".", "clients/python"])
+def test_a_wheel_asks_for_no_version_below_a_floor(project: str) -> None:
+    """Whoever installs without the locks is safe, too."""
+    text = (ROOT / project / "pyproject.toml").read_text("utf-8")
+    about = tomllib.loads(text)["project"]
+    optional = about.get("optional-dependencies", {}).values()
+    for requirement in chain(about["dependencies"], *optional):
+        found = re.match(r"([a-z0-9-]+)(?:\[\w+\])?[>=]=([0-9.]+)", requirement)
+        if found and found[1] in FLOORS:
+            assert ordered(found[2]) >= ordered(FLOORS[found[1]][0]), requirement
+
+
+@pytest.mark.parametrize("package", FLOORS)
+def test_a_floor_has_a_reason(package: str) -> None:
+    """What goes wrong below it, in words; an advisory's number alone says nothing."""
+    assert re.search(r"[a-z]{3,} [a-z]+ [a-z]+", FLOORS[package][1])
+
+
+def test_every_floor_of_the_page_is_read() -> None:
+    """A row of another form would be checked by nobody."""
+    assert {"uvicorn", "starlette", "redis", "pyspark"} <= FLOORS.keys()
 
 
 def test_packages_that_must_not_be_there_are_not() -> None:
     """No form parser (a row of holes, no use for it) and no pandas."""
     assert not {"python-multipart", "pandas"} & locked_versions().keys()
+
+
+def test_the_readme_says_how_much_is_installed() -> None:
+    """By the files of the packages that `make run` installs."""
+    locks = [(ROOT / name).read_text("utf-8") for name in list(LOCKS)[:2]]
+    names = re.findall(r"^([a-z0-9.-]+)[=\[]", "\n".join(locks), re.MULTILINE)
+    size = 0
+    for name in {*names, "pip"}:
+        # Some are for other systems.
+        with suppress(PackageNotFoundError):
+            here = distribution(name)
+            for file in map(Path, map(here.locate_file, here.files or ())):
+                size += file.stat().st_size if file.exists() else 0
+    readme = (ROOT / "README.md").read_text("utf-8")
+    told = re.findall(r"([0-9.]+) GB of disk", readme)
+    assert [float(gigabytes) for gigabytes in told] == [pytest.approx(size / 1e9, 0.2)]

@@ -5,18 +5,17 @@ import re
 import shutil
 import subprocess
 from dataclasses import fields
-from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from gateway.counters import Counters
+from gateway.stream.counters import Counters
 from tests.conftest import skip_or_fail
+from tests.documents import OPERATIONS
 from tests.metrics import every_metric, scrapes
+from tests.paths import ROOT
 
-ROOT = Path(__file__).resolve().parents[1]
-OPERATIONS = (ROOT / "docs" / "operations.md").read_text("utf-8")
 PROMETHEUS = ROOT / "deploy" / "prometheus"
 RULES = yaml.safe_load((PROMETHEUS / "alerts.yml").read_text("utf-8"))
 ALERTS = [rule for group in RULES["groups"] for rule in group["rules"]]
@@ -81,7 +80,7 @@ def test_an_alert_asks_for_what_there_is_and_says_what_to_do(
     assert names_in(alert["expr"]) <= SERIES
     assert alert["labels"]["severity"] in ("page", "ticket")
     assert alert["annotations"].keys() == {"summary", "description", "runbook"}
-    assert alert["annotations"]["runbook"] == "docs/operations.md#alerts"
+    assert alert["annotations"]["runbook"] == "docs/observing.md#alerts"
     section = OPERATIONS.split("\n## Alerts\n")[1].split("\n## ")[0]
     row = rf"^\| `{alert['alert']}` \| [^|]+ \| [^|]+ \|$"
     assert len(re.findall(row, section, re.M)) == 1

@@ -15,29 +15,32 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from ingest.exposition import MetricsUnavailable, exposed
-from ingest.log import LogUnusable
-from ingest.masking import server_address
-from throttle.decoder import NoDecoder, find_decoder
-from throttle.java import NoJava, find_java
-from throttle.lease import Fenced, Keeper
-from throttle.metrics import ThrottleMetrics
-from throttle.outage import Stopped, create_client
-from throttle.progress import Progress
-from throttle.publish import StreamLost
-from throttle.scratch import scratch_folder
-from throttle.seat import JobRefused, Seat
-from throttle.session import NoSpark, create_session
+from ingest.process.prometheus import MetricsUnavailable, exposed
+from ingest.process.redact import server_address
+from ingest.tradelog.contract import LogUnusable
+from throttle.contract.redis_keys import Keys
+from throttle.leadership import Candidate, JobRefused
+from throttle.lease.lease import Fenced, Keeper
+from throttle.lease.retry import Stopped, create_client
+from throttle.log_watch import LogWatch
+from throttle.publish.publisher import StreamLost
 from throttle.settings import ThrottleSettings
-from throttle.sink import BatchSink, discard
-from throttle.snapshot import Keys
-from throttle.source import FORMAT, SourceOptions, made_up_windows, source_options
-from throttle.stages import StageLog
-from throttle.watch import LogWatch
+from throttle.spark.java import NoJava, find_java
+from throttle.spark.options import SourceOptions, made_up_windows, source_options
+from throttle.spark.scratch import NoFolder, scratch_folder
+from throttle.spark.session import NoSpark, create_session
+from throttle.spark.sink import BatchSink, discard
+from throttle.spark.source import FORMAT
+from throttle.telemetry.batch_report import BatchReporter, StageWriter
+from throttle.telemetry.metrics import ThrottleMetrics
+from throttle.window.decoder import NoDecoder, find_decoder
 
 log = structlog.get_logger()
 
-_LASTING = (NoJava, NoSpark, NoDecoder, LogUnusable, JobRefused)
+_LASTING = (NoFolder, NoJava, NoDecoder, LogUnusable, JobRefused)
+
+# How long an open batch may take to be given up before Spark is made to end it.
+_GIVEN_UP_WITHIN_S = 2.0
 
 # A cluster without a free core makes a job wait and says nothing.
 _IDLE_S = 45.0
@@ -45,6 +48,9 @@ _IDLE_S = 45.0
 
 class ThrottleFailed(RuntimeError):
     """The job cannot run or cannot go on; the message says why."""
+
+
+_OF_SPARK = (NoSpark, ThrottleFailed, PySparkException, Py4JError, ConnectionError)
 
 
 def run_throttle(settings: ThrottleSettings, stop: threading.Event) -> None:
@@ -64,6 +70,11 @@ def run_throttle(settings: ThrottleSettings, stop: threading.Event) -> None:
             scratch_folder(settings.state_dir / "checkpoints") as checkpoints,
         ):
             _run(settings, stop, scratch, checkpoints, metrics)
+    except _OF_SPARK as error:
+        # A terminal's signal, or a runner's, ends the JVM as well as this process.
+        if not stop.is_set():
+            raise _in_words(error) from error
+        log.info("told to stop, and Spark has ended", error=_first_line(error))
     except redis.RedisError as error:
         address = server_address(settings.redis_url)
         raise ThrottleFailed(f"redis_url {address}: {error}") from error
@@ -72,10 +83,6 @@ def run_throttle(settings: ThrottleSettings, stop: threading.Event) -> None:
         raise ThrottleFailed(str(error)) from error
     except (*_LASTING, MetricsUnavailable) as error:
         raise ThrottleFailed(str(error)) from error
-    except PySparkException as error:
-        raise ThrottleFailed(_first_line(error)) from error
-    except (Py4JError, ConnectionError) as error:
-        raise ThrottleFailed(f"Spark's JVM has ended: {_first_line(error)}") from error
 
 
 def _run(
@@ -88,75 +95,83 @@ def _run(
     # It is called in Spark's workers, but a name that is wrong is told here and now.
     find_decoder(settings.decoder)
     client = create_client(settings.redis_url)
-    seat = Seat(client, settings, stop, metrics=metrics)
-    info = seat.open_log()
+    candidate = Candidate(client, settings, stop, metrics=metrics)
+    candidate.check_rights()
+    info = candidate.open_log()
     java_home = find_java(settings.java_home, scratch)
     log.info("starting spark", java_home=str(java_home))
-    spark = create_session(settings, java_home, scratch)
-    try:
-        seat.check_free()
-        _warm_up(spark, settings, source_options(settings, info), scratch, stop)
-        for number in itertools.count():
-            if stop.is_set():
-                return
-            checkpoint = checkpoints / str(number)
-            is_lost = _lead(spark, settings, seat, checkpoint, stop, metrics)
-            seat = Seat(client, settings, stop, is_lost, metrics)
-    finally:
-        # The JVM may be gone already, it gets a terminal's signals too.
-        with suppress(Py4JError, PySparkException, OSError):
-            spark.stop()
+    with candidate.candidacy:
+        spark = create_session(settings, java_home, scratch)
+        try:
+            candidate.check_free()
+            _warm_up(spark, settings, source_options(settings, info), scratch, stop)
+            for number in itertools.count():
+                if stop.is_set():
+                    return
+                checkpoint = checkpoints / str(number)
+                is_lost = _lead(spark, settings, candidate, checkpoint, stop, metrics)
+                candidate = Candidate(client, settings, stop, is_lost, metrics)
+        finally:
+            # The JVM may be gone already, it gets a terminal's signals too.
+            with suppress(Py4JError, PySparkException, OSError):
+                spark.stop()
 
 
 def _lead(
     spark: SparkSession,
     settings: ThrottleSettings,
-    seat: Seat,
+    candidate: Candidate,
     checkpoint: Path,
     stop: threading.Event,
     metrics: ThrottleMetrics,
 ) -> bool:
-    """Take the seat and publish from it; return whether the stream was lost.
+    """Take the lease and publish under it; return whether the stream was lost.
 
-    The query is started before the seat is taken: its source waits for it.
+    The query is started before the lease is taken: its source waits for it.
     """
-    info = seat.open_log()
-    stages = StageLog(settings.redis_url, Keys(settings.namespace).stages(settings.job))
-    progress = Progress(metrics, stages.write)
+    info = candidate.open_log()
+    stages = StageWriter(
+        settings.redis_url, Keys(settings.namespace).stages(settings.job)
+    )
+    reporter = BatchReporter(metrics, stages.write)
     sink = BatchSink(
         settings.window_ms,
-        seat.publish,
+        candidate.publish,
         begins_live=False,
-        told=progress.published,
-        live_tasks=settings.live_tasks,
+        report_to=reporter.published,
     )
-    options = source_options(settings, info, seat.lease.owner)
+    options = source_options(settings, info, candidate.lease.owner)
     query = start_query(spark, options, sink, checkpoint)
     try:
-        taken = seat.take(info, partial(_check, query, sink))
+        taken = candidate.take(info, partial(_check, query, sink))
         if taken is None:
             return False
         grant, took_over = taken
         with (
             stages,
-            seat.keeper(grant.term) as keeper,
-            seat.watch(info, sink.newest) as watch,
+            candidate.keeper(grant.term) as keeper,
+            candidate.watch(info, sink.newest) as watch,
             metrics.leading(),
         ):
             log.info("ready", log=info.log_id, term=grant.term, took_over=took_over)
             try:
-                _wait(query, sink, keeper, watch, stop, progress)
+                _wait(query, sink, keeper, watch, stop, reporter)
             finally:
-                _stop(query)
+                # Tasks of an open batch end by themselves without the lease.
+                keeper.close()
+                _stop(query, sink)
         return False
     except StreamLost as error:
         log.warning(str(error))
         return True
     finally:
-        _stop(query)
+        _stop(query, sink)
 
 
-def _stop(query: StreamingQuery) -> None:
+def _stop(query: StreamingQuery, sink: BatchSink) -> None:
+    until_s = time.monotonic() + _GIVEN_UP_WITHIN_S
+    while sink.is_open and query.isActive and time.monotonic() < until_s:
+        time.sleep(0.02)
     # Any moment is a good one to end: the next start goes on from the cut that was
     # stored with the last publish.
     with suppress(Py4JError, PySparkException, OSError):
@@ -179,7 +194,7 @@ def _warm_up(
     if not live:
         return
     log.info("warming up", windows=live)
-    sink = BatchSink(settings.window_ms, discard, live_tasks=settings.live_tasks)
+    sink = BatchSink(settings.window_ms, discard)
     options = made_up_windows(options, live, backlog)
     query = start_query(spark, options, sink, scratch / "warmup")
     began, is_idle = time.monotonic(), False
@@ -216,7 +231,7 @@ def _wait(
     keeper: Keeper,
     watch: LogWatch,
     stop: threading.Event,
-    progress: Progress,
+    reporter: BatchReporter,
 ) -> None:
     # Not stop.wait: a signal handler that sets the event could find its lock taken.
     while not stop.is_set():
@@ -226,7 +241,7 @@ def _wait(
         if watch.error is not None:
             raise watch.error
         _check(query, sink)
-        progress.look(query)
+        reporter.look(query)
 
 
 def _check(query: StreamingQuery, sink: BatchSink) -> None:
@@ -237,6 +252,12 @@ def _check(query: StreamingQuery, sink: BatchSink) -> None:
         raise sink.error
     cause = sink.error or query.exception() or "the query stopped by itself"
     raise ThrottleFailed(_first_line(cause))
+
+
+def _in_words(error: Exception) -> ThrottleFailed:
+    if isinstance(error, (Py4JError, ConnectionError)):
+        return ThrottleFailed(f"Spark's JVM has ended: {_first_line(error)}")
+    return ThrottleFailed(_first_line(error))
 
 
 def _first_line(error: object) -> str:

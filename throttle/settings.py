@@ -9,7 +9,8 @@ import orjson
 from pydantic import AfterValidator, Field, field_validator
 from pydantic_settings import NoDecode
 
-from ingest.kafka_settings import LogSettings
+from ingest.settings import LogSettings
+from ingest.trade import MAX_ENTRY_BYTES
 
 _SPAN = r"[0-9]{1,5}(?:-[0-9]{1,5})?"
 _PARTITIONS = rf"^(?:{_SPAN}(?:,{_SPAN})*)?$"
@@ -49,20 +50,11 @@ class ThrottleSettings(LogSettings):
     ``TICKTHROTTLE_`` plus the field's name in capitals); arguments win.
     """
 
-    redis_url: str = Field("redis://127.0.0.1:6379", validation_alias="REDIS_URL")
-    """Address of the Redis or Valkey server that holds log and snapshots."""
-
-    namespace: str = Field("tt", pattern=r"^[A-Za-z0-9_.-]{1,32}$")
-    """Prefix of every key and channel."""
-
-    partitions: int = Field(4, ge=1, le=64)
-    """Partitions of a log that does not exist yet; an existing one keeps its own."""
-
     only_partitions: str = Field("", pattern=_PARTITIONS)
     """Read only these partitions, as in ``0-11,14``; empty: all. For several jobs."""
 
     start: Literal["earliest", "latest"] = "earliest"
-    """Where a job begins that has never run: with all that the log holds, or now."""
+    """Where a new job begins: with the oldest entry of the log, or now."""
 
     kafka_margin_ms: int = Field(30, ge=0, le=10_000)
     """How long after its end a window is cut, for brokers whose clocks are ahead or
@@ -70,37 +62,40 @@ class ThrottleSettings(LogSettings):
     """
 
     decoder: str = Field("", pattern=_DECODER)
-    """What turns an entry into a trade, ``package.module:function``; empty: JSON."""
+    """Turns an entry into a trade, ``package.module:function``; empty: JSON."""
 
     job: str = Field("throttle", pattern=r"^[A-Za-z0-9_-]{1,32}$")
-    """Name of this job: a restart under the same name continues where it stopped."""
+    """Name of the job; a restart under the same name continues where it stopped."""
 
     standby: bool = False
     """Wait, warm, until the running job of this name has ended; then take over."""
 
     lease_ms: int = Field(2_000, ge=500, le=60_000)
-    """A job that was silent for so long counts as dead; a standby then takes over."""
+    """A job that is silent for this long counts as dead; a standby then takes over."""
 
     window_ms: int = Field(2_000, ge=100, le=600_000)
     """Length of a window, milliseconds; windows are aligned to 1970."""
 
     max_windows_per_batch: int = Field(30, ge=1, le=1_000)
-    """Most windows one batch may cut when the job is behind."""
+    """How many windows one batch may hold when the job is behind."""
 
     max_ahead_ms: int = Field(5_000, ge=0)
-    """A trade stamped further ahead of its append time is refused."""
+    """A trade whose time is further ahead of its append time is refused."""
 
-    log_retention_s: int = Field(300, ge=0)
+    max_entry_bytes: int = Field(MAX_ENTRY_BYTES, ge=256, le=16 * 2**20)
+    """An entry of the log of more bytes is refused without being decoded."""
+
+    trade_log_retention_s: int = Field(300, ge=0)
     """How long trades stay in the log after they were committed, seconds."""
 
     window_log: int = Field(450, ge=1)
     """Windows kept in the window log (450 of 2 s: 15 minutes)."""
 
-    dead_letters: int = Field(100_000, ge=1)
+    dead_letters: int = Field(10_000, ge=1)
     """Refused trades kept per partition of the log."""
 
     warmup_windows: int = Field(30, ge=0)
-    """Made-up windows that are run through Spark before the first real one."""
+    """How many made-up windows Spark processes before the first real one."""
 
     spark_memory_mb: int = Field(512, ge=256)
     """Heap of Spark's JVM (on a cluster: of the driver's), MiB."""
@@ -109,7 +104,9 @@ class ThrottleSettings(LogSettings):
         None,
         pattern=r"^(local(\[(\d+|\*)(,\d+)?\])?|spark://\S+|yarn|k8s://\S+)$",
     )
-    """Where Spark runs its tasks; unset: two at a time, in this process."""
+    """Where Spark runs its tasks, such as ``spark://host:7077``; unset: two at a time,
+    in this process.
+    """
 
     spark_conf: Annotated[dict[SparkOption, str], NoDecode] = Field(
         default_factory=dict
@@ -126,7 +123,7 @@ class ThrottleSettings(LogSettings):
     """Folder for checkpoints and scratch files."""
 
     java_home: Path | None = Field(None, validation_alias="JAVA_HOME")
-    """Java to run Spark on; unset: the one on PATH, else the bundled one."""
+    """Java to run Spark on; unset: the one on PATH, or else the bundled one."""
 
     @field_validator("spark_conf", mode="before")
     @classmethod

@@ -7,7 +7,10 @@
 
 import { h, render } from "preact";
 
+import { issueOf, withIssue } from "./board/address.js";
+import { layoutFor, orderAmong } from "./board/columns.js";
 import { judge } from "./board/freshness.js";
+import { onKeys } from "./board/keys.js";
 import { ORDERS, nextOrder } from "./board/order.js";
 import { Page } from "./board/page.js";
 import { Selection } from "./board/selection.js";
@@ -18,10 +21,20 @@ import { TickClient } from "./tick.js";
 
 const JUDGED_EVERY_MS = 500;
 const HELD_MS = 3_000;
+const SETTLED_MS = 150;
+const LEFT_MS = 1_000;
 const MEASURES_KEPT = 100;
 const MEASURE = "window-update";
+const TITLE = document.title;
 
-const shell = createShell({ page: "board", withPriceColours: true });
+// Beside the table there is room for an issue; else it lies over it.
+const beside = matchMedia("(min-width: 72rem)");
+
+const shell = createShell({
+  page: "board",
+  withPriceColours: true,
+  onRetry: () => ticks.reconnect(),
+});
 const store = new Store();
 const line = {
   link: { kind: "connecting", text: "" },
@@ -36,10 +49,21 @@ const view = {
   store,
   rows: [],
   search: "",
-  order: { column: "trades", direction: ORDERS.trades.first },
+  chosenOrder: { column: "trades", direction: ORDERS.trades.first },
+  widthRem: 0, // of the table
+  get layout() {
+    return layoutFor(view.widthRem, store.issues.size > 0);
+  },
+  get order() {
+    return orderAmong(view.layout, view.chosenOrder);
+  },
   watched: parseWatchList(storage.read("watch-list")),
   isWatchListOnly: storage.read("watch-list-only") === "yes",
   selection: null,
+  strangeLink: null, // what the address calls an issue, if none is called so
+  get isSheet() {
+    return view.selection !== null && !beside.matches;
+  },
   lagMs: null,
   windowMs: line.windowMs,
   heardMs: null,
@@ -48,7 +72,8 @@ const view = {
   clock: () => Date.now() + ticks.clockSkewMs,
   hold: () => (heldUntilMs = performance.now() + HELD_MS),
   setSearch: (search) => choose({ search }),
-  setOrder: (column) => choose({ order: nextOrder(view.order, column) }),
+  setOrder: (column) => choose({ chosenOrder: nextOrder(view.order, column) }),
+  setWidth: (widthRem) => widthRem !== view.widthRem && choose({ widthRem }),
   toggleWatchListOnly() {
     choose({ isWatchListOnly: !view.isWatchListOnly });
     storage.write("watch-list-only", view.isWatchListOnly ? "yes" : null);
@@ -68,12 +93,16 @@ let busyMs = 0; // reading messages that were not painted yet
 let isWindowDue = false;
 let measured = 0;
 
+let settling; // timer of a selection that may be gone again at once
+let leaving = null; // timer of a step back that has not come yet
+let nextIsin = null; // the issue to open after it
+
 const ticks = new TickClient(streamUrl(), {
   token,
   onState(kind, text) {
     line.link = { kind, text };
     judgeLine();
-    if (["live", "stale"].includes(kind)) askForNames();
+    if (["live", "stale", "starting"].includes(kind)) askForNames();
   },
   onReset() {
     store.clear();
@@ -160,6 +189,9 @@ function inOrder(found) {
 
 function draw() {
   render(h(Page, { view }), document.getElementById("board"));
+  const { isin } = view.selection ?? {};
+  const title = isin === undefined ? TITLE : `${store.issues.get(isin)?.name ?? isin} · ${TITLE}`;
+  if (document.title !== title) document.title = title;
 }
 
 // A visitor's choice is followed at once, whatever was held.
@@ -169,26 +201,106 @@ function choose(changes) {
   draw();
 }
 
+// The open issue is in the address, in a step of the history of its own: Back closes it.
 function select(isin) {
-  if (view.selection?.isin === isin) return;
-  view.selection?.stop();
-  const options = { clock: view.clock, windowMs: line.windowMs, onChange: draw };
-  view.selection = new Selection(isin, options);
-  const row = store.rows.get(isin);
-  if (row !== undefined) view.selection.put(row.item, row.window);
-  view.selection.start();
-  draw();
+  if (leaving !== null) {
+    nextIsin = isin;
+  } else if (view.selection?.isin === isin) {
+    focusOn("#detail-title");
+  } else if (view.selection === null) {
+    history.pushState({ isOwn: true }, "", addressWith(isin));
+    show(isin);
+    view.selection.start();
+  } else {
+    show(isin);
+    // A key that is held down goes by many issues.
+    settling = setTimeout(() => {
+      history.replaceState(history.state, "", addressWith(isin));
+      view.selection.start();
+    }, SETTLED_MS);
+  }
 }
 
 function close() {
+  if (view.selection === null) return false;
+  hide();
+  if (history.state?.isOwn) {
+    leaving = setTimeout(forget, LEFT_MS); // there may be nowhere to go
+    history.back();
+  } else {
+    forget();
+  }
+  return true;
+}
+
+function forget() {
+  history.replaceState(null, "", addressWith(null));
+  arrive();
+}
+
+function arrive() {
+  clearTimeout(leaving);
+  leaving = null;
+  follow();
+  if (nextIsin !== null) select(nextIsin);
+  nextIsin = null;
+}
+
+// The address says which issue is open.
+function follow() {
+  const link = issueOf(location.hash);
+  const isin = link === null ? null : store.isinOf(link);
+  view.strangeLink = isin === null && areNamesKnown ? link : null;
+  if (isin === (view.selection?.isin ?? null)) return draw();
+  if (isin === null) return hide();
+  show(isin);
+  view.selection.start();
+}
+
+const addressWith = (isin) => location.pathname + location.search + withIssue(location.hash, isin);
+
+function show(isin) {
+  clearTimeout(settling);
+  view.strangeLink = null;
   view.selection?.stop();
+  const options = { clock: view.clock, windowMs: () => line.windowMs, onChange: draw };
+  view.selection = new Selection(isin, options);
+  const row = store.rows.get(isin);
+  if (row !== undefined) view.selection.put(row.item, row.window);
+  draw();
+}
+
+function hide() {
+  clearTimeout(settling);
+  view.selection.stop();
   view.selection = null;
   draw();
-  document.querySelector("table[role=grid]").focus({ preventScroll: true });
+  focusOn("table[role=grid]");
+}
+
+function focusOn(selector) {
+  document.querySelector(selector).focus({ preventScroll: true });
+}
+
+// From the open issue to the one above or below it.
+function step(by) {
+  if (view.selection === null) return false;
+  const place = view.rows.findIndex(({ isin }) => isin === view.selection.isin);
+  view.hold();
+  const next = view.rows[place + by];
+  if (place >= 0 && next !== undefined) select(next.isin);
+  return true;
+}
+
+function search() {
+  if (view.isSheet) close();
+  focusOn("#search");
+  document.getElementById("search").select();
+  return true;
 }
 
 function judgeLine() {
-  const { kind, ...about } = judge({ ...line, nowMs: Date.now() });
+  const { kind, ...about } = judge({ ...line, retryAtMs: ticks.retryAtMs, nowMs: Date.now() });
   shell.setState(kind, about);
   if (view.isLive === (kind === "live")) return;
   view.isLive = kind === "live";
@@ -198,6 +310,7 @@ function judgeLine() {
 // The board is complete without names. With a token they wait until the stream has taken
 // it: one refusal is enough.
 let areNamesAskedFor = false;
+let areNamesKnown = false; // or known not to come
 
 async function askForNames() {
   if (areNamesAskedFor) return;
@@ -209,9 +322,14 @@ async function askForNames() {
     // Without an answer there will be another chance, with the next connection.
     areNamesAskedFor = error.status !== undefined;
   }
+  areNamesKnown = areNamesAskedFor;
+  if (view.selection === null) follow();
 }
 
 setInterval(judgeLine, JUDGED_EVERY_MS);
-draw();
+addEventListener("popstate", arrive);
+beside.addEventListener("change", draw);
+onKeys({ search, close, step });
+follow();
 if (token === undefined) askForNames();
 ticks.subscribe(["*"], put);

@@ -1,7 +1,7 @@
 // The operations view: is all well, or what is not and since when.
 //
-// watch.js asks the gateway, diagnosis.js decides what is at fault, and each part of the
-// page below shows some of it.
+// watch.js asks the gateway, which judges what is at fault, and each part of the page below
+// shows some of it.
 
 import { render } from "preact";
 import { useEffect, useState } from "preact/hooks";

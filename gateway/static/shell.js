@@ -6,12 +6,13 @@
 //
 // The page has header#shell and p#banner; base.css has their style, theme.js runs first.
 // A page at /market or named "operations" gets links to both views: it is served to
-// operators. The token in the address's hash goes with every request and every link.
+// operators. The token in the address's hash goes with every request and both links.
 
 const LABELS = {
   connecting: "Connecting",
   live: "Live",
   stale: "Stale",
+  starting: "Starting",
   offline: "Offline",
   closed: "Closed",
 };
@@ -109,13 +110,14 @@ export function durationText(ms) {
   return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
 }
 
-// Fills header#shell. Options: page ("board" or "operations"), and withPriceColours, for
-// the switch between Korean and Western ones. Returns {setState, kind}:
+// Fills header#shell. Options: page ("board" or "operations"), withPriceColours, for the
+// switch between Korean and Western ones, and onRetry, which gives the banner a button
+// "Try now" while the page is offline. Returns {setState, kind}:
 //   setState(kind, {sinceMs, reason, subject})
-//     kind: connecting, live, stale, offline, closed; of body[data-state] as well. Any
+//     kind: connecting, live, stale, starting, offline, closed; of body[data-state] as well. Any
 //     but the first two shows a banner: "<subject> have not moved since <clock>, <n> s
 //     ago: <reason>". May be called again and again: only a change of kind is announced.
-export function createShell({ page, withPriceColours = false }) {
+export function createShell({ page, withPriceColours = false, onRetry = null }) {
   // Beside a verdict that something is wrong, "Live" would contradict it.
   const labels = page === "operations" ? { ...LABELS, live: "Connected" } : LABELS;
   const header = document.getElementById("shell");
@@ -127,7 +129,7 @@ export function createShell({ page, withPriceColours = false }) {
   tools.append(themeButton());
   const isOperators = page === "operations" || location.pathname === "/market";
   header.replaceChildren(brand, ...(isOperators ? [navigation(page)] : []), pill, tools);
-  const banner = createBanner(document.getElementById("banner"));
+  const banner = createBanner(document.getElementById("banner"), onRetry);
   const shell = {
     kind: null,
     setState(kind, about = {}) {
@@ -149,16 +151,18 @@ function navigation(page) {
     ["operations", "/", "Operations"],
     ["board", "/market", "Market"],
   ]) {
-    const link = make("a", { href: path + location.hash, textContent: text });
+    const hash = token === undefined ? "" : `#token=${encodeURIComponent(token)}`;
+    const link = make("a", { href: path + hash, textContent: text });
     if (name === page) link.setAttribute("aria-current", "page");
     nav.append(link);
   }
   return nav;
 }
 
-function createBanner(banner) {
+function createBanner(banner, onRetry) {
   const [what, age, why] = [make("b"), make("span"), make("span", { className: "soft" })];
-  banner.replaceChildren(what, age, why);
+  const retry = make("button", { type: "button", textContent: "Try now", onclick: onRetry });
+  banner.replaceChildren(what, age, why, retry);
   banner.className = "banner";
   banner.hidden = true;
   let sinceMs = null;
@@ -178,6 +182,7 @@ function createBanner(banner) {
           ? `${subject} are not live`
           : `${subject} have not moved since ${clockText(since)}`;
       why.textContent = reason;
+      retry.hidden = kind !== "offline" || onRetry === null;
       tick();
     },
   };

@@ -31,7 +31,8 @@ export function isFinal(code) {
   return FINAL_CODES.has(code) || (code >= 4500 && code < 5000);
 }
 
-// The order of one issue's trades, within an epoch.
+// Which of two rows of an issue is older, within an epoch: a row tells of the order
+// (trade_order.py) time and seq.
 export function isOlder(item, known) {
   return item.time < known.time || (item.time === known.time && item.seq < known.seq);
 }
@@ -40,8 +41,9 @@ export class TickClient {
   // Connects with the first subscribe. Options, functions all but the first:
   //   token                 what the gateway asks for before it gives prices: text, or a
   //                         function that returns a fresh one, or a promise of it
-  //   onState(state, text)  connecting, live, stale (no windows arrive), offline (a new
-  //                         connection will be made), closed (none will)
+  //   onState(state, text)  connecting, live, stale (no windows arrive), starting
+  //                         (they will, the job that makes them starts), offline (a new
+  //                         connection will be made at retryAtMs), closed (none will)
   //   onMessage(message, tookMs)  every message of the server, after it was taken in, and
   //                         how long that took
   //   onReset()             another epoch: everything known before is void
@@ -50,9 +52,12 @@ export class TickClient {
     this.items = new Map(); // ISIN -> newest item
     this.position = null; // everything up to it has arrived
     this.clockSkewMs = 0; // the server's clock, less this one
+    this.retryAtMs = null; // when the next try is due, by Date.now(); null: none is waited for
     this._url = url;
     this._options = options;
     this._listeners = new Map(); // key -> set of callbacks
+    this._isins = new Map(); // code -> ISIN, as the gateway has told
+    this._codes = new Map(); // the other way round
     this._changed = new Map(); // ISIN -> window, of what no callback has seen
     this._wanted = new Set(); // keys to ask for
     this._asked = new Map(); // id of a message -> keys, until it is answered
@@ -61,9 +66,11 @@ export class TickClient {
     this._heartbeatMs = 5_000;
     this._attempt = 0;
     this._ids = 0;
+    this._ended = new AbortController();
   }
 
-  // Have a callback called for keys (ISINs, or "*"); returns a function that ends it.
+  // Have a callback called for keys (ISINs, codes of the gateway's issue list, or "*");
+  // returns a function that ends it.
   subscribe(keys, callback) {
     for (const key of keys) {
       if (!this._listeners.has(key)) {
@@ -71,14 +78,25 @@ export class TickClient {
         this._wanted.add(key);
       }
       this._listeners.get(key).add(callback);
-      const known = key === EVERYTHING ? [...this.items.keys()] : [key];
+      const known = key === EVERYTHING ? [...this.items.keys()] : [this._isin(key)];
       known.filter((isin) => this.items.has(isin)).forEach((isin) => this._change(isin, null));
     }
     if (this._wanted.size) this._isComplete = false;
-    if (this._socket === null && this._timer === undefined) this._connect();
-    // Many calls in a row become one message.
-    else queueMicrotask(() => this._ask());
+    if (this._socket === null && this._timer === undefined) {
+      this._listen();
+      this._connect();
+    } else {
+      // Many calls in a row become one message.
+      queueMicrotask(() => this._ask());
+    }
     return () => this._unsubscribe(keys, callback);
+  }
+
+  // Try now, if the next try is waited for.
+  reconnect() {
+    if (this.retryAtMs === null) return;
+    clearTimeout(this._timer);
+    this._connect();
   }
 
   // End the connection for good.
@@ -95,7 +113,8 @@ export class TickClient {
       if (!callbacks?.delete(callback) || callbacks.size) continue;
       this._listeners.delete(key);
       this._wanted.delete(key);
-      dropped.push(key);
+      // An issue may be held by its code as well.
+      if (!this._isNamed(this._isin(key))) dropped.push(key);
     }
     if (dropped.length && this._isOpen) this._send({ op: "unsubscribe", keys: dropped });
     for (const isin of [...this.items.keys()]) {
@@ -104,12 +123,34 @@ export class TickClient {
   }
 
   _isWatched(isin) {
-    return this._listeners.has(isin) || this._listeners.has(EVERYTHING);
+    return this._listeners.has(EVERYTHING) || this._isNamed(isin);
+  }
+
+  _isNamed(isin) {
+    return this._listeners.has(isin) || this._listeners.has(this._codes.get(isin));
+  }
+
+  _isin(key) {
+    return this._isins.get(key) ?? key;
+  }
+
+  // A network or a visitor that is back does not wait; what the gateway asked for holds.
+  _listen() {
+    const { signal } = this._ended;
+    const hurry = () => this._isDelayAsked || this.reconnect();
+    const online = () => {
+      this._attempt = 0;
+      hurry();
+    };
+    globalThis.addEventListener?.("online", online, { signal });
+    const shown = () => document.hidden || hurry();
+    globalThis.document?.addEventListener("visibilitychange", shown, { signal });
   }
 
   _connect() {
-    this._tell("connecting", "connecting");
     this._timer = undefined;
+    this.retryAtMs = null;
+    this._tell("connecting", "connecting");
     this._isSnapshotDue = false;
     this._staleReason = null;
     this._wanted = new Set(this._listeners.keys());
@@ -194,18 +235,22 @@ export class TickClient {
       return;
     }
     this._forgetSocket();
-    const delayMs =
-      this._noticedMs ?? (code === 4429 ? TOO_MANY_MESSAGES_MS : backoffMs(this._attempt));
+    const askedMs = this._noticedMs ?? (code === 4429 ? TOO_MANY_MESSAGES_MS : null);
+    const delayMs = askedMs ?? backoffMs(this._attempt);
+    this._isDelayAsked = askedMs !== null;
     this._noticedMs = undefined;
     this._attempt += 1;
-    this._tell("offline", `reconnecting in ${(delayMs / 1000).toFixed(1)} s`);
     this._timer = setTimeout(() => this._connect(), delayMs);
+    this.retryAtMs = Date.now() + delayMs;
+    this._tell("offline", `reconnecting in ${(delayMs / 1000).toFixed(1)} s`);
   }
 
   _end(text) {
     this._forgetSocket();
     clearTimeout(this._timer);
     this._timer = null;
+    this.retryAtMs = null;
+    this._ended.abort();
     this._tell("closed", text);
   }
 
@@ -245,6 +290,7 @@ export class TickClient {
         break;
       case "status":
         this._staleReason = message.feed === "live" ? null : message.message;
+        this._isStarting = message.feed === "starting";
         this._tellFeed();
         break;
       case "notice":
@@ -256,6 +302,10 @@ export class TickClient {
   _acknowledged(message) {
     this._asked.delete(message.id);
     this._attempt = 0;
+    for (const [code, isin] of Object.entries(message.codes ?? {})) {
+      this._isins.set(code, isin);
+      this._codes.set(isin, code);
+    }
     if (message.accepted.length) this._isSnapshotDue = true;
     if (message.rejected.length) this._options.onRejected?.(message.rejected);
     this._tellFeed();
@@ -319,7 +369,7 @@ export class TickClient {
     for (const [isin, window] of changed) {
       const item = this.items.get(isin);
       if (item === undefined) continue;
-      for (const key of [isin, EVERYTHING]) {
+      for (const key of [isin, this._codes.get(isin), EVERYTHING]) {
         this._listeners.get(key)?.forEach((callback) => callback(item, window));
       }
     }
@@ -327,7 +377,7 @@ export class TickClient {
 
   _tellFeed() {
     if (this._staleReason === null) this._tell("live", "live");
-    else this._tell("stale", this._staleReason);
+    else this._tell(this._isStarting ? "starting" : "stale", this._staleReason);
   }
 
   _tell(state, text) {

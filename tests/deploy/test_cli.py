@@ -1,62 +1,119 @@
 """The command line: help worth reading, and bad input in one sentence."""
 
+import os
+import shlex
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
+from importlib.metadata import version
+from pathlib import Path
 
 import pytest
-import structlog
+from typer.core import TyperGroup as Group
+from typer.main import get_command
 from typer.testing import CliRunner
 
 from deploy.cli import app
+from deploy.examples import EXAMPLES
 
 runner = CliRunner()
 
 
 @pytest.fixture(autouse=True)
 def _process_left_as_it_was() -> Iterator[None]:
-    """Undo what a command does to its process: logging and signal handlers."""
+    """Undo what a command does to its process's signal handlers."""
     stops = (signal.SIGINT, signal.SIGTERM)
     before = {number: signal.getsignal(number) for number in stops}
     yield
-    structlog.reset_defaults()
     for number, handler in before.items():
         signal.signal(number, handler)
 
 
-@pytest.mark.parametrize(
-    "command", ["run", "simulate", "replay", "throttle", "gateway", "topic", "issues"]
-)
+@pytest.mark.parametrize("command", EXAMPLES)
 def test_every_command_explains_itself_and_its_options(command: str) -> None:
     """Each option has words of its own."""
-    result = runner.invoke(app, [command, "--help"])
+    result = runner.invoke(app, [command, "-h"])
     assert result.exit_code == 0
     assert len(result.stdout.split("Options:")[0].splitlines()) > 3
-    for line in result.stdout.split("Options:")[1].splitlines():
+    options, examples = result.stdout.split("Options:")[1].split("Examples:")
+    assert [line.strip() for line in examples.split("\n") if line] == [
+        *EXAMPLES[command]
+    ]
+    for line in options.splitlines():
         if line.strip().startswith("--") and "--help" not in line:
             assert len(line.split()) > 2, line
+
+
+@pytest.mark.parametrize("example", [e for lines in EXAMPLES.values() for e in lines])
+def test_an_example_is_a_command_with_options_that_it_has(example: str) -> None:
+    """What can be copied is understood."""
+    name, *arguments = shlex.split(example.partition("tickthrottle ")[2])
+    command = get_command(app)
+    assert isinstance(command, Group)
+    part = command.commands[name]
+    part.make_context(name, arguments)
+
+
+def test_every_command_has_examples() -> None:
+    """None is left to be guessed."""
+    command = get_command(app)
+    assert isinstance(command, Group)
+    assert command.commands.keys() == EXAMPLES.keys()
+
+
+def test_the_program_says_its_version() -> None:
+    """As installed."""
+    result = runner.invoke(app, ["--version"])
+    assert result.stdout == f"tickthrottle {version('tickthrottle')}\n"
+
+
+def test_a_shell_can_complete_commands_and_options() -> None:
+    """`tickthrottle --install-completion` has the shell ask so."""
+    environment = {
+        **os.environ,
+        "_TICKTHROTTLE_COMPLETE": "complete_bash",
+        "COMP_WORDS": "tickthrottle rec",
+        "COMP_CWORD": "1",
+    }
+    done = subprocess.run(
+        [sys.executable, "-m", "tickthrottle"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout.split() == ["reconcile"], done.stderr
 
 
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
         (["run", "--port", "99999"], "port 99999: Input should be less than or equal"),
+        (["run", "--port", "65535"], "port 65535: the one after it is for operators"),
+        (["gateway", "--port", "65535"], "port 65535: the one after it is for oper"),
+        (["gateway", "--redis-url", "redis://h/x"], "redis_url redis://h/x: the data"),
+        (
+            ["ledger", "--redis-url", "rediss+cluster://:secret@h/0"],
+            "redis_url rediss+cluster://h/0: Redis Cluster is not supported; give",
+        ),
         (["run", "--tape", "/missing"], "tape /missing: Path does not point to a file"),
         (["run", "--rate", "0"], "rate 0.0: Input should be greater than 0"),
         (["throttle", "--window-ms", "5"], "window_ms 5: Input should be greater"),
         (["throttle", "--job", "a b"], "job a b: String should match pattern"),
         (["throttle", "--master", "mesos://h"], "spark_master mesos://h: String sho"),
         (["gateway", "--port", "-1"], "port -1: Input should be greater than or equal"),
-        (["simulate", "--malformed", "2"], "malformed 2.0: must be from 0 to 1"),
+        (["simulate", "--malformed", "2"], "malformed 2.0: Input should be less"),
         (["simulate", "--kafka-topic", "a b"], "kafka_topic a b: String should match"),
         (["topic", "--partitions", "0"], "partitions 0: Input should be greater"),
-        (["topic", "--replication", "0"], "replication 0: must be from 1 to 100"),
-        (["topic", "--retention-s", "5"], "retention_s 5: must be from 60 to"),
-        (["issues", "--issues", "0"], "issues 0: must be from 1 to 20,000"),
-        (["replay", "/missing", "--speed", "0"], "speed 0.0: must be from 0.001"),
-        (["simulate", "--profile", "900:9"], "part '900:9': must be RATE:TIME"),
-        (["simulate", "--profile", "9", "--rate", "9"], "profile 9: is in place of"),
-        (["replay", "/missing", "--profile", "9:0s"], "part '9:0s': the time 0s must"),
-        (["replay", "/missing", "--repeats", "2"], "repeats 2.0: must be from 0 to 1"),
+        (["topic", "--replication", "0"], "replication 0: Input should be greater"),
+        (["topic", "--retention-s", "5"], "retention_s 5: Input should be greater"),
+        (["issues", "--issues", "0"], "issues 0: Input should be greater"),
+        (["replay", "/missing", "--speed", "0"], "speed 0.0: Input should be greater"),
+        (["simulate", "--profile", "900:9"], "profile 900:9: part '900:9': must"),
+        (["simulate", "--profile", "9", "--rate", "9"], "profile: is in place of"),
+        (["replay", "/missing", "--profile", "9:0s"], "profile 9:0s: part '9:0s': the"),
+        (["replay", "/missing", "--repeats", "2"], "repeats 2.0: Input should be less"),
     ],
 )
 def test_a_bad_setting_stops_the_start_with_one_sentence(
@@ -79,11 +136,20 @@ def test_a_bad_variable_is_named_like_a_bad_option(
     assert result.stderr.startswith("tickthrottle: partitions 0: Input should be")
 
 
+def test_a_gateway_that_cannot_start_ends_like_every_command(tmp_path: Path) -> None:
+    """One sentence, exit code 3."""
+    variables = {"TICKTHROTTLE_ISSUES_FILE": str(tmp_path / "missing")}
+    result = runner.invoke(app, ["gateway", "--port", "0"], env=variables)
+    assert result.exit_code == 3
+    assert result.stderr.startswith("tickthrottle: issues_file /")
+    assert len(result.stderr.splitlines()) == 1
+
+
 def test_a_server_that_is_not_there_is_named_without_its_password() -> None:
-    """One sentence with the address; the exit code is 1."""
+    """One sentence with the address; the exit code is 3."""
     arguments = ["simulate", "--redis-url", "redis://:secret@127.0.0.1:1"]
     result = runner.invoke(app, arguments)
-    assert result.exit_code == 1
+    assert result.exit_code == 3
     last = result.stderr.strip().splitlines()[-1]
     assert last.startswith("tickthrottle: ")
     assert "redis://127.0.0.1:1" in last

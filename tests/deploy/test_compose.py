@@ -1,19 +1,19 @@
 """The file for those who have containers: the same versions, nothing open to others."""
 
-from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
 import pytest
 import yaml
 
-from deploy.kraft import CLUSTER_ID
+from tests.kafka_broker.kraft import CLUSTER_ID
+from tests.paths import ROOT
 
-DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
+DEPLOY = ROOT / "deploy"
 SERVICES: dict[str, Any] = yaml.safe_load((DEPLOY / "compose.yaml").read_text("utf-8"))[
     "services"
 ]
-POM = ElementTree.parse(DEPLOY / "kafka" / "pom.xml")
+POM = ElementTree.parse(ROOT / "tests" / "kafka_broker" / "pom.xml")
 IN_POM = "{http://maven.apache.org/POM/4.0.0}"
 
 

@@ -8,7 +8,7 @@ import pytest
 import structlog
 
 from deploy.logs import configure_logs
-from ingest.process_settings import ProcessSettings
+from ingest.settings import ProcessSettings
 
 
 @pytest.fixture(autouse=True)
@@ -17,7 +17,6 @@ def _logging_left_as_it_was() -> Iterator[None]:
     handlers = logging.root.handlers[:]
     level = logging.root.level
     yield
-    structlog.reset_defaults()
     logging.root.handlers[:] = handlers
     logging.root.setLevel(level)
 
@@ -63,3 +62,24 @@ def test_lines_below_the_level_are_left_out(
 ) -> None:
     """Of any process."""
     assert len(logged(capsys, log_level=level)) == lines
+
+
+@pytest.mark.parametrize("log_format", ["json", "console"])
+def test_an_error_is_told_without_what_was_in_variables(
+    capsys: pytest.CaptureFixture[str], log_format: str
+) -> None:
+    """A token, or an address with a password, is in some variable of every trace."""
+    configure_logs(ProcessSettings.model_validate({"log_format": log_format}))
+
+    def read(token: str) -> None:
+        raise ValueError("it cannot be read")
+
+    try:
+        read("eyJhbGciOi" + "JIUzI1NiJ9")
+    except ValueError:
+        structlog.get_logger().exception("it broke")
+    logging.getLogger("uvicorn.error").error("it broke", exc_info=True)
+    told = capsys.readouterr().err
+    assert "it cannot be read" in told
+    assert "in read" in told or '"name": "read"' in told
+    assert "eyJhbGciOiJIUzI1NiJ9" not in told

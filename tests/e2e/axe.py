@@ -1,11 +1,12 @@
 """Looks for what keeps people from using a page, with axe-core."""
 
-from pathlib import Path
 from typing import Any
 
 from playwright.sync_api import Page
 
-SCRIPT = Path(__file__).parents[1] / "vendor" / "axe.min.js"
+from tests.paths import ROOT
+
+SCRIPT = ROOT / "tests" / "vendor" / "axe.min.js"
 GRAVE = {"serious", "critical"}
 
 

@@ -5,6 +5,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from hashlib import sha256
 from itertools import pairwise
 
 import redis
@@ -13,9 +14,9 @@ from ingest.trade import InvalidTrade, Trade, check_not_ahead
 from tests.logged import Logged, logged_in_redis
 from tests.oracle import expected_windows
 from tests.published import published_windows
-from throttle.cut import Cut
-from throttle.ledger import BatchEntry, Ledger, add_up
-from throttle.snapshot import Keys
+from throttle.contract.cut import Cut
+from throttle.contract.ledger import BatchEntry, Ledger, add_up
+from throttle.contract.redis_keys import Keys
 
 JOB = "throttle"
 MAX_AHEAD_US = 5_000_000
@@ -139,7 +140,7 @@ def check_dead_letters(
     entries: Iterable[Logged],
     namespace: str = "tt",
 ) -> set[tuple[int, int]]:
-    """Check that every refused trade is kept once, unchanged, with the right reason.
+    """Check that every letter is kept once, unchanged, with the right reason.
 
     Return where they stand in the log.
     """
@@ -154,12 +155,21 @@ def check_dead_letters(
                 assert _position(place) > ledger.upto.position(p)
                 continue
             found.add((p, entry.position))
-            assert fields[b"trade"] == entry.payload
+            assert fields[b"trade"] == entry.payload[:2_048]
+            assert int(fields[b"bytes"]) == len(entry.payload)
+            if len(entry.payload) > 2_048:
+                digest = sha256(entry.payload).hexdigest()
+                assert fields[b"sha256"].decode() == digest
             assert int(fields[b"appended"]) == entry.append_ms
             reason = _reason(entry)
             assert reason == fields[b"reason"].decode()
             reasons[reason] = reasons.get(reason, 0) + 1
-        assert reasons == dict(books.refused)
+        if books.unkept:
+            assert sum(reasons.values()) + books.unkept == sum(books.refused.values())
+            places = logged.items()
+            found |= {at for at, e in places if at[0] == p and _reason(e) != "none"}
+        else:
+            assert reasons == dict(books.refused)
     return found
 
 

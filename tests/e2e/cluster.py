@@ -17,7 +17,7 @@ import pyspark
 
 from tests.conftest import eventually, free_port
 from tests.quick_java import QUICK_OPTIONS
-from throttle.java import find_java
+from throttle.spark.java import find_java
 
 # A Python that sees what is installed, but not this project: an editable install is
 # found through a .pth file, which -S skips. On the driver it finds what it is told to,

@@ -2,11 +2,15 @@
 
 import shutil
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+import redis
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
-from tests.conftest import skip_or_fail
+from tests.conftest import PATIENCE, skip_or_fail
+from tests.e2e.board_page import NAMES, Board, running_board
+from tests.gateway.samples import HYNIX, NAVER, SAMSUNG
 
 ARGUMENTS = [
     "--no-sandbox",
@@ -17,6 +21,9 @@ ARGUMENTS = [
     "--disable-component-update",
     "--disable-sync",
 ]
+
+# Five seconds by default, of a browser that may share two cores with everything else.
+expect.set_options(timeout=10_000 * PATIENCE)
 
 
 @pytest.fixture(scope="module")
@@ -51,3 +58,13 @@ def page(browser: Browser) -> Iterator[Page]:
     yield page
     page.close()
     assert problems == []
+
+
+@pytest.fixture
+def board(page: Page, client: redis.Redis, tmp_path: Path) -> Iterator[Board]:
+    """A board of three issues, two of which have names."""
+    issues = tmp_path / "issues.csv"
+    issues.write_text(NAMES, "utf-8")
+    prices = {SAMSUNG: "199400", HYNIX: "900000.50", NAVER: "0.30"}
+    with running_board(page, client, issues, prices) as board:
+        yield board

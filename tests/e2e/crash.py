@@ -9,40 +9,40 @@ from random import Random
 
 import redis
 
-from tests.conftest import eventually
+from tests.conftest import PATIENCE, eventually
 from tests.e2e.books import Checked
 from tests.e2e.feeds import Feed
 from tests.e2e.processes import Running
 from tests.e2e.proxy import When
 from tests.e2e.rig import KEYS, Rig
-from throttle.cut import Cut
-from throttle.snapshot import WindowSnapshot
+from throttle.contract.cut import Cut
+from throttle.contract.snapshot import WindowSnapshot
+from throttle.window.open_batch import BatchPlan
 
 # The request of a batch at which the proxy kills the job.
 _REQUESTS: dict[str, tuple[bytes, When]] = {
-    # The question where the log stands at a window's end.
-    "before_offset_log": (rb"\nXREVRANGE\r\n", "before"),
+    # The question where the log stands, at any step of an open batch or at its end.
+    "while_open": (rb"\nXREVRANGE\r\n", "before"),
     # Reading begins behind a position, the question above does not.
-    "during_compute": (rb"\nXRANGE\r\n\$\d+\r\ntt:log:\d+\r\n\$\d+\r\n\(", "before"),
+    "during_read": (rb"\nXRANGE\r\n\$\d+\r\ntt:log:\d+\r\n\$\d+\r\n\(", "before"),
     # Of all scripts the publish alone is told the channel.
     "before_publish": (rb"\nEVALSHA\r\n.*\ntt:updates\r\n", "before"),
     "during_publish": (rb"\nEVALSHA\r\n.*\ntt:updates\r\n", "half"),
     "after_publish": (rb"\nEVALSHA\r\n.*\ntt:updates\r\n", "replied"),
     "before_commit": (rb"\nEVALSHA\r\n.*\ntt:updates\r\n", "passed"),
 }
-POINTS = (*list(_REQUESTS)[:1], "after_offset_log", *list(_REQUESTS)[1:])
+POINTS = ("after_offset_log", *_REQUESTS)
 # Those that a log in Kafka has, too: its own requests do not pass the proxy.
 POINTS_OF_ANY_LOG = tuple(
-    point for point in POINTS if point not in ("before_offset_log", "during_compute")
+    point for point in POINTS if point not in ("while_open", "during_read")
 )
 RUNNING, STARTING = "random moment", "random moment of the start"
 PUBLISH = _REQUESTS["before_publish"][0]
-READ = _REQUESTS["during_compute"][0]
+READ = _REQUESTS["during_read"][0]
 
 # What must be true of the batch at which the job was killed at a point.
 _PUBLISHED = {
-    "before_offset_log": True,
-    "during_compute": False,
+    "during_read": False,
     "before_publish": False,
     "during_publish": False,
     "after_publish": True,
@@ -137,7 +137,9 @@ class Crasher:
         if point in _REQUESTS:
             pattern, when = _REQUESTS[point]
             done = self._rig.proxy.act_on(pattern, when, job.kill_now)
-            assert done.wait(20), f"{point} was not reached:\n{job.log()[-2_000:]}"
+            assert done.wait(20 * PATIENCE), (
+                f"{point} was not reached:\n{job.log()[-2_000:]}"
+            )
         elif point == "after_offset_log":
             self._wait_for_offset_file()
             job.kill_now()
@@ -165,7 +167,7 @@ class Crasher:
         """Tell whether the newest batch that Spark planned was published."""
         folder = self._offset_files()
         lines = (folder / str(_newest(folder))).read_text().splitlines()
-        planned = Cut.from_offset(json.loads(lines[-1]))
+        planned = BatchPlan.from_offset(json.loads(lines[-1]))
         stored = json.loads(self._rig.client.hget(KEYS.meta, "cut:throttle"))
         return Cut.from_offset(stored).end_ms >= planned.end_ms
 

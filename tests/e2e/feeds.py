@@ -13,12 +13,13 @@ from confluent_kafka import Producer
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from ingest.event import Event, Refusals
-from ingest.log import LogInfo, LogWriter, Tally, partition_of
-from ingest.pace import run_feed
-from ingest.redis_log import RedisLogWriter, open_log
-from ingest.replay import ReplayOptions, replay
-from ingest.simulator import Simulator
+from ingest.feed.pacer import run_feed
+from ingest.sources.event import Event, Refusals
+from ingest.sources.replay import ReplayOptions, replay
+from ingest.sources.simulator import Simulator
+from ingest.tradelog.contract import AppendTally, LogInfo, LogWriter, partition_of
+from ingest.tradelog.redis_log_reader import open_log
+from ingest.tradelog.redis_log_writer import RedisLogWriter
 from tests.conftest import TAPES
 
 CAP = 4_000_000
@@ -126,7 +127,7 @@ class Scattered:
         self._topic = topic
         self._turn = cycle(range(partitions))
         self.refused: Mapping[str, int] = {}
-        self.tallies: list[Tally] = []
+        self.tallies: list[AppendTally] = []
 
     def append(self, entries: Sequence[tuple[str, bytes]]) -> int:
         """Append and wait until all is acknowledged."""
@@ -154,9 +155,9 @@ def feed_events(
 
 
 def _events(tape: Path, rate: float, chance: Random) -> Iterator[Event]:
-    options = ReplayOptions(tape, rate=rate, loop=0)
+    options = ReplayOptions(rate=rate, loop=0)
     held: list[tuple[int, Event]] = []
-    events = replay(options, time.time_ns() // 1_000, Refusals())
+    events = replay([tape], options, time.time_ns() // 1_000, Refusals())
     for number, event in enumerate(events):
         if held and held[0][0] <= number:
             yield held.pop(0)[1]._replace(due_us=event.due_us)

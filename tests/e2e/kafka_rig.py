@@ -8,9 +8,9 @@ from secrets import token_hex
 
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from ingest.kafka import open_topic
-from ingest.kafka_address import KafkaTopic
-from ingest.kafka_log import KafkaLogWriter
+from ingest.kafka.address import KafkaTopic
+from ingest.kafka.kafka_client import open_topic
+from ingest.kafka.writer import KafkaLogWriter
 from tests.conftest import eventually
 from tests.e2e.books import Checked, Log, check_against_oracle
 from tests.e2e.feeds import Feed, Scattered, feed_events
@@ -44,7 +44,7 @@ class KafkaRig(Rig):
         self.topic = f"trades-{token_hex(4)}"
         create_topic(self.servers, self.topic, self.partitions, **settings)
         self.environment |= {
-            "TICKTHROTTLE_LOG": "kafka",
+            "TICKTHROTTLE_TRADE_LOG": "kafka",
             "TICKTHROTTLE_KAFKA_SERVERS": self.servers,
             "TICKTHROTTLE_KAFKA_TOPIC": self.topic,
         }

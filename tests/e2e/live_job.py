@@ -9,8 +9,8 @@ import redis
 
 from tests.conftest import eventually
 from tests.gateway.samples import HYNIX, NAVER, SAMSUNG
-from throttle.snapshot import Keys
-from throttle.testing import ThrottleDriver
+from throttle.contract.redis_keys import Keys
+from throttle.testing.driver import ThrottleDriver
 
 ISSUES = (SAMSUNG, HYNIX, NAVER)
 LEASE = Keys("tt").lease("throttle")

@@ -84,10 +84,27 @@ class Running:
         eventually(lambda: not psutil.pid_exists(java), 20)
 
 
+def family_of(run: Running) -> list[psutil.Process]:
+    """Return the run's process and all it has started."""
+    parent = psutil.Process(run.process.pid)
+    family = [parent, *parent.children(recursive=True)]
+    names = {process.name() for process in family}
+    assert {"java", "valkey-server"} <= names
+    return family
+
+
+def are_gone(family: list[psutil.Process]) -> bool:
+    """Tell whether none of the processes runs any more."""
+    return not any(
+        process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+        for process in family
+    )
+
+
 @contextmanager
 def running(folder: Path, *arguments: str, **environment: str) -> Iterator[Running]:
     """Run ``tickthrottle <arguments>``; end it and all its children afterwards."""
-    command = [sys.executable, "-m", "deploy", *arguments]
+    command = [sys.executable, "-m", "tickthrottle", *arguments]
     with running_command(folder, arguments[0], command, **environment) as process:
         yield process
 

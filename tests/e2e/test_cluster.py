@@ -9,25 +9,25 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from functools import partial
 from itertools import islice
-from pathlib import Path
 
 import pytest
 
-from deploy.broker import Broker
-from ingest.kafka import open_topic
-from ingest.kafka_address import KafkaTopic
-from ingest.kafka_log import KafkaLogWriter
-from ingest.redis_keys import stream_key
-from tests.conftest import eventually
+from ingest.kafka.address import KafkaTopic
+from ingest.kafka.kafka_client import open_topic
+from ingest.kafka.writer import KafkaLogWriter
+from ingest.tradelog.redis_positions import stream_key
+from tests.conftest import PATIENCE, eventually
 from tests.e2e.books import check_against_oracle
 from tests.e2e.cluster import Cluster, running_cluster
 from tests.e2e.crash import READ
 from tests.e2e.processes import Running, running_command
 from tests.e2e.rig import PATIENCE_S, Rig, create_rig
 from tests.kafka import make_topic
+from tests.kafka_broker.broker import Broker
 from tests.logged import Logged, logged_in_kafka
+from tests.paths import ROOT
 from tests.published import published_windows
-from throttle.snapshot import Keys
+from throttle.contract.redis_keys import Keys
 
 pytestmark = [
     pytest.mark.e2e,
@@ -38,7 +38,7 @@ pytestmark = [
 ]
 
 W, TASKS = 500, 3
-SUBMIT = Path(__file__).parents[2] / "deploy" / "submit.py"
+SUBMIT = ROOT / "tickthrottle.py"
 
 
 class Stage:
@@ -54,7 +54,7 @@ class Stage:
         """Return the job, ready; it began with a backlog."""
         if self._job is None or self._job.process.poll() is not None:
             self.end_job()
-            command = [sys.executable, "-m", "deploy", "throttle"]
+            command = [sys.executable, "-m", "tickthrottle", "throttle"]
             self._job = self._stack.enter_context(
                 self.run(command, **self.cluster.environment())
             )
@@ -155,7 +155,7 @@ def test_a_cluster_publishes_what_one_process_publishes(stage: Stage) -> None:
     assert sum(map(len, ours.values())) > 1_000
     stage.rig.check()
     rebuilt = subprocess.run(
-        [sys.executable, "-m", "deploy", "rebuild", "--redis-url", stage.rig.url],
+        [sys.executable, "-m", "tickthrottle", "rebuild", "--redis-url", stage.rig.url],
         capture_output=True,
         text=True,
     )
@@ -182,7 +182,7 @@ def test_a_worker_lost_in_the_middle_of_a_batch_costs_nothing(
         time.sleep(3)
         offset = stage.rig.offset()
         stage.rig.proxy.resume()
-        assert lost.wait(20), job.log()[-2_000:]
+        assert lost.wait(20 * PATIENCE), job.log()[-2_000:]
         stage.rig.wait_for_offset(offset + 8, job=job)
     finally:
         victim.end()
@@ -205,7 +205,7 @@ def test_the_job_can_be_submitted_and_its_workers_read_kafka(
     command = [*stage.cluster.submit_command(), str(SUBMIT), "throttle"]
     environment = {
         "TICKTHROTTLE_NAMESPACE": "sent",
-        "TICKTHROTTLE_LOG": "kafka",
+        "TICKTHROTTLE_TRADE_LOG": "kafka",
         "TICKTHROTTLE_KAFKA_SERVERS": kafka.servers,
         "TICKTHROTTLE_KAFKA_TOPIC": name,
         "PYSPARK_DRIVER_PYTHON": sys.executable,

@@ -18,7 +18,12 @@ from tests.gateway.samples import make_isins, make_row
 from tests.gateway.servers import Gateway
 from tests.gateway.stalled import StalledReader
 
-pytestmark = [pytest.mark.e2e, pytest.mark.redis, pytest.mark.timeout(300)]
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.redis,
+    pytest.mark.slow,
+    pytest.mark.timeout(300),
+]
 
 ISSUES = make_isins(300)
 KEYS_EACH = 30
@@ -63,7 +68,13 @@ def served(redis_url: str, writing: str) -> Iterator[Served]:
             "TICKTHROTTLE_PORT": str(port),
             "TICKTHROTTLE_MAX_CLIENTS": "20000",
             "TICKTHROTTLE_MAX_CLIENTS_PER_ADDRESS": "20000",
+            "TICKTHROTTLE_MAX_CONNECTIONS": "20000",
+            "TICKTHROTTLE_MAX_CONNECTIONS_PER_ADDRESS": "20000",
+            "TICKTHROTTLE_REQUESTS_PER_SECOND": "20000",
+            "TICKTHROTTLE_REQUEST_BURST": "20000",
             "TICKTHROTTLE_SLOW_CLOSE_S": "200",
+            # Whether a late gateway sends clients away is not what is tested here.
+            "TICKTHROTTLE_MAX_LOOP_LAG_MS": "60000",
         },
     )
     try:

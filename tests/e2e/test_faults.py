@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import redis
 
-from tests.conftest import eventually, free_port, skip_or_fail
+from tests.conftest import PATIENCE, eventually, free_port, skip_or_fail
 from tests.e2e.crash import PUBLISH
 from tests.e2e.feeds import Feed
 from tests.e2e.proxy import When
@@ -186,7 +186,7 @@ def test_redis_restarted_with_older_data(steady: Steady) -> None:
 def test_a_second_job_of_the_same_name_is_turned_away(steady: Steady) -> None:
     """Exactly once: the second says who is there, and ends."""
     with steady.rig.job() as second:
-        assert second.process.wait(timeout=60) == 1, second.log()
+        assert second.process.wait(timeout=60 * PATIENCE) == 3, second.log()
     [sentence] = [
         line for line in second.log().splitlines() if line.startswith("tickthrottle: ")
     ]
@@ -211,7 +211,7 @@ def test_a_full_disk_ends_the_job_and_costs_nothing(steady: Steady) -> None:
         eventually(has_ended, 30)
     finally:
         (state / "filler").unlink()
-    assert job.process.returncode == 1, job.log()
+    assert job.process.returncode == 3, job.log()
     assert job.log().splitlines()[-1].startswith("tickthrottle: "), job.log()
     steady.begin()
     steady.check_goes_on()

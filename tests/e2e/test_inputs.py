@@ -8,17 +8,18 @@ from pathlib import Path
 import pytest
 import redis
 
-from ingest.event import Refusals
-from ingest.log import partition_of
-from ingest.tape import read_tape
+from ingest.sources.event import Refusals
+from ingest.sources.tape import read_tape
 from ingest.trade import Trade
+from ingest.tradelog.contract import partition_of
 from tests.conftest import eventually
 from tests.e2e.books import check_books, read_account, valid_entries
 from tests.e2e.feeds import find_tape
 from tests.e2e.rig import KEYS, Rig, create_rig
 from tests.e2e.steady import Steady
 from tests.published import read_snapshots
-from throttle.snapshot import LastValue, WindowSnapshot, encode_version
+from throttle.contract.snapshot import LastValue, WindowSnapshot
+from throttle.contract.trade_order import encode_version
 
 pytestmark = [
     pytest.mark.e2e,

@@ -1,6 +1,6 @@
 """The job on a topic of a real Kafka broker: the oracle, crashes, the ledger.
 
-Two points of many; `bench/crash.py --log kafka` has the others, as often as you like.
+Two points of many; `bench/crash.py --trade-log kafka` has the others.
 A topic with keys, where a partition has its issues alone, is in test_kafka_faults.py.
 """
 
@@ -9,9 +9,9 @@ from random import Random
 
 import pytest
 
-from deploy.broker import Broker
 from tests.e2e.crash import POINTS_OF_ANY_LOG, Crasher
 from tests.e2e.kafka_rig import create_kafka_rig
+from tests.kafka_broker.broker import Broker
 
 pytestmark = [
     pytest.mark.e2e,

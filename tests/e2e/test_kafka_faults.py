@@ -1,25 +1,28 @@
 """What brokers, topics and their other users may do to the job."""
 
 import json
+import shutil
 import signal
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewPartitions
 
-from deploy.broker import Broker
 from ingest.trade import MAX_PAYLOAD_BYTES, Trade
-from tests.conftest import eventually
+from tests.conftest import PATIENCE, eventually, make_broker
 from tests.e2e.books import check_books
 from tests.e2e.feeds import Feed
 from tests.e2e.kafka_rig import KafkaRig, create_kafka_rig, create_topic
 from tests.e2e.rig import PATIENCE_S
 from tests.e2e.steady import Steady
 from tests.kafka import sasl_options
-from throttle.snapshot import LastValue
+from tests.kafka_broker.broker import Broker
+from throttle.contract.snapshot import LastValue
 
 pytestmark = [
     pytest.mark.e2e,
@@ -67,49 +70,84 @@ def feed(rig: KafkaRig, steady: Steady) -> Iterator[Feed]:
         yield feed
 
 
-def test_a_broker_late_killed_and_frozen_costs_nothing_and_all_of_it_reconciles(
-    own_kafka: Broker, tmp_path: Path
-) -> None:
-    """Never lost, exactly once, accounted: job and feed wait, and go on as before.
+@dataclass
+class Frail:
+    """A job on a broker of its own; ``receipts`` are those of feeds that ended."""
 
-    A job that is there before its broker waits as well, and says for what. Afterwards
-    what the feed was acknowledged, what the topic holds, what the job read and what
-    became of it are the same number.
-    """
-    with create_kafka_rig(tmp_path / "rig", W, own_kafka.servers, 4) as rig:
-        receipt = tmp_path / "receipt.json"
-        own_kafka.kill()
-        with Steady(rig) as steady:
-            steady.start()
-            steady.wait_until_said(AWAY, PATIENCE_S)
-            own_kafka.start()
-            steady.wait_until_said(BACK, PATIENCE_S)
-            report = "--report", str(receipt)
-            with rig.process("simulate", "--rate", "300", *report) as feed:
-                steady.begin()
-                steady.wait_for_windows(3)
-                own_kafka.kill()
-                steady.wait_until_said(AWAY, 40)
-                own_kafka.start()
-                steady.wait_until_said(BACK, 60)
-                assert steady.check_goes_on().trades > 0
-                own_kafka.pause()
-                try:
-                    time.sleep(15)
-                finally:
-                    own_kafka.resume()
-                steady.check_alive()
-                assert steady.check_goes_on().trades > 0
-                feed.process.send_signal(signal.SIGTERM)
-                assert feed.process.wait(timeout=30) == 0, feed.log()
-            ended_ms = rig.clock_ms()
-            eventually(lambda: rig.checked_upto() > ended_ms, 60)
-            found = rig.process("reconcile", "--json", "--acknowledged", str(receipt))
-            with found as reconciled:
-                assert reconciled.process.wait(timeout=60) == 0, reconciled.log()
+    broker: Broker
+    rig: KafkaRig
+    steady: Steady
+    receipts: list[Path] = field(default_factory=list)
+
+    @contextmanager
+    def reconciled_feed(self) -> Iterator[None]:
+        """Feed; at the end, what was acknowledged, held and read is the same number."""
+        receipt = self.rig.folder / f"receipt-{len(self.receipts)}.json"
+        report = "--report", str(receipt)
+        with self.rig.process("simulate", "--rate", "300", *report) as feed:
+            # Written once the feed has its topic.
+            eventually(receipt.exists, PATIENCE_S)
+            self.steady.begin()
+            self.steady.wait_for_windows(3)
+            yield
+            feed.process.send_signal(signal.SIGTERM)
+            assert feed.process.wait(timeout=30 * PATIENCE) == 0, feed.log()
+        self.receipts.append(receipt)
+        ended_ms = self.rig.clock_ms()
+        eventually(lambda: self.rig.checked_upto() > ended_ms, 60)
+        known = [f"--acknowledged={path}" for path in self.receipts]
+        with self.rig.process("reconcile", "--json", *known) as reconciled:
+            code = reconciled.process.wait(timeout=60 * PATIENCE)
+            assert code == 0, reconciled.log()
         sums = json.loads(reconciled.log())["totals"]["total"]
-        assert sums["acknowledged"] == sums["held"] == sums["read"] > 1_000
+        assert sums["acknowledged"] == sums["held"] == sums["read"] > 500
         assert sums["waiting"] == 0
+
+
+@pytest.fixture(scope="module")
+def frail(
+    kafka_storage: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Frail]:
+    """One job for all that happens to its broker."""
+    folder = tmp_path_factory.mktemp("frail")
+    shutil.copytree(kafka_storage, folder / "kafka")
+    with (
+        make_broker(folder / "kafka") as broker,
+        create_kafka_rig(folder / "rig", W, broker.servers, 4) as rig,
+        Steady(rig) as steady,
+    ):
+        yield Frail(broker, rig, steady)
+
+
+def test_a_job_that_is_there_before_its_broker_waits_for_it(frail: Frail) -> None:
+    """It says for what, and begins once the broker is there."""
+    frail.broker.kill()
+    frail.steady.start()
+    frail.steady.wait_until_said(AWAY, PATIENCE_S)
+    frail.broker.start()
+    frail.steady.wait_until_said(BACK, PATIENCE_S)
+
+
+def test_a_broker_that_is_killed_and_comes_back_costs_nothing(frail: Frail) -> None:
+    """Never lost, exactly once, accounted: job and feed wait, and go on as before."""
+    with frail.reconciled_feed():
+        frail.broker.kill()
+        frail.steady.wait_until_said(AWAY, 40)
+        frail.broker.start()
+        frail.steady.wait_until_said(BACK, 60)
+        assert frail.steady.check_goes_on().trades > 0
+
+
+def test_a_broker_that_freezes_for_a_while_costs_nothing(frail: Frail) -> None:
+    """It holds its connections and answers nothing: job and feed notice anyway."""
+    with frail.reconciled_feed():
+        frail.broker.pause()
+        try:
+            frail.steady.wait_until_said(AWAY, 60)
+        finally:
+            frail.broker.resume()
+        frail.steady.wait_until_said(BACK, 60)
+        assert frail.steady.check_goes_on().trades > 0
 
 
 def test_partitions_added_while_running_are_read(
@@ -213,12 +251,12 @@ def test_a_topic_made_again_is_refused(kafka: Broker, tmp_path: Path) -> None:
                 rig.wait_until_live(job)
                 rig.check()
             admin.delete_topics([rig.topic])[rig.topic].result()
-            assert job.process.wait(timeout=60) == 1
+            assert job.process.wait(timeout=60 * PATIENCE) == 3
             assert f"kafka_topic {rig.topic}: " in job.log()
         eventually(lambda: rig.topic not in admin.list_topics(timeout=5).topics)
         create_topic(rig.servers, rig.topic, 4)
         with rig.job() as job:
-            assert job.process.wait(timeout=60) == 1
+            assert job.process.wait(timeout=60 * PATIENCE) == 3
             assert "has read another log" in job.log()
             assert "start it under another --job" in job.log()
         with rig.job("--job", "another") as job:
@@ -240,7 +278,7 @@ def test_a_wrong_password_ends_the_job_with_a_sentence(
             TICKTHROTTLE_KAFKA_CONFIG=str(config),
         ) as job,
     ):
-        assert job.process.wait(timeout=60) == 1
+        assert job.process.wait(timeout=60 * PATIENCE) == 3
         assert "access refused" in job.log()
         assert "wrong-horse" not in job.log()
         assert "Traceback" not in job.log()

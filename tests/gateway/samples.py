@@ -1,14 +1,18 @@
 """Test data: issues, rows, windows."""
 
+from collections.abc import Callable
+
 from stdnum import isin as stdnum_isin
 
-from gateway.board import Board, Position
-from gateway.counters import Counters
-from gateway.session import Session
+from gateway.protocol.key_sets import KeySets
 from gateway.settings import GatewaySettings
-from gateway.views import Views
+from gateway.stream.board import Board, Position
+from gateway.stream.commands import ClientCommands
+from gateway.stream.counters import Counters
+from gateway.stream.delivery import Delivery
 from ingest.trade import Trade
-from throttle.snapshot import Row, WindowSnapshot, encode_version
+from throttle.contract.snapshot import Row, WindowSnapshot
+from throttle.contract.trade_order import encode_version
 
 SAMSUNG = "KR7005930003"
 HYNIX = "KR7000660001"
@@ -59,7 +63,13 @@ def make_board(*rows: Row, offset: int = 1) -> Board:
     return board
 
 
-def make_session(board: Board, **settings: object) -> Session:
-    """Return a session on ``board``, its clock at 0."""
+def make_commands(
+    board: Board,
+    find_code: Callable[[str], str | None] = lambda _: None,
+    **settings: object,
+) -> ClientCommands:
+    """Return what answers a client on ``board``, its clock at 0."""
     chosen = GatewaySettings.model_validate(settings)
-    return Session(board, chosen, Counters(), Views(), 0.0)
+    counters = Counters()
+    delivery = Delivery(board, chosen, counters, KeySets())
+    return ClientCommands(delivery, chosen, counters, 0.0, find_code=find_code)

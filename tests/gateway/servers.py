@@ -28,7 +28,7 @@ class Gateway:
     host: str
     port: int
     server: uvicorn.Server | None
-    ops_port: int | None = None
+    operators_port: int | None = None
 
     def stop(self) -> None:
         """Stop as SIGTERM would."""
@@ -63,7 +63,7 @@ class Gateway:
     @property
     def operators(self) -> "Gateway":
         """The same gateway, asked by an operator."""
-        port = self.port + 1 if self.ops_port is None else self.ops_port
+        port = self.port + 1 if self.operators_port is None else self.operators_port
         return Gateway(self.host, port, self.server, port)
 
     def count(self, name: str) -> int:

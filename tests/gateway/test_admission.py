@@ -7,11 +7,11 @@ import time
 import pytest
 from websockets.exceptions import InvalidStatus
 
-from gateway.session import MOST_BAD, MOST_LIMITED
+from gateway.stream.commands import MOST_BAD, MOST_LIMITED
 from tests.conftest import eventually
 from tests.gateway.publisher import Publisher
 from tests.gateway.samples import SAMSUNG, make_row
-from tests.gateway.servers import Gateway, running_gateway
+from tests.gateway.servers import Gateway, running_gateway, upgrade_request
 
 pytestmark = [pytest.mark.redis, pytest.mark.usefixtures("writing")]
 
@@ -24,6 +24,19 @@ def test_a_page_of_another_host_is_refused_before_the_upgrade(gateway: Gateway) 
     assert gateway.count("clients_origin_refused") == 1
     with gateway.stream(origin=f"http://{gateway.host}:{gateway.port}") as stream:
         assert stream.subscribe(SAMSUNG) == []
+
+
+@pytest.mark.parametrize("origin", ["http://[", "http://[::1", "\xff://", "[" * 9_000])
+def test_an_origin_that_cannot_be_read_is_another_host(
+    gateway: Gateway, origin: str
+) -> None:
+    """Of the stream and of events."""
+    head = f"GET /v1/sse?keys=* HTTP/1.1\r\nHost: x\r\nOrigin: {origin}\r\n\r\n"
+    upgrade = upgrade_request("", f"Origin: {origin[:8_000]}")
+    for request in (head.encode("latin-1"), upgrade):
+        with socket.create_connection((gateway.host, gateway.port), 10) as client:
+            client.sendall(request)
+            assert client.recv(100).startswith(b"HTTP/1.1 403 ")
 
 
 def test_a_listed_page_is_let_in(redis_url: str) -> None:
@@ -94,7 +107,9 @@ def test_a_client_that_does_not_learn_is_closed(
 ) -> None:
     """Each message has its answer; too many refusals in a row end it."""
     with (
-        running_gateway(redis_url, ops_burst=20, ops_per_second=0.01) as gateway,
+        running_gateway(
+            redis_url, message_burst=20, messages_per_second=0.01
+        ) as gateway,
         gateway.stream() as stream,
     ):
         for _ in range(times):
@@ -106,7 +121,7 @@ def test_a_client_that_does_not_learn_is_closed(
 def test_a_good_message_makes_up_for_bad_ones(redis_url: str) -> None:
     """Only refusals in a row count."""
     with (
-        running_gateway(redis_url, ops_burst=1_000) as gateway,
+        running_gateway(redis_url, message_burst=1_000) as gateway,
         gateway.stream() as stream,
     ):
         for _ in range(3):

@@ -6,16 +6,17 @@ Every frame that a gateway sends in these tests is checked against it as well
 
 import json
 import re
-from pathlib import Path
 from typing import Any, get_args
 
 import pytest
 from jsonschema import Draft7Validator
 
-from gateway.protocol import CloseCode, Command, parse
+from gateway.protocol.messages import Command, parse
 from tests.gateway.asyncapi import DOCUMENT_PATH, check_message, document
+from tests.paths import ROOT
+from tickthrottle_client.tick_v1 import CloseCode
 
-SCHEMA = Path(__file__).resolve().parents[1] / "schemas" / "asyncapi-3.0.0.json"
+SCHEMA = ROOT / "tests" / "schemas" / "asyncapi-3.0.0.json"
 PROTOCOL = (DOCUMENT_PATH.parent / "protocol.md").read_text("utf-8")
 MESSAGES = document()["components"]["messages"]
 EXAMPLES = [

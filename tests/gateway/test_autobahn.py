@@ -14,7 +14,7 @@ from starlette.types import Receive, Scope, Send
 
 from gateway.server import bind, create_server
 from gateway.settings import GatewaySettings
-from tests.conftest import skip_or_fail
+from tests.conftest import leave_out
 from tests.gateway import servers
 from tests.gateway.servers import serving
 
@@ -51,7 +51,8 @@ def test_the_autobahn_suite_finds_nothing_new(
     environment = Path(sys.prefix)
     stamp = environment / ".autobahn"
     if not stamp.exists():
-        skip_or_fail("the Autobahn suite is not installed: make autobahn")
+        # Few machines have the Python 2.7 it needs.
+        leave_out("the Autobahn suite, see `make autobahn`")
     settings = GatewaySettings(port=0)
     sock, operators = bind(settings)
     operators.close()

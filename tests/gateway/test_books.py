@@ -9,8 +9,8 @@ from tests.conftest import eventually
 from tests.gateway.publisher import Publisher
 from tests.gateway.samples import make_row
 from tests.gateway.servers import running_gateway
-from throttle.cut import Cut
-from throttle.snapshot import Keys
+from throttle.contract.cut import Cut
+from throttle.contract.redis_keys import Keys
 
 pytestmark = pytest.mark.redis
 KEYS = Keys("tt")

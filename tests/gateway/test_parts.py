@@ -5,7 +5,7 @@ import pytest
 from tests.gateway.publisher import Publisher
 from tests.gateway.samples import EPOCH, HYNIX, NAVER, SAMSUNG, make_row
 from tests.gateway.servers import Gateway, running_gateway
-from throttle.testing import ThrottleDriver
+from throttle.testing.driver import ThrottleDriver
 
 pytestmark = [pytest.mark.redis, pytest.mark.usefixtures("writing")]
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import redis
 
-from deploy.valkey import valkey_command, wait_for_server
+from deploy.local.valkey import valkey_command, wait_for_server
 from tests.conftest import eventually, free_port
 from tests.gateway.publisher import Publisher
 from tests.gateway.samples import make_row

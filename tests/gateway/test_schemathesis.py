@@ -16,6 +16,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
+from tests.examples import many
 from tests.gateway.servers import Gateway
 
 pytestmark = pytest.mark.redis
@@ -29,7 +30,7 @@ CHECKS = [
 ]
 # The same questions in every run: what fails here fails elsewhere, too.
 FEW = settings(
-    max_examples=20,
+    max_examples=many(20),
     derandomize=True,
     database=None,
     deadline=None,
@@ -60,7 +61,7 @@ def ask_everything(gateway: Gateway, mode: GenerationMode, tags: set[str]) -> se
     return asked
 
 
-# Not the stream of events, which does not end: tests/gateway/test_sse.py has it.
+# Not the stream of events, which does not end: transport/test_sse.py has it.
 PUBLIC = {"issues", "quotes", "windows", "version", "health"}
 
 

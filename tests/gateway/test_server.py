@@ -7,31 +7,28 @@ import sys
 
 import pytest
 
-from gateway.server import run_gateway
+from gateway.server import GatewayFailed, run_gateway
 from gateway.settings import GatewaySettings
-from tests.conftest import eventually, free_port
+from tests.conftest import PATIENCE, eventually, free_port
 from tests.gateway.servers import Gateway
 
 RUN = """
 import sys
 from gateway.server import run_gateway
 from gateway.settings import GatewaySettings
-sys.exit(run_gateway(GatewaySettings(redis_url=sys.argv[1], port=int(sys.argv[2]))))
+run_gateway(GatewaySettings(redis_url=sys.argv[1], port=int(sys.argv[2])))
 """
 
 
-def test_a_port_in_use_is_named_in_one_sentence(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_port_in_use_is_named_in_one_sentence() -> None:
     """The operator reads which port it is; nothing was started."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        assert run_gateway(GatewaySettings(port=port)) == 1
-    lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 1
-    assert f"cannot listen on port {port} of 127.0.0.1" in lines[0]
+        sentence = f"^cannot listen on port {port} of 127.0.0.1: "
+        with pytest.raises(GatewayFailed, match=sentence):
+            run_gateway(GatewaySettings(port=port))
 
 
 @pytest.mark.redis
@@ -48,7 +45,7 @@ def test_a_stop_signal_ends_it_cleanly(redis_url: str, stop: signal.Signals) -> 
         process.send_signal(stop)
         assert stream.take("notice")["code"] == "restart"
         assert stream.close_code() == 1012
-    output, _ = process.communicate(timeout=30)
+    output, _ = process.communicate(timeout=30 * PATIENCE)
     assert process.returncode == 0
     assert b"gateway stopped" in output
 

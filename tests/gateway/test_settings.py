@@ -3,7 +3,7 @@
 import pytest
 from pydantic import ValidationError
 
-from gateway.settings import GatewaySettings
+from gateway.settings import GatewaySettings, check_origins
 
 
 def test_settings_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -34,3 +34,12 @@ def test_origins_are_a_list_in_one_setting(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setenv("TICKTHROTTLE_ALLOWED_ORIGINS", "a.example")
     with pytest.raises(ValidationError, match=r"allowed_origins\n.*'a\.example': must"):
         GatewaySettings()
+
+
+@pytest.mark.parametrize(
+    "bad", ["example.com", "https://a/", "https://", "ws://a", "https://a b", "*.a"]
+)
+def test_what_is_no_origin_is_named(bad: str) -> None:
+    """A list that never matches would be found out too late."""
+    with pytest.raises(ValueError, match=r"must be like https://example\.com"):
+        check_origins([bad])

@@ -10,9 +10,9 @@ import pytest
 from hatchling.builders.wheel import WheelBuilder
 
 from gateway.app import STATIC
-from gateway.headers import HEADERS, IMPORT_MAP_SHA256
+from gateway.http.security_headers import HEADERS, IMPORT_MAP_SHA256
+from tests.paths import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 VENDOR = STATIC / "vendor"
 PAGES = sorted(STATIC.glob("*.html"))
 ROW = re.compile(r"^\| [^|]+ \| ([\d.]+) \| (\S+) \| ([0-9a-f]{64}) \| \S+ \|$", re.M)

@@ -10,6 +10,7 @@ from ingest.trade import (
     LATEST_TIME_US,
     MAX_SEQ,
     REQUIRED,
+    JsonNumber,
     Trade,
 )
 
@@ -35,9 +36,21 @@ scalars = (
     | st.floats(allow_nan=False, allow_infinity=False)
     | texts
 )
+number_texts = st.from_regex(
+    r"-?(0|[1-9][0-9]{0,40})(\.[0-9]{1,20})?([eE][-+]?[0-9]{1,2})?", fullmatch=True
+)
+"""Numbers as JSON writes them, most of which no double holds."""
+
+
+def _decoded(text: str) -> int | JsonNumber:
+    is_plain = text.removeprefix("-").isdigit() and text != "-0"
+    is_kept = is_plain and -(2**63) <= int(text) < 2**64
+    return int(text) if is_kept else JsonNumber(text)
+
+
 extras = st.dictionaries(
     texts.filter(lambda name: name not in REQUIRED and name != "trades"),
-    scalars,
+    st.none() | st.booleans() | number_texts.map(_decoded) | texts,
     max_size=4,
 )
 trades = st.builds(

@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ingest.trade import (
@@ -21,7 +21,7 @@ from ingest.trade import (
     check_isin,
     check_not_ahead,
 )
-from tests.ingest.strategies import isins, json_values, trades
+from tests.ingest.strategies import isins, json_values, number_texts, trades
 
 GOOD = {
     "isin": "KR7005930003",
@@ -124,6 +124,31 @@ def test_fields_of_any_source_encode_once_accepted(fields: dict[str, Any]) -> No
         assert trade.to_row()
 
 
+@given(
+    st.dictionaries(st.sampled_from("abc"), number_texts, min_size=1),
+    st.sampled_from(["", " ", "\t\n"]),
+)
+@example({"a": "1.10", "b": "1234567890123456789012345678901234567890"}, "")
+@example({"a": "-0", "b": "0"}, " ")
+def test_numbers_of_further_fields_leave_as_they_came(
+    numbers: dict[str, str], blank: str
+) -> None:
+    """Digit for digit, to the log and to clients, however long they are."""
+    more = "".join(f',{blank}"{name}":{blank}{n}' for name, n in numbers.items())
+    trade = Trade.from_wire(orjson.dumps(GOOD)[:-1] + more.encode() + b"}")
+    for encoded in (trade.to_wire(), trade.to_row()):
+        found = json.loads(encoded, parse_float=str, parse_int=str)
+        assert {name: found[name] for name in numbers} == numbers
+        assert all(f'"{name}":{n}'.encode() in encoded for name, n in numbers.items())
+
+
+def test_a_name_that_breaks_a_rule_does_not_make_the_message_long() -> None:
+    """What is kept of a refusal is bounded, whatever the sender calls its fields."""
+    payload = orjson.dumps(make_fields(**{"n" * 10_000: [1]}))
+    assert len(str(refusal(payload))) < 300
+    assert len(str(refusal(b"x" * MAX_PAYLOAD_BYTES))) < 300
+
+
 @pytest.mark.parametrize("text", ["0.30", "199500", "1.000000000000000000", "0.1"])
 @pytest.mark.parametrize("quote", ["", '"'], ids=["number", "string"])
 def test_price_text_is_exact(text: str, quote: str) -> None:
@@ -182,7 +207,7 @@ def test_integer_price_is_accepted() -> None:
         (b"null", "not_object"),
         (b"[1]", "not_object"),
         (b"0.5", "not_object"),
-        (b'"\xff"', "not_json"),
+        pytest.param(b'"\xff"', "not_json", id="no text"),
         (b'{"isin":"\\ud800"}', "not_json"),
         (b"[" * 5_000, "not_json"),
         (b'{"price":0.1,"deep":' + b"[" * 1_000 + b"]" * 1_000 + b"}", None),

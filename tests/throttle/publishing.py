@@ -6,14 +6,17 @@ from typing import Any
 
 import redis
 
-from ingest.log import LogKind
+from ingest.tradelog.contract import LogKind
 from tests.published import read_snapshots
-from throttle.batch import Batch, DeadLetter, PartitionCount, Window
-from throttle.cut import Cut
-from throttle.lease import Grant, Lease
-from throttle.ledger import BatchEntry, Ledger
-from throttle.publish import Published, Publisher, PublishOptions
-from throttle.snapshot import Keys, LastValue, Row, WindowSnapshot, encode_version
+from throttle.contract.cut import Cut
+from throttle.contract.dead_letter import DeadLetter
+from throttle.contract.ledger import BatchEntry, Ledger
+from throttle.contract.redis_keys import Keys
+from throttle.contract.snapshot import LastValue, Row, WindowSnapshot
+from throttle.contract.trade_order import encode_version
+from throttle.lease.lease import Lease, LeaseGrant
+from throttle.publish.publisher import Publisher, PublishOptions, PublishOutcome
+from throttle.window.batch import Batch, BatchWindow, PartitionCount
 
 W = 2_000
 A, B = "KR7005930003", "KR7000660001"
@@ -58,7 +61,7 @@ class Job:
     def start(self, is_rolled_back: bool = False) -> Publisher:
         """Start anew, under the next term, from the stored cut."""
         grant = self.lease.acquire("log", self.cut, is_rolled_back)
-        assert isinstance(grant, Grant)
+        assert isinstance(grant, LeaseGrant)
         self.term, self.cut, self.epoch = grant.term, grant.cut, grant.epoch
         self.publisher = Publisher(self._client, KEYS, self._options, grant.term)
         return self.publisher
@@ -81,7 +84,7 @@ class Job:
         counts = {p: PartitionCount() for p in partitions}
         made = []
         for number, rows in enumerate(windows, 1):
-            window = Window(self.cut.end_ms + number * W)
+            window = BatchWindow(self.cut.end_ms + number * W)
             for one in rows:
                 partition, row = one if isinstance(one, tuple) else (0, one)
                 window.offer(partition, row)
@@ -108,7 +111,7 @@ class Job:
         """Publish the next batch."""
         return self.put(self.batch(*windows, **more))
 
-    def put(self, batch: Batch) -> Published:
+    def put(self, batch: Batch) -> PublishOutcome:
         """Publish a batch and go on behind it."""
         self._batch_id += 1
         published = self.publisher.publish(batch, self._batch_id)

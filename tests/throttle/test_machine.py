@@ -25,9 +25,10 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from ingest.log import Chunk
-from ingest.redis_keys import position_of
 from ingest.trade import InvalidTrade, Trade, check_not_ahead
+from ingest.tradelog.contract import Chunk
+from ingest.tradelog.redis_positions import position_of
+from tests.examples import many
 from tests.published import read_snapshots
 from tests.throttle.conflated import as_conflated
 from tests.throttle.payloads import ISINS, NOW_MS
@@ -38,13 +39,14 @@ from tests.throttle.publishing import (
     last_value,
     ledger_of,
 )
-from throttle import rows
-from throttle.batch import Batch, assemble
-from throttle.cut import Cut, window_time_ms
-from throttle.lease import Fenced, Grant, Lease
-from throttle.ledger import Books, add_up
-from throttle.publish import REPEATED, Publisher, PublishOptions, StreamLost
-from throttle.snapshot import Row, encode_version
+from throttle.contract.cut import Cut, window_time_ms
+from throttle.contract.ledger import Books, add_up
+from throttle.contract.snapshot import Row
+from throttle.contract.trade_order import encode_version
+from throttle.lease.lease import Fenced, Lease, LeaseGrant
+from throttle.publish.publisher import REPEATED, Publisher, PublishOptions, StreamLost
+from throttle.window import source_rows
+from throttle.window.batch import Batch, assemble
 
 pytestmark = pytest.mark.redis
 
@@ -130,7 +132,7 @@ class Throttle(RuleBasedStateMachine):
         zeros = (0,) * PARTITIONS
         origin = Cut(self.clock_ms // W * W, zeros, zeros)
         grant = lease.acquire(self.server.log_id, origin, is_rolled_back)
-        assert isinstance(grant, Grant)
+        assert isinstance(grant, LeaseGrant)
         if self.server.cut is None:
             self.server.cut = origin
         self.server.is_new_run = False
@@ -173,17 +175,17 @@ class Throttle(RuleBasedStateMachine):
 
     def make_batch(self, end: Cut, size: int, combined: bool, turned: bool) -> Batch:
         """Read a batch in chunks of some size, and group it."""
-        tables = [rows.cut_row(self.cut, end)]
+        tables = [source_rows.cut_row(self.cut, end)]
         for p, entries in self.between(self.cut, end):
-            tables.append(rows.read_row(p, len(entries), 0, end))
+            tables.append(source_rows.read_row(p, len(entries), 0, end))
             for first in range(0, len(entries), size):
                 part = zip(*entries[first : first + size], strict=True)
                 types = (pa.int64(), pa.int64(), pa.binary())
                 arrays = (pa.array(*one) for one in zip(part, types, strict=True))
                 chunk = Chunk(*arrays, upto=end.positions[p])
                 span = self.cut.end_ms, end.end_ms
-                table = rows.trade_rows(chunk, p, *span, MAX_AHEAD_MS)
-                tables.append(rows.combine(table, W) if combined else table)
+                table = source_rows.trade_rows(chunk, p, *span, MAX_AHEAD_MS)
+                tables.append(source_rows.combine(table, W) if combined else table)
         ordered = tables[::-1] if turned else tables
         return assemble(as_conflated(pa.concat_tables(ordered), W), W)
 
@@ -391,5 +393,5 @@ def test_whatever_happens_the_stream_is_right(client: redis.Redis) -> None:
     """Exactly once, never back, accounted for: across every crash and loss."""
     run_state_machine_as_test(
         lambda: Throttle(client),
-        settings=settings(max_examples=60, stateful_step_count=30, deadline=None),
+        settings=settings(max_examples=many(60), stateful_step_count=30),
     )

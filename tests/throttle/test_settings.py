@@ -81,7 +81,7 @@ def test_settings_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> 
     for name, value in {
         "TICKTHROTTLE_ONLY_PARTITIONS": "1-2",
         "TICKTHROTTLE_KAFKA_MARGIN_MS": "70",
-        "TICKTHROTTLE_LOG": "kafka",
+        "TICKTHROTTLE_TRADE_LOG": "kafka",
         "TICKTHROTTLE_KAFKA_SERVERS": "one:1,two:2",
         "TICKTHROTTLE_KAFKA_TOPIC": "deals",
     }.items():

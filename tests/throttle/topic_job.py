@@ -9,19 +9,26 @@ import orjson
 import redis
 from confluent_kafka import KafkaError, Message, Producer
 
-from deploy.broker import Broker
-from ingest.kafka import open_topic
-from ingest.kafka_address import KafkaTopic
-from ingest.log import LogAway, LogInfo, LogUnusable, Tally, partition_of
-from ingest.receipt import Receipt
+from ingest.feed.receipt import Receipt
+from ingest.kafka.address import KafkaTopic
+from ingest.kafka.kafka_client import open_topic
+from ingest.tradelog.contract import (
+    AppendTally,
+    LogAway,
+    LogInfo,
+    LogUnusable,
+    partition_of,
+)
 from tests.conftest import eventually
 from tests.ingest.topics import make_topic
-from throttle.cut import Cut
-from throttle.seat import Seat
+from tests.kafka_broker.broker import Broker
+from throttle.contract.cut import Cut
+from throttle.contract.redis_keys import Keys
+from throttle.leadership import Candidate
 from throttle.settings import ThrottleSettings
-from throttle.snapshot import Keys
-from throttle.source import TradeLogReader, source_options
-from throttle.testing import next_batch
+from throttle.spark.options import source_options
+from throttle.spark.source import TradeLogReader
+from throttle.testing.driver import next_batch
 
 W = 200
 
@@ -33,7 +40,7 @@ class TopicJob:
         self, redis_url: str, client: redis.Redis, topic: KafkaTopic, **settings: Any
     ) -> None:
         fields = {
-            "log": "kafka",
+            "trade_log": "kafka",
             "kafka_servers": topic.servers,
             "kafka_topic": topic.topic,
             "redis_url": redis_url,
@@ -43,12 +50,15 @@ class TopicJob:
         }
         self.settings = ThrottleSettings(**{**fields, **settings})
         self._client = client
-        seat = Seat(client, self.settings, threading.Event())
-        self.info = seat.open_log()
-        if seat.take(self.info, lambda: None) is None:
+        candidate = Candidate(client, self.settings, threading.Event())
+        self.info = candidate.open_log()
+        if candidate.take(self.info, lambda: None) is None:
             raise RuntimeError("the topic was made again")
-        options = source_options(self.settings, self.info, seat.lease.owner)
-        self._reader, self._seat, self._batches = TradeLogReader(options), seat, 0
+        # Nobody renews it.
+        client.persist(Keys(self.settings.namespace).lease(self.settings.job))
+        options = source_options(self.settings, self.info, candidate.lease.owner)
+        self._reader, self._candidate = TradeLogReader(options), candidate
+        self._batches = 0
 
     @property
     def cut(self) -> Cut:
@@ -63,7 +73,7 @@ class TopicJob:
         while (start := self.cut).end_ms <= until_ms:
             batch = next_batch(self._reader, start, W)
             if batch.end != start:
-                self._seat.publish(batch, self._batches)
+                self._candidate.publish(batch, self._batches)
                 self._batches += 1
 
 
@@ -87,7 +97,7 @@ def append(topic: KafkaTopic, entries: Iterable[tuple[str, bytes]]) -> Receipt:
     A feed's own writer takes a second to begin.
     """
     info = open_topic(topic)
-    tallies = [Tally() for _ in range(info.partitions)]
+    tallies = [AppendTally() for _ in range(info.partitions)]
 
     def count(error: KafkaError | None, message: Message) -> None:
         assert error is None, error
@@ -95,7 +105,8 @@ def append(topic: KafkaTopic, entries: Iterable[tuple[str, bytes]]) -> Receipt:
         tally.acknowledged += 1
         tally.first, tally.last = at if tally.first is None else tally.first, at
 
-    producer = Producer(topic.client_options({"acks": "all"}))
+    # Otherwise a batch that is sent again may come behind the one after it.
+    producer = Producer(topic.client_options({"enable.idempotence": True}))
     for isin, payload in entries:
         producer.produce(
             topic.topic,
@@ -108,6 +119,6 @@ def append(topic: KafkaTopic, entries: Iterable[tuple[str, bytes]]) -> Receipt:
     return make_receipt(info.log_id, *tallies)
 
 
-def make_receipt(log_id: str, *tallies: Tally, ended: bool = True) -> Receipt:
+def make_receipt(log_id: str, *tallies: AppendTally, ended: bool = True) -> Receipt:
     """Make what a feed leaves behind, that was refused nothing."""
     return Receipt(log_id, 0, 1, ended, {}, 0, tallies)

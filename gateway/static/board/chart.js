@@ -8,7 +8,8 @@ import { clockText, places, priceText } from "./format.js";
 import { chartPoints } from "./history.js";
 import { html } from "./html.js";
 
-// Properties: isin, name, windows (history.js; a new array for each change).
+// Properties: name, windows (history.js; a new array for each change), kind of the change
+// ("up", "down", or "" for none), whose colour the line has.
 export class Chart extends Component {
   constructor() {
     super();
@@ -49,7 +50,8 @@ export class Chart extends Component {
   }
 
   componentDidUpdate(before) {
-    if (before.windows !== this.props.windows) this.fill(before.windows);
+    if (before.windows !== this.props.windows) this.fill();
+    if (before.kind !== this.props.kind) this.paint();
   }
 
   componentWillUnmount() {
@@ -58,7 +60,7 @@ export class Chart extends Component {
   }
 
   paint() {
-    const [line, soft, accent] = ["line", "soft", "accent"].map(colour);
+    const [line, soft, price] = ["line", "soft", this.props.kind || "soft"].map(colour);
     this.chart.applyOptions({
       layout: { textColor: soft },
       grid: { horzLines: { color: line } },
@@ -68,10 +70,10 @@ export class Chart extends Component {
       },
     });
     this.prices.applyOptions({
-      lineColor: accent,
-      topColor: faded(accent, 0.24),
-      bottomColor: faded(accent, 0.02),
-      priceLineColor: accent,
+      lineColor: price,
+      topColor: faded(price, 0.24),
+      bottomColor: faded(price, 0.02),
+      priceLineColor: price,
     });
     this.trades.applyOptions({ color: faded(soft, 0.45) });
   }

@@ -1,7 +1,8 @@
 // The panel of the issue a visitor has selected.
 
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 
+import { withIssue } from "./address.js";
 import { Chart } from "./chart.js";
 import { Compare } from "./compare.js";
 import { clockText, countText, priceText } from "./format.js";
@@ -16,15 +17,15 @@ export function Detail({ selection, row, isWatched, onStar, onClose, ...line }) 
   const { isin, windows, history } = selection;
   const issue = row?.issue;
   const name = issue?.name ?? isin;
-  useEffect(() => heading.current.focus({ preventScroll: true }), [isin]);
-  const escape = (event) => event.key === "Escape" && onClose();
+  useEffect(() => heading.current.focus({ preventScroll: true }), []);
   return html`
-    <section class="detail panel" aria-labelledby="detail-title" onKeyDown=${escape}>
+    <section class="detail panel" aria-labelledby="detail-title">
       <header>
         <div>
-          <h2 id="detail-title" lang="ko" tabindex="-1" ref=${heading}>${name}</h2>
+          <h2 id="detail-title" lang="ko" tabindex="-1" aria-live="polite" ref=${heading}>${name}</h2>
           <p class="soft">
-            ${[issue?.code, issue?.name && isin, issue?.market, issue?.sector].filter(Boolean).join(" · ")}
+            ${[issue?.code, issue?.name && isin, issue?.market, issue?.sector].filter(Boolean).join(" · ")}${" "}
+            <${CopyLink} key=${isin} isin=${isin} />
           </p>
         </div>
         <div class="buttons">
@@ -40,8 +41,9 @@ export function Detail({ selection, row, isWatched, onStar, onClose, ...line }) 
           <button type="button" class="quiet icon" aria-label="Close" onClick=${onClose}>✕</button>
         </div>
       </header>
-      ${row &&
-      html`
+      ${row === undefined
+        ? html`<p class="soft note">No trade of this issue has come.</p>`
+        : html`
         <div class="greys quote">
           <span class=${`price ${row.change.kind}`}>${priceText(row.item.price)}</span>${" "}
           <span class=${row.change.kind}><${Change} row=${row} /></span>
@@ -50,15 +52,34 @@ export function Detail({ selection, row, isWatched, onStar, onClose, ...line }) 
           </span>
         </div>
       `}
-      <div class="greys"><${Chart} key=${isin} isin=${isin} name=${name} windows=${windows} /></div>
+      <div class="greys"><${Chart} key=${isin} name=${name} windows=${windows} kind=${row?.change.kind} /></div>
       ${history === "missing" &&
-      html`<p class="soft note">The windows before this page opened cannot be had.</p>`}
+      html`<p class="soft note">The windows before this page opened are not available.</p>`}
       <details class="windows">
         <summary>Newest windows as a table</summary>
         <${Windows} windows=${windows} name=${name} />
       </details>
       <${Compare} key=${isin} selection=${selection} ...${line} />
     </section>
+  `;
+}
+
+// The link opens this issue; a token is not in it.
+function CopyLink({ isin }) {
+  const [answer, setAnswer] = useState("");
+  const copy = async () => {
+    const link = location.origin + location.pathname + withIssue("", isin);
+    try {
+      await navigator.clipboard.writeText(link);
+      setAnswer("Copied.");
+    } catch {
+      // A browser may refuse, and does without TLS.
+      setAnswer(link);
+    }
+  };
+  return html`
+    <button type="button" class="quiet copy" onClick=${copy}>Copy link</button>${" "}
+    <span role="status">${answer}</span>
   `;
 }
 

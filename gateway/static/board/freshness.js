@@ -18,9 +18,11 @@ const CLOSED = {
 //   wasLive     whether prices have ever come
 //   heardMs     when a window or heartbeat last came, null before the first
 //   staleSinceMs  end of the last window before the gateway said stale, null while live
+//   retryAtMs   when the next try is due, null while none is waited for
 //   nowMs       all by this browser's clock
 // Returns {kind, sinceMs, reason}. A line that is being made again is still lost.
-export function judge({ link, wasLive, heardMs, staleSinceMs, windowMs, heartbeatMs, nowMs }) {
+export function judge(line) {
+  const { link, wasLive, heardMs, staleSinceMs, retryAtMs, nowMs } = line;
   const since = { sinceMs: heardMs };
   switch (link.kind) {
     case "closed": {
@@ -28,18 +30,23 @@ export function judge({ link, wasLive, heardMs, staleSinceMs, windowMs, heartbea
       return { kind: "closed", ...since, reason: CLOSED[code] ?? `The connection is ${link.text}.` };
     }
     case "offline":
-      return { kind: "offline", ...since, reason: `Connection lost, ${link.text}.` };
+      return { kind: "offline", ...since, reason: `Connection lost, ${retryText(retryAtMs - nowMs)}.` };
     case "connecting":
       if (!wasLive) return { kind: "connecting", sinceMs: null, reason: "" };
       return { kind: "offline", ...since, reason: "Connection lost, reconnecting." };
-    case "stale": {
-      return { kind: "stale", sinceMs: staleSinceMs ?? heardMs, reason: sentence(link.text) };
+    case "stale":
+    case "starting": {
+      return { kind: link.kind, sinceMs: staleSinceMs ?? heardMs, reason: sentence(link.text) };
     }
   }
-  if (heardMs !== null && nowMs - heardMs > silenceMs({ windowMs, heartbeatMs })) {
+  if (heardMs !== null && nowMs - heardMs > silenceMs(line)) {
     return { kind: "stale", ...since, reason: "Nothing comes from the gateway." };
   }
   return { kind: "live", sinceMs: null, reason: "" };
+}
+
+function retryText(leftMs) {
+  return leftMs > 0 ? `next try in ${Math.ceil(leftMs / 1000)} s` : "reconnecting";
 }
 
 function sentence(text) {

@@ -9,7 +9,7 @@ const REFERENCES = {
   close: "Change is against the previous close.",
   first: "Change is against the first price seen since this page opened.",
   mixed:
-    "Change is against the previous close; marked *, where none is known, against the first price seen since this page opened.",
+    "Change is against the previous close. Where none is known, it is marked * and against the first price seen since this page opened.",
 };
 
 // `view` is what board.js knows and can do; there is no other state than that, but for
@@ -17,18 +17,18 @@ const REFERENCES = {
 export function Page({ view }) {
   const { store, rows, watched, selection } = view;
   return html`
-    <div class="board" data-detail=${selection !== null}>
-      <div class="market">
+    <div class="board" data-issue=${selection && (view.isSheet ? "sheet" : "beside")}>
+      <div class="market" inert=${view.isSheet}>
         <h1 class="visually-hidden">Market board</h1>
         <div class="top">
           <${Tools} view=${view} />
           <${Figures} view=${view} />
         </div>
-        <p id="quiet" role="status">${quietText(store.quiet(), view.windowMs)}</p>
+        <p id="notice" role="status">${strangeText(view) || quietText(store.quiet(), view.windowMs)}</p>
         <div class="panel table">
           <${Table}
             rows=${rows}
-            hasNames=${store.issues.size > 0}
+            layout=${view.layout}
             isMixed=${store.reference === "mixed"}
             order=${view.order}
             onOrder=${view.setOrder}
@@ -38,17 +38,19 @@ export function Page({ view }) {
             selected=${selection?.isin}
             onSelect=${view.select}
             onTouch=${view.hold}
+            onWidth=${view.setWidth}
           />
           ${rows.length === 0 && html`<p id="empty" class="soft">${emptyText(view)}</p>`}
         </div>
         <p class="foot soft">
           <span>${REFERENCES[store.reference]}</span>
           <span id="keys">
-            Keys in the table: <kbd>↑</kbd> <kbd>↓</kbd> move, <kbd>Enter</kbd> opens,${" "}
-            <kbd>Space</kbd> stars.
+            Keys: <kbd>/</kbd> searches, <kbd>↑</kbd> <kbd>↓</kbd> go from issue to issue,${" "}
+            <kbd>Enter</kbd> opens one, <kbd>Esc</kbd> closes it, <kbd>Space</kbd> stars it.
           </span>
         </p>
       </div>
+      ${view.isSheet && html`<div class="backdrop" onClick=${view.close}></div>`}
       ${selection &&
       html`
         <${Detail}
@@ -68,13 +70,14 @@ export function Page({ view }) {
 
 function Tools({ view }) {
   const { store, watched, rows } = view;
-  const placeholder = store.issues.size ? "Name, code or ISIN" : "ISIN";
+  const placeholder = store.issues.size ? "Name, code, sector…" : "ISIN";
   return html`
     <form id="tools" role="search" onSubmit=${(event) => event.preventDefault()}>
       <input
         id="search"
         type="search"
-        aria-label="Search by name, code or ISIN"
+        aria-keyshortcuts="/"
+        aria-label="Search by name, code, ISIN, market or sector"
         placeholder=${placeholder}
         autocomplete="off"
         spellcheck=${false}
@@ -113,6 +116,9 @@ function Figures({ view }) {
 }
 
 const Figure = ({ id, name, text }) => html`<div class=${id}><dt>${name}</dt><dd id=${id}>${text}</dd></div>`;
+
+const strangeText = ({ strangeLink: link }) =>
+  link === null ? "" : `No issue has the code or ISIN “${link.slice(0, 20)}” of this address.`;
 
 // One quiet window is usual; two in a row are worth a word.
 function quietText({ quietMs, sinceMs }, windowMs) {

@@ -1,5 +1,5 @@
-// What a search finds: by name, code or ISIN, and by a Korean name's first consonants.
-// Pure.
+// What a search finds: by name, code, ISIN, market or sector, and by first consonants of
+// what is Korean. Pure.
 
 const LEADING = "ㄱㄲㄴㄷㄸㄹㅁㅂㅃㅅㅆㅇㅈㅉㅊㅋㅌㅍㅎ";
 const FIRST_SYLLABLE = 0xac00;
@@ -19,8 +19,9 @@ const plain = (text) => text.normalize("NFC").toLowerCase();
 
 // What an issue is found by, made once: lines of text.
 export function searchText(isin, issue) {
-  const name = issue?.name ?? "";
-  return plain([isin, issue?.code ?? "", name, consonants(name)].join("\n"));
+  const { code, name, market, sector } = issue ?? {};
+  const text = plain([isin, code, name, market, sector].join("\n"));
+  return `${text}\n${consonants(text)}`;
 }
 
 // The words of a search; every one of them has to be found.

@@ -9,7 +9,8 @@ export const POLL_MS = 10_000;
 const HISTORY = 300;
 
 export class Selection {
-  // `clock()` is the server's time, `onChange()` is called after every change.
+  // `clock()` is the server's time, `windowMs()` a window's length, as far as is known;
+  // `onChange()` is called after every change.
   constructor(isin, { clock, windowMs, onChange }) {
     this.isin = isin;
     this.windows = [];
@@ -39,7 +40,7 @@ export class Selection {
   // The stream has brought an item; `window` is null for what was known before.
   put(item, window) {
     this.pushed = item;
-    this.staleness.show("pushed", item, this._clock(), madeMs(item, this._windowMs, window));
+    this.staleness.show("pushed", item, this._clock(), madeMs(item, this._windowMs(), window));
     if (window === null) return;
     const { price, size, trades, time } = item;
     this.windows = merged(this.windows, [{ window, price, size, trades, time }]);
@@ -86,7 +87,7 @@ export class Selection {
   _answered(item) {
     const nowMs = this._clock();
     this.polled.item = item;
-    const stampMs = madeMs(item, this._windowMs, null);
+    const stampMs = madeMs(item, this._windowMs(), null);
     // What the stream has not brought yet was made since the last poll.
     const made = nowMs - stampMs < POLL_MS ? stampMs : nowMs;
     this.staleness.show("polled", item, nowMs, made);

@@ -1,8 +1,9 @@
-// What the board knows: the newest row of every issue. Does no I/O.
+// What the board knows: the newest row of every issue. Pure.
 
 import { changeOf, places } from "./format.js";
 import { comparator } from "./order.js";
 import { matches, searchText, words } from "./search.js";
+import { ISIN } from "./watchlist.js";
 
 export class Store {
   constructor() {
@@ -22,6 +23,16 @@ export class Store {
   setIssues(issues) {
     this.issues = new Map(issues.map((issue) => [issue.isin, issue]));
     for (const [isin, row] of this.rows) this.rows.set(isin, this._row(row.item, row));
+  }
+
+  // The issue that has this ISIN or this code, null if none is known to have it.
+  isinOf(text) {
+    const wanted = text.toUpperCase();
+    if (ISIN.test(wanted)) return wanted;
+    for (const { isin, code } of this.issues.values()) {
+      if (code?.toUpperCase() === wanted) return isin;
+    }
+    return null;
   }
 
   // Another epoch: everything known before is void. What was counted stays counted.

@@ -8,16 +8,6 @@ import { clockText, countText, differenceText, KIND_WORDS, priceText, ratioText 
 import { html } from "./html.js";
 import { rowAfter, scrollTopFor, visibleRange } from "./virtual.js";
 
-const COLUMNS = [
-  { id: "star", label: "Watch" },
-  { id: "name", label: "Issue", order: "name" },
-  { id: "isin", label: "ISIN", order: "isin" },
-  { id: "price", label: "Price", order: "price", isNumber: true },
-  { id: "change", label: "Change", order: "change", isNumber: true },
-  { id: "trades", label: "Trades", order: "trades", isNumber: true },
-  { id: "time", label: "Last trade", order: "time", isNumber: true },
-];
-
 const TITLES = {
   trades: "since this page opened, and how many the newest window's row stands for",
 };
@@ -25,8 +15,9 @@ const TITLES = {
 const FLASH_MS = 900;
 const stillness = matchMedia("(prefers-reduced-motion: reduce)");
 
-// Properties: rows, hasNames, isMixed (not every change is against a close), order, onOrder(column), window (the newest), watched,
-// onStar(isin), selected, onSelect(isin), onTouch() while a visitor is busy in it.
+// Properties: rows, layout (columns.js), isMixed (not every change is against a close),
+// order, onOrder(column), window (the newest), watched, onStar(isin), selected,
+// onSelect(isin), onTouch() while a visitor is busy in it, onWidth(rem).
 export class Table extends Component {
   constructor() {
     super();
@@ -41,6 +32,14 @@ export class Table extends Component {
     this.measure();
   }
 
+  // The row of an issue that was opened elsewhere comes into view.
+  componentDidUpdate(before) {
+    const { rows, selected } = this.props;
+    if (selected === undefined || selected === before.selected) return;
+    const index = rows.findIndex((row) => row.isin === selected);
+    if (index >= 0) this.activate(index);
+  }
+
   componentWillUnmount() {
     this.resized.disconnect();
   }
@@ -49,6 +48,7 @@ export class Table extends Component {
     const scroller = this.scroller.current;
     const head = this.table.current.tHead.offsetHeight;
     const rem = parseFloat(getComputedStyle(document.documentElement).fontSize);
+    this.props.onWidth(scroller.clientWidth / rem);
     const rowHeight = parseFloat(getComputedStyle(scroller).getPropertyValue("--row")) * rem;
     this.setState({ viewHeight: scroller.clientHeight - head, rowHeight });
   }
@@ -74,10 +74,11 @@ export class Table extends Component {
     if (event.target !== this.table.current || event.ctrlKey || event.metaKey || event.altKey) {
       return;
     }
-    const { rows, onSelect, onStar, onTouch } = this.props;
+    const { rows, selected, onSelect, onStar, onTouch } = this.props;
     const index = this.activeIndex();
     const next = rowAfter(event.key, index, this.place);
-    if (next !== null) this.activate(next);
+    if (next !== null && next !== index && selected !== undefined) onSelect(rows[next].isin);
+    else if (next !== null) this.activate(next);
     else if (index < 0) return;
     else if (event.key === "Enter") onSelect(rows[index].isin);
     else if (event.key === " ") onStar(rows[index].isin);
@@ -98,21 +99,16 @@ export class Table extends Component {
     this.setState({ activeIsin: this.props.rows[Math.ceil(scrollTop / rowHeight)]?.isin ?? null });
   }
 
-  render({ rows, hasNames, isMixed, order, onOrder, onTouch, ...rest }) {
+  render({ rows, layout, isMixed, order, onOrder, onTouch, ...rest }) {
     const { window, watched, onStar, selected, onSelect } = rest;
     const { first, end } = visibleRange(this.place);
     const { activeIsin, rowHeight } = this.state;
-    const columns = COLUMNS.filter(({ id }) => hasNames || id !== "name");
+    const { columns, isTall } = layout;
     const active = rows.slice(first, end).some((row) => row.isin === activeIsin);
-    const choose = (isin) => {
-      this.setState({ activeIsin: isin });
-      onSelect(isin);
-    };
     return html`
-      <div class="scroller" ref=${this.scroller} onScroll=${() => this.scrolled()}>
+      <div class=${`scroller ${isTall ? "tall" : ""}`} ref=${this.scroller} onScroll=${() => this.scrolled()}>
         <table
           role="grid"
-          class=${hasNames ? "named" : ""}
           aria-label="Issues"
           aria-rowcount=${rows.length + 1}
           aria-colcount=${columns.length}
@@ -132,14 +128,14 @@ export class Table extends Component {
                   key=${first + place}
                   row=${row}
                   index=${first + place}
-                  hasNames=${hasNames}
+                  columns=${columns}
                   isMixed=${isMixed}
                   isNew=${row.window !== null && row.window === window}
                   isActive=${row.isin === activeIsin}
                   isSelected=${row.isin === selected}
                   isWatched=${watched.has(row.isin)}
                   onStar=${onStar}
-                  onSelect=${choose}
+                  onSelect=${onSelect}
                 />
               `,
             )}
@@ -160,6 +156,7 @@ function Head({ columns, order, onOrder }) {
           const arrow = order.direction === "ascending" ? "↑" : "↓";
           return html`
             <th
+              key=${id}
               scope="col"
               class=${`${id} ${isNumber ? "number" : ""}`}
               aria-sort=${column && (isSorted ? order.direction : "none")}
@@ -218,7 +215,7 @@ class Row extends Component {
     });
   }
 
-  render({ row, index, hasNames, isMixed, isNew, isActive, isSelected, isWatched, ...rest }) {
+  render({ row, index, columns, isMixed, isNew, isActive, isSelected, isWatched, ...rest }) {
     const { onStar, onSelect } = rest;
     const { isin, item, issue, change } = row;
     const star = (event) => {
@@ -226,15 +223,9 @@ class Row extends Component {
       onStar(isin);
     };
     const timeMs = item.time / 1000;
-    return html`
-      <tr
-        id=${`row-${isin}`}
-        aria-rowindex=${index + 2}
-        aria-selected=${isSelected}
-        class=${isActive ? "active" : ""}
-        onClick=${() => onSelect(isin)}
-      >
-        <td class="star">
+    const cells = {
+      star: () => html`
+        <td key="star" class="star">
           <button
             type="button"
             class="quiet"
@@ -246,27 +237,47 @@ class Row extends Component {
             ${isWatched ? "★" : "☆"}
           </button>
         </td>
-        ${hasNames &&
-        html`
-          <td class="name">
-            <span class="title" lang="ko" title=${issue?.name}>${issue?.name ?? isin}</span>
-            <span class="under">
-              ${["code", "market", "sector"].map(
-                (name) => issue?.[name] && html`<span class=${`of-${name}`}>${issue[name]}</span>`,
-              )}
-            </span>
-          </td>
-        `}
-        <td class="isin code">${isin}</td>
-        <td class=${`price number ${change.kind}`} ref=${this.price}>${priceText(item.price)}</td>
-        <td class=${`change number ${change.kind}`}>
+      `,
+      name: () => html`
+        <td key="name" class="name">
+          <span class="title" lang="ko" title=${issue?.name}>${issue?.name ?? isin}</span>
+          <span class="under">
+            ${[issue?.code, issue?.market, issue?.sector].filter(Boolean).join(" · ")}
+          </span>
+        </td>
+      `,
+      isin: () => html`<td key="isin" class="isin code">${isin}</td>`,
+      price: () => html`
+        <td key="price" class=${`price number ${change.kind}`} ref=${this.price}>
+          ${priceText(item.price)}
+        </td>
+      `,
+      change: () => html`
+        <td key="change" class=${`change number ${change.kind}`}>
           <${Change} row=${row} isMixed=${isMixed} />
         </td>
-        <td class="trades number">
+      `,
+      trades: () => html`
+        <td key="trades" class="trades number">
           ${isNew && item.trades ? html`<span class="soft">+${item.trades}</span> ` : ""}
           ${row.trades ? countText(row.trades) : "–"}
         </td>
-        <td class="time number" title=${new Date(timeMs).toLocaleString()}>${clockText(timeMs)}</td>
+      `,
+      time: () => html`
+        <td key="time" class="time number" title=${new Date(timeMs).toLocaleString()}>
+          ${clockText(timeMs)}
+        </td>
+      `,
+    };
+    return html`
+      <tr
+        id=${`row-${isin}`}
+        aria-rowindex=${index + 2}
+        aria-selected=${isSelected}
+        class=${isActive ? "active" : ""}
+        onClick=${() => onSelect(isin)}
+      >
+        ${columns.map(({ id }) => cells[id]())}
       </tr>
     `;
   }

@@ -1,6 +1,6 @@
 // The issues a visitor has starred. Pure; what is kept is a list of ISINs, as JSON.
 
-const ISIN = /^[A-Z]{2}[A-Z0-9]{9}[0-9]$/;
+export const ISIN = /^[A-Z]{2}[A-Z0-9]{9}[0-9]$/;
 
 // Whatever the browser has kept: another hand may have been at it.
 export function parseWatchList(text) {

@@ -75,8 +75,8 @@ function Chart({ chart, windows, windowMs, nowMs, complaint }) {
 function inWords({ field, name }, { word }, windows) {
   const found = summary(windows, field);
   if (found === null) return `${name}: nothing yet.`;
-  const { newest, middle, most, mostAt } = found;
-  return `${name}: ${word(newest)} newest, ${word(middle)} in the middle, ${word(most)} at most (${clock(mostAt, windows.at(-1).window)}).`;
+  const { newest, median, most, mostAt } = found;
+  return `${name}: ${word(newest)} newest, median ${word(median)}, ${word(most)} at most (${clock(mostAt, windows.at(-1).window)}).`;
 }
 
 function AsTable({ chart, windows }) {

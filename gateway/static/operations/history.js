@@ -41,7 +41,7 @@ export function columns(windows, fields, windowMs) {
   return table;
 }
 
-// {newest, middle, most, mostAt} of a field, null if it has no value.
+// {newest, median, most, mostAt} of a field, null if it has no value.
 export function summary(windows, field) {
   const valued = windows.filter((window) => (window[field] ?? null) !== null);
   if (!valued.length) return null;
@@ -49,19 +49,35 @@ export function summary(windows, field) {
   const most = valued.reduce((a, b) => (b[field] > a[field] ? b : a));
   return {
     newest: valued.at(-1)[field],
-    middle: sorted[Math.floor(sorted.length / 2)],
+    median: sorted[Math.floor(sorted.length / 2)],
     most: most[field],
     mostAt: most.window,
   };
 }
 
-// Trades and rows a second over the newest windows; not known when the newest one is old.
-export function rates(windows, windowMs, nowMs, newest = 5) {
+// Trades and rows a second over the newest windows; not known while no windows come.
+export function rates(windows, { window_ms: windowMs, is_live: isLive }, newest = 5) {
   const last = windows.slice(-newest);
-  if (!last.length || !windowMs || nowMs - last.at(-1).window > 3 * windowMs) {
-    return { trades: null, rows: null };
-  }
+  if (!last.length || !isLive) return { trades: null, rows: null };
   const seconds = (last.at(-1).window - last[0].window + windowMs) / 1000;
   const sum = (field) => last.reduce((total, window) => total + (window[field] ?? 0), 0);
   return { trades: sum("trades") / seconds, rows: sum("rows") / seconds };
+}
+
+// How many entries the log has ever had, with the time: the newest answers, oldest first.
+// A log that cannot be counted, or is another one, begins anew.
+export function countLog(known, { log, now_ms: nowMs }, most = 6) {
+  const counts = log.partitions.map(({ added }) => added ?? null);
+  if (!counts.length || counts.includes(null)) return [];
+  const fresh = { nowMs, id: log.id, count: counts.reduce((a, b) => a + b, 0) };
+  const last = known.at(-1);
+  const isSame = last && last.id === fresh.id && last.count <= fresh.count;
+  return isSame ? [...known, fresh].slice(-most) : [fresh];
+}
+
+// Trades a second that feeds append, by those counts; not known from one alone.
+export function feedRate(counts) {
+  const [first, last] = [counts[0], counts.at(-1)];
+  if (!first || last.nowMs <= first.nowMs) return null;
+  return ((last.count - first.count) * 1000) / (last.nowMs - first.nowMs);
 }

@@ -1,7 +1,6 @@
 // The ledger: what became of every trade, per job and partition.
 
-import { imbalance, reasons, refused } from "./books.js";
-import { isRetired } from "./diagnosis.js";
+import { reasons, refused } from "./books.js";
 import { html } from "./html.js";
 import { Level } from "./level.js";
 import { Table } from "./table.js";
@@ -22,8 +21,8 @@ const HEADS = [
   ["Log's end", "number code"],
 ];
 
-export function Ledger({ known: { pipeline, verdict } }) {
-  const jobs = pipeline.jobs ?? [];
+export function Ledger({ known: { pipeline } }) {
+  const { jobs, diagnosis } = pipeline;
   return html`
     <section class="panel" aria-labelledby="ledger-title">
       <h2 id="ledger-title">Ledger</h2>
@@ -32,35 +31,32 @@ export function Ledger({ known: { pipeline, verdict } }) {
         and the log has counted as many
       </p>
       ${jobs.length
-        ? jobs.map((job) => html`<${Books} key=${job.job} job=${job} isRetired=${isRetired(job, jobs)} />`)
-        : html`<p class="empty soft">${verdict.stages.job.level === "unknown" ? "The books cannot be read at the moment." : "No job has books yet."}</p>`}
+        ? jobs.map((job) => html`<${Books} key=${job.job} job=${job} />`)
+        : html`<p class="empty soft">${diagnosis.stages.job.level === "unknown" ? "The books cannot be read at the moment." : "No job has books yet."}</p>`}
     </section>
   `;
 }
 
-function Books({ job, isRetired: hasLeft }) {
-  const problems = job.problems ?? [];
-  const isBalanced = job.balanced !== false;
+function Books({ job }) {
+  const { problems, total, balanced: isBalanced } = job;
   const word = isBalanced ? "balanced" : plural(problems.length, "problem");
-  const { total } = job;
   return html`
     <div class="books greys" data-job=${job.job}>
       <h3>
-        ${job.job} <span class="soft">${hasLeft ? "not running, others read its partitions" : job.is_active ? "active" : "not running"}</span>
+        ${job.job} <span class="soft">${job.is_retired ? "not running, others read its partitions" : job.is_active ? "active" : "not running"}</span>
         <${Level} level=${isBalanced ? "ok" : "bad"} word=${word} />
         <span class="soft">${plural(job.batches, "batch", "batches")}, ${plural(job.windows, "window")}</span>
       </h3>
       ${problems.length > 0 && html`<ul class="problems">${problems.map((problem) => html`<li key=${problem}>${problem}</li>`)}</ul>`}
       <${Table} caption=${`Ledger of job ${job.job}`} heads=${HEADS}
-        foot=${total && html`<${Line} name="all" books=${total} />`}>
-        ${(job.partitions ?? []).map((books) => html`<${Line} key=${books.partition} name=${books.partition} books=${books} />`)}
+        foot=${html`<${Line} name="all" books=${total} />`}>
+        ${job.partitions.map((books) => html`<${Line} key=${books.partition} name=${books.partition} books=${books} />`)}
       <//>
     </div>
   `;
 }
 
 function Line({ name, books }) {
-  const wrong = imbalance(books);
   return html`
     <tr>
       <th scope="row">${name}</th>
@@ -70,7 +66,7 @@ function Line({ name, books }) {
       <td class="number">${count(books.stale)}</td>
       <td class="number" title=${reasons(books) || undefined}>${count(refused(books))}</td>
       <td class="number">${count(books.log)}</td>
-      <td><${Level} level=${wrong === null ? "ok" : "bad"} word=${wrong ?? "balanced"} /></td>
+      <td><${Level} level=${books.imbalance === null ? "ok" : "bad"} word=${books.imbalance ?? "balanced"} /></td>
       <td class="number">${count(books.lag)}</td>
       <td class="number code">${books.position ?? "–"}</td>
       <td class="number code">${books.end ?? "–"}</td>

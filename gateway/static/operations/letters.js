@@ -40,6 +40,7 @@ function Letter({ letter, nowMs }) {
         <span class="soft where">${clock(letter.appended_ms, nowMs)}, ${letter.job}, <span class="code">${letter.partition}:${letter.position}</span></span>
       </p>
       <pre>${letter.trade}</pre>
+      ${letter.sha256 && html`<p class="soft">The beginning of ${count(letter.bytes)} bytes, SHA-256 <span class="code">${letter.sha256}</span></p>`}
     </li>
   `;
 }

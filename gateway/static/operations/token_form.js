@@ -22,7 +22,7 @@ export function TokenForm({ onToken }) {
         aria-describedby="token-note" />
       <button type="submit">Use it</button>
       <p id="token-note" class="soft">
-        ${wasRefused ? "The token that was given is not accepted. " : ""}It is kept until this tab is closed.
+        ${wasRefused ? "The gateway does not accept this token. " : ""}It is kept until this tab is closed.
       </p>
     </form>
   `;

@@ -31,7 +31,7 @@ export function Verdict({ known }) {
           ${others.map(
             (one) => html`
               <li key=${one.code + (one.job ?? "")} data-level=${one.level}>
-                <p class="what"><${LevelIcon} level=${one.level} /> ${one.what} since ${clock(one.sinceMs, nowMs)}</p>
+                <p class="what"><${LevelIcon} level=${one.level} /> ${one.text} since ${clock(one.since_ms, nowMs)}</p>
                 <${Advice} finding=${one} />
               </li>
             `,
@@ -45,7 +45,7 @@ export function Verdict({ known }) {
 function Advice({ finding: { detail, todo, code } }) {
   return html`
     ${detail && html`<p class="detail">${sentence(detail)}</p>`}
-    <p class="todo"><b>What to do:</b> ${todo} <span class="soft">More: docs/operations.md, <code>${code}</code></span></p>
+    <p class="todo"><b>What to do:</b> ${todo} <span class="soft">More: docs/operators.md, <code>${code}</code></span></p>
   `;
 }
 

@@ -1,27 +1,28 @@
 // What the page knows, kept up to date by asking the gateway.
 
 import { NoAnswer, ask, complaint } from "./api.js";
-import { KEPT, append, missing } from "./history.js";
+import { KEPT, append, countLog, missing } from "./history.js";
 import { poll } from "./poll.js";
 
 const EVERY_MS = 2_000;
 const LINES = 20;
 
-// `skewMs` is the server's clock less this one. Fields of `contact`: state is starting, ok, lost (no answer), failing (an answer that
-// helps nobody) or denied (a token is asked for); since when, and in which words.
+// `skewMs` is the server's clock less this one. Fields of `contact`: state is starting, ok,
+// lost (no answer), failing (an answer that helps nobody) or denied (a token is asked for);
+// since when, and in which words.
 export const UNKNOWN = {
   contact: { state: "starting", sinceMs: null, message: null },
   answeredMs: null,
   skewMs: 0,
   pipeline: null,
   windows: [],
+  logCounts: [],
   clients: null,
   letters: null,
   settings: null,
   complaints: {},
   wantedState: "",
   wantedReason: "",
-  troubleEndMs: null,
 };
 
 // Calls `show(known)` after every round. Returns {known, change, now}.
@@ -36,15 +37,18 @@ export function watch(show) {
     try {
       const pipeline = await ask("/v1/pipeline");
       if (!pipeline.isOk) return put({ contact: contactAfter(known.contact, pipeline) });
-      const parts = await Promise.all(questions(known, pipeline.body).map(answered));
-      const complaints = Object.assign({}, ...parts.map((part) => part.complaints));
+      const asked = questions(known, pipeline.body);
       put({
-        ...Object.assign({}, ...parts.map((part) => part.values)),
-        complaints,
         pipeline: pipeline.body,
+        logCounts: countLog(known.logCounts, pipeline.body),
         answeredMs: Date.now(),
         skewMs: pipeline.body.now_ms - Date.now(),
         contact: { state: "ok", sinceMs: null, message: null },
+      });
+      const parts = await Promise.all(asked.map(answered));
+      put({
+        ...Object.assign({}, ...parts.map((part) => part.values)),
+        complaints: Object.assign({}, ...parts.map((part) => part.complaints)),
       });
     } catch (error) {
       if (!(error instanceof NoAnswer)) throw error;
@@ -101,8 +105,15 @@ function questions(known, pipeline) {
 
 const isSameStart = (before, now) => before?.started_ms === now.started_ms;
 
+// One question that is not answered in time costs none of the other answers.
 async function answered({ name, path, take }) {
-  const answer = await ask(path);
+  let answer;
+  try {
+    answer = await ask(path);
+  } catch (error) {
+    if (!(error instanceof NoAnswer)) throw error;
+    return { values: {}, complaints: { [name]: "The gateway has not answered this in time." } };
+  }
   return answer.isOk && answer.body !== null
     ? { values: take(answer.body), complaints: {} }
     : { values: {}, complaints: { [name]: complaint(answer) } };

@@ -1,0 +1,209 @@
+"""A gateway on one core, windows for it, and the load test's clients on another."""
+
+import multiprocessing
+import os
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import psutil
+import redis
+from machine import KEYS, running_server
+
+from deploy.loadtest.client_mix import Audience
+from deploy.loadtest.clients.crowd import Crowd, crowd
+from deploy.loadtest.clients.targets import Target
+from deploy.loadtest.judge.judging import KindJudgement
+from deploy.loadtest.judge.published_run import PublishedRun
+from deploy.loadtest.results import PROMPT
+from gateway.server import listen
+from gateway.settings import GatewaySettings
+from ingest.process.ports import free_port
+from ingest.sources.simulator import Simulator
+from ingest.trade import Trade
+from throttle.contract.snapshot import Row, WindowSnapshot
+from throttle.contract.trade_order import encode_version
+
+LISTING = Simulator().listing()
+ISSUES = sorted(issue.isin for issue in LISTING)
+WINDOW_S = 2.0
+WINDOW_MS = 2_000
+EPOCH = "bench"
+JOINS_WITHIN_S = 120
+_SENT_AFTER_S = 0.2
+"""So long after all is stored: what the gateway waits for is the message alone."""
+
+
+def make_row(isin: str, seq: int, price: str = "199500", **extra: Any) -> Row:
+    """Return a row that is newer the greater ``seq`` is."""
+    trade = Trade(isin, 1_773_964_802_000_000 + seq, seq, price, "40", extra)
+    return Row(isin, encode_version(trade.time_us, seq, seq), 1, trade.to_row())
+
+
+@dataclass
+class Stretch:
+    """Windows that were published, and what they cost."""
+
+    ends_ms: list[int] = field(default_factory=list)
+    gateway_s: list[float] = field(default_factory=list)
+    """How long the gateway used its core for each window."""
+    clients_s: float = 0.0
+
+
+class Bench:
+    """A gateway, clients, and windows published to it as the throttle does."""
+
+    def __init__(
+        self, client: redis.Redis, port: int, gateway: psutil.Process, clients: Crowd
+    ) -> None:
+        self.port = port
+        self.clients = clients
+        self._client = client
+        self._gateway = gateway
+        self._crowd = psutil.Process(clients.pids[0])
+        self._run = PublishedRun(EPOCH, 0, WINDOW_MS)
+        self._seq = 0
+
+    def memory(self) -> float:
+        """Return the gateway's resident memory, bytes."""
+        time.sleep(1)
+        return float(self._gateway.memory_info().rss)
+
+    def busy_s(self) -> float:
+        """Return how long the gateway has used its core."""
+        return _busy_s(self._gateway)
+
+    def connect(self, audience: Audience) -> None:
+        """Connect clients."""
+        within_s = audience.clients / 1_000
+        self.clients.join(audience.members(ISSUES), within_s)
+        self._wait_joined(audience.clients)
+
+    def reconnect(self, count: int, within_s: float) -> tuple[float, float]:
+        """Cut all connections; return seconds until all are back, and of the core."""
+        busy_s, began_s = self.busy_s(), time.monotonic()
+        self.clients.cut(within_s)
+        self._wait_joined(count)
+        return time.monotonic() - began_s, self.busy_s() - busy_s
+
+    def publish(self, isins: Sequence[str], windows: int) -> list[int]:
+        """Publish windows with all of these issues; return their ends."""
+        ends_ms = []
+        for _ in range(windows):
+            self._seq += 1
+            ends_ms.append(self.publish_rows([make_row(i, self._seq) for i in isins]))
+        return ends_ms
+
+    def publish_rows(self, rows: Sequence[Row]) -> int:
+        """Publish the next window when its time has come; return its end."""
+        time.sleep(WINDOW_S - time.time() % WINDOW_S)
+        window = round(time.time() / WINDOW_S) * WINDOW_MS
+        at_s = time.time() + _SENT_AFTER_S
+        offset = self._run.offset + 1
+        snapshot = WindowSnapshot(
+            EPOCH, offset, window, 1, int(at_s * 1e6), tuple(rows)
+        )
+        message = snapshot.encode()
+        position = {"epoch": EPOCH, "offset": offset, "window": window}
+        with self._client.pipeline(transaction=True) as pipe:
+            pipe.xadd(KEYS.windows, {"snapshot": message}, id=f"{offset}-0")
+            values = {r.isin: b"%b %d %b" % (r.version, offset, r.body) for r in rows}
+            pipe.hset(KEYS.last, mapping=values)
+            pipe.hset(KEYS.meta, mapping={**position, "window_ms": WINDOW_MS})
+            pipe.execute()
+        time.sleep(max(0.0, at_s - time.time()))
+        self._client.publish(KEYS.updates, message)
+        self._run.add(message)
+        return window
+
+    def add_windows(self, stretch: Stretch, isins: Sequence[str], windows: int) -> None:
+        """Publish windows, one after the other, and note what they cost."""
+        clients_s = _busy_s(self._crowd)
+        for _ in range(windows):
+            busy_s = self.busy_s()
+            stretch.ends_ms += self.publish(isins, 1)
+            time.sleep(WINDOW_S * 0.75)
+            stretch.gateway_s.append(self.busy_s() - busy_s)
+        stretch.clients_s += _busy_s(self._crowd) - clients_s
+
+    def judge(self, ends_ms: Sequence[int]) -> list[list[float]]:
+        """Return when each prompt client had each of these windows; then all leave.
+
+        Raises SystemExit if a promise was broken, or a client did not get a window.
+        """
+        self.clients.settle(self._run.offset, within_s=WINDOW_S)
+        span = min(ends_ms), max(ends_ms)
+        judgement = self.clients.judge(self._run.reference(), *span, samples=0)
+        prompt = KindJudgement()
+        for kind, found in judgement.kinds.items():
+            if kind in PROMPT:
+                prompt.add(found)
+        if judgement.fault_count or prompt.unseen:
+            faults = [*judgement.faults, f"{prompt.unseen} windows never came"]
+            raise SystemExit("\n".join(faults))
+        self.clients.leave()
+        return [sorted(prompt.fanouts_ms.get(end_ms, ())) for end_ms in ends_ms]
+
+    def _wait_joined(self, count: int) -> None:
+        joined = self.clients.wait_joined(JOINS_WITHIN_S, count)
+        if joined < count:
+            raise SystemExit(f"{joined} of {count} clients have joined")
+
+
+@contextmanager
+def started(*, writes_directly: bool = True, **settings: Any) -> Iterator[Bench]:
+    """Start everything anew, each issue traded once; end it.
+
+    ``settings`` are further ones of the gateway.
+    """
+    spawn = multiprocessing.get_context("spawn")
+    with running_server() as server:
+        port, operators_port = free_port(), free_port()
+        most = {"max_clients": 20_000, "max_clients_per_address": 20_000}
+        most |= {"requests_per_second": 20_000, "request_burst": 20_000}
+        most |= dict.fromkeys(
+            ("max_connections", "max_connections_per_address"), 20_000
+        )
+        own = {"port": port, "operators_port": operators_port, "log_level": "warning"}
+        chosen = {**most, **own, "redis_url": server.url, **settings}
+        gateway = spawn.Process(target=_serve, args=(writes_directly, chosen))
+        gateway.start()
+        try:
+            with crowd([Target("127.0.0.1", port)], processes=1) as clients:
+                pin(1, clients.pids[0])
+                process = psutil.Process(gateway.pid)
+                bench = Bench(server.client, port, process, clients)
+                _wait_listening(process, port)
+                bench.publish(ISSUES, 1)
+                yield bench
+        finally:
+            gateway.kill()
+            gateway.join()
+
+
+def pin(core: int, pid: int = 0) -> None:
+    """Keep a process on one core, where the system can."""
+    if hasattr(os, "sched_setaffinity"):
+        cores = sorted(os.sched_getaffinity(0))
+        os.sched_setaffinity(pid, {cores[core % len(cores)]})
+
+
+def _serve(writes_directly: bool, chosen: dict[str, Any]) -> None:
+    pin(0)
+    settings = GatewaySettings.model_validate(chosen)
+    listen(settings, writes_directly=writes_directly).run()
+
+
+def _wait_listening(gateway: psutil.Process, port: int) -> None:
+    deadline = time.monotonic() + 30
+    while port not in {each.laddr.port for each in gateway.net_connections("tcp4")}:
+        if time.monotonic() > deadline:
+            raise SystemExit("the gateway did not start")
+        time.sleep(0.05)
+
+
+def _busy_s(process: psutil.Process) -> float:
+    used = process.cpu_times()
+    return float(used.user + used.system)

@@ -1,0 +1,411 @@
+"""A client of ``tick.v1``, of the same shape as ``gateway/static/tick.js``::
+
+    async with TickClient("ws://127.0.0.1:8000/v1/stream") as ticks:
+        ticks.subscribe(["KR7005930003"], lambda item: print(item["price"]))
+        await asyncio.sleep(60)
+
+A callback gets an issue's newest item: first what is known, then every change. A lost
+connection is made again, after a random delay, and resumes where it was. A script that
+is slow gets fewer and newer updates: the gateway merges what it has not read yet.
+"""
+
+import asyncio
+import json
+import time
+from collections.abc import Awaitable, Callable, Collection
+from contextlib import suppress
+from decimal import Decimal
+from random import random
+from typing import Any, Literal, Self, TypeAlias
+
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidURI
+from websockets.frames import Close
+
+from tickthrottle_client.tick_v1 import ALL, PROTOCOL, CloseCode, is_final
+
+Item: TypeAlias = dict[str, Any]
+"""A trade; ``price`` and ``size`` are Decimal, with every digit."""
+
+State: TypeAlias = Literal[
+    "connecting", "live", "stale", "starting", "offline", "closed"
+]
+Token: TypeAlias = str | Callable[[], Awaitable[str]]
+
+BACKOFF_S = 0.5
+BACKOFF_MOST_S = 30.0
+TOO_MANY_MESSAGES_S = 30.0
+SILENT_HEARTBEATS = 2.5
+MAX_FRAME_BYTES = 2**24
+
+
+def backoff_s(attempt: int, chance: float) -> float:
+    """Return how long to wait before a try, the first of which is 0.
+
+    ``chance`` is from 0 to 1.
+    """
+    return float(chance * min(BACKOFF_MOST_S, BACKOFF_S * 2 ** min(attempt, 30)))
+
+
+def is_older(item: Item, known: Item) -> bool:
+    """Say whether an item is older than another of the same issue and epoch."""
+    return (item["time"], item["seq"]) < (known["time"], known["seq"])
+
+
+def read_message(text: str | bytes) -> dict[str, Any]:
+    """Parse a frame without losing a digit."""
+    message: dict[str, Any] = json.loads(text, parse_float=Decimal)
+    for item in message.get("data", ()):
+        item["price"] = Decimal(item["price"])
+        item["size"] = Decimal(item["size"])
+    return message
+
+
+def _nothing(*_: object) -> None:
+    pass
+
+
+def _refuse(rejected: list[dict[str, str]]) -> None:
+    first = rejected[0]
+    raise TickError(f"key {first['key']!r} is not accepted: {first['message']}")
+
+
+class TickError(Exception):
+    """The stream cannot be followed; the message is a sentence that says why."""
+
+
+class TickClient:
+    """Follows the stream for as long as the ``async with`` block lasts.
+
+    A block whose stream cannot be followed is interrupted and raises TickError: if
+    there is no gateway at the address (``waits``: one that comes later is waited for),
+    if the gateway closes for good, or if it does not accept a key and there is no
+    ``on_rejected``. A connection that was there once is made again for as long as it
+    takes.
+
+    ``token`` is what the gateway asks for: text, or a function that gets a fresh one.
+    ``on_state(state, text)`` hears connecting, live, stale (no windows arrive),
+    starting (they will: the job that makes them starts), offline (a new connection
+    will be made) and closed (none will). ``on_reset()``: another
+    epoch, everything known before is void. ``on_rejected(rejected)``: keys that were
+    not accepted. ``on_message(message)``: every message, after it was taken in.
+
+    ``items`` holds the newest item of each issue; up to ``position`` everything has
+    arrived. An exception of a callback interrupts the block and is raised by it.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        token: Token | None = None,
+        waits: bool = False,
+        on_state: Callable[[State, str], object] = _nothing,
+        on_reset: Callable[[], object] = _nothing,
+        on_rejected: Callable[[list[dict[str, str]]], object] | None = None,
+        on_message: Callable[[dict[str, Any]], object] = _nothing,
+    ) -> None:
+        self.items: dict[str, Item] = {}
+        self.position: dict[str, Any] | None = None
+        self._url = url
+        self._token = token
+        self._may_be_away = waits
+        self._on_state = on_state
+        self._on_reset = on_reset
+        self._on_rejected = on_rejected or _refuse
+        self._on_message = on_message
+        self._listeners: dict[str, list[Callable[[Item], object]]] = {}
+        # Codes and their ISINs, as the gateway has told, and the other way round.
+        self._isins: dict[str, str] = {}
+        self._codes: dict[str, str] = {}
+        self._asked: dict[int, list[str]] = {}
+        self._ids = 0
+        self._epoch: str | None = None
+        self._is_complete = False
+        self._is_snapshot_due = False
+        self._heartbeat_s = 5.0
+        self._attempt = 0
+        self._noticed_s: float | None = None
+        self._stale_reason: str | None = None
+        self._silence: Literal["stale", "starting"] = "stale"
+        self._renew_at_s: float | None = None
+        self._outbox: asyncio.Queue[dict[str, Any]] | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._block: asyncio.Task[Any] | None = None
+        self._is_interrupted = False
+
+    async def __aenter__(self) -> Self:
+        """Begin to follow."""
+        self._block = asyncio.current_task()
+        self._task = asyncio.create_task(self._run(), name=f"ticks of {self._url}")
+        self._task.add_done_callback(self._interrupt)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """End the connection for good. Raises what has ended it before."""
+        block, self._block = self._block, None
+        assert self._task is not None
+        assert block is not None
+        self._task.cancel()
+        if self._is_interrupted and block.uncancel():
+            # Somebody else has cancelled the block as well, and wins.
+            return
+        with suppress(asyncio.CancelledError):
+            await self._task
+
+    def _interrupt(self, task: asyncio.Task[None]) -> None:
+        """Nothing comes any more: the block must not wait for it."""
+        if not task.cancelled() and task.exception() and self._block is not None:
+            self._is_interrupted = True
+            self._block.cancel()
+
+    def subscribe(
+        self, keys: Collection[str], callback: Callable[[Item], object]
+    ) -> Callable[[], None]:
+        """Have a callback called for keys; return the function that ends it.
+
+        Keys are ISINs, codes of the gateway's issue list, or ``*``.
+        """
+        wanted = [key for key in keys if key not in self._listeners]
+        for key in keys:
+            self._listeners.setdefault(key, []).append(callback)
+            for isin in tuple(self.items) if key == ALL else (self._isin(key),):
+                if isin in self.items:
+                    callback(self.items[isin])
+        self._ask(wanted)
+        return lambda: self._unsubscribe(keys, callback)
+
+    def _unsubscribe(
+        self, keys: Collection[str], callback: Callable[[Item], object]
+    ) -> None:
+        dropped = []
+        for key in keys:
+            callbacks = self._listeners.get(key, [])
+            if callback in callbacks:
+                callbacks.remove(callback)
+                if not callbacks:
+                    del self._listeners[key]
+                    # An issue may be held by its code as well.
+                    if not self._is_named(self._isin(key)):
+                        dropped.append(key)
+        if dropped:
+            self._say({"op": "unsubscribe", "keys": dropped})
+        for isin in [isin for isin in self.items if not self._is_watched(isin)]:
+            del self.items[isin]
+
+    def _is_watched(self, isin: str) -> bool:
+        return ALL in self._listeners or self._is_named(isin)
+
+    def _is_named(self, isin: str) -> bool:
+        return isin in self._listeners or self._codes.get(isin) in self._listeners
+
+    def _isin(self, key: str) -> str:
+        return self._isins.get(key, key)
+
+    async def _run(self) -> None:
+        while True:
+            self._on_state("connecting", "connecting")
+            close = await self._follow()
+            code = None if close is None else close.code
+            if close is not None and is_final(close.code):
+                self._on_state("closed", f"closed ({code})")
+                reason = close.reason or "no reason given"
+                raise TickError(f"closed by {self._address}: {reason} ({code})")
+            delay_s = backoff_s(self._attempt, random())
+            if self._noticed_s is not None:
+                delay_s, self._noticed_s = self._noticed_s, None
+            elif code == CloseCode.TOO_MANY_MESSAGES:
+                delay_s = TOO_MANY_MESSAGES_S
+            self._attempt += 1
+            self._on_state("offline", f"reconnecting in {delay_s:.1f} s")
+            await asyncio.sleep(delay_s)
+
+    async def _follow(self) -> Close | None:
+        """Follow one connection to its end; return how it was closed, if it was."""
+        self._outbox = asyncio.Queue()
+        self._asked.clear()
+        self._is_snapshot_due = False
+        self._stale_reason = None
+        self._renew_at_s = None
+        try:
+            async with connect(
+                self._url,
+                subprotocols=[PROTOCOL],  # type: ignore[list-item]
+                compression=None,
+                max_size=MAX_FRAME_BYTES,
+                # A dead line is noticed by its silence; the gateway sends the pings.
+                ping_interval=None,
+                close_timeout=1,
+            ) as connection:
+                self._may_be_away = True
+                await self._show_token()
+                self._ask(list(self._listeners), self._resumable())
+                speaking = asyncio.create_task(self._speak(connection))
+                try:
+                    await self._listen(connection)
+                finally:
+                    speaking.cancel()
+        except ConnectionClosed as error:
+            return error.rcvd
+        except InvalidURI as error:
+            raise TickError(str(error)) from error
+        except (OSError, TimeoutError, InvalidHandshake) as error:
+            if not self._may_be_away:
+                sentence = f"no gateway answers at {self._address}: {error}"
+                raise TickError(sentence) from error
+            return None
+        finally:
+            self._outbox = None
+        return None
+
+    @property
+    def _address(self) -> str:
+        return self._url.partition("?")[0]
+
+    def _resumable(self) -> dict[str, Any] | None:
+        return self.position if self._is_complete else None
+
+    async def _listen(self, connection: ClientConnection) -> None:
+        while True:
+            async with asyncio.timeout(SILENT_HEARTBEATS * self._heartbeat_s):
+                text = await connection.recv()
+            self._take(read_message(text))
+            if self._renew_at_s is not None and time.monotonic() >= self._renew_at_s:
+                self._renew_at_s = None
+                await self._show_token()
+
+    async def _speak(self, connection: ClientConnection) -> None:
+        outbox = self._outbox
+        assert outbox is not None
+        with suppress(ConnectionClosed):
+            while True:
+                await connection.send(json.dumps(await outbox.get()))
+
+    async def _show_token(self) -> None:
+        if self._token is not None:
+            token = self._token if isinstance(self._token, str) else await self._token()
+            self._say({"op": "auth", "token": token})
+
+    def _ask(self, keys: list[str], since: dict[str, Any] | None = None) -> None:
+        if keys:
+            message: dict[str, Any] = {"op": "subscribe", "keys": keys}
+            number = self._say(message | ({"since": since} if since else {}))
+            self._is_complete = False
+            if number is not None:
+                self._asked[number] = keys
+
+    def _say(self, message: dict[str, Any]) -> int | None:
+        """Send a message; without a connection nothing needs to be said."""
+        if self._outbox is None:
+            return None
+        self._ids += 1
+        self._outbox.put_nowait({"id": self._ids, **message})
+        return self._ids
+
+    def _take(self, message: dict[str, Any]) -> None:
+        match message["type"]:
+            case "welcome":
+                self._heartbeat_s = message["heartbeat_ms"] / 1_000
+            case "ack" if message["op"] == "subscribe":
+                self._acknowledged(message)
+            case "ack" if message["op"] == "auth":
+                self._renew(message["expires"])
+            case "error":
+                self._refused(message)
+            case "snapshot":
+                self._enter(message["epoch"])
+                self._put(message["data"])
+                if message["final"]:
+                    self._is_snapshot_due = False
+                    self._hold(message)
+            case "update":
+                self._enter(message["epoch"])
+                self._put(message["data"])
+                self._hold(message)
+            case "heartbeat":
+                self._hold(message)
+            case "status":
+                is_live = message["feed"] == "live"
+                is_starting = message["feed"] == "starting"
+                self._silence = "starting" if is_starting else "stale"
+                self._stale_reason = None if is_live else message["message"]
+                self._tell_feed()
+            case "notice":
+                self._noticed_s = message["reconnect_after_ms"] / 1_000
+        self._on_message(message)
+
+    def _acknowledged(self, message: dict[str, Any]) -> None:
+        self._asked.pop(message.get("id", 0), None)
+        self._attempt = 0
+        for code, isin in message.get("codes", {}).items():
+            self._isins[code] = isin
+            self._codes[isin] = code
+        self._is_snapshot_due = self._is_snapshot_due or bool(message["accepted"])
+        if message["rejected"]:
+            self._on_rejected(message["rejected"])
+        self._tell_feed()
+
+    def _renew(self, expires_us: int | None) -> None:
+        """A newer token in time keeps the connection: at nine tenths of what is left.
+
+        Heartbeats are what the time is looked at with.
+        """
+        if expires_us is not None and callable(self._token):
+            left_s = expires_us / 1e6 - time.time()
+            at_s = min(0.9 * left_s, left_s - 2 * self._heartbeat_s)
+            self._renew_at_s = time.monotonic() + at_s
+
+    def _refused(self, message: dict[str, Any]) -> None:
+        """What came too fast is asked for again; what is too much is not."""
+        keys = self._asked.pop(message.get("id", 0), None)
+        if keys is None:
+            return
+        if message["code"] == "rate_limited":
+            delay_s = message["retry_after_ms"] / 1_000
+            number = message["id"]
+            # Still asked for, so that no position is held without them.
+            self._asked[number] = keys
+            loop = asyncio.get_running_loop()
+            loop.call_later(delay_s, self._ask_again, number, self._outbox)
+        else:
+            code, text = message["code"], message["message"]
+            self._on_rejected([{"key": k, "code": code, "message": text} for k in keys])
+
+    def _ask_again(self, number: int, outbox: object) -> None:
+        if outbox is self._outbox:
+            keys = self._asked.pop(number, [])
+            self._ask([key for key in keys if key in self._listeners])
+
+    def _enter(self, epoch: str | None) -> None:
+        """Another epoch is another truth: nothing of the old one may stay."""
+        if epoch is None or epoch == self._epoch:
+            return
+        if self._epoch is not None:
+            self.items.clear()
+            self._on_reset()
+        self._epoch = epoch
+
+    def _hold(self, message: dict[str, Any]) -> None:
+        """A position holds once each key has had its snapshot."""
+        if message["epoch"] is None or self._asked or self._is_snapshot_due:
+            return
+        self._is_complete = True
+        self.position = {"epoch": message["epoch"], "offset": message["offset"]}
+
+    def _put(self, items: list[Item]) -> None:
+        for item in items:
+            isin = item["isin"]
+            known = self.items.get(isin)
+            # A gateway that is behind may send what another one has sent before.
+            if not self._is_watched(isin) or (known and is_older(item, known)):
+                continue
+            self.items[isin] = item
+            for key in filter(None, (isin, self._codes.get(isin), ALL)):
+                for callback in tuple(self._listeners.get(key, ())):
+                    callback(item)
+
+    def _tell_feed(self) -> None:
+        if self._stale_reason is None:
+            self._on_state("live", "live")
+        else:
+            self._on_state(self._silence, self._stale_reason)

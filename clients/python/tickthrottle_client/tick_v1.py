@@ -1,0 +1,40 @@
+"""What both ends of tick.v1 agree on: its name, its keys, how it may end. Pure."""
+
+from enum import IntEnum
+
+PROTOCOL = "tick.v1"
+
+ALL = "*"
+"""The key of a client that wants every issue, also those yet to come."""
+
+
+class CloseCode(IntEnum):
+    """Why a connection ended. 4000-4499: come back; 4500-4999: do not."""
+
+    GOODBYE = 1000
+    UNSUPPORTED = 1003  # a binary frame
+    INVALID_TEXT = 1007  # not UTF-8
+    POLICY = 1008
+    TOO_LARGE = 1009
+    INTERNAL = 1011  # a fault of the gateway, or no answer to a ping
+    RESTART = 1012
+    OVERLOADED = 1013
+    TOKEN_EXPIRED = 4401
+    SLOW = 4408
+    TOO_MANY_MESSAGES = 4429
+    BAD_MESSAGES = 4500
+    TOKEN_REFUSED = 4501
+
+
+_FINAL_CODES = {
+    CloseCode.GOODBYE,
+    CloseCode.UNSUPPORTED,
+    CloseCode.INVALID_TEXT,
+    CloseCode.POLICY,
+    CloseCode.TOO_LARGE,
+}
+
+
+def is_final(code: int) -> bool:
+    """Say whether a close code means not to come back."""
+    return code in _FINAL_CODES or 4_500 <= code < 5_000

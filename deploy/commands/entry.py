@@ -1,0 +1,45 @@
+"""What every command begins and ends with: its settings, and one clear sentence."""
+
+import sys
+from typing import Any, NoReturn, TypeVar
+
+import typer
+from pydantic import BaseModel, ValidationError
+
+from deploy.local.pipelines import NotOne, join_pipeline
+from ingest.process.redact import problems_of
+from ingest.settings import TopicSettings
+
+FAILED = 3
+"""Exit code of what could not be done, or not go on. 1 says that what was looked at is
+not right, 2 that an option or a setting is bad.
+"""
+
+S = TypeVar("S", bound=BaseModel)
+
+
+def read_settings(kind: type[S], **given: Any) -> S:
+    """Build settings from the environment and what was given; end on a bad one.
+
+    None and an empty list are what was not given. A command that may be given a server
+    (``redis_url`` among the names) finds the pipeline that runs on this machine, and
+    says so.
+    """
+    values = {k: v for k, v in given.items() if v is not None and v != []}
+    try:
+        if "redis_url" not in given or not issubclass(kind, TopicSettings):
+            return kind(**values)
+        settings, pipeline = join_pipeline(kind, values)
+    except ValidationError as error:
+        fail(problems_of(error), code=2)
+    except NotOne as error:
+        fail(str(error), code=2)
+    if pipeline is not None:
+        sys.stderr.write(f"tickthrottle: with the pipeline of {pipeline}\n")
+    return settings
+
+
+def fail(message: str, code: int = FAILED) -> NoReturn:
+    """End the command with one sentence on stderr."""
+    sys.stderr.write(f"tickthrottle: {message}\n")
+    raise typer.Exit(code)

@@ -1,0 +1,41 @@
+"""`tickthrottle load`: will it hold? Trades in, clients out, a report."""
+
+import typer
+from pydantic import ValidationError
+
+from deploy.commands.entry import fail
+from deploy.commands.setting_options import options_of
+from deploy.loadtest.choices import LoadChoices
+from ingest.process.redact import problems_of
+
+
+@options_of(
+    LoadChoices,
+    *LoadChoices.model_fields,
+    tapes="--tape",
+    poll_every_s="--poll-every",
+    warm_up_s="--warm-up",
+    rules="--fail-if",
+    raised="--find-capacity",
+    step_s="--step-seconds",
+    compares_polling="--compare-polling",
+    gateways="--gateway",
+)
+def load(choices: LoadChoices) -> None:
+    """Load a deployment with trades and checking clients, and report.
+
+    Starts one on this machine unless `--gateway` names a running one. Ends with exit
+    code 1 if a promise or a threshold was broken, 3 if the run could not be carried
+    out.
+    """
+    from deploy.loadtest.command import LoadFailed, run_command
+
+    try:
+        is_passed = run_command(choices)
+    except ValidationError as error:
+        fail(problems_of(error), code=2)
+    except ValueError as error:
+        fail(str(error), code=2)
+    except LoadFailed as error:
+        fail(str(error))
+    raise typer.Exit(0 if is_passed else 1)

@@ -1,0 +1,193 @@
+"""The command that compares what feeds, log and ledgers have counted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from deploy.commands.arguments import BadArgument
+from deploy.commands.entry import fail
+from deploy.commands.setting_options import AsJson, options_of
+from deploy.commands.tables import print_json, print_table
+from throttle.settings import ThrottleSettings
+
+if TYPE_CHECKING:
+    from deploy.commands.open_history import Past
+    from ingest.feed.receipt import Receipt
+    from ingest.tradelog.contract import LogInfo
+    from throttle.audit.log_entries import LogEntries
+    from throttle.audit.reconcile import PartitionReading, Reconciliation
+    from throttle.contract.ledger import Ledger
+
+_LOOKS = 5
+
+
+@options_of(ThrottleSettings, "trade_log", "kafka_servers", "kafka_topic", "redis_url")
+def reconcile(
+    *,
+    acknowledged: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="The receipt of a feed: the file it kept with --report. May be "
+            "given several times, for several feeds."
+        ),
+    ] = None,
+    others: Annotated[
+        bool,
+        typer.Option("--others", help="Allow for producers that have left no receipt."),
+    ] = False,
+    job: Annotated[
+        str | None,
+        typer.Option(help="Only this job. [default: all that have read this log]"),
+    ] = None,
+    json: AsJson = False,
+    settings: ThrottleSettings,
+) -> None:
+    """Compare what was acknowledged, what the log holds, and what became of it.
+
+    Counted anew, by reading the log, per partition: acknowledged = held, held +
+    trimmed = read, read = published + superseded + stale + refused. Ends with 1 on any
+    difference. Trades that wait to be read are no difference.
+    """
+    from deploy.commands.open_history import open_past
+
+    with open_past(settings) as past:
+        if job is None:
+            source = past.log()
+            jobs = past.jobs_of(source.info)
+        else:
+            source, jobs = past.log_read_by(job), [job]
+        receipts = _receipts(acknowledged, source.info) if acknowledged else None
+        is_whole = job is None
+        found = _look(past, source, jobs, receipts, is_whole, others)
+    if json:
+        print_json(reconciliation_object(source.info, found))
+    else:
+        print_reconciliation(source.info, found)
+    raise typer.Exit(0 if found.is_right else 1)
+
+
+def _look(
+    past: Past,
+    source: LogEntries,
+    jobs: list[str],
+    receipts: Mapping[str, Receipt] | None,
+    is_whole: bool,
+    others: bool,
+) -> Reconciliation:
+    """Reconcile; look again at a difference while a job goes on meanwhile."""
+    from throttle.audit.reconcile import marks
+    from throttle.audit.reconcile import reconcile as compare
+
+    for _ in range(_LOOKS):
+        ledgers = _ledgers(past, jobs)
+        of_jobs = {p for ledger in ledgers for p in ledger.upto.partitions}
+        every = set(range(source.info.partitions)) if is_whole else set()
+        known = (receipts or {}).values()
+        counts = source.count(marks(ledgers, known, sorted(of_jobs | every)))
+        found = compare(ledgers, counts, receipts, has_others=others)
+        if found.is_right or _ledgers(past, jobs) == ledgers:
+            break
+    return found
+
+
+def _ledgers(past: Past, jobs: list[str]) -> list[Ledger]:
+    ledgers = [past.history.ledger(job) for job in jobs]
+    for job, ledger in zip(jobs, ledgers, strict=True):
+        if ledger is None:
+            fail(f"job {job}: has no ledger")
+    return [ledger for ledger in ledgers if ledger is not None]
+
+
+def _receipts(paths: list[Path], info: LogInfo) -> dict[str, Receipt]:
+    """Read receipts of a log. Raises BadArgument."""
+    from ingest.feed.receipt import InvalidReceipt, Receipt
+
+    receipts = {}
+    for path in paths:
+        try:
+            receipt = Receipt.decode(path.read_bytes())
+        except (OSError, InvalidReceipt) as error:
+            raise BadArgument(f"acknowledged {path}: {error}") from None
+        if receipt.log_id != info.log_id:
+            raise BadArgument(
+                f"acknowledged {path}: is of the log {receipt.log_id}, "
+                f"this one is {info.log_id}"
+            )
+        receipts[str(path)] = receipt
+    return receipts
+
+
+def reconciliation_object(info: LogInfo, found: Reconciliation) -> dict[str, Any]:
+    """Return a reconciliation for JSON."""
+    return {
+        "log": info.log_id,
+        "right": found.is_right,
+        "partitions": [
+            {
+                "partition": account.partition,
+                "job": account.job,
+                **_figures_object(account),
+            }
+            for account in found.accounts
+        ],
+        "totals": {name: _figures_object(one) for name, one in found.totals().items()},
+        "problems": found.problems,
+        "notes": found.notes,
+    }
+
+
+def print_reconciliation(info: LogInfo, found: Reconciliation) -> None:
+    """Print a reconciliation, and whether everything is where it should be."""
+    typer.echo(f"log {info.log_id}, {info.partitions} partitions")
+    totals = found.totals()
+    has_receipts = any(account.acknowledged is not None for account in found.accounts)
+    has_blanks = any(account.books.blanks for account in found.accounts)
+    numbers = [
+        *(["acknowledged"] if has_receipts else []),
+        *("held", "trimmed", "read"),
+        *(["blanks"] if has_blanks else []),
+        *("published", "superseded", "stale", "refused", "waiting"),
+    ]
+    rows = [
+        (str(account.partition), account.job or "-", account)
+        for account in found.accounts
+    ]
+    rows += [(name, "", account) for name, account in totals.items()]
+    print_table(
+        ["partition", "job", *(f"{number}#" for number in numbers)],
+        [
+            (name, job, *(_cell(_figures(account)[number]) for number in numbers))
+            for name, job, account in rows
+        ],
+    )
+    for sentence in (*found.notes, *found.problems):
+        typer.echo(sentence)
+    typer.echo("every trade is accounted for" if found.is_right else "not right")
+
+
+def _figures_object(account: PartitionReading) -> dict[str, Any]:
+    return {**_figures(account), "refused": dict(account.books.refused)}
+
+
+def _figures(account: PartitionReading) -> dict[str, int | None]:
+    books = account.books
+    return {
+        "acknowledged": account.acknowledged,
+        "held": account.held,
+        "trimmed": account.trimmed,
+        "read": books.read,
+        "blanks": books.blanks,
+        "published": books.published,
+        "superseded": books.superseded,
+        "stale": books.stale,
+        "refused": sum(books.refused.values()),
+        "waiting": account.waiting,
+    }
+
+
+def _cell(number: int | None) -> str:
+    return "?" if number is None else f"{number:,}"

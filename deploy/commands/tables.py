@@ -1,0 +1,57 @@
+"""How the inspecting commands print: tables for people, JSON for programs.
+
+Whatever came from outside is shown with its control characters escaped: a dead
+letter must not be able to write to the terminal of whoever looks at it.
+"""
+
+import sys
+from collections.abc import Iterable
+from typing import Any
+
+import orjson
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+# Into a pipe a line is a line, however long.
+_PIPE_WIDTH = 100_000
+
+
+def print_json(value: Any) -> None:
+    """Print one JSON object on a line of its own; bytes are JSON already."""
+    text = value if isinstance(value, bytes) else orjson.dumps(value)
+    # In JSON a line's end is white space outside of texts, never inside.
+    typer.echo(text.replace(b"\n", b" ").replace(b"\r", b" "))
+
+
+def print_table(columns: Iterable[str], rows: Iterable[Iterable[object]]) -> None:
+    """Print a table; columns whose name ends with ``#`` hold numbers."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in columns:
+        justify: Any = "right" if column.endswith("#") else "left"
+        table.add_column(column.removesuffix("#"), justify=justify, overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(harmless(cell)) for cell in row))
+    width = None if sys.stdout.isatty() else _PIPE_WIDTH
+    console = Console(width=width, highlight=False)
+    with console.capture() as printed:
+        console.print(table)
+    for line in printed.get().splitlines():
+        typer.echo(line.rstrip())
+
+
+def harmless(value: object) -> str:
+    """Return a value as text in which nothing acts on a terminal."""
+    if isinstance(value, bytes):
+        value = value.decode("utf-8", "backslashreplace")
+    return "".join(
+        c if c.isprintable() else c.encode("unicode_escape").decode()
+        for c in str(value)
+    )
+
+
+def shorten(value: object, most: int = 120) -> str:
+    """Return a harmless text of at most ``most`` characters."""
+    text = harmless(value)
+    return text if len(text) <= most else f"{text[: most - 3]}..."

@@ -1,0 +1,46 @@
+"""What the help of each command ends with: lines that can be copied. Pure."""
+
+EXAMPLES = {
+    "run": (
+        "tickthrottle run --port 8123 --rate 900",
+        "tickthrottle run --tape day.csv.gz --speed 10",
+    ),
+    "throttle": (
+        "tickthrottle throttle --redis-url redis://10.0.0.5:6379/0",
+        "tickthrottle throttle --standby",
+    ),
+    "gateway": ("tickthrottle gateway --host 0.0.0.0 --port 8100",),
+    "simulate": (
+        "tickthrottle simulate --rate 900 --seconds 60",
+        "tickthrottle simulate --profile 900:60s,900..5000:60s",
+    ),
+    "replay": (
+        "tickthrottle replay day.csv.gz --speed 10 --report feed.json",
+        "zstdcat day.jsonl.zst | tickthrottle replay -",
+    ),
+    "topic": ("tickthrottle topic --partitions 8 --kafka-servers 10.0.0.6:9092",),
+    "issues": ("tickthrottle issues --out issues.csv",),
+    "ledger": ("tickthrottle ledger --batches 5",),
+    "windows": (
+        "tickthrottle windows --limit 5",
+        "tickthrottle windows --from 2026-03-20T00:00:04 --isin KR7005930003",
+    ),
+    "trades": (
+        "tickthrottle trades --isin KR7005930003",
+        "tickthrottle trades --dead --reason bad_price --json",
+    ),
+    "rebuild": ("tickthrottle rebuild --from 2026-03-20T00:00:04",),
+    "reconcile": ("tickthrottle reconcile --acknowledged feed.json",),
+    "topology": ("tickthrottle topology --mermaid",),
+    "load": (
+        "tickthrottle load --scenario standard --out report",
+        "tickthrottle load --gateway http://127.0.0.1:8000 --fail-if 'lag.p99>250ms'",
+    ),
+}
+"""Examples of each command, by its name."""
+
+
+def examples_of(command: str) -> str:
+    """Return the examples of a command, one a line, kept as they are."""
+    # Without the mark, lines would be joined to a paragraph.
+    return "\n".join(("\b", "Examples:", *(f"  {line}" for line in EXAMPLES[command])))

@@ -1,0 +1,175 @@
+"""What was measured, put together for the report. Pure."""
+
+from array import array
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from deploy.loadtest.figures import words
+from deploy.loadtest.figures.percentiles import nearest_rank, summarize
+from deploy.loadtest.judge.judging import Judgement, KindJudgement
+from deploy.loadtest.judge.published_run import HeldWindow, PublishedRun
+from deploy.loadtest.judge.tallies import COUNTS
+from deploy.loadtest.report.recorder import Recorder
+from deploy.loadtest.report.verdict import broken_words
+from deploy.loadtest.results import (
+    PROMPT,
+    Audit,
+    BookMovement,
+    Feeding,
+    KindOutcome,
+    Outcome,
+    ProcessUsage,
+    Served,
+    Step,
+    Windows,
+)
+from deploy.loadtest.system.usage import Usage
+
+BUSIEST = 3
+"""So many processes are named where something gave way."""
+
+Values = Mapping[int, Sequence[float]]
+"""Values by the end of the window they belong to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What a stretch came to: windows that end within ``(from_ms, to_ms]``."""
+
+    name: str
+    from_ms: float
+    to_ms: float
+    feeding: Feeding
+    books: BookMovement
+    audit: Audit | None
+    judgement: Judgement
+    incidents: Sequence[str] = ()
+    """What broke beside what clients saw: parts that ended, holes in the stream."""
+
+
+def make_outcome(
+    measured: Measured, run: PublishedRun, recorder: Recorder, usage: Usage
+) -> Outcome:
+    """Return what a report shows of a stretch."""
+    from_ms, to_ms = measured.from_ms, measured.to_ms
+    kinds = measured.judgement.kinds
+    prompt = [kinds[kind] for kind in kinds if kind in PROMPT]
+    axis = recorder.axis(from_ms, to_ms)
+    published = {h.end_ms: h for h in run.windows if from_ms < h.end_ms <= to_ms}
+    return Outcome(
+        name=measured.name,
+        from_ms=from_ms,
+        to_ms=to_ms,
+        feeding=measured.feeding,
+        lag_ms=summarize(_all(one.lags_ms for one in prompt)),
+        publish_ms=summarize(held.lag_ms for held in published.values()),
+        fanout_ms=summarize(_all(one.fanouts_ms for one in prompt)),
+        staleness_ms=summarize(_all(one.staleness_ms for one in prompt)),
+        kinds=[_kind_outcome(kind, found) for kind, found in kinds.items()],
+        books=measured.books,
+        audit=measured.audit,
+        faults=[*measured.incidents, *measured.judgement.faults],
+        seconds=recorder.seconds(from_ms, to_ms, usage.machine(axis)),
+        windows=_windows(
+            sorted(published.items()), prompt, measured.judgement.merged_at
+        ),
+        processes=usage.processes(axis),
+    )
+
+
+def make_step(load: float, outcome: Outcome) -> Step:
+    """Return a try of a capacity search, of its checked outcome."""
+    broken = broken_words(outcome.checks)
+    return Step(
+        load=load,
+        is_good=not broken,
+        lag_p50_ms=outcome.lag_ms.p50,
+        lag_p99_ms=outcome.lag_ms.p99,
+        publish_p99_ms=outcome.publish_ms.p99,
+        fanout_p99_ms=outcome.fanout_ms.p99,
+        behind_ms=outcome.feeding.behind_ms.p99,
+        broken=broken,
+        busiest=_busiest(outcome.processes),
+        machine_cpu=_mean(outcome.seconds.machine_cpu),
+    )
+
+
+def make_served(outcome: Outcome) -> Served:
+    """Return one way of serving an audience; all of it is of one kind."""
+    (kind,) = outcome.kinds
+    seconds = (outcome.to_ms - outcome.from_ms) / 1_000
+    gateways = [one.cpu for one in outcome.processes if one.name == "gateway"]
+    return Served(
+        way=outcome.name,
+        clients=kind.clients,
+        staleness_ms=kind.staleness_ms,
+        bytes_per_client_s=kind.bytes / seconds / max(kind.clients, 1),
+        requests_per_s=kind.requests / seconds,
+        connections_per_s=kind.connections / seconds,
+        gateway_cpu=sum(_mean(cpu) or 0.0 for cpu in gateways),
+    )
+
+
+def _kind_outcome(kind: str, found: KindJudgement) -> KindOutcome:
+    return KindOutcome(
+        kind=kind,
+        clients=found.clients,
+        lag_ms=summarize(_all([found.lags_ms])),
+        staleness_ms=summarize(_all([found.staleness_ms])),
+        unseen=found.unseen,
+        **{name: getattr(found.tally, name) for name in COUNTS},
+    )
+
+
+def _windows(
+    published: Sequence[tuple[int, HeldWindow]],
+    prompt: Sequence[KindJudgement],
+    merged_at: Counter[int],
+) -> Windows:
+    ends_ms = [end_ms for end_ms, _ in published]
+    rows = [held.rows() for _, held in published]
+    lags_ms = [one.lags_ms for one in prompt]
+    staleness_ms = [one.staleness_ms for one in prompt]
+    lags = [_of_window(lags_ms, end_ms) for end_ms in ends_ms]
+    stale = [_of_window(staleness_ms, end_ms) for end_ms in ends_ms]
+    return Windows(
+        end_ms=ends_ms,
+        trades=[sum(row.trades for row in of_window) for of_window in rows],
+        rows=[len(of_window) for of_window in rows],
+        publish_ms=[held.lag_ms for _, held in published],
+        lag_p50_ms=[_rank(values, 500) for values in lags],
+        lag_p90_ms=[_rank(values, 900) for values in lags],
+        lag_p99_ms=[_rank(values, 990) for values in lags],
+        lag_max_ms=[values[-1] if values else None for values in lags],
+        merged=[merged_at[held.offset] for _, held in published],
+        staleness_mean_ms=[_mean(values) for values in stale],
+        staleness_p99_ms=[_rank(values, 990) for values in stale],
+    )
+
+
+def _of_window(parts: Iterable[Values], end_ms: int) -> list[float]:
+    return sorted(value for part in parts for value in part.get(end_ms, ()))
+
+
+def _all(parts: Iterable[Values]) -> "array[float]":
+    found = array("f")
+    for part in parts:
+        for values in part.values():
+            found.extend(values)
+    return found
+
+
+def _rank(ordered: Sequence[float], per_mille: int) -> float | None:
+    return nearest_rank(ordered, per_mille) if ordered else None
+
+
+def _mean(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known else None
+
+
+def _busiest(processes: Sequence[ProcessUsage]) -> list[str]:
+    means = [(_mean(one.cpu) or 0.0, one.name) for one in processes]
+    greatest = sorted(means, reverse=True)[:BUSIEST]
+    return [f"{name} {words.cores(share)}" for share, name in greatest if share]

@@ -1,0 +1,353 @@
+"""The whole pipeline on one machine: starts the parts, watches them, ends them."""
+
+import fcntl
+import json
+import os
+import shutil
+import signal
+import sys
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections import defaultdict, deque
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import IO, Any, TypeVar
+
+from rich.console import Console
+
+from deploy.local.child import ChildProcess
+from deploy.local.guardian import Guardian
+from deploy.local.pipelines import leave_note, remove_note
+from deploy.local.process_tree import Named, job_family, members
+from deploy.local.settings import RunSettings
+from deploy.local.valkey import valkey_command, wait_for_server
+from ingest.process.ports import free_port, why_taken
+from ingest.process.prometheus import forget_process
+
+T = TypeVar("T")
+
+STOP_WITHIN_S = 3.5
+SAY_EVERY_S = 15.0
+"""While a part starts, what it does is said again after this many seconds."""
+RESTARTS_ALLOWED, RESTARTS_WITHIN_S = 5, 60.0
+
+
+class RunFailed(RuntimeError):
+    """The pipeline cannot start or go on; the message says why."""
+
+
+def run_local(settings: RunSettings, stop: threading.Event) -> None:
+    """Run everything until ``stop`` is set. Raises RunFailed.
+
+    Leaves no process behind, and takes at most 5 s to stop; if this process is
+    killed, a guardian ends the others.
+    """
+    folder = settings.state_dir / f"run-{settings.port}"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = _lock(folder, settings.port)
+    except OSError as error:
+        raise RunFailed(
+            f"state_dir {settings.state_dir}: {error.strerror or error}; set "
+            "TICKTHROTTLE_STATE_DIR to a folder that can be written"
+        ) from error
+    with lock:
+        for port in (settings.port, settings.port_for_operators):
+            if (reason := why_taken(port)) is not None:
+                raise RunFailed(f"port {port}: {reason}; choose another one")
+        for old in folder.iterdir():
+            if old.name != "lock":
+                shutil.rmtree(old) if old.is_dir() else old.unlink()
+        runner = Runner(settings, folder, stop)
+        try:
+            runner.start()
+            runner.watch()
+        finally:
+            runner.stop()
+
+
+class Runner:
+    """The parts of one run.
+
+    Without a feed it is up when the throttle is ready and the gateway answers: no
+    trade is waited for. ``overrides`` are environment variables of the parts that win
+    over all others.
+    """
+
+    def __init__(
+        self,
+        settings: RunSettings,
+        folder: Path,
+        stop: threading.Event,
+        *,
+        has_feed: bool = True,
+        overrides: Mapping[str, str] | None = None,
+        console: Console | None = None,
+    ) -> None:
+        self._settings = settings
+        self._folder = folder
+        self._stop = stop
+        self._has_feed = has_feed
+        self._console = console or Console(stderr=True, highlight=False)
+        self._began = time.monotonic()
+        self._parts: dict[str, ChildProcess] = {}
+        self._restarts: defaultdict[str, deque[float]] = defaultdict(deque)
+        self.incidents: list[str] = []
+        """Which part ended and was started again, in words."""
+        self._throttle_ready = threading.Event()
+        self._last_events: dict[str, str] = {}
+        self._is_up = False
+        self.logs = folder / "logs"
+        """Where every part has its log file."""
+        self.logs.mkdir()
+        (folder / "valkey").mkdir()
+        self._metrics = folder / "metrics"
+        self._metrics.mkdir()
+        self._redis_port = free_port()
+        self.redis_url = f"redis://127.0.0.1:{self._redis_port}/0"
+        self._page = f"http://127.0.0.1:{settings.port}/"
+        self.environment: Mapping[str, str] = {
+            **os.environ,
+            "REDIS_URL": self.redis_url,
+            "TICKTHROTTLE_STATE_DIR": str(folder),
+            "TICKTHROTTLE_LOG_LEVEL": settings.log_level,
+            # Read here, line by line.
+            "TICKTHROTTLE_LOG_FORMAT": "json",
+            # One scrape, the gateway's, shows all parts.
+            "PROMETHEUS_MULTIPROC_DIR": str(self._metrics),
+            "TICKTHROTTLE_METRICS_PORT": "0",
+            "TICKTHROTTLE_OPERATORS_PORT": str(settings.port_for_operators),
+            "TICKTHROTTLE_QUIET_S": os.environ.get("TICKTHROTTLE_QUIET_S", "6"),
+            "PYTHONUNBUFFERED": "1",
+            **self._issues(),
+            **(overrides or {}),
+        }
+        """What the parts are told."""
+        self._guardian = Guardian()
+
+    @property
+    def port(self) -> int:
+        """Port of the page, REST and the stream."""
+        return self._settings.port
+
+    @property
+    def operators_port(self) -> int:
+        """Port of the operators' page."""
+        return self._settings.port_for_operators
+
+    def start(self) -> None:
+        """Start the parts in order and wait until the page is live."""
+        self._say("starting", f"files in {self._folder}")
+        self._launch("valkey")
+        server = self._wait("valkey", lambda: wait_for_server(self.redis_url, 1))
+        leave_note(self._folder, os.getpid(), self._page, self.environment)
+        self._say("trade log", f"ready: {server} on 127.0.0.1:{self._redis_port}")
+        self._launch("gateway")
+        self._launch("throttle")
+        self._say("gateway", "starting")
+        self._say("throttle", "starting Spark and warming it up, about half a minute")
+        self._wait("throttle", self._throttle_ready.is_set)
+        self._say("throttle", "ready")
+        if self._has_feed:
+            self._launch("feed")
+            self._say("feed", f"ready: {self._feed_words()}")
+        self._wait("gateway", self._is_live)
+        self._is_up = True
+        operators = f"http://127.0.0.1:{self._settings.port_for_operators}/"
+        self._say("operators", f"live: [bold]{operators}[/bold]")
+        self._say("page", f"live: [bold]{self._page}[/bold]  (Ctrl-C stops everything)")
+
+    def watch(self) -> None:
+        """Restart what dies until ``stop`` is set; give up on what dies too often."""
+        # Not stop.wait: a signal handler that sets it could find its lock taken.
+        while not self._stop.is_set():
+            time.sleep(0.1)
+            for name, part in list(self._parts.items()):
+                code = part.exit_code()
+                if code is not None:
+                    self._handle_exit(name, code)
+
+    def stop(self) -> None:
+        """End every part, the guardian last."""
+        remove_note(self._folder)
+        parts = list(self._parts.values())
+        if any(part.exit_code() is None for part in parts):
+            self._say("stopping", "")
+        # The server last: the others should not see it go.
+        for part in parts:
+            if part.name != "valkey":
+                part.terminate()
+        deadline = time.monotonic() + STOP_WITHIN_S
+        others = [part for part in parts if part.name != "valkey"]
+        while not all(p.has_ended() for p in others) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        for part in parts:
+            part.kill()
+        self._guardian.close()
+
+    def processes(self) -> list[Named]:
+        """Return what runs at the moment, by name; several may have the same."""
+        found: list[Named] = []
+        for name, part in list(self._parts.items()):
+            find = job_family if name == "throttle" else members
+            found += find(name, part.group)
+        return found
+
+    def _issues(self) -> dict[str, str]:
+        file = issues_file_of(self._settings, self._folder)
+        return {} if file is None else {"TICKTHROTTLE_ISSUES_FILE": str(file)}
+
+    def _launch(self, name: str) -> None:
+        command = self._command(name)
+        log_file = self.logs / f"{name}.log"
+        part = ChildProcess(
+            name, command, dict(self.environment), log_file, self._on_event
+        )
+        self._parts[name] = part
+        self._guardian.watch(part.group)
+
+    def _command(self, name: str) -> list[str]:
+        settings = self._settings
+        # -P: a module of the working folder must not hide one of ours.
+        program = [sys.executable, "-P", "-m", "tickthrottle"]
+        if name == "valkey":
+            return [*valkey_command(self._redis_port, self._folder / "valkey")]
+        if name == "gateway":
+            return [*program, "gateway", "--port", str(settings.port)]
+        if name == "throttle":
+            return [*program, "throttle"]
+        if settings.tape is not None:
+            tape, speed = str(settings.tape.resolve()), str(settings.speed)
+            return [*program, "replay", tape, "--speed", speed, "--loop", "0"]
+        return [*program, "simulate", "--rate", str(settings.rate)]
+
+    def _feed_words(self) -> str:
+        settings = self._settings
+        if settings.tape is not None:
+            return f"{settings.tape.name} at {settings.speed:g} times its speed"
+        return f"simulated market, {settings.rate:g} trades/s"
+
+    def _on_event(self, name: str, fields: dict[str, Any]) -> None:
+        self._last_events[name] = fields["event"]
+        if name == "throttle" and fields["event"] == "ready":
+            self._throttle_ready.set()
+        elif fields.get("level") in self._shown_levels():
+            details = {
+                k: v
+                for k, v in fields.items()
+                if k not in ("event", "level", "timestamp")
+            }
+            self._say(name, f"{fields['level']}: {fields['event']} {details or ''}")
+
+    def _shown_levels(self) -> tuple[str, ...]:
+        # Until all is up, a part that waits for another one is no news.
+        return ("warning", "error") if self._is_up else ("error",)
+
+    def _wait(self, name: str, ask: Callable[[], T]) -> T:
+        """Return what ``ask`` does once it is true; raise RunFailed if a part dies.
+
+        However long it takes: how busy the machine is, only its owner can know.
+        """
+        told_s = time.monotonic()
+        while not (answer := ask()):
+            if self._stop.is_set():
+                raise SystemExit(0)
+            time.sleep(0.05)
+            for part in self._parts.values():
+                if part.exit_code() is not None:
+                    raise RunFailed(self._epitaph(part.name))
+            if time.monotonic() > told_s + SAY_EVERY_S:
+                told_s = time.monotonic()
+                doing = self._last_events.get(name, "starting")
+                log_file = self._parts[name].log_file
+                self._say(name, f"not ready yet: {doing}; its log is {log_file}")
+        return answer
+
+    def _is_live(self) -> bool:
+        # Ready is a gateway only when trades come.
+        path = "health/ready" if self._has_feed else "health/live"
+        try:
+            with urllib.request.urlopen(f"{self._page}{path}", timeout=1):
+                return True
+        except urllib.error.HTTPError as error:
+            with error, suppress(ValueError):
+                health = json.load(error)
+                self._last_events["gateway"] = health.get("reason", error.reason)
+        except OSError:
+            pass
+        return False
+
+    def _handle_exit(self, name: str, code: int) -> None:
+        forget_process(self._parts[name].group, self._metrics)
+        if name == "feed" and code == 0:
+            self._say("feed", "ended")
+            del self._parts[name]
+            return
+        if name == "valkey":
+            raise RunFailed(self._epitaph(name))
+        died = self._restarts[name]
+        died.append(time.monotonic())
+        while died[0] < time.monotonic() - RESTARTS_WITHIN_S:
+            died.popleft()
+        if len(died) > RESTARTS_ALLOWED:
+            raise RunFailed(self._epitaph(name))
+        self.incidents.append(f"the {name} ended ({_ending(code)})")
+        self._say(name, f"ended ({_ending(code)}), starting it again")
+        self._parts[name].kill()
+        self._launch(name)
+
+    def _epitaph(self, name: str) -> str:
+        part = self._parts[name]
+        code = part.exit_code() or 0
+        lines = "\n  ".join(part.last_lines(5))
+        end = f"the end of {part.log_file}:\n  {lines}"
+        return f"the {name} ended ({_ending(code)}); {end}"
+
+    def _say(self, what: str, words: str) -> None:
+        elapsed = time.monotonic() - self._began
+        self._console.print(
+            f"[dim]{elapsed:6.1f} s[/dim]  [cyan]{what:<9}[/cyan] {words}"
+        )
+
+
+def _lock(folder: Path, port: int) -> IO[str]:
+    file = (folder / "lock").open("a+")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        file.seek(0)
+        pid = file.read().strip()
+        file.close()
+        raise RunFailed(
+            f"tickthrottle already runs on port {port} (process {pid}): "
+            f"http://127.0.0.1:{port}/ - stop it, or choose another port"
+        ) from None
+    file.truncate(0)
+    file.write(str(os.getpid()))
+    file.flush()
+    return file
+
+
+def _ending(code: int) -> str:
+    if code < 0:
+        with suppress(ValueError):
+            return signal.Signals(-code).name
+    return f"exit code {code}"
+
+
+def issues_file_of(settings: RunSettings, folder: Path) -> Path | None:
+    """Return the file that names a run's issues, None if they have no names.
+
+    The simulated market's is written into ``folder``.
+    """
+    if settings.issues_file is not None or settings.tape is not None:
+        return settings.issues_file
+    from ingest.sources.market import encode_issues
+    from ingest.sources.simulator import Simulator
+
+    path = folder / "issues.csv"
+    path.write_text(encode_issues(Simulator().listing()), encoding="utf-8")
+    return path

@@ -1,0 +1,150 @@
+"""Tokens: who may have a stream, of what, how often and until when. Pure.
+
+JSON Web Tokens (RFC 7519), signed with the one algorithm and the one key configured.
+The claim ``exp`` is required; the claim ``tick`` may narrow what the bearer gets::
+
+    {"exp": 1774000000, "tick": {"keys": ["KR7005930003"], "min_interval_ms": 4000}}
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import jwt
+
+from gateway.settings import Algorithm
+from tickthrottle_client.tick_v1 import ALL
+
+CLOCK_SKEW_S = 10
+"""The clock of whoever issues tokens may be off by this much."""
+
+MIN_SECRET_BYTES = 32
+"""A secret for HS256 is at least as long as its hash (RFC 7518, 3.2)."""
+
+MAX_TOKEN_CHARS = 8_192
+"""A longer token is refused unread."""
+
+LAST_EXP_S = 253_402_300_799
+"""A token may last to the end of the year 9999."""
+
+MAX_RULE_CHARS = 80
+"""A refusal repeats this much of what the library says; a stranger may have chosen it.
+"""
+
+_UNREADABLE = (
+    *(jwt.PyJWTError, ValueError, TypeError, LookupError),
+    *(AttributeError, ArithmeticError, RecursionError),
+)
+
+
+class TokenRefused(ValueError):
+    """A token that is none of ours, or says what we do not understand."""
+
+
+class TokenExpired(TokenRefused):
+    """A token that was good."""
+
+
+@dataclass(frozen=True, slots=True)
+class TokenGrant:
+    """What a client may have. ``keys`` is None for every key.
+
+    ``expires_us`` is the time of day, None for never.
+    """
+
+    keys: frozenset[str] | None = None
+    min_interval_ms: int = 0
+    expires_us: int | None = None
+
+    def allows(self, key: str) -> bool:
+        """Say whether the key may be watched."""
+        return self.keys is None or key in self.keys
+
+    def encode_keys(self) -> bytes:
+        """Return what tells the keys from those of other grants."""
+        return b"*" if self.keys is None else ",".join(sorted(self.keys)).encode()
+
+    @property
+    def allows_everything(self) -> bool:
+        """Whether every issue may be watched, also those yet to come."""
+        return self.allows(ALL)
+
+
+EVERYTHING = TokenGrant()
+"""What a client may have where no tokens are asked for."""
+
+
+class TokenReader:
+    """Checks tokens. Raises ValueError for a key that does not fit the algorithm."""
+
+    def __init__(
+        self,
+        key: str,
+        algorithm: Algorithm,
+        audience: str | None = None,
+        issuer: str | None = None,
+    ) -> None:
+        if algorithm == "HS256" and len(key.encode()) < MIN_SECRET_BYTES:
+            raise ValueError(
+                f"a key for HS256 has at least {MIN_SECRET_BYTES} bytes, "
+                f"this one has {len(key.encode())}"
+            )
+        try:
+            self._key = jwt.get_algorithm_by_name(algorithm).prepare_key(key)
+        except (jwt.InvalidKeyError, ValueError, TypeError) as error:
+            raise ValueError(f"not a public key for {algorithm}: {error}") from None
+        self._algorithm = algorithm
+        self._audience = audience
+        self._issuer = issuer
+
+    def read(self, token: str) -> TokenGrant:
+        """Return what the token grants.
+
+        Raises TokenExpired, or TokenRefused with the rule that it breaks.
+        """
+        if len(token) > MAX_TOKEN_CHARS:
+            raise TokenRefused(
+                f"the token has {len(token)} characters, {MAX_TOKEN_CHARS} are the most"
+            )
+        try:
+            claims = jwt.decode(
+                token,
+                self._key,
+                algorithms=[self._algorithm],
+                audience=self._audience,
+                issuer=self._issuer,
+                leeway=CLOCK_SKEW_S,
+                options={
+                    "require": ["exp"],
+                    "verify_aud": self._audience is not None,
+                },
+            )
+        except jwt.ExpiredSignatureError:
+            raise TokenExpired("the token has expired") from None
+        except _UNREADABLE as error:
+            rule = str(error).encode("ascii", "backslashreplace").decode()
+            raise TokenRefused(
+                f"the token is refused: {rule[:MAX_RULE_CHARS]}"
+            ) from None
+        return _read_grant(claims)
+
+
+def _read_grant(claims: dict[str, Any]) -> TokenGrant:
+    exp, wishes = claims["exp"], claims.get("tick", {})
+    if type(exp) not in (int, float) or not exp <= LAST_EXP_S:
+        raise TokenRefused(
+            f"the token's exp: must be a number of seconds, up to {LAST_EXP_S}"
+        )
+    if not isinstance(wishes, dict):
+        raise TokenRefused("the token's tick: must be an object")
+    keys, interval = wishes.get("keys"), wishes.get("min_interval_ms", 0)
+    if keys is not None and (
+        not isinstance(keys, list) or not all(isinstance(key, str) for key in keys)
+    ):
+        raise TokenRefused("the token's tick.keys: must be a list of text")
+    if type(interval) is not int or interval < 0:
+        raise TokenRefused("the token's tick.min_interval_ms: must be from 0")
+    return TokenGrant(
+        None if keys is None or ALL in keys else frozenset(keys),
+        interval,
+        int((exp + CLOCK_SKEW_S) * 1_000_000),
+    )

@@ -1,0 +1,165 @@
+"""Every fault that can be found: its stage, level and words, and what to do. Pure.
+
+docs/operators.md has a line for each code.
+"""
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+Level = Literal["unknown", "ok", "warn", "bad"]
+
+Stage = Literal["feed", "log", "job", "stream", "gateway", "clients"]
+
+STAGES: tuple[Stage, ...] = get_args(Stage)
+"""The stages of the pipeline, in the order in which trades pass them."""
+
+
+@dataclass(frozen=True, slots=True)
+class FaultKind:
+    """What is said of a fault; ``word`` is for the drawing of its stage."""
+
+    stage: Stage
+    level: Level
+    text: str
+    word: str
+    todo: str
+
+
+CODES: dict[str, FaultKind] = {
+    "redis_down": FaultKind(
+        "stream",
+        "bad",
+        "Redis has not answered",
+        "does not answer",
+        "Bring Redis back. Feeds and the job wait for it and go on by themselves.",
+    ),
+    "unreadable": FaultKind(
+        "stream",
+        "bad",
+        "The data in Redis has not been readable",
+        "not readable",
+        "The reason says which data. Another version of the throttle, or somebody "
+        "else, has written to its keys.",
+    ),
+    "log_away": FaultKind(
+        "log",
+        "bad",
+        "The trade log has not answered",
+        "does not answer",
+        "Bring the brokers of the trade log back. Feeds and the job wait for them.",
+    ),
+    "log_unseen": FaultKind(
+        "log",
+        "warn",
+        "The gateway has not seen the trade log",
+        "not seen",
+        "Prices go on. Give the gateway the settings of the log that feeds and job "
+        "have: TICKTHROTTLE_TRADE_LOG and TICKTHROTTLE_KAFKA_….",
+    ),
+    "starting": FaultKind(
+        "job",
+        "unknown",
+        "The throttle job has been starting",
+        "starting",
+        "Nothing. It warms up, which takes about half a minute, and goes on where it "
+        "stopped.",
+    ),
+    "job_dead": FaultKind(
+        "job",
+        "bad",
+        "The throttle job has been dead",
+        "dead",
+        "Start it again, on any machine: tickthrottle throttle. It goes on where it "
+        "stopped and loses no trade.",
+    ),
+    "job_behind": FaultKind(
+        "job",
+        "bad",
+        "The throttle job has been behind",
+        "behind",
+        "A job that catches up needs nothing. If it stays behind, look at its log "
+        "lines. End a frozen job and start it again.",
+    ),
+    "ledger_off": FaultKind(
+        "job",
+        "bad",
+        "The ledger has been off balance",
+        "off balance",
+        "tickthrottle reconcile says which trades are missing or double, and where.",
+    ),
+    "feed_stale": FaultKind(
+        "gateway",
+        "bad",
+        "No window has reached the gateway",
+        "hears no window",
+        "See whether job and gateway use the same Redis and namespace; then restart "
+        "the gateway.",
+    ),
+    "quiet": FaultKind(
+        "feed",
+        "bad",
+        "No trade has come in",
+        "quiet",
+        "While the market is open: see whether the feed runs, and start it again. "
+        "Windows go on, empty.",
+    ),
+    "overloaded": FaultKind(
+        "gateway",
+        "bad",
+        "The gateway has been overloaded",
+        "overloaded",
+        "New clients are sent away, the others are served. Start another gateway, or "
+        "give it more memory.",
+    ),
+    "publish_late": FaultKind(
+        "job",
+        "warn",
+        "Windows have been published late",
+        "late",
+        "See which step of a batch takes the time, and what else runs on the job's "
+        "machine.",
+    ),
+    "fanout_late": FaultKind(
+        "gateway",
+        "warn",
+        "Windows have reached the clients late",
+        "late",
+        "See what else runs on the gateway's machine; start another gateway.",
+    ),
+    "clients_stuck": FaultKind(
+        "clients",
+        "warn",
+        "Many clients have taken nothing",
+        "many stuck",
+        "The gateway closes a client that stays stuck. If most clients are stuck, look "
+        "at the network in front of the gateway.",
+    ),
+}
+"""Every code, a cause before what may follow from it."""
+
+CONSEQUENCES: dict[str, frozenset[str]] = {
+    "redis_down": frozenset(
+        {"unreadable", "job_behind", "ledger_off", "feed_stale", "quiet"}
+    ),
+    "unreadable": frozenset({"feed_stale", "ledger_off"}),
+    "log_away": frozenset({"job_behind", "feed_stale", "quiet", "publish_late"}),
+    "starting": frozenset({"job_behind", "feed_stale", "publish_late"}),
+    "job_dead": frozenset({"job_behind", "feed_stale", "publish_late"}),
+    "job_behind": frozenset({"feed_stale", "publish_late"}),
+    "publish_late": frozenset({"fanout_late"}),
+}
+"""What follows from a fault by itself, and is no finding of its own then."""
+
+HIDDEN_STAGES: dict[str, dict[Stage, str]] = {
+    "redis_down": {"feed": "not known", "log": "not known", "job": "not known"},
+    "unreadable": {"feed": "not known", "log": "not known", "job": "not known"},
+    "log_away": {
+        "feed": "not known",
+        "job": "waits for the log",
+        "stream": "no new window",
+    },
+    "starting": {"stream": "no new window", "gateway": "waits for windows"},
+    "job_dead": {"stream": "no new window"},
+    "job_behind": {"stream": "old windows"},
+}
+"""Stages of which nothing is known while there is a fault elsewhere, in a few words."""

@@ -1,0 +1,225 @@
+"""What Redis says of the throttle's jobs, and which of them are behind. Pure."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from gateway.health.log_ends import LogEnds
+from throttle.contract.cut import Cut
+from throttle.contract.lateness import is_late
+from throttle.contract.ledger import BatchEntry, Ledger
+
+_CUT = b"cut:"
+
+
+@dataclass(frozen=True, slots=True)
+class JobState:
+    """One job: who holds its lease, where it goes on, what became of its trades.
+
+    ``owner`` is None while nobody publishes. ``fault`` says what of it could not be
+    read.
+    """
+
+    job: str
+    log_id: str | None
+    owner: str | None
+    term: int | None
+    cut: Cut
+    ledger: Ledger | None
+    last_batch: BatchEntry | None
+    stages: Mapping[str, int]
+    fault: str | None = None
+
+    @property
+    def problems(self) -> list[str]:
+        """Say in one sentence each what is wrong with the job's books."""
+        if self.fault is not None:
+            return [self.fault]
+        return [] if self.ledger is None else self.ledger.problems()
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineState:
+    """What Redis said at one moment, ``clock_ms`` by its own clock.
+
+    While nothing can be known, ``problem`` says why, there are no jobs, and the clock
+    is this machine's. ``candidates`` are the owners of processes that are about to
+    publish, by the names of their jobs.
+    """
+
+    clock_ms: int
+    jobs: tuple[JobState, ...]
+    log: LogEnds
+    problem: str | None = None
+    is_redis_down: bool = False
+    candidates: Mapping[str, str] = field(default_factory=dict)
+
+
+def job_names(meta: Mapping[bytes, bytes]) -> list[str]:
+    """Return the jobs that the hash ``Keys.meta`` knows, in order."""
+    return sorted(n.removeprefix(_CUT).decode() for n in meta if n.startswith(_CUT))
+
+
+def decode_cut(job: str, meta: Mapping[bytes, bytes]) -> Cut:
+    """Decode where a job goes on.
+
+    Raises ValueError for anything the throttle would not have written.
+    """
+    try:
+        return Cut.from_offset(orjson.loads(meta[_CUT + job.encode()]))
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"cut of {job}: {error!r}") from None
+
+
+def decode_job(
+    job: str,
+    meta: Mapping[bytes, bytes],
+    lease: bytes | None,
+    ledger: Mapping[bytes, bytes],
+    batches: Sequence[tuple[bytes, Mapping[bytes, bytes]]],
+    stages: Mapping[bytes, bytes],
+) -> JobState:
+    """Decode what Redis holds of one job.
+
+    Raises ValueError for a cut the throttle would not have written.
+    """
+    name, fault, books, last = job.encode(), None, None, None
+    try:
+        books = Ledger.decode(job, ledger)
+        last = BatchEntry.decode(*batches[0]) if batches else None
+    except ValueError as error:
+        fault = f"ledger of {job}: {str(error).removeprefix(f'ledger of {job}: ')}"
+    try:
+        # Written in one step with the books, so it is what they are of.
+        cut = decode_cut(job, meta) if books is None else books.upto
+    except ValueError as error:
+        raise ValueError(fault or str(error)) from None
+    log_id, term = meta.get(b"log:" + name), meta.get(b"term:" + name)
+    return JobState(
+        job,
+        None if log_id is None else log_id.decode(),
+        None if lease is None else lease.partition(b" ")[2].decode(),
+        None if term is None else int(term),
+        cut,
+        books,
+        last,
+        _decode_stages(stages),
+        fault,
+    )
+
+
+def imbalances(jobs: Sequence[JobState]) -> list[str]:
+    """Return a sentence for everything that does not balance, none if all is well."""
+    return [
+        text if job.fault is not None else f"ledger of {job.job}: {text}"
+        for job in jobs
+        for text in job.problems
+    ]
+
+
+def lag(job: JobState, partition: int, log: LogEnds) -> int | None:
+    """Return how many trades of a partition a job has not cut yet.
+
+    None where that is not known exactly. In Kafka every position counts. In Redis it
+    is the difference of two counts of the log's own; where the cut's is not known,
+    because the job was far behind when it cut, the trades that were read take its
+    place, as long as the books balance.
+    """
+    end, position = log.of(partition), job.cut.position(partition)
+    if end is None or job.log_id != log.log_id:
+        return None
+    if log.kind == "kafka":
+        return None if end.position is None else max(0, end.position - position)
+    if end.added is None or end.left is None:
+        return None
+    if end.first is not None and end.first > position:
+        # What is left was appended behind the cut, all of it.
+        return end.left
+    counted = job.cut.count(partition)
+    if counted is None:
+        counted = _counted_by_reading(job, partition)
+    behind = None if counted is None else end.added - counted
+    return behind if behind is not None and 0 <= behind <= end.left else None
+
+
+def is_retired(job: JobState, jobs: Sequence[JobState]) -> bool:
+    """Say whether others have taken a job's place, so that nobody misses it.
+
+    Jobs are retired by starting others under new names, and their cuts stay in Redis.
+    A job is retired if the job that is furthest reads another log, or if jobs of its
+    own log that are further than it have all of its partitions. Who holds a lease does
+    not matter: one that has taken over and died is missed itself, not the one before.
+    """
+    furthest = max(jobs, key=lambda other: other.cut.end_ms)
+    if job.cut.end_ms == furthest.cut.end_ms:
+        return False
+    covered = {
+        partition
+        for other in jobs
+        if other.log_id == job.log_id and other.cut.end_ms > job.cut.end_ms
+        for partition in other.cut.partitions
+    }
+    return job.log_id != furthest.log_id or covered.issuperset(job.cut.partitions)
+
+
+def is_behind(
+    job: JobState, jobs: Sequence[JobState], clock_ms: int, window_ms: int
+) -> bool:
+    """Say whether a job that has not been retired has missed windows."""
+    age_ms = clock_ms - job.cut.end_ms
+    return is_late(age_ms, window_ms) and not is_retired(job, jobs)
+
+
+def starting(pipeline: PipelineState, window_ms: int) -> list[tuple[str, int | None]]:
+    """Return the jobs that publish nothing because they start, and their last cuts.
+
+    A process that stands by while another one publishes is not starting.
+    """
+    jobs = {job.job: job for job in pipeline.jobs}
+    found: list[tuple[str, int | None]] = []
+    for name, owner in sorted(pipeline.candidates.items()):
+        job = jobs.get(name)
+        if job is None:
+            found.append((name, None))
+        elif job.owner in (None, owner) and (
+            job.owner is None
+            or is_behind(job, pipeline.jobs, pipeline.clock_ms, window_ms)
+        ):
+            found.append((name, job.cut.end_ms))
+    return found
+
+
+def left_behind(
+    jobs: Sequence[JobState], clock_ms: int, window_ms: int
+) -> list[JobState]:
+    """Return the jobs that are behind while others go on.
+
+    Where all stand still no windows come, and that is another fault.
+    """
+    furthest_ms = max((job.cut.end_ms for job in jobs), default=0)
+    return [
+        job
+        for job in jobs
+        if job.cut.end_ms < furthest_ms and is_behind(job, jobs, clock_ms, window_ms)
+    ]
+
+
+def _counted_by_reading(job: JobState, partition: int) -> int | None:
+    ledger = job.ledger
+    if ledger is None or job.problems or partition not in ledger.upto.partitions:
+        return None
+    before = ledger.since.count(partition)
+    books = ledger.partitions[ledger.upto.partitions.index(partition)]
+    return None if before is None else before + books.read + books.blanks
+
+
+def _decode_stages(stages: Mapping[bytes, bytes]) -> dict[str, int]:
+    """Return a batch's times; what is no number of milliseconds is left out."""
+    times_ms: dict[str, Any] = {}
+    for name, value in stages.items():
+        text = value.decode(errors="replace")
+        if name.endswith(b"_ms") and text.isascii() and text.isdigit():
+            times_ms[name.decode()] = int(text)
+    return times_ms

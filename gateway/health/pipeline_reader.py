@@ -1,0 +1,109 @@
+"""Reads what Redis and the log know of the pipeline, in two round trips."""
+
+import asyncio
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from redis.asyncio import Redis
+from redis.exceptions import RedisError
+
+from gateway.health.jobs import JobState, PipelineState, decode_job, job_names
+from gateway.health.kafka_ends import KafkaEndsReader
+from gateway.health.log_ends import LogEnds, decode_redis_ends
+from gateway.health.shared_answer import FRESH_S, SharedAnswer
+from ingest.kafka.address import KafkaTopic
+from ingest.tradelog.redis_positions import decode_info, info_key, stream_key
+from throttle.contract.candidate import decode_candidates
+from throttle.contract.redis_keys import Keys
+
+ANSWER_S = 1.0
+"""Redis that has not answered in this time is away."""
+
+NO_ANSWER = f"no answer within {ANSWER_S:g} s"
+
+
+class PipelineReader:
+    """Asks for everything at once: what it says is of one moment.
+
+    ``topic`` is the log where that is not in Redis.
+    """
+
+    def __init__(self, redis: Redis, keys: Keys, topic: KafkaTopic | None) -> None:
+        self._redis = redis
+        self._keys = keys
+        self._kafka = None if topic is None else KafkaEndsReader(topic)
+        self._shared = SharedAnswer(self._look)
+
+    async def read(self, at_most_s: float = FRESH_S) -> PipelineState:
+        """Return what there is, at most so old, or the problem with it.
+
+        It takes ``ANSWER_S`` at most. Brokers of the log are not asked.
+        """
+        try:
+            async with asyncio.timeout(ANSWER_S):
+                return await self._shared.get(at_most_s)
+        except (RedisError, OSError) as error:
+            # A timeout is an OSError, with nothing to say.
+            problem, is_redis_down = f"Redis: {str(error) or NO_ANSWER}", True
+        except ValueError as error:
+            # Nothing the throttle would have written.
+            problem, is_redis_down = str(error), False
+        log = LogEnds("redis" if self._kafka is None else "kafka", problem=problem)
+        now_ms = time.time_ns() // 1_000_000
+        return PipelineState(now_ms, (), log, problem, is_redis_down)
+
+    async def read_with_log(self) -> PipelineState:
+        """Return the same, with the log's end as its brokers have it."""
+        state = await self.read()
+        if self._kafka is None or state.problem is not None:
+            return state
+        return replace(state, log=await self._kafka.ends())
+
+    async def _look(self) -> PipelineState:
+        clock, meta, log_fields = await self._ask_first()
+        jobs, info = job_names(meta), None
+        if self._kafka is None and log_fields:
+            info = decode_info(log_fields)
+        keys = self._keys
+        async with self._redis.pipeline(transaction=True) as pipe:
+            for job in jobs:
+                pipe.get(keys.lease(job))
+                pipe.hgetall(keys.ledger(job))
+                pipe.xrevrange(keys.batches(job), count=1)
+                pipe.hgetall(keys.stages(job))
+            for partition in range(0 if info is None else info.partitions):
+                pipe.xinfo_stream(stream_key(keys.namespace, partition))
+            replies: list[Any] = await pipe.execute(raise_on_error=False)
+        of_jobs, of_log = replies[: 4 * len(jobs)], replies[4 * len(jobs) :]
+        for reply in of_jobs:
+            if isinstance(reply, Exception):
+                raise reply
+        states = tuple(
+            decode_job(job, meta, *of_jobs[4 * n : 4 * n + 4])
+            for n, job in enumerate(jobs)
+        )
+        if info is not None:
+            log = decode_redis_ends(info, of_log)
+        else:
+            log = LogEnds("redis", problem=self._no_log(states))
+        candidates = decode_candidates(meta, clock)
+        return PipelineState(clock, states, log, candidates=candidates)
+
+    async def _ask_first(
+        self,
+    ) -> tuple[int, Mapping[bytes, bytes], Mapping[bytes, bytes]]:
+        async with self._redis.pipeline(transaction=True) as pipe:
+            pipe.time()
+            pipe.hgetall(self._keys.meta)
+            pipe.hgetall(info_key(self._keys.namespace))
+            (seconds, micros), meta, log_fields = await pipe.execute()
+        return seconds * 1_000 + micros // 1_000, meta, log_fields
+
+    def _no_log(self, jobs: tuple[JobState, ...]) -> str:
+        problem = f"there is no trade log under {info_key(self._keys.namespace)}"
+        log_ids = sorted({job.log_id for job in jobs if job.log_id is not None})
+        if not log_ids:
+            return problem
+        return f"{problem}; jobs read {', '.join(log_ids)}: see TICKTHROTTLE_TRADE_LOG"

@@ -1,0 +1,137 @@
+"""Why the gateway is not ready, and since when. Pure.
+
+Everything else that is wrong with the pipeline is found in ``findings``.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import Field
+
+from gateway.health.jobs import PipelineState, imbalances, left_behind, starting
+
+REASONS = (
+    "redis_down",
+    "starting",
+    "feed_stale",
+    "job_behind",
+    "quiet",
+    "ledger_off",
+    "overloaded",
+)
+"""Every reason there can be, the one to look at first before the others."""
+
+
+@dataclass(frozen=True, slots=True)
+class GatewayState:
+    """What the gateway knows without a question to anybody.
+
+    ``silence`` says for how long no window has come, None while windows come;
+    ``quiet_s`` is the time without a trade and ``most_quiet_s`` how long that may be,
+    0 for ever; ``excess`` says why no more clients are let in.
+    """
+
+    started_ms: int
+    window_ms: int
+    newest_window_ms: int | None = None
+    silence: str | None = None
+    silence_s: float = 0.0
+    quiet_s: float = 0.0
+    most_quiet_s: float = 0.0
+    is_cut_off: bool = False
+    excess: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """What is wrong now; where it is known, for how long already."""
+
+    message: str
+    lasts_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """One reason; ``since_ms`` is the time of day when it began to hold."""
+
+    code: Annotated[str, Field(examples=["job_behind"])]
+    message: Annotated[str, Field(examples=["job low: no window for 8.4 s"])]
+    since_ms: Annotated[int, Field(examples=[1773964810000])]
+
+
+def faults_of_gateway(gateway: GatewayState) -> dict[str, Fault]:
+    """Return what the gateway itself sees, by the reason's code."""
+    faults = {}
+    if gateway.silence is not None:
+        faults["feed_stale"] = Fault(gateway.silence, gateway.silence_s)
+    elif 0 < gateway.most_quiet_s < gateway.quiet_s:
+        message = f"no trade for {gateway.quiet_s:.1f} s"
+        faults["quiet"] = Fault(message, gateway.quiet_s)
+    if gateway.is_cut_off:
+        faults["redis_down"] = Fault("Redis: not connected")
+    if gateway.excess is not None:
+        faults["overloaded"] = Fault(gateway.excess)
+    return faults
+
+
+def faults_of_pipeline(pipeline: PipelineState, window_ms: int) -> dict[str, Fault]:
+    """Return what only Redis can tell, by the reason's code."""
+    if pipeline.problem is not None:
+        code = "redis_down" if pipeline.is_redis_down else "ledger_off"
+        return {code: Fault(pipeline.problem)}
+    faults = {}
+    imbalance = "; ".join(imbalances(pipeline.jobs))
+    if imbalance:
+        faults["ledger_off"] = Fault(imbalance)
+    clock_ms = pipeline.clock_ms
+    about_to = starting(pipeline, window_ms)
+    if about_to:
+        names = ", ".join(name for name, _ in about_to)
+        cuts = [clock_ms if cut_ms is None else cut_ms for _, cut_ms in about_to]
+        lasts_s = max(0, clock_ms - min(cuts)) / 1_000
+        faults["starting"] = Fault(f"job {names}: is starting", lasts_s)
+    behind = [
+        job
+        for job in left_behind(pipeline.jobs, clock_ms, window_ms)
+        if job.job not in dict(about_to)
+    ]
+    if behind:
+        words = (
+            f"job {job.job}: no window for {(clock_ms - job.cut.end_ms) / 1_000:.1f} s"
+            for job in behind
+        )
+        # The next window of each was due one window after its last one.
+        due_ms = min(job.cut.end_ms for job in behind) + window_ms
+        lasts_s = max(0, clock_ms - due_ms) / 1_000
+        faults["job_behind"] = Fault("; ".join(words), lasts_s)
+    return faults
+
+
+def all_faults(
+    of_gateway: Mapping[str, Fault], of_pipeline: Mapping[str, Fault]
+) -> dict[str, Fault]:
+    """Join both; while a job starts, that no window comes is no fault of its own."""
+    faults = {**of_gateway, **of_pipeline}
+    if "starting" in faults:
+        faults.pop("feed_stale", None)
+    return faults
+
+
+class Readiness:
+    """Remembers since when each reason has held."""
+
+    def __init__(self) -> None:
+        self._since_ms: dict[str, int] = {}
+
+    def judge(self, faults: Mapping[str, Fault], now_ms: int) -> tuple[Reason, ...]:
+        """Return the faults as reasons, in the order of ``REASONS``."""
+        self._since_ms = {
+            code: self._since_ms.get(code, now_ms - round(fault.lasts_s * 1_000))
+            for code, fault in faults.items()
+        }
+        return tuple(
+            Reason(code, faults[code].message, self._since_ms[code])
+            for code in REASONS
+            if code in faults
+        )

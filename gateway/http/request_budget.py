@@ -1,0 +1,42 @@
+"""How many requests one address may make."""
+
+import time
+from math import ceil
+
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from gateway.admission.addresses import address_of
+from gateway.admission.limits import Budgets
+from gateway.http.problems import problem
+from gateway.stream.counters import Counters
+
+FREE = "/health/"
+"""Load balancers ask for these, and nobody's browser may make a gateway look ill."""
+
+
+class RequestBudget:
+    """Answers 429 to an address that has asked too often, before anything is done."""
+
+    def __init__(
+        self, app: ASGIApp, rate_per_s: float, burst: int, counters: Counters
+    ) -> None:
+        self._app = app
+        self._rate_per_s = rate_per_s
+        self._budgets = Budgets(rate_per_s, burst)
+        self._counters = counters
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on, or say when to come again."""
+        if scope["type"] == "http" and not scope["path"].startswith(FREE):
+            wait_ms = self._budgets.take(address_of(scope), time.monotonic())
+            if wait_ms:
+                self._counters.requests_rate_limited += 1
+                refusal = problem(
+                    429,
+                    "rate_limited",
+                    f"more than {self._rate_per_s:g} requests a second of an address",
+                    {"Retry-After": str(ceil(wait_ms / 1_000))},
+                )
+                await refusal(scope, receive, send)
+                return
+        await self._app(scope, receive, send)

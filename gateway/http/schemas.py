@@ -1,0 +1,206 @@
+"""What answers look like, for the OpenAPI document; they are not built with these.
+
+Answers are joined from finished JSON, so that a price keeps its text. A test holds
+real answers against these schemas.
+"""
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Isin = Annotated[
+    str, Field(pattern="^[A-Z]{2}[0-9A-Z]{9}[0-9]$", examples=["KR7005930003"])
+]
+EndMs = Annotated[
+    int,
+    Field(ge=0, description="a window's end, ms since 1970", examples=[1773964804000]),
+]
+TimeUs = Annotated[
+    int,
+    Field(
+        ge=0,
+        description="the exchange's clock, microseconds since 1970",
+        examples=[1773964803811204],
+    ),
+]
+_EXACT = "a JSON number whose text is exact"
+Price = Annotated[float, Field(gt=0, description=_EXACT, examples=[199500])]
+Size = Annotated[float, Field(gt=0, description=_EXACT, examples=[40])]
+Trades = Annotated[
+    int, Field(ge=0, description="how many trades this stands for", examples=[37])
+]
+Count = Annotated[int, Field(ge=0, description="how many are in data", examples=[1])]
+Epoch = Annotated[
+    str | None,
+    Field(
+        description="names one unbroken numbering; null before the first",
+        examples=["k3x9"],
+    ),
+]
+Offset = Annotated[
+    int, Field(ge=0, description="how many windows came before", examples=[1235])
+]
+
+
+class Quote(BaseModel):
+    """An issue's latest trade, with whatever further fields the feed's trades have."""
+
+    model_config = ConfigDict(extra="allow")
+
+    isin: Isin
+    time: TimeUs
+    seq: Annotated[
+        int,
+        Field(ge=0, description="the feed's number of the trade", examples=[412385]),
+    ]
+    price: Price
+    size: Size
+
+
+class WindowRow(Quote):
+    """An issue's latest trade of a window."""
+
+    trades: Trades
+
+
+class Quotes(BaseModel):
+    """Latest trades, and the position of the stream that they are of."""
+
+    epoch: Epoch
+    offset: Offset
+    window: EndMs | None
+    count: Count
+    data: list[Quote]
+
+
+class WindowAnswer(BaseModel):
+    """What one job has published of a window. ``data`` is left out by rows=false."""
+
+    epoch: Epoch
+    offset: Offset
+    window: EndMs
+    windows: Annotated[
+        int, Field(ge=1, description="how many windows it stands for", examples=[1])
+    ]
+    published: Annotated[
+        int,
+        Field(
+            ge=0,
+            description="when, microseconds since 1970",
+            examples=[1773964804181332],
+        ),
+    ]
+    count: Annotated[
+        int, Field(ge=0, description="how many issues it has", examples=[1])
+    ]
+    trades: Trades
+    data: list[WindowRow] = Field(default=[])
+
+
+class WindowsAnswer(BaseModel):
+    """Published windows, newest first."""
+
+    count: Count
+    data: list[WindowAnswer]
+
+
+class ListedIssue(BaseModel):
+    """An issue of the issue list; null is what the list does not say."""
+
+    isin: Isin
+    code: Annotated[str | None, Field(examples=["005930"])]
+    name: Annotated[str | None, Field(examples=["Samsung Electronics"])]
+    market: Annotated[str | None, Field(examples=["KOSPI"])]
+    sector: Annotated[str | None, Field(examples=["Semiconductors"])]
+    prev_close: Price | None
+
+
+class IssueList(BaseModel):
+    """The issue list, in the order of ISINs; empty if the gateway has none."""
+
+    count: Count
+    data: list[ListedIssue]
+
+
+class ChartPoint(BaseModel):
+    """An issue's latest trade of a window."""
+
+    window: EndMs
+    price: Price
+    size: Size
+    trades: Trades
+    time: TimeUs
+
+
+class Chart(BaseModel):
+    """What an issue did, oldest window first; windows without a trade are left out."""
+
+    isin: Isin
+    count: Count
+    data: list[ChartPoint]
+
+
+class Version(BaseModel):
+    """What answers."""
+
+    name: Literal["tickthrottle"]
+    version: Annotated[str, Field(examples=["0.1.0"])]
+    protocol: Literal["tick.v1"]
+
+
+class Live(BaseModel):
+    """The process answers."""
+
+    live: Literal[True]
+
+
+class ReadyReason(BaseModel):
+    """Why the gateway is not ready, and since when."""
+
+    code: Literal[
+        "feed_stale",
+        "quiet",
+        "redis_down",
+        "starting",
+        "ledger_off",
+        "job_behind",
+        "overloaded",
+    ]
+    since_ms: Annotated[int, Field(ge=0, examples=[1773964810000])]
+    message: Annotated[str, Field(examples=["no window for 8.4 s"])]
+
+
+class Ready(BaseModel):
+    """Whether all is well. ``clients`` and ``counters`` are for operators."""
+
+    ready: bool
+    reasons: Annotated[list[ReadyReason], Field(examples=[[]])]
+    epoch: Epoch
+    offset: Offset
+    window: EndMs | None
+    issues: Annotated[
+        int, Field(ge=0, description="issues that have traded", examples=[2879])
+    ]
+    clients: Annotated[int, Field(ge=0)] = 0
+    counters: dict[str, int] = Field(default={})
+
+
+class NotReady(Ready):
+    """Not ready, and every reason why."""
+
+    ready: Literal[False]
+    reason: Annotated[
+        str,
+        Field(description="all reasons in one text", examples=["no window for 8.4 s"]),
+    ]
+    reasons: list[ReadyReason]
+
+
+class ProblemDetails(BaseModel):
+    """Why a request was not carried out (RFC 9457)."""
+
+    type: Annotated[str, Field(pattern="^urn:tickthrottle:problem:[a-z_]+$")]
+    title: str
+    status: Annotated[int, Field(ge=400, le=599)]
+    detail: Annotated[str, Field(description="one sentence that says what is wrong")]
+    code: Annotated[str, Field(pattern="^[a-z_]+$")]

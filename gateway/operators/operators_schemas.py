@@ -1,0 +1,267 @@
+"""What the operators' REST answers, one class per object. Pure.
+
+They are the schemas of its OpenAPI document, too. Names that end with ``_ms`` are
+milliseconds since 1970, or a duration where they begin with ``age``, ``quiet`` or
+``lag``; a ``window`` is the end of a window, in the same.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import Field
+
+from gateway.health.client_states import ClientRow, State
+from gateway.health.findings import Diagnosis
+from gateway.health.readiness import Reason
+from gateway.stream.window_timings import WindowTiming
+from ingest.tradelog.contract import LogKind
+
+TimeMs = Annotated[int, Field(examples=[1773964804470])]
+WindowMs = Annotated[int, Field(examples=[1773964804000])]
+LagMs = Annotated[int, Field(examples=[181])]
+Read = Annotated[int, Field(examples=[1498])]
+Published = Annotated[int, Field(examples=[312])]
+Superseded = Annotated[int, Field(examples=[1186])]
+Offset = Annotated[int, Field(examples=[1235])]
+Batches = Annotated[int, Field(examples=[1800])]
+JobName = Annotated[str, Field(examples=["throttle"])]
+Position = Annotated[str, Field(examples=["3720273845655961600"])]
+Problem = Annotated[str | None, Field(examples=[None])]
+Problems = Annotated[Sequence[str], Field(examples=[[]])]
+Refusals = Annotated[Mapping[str, int], Field(examples=[{"bad_price": 79}])]
+States = Annotated[
+    Mapping[State, int],
+    Field(examples=[{"new": 0, "live": 1, "behind": 0, "stuck": 0}]),
+]
+One = Annotated[int, Field(examples=[1])]
+Totals = Annotated[
+    dict[str, int],
+    Field(examples=[{"updates_published": 1235, "clients_slow_closed": 0}]),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class FeedAnswer:
+    """When a trade was appended last, and how long ago that is."""
+
+    last_append_ms: TimeMs | None
+    quiet_ms: Annotated[int | None, Field(examples=[30])]
+
+
+@dataclass(frozen=True, slots=True)
+class LogPartition:
+    """The end of a partition of the log: the position of its last entry.
+
+    ``added`` is how many entries it has ever had, null where that is not counted.
+    """
+
+    partition: int
+    end: Position | None
+    last_append_ms: TimeMs | None
+    added: Annotated[int | None, Field(examples=[1498])]
+
+
+@dataclass(frozen=True, slots=True)
+class LogAnswer:
+    """The trade log; ``problem`` says why it cannot be asked."""
+
+    kind: LogKind
+    id: Annotated[str | None, Field(examples=["T8YIL3lqRSmXQJEAuApguQ"])]
+    partitions: Sequence[LogPartition]
+    problem: Problem
+
+
+@dataclass(frozen=True, slots=True)
+class BooksAnswer:
+    """What became of the trades that were read; ``log`` is the log's own count.
+
+    ``imbalance`` says by how much they do not add up, null if they do.
+    """
+
+    read: Read
+    published: Published
+    superseded: Superseded
+    stale: int
+    refused: Refusals
+    blanks: int
+    unkept: int
+    log: Read | None
+    imbalance: Problem
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionAnswer(BooksAnswer):
+    """The same of one partition, and how far the job is in it."""
+
+    partition: int
+    position: Position
+    end: Position | None
+    lag: Annotated[int | None, Field(examples=[37])]
+
+
+@dataclass(frozen=True, slots=True)
+class BatchAnswer:
+    """The newest batch that was published; ``refused`` counts all reasons."""
+
+    batch: Batches
+    offset: Offset
+    windows: One
+    read: Read
+    published: Published
+    superseded: Superseded
+    stale: int
+    refused: int
+
+
+@dataclass(frozen=True, slots=True)
+class JobAnswer:
+    """One job of the throttle.
+
+    ``age_ms`` is the age of the end of its newest window, by Redis' clock. A job
+    ``is_retired`` when others have taken its place.
+    """
+
+    job: JobName
+    is_active: bool
+    is_retired: Annotated[bool, Field(examples=[False])]
+    owner: Annotated[str | None, Field(examples=["host-1-4711"])]
+    term: Annotated[int | None, Field(examples=[3])]
+    cut_ms: WindowMs
+    age_ms: Annotated[int, Field(examples=[500])]
+    batches: Batches
+    windows: Batches
+    balanced: bool
+    problems: Problems
+    total: BooksAnswer
+    partitions: Sequence[PartitionAnswer]
+    last_batch: BatchAnswer | None
+    stages: Annotated[
+        Mapping[str, int] | None, Field(examples=[{"read_ms": 31, "publish_ms": 9}])
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class StreamAnswer:
+    """The published stream as this gateway has it."""
+
+    epoch: Annotated[str | None, Field(examples=["k3x9"])]
+    offset: Offset
+    window: WindowMs | None
+    window_age_ms: Annotated[int | None, Field(examples=[500])]
+    window_ms: Annotated[int, Field(examples=[2000])]
+    issues: Annotated[int, Field(examples=[2879])]
+    is_live: bool
+    reason: Problem
+
+
+@dataclass(frozen=True, slots=True)
+class FanoutAnswer:
+    """The gateway's clients and how fast they are served."""
+
+    clients: One
+    states: States
+    publish_lag_ms: LagMs | None
+    fanout_lag_ms: LagMs | None
+    rss_bytes: Annotated[int, Field(examples=[104857600])]
+    loop_lag_ms: One
+
+
+@dataclass(frozen=True, slots=True)
+class ReadyAnswer:
+    """Whether the gateway is ready, and every reason why not."""
+
+    ready: Annotated[bool, Field(examples=[False])]
+    reasons: Sequence[Reason]
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineAnswer:
+    """The whole pipeline at one moment.
+
+    ``now_ms`` is Redis' clock, this machine's while Redis cannot be asked; then
+    ``problem`` says why, and nothing is known of jobs.
+    """
+
+    now_ms: TimeMs
+    version: Annotated[str, Field(examples=["0.1.0"])]
+    started_ms: Annotated[int, Field(examples=[1773961200000])]
+    problem: Problem
+    feed: FeedAnswer
+    log: LogAnswer
+    jobs: Sequence[JobAnswer]
+    stream: StreamAnswer
+    fanout: FanoutAnswer
+    ready: ReadyAnswer
+    diagnosis: Diagnosis
+
+
+@dataclass(frozen=True, slots=True)
+class WindowTimingsAnswer:
+    """The newest updates that went out, oldest first."""
+
+    count: One
+    data: Sequence[WindowTiming]
+
+
+@dataclass(frozen=True, slots=True)
+class ClientsAnswer:
+    """The slowest clients first; ``states`` counts all of them."""
+
+    count: One
+    states: States
+    data: Sequence[ClientRow]
+
+
+@dataclass(frozen=True, slots=True)
+class LetterAnswer:
+    """A refused trade; ``trade`` is the beginning of its ``bytes`` bytes, as text.
+
+    ``sha256`` is the digest of all of them, null if all are there.
+    """
+
+    job: JobName
+    partition: int
+    position: Position
+    reason: Annotated[str, Field(examples=["bad_price"])]
+    error: Annotated[str, Field(examples=["price '-1': must be a plain decimal"])]
+    trade: Annotated[str, Field(examples=['{"isin":"KR7005930003","price":"-1"}'])]
+    bytes: Annotated[int, Field(examples=[36])]
+    sha256: Annotated[str | None, Field(examples=[None])]
+    appended_ms: TimeMs
+
+
+@dataclass(frozen=True, slots=True)
+class LettersAnswer:
+    """Refused trades, newest first; ``reasons`` counts all there ever were.
+
+    Of ``unkept`` of them no letter was kept: too many came at once.
+
+    ``scanned`` letters were looked at for them, 10,000 at most: with ``is_complete``
+    false there may be newer ones that fit among those that were not.
+    """
+
+    count: One
+    reasons: Refusals
+    unkept: int
+    scanned: Annotated[int, Field(examples=[79])]
+    is_complete: bool
+    data: Sequence[LetterAnswer]
+
+
+@dataclass(frozen=True, slots=True)
+class SettingAnswer:
+    """A setting in force, by the name of its environment variable."""
+
+    name: Annotated[str, Field(examples=["TICKTHROTTLE_MAX_KEYS"])]
+    value: Annotated[str, Field(examples=["1024"])]
+    default: Annotated[str, Field(examples=["1024"])]
+    is_default: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SettingsAnswer:
+    """Every setting of this gateway."""
+
+    count: One
+    data: Sequence[SettingAnswer]

@@ -1,0 +1,160 @@
+"""The pipeline as one object for operators, made of what was found out. Pure."""
+
+from collections.abc import Mapping, Sequence
+
+from gateway.health.client_states import State
+from gateway.health.jobs import JobState, is_retired, lag
+from gateway.health.log_ends import LogEnds, PartitionEnd
+from gateway.operators.operators_schemas import (
+    BatchAnswer,
+    BooksAnswer,
+    FanoutAnswer,
+    FeedAnswer,
+    JobAnswer,
+    LogAnswer,
+    LogPartition,
+    PartitionAnswer,
+    StreamAnswer,
+)
+from gateway.stream.board import Board
+from gateway.stream.window_timings import WindowTimings
+from ingest.tradelog.contract import LogKind
+from throttle.contract.ledger import BatchEntry, Books
+
+
+def feed_answer(log: LogEnds, clock_ms: int) -> FeedAnswer:
+    """Say when a trade was appended last."""
+    last_ms = log.last_append_ms
+    quiet_ms = None if last_ms is None else max(0, clock_ms - last_ms)
+    return FeedAnswer(last_ms, quiet_ms)
+
+
+def log_answer(log: LogEnds) -> LogAnswer:
+    """Show where the log ends."""
+    partitions = [
+        LogPartition(p, _position(end.position), end.append_ms, _added(end, log.kind))
+        for p, end in sorted((log.partitions or {}).items())
+    ]
+    return LogAnswer(log.kind, log.log_id, partitions, log.problem)
+
+
+def _added(end: PartitionEnd, kind: LogKind) -> int | None:
+    # Positions of Kafka are dense: an entry for each, or a marker now and then.
+    return end.position if kind == "kafka" else end.added
+
+
+def job_answer(
+    job: JobState, jobs: Sequence[JobState], log: LogEnds, clock_ms: int
+) -> JobAnswer:
+    """Show one of the jobs: how far it is, and what became of its trades."""
+    ledger, batch = job.ledger, job.last_batch
+    counted = [] if ledger is None else ledger.log
+    counts = [count for count in counted if count is not None]
+    total = Books() if ledger is None else ledger.total
+    total_log = sum(counts) if len(counts) == len(counted) else None
+    return JobAnswer(
+        job=job.job,
+        is_active=job.owner is not None,
+        is_retired=is_retired(job, jobs),
+        owner=job.owner,
+        term=job.term,
+        cut_ms=job.cut.end_ms,
+        age_ms=clock_ms - job.cut.end_ms,
+        batches=0 if ledger is None else ledger.batches,
+        windows=0 if ledger is None else ledger.windows,
+        balanced=not job.problems,
+        problems=job.problems,
+        total=BooksAnswer(
+            **total.to_object(), log=total_log, imbalance=imbalance(total, total_log)
+        ),
+        partitions=_partitions(job, log),
+        last_batch=None if batch is None else _batch_answer(batch),
+        stages=dict(job.stages) or None,
+    )
+
+
+def imbalance(books: Books, counted: int | None) -> str | None:
+    """Say in a few words by how much books are off, None if they balance.
+
+    The log may have been asked at an older window: then it has ``counted`` fewer.
+    """
+    missing = books.read - books.accounted
+    if missing:
+        return f"{missing} unaccounted" if missing > 0 else f"{-missing} too many"
+    if counted is not None and counted > books.read:
+        return f"{counted - books.read} not read"
+    return None
+
+
+def stream_answer(board: Board, clock_ms: int, silence: str | None) -> StreamAnswer:
+    """Show the stream; ``silence`` says for how long no window has come."""
+    here = board.position
+    return StreamAnswer(
+        here.epoch,
+        here.offset,
+        here.window,
+        None if here.window is None else clock_ms - here.window,
+        board.window_ms,
+        len(board),
+        silence is None,
+        silence,
+    )
+
+
+def fanout_answer(
+    states: Mapping[State, int],
+    timings: WindowTimings,
+    rss_bytes: int,
+    loop_lag_s: float,
+) -> FanoutAnswer:
+    """Show how the clients are served."""
+    last = timings.last
+    return FanoutAnswer(
+        sum(states.values()),
+        states,
+        None if last is None else last.publish_lag_ms,
+        timings.fanout_lag_ms,
+        rss_bytes,
+        round(loop_lag_s * 1_000),
+    )
+
+
+def _partitions(job: JobState, log: LogEnds) -> list[PartitionAnswer]:
+    ledger = job.ledger
+    partitions = job.cut.partitions
+    accounts = [Books()] * len(partitions) if ledger is None else ledger.partitions
+    counts = [None] * len(partitions) if ledger is None else ledger.log
+    answers = []
+    for p, books, counted in zip(partitions, accounts, counts, strict=True):
+        end = log.of(p) if job.log_id == log.log_id else None
+        answers.append(
+            PartitionAnswer(
+                **books.to_object(),
+                log=counted,
+                imbalance=imbalance(books, counted),
+                partition=p,
+                position=str(job.cut.position(p)),
+                end=None if end is None else _position(end.position),
+                lag=lag(job, p, log),
+            )
+        )
+    return answers
+
+
+def _batch_answer(batch: BatchEntry) -> BatchAnswer:
+    total = batch.total
+    return BatchAnswer(
+        batch.batch,
+        batch.offset,
+        batch.windows,
+        total.read,
+        total.published,
+        total.superseded,
+        total.stale,
+        sum(total.refused.values()),
+    )
+
+
+def _position(position: int | None) -> str | None:
+    # As text: JavaScript's numbers end at 2^53. Below 0 is before anything.
+    return None if position is None or position < 0 else str(position)

@@ -1,0 +1,254 @@
+"""What a client may say in tick.v1. Pure."""
+
+import re
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, TypeAlias
+
+import orjson
+
+from ingest.trade import InvalidTrade, check_isin
+from tickthrottle_client.tick_v1 import ALL
+
+MAX_ID_CHARS = 36
+
+KNOWN_ISINS = 8_192
+"""Keys that are remembered as valid, and not checked again."""
+
+_ISIN_LENGTH = re.compile(r"[0-9A-Za-z]{12}", re.ASCII)
+_SHORT_CODE = re.compile(r"[0-9A-Z]{6}", re.ASCII)
+
+
+MessageId: TypeAlias = int | str | None
+
+
+class BadMessage(ValueError):
+    """A client message that breaks a rule; ``code`` is that of the error frame."""
+
+    def __init__(self, code: str, message: str, message_id: MessageId = None) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message_id = message_id
+
+
+@dataclass(frozen=True, slots=True)
+class Since:
+    """The position up to which a returning client has everything."""
+
+    epoch: str
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Subscribe:
+    """Add keys. ``min_interval_ms`` holds for all keys, until another is asked for."""
+
+    message_id: MessageId
+    keys: tuple[str, ...]
+    wants_snapshot: bool = True
+    since: Since | None = None
+    min_interval_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Unsubscribe:
+    """Drop keys."""
+
+    message_id: MessageId
+    keys: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ListKeys:
+    """Ask which keys are held."""
+
+    message_id: MessageId
+
+
+@dataclass(frozen=True, slots=True)
+class Ping:
+    """Ask for a sign of life."""
+
+    message_id: MessageId
+
+
+@dataclass(frozen=True, slots=True)
+class Auth:
+    """Show a token, the first or a newer one."""
+
+    message_id: MessageId
+    token: str
+
+
+Command: TypeAlias = Subscribe | Unsubscribe | ListKeys | Ping | Auth
+
+
+@dataclass(frozen=True, slots=True)
+class Rejection:
+    """Why one key was not accepted."""
+
+    key: str
+    code: str
+    message: str
+
+    def to_wire(self) -> dict[str, str]:
+        """Return the entry of an ack's ``rejected``."""
+        return {"key": self.key, "code": self.code, "message": self.message}
+
+
+def parse(text: str) -> Command:
+    """Read one client message; fields it does not know are ignored.
+
+    Raises BadMessage, never anything else; it carries the id if that was readable.
+    """
+    try:
+        message = orjson.loads(text)
+    except ValueError as error:
+        raise BadMessage("bad_json", f"not JSON: {error}") from None
+    if not isinstance(message, dict):
+        raise BadMessage("bad_json", "not a JSON object")
+    message_id = _read_id(message)
+    try:
+        return _read_command(message, message_id)
+    except _BadField as error:
+        raise BadMessage("bad_request", str(error), message_id) from None
+
+
+def read_id(text: str) -> MessageId:
+    """Return the id of a message that will not be carried out, if it is readable."""
+    try:
+        return parse(text).message_id
+    except BadMessage as error:
+        return error.message_id
+
+
+def check_key(key: str) -> Rejection | None:
+    """Return why ``key`` cannot be watched, None if it can: an ISIN, or ``*``."""
+    if key == ALL:
+        return None
+    if _ISIN_LENGTH.fullmatch(key):
+        return _check_isin(key)
+    if key.startswith(("market:", "sector:")):
+        message = "markets and sectors are not known here; ask by ISIN, or for *"
+    elif _SHORT_CODE.fullmatch(key):
+        message = "no issue has this code here; ask by ISIN"
+    else:
+        message = "is neither an ISIN nor *"
+    return Rejection(key, "unknown_key", message)
+
+
+@lru_cache(maxsize=KNOWN_ISINS)
+def _check_isin(key: str) -> Rejection | None:
+    """Check digits take time, and all clients ask for the same few thousand issues."""
+    try:
+        check_isin(key)
+    except InvalidTrade as error:
+        return Rejection(key, "bad_isin", str(error).rpartition(": ")[2])
+    return None
+
+
+def split_keys(keys: Sequence[str]) -> tuple[list[str], list[Rejection]]:
+    """Sort out the keys that can be watched from those that cannot, in order.
+
+    Those that can are interned: thousands of clients hold the same few thousand.
+    """
+    accepted: list[str] = []
+    rejected: list[Rejection] = []
+    for key in keys:
+        rejection = check_key(key)
+        if rejection is None:
+            accepted.append(sys.intern(key))
+        else:
+            rejected.append(rejection)
+    return accepted, rejected
+
+
+def split_list(text: str) -> tuple[str, ...]:
+    """Return what an address lists, separated by commas: each once, in order."""
+    return tuple(dict.fromkeys(part for part in text.split(",") if part))
+
+
+class _BadField(ValueError):
+    pass
+
+
+def _read_id(message: dict[str, Any]) -> MessageId:
+    message_id = message.get("id")
+    is_readable = (
+        message_id is None
+        or type(message_id) is int
+        or (isinstance(message_id, str) and len(message_id) <= MAX_ID_CHARS)
+    )
+    if not is_readable:
+        raise BadMessage(
+            "bad_request",
+            f"id: must be an integer or text up to {MAX_ID_CHARS} characters",
+        )
+    return message_id
+
+
+def _read_command(message: dict[str, Any], message_id: MessageId) -> Command:
+    match message.get("op"):
+        case "subscribe":
+            return Subscribe(
+                message_id,
+                _read_keys(message),
+                _read_flag(message, "snapshot", default=True),
+                _read_since(message),
+                _read_whole_number(message, "min_interval_ms"),
+            )
+        case "unsubscribe":
+            return Unsubscribe(message_id, _read_keys(message))
+        case "list":
+            return ListKeys(message_id)
+        case "ping":
+            return Ping(message_id)
+        case "auth":
+            token = message.get("token")
+            if not isinstance(token, str):
+                raise _BadField("token: must be text")
+            return Auth(message_id, token)
+        case _:
+            raise _BadField("op: must be subscribe, unsubscribe, list, ping or auth")
+
+
+def _read_keys(message: dict[str, Any]) -> tuple[str, ...]:
+    keys = message.get("keys")
+    if not isinstance(keys, list) or not keys:
+        raise _BadField("keys: must be a list with at least one key")
+    if not all(isinstance(key, str) for key in keys):
+        raise _BadField("keys: every key must be text")
+    return tuple(dict.fromkeys(keys))
+
+
+def _read_flag(message: dict[str, Any], name: str, *, default: bool) -> bool:
+    value = message.get(name, default)
+    if not isinstance(value, bool):
+        raise _BadField(f"{name}: must be true or false")
+    return value
+
+
+def _read_whole_number(fields: dict[str, Any], name: str) -> int:
+    value = fields.get(name, 0)
+    if type(value) is not int or value < 0:
+        raise _BadField(f"{name}: must be a whole number from 0")
+    return value
+
+
+def _read_since(message: dict[str, Any]) -> Since | None:
+    since = message.get("since")
+    if since is None:
+        return None
+    if not isinstance(since, dict) or "offset" not in since:
+        raise _BadField("since: must be an object with epoch and offset")
+    # A client that saw no window yet has no epoch; it gets a full snapshot.
+    if since.get("epoch") is None:
+        return None
+    if not isinstance(since["epoch"], str):
+        raise _BadField("since.epoch: must be text")
+    try:
+        return Since(since["epoch"], _read_whole_number(since, "offset"))
+    except _BadField as error:
+        raise _BadField(f"since.{error}") from None

@@ -1,0 +1,73 @@
+"""REST: what everybody may ask for. Prices keep their exact text."""
+
+import orjson
+from fastapi import APIRouter, Request
+from fastapi.responses import Response
+
+from gateway.backend import Backend
+from gateway.http.authorization import create_permit
+from gateway.http.conditional import ConditionalAnswers
+from gateway.http.openapi import PRODUCT, answers, conditional, read_version
+from gateway.http.operator_access import OperatorAccess
+from gateway.http.problems import Problem
+from gateway.http.schemas import Version
+from gateway.rest import issues, quotes, windows
+from tickthrottle_client.tick_v1 import PROTOCOL
+
+
+def create_router(backend: Backend, access: OperatorAccess | None) -> APIRouter:
+    """Build the router of issues, quotes and windows.
+
+    ``access`` is given on the operators' listener, None on the public one.
+    """
+    router = APIRouter()
+    hub = backend.hub
+    permit = create_permit(hub, access)
+    answer = ConditionalAnswers(varies=hub.tokens is not None)
+    _add_version(router)
+    _add_upgrade(router)
+    router.include_router(
+        issues.create_router(backend.issues, backend.history, permit, answer)
+    )
+    router.include_router(
+        quotes.create_router(backend.board, backend.issues, permit, answer)
+    )
+    router.include_router(
+        windows.create_router(
+            backend.board,
+            backend.window_log,
+            backend.settings.windows_limit,
+            permit,
+            answer,
+        )
+    )
+    return router
+
+
+def _add_version(router: APIRouter) -> None:
+    body = orjson.dumps(
+        {"name": PRODUCT, "version": read_version(), "protocol": PROTOCOL}
+    )
+    answer = ConditionalAnswers(varies=False)
+
+    @router.get(
+        "/v1/version",
+        tags=["version"],
+        responses=answers(Version, description="The version", is_conditional=True),
+        openapi_extra=conditional(needs_token=False),
+    )
+    async def get_version(request: Request) -> Response:
+        """What answers, and which stream protocol it speaks."""
+        return answer.give(request, body)
+
+
+def _add_upgrade(router: APIRouter) -> None:
+    # Not in the document: asyncapi.yaml describes what is there.
+    @router.get("/v1/stream", include_in_schema=False)
+    async def stream_needs_an_upgrade() -> Response:
+        raise Problem(
+            426,
+            "upgrade_required",
+            "the stream is a WebSocket; over plain HTTP it is /v1/sse",
+            {"Upgrade": "websocket", "Connection": "Upgrade"},
+        )

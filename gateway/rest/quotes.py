@@ -1,0 +1,132 @@
+"""REST: latest quotes. A poller that has them already costs next to nothing."""
+
+import asyncio
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import Response
+
+from gateway.admission.tokens import TokenGrant
+from gateway.http.authorization import Permit, check_allowed
+from gateway.http.conditional import ConditionalAnswers, Prepared, make_etag
+from gateway.http.openapi import answers, conditional
+from gateway.http.problems import Problem
+from gateway.http.schemas import Quote, Quotes
+from gateway.protocol.messages import check_key, split_list
+from gateway.rest.issues import IssueKey
+from gateway.rest.selection import Wish, resolve, select
+from gateway.stream.board import Board
+from gateway.stream.frames import quotes_object
+from gateway.upstream.issue_list import Issues
+
+AT_ONCE = 50
+"""This many ISINs are checked before the event loop may do something else."""
+
+Isins = Annotated[
+    str | None,
+    Query(
+        description="ISINs or codes, separated by commas; 1,000 at most",
+        examples=["KR7005930003"],
+    ),
+]
+Codes = Annotated[
+    str | None,
+    Query(description="codes of the issue list, separated by commas; 1,000 at most"),
+]
+Market = Annotated[
+    str | None, Query(min_length=1, description="a market of the issue list")
+]
+Sector = Annotated[
+    str | None, Query(min_length=1, description="a sector of the issue list")
+]
+
+
+def create_router(
+    board: Board, issues: Issues, permit: Permit, answer: ConditionalAnswers
+) -> APIRouter:
+    """Build the router of latest quotes."""
+    router = APIRouter(tags=["quotes"])
+    prepared = Prepared()
+
+    @router.get(
+        "/v1/quotes",
+        responses=answers(
+            Quotes, *(400, 401, 403), description="The quotes", is_conditional=True
+        ),
+        openapi_extra=conditional(),
+    )
+    async def list_quotes(
+        request: Request,
+        isins: Isins = None,
+        codes: Codes = None,
+        market: Market = None,
+        sector: Sector = None,
+    ) -> Response:
+        """Latest quote of every issue, or of those that fit all that is asked for.
+
+        Issues that have not traded yet are left out; the order is that of ISINs.
+        """
+        grant = permit(request)
+        wish = Wish(isins, codes, market, sector)
+        await _check_in_slices(isins)
+        wanted = select(wish, issues)
+        if isins is not None or codes is not None:
+            for isin in sorted(wanted or ()):
+                check_allowed(grant, isin)
+        etag = _name(board, wish, issues, grant)
+
+        async def build() -> bytes:
+            body = prepared.find(board.position, etag)
+            if body is None:
+                body = _encode(board, wanted, grant)
+                prepared.keep(board.position, etag, body)
+            return body
+
+        return await answer.give_named(request, etag, build)
+
+    @router.get(
+        "/v1/quotes/{issue}",
+        responses=answers(
+            Quote,
+            *(400, 401, 403, 404),
+            description="The issue's latest trade",
+            is_conditional=True,
+        ),
+        openapi_extra=conditional(),
+    )
+    async def get_quote(request: Request, issue: IssueKey) -> Response:
+        """Latest quote of one issue."""
+        grant = permit(request)
+        isin = resolve(issue, issues)
+        check_allowed(grant, isin)
+        row = board.get(isin)
+        if row is None:
+            raise Problem(404, "unknown_key", f"{isin} has not traded yet")
+        return answer.give(request, row.body)
+
+    return router
+
+
+async def _check_in_slices(isins: str | None) -> None:
+    """Check ISINs before they are selected: check digits take time."""
+    for number, isin in enumerate(split_list(isins or ""), 1):
+        check_key(isin)
+        if number % AT_ONCE == 0:
+            await asyncio.sleep(0)
+
+
+def _name(board: Board, wish: Wish, issues: Issues, grant: TokenGrant) -> str:
+    """Name the answer by what decides it: nothing has to be built for a 304."""
+    position = board.position
+    return make_etag(
+        f"{position.epoch}:{position.offset}".encode(),
+        wish.encode(),
+        issues.digest.encode(),
+        grant.encode_keys(),
+    )
+
+
+def _encode(board: Board, wanted: frozenset[str] | None, grant: TokenGrant) -> bytes:
+    isins = board.isins() if wanted is None else sorted(wanted)
+    rows = [board.get(isin) for isin in isins if grant.allows(isin)]
+    return quotes_object(board.position, [row.body for row in rows if row is not None])

@@ -1,0 +1,186 @@
+"""REST: published windows, as long as the window log holds them."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Query, Request
+from fastapi.responses import Response
+
+from gateway.http.authorization import Permit, check_everything_allowed
+from gateway.http.conditional import ConditionalAnswers, Prepared, make_etag
+from gateway.http.openapi import answers, conditional
+from gateway.http.problems import Problem
+from gateway.http.schemas import WindowsAnswer
+from gateway.stream.board import Board, Position
+from gateway.stream.frames import window_object, windows_object
+from gateway.upstream.window_log import WindowLog
+from throttle.contract.snapshot import WindowSnapshot
+
+MAX_BYTES = 8_388_608
+"""An answer ends with the window that makes it longer than this."""
+
+Read = Callable[[Position], AsyncIterator[WindowSnapshot]]
+
+Rows = Annotated[bool, Query(description="whether the windows come with their rows")]
+
+
+def create_router(
+    board: Board,
+    window_log: WindowLog,
+    limit_most: int,
+    permit: Permit,
+    answer: ConditionalAnswers,
+) -> APIRouter:
+    """Build the router of windows; at most ``limit_most`` are told at once."""
+    router = APIRouter(tags=["windows"])
+    # The newest one shall not wait for readers of many.
+    latest, prepared = PreparedWindows(board), PreparedWindows(board)
+
+    @router.get(
+        "/v1/windows",
+        responses=answers(
+            WindowsAnswer,
+            *(400, 401, 403, 503),
+            description="Windows, newest first",
+            is_conditional=True,
+        ),
+        openapi_extra=conditional(),
+    )
+    async def list_windows(
+        request: Request,
+        limit: Annotated[
+            int, Query(ge=1, le=limit_most, description="most windows")
+        ] = min(20, limit_most),
+        from_ms: Annotated[
+            int | None, Query(alias="from", ge=0, description="earliest end, ms")
+        ] = None,
+        to_ms: Annotated[
+            int | None, Query(alias="to", ge=0, description="latest end, ms")
+        ] = None,
+        rows: Rows = True,
+    ) -> Response:
+        """Recent windows, newest first; ``from`` and ``to`` bound their ends."""
+        check_everything_allowed(permit(request))
+        etag, build = prepared.name(
+            f"{limit} {from_ms} {to_ms}",
+            lambda _: window_log.newest(limit, from_ms, to_ms),
+            with_rows=rows,
+        )
+        return await answer.give_named(request, etag, build)
+
+    @router.get(
+        "/v1/windows/latest",
+        responses=answers(
+            WindowsAnswer,
+            *(400, 401, 403, 404, 503),
+            description="The newest window, all its parts",
+            is_conditional=True,
+        ),
+        openapi_extra=conditional(),
+    )
+    async def get_latest_window(request: Request, rows: Rows = True) -> Response:
+        """The newest window; one part for each job that has published it already."""
+        check_everything_allowed(permit(request))
+        read = partial(_read_latest, window_log)
+        etag, build = latest.name("latest", read, with_rows=rows)
+        return await answer.give_named(request, etag, build)
+
+    @router.get(
+        "/v1/windows/{end_ms}",
+        responses=answers(
+            WindowsAnswer,
+            *(400, 401, 403, 404, 503),
+            description="The window, all its parts",
+            is_conditional=True,
+        ),
+        openapi_extra=conditional(),
+    )
+    async def get_window(
+        request: Request,
+        end_ms: Annotated[
+            int,
+            Path(ge=0, description="the window's end", examples=[1773964804000]),
+        ],
+        rows: Rows = True,
+    ) -> Response:
+        """The window that ends then; one part for each job that has published it."""
+        check_everything_allowed(permit(request))
+        etag, build = prepared.name(
+            str(end_ms), lambda _: _read_one(window_log, end_ms), with_rows=rows
+        )
+        return await answer.give_named(request, etag, build)
+
+    return router
+
+
+class PreparedWindows:
+    """Answers with windows: read once per step of the stream, however many ask.
+
+    One is read at a time, and between two windows the event loop goes on.
+    """
+
+    def __init__(self, board: Board) -> None:
+        self._board = board
+        self._prepared = Prepared()
+        self._reading = asyncio.Lock()
+
+    def name(
+        self, asked: str, read: Read, *, with_rows: bool
+    ) -> tuple[str, Callable[[], Awaitable[bytes]]]:
+        """Return the tag of what is asked for now, and what builds its body.
+
+        Building raises what ``read`` raises.
+        """
+        position = self._board.position
+        place = f"{position.epoch}:{position.offset}"
+        rows = b"rows" if with_rows else b""
+        etag = make_etag(asked.encode(), place.encode(), rows)
+
+        async def build() -> bytes:
+            async with self._reading:
+                body = self._prepared.find(position, etag)
+                if body is None:
+                    body = await _encode(read(position), with_rows=with_rows)
+                    self._prepared.keep(position, etag, body)
+                return body
+
+        return etag, build
+
+
+async def _encode(windows: AsyncIterator[WindowSnapshot], *, with_rows: bool) -> bytes:
+    objects: list[bytes] = []
+    size = 0
+    async for window in windows:
+        objects.append(window_object(window, with_rows=with_rows))
+        size += len(objects[-1])
+        if size > MAX_BYTES:
+            break
+        # Some milliseconds of work each.
+        await asyncio.sleep(0)
+    return windows_object(objects)
+
+
+async def _read_latest(
+    window_log: WindowLog, position: Position
+) -> AsyncIterator[WindowSnapshot]:
+    if position.window is None:
+        raise Problem(404, "unknown_window", "no window was published yet")
+    windows = await window_log.parts(position.window, until=position.offset)
+    if not windows:
+        raise Problem(
+            404, "unknown_window", f"window {position.window} is not kept any more"
+        )
+    for window in windows:
+        yield window
+
+
+async def _read_one(
+    window_log: WindowLog, end_ms: int
+) -> AsyncIterator[WindowSnapshot]:
+    windows = await window_log.parts(end_ms)
+    if not windows:
+        raise Problem(404, "unknown_window", f"no window that ends at {end_ms} is kept")
+    for window in windows:
+        yield window

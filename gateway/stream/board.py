@@ -1,0 +1,118 @@
+"""The board: the last value of every issue, and what counts as news. Pure."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from gateway.stream.once_per_window import OncePerWindow
+from throttle.contract.snapshot import LastValue, Row, WindowSnapshot
+from throttle.contract.trade_order import is_newer
+
+DEFAULT_WINDOW_MS = 2_000
+"""Length of a window until the throttle has said what it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """How far the published stream has been read; ``epoch`` is None before anything.
+
+    Positions of two epochs never compare.
+    """
+
+    epoch: str | None = None
+    offset: int = 0
+    window: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """What an update brings to clients: ``rows``, to be handed out now.
+
+    It stands for ``windows`` windows up to ``Board.complete``: for 0 while a row of
+    them is held back. ``stale`` and ``held`` count rows that are not among ``rows``.
+    """
+
+    rows: list[Row]
+    windows: int
+    stale: int
+    held: int
+
+
+class Board:
+    """The newest row of every issue, as of ``position``.
+
+    The order guard lives here: within an epoch a row is only ever replaced by one
+    with a greater version, however often and in whatever order updates arrive. What
+    of the news may go out at once is decided by ``once_per_window.py``; up to
+    ``complete`` everything was handed out. No position's window goes back within an
+    epoch. ``is_in_parts``: the newest window has come in more than one update.
+    """
+
+    def __init__(self) -> None:
+        self.position = Position()
+        self.complete = Position()
+        self.is_in_parts = False
+        self._gate = OncePerWindow()
+        self.window_ms = DEFAULT_WINDOW_MS
+        self._rows: dict[str, LastValue] = {}
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def get(self, isin: str) -> LastValue | None:
+        """Return the issue's last value, or None if it never traded."""
+        return self._rows.get(isin)
+
+    def isins(self) -> list[str]:
+        """Return every issue that has a value, in order."""
+        return sorted(self._rows)
+
+    def changed_since(self, offset: int) -> list[str]:
+        """Return the issues that changed after ``offset`` of this epoch, in order."""
+        return sorted(i for i, row in self._rows.items() if row.offset > offset)
+
+    def apply(self, snapshot: WindowSnapshot) -> News:
+        """Take an update in and return what is news; other rows are stale.
+
+        The caller has checked that it follows ``position``.
+        """
+        fresh = [row for row in snapshot.rows if self._is_newer(row.isin, row.version)]
+        for row in fresh:
+            self._rows[row.isin] = LastValue(
+                row.isin, row.version, snapshot.offset, row.body
+            )
+        stale = len(snapshot.rows) - len(fresh)
+        here = Position(snapshot.epoch, snapshot.offset, snapshot.window)
+        return self._move(here, fresh, stale)
+
+    def catch_up(self, position: Position, values: Iterable[LastValue]) -> News:
+        """Take in the stored state of the same epoch and return what is news.
+
+        Its ``trades`` are 0: how many trades were missed is not known.
+        """
+        fresh = [v for v in values if self._is_newer(v.isin, v.version)]
+        self._rows.update((value.isin, value) for value in fresh)
+        rows = [Row(value.isin, value.version, 0, value.body) for value in fresh]
+        return self._move(position, rows, 0)
+
+    def replace(self, position: Position, values: Iterable[LastValue]) -> None:
+        """Forget everything and take the stored state of another epoch."""
+        self._rows = {value.isin: value for value in values}
+        self.position = self.complete = position
+        self.is_in_parts = False
+        self._gate = OncePerWindow(position.window)
+
+    def _is_newer(self, isin: str, version: bytes) -> bool:
+        row = self._rows.get(isin)
+        return is_newer(version, None if row is None else row.version)
+
+    def _move(self, to: Position, fresh: list[Row], stale: int) -> News:
+        gate, before = self._gate, self.complete.offset
+        rows = gate.hand_out(to.window or 0, fresh)
+        held = len(fresh) - len(rows) if gate.is_in_parts else 0
+        self.is_in_parts = gate.is_in_parts
+        self.position = Position(to.epoch, to.offset, gate.window)
+        # Clients resume from here: what is held back has to lie behind it.
+        self.complete = self.position
+        if gate.is_holding:
+            self.complete = Position(to.epoch, before, gate.window)
+        return News(rows, self.complete.offset - before, stale, held)

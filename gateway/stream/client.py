@@ -1,0 +1,214 @@
+"""One client's outbox: what it is due next, and when its stream is over.
+
+It writes nothing itself: whoever writes to the connection asks for the next frame.
+"""
+
+import asyncio
+from dataclasses import dataclass
+from secrets import randbelow, token_hex
+from typing import Literal, Protocol
+
+from gateway.stream.commands import ClientCommands
+from gateway.stream.counters import Counters
+from gateway.stream.frames import Update, heartbeat_frame, notice_frame
+from gateway.stream.lifetimes import Lifetime
+from tickthrottle_client.tick_v1 import CloseCode
+
+RECONNECT_WITHIN_MS = 3_000
+"""Clients are told to come back at a random time up to this after a planned end."""
+
+RETURN_AFTER_MS = 30_000
+"""A client that an operator has closed is told to come back after this."""
+
+MAX_REASON_BYTES = 123
+"""What a close frame has room for beside its code (RFC 6455, 5.5)."""
+
+MAX_WAITING_ANSWERS = 16
+"""Answers a client may leave unread before its messages are no longer read."""
+
+
+Kind = Literal["websocket", "sse"]
+"""How a client is connected."""
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """Who is at the other end of a connection."""
+
+    address: str = ""
+    kind: Kind = "websocket"
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """Why this side ends a connection. ``notice`` is sent first, if there is room.
+
+    A reason that is too long for a close frame is cut.
+    """
+
+    code: CloseCode
+    reason: str
+    notice: bytes | None = None
+
+    def __post_init__(self) -> None:
+        """Make the reason fit."""
+        encoded = self.reason.encode("utf-8", "replace")[:MAX_REASON_BYTES]
+        object.__setattr__(self, "reason", encoded.decode("utf-8", "ignore"))
+
+
+def restart_notice(reason: str) -> bytes:
+    """Build the notice of a planned end; not all shall come back at once."""
+    return notice_frame("restart", randbelow(RECONNECT_WITHIN_MS), reason)
+
+
+UNKNOWN = Peer()
+
+
+class Sender(Protocol):
+    """Writes one client's frames to its connection."""
+
+    def wake(self) -> None:
+        """Send what the client is due, now or soon."""
+
+    @property
+    def unsent_bytes(self) -> int:
+        """How much was written that the kernel has not taken yet, if that is known."""
+
+    def stuck_s(self, now_s: float) -> float:
+        """Return for how long the peer has taken nothing of what waits for it."""
+
+    def is_stuck(self, now_s: float) -> bool:
+        """Say whether the peer has taken nothing for as long as it may."""
+
+    def end(self, ending: Ending) -> None:
+        """Close the connection, cut it if that does not help."""
+
+
+class Client:
+    """Answers, the feed's status, snapshots, updates: in this order, to one client.
+
+    ``id`` names the connection, in its welcome, in logs and to operators.
+
+    Filled by its receiver and by the hub, drained by its one sender.
+    """
+
+    __slots__ = (
+        "_answers",
+        "_counters",
+        "_heartbeat_us",
+        "_room",
+        "_status",
+        "address",
+        "check_s",
+        "commands",
+        "connected_s",
+        "delivery",
+        "ending",
+        "id",
+        "is_queued",
+        "kind",
+        "lifetime",
+        "sender",
+        "sent_s",
+    )
+
+    def __init__(
+        self,
+        commands: ClientCommands,
+        sender: Sender,
+        lifetime: Lifetime,
+        counters: Counters,
+        now_s: float,
+        peer: Peer = UNKNOWN,
+    ) -> None:
+        self.id = f"c-{token_hex(4)}"
+        self.address = peer.address
+        self.kind = peer.kind
+        self.connected_s = now_s
+        self.commands = commands
+        self.delivery = commands.delivery
+        self.sender = sender
+        self.lifetime = lifetime
+        self.sent_s = now_s
+        # When the hub has to look after it next.
+        self.check_s = now_s
+        self._counters = counters
+        self.ending: Ending | None = None
+        self.is_queued = False
+        # A list: most of the time there is none, and never more than a few.
+        self._answers: list[bytes] = []
+        self._room: asyncio.Event | None = None
+        self._status: bytes | None = None
+        # The time of day when a heartbeat became due.
+        self._heartbeat_us: int | None = None
+
+    def post(self, frame: bytes) -> None:
+        """Send an answer. Wait for ``room`` before making the next one."""
+        self._answers.append(frame)
+        self.sender.wake()
+
+    async def room(self) -> None:
+        """Wait until fewer than the allowed number of answers is waiting."""
+        while len(self._answers) >= MAX_WAITING_ANSWERS:
+            self._room = asyncio.Event()
+            await self._room.wait()
+
+    def forget_answers(self) -> None:
+        """Drop the answers that were not sent: nobody is there to read them."""
+        self._answers.clear()
+        self._open_room()
+
+    def announce(self, status: bytes) -> None:
+        """Have the feed's status sent; one not sent yet is replaced."""
+        self._status = status
+
+    def offer(self, update: Update) -> bool:
+        """Take in an update already on the board; True if something is to be sent."""
+        return self.delivery.offer(update)
+
+    def restart(self) -> None:
+        """Have everything sent anew."""
+        self.delivery.restart()
+
+    def beat(self, now_us: int) -> None:
+        """Send a heartbeat, unless there is something better to send.
+
+        ``now_us`` is the time of day.
+        """
+        self._heartbeat_us = now_us
+        self.sender.wake()
+
+    def end(self, ending: Ending) -> None:
+        """Send no more data; answers and the notice still go if there is room."""
+        if self.ending is None:
+            self.ending = ending
+            self._status = ending.notice
+            self.sender.end(ending)
+
+    def sent(self, frames: int, size: int, now_s: float) -> None:
+        """Note that some frames, of ``size`` bytes in all, have just been written."""
+        self.sent_s = now_s
+        self._counters.frames_sent += frames
+        self._counters.sent_bytes += size
+
+    def next_frame(self) -> bytes | None:
+        """Return what to write next, None if there is nothing."""
+        if self._answers:
+            self._open_room()
+            return self._answers.pop(0)
+        if self._status is not None:
+            status, self._status = self._status, None
+            return status
+        if self.ending is not None:
+            return None
+        frame = self.delivery.next_frame()
+        if self._heartbeat_us is not None:
+            if frame is None:
+                frame = heartbeat_frame(self.delivery.position(), self._heartbeat_us)
+            self._heartbeat_us = None
+        return frame
+
+    def _open_room(self) -> None:
+        if self._room is not None:
+            self._room.set()
+            self._room = None

@@ -1,0 +1,248 @@
+"""Frames of tick.v1 as bytes: a row encoded once, a frame per key set. Pure.
+
+Rows arrive as finished JSON and are only ever joined, so the text of a price is never
+touched.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import orjson
+
+from gateway.protocol.key_sets import EVERYTHING, KeySet
+from gateway.stream.board import Position
+from throttle.contract.snapshot import Row, WindowSnapshot
+from tickthrottle_client.tick_v1 import PROTOCOL
+
+
+def encode_row(body: bytes, trades: int) -> bytes:
+    """Add to a row how many trades it stands for."""
+    return b'%b,"trades":%d}' % (body[:-1], trades)
+
+
+class Update:
+    """One published step, ready for any number of clients.
+
+    Stands for the offsets ``(offset - windows, offset]``: for none while a row of
+    them is held back (``once_per_window.py``). Clients with equal key sets get the
+    same bytes object.
+    """
+
+    __slots__ = ("_encoded", "_frames", "offset", "position", "trades", "windows")
+
+    def __init__(self, position: Position, windows: int, rows: Iterable[Row]) -> None:
+        self.position = position
+        self.offset = position.offset
+        self.windows = windows
+        self.trades: dict[str, int] = {}
+        self._encoded: dict[str, bytes] = {}
+        for row in rows:
+            self.trades[row.isin] = row.trades
+            self._encoded[row.isin] = encode_row(row.body, row.trades)
+        self._frames: dict[KeySet, bytes | None] = {}
+
+    def touches(self, key_set: KeySet) -> bool:
+        """Say whether the update holds anything for ``key_set``."""
+        if key_set is EVERYTHING:
+            return bool(self.trades)
+        return not self.trades.keys().isdisjoint(key_set.isins)
+
+    def isins(self, key_set: KeySet) -> Iterable[str]:
+        """Return the issues of ``key_set`` that changed."""
+        if key_set is EVERYTHING:
+            return self.trades
+        return [isin for isin in key_set.isins if isin in self.trades]
+
+    def count(self, key_set: KeySet) -> int:
+        """Return how many issues of ``key_set`` changed."""
+        if key_set is EVERYTHING:
+            return len(self.trades)
+        return sum(map(self.trades.__contains__, key_set.isins))
+
+    def frame(self, key_set: KeySet) -> bytes | None:
+        """Return the frame for ``key_set``, None if there is nothing in it for it."""
+        if not key_set.is_shared:
+            return self._build(key_set)
+        if key_set not in self._frames:
+            self._frames[key_set] = self._build(key_set)
+        return self._frames[key_set]
+
+    def _build(self, key_set: KeySet) -> bytes | None:
+        wanted = sorted(self.trades) if key_set is EVERYTHING else key_set.isins
+        rows = list(filter(None, map(self._encoded.get, wanted)))
+        return update_frame(self.position, self.windows, rows) if rows else None
+
+
+def update_frame(position: Position, windows: int, rows: Iterable[bytes]) -> bytes:
+    """Build an update that stands for ``windows`` windows from encoded rows."""
+    merged = b',"merged":%d' % windows if windows != 1 else b""
+    return b'{"type":"update",%b%b,"data":[%b]}' % (
+        _encode_position(position),
+        merged,
+        b",".join(rows),
+    )
+
+
+def snapshot_frame(
+    position: Position, bodies: Iterable[bytes], *, final: bool
+) -> bytes:
+    """Build one piece of a snapshot; its items stand for no trades of their own."""
+    return b'{"type":"snapshot",%b,"final":%b,"data":[%b]}' % (
+        _encode_position(position),
+        b"true" if final else b"false",
+        b",".join(encode_row(body, 0) for body in bodies),
+    )
+
+
+def window_object(snapshot: WindowSnapshot, *, with_rows: bool) -> bytes:
+    """Encode what one job has published of a window for REST."""
+    position = Position(snapshot.epoch, snapshot.offset, snapshot.window)
+    data = b""
+    if with_rows:
+        rows = b",".join(encode_row(row.body, row.trades) for row in snapshot.rows)
+        data = b',"data":[%b]' % rows
+    return b'{%b,"windows":%d,"published":%d,"count":%d,"trades":%d%b}' % (
+        _encode_position(position),
+        snapshot.windows,
+        snapshot.published_us,
+        len(snapshot.rows),
+        sum(row.trades for row in snapshot.rows),
+        data,
+    )
+
+
+def windows_object(objects: Sequence[bytes]) -> bytes:
+    """Join encoded windows to a list of them for REST."""
+    return b'{"count":%d,"data":[%b]}' % (len(objects), b",".join(objects))
+
+
+def quotes_object(position: Position, bodies: list[bytes]) -> bytes:
+    """Encode a list of latest quotes for REST."""
+    return b'{%b,"count":%d,"data":[%b]}' % (
+        _encode_position(position),
+        len(bodies),
+        b",".join(bodies),
+    )
+
+
+def welcome_frame(
+    connection: str,
+    epoch: str | None,
+    window_ms: int,
+    heartbeat_ms: int,
+    server_time_us: int,
+    limits: Mapping[str, float],
+) -> bytes:
+    """Build the first frame of a connection."""
+    return orjson.dumps(
+        {
+            "type": "welcome",
+            "protocol": PROTOCOL,
+            "connection": connection,
+            "epoch": epoch,
+            "window_ms": window_ms,
+            "heartbeat_ms": heartbeat_ms,
+            "server_time": server_time_us,
+            "limits": limits,
+        }
+    )
+
+
+def ack_frame(
+    message_id: int | str | None,
+    op: str,
+    accepted: Iterable[str],
+    rejected: Iterable[Mapping[str, str]],
+    count: int,
+    **granted: Any,
+) -> bytes:
+    """Build the answer to subscribe, unsubscribe or list; ``count`` is keys held."""
+    return orjson.dumps(
+        {
+            "type": "ack",
+            **_echo(message_id),
+            "op": op,
+            "accepted": list(accepted),
+            "rejected": list(rejected),
+            "count": count,
+            **granted,
+        }
+    )
+
+
+def error_frame(
+    code: str, message: str, message_id: int | str | None = None, **further: Any
+) -> bytes:
+    """Build an error; the connection stays open."""
+    return orjson.dumps(
+        {
+            "type": "error",
+            **_echo(message_id),
+            "code": code,
+            "message": message,
+            **further,
+        }
+    )
+
+
+def pong_frame(message_id: int | str | None, server_time_us: int) -> bytes:
+    """Build the answer to a ping."""
+    return orjson.dumps(
+        {"type": "pong", **_echo(message_id), "server_time": server_time_us}
+    )
+
+
+def heartbeat_frame(position: Position, server_time_us: int) -> bytes:
+    """Build a sign of life: everything up to ``position`` has been sent."""
+    return b'{"type":"heartbeat",%b,"server_time":%d}' % (
+        _encode_position(position),
+        server_time_us,
+    )
+
+
+def status_frame(feed: str, since_window: int | None, message: str) -> bytes:
+    """Say whether windows are arriving (``live``), or not (``stale``, ``starting``)."""
+    return orjson.dumps(
+        {
+            "type": "status",
+            "feed": feed,
+            "since_window": since_window,
+            "message": message,
+        }
+    )
+
+
+def notice_frame(code: str, reconnect_after_ms: int, message: str) -> bytes:
+    """Announce a planned close."""
+    return orjson.dumps(
+        {
+            "type": "notice",
+            "code": code,
+            "reconnect_after_ms": reconnect_after_ms,
+            "message": message,
+        }
+    )
+
+
+def event(frame: bytes, position: Position | None, retry_ms: int | None) -> bytes:
+    """Wrap a frame for an event stream (HTML standard, 9.2.5 and 9.2.6).
+
+    Its id is what ``Last-Event-ID`` brings back: epoch, colon, offset.
+    """
+    place = b""
+    if position is not None and position.epoch is not None:
+        place = b"id: %b:%d\n" % (position.epoch.encode(), position.offset)
+    retry = b"" if retry_ms is None else b"retry: %d\n" % retry_ms
+    return b"%b%bdata: %b\n\n" % (place, retry, frame)
+
+
+def _encode_position(position: Position) -> bytes:
+    return b'"epoch":%b,"offset":%d,"window":%b' % (
+        orjson.dumps(position.epoch),
+        position.offset,
+        orjson.dumps(position.window),
+    )
+
+
+def _echo(message_id: int | str | None) -> dict[str, int | str]:
+    return {} if message_id is None else {"id": message_id}

@@ -1,0 +1,324 @@
+"""The hub: the set of clients. Publishing hands out work and waits for nobody."""
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from random import uniform
+
+import structlog
+
+from gateway.admission.limits import Admission
+from gateway.admission.origins import is_allowed
+from gateway.admission.tokens import TokenReader
+from gateway.protocol.key_sets import KeySets
+from gateway.settings import GatewaySettings
+from gateway.stream.board import Board
+from gateway.stream.client import (
+    RETURN_AFTER_MS,
+    UNKNOWN,
+    Client,
+    Ending,
+    Peer,
+    Sender,
+    restart_notice,
+)
+from gateway.stream.close_log import CloseLog
+from gateway.stream.commands import ClientCommands
+from gateway.stream.counters import Counters
+from gateway.stream.delivery import Delivery
+from gateway.stream.frames import Update, notice_frame, welcome_frame
+from gateway.stream.lifetimes import Lifetime
+from gateway.stream.window_timings import WindowTimings
+from throttle.contract.snapshot import WindowSnapshot
+from tickthrottle_client.tick_v1 import CloseCode
+
+SLICE_S = 0.005
+"""Clients are served for this long before the event loop may do something else."""
+
+POLITE_S = 0.2
+"""A request waits this long at most until the clients of the stream are served."""
+
+MAX_SHOWN_CHARS = 200
+"""This much of an origin is logged."""
+
+AT_ONCE = 256
+"""This many clients are looked after before the event loop may do something else."""
+
+
+log = structlog.get_logger()
+
+
+class Hub:
+    """Every connected client, and what all of them share.
+
+    ``publish`` and its like only mark what a client is due; the marked clients are
+    then served in slices, so that the slowest one costs the others nothing and a
+    hundred thousand frames do not hold up a heartbeat. A window that arrives while
+    clients are still waiting for the one before is merged with it.
+    """
+
+    def __init__(
+        self,
+        board: Board,
+        settings: GatewaySettings,
+        counters: Counters,
+        tokens: TokenReader | None = None,
+    ) -> None:
+        self.tokens = tokens
+        self.board = board
+        self.settings = settings
+        self.counters = counters
+        self.excess: Callable[[], str | None] = lambda: None
+        """Why no more clients can be served, None while they can."""
+        self.find_code: Callable[[str], str | None] = lambda _: None
+        """Return the ISIN of the issue with a code, None if no issue has it."""
+        self._admission = Admission(
+            settings.max_clients, settings.max_clients_per_address
+        )
+        # In order of arrival; the values mean nothing.
+        self._clients: dict[Client, None] = {}
+        self._key_sets = KeySets()
+        self._status: bytes | None = None
+        self._due: deque[Client] = deque()
+        self._is_serving = False
+        self._served = asyncio.Event()
+        self.timings = WindowTimings()
+        self.close_log = CloseLog()
+
+    def __len__(self) -> int:
+        return len(self._clients)
+
+    def allows_page(self, headers: Mapping[str, str]) -> bool:
+        """Say whether whoever sent these headers may have a stream; count who may not.
+
+        Names of headers are in small letters.
+        """
+        origin, host = headers.get("origin"), headers.get("host")
+        if is_allowed(origin, host, self.settings.allowed_origins):
+            return True
+        self.counters.clients_origin_refused += 1
+        if self.close_log.may_say(time.monotonic()):
+            shown = None if origin is None else origin[:MAX_SHOWN_CHARS]
+            log.warning("a page may not open a stream", origin=shown)
+        return False
+
+    def enter(self, address: str) -> str | None:
+        """Count a connection in and return None, or return why it may not come in."""
+        excess = self.excess()
+        if excess is not None:
+            self.counters.clients_shed += 1
+            return excess
+        refusal = self._admission.enter(address)
+        if refusal is not None:
+            self.counters.clients_full_refused += 1
+        return refusal
+
+    def exit(self, address: str) -> None:
+        """Count a connection out that came in."""
+        self._admission.leave(address)
+
+    def clients(self) -> tuple[Client, ...]:
+        """Return every client, in order of arrival."""
+        return tuple(self._clients)
+
+    def find(self, client_id: str) -> Client | None:
+        """Return the client with this id, None if it is not connected."""
+        return next((c for c in self._clients if c.id == client_id), None)
+
+    def join(self, sender: Sender, now_s: float, peer: Peer = UNKNOWN) -> Client:
+        """Add a client; it hears the feed's status if that is not the usual one."""
+        settings = self.settings
+        # Those who came together shall not all go together.
+        most_s = settings.max_stream_s * uniform(0.9, 1)
+        client = Client(
+            ClientCommands(
+                Delivery(self.board, settings, self.counters, self._key_sets),
+                settings,
+                self.counters,
+                now_s,
+                self.tokens,
+                self.find_code,
+            ),
+            sender,
+            Lifetime(now_s, settings, most_s),
+            self.counters,
+            now_s,
+            peer,
+        )
+        if self._status is not None:
+            client.announce(self._status)
+        self._clients[client] = None
+        return client
+
+    def welcome(self, client: Client, now_us: int) -> bytes:
+        """Build a client's first frame. ``now_us`` is the time of day."""
+        settings = self.settings
+        return welcome_frame(
+            client.id,
+            self.board.position.epoch,
+            self.board.window_ms,
+            settings.heartbeat_ms,
+            now_us,
+            {
+                "keys": settings.max_keys,
+                "messages_per_second": settings.messages_per_second,
+                "message_bytes": settings.max_message_bytes,
+            },
+        )
+
+    def leave(self, client: Client) -> None:
+        """Forget a client."""
+        if client in self._clients:
+            del self._clients[client]
+            client.delivery.close()
+
+    def end(self, client: Client, code: CloseCode, reason: str) -> None:
+        """Close a client's connection."""
+        notice = restart_notice(reason) if code == CloseCode.RESTART else None
+        self._note_end(client, code, reason)
+        self.leave(client)
+        client.end(Ending(code, reason, notice))
+
+    def dismiss(self, client: Client) -> None:
+        """Close a client's connection because an operator says so.
+
+        It is told to come back, but not at once.
+        """
+        reason = "closed by the operator"
+        notice = notice_frame("closed", RETURN_AFTER_MS, reason)
+        self.counters.clients_operator_closed += 1
+        self._note_end(client, CloseCode.TOO_MANY_MESSAGES, reason)
+        self.leave(client)
+        client.end(Ending(CloseCode.TOO_MANY_MESSAGES, reason, notice))
+
+    def publish(self, update: Update, snapshot: WindowSnapshot | None = None) -> None:
+        """Offer an update, already on the board, to every client.
+
+        ``snapshot`` is what it was made of, where that was one message.
+        """
+        if snapshot is not None:
+            self.timings.begin(snapshot, len(self._clients))
+        self.counters.updates_published += 1
+        # The first to be served this time is the last the next time.
+        number = (update.position.window or 0) // self.board.window_ms
+        clients = reversed(self._clients) if number % 2 else self._clients
+        for client in clients:
+            if client.offer(update):
+                self._serve_soon(client)
+        if not self._is_serving:
+            self.timings.finish(_now_ms())
+
+    def restart(self) -> None:
+        """Send every client its snapshot anew: the board was replaced."""
+        for client in self._clients:
+            client.restart()
+            self._serve_soon(client)
+
+    def announce(self, status: bytes, *, is_lasting: bool) -> None:
+        """Tell every client the feed's status, and if it lasts those who come later."""
+        self._status = status if is_lasting else None
+        for client in self._clients:
+            client.announce(status)
+            self._serve_soon(client)
+
+    async def run(self) -> None:
+        """Look after heartbeats, the slow, the idle and the old, until cancelled."""
+        settings = self.settings
+        shortest_s = min(
+            settings.heartbeat_ms / 1_000,
+            settings.slow_close_s,
+            settings.auth_s,
+            settings.first_keys_s,
+            settings.max_stream_s,
+        )
+        now_s = time.monotonic()
+        while True:
+            await asyncio.sleep(min(0.5, shortest_s / 10))
+            self.close_log.tell_rest()
+            for number, client in enumerate(tuple(self._clients), 1):
+                if number % AT_ONCE == 1:
+                    await asyncio.sleep(0)
+                    now_s = time.monotonic()
+                if now_s < client.check_s:
+                    continue
+                try:
+                    self._look_after(client, now_s)
+                except Exception:
+                    log.exception(
+                        "a client could not be looked after", connection=client.id
+                    )
+                    self._drop(client)
+                heartbeat_s = client.sent_s + settings.heartbeat_ms / 1_000
+                client.check_s = min(heartbeat_s, now_s + shortest_s / 4)
+
+    def _look_after(self, client: Client, now_s: float) -> None:
+        settings = self.settings
+        if client.ending is not None:
+            return
+        due = client.lifetime.due_end(
+            client.commands, settings, now_s, is_stuck=client.sender.is_stuck(now_s)
+        )
+        if due is not None:
+            count = getattr(self.counters, due.counter)
+            setattr(self.counters, due.counter, count + 1)
+            self.end(client, due.code, due.reason)
+        elif now_s - client.sent_s >= settings.heartbeat_ms / 1_000:
+            client.beat(time.time_ns() // 1_000)
+
+    def _serve_soon(self, client: Client) -> None:
+        if client.is_queued:
+            return
+        client.is_queued = True
+        self._due.append(client)
+        if not self._is_serving:
+            self._is_serving = True
+            self._served.clear()
+            asyncio.get_running_loop().call_soon(self._serve)
+
+    async def served(self) -> None:
+        """Wait while clients are being served, ``POLITE_S`` at most.
+
+        Whoever polls can wait for a window to go out; the window cannot wait for them.
+        """
+        if self._is_serving:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(POLITE_S):
+                    await self._served.wait()
+
+    def _serve(self) -> None:
+        until_s = time.monotonic() + SLICE_S
+        due = self._due
+        while due:
+            client = due.popleft()
+            client.is_queued = False
+            try:
+                client.sender.wake()
+            except Exception:
+                log.exception("a client could not be served", connection=client.id)
+                self._drop(client)
+            if time.monotonic() > until_s:
+                break
+        if due:
+            asyncio.get_running_loop().call_soon(self._serve)
+        else:
+            self._is_serving = False
+            self._served.set()
+            self.timings.finish(_now_ms())
+
+    def _drop(self, client: Client) -> None:
+        """End a client after a fault of ours, which shall cost nobody else anything."""
+        ending = Ending(CloseCode.INTERNAL, "internal error")
+        self._note_end(client, ending.code, ending.reason)
+        self.leave(client)
+        with suppress(Exception):
+            client.end(ending)
+
+    def _note_end(self, client: Client, code: CloseCode, reason: str) -> None:
+        if client in self._clients:
+            self.close_log.by_us(client.id, code, reason, time.monotonic())
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

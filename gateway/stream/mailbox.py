@@ -1,0 +1,155 @@
+"""The mailbox: what one client has not been sent yet. Pure.
+
+It remembers which issues are pending, never their values: those are read from the
+board when a frame is built. So it is bounded by what the client watches, and a client
+that reads slowly can only ever get the newest.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import islice
+
+from gateway.protocol.key_sets import EVERYTHING, NOTHING, KeySet
+from gateway.stream.frames import Update
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotPiece:
+    """Issues to be sent as a piece of a snapshot.
+
+    ``offset`` is safe to resume from once the ``final`` piece arrived: whatever the
+    client has not been sent yet changed after it.
+    """
+
+    isins: tuple[str, ...]
+    offset: int
+    final: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """Issues to be sent as one update that stands for several windows."""
+
+    trades: dict[str, int]
+    windows: int
+
+
+class Mailbox:
+    """Fills with ``offer`` and ``request_snapshot``, drains with ``take``.
+
+    An issue is sent in a snapshot before it is in any update, and is at most once in
+    what a ``take`` returns. Snapshots asked for before the first was finished are
+    finished together. A client that keeps up gets the update it was offered, which
+    it shares with all others; nothing is copied for it. ``resume_offset`` is the one
+    up to which the client has everything, while the mailbox is not empty.
+    """
+
+    __slots__ = (
+        "_trades",
+        "_unsent",
+        "_update",
+        "_windows",
+        "is_snapshot_due",
+        "key_set",
+        "resume_offset",
+    )
+
+    def __init__(self) -> None:
+        self.key_set = NOTHING
+        self._update: Update | None = None
+        self._trades: dict[str, int] = {}
+        self._windows = 0
+        self._unsent: dict[str, None] = {}
+        self.is_snapshot_due = False
+        self.resume_offset = 0
+
+    @property
+    def is_empty(self) -> bool:
+        """Nothing is left to send, so the client has everything up to now."""
+        return self._update is None and not (
+            self._windows or self._trades or self.is_snapshot_due
+        )
+
+    @property
+    def pending(self) -> int:
+        """How many issues are left to send."""
+        count = len(self._unsent) + len(self._trades)
+        return (
+            count if self._update is None else count + self._update.count(self.key_set)
+        )
+
+    def watch(self, key_set: KeySet) -> None:
+        """Change what the client watches; what it no longer watches is not sent."""
+        self._spill()
+        self.key_set = key_set
+        if key_set is not EVERYTHING and (self._unsent or self._trades):
+            watched = frozenset(key_set.isins)
+            self._unsent = {isin: None for isin in self._unsent if isin in watched}
+            self._trades = {i: n for i, n in self._trades.items() if i in watched}
+
+    def request_snapshot(self, isins: Iterable[str], offset: int) -> None:
+        """Have ``isins`` sent in a snapshot, an empty one if there are none.
+
+        ``offset`` is that of the board now.
+        """
+        if self.is_empty:
+            self.resume_offset = offset
+        self._spill()
+        self.is_snapshot_due = True
+        for isin in isins:
+            self._unsent[isin] = None
+            self._trades.pop(isin, None)
+
+    def restart(self, isins: Iterable[str], offset: int) -> None:
+        """Forget what is pending and have ``isins`` sent: another epoch has begun."""
+        self._update = None
+        self._trades = {}
+        self._windows = 0
+        self._unsent = {}
+        self.is_snapshot_due = False
+        self.request_snapshot(isins, offset)
+
+    def offer(self, update: Update) -> bool:
+        """Take in an update already on the board; True if there is news for the client.
+
+        An issue still to be sent in a snapshot is left to it: the snapshot will read
+        the value of this update or a newer one.
+        """
+        is_touched = update.touches(self.key_set)
+        if self.is_empty:
+            if is_touched:
+                self._update = update
+                self.resume_offset = update.offset - update.windows
+            return is_touched
+        self._spill()
+        self._add(update)
+        return is_touched
+
+    def take(self, limit: int) -> SnapshotPiece | Update | Merged | None:
+        """Return what to send next, None if there is nothing.
+
+        Snapshots come before updates, in pieces of at most ``limit`` issues.
+        """
+        if self.is_snapshot_due:
+            isins = tuple(islice(self._unsent, limit))
+            for isin in isins:
+                del self._unsent[isin]
+            self.is_snapshot_due = bool(self._unsent)
+            return SnapshotPiece(isins, self.resume_offset, not self._unsent)
+        update, self._update = self._update, None
+        if update is not None:
+            return update
+        merged = Merged(self._trades, self._windows)
+        self._trades, self._windows = {}, 0
+        return merged if merged.trades else None
+
+    def _spill(self) -> None:
+        if self._update is not None:
+            update, self._update = self._update, None
+            self._add(update)
+
+    def _add(self, update: Update) -> None:
+        self._windows += update.windows
+        for isin in update.isins(self.key_set):
+            if isin not in self._unsent:
+                self._trades[isin] = self._trades.get(isin, 0) + update.trades[isin]

@@ -1,0 +1,213 @@
+"""Server-sent events, ``/v1/sse``: the stream for those who cannot have a WebSocket.
+
+The same frames, one way. What a client would say in a message stands in the address;
+its position comes back in ``Last-Event-ID``, which browsers send by themselves.
+"""
+
+import re
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Annotated, Any
+
+import orjson
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import Response, StreamingResponse
+from starlette.types import Message, Receive, Scope, Send
+
+from gateway.admission.addresses import address_of
+from gateway.admission.tokens import TokenGrant
+from gateway.http.authorization import create_permit
+from gateway.http.openapi import TOKENS, problem_response
+from gateway.http.operator_access import OperatorAccess
+from gateway.http.problems import problem
+from gateway.protocol.messages import (
+    BadMessage,
+    Since,
+    Subscribe,
+    split_list,
+)
+from gateway.stream.client import Client, Ending, Peer
+from gateway.stream.close_log import GONE
+from gateway.stream.frames import event
+from gateway.stream.hub import Hub
+from gateway.transport.asgi_sender import AwaitingSender, Close, Write, until_one_ends
+from gateway.transport.uvicorn_http import connection_of
+from tickthrottle_client.tick_v1 import CloseCode
+
+CHUNK_BYTES = 16_384
+"""A peer that takes this much makes progress; a long frame may take it long."""
+
+EVENTS: dict[int | str, dict[str, Any]] = {
+    200: {
+        "description": "Frames of tick.v1, each an event without a name",
+        "content": {
+            "text/event-stream": {
+                "schema": {"type": "string"},
+                "example": 'id: k3x9:1235\ndata: {"type":"update"}\n\n',
+            }
+        },
+    },
+    **{status: problem_response(status) for status in (400, 401, 403, 500, 503)},
+}
+
+_LAST_EVENT = re.compile(r"(.+):(\d{1,18})", re.ASCII)
+
+
+def create_router(hub: Hub, access: OperatorAccess | None) -> APIRouter:
+    """Build the router of the event stream."""
+    router = APIRouter(tags=["stream"])
+    permit = create_permit(hub, access)
+
+    @router.get(
+        "/v1/sse",
+        name="open_event_stream",
+        # For the document: no JSON.
+        response_class=StreamingResponse,
+        responses=EVENTS,
+        openapi_extra=TOKENS,
+    )
+    async def sse(
+        request: Request,
+        keys: Annotated[
+            str,
+            Query(description="ISINs, separated by commas, or *", examples=["*"]),
+        ],
+        min_interval_ms: Annotated[
+            int, Query(ge=0, description="at most one update per interval")
+        ] = 0,
+    ) -> Response:
+        """A stream of the keys, for as long as it is read."""
+        headers = request.headers
+        if not hub.allows_page(headers):
+            return problem(403, "not_allowed", "a page of another host")
+        grant = permit(request)
+        command = Subscribe(
+            None,
+            split_list(keys),
+            since=read_since(headers.get("last-event-id")),
+            min_interval_ms=min_interval_ms,
+        )
+        if not command.keys:
+            return problem(400, "bad_request", "keys: at least one key")
+        return EventStream(hub, grant, command, headers.get("origin"))
+
+    return router
+
+
+def read_since(last_event: str | None) -> Since | None:
+    """Return the position an event's id stands for, None if it is none."""
+    match = _LAST_EVENT.fullmatch(last_event or "")
+    return None if match is None else Since(match[1], int(match[2]))
+
+
+class EventStream(Response):
+    """A response that lasts as long as its client reads it."""
+
+    def __init__(
+        self, hub: Hub, grant: TokenGrant, command: Subscribe, origin: str | None
+    ) -> None:
+        self.background = None
+        self._grant = grant
+        self._hub = hub
+        self._command = command
+        self._origin = origin
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send until the client goes or is sent away."""
+        hub, address = self._hub, address_of(scope)
+        refusal = hub.enter(address)
+        if refusal is not None:
+            response = problem(503, "overloaded", refusal)
+            await response(scope, receive, send)
+            return
+        connection = connection_of(scope)
+        if connection is not None:
+            connection.become_stream()
+        try:
+            await self._stream(scope, receive, send, Peer(address, "sse"))
+        finally:
+            hub.exit(address)
+
+    async def _stream(
+        self, scope: Scope, receive: Receive, send: Send, peer: Peer
+    ) -> None:
+        hub = self._hub
+        sender = AwaitingSender(hub.settings.slow_close_s)
+        client = hub.join(sender, time.monotonic(), peer)
+        try:
+            client.post(hub.welcome(client, time.time_ns() // 1_000))
+            client.commands.admit(
+                self._grant, time.monotonic(), time.time_ns() // 1_000
+            )
+            client.post(client.commands.subscribe(self._command))
+            await send(self._start())
+            with _ended_at_shutdown(scope, hub, client):
+                await until_one_ends(
+                    sender.run(client, *_writers(client, sender, send)),
+                    _until_gone(receive),
+                )
+                connection = connection_of(scope)
+                if connection is not None and sender.is_stuck(time.monotonic()):
+                    connection.abort()
+                    await _until_gone(receive)
+        except BadMessage as error:
+            response = problem(400, error.code, str(error))
+            await response(scope, receive, send)
+        else:
+            if client.ending is None:
+                hub.close_log.by_client(GONE)
+        finally:
+            hub.leave(client)
+
+    def _start(self) -> Message:
+        headers = [
+            (b"content-type", b"text/event-stream"),
+            (b"cache-control", b"no-store"),
+            # Proxies that buffer would turn a stream into a download (nginx).
+            (b"x-accel-buffering", b"no"),
+        ]
+        if self._origin is not None:
+            headers += [
+                (b"access-control-allow-origin", self._origin.encode("latin-1")),
+                (b"vary", b"origin"),
+            ]
+        return {"type": "http.response.start", "status": 200, "headers": headers}
+
+
+@contextmanager
+def _ended_at_shutdown(scope: Scope, hub: Hub, client: Client) -> Iterator[None]:
+    connection = connection_of(scope)
+    if connection is None:
+        yield
+        return
+    connection.on_shutdown = partial(hub.end, client, CloseCode.RESTART, "planned stop")
+    try:
+        yield
+    finally:
+        connection.on_shutdown = None
+
+
+def _writers(client: Client, sender: AwaitingSender, send: Send) -> tuple[Write, Close]:
+    """Return how a frame is sent and how the response ends."""
+
+    async def write(frame: bytes) -> None:
+        retry_ms = None
+        if frame.startswith(b'{"type":"notice"'):
+            retry_ms = orjson.loads(frame)["reconnect_after_ms"]
+        body = event(frame, client.delivery.resume_position(), retry_ms)
+        for start in range(0, len(body), CHUNK_BYTES):
+            chunk = body[start : start + CHUNK_BYTES]
+            await send({"type": "http.response.body", "body": chunk, "more_body": True})
+            sender.progress()
+
+    async def close(ending: Ending) -> None:
+        await send({"type": "http.response.body", "body": b""})
+
+    return write, close
+
+
+async def _until_gone(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass

@@ -1,0 +1,270 @@
+"""uvicorn's HTTP protocol with bounds on all that a stranger can make grow, and an end.
+
+uvicorn waits for a request as long as the peer likes, and keeps whatever is sent of
+it. And it has no way to end a response that goes on for hours, at a planned stop or
+when its peer stops reading: the application finds this object in the request's scope.
+"""
+
+from asyncio import TimerHandle, Transport
+from collections.abc import Callable, MutableMapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+
+from gateway.admission.addresses import UNKNOWN, one_address
+from gateway.admission.connections import PlainConnections
+from gateway.settings import GatewaySettings
+from gateway.stream.counters import Counters
+from gateway.transport.uvicorn_websocket import StreamProtocol
+
+EXTENSION = "tickthrottle.http"
+
+MAX_HEADERS = 128
+"""Most headers of a request; trailers count, too."""
+
+MAX_PIPELINED = 16
+"""Most requests that may wait for the answer to the one before."""
+
+LINGER_S = 1.0
+"""How long a peer that was refused may take to read why."""
+
+LINGER_BYTES = 262_144
+"""How much of what it goes on to send is taken from it meanwhile, and thrown away."""
+
+OPERATORS_SPARE = 64
+"""Operators get in when there are this many connections too many for others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """The bounds of a server's connections, and what is counted at them."""
+
+    settings: GatewaySettings
+    counters: Counters
+    plain: PlainConnections[Transport]
+    operators_port: int | None = None
+
+
+class _TooLarge(Exception):
+    """A head is longer than it may be. httptools ends the parsing for it."""
+
+
+class _Writable:
+    """A transport on which a late write is no error: its peer has just gone."""
+
+    __slots__ = ("_transport", "close", "is_closing")
+
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
+        self.close = transport.close
+        self.is_closing = transport.is_closing
+
+    def write(self, data: bytes) -> None:
+        if not self._transport.is_closing():
+            self._transport.write(data)
+
+
+class GuardedProtocol(HttpToolsProtocol):
+    """Cuts the connection when a request is not complete in time, or too large.
+
+    At most ``max_request_bytes`` are read of a request that is not complete, and what
+    one read brings.
+    """
+
+    guard: Guard
+    on_shutdown: Callable[[], None] | None = None
+    _address = UNKNOWN
+    _deadline: TimerHandle | None = None
+    # Bytes since the last complete request; bytes and headers of this one's head.
+    _received = _head_bytes = _head_count = 0
+    _is_head_complete = False
+    _is_refused = False
+
+    def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
+        """Expect a request soon, unless there are too many connections."""
+        guard, others = self.guard, len(self.connections)
+        super().connection_made(transport)
+        if self.client is not None:
+            self._address = one_address(self.client[0])
+        is_operators = self.server and self.server[1] == guard.operators_port
+        spare = OPERATORS_SPARE if is_operators else 0
+        leaver = guard.plain.enter(transport, self._address, others, spare)
+        if leaver is not None:
+            guard.counters.connections_cut_full += 1
+            leaver.abort()
+        if leaver is not transport:
+            self._set_deadline()
+
+    def data_received(self, data: bytes) -> None:
+        """Read on, as far as the request may go."""
+        if self._is_refused:
+            self._received += len(data)
+            if self._received > LINGER_BYTES:
+                self.transport.pause_reading()
+            return
+        if self.transport.is_closing():
+            return
+        if self._deadline is None and self._is_idle():
+            # Also for what is no request yet, such as empty lines.
+            self._set_deadline()
+        self._received += len(data)
+        super().data_received(data)
+        if self._received > self.guard.settings.max_request_bytes:
+            self._refuse(413 if self._is_head_complete else 431)
+
+    def on_message_begin(self) -> None:
+        """Begin to read a request, put this object in its scope."""
+        super().on_message_begin()
+        self.scope["extensions"] = {EXTENSION: self}  # type: ignore[dict-item]
+        self._head_bytes = self._head_count = 0
+        self._is_head_complete = False
+        if self._deadline is None:
+            self._set_deadline()
+
+    def on_url(self, url: bytes) -> None:
+        """Read a part of the address. Raises _TooLarge."""
+        self._grow(len(url))
+        super().on_url(url)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Read a header. Raises _TooLarge."""
+        self._grow(len(name) + len(value))
+        self._head_count += 1
+        if self._head_count > MAX_HEADERS:
+            raise _TooLarge
+        super().on_header(name, value)
+
+    def on_headers_complete(self) -> None:
+        """Run the application on a request whose head is there. Raises _TooLarge."""
+        self._is_head_complete = True
+        self.guard.plain.answer(self.transport)
+        super().on_headers_complete()
+        if self.cycle is not None:
+            self.cycle.transport = cast(Transport, _Writable(self.transport))
+        if len(self.pipeline) > MAX_PIPELINED:
+            raise _TooLarge
+
+    def on_message_complete(self) -> None:
+        """Expect nothing more of this request."""
+        self._drop_deadline()
+        self._received = 0
+        super().on_message_complete()
+
+    def on_response_complete(self) -> None:
+        """Wait for the next request."""
+        super().on_response_complete()
+        if self._is_idle() and not self.transport.is_closing():
+            self.guard.plain.wait(self.transport, self._address)
+
+    def handle_websocket_upgrade(self) -> None:
+        """Hand the connection over; refuse what the library cannot read."""
+        self._drop_deadline()
+        self._received = 0
+        if not self.url.isascii():
+            self._refuse(400)
+            return
+        super().handle_websocket_upgrade()
+        protocol = cast(Any, self.transport).get_protocol()
+        if not protocol.handshake_initiated:
+            # It would wait for more, for ever.
+            self.transport.set_protocol(self)
+            self.connections.discard(protocol)
+            self.connections.add(self)
+            self._refuse(400)
+        elif isinstance(protocol, StreamProtocol):
+            protocol.plain = self.guard.plain
+        else:
+            self.guard.plain.leave(self.transport)
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what is no request, or too long a head."""
+        is_too_large = self._head_count > MAX_HEADERS or self._head_bytes > (
+            self.guard.settings.max_request_bytes
+        )
+        self._refuse(431 if is_too_large else 400)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget the connection and its deadlines."""
+        self._drop_deadline()
+        self.guard.plain.leave(self.transport)
+        super().connection_lost(exc)
+
+    def shutdown(self) -> None:
+        """Let a response that goes on and on end."""
+        super().shutdown()
+        if self.on_shutdown is not None:
+            self.on_shutdown()
+
+    def abort(self) -> None:
+        """Cut the connection, whatever is still to be sent."""
+        self.transport.abort()
+
+    def become_stream(self) -> None:
+        """Count no longer: what is counted now is the stream."""
+        self.guard.plain.leave(self.transport)
+
+    def _is_idle(self) -> bool:
+        return self.cycle is None or self.cycle.response_complete
+
+    def _grow(self, size: int) -> None:
+        self._head_bytes += size
+        if self._head_bytes > self.guard.settings.max_request_bytes:
+            raise _TooLarge
+
+    def _refuse(self, status: int) -> None:
+        if self._is_refused or self.transport.is_closing():
+            return
+        counters = self.guard.counters
+        if status == 400:
+            counters.requests_invalid += 1
+        else:
+            counters.requests_too_large += 1
+        if self._is_idle():
+            self._write_refusal(status)
+        elif self.pipeline or self.cycle.response_started:
+            # Nothing can be said in the middle of an answer.
+            self.abort()
+        else:
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+            self._write_refusal(status)
+
+    def _write_refusal(self, status: int) -> None:
+        """Answer and close, but not before the peer could read the answer.
+
+        A connection that is closed with something unread is reset, and what was sent
+        last is lost.
+        """
+        self._is_refused = True
+        self._received = 0
+        self._drop_deadline()
+        head = b"content-length: 0\r\nconnection: close\r\n\r\n"
+        self.transport.write(STATUS_LINE[status] + head)
+        self.transport.write_eof()
+        self._deadline = self.loop.call_later(LINGER_S, self.abort)
+
+    def _set_deadline(self) -> None:
+        within_s = self.guard.settings.request_s
+        self._deadline = self.loop.call_later(within_s, self._cut_late)
+
+    def _cut_late(self) -> None:
+        self._deadline = None
+        self.guard.counters.connections_cut_late += 1
+        self.abort()
+
+    def _drop_deadline(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+
+def create_protocol(guard: Guard) -> type[GuardedProtocol]:
+    """Return the protocol with these bounds."""
+    return type("Guarded", (GuardedProtocol,), {"guard": guard})
+
+
+def connection_of(scope: MutableMapping[str, Any]) -> GuardedProtocol | None:
+    """Return the request's connection, None under another server."""
+    connection = scope.get("extensions", {}).get(EXTENSION)
+    return connection if isinstance(connection, GuardedProtocol) else None

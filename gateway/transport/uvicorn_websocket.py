@@ -1,0 +1,344 @@
+"""uvicorn's WebSocket protocol that writes finished frames straight to the transport.
+
+ASGI's ``send`` takes a frame before there is room for it, encodes its text once more
+for every client, costs a task for each of them, and offers no way to end a connection
+whose peer has stopped reading. The application finds this object in the connection's
+scope; under any other server it uses ASGI.
+"""
+
+import asyncio
+import time
+from collections.abc import MutableMapping
+from random import randbytes
+from typing import Any, cast
+
+from uvicorn.protocols.websockets.websockets_sansio_impl import (
+    WebSocketsSansIOProtocol,
+)
+from websockets.frames import Frame
+
+from gateway.admission.connections import PlainConnections
+from gateway.stream.client import Client, Ending, restart_notice
+from gateway.stream.close_log import GONE
+from gateway.transport.deflate import (
+    MIN_BYTES,
+    deflate,
+    offer_compression,
+    takes_shared_frames,
+)
+from tickthrottle_client.tick_v1 import CloseCode
+
+EXTENSION = "tickthrottle.stream"
+
+ABORT_AFTER_S = 5.0
+"""How long a closed peer may take to answer before the connection is cut."""
+
+MAX_SMALL_FRAMES_PER_S = 1_000
+"""Most pings, pongs and small pieces of messages a peer may send in a second."""
+
+DEAF_TIMES = 10
+"""A peer that goes on until it has sent this many times more is cut."""
+
+SMALL_BYTES = 64
+"""A piece of a message that is shorter is small."""
+
+MAX_FRAGMENTS = 64
+"""A message in more pieces is put together while it comes; it costs no more than whole.
+"""
+
+SHARED_BYTES = 8_192
+"""Longer frames are handed to the transport as they are, shared by all clients."""
+
+
+_REASONS = {
+    CloseCode.RESTART.value: "planned stop",
+    CloseCode.INVALID_TEXT.value: "text that is not UTF-8",
+}
+
+
+class _Inbox:
+    """What ``asyncio.Queue`` does for one reader, in a tenth of the memory."""
+
+    __slots__ = ("_messages", "_reader")
+
+    def __init__(self) -> None:
+        self._messages: list[Any] = []
+        self._reader: asyncio.Future[None] | None = None
+
+    def empty(self) -> bool:
+        return not self._messages
+
+    def put_nowait(self, message: Any) -> None:
+        self._messages.append(message)
+        if self._reader is not None and not self._reader.done():
+            self._reader.set_result(None)
+
+    async def get(self) -> Any:
+        while not self._messages:
+            self._reader = asyncio.get_running_loop().create_future()
+            await self._reader
+        self._reader = None
+        return self._messages.pop(0)
+
+
+class _Gate:
+    """What ``asyncio.Event`` does for one that hardly ever has to wait."""
+
+    __slots__ = ("_event",)
+
+    def __init__(self) -> None:
+        self._event: asyncio.Event | None = None
+
+    def is_set(self) -> bool:
+        return self._event is None
+
+    def clear(self) -> None:
+        if self._event is None:
+            self._event = asyncio.Event()
+
+    def set(self) -> None:
+        if self._event is not None:
+            self._event.set()
+            self._event = None
+
+    async def wait(self) -> None:
+        if self._event is not None:
+            await self._event.wait()
+
+
+class StreamProtocol(WebSocketsSansIOProtocol):
+    """A connection, and the sender of its client."""
+
+    plain: PlainConnections[asyncio.Transport] | None = None
+    """Where the connection counts until it is a client's."""
+
+    # The second in which small frames were counted, and how many.
+    _small_frames: tuple[int, int] = (0, 0)
+
+    _client: Client | None = None
+    _patience_s = 0.0
+    _compresses = False
+    # How many bytes waited when they were last seen to become fewer, and when.
+    _stuck: tuple[int, float] | None = None
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        # There are thousands of connections, and these two are half of what one costs.
+        self.queue = cast(asyncio.Queue[Any], _Inbox())
+        self.writable = cast(asyncio.Event, _Gate())
+        if self.config.ws_per_message_deflate:
+            offer_compression(self.conn)
+
+    async def run_asgi(self) -> None:
+        """Run the application with this object in its scope."""
+        extensions = cast(dict[str, Any], self.scope["extensions"])
+        extensions[EXTENSION] = self
+        await super().run_asgi()
+
+    async def send(self, message: Any) -> None:
+        """Send what the application says."""
+        await super().send(message)
+        if message["type"] == "websocket.http.response.body":
+            # A refusal is an answer; uvicorn would log that there was none.
+            self.handshake_complete = True
+
+    def attach(self, client: Client, patience_s: float) -> None:
+        """Send this client's frames from now on."""
+        if self.plain is not None:
+            self.plain.leave(self.transport)
+        self._client = client
+        self._patience_s = patience_s
+        self._compresses = takes_shared_frames(self.conn)
+        # What was needed for the handshake only.
+        del self.request, self.response
+        self.scope["headers"] = []
+
+    def wake(self) -> None:
+        """Write what the client is due, as far as there is room.
+
+        Room first, then the frame: what is not built yet cannot grow old.
+        """
+        client = self._client
+        if client is None or self._is_ending():
+            return
+        sent = size = 0
+        while self.writable.is_set():
+            frame = client.next_frame()
+            if frame is None:
+                break
+            size += self._write(frame)
+            sent += 1
+        if sent:
+            client.sent(sent, size, time.monotonic())
+
+    @property
+    def unsent_bytes(self) -> int:
+        """How much of what was written the kernel has not taken yet."""
+        return self.transport.get_write_buffer_size()
+
+    def stuck_s(self, now_s: float) -> float:
+        """Return for how long not one byte was taken, 0 while there is room."""
+        if self.writable.is_set():
+            return 0.0
+        waiting = self.unsent_bytes
+        if self._stuck is None or waiting < self._stuck[0]:
+            self._stuck = waiting, now_s
+        return now_s - self._stuck[1]
+
+    def is_stuck(self, now_s: float) -> bool:
+        """Say whether not one byte was taken for as long as that may last."""
+        return not self.writable.is_set() and self.stuck_s(now_s) >= self._patience_s
+
+    @property
+    def protocol_end(self) -> tuple[int, str] | None:
+        """Code and reason if this side has ended the connection, None if it has not.
+
+        Also where nobody asked it to: at a stop of the server, when the peer breaks
+        the protocol or does not answer a ping.
+        """
+        sent = self.conn.close_sent
+        if sent is None or self.conn.close_rcvd_then_sent:
+            return None
+        return sent.code, sent.reason or _REASONS.get(sent.code, "")
+
+    @property
+    def peer_code(self) -> int:
+        """The code with which the peer has ended the connection."""
+        received = self.conn.close_rcvd
+        return GONE if received is None else received.code
+
+    def end(self, ending: Ending) -> None:
+        """Close without waiting for room; cut the connection if that does not help."""
+        if self.disconnected:
+            return
+        self.wake()
+        if not self._is_ending():
+            self.conn.send_close(ending.code, ending.reason)
+            self.transport.write(b"".join(self.conn.data_to_send()))
+            self.close_sent = True
+            # The peer's answer ends the closing handshake: it has to be read.
+            if self.read_paused:
+                self.read_paused = False
+                self.transport.resume_reading()
+        if self.close_timer is not None:
+            self.close_timer.cancel()
+        self.close_timer = self.loop.call_later(ABORT_AFTER_S, self.transport.abort)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Let the receiver go, which may be waiting for answers to be sent."""
+        super().connection_lost(exc)
+        if self.plain is not None:
+            self.plain.leave(self.transport)
+        if self._client is not None:
+            self._client.forget_answers()
+
+    def pause_writing(self) -> None:
+        """Note when there was no more room."""
+        super().pause_writing()
+        self._stuck = self.unsent_bytes, time.monotonic()
+
+    def resume_writing(self) -> None:
+        """Go on where there was no room."""
+        super().resume_writing()
+        self._stuck = None
+        # Not now: this may be called by the transport in the middle of a write.
+        self.loop.call_soon(self.wake)
+
+    def handle_cont(self, event: Frame) -> None:
+        """Take in a piece of a message; many small ones do not stay apart."""
+        if len(event.data) < SMALL_BYTES and self._is_flooded():
+            return
+        if len(self.frames) >= MAX_FRAGMENTS:
+            self.frames = [b"".join(self.frames)]
+        super().handle_cont(event)
+
+    def send_receive_event_to_app(self) -> None:
+        """Hand a message on; end the connection for text that is not UTF-8.
+
+        uvicorn would log a stack trace for it, as often as anybody likes.
+        """
+        if self.curr_msg_data_type == "text":
+            try:
+                b"".join(self.frames).decode()
+            except UnicodeDecodeError:
+                self.frames = []
+                # A close of the peer's may have been read behind the text.
+                if self.conn.close_sent is None:
+                    self.conn.send_close(CloseCode.INVALID_TEXT)
+                self.handle_parser_exception()
+                return
+        super().send_receive_event_to_app()
+
+    def send_keepalive_ping(self) -> None:
+        """Ask for a sign of life, with a frame as short to make as it is to send."""
+        self.ping_timer = None
+        if self._is_ending():
+            return
+        self.pending_ping_payload = randbytes(4)
+        self.ping_sent_at = self.loop.time()
+        self.transport.write(b"\x89\x04" + self.pending_ping_payload)
+        patience_s = self.config.ws_ping_timeout
+        if patience_s is not None:
+            self.pong_timer = self.loop.call_later(patience_s, self.keepalive_timeout)
+
+    def handle_ping(self) -> None:
+        """Answer a ping, unless the peer does not even read what it was sent."""
+        if self._is_flooded():
+            return
+        if self.writable.is_set():
+            super().handle_ping()
+        else:
+            self.conn.data_to_send()
+
+    def handle_pong(self, event: Frame) -> None:
+        """Take in a sign of life."""
+        if not self._is_flooded():
+            super().handle_pong(event)
+
+    def _is_flooded(self) -> bool:
+        """Count a small frame; end the connection and say so if there are too many."""
+        second, number = int(self.loop.time()), 1
+        if second == self._small_frames[0]:
+            number += self._small_frames[1]
+        self._small_frames = second, number
+        if number <= MAX_SMALL_FRAMES_PER_S:
+            return False
+        if number == MAX_SMALL_FRAMES_PER_S + 1:
+            self.frames = []
+            self.end(Ending(CloseCode.TOO_MANY_MESSAGES, "too many frames"))
+        elif number > DEAF_TIMES * MAX_SMALL_FRAMES_PER_S:
+            self.transport.abort()
+        return True
+
+    def shutdown(self) -> None:
+        """Tell the client when to come back, then close with 1012."""
+        if self.handshake_complete and not self._is_ending():
+            self._write(restart_notice("planned stop"))
+        super().shutdown()
+
+    def _is_ending(self) -> bool:
+        return self.disconnected or self.close_sent or self.transport.is_closing()
+
+    def _write(self, payload: bytes) -> int:
+        """Write one text frame (RFC 6455, 5.2): final, unmasked. Return its length."""
+        first = b"\x81"
+        if self._compresses and len(payload) >= MIN_BYTES:
+            first, payload = b"\xc1", deflate(payload)
+        size = len(payload)
+        if size < 126:
+            header = first + bytes((size,))
+        elif size < 65_536:
+            header = first + b"\x7e" + size.to_bytes(2)
+        else:
+            header = first + b"\x7f" + size.to_bytes(8)
+        if size < SHARED_BYTES:
+            self.transport.write(header + payload)
+        else:
+            self.transport.writelines((header, payload))
+        return len(header) + size
+
+
+def stream_of(scope: MutableMapping[str, Any]) -> StreamProtocol | None:
+    """Return the connection's protocol object, None under another server."""
+    stream = scope.get("extensions", {}).get(EXTENSION)
+    return stream if isinstance(stream, StreamProtocol) else None

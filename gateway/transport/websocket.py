@@ -1,0 +1,207 @@
+"""The stream, ``/v1/stream``: handshake, receiver, cleanup."""
+
+import re
+import time
+from secrets import token_hex
+from typing import Any
+
+import structlog
+from starlette.datastructures import Headers, QueryParams
+from starlette.responses import Response
+from starlette.types import Message, Receive, Scope, Send
+from uvicorn.protocols.utils import ClientDisconnected
+
+from gateway.admission.addresses import address_of
+from gateway.http.parameters import find_fault, shorten
+from gateway.http.problems import Problem, problem
+from gateway.protocol.messages import BadMessage, Subscribe, split_list
+from gateway.stream import frames
+from gateway.stream.client import Client, Ending, Peer
+from gateway.stream.close_log import GONE
+from gateway.stream.hub import Hub
+from gateway.transport.asgi_sender import AwaitingSender, until_one_ends
+from gateway.transport.uvicorn_websocket import StreamProtocol, stream_of
+from tickthrottle_client.tick_v1 import PROTOCOL, CloseCode
+
+PATH = "/v1/stream"
+
+PARAMETERS = ("keys", "min_interval_ms")
+"""What the address of a stream may have."""
+
+_WHOLE_NUMBER = re.compile(r"[0-9]{1,9}", re.ASCII)
+
+log = structlog.get_logger()
+
+
+class StreamEndpoint:
+    """Serves one stream per call. Plain ASGI: it is what every connection costs."""
+
+    def __init__(self, hub: Hub) -> None:
+        self._hub = hub
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve a stream until it ends."""
+        hub = self._hub
+        await receive()
+        try:
+            command = self._read_request(scope)
+        except Problem as error:
+            answer = problem(error.status, error.code, str(error))
+            await refuse(answer, scope, receive, send)
+            return
+        is_named = PROTOCOL in scope["subprotocols"]
+        accept: dict[str, Any] = {"type": "websocket.accept"}
+        await send(accept | ({"subprotocol": PROTOCOL} if is_named else {}))
+        address = address_of(scope)
+        refusal = hub.enter(address)
+        if refusal is not None:
+            ending = Ending(CloseCode.OVERLOADED, refusal)
+            hub.close_log.by_us(None, ending.code, ending.reason, time.monotonic())
+            await send(_close_message(ending))
+            return
+        try:
+            await self._stream(scope, receive, send, Peer(address), command)
+        except (ClientDisconnected, OSError):
+            # Gone in the middle of a send.
+            pass
+        finally:
+            hub.exit(address)
+
+    def _read_request(self, scope: Scope) -> Subscribe | None:
+        """Return what the address asks for. Raises Problem if it is not accepted."""
+        if scope["path"] != PATH:
+            detail = f"{shorten(scope['path'])}: the stream is {PATH}"
+            raise Problem(404, "not_found", detail)
+        if not self._hub.allows_page(Headers(scope=scope)):
+            raise Problem(403, "not_allowed", "a page of another host")
+        return read_address(scope["query_string"])
+
+    async def _stream(
+        self,
+        scope: Scope,
+        receive: Receive,
+        send: Send,
+        peer: Peer,
+        command: Subscribe | None,
+    ) -> None:
+        hub, now_s = self._hub, time.monotonic()
+        stream = stream_of(scope)
+        if stream is not None:
+            client = hub.join(stream, now_s, peer)
+            stream.attach(client, hub.settings.slow_close_s)
+            await self._converse(client, command, receive)
+            return
+        sender = AwaitingSender(hub.settings.slow_close_s)
+        client = hub.join(sender, now_s, peer)
+
+        async def write(frame: bytes) -> None:
+            await send({"type": "websocket.send", "text": frame.decode()})
+
+        async def close(ending: Ending) -> None:
+            await send(_close_message(ending))
+
+        await until_one_ends(
+            self._converse(client, command, receive),
+            sender.run(client, write, close),
+        )
+
+    async def _converse(
+        self, client: Client, command: Subscribe | None, receive: Receive
+    ) -> None:
+        """Answer the client's messages until it goes or is sent away."""
+        hub = self._hub
+        try:
+            client.post(hub.welcome(client, _now_us()))
+            _quick_start(client, command)
+            while True:
+                # A client that does not read its answers is not read either.
+                await client.room()
+                message = await receive()
+                if message["type"] == "websocket.disconnect":
+                    self._note_end(client, message.get("code", GONE))
+                    return
+                if client.ending is None:
+                    self._take(client, message)
+        finally:
+            hub.leave(client)
+
+    def _note_end(self, client: Client, code: int) -> None:
+        if client.ending is not None:
+            # Noted when it was decided.
+            return
+        close_log, sender = self._hub.close_log, client.sender
+        if isinstance(sender, StreamProtocol):
+            if (ours := sender.protocol_end) is not None:
+                close_log.by_us(client.id, *ours, time.monotonic())
+                return
+            code = sender.peer_code
+        close_log.by_client(code)
+
+    def _take(self, client: Client, message: Message) -> None:
+        text = message.get("text")
+        if text is None:
+            self._hub.end(client, CloseCode.UNSUPPORTED, "text frames only")
+            return
+        client.post(_answer(client, text))
+        if client.commands.ending is not None:
+            self._hub.end(client, *client.commands.ending)
+
+
+def _answer(client: Client, text: str) -> bytes:
+    try:
+        return client.commands.answer(text, time.monotonic(), _now_us())
+    except Exception:
+        incident = token_hex(4)
+        log.exception(
+            "a client's message could not be answered",
+            connection=client.id,
+            incident=incident,
+        )
+        return frames.error_frame(
+            "internal", "not carried out; the incident is in the log", incident=incident
+        )
+
+
+def read_address(query: bytes) -> Subscribe | None:
+    """Return what a stream's address subscribes to, None if to nothing.
+
+    Raises Problem for what it may not have.
+    """
+    parameters = QueryParams(query)
+    fault = find_fault(PARAMETERS, (name for name, _ in parameters.multi_items()))
+    interval = parameters.get("min_interval_ms", "0")
+    keys = split_list(parameters.get("keys", ""))
+    if fault is None and not _WHOLE_NUMBER.fullmatch(interval):
+        fault = f"min_interval_ms: {shorten(interval)}: must be a whole number from 0"
+    if fault is None and not keys and "min_interval_ms" in parameters:
+        fault = "min_interval_ms: only with keys"
+    if fault is not None:
+        raise Problem(400, "bad_request", fault)
+    return Subscribe(None, keys, min_interval_ms=int(interval)) if keys else None
+
+
+async def refuse(answer: Response, scope: Scope, receive: Receive, send: Send) -> None:
+    """Answer an upgrade that is not accepted; a server that cannot says 403."""
+    if "websocket.http.response" in scope.get("extensions", {}):
+        await answer(scope, receive, send)
+    else:
+        await send({"type": "websocket.close"})
+
+
+def _close_message(ending: Ending) -> Message:
+    code, reason = ending.code, ending.reason
+    return {"type": "websocket.close", "code": code, "reason": reason}
+
+
+def _quick_start(client: Client, command: Subscribe | None) -> None:
+    """Subscribe to the keys in the address, as a message without an id would."""
+    if command is None:
+        return
+    try:
+        client.post(client.commands.subscribe(command))
+    except BadMessage as error:
+        client.post(frames.error_frame(error.code, str(error)))
+
+
+def _now_us() -> int:
+    return time.time_ns() // 1_000

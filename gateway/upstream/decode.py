@@ -1,0 +1,71 @@
+"""Reads what the throttle sent or stored, doubting every byte. Pure."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from gateway.stream.board import DEFAULT_WINDOW_MS, Position
+from throttle.contract.snapshot import LastValue, WindowSnapshot
+
+
+@dataclass(frozen=True, slots=True)
+class StoredState:
+    """The whole stored state: where the stream stands and every last value.
+
+    ``unreadable`` names the values that were left out.
+    """
+
+    position: Position
+    window_ms: int
+    values: list[LastValue]
+    unreadable: list[bytes]
+
+
+def decode_update(message: Any) -> WindowSnapshot | None:
+    """Decode a message; None for anything the throttle would not have written."""
+    try:
+        snapshot = WindowSnapshot.decode(message)
+    except (ValueError, TypeError, AttributeError):
+        return None
+    numbers = (snapshot.offset, snapshot.window, snapshot.windows)
+    if not all(type(number) is int for number in numbers) or snapshot.windows < 1:
+        return None
+    return snapshot if isinstance(snapshot.epoch, str) else None
+
+
+def decode_state(
+    meta: Mapping[bytes, bytes], last: Mapping[bytes, bytes]
+) -> StoredState | None:
+    """Decode the hashes ``Keys.meta`` and ``Keys.last``; None if nothing is published.
+
+    Raises ValueError when ``meta`` does not say where the stream stands.
+    """
+    if b"window" not in meta:
+        return None
+    values: list[LastValue] = []
+    unreadable: list[bytes] = []
+    for isin, value in last.items():
+        try:
+            values.append(LastValue.decode(isin, value))
+        except ValueError:
+            unreadable.append(isin)
+    position = Position(
+        _text(meta, b"epoch"), _number(meta, b"offset"), _number(meta, b"window")
+    )
+    window_ms = DEFAULT_WINDOW_MS
+    if b"window_ms" in meta:
+        window_ms = _number(meta, b"window_ms")
+    return StoredState(position, window_ms, values, unreadable)
+
+
+def _text(meta: Mapping[bytes, bytes], name: bytes) -> str:
+    if name not in meta:
+        raise ValueError(f"the stored state has no {name.decode()}")
+    return meta[name].decode()
+
+
+def _number(meta: Mapping[bytes, bytes], name: bytes) -> int:
+    text = _text(meta, name)
+    if not text.isascii() or not text.isdigit():
+        raise ValueError(f"the stored {name.decode()} is not a number: {text!r}")
+    return int(text)

@@ -1,0 +1,57 @@
+"""The gateway's client of Redis: whatever breaks a connection is a RedisError."""
+
+from collections.abc import Iterable
+from contextlib import suppress
+from typing import cast
+
+from redis.asyncio import Redis
+from redis.asyncio.connection import AbstractConnection
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+from redis.exceptions import ConnectionError as RedisConnectionError
+from redis.exceptions import NoPermissionError, RedisError
+
+from ingest.tradelog.redis_address import why_unusable
+
+
+def create_redis(url: str) -> Redis:
+    """Build a client that reports a broken connection instead of hiding it.
+
+    A subscription renewed behind our back would have lost messages unseen.
+    """
+    redis = Redis.from_url(
+        url,
+        retry=Retry(NoBackoff(), 0),
+        socket_connect_timeout=2,
+        socket_timeout=5,
+    )
+    pool = redis.connection_pool
+    # TCP, TLS or a Unix socket, as the address says.
+    kind = type("Connection", (_Sending, pool.connection_class), {})
+    pool.connection_class = cast("type[AbstractConnection]", kind)
+    return redis
+
+
+async def check_server(client: Redis) -> None:
+    """Raise RedisError for a server that does not stand alone, if it may be asked."""
+    with suppress(NoPermissionError):
+        server = await client.info("server")
+        if (reason := why_unusable(server)) is not None:
+            raise RedisError(reason)
+
+
+class _Sending(AbstractConnection):
+    """Tells of a connection that was lost just before it was written to.
+
+    uvloop raises a bare RuntimeError there ("the handler is closed"), which nobody
+    expects of Redis.
+    """
+
+    async def send_packed_command(
+        self, command: bytes | str | Iterable[bytes], check_health: bool = True
+    ) -> None:
+        """Send a command. Raises RedisError."""
+        try:
+            await super().send_packed_command(command, check_health)
+        except RuntimeError as error:
+            raise RedisConnectionError(f"Connection lost: {error}") from error

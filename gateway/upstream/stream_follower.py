@@ -1,0 +1,283 @@
+"""The feed: Redis -> board -> hub, without a hole and without a repetition.
+
+Subscribe first, then read the stored state, then apply what is newer. Whatever goes
+wrong ends in the same two remedies: fill the hole from the window log, or reload.
+"""
+
+import asyncio
+import time
+from contextlib import suppress
+from typing import Any, Protocol
+
+import structlog
+from redis.asyncio import Redis
+from redis.backoff import ExponentialWithJitterBackoff
+from redis.exceptions import ConnectionError as RedisConnectionError
+from redis.exceptions import RedisError
+
+from gateway.stream.board import Board, News, Position
+from gateway.stream.counters import Counters
+from gateway.stream.frames import Update, status_frame
+from gateway.stream.hub import Hub
+from gateway.upstream.decode import decode_state, decode_update
+from gateway.upstream.redis_client import check_server
+from gateway.upstream.window_log import WindowLog
+from throttle.contract.lateness import is_late
+from throttle.contract.redis_keys import Keys
+from throttle.contract.snapshot import WindowSnapshot
+
+POLL_S = 0.25
+"""How long one look for a message lasts; a stop is noticed as fast."""
+
+HEAL_LIMIT = 256
+"""A hole of more offsets is not filled window by window: a reload is cheaper."""
+
+CONFIRM_WITHIN_S = 5.0
+
+FIRST_LOOK_S = 3.0
+
+log = structlog.get_logger()
+
+
+class UpdateListener(Protocol):
+    """Somebody who is told what the feed reads, and does nothing that takes time."""
+
+    def follow(self, snapshot: WindowSnapshot) -> None:
+        """Take the next update of the stream in."""
+
+    def restart(self, position: Position) -> None:
+        """Forget what came: the stream goes on behind ``position``."""
+
+
+class StreamFollower:
+    """Keeps the board equal to what the throttle has published and tells the hub.
+
+    ``run`` lives until ``stop``; it outlasts any failure of Redis and any message.
+    """
+
+    def __init__(
+        self, redis: Redis, keys: Keys, board: Board, hub: Hub, counters: Counters
+    ) -> None:
+        self._redis = redis
+        self._keys = keys
+        self._board = board
+        self._hub = hub
+        self._counters = counters
+        self._window_log = WindowLog(redis, keys)
+        self._stopping = asyncio.Event()
+        self._has_looked = asyncio.Event()
+        self._failures = 0
+        self._started_s = time.monotonic()
+        self._heard_s: float | None = None
+        # When trades came last; before the first, when we began to wait for them.
+        self._traded_s = self._started_s
+        self.is_job_starting = False
+        """Whether windows are missing because a throttle job is about to publish."""
+        self._told = "live"
+        self.listeners: list[UpdateListener] = []
+
+    def silence_s(self, now_s: float) -> float | None:
+        """Return the time since the last new window arrived, None if none ever did."""
+        return None if self._heard_s is None else now_s - self._heard_s
+
+    def quiet_s(self, now_s: float) -> float:
+        """Return the time since a window with trades arrived, or since the start."""
+        return now_s - self._traded_s
+
+    @property
+    def is_cut_off(self) -> bool:
+        """Whether the connection to Redis broke and is not restored yet."""
+        return self._failures > 0
+
+    def is_live(self, now_s: float) -> bool:
+        """Say whether new windows arrive; quiet windows are published too."""
+        silence_s = self.silence_s(now_s)
+        return silence_s is not None and not self._is_late(silence_s)
+
+    async def first_look(self) -> None:
+        """Wait until the stored state was read once, or could not be; not for long.
+
+        A client that returns before it would be told that nothing is known.
+        """
+        with suppress(TimeoutError):
+            async with asyncio.timeout(FIRST_LOOK_S):
+                await self._has_looked.wait()
+
+    def stop(self) -> None:
+        """Make ``run`` return within ``POLL_S``; no read is cut off."""
+        self._stopping.set()
+
+    async def run(self) -> None:
+        """Follow the published stream, connecting anew for as long as it takes."""
+        backoff = ExponentialWithJitterBackoff(cap=2, base=0.05)
+        while not self._stopping.is_set():
+            try:
+                await self._follow()
+            except (RedisError, OSError, ValueError) as error:
+                self._failures += 1
+                self._has_looked.set()
+                self._counters.connects_failed += 1
+                if self._failures == 1:
+                    log.warning("feed interrupted", error=str(error))
+                self._tell_status()
+                await self._pause(backoff.compute(self._failures))
+
+    async def _follow(self) -> None:
+        """Subscribe, load, apply messages; return after too long a silence."""
+        await check_server(self._redis)
+        pubsub = self._redis.pubsub()
+        try:
+            # Subscribe before reading state: an overlap is harmless, a gap is not.
+            await pubsub.subscribe(self._keys.updates)
+            await self._confirm(pubsub)
+            await self._reload()
+            self._has_looked.set()
+            if self._failures:
+                log.info("feed restored", offset=self._board.position.offset)
+                self._failures = 0
+            self._tell_status()
+            began_s = time.monotonic()
+            while not self._stopping.is_set():
+                message = await pubsub.get_message(
+                    ignore_subscribe_messages=True, timeout=POLL_S
+                )
+                if message is not None:
+                    await self._receive(message["data"])
+                self._tell_status()
+                heard_s = max(began_s, self._heard_s or began_s)
+                if self._is_late(time.monotonic() - heard_s):
+                    return
+        finally:
+            await pubsub.aclose()  # type: ignore[no-untyped-call]
+
+    async def _confirm(self, pubsub: Any) -> None:
+        deadline_s = time.monotonic() + CONFIRM_WITHIN_S
+        while time.monotonic() < deadline_s:
+            message = await pubsub.get_message(timeout=POLL_S)
+            if message is not None and message["type"] == "subscribe":
+                return
+        raise RedisConnectionError("the subscription was not confirmed")
+
+    async def _receive(self, data: Any) -> None:
+        snapshot = decode_update(data)
+        here = self._board.position
+        if snapshot is None:
+            self._counters.updates_undecodable += 1
+            log.warning("message not understood", bytes=len(data))
+            await self._reload()
+            return
+        if snapshot.epoch != here.epoch:
+            await self._reload()
+        elif snapshot.offset <= here.offset:
+            self._counters.updates_repeated += 1
+            return
+        elif snapshot.offset - snapshot.windows == here.offset:
+            self._apply(snapshot)
+        else:
+            await self._heal(snapshot.offset)
+        self._heard_s = time.monotonic()
+
+    async def _heal(self, offset: int) -> None:
+        """Fill the hole up to ``offset`` from the window log, or else reload."""
+        here = self._board.position
+        missing = range(here.offset + 1, offset + 1)
+        windows: list[WindowSnapshot] = []
+        if len(missing) <= HEAL_LIMIT:
+            windows = await self._window_log.between(missing[0], missing[-1])
+        is_whole = [w.offset for w in windows] == list(missing)
+        if not is_whole or any(w.epoch != here.epoch for w in windows):
+            await self._reload()
+            return
+        for snapshot in windows:
+            self._apply(snapshot)
+        self._counters.gaps_healed += 1
+        log.info("gap healed", first=missing[0], last=missing[-1])
+
+    async def _reload(self) -> None:
+        """Read the whole stored state; tell clients what is news to them."""
+        pipe = self._redis.pipeline(transaction=True)
+        pipe.hgetall(self._keys.meta)
+        pipe.hgetall(self._keys.last)
+        meta, last = await pipe.execute()
+        self._counters.reloads += 1
+        stored = decode_state(meta, last)
+        if stored is None:
+            return
+        if stored.unreadable:
+            self._counters.updates_undecodable += len(stored.unreadable)
+            log.warning("stored values not understood", isins=stored.unreadable[:10])
+        board, position, here = self._board, stored.position, self._board.position
+        if position.epoch == here.epoch and position.offset < here.offset:
+            # Redis came back older than it was. The job, when it finds out, begins
+            # another epoch; until then clients keep what they have.
+            self._counters.states_older += 1
+            log.warning("stored state is older", offset=position.offset)
+            return
+        board.window_ms = stored.window_ms
+        # What was stored before we first looked may be old; what came since is not.
+        is_news = (position.epoch, position.offset) != (here.epoch, here.offset)
+        if here.epoch is not None and is_news:
+            self._heard_s = time.monotonic()
+        if position.epoch != here.epoch:
+            board.replace(position, stored.values)
+            self._hub.restart()
+            self._tell_restart(position)
+            log.info("feed loaded", epoch=position.epoch, offset=position.offset)
+        elif position.offset > here.offset:
+            self._publish(board.catch_up(position, stored.values))
+            self._tell_restart(position)
+
+    def _tell_restart(self, position: Position) -> None:
+        for listener in self.listeners:
+            listener.restart(position)
+
+    def _apply(self, snapshot: WindowSnapshot) -> None:
+        self._publish(self._board.apply(snapshot), snapshot)
+        for listener in self.listeners:
+            listener.follow(snapshot)
+
+    def _publish(self, news: News, snapshot: WindowSnapshot | None = None) -> None:
+        self._counters.rows_stale += news.stale
+        self._counters.rows_held += news.held
+        if news.rows or news.held:
+            self._traded_s = time.monotonic()
+        update = Update(self._board.complete, news.windows, news.rows)
+        self._hub.publish(update, snapshot)
+
+    def _tell_status(self) -> None:
+        """Tell clients when windows stop arriving and when they arrive again."""
+        now_s = time.monotonic()
+        if self.is_live(now_s):
+            if self._told != "live":
+                self._told = "live"
+                window = self._board.position.window
+                frame = status_frame("live", window, "windows are arriving")
+                self._hub.announce(frame, is_lasting=False)
+        elif self._is_late(now_s - self._started_s):
+            status, reason = "stale", self.silence_reason(now_s)
+            if self.is_job_starting:
+                status, reason = "starting", "the throttle job is starting"
+            if status == self._told:
+                return
+            if self._told == "live":
+                log.warning("feed silent", reason=reason)
+            self._told = status
+            frame = status_frame(status, self._board.position.window, reason)
+            self._hub.announce(frame, is_lasting=True)
+
+    def silence_reason(self, now_s: float) -> str:
+        """Say in words for how long no window has come."""
+        silence_s = self.silence_s(now_s)
+        return (
+            "no window yet" if silence_s is None else f"no window for {silence_s:.1f} s"
+        )
+
+    def _is_late(self, age_s: float) -> bool:
+        return is_late(age_s * 1_000, self._board.window_ms)
+
+    async def _pause(self, delay_s: float) -> None:
+        try:
+            async with asyncio.timeout(delay_s):
+                await self._stopping.wait()
+        except TimeoutError:
+            return

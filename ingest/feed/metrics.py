@@ -1,0 +1,89 @@
+"""What a feed counts, as Prometheus metrics."""
+
+from collections import Counter as Counts
+
+from prometheus_client import CollectorRegistry, Counter, Gauge
+
+from ingest.feed.pacer import FeedProgress
+from ingest.process.prometheus import ProcessMetrics, Total
+from ingest.sources.event import Refusals
+from ingest.trade import REASONS
+from ingest.tradelog.contract import LogWriter
+
+
+class FeedMetrics:
+    """The metrics of one feed, renewed whenever it shows its progress."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._process = ProcessMetrics(registry, "feed")
+        self._acknowledged = Total(
+            Counter(
+                "tickthrottle_feed_acknowledged_trades_total",
+                "Trades the log's server has confirmed.",
+                registry=registry,
+            )
+        )
+        refused = Counter(
+            "tickthrottle_feed_refused_trades_total",
+            "Rows of a tape that were no trades, and trades the log cannot take.",
+            ["reason"],
+            registry=registry,
+        )
+        self._refused_counter = refused
+        # From the start: what appears with its first trade has not grown.
+        self._refused = {name: Total(refused.labels(name)) for name in REASONS}
+        self._retried = Total(
+            Counter(
+                "tickthrottle_feed_retried_trades_total",
+                "Trades of appends that failed and were tried again.",
+                registry=registry,
+            )
+        )
+        dropped = Counter(
+            "tickthrottle_feed_dropped_trades_total",
+            "Trades dropped from the log's beginning, not yet read perhaps.",
+            ["reason"],
+            registry=registry,
+        )
+        self._dropped = Total(dropped.labels("log_cap"))
+        self._in_doubt = Gauge(
+            "tickthrottle_feed_in_doubt_trades",
+            "Trades that may be in the log beyond the acknowledged ones.",
+            registry=registry,
+            multiprocess_mode="sum",
+        )
+        self._lag = Gauge(
+            "tickthrottle_feed_schedule_lag_seconds",
+            "How far the feed is behind its schedule.",
+            registry=registry,
+            multiprocess_mode="livemax",
+        )
+        self._last_append = Gauge(
+            "tickthrottle_feed_last_append_timestamp_seconds",
+            "When the log's server last confirmed a trade, 0 if it never did.",
+            registry=registry,
+            multiprocess_mode="max",
+        )
+        self._seen = 0
+
+    def show(
+        self,
+        progress: FeedProgress,
+        refusals: Refusals,
+        writer: LogWriter,
+        now_s: float,
+    ) -> None:
+        """Take in how the feed is doing. ``now_s`` is the time of day."""
+        if progress.acknowledged > self._seen:
+            self._seen = progress.acknowledged
+            self._last_append.set(now_s)
+        self._acknowledged.reach(progress.acknowledged)
+        for reason, count in (refusals.counts + Counts(writer.refused)).items():
+            if reason not in self._refused:
+                self._refused[reason] = Total(self._refused_counter.labels(reason))
+            self._refused[reason].reach(count)
+        self._retried.reach(progress.retried)
+        self._dropped.reach(progress.dropped_at_cap)
+        self._in_doubt.set(sum(tally.in_doubt for tally in writer.tallies))
+        self._lag.set(progress.lag_s)
+        self._process.observe()

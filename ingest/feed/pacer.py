@@ -1,0 +1,238 @@
+"""Append events when they are due; never lose one, never skip one."""
+
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import count
+from threading import Event as Flag
+
+import redis.exceptions
+import structlog
+
+from ingest.sources.event import Event, Refusals
+from ingest.tradelog.contract import LogAway, LogWriter
+
+TICK_S = 0.01
+"""What falls due within a tick is appended together."""
+
+CHUNK = 5_000
+"""Most entries of one append."""
+
+TRANSIENT = (
+    redis.exceptions.ConnectionError,
+    redis.exceptions.TimeoutError,
+    redis.exceptions.ReadOnlyError,
+    redis.exceptions.OutOfMemoryError,
+)
+"""What passes when the server is back, fails over, or has room again."""
+
+_BACKOFF_S = (0.05, 0.1, 0.2, 0.5, 1.0)
+_NAP_S = 0.1
+_PROGRESS_EVERY_S = 0.2
+_RATE_OVER_S = 2.0
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class FeedProgress:
+    """How a feed is doing, for display."""
+
+    elapsed_s: float
+    acknowledged: int
+    rate: float
+    """Acknowledged a second, over the last two seconds."""
+    lag_s: float
+    """Seconds behind schedule: the age, since its due time, of the oldest event that
+    was just acknowledged or still waits for it; 0 when nothing was due.
+    """
+    refused: int
+    retried: int
+    dropped_at_cap: int
+
+
+@dataclass(frozen=True, slots=True)
+class FeedReport:
+    """What became of a feed."""
+
+    acknowledged: int
+    """Events that the log's server has confirmed."""
+    refused: Mapping[str, int]
+    """What never came into the log, by reason: rows of a tape that were no trades,
+    and events that the log cannot take.
+    """
+    refusals: tuple[str, ...]
+    """The first few rows of them in words, each with its line number."""
+    retried: int
+    """Events of appends that failed and were tried again, unless ``stop`` came first.
+    Waiting on for an append that is under way is no second try.
+    """
+    seconds: float
+    max_lag_s: float
+    """Longest time from an event's due time to its acknowledgement."""
+    dropped_at_cap: int
+    stopped: bool
+    """Whether ``stop`` ended the feed before its last event."""
+    in_doubt: int = 0
+    """How many entries, at most, may be in the log beyond the acknowledged ones."""
+
+
+def run_feed(
+    events: Iterable[Event],
+    writer: LogWriter,
+    *,
+    clock: Callable[[], float],
+    sleep: Callable[[float], None],
+    stop: Flag,
+    on_progress: Callable[[FeedProgress], None],
+    refusals: Refusals | None = None,
+    on_append: Callable[[float], None] | None = None,
+) -> FeedReport:
+    """Append every event when it is due and report when all are acknowledged.
+
+    ``clock`` counts seconds from anywhere and never goes back; the feed starts with
+    its first reading. A feed that is behind catches up as fast as it can and drops
+    nothing. While the server cannot take an append it is tried again, whole, or, if
+    the writer says that it is under way, waited for; so every event is appended at
+    least once and in order. ``stop`` ends the feed within 0.1 s plus the append under
+    way, a second at most if the server is silent. ``refusals`` is the tally of the
+    events' source. ``on_append`` is told, after each append, the seconds from its first
+    event's due time until all of it was acknowledged. Raises what ``events`` raises,
+    and what ``writer`` raises beside ``LogAway`` and ``TRANSIENT``.
+    """
+    feed = _Feed(
+        writer, clock, sleep, stop, on_progress, refusals or Refusals(), on_append
+    )
+    return feed.run(iter(events))
+
+
+@dataclass(slots=True)
+class _Feed:
+    writer: LogWriter
+    clock: Callable[[], float]
+    sleep: Callable[[float], None]
+    stop: Flag
+    on_progress: Callable[[FeedProgress], None]
+    refusals: Refusals
+    on_append: Callable[[float], None] | None
+    started: float = 0.0
+    shown: float = 0.0
+    acknowledged: int = 0
+    retried: int = 0
+    lag_s: float = 0.0
+    max_lag_s: float = 0.0
+    samples: deque[tuple[float, int]] = field(default_factory=deque)
+
+    def run(self, events: Iterator[Event]) -> FeedReport:
+        self.started = self.shown = self.clock()
+        head = next(events, None)
+        while head is not None and not self.stop.is_set():
+            batch, head = self.take_due(head, events)
+            self.lag_s = 0.0
+            if batch and not self.append(batch):
+                return self.report(stopped=True)
+            self.show()
+            if head is not None and len(batch) < CHUNK:
+                self.nap(head.due_us / 1e6)
+        return self.report(stopped=head is not None)
+
+    def take_due(
+        self, head: Event | None, events: Iterator[Event]
+    ) -> tuple[list[Event], Event | None]:
+        """Return what is due, at most a chunk of it, and the event after it."""
+        due_by_us = self.elapsed_s() * 1e6
+        batch: list[Event] = []
+        while head is not None and head.due_us <= due_by_us and len(batch) < CHUNK:
+            batch.append(head)
+            head = next(events, None)
+        return batch, head
+
+    def append(self, batch: list[Event]) -> bool:
+        """Append until all is acknowledged; False when ``stop`` was set before."""
+        entries = [(event.key, event.payload) for event in batch]
+        due_s = batch[0].due_us / 1e6
+        for attempt in count():
+            try:
+                self.acknowledged += self.writer.append(entries)
+            except LogAway as error:
+                # The writer has the entries: the same list again only waits on.
+                wait_s = TICK_S
+                if attempt == 0:
+                    log.warning("the log is silent, waiting", error=str(error))
+            except TRANSIENT as error:
+                self.retried += len(entries)
+                wait_s = _BACKOFF_S[min(attempt, len(_BACKOFF_S) - 1)]
+                if attempt == 0:
+                    log.warning("append failed, trying again", error=str(error))
+            else:
+                self.measure_lag(due_s)
+                if self.on_append is not None:
+                    self.on_append(self.lag_s)
+                if attempt:
+                    log.info("append succeeded", attempts=attempt + 1)
+                return True
+            if not self.back_off(wait_s, due_s):
+                break
+        self.writer.abandon()
+        return False
+
+    def back_off(self, wait_s: float, due_s: float) -> bool:
+        until = self.clock() + wait_s
+        while not self.stop.is_set():
+            left_s = until - self.clock()
+            if left_s <= 0:
+                return True
+            self.measure_lag(due_s)
+            self.show()
+            self.sleep(min(left_s, _NAP_S))
+        return False
+
+    def nap(self, due_s: float) -> None:
+        """Sleep a tick, or until the next event; never so long that stop waits."""
+        wait_s = max(TICK_S, due_s - self.elapsed_s())
+        self.sleep(min(wait_s, _NAP_S))
+
+    def elapsed_s(self) -> float:
+        return self.clock() - self.started
+
+    def measure_lag(self, due_s: float) -> None:
+        self.lag_s = max(0.0, self.elapsed_s() - due_s)
+        self.max_lag_s = max(self.max_lag_s, self.lag_s)
+
+    def show(self) -> None:
+        now = self.clock()
+        if now - self.shown >= _PROGRESS_EVERY_S:
+            self.shown = now
+            self.on_progress(self.progress(now))
+
+    def progress(self, now: float) -> FeedProgress:
+        samples = self.samples
+        if not samples:
+            samples.append((self.started, 0))
+        samples.append((now, self.acknowledged))
+        while len(samples) > 2 and samples[1][0] <= now - _RATE_OVER_S:
+            samples.popleft()
+        since, before = samples[0]
+        return FeedProgress(
+            elapsed_s=now - self.started,
+            acknowledged=self.acknowledged,
+            rate=(self.acknowledged - before) / max(now - since, 1e-9),
+            lag_s=self.lag_s,
+            refused=self.refusals.total + sum(self.writer.refused.values()),
+            retried=self.retried,
+            dropped_at_cap=self.writer.dropped_at_cap,
+        )
+
+    def report(self, stopped: bool) -> FeedReport:
+        self.on_progress(self.progress(self.clock()))
+        return FeedReport(
+            acknowledged=self.acknowledged,
+            refused=dict(self.refusals.counts + Counter(self.writer.refused)),
+            refusals=tuple(self.refusals.examples),
+            retried=self.retried,
+            seconds=self.elapsed_s(),
+            max_lag_s=self.max_lag_s,
+            dropped_at_cap=self.writer.dropped_at_cap,
+            stopped=stopped,
+            in_doubt=sum(tally.in_doubt for tally in self.writer.tallies),
+        )

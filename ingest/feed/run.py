@@ -1,0 +1,173 @@
+"""Run a feed against a real log: the shell around simulator, replay and pacer."""
+
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import chain
+from math import inf
+from pathlib import Path
+from types import FrameType
+
+import redis
+import structlog
+from prometheus_client import CollectorRegistry
+
+from ingest.feed.metrics import FeedMetrics
+from ingest.feed.open_writer import Outlet, open_outlet
+from ingest.feed.pacer import FeedProgress, FeedReport, run_feed
+from ingest.feed.progress import log_report, open_display
+from ingest.feed.receipt_file import ReceiptFile
+from ingest.process.prometheus import MetricsUnavailable, exposed
+from ingest.process.redis_fault import explain
+from ingest.settings import IngestSettings
+from ingest.sources.event import Event, Refusals
+from ingest.sources.faults import Faults
+from ingest.sources.replay import ReplayOptions, replay
+from ingest.sources.simulator import Simulator
+from ingest.tradelog.contract import LogAway, LogUnusable
+
+log = structlog.get_logger()
+
+
+class FeedError(RuntimeError):
+    """A feed that cannot run; the message says what to do about it."""
+
+
+def run_simulator(
+    settings: IngestSettings,
+    simulator: Simulator,
+    stop: threading.Event | None = None,
+    report_to: Path | None = None,
+) -> FeedReport:
+    """Append a simulated market to the log until it closes or is stopped.
+
+    Without ``stop``, SIGINT and SIGTERM end the feed. ``report_to`` is a file to keep
+    the feed's receipt in. Raises FeedError when the log's server cannot be reached or
+    refuses the log.
+    """
+    total = None if simulator.total == inf else simulator.total
+    events = simulator.events(_now_us())
+    return _run("simulator", settings, events, Refusals(), total, stop, report_to)
+
+
+def run_replay(
+    settings: IngestSettings,
+    tapes: Sequence[Path],
+    options: ReplayOptions,
+    stop: threading.Event | None = None,
+    report_to: Path | None = None,
+    faults: Faults | None = None,
+) -> FeedReport:
+    """Append recorded tapes to the log until they end or are stopped.
+
+    Without ``stop``, SIGINT and SIGTERM end the feed. ``report_to`` is a file to keep
+    the feed's receipt in; ``faults`` are injected into the tapes' trades. Raises
+    TapeError for a tape that cannot be played, and FeedError when the log's server
+    cannot be reached or refuses the log.
+    """
+    refusals = Refusals()
+    events = replay(tapes, options, _now_us(), refusals)
+    if faults is not None:
+        events = faults.inject(events)
+    # The tape first: a wrong path is told before a server is asked for.
+    events = chain([next(events)], events)
+    return _run("replay", settings, events, refusals, None, stop, report_to)
+
+
+def _run(
+    title: str,
+    settings: IngestSettings,
+    events: Iterator[Event],
+    refusals: Refusals,
+    total: float | None,
+    stop: threading.Event | None,
+    report_to: Path | None,
+) -> FeedReport:
+    registry = CollectorRegistry()
+    metrics = FeedMetrics(registry)
+    try:
+        with (
+            exposed(settings, registry),
+            open_outlet(settings) as outlet,
+            _stopping(stop) as flag,
+        ):
+            log.info(f"{title}: started", **outlet.place)
+            with (
+                _receipt(report_to, outlet) as keep_receipt,
+                open_display(title, total) as display,
+            ):
+
+                def show(progress: FeedProgress) -> None:
+                    display(progress)
+                    keep_receipt()
+                    metrics.show(progress, refusals, outlet.writer, time.time())
+
+                report = run_feed(
+                    events,
+                    outlet.writer,
+                    clock=time.monotonic,
+                    sleep=time.sleep,
+                    stop=flag,
+                    on_progress=show,
+                    refusals=refusals,
+                )
+    except redis.RedisError as error:
+        raise FeedError(explain(settings.redis_url, error)) from error
+    except LogAway as error:
+        raise FeedError(
+            f"{error}; start one, or set TICKTHROTTLE_KAFKA_SERVERS to where it is"
+        ) from error
+    except (LogUnusable, MetricsUnavailable) as error:
+        raise FeedError(str(error)) from error
+    log_report(title, report)
+    return report
+
+
+@contextmanager
+def _receipt(path: Path | None, outlet: Outlet) -> Iterator[Callable[[], None]]:
+    """Yield what keeps the receipt new; the last one is written on leaving."""
+    if path is None:
+        yield lambda: None
+        return
+    try:
+        file = ReceiptFile(path, outlet.info, outlet.writer, _now_ms())
+    except OSError as error:
+        raise FeedError(f"report {path}: {error.strerror}") from error
+    try:
+        yield lambda: file.renew(_now_ms())
+    finally:
+        file.finish(_now_ms())
+
+
+def _now_us() -> int:
+    return time.time_ns() // 1_000
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+@contextmanager
+def _stopping(given: threading.Event | None) -> Iterator[threading.Event]:
+    """Yield what ends the feed: the caller's event, or one that signals set."""
+    stop = given or threading.Event()
+    if given or threading.current_thread() is not threading.main_thread():
+        yield stop
+        return
+    received: list[int] = []
+
+    def handle(number: int, _: FrameType | None) -> None:
+        # Event.set is not reentrant: a second signal must not interrupt it and wait
+        # for itself.
+        if not received:
+            received.append(number)
+            stop.set()
+
+    before = {n: signal.signal(n, handle) for n in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,286 @@
+"""The trade log in a topic of Kafka, read: a position is an offset.
+
+Works on any topic: whatever its number of partitions, keyed or not, stamped by the
+brokers or by its producers, compacted or not, written in transactions or not. What a
+producer has not committed is not there yet; what it aborted never is.
+"""
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Any
+
+import pyarrow as pa
+from confluent_kafka import (
+    Consumer,
+    KafkaError,
+    KafkaException,
+    Message,
+    TopicPartition,
+)
+
+from ingest.kafka.address import KafkaTopic
+from ingest.kafka.kafka_client import ANSWER_WITHIN_S, Reports, bad_option, sentence
+from ingest.kafka.offsets import KafkaOffsets
+from ingest.tradelog.contract import (
+    PIECE_BYTES,
+    Chunk,
+    Head,
+    LogAway,
+    LogInfo,
+    LogUnusable,
+    Ranges,
+    Tail,
+)
+from ingest.tradelog.gc_pause import no_collection
+
+AHEAD_MS = 5_000
+"""An entry stamped further ahead of this machine's clock does not say when it was
+appended: only a topic that lets its producers stamp can hold one.
+"""
+
+_CHUNK = 10_000
+_POLL_S = 0.01
+
+_CONSUMER: Mapping[str, Any] = {
+    # There is no group: what was read is kept with the windows. The name is asked for.
+    "group.id": "tickthrottle",
+    "enable.auto.commit": False,
+    "enable.auto.offset.store": False,
+    "enable.partition.eof": True,
+    "auto.offset.reset": "error",
+    # A request that waits for news would hold up the next batch's first one.
+    "fetch.wait.max.ms": 5,
+    # What is fetched beyond a batch is fetched in vain; once enough is waiting to be
+    # taken, the client would pause for a second.
+    "queued.min.messages": 20_000,
+    # However large they are: this is the bound in bytes of what waits to be taken.
+    "queued.max.messages.kbytes": PIECE_BYTES // 1024,
+    "fetch.queue.backoff.ms": 5,
+}
+
+
+class KafkaLogReader:
+    """Reads a topic and says where a window ends in it. For one thread at a time.
+
+    ``only`` are the partitions it looks at; unless given all, those too that are added
+    later. Its clock is this machine's, ``margin_ms`` late: it may be that far ahead of
+    the brokers'. Methods raise LogAway, and LogUnusable once the topic is another one.
+    """
+
+    def __init__(
+        self,
+        topic: KafkaTopic,
+        info: LogInfo,
+        only: Sequence[int] = (),
+        margin_ms: int = 0,
+    ) -> None:
+        self.info = info
+        self._topic = topic
+        self.margin_ms = margin_ms
+        self._reports = Reports()
+        self._offsets = KafkaOffsets(topic, info, only, self._reports)
+        self._opened: Consumer | None = None
+
+    def clock_ms(self) -> int:
+        """Return this machine's clock less the margin, milliseconds since 1970."""
+        return _now_ms() - self.margin_ms
+
+    def partitions(self) -> tuple[int, ...]:
+        """Return the partitions that it looks at, those too that were just added."""
+        self._offsets.ends()
+        return self._offsets.partitions
+
+    def tail(self, before_ms: int, partitions: Sequence[int] = ()) -> Tail:
+        """Return the clock, then each partition's end before a boundary.
+
+        An entry at or past the boundary settles the cut of its partition: whatever is
+        appended later stands behind it. Once each partition has one the margin is not
+        waited for, and the clock is said to be at the boundary.
+        """
+        clock_ms = self.clock_ms()
+        partitions = tuple(partitions) or self._offsets.partitions
+        # The ends first: what is appended after that is past the boundary, or else
+        # behind the cut. Were they looked up later, it could be before the cut.
+        ends = self._offsets.ends(partitions)
+        firsts = self._offsets.firsts_at(before_ms, partitions)
+        now_ms = clock_ms + self.margin_ms
+        latest_ms = now_ms + AHEAD_MS
+        positions = tuple(
+            (firsts[p][0] if _is_past(*firsts[p], latest_ms) else ends[p]) - 1
+            for p in partitions
+        )
+        if now_ms >= before_ms and all(
+            _is_past(*firsts[p], latest_ms) for p in partitions
+        ):
+            clock_ms = max(clock_ms, before_ms)
+        counts = tuple(position + 1 for position in positions)
+        return Tail(clock_ms, partitions, positions, counts)
+
+    def head(self) -> Head:
+        """Return the append time of the oldest entry and what went before it."""
+        starts, firsts = self._offsets.starts(), self._offsets.firsts_at(0)
+        return Head(
+            min((ms for _, ms in firsts.values() if ms >= 0), default=None),
+            tuple(starts),
+            tuple(start - 1 for start in starts.values()),
+            tuple(starts.values()),
+        )
+
+    def bounds(self) -> dict[int, tuple[int, int]]:
+        """Return for each partition what ``read`` needs to be given to read all."""
+        starts, ends = self._offsets.starts(), self._offsets.ends()
+        return {p: (start - 1, ends[p] - 1) for p, start in starts.items()}
+
+    def positions_at(self, time_ms: int) -> dict[int, int]:
+        """Return for each partition the last position before a time."""
+        tail = self.tail(time_ms)
+        return dict(zip(tail.partitions, tail.positions, strict=True))
+
+    def read(self, ranges: Ranges) -> Iterator[tuple[int, Chunk]]:
+        """Yield the entries with ``after < position <= upto``, by partition, in chunks.
+
+        Entries that the brokers have deleted are passed over, and are no blanks.
+        """
+        left = {p: span for p, span in ranges.items() if span[0] < span[1]}
+        if not left:
+            return
+        consumer = self._consumer()
+        try:
+            consumer.assign(
+                [self._place(p, after + 1) for p, (after, _) in left.items()]
+            )
+            yield from self._consume(consumer, left)
+        except KafkaException as error:
+            raise sentence(self._topic, error.args[0], self._reports) from None
+        finally:
+            consumer.unassign()
+
+    def trim(self, positions: Mapping[int, int], before_ms: int) -> None:
+        """Keep everything: how long entries stay is the topic's own affair."""
+
+    def _consume(
+        self, consumer: Consumer, left: dict[int, tuple[int, int]]
+    ) -> Iterator[tuple[int, Chunk]]:
+        heard_s = time.monotonic()
+        while left:
+            missing = sum(upto - after for after, upto in left.values())
+            messages = consumer.consume(min(_CHUNK, missing), _POLL_S)
+            for partition, run in groupby(messages, _partition):
+                # Not every error has a partition, and one may have come too late.
+                for chunk in self._chunks(consumer, partition, list(run), left):
+                    yield partition, chunk
+                    heard_s = time.monotonic()
+                    after, upto = chunk.upto, left[partition][1]
+                    left[partition] = after, upto
+                    if after == upto:
+                        del left[partition]
+                        if left:
+                            consumer.incremental_unassign([self._place(partition)])
+            if time.monotonic() - heard_s > ANSWER_WITHIN_S:
+                raise self._away()
+
+    def _chunks(
+        self,
+        consumer: Consumer,
+        partition: int,
+        run: list[Message],
+        left: Mapping[int, tuple[int, int]],
+    ) -> Iterator[Chunk]:
+        events = [message for message in run if message.error() is not None]
+        if events:
+            run = [message for message in run if message.error() is None]
+        if partition in left and run:
+            chunk = _chunk(run, *left[partition])
+            if chunk is not None:
+                yield chunk
+        for event in events:
+            error = event.error()
+            if error is None or (partition not in left and not error.fatal()):
+                continue
+            if error.code() == KafkaError._PARTITION_EOF:
+                yield self._ended(partition, event.offset() or 0, *left[partition])
+            elif error.code() == KafkaError._AUTO_OFFSET_RESET:
+                yield self._deleted(consumer, partition, *left[partition])
+            else:
+                raise sentence(self._topic, error, self._reports)
+
+    def _ended(self, partition: int, end: int, after: int, upto: int) -> Chunk:
+        """Return what is left of a range in a partition that ends at ``end``."""
+        if end <= upto:
+            raise LogAway(
+                f"{self._topic}: partition {partition} ends at {end}, "
+                f"but {upto} was there before"
+            )
+        return _empty(upto, upto - after)
+
+    def _deleted(
+        self, consumer: Consumer, partition: int, after: int, upto: int
+    ) -> Chunk:
+        """Return how far entries are gone, and read on from those that are left."""
+        first = self._offsets.starts([partition])[partition]
+        if first <= after + 1:
+            raise LogAway(
+                f"{self._topic}: partition {partition} ends before {after + 1}, "
+                "which was there before"
+            )
+        if first <= upto:
+            consumer.incremental_unassign([self._place(partition)])
+            consumer.incremental_assign([self._place(partition, first)])
+        return _empty(min(first - 1, upto), 0)
+
+    def _consumer(self) -> Consumer:
+        if self._opened is None:
+            own = {**_CONSUMER, "error_cb": self._reports}
+            try:
+                self._opened = Consumer(self._topic.client_options(own))
+            except KafkaException as error:
+                raise bad_option(self._topic, error) from None
+        return self._opened
+
+    def _away(self) -> LogAway | LogUnusable:
+        error = self._reports.last or KafkaError(KafkaError._TIMED_OUT)
+        return sentence(self._topic, error, self._reports)
+
+    def _place(self, partition: int, offset: int = 0) -> TopicPartition:
+        return TopicPartition(self._topic.topic, partition, offset)
+
+
+def _is_past(first: int, stamp_ms: int, latest_ms: int) -> bool:
+    """Tell whether there is an entry stamped past a boundary, and that can be true."""
+    return first >= 0 and stamp_ms <= latest_ms
+
+
+def _partition(message: Message) -> int:
+    partition = message.partition()
+    return -1 if partition is None else partition
+
+
+def _chunk(run: Sequence[Message], after: int, upto: int) -> Chunk | None:
+    """Return what a run of messages of one partition holds of a range."""
+    with no_collection():
+        offsets: list[Any] = [message.offset() for message in run]
+        covered = min(offsets[-1], upto)
+        if covered <= after:
+            return None
+        if offsets[-1] > upto or offsets[0] <= after:
+            run = [m for m, at in zip(run, offsets, strict=True) if after < at <= upto]
+            offsets = [message.offset() for message in run]
+        times = [message.timestamp()[1] for message in run]
+        payloads = [message.value() or b"" for message in run]
+    return Chunk(
+        pa.array(offsets, pa.int64()),
+        pa.array(times, pa.int64()),
+        pa.array(payloads, pa.binary()),
+        covered,
+        covered - after - len(offsets),
+    )
+
+
+def _empty(upto: int, blanks: int) -> Chunk:
+    none = pa.array([], pa.int64())
+    return Chunk(none, none, pa.array([], pa.binary()), upto, blanks)
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,3 @@
+"""The packages of the product."""
+
+PACKAGES = ("deploy", "gateway", "ingest", "throttle")

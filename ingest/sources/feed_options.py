@@ -1,0 +1,27 @@
+"""What the options of every made-up or recorded feed have in common. Pure.
+
+A command makes its own options of them (``deploy/commands/setting_options.py``).
+"""
+
+from typing import Annotated
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, InstanceOf
+
+from ingest.sources.rate_profile import Profile
+
+
+class FeedOptions(BaseModel):
+    """Options that do not change; ``ValidationError`` names each one out of bounds."""
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True
+    )
+
+
+def _parse(value: object) -> object:
+    return Profile.parse(value) if isinstance(value, str) else value
+
+
+Share = Annotated[float, Field(ge=0, le=1)]
+ProfileOption = Annotated[InstanceOf[Profile], BeforeValidator(_parse)]
+"""A profile, or the text of one."""

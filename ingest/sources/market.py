@@ -1,0 +1,214 @@
+"""A made-up market in the Korean manner: issues, price grid, daily limits. Pure."""
+
+import csv
+import io
+from bisect import bisect_right
+from collections.abc import Iterable
+from dataclasses import dataclass
+from random import Random
+from typing import NamedTuple
+
+from stdnum import isin as stdnum_isin
+
+from ingest.sources.company_names import SECTORS, create_names
+
+# KRX price steps since 2023-01-25: below 2,000 won the step is 1 won, and so on.
+_STEP_BOUNDS = (2_000, 5_000, 20_000, 50_000, 200_000, 500_000)
+_STEPS = (1, 5, 10, 50, 100, 500, 1_000)
+_LIMIT_PERCENT = 30
+
+# Zipf-Mandelbrot, fitted to the value traded per issue on an ordinary day: the first
+# 10 issues have 36 % of the trades, the first 100 have 69 %; 1,200 trades touch 400
+# of 2,879 issues, 1,800 touch 520.
+_POPULARITY_EXPONENT = 1.2
+_POPULARITY_OFFSET = 3
+
+_MEDIAN_PRICE = 12_000
+_PRICE_SPREAD = 1.3
+_LOWEST_BASE, _HIGHEST_BASE = 200, 1_500_000
+
+# As on 2026-03-20: 33 % KOSPI, 63 % KOSDAQ, 4 % KONEX, which hardly trades at all.
+_MARKETS = ("KOSPI", "KOSDAQ", "KONEX")
+_MARKET_WEIGHTS, _QUIET_MARKET_WEIGHTS = (35, 65, 0), (16, 50, 34)
+_QUIET_FROM = 2_591
+_PREFERRED = "우"
+
+
+@dataclass(frozen=True, slots=True)
+class SimulatedIssue:
+    """One simulated share; its base price, in won, is yesterday's closing price."""
+
+    isin: str
+    code: str
+    name: str
+    market: str
+    sector: str
+    base_price: int
+
+
+COLUMNS = ("isin", "code", "name", "market", "sector", "prev_close")
+"""Of the file with what is known of issues besides their trades."""
+
+
+def encode_issues(issues: Iterable[SimulatedIssue]) -> str:
+    """Return the issues as CSV with a header, one a line."""
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    writer.writerows(
+        (i.isin, i.code, i.name, i.market, i.sector, i.base_price) for i in issues
+    )
+    return text.getvalue()
+
+
+class _Share(NamedTuple):
+    isin: str
+    code: str
+    is_preferred: bool
+    base_price: int
+
+
+def price_step(price: int) -> int:
+    """Return the price step in won at a price: neighbours up are one step apart."""
+    return _STEPS[bisect_right(_STEP_BOUNDS, price)]
+
+
+def step_up(price: int) -> int:
+    """Return the next higher price on the grid."""
+    return price + price_step(price)
+
+
+def step_down(price: int) -> int:
+    """Return the next lower price on the grid."""
+    return price - price_step(price - 1)
+
+
+def daily_limits(base_price: int) -> tuple[int, int]:
+    """Return the lowest and highest price of a day whose base price is given.
+
+    The width is 30 % of the base price, cut to the base price's step; the upper
+    limit is then cut to the step at its own level.
+    """
+    step = price_step(base_price)
+    width = base_price * _LIMIT_PERCENT // 100 // step * step
+    upper = base_price + width
+    return base_price - width, upper - upper % price_step(upper)
+
+
+def popularity(count: int) -> list[float]:
+    """Return a heavy-tailed weight for each of ``count`` issues, greatest first."""
+    return [
+        (rank + _POPULARITY_OFFSET) ** -_POPULARITY_EXPONENT for rank in range(count)
+    ]
+
+
+def create_issues(seed: str, count: int) -> tuple[SimulatedIssue, ...]:
+    """Return the first ``count`` issues of a market, the most traded first.
+
+    An issue is the same however many there are, and no two have the same ISIN.
+
+    Mostly ``KR7`` + code + ``00`` + check digit; every 25th is a preferred share
+    whose code and ISIN differ in one character, every 80th code holds a letter.
+    Names are made up and distinct; a preferred share has the name, market and sector
+    of the share before it. ``count`` is at most 20,000: as many are drawn without
+    replacement one after the other, each whatever comes after it.
+    """
+    stems = Random(seed).sample(range(100, 100_000), count)
+    # Each kind by chances of its own: drawing more of one changes no other.
+    chances = Random(f"{seed}/shares")
+    shares = [_create_share(chances, rank, stem) for rank, stem in enumerate(stems)]
+    chances = Random(f"{seed}/markets")
+    markets = [_choose_market(chances, rank) for rank in range(count)]
+    sectors = Random(f"{seed}/sectors").choices(SECTORS, k=count)
+    names = create_names(seed, sectors)
+    issues: list[SimulatedIssue] = []
+    for share, name, market, sector in zip(
+        shares, names, markets, sectors, strict=True
+    ):
+        isin, code, is_preferred, price = share
+        if is_preferred:
+            common = issues[-1]
+            name = common.name + _PREFERRED
+            market, sector = common.market, common.sector
+        issues.append(SimulatedIssue(isin, code, name, market, sector, price))
+    return tuple(issues)
+
+
+def _choose_market(rng: Random, rank: int) -> str:
+    is_quiet = rank >= _QUIET_FROM
+    (market,) = rng.choices(
+        _MARKETS, _QUIET_MARKET_WEIGHTS if is_quiet else _MARKET_WEIGHTS
+    )
+    return market
+
+
+def _create_share(rng: Random, rank: int, stem: int) -> _Share:
+    code = code_in_isin = f"{stem:05}0"
+    is_preferred = rank % 25 == 20 and rank % 80 != 40
+    if rank % 80 == 40:
+        code = code_in_isin = f"{stem:05}"[:4] + rng.choice("VWXYZ") + f"{stem % 10}"
+    elif is_preferred:
+        code, code_in_isin = f"{stem:05}5", f"{stem:05}1"
+    number = f"KR7{code_in_isin}00"
+    price = int(rng.lognormvariate(0, _PRICE_SPREAD) * _MEDIAN_PRICE)
+    price = min(max(price, _LOWEST_BASE), _HIGHEST_BASE)
+    return _Share(
+        number + str(stdnum_isin.calc_check_digit(number)),
+        code,
+        is_preferred,
+        price - price % price_step(price),
+    )
+
+
+class Book:
+    """One issue while it trades: its price walks on the grid, its totals add up."""
+
+    __slots__ = (
+        "_head",
+        "_high",
+        "_low",
+        "_price",
+        "_seq",
+        "_value",
+        "_volume",
+        "isin",
+    )
+
+    def __init__(self, issue: SimulatedIssue) -> None:
+        self.isin = issue.isin
+        self._head = f'{{"isin":"{issue.isin}","time":'
+        self._low, self._high = daily_limits(issue.base_price)
+        self._price = issue.base_price
+        self._seq = self._volume = self._value = 0
+
+    def trade(self, time_us: int, bits: int, sizes: list[int]) -> bytes:
+        """Execute one trade and return it as ``Trade.to_wire`` would encode it.
+
+        Of the 20 random bits, the upper 12 pick one of 4,096 ``sizes``.
+        """
+        move = bits & 7
+        price = self._price
+        buys = bits & 8
+        if move == 0 and price < self._high:
+            price = self._price = step_up(price)
+            buys = 1
+        elif move == 1 and price > self._low:
+            price = self._price = step_down(price)
+            buys = 0
+        size = sizes[bits >> 8]
+        self._seq += 1
+        self._volume += size
+        self._value += price * size
+        return self._encode(time_us, size, "B" if buys else "S")
+
+    def peek(self, time_us: int) -> bytes:
+        """Return a trade that is not executed: the issue does not change."""
+        return self._encode(time_us, 1, "B")
+
+    def _encode(self, time_us: int, size: int, side: str) -> bytes:
+        # A text is formatted a third faster than bytes are.
+        return (
+            f'{self._head}{time_us},"seq":{self._seq},"price":"{self._price}",'
+            f'"size":"{size}","side":"{side}","cum_volume":{self._volume},'
+            f'"cum_value":{self._value}}}'
+        ).encode()

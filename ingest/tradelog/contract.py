@@ -1,0 +1,187 @@
+"""What a trade log is: append-only partitions keyed by ISIN.
+
+A log has P partitions. A partition is ordered, every entry has a position (a
+64-bit number that only grows) and the append time the log's server gave it.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, Protocol
+from zlib import crc32
+
+if TYPE_CHECKING:
+    # Whoever only needs to know what a position is should not load a library for it.
+    import pyarrow as pa
+
+
+LogKind = Literal["redis", "kafka"]
+"""What a log is kept in."""
+
+
+PIECE_BYTES = 8 * 2**20
+"""So many bytes of entries a reader asks for at a time, about, however many they are.
+"""
+
+
+class LogUnusable(RuntimeError):
+    """The log cannot be used as asked; the message says why."""
+
+
+class LogAway(RuntimeError):
+    """The log's server cannot be reached now; it may be back later."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogInfo:
+    """Identity of one log: a log that was emptied and refilled has another id.
+
+    ``created_ms`` is when it was created, or first looked at.
+    """
+
+    log_id: str
+    partitions: int
+    created_ms: int = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Consecutive entries of one partition, as columns of equal length.
+
+    ``positions`` and ``append_ms`` are int64, ``payloads`` binary. Columns, because a
+    Python object per entry costs more than everything that is done with it. With this
+    chunk its partition is read up to ``upto``. ``blanks`` positions among those hold no
+    entry and never will: a log may use some for itself, or drop entries whose key came
+    again.
+    """
+
+    positions: "pa.Array"
+    append_ms: "pa.Array"
+    payloads: "pa.Array"
+    upto: int
+    blanks: int = 0
+
+    def __len__(self) -> int:
+        return len(self.positions)
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The beginning of the log: the oldest append time, None for an empty log.
+
+    ``positions[i]`` is just before the first entry of the i-th of ``partitions``, and
+    ``counts[i]`` is how many entries it has had before those it still holds.
+    """
+
+    oldest_ms: int | None
+    partitions: tuple[int, ...]
+    positions: tuple[int, ...]
+    counts: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Tail:
+    """The end of the log before a boundary, and the log server's clock.
+
+    ``clock_ms`` was read before ``positions``: when it is at or past the boundary,
+    no later append can land before it. ``positions[i]`` is the last position of the
+    i-th of ``partitions`` with an append time before the boundary, or anything smaller
+    than its first one if there is none. ``counts[i]`` is the log's own count of the
+    entries up to there, from its very first one, None where finding out would take too
+    long.
+    """
+
+    clock_ms: int
+    partitions: tuple[int, ...]
+    positions: tuple[int, ...]
+    counts: tuple[int | None, ...]
+
+
+@dataclass(slots=True)
+class AppendTally:
+    """What became of what one writer appended to one partition.
+
+    ``first`` and ``last`` are where the acknowledged entries lie, as the log's server
+    told it: positions of a Redis log, offsets of a topic. ``in_doubt`` is how many
+    entries may be in the log beyond the acknowledged ones.
+    """
+
+    acknowledged: int = 0
+    first: int | None = None
+    last: int | None = None
+    in_doubt: int = 0
+
+
+class LogWriter(Protocol):
+    """The appending side of a log."""
+
+    dropped_at_cap: int
+    """Entries this writer dropped to keep the log within its cap."""
+
+    @property
+    def refused(self) -> Mapping[str, int]:
+        """Entries that this log can never take, by reason; they are not in it."""
+
+    @property
+    def tallies(self) -> Sequence[AppendTally]:
+        """What became of all others, by partition."""
+
+    def append(self, entries: Sequence[tuple[str, bytes]]) -> int:
+        """Append (ISIN, payload) pairs in order; return how many were acknowledged.
+
+        All of an ISIN's entries go to one partition. Every entry is acknowledged or
+        refused when this returns. Raises LogAway when the log's server was silent for
+        about a second: the entries are under way still, and to append the very same
+        list object again only waits on for them. Until that has returned, nothing
+        else may be appended. After any other error the entries are in doubt.
+        """
+
+    def abandon(self) -> None:
+        """Give up what is still under way: it is in doubt from now on."""
+
+
+Ranges = Mapping[int, tuple[int, int]]
+"""What to read: by partition, the position after which to begin, and the last one."""
+
+
+class LogReader(Protocol):
+    """The reading side of a log, or of some of its partitions.
+
+    Methods raise LogAway, or what the log's own client raises while its server cannot
+    be reached, and LogUnusable.
+    """
+
+    info: LogInfo
+    margin_ms: int
+    """How far ``clock_ms`` is held back, because other clocks stamp the entries.
+
+    A tail may prove that a boundary has passed for all of them before that.
+    """
+
+    def clock_ms(self) -> int:
+        """Return the log server's clock, milliseconds since 1970."""
+
+    def partitions(self) -> tuple[int, ...]:
+        """Return the partitions that it looks at, those too that were just added."""
+
+    def tail(self, before_ms: int, partitions: Sequence[int] = ()) -> Tail:
+        """Return where the log stands, seen from the boundary ``before_ms``.
+
+        Of some partitions, all unless given.
+        """
+
+    def read(self, ranges: Ranges) -> Iterator[tuple[int, Chunk]]:
+        """Yield the entries with ``after < position <= upto``, by partition, in chunks.
+
+        Those of a partition come in order; which partition comes when is not said.
+        """
+
+    def head(self) -> Head:
+        """Return where the log begins."""
+
+    def trim(self, positions: Mapping[int, int], before_ms: int) -> None:
+        """Drop entries at or below ``positions`` that were appended before a time."""
+
+
+def partition_of(isin: str, partitions: int) -> int:
+    """Return the partition of an issue: crc32 of the ISIN modulo P."""
+    return crc32(isin.encode()) % partitions

@@ -1,0 +1,308 @@
+"""The trade log on Redis Streams, read: one stream a partition, its id the append time.
+
+Works on Redis 7.0 or newer and on Valkey. ``<namespace>:log`` is a hash with the
+log's identity, ``<namespace>:log:<p>`` the stream of partition p; an entry has one
+field, ``trade``.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from itertools import chain
+from secrets import token_hex
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import redis
+
+from ingest.tradelog.contract import (
+    PIECE_BYTES,
+    Chunk,
+    Head,
+    LogInfo,
+    LogUnusable,
+    Ranges,
+    Tail,
+)
+from ingest.tradelog.gc_pause import no_collection
+from ingest.tradelog.redis_address import why_unusable
+from ingest.tradelog.redis_positions import (
+    FIELD,
+    SEQUENCE_BITS,
+    append_time_ms,
+    decode_info,
+    entry_id,
+    info_key,
+    position_of,
+    stream_key,
+)
+
+_SHIFT = pa.scalar(SEQUENCE_BITS, pa.int64())
+_CHUNK = 2_000
+_PIECE = 1_000
+_FIRST_PIECE = 250
+# Entries beyond a cut that are counted one by one to learn the count at the cut.
+_COUNT_AT_MOST = 5_000
+
+Fields = Mapping[bytes, bytes]
+
+_RawEntry = list[Any]
+"""As the server sends it: id, then a list of names and values, None if deleted."""
+
+
+def open_log(client: redis.Redis, namespace: str, partitions: int) -> LogInfo:
+    """Return the log's identity, creating it on first use.
+
+    The first process to come decides the number of partitions; a later one that
+    asks for another number gets the log's own. Raises LogUnusable.
+    """
+    check_server(client)
+    key = info_key(namespace)
+    now_ms = _clock_ms(client.time())
+    with client.pipeline(transaction=True) as pipe:
+        pipe.hsetnx(key, "id", token_hex(6))
+        pipe.hsetnx(key, "partitions", partitions)
+        pipe.hsetnx(key, "created_ms", now_ms)
+        pipe.hgetall(key)
+        fields: dict[bytes, bytes] = pipe.execute()[-1]
+    return decode_info(fields)
+
+
+def check_server(client: redis.Redis) -> None:
+    """Raise LogUnusable for a server that does not stand alone, if it may be asked."""
+    with suppress(redis.exceptions.NoPermissionError):
+        server: Any = client.info("server")
+        if (reason := why_unusable(server)) is not None:
+            raise LogUnusable(reason)
+
+
+def find_log(client: redis.Redis, namespace: str) -> LogInfo | None:
+    """Return a log's identity, None if there is no log yet."""
+    fields: Any = client.hgetall(info_key(namespace))
+    return decode_info(fields) if fields else None
+
+
+def scan_stream(
+    client: redis.Redis,
+    key: str,
+    newest_first: bool = False,
+    low: str = "-",
+    piece: int = _PIECE,
+) -> Iterator[tuple[bytes, Fields]]:
+    """Yield a stream's entries from ``low`` on; memory holds ``piece`` of them."""
+    high = "+"
+    while True:
+        if newest_first:
+            entries: Any = client.xrevrange(key, high, low, count=piece)
+        else:
+            entries = client.xrange(key, low, high, count=piece)
+        yield from entries
+        if len(entries) < piece:
+            return
+        edge = f"({entries[-1][0].decode()}"
+        low, high = (low, edge) if newest_first else (edge, high)
+
+
+def next_piece(count: int, entries: int, size: int, most: int) -> int:
+    """Return how many entries to ask for, after ``entries`` of ``size`` bytes in all.
+
+    As many as are ``PIECE_BYTES``, but at most four times as many as before. The
+    server knows no bound in bytes, so what came last is the measure of what comes.
+    """
+    fitting = PIECE_BYTES * entries // max(size, 1) if entries else count
+    return max(1, min(fitting, 4 * count, most))
+
+
+class RedisLogReader:
+    """Reads a log and says where a window ends in it. Safe to share in a process.
+
+    ``partitions`` are those it looks at, all unless given. A piece is at most 2,000
+    entries and about ``PIECE_BYTES``: its size follows that of the entries read before
+    it and of the last one asked for.
+    """
+
+    margin_ms = 0
+
+    def __init__(
+        self,
+        client: redis.Redis,
+        namespace: str,
+        info: LogInfo,
+        partitions: Sequence[int] = (),
+    ) -> None:
+        self.info = info
+        self._namespace = namespace
+        self._partitions = tuple(partitions) or tuple(range(info.partitions))
+        self._keys = {p: stream_key(namespace, p) for p in self._partitions}
+        self._pieces = dict.fromkeys(self._partitions, _FIRST_PIECE)
+        self._counted = 0
+        # A client of its own, on the same connections, that hands out entries as the
+        # server sends them: two thirds of a read went into dictionaries nobody needs.
+        self._client = redis.Redis(connection_pool=client.connection_pool)
+        for command in ("XRANGE", "XREVRANGE"):
+            self._client.set_response_callback(command, _as_sent)
+
+    def clock_ms(self) -> int:
+        """Return the server's clock, milliseconds since 1970."""
+        return _clock_ms(self._client.time())
+
+    def partitions(self) -> tuple[int, ...]:
+        """Return the partitions that it looks at."""
+        return self._partitions
+
+    def tail(self, before_ms: int, partitions: Sequence[int] = ()) -> Tail:
+        """Return the server's clock, then each partition's end before a boundary."""
+        partitions = tuple(partitions) or self._partitions
+        if not self._counted:
+            spans = [(self._keys[p], "+", "-") for p in partitions]
+            fitting = min(map(_fitting, self._last_ones(spans)))
+            self._counted = min(fitting, _COUNT_AT_MOST)
+        with self._client.pipeline(transaction=True) as pipe:
+            # The clock first: what is appended after it has a stamp at or past it.
+            pipe.time()
+            for key in (self._keys[p] for p in partitions):
+                pipe.xrevrange(key, f"({before_ms}-0", "-", count=1)
+                pipe.xrange(key, f"{before_ms}-0", "+", count=self._counted)
+                pipe.xinfo_stream(key)
+            clock, *replies = pipe.execute(raise_on_error=False)
+        ends, beyond, infos = replies[0::3], replies[1::3], replies[2::3]
+        _raise_errors([clock, *ends, *beyond])
+        most, seen = self._counted, list(chain(*ends, *beyond))
+        share = _size(seen) * len(partitions)
+        self._counted = next_piece(most, len(seen), share, _COUNT_AT_MOST)
+        return Tail(
+            _clock_ms(clock),
+            partitions,
+            tuple(position_of(end[0][0]) if end else 0 for end in ends),
+            tuple(
+                None if len(after) == most else _added(info) - len(after)
+                for info, after in zip(infos, beyond, strict=True)
+            ),
+        )
+
+    def read(self, ranges: Ranges) -> Iterator[tuple[int, Chunk]]:
+        """Yield the entries with ``after < position <= upto``, by partition."""
+        ranges = {p: span for p, span in ranges.items() if span[0] < span[1]}
+        lasts = [
+            (self._keys[p], entry_id(upto), entry_id(upto))
+            for p, (_, upto) in ranges.items()
+        ]
+        fitting = map(_fitting, self._last_ones(lasts))
+        for (partition, (after, upto)), most in zip(
+            ranges.items(), fitting, strict=True
+        ):
+            while upto > after:
+                with no_collection():
+                    chunk = self._read_chunk(partition, after, upto, most)
+                if chunk is None:
+                    break
+                yield partition, chunk
+                after = chunk.upto
+
+    def _read_chunk(
+        self, partition: int, after: int, upto: int, most: int
+    ) -> Chunk | None:
+        first, most = entry_id(max(after, 0)), min(most, self._pieces[partition])
+        raw: Any = self._client.xrange(
+            self._keys[partition], f"({first}", entry_id(upto), count=most
+        )
+        if not raw:
+            return None
+        self._pieces[partition] = next_piece(most, len(raw), _size(raw), _CHUNK)
+        return _chunk(raw, upto if len(raw) < most else position_of(raw[-1][0]))
+
+    def _last_ones(
+        self, spans: Iterable[tuple[str, str, str]]
+    ) -> list[Sequence[_RawEntry]]:
+        """Return the last entry of each part of a stream, if there is one."""
+        with self._client.pipeline(transaction=False) as pipe:
+            for key, high, low in spans:
+                pipe.xrevrange(key, high, low, count=1)
+            found: list[Sequence[_RawEntry]] = pipe.execute()
+            return found
+
+    def head(self) -> Head:
+        """Return the append time of the oldest entry and what went before it."""
+        with self._client.pipeline(transaction=True) as pipe:
+            for key in self._keys.values():
+                pipe.xrange(key, count=1)
+                pipe.xinfo_stream(key)
+            replies = pipe.execute(raise_on_error=False)
+        firsts, infos = replies[0::2], replies[1::2]
+        _raise_errors(firsts)
+        times = [append_time_ms(position_of(first[0][0])) for first in firsts if first]
+        return Head(
+            min(times, default=None),
+            self._partitions,
+            (0,) * len(self._partitions),
+            tuple(_added(info) - _length(info) for info in infos),
+        )
+
+    def trim(self, positions: Mapping[int, int], before_ms: int) -> None:
+        """Drop entries at or below ``positions`` that were appended before a time."""
+        with self._client.pipeline(transaction=False) as pipe:
+            for partition, position in positions.items():
+                key = self._keys[partition]
+                keep_from = min(position + 1, before_ms << SEQUENCE_BITS)
+                pipe.xtrim(key, minid=entry_id(keep_from), approximate=True)
+            pipe.execute()
+
+
+def _size(raw: Sequence[_RawEntry]) -> int:
+    """Return the bytes of entries, whatever fields they have."""
+    return sum(map(len, chain.from_iterable(entry[1] or () for entry in raw)))
+
+
+def _fitting(last: Sequence[_RawEntry]) -> int:
+    """Return how many entries like this one are a piece; one that is gone says none."""
+    return max(1, PIECE_BYTES // max(_size(last), 1))
+
+
+def _as_sent(reply: Any, **_options: Any) -> Any:
+    return reply
+
+
+def _raise_errors(replies: Sequence[Any]) -> None:
+    for reply in replies:
+        if isinstance(reply, Exception):
+            raise reply
+
+
+def _added(info: Any) -> int:
+    """Return how many entries a stream ever had; one that is not there yet, none."""
+    if isinstance(info, redis.ResponseError) and "no such key" in str(info):
+        return 0
+    _raise_errors([info])
+    return int(info["entries-added"])
+
+
+def _length(info: Any) -> int:
+    return 0 if isinstance(info, redis.ResponseError) else int(info["length"])
+
+
+def _chunk(raw: Sequence[_RawEntry], upto: int) -> Chunk:
+    ids = pa.array([entry[0] for entry in raw], pa.binary()).cast(pa.string())
+    halves = pc.list_flatten(pc.split_pattern(ids, "-")).cast(pa.int64())
+    append_ms, numbers = halves[0::2], halves[1::2]
+    if pc.max(numbers).as_py() >> SEQUENCE_BITS:
+        raise LogUnusable(
+            f"stream ids {raw[0][0]!r} to {raw[-1][0]!r}: "
+            "more than 2^21 entries in one ms"
+        )
+    positions = pc.bit_wise_or(pc.shift_left(append_ms, _SHIFT), numbers)
+    payloads = [_payload(entry[1]) for entry in raw]
+    return Chunk(positions, append_ms, pa.array(payloads, pa.binary()), upto)
+
+
+def _payload(fields: Sequence[bytes] | None) -> bytes:
+    if fields and fields[0] == FIELD:
+        return fields[1]
+    # An entry without our field is somebody's mistake: an empty payload is refused
+    # further on as not_json, like any other malformed trade.
+    named = fields or ()
+    return dict(zip(named[::2], named[1::2], strict=True)).get(FIELD, b"")
+
+
+def _clock_ms(time_reply: Any) -> int:
+    seconds, micros = time_reply
+    return int(seconds) * 1000 + int(micros) // 1000

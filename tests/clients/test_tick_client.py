@@ -1,0 +1,426 @@
+"""The client for scripts, against a real gateway and through a line that breaks."""
+
+import asyncio
+import re
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gateway.admission.tokens import CLOCK_SKEW_S
+from tests.conftest import free_port
+from tests.e2e.proxy import Proxy, take_all
+from tests.gateway.asyncapi import DOCUMENT_PATH, check_message
+from tests.gateway.issuer import SECRET, make_token
+from tests.gateway.publisher import Publisher
+from tests.gateway.samples import (
+    HYNIX,
+    ISSUE_LIST,
+    NAVER,
+    SAMSUNG,
+    make_isins,
+    make_row,
+)
+from tests.gateway.servers import running_gateway
+from tickthrottle_client import Item, TickClient, TickError, tick_client
+from tickthrottle_client.tick_client import backoff_s, is_older, read_message
+from tickthrottle_client.tick_v1 import is_final
+
+pytestmark = pytest.mark.redis
+
+
+class Seen:
+    """What the callbacks of a client got; fails on any step back."""
+
+    def __init__(self) -> None:
+        self.items: dict[str, Item] = {}
+        self.calls: list[str] = []
+        self.states: list[str] = []
+        self.rejected: list[dict[str, str]] = []
+        self.messages: list[dict[str, Any]] = []
+        self.resets = 0
+
+    def put(self, item: Item) -> None:
+        """Note an item."""
+        known = self.items.get(item["isin"])
+        assert known is None or not is_older(item, known)
+        self.items[item["isin"]] = item
+        self.calls.append(item["isin"])
+
+    def reset(self) -> None:
+        """Note another epoch."""
+        self.items.clear()
+        self.resets += 1
+
+    def prices(self) -> dict[str, str]:
+        """Return the newest price of each issue, as text."""
+        return {isin: str(item["price"]) for isin, item in self.items.items()}
+
+    def client(self, url: str, **options: Any) -> TickClient:
+        """Build a client that tells everything."""
+        options.setdefault("waits", True)
+        return TickClient(
+            url,
+            on_state=lambda state, _: self.states.append(state),
+            on_reset=self.reset,
+            on_rejected=self.rejected.extend,
+            on_message=self.messages.append,
+            **options,
+        )
+
+
+async def soon(check: Callable[[], object], within_s: float = 20) -> None:
+    """Wait until ``check`` is true."""
+    loop = asyncio.get_running_loop()
+    deadline_s = loop.time() + within_s
+    while not check():
+        assert loop.time() < deadline_s, "it did not come"
+        await asyncio.sleep(0.01)
+
+
+@pytest.fixture(autouse=True)
+def _soon_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reconnect at once: the longest delay would be half a minute."""
+    monkeypatch.setattr(tick_client, "random", lambda: 0.02)
+
+
+@pytest.fixture
+def port() -> int:
+    """The port of the gateway, restarts or not."""
+    return free_port()
+
+
+@pytest.fixture
+def proxy(port: int) -> Iterator[Proxy]:
+    """A line to the gateway that can be cut."""
+    proxy = Proxy(port, take_all)
+    yield proxy
+    proxy.close()
+
+
+@asynccontextmanager
+async def gateway_on(url: str, port: int, **settings: Any) -> AsyncIterator[Any]:
+    """Run a gateway without holding up the client's loop."""
+    context = running_gateway(url, port=port, heartbeat_ms=200, **settings)
+    running = await asyncio.to_thread(context.__enter__)
+    try:
+        yield running
+    finally:
+        await asyncio.to_thread(context.__exit__, None, None, None)
+
+
+def address(port: int) -> str:
+    """Return the stream's address."""
+    return f"ws://127.0.0.1:{port}/v1/stream"
+
+
+async def follow(
+    client: TickClient, key: str, callback: Callable[[Item], None]
+) -> None:
+    """Follow a key for as long as it can be followed."""
+    async with client as ticks:
+        ticks.subscribe([key], callback)
+        await asyncio.sleep(600)
+
+
+async def test_callbacks_get_what_is_known_then_changes(
+    publisher: Publisher, redis_url: str, port: int
+) -> None:
+    """Each its own issues; an end is an end."""
+    publisher.publish(make_row(SAMSUNG, "0.30"), make_row(HYNIX, "5"))
+    seen, own = Seen(), Seen()
+    async with gateway_on(redis_url, port), seen.client(address(port)) as ticks:
+        stop = ticks.subscribe(["*"], seen.put)
+        await soon(lambda: seen.prices() == {SAMSUNG: "0.30", HYNIX: "5"})
+        end = ticks.subscribe([SAMSUNG], own.put)
+        assert own.prices() == {SAMSUNG: "0.30"}
+        publisher.publish(make_row(SAMSUNG, "0.40", seq=2), make_row(NAVER, "1", seq=2))
+        await soon(lambda: own.prices() == {SAMSUNG: "0.40"})
+        assert seen.prices() == {SAMSUNG: "0.40", HYNIX: "5", NAVER: "1"}
+        stop()
+        assert ticks.items.keys() == {SAMSUNG}
+        end()
+        assert ticks.items == {}
+        publisher.publish(make_row(SAMSUNG, "0.50", seq=3))
+        await soon(lambda: seen.messages[-1]["type"] == "heartbeat")
+        assert own.prices() == {SAMSUNG: "0.40"}
+    # On a busy machine windows may stay out for long enough to be called stale.
+    assert {*seen.states} - {"stale"} == {"connecting", "live"}
+
+
+async def test_it_comes_back_and_resumes(
+    publisher: Publisher, redis_url: str, port: int
+) -> None:
+    """Resumable: after a restart of the gateway only what changed is sent."""
+    publisher.publish(make_row(SAMSUNG, "1"), make_row(HYNIX, "1"))
+    seen = Seen()
+    async with seen.client(address(port)) as ticks:
+        ticks.subscribe(["*"], seen.put)
+        async with gateway_on(redis_url, port):
+            await soon(lambda: seen.prices() == {SAMSUNG: "1", HYNIX: "1"})
+            await soon(lambda: ticks.position is not None)
+        await soon(lambda: seen.states[-1:] == ["offline"])
+        publisher.publish(make_row(SAMSUNG, "2", seq=2))
+        calls = len(seen.calls)
+        async with gateway_on(redis_url, port):
+            await soon(lambda: seen.prices() == {SAMSUNG: "2", HYNIX: "1"})
+    assert seen.calls[calls:] == [SAMSUNG]
+    assert seen.resets == 0
+
+
+async def test_another_epoch_voids_what_was_known(
+    publisher: Publisher, redis_url: str, port: int
+) -> None:
+    """Never backwards: an older price of a new numbering is no step back."""
+    publisher.publish(make_row(SAMSUNG, "9", seq=9), make_row(HYNIX, "9", seq=9))
+    seen = Seen()
+    async with gateway_on(redis_url, port), seen.client(address(port)) as ticks:
+        ticks.subscribe(["*"], seen.put)
+        await soon(lambda: len(seen.items) == 2)
+        publisher._client.flushall()
+        Publisher(publisher._client, epoch="z").publish(make_row(SAMSUNG, "1"))
+        await soon(lambda: seen.prices() == {SAMSUNG: "1"})
+    assert seen.resets == 1
+
+
+async def test_a_dead_line_is_noticed(
+    publisher: Publisher, redis_url: str, port: int, proxy: Proxy
+) -> None:
+    """Never lost: silence is enough, no word of its end is needed."""
+    publisher.publish(make_row(SAMSUNG, "1"))
+    seen = Seen()
+    async with gateway_on(redis_url, port), seen.client(address(proxy.port)) as ticks:
+        ticks.subscribe([SAMSUNG], seen.put)
+        await soon(lambda: seen.prices() == {SAMSUNG: "1"})
+        proxy.pause()
+        await soon(lambda: seen.states[-1:] == ["offline"])
+        publisher.publish(make_row(SAMSUNG, "2", seq=2))
+        proxy.resume()
+        await soon(lambda: seen.prices() == {SAMSUNG: "2"})
+
+
+async def test_keys_that_are_refused_are_told(redis_url: str, port: int) -> None:
+    """Accounted: one by one, and all of them if they are too many."""
+    seen = Seen()
+    async with (
+        gateway_on(redis_url, port, max_keys=2),
+        seen.client(address(port)) as ticks,
+    ):
+        ticks.subscribe([SAMSUNG, "KR1"], seen.put)
+        await soon(lambda: [r["key"] for r in seen.rejected] == ["KR1"])
+        ticks.subscribe([HYNIX, NAVER], seen.put)
+        await soon(lambda: len(seen.rejected) == 3)
+        assert {r["code"] for r in seen.rejected[1:]} == {"key_limit"}
+
+
+async def test_what_was_asked_too_fast_is_asked_again(
+    publisher: Publisher, redis_url: str, port: int
+) -> None:
+    """Accounted: more messages than allowed lose no key."""
+    isins = make_isins(30)
+    publisher.publish(*(make_row(isin) for isin in isins))
+    seen = Seen()
+    async with (
+        gateway_on(redis_url, port, message_burst=5, messages_per_second=20),
+        seen.client(address(port)) as ticks,
+    ):
+        await soon(lambda: seen.messages)
+        for isin in isins:
+            ticks.subscribe([isin], seen.put)
+        await soon(lambda: seen.items.keys() == set(isins))
+        await soon(lambda: ticks.position is not None)
+
+
+async def test_a_token_is_renewed_in_time(
+    publisher: Publisher, redis_url: str, port: int, tmp_path: Path
+) -> None:
+    """Never lost: one connection outlives the token it began with."""
+    path = tmp_path / "token.key"
+    path.write_text(SECRET)
+    publisher.publish(make_row(SAMSUNG, "1"))
+    tokens = [make_token(3 - CLOCK_SKEW_S), make_token(600)]
+
+    async def fresh() -> str:
+        return tokens.pop(0)
+
+    seen = Seen()
+    client = seen.client(address(port), token=fresh)
+    async with gateway_on(redis_url, port, token_key_file=path), client as ticks:
+        ticks.subscribe([SAMSUNG], seen.put)
+        await soon(lambda: tokens == [])
+        await asyncio.sleep(3)
+        publisher.publish(make_row(SAMSUNG, "2", seq=2))
+        await soon(lambda: seen.prices() == {SAMSUNG: "2"})
+    assert seen.states.count("connecting") == 1
+
+
+async def test_a_refused_token_ends_it(
+    redis_url: str, port: int, tmp_path: Path
+) -> None:
+    """Accounted: the state says closed, and the block does not wait for prices."""
+    path = tmp_path / "token.key"
+    path.write_text(SECRET)
+    seen = Seen()
+    client = seen.client(address(port), token="no token")
+    async with gateway_on(redis_url, port, token_key_file=path):
+        with pytest.raises(
+            TickError, match=r"^closed by ws://.*: the token.* \(4501\)$"
+        ):
+            await follow(client, SAMSUNG, seen.put)
+    assert seen.states[-1] == "closed"
+
+
+async def test_a_key_that_is_not_accepted_ends_it_unless_somebody_is_told(
+    redis_url: str, port: int
+) -> None:
+    """Silence would look like an issue that does not trade."""
+    async with gateway_on(redis_url, port):
+        with pytest.raises(TickError, match=r"^key 'KR1' is not accepted: "):
+            await follow(TickClient(address(port)), "KR1", print)
+
+
+async def test_without_a_gateway_it_ends_unless_it_waits(
+    publisher: Publisher, redis_url: str, port: int
+) -> None:
+    """A wrong address is told at once; a gateway that comes later is met if asked."""
+    with pytest.raises(TickError, match=f"^no gateway answers at ws://127.*{port}/"):
+        await follow(TickClient(address(port)), SAMSUNG, print)
+    with pytest.raises(TickError, match="isn't a valid URI: scheme"):
+        await follow(TickClient("127.0.0.1:8000"), SAMSUNG, print)
+    publisher.publish(make_row(SAMSUNG, "1"))
+    seen = Seen()
+    async with seen.client(address(port), waits=True) as ticks:
+        ticks.subscribe([SAMSUNG], seen.put)
+        await soon(lambda: "offline" in seen.states)
+        async with gateway_on(redis_url, port):
+            await soon(lambda: seen.prices() == {SAMSUNG: "1"})
+
+
+async def test_who_cancels_the_block_wins(port: int) -> None:
+    """A task that is cancelled ends as cancelled, whatever the client met."""
+
+    async def follow() -> None:
+        async with TickClient(address(port)):
+            try:
+                await asyncio.sleep(600)
+            finally:
+                asyncio.current_task().cancel()  # type: ignore[union-attr]
+
+    with pytest.raises(asyncio.CancelledError):
+        await asyncio.create_task(follow())
+
+
+async def test_a_fault_of_a_callback_ends_the_block(
+    publisher: Publisher, redis_url: str, port: int
+) -> None:
+    """A script does not go on with prices it has not seen."""
+    publisher.publish(make_row(SAMSUNG))
+
+    def fail(item: Item) -> None:
+        raise ZeroDivisionError
+
+    seen = Seen()
+    async with gateway_on(redis_url, port):
+        with pytest.raises(ZeroDivisionError):
+            await follow(seen.client(address(port)), SAMSUNG, fail)
+
+
+async def test_every_message_is_as_described(
+    publisher: Publisher, redis_url: str, port: int
+) -> None:
+    """What the client says and hears is in the document."""
+    publisher.publish(make_row(SAMSUNG))
+    seen = Seen()
+    async with gateway_on(redis_url, port), seen.client(address(port)) as ticks:
+        ticks.subscribe([SAMSUNG], seen.put)
+        await soon(lambda: len({message["type"] for message in seen.messages}) == 4)
+    for message in seen.messages:
+        decimals = {"price": float, "size": float}
+        for item in message.get("data", []):
+            item.update({name: kind(item[name]) for name, kind in decimals.items()})
+        check_message(message)
+
+
+async def test_the_example_of_the_document_runs(
+    publisher: Publisher, redis_url: str, port: int, tmp_path: Path
+) -> None:
+    """What can be copied works."""
+    publisher.publish(make_row(SAMSUNG, "0.30"))
+    document = DOCUMENT_PATH.with_name("protocol.md").read_text("utf-8")
+    [example] = re.findall(r"```python\n(.*?)```", document, re.DOTALL)
+    example = example.replace("127.0.0.1:8000", f"127.0.0.1:{port}")
+    assert "sleep(60)" in example
+    script = tmp_path / "example.py"
+    script.write_text(example.replace("sleep(60)", "sleep(2)"))
+    async with gateway_on(redis_url, port):
+        assert await run_script(script) == (0, "0.30\n", "")
+    code, output, errors = await run_script(script)
+    assert (code, output) == (1, "")
+    assert errors.startswith(f"no gateway answers at ws://127.0.0.1:{port}/v1/stream: ")
+    assert len(errors.splitlines()) == 1
+
+
+async def run_script(script: Path) -> tuple[int | None, str, str]:
+    """Run a script; return its exit code, what it printed, and its errors."""
+    pipe = asyncio.subprocess.PIPE
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, script, stdout=pipe, stderr=pipe
+    )
+    output, errors = await asyncio.wait_for(process.communicate(), 60)
+    return process.returncode, output.decode(), errors.decode()
+
+
+def test_no_digit_is_lost() -> None:
+    """A price is the decimal that was sent."""
+    numbers = '"price":0.30,"size":12345678901234567890.10,"seq":9007199254740993'
+    [item] = read_message(f'{{"data":[{{{numbers}}}]}}')["data"]
+    assert str(item["price"]) == "0.30"
+    assert item["size"] == Decimal("12345678901234567890.10")
+    assert item["seq"] == 9007199254740993
+
+
+def test_the_delay_grows_to_half_a_minute() -> None:
+    """0.5 s doubled with every try, times a chance."""
+    assert [backoff_s(n, 1) for n in (0, 1, 5, 6, 100)] == [0.5, 1, 16, 30, 30]
+    assert backoff_s(3, 0) == 0
+
+
+@pytest.mark.parametrize("code", [1000, 1003, 1007, 1008, 1009, 4500, 4501])
+def test_after_these_codes_it_does_not_come_back(code: int) -> None:
+    """As the protocol's table says."""
+    assert is_final(code)
+
+
+@pytest.mark.parametrize("code", [1006, 1011, 1012, 1013, 4401, 4408, 4429])
+def test_after_these_codes_it_comes_back(code: int) -> None:
+    """As the protocol's table says."""
+    assert not is_final(code)
+
+
+async def test_an_issue_may_be_asked_for_by_its_code(
+    publisher: Publisher, redis_url: str, port: int, tmp_path: Path
+) -> None:
+    """By both names it is one issue, held until neither is wanted any more."""
+    publisher.publish(make_row(price="1"))
+    issues_file = tmp_path / "issues.csv"
+    issues_file.write_text(ISSUE_LIST, "utf-8")
+    by_code, by_isin = Seen(), Seen()
+    async with (
+        gateway_on(redis_url, port, issues_file=issues_file),
+        TickClient(address(port), waits=True) as ticks,
+    ):
+        end = ticks.subscribe(["005930"], by_code.put)
+        await soon(lambda: by_code.prices() == {SAMSUNG: "1"})
+        ticks.subscribe([SAMSUNG], by_isin.put)
+        assert by_isin.prices() == {SAMSUNG: "1"}
+        end()
+        publisher.publish(make_row(price="2", seq=2))
+        await soon(lambda: by_isin.prices() == {SAMSUNG: "2"})
+        assert by_code.prices() == {SAMSUNG: "1"}
+        again = Seen()
+        ticks.subscribe(["005930"], again.put)
+        assert again.prices() == {SAMSUNG: "2"}

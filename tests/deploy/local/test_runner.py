@@ -1,0 +1,96 @@
+"""A run that cannot start says why; one that is slow says what it waits for."""
+
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from deploy.local import runner as runner_module
+from deploy.local.runner import RunFailed, Runner, run_local
+from deploy.local.settings import RunSettings
+from tests.conftest import eventually, free_port
+
+
+def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    """In a sentence that says what to set."""
+    file = tmp_path / "file"
+    file.touch()
+    settings = RunSettings(port=free_port(), state_dir=file / "state")
+    with pytest.raises(RunFailed) as failed:
+        run_local(settings, threading.Event())
+    assert str(failed.value) == (
+        f"state_dir {file}/state: Not a directory; set TICKTHROTTLE_STATE_DIR to a "
+        "folder that can be written"
+    )
+
+
+class OddRunner(Runner):
+    """A run whose throttle is another program."""
+
+    program = ""
+
+    def _command(self, name: str) -> list[str]:
+        if name == "throttle":
+            return [sys.executable, "-u", "-c", self.program]
+        return super()._command(name)
+
+
+@contextmanager
+def starting(folder: Path, program: str) -> Iterator[tuple[StringIO, list[str]]]:
+    """Start a run in a thread; yield what it says, and then why it has ended."""
+    stop, output = threading.Event(), StringIO()
+    console = Console(file=output, width=300)
+    settings = RunSettings(port=free_port(), state_dir=folder)
+    runner = OddRunner(settings, folder, stop, has_feed=False, console=console)
+    runner.program = program
+    ends: list[str] = []
+
+    def start() -> None:
+        try:
+            runner.start()
+        except (RunFailed, SystemExit) as error:
+            ends.append(str(error))
+
+    thread = threading.Thread(target=start)
+    thread.start()
+    try:
+        yield output, ends
+    finally:
+        stop.set()
+        thread.join()
+        runner.stop()
+
+
+@pytest.mark.redis
+def test_what_a_slow_start_waits_for_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the part's own last word, and where its log is; no clock gives up."""
+    monkeypatch.setattr(runner_module, "SAY_EVERY_S", 0.2)
+    program = """
+import time
+print('{"event": "warming up", "level": "info"}')
+time.sleep(600)
+"""
+    words = f"not ready yet: warming up; its log is {tmp_path}/logs/throttle.log"
+    with starting(tmp_path, program) as (output, ends):
+        eventually(lambda: words in output.getvalue(), 30)
+        assert ends == []
+        assert (tmp_path / "pipeline.json").exists()
+    assert ends == ["0"]
+    assert not (tmp_path / "pipeline.json").exists()
+
+
+@pytest.mark.redis
+def test_a_part_that_dies_ends_the_start(tmp_path: Path) -> None:
+    """At once, with its last words."""
+    program = "print('no Java here'); raise SystemExit(3)"
+    with starting(tmp_path, program) as (_, ends):
+        eventually(lambda: ends, 30)
+    assert "the throttle ended (exit code 3)" in ends[0]
+    assert "no Java here" in ends[0]

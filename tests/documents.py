@@ -1,0 +1,18 @@
+"""The documents for operators, as one text."""
+
+from tests.paths import ROOT
+
+PAGES = (
+    "settings",
+    "running",
+    "inspecting",
+    "observing",
+    "operators",
+    "redis",
+    "kafka",
+    "spark",
+    "failures",
+)
+OPERATIONS = "\n".join(
+    (ROOT / "docs" / f"{page}.md").read_text("utf-8") for page in PAGES
+)

@@ -1,0 +1,103 @@
+"""The market board in a browser, and who publishes to it."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import redis
+from playwright.sync_api import Locator, Page, expect
+
+from ingest.process.ports import free_port
+from tests.conftest import eventually
+from tests.gateway.publisher import Publisher
+from tests.gateway.samples import SAMSUNG, make_row
+from tests.gateway.servers import Gateway, running_gateway
+
+NAMES = """isin,code,name,market,sector,prev_close
+KR7005930003,005930,삼성전자,KOSPI,반도체,200000
+KR7000660001,000660,SK하이닉스,KOSPI,반도체,900000.50
+"""
+
+
+class Board:
+    """The page, who publishes to it, and the gateway between them."""
+
+    def __init__(self, page: Page, publisher: Publisher, gateway: Gateway) -> None:
+        self.page = page
+        self.publisher = publisher
+        self.gateway = gateway
+        self.url = f"http://127.0.0.1:{gateway.port}/"
+        self.prices: dict[str, str] = {}
+        self.hosts: set[str | None] = set()
+        self._seq = 0
+        page.on("request", lambda r: self.hosts.add(urlsplit(r.url).hostname))
+        page.on("websocket", lambda w: self.hosts.add(urlsplit(w.url).hostname))
+
+    def publish(self, **prices: str) -> None:
+        """Publish one window of prices."""
+        self._seq += 1
+        self.prices |= prices
+        rows = [make_row(i, p, self._seq, trades=37) for i, p in prices.items()]
+        self.publisher.publish(*rows)
+
+    def open(self, fragment: str = "") -> None:
+        """Open the page and wait until it is live."""
+        self.page.goto(self.url + fragment)
+        # On a busy machine loading takes longer than a page stays live by itself.
+        self.publisher.publish()
+        self.is_in_state("Live")
+
+    def revive(self) -> bool:
+        """Publish a window; return whether the page is live."""
+        self.publish(**{SAMSUNG: str(self._seq)})
+        return self.page.locator("#state").inner_text() == "Live"
+
+    def is_in_state(self, state: str) -> None:
+        """Wait until the pill says so."""
+        expect(self.page.locator("#state")).to_have_text(state, timeout=20_000)
+
+    def row(self, isin: str) -> Locator:
+        """Return an issue's row."""
+        return self.page.locator(f"#row-{isin}")
+
+    def shown(self) -> dict[str, str]:
+        """Return the price of every issue whose row is in the document."""
+        found: dict[str, str] = self.page.evaluate(
+            """() => Object.fromEntries([...document.querySelectorAll("#rows tr")].map(
+              (row) => [row.id.slice(4), row.querySelector(".price").textContent]))"""
+        )
+        return {isin: price.replace(",", "") for isin, price in found.items()}
+
+    def history(self, isin: str) -> list[str]:
+        """Return the prices the gateway's history has of an issue."""
+        _, body = self.gateway.get(f"/v1/issues/{isin}/windows")
+        return [point["price"] for point in json.loads(body, parse_int=str)["data"]]
+
+    def isins(self) -> list[str]:
+        """Return the issues in the order of their rows."""
+        return list(self.shown())
+
+    def is_right(self) -> None:
+        """Wait until the page shows the newest price of each issue, and no other."""
+        eventually(lambda: self.shown() == self.prices)
+
+
+@contextmanager
+def running_board(
+    page: Page, client: redis.Redis, issues: Path, prices: dict[str, str]
+) -> Iterator[Board]:
+    """Run a gateway with an issue list and these prices; open its board."""
+    at = client.connection_pool.connection_kwargs
+    url = f"redis://{at['host']}:{at['port']}/{at['db']}"
+    publisher, port = Publisher(client), free_port()
+    with running_gateway(
+        url, port=port, issues_file=issues, heartbeat_ms=500
+    ) as gateway:
+        board = Board(page, publisher, gateway)
+        board.publish(**prices)
+        gateway.wait_until(publisher.offset)
+        board.open()
+        yield board
+        assert board.hosts == {"127.0.0.1"}

@@ -1,0 +1,72 @@
+"""A machine that sleeps: every process of a pipeline stops, and goes on much later."""
+
+import signal
+import time
+import urllib.request
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.conftest import eventually, free_port
+from tests.e2e.processes import running
+from tests.quick_java import QUICK_JAVA
+
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.spark,
+    pytest.mark.redis,
+    pytest.mark.timeout(900),
+]
+
+ASLEEP_S = 130
+"""Longer than Spark waits for an executor by default, 120 s."""
+
+
+def is_ready(port: int) -> bool:
+    """Tell whether windows come."""
+    url = f"http://127.0.0.1:{port}/health/ready"
+    try:
+        with urllib.request.urlopen(url, timeout=5) as answer:
+            return bool(answer.status == 200)
+    except OSError:
+        return False
+
+
+def tell(family: list[psutil.Process], number: signal.Signals) -> None:
+    """Signal each that is still there: Java runs commands that end at once."""
+    for one in family:
+        with suppress(psutil.NoSuchProcess):
+            one.send_signal(number)
+
+
+def test_a_pipeline_that_was_asleep_goes_on(tmp_path: Path) -> None:
+    """SIGSTOP of all its processes; then windows again, and no word of Java."""
+    port, state = free_port(), tmp_path / "state"
+    environment = {
+        **QUICK_JAVA,
+        "TICKTHROTTLE_STATE_DIR": str(state),
+        "TICKTHROTTLE_WARMUP_WINDOWS": "3",
+        # So that Spark looks for the executor as soon as it is awake.
+        "TICKTHROTTLE_SPARK_CONF": '{"spark.network.timeoutInterval": "1s"}',
+    }
+    arguments = ["run", "--port", str(port), "--rate", "100"]
+    with running(tmp_path, *arguments, **environment) as process:
+        process.wait_for("live: ", within_s=200)
+        eventually(lambda: is_ready(port), 60)
+        top = psutil.Process(process.process.pid)
+        family = [top, *top.children(recursive=True)]
+        [java] = [one.pid for one in family if one.name() == "java"]
+        tell(family, signal.SIGSTOP)
+        # A process may have been started between the look and the signal.
+        family = [top, *top.children(recursive=True)]
+        tell(family, signal.SIGSTOP)
+        time.sleep(ASLEEP_S)
+        tell(family[::-1], signal.SIGCONT)
+        time.sleep(5)
+        eventually(lambda: is_ready(port), 120)
+        assert psutil.pid_exists(java)
+        log = (state / f"run-{port}" / "logs" / "throttle.log").read_text()
+        assert "caught up" in log
+        assert "Exception" not in log

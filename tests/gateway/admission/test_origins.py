@@ -1,0 +1,45 @@
+"""Which web pages may open a stream."""
+
+import pytest
+
+from gateway.admission.origins import is_allowed
+
+HOST = "prices.example:8000"
+LISTED = frozenset({"https://shop.example"})
+
+
+@pytest.mark.parametrize(
+    ("origin", "expected"),
+    [
+        (None, True),
+        ("http://prices.example:8000", True),
+        ("https://prices.example:8000", True),
+        ("https://shop.example", True),
+        ("http://shop.example", False),
+        ("https://shop.example:444", False),
+        ("https://shop.example.evil", False),
+        ("http://prices.example", False),
+        ("http://evil/prices.example:8000", False),
+        ("http://evil@prices.example:8000", False),
+        ("null", False),
+        ("", False),
+        ("http://[", False),
+        ("http://[::1", False),
+        ("http://\u2100", False),
+    ],
+)
+def test_a_page_is_let_in_from_here_or_from_the_list(
+    origin: str | None, expected: bool
+) -> None:
+    """Programs that are no browser name no origin and are let in too."""
+    assert is_allowed(origin, HOST, LISTED) is expected
+
+
+def test_a_star_lets_every_page_in() -> None:
+    """Even one that has no origin of its own."""
+    assert is_allowed("null", HOST, {"*"})
+
+
+def test_without_a_host_nothing_is_from_here() -> None:
+    """An empty origin is not the origin of a missing host."""
+    assert not is_allowed("http://a", None, frozenset())

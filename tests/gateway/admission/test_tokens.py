@@ -1,0 +1,142 @@
+"""Tokens: what is believed, and what a bearer may have."""
+
+import time
+from typing import Any
+
+import jwt
+import pytest
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+from gateway.admission.tokens import (
+    CLOCK_SKEW_S,
+    EVERYTHING,
+    TokenExpired,
+    TokenReader,
+    TokenRefused,
+)
+from gateway.settings import Algorithm
+from tests.gateway.issuer import ODD_TOKENS, SECRET, make_token
+from tests.gateway.samples import HYNIX, SAMSUNG
+
+
+def make_reader(**options: Any) -> TokenReader:
+    """Return a reader of the tests' tokens."""
+    return TokenReader(SECRET, "HS256", **options)
+
+
+def test_a_token_without_wishes_grants_everything() -> None:
+    """Until it expires, and a little longer: clocks differ."""
+    grant = make_reader().read(make_token(exp=2_000_000_000))
+    assert grant.allows_everything
+    assert grant.allows(SAMSUNG)
+    assert grant.expires_us == (2_000_000_000 + CLOCK_SKEW_S) * 1_000_000
+
+
+def test_a_token_may_name_keys_and_an_interval() -> None:
+    """Its bearer gets those keys and no others."""
+    wishes = {"keys": [SAMSUNG], "min_interval_ms": 4_000}
+    grant = make_reader().read(make_token(tick=wishes))
+    assert grant.allows(SAMSUNG)
+    assert not grant.allows(HYNIX)
+    assert not grant.allows_everything
+    assert grant.min_interval_ms == 4_000
+    assert make_reader().read(make_token(tick={"keys": ["*"]})).allows_everything
+    assert not make_reader().read(make_token(tick={"keys": []})).allows(SAMSUNG)
+
+
+def test_without_tokens_everything_is_granted_for_ever() -> None:
+    """That is how a gateway without a key works."""
+    assert EVERYTHING.allows_everything
+    assert EVERYTHING.expires_us is None
+
+
+@pytest.mark.parametrize(
+    ("claims", "rule"),
+    [
+        ({"exp": None}, "exp"),
+        ({"exp": "soon"}, "exp"),
+        ({"nbf": time.time() + 3_600}, "not yet valid"),
+        ({"tick": "all"}, "tick: must be an object"),
+        ({"tick": {"keys": SAMSUNG}}, "tick.keys: must be a list"),
+        ({"tick": {"keys": [1]}}, "tick.keys: must be a list of text"),
+        ({"tick": {"min_interval_ms": -1}}, "tick.min_interval_ms: must be from 0"),
+        ({"tick": {"min_interval_ms": True}}, "tick.min_interval_ms"),
+        ({"iss": "somebody else"}, "issuer"),
+        ({"aud": "another service"}, "udience"),
+    ],
+)
+def test_a_refusal_names_the_rule(claims: dict[str, Any], rule: str) -> None:
+    """Whoever issues tokens can mend them."""
+    reader = make_reader(audience="prices", issuer="us")
+    claims = {"iss": "us", "aud": "prices", **claims}
+    with pytest.raises(TokenRefused, match=rule):
+        reader.read(make_token(**claims))
+
+
+def test_an_expired_token_is_told_from_a_bad_one() -> None:
+    """With a newer one, its bearer may come back."""
+    with pytest.raises(TokenExpired):
+        make_reader().read(make_token(-CLOCK_SKEW_S - 5))
+
+
+@pytest.mark.parametrize(
+    "token",
+    [
+        "",
+        "x",
+        "a.b.c",
+        "\ud800",
+        make_token(key="another secret, which is also long enough"),
+        jwt.encode({"exp": 2_000_000_000}, None, algorithm="none"),
+        make_token(key=SECRET * 2, algorithm="HS512"),
+    ],
+)
+def test_a_forged_token_is_refused(token: str) -> None:
+    """Another secret, another algorithm, or none at all: RFC 8725, 3.1."""
+    with pytest.raises(TokenRefused):
+        make_reader().read(token)
+
+
+@pytest.mark.parametrize("token", ODD_TOKENS)
+def test_an_odd_token_is_refused_in_a_short_sentence(token: str) -> None:
+    """Whatever its header or its claims hold; it is not repeated at any length."""
+    with pytest.raises(TokenRefused) as caught:
+        make_reader().read(token)
+    assert len(str(caught.value)) <= 120
+    assert str(caught.value).isascii()
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "private"),
+    [
+        ("RS256", rsa.generate_private_key(65_537, 2_048)),
+        ("ES256", ec.generate_private_key(ec.SECP256R1())),
+        ("EdDSA", ed25519.Ed25519PrivateKey.generate()),
+    ],
+)
+def test_a_public_key_is_enough(algorithm: Algorithm, private: Any) -> None:
+    """The gateway can check tokens and not issue any."""
+    form = PublicFormat.SubjectPublicKeyInfo
+    public = private.public_key().public_bytes(Encoding.PEM, form).decode()
+    token = make_token(key=private, algorithm=algorithm)
+    assert TokenReader(public, algorithm).read(token).allows_everything
+    with pytest.raises(TokenRefused):
+        TokenReader(public, algorithm).read(make_token())
+
+
+@pytest.mark.parametrize(
+    ("key", "algorithm", "rule"),
+    [
+        ("short", "HS256", "at least 32 bytes, this one has 5"),
+        ("", "HS256", "at least 32 bytes"),
+        ("not a key", "RS256", "not a public key for RS256"),
+        ("not a key", "ES256", "not a public key for ES256"),
+    ],
+)
+def test_a_key_that_does_not_fit_is_named(
+    key: str, algorithm: Algorithm, rule: str
+) -> None:
+    """At the start, not with the first client."""
+    with pytest.raises(ValueError, match=rule):
+        TokenReader(key, algorithm)

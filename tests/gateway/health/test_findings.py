@@ -1,0 +1,435 @@
+"""What is wrong with the pipeline: told once, where it is, since when."""
+
+import re
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from gateway.health.client_states import State
+from gateway.health.finding_codes import CODES, CONSEQUENCES, HIDDEN_STAGES, STAGES
+from gateway.health.findings import Diagnosis, diagnose
+from gateway.health.jobs import JobState, PipelineState
+from gateway.health.log_ends import LogEnds, PartitionEnd
+from gateway.health.readiness import REASONS, GatewayState, Reason
+from gateway.stream.window_timings import KEPT, WindowTiming
+from tests.documents import OPERATIONS
+from throttle.contract.cut import Cut
+from throttle.contract.ledger import Books, Ledger
+
+NOW_MS = 1_773_964_862_000
+WINDOW_MS = 2_000
+STARTED_MS = NOW_MS - 60_000
+SINCE_MS = NOW_MS - 14_000
+NO_WINDOW = Reason("feed_stale", "no window for 14.0 s", NOW_MS - 8_000)
+
+WELL = GatewayState(STARTED_MS, WINDOW_MS, NOW_MS - 800)
+STALE = replace(
+    WELL, newest_window_ms=SINCE_MS, silence=NO_WINDOW.message, silence_s=14.0
+)
+PAGE_KNOWS = {"gateway_silent"}
+"""What only the page can find, because the gateway does not answer."""
+
+
+def make_log(quiet_ms: int = 100, **values: Any) -> LogEnds:
+    """Return a log to which a trade was appended so long ago."""
+    ends = {p: PartitionEnd(9, NOW_MS - quiet_ms) for p in (0, 1)}
+    return replace(LogEnds("redis", "x", ends), **values)
+
+
+def make_job(
+    name: str = "main", *partitions: int, age_ms: int = 800, **values: Any
+) -> JobState:
+    """Return an active job whose newest window ended so long ago."""
+    numbers = partitions or (0, 1)
+    positions = (7,) * len(numbers)
+    cut = Cut(NOW_MS - age_ms, positions, positions, numbers)
+    return replace(JobState(name, "x", "host:1", 1, cut, None, None, {}), **values)
+
+
+def make_dead_job(name: str = "main", *partitions: int, age_ms: int = 14_000) -> Any:
+    """Return a job whose lease nobody holds."""
+    return make_job(name, *partitions, age_ms=age_ms, owner=None)
+
+
+def make_pipeline(*jobs: JobState, **values: Any) -> PipelineState:
+    """Return what Redis says; all is well with it, unless said otherwise."""
+    return replace(PipelineState(NOW_MS, jobs or (make_job(),), make_log()), **values)
+
+
+def make_problem(problem: str, *, is_redis_down: bool = False) -> PipelineState:
+    """Return what is known while Redis tells nothing of use."""
+    log = LogEnds("redis", problem=problem)
+    return PipelineState(NOW_MS, (), log, problem, is_redis_down)
+
+
+def make_timings(count: int, **values: Any) -> list[WindowTiming]:
+    """Return so many windows in a row, the newest ends now."""
+    return [
+        replace(
+            WindowTiming(
+                NOW_MS - (count - 1 - n) * WINDOW_MS, n + 1, 400, 1_500, 200, 230, 40, 1
+            ),
+            **values,
+        )
+        for n in range(count)
+    ]
+
+
+def make_unbalanced_job() -> JobState:
+    """Return a job of which one trade is not accounted for."""
+    cuts = Cut(0, (0,), (0,)), Cut(NOW_MS - 800, (7,), (8,))
+    books = Books(8, published=7)
+    ledger = Ledger("main", *cuts, 1, 1, (books,), (8,), NOW_MS - 800)
+    return make_job("main", 0, ledger=ledger)
+
+
+def found(diagnosis: Diagnosis) -> list[tuple[str, str, int | None]]:
+    """Return code, level and since when of every finding."""
+    return [(f.code, f.level, f.since_ms) for f in diagnosis.findings]
+
+
+def words(diagnosis: Diagnosis) -> dict[str, str]:
+    """Return what is said of every stage that is not well."""
+    stages = diagnosis.stages.items()
+    return {name: stage.word for name, stage in stages if stage.level != "ok"}
+
+
+def test_nothing_is_found_where_all_is_well() -> None:
+    """Every stage is well, and things flow between all of them."""
+    diagnosis = diagnose(WELL, make_pipeline(), (), make_timings(9), {"live": 38})
+    assert (diagnosis.level, diagnosis.findings) == ("ok", [])
+    assert words(diagnosis) == {}
+    assert tuple(diagnosis.stages) == STAGES
+    flows = [stage.is_flowing for stage in diagnosis.stages.values()]
+    assert flows == [True] * 5 + [False]
+
+
+Scenario = tuple[
+    GatewayState,
+    PipelineState,
+    list[Reason],
+    list[tuple[str, str, int | None]],
+    dict[str, str],
+]
+
+FAULTS: dict[str, Scenario] = {
+    "Redis is down": (
+        STALE,
+        make_problem("Redis: Connection refused", is_redis_down=True),
+        [
+            Reason("redis_down", "Redis: not connected", SINCE_MS),
+            NO_WINDOW,
+            Reason("quiet", "no trade", SINCE_MS),
+        ],
+        [("redis_down", "bad", SINCE_MS)],
+        {
+            "feed": "not known",
+            "log": "not known",
+            "job": "not known",
+            "stream": "does not answer",
+            "gateway": "serves old prices",
+        },
+    ),
+    "Redis holds what nobody understands": (
+        WELL,
+        make_problem("ledger of main: KeyError('upto')"),
+        [],
+        [("unreadable", "bad", None)],
+        {
+            "feed": "not known",
+            "log": "not known",
+            "job": "not known",
+            "stream": "not readable",
+        },
+    ),
+    "the job is dead": (
+        STALE,
+        make_pipeline(make_dead_job()),
+        [NO_WINDOW],
+        [("job_dead", "bad", SINCE_MS)],
+        {"job": "dead", "stream": "no new window", "gateway": "serves old prices"},
+    ),
+    "the first job starts": (
+        replace(WELL, newest_window_ms=None, silence="no window yet"),
+        make_pipeline(jobs=(), candidates={"main": "host:1"}),
+        [Reason("starting", "job main: is starting", SINCE_MS)],
+        [("starting", "unknown", SINCE_MS)],
+        {
+            "job": "starting",
+            "stream": "no new window",
+            "gateway": "waits for windows",
+        },
+    ),
+    "the job was killed and started again": (
+        STALE,
+        make_pipeline(make_dead_job(), candidates={"main": "host:2"}),
+        [Reason("starting", "job main: is starting", NOW_MS - 8_000)],
+        [("starting", "unknown", SINCE_MS)],
+        {
+            "job": "starting",
+            "stream": "no new window",
+            "gateway": "waits for windows",
+        },
+    ),
+    "a job has its lease and makes its first window": (
+        STALE,
+        make_pipeline(make_job(age_ms=14_000), candidates={"main": "host:1"}),
+        [Reason("starting", "job main: is starting", NOW_MS - 8_000)],
+        [("starting", "unknown", SINCE_MS)],
+        {
+            "job": "starting",
+            "stream": "no new window",
+            "gateway": "waits for windows",
+        },
+    ),
+    "a job is behind, and another one stands by": (
+        STALE,
+        make_pipeline(make_job(age_ms=14_000), candidates={"main": "host:2"}),
+        [NO_WINDOW],
+        [("job_behind", "bad", SINCE_MS)],
+        {"job": "behind", "stream": "old windows", "gateway": "serves old prices"},
+    ),
+    "one of two jobs starts": (
+        WELL,
+        make_pipeline(
+            make_job("low", 0), make_dead_job("high", 1), candidates={"high": "host:2"}
+        ),
+        [],
+        [("starting", "unknown", SINCE_MS)],
+        {"job": "starting"},
+    ),
+    "the job has died just now": (
+        WELL,
+        make_pipeline(make_dead_job(age_ms=2_500)),
+        [],
+        [("job_dead", "bad", NOW_MS - 2_500)],
+        {"job": "dead"},
+    ),
+    "no job was ever there": (
+        replace(WELL, newest_window_ms=None, silence="no window yet"),
+        make_pipeline(jobs=()),
+        [Reason("feed_stale", "no window yet", SINCE_MS)],
+        [("job_dead", "bad", STARTED_MS)],
+        {"job": "none", "stream": "no new window", "gateway": "serves old prices"},
+    ),
+    "one of two jobs is dead": (
+        WELL,
+        make_pipeline(make_job("low", 0), make_dead_job("high", 1)),
+        [],
+        [("job_dead", "bad", SINCE_MS)],
+        {"job": "dead"},
+    ),
+    "a job holds its lease and makes no windows": (
+        STALE,
+        make_pipeline(make_job(age_ms=14_000)),
+        [NO_WINDOW],
+        [("job_behind", "bad", SINCE_MS)],
+        {"job": "behind", "stream": "old windows", "gateway": "serves old prices"},
+    ),
+    "Kafka is away": (
+        STALE,
+        make_pipeline(
+            make_job(age_ms=14_000), log=LogEnds("kafka", problem="no broker")
+        ),
+        [NO_WINDOW],
+        [("log_away", "bad", None)],
+        {
+            "feed": "not known",
+            "log": "does not answer",
+            "job": "waits for the log",
+            "stream": "no new window",
+            "gateway": "serves old prices",
+        },
+    ),
+    "only the gateway cannot see the log": (
+        WELL,
+        make_pipeline(log=LogEnds("redis", problem="no log")),
+        [],
+        [("log_unseen", "warn", None)],
+        {"log": "not seen"},
+    ),
+    "windows are published and do not arrive": (
+        STALE,
+        make_pipeline(),
+        [NO_WINDOW],
+        [("feed_stale", "bad", SINCE_MS)],
+        {"gateway": "hears no window"},
+    ),
+    "the feed is dead": (
+        WELL,
+        make_pipeline(log=make_log(14_000)),
+        [Reason("quiet", "no trade for 14.0 s", NOW_MS - 4_000)],
+        [("quiet", "bad", SINCE_MS)],
+        {"feed": "quiet"},
+    ),
+    "the feed is quiet, which may be": (
+        WELL,
+        make_pipeline(log=make_log(14_000)),
+        [],
+        [("quiet", "warn", SINCE_MS)],
+        {"feed": "quiet"},
+    ),
+    "the ledger is off": (
+        WELL,
+        make_pipeline(make_unbalanced_job()),
+        [Reason("ledger_off", "ledger of main: partition 0: 7 of 8", SINCE_MS)],
+        [("ledger_off", "bad", SINCE_MS)],
+        {"job": "off balance"},
+    ),
+    "the books cannot be read": (
+        WELL,
+        make_problem("ledger of main: KeyError('upto')"),
+        [Reason("ledger_off", "ledger of main: KeyError('upto')", SINCE_MS)],
+        [("unreadable", "bad", SINCE_MS)],
+        {
+            "feed": "not known",
+            "log": "not known",
+            "job": "not known",
+            "stream": "not readable",
+        },
+    ),
+    "the gateway is overloaded": (
+        WELL,
+        make_pipeline(),
+        [Reason("overloaded", "the loop lags by 812 ms", SINCE_MS)],
+        [("overloaded", "bad", SINCE_MS)],
+        {"gateway": "overloaded"},
+    ),
+    "two faults that have nothing to do with each other": (
+        WELL,
+        make_pipeline(),
+        [
+            Reason("ledger_off", "partition 1", SINCE_MS),
+            Reason("overloaded", "812 ms", SINCE_MS),
+        ],
+        [("ledger_off", "bad", SINCE_MS), ("overloaded", "bad", SINCE_MS)],
+        {"job": "off balance", "gateway": "overloaded"},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_fault_is_told_once_and_where_it_is(name: str) -> None:
+    """What merely follows from it is not a finding, but is seen on its stage."""
+    gateway, pipeline, reasons, findings, stages = FAULTS[name]
+    diagnosis = diagnose(gateway, pipeline, reasons)
+    assert found(diagnosis) == findings
+    assert words(diagnosis) == stages
+    assert diagnosis.level == findings[0][1]
+
+
+@pytest.mark.parametrize(
+    ("name", "flows"),
+    [
+        ("the job is dead", {"feed"}),
+        ("windows are published and do not arrive", {"feed", "log"}),
+        ("the feed is dead", {"log", "job", "stream", "gateway"}),
+        ("Redis is down", set()),
+        ("Kafka is away", set()),
+    ],
+)
+def test_a_fault_stops_what_flows_behind_it(name: str, flows: set[str]) -> None:
+    """A drawing shows nothing on its way where nothing passes."""
+    diagnosis = diagnose(*FAULTS[name][:3])
+    stages = diagnosis.stages.items()
+    assert {stage for stage, state in stages if state.is_flowing} == flows
+
+
+@pytest.mark.parametrize("code", REASONS)
+def test_no_reason_passes_in_silence(code: str) -> None:
+    """Never lost: a gateway that is not ready never looks well."""
+    diagnosis = diagnose(WELL, make_pipeline(), [Reason(code, "why", SINCE_MS)])
+    [finding] = diagnosis.findings
+    level = "unknown" if code == "starting" else "bad"
+    assert (finding.code, finding.level, finding.detail) == (code, level, "why")
+    assert finding.text
+    assert finding.todo
+
+
+@pytest.mark.parametrize(
+    ("lags", "codes"),
+    [
+        ({"publish_lag_ms": 2_400, "fanout_lag_ms": 2_500}, ["publish_late"]),
+        ({"fanout_lag_ms": 2_500}, ["fanout_late"]),
+        ({"fanout_lag_ms": None}, []),
+    ],
+)
+def test_three_late_windows_in_a_row_are_told(
+    lags: dict[str, Any], codes: list[str]
+) -> None:
+    """One is no trend; a lag not known is none."""
+    late = make_timings(3, **lags)
+    all_late = diagnose(WELL, make_pipeline(), (), late)
+    assert [finding.code for finding in all_late.findings] == codes
+    once = diagnose(WELL, make_pipeline(), (), [*make_timings(3)[:2], late[2]])
+    assert once.findings == []
+    assert [f.since_ms for f in all_late.findings] == [late[0].window] * len(codes)
+
+
+def test_a_few_stuck_clients_are_nothing_unusual() -> None:
+    """One in twenty may be."""
+
+    def diagnose_states(**states: int) -> Diagnosis:
+        counts: dict[State, int] = {"stuck": states["stuck"], "live": states["live"]}
+        return diagnose(WELL, make_pipeline(), states=counts)
+
+    assert diagnose_states(stuck=5, live=95).findings == []
+    many = diagnose_states(stuck=6, live=94)
+    assert found(many) == [("clients_stuck", "warn", None)]
+    assert many.findings[0].detail == "6 of 100"
+    assert words(many) == {"clients": "many stuck"}
+
+
+def test_a_job_that_others_replaced_is_no_fault() -> None:
+    """As long as every partition it read is read by others that are further."""
+    old = make_dead_job("old", 0, 1)
+    replaced = diagnose(WELL, make_pipeline(old, make_job("new", 0, 1)))
+    assert replaced.level == "ok"
+    half = diagnose(WELL, make_pipeline(old, make_job("new", 0)))
+    [finding] = half.findings
+    assert (finding.text, finding.job) == ("The throttle job old has been dead", "old")
+
+
+def test_a_job_whose_place_was_taken_is_not_missed_again() -> None:
+    """When the one that took over dies, only that one is started again."""
+    old, newer = make_dead_job("old", 0, 1), make_dead_job("new", 0, 1, age_ms=7_000)
+    diagnosis = diagnose(STALE, make_pipeline(old, newer), [NO_WINDOW])
+    assert [finding.job for finding in diagnosis.findings] == ["new"]
+
+
+def test_the_worst_comes_first() -> None:
+    """A warning never hides a fault."""
+    pipeline = make_pipeline(make_unbalanced_job(), log=make_log(14_000))
+    diagnosis = diagnose(WELL, pipeline, states={"stuck": 1})
+    codes = [finding.code for finding in diagnosis.findings]
+    assert codes == ["ledger_off", "quiet", "clients_stuck"]
+    assert diagnosis.level == "bad"
+
+
+def test_every_code_is_documented() -> None:
+    """What is found under a code, the document has a line for, and no other."""
+    assert set(REASONS) < CODES.keys()
+    consequences = set().union(*CONSEQUENCES.values())
+    assert {*CONSEQUENCES, *HIDDEN_STAGES, *consequences} <= CODES.keys()
+    section = OPERATIONS.partition("\n### What can be wrong\n")[2]
+    rows = re.findall(r"^\| `(\w+)` \|", section.partition("\n## ")[0], re.M)
+    assert sorted(rows) == sorted(CODES.keys() | PAGE_KNOWS)
+
+
+def test_well_since_is_no_more_than_what_is_known() -> None:
+    """The gateway's start, its first window, a hole and a late one end it."""
+    long_ago = replace(WELL, started_ms=NOW_MS - 3_600_000)
+    few, many = make_timings(30), make_timings(KEPT)
+    late = [*many[:7], replace(many[7], publish_lag_ms=9_000), *many[8:]]
+    for gateway, timings, since_ms, is_exact in (
+        (WELL, few, STARTED_MS, True),
+        (WELL, [], STARTED_MS, True),
+        (long_ago, few, few[0].window, True),
+        (long_ago, many, many[0].window, False),
+        (long_ago, many[:5] + many[12:], many[12].window, True),
+        (long_ago, late, many[7].window, True),
+    ):
+        diagnosis = diagnose(gateway, make_pipeline(), (), timings)
+        since = diagnosis.well_since_ms, diagnosis.is_well_since_exact
+        assert since == (since_ms, is_exact)

@@ -1,0 +1,58 @@
+"""Answers as gzip, for clients that take it."""
+
+import gzip
+
+import pytest
+
+from gateway.http.compression import takes_gzip
+from tests.gateway.publisher import Publisher
+from tests.gateway.samples import make_isins, make_row
+from tests.gateway.servers import Gateway
+
+
+@pytest.mark.parametrize(
+    ("header", "takes"),
+    [
+        ("", False),
+        ("gzip", True),
+        ("br, GZIP;q=0.5", True),
+        ("deflate, *", True),
+        ("gzip;q=0", False),
+        ("gzip; q=0.000, *", False),
+        ("identity", False),
+    ],
+)
+def test_who_takes_gzip(header: str, takes: bool) -> None:
+    """As RFC 9110 says."""
+    assert takes_gzip(header) is takes
+
+
+@pytest.mark.redis
+@pytest.mark.parametrize("path", ["/v1/quotes", "/v1/windows", "/static/board.js"])
+def test_a_compressed_answer_is_the_same_and_may_be_had_already(
+    publisher: Publisher, gateway: Gateway, path: str
+) -> None:
+    """Its tag is weak, and as good as the plain one's."""
+    publisher.publish(*[make_row(isin) for isin in make_isins(200)])
+    gateway.wait_until(2)
+    plain, tag = gateway.fetch(path)[1:]
+    body, headers = gateway.fetch(path, accept_encoding="gzip")[1:]
+    assert (gzip.decompress(body), headers["content-encoding"]) == (plain, "gzip")
+    assert len(body) < len(plain) / 2
+    assert headers["vary"] == tag["vary"] == "Accept-Encoding"
+    weak = headers["etag"]
+    assert weak == f"W/{tag['etag']}"
+    known = {"accept_encoding": "gzip", "if_none_match": weak}
+    status, body, headers = gateway.fetch(path, **known)
+    assert (status, body, headers["etag"]) == (304, b"", weak)
+    known["if_none_match"] = tag["etag"]
+    status, _, headers = gateway.fetch(path, **known)
+    assert (status, headers["etag"]) == (304, tag["etag"])
+    assert gateway.fetch(path, if_none_match=weak)[0] == 304
+
+
+@pytest.mark.redis
+def test_what_is_short_leaves_as_it_is(gateway: Gateway) -> None:
+    """Nothing is won with it."""
+    headers = gateway.fetch("/v1/version", accept_encoding="gzip")[2]
+    assert "content-encoding" not in headers

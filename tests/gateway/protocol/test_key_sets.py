@@ -1,0 +1,39 @@
+"""Key sets: clients that watch the same share one, and none is kept for nobody."""
+
+import pytest
+
+from gateway.protocol.key_sets import EVERYTHING, NOTHING, KeySets
+
+A, B, C = "KR7000000001", "KR7000000002", "KR7000000003"
+
+
+def test_clients_that_watch_the_same_share_a_view() -> None:
+    """In whatever order they asked."""
+    key_sets = KeySets()
+    first = key_sets.move(NOTHING, [B, A])
+    assert (first.isins, first.is_shared) == ((A, B), False)
+    assert key_sets.move(NOTHING, {A, B}) is first
+    assert first.is_shared
+
+
+def test_a_view_that_nobody_watches_is_forgotten() -> None:
+    """The number of key sets is bounded by that of the clients."""
+    key_sets = KeySets()
+    first = key_sets.move(NOTHING, [A])
+    other = key_sets.move(NOTHING, [A])
+    moved = key_sets.move(other, [A, C])
+    assert (len(key_sets), first.is_shared) == (2, False)
+    assert key_sets.move(moved, []) is NOTHING
+    assert key_sets.move(first, [A]) is first
+    assert len(key_sets) == 1
+    key_sets.move(first, ["*"])
+    assert len(key_sets) == 0
+
+
+@pytest.mark.parametrize("keys", [["*"], [A, "*", B]])
+def test_everything_is_one_view(keys: list[str]) -> None:
+    """What else such a client asked for makes no difference."""
+    key_sets = KeySets()
+    assert key_sets.move(NOTHING, keys) is EVERYTHING
+    assert EVERYTHING.is_shared
+    assert len(key_sets) == 0

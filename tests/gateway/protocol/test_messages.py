@@ -1,0 +1,182 @@
+"""What a client may say in tick.v1."""
+
+import json
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.protocol.messages import (
+    BadMessage,
+    ListKeys,
+    Ping,
+    Rejection,
+    Since,
+    Subscribe,
+    Unsubscribe,
+    check_key,
+    parse,
+    read_id,
+    split_keys,
+)
+from tests.gateway.samples import HYNIX, SAMSUNG
+from tickthrottle_client.tick_v1 import CloseCode
+
+
+def said(**message: Any) -> str:
+    """Return a message as text."""
+    return json.dumps(message)
+
+
+def test_a_subscribe_has_sensible_defaults() -> None:
+    """Without further fields a client gets a full snapshot; repeated keys are one."""
+    text = said(op="subscribe", id=1, keys=[SAMSUNG, "*", SAMSUNG])
+    assert parse(text) == Subscribe(1, (SAMSUNG, "*"), True, None, 0)
+
+
+def test_a_subscribe_may_say_how() -> None:
+    """Snapshot, position and interval are read; unknown fields are ignored."""
+    text = said(
+        op="subscribe",
+        id="a",
+        keys=["*"],
+        snapshot=False,
+        since={"epoch": "k", "offset": 12},
+        min_interval_ms=4000,
+        colour="green",
+    )
+    assert parse(text) == Subscribe("a", ("*",), False, Since("k", 12), 4000)
+
+
+@pytest.mark.parametrize("since", [None, {"epoch": None, "offset": 0}])
+def test_a_client_that_saw_nothing_yet_has_no_position(since: Any) -> None:
+    """A position without an epoch is that of a client that saw no window."""
+    command = parse(said(op="subscribe", keys=["*"], since=since))
+    assert command == Subscribe(None, ("*",))
+
+
+def test_the_other_messages_are_read() -> None:
+    """Unsubscribe, list and ping; the id is optional."""
+    assert parse(said(op="unsubscribe", keys=["x"])) == Unsubscribe(None, ("x",))
+    assert parse(said(op="list", id=3)) == ListKeys(3)
+    assert parse(said(op="ping", id="p" * 36)) == Ping("p" * 36)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "1", '"x"', "[" * 5000, "nul"])
+def test_what_is_not_a_json_object_is_refused(text: str) -> None:
+    """bad_json, whatever it is."""
+    with pytest.raises(BadMessage) as caught:
+        parse(text)
+    assert (caught.value.code, caught.value.message_id) == ("bad_json", None)
+
+
+@pytest.mark.parametrize(
+    ("fields", "named"),
+    [
+        ({}, "op"),
+        ({"op": "buy"}, "op"),
+        ({"op": ["subscribe"]}, "op"),
+        ({"op": "subscribe"}, "keys"),
+        ({"op": "subscribe", "keys": []}, "keys"),
+        ({"op": "subscribe", "keys": "*"}, "keys"),
+        ({"op": "unsubscribe", "keys": ["*", 5]}, "keys"),
+        ({"op": "subscribe", "keys": ["*"], "snapshot": 1}, "snapshot"),
+        ({"op": "subscribe", "keys": ["*"], "min_interval_ms": -1}, "min_interval_ms"),
+        ({"op": "subscribe", "keys": ["*"], "min_interval_ms": 1.5}, "min_interval_ms"),
+        (
+            {"op": "subscribe", "keys": ["*"], "min_interval_ms": True},
+            "min_interval_ms",
+        ),
+        ({"op": "subscribe", "keys": ["*"], "since": 12}, "since"),
+        ({"op": "subscribe", "keys": ["*"], "since": {"epoch": "k"}}, "since"),
+        (
+            {"op": "subscribe", "keys": ["*"], "since": {"epoch": 1, "offset": 1}},
+            "since.epoch",
+        ),
+        (
+            {"op": "subscribe", "keys": ["*"], "since": {"epoch": "k", "offset": -1}},
+            "since.offset",
+        ),
+        ({"op": "auth"}, "token"),
+        ({"op": "auth", "token": 1}, "token"),
+    ],
+)
+def test_a_bad_field_is_named(fields: dict[str, Any], named: str) -> None:
+    """bad_request says which field, and keeps the id for the answer."""
+    with pytest.raises(BadMessage, match=f"^{named}: ") as caught:
+        parse(said(id=7, **fields))
+    assert (caught.value.code, caught.value.message_id) == ("bad_request", 7)
+
+
+@pytest.mark.parametrize("bad_id", [1.5, True, [1], {}, "p" * 37])
+def test_a_bad_id_is_named_and_not_echoed(bad_id: Any) -> None:
+    """An id that is no integer or short text cannot be answered to."""
+    with pytest.raises(BadMessage, match=r"^id: ") as caught:
+        parse(said(op="ping", id=bad_id))
+    assert caught.value.message_id is None
+
+
+def test_the_id_of_a_refused_message_is_read_if_it_can_be() -> None:
+    """A client can match even the refusal of a message nobody looked into."""
+    assert read_id(said(op="ping", id=4)) == 4
+    assert read_id(said(op="nonsense", id=5)) == 5
+    assert read_id("nonsense") is None
+
+
+@given(st.text() | st.from_regex(r'\{"op": ?"subscribe", ?"keys": ?\[.{0,20}\]\}'))
+def test_no_text_breaks_the_parser(text: str) -> None:
+    """Whatever arrives is a command or a BadMessage."""
+    with suppress(BadMessage):
+        parse(text)
+
+
+@pytest.mark.parametrize("key", [SAMSUNG, HYNIX, "US0378331005", "*"])
+def test_an_isin_or_the_star_is_accepted(key: str) -> None:
+    """Valid keys have no objection."""
+    assert check_key(key) is None
+
+
+@pytest.mark.parametrize(
+    ("key", "code", "message"),
+    [
+        ("KR7005930004", "bad_isin", "check digit is 3"),
+        ("kr7005930003", "bad_isin", "must be 2 capitals"),
+        ("KR700593000X", "bad_isin", "1 check digit"),
+        ("market:KOSPI", "unknown_key", "markets and sectors are not known"),
+        ("sector:Semiconductors", "unknown_key", "markets and sectors"),
+        ("000660", "unknown_key", "ask by ISIN"),
+        ("", "unknown_key", "neither an ISIN nor"),
+        ("**", "unknown_key", "neither an ISIN nor"),
+        ("KR70059300030", "unknown_key", "neither an ISIN nor"),
+    ],
+)
+def test_a_key_that_cannot_be_watched_says_why(
+    key: str, code: str, message: str
+) -> None:
+    """The reason is one the client can act on."""
+    rejection = check_key(key)
+    assert rejection is not None
+    assert (rejection.key, rejection.code) == (key, code)
+    assert message in rejection.message
+
+
+def test_one_bad_key_does_not_spoil_the_rest() -> None:
+    """Good and bad keys are sorted out, each in the order given."""
+    accepted, rejected = split_keys(["000660", SAMSUNG, "nope", "*"])
+    assert accepted == [SAMSUNG, "*"]
+    assert [r.key for r in rejected] == ["000660", "nope"]
+    assert Rejection("k", "c", "m").to_wire() == {
+        "key": "k",
+        "code": "c",
+        "message": "m",
+    }
+
+
+def test_close_codes_are_those_of_the_protocol() -> None:
+    """Clients decide by the number whether to come back."""
+    assert {code.value for code in CloseCode} == {
+        *(1000, 1003, 1007, 1008, 1009, 1011, 1012, 1013),
+        *(4401, 4408, 4429, 4500, 4501),
+    }

@@ -1,0 +1,158 @@
+"""Frames of tick.v1 as bytes."""
+
+import json
+
+from gateway.protocol.key_sets import EVERYTHING, NOTHING, KeySet, KeySets
+from gateway.stream import frames
+from gateway.stream.board import Position
+from tests.gateway.samples import (
+    EPOCH,
+    FIRST_WINDOW,
+    HYNIX,
+    NAVER,
+    SAMSUNG,
+    make_row,
+    make_snapshot,
+)
+from throttle.contract.snapshot import Row
+
+HERE = Position(EPOCH, 7, FIRST_WINDOW)
+
+
+def update(*rows: Row, windows: int = 1) -> frames.Update:
+    """Return an update at ``HERE``."""
+    return frames.Update(HERE, windows, rows)
+
+
+def test_a_price_leaves_as_it_came() -> None:
+    """Zeros at the end and digits beyond a double are kept in every frame."""
+    for price in ("0.30", "199500", "123456789012345678.000000000000000001"):
+        row = make_row(price=price)
+        wanted = b'"price":%b,' % price.encode()
+        assert wanted in (update(row).frame(EVERYTHING) or b"")
+        assert wanted in frames.snapshot_frame(HERE, [row.body], final=True)
+        assert wanted in frames.quotes_object(HERE, [row.body])
+        assert wanted in frames.window_object(make_snapshot(1, row), with_rows=True)
+
+
+def test_an_update_says_where_it_is_and_what_it_stands_for() -> None:
+    """An update of one window has its position and its rows with their trades."""
+    frame = update(make_row(trades=37)).frame(EVERYTHING)
+    message = json.loads(frame or b"")
+    (item,) = message.pop("data")
+    assert message == {
+        "type": "update",
+        "epoch": EPOCH,
+        "offset": 7,
+        "window": FIRST_WINDOW,
+    }
+    assert (item["isin"], item["price"], item["trades"]) == (SAMSUNG, 199500, 37)
+
+
+def test_an_update_of_several_windows_says_so() -> None:
+    """Windows published together after an outage are announced as merged."""
+    frame = update(make_row(), windows=3).frame(EVERYTHING)
+    assert json.loads(frame or b"")["merged"] == 3
+
+
+def test_an_update_that_stands_for_no_whole_window_says_so() -> None:
+    """Some of it is held back: its offset is the one that clients had before."""
+    assert json.loads(frames.update_frame(HERE, 0, []))["merged"] == 0
+    assert "merged" not in json.loads(frames.update_frame(HERE, 1, []))
+
+
+def test_a_view_gets_its_own_issues_in_order() -> None:
+    """A client gets the rows it watches, none else, sorted by ISIN."""
+    rows = [make_row(isin) for isin in (SAMSUNG, NAVER, HYNIX)]
+    frame = update(*rows).frame(KeySet(HYNIX, SAMSUNG))
+    assert [i["isin"] for i in json.loads(frame or b"")["data"]] == [HYNIX, SAMSUNG]
+
+
+def test_equal_key_sets_share_one_frame() -> None:
+    """A frame is built once for all clients that watch the same, however often."""
+    key_sets = KeySets()
+    pairs = [
+        (
+            key_sets.move(NOTHING, {SAMSUNG, isin}),
+            key_sets.move(NOTHING, {isin, SAMSUNG}),
+        )
+        for isin in (NAVER, HYNIX)
+    ]
+    published = update(make_row(SAMSUNG), make_row(HYNIX))
+    first = [published.frame(one) for one, _ in pairs]
+    assert all(f is published.frame(o) for f, (_, o) in zip(first, pairs, strict=True))
+    assert published.frame(EVERYTHING) is published.frame(EVERYTHING)
+
+
+def test_an_update_without_the_views_issues_has_no_frame() -> None:
+    """Nobody is sent an empty update."""
+    other = KeySet(HYNIX)
+    assert update(make_row(SAMSUNG)).frame(other) is None
+    assert not update(make_row(SAMSUNG)).touches(other)
+    assert update(make_row(HYNIX)).touches(other)
+    assert update().frame(EVERYTHING) is None
+    assert not update().touches(EVERYTHING)
+
+
+def test_a_snapshot_piece_says_whether_it_is_the_last() -> None:
+    """Items of a snapshot stand for no trades; only the last piece is final."""
+    piece = json.loads(frames.snapshot_frame(HERE, [make_row().body], final=False))
+    assert (piece["final"], piece["data"][0]["trades"]) == (False, 0)
+    empty = json.loads(frames.snapshot_frame(Position(), [], final=True))
+    assert empty == {
+        "type": "snapshot",
+        "epoch": None,
+        "offset": 0,
+        "window": None,
+        "final": True,
+        "data": [],
+    }
+
+
+def test_a_window_for_rest_may_leave_out_its_rows() -> None:
+    """The count is there in either case."""
+    snapshot = make_snapshot(3, make_row(trades=4), windows=1)
+    full = json.loads(frames.window_object(snapshot, with_rows=True))
+    assert (full["count"], full["data"][0]["trades"]) == (1, 4)
+    del full["data"]
+    assert json.loads(frames.window_object(snapshot, with_rows=False)) == full
+    assert full["published"] == snapshot.published_us
+
+
+def test_an_answer_echoes_its_id_if_there_was_one() -> None:
+    """Answers to messages without an id have none, and 0 is an id."""
+    assert json.loads(frames.pong_frame(None, 5)) == {"type": "pong", "server_time": 5}
+    assert json.loads(frames.pong_frame(0, 5))["id"] == 0
+    error = json.loads(frames.error_frame("rate_limited", "wait", "a", extra=1))
+    assert error == {
+        "type": "error",
+        "id": "a",
+        "code": "rate_limited",
+        "message": "wait",
+        "extra": 1,
+    }
+
+
+def test_the_other_frames_hold_what_the_protocol_says() -> None:
+    """Welcome, heartbeat, status and notice have exactly their fields."""
+    welcome = frames.welcome_frame("c-1", EPOCH, 2000, 5000, 9, {"keys": 3})
+    assert json.loads(welcome) == {
+        "type": "welcome",
+        "protocol": "tick.v1",
+        "connection": "c-1",
+        "epoch": EPOCH,
+        "window_ms": 2000,
+        "heartbeat_ms": 5000,
+        "server_time": 9,
+        "limits": {"keys": 3},
+    }
+    assert json.loads(frames.heartbeat_frame(HERE, 9)) == {
+        "type": "heartbeat",
+        "epoch": EPOCH,
+        "offset": 7,
+        "window": FIRST_WINDOW,
+        "server_time": 9,
+    }
+    assert json.loads(frames.status_frame("stale", 1, "why"))["since_window"] == 1
+    notice = json.loads(frames.notice_frame("restart", 1830, "planned stop"))
+    assert (notice["type"], notice["reconnect_after_ms"]) == ("notice", 1830)

@@ -1,0 +1,221 @@
+"""The hub: publishing hands out work and waits for nobody."""
+
+import asyncio
+import itertools
+import json
+import time
+from typing import Any
+
+import pytest
+
+from gateway.settings import GatewaySettings
+from gateway.stream.client import Ending
+from gateway.stream.counters import Counters
+from gateway.stream.frames import Update
+from gateway.stream.hub import Hub
+from tests.gateway.listener import Listener
+from tests.gateway.samples import SAMSUNG, make_board, make_row, make_snapshot
+from tickthrottle_client.tick_v1 import CloseCode
+
+
+def make_hub(**settings: Any) -> Hub:
+    """Return a hub on a board with one issue."""
+    chosen = GatewaySettings.model_validate(settings)
+    return Hub(make_board(make_row()), chosen, Counters())
+
+
+def join(hub: Hub, *keys: str, now_s: float = 0.0) -> Listener:
+    """Return a client that watches the keys and has its snapshot already."""
+    listener = Listener(hub, now_s)
+    if keys:
+        listener.subscribe(*keys)
+    return listener
+
+
+def publish(hub: Hub, seq: int) -> None:
+    """Publish a window with a newer row."""
+    board = hub.board
+    news = board.apply(make_snapshot(board.position.offset + 1, make_row(seq=seq)))
+    hub.publish(Update(board.complete, news.windows, news.rows))
+
+
+async def test_clients_with_the_same_view_are_sent_the_same_object() -> None:
+    """A frame is built once for all of them."""
+    hub = make_hub()
+    first, second = join(hub, SAMSUNG), join(hub, SAMSUNG)
+    publish(hub, 2)
+    frame = first.next_frame()
+    assert frame is not None
+    assert frame is second.next_frame()
+    assert len(hub) == 2
+
+
+async def test_only_clients_with_news_are_woken() -> None:
+    """A window of other issues costs a client nothing."""
+    hub = make_hub()
+    watching, idle = join(hub, SAMSUNG), join(hub)
+    publish(hub, 2)
+    assert await watching.is_woken()
+    assert not idle.woken.is_set()
+
+
+async def test_a_client_that_left_is_forgotten() -> None:
+    """Nothing is kept for it, and leaving twice is fine."""
+    hub = make_hub()
+    listener = join(hub, SAMSUNG)
+    hub.leave(listener.client)
+    hub.leave(listener.client)
+    publish(hub, 2)
+    assert listener.next_frame() is None
+    assert len(hub) == 0
+
+
+async def test_the_last_to_be_served_is_the_first_the_next_time() -> None:
+    """Nobody is always last."""
+    hub = make_hub()
+    order: list[Listener] = []
+
+    class Noting(Listener):
+        def wake(self) -> None:
+            order.append(self)
+
+    listeners = [Noting(hub) for _ in range(3)]
+    for listener in listeners:
+        listener.client.commands.answer('{"op":"subscribe","keys":["*"]}', 0.0, 0)
+        listener.frames()
+    for seq in (2, 3):
+        publish(hub, seq)
+        await asyncio.sleep(0.01)
+        for listener in listeners:
+            listener.frames()
+    assert order == listeners[::-1] + listeners
+
+
+async def test_a_client_that_cannot_be_served_costs_the_others_nothing() -> None:
+    """A fault of ours ends one connection, with 1011."""
+    hub = make_hub()
+
+    class Broken(Listener):
+        def wake(self) -> None:
+            raise RuntimeError("a fault of ours")
+
+        def end(self, ending: Ending) -> None:
+            super().end(ending)
+            self.wake()
+
+    broken, other = Broken(hub), join(hub, SAMSUNG)
+    broken.subscribe(SAMSUNG)
+    for seq in (2, 3):
+        other.woken.clear()
+        publish(hub, seq)
+        assert await other.is_woken()
+        assert [frame["type"] for frame in other.frames()] == ["update"]
+    assert broken.ending is not None
+    assert broken.ending.code == CloseCode.INTERNAL
+    assert len(hub) == 1
+
+
+async def test_a_fault_while_looking_after_clients_ends_one_of_them() -> None:
+    """The gateway goes on, and so do the others."""
+    hub = make_hub(heartbeat_ms=20)
+
+    class Broken(Listener):
+        def is_stuck(self, now_s: float) -> bool:
+            raise RuntimeError("a fault of ours")
+
+    now_s = time.monotonic()
+    broken, other = Broken(hub, now_s), join(hub, SAMSUNG, now_s=now_s)
+    care = asyncio.create_task(hub.run())
+    async with asyncio.timeout(10):
+        await broken.ended.wait()
+    other.woken.clear()
+    assert await other.is_woken()
+    care.cancel()
+    assert len(hub) == 1
+
+
+async def test_a_lasting_status_is_told_to_those_who_come_later() -> None:
+    """And it ends with the next status that does not last."""
+    hub = make_hub()
+    hub.announce(b"stale", is_lasting=True)
+    assert join(hub).next_frame() == b"stale"
+    hub.announce(b"live", is_lasting=False)
+    assert join(hub).next_frame() is None
+
+
+async def test_another_epoch_wakes_everybody() -> None:
+    """Every client gets its snapshot anew."""
+    hub = make_hub()
+    listener = join(hub, SAMSUNG)
+    hub.restart()
+    assert await listener.is_woken()
+    assert [frame["type"] for frame in listener.frames()] == ["snapshot"]
+
+
+async def test_a_quiet_client_gets_heartbeats() -> None:
+    """As long as it is there."""
+    hub = make_hub(heartbeat_ms=20)
+    listener = join(hub, SAMSUNG, now_s=time.monotonic())
+    care = asyncio.create_task(hub.run())
+    assert await listener.is_woken()
+    assert [frame["type"] for frame in listener.frames()] == ["heartbeat"]
+    care.cancel()
+
+
+@pytest.mark.parametrize(
+    ("limit", "is_stuck", "keys", "code", "counter"),
+    [
+        ({}, True, (SAMSUNG,), CloseCode.SLOW, "clients_slow_closed"),
+        ({"first_keys_s": 0.1}, False, (), CloseCode.POLICY, "clients_idle_closed"),
+        ({"max_stream_s": 0.1}, False, ("*",), CloseCode.RESTART, "clients_retired"),
+    ],
+)
+async def test_the_slow_the_idle_and_the_old_are_sent_away(
+    limit: dict[str, float],
+    is_stuck: bool,
+    keys: tuple[str, ...],
+    code: CloseCode,
+    counter: str,
+) -> None:
+    """Each with its code and its counter; it leaves the hub at once."""
+    hub = make_hub(heartbeat_ms=100, **limit)
+    listener = join(hub, *keys, now_s=time.monotonic())
+    listener.stuck = is_stuck
+    care = asyncio.create_task(hub.run())
+    async with asyncio.timeout(10):
+        await listener.ended.wait()
+    care.cancel()
+    assert len(hub) == 0
+    assert listener.ending is not None
+    assert listener.ending.code == code
+    assert getattr(hub.counters, counter) == 1
+    notices = [json.loads(listener.ending.notice)] if listener.ending.notice else []
+    assert len(notices) == (code == CloseCode.RESTART)
+
+
+async def test_a_request_waits_until_the_clients_are_served() -> None:
+    """A window goes out first; while there is none, nobody waits."""
+    hub = make_hub()
+    await hub.served()
+    watching = join(hub, SAMSUNG)
+    await hub.served()
+    watching.woken.clear()
+    publish(hub, 2)
+    assert not watching.woken.is_set()
+    await hub.served()
+    assert watching.woken.is_set()
+
+
+async def test_a_request_does_not_wait_for_clients_for_good(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Where there is always somebody to serve, REST is slow and not dead."""
+    monkeypatch.setattr("gateway.stream.hub.POLITE_S", 0.01)
+    hub = make_hub()
+    watching = join(hub, SAMSUNG)
+    seqs = itertools.count(3)
+    monkeypatch.setattr(watching, "wake", lambda: publish(hub, next(seqs)))
+    publish(hub, 2)
+    async with asyncio.timeout(5):
+        await hub.served()
+    assert not watching.woken.is_set()

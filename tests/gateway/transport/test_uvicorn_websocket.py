@@ -1,0 +1,58 @@
+"""What a peer may send on a stream's connection, byte by byte."""
+
+import json
+import socket
+from contextlib import suppress
+
+import pytest
+
+from bench.stranger import close_code, frame
+from gateway.transport.uvicorn_websocket import MAX_SMALL_FRAMES_PER_S
+from tests.gateway.servers import Gateway, upgrade_request
+
+pytestmark = pytest.mark.redis
+
+
+def say(gateway: Gateway, data: bytes, until: bytes) -> bytes:
+    """Send bytes on a new stream; return what comes, up to ``until`` or the end."""
+    received = b""
+    with socket.create_connection((gateway.host, gateway.port), 20) as client:
+        client.sendall(upgrade_request())
+        while b"welcome" not in received:
+            received += client.recv(65_536)
+        client.sendall(data)
+        with suppress(ConnectionError):
+            while until not in received and (piece := client.recv(65_536)):
+                received += piece
+    return received
+
+
+def test_bad_text_before_a_close_is_no_fault(
+    gateway: Gateway, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Both in one read: the close that was read already is answered."""
+    both = frame(1, b"\xff") + frame(8, b"\x03\xe8")
+    assert close_code(say(gateway, both, b"\x88\x02\x03\xe8")) == 1000
+    assert close_code(say(gateway, frame(1, b"\xff"), b"never")) == 1007
+    assert [r for r in caplog.records if r.levelname == "ERROR"] == []
+
+
+def test_a_message_in_very_many_pieces_is_one(gateway: Gateway) -> None:
+    """Also where most of them are empty."""
+    text = json.dumps({"op": "ping", "id": "x" * 30}).encode()
+    first = frame(1, text[:1])[1:]
+    pieces = [b"\x01" + first, *(b"\x00" + frame(0, b"")[1:] for _ in range(800))]
+    pieces += [b"\x00" + frame(0, bytes((byte,)))[1:] for byte in text[1:-1]]
+    pieces.append(frame(0, text[-1:]))
+    assert b'"pong"' in say(gateway, b"".join(pieces), b'"pong"')
+
+
+@pytest.mark.parametrize("opcode", [0, 9, 10])
+def test_a_flood_of_small_frames_is_ended(gateway: Gateway, opcode: int) -> None:
+    """Each costs the event loop as much as a message, and has no other limit."""
+    small = bytes((opcode | (0x80 if opcode else 0), 0x80)) + bytes(4)
+    start = b"\x01" + frame(1, b"x")[1:] if opcode == 0 else b""
+    told = say(gateway, start + small * 3 * MAX_SMALL_FRAMES_PER_S, b"too many frames")
+    assert close_code(told) == 4429
+    with gateway.stream() as other:
+        assert other.welcome["protocol"] == "tick.v1"

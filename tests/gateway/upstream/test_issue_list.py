@@ -1,0 +1,147 @@
+"""The issue list: what is read of it, how it is looked up, what is refused."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from gateway.upstream.issue_list import (
+    BadIssues,
+    IssueEntry,
+    Issues,
+    parse_issues,
+    read_issues,
+)
+from ingest.sources.market import encode_issues
+from ingest.sources.simulator import Simulator
+from tests.conftest import TAPES, skip_or_fail
+from tests.gateway.samples import HYNIX, ISSUE_LIST, NAVER, SAMSUNG
+
+KRX = TAPES.parent / "krx" / "issues_2026-03-20.csv"
+
+
+def test_an_issue_is_found_by_isin_and_code() -> None:
+    """What the list does not say is None; the order is that of ISINs."""
+    issues = Issues(parse_issues(ISSUE_LIST.splitlines(keepends=True)))
+    hynix = IssueEntry(HYNIX, "000660", "SK hynix, Inc.", "KOSPI", "chips", "0.30")
+    assert next(iter(issues)) == issues.get(HYNIX) == issues.of_code("000660") == hynix
+    assert [issue.isin for issue in issues] == [HYNIX, SAMSUNG, NAVER]
+    assert issues.get(NAVER) == IssueEntry(
+        NAVER, "035420", "NAVER", "KOSDAQ", "internet & media"
+    )
+    assert issues.get("KR7000000001") is issues.of_code("000000") is None
+    assert len(issues) == 3
+
+
+def test_markets_and_sectors_are_sets_of_issues() -> None:
+    """One that no issue is of is not known."""
+    issues = Issues(parse_issues(ISSUE_LIST.splitlines(keepends=True)))
+    assert issues.of_market("KOSPI") == issues.of_sector("chips") == {SAMSUNG, HYNIX}
+    assert issues.of_market("kospi") is issues.of_sector("") is None
+
+
+def test_a_previous_close_keeps_its_text() -> None:
+    """Clients get the number as it was written."""
+    assert b'"prev_close":0.30}' in IssueEntry(SAMSUNG, prev_close="0.30").encode()
+    assert json.loads(IssueEntry(SAMSUNG).encode()) == {
+        "isin": SAMSUNG,
+        "code": None,
+        "name": None,
+        "market": None,
+        "sector": None,
+        "prev_close": None,
+    }
+
+
+def test_the_digest_names_the_content() -> None:
+    """The same list in another order is the same, any other is another."""
+    one, other = IssueEntry(SAMSUNG), IssueEntry(HYNIX)
+    assert Issues([one, other]).digest == Issues([other, one]).digest
+    assert Issues([one]).digest != Issues([IssueEntry(SAMSUNG, "005930")]).digest
+
+
+def test_columns_come_in_any_order_and_others_are_left_alone() -> None:
+    """Where there is no sector, the industry is the sector."""
+    lines = ["note, industry ,isin\n", f"x,chips,{SAMSUNG}\n", "\n"]
+    assert parse_issues(lines) == [IssueEntry(SAMSUNG, sector="chips")]
+    both = ["isin,sector,industry\n", f"{SAMSUNG},a,b\n"]
+    assert parse_issues(both) == [IssueEntry(SAMSUNG, sector="a")]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "line 1, header '': must have a column isin"),
+        ("code,name\n", "header 'code,name': must have a column isin"),
+        ("isin,isin\n", "line 1, header 'isin': must be there only once"),
+        (f"isin,name\n{SAMSUNG}\n", "line 2: has 1 cells, the header has 2"),
+        ("isin\nKR7005930004\n", "line 2, isin 'KR7005930004': check digit is 3"),
+        ("isin,code\n,005930\n", "line 2, isin '': must be 2 capitals"),
+        (f"isin,code\n{SAMSUNG},0059/0\n", "line 2, code '0059/0': must be 1 to 11"),
+        (f"isin,code\n{SAMSUNG},{HYNIX}\n", f"code '{HYNIX}': must be 1 to 11"),
+        (f"isin,prev_close\n{SAMSUNG},1e3\n", "prev_close '1e3': must be a plain"),
+        (f"isin,prev_close\n{SAMSUNG},0.0\n", "prev_close '0.0': must be a plain"),
+        (f"isin\n{SAMSUNG}\n{SAMSUNG}\n", f"line 3, isin '{SAMSUNG}': is on line 2"),
+        (
+            f"isin,code\n{SAMSUNG},1\n{HYNIX},1\n",
+            "line 3, code '1': is on line 2 already",
+        ),
+        (f"isin,name\n{SAMSUNG},{'x' * 201}\n", "line 2, name 'xxxxx"),
+        (f'isin,name\n{SAMSUNG},"x\n', "line 2: not CSV: "),
+    ],
+)
+def test_a_bad_list_is_refused_with_its_line(
+    tmp_path: Path, text: str, words: str
+) -> None:
+    """One sentence: file, line, field, value, rule."""
+    path = tmp_path / "issues.csv"
+    path.write_text(text, "utf-8")
+    with pytest.raises(BadIssues) as caught:
+        read_issues(path)
+    message = str(caught.value)
+    assert message.startswith(f"issues_file {path}: ")
+    assert words in message
+    assert "\n" not in message
+
+
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    """Not there, or not text."""
+    path = tmp_path / "issues.csv"
+    with pytest.raises(BadIssues, match="No such file"):
+        read_issues(path)
+    path.write_bytes(b"isin,name\n\xff\xfe")
+    with pytest.raises(BadIssues, match="must be UTF-8"):
+        read_issues(path)
+
+
+def test_a_mark_of_byte_order_is_no_part_of_the_header(tmp_path: Path) -> None:
+    """Spreadsheets write one."""
+    path = tmp_path / "issues.csv"
+    path.write_bytes(b"\xef\xbb\xbf" + ISSUE_LIST.encode())
+    assert len(read_issues(path)) == 3
+
+
+def test_the_simulated_markets_list_is_read_as_it_is() -> None:
+    """What `tickthrottle issues` writes, a gateway takes."""
+    simulated = Simulator(seed=1, issues=200).listing()
+    issues = Issues(parse_issues(encode_issues(simulated).splitlines(keepends=True)))
+    assert {i.isin for i in simulated} == {i.isin for i in issues}
+    assert all(issues.of_code(i.code) is issues.get(i.isin) for i in simulated)
+
+
+def test_the_exchanges_own_list_is_read_as_it_is() -> None:
+    """All shares of the Korean exchange, ISINs and codes of every form."""
+    if not KRX.exists():
+        skip_or_fail(f"no {KRX}")
+    issues = read_issues(KRX)
+    assert len(issues) == 2_879
+    samsung = issues.of_code("005930")
+    assert samsung is not None
+    assert (samsung.isin, samsung.name, samsung.market) == (
+        SAMSUNG,
+        "삼성전자",
+        "KOSPI",
+    )
+    assert all(issue.code and issue.name and issue.prev_close for issue in issues)
+    assert len(issues.of_market("KOSDAQ") or ()) > 1_000
+    assert issues.of_sector(samsung.sector or "") is not None

@@ -1,0 +1,164 @@
+"""The made-up market's rules: price grid, daily limits, issues."""
+
+import csv
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ingest.sources.company_names import SECTORS
+from ingest.sources.market import (
+    COLUMNS,
+    Book,
+    create_issues,
+    daily_limits,
+    encode_issues,
+    popularity,
+    price_step,
+    step_down,
+    step_up,
+)
+from ingest.trade import Trade, check_isin
+
+
+@pytest.mark.parametrize(
+    ("price", "step"),
+    [
+        (1, 1),
+        (1_999, 1),
+        (2_000, 5),
+        (4_995, 5),
+        (5_000, 10),
+        (19_990, 10),
+        (20_000, 50),
+        (49_950, 50),
+        (50_000, 100),
+        (199_900, 100),
+        (200_000, 500),
+        (499_500, 500),
+        (500_000, 1_000),
+        (2_000_000, 1_000),
+    ],
+)
+def test_price_step_follows_the_exchange_table(price: int, step: int) -> None:
+    """The step changes exactly at the table's bounds."""
+    assert price_step(price) == step
+
+
+@given(st.integers(10, 3_000_000))
+def test_stepping_up_and_down_returns(price: int) -> None:
+    """Up is the inverse of down on the grid, across every bound."""
+    on_grid = price - price % price_step(price)
+    assert step_down(step_up(on_grid)) == on_grid
+    assert step_up(step_down(on_grid)) == on_grid
+
+
+@pytest.mark.parametrize(
+    ("base", "upper"), [(51_900, 67_400), (19_680, 25_550), (2_085, 2_710), (259, 336)]
+)
+def test_upper_limit_is_the_exchange_s(base: int, upper: int) -> None:
+    """The limit is cut to the step twice, as upper-limit closes show."""
+    assert daily_limits(base)[1] == upper
+
+
+@given(st.integers(200, 1_500_000))
+def test_limits_are_on_the_grid_within_thirty_percent(base: int) -> None:
+    """Both limits are prices that can trade, at most 30 % from the base price."""
+    base -= base % price_step(base)
+    lower, upper = daily_limits(base)
+    assert 0.7 * base <= lower <= base <= upper <= 1.3 * base
+    assert lower % price_step(lower) == upper % price_step(upper) == 0
+
+
+def test_issues_are_distinct_and_valid() -> None:
+    """Every issue has its own code and its own ISIN with the right check digit."""
+    issues = create_issues("1", 2_879)
+    assert len({check_isin(issue.isin) for issue in issues}) == 2_879
+    assert len({issue.code for issue in issues}) == 2_879
+    assert all(issue.base_price % price_step(issue.base_price) == 0 for issue in issues)
+
+
+def test_some_codes_are_not_part_of_their_isin() -> None:
+    """Preferred shares differ from their code; some codes hold a letter."""
+    issues = create_issues("1", 2_879)
+    plain = [issue for issue in issues if issue.isin[3:9] == issue.code]
+    lettered = [issue for issue in issues if not issue.code.isdigit()]
+    assert 50 <= len(issues) - len(plain) <= 150
+    assert 20 <= len(lettered) <= 60
+    assert all(issue.isin.startswith("KR7") for issue in issues)
+
+
+def test_names_are_distinct_and_leave_trades_alone() -> None:
+    """However many issues, no two are called the same; a seed stands for one market."""
+    issues = create_issues("1", 20_000)
+    assert len({issue.name for issue in issues}) == 20_000
+    first = create_issues("1/listing", 2_879)[0]
+    assert (first.isin, first.base_price) == ("KR7352780001", 42_500)
+
+
+@pytest.mark.parametrize("count", [1, 3, 2_879, 20_000])
+def test_an_issue_is_the_same_in_a_market_of_any_size(count: int) -> None:
+    """What a smaller market shows is what everybody calls it."""
+    most = create_issues("1/listing", 20_000)
+    assert create_issues("1/listing", count) == most[:count]
+
+
+def test_a_preferred_share_is_named_after_its_company() -> None:
+    """It has name, market and sector of the common share listed before it."""
+    issues = create_issues("2", 500)
+    preferred = [k for k, i in enumerate(issues) if i.isin[3:9] != i.code]
+    assert len(preferred) >= 15
+    for rank in preferred:
+        share, common = issues[rank], issues[rank - 1]
+        assert share.name == common.name + "우"
+        assert (share.market, share.sector) == (common.market, common.sector)
+
+
+def test_markets_have_the_shares_of_the_real_ones() -> None:
+    """A third KOSPI, most of the rest KOSDAQ; KONEX is small and hardly trades."""
+    issues = create_issues("1", 2_879)
+    counts = Counter(issue.market for issue in issues)
+    assert counts["KOSPI"] / 2_879 == pytest.approx(0.33, abs=0.03)
+    assert counts["KOSDAQ"] / 2_879 == pytest.approx(0.63, abs=0.03)
+    assert counts["KONEX"] / 2_879 == pytest.approx(0.04, abs=0.01)
+    assert "KONEX" not in {issue.market for issue in issues[:2_500]}
+    assert {issue.sector for issue in issues} == {*SECTORS}
+
+
+def test_popularity_is_heavy_tailed() -> None:
+    """Ten issues of 2,879 have a third of the trades, a hundred two thirds."""
+    weights = popularity(2_879)
+    total = sum(weights)
+    assert weights == sorted(weights, reverse=True)
+    assert 0.3 < sum(weights[:10]) / total < 0.45
+    assert 0.6 < sum(weights[:100]) / total < 0.8
+
+
+def test_price_stays_at_a_limit_it_has_reached() -> None:
+    """Only upward bits take the price to the upper limit and no further."""
+    (issue,) = create_issues("1", 1)
+    lower, upper = daily_limits(issue.base_price)
+    for move, limit in ((0, upper), (1, lower)):
+        book = Book(issue)
+        for _ in range(2_000):
+            last = book.trade(1_773_964_800_000_000, move, [1] * 4_096)
+        assert Trade.from_wire(last).price == str(limit)
+
+
+def test_peeking_changes_nothing() -> None:
+    """A trade that is not executed leaves seq and totals alone."""
+    book = Book(create_issues("1", 1)[0])
+    peeked = book.peek(1_773_964_800_000_000)
+    assert book.peek(1_773_964_800_000_000) == peeked
+    assert Trade.from_wire(book.trade(1_773_964_800_000_000, 0, [5] * 4_096)).seq == 1
+
+
+def test_every_issue_is_a_line_under_the_header() -> None:
+    """What is read back is what was listed, in its order."""
+    issues = create_issues("1", 50)
+    header, *rows = csv.reader(encode_issues(issues).splitlines())
+    assert tuple(header) == COLUMNS
+    assert rows == [
+        [i.isin, i.code, i.name, i.market, i.sector, str(i.base_price)] for i in issues
+    ]

@@ -1,0 +1,274 @@
+"""A tape as a schedule: pace, stamps, passes, gaps."""
+
+from collections.abc import Sequence
+from itertools import islice, pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from ingest.sources.event import Event, Refusals
+from ingest.sources.rate_profile import Profile
+from ingest.sources.replay import ReplayOptions, replay
+from ingest.sources.simulator import Simulator
+from ingest.sources.tape import TapeError
+from ingest.trade import Trade
+from tests.conftest import TAPES, skip_or_fail
+from tests.examples import many
+
+RECORDED_US = 1_448_539_200_000_000
+START_US = 1_773_964_800_000_000
+ISIN = "KR7005930003"
+
+
+def make_tape(path: Path, times_us: Sequence[int]) -> Path:
+    """Write a tape of one issue with the given times after RECORDED_US."""
+    lines = [
+        Trade(ISIN, RECORDED_US + time_us, seq, "0.30", "3", {"venue": "X"}).to_wire()
+        for seq, time_us in enumerate(times_us)
+    ]
+    path.write_bytes(b"\n".join(lines))
+    return path
+
+
+def play(path: Path, times_us: Sequence[int], **options: Any) -> list[Event]:
+    """The events of a tape with the given times."""
+    tape = make_tape(path, times_us)
+    return list(replay([tape], ReplayOptions(**options), START_US, Refusals()))
+
+
+def dues(events: Sequence[Event]) -> list[int]:
+    """When the events are due."""
+    return [event.due_us for event in events]
+
+
+def stamps(events: Sequence[Event], start_us: int = START_US) -> list[int]:
+    """The events' exchange times, counted from a start."""
+    return [Trade.from_wire(event.payload).time_us - start_us for event in events]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Where the tape is."""
+    return tmp_path / "tape.jsonl"
+
+
+def test_tape_keeps_its_own_pace(path: Path) -> None:
+    """At speed 1 a trade is due, and stamped, as long after the start as recorded."""
+    events = play(path, [0, 10, 10, 2_000_000])
+    assert dues(events) == stamps(events) == [0, 10, 10, 2_000_000]
+
+
+def test_only_the_time_is_new(path: Path) -> None:
+    """A re-stamped trade keeps issue, seq, price text, size and further fields."""
+    (event,) = play(path, [0])
+    assert event.key == ISIN
+    assert Trade.from_wire(event.payload) == Trade(
+        ISIN, START_US, 0, "0.30", "3", {"venue": "X"}
+    )
+
+
+@pytest.mark.parametrize(
+    ("speed", "expected"),
+    [(10.0, [0, 100, 100, 300_000]), (0.5, [0, 2_000, 2_000, 6_000_000])],
+)
+def test_speed_shortens_and_stretches(
+    path: Path, speed: float, expected: list[int]
+) -> None:
+    """Distances are divided by the speed, for due times and stamps alike."""
+    events = play(path, [0, 1_000, 1_000, 3_000_000], speed=speed)
+    assert dues(events) == stamps(events) == expected
+
+
+def test_due_time_never_goes_back_but_a_stamp_may(path: Path) -> None:
+    """A trade recorded late is due at once and keeps its older stamp."""
+    events = play(path, [0, 500, 200, -100, 600])
+    assert dues(events) == [0, 500, 500, 500, 600]
+    assert stamps(events) == [0, 500, 200, -100, 600]
+
+
+def test_recorded_stamps_stay(path: Path) -> None:
+    """With recorded stamps the pace is the tape's and the times are as they were."""
+    events = play(path, [0, 500, 200], speed=10.0, stamp="recorded")
+    assert dues(events) == [0, 50, 50]
+    assert stamps(events, RECORDED_US) == [0, 500, 200]
+
+
+def test_fixed_rate_ignores_the_tape_s_times(path: Path) -> None:
+    """At a rate the trades are evenly spaced, and the due time is the stamp."""
+    events = play(path, [0, 0, 9_000_000, 5], rate=1_000.0, loop=2)
+    assert dues(events) == stamps(events) == [n * 1_000 for n in range(8)]
+
+
+def test_fixed_rate_with_recorded_stamps(path: Path) -> None:
+    """A rate changes when a trade is due, not its recorded time."""
+    events = play(path, [0, 7, 9], rate=10.0, stamp="recorded")
+    assert dues(events) == [0, 100_000, 200_000]
+    assert stamps(events, RECORDED_US) == [0, 7, 9]
+
+
+def test_stamps_go_on_rising_from_pass_to_pass(path: Path) -> None:
+    """The next pass lies wholly behind the one before, late trades included."""
+    events = play(path, [0, 500, -100, 400], loop=3)
+    passes = [stamps(events[at : at + 4]) for at in (0, 4, 8)]
+    assert passes[0] == [0, 500, -100, 400]
+    assert all(max(a) < min(b) for a, b in pairwise(passes))
+    assert passes[1] == [1_600, 2_100, 1_500, 2_000]
+    assert dues(events) == sorted(dues(events))
+
+
+def test_tape_can_be_played_for_ever(path: Path) -> None:
+    """Loop 0 has no end."""
+    tape = make_tape(path, [0, 5])
+    events = replay([tape], ReplayOptions(loop=0), START_US, Refusals())
+    assert len(list(islice(events, 1_001))) == 1_001
+
+
+def test_bad_lines_are_counted_on_every_pass(path: Path) -> None:
+    """What was read and not played is in the tally as often as it was read."""
+    tape = make_tape(path, [0, 5])
+    tape.write_bytes(tape.read_bytes() + b"\nnonsense\n")
+    refusals = Refusals()
+    assert len(list(replay([tape], ReplayOptions(loop=2), START_US, refusals))) == 4
+    assert refusals.counts == {"not_json": 2}
+
+
+def test_gaps_are_kept_unless_asked(path: Path) -> None:
+    """A night of silence stays a night."""
+    assert dues(play(path, [0, 60_000_000_000])) == [0, 60_000_000_000]
+
+
+def test_long_gaps_are_shortened(path: Path) -> None:
+    """Every silence over the limit lasts as long as the limit, shorter ones stay."""
+    events = play(path, [0, 400_000, 9_400_000, 9_500_000, 99_000_000], max_gap_s=1.0)
+    expected = [0, 400_000, 1_400_000, 1_500_000, 2_500_000]
+    assert dues(events) == stamps(events) == expected
+
+
+def test_limit_of_gaps_is_in_the_tape_s_seconds(path: Path) -> None:
+    """Speed applies to the shortened gap as to everything else."""
+    events = play(path, [0, 60_000_000], max_gap_s=1.0, speed=10.0)
+    assert dues(events) == [0, 100_000]
+
+
+def test_late_trade_after_a_shortened_gap_keeps_its_place(path: Path) -> None:
+    """A stamp from before or within the gap lands before or within what is left."""
+    times = [0, 100, 9_000_000, 50, 100, 200, 5_000_000, 8_600_000]
+    events = play(path, times, max_gap_s=1.0)
+    assert stamps(events) == [0, 100, 1_000_100, 50, 100, 100, 100, 600_100]
+
+
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=many(50)
+)
+@given(
+    st.lists(st.integers(0, 20_000_000), min_size=1, max_size=30).map(sorted),
+    st.sampled_from([0.5, 1.0, 3.0, 1_000.0]),
+    st.sampled_from([None, 0.5, 3.0]),
+    st.lists(st.integers(-400_000, 0), min_size=30, max_size=30),
+)
+def test_restamped_trades_keep_their_order(
+    path: Path,
+    times: list[int],
+    speed: float,
+    max_gap_s: float | None,
+    delays: list[int],
+) -> None:
+    """No trade overtakes another, equal stamps stay equal, due times never go back."""
+    late = [time + delay for time, delay in zip(times, delays, strict=False)]
+    events = play(path, late, speed=speed, max_gap_s=max_gap_s)
+    assert dues(events) == sorted(dues(events))
+    by_time = sorted(zip(late, stamps(events), strict=True))
+    for (one, one_stamp), (other, other_stamp) in pairwise(by_time):
+        assert one_stamp <= other_stamp
+        assert one_stamp == other_stamp or one != other
+
+
+def test_simulated_tape_replays_as_it_was(path: Path) -> None:
+    """A tape of simulated events gives their payloads and nearly their times back."""
+    events = list(Simulator(seconds=3, disorder=0).events(START_US))
+    path.write_bytes(b"\n".join(event.payload for event in events))
+    again = list(replay([path], ReplayOptions(stamp="recorded"), 0, Refusals()))
+    assert [event.payload for event in again] == [event.payload for event in events]
+    assert all(
+        abs((a.due_us - again[0].due_us) - (b.due_us - events[0].due_us)) < 500_000
+        for a, b in zip(again, events, strict=True)
+    )
+
+
+def test_error_of_the_tape_is_the_replay_s(tmp_path: Path) -> None:
+    """A tape that cannot be read ends the schedule with its error, even for ever."""
+    tape, options = tmp_path / "none", ReplayOptions(loop=0)
+    with pytest.raises(TapeError, match="cannot be read"):
+        next(replay([tape], options, START_US, Refusals()))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"speed": 0},
+        {"speed": -1},
+        {"speed": float("inf")},
+        {"rate": 0},
+        {"loop": -1},
+        {"max_gap_s": 0},
+        {"stamp": "then"},
+    ],
+)
+def test_option_out_of_bounds_is_refused(options: dict[str, Any]) -> None:
+    """Each option names its bounds when it breaks them."""
+    with pytest.raises(ValueError, match=f"{next(iter(options))}\n  Input should be"):
+        ReplayOptions(**options)
+
+
+@pytest.mark.parametrize("options", [{"speed": 2.0}, {"max_gap_s": 1.0}])
+def test_rate_excludes_the_tape_s_pace(options: dict[str, Any]) -> None:
+    """A fixed rate together with what changes the tape's pace is a mistake."""
+    with pytest.raises(ValueError, match="fixed rate"):
+        ReplayOptions(rate=10.0, **options)
+
+
+def test_recorded_burst_fits_its_time() -> None:
+    """Ten times as fast, a real tape takes a tenth of its time."""
+    path = TAPES / "crypto_20240808.csv.gz"
+    if not path.exists():
+        skip_or_fail("the recorded crypto tape")
+    events = list(islice(replay([path], ReplayOptions(), 0, Refusals()), 20_000))
+    fast = list(islice(replay([path], ReplayOptions(speed=10), 0, Refusals()), 20_000))
+    assert fast[-1].due_us == events[-1].due_us // 10
+    assert dues(fast) == sorted(dues(fast))
+
+
+def test_a_profile_is_in_place_of_the_tape_s_pace(path: Path) -> None:
+    """Order and content stay; due times and stamps are the profile's, to its end."""
+    profile = Profile.parse("100:50ms,200:1s")
+    events = play(path, [0, 500, 500, 9_000_000], profile=profile, loop=0)
+    assert len(events) == 205
+    assert dues(events) == stamps(events) == list(profile.dues_us())
+    seqs = [Trade.from_wire(event.payload).seq for event in events]
+    assert seqs[:8] == [0, 1, 2, 3, 0, 1, 2, 3]
+    assert len(play(path, [0, 500], profile=profile)) == 2
+
+
+def test_several_tapes_are_played_at_the_same_time(tmp_path: Path) -> None:
+    """Each begins with the replay and has its own passes; due times never go back."""
+    first = make_tape(tmp_path / "a", [0, 1_000])
+    second = make_tape(tmp_path / "b", [5_000_000, 5_000_500, 5_004_000])
+    options = ReplayOptions(loop=2)
+    events = list(replay([first, second], options, START_US, Refusals()))
+    expected = [0, 0, 500, 1_000, 2_000, 3_000, 4_000, 5_000, 5_500, 9_000]
+    assert dues(events) == stamps(events) == expected
+    assert all(one.due_us <= other.due_us for one, other in pairwise(events))
+
+
+def test_several_tapes_are_merged_before_they_are_paced(tmp_path: Path) -> None:
+    """At a fixed rate trades come in the order of their tapes' times."""
+    first = make_tape(tmp_path / "a", [0, 2_000])
+    second = make_tape(tmp_path / "b", [0, 1_000, 3_000])
+    options = ReplayOptions(rate=10.0)
+    events = list(replay([first, second], options, START_US, Refusals()))
+    seqs = [Trade.from_wire(event.payload).seq for event in events]
+    assert seqs == [0, 0, 1, 1, 2]
+    assert dues(events) == [0, 100_000, 200_000, 300_000, 400_000]

@@ -1,0 +1,99 @@
+"""Which servers may be named, and a sentence for those that may not."""
+
+import re
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from subprocess import DEVNULL, Popen
+
+import pytest
+import redis
+
+from deploy.local.valkey import valkey_command, wait_for_server
+from ingest.process.ports import free_port
+from ingest.tradelog.contract import LogUnusable
+from ingest.tradelog.redis_address import check_redis_url, why_unusable
+from ingest.tradelog.redis_log_reader import open_log
+from tests.conftest import eventually
+from tests.gateway.servers import running_gateway
+from throttle.job import ThrottleFailed, run_throttle
+from throttle.settings import ThrottleSettings
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "redis://host",
+        "redis://host:6379/",
+        "redis://me:pass%2Fword@host:6379/15",
+        "rediss://[::1]:6379/0?ssl_cert_reqs=none",
+        "unix:///run/valkey.sock?db=2",
+    ],
+)
+def test_an_address_that_a_client_can_be_made_of_is_taken(url: str) -> None:
+    """As it is."""
+    assert check_redis_url(url) == url
+
+
+@pytest.mark.parametrize(
+    ("url", "rule"),
+    [
+        ("redis://host/x", "the database 'x' must be a number"),
+        ("redis://host/1/2", "the database '1/2' must be a number"),
+        ("redis://host:99999", "Port out of range"),
+        ("redis://host?foo=1", "the client has no option 'foo'"),
+        ("redis+sentinel://host:26379/main", "Redis Sentinel is not supported; give"),
+        ("rediss+cluster://host", "Redis Cluster is not supported; give the address"),
+        ("host:6379", "must begin with redis://, rediss:// or unix://"),
+        ("redis://[", "Invalid IPv6 URL"),
+    ],
+)
+def test_an_address_that_means_something_else_is_refused(url: str, rule: str) -> None:
+    """Not taken for database 0 of this machine."""
+    with pytest.raises(ValueError, match=f"^{re.escape(rule)}"):
+        check_redis_url(url)
+
+
+def test_only_a_server_that_stands_alone_is_usable() -> None:
+    """What the server says of itself decides, not its address."""
+    assert why_unusable({"redis_mode": "standalone"}) is None
+    assert "runs as a Redis Cluster" in str(why_unusable({"server_mode": "cluster"}))
+    assert "runs as a Redis Sentinel" in str(why_unusable({"redis_mode": "sentinel"}))
+
+
+@pytest.fixture
+def cluster_url(tmp_path: Path) -> Iterator[str]:
+    """The address of a server in cluster mode."""
+    port = free_port()
+    command = [*valkey_command(port, tmp_path), "--cluster-enabled", "yes"]
+    process = Popen(command, stdout=DEVNULL)
+    url = f"redis://127.0.0.1:{port}"
+    try:
+        assert wait_for_server(url, within_s=30)
+        yield url
+    finally:
+        process.kill()
+        process.wait()
+
+
+@pytest.mark.redis
+def test_a_server_in_cluster_mode_is_told_at_the_start(
+    cluster_url: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """To whoever opens the log, by the job before Spark starts, and by a gateway."""
+    with (
+        redis.Redis.from_url(cluster_url) as client,
+        pytest.raises(LogUnusable, match="runs as a Redis Cluster: the keys of one"),
+    ):
+        open_log(client, "tt", 4)
+    with pytest.raises(ThrottleFailed, match="runs as a Redis Cluster"):
+        run_throttle(ThrottleSettings(redis_url=cluster_url), threading.Event())
+    with running_gateway(cluster_url):
+        output = ""
+
+        def is_told() -> bool:
+            nonlocal output
+            output += "".join(capfd.readouterr())
+            return "runs as a Redis Cluster" in output
+
+        eventually(is_told, 30)

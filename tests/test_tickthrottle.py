@@ -1,0 +1,57 @@
+"""The program starts with its own packages, or says which file is in the way."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ingest.process.packages import PACKAGES
+from tests.paths import ROOT
+
+PROGRAM = Path(sys.executable).with_name("tickthrottle")
+
+
+def run(cwd: Path, *arguments: str, **environment: str) -> tuple[int, str]:
+    """Run the installed program; return its exit code and what it wrote."""
+    done = subprocess.run(
+        [PROGRAM, *arguments],
+        cwd=cwd,
+        env={**os.environ, **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    return done.returncode, done.stdout
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+@pytest.mark.parametrize("form", ["{}.py", "{}/__init__.py"])
+def test_a_module_that_hides_a_package_is_named_and_not_run(
+    package: str, form: str, tmp_path: Path
+) -> None:
+    """Nobody's ``deploy.py`` is executed in place of our command line."""
+    file = tmp_path / form.format(package)
+    file.parent.mkdir(exist_ok=True)
+    file.write_text("print('executed')")
+    code, said = run(tmp_path, "--help", PYTHONPATH=str(tmp_path))
+    assert code == 3
+    assert said == (
+        f"tickthrottle: {file} hides a package of tickthrottle: rename it, or take its "
+        "folder off PYTHONPATH\n"
+    )
+
+
+def test_what_lies_in_the_working_folder_is_in_nobodys_way(tmp_path: Path) -> None:
+    """The program looks where it is installed, and so do the processes it starts."""
+    for package in PACKAGES:
+        (tmp_path / f"{package}.py").write_text("raise SystemExit('executed')")
+    code, said = run(tmp_path, "issues", "--issues", "1")
+    assert (code, len(said.splitlines())) == (0, 2)
+
+
+def test_the_names_are_those_of_the_packages() -> None:
+    """A package that is added is looked for, too."""
+    packages = {path.parent.name for path in ROOT.glob("*/__init__.py")}
+    assert packages - {"tests", "bench"} == set(PACKAGES)

@@ -1,0 +1,220 @@
+"""The rule a second time: which trade stands for an issue in a window."""
+
+from collections import Counter
+
+from hypothesis import example, given, settings
+
+from ingest.trade import InvalidTrade, Trade
+from tests.examples import many
+from tests.throttle.past import (
+    FIRST_MS,
+    A,
+    B,
+    W,
+    make_batch,
+    make_cut,
+    make_entry,
+    make_row,
+    make_trade,
+)
+from tests.throttle.payloads import NOW_MS, payloads
+from throttle.audit.recompute import (
+    Entry,
+    RecomputedBatch,
+    WindowRule,
+    holder,
+    recompute,
+)
+from throttle.contract.ledger import Books
+from throttle.contract.snapshot import Row
+from throttle.contract.trade_order import encode_version
+
+RULE = WindowRule(W, max_ahead_ms=5_000)
+ONE_WINDOW = FIRST_MS, FIRST_MS + W
+
+
+def rows_of(batch: RecomputedBatch) -> dict[int, dict[str, Row]]:
+    """Return the rows of every window."""
+    return {
+        end: {isin: computed.row for isin, computed in rows.items()}
+        for end, rows in batch.windows.items()
+    }
+
+
+def test_an_issue_is_its_newest_trade_and_their_number() -> None:
+    """The greatest time and number win, whatever the order of arrival."""
+    old = make_entry(make_trade(A, 1), 10)
+    new = make_entry(make_trade(A, 3, "11.50"), 20)
+    late = make_entry(make_trade(A, 2), 30)
+    made = recompute([old, new, late], *ONE_WINDOW, RULE)
+    assert rows_of(made) == {FIRST_MS + W: {A: make_row(new, 3)}}
+    assert made.read == Counter({0: 3})
+
+
+def test_time_goes_before_number_and_the_position_breaks_ties() -> None:
+    """Feeds that number nothing have an order, too."""
+    entries = [
+        make_entry(make_trade(A, 9), 1),
+        make_entry(make_trade(A, 1, after_us=5), 2),
+        make_entry(make_trade(A, 1, "12", after_us=5), 3),
+    ]
+    made = recompute(entries, *ONE_WINDOW, RULE)
+    assert rows_of(made)[FIRST_MS + W][A] == make_row(entries[2], 3)
+
+
+def test_a_window_ends_before_its_end() -> None:
+    """An entry at the boundary belongs to the next window."""
+    inside = make_entry(make_trade(A, 1), W - 1)
+    at_end = make_entry(make_trade(A, 2), W)
+    made = recompute([inside, at_end], FIRST_MS, FIRST_MS + 2 * W, RULE)
+    assert rows_of(made) == {
+        FIRST_MS + W: {A: make_row(inside)},
+        FIRST_MS + 2 * W: {A: make_row(at_end)},
+    }
+
+
+def test_a_straggler_counts_for_the_first_window_of_its_batch() -> None:
+    """Stamped before the cut it appeared behind, it is in exactly one window."""
+    straggler = make_entry(make_trade(A, 1), -700)
+    made = recompute([straggler], FIRST_MS, FIRST_MS + 2 * W, RULE)
+    assert list(made.windows) == [FIRST_MS + W]
+
+
+def test_an_entry_stamped_past_the_end_is_in_the_last_window() -> None:
+    """Its writer's stamp does not move it out of the batch that read it."""
+    end_ms = FIRST_MS + 2 * W
+    ahead = [make_entry(make_trade(A, n), 2 * W + n * W * 99) for n in range(2)]
+    made = recompute(ahead, FIRST_MS, end_ms, RULE)
+    assert rows_of(made) == {end_ms: {A: make_row(ahead[1], 2)}}
+    assert [RULE.window_of(e.append_ms, FIRST_MS, end_ms) for e in ahead] == [
+        end_ms,
+        end_ms,
+    ]
+
+
+def test_a_time_is_judged_by_a_stamp_inside_the_batch() -> None:
+    """A writer cannot let a trade from the future in by stamping its entry so."""
+    end_ms = FIRST_MS + W
+    ahead_us = (W - 1 + 5_000) * 1_000
+    for after_us, reasons in ((0, {}), (1, {0: {"future_time": 1}})):
+        trade = make_trade(A, 1, after_us=ahead_us + after_us)
+        entry = make_entry(trade, 10**9)
+        assert recompute([entry], FIRST_MS, end_ms, RULE).refused == reasons
+        # Before there is a cut, the stamp is all that is known.
+        assert RULE.judge(entry) == trade
+
+
+@settings(max_examples=many(400))
+@given(payloads)
+@example(make_trade(A, 1).to_wire().replace(b"}", b',"trades":1}'))
+@example(make_trade(A, 1).to_wire().replace(b"}", b',"price":"2"}'))
+@example(make_trade(A, 1).to_wire().replace(b"}", b',"pad":"%s"}' % (b"x" * 16_384)))
+@example(make_trade(A, 1).to_wire()[:-1] + b',"times":0,"side":"B"}')
+@example(make_trade(A, 1).to_wire() + b"\n")
+def test_what_is_read_of_an_entry_is_what_the_rules_say(payload: bytes) -> None:
+    """A pattern recognises most trades; it never gives another answer."""
+    entry = make_entry(payload, NOW_MS - FIRST_MS)
+    trade = RULE.judge(entry, NOW_MS)
+    found = RULE.read(entry, NOW_MS)
+    if isinstance(trade, InvalidTrade):
+        assert isinstance(found, InvalidTrade)
+        assert (found.reason, str(found)) == (trade.reason, str(trade))
+    else:
+        assert found == (trade.isin, *trade.version)
+
+
+def by_line(payload: bytes) -> dict[str, str]:
+    """Decode a line: a decoder as a user writes one."""
+    fields = ("isin", "time", "seq", "price", "size")
+    return dict(zip(fields, payload.decode().split(), strict=True))
+
+
+def test_entries_of_another_form_are_judged_through_the_decoder() -> None:
+    """As the job did it: what it refused is refused again, for the same reason."""
+    rule = WindowRule(W, 5_000, by_line)
+    line = f"{A} {FIRST_MS * 1_000} 1 10 5".encode()
+    wire = make_trade(A, 1).to_wire()
+    entries = [make_entry(payload, n) for n, payload in enumerate((line, wire, b""))]
+    made = recompute(entries, *ONE_WINDOW, rule)
+    assert made.refused == {0: {"not_decoded": 1, "empty": 1}}
+    [row] = rows_of(made)[FIRST_MS + W].values()
+    assert row.body == Trade(A, FIRST_MS * 1_000, 1, "10", "5").to_row()
+
+
+def test_a_refused_trade_is_counted_by_partition_and_reason() -> None:
+    """It is in no window."""
+    entries = [
+        make_entry(b"?", 1, partition=1),
+        make_entry(b"?", 2, partition=1),
+        make_entry(make_trade(A, 1, after_us=9_000_000), 3),
+    ]
+    made = recompute(entries, *ONE_WINDOW, RULE)
+    assert made.windows == {}
+    assert made.read == Counter({1: 2, 0: 1})
+    assert made.refused == {1: {"not_json": 2}, 0: {"future_time": 1}}
+
+
+def test_an_issue_in_two_partitions_is_one_row() -> None:
+    """Nobody should append so, but one issue is one row with all of its trades."""
+    here = make_entry(make_trade(A, 1), 1, partition=0)
+    there = make_entry(make_trade(A, 2), 1, partition=1)
+    same = make_entry(make_trade(B, 1), 1, partition=0)
+    made = recompute([here, there, same], *ONE_WINDOW, RULE)
+    rows = rows_of(made)[FIRST_MS + W]
+    assert rows == {A: make_row(there, 2), B: make_row(same)}
+
+
+def test_what_is_no_rows_newest_is_superseded_in_its_own_partition() -> None:
+    """Of an issue in two partitions, too; of two equal places the greater one wins."""
+    entries = [make_entry(make_trade(A, 1), 1, partition=p) for p in (0, 1, 0)]
+    made = recompute(entries, *ONE_WINDOW, RULE)
+    assert made.windows[FIRST_MS + W][A].partition == 1
+    assert (made.superseded[0], made.superseded[1]) == (2, 0)
+    assert made.books() == Books(3, 0, 2)
+
+
+def test_a_row_knows_when_its_first_news_was_appended() -> None:
+    """Of whatever was published before; partitions come one after the other."""
+    entries = [
+        make_entry(make_trade(A, 3), 30, partition=0),
+        make_entry(make_trade(A, 2), 40, partition=0),
+        make_entry(make_trade(A, 5), 50, partition=0),
+        make_entry(make_trade(A, 1), 10, partition=1),
+        make_entry(make_trade(A, 4), 20, partition=1),
+    ]
+    row = recompute(entries, *ONE_WINDOW, RULE).windows[FIRST_MS + W][A]
+    for seq, after_ms in ((0, 10), (1, 20), (3, 20), (4, 50)):
+        before = encode_version(FIRST_MS * 1_000, seq, 2**62)
+        assert row.first_news_ms(before) == FIRST_MS + after_ms
+    assert row.first_news_ms(None) == FIRST_MS + 10
+    assert row.first_news_ms(encode_version(FIRST_MS * 1_000, 5, 2**62)) is None
+
+
+def test_nothing_read_is_nothing_made() -> None:
+    """A quiet batch has no rows."""
+    made = recompute([], *ONE_WINDOW, RULE)
+    assert (made.windows, made.read, made.refused) == ({}, {}, {})
+
+
+def test_an_entry_is_held_by_the_batch_whose_cuts_it_lies_between() -> None:
+    """The end is inside, the start is not; another partition is another matter."""
+    first = make_batch(make_cut(0, (0,)), make_cut(1, (10,)), [Books()])
+    second = make_batch(make_cut(1, (10,)), make_cut(3, (30,)), [Books()])
+    batches = [first, second]
+    assert holder(batches, 0, 10) == first
+    assert holder(batches, 0, 11) == second
+    assert holder(batches, 0, 31) is None
+    assert holder(batches, 1, 10) is None
+
+
+def test_an_entry_of_an_added_partition_is_held_by_the_batch_that_added_it() -> None:
+    """Its position is 0; the batches before know nothing of the partition."""
+    first = make_batch(make_cut(0, (0,)), make_cut(1, (10,)), [Books()])
+    second = make_batch(first.end, make_cut(2, (12, 3)), [Books(), Books()])
+    assert holder([first, second], 1, 0) == second
+    assert holder([first], 1, 0) is None
+
+
+def test_entries_compare_by_what_they_are() -> None:
+    """A log entry is plain data."""
+    assert make_entry(b"x", 1) == Entry(0, (FIRST_MS + 1) << 21, FIRST_MS + 1, b"x")

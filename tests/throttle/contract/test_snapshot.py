@@ -1,0 +1,58 @@
+"""The published message."""
+
+import pytest
+
+from throttle.contract.redis_keys import Keys
+from throttle.contract.snapshot import LastValue, Row, WindowSnapshot
+from throttle.contract.trade_order import encode_version
+
+ROW = Row("KR7005930003", encode_version(1, 2, 3), 37, b'{"price":0.30}')
+
+
+def test_a_message_survives_the_wire_with_its_price_text() -> None:
+    """What is decoded equals what was encoded, to the byte of a price."""
+    snapshot = WindowSnapshot("k3x9", 5, 4_000, 1, 4_000_123, (ROW, ROW))
+    assert WindowSnapshot.decode(snapshot.encode()) == snapshot
+
+
+def test_an_empty_window_is_a_message_without_rows() -> None:
+    """A quiet window is published too."""
+    snapshot = WindowSnapshot("k3x9", 5, 4_000, 1, 4_000_123, ())
+    assert snapshot.encode().count(b"\n") == 0
+    assert WindowSnapshot.decode(snapshot.encode()) == snapshot
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        b"",
+        b"garbage",
+        b"[]",
+        b'{"epoch":"a"}',
+        b'{"epoch":"a","offset":1,"window":2,"windows":1,"published":3}\nx',
+        b'{"epoch":"a","offset":1,"window":2,"windows":1,"published":3}\na b c d',
+    ],
+)
+def test_a_foreign_message_is_a_value_error(message: bytes) -> None:
+    """Whatever comes over the channel, there is one kind of error."""
+    with pytest.raises(ValueError):  # noqa: PT011 - the contract is the type
+        WindowSnapshot.decode(message)
+
+
+def test_a_last_value_is_decoded_from_its_field() -> None:
+    """The table holds version, offset and the row's bytes."""
+    value = encode_version(1, 2, 3) + b' 17 {"a": "b c"}'
+    decoded = LastValue.decode(b"KR7005930003", value)
+    assert decoded == LastValue(
+        "KR7005930003", encode_version(1, 2, 3), 17, b'{"a": "b c"}'
+    )
+
+
+def test_every_key_starts_with_the_namespace() -> None:
+    """Two streams share a server by their namespaces, two jobs a stream."""
+    keys = Keys("krx")
+    names = [keys.meta, keys.last, keys.windows, keys.updates]
+    for job in ("throttle", "other"):
+        names += [keys.lease(job), keys.ledger(job), keys.batches(job), keys.dead(job)]
+    assert all(name.startswith("krx:") for name in names)
+    assert len(set(names)) == len(names)

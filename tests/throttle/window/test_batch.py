@@ -1,0 +1,308 @@
+"""From the rows of a batch to the windows and counts that are published."""
+
+from collections import Counter
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ingest.trade import InvalidTrade, Trade, check_not_ahead
+from ingest.tradelog.contract import Chunk
+from tests.throttle.conflated import as_conflated, rows_between
+from tests.throttle.payloads import (
+    ISINS,
+    MAX_AHEAD_MS,
+    NOW_MS,
+    make_chunk,
+    payloads,
+    plain_trades,
+)
+from throttle.contract.cut import Cut
+from throttle.contract.dead_letter import DeadLetter
+from throttle.contract.snapshot import Row
+from throttle.contract.trade_order import encode_version
+from throttle.window import source_rows
+from throttle.window.batch import Abandoned, Batch, PartitionCount, assemble
+
+W = 2_000
+A, B = ISINS[:2]
+FIRST = 1 << 61
+
+
+def payload(isin: str, time_us: int, price: str = "10", seq: int = 1) -> bytes:
+    """Make the payload of a trade, its time counted from the batch's start."""
+    return Trade(isin, NOW_MS * 1000 + time_us, seq, price, "1").to_wire()
+
+
+def table_of(*partitions: list[tuple[int, bytes]], windows: int = 1) -> pa.Table:
+    """Make the rows of a batch; append times count from its start."""
+    chunks = [make_chunk([(NOW_MS + ms, p) for ms, p in one]) for one in partitions]
+    return rows_between(*cuts(len(chunks), windows), chunks, MAX_AHEAD_MS)
+
+
+def cuts(partitions: int, windows: int) -> tuple[Cut, Cut]:
+    """Make the two cuts of a batch."""
+    zeros = (0,) * partitions
+    end_ms = NOW_MS + windows * W
+    return Cut(NOW_MS, zeros, zeros), Cut(end_ms, (1 << 62,) * partitions, zeros)
+
+
+def assembled(*partitions: list[tuple[int, bytes]], windows: int = 1) -> Batch:
+    """Make a batch of entries (append time, payload) per partition."""
+    return assemble(as_conflated(table_of(*partitions, windows=windows), W), W)
+
+
+def row_of(payload: bytes, position: int, trades: int = 1) -> Row:
+    """Return the row of a trade at a position."""
+    trade = Trade.from_wire(payload)
+    version = encode_version(trade.time_us, trade.seq, position)
+    return Row(trade.isin, version, trades, trade.to_row())
+
+
+def test_a_batch_has_every_window_between_its_cuts() -> None:
+    """Windows without a trade are published too."""
+    batch = assembled([(2 * W + 5, payload(A, 1))], windows=4)
+    assert (batch.start, batch.end) == cuts(1, 4)
+    assert [w.end_ms for w in batch.windows] == [NOW_MS + n * W for n in (1, 2, 3, 4)]
+    assert [len(w.rows) for w in batch.windows] == [0, 0, 1, 0]
+
+
+def test_a_quiet_batch_is_its_windows_alone() -> None:
+    """Nothing was read, nothing is missing."""
+    batch = assembled([], [], windows=2)
+    assert [w.rows for w in batch.windows] == [{}, {}]
+    assert batch.counts == [PartitionCount(), PartitionCount()]
+    assert batch.dead_letters == []
+
+
+def test_a_row_stands_for_the_trades_of_its_window() -> None:
+    """The latest is the row, the others of its issue are superseded."""
+    newest = payload(A, 9, "0.30")
+    batch = assembled([(1, payload(A, 5)), (2, newest), (3, payload(A, 7))])
+    [window] = batch.windows
+    assert window.rows == {A: (0, row_of(newest, FIRST + 1, trades=3))}
+    assert batch.counts == [PartitionCount(read=3, superseded=2)]
+
+
+def test_an_issue_in_several_partitions_is_one_row() -> None:
+    """A log that is not keyed by issue: the newest stands for all, wherever they are.
+
+    Each superseded trade is in the books of its own partition.
+    """
+    newest = payload(A, 9)
+    batch = assembled(
+        [(1, payload(A, 5)), (2, payload(A, 6))],
+        [(1, newest), (2, payload(A, 8)), (3, payload(B, 1))],
+        [(1, payload(A, 7))],
+    )
+    [window] = batch.windows
+    assert window.rows[A] == (1, row_of(newest, FIRST, trades=5))
+    assert batch.counts == [
+        PartitionCount(read=2, superseded=2),
+        PartitionCount(read=3, superseded=1),
+        PartitionCount(read=1, superseded=1),
+    ]
+    assert window.of_partition(0) == window.of_partition(2) == []
+    assert {row.isin for row in window.of_partition(1)} == {A, B}
+
+
+def test_equal_versions_in_two_partitions_are_decided_by_the_partition() -> None:
+    """A doubled trade is published once, always from the same place."""
+    same = payload(A, 5)
+    forward = as_conflated(table_of([(1, same)], [(1, same)]), W)
+    backward = forward.take(list(reversed(range(forward.num_rows))))
+    for table in (forward, backward):
+        batch = assemble(table, W)
+        assert batch.windows[0].rows[A][0] == 1
+        assert [count.superseded for count in batch.counts] == [1, 0]
+
+
+def test_an_issue_has_a_row_in_each_of_its_windows() -> None:
+    """What is latest is decided window by window."""
+    old, new = payload(A, 5), payload(A, 9)
+    batch = assembled([(1, new)], [(W + 1, old)], windows=2)
+    assert [w.rows[A] for w in batch.windows] == [
+        (0, row_of(new, FIRST)),
+        (1, row_of(old, FIRST)),
+    ]
+    assert [count.superseded for count in batch.counts] == [0, 0]
+
+
+def test_refused_trades_are_counted_and_kept_in_the_order_of_the_log() -> None:
+    """Dead letters come sorted: a stream takes them in order only."""
+    future = payload(A, 60_000_000)
+    batch = assembled(
+        [(1, b"x"), (2, payload(A, 1)), (3, b"[]"), (4, b"y")], [(1, future)]
+    )
+    assert batch.counts == [
+        PartitionCount(read=4, refused=Counter(not_json=2, not_object=1)),
+        PartitionCount(read=1, refused=Counter(future_time=1)),
+    ]
+    letters = [(d.partition, d.position - FIRST, d.reason) for d in batch.dead_letters]
+    assert letters == [
+        (0, 0, "not_json"),
+        (0, 2, "not_object"),
+        (0, 3, "not_json"),
+        (1, 0, "future_time"),
+    ]
+    last = batch.dead_letters[-1]
+    assert last == DeadLetter(1, FIRST, NOW_MS + 1, "future_time", last.error, future)
+    assert "ahead of the log's clock" in last.error
+
+
+def test_a_batch_of_some_partitions_counts_those() -> None:
+    """By their numbers, in the order of the cut."""
+    named = (3, 11)
+    start = Cut(NOW_MS, (5, 5), (0, 0), named)
+    end = Cut(NOW_MS + W, (1 << 62,) * 2, (0, 0), named)
+    chunks = {
+        3: make_chunk([(NOW_MS + 1, payload(A, 1)), (NOW_MS + 2, payload(A, 2))]),
+        11: make_chunk([(NOW_MS + 1, payload(A, 3)), (NOW_MS + 2, b"x")]),
+    }
+    tables = [source_rows.cut_row(start, end)]
+    for p in (11, 3):
+        span = start.end_ms, end.end_ms
+        tables.append(source_rows.trade_rows(chunks[p], p, *span, MAX_AHEAD_MS))
+        tables.append(source_rows.read_row(p, 2, p * 10, end))
+    batch = assemble(as_conflated(pa.concat_tables(tables), W), W)
+    assert (batch.start, batch.end) == (start, end)
+    assert batch.counts == [
+        PartitionCount(read=2, blanks=30, superseded=2),
+        PartitionCount(read=2, blanks=110, refused=Counter(not_json=1)),
+    ]
+    [window] = batch.windows
+    assert window.rows == {A: (11, row_of(payload(A, 3), FIRST, trades=3))}
+    [letter] = batch.dead_letters
+    assert (letter.partition, letter.position) == (11, FIRST + 1)
+
+
+def test_a_batch_has_the_partitions_of_its_end() -> None:
+    """One that was added to the log since the last cut is in it."""
+    start, end = Cut(NOW_MS, (5,), (6,)), Cut(NOW_MS + W, (5, 9), (6, 10))
+    tables = [source_rows.cut_row(start, end), source_rows.read_row(0, 0, 0, end)]
+    tables.append(source_rows.read_row(1, 10, 0, end))
+    batch = assemble(as_conflated(pa.concat_tables(tables), W), W)
+    assert batch.counts == [PartitionCount(), PartitionCount(read=10)]
+
+
+def test_a_dead_letter_has_its_entry_s_append_time() -> None:
+    """Not that of its window: a straggler was appended when it was."""
+    batch = assembled([(-700, b"x"), (900, b"y"), (W - 1, b"z")])
+    assert [letter.append_ms - NOW_MS for letter in batch.dead_letters] == [
+        -700,
+        900,
+        W - 1,
+    ]
+
+
+def test_what_several_tasks_read_of_a_partition_adds_up() -> None:
+    """A count may come in parts."""
+    table = table_of([(1, b"x")])
+    again = table.filter(pa.compute.equal(table["key"], "!read"))
+    batch = assemble(as_conflated(pa.concat_tables([table, again]), W), W)
+    assert batch.counts[0].read == 2
+
+
+@pytest.mark.parametrize(
+    ("times", "why"), [(0, "this one has none"), (2, "do not fit together")]
+)
+def test_a_batch_has_one_cut(times: int, why: str) -> None:
+    """Guessing the windows of a batch is worse than stopping."""
+    conflated = as_conflated(table_of([(1, payload(A, 1))]), W)
+    is_cut = pa.compute.equal(conflated["key"], "!cut")
+    others = conflated.filter(pa.compute.invert(is_cut))
+    table = pa.concat_tables([others, *[conflated.filter(is_cut)] * times])
+    with pytest.raises(ValueError, match=why):
+        assemble(table, W)
+
+
+def test_a_batch_that_one_of_its_tasks_gave_up_is_not_published() -> None:
+    """What the others have read is not the whole of it."""
+    table = table_of([(1, payload(A, 1))])
+    given_up = source_rows.abandoned_row(NOW_MS + W)
+    with pytest.raises(Abandoned):
+        assemble(as_conflated(pa.concat_tables([table, given_up]), W), W)
+
+
+def test_each_task_brings_the_cut_of_its_partitions() -> None:
+    """Together they are the batch's, and the slowest says when all was read."""
+    start, end = Cut(NOW_MS, (5, 6), (5, 6)), Cut(NOW_MS + W, (7, 9), (7, None))
+    parts = [
+        Cut(end.end_ms, (position,), (count,), (p,))
+        for p, (position, count) in enumerate(zip((7, 9), (7, None), strict=True))
+    ]
+    read_ms = (end.end_ms + 4, end.end_ms + 3)
+    tables = [
+        source_rows.cut_row(start, part, ms)
+        for part, ms in zip(parts, read_ms, strict=True)
+    ]
+    batch = assemble(as_conflated(pa.concat_tables(tables), W), W)
+    assert (batch.start, batch.end) == (start, end)
+    assert batch.read_ms == end.end_ms + 4
+
+
+entries = st.lists(
+    st.tuples(st.integers(-W, 3 * W - 1), plain_trades.map(Trade.to_wire) | payloads),
+    max_size=8,
+)
+
+
+def judge(chunk: Chunk, at: int) -> Trade | InvalidTrade:
+    """Return what the rules say of one entry."""
+    try:
+        trade = Trade.from_wire(chunk.payloads[at].as_py())
+        append_us = chunk.append_ms[at].as_py() * 1000
+        check_not_ahead(trade, append_us, MAX_AHEAD_MS * 1000)
+    except InvalidTrade as error:
+        return error
+    return trade
+
+
+@given(st.lists(entries, min_size=1, max_size=3), st.booleans(), st.randoms())
+def test_any_batch_equals_plain_python(
+    partitions: list[list[tuple[int, bytes]]], is_live: bool, shuffler: Any
+) -> None:
+    """Rows, counts and letters are those a loop over the entries gives.
+
+    Also where an issue has several rows of a window in a partition.
+    """
+    table = table_of(*partitions, windows=3)
+    conflated = as_conflated(table, W, is_live)
+    order = list(range(conflated.num_rows))
+    shuffler.shuffle(order)
+    batch = assemble(conflated.take(order), W)
+
+    newest: dict[tuple[int, str], tuple[Any, ...]] = {}
+    trades: Counter[tuple[int, str]] = Counter()
+    letters, counts = [], [PartitionCount() for _ in partitions]
+    for p, raw in enumerate(partitions):
+        chunk = make_chunk([(NOW_MS + ms, payload) for ms, payload in raw])
+        counts[p].read = len(chunk)
+        for at, (ms, body) in enumerate(raw):
+            judged, position = judge(chunk, at), FIRST + at
+            if isinstance(judged, InvalidTrade):
+                counts[p].refused[judged.reason] += 1
+                place = p, position, NOW_MS + ms
+                letters.append(DeadLetter(*place, judged.reason, str(judged), body))
+                continue
+            window = max(ms, 0) // W
+            group = (window, judged.isin)
+            trades[group] += 1
+            counts[p].superseded += 1
+            value = (*judged.version, position, p, judged.to_row())
+            newest[group] = max(newest.get(group, (-1,)), value)
+    for *_, p, _ in newest.values():
+        counts[p].superseded -= 1
+    found = {
+        (number, isin): (row.version, p, row.trades, row.body)
+        for number, window in enumerate(batch.windows)
+        for isin, (p, row) in window.rows.items()
+    }
+    assert found == {
+        group: (encode_version(time_us, seq, position), p, trades[group], body)
+        for group, (time_us, seq, position, p, body) in newest.items()
+    }
+    assert batch.counts == counts
+    assert batch.dead_letters == letters

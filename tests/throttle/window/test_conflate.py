@@ -1,0 +1,212 @@
+"""The transform, in a real Spark."""
+
+import random
+from datetime import UTC, datetime
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+from ingest.sources.faults import break_trade
+from ingest.trade import Trade
+from tests.throttle.payloads import ISINS, NOW_MS, make_chunk
+from throttle.contract.cut import Cut
+from throttle.window import source_rows
+from throttle.window.conflate import LATEST, create_conflate
+from throttle.window.source_rows import ARROW_SCHEMA, READ_KEY
+
+pytestmark = pytest.mark.spark
+W = 2_000
+
+Found = set[tuple[Any, ...]]
+
+
+def row(
+    append_ms: int, key: str, time: int, seq: int, position: int, **more: Any
+) -> dict[str, Any]:
+    """Make one input row."""
+    return {
+        "append_time": datetime.fromtimestamp(append_ms / 1000, UTC),
+        "key": key,
+        "partition": 0,
+        "time": time,
+        "seq": seq,
+        "position": position,
+        "trades": 1,
+        "payload": b"%d" % position,
+        "reason": None,
+        "error": None,
+        **more,
+    }
+
+
+def conflated(spark: SparkSession, table: pa.Table, is_live: bool = False) -> list[Any]:
+    """Return the rows of the transform."""
+    frame = spark.createDataFrame(table)
+    return create_conflate(W)(frame, is_live).toArrow().to_pylist()
+
+
+def found_in(spark: SparkSession, table: pa.Table) -> Found:
+    """Return {(window, key, partition, time, seq, position, trades)}."""
+    result = set()
+    rows = conflated(spark, table)
+    for found in rows:
+        end_ms = round(found["window"]["end"].timestamp() * 1000)
+        latest = found["latest"]
+        assert latest["payload"] == b"%d" % latest["position"]
+        version = (latest["time"], latest["seq"], latest["position"])
+        group = (end_ms, found["key"], found["partition"])
+        result.add((*group, *version, found["trades"]))
+    assert len(result) == len(rows)
+    return result
+
+
+def make_table(*rows: dict[str, Any]) -> pa.Table:
+    """Make the table of some rows."""
+    return pa.Table.from_pylist(list(rows), ARROW_SCHEMA)
+
+
+def test_a_window_ends_where_the_next_begins(spark: SparkSession) -> None:
+    """The boundary itself belongs to the later window; windows are named by ends."""
+    table = make_table(row(3_999, "A", 1, 1, 1), row(4_000, "A", 2, 2, 2))
+    assert found_in(spark, table) == {
+        (4_000, "A", 0, 1, 1, 1, 1),
+        (6_000, "A", 0, 2, 2, 2, 1),
+    }
+
+
+def test_the_latest_is_decided_by_time_then_seq_then_position(
+    spark: SparkSession,
+) -> None:
+    """Arrival order decides nothing but a tie."""
+    table = make_table(
+        row(3_000, "T", 9, 1, 1),
+        row(3_001, "T", 8, 9, 2),
+        row(3_000, "S", 5, 7, 1),
+        row(3_001, "S", 5, 6, 2),
+        row(3_000, "P", 5, 5, 1),
+        row(3_001, "P", 5, 5, 2),
+    )
+    assert found_in(spark, table) == {
+        (4_000, "T", 0, 9, 1, 1, 2),
+        (4_000, "S", 0, 5, 7, 1, 2),
+        (4_000, "P", 0, 5, 5, 2, 2),
+    }
+
+
+def test_partitions_are_kept_apart(spark: SparkSession) -> None:
+    """Every partition has its own books, so each has its own row of an issue."""
+    table = make_table(
+        row(3_000, "A", 1, 1, 1, trades=3),
+        row(3_000, "A", 2, 1, 1, partition=1, trades=4),
+    )
+    assert found_in(spark, table) == {
+        (4_000, "A", 0, 1, 1, 1, 3),
+        (4_000, "A", 1, 2, 1, 1, 4),
+    }
+
+
+def test_a_refused_trade_stays_a_row_of_its_own(spark: SparkSession) -> None:
+    """Reason and bytes come out as they went in."""
+    refused = row(3_000, "!7", 0, 0, 7, payload=b"\xff", reason="not_json", error="e")
+    [found] = conflated(spark, make_table(refused))
+    latest = found["latest"]
+    assert latest["payload"] == b"\xff"
+    assert (latest["reason"], latest["error"]) == ("not_json", "e")
+    assert (found["partition"], latest["position"], found["trades"]) == (0, 7, 1)
+
+
+def test_any_mix_equals_plain_python(spark: SparkSession) -> None:
+    """Ten thousand shuffled trades, the same answer as a dictionary gives."""
+    source = random.Random(7)
+    rows = [
+        row(
+            source.randrange(0, 20_000),
+            f"K{source.randrange(40)}",
+            source.randrange(50),
+            source.randrange(3),
+            position,
+            partition=source.randrange(3),
+        )
+        for position in range(10_000)
+    ]
+    expected: dict[tuple[int, str, int], list[Any]] = {}
+    for one in rows:
+        end = (round(one["append_time"].timestamp() * 1000) // W + 1) * W
+        group = (end, one["key"], one["partition"])
+        best = expected.setdefault(group, [(-1, -1, -1), 0])
+        best[0] = max(best[0], (one["time"], one["seq"], one["position"]))
+        best[1] += 1
+    assert found_in(spark, make_table(*rows)) == {
+        (*group, *version, n) for group, (version, n) in expected.items()
+    }
+
+
+def made_up_batch(seed: int) -> pa.Table:
+    """Make the rows of a batch: trades, refusals, what was read, the cut."""
+    source = random.Random(seed)
+    start = Cut(NOW_MS, (0, 0), (0, 0))
+    end = Cut(NOW_MS + 3 * W, (9, 9), (9, 9))
+    tables = [source_rows.cut_row(start, end)]
+    for partition in range(2):
+        entries = [
+            (source.randrange(NOW_MS - W, end.end_ms), _payload(source))
+            for _ in range(1_500)
+        ]
+        entries.sort()
+        chunk = make_chunk(entries)
+        span = start.end_ms, end.end_ms
+        tables.append(source_rows.trade_rows(chunk, partition, *span, 5_000))
+        tables.append(source_rows.read_row(partition, len(chunk), 0, end))
+    return pa.concat_tables(tables)
+
+
+def _payload(source: random.Random) -> bytes:
+    trade = Trade(
+        source.choice(ISINS),
+        NOW_MS * 1000 - source.randrange(300),
+        source.randrange(3),
+        f"{source.randrange(1, 9)}.{source.randrange(100):02}",
+        "1",
+    )
+    payload = trade.to_wire()
+    odd = source.random()
+    if odd < 0.05:
+        return break_trade(source, payload)
+    return payload.replace(b",", b", ") if odd < 0.1 else payload
+
+
+def by_spark(spark: SparkSession, table: pa.Table, is_live: bool) -> list[Any]:
+    """Return every column of the conflated rows, in one order."""
+    return sorted(
+        (
+            round(found["window"]["end"].timestamp() * 1000),
+            found["key"],
+            found["partition"],
+            found["trades"],
+            *found["latest"].values(),
+        )
+        for found in conflated(spark, table, is_live)
+    )
+
+
+def test_combining_early_changes_nothing(spark: SparkSession) -> None:
+    """The same from all rows, from combined ones, and without Spark's grouping."""
+    table = made_up_batch(seed=11)
+    combined = source_rows.combine(table, W)
+    assert combined.num_rows < table.num_rows / 3
+    alone = sorted(
+        (
+            (round(row["append_time"].timestamp() * 1000) // W + 1) * W,
+            row["key"],
+            row["partition"],
+            row["trades"],
+            *(row[name] for name in LATEST),
+        )
+        for row in combined.to_pylist()
+    )
+    assert sum(trades for _, key, _, trades, *_ in alone if key != READ_KEY) == 3_000
+    assert by_spark(spark, table, is_live=False) == alone
+    assert by_spark(spark, combined, is_live=False) == alone
+    assert by_spark(spark, combined, is_live=True) == alone

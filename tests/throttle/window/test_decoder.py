@@ -1,0 +1,234 @@
+"""The user's own decoder: found by its name, and not trusted."""
+
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ingest.process.packages import PACKAGES
+from ingest.trade import MAX_PAYLOAD_BYTES, InvalidTrade, Trade
+from tests.ingest.strategies import trades
+from throttle.window.decoder import NoDecoder, decode, find_decoder
+
+GOOD = Trade("KR7005930003", 1_773_964_804_000_000, 7, "199500", "3", {"side": "B"})
+FIELDS = {
+    "isin": GOOD.isin,
+    "time": GOOD.time_us,
+    "seq": GOOD.seq,
+    "price": GOOD.price,
+    "size": GOOD.size,
+    "side": "B",
+}
+NO_FUNCTION = "not to be called"
+
+
+def by_line(payload: bytes) -> dict[str, Any]:
+    """Decode a line of five fields: a decoder as a user writes one."""
+    isin, time, seq, price, size = payload.decode().split(";")
+    return {"isin": isin, "time": time, "seq": seq, "price": price, "size": size}
+
+
+def refusal(payload: bytes, decoder: Any) -> InvalidTrade:
+    """Return why an entry is refused."""
+    with pytest.raises(InvalidTrade) as caught:
+        decode(payload, decoder)
+    return caught.value
+
+
+def test_no_name_is_no_decoder() -> None:
+    """The project's own form needs none."""
+    assert find_decoder("") is None
+
+
+def test_a_decoder_is_found_by_module_and_name() -> None:
+    """The very function that the module has."""
+    assert find_decoder("tests.throttle.window.test_decoder:by_line") is by_line
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("no.such.module:f", "ModuleNotFoundError: No module named 'no'"),
+        (f"{__name__}:nothing", "AttributeError: .* has no attribute 'nothing'"),
+        (f"{__name__}:NO_FUNCTION", "is not a function"),
+    ],
+)
+def test_a_decoder_that_cannot_be_had_is_one_sentence(name: str, why: str) -> None:
+    """It names the setting, its value and what is wrong with it."""
+    with pytest.raises(NoDecoder, match=f"^decoder {name}: {why}$"):
+        find_decoder(name)
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_a_decoder_of_a_name_of_ours_is_refused(
+    package: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whichever of the two were found, the other one would be missed."""
+    (tmp_path / f"{package}.py").write_text("def decode(value): ...")
+    monkeypatch.syspath_prepend(tmp_path)
+    why = f"^decoder {package}:decode: {package} is a package of tickthrottle, .*"
+    with pytest.raises(NoDecoder, match=f"{why}give it another name$"):
+        find_decoder(f"{package}:decode")
+
+
+def test_a_module_that_cannot_be_loaded_is_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever goes wrong in it."""
+    (tmp_path / "broken_decoder.py").write_text("1 / 0")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(NoDecoder, match=r"^decoder broken_decoder:f: ZeroDiv"):
+        find_decoder("broken_decoder:f")
+
+
+def test_without_a_decoder_an_entry_is_json() -> None:
+    """The rules of the wire form, unchanged."""
+    assert decode(GOOD.to_wire(), None) == GOOD
+    assert refusal(b"{", None).reason == "not_json"
+
+
+def test_a_decoder_turns_any_form_into_a_trade() -> None:
+    """Its fields are checked as those of JSON are."""
+    line = b"KR7005930003;1773964804000000;7;199500;3"
+    assert decode(line, by_line) == Trade(
+        "KR7005930003", 1_773_964_804_000_000, 7, "199500", "3"
+    )
+    assert refusal(line.replace(b"199500", b"-1"), by_line).reason == "bad_price"
+    assert refusal(line.replace(b"0003;", b"0004;"), by_line).reason == "bad_isin"
+
+
+@given(trades)
+def test_any_trade_may_come_from_a_decoder(trade: Trade) -> None:
+    """What JSON can hold a decoder can return."""
+
+    def decoder(payload: bytes) -> Mapping[str, Any]:
+        return {
+            "isin": trade.isin,
+            "time": trade.time_us,
+            "seq": trade.seq,
+            "price": trade.price,
+            "size": trade.size,
+            **trade.extra,
+        }
+
+    assert decode(b"x", decoder) == trade
+
+
+def test_an_empty_entry_is_not_given_to_the_decoder() -> None:
+    """A tombstone has one reason, whatever the form of the others."""
+    assert refusal(b"", by_line).reason == "empty"
+    assert refusal(b"", None).reason == "empty"
+
+
+def test_what_a_decoder_raises_refuses_the_entry() -> None:
+    """Its kind and its words are in the dead letter."""
+    error = refusal(b"one;two", by_line)
+    assert error.reason == "not_decoded"
+    assert str(error) == (
+        "trade b'one;two': ValueError: not enough values to unpack (expected 5, got 2)"
+    )
+
+
+def test_what_a_decoder_raises_has_one_reason() -> None:
+    """Reasons are the project's: they name counters."""
+
+    def decoder(payload: bytes) -> Mapping[str, Any]:
+        raise InvalidTrade('odd"', "x", 1, "is odd")
+
+    assert refusal(b"x", decoder).reason == "not_decoded"
+
+
+def test_what_a_decoder_says_can_be_stored() -> None:
+    """Words that are no UTF-8, or go on for ever, would stop the batch."""
+
+    def decoder(payload: bytes) -> Mapping[str, Any]:
+        raise KeyError(payload.decode("utf-8", "surrogateescape") * 1_000)
+
+    class Odd(Exception):
+        def __str__(self) -> str:
+            return "\udcff"
+
+    def odd(payload: bytes) -> Mapping[str, Any]:
+        raise Odd
+
+    assert len(str(refusal(b"\xff" * 100, decoder)).encode()) < 1_000
+    assert str(refusal(b"x", odd)).encode().endswith(b"Odd: \\udcff")
+
+
+@pytest.mark.parametrize("found", [None, b"x", [("isin", "x")], 7])
+def test_a_decoder_that_returns_no_fields_refuses_the_entry(found: object) -> None:
+    """A list, or nothing at all, is no trade."""
+    assert refusal(b"x", lambda payload: found).reason == "not_object"
+
+
+class Lazy(Mapping[str, Any]):
+    """Fields that are looked for when they are asked for, and not found."""
+
+    def __getitem__(self, name: str) -> Any:
+        raise RuntimeError("truncated")
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(["isin"])
+
+    def __len__(self) -> int:
+        return 1
+
+
+class Ratio(float):
+    """A number that JSON does not know."""
+
+
+class Side(StrEnum):
+    """Text that has a name."""
+
+    BUY = "B"
+
+
+class Vague:
+    """A value that cannot be compared."""
+
+    def __eq__(self, other: object) -> bool:
+        raise ValueError("ambiguous")
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+@pytest.mark.parametrize(
+    ("found", "reason"),
+    [
+        (Lazy(), "not_decoded"),
+        ({**FIELDS, "ratio": Ratio(1.5)}, "not_decoded"),
+        ({**FIELDS, "price": Vague()}, "not_decoded"),
+        ({**FIELDS, "price": 199500.5}, "bad_price"),
+        ({**FIELDS, "time": datetime(2026, 3, 20, tzinfo=UTC)}, "bad_time"),
+        ({**FIELDS, "when": datetime(2026, 3, 20, tzinfo=UTC)}, "bad_field"),
+        ({**FIELDS, 7: "x"}, "bad_field"),
+        ({**FIELDS, "trades": 3}, "bad_field"),
+        ({**FIELDS, "pad": "x" * MAX_PAYLOAD_BYTES}, "too_large"),
+        ({}, "missing_field"),
+    ],
+)
+def test_what_could_not_be_published_is_refused(found: Any, reason: str) -> None:
+    """One entry with a strange value would otherwise stop its batch, for ever."""
+    assert refusal(b"x", lambda payload: found).reason == reason
+
+
+def test_values_leave_as_json_would_have_brought_them() -> None:
+    """A trade that was accepted is plain data, equal to itself read again."""
+    trade = decode(b"x", lambda payload: {**FIELDS, "side": Side.BUY})
+    assert trade == GOOD
+    assert type(trade.extra["side"]) is str
+
+
+@given(st.binary(min_size=1, max_size=40))
+def test_whatever_the_bytes_are_there_is_one_kind_of_error(payload: bytes) -> None:
+    """A decoder written in five minutes is not expected to catch anything."""
+    try:
+        decode(payload, by_line)
+    except InvalidTrade as error:
+        str(error).encode()

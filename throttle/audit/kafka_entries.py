@@ -1,0 +1,119 @@
+"""What a trade log in a topic of Kafka still holds of the past."""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from heapq import merge
+
+from ingest.kafka.address import KafkaTopic
+from ingest.kafka.kafka_log_reader import KafkaLogReader
+from ingest.tradelog.contract import LogInfo, Ranges
+from throttle.audit.recompute import Entry, entries_of
+from throttle.audit.reconcile import EntryCount, EntryCounter
+from throttle.contract.cut import NOWHERE
+
+# The first piece is about what somebody looks at, the largest what memory may hold.
+_PIECE, _LARGEST = 256, 8_192
+
+
+class KafkaLogEntries:
+    """The entries of a topic. A position is an offset and says nothing of time."""
+
+    def __init__(self, topic: KafkaTopic, info: LogInfo) -> None:
+        self.info = info
+        self._reader = KafkaLogReader(topic, info)
+
+    def trades(
+        self,
+        partitions: Sequence[int],
+        after: Mapping[int, int],
+        newest_first: bool = False,
+    ) -> Iterator[Entry]:
+        """Yield the entries beyond a position per partition, by append time.
+
+        In a topic that lets its producers stamp, by append time as far as each
+        partition's own order allows.
+        """
+        bounds = self._reader.bounds()
+        pieces = backwards if newest_first else forwards
+
+        def entries_in(partition: int) -> Iterator[Entry]:
+            first, last = bounds[partition]
+            first = max(first, after.get(partition, NOWHERE))
+            for piece in pieces(first, last):
+                entries = list(self.between({partition: piece}))
+                yield from reversed(entries) if newest_first else entries
+
+        def by_time(entry: Entry) -> tuple[int, int, int]:
+            return entry.append_ms, entry.position, entry.partition
+
+        return merge(*map(entries_in, partitions), key=by_time, reverse=newest_first)
+
+    def between(self, ranges: Ranges) -> Iterator[Entry]:
+        """Yield the entries of some ranges that are left, each range's in order."""
+        for partition, chunk in self._reader.read(ranges):
+            yield from entries_of(partition, chunk)
+
+    def fronts(self, partitions: Iterable[int]) -> dict[int, Entry | None]:
+        """Return the oldest entry left in each partition, None where there is none."""
+        bounds = self._reader.bounds()
+        fronts: dict[int, Entry | None] = {}
+        left = {p: forwards(*bounds[p], first=1) for p in partitions}
+        while left:
+            ranges = {p: next(pieces, None) for p, pieces in left.items()}
+            oldest = self.between({p: span for p, span in ranges.items() if span})
+            for entry in oldest:
+                fronts.setdefault(entry.partition, entry)
+            for p, span in ranges.items():
+                if span is None:
+                    fronts.setdefault(p, None)
+            left = {p: pieces for p, pieces in left.items() if p not in fronts}
+        return fronts
+
+    def positions_before(
+        self, time_ms: int, partitions: Iterable[int]
+    ) -> dict[int, int]:
+        """Return for each partition the last position before a time."""
+        positions = self._reader.positions_at(time_ms)
+        return {p: positions[p] for p in partitions}
+
+    def append_ms(self, partition: int, position: int) -> int | None:
+        """Return when an entry was appended, None if it is not there any more."""
+        first, last = self._reader.bounds()[partition]
+        if not first < position <= last:
+            return None
+        entries = self.between({partition: (position - 1, position)})
+        return next((entry.append_ms for entry in entries), None)
+
+    def count(self, marks: Mapping[int, Collection[int]]) -> dict[int, EntryCount]:
+        """Count what some partitions hold from their first mark, or all, to the end."""
+        bounds = self._reader.bounds()
+        gone_upto = {p: bounds[p][0] for p in marks}
+        read_upto = {
+            p: max(bounds[p][0], min(of, default=NOWHERE)) for p, of in marks.items()
+        }
+        counters = {p: EntryCounter(of) for p, of in marks.items()}
+        ranges = {p: (after, bounds[p][1]) for p, after in read_upto.items()}
+        for p, chunk in self._reader.read(ranges):
+            counters[p].add(chunk.positions.to_pylist())
+            # Neither entries nor blanks: deleted since the bounds were asked for.
+            if chunk.upto - read_upto[p] > len(chunk) + chunk.blanks:
+                gone_upto[p] = chunk.upto
+            read_upto[p] = chunk.upto
+        return {
+            p: counters[p].take(gone + 1, gone, True) for p, gone in gone_upto.items()
+        }
+
+
+def forwards(after: int, upto: int, first: int = _PIECE) -> Iterator[tuple[int, int]]:
+    """Yield the pieces of a range, from its beginning, small ones first. Pure."""
+    size = first
+    while after < upto:
+        yield after, min(after + size, upto)
+        after, size = after + size, min(2 * size, _LARGEST)
+
+
+def backwards(after: int, upto: int) -> Iterator[tuple[int, int]]:
+    """Yield the pieces of a range, from its end, small ones first. Pure."""
+    size = _PIECE
+    while after < upto:
+        yield max(after, upto - size), upto
+        upto, size = upto - size, min(2 * size, _LARGEST)

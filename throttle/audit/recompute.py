@@ -1,0 +1,214 @@
+"""Windows computed again from the trade log's entries, trade by trade. Pure.
+
+In plain Python, without Spark and without columns: it shares with the job the rules of
+a trade (``ingest/trade.py``), of the order (``trade_order.py``) and of the cut
+(``cut.py``), and nothing of how they are applied to thousands at a time.
+"""
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import repeat
+from typing import NamedTuple
+
+from ingest.trade import (
+    FRACTION_PATTERN,
+    ISIN_PATTERN,
+    LATEST_TIME_US,
+    MAX_ENTRY_BYTES,
+    MAX_PAYLOAD_BYTES,
+    REQUIRED,
+    RESERVED,
+    WHOLE_PATTERN,
+    InvalidTrade,
+    Trade,
+    check_isin,
+    check_not_ahead,
+)
+from ingest.tradelog.contract import Chunk
+from throttle.contract import cut
+from throttle.contract.ledger import BatchEntry, Books
+from throttle.contract.snapshot import Row
+from throttle.contract.trade_order import encode_version, is_newer
+from throttle.window.decoder import Decoder, decode
+
+# As Trade.to_wire writes nearly all trades. What matches is valid, but for the check
+# digit and the bounds of its time; Trade judges whatever does not.
+_DECIMAL = f"{WHOLE_PATTERN}(?:{FRACTION_PATTERN})?"
+_OTHER_NAME = rf"(?!(?:{'|'.join((*REQUIRED, *RESERVED))})\")[a-z0-9_]++"
+_TEXT_OR_INTEGER = rf'(?:"[ !#-\[\]-~]*+"|0|-?{WHOLE_PATTERN})'
+_WIRE_FORM = re.compile(
+    rf'\{{"isin":"({ISIN_PATTERN})","time":([1-9][0-9]{{15}}),'
+    rf'"seq":(0|{WHOLE_PATTERN}),"price":"{_DECIMAL}","size":"{_DECIMAL}"'
+    rf'(?:,"{_OTHER_NAME}":{_TEXT_OR_INTEGER})*+\}}'.encode()
+)
+
+Order = tuple[int, int, int]
+"""Time, seq and position of a trade, by which ``encode_version`` orders."""
+
+
+class Entry(NamedTuple):
+    """One entry of the trade log."""
+
+    partition: int
+    position: int
+    append_ms: int
+    payload: bytes
+
+
+def entries_of(partition: int, chunk: Chunk) -> Iterator[Entry]:
+    """Return the entries of a chunk."""
+    columns = (chunk.positions, chunk.append_ms, chunk.payloads)
+    return map(Entry, repeat(partition), *(column.to_pylist() for column in columns))
+
+
+@dataclass(frozen=True, slots=True)
+class WindowRule:
+    """What decides a window's content besides its entries."""
+
+    window_ms: int
+    max_ahead_ms: int
+    decoder: Decoder | None = None
+    max_bytes: int = MAX_ENTRY_BYTES
+
+    def window_of(self, append_ms: int, start_ms: int, end_ms: int) -> int:
+        """Return the end of the window an entry between two cuts belongs to."""
+        return cut.window_end(append_ms, start_ms, end_ms, self.window_ms)
+
+    def judge(self, entry: Entry, end_ms: int | None = None) -> Trade | InvalidTrade:
+        """Return an entry's trade, or why it is refused.
+
+        ``end_ms`` is the cut it stands before, if there is one yet.
+        """
+        append_ms = entry.append_ms
+        if end_ms is not None:
+            append_ms = min(append_ms, end_ms - 1)
+        try:
+            trade = decode(entry.payload, self.decoder, self.max_bytes)
+            check_not_ahead(trade, append_ms * 1000, self.max_ahead_ms * 1000)
+        except InvalidTrade as error:
+            return error
+        return trade
+
+    def read(self, entry: Entry, end_ms: int) -> tuple[str, int, int] | InvalidTrade:
+        """Return issue, time (us) and seq of an entry's trade, or why it is refused.
+
+        Trades of a usual form are not decoded whole, which takes three times as long.
+        """
+        form = None if self.decoder else _WIRE_FORM.fullmatch(entry.payload)
+        most = min(self.max_bytes, MAX_PAYLOAD_BYTES)
+        if form is not None and len(entry.payload) <= most:
+            isin, time_us, seq = form[1].decode(), int(form[2]), int(form[3])
+            latest_us = (min(entry.append_ms, end_ms - 1) + self.max_ahead_ms) * 1000
+            if time_us < LATEST_TIME_US and time_us <= latest_us:
+                try:
+                    return check_isin(isin), time_us, seq
+                except InvalidTrade as error:
+                    return error
+        trade = self.judge(entry, end_ms)
+        if isinstance(trade, InvalidTrade):
+            return trade
+        return trade.isin, *trade.version
+
+
+class ComputedRow(NamedTuple):
+    """An issue in a window: its row, and its trade's partition.
+
+    ``arrivals`` are order and append time of those trades that were newer, or came
+    earlier, than the one before them in the list.
+    """
+
+    row: Row
+    partition: int
+    arrivals: Sequence[tuple[Order, int]]
+
+    def first_news_ms(self, before: bytes | None) -> int | None:
+        """Return when the first trade newer than a version was appended."""
+        arrivals = ((encode_version(*order), ms) for order, ms in self.arrivals)
+        news = (ms for version, ms in arrivals if is_newer(version, before))
+        return min(news, default=None)
+
+
+@dataclass(slots=True)
+class RecomputedBatch:
+    """A batch computed again.
+
+    ``windows`` has the rows by window end and ISIN; a quiet window is not in it.
+    ``read``, ``superseded`` and ``refused`` count entries by partition, ``refused`` by
+    reason too. A row that turns out to be no news is stale, not superseded.
+    """
+
+    windows: dict[int, dict[str, ComputedRow]] = field(default_factory=dict)
+    read: Counter[int] = field(default_factory=Counter)
+    superseded: Counter[int] = field(default_factory=Counter)
+    refused: dict[int, Counter[str]] = field(default_factory=dict)
+
+    def books(self) -> Books:
+        """Return what is known of its books: not what was news and what stale."""
+        return Books(
+            read=self.read.total(),
+            superseded=self.superseded.total(),
+            refused=sum(self.refused.values(), Counter()),
+        )
+
+
+class _Trades:
+    """The trades of one issue in one window."""
+
+    __slots__ = ("arrivals", "count", "newest", "newest_entry")
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.newest: tuple[Order, int] = ((-1, -1, -1), -1)
+        self.newest_entry: Entry
+        self.arrivals: list[tuple[Order, int]] = []
+
+    def add(self, order: Order, entry: Entry) -> None:
+        self.count += 1
+        # One place in two partitions: the greater partition decides, as in the job.
+        if (order, entry.partition) > self.newest:
+            self.newest, self.newest_entry = (order, entry.partition), entry
+        arrivals = self.arrivals
+        if not arrivals or order > arrivals[-1][0] or entry.append_ms < arrivals[-1][1]:
+            arrivals.append((order, entry.append_ms))
+
+
+def recompute(
+    entries: Iterable[Entry], start_ms: int, end_ms: int, rule: WindowRule
+) -> RecomputedBatch:
+    """Compute the windows of one batch from the entries between its two cuts."""
+    batch = RecomputedBatch()
+    groups: defaultdict[tuple[int, str], _Trades] = defaultdict(_Trades)
+    for entry in entries:
+        batch.read[entry.partition] += 1
+        trade = rule.read(entry, end_ms)
+        if isinstance(trade, InvalidTrade):
+            reasons = batch.refused.setdefault(entry.partition, Counter())
+            reasons[trade.reason] += 1
+            continue
+        isin, time_us, seq = trade
+        window = rule.window_of(entry.append_ms, start_ms, end_ms)
+        groups[window, isin].add((time_us, seq, entry.position), entry)
+    batch.superseded += batch.read
+    for partition, reasons in batch.refused.items():
+        batch.superseded[partition] -= reasons.total()
+    for (window, isin), trades in groups.items():
+        order, partition = trades.newest
+        payload = trades.newest_entry.payload
+        body = decode(payload, rule.decoder, rule.max_bytes).to_row()
+        row = Row(isin, encode_version(*order), trades.count, body)
+        rows = batch.windows.setdefault(window, {})
+        rows[isin] = ComputedRow(row, partition, trades.arrivals)
+        batch.superseded[partition] -= 1
+    return batch
+
+
+def holder(
+    batches: Sequence[BatchEntry], partition: int, position: int
+) -> BatchEntry | None:
+    """Return the batch that read an entry of the log, None if it is not recorded."""
+    for batch in batches:
+        if batch.start.position(partition) < position <= batch.end.position(partition):
+            return batch
+    return None

@@ -1,0 +1,325 @@
+"""Was published what had to be? A job's windows and books against the trade log. Pure.
+
+The one recomputation: ``tickthrottle rebuild`` and the load test ask it. What a job
+must have published between two cuts is computed anew from the log's entries
+(``recompute.py``) and compared with the window log, row by row, with the recorded
+batches and with the ledger:
+
+    log = open_log_entries(client, namespace, topic)        # Redis or Kafka
+    history = PublishedHistory(client, namespace)
+    before = history.versions_before()
+    verification = Verification(history.batches(job), log, WindowRule(2_000, 5_000))
+    report = verification.run(history.windows(), before, history.oldest_offset)
+    report.problems += ledger_problems(ledger_then, ledger_now, report)
+
+Whoever has followed the stream from a cut on hands in what it has: the batches, the
+windows and the versions published before them. Nothing is kept but the report.
+"""
+
+from array import array
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from math import nan
+from typing import Protocol
+
+from ingest.tradelog.contract import Ranges
+from throttle.audit.compare import (
+    Difference,
+    Kind,
+    PublishedVersions,
+    compare_books,
+    judge,
+)
+from throttle.audit.recompute import (
+    ComputedRow,
+    Entry,
+    RecomputedBatch,
+    WindowRule,
+    recompute,
+)
+from throttle.contract.cut import between
+from throttle.contract.ledger import BatchEntry, Books, Ledger, add_up
+from throttle.contract.snapshot import WindowSnapshot
+
+SHOWN = 20
+"""How many differences are kept in full; all of them are counted."""
+
+TRIMMED_LOG = "their trades are no longer in the log"
+TRIMMED_BATCHES = "their batch is no longer recorded"
+TRIMMED_WINDOWS = "no longer in the window log"
+
+
+END_OF_TIME_MS = 2**53
+
+
+class EntriesLeft(Protocol):
+    """What is left of the trade log (``LogEntries``)."""
+
+    def between(self, ranges: Ranges) -> Iterable[Entry]:
+        """Return the entries of some ranges that are left."""
+
+    def fronts(self, partitions: Iterable[int]) -> Mapping[int, Entry | None]:
+        """Return the oldest entry left in each partition, None where there is none."""
+
+
+@dataclass(slots=True)
+class VerificationReport:
+    """What a verification found; ``differences`` holds the first ones only.
+
+    ``not_comparable`` counts windows by the reason; ``others`` counts windows that
+    are in no recorded batch of this job, though windows before and after them are.
+    ``undecided`` rows were not published, and nobody knows whether they were news.
+    ``books`` is what became of the trades by the log, as far as it is left.
+    ``first_news_ms`` says by offset, for each row in its order, when the first trade
+    that was news entered the log; NaN where that is not known. It is kept if asked for.
+    """
+
+    compared: int = 0
+    equal: int = 0
+    rows: int = 0
+    issues: set[str] = field(default_factory=set)
+    books: Books = field(default_factory=Books)
+    counts: Counter[Kind] = field(default_factory=Counter)
+    undecided: int = 0
+    not_comparable: Counter[str] = field(default_factory=Counter)
+    others: int = 0
+    differences: list[Difference] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    first_news_ms: "dict[int, array[float]]" = field(default_factory=dict)
+
+    @property
+    def is_right(self) -> bool:
+        """Whether something was compared and no difference was found."""
+        return self.compared > 0 and not self.counts and not self.problems
+
+
+def gaps(batches: Sequence[BatchEntry]) -> list[str]:
+    """Say in one sentence each where a batch does not begin where the last ended."""
+    return [
+        f"batch {after.offset} begins at the cut {after.start.to_offset()}, "
+        f"the one before it ended at {before.end.to_offset()}"
+        for before, after in pairwise(batches)
+        if before.end != after.start
+    ]
+
+
+def ledger_problems(
+    before: Ledger, after: Ledger, report: VerificationReport
+) -> list[str]:
+    """Say in one sentence each where books moved otherwise than the log says.
+
+    The report is of all windows between the two readings. Where some were not
+    comparable, nobody knows how the books should have moved.
+    """
+    if report.not_comparable or report.undecided:
+        return []
+    moved, books = after.total.since(before.total), report.books
+    figures = [
+        ("windows", after.windows - before.windows, report.compared),
+        ("trades read", moved.read, books.read),
+        ("trades published", moved.published, books.published),
+        ("trades superseded", moved.superseded, books.superseded),
+        ("trades stale", moved.stale, books.stale),
+    ]
+    for reason in sorted({*moved.refused, *books.refused}):
+        counts = moved.refused.get(reason, 0), books.refused.get(reason, 0)
+        figures.append((f"trades refused as {reason}", *counts))
+    return [
+        f"books: {booked} {name}, by the log {counted}"
+        for name, booked, counted in figures
+        if booked != counted
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Again:
+    """A batch computed again, and how much of its log was left to do so.
+
+    ``lost`` are the partitions that are not complete any more. Windows that start
+    after ``lost_ms`` have all their trades nevertheless; None: no window has.
+    """
+
+    made: RecomputedBatch
+    lost: frozenset[int]
+    lost_ms: int | None
+
+
+class Verification:
+    """Goes through a job's published windows once, oldest first.
+
+    Only windows that end in ``[first_ms, last_ms]`` are judged; from the others it
+    learns what had been published.
+    """
+
+    def __init__(
+        self,
+        batches: Sequence[BatchEntry],
+        log: EntriesLeft,
+        rule: WindowRule,
+        first_ms: int = 0,
+        last_ms: int = END_OF_TIME_MS,
+        keeps_first_news: bool = False,
+    ) -> None:
+        self._log = log
+        self._rule = rule
+        self._range = first_ms, last_ms
+        self._keeps_first_news = keeps_first_news
+        self._batch_of = {
+            batch.offset - back: batch
+            for batch in batches
+            for back in range(batch.windows)
+        }
+        self._again: dict[int, _Again] = {}
+        self._report = VerificationReport(problems=gaps(batches))
+
+    def run(
+        self,
+        snapshots: Iterable[WindowSnapshot],
+        before: PublishedVersions,
+        oldest_offset: Callable[[], int | None],
+    ) -> VerificationReport:
+        """Compare all; ``before`` is what had been published until the first.
+
+        ``oldest_offset`` tells that of the oldest window left, None if none is.
+        """
+        unseen = set(self._batch_of)
+        for snapshot in snapshots:
+            unseen.discard(snapshot.offset)
+            self._look_at(snapshot, before)
+            before.learn(snapshot.rows)
+        # After the windows: what was trimmed while they were read is not missing.
+        oldest = oldest_offset()
+        for offset in sorted(unseen):
+            if self._is_asked_for(self._end_of(offset)):
+                self._note_absent(offset, oldest)
+        return self._report
+
+    def _look_at(self, snapshot: WindowSnapshot, before: PublishedVersions) -> None:
+        batch, report = self._batch_of.get(snapshot.offset), self._report
+        if batch is None:
+            self._note_unclaimed(snapshot)
+            return
+        end_ms = self._end_of(snapshot.offset)
+        if not self._is_asked_for(end_ms):
+            return
+        if snapshot.window != end_ms:
+            report.problems.append(
+                f"offset {snapshot.offset}: published is the window {snapshot.window}, "
+                f"its batch was cut for {end_ms}"
+            )
+            return
+        again = self._compute(batch)
+        if not self._is_complete(end_ms, batch, again):
+            report.not_comparable[TRIMMED_LOG] += 1
+            return
+        computed = again.made.windows.get(end_ms, {})
+        verdict = judge(snapshot, computed, before)
+        report.compared += 1
+        report.rows += len(snapshot.rows)
+        report.issues.update(computed)
+        outcome = Books(published=len(snapshot.rows), stale=verdict.stale)
+        report.books = add_up([report.books, outcome])
+        report.undecided += verdict.undecided
+        report.equal += not verdict.differences and not verdict.undecided
+        report.counts.update(difference.kind for difference in verdict.differences)
+        room = SHOWN - len(report.differences)
+        report.differences += verdict.differences[:room]
+        if self._keeps_first_news:
+            report.first_news_ms[snapshot.offset] = _first_news_ms(
+                snapshot, computed, before
+            )
+
+    def _compute(self, batch: BatchEntry) -> _Again:
+        """Compute a batch again, once for all of its windows."""
+        if batch.offset not in self._again:
+            self._again.clear()
+            partitions = batch.end.partitions
+            entries = self._log.between(between(batch.start, batch.end, partitions))
+            made = recompute(entries, batch.start.end_ms, batch.end.end_ms, self._rule)
+            # After the entries: what was trimmed while they were read is lost, too.
+            fronts = self._log.fronts(partitions)
+            lost = frozenset(
+                p for p, front in fronts.items() if _is_lost(batch, made, p, front)
+            )
+            lost_ms = _last_append(fronts[p] for p in lost) if lost else None
+            self._again[batch.offset] = _Again(made, lost, lost_ms)
+            self._report.problems += compare_books(batch, made, lost)
+            self._report.books = add_up([self._report.books, made.books()])
+        return self._again[batch.offset]
+
+    def _is_complete(self, end_ms: int, batch: BatchEntry, again: _Again) -> bool:
+        if not again.lost:
+            return True
+        start_ms = end_ms - self._rule.window_ms
+        # Trimmed are the oldest ones; a straggler is in the batch's first window.
+        is_first = start_ms <= batch.start.end_ms
+        return not is_first and again.lost_ms is not None and start_ms > again.lost_ms
+
+    def _note_unclaimed(self, snapshot: WindowSnapshot) -> None:
+        claimed = self._batch_of
+        if not self._is_asked_for(snapshot.window) or not claimed:
+            return
+        # Beyond the newest batch: published since the batches were read.
+        if snapshot.offset < min(claimed):
+            self._report.not_comparable[TRIMMED_BATCHES] += 1
+        elif snapshot.offset < max(claimed):
+            self._report.others += 1
+
+    def _note_absent(self, offset: int, oldest: int | None) -> None:
+        if oldest is None or offset < oldest:
+            self._report.not_comparable[TRIMMED_WINDOWS] += 1
+        else:
+            self._report.problems.append(
+                f"offset {offset}: the window {self._end_of(offset)} is missing from "
+                "the window log"
+            )
+
+    def _end_of(self, offset: int) -> int:
+        batch = self._batch_of[offset]
+        return batch.end.end_ms - (batch.offset - offset) * self._rule.window_ms
+
+    def _is_asked_for(self, end_ms: int) -> bool:
+        first_ms, last_ms = self._range
+        return first_ms <= end_ms <= last_ms
+
+
+def _is_lost(
+    batch: BatchEntry, made: RecomputedBatch, partition: int, front: Entry | None
+) -> bool:
+    """Tell whether a partition may have lost entries of a batch to trimming.
+
+    Only the oldest are trimmed: an entry left from before the batch proves that all
+    of the batch are, too, and so does finding as many as there were.
+    """
+    if front is not None and front.position <= batch.start.position(partition):
+        return False
+    books = batch.partitions[batch.end.partitions.index(partition)]
+    first, last = batch.start.count(partition), batch.end.count(partition)
+    if first is None or last is None:
+        there_were = books.read
+    else:
+        there_were = last - first - books.blanks
+    return made.read[partition] < there_were
+
+
+def _first_news_ms(
+    snapshot: WindowSnapshot,
+    computed: Mapping[str, ComputedRow],
+    before: PublishedVersions,
+) -> "array[float]":
+    times = array("d")
+    for row in snapshot.rows:
+        time_ms = None
+        if row.isin in computed and before.is_news(row) is not None:
+            time_ms = computed[row.isin].first_news_ms(before.newest(row.isin))
+        times.append(nan if time_ms is None else time_ms)
+    return times
+
+
+def _last_append(lost: Iterable[Entry | None]) -> int | None:
+    """Return the append time up to which something is lost, None if all is."""
+    fronts = list(lost)
+    left = [front.append_ms for front in fronts if front is not None]
+    return max(left) if len(left) == len(fronts) else None

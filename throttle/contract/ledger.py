@@ -1,0 +1,252 @@
+"""The ledger: what became of every trade, per partition of the log. Pure.
+
+``read = published + superseded + stale + refused``, and what was read is what the log
+itself counted. The publish script writes it with the windows, in the same step; this
+module reads it, and says whether it balances.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+import orjson
+
+from throttle.contract.cut import Cut
+
+_REFUSED = "refused:"
+# Not in the entries of earlier versions.
+_ADDED_LATER = {"blanks": 0, "unkept": 0}
+
+
+@dataclass(frozen=True, slots=True)
+class Books:
+    """How many trades were read, and what became of them.
+
+    ``blanks`` are positions of the log that hold no entry, so nothing was read there.
+    ``unkept`` are those refused trades that no dead letter was kept of.
+    """
+
+    read: int = 0
+    published: int = 0
+    superseded: int = 0
+    stale: int = 0
+    refused: Mapping[str, int] = field(default_factory=dict)
+    blanks: int = 0
+    unkept: int = 0
+
+    def since(self, earlier: "Books") -> "Books":
+        """Return what was added to earlier books of the same account."""
+        refused = {
+            reason: self.refused.get(reason, 0) - earlier.refused.get(reason, 0)
+            for reason in sorted({*self.refused, *earlier.refused})
+        }
+        return Books(
+            **{name: getattr(self, name) - getattr(earlier, name) for name in COUNTS},
+            refused={reason: count for reason, count in refused.items() if count},
+        )
+
+    @property
+    def accounted(self) -> int:
+        """Trades of which it is known what became of them; all, if it balances."""
+        return (
+            self.published + self.superseded + self.stale + sum(self.refused.values())
+        )
+
+    @property
+    def unaccounted(self) -> int:
+        """Trades read of which nobody knows what became of them; 0 if it balances."""
+        return self.read - self.accounted
+
+    @classmethod
+    def decode(cls, values: Mapping[str, Any]) -> "Books":
+        """Decode the object a batch's entry holds per partition."""
+        values = {**_ADDED_LATER, **values}
+        return cls(
+            **{name: int(values[name]) for name in COUNTS},
+            # Lua writes an empty table as a list or an object, as it likes.
+            refused={r: int(count) for r, count in dict(values["refused"]).items()},
+        )
+
+    def to_object(self) -> dict[str, Any]:
+        """Return them for JSON; ``decode`` gives back equal ones."""
+        return {
+            **{of.name: getattr(self, of.name) for of in fields(self)},
+            "refused": dict(self.refused),
+        }
+
+
+COUNTS = tuple(of.name for of in fields(Books) if of.name != "refused")
+"""What is one number in each partition's books."""
+
+
+def imbalance(name: str, books: Books) -> Iterator[str]:
+    """Say in one sentence that books do not balance; nothing if they do."""
+    if books.unaccounted:
+        yield (
+            f"{name}: {books.read:,} trades were read, "
+            f"{books.accounted:,} are accounted for"
+        )
+
+
+def add_up(books: Iterable[Books]) -> Books:
+    """Return the sum of books, reason by reason."""
+    parts = list(books)
+    refused: Counter[str] = Counter()
+    for part in parts:
+        refused.update(part.refused)
+    return Books(
+        **{name: sum(getattr(part, name) for part in parts) for name in COUNTS},
+        refused=dict(sorted(refused.items())),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """One job's books, from the cut ``since`` to the cut ``upto``.
+
+    ``partitions[i]`` are those of the i-th partition of ``upto``, and ``log[i]`` is how
+    many entries the log itself counted in it between ``since`` and the window that
+    ended at ``checked_ms``; None where it was not asked.
+    """
+
+    job: str
+    since: Cut
+    upto: Cut
+    batches: int
+    windows: int
+    partitions: tuple[Books, ...]
+    log: tuple[int | None, ...]
+    checked_ms: int | None
+
+    @classmethod
+    def decode(cls, job: str, stored: Mapping[bytes, bytes]) -> "Ledger | None":
+        """Decode the hash ``Keys.ledger``; None if there is none yet.
+
+        Raises ValueError for anything the throttle would not have written.
+        """
+        if not stored:
+            return None
+        values = {key.decode(): value for key, value in stored.items()}
+        try:
+            since, upto = _cut(values["since"]), _cut(values["upto"])
+            partitions = upto.partitions
+            return cls(
+                job,
+                since,
+                upto,
+                int(values["batches"]),
+                int(values["windows"]),
+                tuple(_books(values, p) for p in partitions),
+                tuple(_number(values, f"{p}:log") for p in partitions),
+                _number(values, "checked"),
+            )
+        except (KeyError, TypeError) as error:
+            raise ValueError(f"ledger of {job}: {error!r}") from None
+
+    @property
+    def total(self) -> Books:
+        """The books of all partitions together."""
+        return add_up(self.partitions)
+
+    @property
+    def refusal_reasons(self) -> tuple[str, ...]:
+        """Every reason for which a trade was refused, in alphabetical order."""
+        return tuple(self.total.refused)
+
+    @property
+    def off_by(self) -> int:
+        """The number of trades by which it does not balance; 0 is good."""
+        pairs = zip(self.partitions, self.log, strict=True)
+        return sum(abs(b.unaccounted) + self._uncounted(b, n) for b, n in pairs)
+
+    def problems(self) -> list[str]:
+        """Say in one sentence each where the books do not balance; none is good."""
+        return [
+            problem
+            for p, books, counted in zip(
+                self.upto.partitions, self.partitions, self.log, strict=True
+            )
+            for problem in self._problems_of(f"partition {p}", books, counted)
+        ]
+
+    def _uncounted(self, books: Books, counted: int | None) -> int:
+        """Return by how many trades a partition's log has counted otherwise."""
+        if counted is None:
+            return 0
+        # Compared at an older window, the log can only have counted fewer by then.
+        is_newest = self.checked_ms == self.upto.end_ms
+        return abs(counted - books.read) if is_newest else max(0, counted - books.read)
+
+    def _problems_of(
+        self, name: str, books: Books, counted: int | None
+    ) -> Iterable[str]:
+        yield from imbalance(name, books)
+        if self._uncounted(books, counted):
+            yield (
+                f"{name}: the log counted {counted} trades up to the window "
+                f"{self.checked_ms}, {books.read} were read up to {self.upto.end_ms}"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class BatchEntry:
+    """One published batch: its cuts and its books.
+
+    ``offset`` is that of its last window in the published stream, so its windows have
+    the offsets ``(offset - windows, offset]``. ``batch`` is Spark's number and
+    ``term`` the job's, when it was published. ``partitions[i]`` are the books of the
+    i-th partition of ``end``.
+    """
+
+    offset: int
+    batch: int
+    term: int
+    start: Cut
+    end: Cut
+    windows: int
+    partitions: tuple[Books, ...]
+
+    @classmethod
+    def decode(cls, entry_id: bytes, fields: Mapping[bytes, bytes]) -> "BatchEntry":
+        """Decode one entry of the stream ``Keys.batches``.
+
+        Raises ValueError for anything the throttle would not have written.
+        """
+        try:
+            return cls(
+                int(entry_id.partition(b"-")[0]),
+                int(fields[b"batch"]),
+                int(fields[b"term"]),
+                _cut(fields[b"start"]),
+                _cut(fields[b"end"]),
+                int(fields[b"windows"]),
+                tuple(Books.decode(books) for books in orjson.loads(fields[b"books"])),
+            )
+        except (KeyError, TypeError) as error:
+            raise ValueError(f"batch {entry_id!r}: {error!r}") from None
+
+    @property
+    def total(self) -> Books:
+        """The books of all partitions together."""
+        return add_up(self.partitions)
+
+
+def _cut(text: bytes) -> Cut:
+    return Cut.from_offset(orjson.loads(text))
+
+
+def _number(values: Mapping[str, bytes], name: str) -> int | None:
+    return int(values[name]) if name in values else None
+
+
+def _books(values: Mapping[str, bytes], partition: int) -> Books:
+    prefix = f"{partition}:{_REFUSED}"
+    refused = {
+        name.removeprefix(prefix): int(value)
+        for name, value in sorted(values.items())
+        if name.startswith(prefix)
+    }
+    # A counter that was never raised is not there.
+    counts = {name: int(values.get(f"{partition}:{name}", 0)) for name in COUNTS}
+    return Books(**counts, refused=refused)

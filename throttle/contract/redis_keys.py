@@ -1,0 +1,60 @@
+"""What is in Redis: every key and channel, and what it holds. Pure.
+
+Only the trade log has its own, where it is kept in Redis: the hash ``<namespace>:log``
+and a stream ``<namespace>:log:<partition>`` (``ingest/tradelog/redis_positions.py``).
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """Every key and channel the throttle writes, under one prefix."""
+
+    namespace: str
+
+    @property
+    def meta(self) -> str:
+        """Hash: ``epoch``, ``offset``, ``window``, ``window_ms`` of the stream and
+        the ``server`` that holds it; ``cut:<job>``, ``log:<job>`` and ``term:<job>``,
+        how far each job has published, of which log, and who may go on;
+        ``candidate:<job>``, who is about to (``candidate.py``).
+        """
+        return f"{self.namespace}:meta"
+
+    @property
+    def last(self) -> str:
+        """Hash: ISIN -> last value (see ``LastValue``)."""
+        return f"{self.namespace}:last"
+
+    @property
+    def windows(self) -> str:
+        """Stream, the window log: id ``<offset>-0``, field ``snapshot``. Bounded."""
+        return f"{self.namespace}:windows"
+
+    @property
+    def updates(self) -> str:
+        """Channel: one message for every publish."""
+        return f"{self.namespace}:updates"
+
+    def lease(self, job: str) -> str:
+        """String with a time to live: ``<term> <owner>`` of the job that publishes."""
+        return f"{self.namespace}:lease:{job}"
+
+    def ledger(self, job: str) -> str:
+        """Hash: what became of every trade the job has read (``ledger.py``)."""
+        return f"{self.namespace}:ledger:{job}"
+
+    def dead(self, job: str) -> str:
+        """Prefix of the dead-letter streams, one per partition the job reads."""
+        return f"{self.namespace}:dead:{job}"
+
+    def batches(self, job: str) -> str:
+        """Stream: one entry per batch with its cuts and its books. Bounded."""
+        return f"{self.namespace}:batches:{job}"
+
+    def stages(self, job: str) -> str:
+        """Hash: where the time of the newest batch went: ``batch``, ``window`` and
+        ``<stage>_ms`` for every stage.
+        """
+        return f"{self.namespace}:stages:{job}"

@@ -1,0 +1,112 @@
+"""The window snapshot: what the throttle publishes. Pure.
+
+This module is a contract. A message is one header line of JSON and one line per row:
+
+    {"epoch":"k3x9","offset":1235,"window":1773964804000,"windows":1,"published":...}
+    KR7005930003 <version> 37 {"isin":"KR7005930003","time":...,"price":199500,...}
+
+so a row's JSON is carried as bytes and its price is never parsed on the way.
+"""
+
+from dataclasses import dataclass
+
+import orjson
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One issue in a window: its latest trade and how many trades that stands for.
+
+    ``body`` is the JSON object clients get, without the field ``trades``.
+    """
+
+    isin: str
+    version: bytes
+    trades: int
+    body: bytes
+
+    def encode(self) -> bytes:
+        """Encode as one line; ISIN and version have fixed places in it."""
+        return b"%b %b %d %b" % (
+            self.isin.encode(),
+            self.version,
+            self.trades,
+            self.body,
+        )
+
+    @classmethod
+    def decode(cls, line: bytes) -> "Row":
+        """Decode what ``encode`` wrote. Raises ValueError."""
+        isin, version, trades, body = line.split(b" ", 3)
+        return cls(isin.decode(), version, int(trades), body)
+
+
+@dataclass(frozen=True, slots=True)
+class LastValue:
+    """What the last-value table holds of an issue.
+
+    ``offset`` is that of the window in which the issue changed last.
+    """
+
+    isin: str
+    version: bytes
+    offset: int
+    body: bytes
+
+    @classmethod
+    def decode(cls, isin: bytes, value: bytes) -> "LastValue":
+        """Decode one field of the hash ``Keys.last``."""
+        version, offset, body = value.split(b" ", 2)
+        return cls(isin.decode(), version, int(offset), body)
+
+
+@dataclass(frozen=True, slots=True)
+class WindowSnapshot:
+    """One published update: the issues that changed in a window.
+
+    ``window`` is the window's end, milliseconds since 1970. Offsets count windows
+    without holes within an epoch; an update that stands for several ``windows``
+    (after an outage) covers the offsets ``(offset - windows, offset]``.
+    ``published_us`` is the Redis server's clock when it was published.
+    """
+
+    epoch: str
+    offset: int
+    window: int
+    windows: int
+    published_us: int
+    rows: tuple[Row, ...]
+
+    @classmethod
+    def decode(cls, message: bytes) -> "WindowSnapshot":
+        """Decode a message of the channel or the window log.
+
+        Raises ValueError for anything the throttle would not have written.
+        """
+        head, *lines = message.split(b"\n")
+        header = orjson.loads(head)
+        try:
+            rows = tuple(Row.decode(line) for line in lines)
+            return cls(
+                header["epoch"],
+                header["offset"],
+                header["window"],
+                header["windows"],
+                header["published"],
+                rows,
+            )
+        except (KeyError, TypeError) as error:
+            raise ValueError(f"header {head!r}: {error!r}") from None
+
+    def encode(self) -> bytes:
+        """Encode as the publish script does; ``decode`` gives back an equal one."""
+        header = orjson.dumps(
+            {
+                "epoch": self.epoch,
+                "offset": self.offset,
+                "window": self.window,
+                "windows": self.windows,
+                "published": self.published_us,
+            }
+        )
+        return b"\n".join([header, *(row.encode() for row in self.rows)])

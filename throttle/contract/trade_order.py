@@ -1,0 +1,26 @@
+"""Which of two trades of an issue is newer: the one with the greater version. Pure.
+
+A trade's own version is ``(time, seq)`` (``Trade.version``); the position in the log
+decides between equal ones. Columns are sorted by ``ORDER``; everything else (rows, the
+last-value table, the publish script, the gateway's board) compares the version as text.
+"""
+
+ORDER = ("time", "seq", "position")
+"""The columns that decide, the first one first."""
+
+VERSION_CHARS = 54
+"""Length of a version as text."""
+
+
+def encode_version(time_us: int, seq: int, position: int) -> bytes:
+    """Encode an order as text: greater text is newer.
+
+    Fixed width, so bytes compare as the numbers do, in Lua too, where a number
+    above 2^53 would be rounded.
+    """
+    return b"%016d%019d%019d" % (time_us, seq, position)
+
+
+def is_newer(version: bytes, known: bytes | None) -> bool:
+    """Tell whether a version is newer than the one known; any is newer than None."""
+    return known is None or version > known

@@ -1,0 +1,88 @@
+"""Spark's physical plan of a batch, from Spark itself."""
+
+import time
+from contextlib import redirect_stdout
+from io import StringIO
+from pathlib import Path
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from ingest.tradelog.contract import LogInfo
+from throttle.job import start_query
+from throttle.settings import ThrottleSettings
+from throttle.spark.java import NoJava, find_java
+from throttle.spark.options import made_up_windows, source_options
+from throttle.spark.scratch import NoFolder, scratch_folder
+from throttle.spark.session import NoSpark, create_session
+from throttle.spark.sink import BatchSink, discard
+from throttle.window.conflate import create_conflate
+
+_WITHIN_S = 120.0
+
+
+class ExplainFailed(RuntimeError):
+    """Spark gave no plan; the message says why."""
+
+
+def explain(settings: ThrottleSettings) -> dict[str, str]:
+    """Start Spark as the job does, run one made-up batch, and return its plans.
+
+    One for a live window and one for a backlog. Neither Redis nor the job's own
+    checkpoint is touched. Raises ExplainFailed.
+    """
+    try:
+        with scratch_folder() as scratch:
+            java_home = find_java(settings.java_home, scratch)
+            spark = create_session(settings, java_home, scratch)
+            try:
+                return _run_one_batch(spark, settings, scratch / "explain")
+            finally:
+                spark.stop()
+    except (NoFolder, NoJava, NoSpark, PySparkException, Py4JError) as error:
+        raise ExplainFailed(_first_line(error)) from error
+
+
+def _run_one_batch(
+    spark: SparkSession, settings: ThrottleSettings, checkpoint: Path
+) -> dict[str, str]:
+    info = LogInfo("made-up", settings.partitions, time.time_ns() // 1_000_000)
+    options = made_up_windows(source_options(settings, info), live=1)
+    capture = _PlanCapture(settings.window_ms)
+    query = start_query(spark, options, capture, checkpoint)
+    deadline = time.monotonic() + _WITHIN_S
+    while not capture.plans:
+        if not query.isActive:
+            raise ExplainFailed(_first_line(capture.error or query.exception()))
+        if time.monotonic() > deadline:
+            raise ExplainFailed(f"Spark ran no batch within {_WITHIN_S:.0f} s")
+        time.sleep(0.05)
+    query.stop()
+    return capture.plans
+
+
+class _PlanCapture(BatchSink):
+    """A sink that runs a batch as the job does, publishes nothing and keeps plans."""
+
+    def __init__(self, window_ms: int) -> None:
+        super().__init__(window_ms, discard)
+        self._transform = create_conflate(window_ms)
+        self.plans: dict[str, str] = {}
+
+    def __call__(self, frame: DataFrame, batch_id: int) -> None:
+        super().__call__(frame, batch_id)
+        self.plans = {
+            "a live window": _plan(self._transform(frame, True)),
+            "a backlog": _plan(self._transform(frame, False)),
+        }
+
+
+def _plan(frame: DataFrame) -> str:
+    with redirect_stdout(StringIO()) as printed:
+        frame.explain(mode="formatted")
+    return printed.getvalue().strip()
+
+
+def _first_line(error: object) -> str:
+    return str(error).strip().split("\n", 1)[0]

@@ -1,0 +1,166 @@
+"""The pipeline describes itself: what runs with the settings in force, and where.
+
+Everything that can be is taken from the code that does it: keys and what they hold
+from ``Keys``, settings from their class, stages from the first lines of their
+modules, the order of trades from ``trade_order.ORDER``. What is added there is here.
+"""
+
+import inspect
+from collections.abc import Iterator
+from dataclasses import dataclass
+from types import FunctionType, ModuleType
+
+from ingest.process.redact import server_address, shown
+from ingest.settings import variable_of
+from ingest.tradelog import redis_log_reader
+from ingest.tradelog.contract import LogInfo, partition_of
+from ingest.tradelog.redis_positions import stream_key
+from throttle.contract import cut
+from throttle.contract.redis_keys import Keys
+from throttle.contract.trade_order import ORDER
+from throttle.publish import publisher
+from throttle.settings import ThrottleSettings
+from throttle.spark import source
+from throttle.window import batch, conflate
+
+STAGES: tuple[ModuleType, ...] = (source, conflate, batch, publisher)
+"""What a trade goes through, in this order."""
+
+_THEIR_OWN = "by whoever appends; the feeds that come with this"
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineStage:
+    """One step of the pipeline and what it does."""
+
+    name: str
+    does: str
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A key or channel of Redis; ``kind`` is the first word of what it is."""
+
+    name: str
+    key: str
+    holds: str
+
+    @property
+    def kind(self) -> str:
+        """Return what it is: hash, stream, channel, string or a prefix."""
+        return self.holds.replace(":", " ").replace(",", " ").split()[0].lower()
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A setting in force: its variable, its value and what it means."""
+
+    name: str
+    variable: str
+    value: str
+    means: str
+
+
+@dataclass(frozen=True, slots=True)
+class Topology:
+    """The whole pipeline. ``is_actual`` tells whether the log itself was asked.
+
+    ``address`` is where the log is, ``redis`` where keys and channels are. A job reads
+    ``only`` some partitions, or all if there are none. ``margin_ms`` is how much a cut
+    waits for the clocks of others.
+    """
+
+    log: str
+    address: str
+    topic: str | None
+    redis: str
+    namespace: str
+    log_id: str | None
+    partitions: int
+    only: tuple[int, ...]
+    is_actual: bool
+    streams: tuple[str, ...]
+    placed_by: str
+    margin_ms: int
+    cut: str
+    window_ms: int
+    grouping: str
+    order: tuple[str, ...]
+    stages: tuple[PipelineStage, ...]
+    keys: tuple[Key, ...]
+    settings: tuple[Setting, ...]
+
+
+def describe(settings: ThrottleSettings, info: LogInfo | None) -> Topology:
+    """Describe the job that would run; ``info`` is the log's identity, if known."""
+    partitions = settings.partitions if info is None else info.partitions
+    is_kafka, topic = settings.trade_log == "kafka", settings.kafka_topic
+    redis_address = server_address(settings.redis_url)
+    placed_by = _summary(partition_of.__doc__).removeprefix("Return ")
+    return Topology(
+        log=_summary(_log_module(settings).__doc__),
+        address=settings.kafka_servers if is_kafka else redis_address,
+        topic=topic if is_kafka else None,
+        redis=redis_address,
+        namespace=settings.namespace,
+        log_id=None if info is None else info.log_id,
+        partitions=partitions,
+        only=settings.only(),
+        is_actual=info is not None,
+        streams=tuple(
+            f"{topic}-{p}" if is_kafka else stream_key(settings.namespace, p)
+            for p in range(partitions)
+        ),
+        placed_by=f"{_THEIR_OWN}: {placed_by}" if is_kafka else placed_by,
+        # With Redis one clock stamps entries and ends windows.
+        margin_ms=settings.kafka_margin_ms if is_kafka else 0,
+        cut=_paragraph(cut.__doc__, 1),
+        window_ms=settings.window_ms,
+        grouping=_summary(conflate.create_conflate.__doc__).removeprefix("Return "),
+        # The payload and what follows it is carried along, it decides nothing.
+        order=ORDER,
+        stages=tuple(
+            PipelineStage(module.__name__.rpartition(".")[2], _summary(module.__doc__))
+            for module in STAGES
+        ),
+        keys=tuple(_keys(Keys(settings.namespace), settings.job)),
+        settings=tuple(_settings(settings)),
+    )
+
+
+def _log_module(settings: ThrottleSettings) -> ModuleType:
+    if settings.trade_log == "redis":
+        return redis_log_reader
+    # Loaded where it is needed only.
+    from ingest.kafka import kafka_log_reader
+
+    return kafka_log_reader
+
+
+def _keys(keys: Keys, job: str) -> Iterator[Key]:
+    for name, member in vars(Keys).items():
+        if isinstance(member, property):
+            yield Key(name, getattr(keys, name), _paragraph(member.__doc__, 0))
+        elif isinstance(member, FunctionType) and not name.startswith("_"):
+            yield Key(name, getattr(keys, name)(job), _paragraph(member.__doc__, 0))
+
+
+def _settings(settings: ThrottleSettings) -> Iterator[Setting]:
+    kind = type(settings)
+    for name, field in kind.model_fields.items():
+        text = shown(name, getattr(settings, name))
+        means = _plain(field.description or "")
+        yield Setting(name, variable_of(kind, name), text, means)
+
+
+def _summary(text: str | None) -> str:
+    return _paragraph(text, 0)
+
+
+def _paragraph(text: str | None, number: int) -> str:
+    return _plain(inspect.cleandoc(text or "").split("\n\n")[number])
+
+
+def _plain(text: str) -> str:
+    """Return a text of the code for people: on one line, without its marks."""
+    return " ".join(text.replace("``", "").split()).removesuffix(" Pure.")

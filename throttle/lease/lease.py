@@ -1,0 +1,166 @@
+"""Who may publish: one job of a name at a time, and only under its newest term.
+
+The lease says who is alive: it runs out when its holder stops renewing it. The term is
+what protects the stream: it grows with every holder, and the publish script refuses
+any but the newest, however late a message of an older holder arrives.
+"""
+
+import os
+import socket
+import threading
+from dataclasses import dataclass
+from importlib.resources import files
+from secrets import token_hex
+from typing import cast
+
+import orjson
+import redis
+
+from throttle.contract.cut import Cut
+from throttle.contract.redis_keys import Keys
+from throttle.lease.retry import OutageLog
+
+RENEWALS_PER_TTL = 4
+
+
+class Fenced(RuntimeError):
+    """Another job of this name has taken over; this one must not publish any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseGrant:
+    """A lease that was given: under which term, and from which cut to go on."""
+
+    term: int
+    cut: Cut
+    epoch: str
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseHeld:
+    """A lease that was not given: who has it."""
+
+    by: str
+
+
+class Lease:
+    """The lease of one job. Methods raise redis.RedisError; each is one atomic step."""
+
+    def __init__(self, client: redis.Redis, keys: Keys, job: str, ttl_ms: int) -> None:
+        self._client = client
+        self._keys = keys
+        self._job = job
+        self._ttl_ms = ttl_ms
+        # The random part tells containers apart that share name and process number.
+        self.owner = f"{socket.gethostname()}:{os.getpid()}:{token_hex(3)}"
+        self._acquire = client.register_script(_script("acquire.lua"))
+        self._renew = client.register_script(_script("renew.lua"))
+
+    def acquire(
+        self, log_id: str, first_cut: Cut, is_rolled_back: bool = False
+    ) -> LeaseGrant | LeaseHeld:
+        """Take the lease under a new term, unless another holder is alive.
+
+        ``first_cut`` is where a job starts that has never published from this log.
+        ``is_rolled_back`` begins a new epoch: offsets that were seen before may come
+        again with another content.
+        """
+        keys, job = self._keys, self._job
+        server = self._client.info("server")["run_id"]
+        reply = self._acquire(
+            keys=[
+                keys.meta,
+                keys.lease(job),
+                keys.last,
+                keys.windows,
+                keys.ledger(job),
+                keys.batches(job),
+            ],
+            args=[
+                job,
+                self.owner,
+                self._ttl_ms,
+                log_id,
+                orjson.dumps(first_cut.to_offset()),
+                server,
+                token_hex(4),
+                int(is_rolled_back),
+            ],
+        )
+        if not reply[0]:
+            return LeaseHeld(owner_of(reply[1]))
+        term, cut, epoch = reply
+        return LeaseGrant(term, Cut.from_offset(orjson.loads(cut)), epoch.decode())
+
+    def holder(self) -> str | None:
+        """Return who holds the lease now, None if nobody does."""
+        value = cast("bytes | None", self._client.get(self._keys.lease(self._job)))
+        return None if value is None else owner_of(value)
+
+    def renew(self, term: int) -> bool:
+        """Hold on to the lease; False if another job has taken over."""
+        return self._hold(term, self._ttl_ms)
+
+    def release(self, term: int) -> None:
+        """Give the lease back, so that the next job need not wait for its end."""
+        self._hold(term, 0)
+
+    def _hold(self, term: int, ttl_ms: int) -> bool:
+        keys = [self._keys.meta, self._keys.lease(self._job)]
+        return bool(self._renew(keys=keys, args=[self._job, term, self.owner, ttl_ms]))
+
+
+class Keeper:
+    """Renews a lease in the background, until closed. A context manager.
+
+    ``is_fenced`` tells that another job has taken over. Whatever else waits for Redis,
+    this asks it all the time: ``outage`` is told when it is away.
+    """
+
+    def __init__(self, lease: Lease, term: int, ttl_ms: int, outage: OutageLog) -> None:
+        self._lease = lease
+        self._outage = outage
+        self._term = term
+        self._pause_s = ttl_ms / 1000 / RENEWALS_PER_TTL
+        self._closing = threading.Event()
+        self.is_fenced = False
+        self._thread = threading.Thread(target=self._run, name="lease", daemon=True)
+
+    def __enter__(self) -> "Keeper":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Give the lease back, once."""
+        if self._closing.is_set():
+            return
+        self._closing.set()
+        self._thread.join()
+        if not self.is_fenced:
+            try:
+                self._lease.release(self._term)
+            except redis.RedisError:
+                # It runs out by itself.
+                return
+
+    def _run(self) -> None:
+        while not self._closing.wait(self._pause_s):
+            try:
+                if not self._lease.renew(self._term):
+                    self.is_fenced = True
+                    return
+                self._outage.answered("lease")
+            except redis.RedisError as error:
+                self._outage.failed("lease", error)
+
+
+def owner_of(lease: bytes) -> str:
+    """Return the owner that a stored lease names, ``<term> <owner>``."""
+    return lease.decode().partition(" ")[2]
+
+
+def _script(name: str) -> str:
+    return files("throttle.lease").joinpath(name).read_text("utf-8")

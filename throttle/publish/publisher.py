@@ -1,0 +1,133 @@
+"""One atomic publish of a batch: its windows, its refused trades and its books."""
+
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import Any
+
+import orjson
+import redis
+import structlog
+
+from ingest.tradelog.contract import LogKind
+from throttle.contract.dead_letter import letter_id
+from throttle.contract.ledger import Ledger
+from throttle.contract.redis_keys import Keys
+from throttle.lease.lease import Fenced
+from throttle.window.batch import Batch
+
+log = structlog.get_logger()
+
+
+class StreamLost(RuntimeError):
+    """The published stream is gone, or older than what this job has published."""
+
+
+@dataclass(frozen=True, slots=True)
+class PublishOutcome:
+    """What a publish did; ``windows`` is 0 when it was a repeat.
+
+    ``off_by`` counts the trades by which the ledger does not balance: 0, always.
+    """
+
+    epoch: str
+    offset: int
+    windows: int
+    rows: int
+    stale: int
+    off_by: int
+
+
+REPEATED = PublishOutcome("", 0, 0, 0, 0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class PublishOptions:
+    """How a job publishes: under which name, and how much Redis keeps."""
+
+    job: str
+    window_ms: int
+    window_log: int
+    dead_letters: int
+    log: LogKind = "redis"
+
+
+class Publisher:
+    """Writes batches to Redis under one term; publishing one twice changes nothing."""
+
+    def __init__(
+        self, client: redis.Redis, keys: Keys, options: PublishOptions, term: int
+    ) -> None:
+        self._client = client
+        self._keys = keys
+        self._options = options
+        self._term = term
+        script = files("throttle.publish").joinpath("publisher.lua").read_text("utf-8")
+        self._publish = client.register_script(script)
+
+    def publish(self, batch: Batch, batch_id: int) -> PublishOutcome:
+        """Store windows, dead letters and books in one atomic step.
+
+        Raises Fenced when another job of this name has taken over, StreamLost when
+        the batch does not begin where the job's last one ended, and redis.RedisError,
+        after which the batch may be published again.
+        """
+        keys, job = self._keys, self._options.job
+        status, *values = self._publish(
+            keys=[
+                keys.meta,
+                keys.last,
+                keys.windows,
+                keys.ledger(job),
+                keys.batches(job),
+                *(f"{keys.dead(job)}:{p}" for p in batch.end.partitions),
+            ],
+            args=self._arguments(batch, batch_id),
+        )
+        if status == b"fenced":
+            raise Fenced(
+                f"fenced: another job named {job!r} has taken over "
+                f"(its term is {values[0]}, this one's {self._term})"
+            )
+        if status == b"lost":
+            raise StreamLost("the stream was emptied or rolled back")
+        if status == b"repeat":
+            return REPEATED
+        epoch, offset, windows, rows, stale, stored = values
+        ledger = Ledger.decode(job, dict(zip(stored[::2], stored[1::2], strict=True)))
+        off_by = 0 if ledger is None else ledger.off_by
+        return PublishOutcome(epoch.decode(), offset, windows, rows, stale, off_by)
+
+    def _arguments(self, batch: Batch, batch_id: int) -> list[Any]:
+        arguments: list[Any] = [
+            self._keys.updates,
+            self._options.job,
+            self._term,
+            orjson.dumps(batch.start.to_offset()),
+            orjson.dumps(batch.end.to_offset()),
+            self._options.window_ms,
+            self._options.window_log,
+            batch_id,
+            len(batch.counts),
+            len(batch.windows),
+        ]
+        partitions = batch.end.partitions
+        for window in batch.windows:
+            rows = [window.of_partition(p) for p in partitions]
+            arguments.append(window.end_ms)
+            arguments += [len(of_one) for of_one in rows]
+            arguments += [row.encode() for of_one in rows for row in of_one]
+        for p, count in zip(partitions, batch.counts, strict=True):
+            log_count = batch.end.count(p)
+            arguments += [p, count.read, count.superseded, count.blanks]
+            arguments.append(count.unkept)
+            arguments.append(-1 if log_count is None else log_count)
+            arguments.append(len(count.refused))
+            for reason, refused in count.refused.items():
+                arguments += [reason, refused]
+        arguments += [self._options.dead_letters, len(batch.dead_letters)]
+        for letter in batch.dead_letters:
+            place = partitions.index(letter.partition)
+            arguments += [place, letter_id(letter.position, self._options.log)]
+            arguments += [letter.append_ms, letter.reason, letter.error, letter.payload]
+            arguments += [letter.size, letter.sha256 or ""]
+        return arguments

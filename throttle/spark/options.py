@@ -1,0 +1,125 @@
+"""What Spark is told of the trade log, and what one task is told to read of it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import orjson
+from pyspark.sql.datasource import InputPartition
+
+from ingest.kafka.address import KafkaTopic
+from ingest.tradelog.contract import Head, LogInfo
+from throttle.contract import cut
+from throttle.contract.cut import Cut
+from throttle.spark.warmup import BACKLOG_WINDOWS
+from throttle.window.open_batch import plan_after
+
+if TYPE_CHECKING:
+    # A task of Spark needs the options, too: it should not load what checks settings.
+    from throttle.settings import ThrottleSettings
+
+
+@dataclass(frozen=True, slots=True)
+class SourceOptions:
+    """What the source needs to know, as it travels through Spark's string options."""
+
+    redis_url: str
+    namespace: str
+    kafka: KafkaTopic | None
+    margin_ms: int
+    log_id: str
+    partitions: int
+    only: tuple[int, ...]
+    created_ms: int
+    decoder: str
+    window_ms: int
+    max_windows: int
+    max_ahead_ms: int
+    max_entry_bytes: int
+    retention_ms: int
+    initial_offset: str
+    job: str
+    owner: str
+    synthetic_live: int
+    synthetic_behind: int
+    manual_clock: bool = False
+    live_tasks: int = 1
+    backlog_tasks: int = 2
+
+    def to_spark(self) -> dict[str, str]:
+        """Encode for ``DataStreamReader.options``."""
+        return {"source": orjson.dumps(self).decode()}
+
+    @classmethod
+    def from_spark(cls, options: Mapping[str, str]) -> "SourceOptions":
+        """Decode what ``to_spark`` wrote."""
+        values = orjson.loads(options["source"])
+        if values["kafka"] is not None:
+            values["kafka"] = KafkaTopic.from_json(values["kafka"])
+        return cls(**{**values, "only": tuple(values["only"])})
+
+
+def source_options(
+    settings: "ThrottleSettings",
+    info: LogInfo,
+    owner: str = "",
+    manual_clock: bool = False,
+) -> SourceOptions:
+    """Return the options of a source that begins where its job's lease says.
+
+    That is known once ``owner`` holds the job's lease; until then the source waits.
+    ``manual_clock`` is for tests: the log's clock is then turned by hand.
+    """
+    return SourceOptions(
+        redis_url=settings.redis_url,
+        namespace=settings.namespace,
+        kafka=settings.topic(),
+        margin_ms=settings.kafka_margin_ms,
+        log_id=info.log_id,
+        partitions=info.partitions,
+        only=settings.only(),
+        created_ms=info.created_ms,
+        decoder=settings.decoder,
+        window_ms=settings.window_ms,
+        max_windows=settings.max_windows_per_batch,
+        max_ahead_ms=settings.max_ahead_ms,
+        max_entry_bytes=settings.max_entry_bytes,
+        retention_ms=settings.trade_log_retention_s * 1000,
+        initial_offset="",
+        job=settings.job,
+        owner=owner,
+        synthetic_live=0,
+        synthetic_behind=0,
+        manual_clock=manual_clock,
+        live_tasks=settings.live_tasks,
+        backlog_tasks=settings.backlog_tasks,
+    )
+
+
+def made_up_windows(
+    options: SourceOptions, live: int, backlog: int = 0
+) -> SourceOptions:
+    """Return the options of a source of made-up batches, ``live`` and ``backlog`` many.
+
+    First the live ones, of one window each, then those of a backlog, of a few windows.
+    """
+    zeros, partitions = (0,) * options.partitions, tuple(range(options.partitions))
+    head = Head(None, partitions, zeros, zeros)
+    start = cut.origin(head, options.created_ms, options.window_ms)
+    return replace(
+        options,
+        decoder="",
+        synthetic_live=live,
+        synthetic_behind=backlog * BACKLOG_WINDOWS,
+        max_windows=BACKLOG_WINDOWS,
+        initial_offset=orjson.dumps(plan_after(start).to_offset()).decode(),
+    )
+
+
+@dataclass(frozen=True)
+class BatchRange(InputPartition):
+    """What one task reads: some partitions of the log, from a cut to a boundary."""
+
+    start: Cut
+    end_ms: int
+    partitions: tuple[int, ...]

@@ -1,0 +1,323 @@
+"""Reading the trade log for Spark: where a batch begins, its boundary, its rows.
+
+What ``source.py`` says to Spark, said to the log's server. While that is away no batch
+is planned, and one that is open is read on when it is back.
+"""
+
+import os
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from functools import lru_cache, partial
+from typing import Any, NamedTuple, TypeVar
+
+import orjson
+import pyarrow as pa
+import redis
+
+from ingest.tradelog.contract import PIECE_BYTES, Chunk, LogInfo, LogReader, Ranges
+from ingest.tradelog.redis_log_reader import RedisLogReader
+from throttle.contract import cut
+from throttle.contract.cut import Cut, between
+from throttle.contract.redis_keys import Keys
+from throttle.lease.lease import owner_of
+from throttle.lease.retry import AWAY, create_client, is_transient
+from throttle.spark.manual_clock import ManualClockLog
+from throttle.spark.open_reader import kafka_reader
+from throttle.spark.options import BatchRange, SourceOptions
+from throttle.spark.warmup import SyntheticLog
+from throttle.window import source_rows
+from throttle.window.decoder import find_decoder
+from throttle.window.open_batch import BatchPlan, next_step_ms, plan_after
+
+T = TypeVar("T")
+
+# Spark cannot be interrupted while it waits for an answer: wait in short pieces.
+_LONGEST_WAIT_S = 0.2
+
+# A standby asks this often whether it may begin.
+_ASK_AGAIN_S = 0.05
+
+# How often a log is asked, in the margin of its clock, whether a window is over.
+_QUESTIONS_IN_MARGIN = 10
+
+# Chunks of many partitions are small, and checking one costs as much as checking all.
+_CHECKED_AT_ONCE = 10_000
+
+# Few big Arrow batches: each costs about a millisecond, a live window needs one.
+_BATCH_ROWS = 40_000
+
+
+class SparkEnded(RuntimeError):
+    """The process that asked has gone: nobody waits for the answer."""
+
+
+def first_offset(options: SourceOptions) -> dict[str, Any]:
+    """Return the plan of nothing that ends where the job begins.
+
+    Waits until the job holds its lease. Raises SparkEnded.
+    """
+    if options.initial_offset:
+        return dict(orjson.loads(options.initial_offset))
+    client, parent = _client(options.redis_url), os.getppid()
+    while True:
+        try:
+            standing = _ask_standing(client, options)
+            if standing.holds_lease and standing.cut is not None:
+                return plan_after(standing.cut).to_offset()
+        except AWAY as error:
+            if not is_transient(error):
+                raise
+        time.sleep(_ASK_AGAIN_S)
+        if os.getppid() != parent:
+            raise SparkEnded("Spark's JVM has ended")
+
+
+class _Standing(NamedTuple):
+    """How a source's job stands in Redis.
+
+    ``may_publish`` also where its lease has run out, as that of a job too busy to renew
+    it in time does, or is gone with all that an emptied Redis held: whoever publishes
+    finds out. It may not once it has given the lease back, or another job has it.
+    ``cut`` is the one published last.
+    """
+
+    holds_lease: bool
+    may_publish: bool
+    cut: Cut | None
+
+
+def _ask_standing(client: redis.Redis, options: SourceOptions) -> _Standing:
+    keys, job = Keys(options.namespace), options.job
+    with client.pipeline(transaction=True) as pipe:
+        pipe.get(keys.lease(job))
+        pipe.hmget(keys.meta, [f"cut:{job}", f"released:{job}"])
+        lease, (stored, released) = pipe.execute()
+    published = None if stored is None else Cut.from_offset(orjson.loads(stored))
+    holds = lease is not None and owner_of(lease) == options.owner
+    has_run_out = lease is None and released != options.owner.encode()
+    return _Standing(holds, holds or has_run_out, published)
+
+
+def next_plan(options: SourceOptions, previous: BatchPlan) -> BatchPlan:
+    """Return the plan of the batch that follows; ``previous`` while there is none."""
+    try:
+        log = _open(options)
+        start = _next_start(log, options, previous.end_ms)
+        if start is not None:
+            end_ms = cut.next_end(
+                start.end_ms, log.clock_ms(), options.window_ms, options.max_windows
+            )
+            return BatchPlan(start, end_ms, log.partitions())
+    except AWAY as error:
+        if not is_transient(error):
+            raise
+    time.sleep(_LONGEST_WAIT_S)
+    return previous
+
+
+def _next_start(log: LogReader, options: SourceOptions, end_ms: int) -> Cut | None:
+    """Return the cut where the batch begins that follows ``end_ms``.
+
+    That is the one published last. None while there is no batch to begin.
+    """
+    if isinstance(log, SyntheticLog):
+        # Nothing is published of it.
+        return None if log.is_read(end_ms) else cut.newest_cut(log.tail(end_ms), end_ms)
+    standing = _ask_standing(_client(options.redis_url), options)
+    published = standing.cut
+    if not standing.may_publish:
+        return None
+    if published is None or published.end_ms != end_ms:
+        # The stream was emptied or rolled back, and who publishes says so: a batch
+        # that begins here fits to nothing that is stored.
+        return Cut(end_ms, (cut.NOWHERE,), (None,))
+    return published
+
+
+def read_batches(
+    options: SourceOptions,
+    part: BatchRange,
+    pause: Callable[[float], None] = time.sleep,
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows from a cut to a boundary, combined, and what was read of the log.
+
+    Their columns are those of ``source_rows.ARROW_SCHEMA``. While the window is open
+    its entries are read in steps; the cut is made once the boundary has passed.
+    ``pause`` is called with the seconds to wait.
+    """
+    log, rows, reached = _open(options), _Rows(options, part), part.start
+    while True:
+        tail = _answer(partial(log.tail, part.end_ms, part.partitions))
+        is_over = cut.may_be_cut(part.end_ms, tail)
+        # In the margin of its clock the log is only asked: reading would be later.
+        if is_over or _left_ms(log, part.end_ms) > 0:
+            upto = cut.advance(reached, part.end_ms, tail)
+            yield from rows.read(log, reached, upto)
+            reached = upto
+        if is_over:
+            break
+        rows.combine()
+        if not _wait_for_step(log, options, part.end_ms, pause):
+            yield from source_rows.abandoned_row(part.end_ms).to_batches()
+            return
+    yield from rows.rest(reached)
+
+
+def _left_ms(log: LogReader, end_ms: int) -> int:
+    """Return how long a window is open still, by the log's clock without its margin."""
+    return end_ms - log.margin_ms - _answer(log.clock_ms)
+
+
+def _wait_for_step(
+    log: LogReader,
+    options: SourceOptions,
+    end_ms: int,
+    pause: Callable[[float], None],
+) -> bool:
+    """Wait until an open window is to be read on; False once the batch is given up.
+
+    A job that ends, or that another one has taken over from, may not publish any more:
+    Spark cannot be stopped in the middle of a batch without a noise.
+    """
+    parent = os.getppid()
+    left_ms = _left_ms(log, end_ms)
+    step_at_ms = (
+        next_step_ms(left_ms)
+        if left_ms > 0
+        else left_ms - log.margin_ms / _QUESTIONS_IN_MARGIN
+    )
+    while left_ms > step_at_ms:
+        pause(min(left_ms - step_at_ms, _LONGEST_WAIT_S * 1000) / 1000)
+        with suppress(*AWAY):
+            if not _ask_standing(_client(options.redis_url), options).may_publish:
+                return False
+        if os.getppid() != parent:
+            raise SparkEnded("Spark has ended")
+        left_ms = _left_ms(log, end_ms)
+    return True
+
+
+class _Rows:
+    """What one task has read so far of a batch."""
+
+    def __init__(self, options: SourceOptions, part: BatchRange) -> None:
+        self._options = options
+        self._part = part
+        self._decode = find_decoder(options.decoder)
+        self._entries, self._blanks = Counter[int](), Counter[int]()
+        self._letters = Counter[int]()
+        self._tables: list[pa.Table] = []
+
+    def read(self, log: LogReader, start: Cut, end: Cut) -> Iterator[pa.RecordBatch]:
+        """Read and check what lies between two cuts; yield what has become much."""
+        ready: list[tuple[int, Chunk]] = []
+        ranges = between(start, end, self._part.partitions)
+        for p, chunk in read_patiently(log, ranges):
+            self._entries[p] += len(chunk)
+            self._blanks[p] += chunk.blanks
+            ready.append((p, chunk))
+            if (
+                sum(len(one) for _, one in ready) >= _CHECKED_AT_ONCE
+                or sum(one.payloads.nbytes for _, one in ready) >= PIECE_BYTES
+            ):
+                self._check(ready)
+                ready = []
+                if sum(map(len, self._tables)) >= _BATCH_ROWS:
+                    yield from self._take()
+        if ready:
+            self._check(ready)
+
+    def combine(self) -> None:
+        """Keep of each issue its latest trade: less to do after the boundary."""
+        if len(self._tables) > 1:
+            self._tables = [self._combined()]
+
+    def rest(self, end: Cut) -> Iterator[pa.RecordBatch]:
+        """Yield what was not yielded yet, what was read, and the cut."""
+        for p in self._part.partitions:
+            self._tables.append(
+                source_rows.read_row(p, self._entries[p], self._blanks[p], end)
+            )
+        now_ms = time.time_ns() // 1_000_000
+        self._tables.append(source_rows.cut_row(self._part.start, end, now_ms))
+        yield from self._take()
+
+    def _check(self, chunks: Sequence[tuple[int, Chunk]]) -> None:
+        part, options = self._part, self._options
+        rows = source_rows.trade_rows(
+            *source_rows.joined(chunks),
+            part.start.end_ms,
+            part.end_ms,
+            options.max_ahead_ms,
+            self._decode,
+            options.max_entry_bytes,
+        )
+        self._tables.append(source_rows.bound_letters(rows, self._letters))
+
+    def _take(self) -> Iterator[pa.RecordBatch]:
+        combined, self._tables = self._combined(), []
+        yield from combined.combine_chunks().to_batches()
+
+    def _combined(self) -> pa.Table:
+        tables = pa.concat_tables(self._tables)
+        return source_rows.combine(tables, self._options.window_ms)
+
+
+def _answer(ask: Callable[[], T]) -> T:
+    """Return the log's answer, however long its server is away."""
+    while True:
+        try:
+            return ask()
+        except AWAY as error:
+            if not is_transient(error):
+                raise
+            time.sleep(_LONGEST_WAIT_S)
+
+
+def read_patiently(log: LogReader, ranges: Ranges) -> Iterator[tuple[int, Chunk]]:
+    """Read on where reading broke off, for as long as the log's server is away."""
+    left = dict(ranges)
+    while left:
+        try:
+            for partition, chunk in log.read(left.copy()):
+                yield partition, chunk
+                left[partition] = chunk.upto, left[partition][1]
+            return
+        except AWAY as error:
+            if not is_transient(error):
+                raise
+            left = {
+                p: (after, upto) for p, (after, upto) in left.items() if after < upto
+            }
+            time.sleep(_LONGEST_WAIT_S)
+
+
+def trim(options: SourceOptions, done: Cut) -> None:
+    """Trim what was published, except for the retained time before it."""
+    before_ms = done.end_ms - options.retention_ms
+    positions = dict(zip(done.partitions, done.positions, strict=True))
+    # Trimming is not urgent: what is away now is trimmed after the next batch.
+    try:
+        _open(options).trim(positions, before_ms)
+    except AWAY as error:
+        if not is_transient(error):
+            raise
+
+
+_client = lru_cache(maxsize=4)(create_client)
+
+
+@lru_cache(maxsize=4)
+def _open(options: SourceOptions) -> LogReader:
+    # Once per process: Spark builds readers anew for every task of a worker.
+    info = LogInfo(options.log_id, options.partitions, options.created_ms)
+    live, behind = options.synthetic_live, options.synthetic_behind
+    if live or behind:
+        return SyntheticLog(info, options.window_ms, live, behind)
+    if options.kafka is not None:
+        return kafka_reader(options.kafka, info, options.only, options.margin_ms)
+    kind = ManualClockLog if options.manual_clock else RedisLogReader
+    client = _client(options.redis_url)
+    return kind(client, options.namespace, info, options.only)

@@ -1,0 +1,209 @@
+"""The Spark session, tuned for many small batches, in this process or on a cluster."""
+
+import os
+import shutil
+import sys
+from collections.abc import Mapping
+from importlib.resources import files
+from pathlib import Path
+from zipfile import ZipFile
+
+import pyspark
+from py4j.protocol import Py4JError
+from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from throttle.settings import ThrottleSettings
+from throttle.spark.source import TradeLogSource
+
+PACKAGES = ("ingest", "throttle")
+"""What a task may import of ours; what else it needs is installed on the workers."""
+
+# A task gets a second attempt; local[n] alone gives it one.
+_THIS_PROCESS = "local[2,2]"
+
+_EVERYWHERE = {
+    "spark.app.name": "tickthrottle",
+    # Nothing listens that nobody asked for.
+    "spark.ui.enabled": "false",
+    "spark.log.level": "ERROR",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.session.timeZone": "UTC",
+    # JVM and Python talk in small pieces: over TCP each waits 40 ms for a delayed
+    # acknowledgement, over a Unix socket none does.
+    "spark.python.unix.domain.socket.enabled": "true",
+    # The default manager forks a `chmod` for every file it writes, 30 ms each.
+    "spark.sql.streaming.checkpointFileManagerClass": (
+        "org.apache.spark.sql.execution.streaming.checkpointing."
+        "FileSystemBasedCheckpointFileManager"
+    ),
+    # A batch is one task: no plan changes on the way, no waiting, no shuffle.
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.shuffle.partitions": "1",
+    "spark.locality.wait": "0",
+    "spark.sql.streaming.pollingDelay": "1ms",
+    "spark.sql.streaming.numRecentProgressUpdates": "2",
+    "spark.sql.streaming.stopTimeout": "5s",
+}
+
+_ONE_MACHINE = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    # The executor is this process: after a sleep of the whole machine neither has gone.
+    # By default it may be given up after two minutes, and no window comes any more.
+    "spark.network.timeout": "1d",
+}
+
+_CLUSTER = {
+    # An executor whose machine is gone without a word is given up after 10 to 13 s, by
+    # default after two minutes or three: for so long its task's window would wait.
+    "spark.executor.heartbeatInterval": "2s",
+    "spark.network.timeout": "10s",
+    "spark.network.timeoutInterval": "3s",
+}
+
+# There a container's own folder has a path that is too long for a socket.
+_YARN = {"spark.python.unix.domain.socket.dir": "/tmp"}
+
+
+class NoSpark(RuntimeError):
+    """Spark did not start; the message says where, and Spark's own reason."""
+
+
+def create_session(
+    settings: ThrottleSettings, java_home: Path, scratch: Path
+) -> SparkSession:
+    """Start Spark with the trade log registered as a source.
+
+    ``scratch`` is an existing folder for Spark's files and sockets; its path must be
+    short (a socket's path has at most 107 bytes). On a cluster the executors get this
+    project's code; what it needs has to be installed there. Raises NoSpark.
+    """
+    submitted = _submitted()
+    options = spark_options(settings, scratch, submitted)
+    master = options["spark.master"]
+    if not submitted:
+        # Spark's launcher takes these from the environment only.
+        os.environ["JAVA_HOME"] = str(java_home)
+        os.environ["SPARK_HOME"] = str(_spark_home(scratch / "spark", master))
+        os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+        # Spark starts its Python processes with -m, which looks into the working
+        # folder first: a module there must not hide one of ours.
+        os.environ["PYTHONSAFEPATH"] = "1"
+        os.environ.update(java_locale(os.environ))
+    if is_local(master):
+        os.environ["PYSPARK_PYTHON"] = sys.executable
+    else:
+        _check_python(os.environ.setdefault("PYSPARK_PYTHON", sys.executable))
+    conf = SparkConf().setAll(list(options.items()))
+    try:
+        spark = SparkSession.Builder().config(conf=conf).getOrCreate()
+    except (Py4JError, PySparkException) as error:
+        reason = f"spark_master {master}: Spark did not start: {_reason(error)}"
+        raise NoSpark(reason) from error
+    if not is_local(master):
+        _ship(spark.sparkContext, pack_code(scratch))
+    spark.dataSource.register(TradeLogSource)
+    return spark
+
+
+def java_locale(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return what makes Java read the names of files as UTF-8, as Python does.
+
+    In the locale C it cannot open a folder with a letter beyond ASCII in its name.
+    """
+    names = ("LC_ALL", "LC_CTYPE", "LANG")
+    locale = next(filter(None, map(environment.get, names)), "C")
+    return {"LC_ALL": "C.UTF-8"} if locale in ("C", "POSIX") else {}
+
+
+def is_local(master: str) -> bool:
+    """Tell whether tasks run in the driver's own process."""
+    return master.partition("[")[0] == "local"
+
+
+def spark_options(
+    settings: ThrottleSettings, scratch: Path, submitted: Mapping[str, str]
+) -> dict[str, str]:
+    """Return Spark's options: the job's own, but what an operator says wins.
+
+    ``submitted`` is what ``spark-submit`` was told, nothing without it. Its master is
+    the one that counts.
+    """
+    master = settings.spark_master or _THIS_PROCESS
+    master = submitted.get("spark.master", master)
+    own = {
+        **_EVERYWHERE,
+        **(_ONE_MACHINE if is_local(master) else _CLUSTER),
+        **(_YARN if master == "yarn" else {}),
+        "spark.driver.memory": f"{settings.spark_memory_mb}m",
+        # Not where the cluster's file system would be the default one.
+        "spark.sql.warehouse.dir": (scratch / "warehouse").as_uri(),
+    }
+    given = {**submitted, **settings.spark_conf}
+    # The driver's files and sockets go there; an executor has its own place for them.
+    java = f"-Djava.io.tmpdir={scratch} "
+    java += given.pop("spark.driver.extraJavaOptions", "")
+    return {
+        **own,
+        **given,
+        "spark.master": master,
+        "spark.driver.extraJavaOptions": java.strip(),
+    }
+
+
+def pack_code(folder: Path) -> Path:
+    """Write the packages as they are installed here into a zip; return its path."""
+    packed = folder / "tickthrottle.zip"
+    with ZipFile(packed, "w") as archive:
+        for package in PACKAGES:
+            home = Path(str(files(package)))
+            for file in sorted(home.rglob("*")):
+                if file.is_file() and "__pycache__" not in file.parts:
+                    archive.write(file, file.relative_to(home.parent))
+    return packed
+
+
+def _check_python(program: str) -> None:
+    if shutil.which(program) is None:
+        raise NoSpark(
+            f"PYSPARK_PYTHON {program}: must be found where the job is started, too"
+        )
+
+
+def _ship(context: SparkContext, code: Path) -> None:
+    context.addPyFile(code.as_uri())
+    # What was added is found by tasks, not by the source's own process on the driver.
+    environment = context.environment
+    others = environment.get("PYTHONPATH")
+    environment["PYTHONPATH"] = os.pathsep.join(filter(None, [str(code), others]))
+
+
+def _reason(error: Exception) -> str:
+    # Py4J's first line says which call failed, the second begins with the exception.
+    lines = [line.strip(": \t") for line in str(error).strip().splitlines()]
+    return lines[1] if len(lines) > 1 and isinstance(error, Py4JError) else lines[0]
+
+
+def _submitted() -> dict[str, str]:
+    """Return the options of the ``spark-submit`` that started us; empty if none did."""
+    if "PYSPARK_GATEWAY_PORT" not in os.environ:
+        return {}
+    # The JVM runs already and knows; there is no public way to it before a session.
+    SparkContext._ensure_initialized()
+    return dict(SparkConf().getAll())
+
+
+def _spark_home(folder: Path, master: str) -> Path:
+    """Return a home of the installed Spark without its zipped Python package.
+
+    The half dozen Python processes of a query then import the installed one, which is
+    the same but compiled: half a second each. YARN insists on the zip, to ship it.
+    """
+    folder.mkdir()
+    installed = Path(pyspark.__file__).parent
+    names = ("bin", "jars", "python") if master == "yarn" else ("bin", "jars")
+    for name in names:
+        (folder / name).symlink_to(installed / name, target_is_directory=True)
+    return folder

@@ -1,0 +1,122 @@
+"""What Spark calls with every batch: conflate, assemble, publish."""
+
+import time
+from collections.abc import Callable
+
+import structlog
+from pyspark.sql import DataFrame
+
+from ingest.tradelog.gc_pause import no_collection
+from throttle.contract.cut import Cut
+from throttle.publish.publisher import PublishOutcome
+from throttle.telemetry.batch_report import BatchReport
+from throttle.window.batch import Abandoned, Batch, assemble
+from throttle.window.conflate import create_conflate
+
+log = structlog.get_logger()
+
+
+class BatchSink:
+    """The function given to ``foreachBatch``; publishing is passed in.
+
+    ``begins_live`` says whether to expect live windows, one per batch, as long as
+    nothing was published. ``report_to`` is called after every publish. ``batches``
+    counts what was published, ``is_open`` says that one is being read or published.
+    ``error`` keeps what stopped it, in its own words: through Spark it comes back
+    wrapped in three stack traces.
+    """
+
+    def __init__(
+        self,
+        window_ms: int,
+        publish: Callable[[Batch, int], PublishOutcome | None],
+        begins_live: bool = True,
+        report_to: Callable[[BatchReport], None] | None = None,
+    ) -> None:
+        self._window_ms = window_ms
+        self._report_to = report_to
+        self._publish = publish
+        self._conflate = create_conflate(window_ms)
+        self._off_by = 0
+        self.begins_live = begins_live
+        self._end: Cut | None = None
+        self._ended_s = time.monotonic()
+        self.batches = 0
+        self.is_open = False
+        self.error: Exception | None = None
+
+    def __call__(self, frame: DataFrame, batch_id: int) -> None:
+        """Publish one batch. Spark may call it again for the same batch."""
+        self.is_open = True
+        try:
+            self._run(frame, batch_id)
+            self.batches += 1
+        except Abandoned:
+            # Whoever ended it or took over knows, and nobody waits for this batch.
+            log.debug("batch given up", batch=batch_id)
+        except Exception as error:
+            self.error = error
+            raise
+        finally:
+            self.is_open = False
+
+    def _run(self, frame: DataFrame, batch_id: int) -> None:
+        began = time.time()
+        conflated = self._conflate(frame, self._expects_live(began * 1000))
+        planned = time.time()
+        table = conflated.toArrow()
+        collected = time.time()
+        with no_collection():
+            batch = assemble(table, self._window_ms)
+        assembled = time.time()
+        published = self._publish(batch, batch_id)
+        ended = time.time()
+        if published is None:
+            return
+        self._end, self._ended_s = batch.end, time.monotonic()
+        self._say(published, batch_id)
+        if self._report_to is not None:
+            boundary = batch.end.end_ms / 1000
+            read = max(batch.read_ms / 1000, boundary)
+            stages_s = {
+                # A live window is planned while it is open: nobody waits for that.
+                "plan": planned - began,
+                "read": read - max(planned, boundary),
+                "collect": collected - read,
+                "assemble": assembled - collected,
+                "publish": ended - assembled,
+            }
+            self._report_to(BatchReport(batch_id, batch, published, ended, stages_s))
+
+    def _expects_live(self, now_ms: float) -> bool:
+        """Guess whether the batch is one window; wrong, it only takes longer."""
+        if self._end is None:
+            return self.begins_live
+        return now_ms - self._end.end_ms < 2 * self._window_ms
+
+    def _say(self, published: PublishOutcome, batch_id: int) -> None:
+        if published.windows > 1:
+            log.info(
+                "caught up",
+                batch=batch_id,
+                windows=published.windows,
+                offset=published.offset,
+            )
+        if published.off_by != self._off_by:
+            self._off_by = published.off_by
+            log.error(
+                "the ledger does not balance, see `tickthrottle ledger`",
+                batch=batch_id,
+                off_by=published.off_by,
+            )
+
+    def newest(self) -> tuple[Cut, float]:
+        """Return the cut published last, and when by the monotonic clock.
+
+        Before there was any: a cut of nothing, and when the sink was made.
+        """
+        return self._end or Cut(0, (), ()), self._ended_s
+
+
+def discard(batch: Batch, batch_id: int) -> None:
+    """Publish nothing: what warming up does with its batches."""

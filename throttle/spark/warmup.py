@@ -1,0 +1,105 @@
+"""A made-up log, run through the whole job before the first real window.
+
+The first batches of a fresh JVM take seconds: classes are loaded, plans and code are
+compiled, workers are started. They should not be somebody's prices.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import pyarrow as pa
+from stdnum import isin as stdnum_isin
+
+from ingest.trade import Trade
+from ingest.tradelog.contract import Chunk, Head, LogInfo, Ranges, Tail
+
+WARMUP_ISSUES = 600
+WARMUP_TRADES = 1_800
+"""Trades in a made-up window: two seconds at 900 trades/s."""
+
+BACKLOG_WINDOWS = 3
+"""Windows in a made-up batch of a backlog."""
+
+
+class SyntheticLog:
+    """A log of windows that all hold the same number of trades.
+
+    The first ``live`` windows are over one by one, each when the one before it was
+    cut; then ``behind`` more are over at once, as after an outage, and the log ends.
+    Position n of a partition is its n-th trade, and each window has an equal share.
+    """
+
+    margin_ms = 0
+
+    def __init__(
+        self,
+        info: LogInfo,
+        window_ms: int,
+        live: int,
+        behind: int = 0,
+        trades: int = WARMUP_TRADES,
+    ) -> None:
+        self.info = info
+        self._window_ms = window_ms
+        self._start_ms = self._cut_ms = info.created_ms // window_ms * window_ms
+        self._live_ms = self._start_ms + live * window_ms
+        self._end_ms = self._live_ms + behind * window_ms
+        self._share = max(1, trades // info.partitions)
+        self._payloads = [_payload(i, info.created_ms) for i in range(WARMUP_ISSUES)]
+
+    def clock_ms(self) -> int:
+        """Return the end of the newest window that is over."""
+        next_ms = self._cut_ms + self._window_ms
+        return next_ms if next_ms <= self._live_ms else self._end_ms
+
+    def is_read(self, end_ms: int) -> bool:
+        """Tell whether nothing is left behind the end of a window."""
+        return end_ms >= self._end_ms
+
+    def partitions(self) -> tuple[int, ...]:
+        """Return all partitions."""
+        return tuple(range(self.info.partitions))
+
+    def tail(self, before_ms: int, partitions: Sequence[int] = ()) -> Tail:
+        """Return the positions at a boundary; past the end, a clock before it."""
+        self._cut_ms = max(self._cut_ms, before_ms)
+        partitions = tuple(partitions) or self.partitions()
+        windows = (before_ms - self._start_ms) // self._window_ms
+        ends = (windows * self._share,) * len(partitions)
+        return Tail(self._end_ms, partitions, ends, ends)
+
+    def read(self, ranges: Ranges) -> Iterator[tuple[int, Chunk]]:
+        """Yield the entries with ``after < position <= upto``, a chunk a partition."""
+        for partition, (after, upto) in ranges.items():
+            positions = range(after + 1, upto + 1)
+            chunk = Chunk(
+                pa.array(positions, pa.int64()),
+                pa.array([self._append_ms(p) for p in positions], pa.int64()),
+                pa.array([self._payload(p) for p in positions], pa.binary()),
+                upto,
+            )
+            yield partition, chunk
+
+    def head(self) -> Head:
+        """Return the time of the first entry; none went before it."""
+        partitions = tuple(range(self.info.partitions))
+        zeros = (0,) * self.info.partitions
+        return Head(self._start_ms, partitions, zeros, zeros)
+
+    def trim(self, positions: Mapping[int, int], before_ms: int) -> None:
+        """Keep everything: there is nothing to free."""
+
+    def _append_ms(self, position: int) -> int:
+        window, place = divmod(position - 1, self._share)
+        within_ms = place * self._window_ms // self._share
+        return self._start_ms + window * self._window_ms + within_ms
+
+    def _payload(self, position: int) -> bytes:
+        return self._payloads[position * 7 % WARMUP_ISSUES]
+
+
+def _payload(issue: int, created_ms: int) -> bytes:
+    number = f"XX{issue:09d}"
+    isin = number + stdnum_isin.calc_check_digit(number)
+    extra = {"side": "B", "cum_volume": issue, "cum_value": issue * 1_000}
+    price = str(1_000 + issue)
+    return Trade(isin, created_ms * 1000, issue, price, "10", extra).to_wire()

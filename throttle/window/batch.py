@@ -1,0 +1,183 @@
+"""From the rows of a conflated batch to what is published. Pure.
+
+A batch is every window between two cuts, those without a trade too.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from throttle.contract.cut import Cut, window_ends
+from throttle.contract.dead_letter import DeadLetter, unpack
+from throttle.contract.snapshot import Row
+from throttle.contract.trade_order import ORDER, encode_version
+from throttle.window.open_batch import join_cuts
+from throttle.window.source_rows import (
+    ABANDONED_KEY,
+    CUT_KEY,
+    READ_KEY,
+    REFUSED_PREFIX,
+    decode_cuts,
+)
+from throttle.window.vector_check import row_bodies
+
+
+class Abandoned(RuntimeError):
+    """A batch was given up while its window was open: there is nothing to publish."""
+
+
+@dataclass(slots=True)
+class BatchWindow:
+    """What one window publishes: the latest row of each issue, and its partition."""
+
+    end_ms: int
+    rows: dict[str, tuple[int, Row]] = field(default_factory=dict)
+
+    def offer(self, partition: int, row: Row) -> None:
+        """Add a partition's latest row of an issue.
+
+        Of several the newest stays, and stands for the trades of all.
+        """
+        other = self.rows.get(row.isin)
+        if other is None:
+            self.rows[row.isin] = (partition, row)
+            return
+        # Of one version in two partitions the greater partition's, the same each time.
+        newest, row_kept = max((partition, row), other, key=_version_and_partition)
+        trades = row.trades + other[1].trades
+        self.rows[row.isin] = newest, replace(row_kept, trades=trades)
+
+    def of_partition(self, partition: int) -> list[Row]:
+        """Return the rows whose trade stood in a partition."""
+        return [row for p, row in self.rows.values() if p == partition]
+
+
+def _version_and_partition(placed: tuple[int, Row]) -> tuple[bytes, int]:
+    partition, row = placed
+    return row.version, partition
+
+
+@dataclass(slots=True)
+class PartitionCount:
+    """What a batch read of one partition, and what of it is no issue's latest.
+
+    ``blanks`` are positions of the log that hold no entry, ``unkept`` those refused
+    trades that no dead letter is kept of.
+    """
+
+    read: int = 0
+    blanks: int = 0
+    superseded: int = 0
+    refused: Counter[str] = field(default_factory=Counter)
+    unkept: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """A batch ready to publish: every window between two cuts.
+
+    ``counts[i]`` is of the i-th partition of ``end``. ``read_ms`` is when the last
+    task had read its part, by its machine's clock.
+    """
+
+    start: Cut
+    end: Cut
+    windows: Sequence[BatchWindow]
+    counts: Sequence[PartitionCount]
+    dead_letters: Sequence[DeadLetter]
+    read_ms: int = 0
+
+
+def assemble(conflated: pa.Table, window_ms: int) -> Batch:
+    """Turn a conflated batch into its windows, oldest first.
+
+    It needs the columns that ``conflate.py`` returns: ``window``, ``key``,
+    ``partition``, ``latest`` and ``trades``. Raises Abandoned if a task gave it up,
+    and ValueError if the cuts that its tasks have made do not fit together.
+    """
+    table = conflated.flatten()
+    is_trade = pc.invert(pc.starts_with(table["key"], REFUSED_PREFIX))
+    trades, others = table.filter(is_trade), table.filter(pc.invert(is_trade))
+    if pc.any(pc.equal(others["key"], pa.scalar(ABANDONED_KEY, pa.string()))).as_py():
+        raise Abandoned("the job has lost or given back its lease")
+    start, end, read_ms = _cuts(others)
+    windows = {
+        e: BatchWindow(e) for e in window_ends(start.end_ms, end.end_ms, window_ms)
+    }
+    counts = {p: PartitionCount() for p in end.partitions}
+    letters = _account_others(others, counts)
+    _add_trades(trades, windows, counts)
+    of_all = list(windows.values()), list(counts.values()), letters
+    return Batch(start, end, *of_all, read_ms)
+
+
+def _cuts(others: pa.Table) -> tuple[Cut, Cut, int]:
+    cuts = others.filter(pc.equal(others["key"], pa.scalar(CUT_KEY, pa.string())))
+    if not cuts.num_rows:
+        raise ValueError("a batch has a cut row of each task, this one has none")
+    made = [decode_cuts(payload) for payload in cuts["latest.payload"].to_pylist()]
+    start, end = join_cuts((start, end) for start, end, _ in made)
+    return start, end, max(read_ms for _, _, read_ms in made)
+
+
+def _account_others(
+    others: pa.Table, counts: Mapping[int, PartitionCount]
+) -> list[DeadLetter]:
+    letters = []
+    for (
+        key,
+        partition,
+        trades,
+        time_us,
+        size,
+        position,
+        reason,
+        error,
+        packed,
+    ) in _lists(
+        others,
+        ("key", "partition", "trades"),
+        (*ORDER, "reason", "error", "payload"),
+    ):
+        if key == READ_KEY:
+            counts[partition].read += trades
+            counts[partition].blanks += position
+        elif reason is not None:
+            counts[partition].refused[reason] += trades
+            if error is None:
+                counts[partition].unkept += trades
+                continue
+            place = partition, position, time_us // 1000
+            letters.append(DeadLetter(*place, reason, error, *unpack(packed, size)))
+    return sorted(letters, key=lambda letter: (letter.partition, letter.position))
+
+
+def _add_trades(
+    trades: pa.Table,
+    windows: dict[int, BatchWindow],
+    counts: Mapping[int, PartitionCount],
+) -> None:
+    bodies = row_bodies(trades["latest.payload"])
+    ends_us = trades["window.end"].cast(pa.int64()).to_pylist()
+    values = _lists(trades, ("key", "partition", "trades"), ORDER)
+    for body, end_us, (isin, partition, n, *order) in zip(
+        bodies, ends_us, values, strict=True
+    ):
+        row = Row(isin, encode_version(*order), n, body)
+        windows[end_us // 1000].offer(partition, row)
+        counts[partition].superseded += n
+    for window in windows.values():
+        for partition, _ in window.rows.values():
+            counts[partition].superseded -= 1
+
+
+def _lists(
+    table: pa.Table, names: Iterable[str], latest: Iterable[str]
+) -> Iterable[tuple[Any, ...]]:
+    # Column by column: turning rows into dictionaries takes ten times as long.
+    every = [*names, *(f"latest.{name}" for name in latest)]
+    return zip(*(table[name].to_pylist() for name in every), strict=True)

@@ -1,0 +1,47 @@
+"""The transform: of every issue in every window, the latest trade.
+
+Stateless: a batch holds whole windows, so nothing is carried from one to the next.
+The source combines what it reads before (``source_rows.combine``), as a map-side
+combine does. Of a backlog that leaves many rows of an issue in a window, one for each
+piece that was read, and Spark groups them. Of a live window it leaves one, or a few
+where a window has very many trades, and ``batch.assemble`` adds those up.
+"""
+
+from collections.abc import Callable
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from throttle.contract.trade_order import ORDER
+
+LATEST = (*ORDER, "payload", "reason", "error")
+"""What is kept of an issue's latest trade: the columns that decide, then more.
+
+Spark compares a struct column by column. A position is unique in its partition, so
+what follows it never decides.
+"""
+
+
+def create_conflate(window_ms: int) -> Callable[[DataFrame, bool], DataFrame]:
+    """Return the transform: rows of the source to one per window, key, partition.
+
+    It needs the columns ``append_time``, ``key``, ``partition``, ``trades`` and those
+    of ``LATEST`` (``source_rows.SCHEMA``). It returns ``window`` (a struct of start and
+    end), ``key``, ``partition``, ``latest`` (a struct of ``LATEST``), and ``trades``,
+    how many entries of the log it stands for. They stay structs here: another step
+    would cost 10 ms a batch, in Arrow it is free. The second argument says that the
+    batch is one live window: its rows are not grouped again, which would cost 14 ms
+    after its end. Where it is wrong, what is published is the same.
+    """
+    # Built once: every column object is a round trip to the JVM.
+    window = F.window("append_time", f"{window_ms} milliseconds").alias("window")
+    row = F.struct(*LATEST)
+    as_it_is = window, "key", "partition", row.alias("latest"), "trades"
+    latest, trades = F.max(row).alias("latest"), F.sum("trades").alias("trades")
+
+    def conflate(batch: DataFrame, is_live: bool) -> DataFrame:
+        if is_live:
+            return batch.select(*as_it_is)
+        return batch.groupBy(window, "key", "partition").agg(latest, trades)
+
+    return conflate

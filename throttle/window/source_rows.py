@@ -1,0 +1,322 @@
+"""From log entries to the columns Spark works on. Pure.
+
+One schema serves five kinds of rows, told apart by ``key``: a trade (key = its ISIN),
+a refused trade (key = ``!`` and its position, ``reason`` set, ``seq`` = its bytes; or
+key = ``!`` and the reason, without ``error``: those that no letter is kept of), what
+was read of a partition (key = ``READ_KEY``), the cuts of a task (key = ``CUT_KEY``,
+payload = the two cuts as JSON) and that a task gave its batch up (key =
+``ABANDONED_KEY``). ``trades`` says for how many entries of the log a row stands.
+All go through one aggregation, so nothing is counted in a second pass.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ingest.trade import MAX_ENTRY_BYTES, InvalidTrade, Trade
+from ingest.tradelog.contract import Chunk
+from throttle.contract.cut import Cut
+from throttle.contract.dead_letter import LETTERS_PER_BATCH, pack
+from throttle.contract.trade_order import ORDER
+from throttle.window import vector_check
+from throttle.window.decoder import Decoder
+
+CUT_KEY = "!cut"
+READ_KEY = "!read"
+ABANDONED_KEY = "!abandoned"
+REFUSED_PREFIX = "!"
+
+SCHEMA = (
+    "append_time timestamp, key string, partition int, time bigint, seq bigint, "
+    "position bigint, trades bigint, payload binary, reason string, error string"
+)
+
+ARROW_SCHEMA = pa.schema(
+    [
+        ("append_time", pa.timestamp("us", tz="UTC")),
+        ("key", pa.string()),
+        ("partition", pa.int32()),
+        ("time", pa.int64()),
+        ("seq", pa.int64()),
+        ("position", pa.int64()),
+        ("trades", pa.int64()),
+        ("payload", pa.binary()),
+        ("reason", pa.string()),
+        ("error", pa.string()),
+    ]
+)
+
+_OLDEST_FIRST = [(column, "ascending") for column in ORDER]
+# Constants with a type: guessing the type of a Python number takes 0.1 ms each time.
+_ONE, _US_PER_MS = pa.scalar(1, pa.int64()), pa.scalar(1_000, pa.int64())
+_LATEST = ("append_time", *ORDER, "payload", "reason", "error")
+
+
+def joined(chunks: Sequence[tuple[int, Chunk]]) -> tuple[Chunk, pa.Array]:
+    """Return chunks of several partitions as one, and the partition of each entry.
+
+    Fifty steps over columns cost the same for ten entries as for a thousand.
+    """
+    every = [chunk for _, chunk in chunks]
+    partitions = [pa.repeat(pa.scalar(p, pa.int32()), len(c)) for p, c in chunks]
+    one = replace(
+        every[-1],
+        positions=pa.concat_arrays([chunk.positions for chunk in every]),
+        append_ms=pa.concat_arrays([chunk.append_ms for chunk in every]),
+        payloads=pa.concat_arrays([chunk.payloads for chunk in every]),
+    )
+    return one, pa.concat_arrays(partitions)
+
+
+def trade_rows(
+    chunk: Chunk,
+    partition: int | pa.Array,
+    start_ms: int,
+    end_ms: int,
+    max_ahead_ms: int,
+    decoder: Decoder | None = None,
+    max_bytes: int = MAX_ENTRY_BYTES,
+) -> pa.Table:
+    """Check a chunk; return one row per entry (``ARROW_SCHEMA``), in no stated order.
+
+    ``partition`` is that of all its entries, or an array with the one of each. The
+    chunk stands between two cuts, at ``start_ms`` and ``end_ms``: what is stamped
+    outside of them counts as appended at their edge (``cut.window_time_ms``).
+    """
+    chunk = _stamped_before(chunk, end_ms)
+    if isinstance(partition, int):
+        partition = pa.repeat(pa.scalar(partition, pa.int32()), len(chunk))
+    if decoder is not None:
+        return _judged_rows(
+            chunk, partition, start_ms, max_ahead_ms, decoder, max_bytes
+        )
+    quick = vector_check.has_wire_form(chunk.payloads, max_bytes)
+    candidates = _select(chunk, quick)
+    times_us = vector_check.times_us(candidates.payloads)
+    isins = vector_check.isins(candidates.payloads)
+    valid = pc.and_(
+        vector_check.with_valid_isin(isins),
+        vector_check.are_timely(times_us, candidates.append_ms, max_ahead_ms),
+    )
+    good = _select(candidates, valid)
+    size = len(good)
+    known = {
+        "append_time": _window_times(good.append_ms, start_ms),
+        "key": isins.filter(valid),
+        "partition": partition.filter(quick).filter(valid),
+        "time": times_us.filter(valid),
+        "seq": vector_check.seqs(good.payloads),
+        "position": good.positions,
+        "trades": pa.repeat(_ONE, size),
+        "payload": good.payloads,
+        "reason": pa.nulls(size),
+        "error": pa.nulls(size),
+    }
+    table = pa.table(known).cast(ARROW_SCHEMA)
+    if size == len(chunk):
+        return table
+    odd, wrong = pc.invert(quick), pc.invert(valid)
+    others = [
+        (_select(chunk, odd), partition.filter(odd)),
+        (_select(candidates, wrong), partition.filter(quick).filter(wrong)),
+    ]
+    judged = [
+        _judged_rows(*other, start_ms, max_ahead_ms, None, max_bytes)
+        for other in others
+    ]
+    return pa.concat_tables([table, *judged])
+
+
+def bound_letters(
+    table: pa.Table, kept: Counter[int], most: int = LETTERS_PER_BATCH
+) -> pa.Table:
+    """Cut what is long of refused trades, and keep a letter of so many a partition.
+
+    ``kept`` counts them by partition, from chunk to chunk. Of the rest a row says how
+    many there are, once the table is combined. In a partition the first ones count.
+    """
+    if table["reason"].null_count == len(table):
+        return table
+    is_refused = pc.is_valid(table["reason"])
+    refused = table.filter(is_refused).sort_by("position")
+    has_room = []
+    for partition in refused["partition"].to_pylist():
+        has_room.append(kept[partition] < most)
+        kept[partition] += has_room[-1]
+    mask = pa.array(has_room, pa.bool_())
+    letters, others = refused.filter(mask), refused.filter(pc.invert(mask))
+    payloads = letters["payload"].to_pylist()
+    none = pa.repeat(pa.scalar(0, pa.int64()), len(others))
+    packed = {
+        "seq": pa.array(map(len, payloads), pa.int64()),
+        "payload": pa.array(map(pack, payloads), pa.binary()),
+    }
+    counted = {
+        "key": pc.binary_join_element_wise(REFUSED_PREFIX, others["reason"], ""),
+        "position": none,
+        "payload": pa.repeat(pa.scalar(b"", pa.binary()), len(others)),
+        "error": pa.nulls(len(others), pa.string()),
+    }
+    return pa.concat_tables(
+        [
+            table.filter(pc.invert(is_refused)),
+            _with_columns(letters, packed),
+            _with_columns(others, counted),
+        ]
+    )
+
+
+def cut_row(start: Cut, end: Cut, read_ms: int = 0) -> pa.Table:
+    """Return the row (``ARROW_SCHEMA``) that carries the cuts of a task.
+
+    It is in the batch's last window. ``end`` is of the partitions that the task has
+    read, the first of which is the row's own. ``read_ms`` is when it had read them, by
+    its machine's clock, in milliseconds since 1970.
+    """
+    cuts = {"start": start.to_offset(), "end": end.to_offset(), "read_ms": read_ms}
+    return _marker(CUT_KEY, end.partitions[0], end.end_ms, 0, orjson.dumps(cuts))
+
+
+def abandoned_row(end_ms: int) -> pa.Table:
+    """Return the row (``ARROW_SCHEMA``) that says that a task has given up."""
+    return _marker(ABANDONED_KEY, 0, end_ms, 0, b"")
+
+
+def read_row(partition: int, entries: int, blanks: int, end: Cut) -> pa.Table:
+    """Return the row (``ARROW_SCHEMA``) that says how much was read of a partition.
+
+    ``blanks`` positions without an entry go as the row's own position.
+    """
+    return _marker(READ_KEY, partition, end.end_ms, entries, b"", blanks)
+
+
+def combine(table: pa.Table, window_ms: int) -> pa.Table:
+    """Reduce rows to one per window, key and partition: the latest, standing for all.
+
+    Rows come and go with the columns of ``ARROW_SCHEMA``. A map-side combine: what
+    Spark's group-by does (``conflate.py``), done early where it is cheap; it may be
+    left out, or done to any part of a batch, without another result.
+    """
+    window = pc.divide(
+        table["append_time"].cast(pa.int64()), pa.scalar(window_ms * 1000, pa.int64())
+    )
+    ordered = table.append_column("window", window).sort_by(_OLDEST_FIRST)
+    groups = ordered.group_by(["window", "key", "partition"], use_threads=False)
+    latest = groups.aggregate(
+        [*((name, "last") for name in _LATEST), ("trades", "sum")]
+    )
+    names = {"trades": "trades_sum", **{name: f"{name}_last" for name in _LATEST}}
+    return pa.table(
+        {name: latest[names.get(name, name)] for name in ARROW_SCHEMA.names}
+    ).cast(ARROW_SCHEMA)
+
+
+def decode_cuts(payload: bytes) -> tuple[Cut, Cut, int]:
+    """Decode the payload of a cut row: start, end and when the task had read."""
+    cuts = orjson.loads(payload)
+    start, end = Cut.from_offset(cuts["start"]), Cut.from_offset(cuts["end"])
+    return start, end, cuts["read_ms"]
+
+
+def _with_columns(table: pa.Table, columns: Mapping[str, pa.Array]) -> pa.Table:
+    for name, column in columns.items():
+        at = ARROW_SCHEMA.get_field_index(name)
+        table = table.set_column(at, ARROW_SCHEMA.field(at), column)
+    return table
+
+
+def _select(chunk: Chunk, mask: pa.Array) -> Chunk:
+    return replace(
+        chunk,
+        positions=chunk.positions.filter(mask),
+        append_ms=chunk.append_ms.filter(mask),
+        payloads=chunk.payloads.filter(mask),
+    )
+
+
+# These two are ``cut.window_time_ms`` over columns: an entry counts as appended not
+# before the first cut and not at or past the second.
+def _stamped_before(chunk: Chunk, end_ms: int) -> Chunk:
+    latest = pa.scalar(end_ms - 1, pa.int64())
+    return replace(chunk, append_ms=pc.min_element_wise(chunk.append_ms, latest))
+
+
+def _window_times(append_ms: pa.Array, start_ms: int) -> pa.Array:
+    earliest = pa.scalar(start_ms, pa.int64())
+    return pc.multiply(pc.max_element_wise(append_ms, earliest), _US_PER_MS)
+
+
+def _judged_rows(
+    chunk: Chunk,
+    partition: pa.Array,
+    start_ms: int,
+    max_ahead_ms: int,
+    decoder: Decoder | None,
+    max_bytes: int,
+) -> pa.Table:
+    judged = vector_check.check(chunk, max_ahead_ms, decoder, max_bytes)
+    places = chunk.positions.to_pylist(), chunk.append_ms.to_pylist()
+    keys, times_us, seqs, reasons, errors = (
+        zip(*map(_values, judged, *places), strict=True) if judged else ((),) * 5
+    )
+    size = len(chunk)
+    return pa.table(
+        {
+            "append_time": _window_times(chunk.append_ms, start_ms),
+            "key": pa.array(keys, pa.string()),
+            "partition": partition,
+            "time": pa.array(times_us, pa.int64()),
+            "seq": pa.array(seqs, pa.int64()),
+            "position": chunk.positions,
+            "trades": pa.repeat(_ONE, size),
+            "payload": chunk.payloads if decoder is None else _encoded(judged, chunk),
+            "reason": pa.array(reasons, pa.string()),
+            "error": pa.array(errors, pa.string()),
+        }
+    ).cast(ARROW_SCHEMA)
+
+
+def _encoded(judged: Sequence[InvalidTrade | Trade], chunk: Chunk) -> pa.Array:
+    """Return trades in the project's own form; what is refused keeps its bytes."""
+    pairs = zip(judged, chunk.payloads.to_pylist(), strict=True)
+    encoded = [one.to_wire() if isinstance(one, Trade) else p for one, p in pairs]
+    return pa.array(encoded, pa.binary())
+
+
+_Values = tuple[str, int, int, str | None, str | None]
+
+
+def _values(judged: InvalidTrade | Trade, position: int, append_ms: int) -> _Values:
+    if isinstance(judged, InvalidTrade):
+        # A refused trade has no time of its own: its append time goes there.
+        key = f"{REFUSED_PREFIX}{position}"
+        return key, append_ms * 1000, 0, judged.reason, str(judged)
+    return judged.isin, judged.time_us, judged.seq, None, None
+
+
+def _marker(
+    key: str,
+    partition: int,
+    end_ms: int,
+    trades: int,
+    payload: bytes,
+    position: int = 0,
+) -> pa.Table:
+    row = {
+        "append_time": (end_ms - 1) * 1000,
+        "key": key,
+        "partition": partition,
+        "time": 0,
+        "seq": 0,
+        "position": position,
+        "trades": trades,
+        "payload": payload,
+        "reason": None,
+        "error": None,
+    }
+    columns_of_one = {name: [value] for name, value in row.items()}
+    return pa.table(columns_of_one, schema=ARROW_SCHEMA)

@@ -1,0 +1,170 @@
+"""Checks log entries column by column; the odd one goes through ``Trade``. Pure.
+
+Nearly every trade in a log was written by ``Trade.to_wire``, which has one form. A
+payload of exactly that form is valid if a few numbers are in their bounds, and those
+are compared for thousands at a time. Whatever is not of that form, or out of bounds,
+is judged by ``ingest.trade`` one by one: this file decides nothing on its own, it only
+recognises what cannot be wrong.
+"""
+
+import re
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ingest.trade import (
+    FRACTION_PATTERN,
+    ISIN_PATTERN,
+    LATEST_TIME_US,
+    MAX_ENTRY_BYTES,
+    MAX_PAYLOAD_BYTES,
+    REQUIRED,
+    RESERVED,
+    WHOLE_PATTERN,
+    InvalidTrade,
+    Trade,
+    check_isin,
+    check_not_ahead,
+)
+from ingest.tradelog.contract import Chunk
+from throttle.window.decoder import Decoder, decode
+
+_NAME_CHARACTER = "a-z0-9_"
+_CHARACTERS = "abcdefghijklmnopqrstuvwxyz0123456789_"
+
+
+def _rest_of_other_name(start: str, names: frozenset[str]) -> str:
+    """Return a pattern of what may follow ``start`` so that the name is none of these.
+
+    RE2 knows no "anything but"; a second search would cost as much as the first.
+    """
+    turns = sorted({n[len(start)] for n in names if n.startswith(start) and n != start})
+    other = f"[{_NAME_CHARACTER}]"
+    if turns:
+        excluded = "".join(c for c in _CHARACTERS if c not in turns)
+        other = f"[{excluded}]"
+    ways = [turn + _rest_of_other_name(start + turn, names) for turn in turns]
+    ways.append(f"{other}[{_NAME_CHARACTER}]*")
+    may_end = start and start not in names
+    return f"(?:{'|'.join(ways)}){'?' if may_end else ''}"
+
+
+_KNOWN_NAMES = frozenset({*REQUIRED, *RESERVED})
+
+# Decimals above zero. A few that are valid are not recognised, none the other way.
+_SMALL = r"0\.0{0,8}[1-9][0-9]{0,8}"
+_DECIMAL = f"(?:{WHOLE_PATTERN}(?:{FRACTION_PATTERN})?|{_SMALL})"
+_INTEGER = f"(?:0|{WHOLE_PATTERN})"
+_TEXT = r'"[ !#-\[\]-~]*"'
+_HEAD = (
+    rf'^\{{"isin":"{ISIN_PATTERN}","time":[1-9][0-9]{{15}},'
+    rf'"seq":{_INTEGER},"price":'
+)
+_OTHER_NAME = _rest_of_other_name("", _KNOWN_NAMES)
+_NUMBER = f"-?{_INTEGER}(?:{FRACTION_PATTERN})?"
+_MORE = rf'(?:,"{_OTHER_NAME}":(?:{_TEXT}|{_NUMBER}))*'
+_FORM = rf'{_HEAD}"{_DECIMAL}","size":"{_DECIMAL}"{_MORE}\}}$'
+_ROW = rf'({_HEAD})"([0-9.]+)","size":"([0-9.]+)"'
+_NAMES = re.compile(rb'[{,]"([a-z0-9_]+)":')
+# Constants with a type: guessing the type of a Python number takes 0.1 ms each time.
+_LATEST_TIME_US = pa.scalar(LATEST_TIME_US, pa.int64())
+_US_PER_MS = pa.scalar(1_000, pa.int64())
+# Where the form has its first fields, in bytes.
+_ISIN, _TIME, _SEQ = slice(9, 21), slice(30, 46), slice(53, 72)
+
+
+def has_wire_form(payloads: pa.Array, max_bytes: int = MAX_PAYLOAD_BYTES) -> pa.Array:
+    """Tell for each payload whether it is of the form ``Trade.to_wire`` writes.
+
+    True is certain: such a payload is a JSON object with every field valid, but for
+    the check digit of its ISIN and the bounds of its time. False says nothing.
+    """
+    return pc.and_(
+        pc.match_substring_regex(payloads, _FORM),
+        pc.less_equal(pc.binary_length(payloads), min(max_bytes, MAX_PAYLOAD_BYTES)),
+    )
+
+
+def isins(payloads: pa.Array) -> pa.Array:
+    """Return the ISINs of payloads that have the wire form."""
+    return _slice(payloads, _ISIN)
+
+
+def times_us(payloads: pa.Array) -> pa.Array:
+    """Return the times of payloads that have the wire form."""
+    return _slice(payloads, _TIME).cast(pa.int64())
+
+
+def seqs(payloads: pa.Array) -> pa.Array:
+    """Return the sequence numbers of payloads that have the wire form."""
+    until_comma = pc.split_pattern(_slice(payloads, _SEQ), ",", max_splits=1)
+    return pc.list_element(until_comma, 0).cast(pa.int64())
+
+
+def with_valid_isin(column: pa.Array) -> pa.Array:
+    """Tell for each ISIN whether its check digit is right; each is looked at once."""
+    encoded = column.dictionary_encode()
+    valid = [_is_isin(text) for text in encoded.dictionary.to_pylist()]
+    return pc.take(pa.array(valid, pa.bool_()), encoded.indices)
+
+
+def are_timely(times: pa.Array, append_ms: pa.Array, max_ahead_ms: int) -> pa.Array:
+    """Tell for each trade whether its time is possible (``check_not_ahead``)."""
+    ahead_ms = pa.scalar(max_ahead_ms, pa.int64())
+    latest_us = pc.multiply(pc.add(append_ms, ahead_ms), _US_PER_MS)
+    return pc.and_(pc.less_equal(times, latest_us), pc.less(times, _LATEST_TIME_US))
+
+
+def check(
+    chunk: Chunk,
+    max_ahead_ms: int,
+    decoder: Decoder | None = None,
+    max_bytes: int = MAX_ENTRY_BYTES,
+) -> list[InvalidTrade | Trade]:
+    """Judge every trade of a chunk by the rules themselves, one by one."""
+    judged: list[InvalidTrade | Trade] = []
+    for append_ms, payload in zip(
+        chunk.append_ms.to_pylist(), chunk.payloads.to_pylist(), strict=True
+    ):
+        try:
+            trade = decode(payload, decoder, max_bytes)
+            check_not_ahead(trade, append_ms * 1000, max_ahead_ms * 1000)
+            judged.append(trade)
+        except InvalidTrade as error:
+            # Its traceback would hold this call, and with it every payload.
+            judged.append(error.with_traceback(None))
+    return judged
+
+
+def row_bodies(payloads: pa.Array) -> list[bytes]:
+    """Return what ``Trade.to_row`` writes for each of these valid trades."""
+    # In the wire form, only the quotes around price and size differ.
+    bare = pc.replace_substring_regex(payloads, _ROW, r'\1\2,"size":\3')
+    return [
+        quick
+        if is_quick and _has_distinct_names(quick)
+        else Trade.from_wire(payload).to_row()
+        for payload, quick, is_quick in zip(
+            payloads.to_pylist(),
+            bare.to_pylist(),
+            has_wire_form(payloads).to_pylist(),
+            strict=True,
+        )
+    ]
+
+
+def _slice(payloads: pa.Array, part: slice) -> pa.Array:
+    return pc.binary_slice(payloads, part.start, part.stop).cast(pa.string())
+
+
+def _has_distinct_names(body: bytes) -> bool:
+    names = _NAMES.findall(body)
+    return len(names) == len(set(names))
+
+
+def _is_isin(text: str) -> bool:
+    try:
+        check_isin(text)
+    except InvalidTrade:
+        return False
+    return True
