@@ -21,6 +21,15 @@ KR7000660001,000660,SK하이닉스,KOSPI,반도체,900000.50
 """
 
 
+# Resolves when the page has this width and has drawn itself anew for it: its table is
+# measured in one frame and drawn in the next.
+SETTLED = """async (width) => {
+  const frame = () => new Promise(requestAnimationFrame);
+  while (innerWidth !== width) await frame();
+  for (let i = 0; i < 5; i += 1) await frame();
+}"""
+
+
 class Board:
     """The page, who publishes to it, and the gateway between them."""
 
@@ -48,6 +57,11 @@ class Board:
         # On a busy machine loading takes longer than a page stays live by itself.
         self.publisher.publish()
         self.is_in_state("Live")
+
+    def resize(self, width: int) -> None:
+        """Make the window this wide; wait until columns and rows follow it."""
+        self.page.set_viewport_size({"width": width, "height": 780})
+        self.page.evaluate(SETTLED, width)
 
     def revive(self) -> bool:
         """Publish a window; return whether the page is live."""

@@ -36,11 +36,6 @@ COLOURS = """() => {
 }"""
 
 
-def resize(board: Board, width: int) -> None:
-    """Make the window this wide."""
-    board.page.set_viewport_size({"width": width, "height": 780})
-
-
 def is_open(board: Board, isin: str, name: str) -> None:
     """Wait until this issue is open, and the address says so."""
     expect(board.page.locator("#detail-title")).to_have_text(name)
@@ -57,7 +52,7 @@ def is_closed(board: Board) -> None:
 def test_back_closes_an_issue_and_stays_on_the_page(board: Board, width: int) -> None:
     """However many issues were looked at; forward opens the last one again."""
     page = board.page
-    resize(board, width)
+    board.resize(width)
     steps = page.evaluate("history.length")
     board.row(SAMSUNG).locator(".price").click()
     is_open(board, SAMSUNG, "삼성전자")
@@ -165,7 +160,7 @@ def test_a_tap_beside_an_issue_closes_it_and_hits_nothing(
 ) -> None:
     """What lies under the sheet is out of reach, by hand and by keyboard."""
     page = board.page
-    resize(board, width)
+    board.resize(width)
     board.row(SAMSUNG).locator(".price").click()
     is_open(board, SAMSUNG, "삼성전자")
     for _ in range(12):
@@ -188,7 +183,7 @@ def test_a_tap_beside_an_issue_closes_it_and_hits_nothing(
 def test_arrows_go_from_issue_to_issue(board: Board, width: int) -> None:
     """From the panel, and from the table where it is beside; `/` searches."""
     page = board.page
-    resize(board, width)
+    board.resize(width)
     grid = page.get_by_role("grid")
     order = [HYNIX, SAMSUNG, NAVER]
     names = {HYNIX: "SK하이닉스", SAMSUNG: "삼성전자", NAVER: NAVER}

@@ -65,10 +65,9 @@ def test_names_and_changes_can_be_read_at_every_width(board: Board) -> None:
     """No name gives way to a column, and no percentage runs into an amount."""
     whole: dict[str, Any] = {}
     for width in sorted(WIDTHS + NARROW):
-        board.page.set_viewport_size({"width": width, "height": 780})
+        board.resize(width)
         for isin in (SAMSUNG, HYNIX):
-            row = eventually(lambda isin=isin: board.page.evaluate(ROW, isin))
-            whole[f"{isin} {width}"] = row
+            whole[f"{isin} {width}"] = board.page.evaluate(ROW, isin)
     bad = {
         place: row
         for place, row in whole.items()
@@ -86,7 +85,7 @@ def test_rows_are_in_the_order_of_a_column_that_is_there(board: Board) -> None:
     page = board.page
     board.publish(**{NAVER: "710"})
     for width in (*WIDTHS, 360):
-        page.set_viewport_size({"width": width, "height": 780})
+        board.resize(width)
         column, isins = "Trades", [NAVER, HYNIX, SAMSUNG]
         if width == 360:
             column, isins = "Change", [SAMSUNG, HYNIX, NAVER]
@@ -101,7 +100,7 @@ def test_an_issue_is_for_everyone_at_every_width(board: Board) -> None:
     """No serious finding, with an issue open, and the page does not grow wider."""
     page = board.page
     for width in WIDTHS:
-        page.set_viewport_size({"width": width, "height": 780})
+        board.resize(width)
         board.row(NAVER).locator(".price").click()
         expect(page.get_by_role("heading", name=LONG)).to_be_focused()
         assert grave_findings(page) == []
@@ -116,7 +115,7 @@ def test_what_an_issue_list_holds_stays_text(board: Board) -> None:
     """Markup is shown as it is written, a long name ends in dots and has a title."""
     page = board.page
     for width in WIDTHS:
-        page.set_viewport_size({"width": width, "height": 780})
+        board.resize(width)
         name = board.row(HYNIX).locator(".title")
         expect(name).to_have_text(HOSTILE)
         expect(name).to_have_attribute("title", HOSTILE)

@@ -8,13 +8,14 @@
 -- still the job's, 0 if somebody else took over.
 local meta, lease = KEYS[1], KEYS[2]
 local job, term, owner, ttl = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
+local mine = term .. ' ' .. owner
 local current = tonumber(redis.call('HGET', meta, 'term:' .. job) or 0)
 if current > tonumber(term) then
   return 0
 end
 if ttl > 0 then
-  redis.call('SET', lease, term .. ' ' .. owner, 'PX', ttl)
-elseif redis.call('GET', lease) == term .. ' ' .. owner then
+  redis.call('SET', lease, mine, 'PX', ttl)
+elseif (redis.call('GET', lease) or mine) == mine then
   redis.call('DEL', lease)
   -- For who still works under it: this one did not just run out.
   redis.call('HSET', meta, 'released:' .. job, owner)

@@ -151,6 +151,7 @@ class ThrottleDriver:
         self._channel.subscribe(self._keys.updates)
         self._channel.get_message(timeout=1)
         self._query: Any = None
+        self._lease: Lease | None = None
         self.restart_job()
         return self
 
@@ -227,7 +228,9 @@ class ThrottleDriver:
     def restart_job(self) -> None:
         """Kill the job and start it again: it goes on from what it has published."""
         self._stop_query()
-        lease = Lease(self._client, self._keys, self._settings.job, 60_000)
+        self._lease = lease = Lease(
+            self._client, self._keys, self._settings.job, 60_000
+        )
         first = origin(self._log.head(), self._log.clock_ms(), self._settings.window_ms)
         got = lease.acquire(self._info.log_id, first)
         if not isinstance(got, LeaseGrant):
@@ -345,8 +348,9 @@ class ThrottleDriver:
             time.sleep(0.01)
 
     def _stop_query(self) -> None:
-        # The tasks of an open batch end by themselves without the lease.
-        self._client.delete(self._keys.lease(self._settings.job))
+        if self._lease is not None:
+            # The tasks of an open batch end by themselves once it is given back.
+            self._lease.release(self._term)
         if self._query is not None:
             while self._sink.is_open and self._query.isActive:
                 time.sleep(0.01)
