@@ -208,8 +208,9 @@ class RedisLogReader:
         )
         if not raw:
             return None
-        self._pieces[partition] = next_piece(most, len(raw), _size(raw), _CHUNK)
-        return _chunk(raw, upto if len(raw) < most else position_of(raw[-1][0]))
+        chunk, size = _chunk(raw, upto if len(raw) < most else position_of(raw[-1][0]))
+        self._pieces[partition] = next_piece(most, len(raw), size, _CHUNK)
+        return chunk
 
     def _last_ones(
         self, spans: Iterable[tuple[str, str, str]]
@@ -280,7 +281,8 @@ def _length(info: Any) -> int:
     return 0 if isinstance(info, redis.ResponseError) else int(info["length"])
 
 
-def _chunk(raw: Sequence[_RawEntry], upto: int) -> Chunk:
+def _chunk(raw: Sequence[_RawEntry], upto: int) -> tuple[Chunk, int]:
+    """Return entries as columns, and their bytes as ``_size`` counts them, or more."""
     ids = pa.array([entry[0] for entry in raw], pa.binary()).cast(pa.string())
     halves = pc.list_flatten(pc.split_pattern(ids, "-")).cast(pa.int64())
     append_ms, numbers = halves[0::2], halves[1::2]
@@ -290,8 +292,14 @@ def _chunk(raw: Sequence[_RawEntry], upto: int) -> Chunk:
             "more than 2^21 entries in one ms"
         )
     positions = pc.bit_wise_or(pc.shift_left(append_ms, _SHIFT), numbers)
-    payloads = [_payload(entry[1]) for entry in raw]
-    return Chunk(positions, append_ms, pa.array(payloads, pa.binary()), upto)
+    # Nearly every entry has our field and no other: looked at here, not in a call each.
+    payloads = [f[1] for _, f in raw if f and len(f) == 2 and f[0] == FIELD]
+    is_usual = len(payloads) == len(raw)
+    if not is_usual:
+        payloads = [_payload(entry[1]) for entry in raw]
+    column = pa.array(payloads, pa.binary())
+    size = column.nbytes if is_usual else _size(raw)
+    return Chunk(positions, append_ms, column, upto), size
 
 
 def _payload(fields: Sequence[bytes] | None) -> bytes:
