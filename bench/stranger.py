@@ -1,12 +1,14 @@
 """A stranger who wishes a gateway ill, on loopback: what he sends, what he gets.
 
 Requests that never end, silent connections, tokens and origins that cannot be read,
-and rubbish, all at once and bounded. Meant to run beside `tickthrottle load`.
+and rubbish, all at once and bounded. Meant to run beside `tickthrottle load`, and at
+the lowest priority there: a stranger has a machine of his own.
 """
 
 import argparse
 import asyncio
 import json
+import os
 import time
 from base64 import urlsafe_b64encode
 from collections import Counter
@@ -370,6 +372,7 @@ def main() -> None:
     url = urlsplit(options.url)
     if url.hostname is None or url.port is None or not is_loopback(url.hostname):
         parser.error("--url: must be like http://127.0.0.1:8000, on loopback")
+    os.nice(19)
     tallies = asyncio.run(attack(url.hostname, url.port, options.seconds))
     print_table(tallies)
     faults = sum(tally.answers["500"] for tally in tallies.values())

@@ -159,16 +159,20 @@ def _lead(
             finally:
                 # Tasks of an open batch end by themselves without the lease.
                 keeper.close()
-                _stop(query, sink)
+                stop_query(query, sink)
         return False
     except StreamLost as error:
         log.warning(str(error))
         return True
     finally:
-        _stop(query, sink)
+        stop_query(query, sink)
 
 
-def _stop(query: StreamingQuery, sink: BatchSink) -> None:
+def stop_query(query: StreamingQuery, sink: BatchSink) -> None:
+    """Stop a query whose lease was given back, once its open batch has ended.
+
+    A batch that does not end within two seconds is ended by Spark.
+    """
     until_s = time.monotonic() + _GIVEN_UP_WITHIN_S
     while sink.is_open and query.isActive and time.monotonic() < until_s:
         time.sleep(0.02)

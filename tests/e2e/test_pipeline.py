@@ -2,7 +2,8 @@
 
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import psutil
@@ -16,6 +17,7 @@ from tests.e2e.checker import Checker
 from tests.e2e.processes import Running, running
 from tests.published import published_windows
 from tests.quick_java import QUICK_JAVA
+from tests.redis_users import documented_users, url_of
 from throttle.contract.redis_keys import Keys
 
 pytestmark = [
@@ -46,21 +48,38 @@ def tape(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
-@pytest.fixture
-def environment(redis_url: str, tmp_path: Path) -> dict[str, str]:
-    """What every part of one pipeline is told."""
-    return {
-        **KEEP,
-        **QUICK_JAVA,
-        "REDIS_URL": redis_url,
-        "TICKTHROTTLE_STATE_DIR": str(tmp_path),
-    }
+# The user of Redis that each process is.
+USERS = {
+    "replay": "tt-feed",
+    "simulate": "tt-feed",
+    "throttle": "tt-job",
+    "gateway": "tt-gateway",
+}
+
+Start = Callable[..., AbstractContextManager[Running]]
 
 
 @pytest.fixture
-def throttle(tmp_path: Path, environment: dict[str, str]) -> Iterator[Running]:
+def start(client: redis.Redis, redis_url: str, tmp_path: Path) -> Iterator[Start]:
+    """Start a process of one pipeline, with the rights it has by the documents."""
+
+    def start_as(command: str, *arguments: str) -> AbstractContextManager[Running]:
+        environment = {
+            **KEEP,
+            **QUICK_JAVA,
+            "REDIS_URL": url_of(USERS[command], redis_url),
+            "TICKTHROTTLE_STATE_DIR": str(tmp_path),
+        }
+        return running(tmp_path, command, *arguments, **environment)
+
+    with documented_users(client):
+        yield start_as
+
+
+@pytest.fixture
+def throttle(start: Start) -> Iterator[Running]:
     """The job, ready."""
-    with running(tmp_path, "throttle", **environment) as process:
+    with start("throttle") as process:
         process.wait_for('"event": "ready"')
         yield process
 
@@ -82,29 +101,20 @@ def wait_until_published(client: redis.Redis) -> int:
 
 
 def test_every_trade_of_a_tape_reaches_a_browser_as_the_oracle_says(
-    tmp_path: Path,
     client: redis.Redis,
-    environment: dict[str, str],
+    start: Start,
     throttle: Running,
     tape: Path,
 ) -> None:
     """Tape to log to windows to WebSocket: complete, exact, once, never backwards."""
     port = free_port()
-    with running(tmp_path, "gateway", "--port", str(port), **environment) as gateway:
+    with start("gateway", "--port", str(port)) as gateway:
         eventually(lambda: _connects(port, gateway), 20)
         checker = Checker(port)
         # What the first window ever holds comes as a snapshot, which counts no trades.
         eventually(lambda: checker.problems or checker.window, 60)
-        with running(
-            tmp_path,
-            "replay",
-            str(tape),
-            "--rate",
-            "1500",
-            "--stamp",
-            "recorded",
-            **environment,
-        ) as feed:
+        arguments = "replay", str(tape), "--rate", "1500", "--stamp", "recorded"
+        with start(*arguments) as feed:
             assert feed.process.wait(timeout=60 * PATIENCE) == 0, feed.log()
         upto_ms = wait_until_published(client)
         eventually(lambda: checker.problems or checker.window >= upto_ms, 10)
@@ -123,15 +133,14 @@ def test_every_trade_of_a_tape_reaches_a_browser_as_the_oracle_says(
 
 
 def test_a_killed_job_goes_on_without_a_missing_or_doubled_window(
-    tmp_path: Path,
     client: redis.Redis,
-    environment: dict[str, str],
+    start: Start,
     tape: Path,
 ) -> None:
     """SIGKILL of the driver, then of the JVM, in the middle of a run."""
-    with running(tmp_path, "replay", str(tape), "--rate", "600", **environment) as feed:
+    with start("replay", str(tape), "--rate", "600") as feed:
         for victim in ("driver", "jvm"):
-            with running(tmp_path, "throttle", **environment) as job:
+            with start("throttle") as job:
                 job.wait_for('"event": "ready"')
                 done = int(client.hget(Keys("tt").meta, "offset") or 0)
                 eventually(
@@ -147,32 +156,22 @@ def test_a_killed_job_goes_on_without_a_missing_or_doubled_window(
                     assert job.process.wait(timeout=20 * PATIENCE) == 3, job.log()
                     assert job.log().splitlines()[-1].startswith("tickthrottle: ")
         assert feed.process.wait(timeout=60 * PATIENCE) == 0, feed.log()
-        with running(tmp_path, "throttle", **environment) as job:
+        with start("throttle") as job:
             wait_until_published(client)
     check_against_oracle(client)
 
 
 def test_malformed_trades_go_to_dead_letters_and_disturb_nothing(
-    tmp_path: Path,
     client: redis.Redis,
-    environment: dict[str, str],
+    start: Start,
     throttle: Running,
 ) -> None:
     """A fifth of the feed is broken; the rest is published, the books balance.
 
     Told to stop then, the job leaves no process.
     """
-    with running(
-        tmp_path,
-        "simulate",
-        "--rate",
-        "500",
-        "--seconds",
-        "6",
-        "--malformed",
-        "0.2",
-        **environment,
-    ) as feed:
+    arguments = ["simulate", "--rate", "500", "--seconds", "6", "--malformed", "0.2"]
+    with start(*arguments) as feed:
         assert feed.process.wait(timeout=30 * PATIENCE) == 0, feed.log()
     wait_until_published(client)
     check_against_oracle(client)
@@ -183,21 +182,34 @@ def test_malformed_trades_go_to_dead_letters_and_disturb_nothing(
 
 
 def test_a_job_told_to_stop_while_spark_starts_ends_well(
-    tmp_path: Path, environment: dict[str, str]
+    start: Start,
 ) -> None:
     """In one sentence, with 0: its JVM gets the runner's signal, too."""
-    with running(tmp_path, "throttle", **environment) as job:
+    with start("throttle") as job:
         job.wait_for("starting spark", within_s=60)
         os.killpg(job.process.pid, signal.SIGTERM)
         assert job.process.wait(timeout=30 * PATIENCE) == 0, job.log()
         assert "Traceback" not in job.log()
 
 
-def check_leaves_nothing(throttle: Running) -> None:
-    """SIGTERM ends driver, JVM and workers, after all that they have done."""
+def test_ctrl_c_ends_a_job_whose_batch_is_open(
+    client: redis.Redis, throttle: Running
+) -> None:
+    """A terminal tells all of its processes; nobody is shown a stack trace."""
+    eventually(lambda: client.hget(Keys("tt").meta, "offset"), 60)
+    check_leaves_nothing(throttle, os.killpg, signal.SIGINT)
+    assert "Traceback" not in throttle.log()
+
+
+def check_leaves_nothing(
+    throttle: Running,
+    tell: Callable[[int, int], None] = os.kill,
+    number: int = signal.SIGTERM,
+) -> None:
+    """A signal ends driver, JVM and workers, after all that they have done."""
     family = psutil.Process(throttle.process.pid).children(recursive=True)
     assert any(child.name() == "java" for child in family)
-    throttle.process.terminate()
+    tell(throttle.process.pid, number)
     assert throttle.process.wait(timeout=10 * PATIENCE) == 0, throttle.log()
     eventually(lambda: not any(child.is_running() for child in family), 10)
     assert "BrokenPipeError" not in throttle.log()

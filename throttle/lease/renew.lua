@@ -15,7 +15,7 @@ if current > tonumber(term) then
 end
 if ttl > 0 then
   redis.call('SET', lease, mine, 'PX', ttl)
-elseif (redis.call('GET', lease) or mine) == mine then
+elseif current > 0 and (redis.call('GET', lease) or mine) == mine then
   redis.call('DEL', lease)
   -- For who still works under it: this one did not just run out.
   redis.call('HSET', meta, 'released:' .. job, owner)

@@ -7,7 +7,7 @@ is planned, and one that is open is read on when it is back.
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import suppress
 from functools import lru_cache, partial
 from typing import Any, NamedTuple, TypeVar
@@ -26,6 +26,7 @@ from throttle.lease.retry import AWAY, create_client, is_transient
 from throttle.spark.manual_clock import ManualClockLog
 from throttle.spark.open_reader import kafka_reader
 from throttle.spark.options import BatchRange, SourceOptions
+from throttle.spark.read_ahead import read_ahead
 from throttle.spark.warmup import SyntheticLog
 from throttle.window import source_rows
 from throttle.window.decoder import find_decoder
@@ -44,6 +45,9 @@ _QUESTIONS_IN_MARGIN = 10
 
 # Chunks of many partitions are small, and checking one costs as much as checking all.
 _CHECKED_AT_ONCE = 10_000
+
+# Of a backlog, chunks that are read while others are checked; each is at most a piece.
+_READ_AHEAD = 6
 
 # Few big Arrow batches: each costs about a millisecond, a live window needs one.
 _BATCH_ROWS = 40_000
@@ -154,7 +158,9 @@ def read_batches(
         # In the margin of its clock the log is only asked: reading would be later.
         if is_over or _left_ms(log, part.end_ms) > 0:
             upto = cut.advance(reached, part.end_ms, tail)
-            yield from rows.read(log, reached, upto)
+            # What is long over is much; a step of an open window is not.
+            is_backlog = is_over and reached == part.start
+            yield from rows.read(log, reached, upto, is_backlog)
             reached = upto
         if is_over:
             break
@@ -210,11 +216,16 @@ class _Rows:
         self._letters = Counter[int]()
         self._tables: list[pa.Table] = []
 
-    def read(self, log: LogReader, start: Cut, end: Cut) -> Iterator[pa.RecordBatch]:
-        """Read and check what lies between two cuts; yield what has become much."""
+    def read(
+        self, log: LogReader, start: Cut, end: Cut, is_backlog: bool
+    ) -> Iterator[pa.RecordBatch]:
+        """Read and check what lies between two cuts; yield what has become much.
+
+        Of a backlog the next chunks are read while the last ones are checked.
+        """
         ready: list[tuple[int, Chunk]] = []
-        ranges = between(start, end, self._part.partitions)
-        for p, chunk in read_patiently(log, ranges):
+        chunks = read_patiently(log, between(start, end, self._part.partitions))
+        for p, chunk in read_ahead(chunks, _READ_AHEAD) if is_backlog else chunks:
             self._entries[p] += len(chunk)
             self._blanks[p] += chunk.blanks
             ready.append((p, chunk))
@@ -276,7 +287,7 @@ def _answer(ask: Callable[[], T]) -> T:
             time.sleep(_LONGEST_WAIT_S)
 
 
-def read_patiently(log: LogReader, ranges: Ranges) -> Iterator[tuple[int, Chunk]]:
+def read_patiently(log: LogReader, ranges: Ranges) -> Generator[tuple[int, Chunk]]:
     """Read on where reading broke off, for as long as the log's server is away."""
     left = dict(ranges)
     while left:

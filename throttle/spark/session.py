@@ -2,7 +2,9 @@
 
 import os
 import shutil
+import signal
 import sys
+import threading
 from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
@@ -97,11 +99,15 @@ def create_session(
     else:
         _check_python(os.environ.setdefault("PYSPARK_PYTHON", sys.executable))
     conf = SparkConf().setAll(list(options.items()))
+    on_interrupt = signal.getsignal(signal.SIGINT)
     try:
         spark = SparkSession.Builder().config(conf=conf).getOrCreate()
     except (Py4JError, PySparkException) as error:
         reason = f"spark_master {master}: Spark did not start: {_reason(error)}"
         raise NoSpark(reason) from error
+    if threading.current_thread() is threading.main_thread():
+        # PySpark puts its own in place, which ends the open batch with a stack trace.
+        signal.signal(signal.SIGINT, on_interrupt)
     if not is_local(master):
         _ship(spark.sparkContext, pack_code(scratch))
     spark.dataSource.register(TradeLogSource)

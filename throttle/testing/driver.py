@@ -352,9 +352,9 @@ class ThrottleDriver:
             # The tasks of an open batch end by themselves once it is given back.
             self._lease.release(self._term)
         if self._query is not None:
-            while self._sink.is_open and self._query.isActive:
-                time.sleep(0.01)
-            self._query.stop()
+            from throttle.job import stop_query
+
+            stop_query(self._query, self._sink)
             self._query = None
 
 

@@ -157,6 +157,18 @@ def test_a_released_lease_is_free_at_once(client: redis.Redis) -> None:
     assert take(second)
 
 
+def test_a_lease_that_ran_out_can_still_be_given_back(client: redis.Redis) -> None:
+    """An open batch of its process must not outlast it; an emptied server stays so."""
+    lease = make_lease(client)
+    term = take(lease).term
+    client.delete(KEYS.lease("job"))
+    lease.release(term)
+    assert client.hget(KEYS.meta, "released:job") == lease.owner.encode()
+    client.flushall()
+    lease.release(term)
+    assert client.dbsize() == 0
+
+
 def test_nobody_gives_back_another_s_lease(client: redis.Redis) -> None:
     """Nor is its term given again, even by a server that was emptied."""
     first, second = make_lease(client), make_lease(client)

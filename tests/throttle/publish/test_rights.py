@@ -3,7 +3,6 @@
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import pytest
 import redis
@@ -14,7 +13,7 @@ from ingest.tradelog.redis_log_reader import RedisLogReader, open_log
 from ingest.tradelog.redis_log_writer import RedisLogWriter
 from tests.conftest import eventually
 from tests.gateway.servers import running_gateway
-from tests.paths import ROOT
+from tests.redis_users import documented_users, url_of
 from throttle.contract.cut import newest_cut
 from throttle.contract.ledger import Ledger
 from throttle.contract.redis_keys import Keys
@@ -30,26 +29,11 @@ ISIN = "KR7005930003"
 KEYS = Keys("tt")
 
 
-def documented() -> dict[str, list[str]]:
-    """Return the rules of each user in the document."""
-    text = (ROOT / "docs" / "redis.md").read_text("utf-8")
-    lines = [line.split() for line in text.splitlines() if line.startswith("user ")]
-    return {name: rules for _, name, *rules in lines}
-
-
 @pytest.fixture(autouse=True)
 def _users(client: redis.Redis) -> Iterator[None]:
     """Give the server the users that the document has."""
-    for name, rules in documented().items():
-        client.execute_command("ACL", "SETUSER", name, *rules)
-    yield
-    client.execute_command("ACL", "DELUSER", *documented())
-
-
-def url_of(user: str, redis_url: str) -> str:
-    """Return the server's address for a user."""
-    parts = urlsplit(redis_url)
-    return parts._replace(netloc=f"{user}:password@{parts.netloc}").geturl()
+    with documented_users(client):
+        yield
 
 
 def client_of(user: str, redis_url: str) -> redis.Redis:

@@ -153,6 +153,7 @@ def test_a_lease_that_was_given_back_ends_an_open_batch(batch: OpenBatch) -> Non
 
     def pause(for_s: float) -> None:
         del for_s
+        batch.client.hset(KEYS.meta, "term:throttle", 1)
         lease = Lease(batch.client, KEYS, "throttle", 1_000)
         lease.owner = batch.options.owner
         lease.release(term=1)

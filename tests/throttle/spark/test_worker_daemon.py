@@ -1,9 +1,12 @@
 """Spark's Python processes, and what they say."""
 
+import io
+import sys
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from pyspark.sql.worker import lookup_data_sources
 
 from throttle.spark.worker_daemon import quiet_hang_ups
 
@@ -36,3 +39,12 @@ def test_no_other_program_is_touched() -> None:
     quiet_hang_ups(main)
     quiet_hang_ups()
     assert main.traceback is None
+
+
+def test_the_process_in_which_spark_looks_for_sources_loads_it() -> None:
+    """It knows nothing else of ours; the job registers its source itself."""
+    sys.modules.pop("pyspark_tickthrottle", None)
+    found = io.BytesIO()
+    lookup_data_sources._main(io.BytesIO(), found)
+    assert "pyspark_tickthrottle" in sys.modules
+    assert found.getvalue() == bytes(4)
