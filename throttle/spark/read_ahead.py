@@ -9,6 +9,10 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
+class _End:
+    """What comes after the last item."""
+
+
 def read_ahead(items: Generator[T], most: int) -> Generator[T]:
     """Yield what ``items`` yields; up to ``most`` of it is taken early, in a thread.
 
@@ -19,9 +23,13 @@ def read_ahead(items: Generator[T], most: int) -> Generator[T]:
     thread = ThreadPoolExecutor(1, thread_name_prefix="read-ahead")
     with closing(items):
         try:
-            taken = deque(thread.submit(next, items, thread) for _ in range(most))
-            while (item := taken.popleft().result()) is not thread:
-                taken.append(thread.submit(next, items, thread))
+            taken = deque(thread.submit(_next, items) for _ in range(most))
+            while not isinstance(item := taken.popleft().result(), _End):
+                taken.append(thread.submit(_next, items))
                 yield item
         finally:
             thread.shutdown(cancel_futures=True)
+
+
+def _next(items: Generator[T]) -> T | _End:
+    return next(items, _End())
