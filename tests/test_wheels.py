@@ -30,7 +30,8 @@ def test_the_wheels_bring_these_names_and_no_other(wheels: dict[str, Path]) -> N
     assert top == {
         "tickthrottle": {
             *("deploy", "gateway", "ingest", "throttle"),
-            *("tickthrottle.py", "tickthrottle-0.1.0.dist-info"),
+            *("pyspark_tickthrottle.py", "tickthrottle.py"),
+            "tickthrottle-0.1.0.dist-info",
         },
         "tickthrottle_client": {
             *("tickthrottle_client", "tickthrottle_client-0.1.0.dist-info"),
