@@ -106,13 +106,11 @@ class KafkaLogReader:
         firsts = self._offsets.firsts_at(before_ms, partitions)
         now_ms = clock_ms + self.margin_ms
         latest_ms = now_ms + AHEAD_MS
+        is_past = {p: _is_past(*firsts[p], latest_ms) for p in partitions}
         positions = tuple(
-            (firsts[p][0] if _is_past(*firsts[p], latest_ms) else ends[p]) - 1
-            for p in partitions
+            (firsts[p][0] if is_past[p] else ends[p]) - 1 for p in partitions
         )
-        if now_ms >= before_ms and all(
-            _is_past(*firsts[p], latest_ms) for p in partitions
-        ):
+        if now_ms >= before_ms and all(is_past.values()):
             clock_ms = max(clock_ms, before_ms)
         counts = tuple(position + 1 for position in positions)
         return Tail(clock_ms, partitions, positions, counts)
