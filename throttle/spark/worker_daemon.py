@@ -1,27 +1,42 @@
 """Spark's Python processes without a traceback in ordinary work.
 
-A worker that has answered may still have an end mark to flush. That Spark has hung up
-is no news then, but Spark's daemon prints twelve lines about it each time.
+A process that has answered may still have an end mark to flush, and one that plans
+batches is asked something when Spark is told to stop. That Spark has hung up is no
+news then, but twelve lines and more are printed about it each time.
 """
 
 import sys
 import traceback
-from types import SimpleNamespace
+from types import SimpleNamespace, TracebackType
 from typing import Any
 
 
 def quiet_hang_ups(main: Any = None) -> None:
-    """Let the daemon this process was forked from say nothing when Spark hangs up.
+    """Let this process say nothing when Spark hangs up, if it is one of Spark's.
 
     Elsewhere it does nothing. ``main`` is the program's own module.
     """
     main = sys.modules["__main__"] if main is None else main
-    if getattr(main.__spec__, "name", "") == "pyspark.daemon":
+    program = getattr(main.__spec__, "name", "")
+    if program == "pyspark.daemon":
+        # A worker is forked from the daemon, which prints what ends it by itself.
         main.traceback = SimpleNamespace(
             print_exc=_print_exc, format_exc=traceback.format_exc
         )
+    elif program.startswith("pyspark."):
+        sys.excepthook = _tell
 
 
 def _print_exc() -> None:
-    if not isinstance(sys.exc_info()[1], (BrokenPipeError, ConnectionResetError)):
-        traceback.print_exc()
+    error = sys.exc_info()[1]
+    if error is not None:
+        _tell(type(error), error, error.__traceback__)
+
+
+def _tell(
+    kind: type[BaseException],
+    error: BaseException,
+    where: TracebackType | None,
+) -> None:
+    if not isinstance(error, (BrokenPipeError, ConnectionResetError)):
+        traceback.print_exception(kind, error, where)
