@@ -9,6 +9,7 @@ from typing import Any
 
 from gateway.admission.tokens import TokenReader
 from gateway.health.exporter import Exporter
+from gateway.health.garbage import CalmCollections
 from gateway.health.overload import LoadMonitor, Overload
 from gateway.health.pipeline_reader import PipelineReader
 from gateway.health.readiness import (
@@ -149,6 +150,7 @@ class Backend:
             ("feed", self.feed.run()),
             ("hub", self.hub.run()),
             ("load", self.load.run()),
+            ("garbage", CalmCollections(lambda: self.board.window_ms).run()),
             ("history", self._history_filler.run()),
             ("readiness", self._keep_judging()),
             ("metrics", self.exporter.run()),

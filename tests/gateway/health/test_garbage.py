@@ -1,0 +1,59 @@
+"""Full collections: when, and that Python begins none by itself."""
+
+import asyncio
+import gc
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gateway.health.garbage import CALM, MOST_OF_TIME, CalmCollections, wait_s
+
+
+@given(
+    st.integers(0, 2**42), st.sampled_from([500, 1_000, 2_000, 5_000]), st.floats(0, 1)
+)
+def test_collections_are_between_windows_and_take_little_of_the_time(
+    now_ms: int, window_ms: int, took_s: float
+) -> None:
+    """The next moment is the first calm one that is not too early."""
+    waits_s = wait_s(now_ms, window_ms, took_s)
+    rest_s = took_s / MOST_OF_TIME
+    assert rest_s <= waits_s <= rest_s + window_ms / 1_000
+    into_ms = (now_ms + waits_s * 1_000) % window_ms
+    assert into_ms == pytest.approx(CALM * window_ms, abs=0.01)
+
+
+@pytest.fixture
+async def was_full() -> AsyncIterator[asyncio.Event]:
+    """Return an event that a full collection sets."""
+    happened = asyncio.Event()
+
+    def note(phase: str, info: dict[str, Any]) -> None:
+        if phase == "stop" and info["generation"] == 2:
+            happened.set()
+
+    gc.callbacks.append(note)
+    yield happened
+    gc.callbacks.remove(note)
+
+
+async def test_python_begins_no_full_collection_by_itself(
+    was_full: asyncio.Event,
+) -> None:
+    """Not for a million new objects; at the next calm moment there is one."""
+    before = gc.get_threshold()
+    task = asyncio.create_task(CalmCollections(lambda: 20).run())
+    await asyncio.sleep(0)
+    was_full.clear()
+    kept = [[number] for number in range(1_000_000)]
+    assert not was_full.is_set()
+    async with asyncio.timeout(30):
+        await was_full.wait()
+    del kept
+    task.cancel()
+    await asyncio.wait([task])
+    assert gc.get_threshold() == before
+    assert gc.get_freeze_count() == 0
