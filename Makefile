@@ -26,7 +26,7 @@ help: ## Show this help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
 	@echo "  make run takes PORT=8123 RATE=900, or TAPE=path/to/tape.csv.gz SPEED=1"
 
-run: $(VENV)/.run ## Run the whole pipeline on this machine, until Ctrl-C
+run: $(VENV)/.prepared ## Run the whole pipeline on this machine, until Ctrl-C
 	@exec $(BIN)/tickthrottle run --port $(PORT) $(if $(RATE),--rate $(RATE)) $(if $(TAPE),--tape '$(TAPE)') $(if $(SPEED),--speed $(SPEED))
 
 test: $(VENV)/.dev ## Run the tests that need no JVM, broker or browser (ARGS="-k name" to choose)
@@ -34,7 +34,7 @@ test: $(VENV)/.dev ## Run the tests that need no JVM, broker or browser (ARGS="-
 
 # Most tests wait for processes, not for a core: two at a time, each file in one piece,
 # those of whole pipelines early.
-test-all: $(VENV)/.dev ## Run all tests; what a machine lacks is left out and named
+test-all: $(VENV)/.dev $(VENV)/.prepared ## Run all tests; what a machine lacks is left out and named
 	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 check: $(VENV)/.dev ## Format, lint, types, locks
@@ -42,7 +42,7 @@ check: $(VENV)/.dev ## Format, lint, types, locks
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 
-bench: $(VENV)/.dev ## Run the short benchmarks, one after the other (10 minutes)
+bench: $(VENV)/.dev $(VENV)/.prepared ## Run the short benchmarks, one after the other (10 minutes)
 	$(BIN)/tickthrottle load --scenario short --out .tickthrottle/bench
 	$(BIN)/python bench/lag.py --windows 20 --warmup 15
 	$(BIN)/python bench/fanout.py --cases ab --clients 1000,5000 --windows 5
@@ -80,6 +80,12 @@ $(VENV)/.run: requirements.lock requirements-build.lock pyproject.toml clients/p
 	@# pyspark comes as source: built with the tools above, not with unpinned ones.
 	@$(PIP) --require-hashes --no-build-isolation -r requirements.lock
 	@$(PIP) --no-deps --no-build-isolation --editable clients/python --editable .
+	@touch $@
+
+# Classes of Spark that its Java need not load anew at every start.
+$(VENV)/.prepared: $(VENV)/.run
+	@echo "preparing Spark, once; half a minute"
+	@$(BIN)/tickthrottle prepare || echo "going on without it: Spark will start more slowly"
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.run requirements-dev.lock

@@ -98,6 +98,22 @@ def throttle(settings: ThrottleSettings) -> None:
         fail(str(error))
 
 
+@app.command(epilog=examples_of("prepare"))
+@options_of(ThrottleSettings)
+def prepare(settings: ThrottleSettings) -> None:
+    """Prepare this machine for the job, once after an installation.
+
+    Takes half a minute and 200 MB. Every later start of Spark takes a third less time.
+    """
+    from throttle.prepare import PrepareFailed, make_class_archive
+
+    try:
+        archive = make_class_archive(settings, _stop_on_signal())
+    except PrepareFailed as error:
+        fail(str(error))
+    typer.echo(f"prepared: {archive}, {archive.stat().st_size / 1e6:.0f} MB")
+
+
 @app.command(epilog=examples_of("gateway"))
 @options_of(GatewaySettings, "host", "port", "redis_url")
 def gateway(settings: GatewaySettings) -> None:

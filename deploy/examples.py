@@ -9,6 +9,7 @@ EXAMPLES = {
         "tickthrottle throttle --redis-url redis://10.0.0.5:6379/0",
         "tickthrottle throttle --standby",
     ),
+    "prepare": ("tickthrottle prepare",),
     "gateway": ("tickthrottle gateway --host 0.0.0.0 --port 8100",),
     "simulate": (
         "tickthrottle simulate --rate 900 --seconds 60",

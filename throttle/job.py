@@ -98,13 +98,13 @@ def _run(
     candidate = Candidate(client, settings, stop, metrics=metrics)
     candidate.check_rights()
     info = candidate.open_log()
-    java_home = find_java(settings.java_home, scratch)
-    log.info("starting spark", java_home=str(java_home))
+    java = find_java(settings.java_home, scratch)
+    log.info("starting spark", java_home=str(java.home))
     with candidate.candidacy:
-        spark = create_session(settings, java_home, scratch)
+        spark = create_session(settings, java, scratch)
         try:
             candidate.check_free()
-            _warm_up(spark, settings, source_options(settings, info), scratch, stop)
+            warm_up(spark, settings, source_options(settings, info), scratch, stop)
             for number in itertools.count():
                 if stop.is_set():
                     return
@@ -182,7 +182,7 @@ def stop_query(query: StreamingQuery, sink: BatchSink) -> None:
         query.stop()
 
 
-def _warm_up(
+def warm_up(
     spark: SparkSession,
     settings: ThrottleSettings,
     options: SourceOptions,
@@ -192,7 +192,7 @@ def _warm_up(
     """Run made-up windows through everything but the publish.
 
     First live ones, one by one, then a few batches as after an outage: they have a
-    plan of their own.
+    plan of their own. Raises ThrottleFailed.
     """
     live, backlog = settings.warmup_windows, min(settings.warmup_windows, 3)
     if not live:

@@ -123,7 +123,7 @@ class ThrottleSettings(LogSettings):
     """Folder for checkpoints and scratch files."""
 
     java_home: Path | None = Field(None, validation_alias="JAVA_HOME")
-    """Java to run Spark on; unset: the one on PATH, or else the bundled one."""
+    """Java to run Spark on; unset: the bundled one, or else the one on PATH."""
 
     @field_validator("spark_conf", mode="before")
     @classmethod

@@ -117,7 +117,7 @@ class Cluster:
     def __init__(self, folder: Path, workers: int) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self._folder = folder
-        self._java_home = find_java(None, folder)
+        self._java_home = find_java(None, folder).home
         self._size = workers
         self.workers: list[Daemon] = []
         # Of killed executors sockets are left; a socket's path must be short.

@@ -196,7 +196,7 @@ class Broker:
         """Return the command that runs one of Kafka's programs as the broker runs."""
         scratch = self.folder / "scratch"
         if self._java_home is None:
-            self._java_home = find_java(None, scratch)
+            self._java_home = find_java(None, scratch).home
         return java_command(
             self._java_home, self._options, self._jars, scratch, program, *arguments
         )

@@ -34,8 +34,8 @@ def explain(settings: ThrottleSettings) -> dict[str, str]:
     """
     try:
         with scratch_folder() as scratch:
-            java_home = find_java(settings.java_home, scratch)
-            spark = create_session(settings, java_home, scratch)
+            java = find_java(settings.java_home, scratch)
+            spark = create_session(settings, java, scratch)
             try:
                 return _run_one_batch(spark, settings, scratch / "explain")
             finally:

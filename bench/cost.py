@@ -1,0 +1,115 @@
+"""What a job costs: its start, its first live window, its memory, its processor.
+
+Each round starts a server, a feed and a job that has nothing to catch up with, and
+watches the job while it is live. Nothing else runs; there are no clients.
+"""
+
+import argparse
+import subprocess
+import sys
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+import psutil
+from machine import (
+    Job,
+    PeakMemory,
+    Server,
+    end_on_signals,
+    percentile,
+    read_batches,
+    running_job,
+    running_server,
+)
+
+from deploy.loadtest.system.machine import describe_machine
+from deploy.local.process_tree import job_family
+
+PARTS = ("job", "driver", "JVM", "worker")
+
+SETTLE_S = 20.0
+"""After it is ready; then its processor time is counted."""
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rate", type=int, default=900, help="trades per second")
+    parser.add_argument("--seconds", type=float, default=60, help="live, each round")
+    arguments = parser.parse_args()
+    end_on_signals()
+    found: dict[str, list[float]] = defaultdict(list)
+    for _ in range(arguments.rounds):
+        for name, value in measure(arguments.rate, arguments.seconds).items():
+            found[name].append(value)
+    print(
+        f"\n{arguments.rounds} starts, {arguments.rate} trades/s\n\n"
+        "| | p50 | most |\n| --- | ---: | ---: |"
+    )
+    for name, values in found.items():
+        digits = 2 if max(values) < 10 else 0
+        p50, most = percentile(values, 0.5), max(values)
+        print(f"| {name} | {p50:,.{digits}f} | {most:,.{digits}f} |")
+    print(f"\nMachine: {describe_machine()}")
+
+
+def measure(rate: int, seconds: float) -> dict[str, float]:
+    """Run one job; return the figures of it by what they are called."""
+    with running_server() as server, feed(server, rate):
+        began_s = time.monotonic()
+        with running_job(server) as job:
+            ready_s = time.monotonic() - began_s
+            memory = PeakMemory(server, job)
+            time.sleep(SETTLE_S)
+            before, since_s = processor_s(job), time.monotonic()
+            while time.monotonic() - since_s < seconds:
+                job.check_runs()
+                memory.note()
+                time.sleep(1)
+            used, over_s = processor_s(job) - before, time.monotonic() - since_s
+            batches = [b for b in read_batches(job.events) if b.get("windows") == 1]
+    lags = [batch["lag_ms"] for batch in batches]
+    return {
+        "ready, s": ready_s,
+        "first live window, its end to publish, ms": lags[0],
+        "the five after it, the longest, ms": max(lags[1:6]),
+        "all of them, p99, ms": percentile(lags[1:], 0.99),
+        **{f"{part}, MiB (PSS)": memory.most[part] / 2**20 for part in PARTS},
+        **{f"{part}, of a core": used[part] / over_s for part in PARTS},
+    }
+
+
+@contextmanager
+def feed(server: Server, rate: int) -> Iterator[None]:
+    """Run a simulated market within the block."""
+    process = subprocess.Popen(
+        [
+            *(sys.executable, "-m", "tickthrottle", "simulate"),
+            *("--rate", str(rate), "--redis-url", server.url),
+        ],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        yield
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def processor_s(job: Job) -> Counter[str]:
+    """Return the seconds of processor that a job and its parts have used."""
+    used: Counter[str] = Counter()
+    for name, process in job_family("", job.group):
+        with suppress(psutil.NoSuchProcess):
+            times = process.cpu_times()
+            used[name.strip()] += times.user + times.system
+    used["job"] = used.total()
+    return used
+
+
+if __name__ == "__main__":
+    main()
