@@ -43,6 +43,9 @@ _PIECE = 1_000
 _FIRST_PIECE = 250
 # Entries beyond a cut that are counted one by one to learn the count at the cut.
 _COUNT_AT_MOST = 5_000
+# Entries dropped in one step: a few milliseconds of the server. By default it drops
+# 10,000 and leaves the rest, however many there are.
+_TRIMMED_AT_ONCE = 50_000
 
 Fields = Mapping[bytes, bytes]
 
@@ -241,12 +244,26 @@ class RedisLogReader:
 
     def trim(self, positions: Mapping[int, int], before_ms: int) -> None:
         """Drop entries at or below ``positions`` that were appended before a time."""
-        with self._client.pipeline(transaction=False) as pipe:
-            for partition, position in positions.items():
-                key = self._keys[partition]
-                keep_from = min(position + 1, before_ms << SEQUENCE_BITS)
-                pipe.xtrim(key, minid=entry_id(keep_from), approximate=True)
-            pipe.execute()
+        full = {
+            self._keys[partition]: min(position + 1, before_ms << SEQUENCE_BITS)
+            for partition, position in positions.items()
+        }
+        while full:
+            with self._client.pipeline(transaction=False) as pipe:
+                for key, keep_from in full.items():
+                    pipe.xtrim(
+                        key,
+                        minid=entry_id(keep_from),
+                        approximate=True,
+                        limit=_TRIMMED_AT_ONCE,
+                    )
+                dropped = pipe.execute()
+            # The server drops whole nodes: it may stop a little below the limit.
+            full = {
+                key: keep_from
+                for (key, keep_from), count in zip(full.items(), dropped, strict=True)
+                if count > _TRIMMED_AT_ONCE // 2
+            }
 
 
 def _size(raw: Sequence[_RawEntry]) -> int:

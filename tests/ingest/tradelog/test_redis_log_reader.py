@@ -309,6 +309,21 @@ def test_trim_keeps_what_is_not_committed(client: redis.Redis) -> None:
 
 
 @pytest.mark.redis
+def test_trim_drops_however_much_there_is(client: redis.Redis) -> None:
+    """A server left to itself drops 10,000 entries each time: fewer than a flood."""
+    _, reader = make_log(client, partitions=2)
+    for partition, entries in ((0, 130_000), (1, 20_000)):
+        key = stream_key(NAMESPACE, partition)
+        with client.pipeline(transaction=False) as pipe:
+            for n in range(entries):
+                pipe.xadd(key, {FIELD: b""}, id=f"1000-{n}")
+            pipe.execute()
+    end = position_of(b"1001-0")
+    reader.trim({0: end, 1: end}, before_ms=9_999)
+    assert [client.xlen(stream_key(NAMESPACE, p)) for p in (0, 1)] == [0, 0]
+
+
+@pytest.mark.redis
 def test_trim_keeps_what_is_young(client: redis.Redis) -> None:
     """Committed entries stay as long as they are appended at or after the time."""
     _, reader = make_log(client)
