@@ -84,7 +84,7 @@ $(VENV)/.run: requirements.lock requirements-build.lock pyproject.toml clients/p
 
 # Classes of Spark that its Java need not load anew at every start.
 $(VENV)/.prepared: $(VENV)/.run
-	@echo "preparing Spark, once; half a minute"
+	@echo "preparing Spark, once; less than a minute"
 	@$(BIN)/tickthrottle prepare || echo "going on without it: Spark will start more slowly"
 	@touch $@
 

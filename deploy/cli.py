@@ -103,7 +103,8 @@ def throttle(settings: ThrottleSettings) -> None:
 def prepare(settings: ThrottleSettings) -> None:
     """Prepare this machine for the job, once after an installation.
 
-    Takes half a minute and 200 MB. Every later start of Spark takes a third less time.
+    Takes less than a minute, and 200 MB of disk. Every later start of Spark takes a
+    third less time.
     """
     from throttle.prepare import PrepareFailed, make_class_archive
 

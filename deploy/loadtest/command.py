@@ -89,7 +89,7 @@ def _deployment(choices: LoadChoices, console: Console) -> Iterator[Deployment]:
                 f"{name} {value}: is for a running deployment; "
                 "name its gateways with --gateway"
             )
-        console.print("starting a deployment, about half a minute", soft_wrap=True)
+        console.print("starting a deployment, about twenty seconds", soft_wrap=True)
         with local() as deployment:
             yield deployment
         return

@@ -148,7 +148,7 @@ class Runner:
         self._launch("gateway")
         self._launch("throttle")
         self._say("gateway", "starting")
-        self._say("throttle", "starting Spark and warming it up, about half a minute")
+        self._say("throttle", "starting Spark and warming it up, about twenty seconds")
         self._wait("throttle", self._throttle_ready.is_set)
         self._say("throttle", "ready")
         if self._has_feed:

@@ -61,7 +61,7 @@ CODES: dict[str, FaultKind] = {
         "unknown",
         "The throttle job has been starting",
         "starting",
-        "Nothing. It warms up, which takes about half a minute, and goes on where it "
+        "Nothing. It warms up, which takes about twenty seconds, and goes on where it "
         "stopped.",
     ),
     "job_dead": FaultKind(
