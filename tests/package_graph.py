@@ -35,6 +35,7 @@ FLOORS = {
         "log_watch",
         "leadership",
         "job",
+        "prepare",
         "audit",
         "describe",
         "testing",
