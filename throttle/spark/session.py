@@ -67,10 +67,6 @@ _CLUSTER = {
     "spark.network.timeoutInterval": "3s",
 }
 
-# Some 70 MB of Spark's heap are in use: the default collector, made for large heaps,
-# keeps 100 MB more around them. What Spark loads is no reason for a full collection.
-_JAVA = "-XX:+UseSerialGC -Xms96m -XX:MetaspaceSize=192m"
-
 # There a container's own folder has a path that is too long for a socket.
 _YARN = {"spark.python.unix.domain.socket.dir": "/tmp"}
 
@@ -164,8 +160,7 @@ def spark_options(
     }
     given = {**submitted, **settings.spark_conf}
     # The driver's files and sockets go there; an executor has its own place for them.
-    # Two collectors would be an error.
-    asked = given.pop("spark.driver.extraJavaOptions", _JAVA)
+    asked = given.pop("spark.driver.extraJavaOptions", "")
     java = [f"-Djava.io.tmpdir={scratch}", java_options, asked]
     return {
         **own,
