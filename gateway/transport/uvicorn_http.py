@@ -6,11 +6,16 @@ when its peer stops reading: the application finds this object in the request's 
 """
 
 from asyncio import TimerHandle, Transport
+from collections import deque
 from collections.abc import Callable, MutableMapping
 from dataclasses import dataclass
 from typing import Any, cast
 
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import (
+    STATUS_LINE,
+    HttpToolsProtocol,
+    RequestResponseCycle,
+)
 
 from gateway.admission.addresses import UNKNOWN, one_address
 from gateway.admission.connections import PlainConnections
@@ -80,6 +85,8 @@ class GuardedProtocol(HttpToolsProtocol):
     _received = _head_bytes = _head_count = 0
     _is_head_complete = False
     _is_refused = False
+    # uvicorn knows the last request only; the one that is being answered is the first.
+    _unanswered: deque[RequestResponseCycle] | None = None
 
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
         """Expect a request soon, unless there are too many connections."""
@@ -139,9 +146,13 @@ class GuardedProtocol(HttpToolsProtocol):
         """Run the application on a request whose head is there. Raises _TooLarge."""
         self._is_head_complete = True
         self.guard.plain.answer(self.transport)
+        before = self.cycle
         super().on_headers_complete()
-        if self.cycle is not None:
+        if self.cycle is not before:
             self.cycle.transport = cast(Transport, _Writable(self.transport))
+            if self._unanswered is None:
+                self._unanswered = deque()
+            self._unanswered.append(self.cycle)
         if len(self.pipeline) > MAX_PIPELINED:
             raise _TooLarge
 
@@ -153,6 +164,8 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def on_response_complete(self) -> None:
         """Wait for the next request."""
+        if self._unanswered:
+            self._unanswered.popleft()
         super().on_response_complete()
         if self._is_idle() and not self.transport.is_closing():
             self.guard.plain.wait(self.transport, self._address)
@@ -185,10 +198,13 @@ class GuardedProtocol(HttpToolsProtocol):
         self._refuse(431 if is_too_large else 400)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget the connection and its deadlines."""
+        """Forget the connection and its deadlines; end what is being answered."""
         self._drop_deadline()
         self.guard.plain.leave(self.transport)
         super().connection_lost(exc)
+        for cycle in self._unanswered or ():
+            cycle.disconnected = True
+            cycle.message_event.set()
 
     def shutdown(self) -> None:
         """Let a response that goes on and on end."""

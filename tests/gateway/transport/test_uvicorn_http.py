@@ -117,6 +117,18 @@ def test_pipelined_requests_do_not_pile_up(gateway: Gateway) -> None:
         assert told.count(b"HTTP/1.1 200 ") <= MAX_PIPELINED
 
 
+def test_a_stream_with_a_request_behind_it_ends_with_its_connection(
+    redis_url: str,
+) -> None:
+    """Otherwise a stranger could take the place of every client, and go."""
+    events = b"GET /v1/sse?keys=* HTTP/1.1\r\nHost: x\r\n\r\n"
+    with running_gateway(redis_url, heartbeat_ms=100) as gateway:
+        with connected(gateway) as client:
+            client.sendall(events + LIVE + b"\r\n" + LIVE + b"\r\n")
+            eventually(lambda: gateway.health()["clients"] == 1)
+        eventually(lambda: gateway.health()["clients"] == 0)
+
+
 @pytest.mark.parametrize(
     ("query", "header"),
     [
