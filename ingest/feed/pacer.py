@@ -174,6 +174,8 @@ class _Feed:
             if not self.back_off(wait_s, due_s):
                 break
         self.writer.abandon()
+        # A part of what was given up may have been acknowledged before.
+        self.acknowledged = sum(tally.acknowledged for tally in self.writer.tallies)
         return False
 
     def back_off(self, wait_s: float, due_s: float) -> bool:

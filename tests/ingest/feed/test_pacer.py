@@ -62,6 +62,8 @@ class ListLog:
         self.appends: list[list[tuple[str, bytes]]] = []
         self.times_s: list[float] = []
         self.failures: list[Exception] = []
+        # How many entries were acknowledged of an append that is given up.
+        self.reached = 0
 
     def append(self, entries: Sequence[tuple[str, bytes]]) -> int:
         """Keep the entries, unless it is time to fail."""
@@ -71,11 +73,13 @@ class ListLog:
             raise self.failures.pop(0)
         self.appends.append(list(entries))
         self.times_s.append(self.clock.now - 100.0)
+        self.tallies[0].acknowledged += len(entries)
         return len(entries)
 
     def abandon(self) -> None:
-        """Count what was asked for last as in doubt."""
-        self.tallies[0].in_doubt += len(self.asked[-1])
+        """Count what was asked for last as in doubt, but for what was acknowledged."""
+        self.tallies[0].acknowledged += self.reached
+        self.tallies[0].in_doubt += len(self.asked[-1]) - self.reached
 
     @property
     def payloads(self) -> list[bytes]:
@@ -264,9 +268,10 @@ def test_stop_while_the_log_is_silent_leaves_doubt(clock: Clock) -> None:
     clock.at(3.0, stop.set)
     log = ListLog(clock, seconds_per_append=1.0)
     log.failures = [LogAway("silent")] * 1_000
+    log.reached = 1
     seen: list[FeedProgress] = []
-    report = feed(make_events([0, 0]), log, stop, seen)
-    assert (report.acknowledged, report.in_doubt, report.stopped) == (0, 2, True)
+    report = feed(make_events([0, 0, 0]), log, stop, seen)
+    assert (report.acknowledged, report.in_doubt, report.stopped) == (1, 2, True)
     assert report.seconds <= 4.2
     assert max(progress.lag_s for progress in seen) >= 3
 
