@@ -7,8 +7,10 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from subprocess import SubprocessError
 
 from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from ingest.tradelog.contract import LogInfo
@@ -47,6 +49,10 @@ def make_class_archive(settings: ThrottleSettings, stop: threading.Event) -> Pat
         raise PrepareFailed(f"{error.filename}: {error.strerror}") from error
     except (NoFolder, NoJava, NoSpark, ThrottleFailed) as error:
         raise PrepareFailed(str(error)) from error
+    except (Py4JError, PySparkException, SubprocessError) as error:
+        # A terminal's signal ends Java, too.
+        words = "told to stop" if stop.is_set() else str(error).strip().split("\n")[0]
+        raise PrepareFailed(words) from error
     finally:
         with suppress(OSError):
             part.unlink()
