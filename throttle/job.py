@@ -74,7 +74,7 @@ def run_throttle(settings: ThrottleSettings, stop: threading.Event) -> None:
         # A terminal's signal, or a runner's, ends the JVM as well as this process.
         if not stop.is_set():
             raise _in_words(error) from error
-        log.info("told to stop, and Spark has ended", error=_first_line(error))
+        log.info("told to stop, and Spark has ended", error=first_line(error))
     except redis.RedisError as error:
         address = server_address(settings.redis_url)
         raise ThrottleFailed(f"redis_url {address}: {error}") from error
@@ -255,15 +255,15 @@ def _check(query: StreamingQuery, sink: BatchSink) -> None:
     if isinstance(sink.error, (StreamLost, Fenced, Stopped, redis.RedisError)):
         raise sink.error
     cause = sink.error or query.exception() or "the query stopped by itself"
-    raise ThrottleFailed(_first_line(cause))
+    raise ThrottleFailed(first_line(cause))
 
 
 def _in_words(error: Exception) -> ThrottleFailed:
     if isinstance(error, (Py4JError, ConnectionError)):
-        return ThrottleFailed(f"Spark's JVM has ended: {_first_line(error)}")
-    return ThrottleFailed(_first_line(error))
+        return ThrottleFailed(f"Spark's JVM has ended: {first_line(error)}")
+    return ThrottleFailed(first_line(error))
 
 
-def _first_line(error: object) -> str:
-    # Spark's and Py4J's messages go on with stack traces.
+def first_line(error: object) -> str:
+    """Return what an error says, without the stack traces that Spark's goes on with."""
     return str(error).strip().split("\n", 1)[0]

@@ -14,7 +14,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from ingest.tradelog.contract import LogInfo
-from throttle.job import ThrottleFailed, warm_up
+from throttle.job import ThrottleFailed, first_line, warm_up
 from throttle.settings import ThrottleSettings
 from throttle.spark import class_archive
 from throttle.spark.java import NoJava, find_java
@@ -51,7 +51,7 @@ def make_class_archive(settings: ThrottleSettings, stop: threading.Event) -> Pat
         raise PrepareFailed(str(error)) from error
     except (Py4JError, PySparkException, SubprocessError) as error:
         # A terminal's signal ends Java, too.
-        words = "told to stop" if stop.is_set() else str(error).strip().split("\n")[0]
+        words = "told to stop" if stop.is_set() else first_line(error)
         raise PrepareFailed(words) from error
     finally:
         with suppress(OSError):

@@ -10,7 +10,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from ingest.tradelog.contract import LogInfo
-from throttle.job import start_query
+from throttle.job import first_line, start_query
 from throttle.settings import ThrottleSettings
 from throttle.spark.java import NoJava, find_java
 from throttle.spark.options import made_up_windows, source_options
@@ -41,7 +41,7 @@ def explain(settings: ThrottleSettings) -> dict[str, str]:
             finally:
                 spark.stop()
     except (NoFolder, NoJava, NoSpark, PySparkException, Py4JError) as error:
-        raise ExplainFailed(_first_line(error)) from error
+        raise ExplainFailed(first_line(error)) from error
 
 
 def _run_one_batch(
@@ -54,7 +54,7 @@ def _run_one_batch(
     deadline = time.monotonic() + _WITHIN_S
     while not capture.plans:
         if not query.isActive:
-            raise ExplainFailed(_first_line(capture.error or query.exception()))
+            raise ExplainFailed(first_line(capture.error or query.exception()))
         if time.monotonic() > deadline:
             raise ExplainFailed(f"Spark ran no batch within {_WITHIN_S:.0f} s")
         time.sleep(0.05)
@@ -82,7 +82,3 @@ def _plan(frame: DataFrame) -> str:
     with redirect_stdout(StringIO()) as printed:
         frame.explain(mode="formatted")
     return printed.getvalue().strip()
-
-
-def _first_line(error: object) -> str:
-    return str(error).strip().split("\n", 1)[0]
