@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from gateway.protocol.issue_numbers import IssueNumbers
 from gateway.stream.once_per_window import OncePerWindow
 from throttle.contract.snapshot import LastValue, Row, WindowSnapshot
 from throttle.contract.trade_order import is_newer
@@ -53,6 +54,7 @@ class Board:
         self.is_in_parts = False
         self._gate = OncePerWindow()
         self.window_ms = DEFAULT_WINDOW_MS
+        self.numbers = IssueNumbers()
         self._rows: dict[str, LastValue] = {}
 
     def __len__(self) -> int:

@@ -10,7 +10,7 @@ from typing import Literal, Protocol
 
 from gateway.stream.commands import ClientCommands
 from gateway.stream.counters import Counters
-from gateway.stream.frames import Update, heartbeat_frame, notice_frame
+from gateway.stream.frames import heartbeat_frame, notice_frame
 from gateway.stream.lifetimes import Lifetime
 from tickthrottle_client.tick_v1 import CloseCode
 
@@ -71,6 +71,13 @@ class Sender(Protocol):
         """Send what the client is due, now or soon."""
 
     @property
+    def is_ready(self) -> bool:
+        """Whether a frame would be written at once, by ``write``."""
+
+    def write(self, frame: bytes) -> int:
+        """Write a frame while ``is_ready``; return how many bytes that took."""
+
+    @property
     def unsent_bytes(self) -> int:
         """How much was written that the kernel has not taken yet, if that is known."""
 
@@ -99,13 +106,11 @@ class Client:
         "_room",
         "_status",
         "address",
-        "check_s",
         "commands",
         "connected_s",
         "delivery",
         "ending",
         "id",
-        "is_queued",
         "kind",
         "lifetime",
         "sender",
@@ -130,11 +135,8 @@ class Client:
         self.sender = sender
         self.lifetime = lifetime
         self.sent_s = now_s
-        # When the hub has to look after it next.
-        self.check_s = now_s
         self._counters = counters
         self.ending: Ending | None = None
-        self.is_queued = False
         # A list: most of the time there is none, and never more than a few.
         self._answers: list[bytes] = []
         self._room: asyncio.Event | None = None
@@ -162,9 +164,17 @@ class Client:
         """Have the feed's status sent; one not sent yet is replaced."""
         self._status = status
 
-    def offer(self, update: Update) -> bool:
-        """Take in an update already on the board; True if something is to be sent."""
-        return self.delivery.offer(update)
+    def serve(self, now_s: float) -> None:
+        """Have the client sent what it is due, at once if that is only an update."""
+        sender, has_words = self.sender, self._has_words()
+        if not has_words and sender.is_ready:
+            frame = self.delivery.steady_frame()
+            if frame is not None:
+                if frame:
+                    self.sent(1, sender.write(frame), now_s)
+                return
+        if self.delivery.is_owed or has_words:
+            sender.wake()
 
     def restart(self) -> None:
         """Have everything sent anew."""
@@ -207,6 +217,15 @@ class Client:
                 frame = heartbeat_frame(self.delivery.position(), self._heartbeat_us)
             self._heartbeat_us = None
         return frame
+
+    def _has_words(self) -> bool:
+        """Say whether there is anything to be sent beside data."""
+        return bool(
+            self._answers
+            or self._status is not None
+            or self._heartbeat_us is not None
+            or self.ending is not None
+        )
 
     def _open_room(self) -> None:
         if self._room is not None:

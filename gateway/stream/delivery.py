@@ -22,10 +22,34 @@ AHEAD_MOST = 30
 """A client may have seen this many windows more than this gateway, from another one."""
 
 
+class NewestUpdate:
+    """The newest update, for all clients: each takes it in when its turn comes.
+
+    ``number`` grows with every update. An update that not all have taken in is taken
+    in by the rest (``Delivery.take_in``) before the next one is put here. ``eager``
+    take in each at once.
+    """
+
+    __slots__ = ("eager", "number", "update")
+
+    def __init__(self) -> None:
+        self.number = 0
+        self.update: frames.Update | None = None
+        self.eager: set[Delivery] = set()
+
+    def put(self, update: frames.Update) -> None:
+        """Have an update, which the board has just been given, be the newest."""
+        self.update = update
+        self.number += 1
+        for delivery in tuple(self.eager):
+            delivery.take_in()
+
+
 class Delivery:
     """Knows what a client has to be sent, bounded by the keys it holds.
 
-    For a client that watches everything the bound is the number of issues.
+    For a client that watches everything the bound is the number of issues. Whatever
+    is asked of it or done to it, it takes in what was published before.
     """
 
     __slots__ = (
@@ -37,8 +61,10 @@ class Delivery:
         "_mailbox",
         "_sent_interval",
         "_settings",
+        "_taken_in",
         "_waiting",
         "interval_ms",
+        "newest",
     )
 
     def __init__(
@@ -47,8 +73,12 @@ class Delivery:
         settings: GatewaySettings,
         counters: Counters,
         key_sets: KeySets,
+        newest: NewestUpdate,
     ) -> None:
         self._board = board
+        self.newest = newest
+        # The number of the newest update that is in the mailbox, or was sent.
+        self._taken_in = newest.number
         self._settings = settings
         self._counters = counters
         self._key_sets = key_sets
@@ -70,22 +100,26 @@ class Delivery:
     @property
     def pending(self) -> int:
         """How many issues the client has not been sent yet."""
+        self.take_in()
         return self._mailbox.pending
 
     @property
     def is_owed(self) -> bool:
         """Whether something is to be sent now: what may wait is not owed yet."""
+        self.take_in()
         return not self._mailbox.is_empty and self._is_due()
 
     def add(
         self, keys: Collection[str], since: Since | None, *, wants_snapshot: bool
     ) -> None:
         """Watch further keys and have what is newer than ``since`` sent."""
+        self.take_in()
         for key in keys:
             self._waiting.pop(key, None)
         is_ahead = since is not None and since.offset > self._board.position.offset
         if since is not None and is_ahead:
             self._waiting.update(dict.fromkeys(keys, since))
+            self.newest.eager.add(self)
         self._watch({*self._keys, *keys})
         if wants_snapshot and keys and not is_ahead:
             self._mailbox.request_snapshot(
@@ -94,25 +128,53 @@ class Delivery:
 
     def drop(self, keys: Collection[str]) -> None:
         """Watch some keys no longer."""
+        self.take_in()
         for key in keys:
             self._waiting.pop(key, None)
         self._watch(set(self._keys).difference(keys))
 
-    def offer(self, update: frames.Update) -> bool:
-        """Take in an update already on the board; True if something is to be sent."""
-        self._mailbox.offer(update)
-        if self._waiting:
+    def take_in(self) -> None:
+        """Put what was published last into the mailbox, if it is not there yet.
+
+        A client that the one before had passed by is sent everything anew.
+        """
+        newest = self.newest
+        if self._taken_in == newest.number - 1 and newest.update is not None:
+            self._taken_in = newest.number
+            self._mailbox.offer(newest.update)
             self._end_waiting()
-        return not self._mailbox.is_empty and self._is_due()
+        elif self._taken_in != newest.number:
+            self.restart()
+
+    def steady_frame(self) -> bytes | None:
+        """Return the frame of what was published last, empty if nothing of it is due.
+
+        That is for a client that keeps up: everything before was sent, and nothing
+        else is to be sent with it. None if it is not one, or has had the update: what
+        it is due then is ``next_frame``.
+        """
+        newest, board = self.newest, self._board
+        if (
+            self._taken_in != newest.number - 1
+            or newest.update is None
+            or self.interval_ms > board.window_ms
+            or not self._mailbox.is_empty
+            or self._is_gathered()
+        ):
+            return None
+        self._taken_in = newest.number
+        return newest.update.frame(self._mailbox.key_set) or b""
 
     def close(self) -> None:
         """Watch nothing any more."""
-        self._waiting.clear()
+        self._taken_in = self.newest.number
+        self._forget_waiting()
         self._watch(())
 
     def restart(self) -> None:
         """Send everything held anew: another epoch has begun."""
-        self._waiting.clear()
+        self._taken_in = self.newest.number
+        self._forget_waiting()
         self._watch(self._keys)
         if self._keys:
             self._mailbox.restart(
@@ -125,6 +187,7 @@ class Delivery:
         Values are those of the board at this moment. Snapshots are sent at once,
         updates once in the interval that was granted.
         """
+        self.take_in()
         mailbox = self._mailbox
         while not mailbox.is_empty and self._is_due():
             due = mailbox.take(self._settings.snapshot_items)
@@ -141,6 +204,7 @@ class Delivery:
 
     def position(self) -> Position:
         """Return the position up to which the client was sent everything."""
+        self.take_in()
         here = self._board.complete
         if self._mailbox.is_empty:
             return here
@@ -148,10 +212,12 @@ class Delivery:
 
     def resume_position(self) -> Position | None:
         """Return ``position``, None while a snapshot is under way."""
+        self.take_in()
         return None if self._mailbox.is_snapshot_due else self.position()
 
     def set_interval(self, wanted_ms: int) -> None:
         """Grant whole windows; all who have the same interval are sent at one time."""
+        self.take_in()
         window_ms = self._board.window_ms
         windows = -(-min(wanted_ms, LONGEST_INTERVAL_MS) // window_ms)
         self.interval_ms = max(1, windows) * window_ms
@@ -170,16 +236,21 @@ class Delivery:
         return (self._board.position.window or 0) // self.interval_ms
 
     def _is_due(self) -> bool:
-        board = self._board
         if self._mailbox.is_snapshot_due:
             return True
-        # A further part of a window may hold issues that were gathered in it already.
-        if board.is_in_parts and self._gathered_window == board.position.window:
-            return False
-        return (
-            self.interval_ms <= board.window_ms
+        return not self._is_gathered() and (
+            self.interval_ms <= self._board.window_ms
             or self._interval() != self._sent_interval
         )
+
+    def _is_gathered(self) -> bool:
+        """A further part of a window may hold issues that were sent in it already."""
+        board = self._board
+        return board.is_in_parts and self._gathered_window == board.position.window
+
+    def _forget_waiting(self) -> None:
+        self._waiting.clear()
+        self.newest.eager.discard(self)
 
     def _end_waiting(self) -> None:
         """Serve the keys of a client that had seen more than this gateway until now.
@@ -188,6 +259,8 @@ class Delivery:
         """
         here = self._board.position.offset
         ready = {k: s for k, s in self._waiting.items() if s.offset <= here}
+        if len(ready) == len(self._waiting):
+            self.newest.eager.discard(self)
         if not ready:
             return
         for key in ready:

@@ -4,11 +4,12 @@ Rows arrive as finished JSON and are only ever joined, so the text of a price is
 touched.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import orjson
 
+from gateway.protocol.issue_numbers import IssueNumbers
 from gateway.protocol.key_sets import EVERYTHING, KeySet
 from gateway.stream.board import Position
 from throttle.contract.snapshot import Row, WindowSnapshot
@@ -28,24 +29,40 @@ class Update:
     same bytes object.
     """
 
-    __slots__ = ("_encoded", "_frames", "offset", "position", "trades", "windows")
+    __slots__ = (
+        "_frames",
+        "_head",
+        "_numbers",
+        "_rows",
+        "offset",
+        "position",
+        "trades",
+        "windows",
+    )
 
-    def __init__(self, position: Position, windows: int, rows: Iterable[Row]) -> None:
+    def __init__(
+        self,
+        position: Position,
+        windows: int,
+        rows: Collection[Row],
+        numbers: IssueNumbers,
+    ) -> None:
         self.position = position
         self.offset = position.offset
         self.windows = windows
-        self.trades: dict[str, int] = {}
-        self._encoded: dict[str, bytes] = {}
-        for row in rows:
-            self.trades[row.isin] = row.trades
-            self._encoded[row.isin] = encode_row(row.body, row.trades)
+        self.trades = {row.isin: row.trades for row in rows}
+        encoded = {numbers[row.isin]: encode_row(row.body, row.trades) for row in rows}
+        self._numbers = numbers
+        # By number: None where an issue did not change.
+        self._rows = list(map(encoded.get, range(len(numbers))))
+        self._head = _update_head(position, windows)
         self._frames: dict[KeySet, bytes | None] = {}
 
     def touches(self, key_set: KeySet) -> bool:
         """Say whether the update holds anything for ``key_set``."""
         if key_set is EVERYTHING:
             return bool(self.trades)
-        return not self.trades.keys().isdisjoint(key_set.isins)
+        return bool(self._pick(key_set))
 
     def isins(self, key_set: KeySet) -> Iterable[str]:
         """Return the issues of ``key_set`` that changed."""
@@ -57,7 +74,7 @@ class Update:
         """Return how many issues of ``key_set`` changed."""
         if key_set is EVERYTHING:
             return len(self.trades)
-        return sum(map(self.trades.__contains__, key_set.isins))
+        return len(self._pick(key_set))
 
     def frame(self, key_set: KeySet) -> bytes | None:
         """Return the frame for ``key_set``, None if there is nothing in it for it."""
@@ -68,19 +85,25 @@ class Update:
         return self._frames[key_set]
 
     def _build(self, key_set: KeySet) -> bytes | None:
-        wanted = sorted(self.trades) if key_set is EVERYTHING else key_set.isins
-        rows = list(filter(None, map(self._encoded.get, wanted)))
-        return update_frame(self.position, self.windows, rows) if rows else None
+        rows = self._all() if key_set is EVERYTHING else self._pick(key_set)
+        return b"%b%b]}" % (self._head, b",".join(rows)) if rows else None
+
+    def _all(self) -> list[bytes]:
+        numbers, rows = self._numbers, self._rows
+        found = (rows[numbers[isin]] for isin in sorted(self.trades))
+        return [row for row in found if row is not None]
+
+    def _pick(self, key_set: KeySet) -> list[bytes]:
+        # Issues may have been numbered since.
+        missing = len(self._numbers) - len(self._rows)
+        if missing:
+            self._rows += [None] * missing
+        return key_set.pick(self._rows)
 
 
 def update_frame(position: Position, windows: int, rows: Iterable[bytes]) -> bytes:
     """Build an update that stands for ``windows`` windows from encoded rows."""
-    merged = b',"merged":%d' % windows if windows != 1 else b""
-    return b'{"type":"update",%b%b,"data":[%b]}' % (
-        _encode_position(position),
-        merged,
-        b",".join(rows),
-    )
+    return b"%b%b]}" % (_update_head(position, windows), b",".join(rows))
 
 
 def snapshot_frame(
@@ -234,6 +257,11 @@ def event(frame: bytes, position: Position | None, retry_ms: int | None) -> byte
         place = b"id: %b:%d\n" % (position.epoch.encode(), position.offset)
     retry = b"" if retry_ms is None else b"retry: %d\n" % retry_ms
     return b"%b%bdata: %b\n\n" % (place, retry, frame)
+
+
+def _update_head(position: Position, windows: int) -> bytes:
+    merged = b',"merged":%d' % windows if windows != 1 else b""
+    return b'{"type":"update",%b%b,"data":[' % (_encode_position(position), merged)
 
 
 def _encode_position(position: Position) -> bytes:

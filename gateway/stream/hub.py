@@ -27,9 +27,10 @@ from gateway.stream.client import (
 from gateway.stream.close_log import CloseLog
 from gateway.stream.commands import ClientCommands
 from gateway.stream.counters import Counters
-from gateway.stream.delivery import Delivery
+from gateway.stream.delivery import Delivery, NewestUpdate
 from gateway.stream.frames import Update, notice_frame, welcome_frame
 from gateway.stream.lifetimes import Lifetime
+from gateway.stream.timer_wheel import TimerWheel
 from gateway.stream.window_timings import WindowTimings
 from throttle.contract.snapshot import WindowSnapshot
 from tickthrottle_client.tick_v1 import CloseCode
@@ -53,8 +54,8 @@ log = structlog.get_logger()
 class Hub:
     """Every connected client, and what all of them share.
 
-    ``publish`` and its like only mark what a client is due; the marked clients are
-    then served in slices, so that the slowest one costs the others nothing and a
+    ``publish`` and its like only note what there is; the clients are then served one
+    after the other, in slices, so that the slowest one costs the others nothing and a
     hundred thousand frames do not hold up a heartbeat. A window that arrives while
     clients are still waiting for the one before is merged with it.
     """
@@ -79,7 +80,10 @@ class Hub:
         )
         # In order of arrival; the values mean nothing.
         self._clients: dict[Client, None] = {}
-        self._key_sets = KeySets()
+        self._key_sets = KeySets(board.numbers)
+        self._newest = NewestUpdate()
+        self._tick_s = min(0.5, _shortest_s(settings) / 10)
+        self._timers: TimerWheel[Client] = TimerWheel(self._tick_s, time.monotonic())
         self._status: bytes | None = None
         self._due: deque[Client] = deque()
         self._is_serving = False
@@ -134,7 +138,13 @@ class Hub:
         most_s = settings.max_stream_s * uniform(0.9, 1)
         client = Client(
             ClientCommands(
-                Delivery(self.board, settings, self.counters, self._key_sets),
+                Delivery(
+                    self.board,
+                    settings,
+                    self.counters,
+                    self._key_sets,
+                    self._newest,
+                ),
                 settings,
                 self.counters,
                 now_s,
@@ -150,6 +160,7 @@ class Hub:
         if self._status is not None:
             client.announce(self._status)
         self._clients[client] = None
+        self._timers.add(client, self._next_look_s(client, now_s))
         return client
 
     def welcome(self, client: Client, now_us: int) -> bytes:
@@ -201,57 +212,45 @@ class Hub:
         if snapshot is not None:
             self.timings.begin(snapshot, len(self._clients))
         self.counters.updates_published += 1
-        # The first to be served this time is the last the next time.
-        number = (update.position.window or 0) // self.board.window_ms
-        clients = reversed(self._clients) if number % 2 else self._clients
-        for client in clients:
-            if client.offer(update):
-                self._serve_soon(client)
-        if not self._is_serving:
-            self.timings.finish(_now_ms())
+        # There is one place: whose turn has not come yet takes in what was there.
+        for client in self._due:
+            client.delivery.take_in()
+        self._newest.put(update)
+        self._serve_all()
 
     def restart(self) -> None:
         """Send every client its snapshot anew: the board was replaced."""
         for client in self._clients:
             client.restart()
-            self._serve_soon(client)
+        self._serve_all()
 
     def announce(self, status: bytes, *, is_lasting: bool) -> None:
         """Tell every client the feed's status, and if it lasts those who come later."""
         self._status = status if is_lasting else None
         for client in self._clients:
             client.announce(status)
-            self._serve_soon(client)
+        self._serve_all()
 
     async def run(self) -> None:
         """Look after heartbeats, the slow, the idle and the old, until cancelled."""
-        settings = self.settings
-        shortest_s = min(
-            settings.heartbeat_ms / 1_000,
-            settings.slow_close_s,
-            settings.auth_s,
-            settings.first_keys_s,
-            settings.max_stream_s,
-        )
-        now_s = time.monotonic()
         while True:
-            await asyncio.sleep(min(0.5, shortest_s / 10))
+            await asyncio.sleep(self._tick_s)
             self.close_log.tell_rest()
-            for number, client in enumerate(tuple(self._clients), 1):
-                if number % AT_ONCE == 1:
+            now_s = time.monotonic()
+            for number, client in enumerate(self._timers.due(now_s), 1):
+                if number % AT_ONCE == 0:
                     await asyncio.sleep(0)
                     now_s = time.monotonic()
-                if now_s < client.check_s:
+                if client not in self._clients:
                     continue
                 try:
                     self._look_after(client, now_s)
+                    self._timers.add(client, self._next_look_s(client, now_s))
                 except Exception:
                     log.exception(
                         "a client could not be looked after", connection=client.id
                     )
                     self._drop(client)
-                heartbeat_s = client.sent_s + settings.heartbeat_ms / 1_000
-                client.check_s = min(heartbeat_s, now_s + shortest_s / 4)
 
     def _look_after(self, client: Client, now_s: float) -> None:
         settings = self.settings
@@ -267,15 +266,17 @@ class Hub:
         elif now_s - client.sent_s >= settings.heartbeat_ms / 1_000:
             client.beat(time.time_ns() // 1_000)
 
-    def _serve_soon(self, client: Client) -> None:
-        if client.is_queued:
-            return
-        client.is_queued = True
-        self._due.append(client)
-        if not self._is_serving:
-            self._is_serving = True
-            self._served.clear()
-            asyncio.get_running_loop().call_soon(self._serve)
+    def _next_look_s(self, client: Client, now_s: float) -> float:
+        """Return when something may be due of a client that was just looked after."""
+        settings = self.settings
+        heartbeat_s = settings.heartbeat_ms / 1_000
+        beat_s = client.sent_s + heartbeat_s
+        return min(
+            # One without room for a heartbeat is asked again before the next.
+            beat_s if beat_s > now_s else now_s + heartbeat_s / 4,
+            now_s + settings.slow_close_s / 4,
+            client.lifetime.next_end_s(client.commands, now_s),
+        )
 
     async def served(self) -> None:
         """Wait while clients are being served, ``POLITE_S`` at most.
@@ -287,19 +288,30 @@ class Hub:
                 async with asyncio.timeout(POLITE_S):
                     await self._served.wait()
 
+    def _serve_all(self) -> None:
+        """Give every client its turn; those who still wait for one get it anew."""
+        # The first to be served this time is the last the next time.
+        number = (self.board.position.window or 0) // self.board.window_ms
+        self._due = deque(reversed(self._clients) if number % 2 else self._clients)
+        if not self._due:
+            self.timings.finish(_now_ms())
+        elif not self._is_serving:
+            self._is_serving = True
+            self._served.clear()
+            asyncio.get_running_loop().call_soon(self._serve)
+
     def _serve(self) -> None:
-        until_s = time.monotonic() + SLICE_S
+        now_s = time.monotonic()
+        until_s = now_s + SLICE_S
         due = self._due
-        while due:
+        while due and now_s < until_s:
             client = due.popleft()
-            client.is_queued = False
             try:
-                client.sender.wake()
+                client.serve(now_s)
             except Exception:
                 log.exception("a client could not be served", connection=client.id)
                 self._drop(client)
-            if time.monotonic() > until_s:
-                break
+            now_s = time.monotonic()
         if due:
             asyncio.get_running_loop().call_soon(self._serve)
         else:
@@ -318,6 +330,17 @@ class Hub:
     def _note_end(self, client: Client, code: CloseCode, reason: str) -> None:
         if client in self._clients:
             self.close_log.by_us(client.id, code, reason, time.monotonic())
+
+
+def _shortest_s(settings: GatewaySettings) -> float:
+    """Return the shortest time after which something may be due of a client."""
+    return min(
+        settings.heartbeat_ms / 1_000,
+        settings.slow_close_s,
+        settings.auth_s,
+        settings.first_keys_s,
+        settings.max_stream_s,
+    )
 
 
 def _now_ms() -> int:

@@ -49,3 +49,14 @@ class Lifetime:
         if now_s >= self.end_s:
             return DueEnd(CloseCode.RESTART, "the stream is old", "clients_retired")
         return None
+
+    def next_end_s(self, commands: ClientCommands, now_s: float) -> float:
+        """Return when ``due_end`` may have something else to say than it does now."""
+        ends_s = [self.end_s]
+        if commands.grant is None:
+            ends_s.append(self.auth_by_s)
+        if commands.expires_s is not None:
+            ends_s.append(commands.expires_s)
+        if not commands.has_asked:
+            ends_s.append(self.ask_by_s)
+        return max(now_s, min(ends_s))

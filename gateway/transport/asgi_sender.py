@@ -28,6 +28,13 @@ class AwaitingSender:
         """Have ``run`` look for frames."""
         self._awake.set()
 
+    is_ready = False
+    """Frames are taken by ``run`` alone."""
+
+    def write(self, frame: bytes) -> int:
+        """Never called: it is never ready."""
+        raise NotImplementedError
+
     @property
     def unsent_bytes(self) -> int:
         """0: what is on its way is not known here."""

@@ -7,8 +7,10 @@ scope; under any other server it uses ASGI.
 """
 
 import asyncio
+import os
 import time
 from collections.abc import MutableMapping
+from contextlib import suppress
 from random import randbytes
 from typing import Any, cast
 
@@ -118,6 +120,7 @@ class StreamProtocol(WebSocketsSansIOProtocol):
     _client: Client | None = None
     _patience_s = 0.0
     _compresses = False
+    _descriptor: int | None = None
     # How many bytes waited when they were last seen to become fewer, and when.
     _stuck: tuple[int, float] | None = None
 
@@ -149,6 +152,7 @@ class StreamProtocol(WebSocketsSansIOProtocol):
         self._client = client
         self._patience_s = patience_s
         self._compresses = takes_shared_frames(self.conn)
+        self._descriptor = _plain_descriptor(self.transport)
         # What was needed for the handshake only.
         del self.request, self.response
         self.scope["headers"] = []
@@ -170,6 +174,23 @@ class StreamProtocol(WebSocketsSansIOProtocol):
             sent += 1
         if sent:
             client.sent(sent, size, time.monotonic())
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether there is room, and frames need not be compressed."""
+        return not self._compresses and self.writable.is_set() and not self._is_ending()
+
+    def write(self, frame: bytes) -> int:
+        """Write a frame, past the transport if the kernel takes it as it is."""
+        data = _header(b"\x81", len(frame)) + frame
+        taken = 0
+        if self._descriptor is not None and not self.transport.get_write_buffer_size():
+            # The transport meets the same error, and ends the connection for it.
+            with suppress(OSError):
+                taken = os.write(self._descriptor, data)
+        if taken < len(data):
+            self.transport.write(data[taken:])
+        return len(data)
 
     @property
     def unsent_bytes(self) -> int:
@@ -320,22 +341,34 @@ class StreamProtocol(WebSocketsSansIOProtocol):
         return self.disconnected or self.close_sent or self.transport.is_closing()
 
     def _write(self, payload: bytes) -> int:
-        """Write one text frame (RFC 6455, 5.2): final, unmasked. Return its length."""
+        """Write one text frame, unmasked; return its length."""
         first = b"\x81"
         if self._compresses and len(payload) >= MIN_BYTES:
             first, payload = b"\xc1", deflate(payload)
         size = len(payload)
-        if size < 126:
-            header = first + bytes((size,))
-        elif size < 65_536:
-            header = first + b"\x7e" + size.to_bytes(2)
-        else:
-            header = first + b"\x7f" + size.to_bytes(8)
+        header = _header(first, size)
         if size < SHARED_BYTES:
             self.transport.write(header + payload)
         else:
             self.transport.writelines((header, payload))
         return len(header) + size
+
+
+def _header(first: bytes, size: int) -> bytes:
+    """Return the head of an unmasked frame (RFC 6455, 5.2)."""
+    if size < 126:
+        return first + bytes((size,))
+    if size < 65_536:
+        return first + b"\x7e" + size.to_bytes(2)
+    return first + b"\x7f" + size.to_bytes(8)
+
+
+def _plain_descriptor(transport: asyncio.Transport) -> int | None:
+    """Return the descriptor of a socket to which bytes go as they are."""
+    if transport.get_extra_info("sslcontext") is not None:
+        return None
+    descriptor = transport.get_extra_info("socket")
+    return None if descriptor is None else int(descriptor.fileno())
 
 
 def stream_of(scope: MutableMapping[str, Any]) -> StreamProtocol | None:

@@ -241,7 +241,8 @@ class StreamFollower:
         self._counters.rows_held += news.held
         if news.rows or news.held:
             self._traded_s = time.monotonic()
-        update = Update(self._board.complete, news.windows, news.rows)
+        board = self._board
+        update = Update(board.complete, news.windows, news.rows, board.numbers)
         self._hub.publish(update, snapshot)
 
     def _tell_status(self) -> None:

@@ -28,6 +28,12 @@ class Listener:
         """Note it."""
         self.woken.set()
 
+    is_ready = False
+
+    def write(self, frame: bytes) -> int:
+        """Never called: it is never ready."""
+        raise NotImplementedError
+
     def stuck_s(self, now_s: float) -> float:
         """As the test says."""
         return self.stuck_for_s

@@ -6,10 +6,11 @@ from stdnum import isin as stdnum_isin
 
 from gateway.protocol.key_sets import KeySets
 from gateway.settings import GatewaySettings
-from gateway.stream.board import Board, Position
+from gateway.stream.board import Board, News, Position
 from gateway.stream.commands import ClientCommands
 from gateway.stream.counters import Counters
-from gateway.stream.delivery import Delivery
+from gateway.stream.delivery import Delivery, NewestUpdate
+from gateway.stream.frames import Update
 from ingest.trade import Trade
 from throttle.contract.snapshot import Row, WindowSnapshot
 from throttle.contract.trade_order import encode_version
@@ -71,5 +72,17 @@ def make_commands(
     """Return what answers a client on ``board``, its clock at 0."""
     chosen = GatewaySettings.model_validate(settings)
     counters = Counters()
-    delivery = Delivery(board, chosen, counters, KeySets())
+    key_sets = KeySets(board.numbers)
+    delivery = Delivery(board, chosen, counters, key_sets, NewestUpdate())
     return ClientCommands(delivery, chosen, counters, 0.0, find_code=find_code)
+
+
+def make_update(board: Board, news: News) -> Update:
+    """Return the update of what has just been put on the board."""
+    return Update(board.complete, news.windows, news.rows, board.numbers)
+
+
+def offer(delivery: Delivery, update: Update) -> bool:
+    """Publish an update to one client; say whether something is to be sent to it."""
+    delivery.newest.put(update)
+    return delivery.is_owed

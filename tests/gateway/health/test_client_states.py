@@ -13,10 +13,15 @@ from gateway.health.client_states import (
 )
 from gateway.settings import GatewaySettings
 from gateway.stream.counters import Counters
-from gateway.stream.frames import Update
 from gateway.stream.hub import Hub
 from tests.gateway.listener import Listener
-from tests.gateway.samples import SAMSUNG, make_board, make_row, make_snapshot
+from tests.gateway.samples import (
+    SAMSUNG,
+    make_board,
+    make_row,
+    make_snapshot,
+    make_update,
+)
 
 
 class Crowd:
@@ -39,9 +44,8 @@ class Crowd:
         """Offer everybody an update."""
         board = self.hub.board
         news = board.apply(make_snapshot(2, make_row(seq=2)))
-        update = Update(board.complete, news.windows, news.rows)
-        for client in self.hub.clients():
-            client.offer(update)
+        first, *_ = self.hub.clients()
+        first.delivery.newest.put(make_update(board, news))
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,6 @@ from gateway.admission.tokens import TokenGrant
 from gateway.protocol.messages import BadMessage, Subscribe
 from gateway.stream.board import Board, Position
 from gateway.stream.commands import ClientCommands
-from gateway.stream.frames import Update
 from tests.gateway.samples import (
     EPOCH,
     HYNIX,
@@ -20,6 +19,8 @@ from tests.gateway.samples import (
     make_isins,
     make_row,
     make_snapshot,
+    make_update,
+    offer,
 )
 from throttle.contract.snapshot import Row
 
@@ -41,7 +42,7 @@ def drain(commands: ClientCommands) -> list[dict[str, Any]]:
 def publish(board: Board, commands: ClientCommands, *rows: Row) -> bool:
     """Put an update on the board and offer it."""
     news = board.apply(make_snapshot(board.position.offset + 1, *rows))
-    return commands.delivery.offer(Update(board.complete, news.windows, news.rows))
+    return offer(commands.delivery, make_update(board, news))
 
 
 def isins(frame: dict[str, Any]) -> list[str]:
@@ -417,7 +418,7 @@ def test_what_a_client_missed_while_it_waited_is_sent() -> None:
     say(commands, op="subscribe", keys=[NAVER])
     drain(commands)
     news = board.apply(make_snapshot(8, make_row(SAMSUNG, seq=8), make_row(NAVER)))
-    assert commands.delivery.offer(Update(board.complete, news.windows, news.rows))
+    assert offer(commands.delivery, make_update(board, news))
     frames = drain(commands)
     assert sorted(isin for frame in frames for isin in isins(frame)) == [SAMSUNG, NAVER]
 
@@ -444,7 +445,7 @@ def publish_part(board: Board, commands: ClientCommands, *rows: Row) -> bool:
     here = board.position
     part = make_snapshot(here.offset + 1, *rows, window=here.window)
     news = board.apply(part)
-    return commands.delivery.offer(Update(board.complete, news.windows, news.rows))
+    return offer(commands.delivery, make_update(board, news))
 
 
 def test_a_part_of_a_window_comes_at_once_less_what_was_shown() -> None:

@@ -2,6 +2,7 @@
 
 import json
 
+from gateway.protocol.issue_numbers import IssueNumbers
 from gateway.protocol.key_sets import EVERYTHING, NOTHING, KeySet, KeySets
 from gateway.stream import frames
 from gateway.stream.board import Position
@@ -17,11 +18,12 @@ from tests.gateway.samples import (
 from throttle.contract.snapshot import Row
 
 HERE = Position(EPOCH, 7, FIRST_WINDOW)
+NUMBERS = IssueNumbers()
 
 
 def update(*rows: Row, windows: int = 1) -> frames.Update:
     """Return an update at ``HERE``."""
-    return frames.Update(HERE, windows, rows)
+    return frames.Update(HERE, windows, rows, NUMBERS)
 
 
 def test_a_price_leaves_as_it_came() -> None:
@@ -64,13 +66,13 @@ def test_an_update_that_stands_for_no_whole_window_says_so() -> None:
 def test_a_view_gets_its_own_issues_in_order() -> None:
     """A client gets the rows it watches, none else, sorted by ISIN."""
     rows = [make_row(isin) for isin in (SAMSUNG, NAVER, HYNIX)]
-    frame = update(*rows).frame(KeySet(HYNIX, SAMSUNG))
+    frame = update(*rows).frame(KeySet(NUMBERS, [HYNIX, SAMSUNG]))
     assert [i["isin"] for i in json.loads(frame or b"")["data"]] == [HYNIX, SAMSUNG]
 
 
 def test_equal_key_sets_share_one_frame() -> None:
     """A frame is built once for all clients that watch the same, however often."""
-    key_sets = KeySets()
+    key_sets = KeySets(NUMBERS)
     pairs = [
         (
             key_sets.move(NOTHING, {SAMSUNG, isin}),
@@ -86,7 +88,7 @@ def test_equal_key_sets_share_one_frame() -> None:
 
 def test_an_update_without_the_views_issues_has_no_frame() -> None:
     """Nobody is sent an empty update."""
-    other = KeySet(HYNIX)
+    other = KeySet(NUMBERS, [HYNIX])
     assert update(make_row(SAMSUNG)).frame(other) is None
     assert not update(make_row(SAMSUNG)).touches(other)
     assert update(make_row(HYNIX)).touches(other)
@@ -156,3 +158,13 @@ def test_the_other_frames_hold_what_the_protocol_says() -> None:
     assert json.loads(frames.status_frame("stale", 1, "why"))["since_window"] == 1
     notice = json.loads(frames.notice_frame("restart", 1830, "planned stop"))
     assert (notice["type"], notice["reconnect_after_ms"]) == ("notice", 1830)
+
+
+def test_an_update_outlives_the_numbering_of_further_issues() -> None:
+    """A slow client's update waits while issues trade for the first time."""
+    numbers = IssueNumbers()
+    first = frames.Update(HERE, 1, [make_row(HYNIX)], numbers)
+    frames.Update(HERE, 1, [make_row(SAMSUNG)], numbers)
+    both = KeySet(numbers, [HYNIX, SAMSUNG])
+    assert (first.count(both), first.touches(both)) == (1, True)
+    assert json.loads(first.frame(both) or b"")["data"][0]["isin"] == HYNIX

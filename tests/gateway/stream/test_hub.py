@@ -11,10 +11,15 @@ import pytest
 from gateway.settings import GatewaySettings
 from gateway.stream.client import Ending
 from gateway.stream.counters import Counters
-from gateway.stream.frames import Update
 from gateway.stream.hub import Hub
 from tests.gateway.listener import Listener
-from tests.gateway.samples import SAMSUNG, make_board, make_row, make_snapshot
+from tests.gateway.samples import (
+    SAMSUNG,
+    make_board,
+    make_row,
+    make_snapshot,
+    make_update,
+)
 from tickthrottle_client.tick_v1 import CloseCode
 
 
@@ -36,7 +41,7 @@ def publish(hub: Hub, seq: int) -> None:
     """Publish a window with a newer row."""
     board = hub.board
     news = board.apply(make_snapshot(board.position.offset + 1, make_row(seq=seq)))
-    hub.publish(Update(board.complete, news.windows, news.rows))
+    hub.publish(make_update(board, news))
 
 
 async def test_clients_with_the_same_view_are_sent_the_same_object() -> None:

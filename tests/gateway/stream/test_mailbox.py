@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gateway.protocol.issue_numbers import IssueNumbers
 from gateway.protocol.key_sets import EVERYTHING, KeySet
 from gateway.stream.board import Board, Position
 from gateway.stream.frames import Update
@@ -20,18 +21,19 @@ from tests.gateway.samples import (
 )
 
 A, B, C = SAMSUNG, HYNIX, NAVER
+NUMBERS = IssueNumbers()
 
 
 def update(offset: int, trades: dict[str, int], windows: int = 1) -> Update:
     """Return an update with so many trades of each issue."""
     rows = [make_row(isin, seq=offset, trades=n) for isin, n in trades.items()]
-    return Update(Position(EPOCH, offset, offset), windows, rows)
+    return Update(Position(EPOCH, offset, offset), windows, rows, NUMBERS)
 
 
 def watching(*isins: str) -> Mailbox:
     """Return an empty mailbox that watches the issues."""
     mailbox = Mailbox()
-    mailbox.watch(KeySet(*sorted(isins)))
+    mailbox.watch(KeySet(NUMBERS, sorted(isins)))
     return mailbox
 
 
@@ -66,7 +68,7 @@ def test_an_update_of_no_whole_window_is_not_lost() -> None:
     mailbox = watching(A, B)
     mailbox.offer(update(5, {A: 3}, windows=0))
     assert mailbox.resume_offset == 5
-    mailbox.watch(KeySet(A))
+    mailbox.watch(KeySet(NUMBERS, [A]))
     assert not mailbox.is_empty
     assert mailbox.take(9) == Merged({A: 3}, 0)
     assert mailbox.is_empty
@@ -130,7 +132,7 @@ def test_a_snapshots_offset_is_safe_to_resume_from() -> None:
     """It lies before every change that the client has not been sent yet."""
     mailbox = watching(A)
     mailbox.offer(update(5, {A: 1}))
-    mailbox.watch(KeySet(A, B))
+    mailbox.watch(KeySet(NUMBERS, [A, B]))
     mailbox.request_snapshot([B], offset=5)
     assert mailbox.take(9) == SnapshotPiece((B,), 4, True)
 
@@ -140,7 +142,7 @@ def test_what_is_no_longer_watched_is_not_sent() -> None:
     mailbox = watching(A, B, C)
     mailbox.offer(update(5, {A: 1, C: 2}))
     mailbox.request_snapshot([B], offset=5)
-    mailbox.watch(KeySet(C))
+    mailbox.watch(KeySet(NUMBERS, [C]))
     assert mailbox.take(9) == SnapshotPiece((), 4, True)
     assert mailbox.take(9) == Merged({C: 2}, 1)
 
@@ -167,7 +169,7 @@ class Reader:
 
     def subscribe(self, keys: set[str]) -> None:
         self.keys |= keys
-        self.mailbox.watch(KeySet(*sorted(self.keys)))
+        self.mailbox.watch(KeySet(NUMBERS, sorted(self.keys)))
         stored = sorted(k for k in keys if self.board.get(k) is not None)
         self.awaits_snapshot |= set(stored)
         self.mailbox.request_snapshot(stored, self.board.position.offset)
@@ -177,13 +179,13 @@ class Reader:
         self.awaits_snapshot -= keys
         for key in keys:
             self.seen.pop(key, None)
-        self.mailbox.watch(KeySet(*sorted(self.keys)))
+        self.mailbox.watch(KeySet(NUMBERS, sorted(self.keys)))
 
     def publish(self, keys: set[str]) -> None:
         offset = self.board.position.offset + 1
         rows = [make_row(key, seq=offset) for key in sorted(keys)]
         news = self.board.apply(make_snapshot(offset, *rows))
-        self.mailbox.offer(Update(self.board.position, 1, news.rows))
+        self.mailbox.offer(Update(self.board.position, 1, news.rows, NUMBERS))
 
     def take(self) -> bool:
         taken = self.mailbox.take(2)

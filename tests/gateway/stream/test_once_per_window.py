@@ -22,6 +22,8 @@ from tests.gateway.samples import (
     make_commands,
     make_row,
     make_snapshot,
+    make_update,
+    offer,
 )
 from throttle.contract.snapshot import LastValue, WindowSnapshot
 
@@ -143,7 +145,7 @@ class Reader:
 
     def offer(self, update: Update) -> None:
         """Hear of an update."""
-        self.commands.delivery.offer(update)
+        offer(self.commands.delivery, update)
 
     def take(self) -> bool:
         """Read one frame, if there is one."""
@@ -232,7 +234,7 @@ def test_however_two_jobs_interleave_every_client_is_calm_and_ends_with_the_newe
             case _:
                 window = board.position.window or 0
                 news = board.apply(stream.publish(*step))
-                update = Update(board.complete, news.windows, news.rows)
+                update = make_update(board, news)
                 for reader in (fast, slow, seldom):
                     reader.offer(update)
                 fast.drain()
