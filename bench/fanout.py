@@ -10,12 +10,14 @@ busy time is printed.
 """
 
 import argparse
+import time
 from collections.abc import Sequence
 from random import Random
 from statistics import median
 
 from machine import end_on_signals, percentile
 from pinned_gateway import ISSUES, WINDOW_S, Bench, Stretch, started
+from send_floor import measure_floor
 
 from deploy.loadtest.client_mix import Audience, Kind
 from deploy.loadtest.system.machine import describe_machine
@@ -23,6 +25,7 @@ from deploy.loadtest.system.machine import describe_machine
 NEVER_S = 3_600.0
 STORM = 10_000
 CUT_WITHIN_S = 5.0
+IDLE_S = 10.0
 HEAD = """ms from the publish; the last client of a window: median and worst window
 
 | case | first | p50 | p99 | last | worst last | KB a frame \
@@ -33,8 +36,8 @@ HEAD = """ms from the publish; the last client of a window: median and worst win
 def main() -> None:
     """Run the cases that were asked for."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--cases", default="abcde", help="which of a, b, c, d, e")
-    parser.add_argument("--clients", default="1000,5000,15000", help="for a and c")
+    parser.add_argument("--cases", default="abcdeo", help="which of a, b, c, d, e, o")
+    parser.add_argument("--clients", default="1000,5000,15000", help="for o, a and c")
     parser.add_argument("--windows", type=int, default=10, help="of each case")
     parser.add_argument("--asgi", action="store_true", help="write through ASGI")
     arguments = parser.parse_args()
@@ -42,15 +45,25 @@ def main() -> None:
     counts = [int(count) for count in arguments.clients.split(",")]
     cases, windows = set(arguments.cases), arguments.windows
     traded = Random(1).sample(ISSUES, 900)
-    memory, storm = [], ""
+    idle: list[tuple[int, float, float]] = []
+    storm = ""
     print(f"Machine: {describe_machine()}\n\n{HEAD}")
-    for count in counts if cases & {"a", "c"} else []:
+    for count in counts if cases & {"a", "c", "o"} else []:
+        frame_bytes: list[int] = []
         with started(writes_directly=not arguments.asgi) as bench:
             empty = bench.memory()
             bench.connect(Audience(count))
-            memory.append((count, (bench.memory() - empty) / count / 1_024))
-            if "a" in cases:
-                measure(bench, f"a: {count:,} clients, 30 issues each", ISSUES, windows)
+            each_kib = (bench.memory() - empty) / count / 1_024
+            idle.append((count, each_kib, idle_share(bench)))
+            both = {"o": traded, "a": ISSUES}
+            for number, case in enumerate(sorted(cases & both.keys(), reverse=True)):
+                if number:
+                    # They leave when they are judged.
+                    bench.connect(Audience(count))
+                name = f"{case}: {count:,} clients, {len(both[case]):,} issues changed"
+                frame_bytes.append(measure(bench, name, both[case], windows))
+        for size in frame_bytes:
+            print_floor(count, size, windows)
     for count in (200, 1_000) if "b" in cases else ():
         with started(writes_directly=not arguments.asgi) as bench:
             bench.connect(Audience(count, {"market": 1}))
@@ -68,17 +81,21 @@ def main() -> None:
         with started(writes_directly=not arguments.asgi) as bench:
             storm = measure_storm(bench, STORM)
     if "c" in cases:
-        print("\n| c: idle clients | KiB of gateway memory each |\n| ---: | ---: |")
-        for count, kib in memory:
-            print(f"| {count:,} | {kib:.1f} |")
+        print(
+            "\n| c: idle clients | KiB of gateway memory each | of its core |"
+            "\n| ---: | ---: | ---: |"
+        )
+        for count, kib, share in idle:
+            print(f"| {count:,} | {kib:.1f} | {share:.1%} |")
     if storm:
         print(f"\n{storm}")
 
 
-def measure(bench: Bench, name: str, isins: Sequence[str], windows: int) -> None:
+def measure(bench: Bench, name: str, isins: Sequence[str], windows: int) -> int:
     """Publish windows, the first for warming up; print what became of the others.
 
-    Raises SystemExit if a promise was broken, or a client did not get a window.
+    Returns the size of a frame. Raises SystemExit if a promise was broken, or a client
+    did not get a window.
     """
     bench.publish(isins, 1)
     bench.clients.ticks()
@@ -98,6 +115,25 @@ def measure(bench: Bench, name: str, isins: Sequence[str], windows: int) -> None
         f"| {stretch.clients_s / (windows * WINDOW_S):.0%} |",
         flush=True,
     )
+    return round(seen.bytes / seen.frames)
+
+
+def print_floor(count: int, size: int, windows: int) -> None:
+    """Print what a loop that only writes takes for frames of this size."""
+    floor = measure_floor(count, size, windows)
+    print(
+        f"| floor: {count:,} sockets, a loop that only writes "
+        f"| | | | {floor.last_ms:.0f} | | {size / 1e3:.1f} "
+        f"| {1e6 / floor.us_each:,.0f} | {floor.us_each:.1f} | |",
+        flush=True,
+    )
+
+
+def idle_share(bench: Bench) -> float:
+    """Return what the gateway uses of its core while nothing is published."""
+    busy_s = bench.busy_s()
+    time.sleep(IDLE_S)
+    return (bench.busy_s() - busy_s) / IDLE_S
 
 
 def measure_storm(bench: Bench, count: int) -> str:

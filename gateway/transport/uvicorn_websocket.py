@@ -10,7 +10,6 @@ import asyncio
 import os
 import time
 from collections.abc import MutableMapping
-from contextlib import suppress
 from random import randbytes
 from typing import Any, cast
 
@@ -185,9 +184,11 @@ class StreamProtocol(WebSocketsSansIOProtocol):
         data = _header(b"\x81", len(frame)) + frame
         taken = 0
         if self._descriptor is not None and not self.transport.get_write_buffer_size():
-            # The transport meets the same error, and ends the connection for it.
-            with suppress(OSError):
+            try:
                 taken = os.write(self._descriptor, data)
+            except OSError:
+                # The transport meets the same error, and ends the connection for it.
+                taken = 0
         if taken < len(data):
             self.transport.write(data[taken:])
         return len(data)

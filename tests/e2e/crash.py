@@ -20,7 +20,7 @@ from throttle.contract.snapshot import WindowSnapshot
 from throttle.window.open_batch import BatchPlan
 
 # The request of a batch at which the proxy kills the job.
-_REQUESTS: dict[str, tuple[bytes, When]] = {
+REQUESTS: dict[str, tuple[bytes, When]] = {
     # The question where the log stands, at any step of an open batch or at its end.
     "while_open": (rb"\nXREVRANGE\r\n", "before"),
     # Reading begins behind a position, the question above does not.
@@ -31,14 +31,14 @@ _REQUESTS: dict[str, tuple[bytes, When]] = {
     "after_publish": (rb"\nEVALSHA\r\n.*\ntt:updates\r\n", "replied"),
     "before_commit": (rb"\nEVALSHA\r\n.*\ntt:updates\r\n", "passed"),
 }
-POINTS = ("after_offset_log", *_REQUESTS)
+POINTS = ("after_offset_log", *REQUESTS)
 # Those that a log in Kafka has, too: its own requests do not pass the proxy.
 POINTS_OF_ANY_LOG = tuple(
     point for point in POINTS if point not in ("while_open", "during_read")
 )
 RUNNING, STARTING = "random moment", "random moment of the start"
-PUBLISH = _REQUESTS["before_publish"][0]
-READ = _REQUESTS["during_read"][0]
+PUBLISH = REQUESTS["before_publish"][0]
+READ = REQUESTS["during_read"][0]
 
 # What must be true of the batch at which the job was killed at a point.
 _PUBLISHED = {
@@ -134,8 +134,8 @@ class Crasher:
         """Kill the job at the point and check that it was there."""
         job = self.job
         assert job is not None
-        if point in _REQUESTS:
-            pattern, when = _REQUESTS[point]
+        if point in REQUESTS:
+            pattern, when = REQUESTS[point]
             done = self._rig.proxy.act_on(pattern, when, job.kill_now)
             assert done.wait(20 * PATIENCE), (
                 f"{point} was not reached:\n{job.log()[-2_000:]}"

@@ -10,13 +10,15 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from random import Random
 
 from bench.machine import print_table
 from deploy.loadtest.system.machine import describe_machine
+from tests.e2e import backlog_crash
+from tests.e2e.backlog_crash import BacklogCrasher
 from tests.e2e.crash import (
     POINTS,
     POINTS_OF_ANY_LOG,
@@ -44,8 +46,13 @@ def main() -> None:
     keyed = "each issue in a partition of its own, or in all of a Kafka topic"
     switch = argparse.BooleanOptionalAction
     parser.add_argument("--keyed", action=switch, default=True, help=keyed)
+    backlog = "while a backlog in Redis is worked off, instead of live"
+    parser.add_argument("--backlog", action="store_true", help=backlog)
     arguments = parser.parse_args()
     chance = Random(arguments.seed)
+    if arguments.backlog:
+        crash_behind(arguments.runs, chance)
+        return
     points = POINTS if arguments.trade_log == "redis" else POINTS_OF_ANY_LOG
     began = time.monotonic()
     with (
@@ -72,6 +79,43 @@ def main() -> None:
                 flush=True,
             )
         report(crashes, crasher.starts, time.monotonic() - began)
+
+
+def crash_behind(runs: int, chance: Random) -> None:
+    """Crash a job that has not caught up yet, and print."""
+    points = Counter[str]()
+    trades = 0
+    began = time.monotonic()
+    with (
+        tempfile.TemporaryDirectory(prefix="crash-") as folder,
+        create_rig(Path(folder) / "rig", WINDOW_MS, is_watched=False) as rig,
+    ):
+        crasher = BacklogCrasher(rig)
+        for number in range(runs):
+            named = backlog_crash.POINTS[number // 2 % len(backlog_crash.POINTS)]
+            point = backlog_crash.RANDOM if number % 2 else named
+            checked = crasher.crash_once(point, chance)
+            points[point] += 1
+            trades += checked.trades
+            print(
+                f"{number + 1:4}  {point:<28} {checked.windows} windows and "
+                f"{checked.trades} trades as they must be",
+                flush=True,
+            )
+        crasher.finish()
+    print_points(points)
+    minutes = (time.monotonic() - began) / 60
+    print(
+        f"\n{runs} crashes of a job that was behind, {minutes:.0f} minutes; {trades} trades compared after them, no difference."
+        f"\n\nMachine: {describe_machine()}"
+    )
+
+
+def print_points(points: Mapping[str, int]) -> None:
+    """Print where jobs were killed."""
+    print("\n| killed at | times |\n| --- | ---: |")
+    for point, times in points.items():
+        print(f"| {point} | {times} |")
 
 
 @contextmanager
@@ -106,10 +150,7 @@ def report(crashes: list[Crash], starts: int, seconds: float) -> None:
     rounds = [crashes[at : at + ROUND] for at in range(0, len(crashes), ROUND)]
     windows = sum(one[-1].checked.windows for one in rounds)
     trades = sum(one[-1].checked.trades for one in rounds)
-    points = Counter(crash.point for crash in crashes)
-    print("\n| killed at | times |\n| --- | ---: |")
-    for point, times in points.items():
-        print(f"| {point} | {times} |")
+    print_points(Counter(crash.point for crash in crashes))
     print(
         f"\n{len(crashes)} crashes, {starts} starts, {seconds / 60:.0f} minutes. "
         f"Published {windows} windows, {trades} trades in the ledger; each window "

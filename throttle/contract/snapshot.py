@@ -9,12 +9,12 @@ so a row's JSON is carried as bytes and its price is never parsed on the way.
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import orjson
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(NamedTuple):
     """One issue in a window: its latest trade and how many trades that stands for.
 
     ``body`` is the JSON object clients get, without the field ``trades``.
@@ -41,8 +41,7 @@ class Row:
         return cls(isin.decode(), version, int(trades), body)
 
 
-@dataclass(frozen=True, slots=True)
-class LastValue:
+class LastValue(NamedTuple):
     """What the last-value table holds of an issue.
 
     ``offset`` is that of the window in which the issue changed last.

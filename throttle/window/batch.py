@@ -5,7 +5,7 @@ A batch is every window between two cuts, those without a trade too.
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
@@ -49,7 +49,7 @@ class BatchWindow:
         # Of one version in two partitions the greater partition's, the same each time.
         newest, row_kept = max((partition, row), other, key=_version_and_partition)
         trades = row.trades + other[1].trades
-        self.rows[row.isin] = newest, replace(row_kept, trades=trades)
+        self.rows[row.isin] = newest, row_kept._replace(trades=trades)
 
     def of_partition(self, partition: int) -> list[Row]:
         """Return the rows whose trade stood in a partition."""
