@@ -7,6 +7,7 @@ from asyncio import Transport
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from math import ceil
 
 import structlog
 import uvicorn
@@ -16,6 +17,7 @@ from uvicorn.protocols.websockets.websockets_sansio_impl import (
 )
 
 from gateway.admission.connections import PlainConnections
+from gateway.admission.limits import Budgets
 from gateway.app import GatewayApp, create_app
 from gateway.settings import GatewaySettings
 from gateway.stream.counters import Counters
@@ -36,6 +38,9 @@ Thereby the most that one read brings, and that the event loop is held up by.
 
 GONE_S = 5.0
 """The kernel cuts a peer that takes nothing, this long after the gateway would."""
+
+REFUSED_FOR_S = 10
+"""Refusals of so many seconds an address may have at once."""
 
 RESERVED_DESCRIPTORS = 128
 """Open files that are kept for other things than connections: Redis, pages, metrics."""
@@ -68,7 +73,10 @@ def create_server(
         settings.max_connections_per_address,
         _room_for_connections(settings),
     )
-    guard = Guard(settings, counters or Counters(), plain, operators_port)
+    refusals = Budgets(
+        settings.refusals_per_second, ceil(REFUSED_FOR_S * settings.refusals_per_second)
+    )
+    guard = Guard(settings, counters or Counters(), plain, refusals, operators_port)
     return uvicorn.Server(
         uvicorn.Config(
             app,

@@ -113,6 +113,9 @@ class GatewaySettings(TopicSettings):
     request_burst: int = Field(1_000, ge=1)
     """Requests that one address may make at once."""
 
+    refusals_per_second: float = Field(10, gt=0)
+    """Refusals a second from which on an address's new connections are read late."""
+
     max_answer_bytes: int = Field(67_108_864, ge=1_048_576)
     """Most bytes of long answers that are on their way, each body counted once."""
 

@@ -26,13 +26,17 @@ class TokenBucket:
 
         A refused message spends nothing, so a client that waits as told gets through.
         """
+        wait_ms = self.wait_ms(now_s)
+        if not wait_ms:
+            self._tokens -= 1
+        return wait_ms
+
+    def wait_ms(self, now_s: float) -> int:
+        """Return the milliseconds until there is a token, 0 if there is one."""
         gained = (now_s - self._filled_s) * self._rate_per_s
         self._tokens = min(self._burst, self._tokens + gained)
         self._filled_s = now_s
-        if self._tokens >= 1:
-            self._tokens -= 1
-            return 0
-        return ceil((1 - self._tokens) / self._rate_per_s * 1_000)
+        return max(0, ceil((1 - self._tokens) / self._rate_per_s * 1_000))
 
 
 MOST_ADDRESSES = 10_000
@@ -60,6 +64,11 @@ class Budgets:
         if len(self._buckets) > self._most:
             del self._buckets[next(iter(self._buckets))]
         return bucket.take(now_s)
+
+    def is_spent(self, address: str, now_s: float) -> bool:
+        """Say whether an address has no token left."""
+        bucket = self._buckets.get(address)
+        return bucket is not None and bucket.wait_ms(now_s) > 0
 
 
 class Admission:

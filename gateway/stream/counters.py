@@ -73,6 +73,9 @@ class Counters:
     connections_cut_late: int = 0
     """Connections cut because no whole request came in time."""
 
+    connections_read_late: int = 0
+    """Connections of addresses that had been refused too often: read a second late."""
+
     requests_too_large: int = 0
     """Requests refused with 431 or 413: too long, or with too many headers."""
 

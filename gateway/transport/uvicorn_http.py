@@ -5,6 +5,7 @@ it. And it has no way to end a response that goes on for hours, at a planned sto
 when its peer stops reading: the application finds this object in the request's scope.
 """
 
+import time
 from asyncio import TimerHandle, Transport
 from collections import deque
 from collections.abc import Callable, MutableMapping
@@ -19,6 +20,7 @@ from uvicorn.protocols.http.httptools_impl import (
 
 from gateway.admission.addresses import UNKNOWN, one_address
 from gateway.admission.connections import PlainConnections
+from gateway.admission.limits import Budgets
 from gateway.settings import GatewaySettings
 from gateway.stream.counters import Counters
 from gateway.transport.uvicorn_websocket import StreamProtocol
@@ -37,6 +39,9 @@ LINGER_S = 1.0
 LINGER_BYTES = 262_144
 """How much of what it goes on to send is taken from it meanwhile, and thrown away."""
 
+LATE_S = 1.0
+"""How late a connection is read whose address has been refused too often."""
+
 OPERATORS_SPARE = 64
 """Operators get in when there are this many connections too many for others."""
 
@@ -48,7 +53,19 @@ class Guard:
     settings: GatewaySettings
     counters: Counters
     plain: PlainConnections[Transport]
+    refusals: Budgets
     operators_port: int | None = None
+
+    def note_refusal(self, address: str) -> None:
+        """Count something refused to an address, or a connection without a request."""
+        self.refusals.take(address, time.monotonic())
+
+    def is_tiresome(self, address: str) -> bool:
+        """Say whether an address was refused so often that it has to wait."""
+        return self.refusals.is_spent(address, time.monotonic())
+
+
+_REFUSAL = b"HTTP/1.1 4"
 
 
 class _TooLarge(Exception):
@@ -56,16 +73,23 @@ class _TooLarge(Exception):
 
 
 class _Writable:
-    """A transport on which a late write is no error: its peer has just gone."""
+    """A transport on which a late write is no error: its peer has just gone.
 
-    __slots__ = ("_transport", "close", "is_closing")
+    Notes what an answer begins with.
+    """
 
-    def __init__(self, transport: Transport) -> None:
+    __slots__ = ("_note_refusal", "_transport", "close", "is_closing")
+
+    def __init__(self, transport: Transport, note_refusal: Callable[[], None]) -> None:
         self._transport = transport
+        self._note_refusal: Callable[[], None] | None = note_refusal
         self.close = transport.close
         self.is_closing = transport.is_closing
 
     def write(self, data: bytes) -> None:
+        if self._note_refusal is not None and data.startswith(_REFUSAL):
+            self._note_refusal()
+        self._note_refusal = None
         if not self._transport.is_closing():
             self._transport.write(data)
 
@@ -81,6 +105,9 @@ class GuardedProtocol(HttpToolsProtocol):
     on_shutdown: Callable[[], None] | None = None
     _address = UNKNOWN
     _deadline: TimerHandle | None = None
+    # When reading begins, if that is late.
+    _late: TimerHandle | None = None
+    _held = b""
     # Bytes since the last complete request; bytes and headers of this one's head.
     _received = _head_bytes = _head_count = 0
     _is_head_complete = False
@@ -100,11 +127,20 @@ class GuardedProtocol(HttpToolsProtocol):
         if leaver is not None:
             guard.counters.connections_cut_full += 1
             leaver.abort()
+            guard.note_refusal(self._address)
         if leaver is not transport:
             self._set_deadline()
+            if not is_operators and guard.is_tiresome(self._address):
+                guard.counters.connections_read_late += 1
+                self._late = self.loop.call_later(LATE_S, self._read_late)
 
     def data_received(self, data: bytes) -> None:
         """Read on, as far as the request may go."""
+        if self._late is not None:
+            # What one read has brought waits here, the rest in the kernel.
+            self.transport.pause_reading()
+            self._held += data
+            return
         if self._is_refused:
             self._received += len(data)
             if self._received > LINGER_BYTES:
@@ -149,7 +185,8 @@ class GuardedProtocol(HttpToolsProtocol):
         before = self.cycle
         super().on_headers_complete()
         if self.cycle is not before:
-            self.cycle.transport = cast(Transport, _Writable(self.transport))
+            writable = _Writable(self.transport, self._note_refusal)
+            self.cycle.transport = cast(Transport, writable)
             if self._unanswered is None:
                 self._unanswered = deque()
             self._unanswered.append(self.cycle)
@@ -187,6 +224,7 @@ class GuardedProtocol(HttpToolsProtocol):
             self._refuse(400)
         elif isinstance(protocol, StreamProtocol):
             protocol.plain = self.guard.plain
+            protocol.refusals = self.guard.refusals
         else:
             self.guard.plain.leave(self.transport)
 
@@ -200,6 +238,8 @@ class GuardedProtocol(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget the connection and its deadlines; end what is being answered."""
         self._drop_deadline()
+        if self._late is not None:
+            self._late.cancel()
         self.guard.plain.leave(self.transport)
         super().connection_lost(exc)
         for cycle in self._unanswered or ():
@@ -231,6 +271,7 @@ class GuardedProtocol(HttpToolsProtocol):
     def _refuse(self, status: int) -> None:
         if self._is_refused or self.transport.is_closing():
             return
+        self._note_refusal()
         counters = self.guard.counters
         if status == 400:
             counters.requests_invalid += 1
@@ -267,7 +308,18 @@ class GuardedProtocol(HttpToolsProtocol):
     def _cut_late(self) -> None:
         self._deadline = None
         self.guard.counters.connections_cut_late += 1
+        self._note_refusal()
         self.abort()
+
+    def _read_late(self) -> None:
+        self._late = None
+        held, self._held = self._held, b""
+        if held and not self.transport.is_closing():
+            self.transport.resume_reading()
+            self.data_received(held)
+
+    def _note_refusal(self) -> None:
+        self.guard.note_refusal(self._address)
 
     def _drop_deadline(self) -> None:
         if self._deadline is not None:

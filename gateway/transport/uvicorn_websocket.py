@@ -18,7 +18,9 @@ from uvicorn.protocols.websockets.websockets_sansio_impl import (
 )
 from websockets.frames import Frame
 
+from gateway.admission.addresses import one_address
 from gateway.admission.connections import PlainConnections
+from gateway.admission.limits import Budgets
 from gateway.stream.client import Client, Ending, restart_notice
 from gateway.stream.close_log import GONE
 from gateway.transport.deflate import (
@@ -27,7 +29,7 @@ from gateway.transport.deflate import (
     offer_compression,
     takes_shared_frames,
 )
-from tickthrottle_client.tick_v1 import CloseCode
+from tickthrottle_client.tick_v1 import CloseCode, is_final
 
 EXTENSION = "tickthrottle.stream"
 
@@ -50,6 +52,8 @@ MAX_FRAGMENTS = 64
 SHARED_BYTES = 8_192
 """Longer frames are handed to the transport as they are, shared by all clients."""
 
+
+_PROTOCOL_ERROR = 1002
 
 _REASONS = {
     CloseCode.RESTART.value: "planned stop",
@@ -113,6 +117,9 @@ class StreamProtocol(WebSocketsSansIOProtocol):
     plain: PlainConnections[asyncio.Transport] | None = None
     """Where the connection counts until it is a client's."""
 
+    refusals: Budgets | None = None
+    """Charged if the peer gets no stream, or loses it by its own fault."""
+
     # The second in which small frames were counted, and how many.
     _small_frames: tuple[int, int] = (0, 0)
 
@@ -139,6 +146,8 @@ class StreamProtocol(WebSocketsSansIOProtocol):
 
     async def send(self, message: Any) -> None:
         """Send what the application says."""
+        if message.get("status", 0) // 100 == 4:
+            self._note_refusal()
         await super().send(message)
         if message["type"] == "websocket.http.response.body":
             # A refusal is an answer; uvicorn would log that there was none.
@@ -251,8 +260,15 @@ class StreamProtocol(WebSocketsSansIOProtocol):
         super().connection_lost(exc)
         if self.plain is not None:
             self.plain.leave(self.transport)
+        code, _ = self.protocol_end or (0, "")
+        if code == _PROTOCOL_ERROR or is_final(code):
+            self._note_refusal()
         if self._client is not None:
             self._client.forget_answers()
+
+    def _note_refusal(self) -> None:
+        if self.refusals is not None and self.client is not None:
+            self.refusals.take(one_address(self.client[0]), time.monotonic())
 
     def pause_writing(self) -> None:
         """Note when there was no more room."""

@@ -106,7 +106,8 @@ def crash_behind(runs: int, chance: Random) -> None:
     print_points(points)
     minutes = (time.monotonic() - began) / 60
     print(
-        f"\n{runs} crashes of a job that was behind, {minutes:.0f} minutes; {trades} trades compared after them, no difference."
+        f"\n{runs} crashes of a job that was behind, {minutes:.0f} minutes; "
+        f"{trades} trades compared after them, no difference."
         f"\n\nMachine: {describe_machine()}"
     )
 

@@ -41,6 +41,17 @@ def test_each_address_has_a_budget_of_its_own() -> None:
     assert budgets.take("b", 0.0) == 0
 
 
+def test_whether_a_budget_is_spent_costs_nothing_to_ask() -> None:
+    """And an address that was never seen has one."""
+    budgets = Budgets(rate_per_s=10, burst=1)
+    assert not budgets.is_spent("a", 0.0)
+    assert budgets.take("a", 0.0) == 0
+    assert budgets.is_spent("a", 0.05)
+    assert not budgets.is_spent("b", 0.05)
+    assert not budgets.is_spent("a", 0.1)
+    assert budgets.take("a", 0.1) == 0
+
+
 def test_as_many_budgets_are_kept_as_is_said() -> None:
     """Made-up addresses cost no memory; the one seen last is remembered."""
     budgets = Budgets(rate_per_s=10, burst=1, most=2)

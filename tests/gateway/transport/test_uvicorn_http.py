@@ -1,12 +1,13 @@
 """Requests that are too large, too many, too slow or none at all."""
 
 import socket
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 
 import pytest
 
-from gateway.transport.uvicorn_http import MAX_HEADERS, MAX_PIPELINED
+from gateway.transport.uvicorn_http import LATE_S, MAX_HEADERS, MAX_PIPELINED
 from tests.conftest import eventually
 from tests.gateway.samples import SAMSUNG
 from tests.gateway.servers import Gateway, running_gateway, upgrade_request
@@ -184,3 +185,32 @@ def test_silent_connections_make_room(redis_url: str) -> None:
         assert not is_ended(silent[-1])
         assert gateway.count("connections_cut_full") >= 31
         stream.subscribe(SAMSUNG)
+
+
+@pytest.mark.parametrize(
+    "refused",
+    [
+        b"GET /v1/nothing HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
+        b"\x00\r\n\r\n",
+        upgrade_request("/nothing"),
+    ],
+    ids=["404", "no request", "no stream"],
+)
+def test_who_is_refused_too_often_is_read_late(redis_url: str, refused: bytes) -> None:
+    """His next connections, not those he has, and nobody else's; he is answered."""
+    with (
+        running_gateway(redis_url, refusals_per_second=0.1) as gateway,
+        connected(gateway) as open_before,
+    ):
+        with connected(gateway) as client:
+            assert answer(client, refused)
+        other = ("127.0.0.2", 0)
+        with socket.create_connection((gateway.host, gateway.port), 10, other) as late:
+            assert b"200 OK" in answer(late, LIVE, b"Connection: close\r\n\r\n")
+        assert gateway.count("connections_read_late") == 0
+        assert b"200 OK" in answer(open_before, LIVE, b"Connection: close\r\n\r\n")
+        began_s = time.monotonic()
+        with connected(gateway) as late:
+            assert b"200 OK" in answer(late, LIVE, b"Connection: close\r\n\r\n")
+        assert time.monotonic() - began_s >= LATE_S
+        assert gateway.count("connections_read_late") == 1

@@ -8,7 +8,8 @@ import pytest
 
 from bench.stranger import close_code, frame
 from gateway.transport.uvicorn_websocket import MAX_SMALL_FRAMES_PER_S
-from tests.gateway.servers import Gateway, upgrade_request
+from tests.conftest import eventually
+from tests.gateway.servers import Gateway, running_gateway, upgrade_request
 
 pytestmark = pytest.mark.redis
 
@@ -56,3 +57,16 @@ def test_a_flood_of_small_frames_is_ended(gateway: Gateway, opcode: int) -> None
     assert close_code(told) == 4429
     with gateway.stream() as other:
         assert other.welcome["protocol"] == "tick.v1"
+
+
+def test_a_stream_that_is_lost_by_its_peers_fault_is_a_refusal(redis_url: str) -> None:
+    """Whoever goes on like that is read late."""
+    with running_gateway(redis_url, refusals_per_second=0.1) as gateway:
+        assert close_code(say(gateway, frame(2, b"not text"), b"text frames")) == 1003
+        eventually(lambda: is_read_late(gateway))
+
+
+def is_read_late(gateway: Gateway) -> bool:
+    """Make one more request; say whether such connections are read late."""
+    assert gateway.get("/health/live")[0] == 200
+    return gateway.count("connections_read_late") > 0
