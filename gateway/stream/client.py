@@ -106,6 +106,7 @@ class Client:
         "_room",
         "_status",
         "address",
+        "check_s",
         "commands",
         "connected_s",
         "delivery",
@@ -135,6 +136,8 @@ class Client:
         self.sender = sender
         self.lifetime = lifetime
         self.sent_s = now_s
+        # When more than a heartbeat may be due.
+        self.check_s = now_s
         self._counters = counters
         self.ending: Ending | None = None
         # A list: most of the time there is none, and never more than a few.
@@ -147,6 +150,8 @@ class Client:
     def post(self, frame: bytes) -> None:
         """Send an answer. Wait for ``room`` before making the next one."""
         self._answers.append(frame)
+        # What was answered may have changed it.
+        self.check_s = 0.0
         self.sender.wake()
 
     async def room(self) -> None:

@@ -82,6 +82,7 @@ class Hub:
         self._clients: dict[Client, None] = {}
         self._key_sets = KeySets(board.numbers)
         self._newest = NewestUpdate()
+        self._heartbeat_s = settings.heartbeat_ms / 1_000
         self._tick_s = min(0.5, _shortest_s(settings) / 10)
         self._timers: TimerWheel[Client] = TimerWheel(self._tick_s, time.monotonic())
         self._status: bytes | None = None
@@ -160,7 +161,7 @@ class Hub:
         if self._status is not None:
             client.announce(self._status)
         self._clients[client] = None
-        self._timers.add(client, self._next_look_s(client, now_s))
+        self._set_timer(client, now_s)
         return client
 
     def welcome(self, client: Client, now_us: int) -> bytes:
@@ -243,14 +244,17 @@ class Hub:
                     now_s = time.monotonic()
                 if client not in self._clients:
                     continue
-                try:
-                    self._look_after(client, now_s)
-                    self._timers.add(client, self._next_look_s(client, now_s))
-                except Exception:
-                    log.exception(
-                        "a client could not be looked after", connection=client.id
-                    )
-                    self._drop(client)
+                is_due = client.sent_s + self._heartbeat_s <= now_s
+                if is_due or client.check_s <= now_s:
+                    try:
+                        self._look_after(client, now_s)
+                    except Exception:
+                        log.exception(
+                            "a client could not be looked after", connection=client.id
+                        )
+                        self._drop(client)
+                        continue
+                self._set_timer(client, now_s)
 
     def _look_after(self, client: Client, now_s: float) -> None:
         settings = self.settings
@@ -263,20 +267,19 @@ class Hub:
             count = getattr(self.counters, due.counter)
             setattr(self.counters, due.counter, count + 1)
             self.end(client, due.code, due.reason)
-        elif now_s - client.sent_s >= settings.heartbeat_ms / 1_000:
+        elif now_s - client.sent_s >= self._heartbeat_s:
             client.beat(time.time_ns() // 1_000)
-
-    def _next_look_s(self, client: Client, now_s: float) -> float:
-        """Return when something may be due of a client that was just looked after."""
-        settings = self.settings
-        heartbeat_s = settings.heartbeat_ms / 1_000
-        beat_s = client.sent_s + heartbeat_s
-        return min(
-            # One without room for a heartbeat is asked again before the next.
-            beat_s if beat_s > now_s else now_s + heartbeat_s / 4,
-            now_s + settings.slow_close_s / 4,
+        client.check_s = min(
+            now_s + settings.slow_close_s - client.sender.stuck_s(now_s),
             client.lifetime.next_end_s(client.commands, now_s),
         )
+
+    def _set_timer(self, client: Client, now_s: float) -> None:
+        """Have a client be looked after when something may be due of it."""
+        # One without room for a heartbeat is asked again before the next.
+        beat_s = client.sent_s + self._heartbeat_s
+        retry_s = now_s + self._heartbeat_s / 4
+        self._timers.add(client, min(client.check_s, max(beat_s, retry_s)))
 
     async def served(self) -> None:
         """Wait while clients are being served, ``POLITE_S`` at most.
