@@ -10,6 +10,7 @@ fetches and builds the others; `docs/peers.md` says what each of them promises.
 import argparse
 import sys
 import tempfile
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from fill import create_topic, running_broker
@@ -34,45 +35,62 @@ WINDOW_MS = 2_000
 PARTITIONS = 4
 
 
+@dataclass(frozen=True, slots=True)
+class Results:
+    """What was measured so far."""
+
+    lives: list[Live] = field(default_factory=list)
+    silences: list[Silence] = field(default_factory=list)
+    drains: list[Drained] = field(default_factory=list)
+
+
 def main() -> None:
-    """Measure and print."""
+    """Measure and print, also what there is when it is ended early."""
     chosen = parse_arguments()
     end_on_signals()
     build()
-    lives: list[Live] = []
-    silences: list[Silence] = []
-    drains: list[Drained] = []
-    with (
-        tempfile.TemporaryDirectory(prefix="engines-") as folder,
-        running_broker(Path(folder)) as servers,
-    ):
-        if chosen.drain:
-            log = create_topic(servers, "backlog", PARTITIONS, is_past=True)
-            backlog = fill(
-                log, chosen.backlog, chosen.recorded, chosen.issues, WINDOW_MS
-            )
-        feed = Feed(
-            chosen.rates, chosen.warmup, chosen.windows, chosen.issues, WINDOW_MS
-        )
-        for number in range(1, chosen.rounds + 1):
-            for engine in chosen.engines:
-                say(f"round {number}: {engine}")
-                if chosen.live:
-                    name = f"live-{number}-{engine}"
-                    log = create_topic(servers, name, PARTITIONS, is_past=False)
-                    found, silence = measure_live(engine, log, feed)
-                    lives += found
-                    silences.append(silence)
-                if chosen.drain:
-                    drained = measure_drain(engine, backlog, WINDOW_MS, chosen.within)
-                    drains.append(drained)
-    if lives:
-        print(f"\nLive, from a window's end to its last message\n\n{live_table(lives)}")
-        print(f"\nAfterwards, in silence\n\n{silence_table(silences)}")
-    if drains:
-        trades, recorded = drains[0].trades, chosen.recorded
-        print(f"\nA backlog of {trades:,} trades recorded at {recorded:,}/s\n")
-        print(drain_table(drains))
+    results = Results()
+    try:
+        with (
+            tempfile.TemporaryDirectory(prefix="engines-") as folder,
+            running_broker(Path(folder)) as servers,
+        ):
+            measure(servers, chosen, results)
+    finally:
+        report(chosen, results)
+
+
+def measure(servers: str, chosen: argparse.Namespace, results: Results) -> None:
+    """Run every engine in its turn, round after round."""
+    if chosen.drain:
+        log = create_topic(servers, "backlog", PARTITIONS, is_past=True)
+        backlog = fill(log, chosen.backlog, chosen.recorded, chosen.issues, WINDOW_MS)
+    feed = Feed(chosen.rates, chosen.warmup, chosen.windows, chosen.issues, WINDOW_MS)
+    for number in range(1, chosen.rounds + 1):
+        for engine in chosen.engines:
+            print(f"round {number}: {engine}", file=sys.stderr, flush=True)
+            if chosen.live:
+                name = f"live-{number}-{engine}"
+                log = create_topic(servers, name, PARTITIONS, is_past=False)
+                lives, silence = measure_live(engine, log, feed)
+                results.lives.extend(lives)
+                results.silences.append(silence)
+            if chosen.drain:
+                drained = measure_drain(engine, backlog, WINDOW_MS, chosen.within)
+                results.drains.append(drained)
+
+
+def report(chosen: argparse.Namespace, results: Results) -> None:
+    """Print the tables."""
+    if results.lives:
+        print("\nLive, from a window's end to its last message\n")
+        print(live_table(results.lives))
+        print("\nAfterwards, in silence\n")
+        print(silence_table(results.silences))
+    if results.drains:
+        trades = results.drains[0].trades
+        print(f"\nA backlog of {trades:,} trades recorded at {chosen.recorded:,}/s\n")
+        print(drain_table(results.drains))
     print(f"\nMachine: {describe_machine()}; the others on {java_version()}")
 
 
@@ -91,7 +109,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--issues", type=int, default=2_879)
     parser.add_argument("--live", action=switch, default=True, help="the live rates")
     parser.add_argument("--rates", type=int, nargs="+", default=[900, 20_000])
-    parser.add_argument("--windows", type=int, default=12, help="of each rate")
+    parser.add_argument("--windows", type=int, default=10, help="of each rate")
     parser.add_argument("--warmup", type=float, default=8, help="s before them")
     parser.add_argument("--drain", action=switch, default=True, help="the backlog")
     parser.add_argument("--backlog", type=int, default=2_000_000, help="trades")
@@ -100,11 +118,6 @@ def parse_arguments() -> argparse.Namespace:
     )
     parser.add_argument("--within", type=float, default=300, help="longest drain, s")
     return parser.parse_args()
-
-
-def say(words: str) -> None:
-    """Tell whoever waits how far it is."""
-    print(words, file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

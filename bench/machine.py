@@ -132,6 +132,14 @@ class Job(Program):
 @contextmanager
 def running_job(server: Server, **settings: str) -> Iterator[Job]:
     """Run the throttle, default settings but for those given; yield it when ready."""
+    with starting_job(server, **settings) as job:
+        job.wait_for("ready", within_s=300)
+        yield job
+
+
+@contextmanager
+def starting_job(server: Server, **settings: str) -> Iterator[Job]:
+    """Run the throttle, default settings but for those given; yield it at once."""
     # What the caller's environment says of the product is not the default.
     for name in [name for name in os.environ if name.startswith("TICKTHROTTLE_")]:
         del os.environ[name]
@@ -146,7 +154,6 @@ def running_job(server: Server, **settings: str) -> Iterator[Job]:
     }
     job = Job(folder, environment)
     try:
-        job.wait_for("ready", within_s=300)
         yield job
     finally:
         job.end()

@@ -30,16 +30,14 @@ def measure_drain(
     ):
         launched_ms = time.time() * 1_000
         with (
-            running(engine, server, backlog.log) as program,
-            metered(program.program.group) as meter,
+            running(engine, server, backlog.log) as run,
+            metered(run.program.group) as meter,
         ):
-            received, ended_ms = _wait(
-                program, listener, target_ms, window_ms, within_s
-            )
-            began_ms = program.began_ms()
+            received, ended_ms = _wait(run, listener, target_ms, window_ms, within_s)
             time.sleep(SETTLE_WINDOWS * window_ms / 1_000)
-            received += listener.news(program.read)
-            rows = rows_of(program.rows(received))
+            began_ms = run.began_ms()
+            received += listener.news(run.read)
+            rows = rows_of(run.rows(received))
     trades = backlog.oracle.trades.total()
     shown = {(isin, version) for one in rows.values() for isin, version in one.items()}
     late = {isin for isin, _ in backlog.late}
@@ -59,12 +57,12 @@ def measure_drain(
         compare(backlog.oracle.newest, regular),
         len(backlog.late),
         len(backlog.late & shown),
-        program.late(),
+        run.late(),
     )
 
 
 def _wait(
-    program: Running,
+    run: Running,
     listener: Listener,
     target_ms: int,
     window_ms: int,
@@ -74,11 +72,11 @@ def _wait(
     received: list[Received] = []
     deadline = time.monotonic() + within_s
     while time.monotonic() < deadline:
-        received += listener.news(program.read)
+        received += listener.news(run.read)
         times = _times_of(received, target_ms, window_ms)
-        if len(times) >= program.parts:
+        if len(times) >= run.parts:
             return received, max(times)
-        program.program.check_runs()
+        run.program.check_runs()
         time.sleep(_ASK_EVERY_S)
     raise SystemExit(f"the backlog was not worked off within {within_s:g} s")
 

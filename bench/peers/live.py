@@ -49,17 +49,18 @@ def measure_live(engine: str, log: Log, feed: Feed) -> tuple[list[Live], Silence
         listening(server.port, server.folder, *CHANNELS) as listener,
     ):
         launched_s = time.monotonic()
-        with running(engine, server, log) as program:
+        with running(engine, server, log) as run:
+            run.wait_until_ready()
             ready_s = time.monotonic() - launched_s
-            with metered(program.program.group) as meter:
+            with metered(run.program.group) as meter:
                 phases = [_feed(log, rate, feed) for rate in feed.rates]
                 time.sleep((SILENT_WINDOWS + 0.5) * feed.window_ms / 1_000)
-            received = listener.news(program.read)
-            rows = rows_of(program.rows(received))
+            received = listener.news(run.read)
+            rows = rows_of(run.rows(received))
     oracle = read_topic(log, feed.window_ms)
     came = arrivals(received, feed.window_ms)
     lives = [
-        _live(engine, phase, phase.windows(feed.window_ms), came, program.parts, meter)
+        _live(engine, phase, phase.windows(feed.window_ms), came, run.parts, meter)
         for phase in phases
     ]
     return lives, _silence(engine, ready_s, oracle, came, rows)

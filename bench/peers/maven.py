@@ -35,24 +35,24 @@ def what_is_missing() -> str | None:
             "Kafka Streams and Flink are fetched with Maven, and there is no mvn (on "
             "Debian: apt install maven)"
         )
-    if shutil.which(java("javac")) is None:
+    if java("javac") is None:
         return "the programs for Kafka Streams and Flink need a JDK of Java 17 or newer"
     return None
 
 
-def java(program: str = "java") -> str:
-    """Return a program of the Java that Maven uses."""
+def java(program: str = "java") -> str | None:
+    """Return a program of the Java that Maven uses, None if it is not there."""
     home = os.environ.get("JAVA_HOME")
-    return str(Path(home) / "bin" / program) if home else program
+    return shutil.which(program, path=home and f"{home}/bin")
 
 
 def java_version() -> str:
     """Return that Java's version, as it says it."""
-    done = subprocess.run([java(), "--version"], capture_output=True, text=True)
+    done = subprocess.run([str(java()), "--version"], capture_output=True, text=True)
     return " ".join(done.stdout.split()[:2])
 
 
 def class_path(folder: str) -> str:
     """Return where the classes of a program lie."""
     built = HERE / folder / "build"
-    return f"{built / 'classes'}:{built / 'lib'}/*"
+    return os.pathsep.join((str(built / "classes"), str(built / "lib" / "*")))

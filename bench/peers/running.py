@@ -1,13 +1,12 @@
 """The engines, and each as a running process."""
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, cast
 
 from fill import Log
-from machine import KEYS, Program, Server, read_batches, running_job
+from machine import KEYS, Program, Server, read_batches, starting_job
 from throughput import start_ms
 
 from bench.peers.maven import class_path, java
@@ -17,7 +16,7 @@ HEAP_MB = 512
 """Of every Java; the job's own default."""
 
 CHANNELS = (KEYS.updates, "peers:windows")
-READY_WITHIN_S = 120
+READY_WITHIN_S = 300
 _KEEPS_EVERY_WINDOW = {"TICKTHROTTLE_WINDOW_LOG": "100000"}
 
 
@@ -34,7 +33,7 @@ class Peer:
     def command(self, server: Server, log: Log) -> list[str]:
         """Return the command that runs it."""
         return [
-            *(java(), f"-Xmx{HEAP_MB}m", f"-Djava.io.tmpdir={server.folder}"),
+            *(str(java()), f"-Xmx{HEAP_MB}m", f"-Djava.io.tmpdir={server.folder}"),
             "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
             *("-cp", class_path(self.folder), f"peers.{self.main}"),
             *(log.address, log.topic, str(server.port), str(self.threads)),
@@ -55,11 +54,11 @@ ENGINES = (OURS, *PEERS)
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """An engine that is ready.
+    """An engine that was started.
 
     ``parts`` is the number of messages that make a window. ``rows`` returns every
     window that was published, given what a subscriber has received. ``began_ms`` is
-    when it worked on the first record; ask when a window is there.
+    when it worked on the first record; ask a while after a window was there.
     """
 
     program: Program
@@ -68,6 +67,10 @@ class Running:
     rows: Callable[[Sequence[Received]], Sequence[Message]]
     began_ms: Callable[[], float]
 
+    def wait_until_ready(self) -> None:
+        """Wait until it takes trades. Raises SystemExit if it does not."""
+        self.program.wait_for("ready", READY_WITHIN_S)
+
     def late(self) -> int:
         """Return how many trades it says are lost for being late; ask at its end."""
         return sum(e["late"] for e in self.program.events if e["event"] == "ended")
@@ -75,9 +78,9 @@ class Running:
 
 @contextmanager
 def running(name: str, server: Server, log: Log) -> Iterator[Running]:
-    """Run an engine from the oldest entry of a topic; yield it when it is ready."""
+    """Start an engine at the oldest entry of a topic; end it with the block."""
     if name == OURS:
-        with running_job(server, **log.settings, **_KEEPS_EVERY_WINDOW) as job:
+        with starting_job(server, **log.settings, **_KEEPS_EVERY_WINDOW) as job:
             yield Running(
                 job,
                 parts=1,
@@ -88,11 +91,8 @@ def running(name: str, server: Server, log: Log) -> Iterator[Running]:
             )
         return
     peer = PEERS[name]
-    program = Program(
-        name, peer.command(server, log), server.folder, {"PATH": os.defpath}
-    )
+    program = Program(name, peer.command(server, log), server.folder, {})
     try:
-        program.wait_for("ready", READY_WITHIN_S)
         yield Running(
             program,
             parts=1 if peer.is_whole else log.partitions,
@@ -102,6 +102,8 @@ def running(name: str, server: Server, log: Log) -> Iterator[Running]:
         )
     finally:
         program.end()
+        # This also waits until its last line was read.
+        program.last_lines(1)
 
 
 def _window_log(server: Server) -> list[Message]:
