@@ -36,7 +36,7 @@ def measure_drain(
             received, ended_ms = _wait(run, listener, target_ms, window_ms, within_s)
             time.sleep(SETTLE_WINDOWS * window_ms / 1_000)
             began_ms = run.began_ms()
-            received += listener.news(run.read)
+            received += listener.news()
             rows = rows_of(run.rows(received))
     trades = backlog.oracle.trades.total()
     shown = {(isin, version) for one in rows.values() for isin, version in one.items()}
@@ -72,7 +72,7 @@ def _wait(
     received: list[Received] = []
     deadline = time.monotonic() + within_s
     while time.monotonic() < deadline:
-        received += listener.news(run.read)
+        received += listener.news()
         times = _times_of(received, target_ms, window_ms)
         if len(times) >= run.parts:
             return received, max(times)

@@ -7,13 +7,13 @@ import struct
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import redis
 
-from bench.peers.messages import Message, Received
+from bench.peers.messages import Received
 
 _HEAD = struct.Struct("<dI")
 
@@ -25,7 +25,7 @@ class Listener:
         self._file = file
         self._place = 0
 
-    def news(self, read: Callable[[bytes], Message]) -> list[Received]:
+    def news(self) -> list[Received]:
         """Return what has come since the last call."""
         with self._file.open("rb") as file:
             file.seek(self._place)
@@ -36,7 +36,7 @@ class Listener:
             end = at + _HEAD.size + length
             if end > len(data):
                 break
-            found.append(Received(at_ms, read(data[at + _HEAD.size : end])))
+            found.append(Received.of(at_ms, data[at + _HEAD.size : end]))
             at = end
         self._place += at
         return found

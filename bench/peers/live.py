@@ -55,7 +55,7 @@ def measure_live(engine: str, log: Log, feed: Feed) -> tuple[list[Live], Silence
             with metered(run.program.group) as meter:
                 phases = [_feed(log, rate, feed) for rate in feed.rates]
                 time.sleep((SILENT_WINDOWS + 0.5) * feed.window_ms / 1_000)
-            received = listener.news(run.read)
+            received = listener.news()
             rows = rows_of(run.rows(received))
     oracle = read_topic(log, feed.window_ms)
     came = arrivals(received, feed.window_ms)

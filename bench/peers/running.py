@@ -63,7 +63,6 @@ class Running:
 
     program: Program
     parts: int
-    read: Callable[[bytes], Message]
     rows: Callable[[Sequence[Received]], Sequence[Message]]
     began_ms: Callable[[], float]
 
@@ -84,7 +83,6 @@ def running(name: str, server: Server, log: Log) -> Iterator[Running]:
             yield Running(
                 job,
                 parts=1,
-                read=read_ours,
                 # What comes after an outage is one message, but each window is kept.
                 rows=lambda _: _window_log(server),
                 began_ms=lambda: start_ms(read_batches(job.events)[0]),
@@ -96,8 +94,7 @@ def running(name: str, server: Server, log: Log) -> Iterator[Running]:
         yield Running(
             program,
             parts=1 if peer.is_whole else log.partitions,
-            read=read_peer,
-            rows=lambda received: [message for _, message in received],
+            rows=lambda received: [read_peer(one.data) for one in received],
             began_ms=lambda: _first_record_ms(program.events),
         )
     finally:
