@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import chain, count, pairwise, takewhile
 from pathlib import Path
@@ -39,6 +39,7 @@ TOPIC = "trades"
 _MARKET_START_US = 10**15
 _FIRST_SEQ, _SEQ_STEP = 10**9, 10**6
 _BATCH = 5_000
+_ISIN_PLACE = slice(9, 21)
 _PAYLOAD = re.compile(rb'(\{"isin":"\w{12}","time":)(\d{16})(,"seq":)(\d+)(,.*)', re.S)
 _KAFKA_STARTS_WITHIN_S = 60
 
@@ -141,8 +142,10 @@ class RedisSender:
 class KafkaSender:
     """A producer; counts what was acknowledged."""
 
-    def __init__(self, servers: str) -> None:
+    def __init__(self, servers: str, topic: str, *, is_past: bool) -> None:
         self.acknowledged = 0
+        self._is_past = is_past
+        self._topic = topic
         self._producer = Producer(
             {
                 "bootstrap.servers": servers,
@@ -162,18 +165,31 @@ class KafkaSender:
         """Hand messages over, each with its stamp; wait while there is no room."""
         left: list[dict[str, Any]] = [
             {
+                "key": trade.payload[_ISIN_PLACE],
                 "value": trade.payload % stamp[1:],
                 "partition": trade.partition,
-                "timestamp": stamp.append_ms,
             }
             for trade, stamp in zip(prepared, stamps, strict=True)
         ]
-        while self._producer.produce_batch(TOPIC, left, on_delivery=self._count) < len(
-            left
-        ):
+        if self._is_past:
+            # The client takes stamps one by one only.
+            for message, stamp in zip(left, stamps, strict=True):
+                self._produce(message, stamp.append_ms)
+            left = []
+        while left and self._producer.produce_batch(
+            self._topic, left, on_delivery=self._count
+        ) < len(left):
             left = [message for message in left if message.pop("_error", None)]
             self._producer.poll(0.05)
         self._producer.poll(0)
+
+    def _produce(self, message: dict[str, Any], append_ms: int) -> None:
+        while True:
+            with suppress(BufferError):
+                return self._producer.produce(
+                    self._topic, **message, timestamp=append_ms, on_delivery=self._count
+                )
+            self._producer.poll(0.05)
 
     def wait_for(self, acknowledged: int) -> None:
         """Wait until so many entries have been acknowledged since the start."""
@@ -207,13 +223,14 @@ class Log:
     partitions: int
     settings: dict[str, str]
     is_past: bool
+    topic: str = TOPIC
 
     def fill(self, entries: int, rate: float, issues: int) -> tuple[int, int]:
         """Fill it, while it is empty, with trades recorded at ``rate`` until now.
 
         Return how many there are, at least ``entries``, and the newest append time, ms.
         """
-        sender = self._sender()
+        sender = self.sender()
         span_us, pool = create_pool(self.partitions, rate, issues)
         batches = [pool[at : at + _BATCH] for at in range(0, len(pool), _BATCH)]
         prepared = [(batch, sender.prepare(batch)) for batch in batches]
@@ -242,7 +259,7 @@ class Log:
 
     def feed(self, rate: int, seconds: float, issues: int) -> Fed:
         """Append at a steady rate; return how it went."""
-        sender = self._sender()
+        sender = self.sender()
         trades = min(POOL, int(rate * seconds))
         _, pool = create_pool(self.partitions, rate, issues, trades)
         bounds = range(0, len(pool) * 1_000 // (rate * TICK_MS) + 1)
@@ -266,10 +283,11 @@ class Log:
         took_s = max(time.monotonic() - start_s, ticks_in_all * TICK_MS / 1_000)
         return Fed(started_ms, time.time_ns() // 10**6, sent / took_s, behind_s * 1_000)
 
-    def _sender(self) -> Any:
+    def sender(self) -> Any:
+        """Return a connection that appends to it."""
         if self.address.isdigit():
             return RedisSender(int(self.address), is_past=self.is_past)
-        return KafkaSender(self.address)
+        return KafkaSender(self.address, self.topic, is_past=self.is_past)
 
 
 @contextmanager
@@ -291,6 +309,13 @@ def running_topic(
     folder: Path, partitions: int, *, is_past: bool = False
 ) -> Iterator[Log]:
     """Start a Kafka broker that keeps its files in a folder; yield an empty topic."""
+    with running_broker(folder) as servers:
+        yield create_topic(servers, TOPIC, partitions, is_past=is_past)
+
+
+@contextmanager
+def running_broker(folder: Path) -> Iterator[str]:
+    """Start a Kafka broker that keeps its files in a folder; yield its address."""
     port = free_port()
     # A process, as `make kafka` starts it: a benchmark has no need of the tests.
     serve = ["-m", "tests.kafka_broker.serve", "--port", str(port), "--heap-mb", "1024"]
@@ -301,22 +326,26 @@ def running_topic(
         stderr=subprocess.DEVNULL,
         start_new_session=True,
     )
-    servers = f"127.0.0.1:{port}"
-    settings = {
-        "TICKTHROTTLE_TRADE_LOG": "kafka",
-        "TICKTHROTTLE_KAFKA_SERVERS": servers,
-        "TICKTHROTTLE_KAFKA_TOPIC": TOPIC,
-    }
     try:
-        # A backlog has been recorded: its producer says when.
-        stamp = "CreateTime" if is_past else "LogAppendTime"
-        config = {"message.timestamp.type": stamp}
-        topic = NewTopic(TOPIC, partitions, 1, config=config)
-        within_s = _KAFKA_STARTS_WITHIN_S
-        # Held: a client that is let go of breaks off what it was asked for.
-        admin = AdminClient({"bootstrap.servers": servers, "log_level": 0})
-        admin.create_topics([topic], request_timeout=within_s)[TOPIC].result()
-        yield Log(servers, partitions, settings, is_past)
+        yield f"127.0.0.1:{port}"
     finally:
         broker.terminate()
         broker.wait()
+
+
+def create_topic(servers: str, name: str, partitions: int, *, is_past: bool) -> Log:
+    """Make an empty topic, with patience for a broker that is only starting."""
+    # A backlog has been recorded: its producer says when.
+    stamp = "CreateTime" if is_past else "LogAppendTime"
+    config = {"message.timestamp.type": stamp}
+    topic = NewTopic(name, partitions, 1, config=config)
+    # Held: a client that is let go of breaks off what it was asked for.
+    admin = AdminClient({"bootstrap.servers": servers, "log_level": 0})
+    within_s = _KAFKA_STARTS_WITHIN_S
+    admin.create_topics([topic], request_timeout=within_s)[name].result()
+    settings = {
+        "TICKTHROTTLE_TRADE_LOG": "kafka",
+        "TICKTHROTTLE_KAFKA_SERVERS": servers,
+        "TICKTHROTTLE_KAFKA_TOPIC": name,
+    }
+    return Log(servers, partitions, settings, is_past, name)

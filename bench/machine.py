@@ -79,16 +79,22 @@ def running_server() -> Iterator[Server]:
             process.wait()
 
 
-class Job(ChildProcess):
-    """A running throttle; ``events`` are the lines of its log, in their order."""
+class Program(ChildProcess):
+    """A program that runs; ``events`` are the lines of its log, in their order."""
 
-    def __init__(self, folder: Path, environment: dict[str, str]) -> None:
+    def __init__(
+        self,
+        name: str,
+        command: Sequence[str],
+        folder: Path,
+        environment: dict[str, str],
+    ) -> None:
         self.events: list[dict[str, Any]] = []
         super().__init__(
-            "throttle",
-            [sys.executable, "-m", "tickthrottle", "throttle"],
+            name,
+            command,
             environment,
-            folder / "throttle.log",
+            folder / f"{name}.log",
             lambda _, fields: self.events.append(fields),
         )
 
@@ -98,13 +104,13 @@ class Job(ChildProcess):
         while not any(fields["event"] == event for fields in list(self.events)):
             self.check_runs()
             if time.monotonic() > deadline:
-                raise SystemExit(f"the job was not {event} within {within_s:g} s")
+                raise SystemExit(f"{self.name} was not {event} within {within_s:g} s")
             time.sleep(0.1)
 
     def check_runs(self) -> None:
         """Raise SystemExit with the end of its log if it has ended."""
         if self.exit_code() is not None:
-            raise SystemExit("\n".join(["the job ended:", *self.last_lines(20)]))
+            raise SystemExit("\n".join([f"{self.name} ended:", *self.last_lines(20)]))
 
     def end(self) -> None:
         """Ask it to end; kill what is left after a while."""
@@ -115,9 +121,25 @@ class Job(ChildProcess):
         self.kill()
 
 
+class Job(Program):
+    """A running throttle."""
+
+    def __init__(self, folder: Path, environment: dict[str, str]) -> None:
+        command = [sys.executable, "-m", "tickthrottle", "throttle"]
+        super().__init__("throttle", command, folder, environment)
+
+
 @contextmanager
 def running_job(server: Server, **settings: str) -> Iterator[Job]:
     """Run the throttle, default settings but for those given; yield it when ready."""
+    with starting_job(server, **settings) as job:
+        job.wait_for("ready", within_s=300)
+        yield job
+
+
+@contextmanager
+def starting_job(server: Server, **settings: str) -> Iterator[Job]:
+    """Run the throttle, default settings but for those given; yield it at once."""
     # What the caller's environment says of the product is not the default.
     for name in [name for name in os.environ if name.startswith("TICKTHROTTLE_")]:
         del os.environ[name]
@@ -132,7 +154,6 @@ def running_job(server: Server, **settings: str) -> Iterator[Job]:
     }
     job = Job(folder, environment)
     try:
-        job.wait_for("ready", within_s=300)
         yield job
     finally:
         job.end()

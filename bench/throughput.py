@@ -153,11 +153,15 @@ def drain(trades: int, recorded: int, chosen: argparse.Namespace) -> Drained:
 
 def seconds_of(batches: Sequence[dict[str, Any]]) -> float:
     """Return the time from the first batch's start until the last was published."""
-    first, last = batches[0], batches[-1]
+    last = batches[-1]
+    return float(last["window"] + last["lag_ms"] - start_ms(batches[0])) / 1_000
+
+
+def start_ms(batch: dict[str, Any]) -> float:
+    """Return when a batch of which Spark told was begun, in ms since 1970."""
     before = ("latestOffset", "walCommit", "queryPlanning")
-    start_ms = first["window"] + first["began_ms"]
-    start_ms -= sum(first.get(name, 0) for name in before)
-    return float(last["window"] + last["lag_ms"] - start_ms) / 1_000
+    began_ms = batch["window"] + batch["began_ms"]
+    return float(began_ms - sum(batch.get(name, 0) for name in before))
 
 
 def time_by_stage(batches: Sequence[dict[str, Any]]) -> dict[str, float]:

@@ -1,0 +1,124 @@
+"""Kafka Streams and Flink beside tickthrottle, in turns, on one topic of Kafka.
+
+Each does the same: the latest trade of each issue in each window of two seconds, by the
+broker's stamps, into Redis. One engine runs at a time, on the same broker. Live, at
+several rates and then in silence; and on a backlog, with trades that come late at its
+end. Afterwards the topic is read again and every row that came is compared. Maven
+fetches and builds the others; `docs/peers.md` says what each of them promises.
+"""
+
+import argparse
+import sys
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from fill import create_topic, running_broker
+from machine import end_on_signals
+
+from bench.peers.drain import measure_drain
+from bench.peers.live import Feed, measure_live
+from bench.peers.maven import build, java_version
+from bench.peers.results import (
+    Drained,
+    Live,
+    Silence,
+    drain_table,
+    live_table,
+    silence_table,
+)
+from bench.peers.running import ENGINES
+from bench.peers.topics import fill
+from deploy.loadtest.system.machine import describe_machine
+
+WINDOW_MS = 2_000
+PARTITIONS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """What was measured so far."""
+
+    lives: list[Live] = field(default_factory=list)
+    silences: list[Silence] = field(default_factory=list)
+    drains: list[Drained] = field(default_factory=list)
+
+
+def main() -> None:
+    """Measure and print, also what there is when it is ended early."""
+    chosen = parse_arguments()
+    end_on_signals()
+    build()
+    results = Results()
+    try:
+        with (
+            tempfile.TemporaryDirectory(prefix="engines-") as folder,
+            running_broker(Path(folder)) as servers,
+        ):
+            measure(servers, chosen, results)
+    finally:
+        report(chosen, results)
+
+
+def measure(servers: str, chosen: argparse.Namespace, results: Results) -> None:
+    """Run every engine in its turn, round after round."""
+    if chosen.drain:
+        log = create_topic(servers, "backlog", PARTITIONS, is_past=True)
+        backlog = fill(log, chosen.backlog, chosen.recorded, chosen.issues, WINDOW_MS)
+    feed = Feed(chosen.rates, chosen.warmup, chosen.windows, chosen.issues, WINDOW_MS)
+    for number in range(1, chosen.rounds + 1):
+        for engine in chosen.engines:
+            print(f"round {number}: {engine}", file=sys.stderr, flush=True)
+            if chosen.live:
+                name = f"live-{number}-{engine}"
+                log = create_topic(servers, name, PARTITIONS, is_past=False)
+                lives, silence = measure_live(engine, log, feed)
+                results.lives.extend(lives)
+                results.silences.append(silence)
+            if chosen.drain:
+                drained = measure_drain(engine, backlog, WINDOW_MS, chosen.within)
+                results.drains.append(drained)
+
+
+def report(chosen: argparse.Namespace, results: Results) -> None:
+    """Print the tables."""
+    if results.lives:
+        print("\nLive, from a window's end to its last message\n")
+        print(live_table(results.lives))
+        print("\nAfterwards, in silence\n")
+        print(silence_table(results.silences))
+    if results.drains:
+        trades = results.drains[0].trades
+        print(f"\nA backlog of {trades:,} trades recorded at {chosen.recorded:,}/s\n")
+        print(drain_table(results.drains))
+    print(f"\nMachine: {describe_machine()}; the others on {java_version()}")
+
+
+def parse_arguments() -> argparse.Namespace:
+    """Return the command line's choices."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    switch = argparse.BooleanOptionalAction
+    parser.add_argument(
+        "--engines",
+        nargs="+",
+        choices=ENGINES,
+        default=["tickthrottle", "streams-2", "flink-2"],
+        help="which, in their turn; the number is that of threads",
+    )
+    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--issues", type=int, default=2_879)
+    parser.add_argument("--live", action=switch, default=True, help="the live rates")
+    parser.add_argument("--rates", type=int, nargs="+", default=[900, 20_000])
+    parser.add_argument("--windows", type=int, default=10, help="of each rate")
+    parser.add_argument("--warmup", type=float, default=8, help="s before them")
+    parser.add_argument("--drain", action=switch, default=True, help="the backlog")
+    parser.add_argument("--backlog", type=int, default=2_000_000, help="trades")
+    parser.add_argument(
+        "--recorded", type=int, default=50_000, help="trades/s of the backlog"
+    )
+    parser.add_argument("--within", type=float, default=300, help="longest drain, s")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()

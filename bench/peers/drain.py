@@ -1,0 +1,87 @@
+"""One engine on a topic that is full: how fast the backlog is worked off."""
+
+import time
+from collections.abc import Sequence
+
+from machine import running_server
+
+from bench.peers.listener import Listener, listening
+from bench.peers.messages import Received, arrivals, rows_of
+from bench.peers.meter import metered
+from bench.peers.oracle import compare
+from bench.peers.results import Drained
+from bench.peers.running import CHANNELS, Running, running
+from bench.peers.topics import Backlog
+
+SETTLE_WINDOWS = 3
+"""Until what is late has come as well, if it comes."""
+
+_ASK_EVERY_S = 0.1
+
+
+def measure_drain(
+    engine: str, backlog: Backlog, window_ms: int, within_s: float
+) -> Drained:
+    """Run an engine on a backlog until a subscriber has its last window."""
+    target_ms = max(backlog.oracle.newest)
+    with (
+        running_server() as server,
+        listening(server.port, server.folder, *CHANNELS) as listener,
+    ):
+        launched_ms = time.time() * 1_000
+        with (
+            running(engine, server, backlog.log) as run,
+            metered(run.program.group) as meter,
+        ):
+            received, ended_ms = _wait(run, listener, target_ms, window_ms, within_s)
+            time.sleep(SETTLE_WINDOWS * window_ms / 1_000)
+            began_ms = run.began_ms()
+            received += listener.news()
+            rows = rows_of(run.rows(received))
+    trades = backlog.oracle.trades.total()
+    shown = {(isin, version) for one in rows.values() for isin, version in one.items()}
+    late = {isin for isin, _ in backlog.late}
+    regular = {
+        end_ms: {isin: v for isin, v in one.items() if isin not in late}
+        for end_ms, one in rows.items()
+    }
+    total_s = meter.processor_s(ended_ms)
+    return Drained(
+        engine,
+        trades,
+        (ended_ms - began_ms) / 1_000,
+        (ended_ms - launched_ms) / 1_000,
+        total_s - meter.processor_s(began_ms),
+        total_s,
+        meter.memory_mib(began_ms, ended_ms),
+        compare(backlog.oracle.newest, regular),
+        len(backlog.late),
+        len(backlog.late & shown),
+        run.late(),
+    )
+
+
+def _wait(
+    run: Running,
+    listener: Listener,
+    target_ms: int,
+    window_ms: int,
+    within_s: float,
+) -> tuple[list[Received], float]:
+    """Wait for a window; return what has come, and when that window was whole."""
+    received: list[Received] = []
+    deadline = time.monotonic() + within_s
+    while time.monotonic() < deadline:
+        received += listener.news()
+        times = _times_of(received, target_ms, window_ms)
+        if len(times) >= run.parts:
+            return received, max(times)
+        run.program.check_runs()
+        time.sleep(_ASK_EVERY_S)
+    raise SystemExit(f"the backlog was not worked off within {within_s:g} s")
+
+
+def _times_of(
+    received: Sequence[Received], target_ms: int, window_ms: int
+) -> Sequence[float]:
+    return arrivals(received, window_ms).get(target_ms, ())

@@ -1,0 +1,114 @@
+"""One engine on a topic that is being fed: how late each window is, and silence."""
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from fill import Log
+from machine import running_server
+
+from bench.peers.listener import listening
+from bench.peers.messages import arrivals, rows_of
+from bench.peers.meter import Meter, metered
+from bench.peers.oracle import Oracle, Rows, compare
+from bench.peers.results import Live, Silence
+from bench.peers.running import CHANNELS, running
+from bench.peers.topics import read_topic
+
+SILENT_WINDOWS = 3
+
+
+class Feed(NamedTuple):
+    """What to feed: at each rate some seconds of warm-up, then so many windows."""
+
+    rates: Sequence[int]
+    warm_up_s: float
+    windows: int
+    issues: int
+    window_ms: int
+
+
+class Phase(NamedTuple):
+    """A feed at one rate, and the time that counts of it, in ms since 1970."""
+
+    rate: int
+    from_ms: float
+    to_ms: float
+    behind_ms: float
+
+    def windows(self, window_ms: int) -> range:
+        """Return the ends of the windows that lie in it."""
+        first = -(-int(self.from_ms) // window_ms) + 1
+        return range(first * window_ms, int(self.to_ms) + 1, window_ms)
+
+
+def measure_live(engine: str, log: Log, feed: Feed) -> tuple[list[Live], Silence]:
+    """Run an engine on an empty topic under each rate, and then in silence."""
+    with (
+        running_server() as server,
+        listening(server.port, server.folder, *CHANNELS) as listener,
+    ):
+        launched_s = time.monotonic()
+        with running(engine, server, log) as run:
+            run.wait_until_ready()
+            ready_s = time.monotonic() - launched_s
+            with metered(run.program.group) as meter:
+                phases = [_feed(log, rate, feed) for rate in feed.rates]
+                time.sleep((SILENT_WINDOWS + 0.5) * feed.window_ms / 1_000)
+            received = listener.news()
+            rows = rows_of(run.rows(received))
+    oracle = read_topic(log, feed.window_ms)
+    came = arrivals(received, feed.window_ms)
+    lives = [
+        _live(engine, phase, phase.windows(feed.window_ms), came, run.parts, meter)
+        for phase in phases
+    ]
+    return lives, _silence(engine, ready_s, oracle, came, rows)
+
+
+def _feed(log: Log, rate: int, feed: Feed) -> Phase:
+    seconds = feed.warm_up_s + (feed.windows + 1) * feed.window_ms / 1_000
+    fed = log.feed(rate, seconds, feed.issues)
+    from_ms = fed.started_ms + feed.warm_up_s * 1_000
+    return Phase(rate, from_ms, fed.ended_ms, fed.behind_ms)
+
+
+def _live(
+    engine: str,
+    phase: Phase,
+    windows: range,
+    came: Mapping[int, Sequence[float]],
+    parts: int,
+    meter: Meter,
+) -> Live:
+    whole = [end_ms for end_ms in windows if len(came.get(end_ms, ())) >= parts]
+    spent_s = meter.processor_s(phase.to_ms) - meter.processor_s(phase.from_ms)
+    return Live(
+        engine,
+        phase.rate,
+        [max(came[end_ms]) - end_ms for end_ms in whole],
+        len(windows),
+        sum(len(came.get(end_ms, ())) for end_ms in windows),
+        spent_s * 1_000 / (phase.to_ms - phase.from_ms),
+        meter.memory_mib(phase.from_ms, phase.to_ms),
+        phase.behind_ms,
+    )
+
+
+def _silence(
+    engine: str,
+    ready_s: float,
+    oracle: Oracle,
+    came: Mapping[int, Sequence[float]],
+    rows: Rows,
+) -> Silence:
+    last_ms = max(oracle.newest)
+    expected, there = oracle.newest.pop(last_ms), rows.pop(last_ms, {})
+    return Silence(
+        engine,
+        ready_s,
+        len(expected),
+        sum(there.get(isin) == version for isin, version in expected.items()),
+        max(came[last_ms]) - last_ms if came.get(last_ms) else None,
+        compare(oracle.newest, rows),
+    )

@@ -1,0 +1,80 @@
+"""What must be published: the newest trade of each issue in each window. Pure."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+Version: TypeAlias = tuple[int, int]
+"""A trade's time (microseconds since 1970) and seq: the order of an issue's trades."""
+
+Rows: TypeAlias = dict[int, dict[str, Version]]
+"""By window, named by its end in ms, and by ISIN: the trade that stands for it."""
+
+
+class Oracle:
+    """Takes in every trade of a topic; says what each window must hold.
+
+    ``newest`` has the windows' rows, ``trades`` the number of each window's trades.
+    """
+
+    def __init__(self, window_ms: int) -> None:
+        self.newest: Rows = defaultdict(dict)
+        self.trades: Counter[int] = Counter()
+        self._window_ms = window_ms
+
+    def add(self, stamp_ms: int, isin: str, version: Version) -> None:
+        """Take in a trade with its append time."""
+        end_ms = (stamp_ms // self._window_ms + 1) * self._window_ms
+        rows = self.newest[end_ms]
+        rows[isin] = max(version, rows.get(isin, version))
+        self.trades[end_ms] += 1
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """How rows that came compare with those that had to.
+
+    Of ``expected`` rows ``missing`` did not come, ``wrong`` came with another trade
+    than the window's newest. ``backwards`` came although a newer trade of their issue
+    had been shown in an earlier window. A row that is kept back for that reason is not
+    missing.
+    """
+
+    expected: int
+    missing: int
+    wrong: int
+    backwards: int
+
+    @classmethod
+    def total(cls, verdicts: Iterable["Verdict"]) -> "Verdict":
+        """Return the sums."""
+        parts = list(verdicts)
+        return cls(
+            sum(one.expected for one in parts),
+            sum(one.missing for one in parts),
+            sum(one.wrong for one in parts),
+            sum(one.backwards for one in parts),
+        )
+
+
+def compare(
+    expected: Mapping[int, Mapping[str, Version]],
+    came: Mapping[int, Mapping[str, Version]],
+) -> Verdict:
+    """Compare the rows of the expected windows; a row nobody expected is wrong."""
+    missing = wrong = backwards = 0
+    shown: dict[str, Version] = {}
+    for end_ms in sorted(expected):
+        must, rows = expected[end_ms], came.get(end_ms, {})
+        for isin in must.keys() | rows.keys():
+            newest, row, last = must.get(isin), rows.get(isin), shown.get(isin)
+            if row is None:
+                missing += newest is not None and (last is None or last < newest)
+                continue
+            wrong += row != newest
+            if last is not None and row < last:
+                backwards += 1
+            else:
+                shown[isin] = row
+    return Verdict(sum(map(len, expected.values())), missing, wrong, backwards)
