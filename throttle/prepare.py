@@ -22,6 +22,9 @@ from throttle.spark.options import source_options
 from throttle.spark.scratch import NoFolder, scratch_folder
 from throttle.spark.session import NoSpark, create_session
 
+TRAINING_WINDOWS = 30
+"""Made-up windows from which Java learns what is called often."""
+
 _WRITTEN_WITHIN_S = 120.0
 
 
@@ -29,7 +32,9 @@ class PrepareFailed(RuntimeError):
     """There is no archive of Spark's classes; the message says why."""
 
 
-def make_class_archive(settings: ThrottleSettings, stop: threading.Event) -> Path:
+def make_class_archive(
+    settings: ThrottleSettings, stop: threading.Event, windows: int = TRAINING_WINDOWS
+) -> Path:
     """Make the archive of Spark's classes (``class_archive.py``); return its path.
 
     Spark is warmed up as the job does it, in some twenty seconds, and its Java writes
@@ -43,7 +48,7 @@ def make_class_archive(settings: ThrottleSettings, stop: threading.Event) -> Pat
     try:
         archive.parent.mkdir(parents=True, exist_ok=True)
         with scratch_folder() as scratch, _prints_into(scratch / "output"):
-            _record(settings, part, scratch, stop)
+            _record(settings, part, scratch, stop, windows)
         part.replace(archive)
     except OSError as error:
         raise PrepareFailed(f"{error.filename}: {error.strerror}") from error
@@ -60,13 +65,19 @@ def make_class_archive(settings: ThrottleSettings, stop: threading.Event) -> Pat
 
 
 def _record(
-    settings: ThrottleSettings, file: Path, scratch: Path, stop: threading.Event
+    settings: ThrottleSettings,
+    file: Path,
+    scratch: Path,
+    stop: threading.Event,
+    windows: int,
 ) -> None:
     java = find_java(None, scratch)
     if not java.is_bundled:
         raise PrepareFailed("the bundled Java does not run on this machine")
     # An archive is for all jobs of this Python environment.
-    settings = settings.model_copy(update={"spark_master": None, "spark_conf": {}})
+    settings = settings.model_copy(
+        update={"spark_master": None, "spark_conf": {}, "warmup_windows": windows}
+    )
     info = LogInfo("made-up", settings.partitions, time.time_ns() // 1_000_000)
     options = source_options(settings, info)
     spark = create_session(settings, java, scratch, class_archive.recording(file))

@@ -26,9 +26,9 @@ class_archive.path = lambda: Path(sys.argv[1])
 stop = threading.Event()
 if "stopped" in sys.argv:
     stop.set()
-settings = ThrottleSettings(warmup_windows=1, spark_master="spark://nowhere:7077")
+settings = ThrottleSettings(spark_master="spark://nowhere:7077")
 try:
-    print("made", make_class_archive(settings, stop))
+    print("made", make_class_archive(settings, stop, windows=1))
 except PrepareFailed as error:
     print("failed", error)
 """

@@ -39,9 +39,9 @@ def options(java: Java) -> str:
     if not java.is_bundled or not os.access(archive, os.R_OK):
         return ""
     # It would tell in a dozen lines why it does not use what does not fit.
-    return f"-XX:AOTCache={archive} -Xlog:aot=off"
+    return f"-XX:AOTCache={archive} -Xlog:aot*=off"
 
 
 def recording(file: Path) -> str:
     """Return the options with which a Java writes an archive as it ends."""
-    return f"-XX:AOTCacheOutput={file} -Xlog:aot=off"
+    return f"-XX:AOTCacheOutput={file} -Xlog:aot*=off"
