@@ -1,7 +1,5 @@
 """A published window against the computed one."""
 
-from dataclasses import replace
-
 import pytest
 
 from tests.throttle.past import (
@@ -47,9 +45,9 @@ def test_a_window_that_is_right_has_no_differences() -> None:
 @pytest.mark.parametrize(
     "changed",
     [
-        replace(ROW, trades=7),
-        replace(ROW, version=OLD.version),
-        replace(ROW, body=ROW.body.replace(b"10.50", b"10.5")),
+        ROW._replace(trades=7),
+        ROW._replace(version=OLD.version),
+        ROW._replace(body=ROW.body.replace(b"10.50", b"10.5")),
     ],
 )
 def test_a_row_with_another_content_is_wrong(changed: Row) -> None:
@@ -116,8 +114,8 @@ def test_an_unknown_issue_is_known_once_it_was_published() -> None:
     before = PublishedVersions({}, [A, C])
     before.learn([ROW])
     assert before.is_news(OLD) is False
-    assert before.is_news(replace(ROW, version=ROW.version + b"1")) is True
-    assert before.is_news(replace(ROW, isin=C)) is None
+    assert before.is_news(ROW._replace(version=ROW.version + b"1")) is True
+    assert before.is_news(ROW._replace(isin=C)) is None
 
 
 def test_learning_something_old_forgets_nothing() -> None:
