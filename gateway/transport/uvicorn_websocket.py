@@ -190,6 +190,8 @@ class StreamProtocol(WebSocketsSansIOProtocol):
 
     def write(self, frame: bytes) -> int:
         """Write a frame, past the transport if the kernel takes it as it is."""
+        if len(frame) >= SHARED_BYTES:
+            return self._write(frame)
         data = _header(b"\x81", len(frame)) + frame
         taken = 0
         if self._descriptor is not None and not self.transport.get_write_buffer_size():
