@@ -86,7 +86,7 @@ class Job:
         for number, rows in enumerate(windows, 1):
             window = BatchWindow(self.cut.end_ms + number * W)
             for one in rows:
-                partition, row = one if isinstance(one, tuple) else (0, one)
+                partition, row = (0, one) if isinstance(one, Row) else one
                 window.offer(partition, row)
                 counts[partition].read += row.trades
                 counts[partition].superseded += row.trades

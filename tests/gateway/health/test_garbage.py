@@ -50,7 +50,8 @@ async def test_python_begins_no_full_collection_by_itself(
     was_full.clear()
     kept = [[number] for number in range(1_000_000)]
     assert not was_full.is_set()
-    async with asyncio.timeout(30):
+    # It waits fifty times as long as the last one took: in a large process, a minute.
+    async with asyncio.timeout(150):
         await was_full.wait()
     del kept
     task.cancel()
