@@ -93,5 +93,5 @@ def _read(ready: Connection, count: int) -> None:
         ready.send(None)
         while True:
             for key, _ in chosen.select():
-                if not key.fileobj.recv(65_536):  # type: ignore[union-attr]
+                if not key.data.recv(65_536):
                     return

@@ -9,12 +9,11 @@ from ingest.tradelog.redis_log_reader import open_log
 from ingest.tradelog.redis_positions import FIELD, stream_key
 from tests.conftest import PATIENCE
 from tests.e2e.books import Checked, read_account
-from tests.e2e.crash import REQUESTS
+from tests.e2e.crash import REQUESTS, RUNNING
 from tests.e2e.processes import Running
 from tests.e2e.rig import KEYS, Rig
 
 POINTS = ("before_publish", "during_publish", "after_publish", "before_commit")
-RANDOM = "random moment"
 
 RATE = 30_000
 SECONDS = 10
@@ -65,7 +64,7 @@ class BacklogCrasher:
         return checked
 
     def _strike(self, job: Running, point: str, chance: Random) -> None:
-        if point == RANDOM:
+        if point == RUNNING:
             time.sleep(chance.uniform(0, 0.2))
         else:
             done = self._rig.proxy.act_on(*REQUESTS[point], job.kill_now)

@@ -51,7 +51,7 @@ def main() -> None:
     arguments = parser.parse_args()
     chance = Random(arguments.seed)
     if arguments.backlog:
-        crash_behind(arguments.runs, chance)
+        crash_behind(arguments.runs, arguments.seed, chance)
         return
     points = POINTS if arguments.trade_log == "redis" else POINTS_OF_ANY_LOG
     began = time.monotonic()
@@ -62,15 +62,11 @@ def main() -> None:
     ):
         crashes = []
         for number in range(arguments.runs):
-            point = choose_point(number, chance, points)
-            try:
+            point = choose_point(number, chance, points, starting=0.2)
+            with repeatable(number, point, arguments.seed):
                 if number and number % ROUND == 0:
                     crasher.renew()
                 crash = crasher.crash_once(point, chance)
-            except AssertionError as error:
-                print(f"{error}\n\nrun {number + 1}, {point}: not as it must be.")
-                print(f"Again with: --seed {arguments.seed} --runs {number + 1}")
-                sys.exit(1)
             crashes.append(crash)
             print(
                 f"{number + 1:4}  {point:<28} back after {crash.down_s:4.1f} s, "
@@ -81,7 +77,7 @@ def main() -> None:
         report(crashes, crasher.starts, time.monotonic() - began)
 
 
-def crash_behind(runs: int, chance: Random) -> None:
+def crash_behind(runs: int, seed: int, chance: Random) -> None:
     """Crash a job that has not caught up yet, and print."""
     points = Counter[str]()
     trades = 0
@@ -92,9 +88,9 @@ def crash_behind(runs: int, chance: Random) -> None:
     ):
         crasher = BacklogCrasher(rig)
         for number in range(runs):
-            named = backlog_crash.POINTS[number // 2 % len(backlog_crash.POINTS)]
-            point = backlog_crash.RANDOM if number % 2 else named
-            checked = crasher.crash_once(point, chance)
+            point = choose_point(number, chance, backlog_crash.POINTS, starting=0.0)
+            with repeatable(number, point, seed):
+                checked = crasher.crash_once(point, chance)
             points[point] += 1
             trades += checked.trades
             print(
@@ -110,6 +106,17 @@ def crash_behind(runs: int, chance: Random) -> None:
         f"{trades} trades compared after them, no difference."
         f"\n\nMachine: {describe_machine()}"
     )
+
+
+@contextmanager
+def repeatable(number: int, point: str, seed: int) -> Iterator[None]:
+    """End with 1 where something differs, and say how to see it again."""
+    try:
+        yield
+    except AssertionError as error:
+        print(f"{error}\n\nrun {number + 1}, {point}: not as it must be.")
+        print(f"Again with: --seed {seed} --runs {number + 1}")
+        sys.exit(1)
 
 
 def print_points(points: Mapping[str, int]) -> None:
@@ -139,11 +146,16 @@ def create(arguments: argparse.Namespace, folder: Path) -> Iterator[Rig]:
         yield rig
 
 
-def choose_point(number: int, chance: Random, points: Sequence[str]) -> str:
-    """Return the point of a run: half of them named ones in turn, half random."""
+def choose_point(
+    number: int, chance: Random, points: Sequence[str], starting: float
+) -> str:
+    """Return the point of a run: half of them named ones in turn, half random.
+
+    Of the random ones a share is of the job's start.
+    """
     if number % 2 == 0:
         return points[number // 2 % len(points)]
-    return STARTING if chance.random() < 0.2 else RUNNING
+    return STARTING if chance.random() < starting else RUNNING
 
 
 def report(crashes: list[Crash], starts: int, seconds: float) -> None:
