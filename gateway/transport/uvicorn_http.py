@@ -222,11 +222,13 @@ class GuardedProtocol(HttpToolsProtocol):
             self.connections.discard(protocol)
             self.connections.add(self)
             self._refuse(400)
-        elif isinstance(protocol, StreamProtocol):
+            return
+        if isinstance(protocol, StreamProtocol):
             protocol.plain = self.guard.plain
             protocol.refusals = self.guard.refusals
         else:
             self.guard.plain.leave(self.transport)
+        self._let_go()
 
     def send_400_response(self, msg: str) -> None:
         """Refuse what is no request, or too long a head."""
@@ -245,6 +247,7 @@ class GuardedProtocol(HttpToolsProtocol):
         for cycle in self._unanswered or ():
             cycle.disconnected = True
             cycle.message_event.set()
+        self._let_go()
 
     def shutdown(self) -> None:
         """Let a response that goes on and on end."""
@@ -317,6 +320,12 @@ class GuardedProtocol(HttpToolsProtocol):
         if held and not self.transport.is_closing():
             self.transport.resume_reading()
             self.data_received(held)
+
+    def _let_go(self) -> None:
+        """Drop what refers to this object, which would wait for the collector."""
+        self.parser = self.scope = self.cycle = None  # type: ignore[assignment]
+        self._unanswered = None
+        self.pipeline.clear()
 
     def _note_refusal(self) -> None:
         self.guard.note_refusal(self._address)

@@ -142,7 +142,10 @@ class StreamProtocol(WebSocketsSansIOProtocol):
         """Run the application with this object in its scope."""
         extensions = cast(dict[str, Any], self.scope["extensions"])
         extensions[EXTENSION] = self
-        await super().run_asgi()
+        try:
+            await super().run_asgi()
+        finally:
+            del extensions[EXTENSION]
 
     async def send(self, message: Any) -> None:
         """Send what the application says."""
@@ -267,6 +270,9 @@ class StreamProtocol(WebSocketsSansIOProtocol):
             self._note_refusal()
         if self._client is not None:
             self._client.forget_answers()
+        # With these a connection that is gone would wait for the garbage collector.
+        self._client = None
+        self.conn.parser.close()
 
     def _note_refusal(self) -> None:
         if self.refusals is not None and self.client is not None:

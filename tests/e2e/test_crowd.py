@@ -145,4 +145,4 @@ def test_thousands_come_back_at_once(
         publisher.publish(*(make_row(isin, seq=3) for isin in ISSUES))
         clients.gather(3, count)
         assert clients.faults() == []
-        assert found.memory_mb() < before_mb * 1.5
+        assert found.memory_mb() < before_mb * 1.25

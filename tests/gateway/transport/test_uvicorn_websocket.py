@@ -1,13 +1,21 @@
 """What a peer may send on a stream's connection, byte by byte."""
 
+import gc
 import json
 import socket
+from collections.abc import Iterator
 from contextlib import suppress
+from typing import Any
 
 import pytest
 
 from bench.stranger import close_code, frame
-from gateway.transport.uvicorn_websocket import MAX_SMALL_FRAMES_PER_S
+from gateway.stream.client import Client
+from gateway.transport.uvicorn_http import GuardedProtocol
+from gateway.transport.uvicorn_websocket import (
+    MAX_SMALL_FRAMES_PER_S,
+    StreamProtocol,
+)
 from tests.conftest import eventually
 from tests.gateway.servers import Gateway, running_gateway, upgrade_request
 
@@ -70,3 +78,28 @@ def is_read_late(gateway: Gateway) -> bool:
     """Make one more request; say whether such connections are read late."""
     assert gateway.get("/health/live")[0] == 200
     return gateway.count("connections_read_late") > 0
+
+
+@pytest.fixture
+def garbage() -> Iterator[list[Any]]:
+    """What only a collection finds, instead of throwing it away."""
+    gc.collect()
+    gc.set_debug(gc.DEBUG_SAVEALL)
+    yield gc.garbage
+    gc.set_debug(0)
+    gc.garbage.clear()
+
+
+def test_what_a_stream_needed_is_gone_with_it(
+    gateway: Gateway, garbage: list[Any]
+) -> None:
+    """Ten thousand that come back at once would be in memory twice."""
+    with gateway.stream() as stream:
+        stream.subscribe("*")
+    with gateway.stream() as stream:
+        stream.subscribe("*")
+        stream.connection.socket.shutdown(socket.SHUT_RDWR)
+    eventually(lambda: gateway.health()["clients"] == 0)
+    gc.collect()
+    kinds = (Client, StreamProtocol, GuardedProtocol)
+    assert [each for each in garbage if isinstance(each, kinds)] == []
