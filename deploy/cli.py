@@ -116,14 +116,18 @@ def prepare(settings: ThrottleSettings) -> None:
 
 
 @app.command(epilog=examples_of("gateway"))
-@options_of(GatewaySettings, "host", "port", "redis_url")
+@options_of(GatewaySettings, "host", "port", "redis_url", "workers")
 def gateway(settings: GatewaySettings) -> None:
     """Run a gateway: the WebSocket stream, REST and the page."""
     from gateway.server import GatewayFailed, run_gateway
+    from gateway.supervisor import run_workers
 
     configure_logs(settings)
     try:
-        run_gateway(settings)
+        if settings.workers == 1:
+            run_gateway(settings)
+        else:
+            run_workers(settings, configure_logs)
     except GatewayFailed as error:
         fail(str(error))
 

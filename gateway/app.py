@@ -13,6 +13,8 @@ from fastapi.staticfiles import StaticFiles
 from starlette.datastructures import Headers
 from starlette.types import Receive, Scope, Send
 
+from gateway.admission.limits import Budgets
+from gateway.admission.shared_figures import Seat
 from gateway.backend import Backend
 from gateway.http.compression import Compression
 from gateway.http.head import HeadAnswers
@@ -45,6 +47,7 @@ class GatewayApp:
         self.has_failed = False
         self.operators_port: int | None = None
         self.counters = backend.counters
+        self.seat = backend.seat
         self._backend = backend
         self._stream = StreamEndpoint(backend.hub)
         self._public = create_public_app(backend)
@@ -92,12 +95,15 @@ class GatewayApp:
             signal.raise_signal(signal.SIGTERM)
 
 
-def create_app(settings: GatewaySettings) -> GatewayApp:
+def create_app(
+    settings: GatewaySettings, seat: Seat | None = None, folder: Path | None = None
+) -> GatewayApp:
     """Build the gateway. It starts without Redis and says so under /health/ready.
 
-    Raises ValueError if a file named in the settings cannot be read.
+    ``seat`` and ``folder`` are a worker's, see ``Backend``. Raises ValueError if a file
+    named in the settings cannot be read.
     """
-    return GatewayApp(Backend(settings))
+    return GatewayApp(Backend(settings, seat, folder))
 
 
 def create_public_app(backend: Backend) -> FastAPI:
@@ -110,7 +116,12 @@ def create_public_app(backend: Backend) -> FastAPI:
     app.add_middleware(
         RequestBudget,
         rate_per_s=settings.requests_per_second,
-        burst=settings.request_burst,
+        budgets=Budgets(
+            settings.requests_per_second,
+            settings.request_burst,
+            backend.seat.request_moments,
+            backend.seat.key,
+        ),
         counters=backend.counters,
     )
     app.add_middleware(SecurityHeaders)

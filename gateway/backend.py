@@ -1,13 +1,19 @@
 """What the routes read from: built once, for the public and the operators alike."""
 
 import asyncio
+import os
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from pydantic import TypeAdapter
+
+from gateway.admission.shared_figures import Seat, take_seat
 from gateway.admission.tokens import TokenReader
+from gateway.health.client_census import take_census
+from gateway.health.client_states import ClientRow, State, row_of
 from gateway.health.exporter import Exporter
 from gateway.health.garbage import CalmCollections
 from gateway.health.overload import LoadMonitor, Overload
@@ -24,8 +30,9 @@ from gateway.health.readiness import (
 from gateway.http.operator_access import OperatorAccess
 from gateway.settings import GatewaySettings
 from gateway.stream.board import Board
-from gateway.stream.counters import Counters
+from gateway.stream.counters import Counters, CounterTotals
 from gateway.stream.hub import Hub
+from gateway.stream.window_timings import KEPT
 from gateway.transport.bounded_answers import BytesInFlight
 from gateway.upstream.history_filler import HistoryFiller
 from gateway.upstream.issue_history import IssueHistory
@@ -33,6 +40,8 @@ from gateway.upstream.issue_list import Issues, read_issues
 from gateway.upstream.redis_client import create_redis
 from gateway.upstream.stream_follower import StreamFollower
 from gateway.upstream.window_log import WindowLog
+from gateway.workers.siblings import Question, Siblings
+from gateway.workers.worker_report import WorkerReport
 from ingest.kafka.address import KafkaTopic
 from ingest.tradelog.contract import LogUnusable
 from throttle.contract.redis_keys import Keys
@@ -42,6 +51,10 @@ LOOK_S = 0.5
 
 CANCEL_AGAIN_S = 0.1
 
+_REPORT = TypeAdapter(WorkerReport)
+
+_ROW = TypeAdapter(ClientRow)
+
 MIN_TOKEN_CHARS = 16
 """Length of the shortest token operators may show."""
 
@@ -49,16 +62,26 @@ MIN_TOKEN_CHARS = 16
 class Backend:
     """The stream's state, its clients, and whether all of it is well.
 
-    Raises ValueError if a file named in the settings cannot be read.
+    ``seat`` is this process's place among the workers of its gateway, ``folder`` where
+    they can be asked; without them it is the only one. Raises ValueError if a file
+    named in the settings cannot be read.
     """
 
-    def __init__(self, settings: GatewaySettings) -> None:
+    def __init__(
+        self,
+        settings: GatewaySettings,
+        seat: Seat | None = None,
+        folder: Path | None = None,
+    ) -> None:
         self.settings = settings
+        self.seat = seat = seat or take_seat(len(CounterTotals.NAMES))
+        self.siblings = Siblings(folder, seat.worker, self._answer)
         self.started_ms = time.time_ns() // 1_000_000
         self.issues = Issues()
         if settings.issues_file is not None:
             self.issues = read_issues(settings.issues_file)
         self.board, self.counters = Board(), Counters()
+        self.totals = CounterTotals(self.counters, seat.counters, seat.worker)
         self.in_flight = BytesInFlight(settings.max_answer_bytes)
         self.access = OperatorAccess(read_operators_token(settings))
         self.load = LoadMonitor(
@@ -66,7 +89,11 @@ class Backend:
             lambda lag_s: self.exporter.loop_was_late(lag_s),
         )
         self.hub = Hub(
-            self.board, settings, self.counters, create_token_reader(settings)
+            self.board,
+            settings,
+            self.counters,
+            create_token_reader(settings),
+            seat.tally(seat.streams),
         )
         self.hub.excess = lambda: self.load.excess
         self.hub.find_code = self.issues.isin_of
@@ -138,6 +165,62 @@ class Backend:
         faults = all_faults(faults_of_gateway(self.state()), self._faults_of_pipeline)
         return self._readiness.judge(faults, time.time_ns() // 1_000_000)
 
+    async def reports(
+        self, limit: int = 0, only: State | None = None
+    ) -> list[WorkerReport]:
+        """Return what every worker of the gateway says of itself, this one first.
+
+        Each names up to ``limit`` of its slowest clients, ``only`` of a state.
+        """
+        question = {"ask": "report", "limit": limit, "state": only}
+        others = await self.siblings.ask(question)
+        return [await self._report(limit, only), *map(_REPORT.validate_python, others)]
+
+    async def find_client(self, client_id: str) -> ClientRow | None:
+        """Describe a client of any worker, None if it is not connected."""
+        client = self.hub.find(client_id)
+        if client is not None:
+            return row_of(client, time.monotonic(), time.time_ns() // 1_000_000)
+        question = {"ask": "client", "id": client_id}
+        found = filter(None, await self.siblings.ask(question))
+        return next(map(_ROW.validate_python, found), None)
+
+    async def dismiss_client(self, client_id: str) -> bool:
+        """Close a client of any worker as an operator; say whether there was one."""
+        client = self.hub.find(client_id)
+        if client is None:
+            return any(await self.siblings.ask({"ask": "dismiss", "id": client_id}))
+        self.hub.dismiss(client)
+        return True
+
+    async def _report(self, limit: int, only: State | None) -> WorkerReport:
+        census = await take_census(self.hub.clients(), limit, only)
+        now_s, now_ms = time.monotonic(), time.time_ns() // 1_000_000
+        return WorkerReport(
+            self.seat.worker,
+            os.getpid(),
+            census.states,
+            self.load.rss_bytes,
+            round(self.load.lag_s * 1_000),
+            self.reasons(),
+            list(self.hub.timings.newest(KEPT)),
+            [row_of(client, now_s, now_ms) for client in census.slowest()],
+        )
+
+    async def _answer(self, question: Question) -> Any:
+        """Answer another worker, of this one only."""
+        match question["ask"]:
+            case "report":
+                return await self._report(question["limit"], question["state"])
+            case "client" | "dismiss" as wanted:
+                client = self.hub.find(question["id"])
+                if client is None:
+                    return None
+                if wanted == "dismiss":
+                    self.hub.dismiss(client)
+                return row_of(client, time.monotonic(), time.time_ns() // 1_000_000)
+        raise ValueError(f"ask: {question['ask']}: is no question")
+
     async def _ask(self) -> None:
         """Find out what only Redis can tell."""
         pipeline = await self.pipeline.read(at_most_s=0)
@@ -154,6 +237,7 @@ class Backend:
             ("history", self._history_filler.run()),
             ("readiness", self._keep_judging()),
             ("metrics", self.exporter.run()),
+            ("siblings", self.siblings.run()),
         ]
 
     async def _keep_judging(self) -> None:
@@ -161,6 +245,7 @@ class Backend:
         while True:
             await self._ask()
             self.reasons()
+            self.totals.store()
             await asyncio.sleep(LOOK_S)
 
 

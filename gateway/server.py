@@ -18,6 +18,7 @@ from uvicorn.protocols.websockets.websockets_sansio_impl import (
 
 from gateway.admission.connections import PlainConnections
 from gateway.admission.limits import Budgets
+from gateway.admission.shared_figures import Seat, take_seat
 from gateway.app import GatewayApp, create_app
 from gateway.settings import GatewaySettings
 from gateway.stream.counters import Counters
@@ -62,19 +63,26 @@ def create_server(
     counters: Counters | None = None,
     operators_port: int | None = None,
     *,
+    seat: Seat | None = None,
     writes_directly: bool = True,
 ) -> uvicorn.Server:
     """Build the server; run it with the sockets from ``bind``.
 
-    ``writes_directly=False`` has it speak plain ASGI, as any other server would.
+    ``seat`` is a worker's. ``writes_directly=False`` has it speak plain ASGI, as any
+    other server would.
     """
+    seat = seat or take_seat(0)
     plain = PlainConnections[Transport](
         settings.max_connections,
         settings.max_connections_per_address,
         _room_for_connections(settings),
+        seat.tally(seat.connections),
     )
     refusals = Budgets(
-        settings.refusals_per_second, ceil(REFUSED_FOR_S * settings.refusals_per_second)
+        settings.refusals_per_second,
+        ceil(REFUSED_FOR_S * settings.refusals_per_second),
+        seat.refusal_moments,
+        seat.key,
     )
     guard = Guard(settings, counters or Counters(), plain, refusals, operators_port)
     return uvicorn.Server(
@@ -105,7 +113,7 @@ def _room_for_connections(settings: GatewaySettings) -> int:
     """Raise the limit of open files; return how many connections it has room for."""
     allowed = raise_descriptor_limit()
     room = max(1, allowed - RESERVED_DESCRIPTORS - OPERATORS_SPARE)
-    if room < settings.max_clients:
+    if room * settings.workers < settings.max_clients:
         log.warning(
             "the limit of open files is too low for max_clients",
             open_files=allowed,
@@ -120,29 +128,41 @@ def bind(settings: GatewaySettings) -> tuple[socket.socket, socket.socket]:
 
     Return the public socket and the operators'. Raises PortTaken.
     """
-    patience_s = settings.slow_close_s + GONE_S
-    public = _bind(settings.host, settings.port, patience_s)
+    public = bind_public(settings)
     try:
-        return public, _bind(
-            settings.operators_host, settings.port_for_operators, patience_s
-        )
+        host, port = settings.operators_host, settings.port_for_operators
+        return public, _bind(host, port, settings, is_shared=False)
     except PortTaken:
         public.close()
         raise
 
 
-def _bind(host: str, port: int, patience_s: float) -> socket.socket:
+def bind_public(settings: GatewaySettings, *, is_shared: bool = False) -> socket.socket:
+    """Take the public port. Raises PortTaken.
+
+    With ``is_shared`` other processes of this user may have it too: the system spreads
+    the connections over those that listen.
+    """
+    return _bind(settings.host, settings.port, settings, is_shared=is_shared)
+
+
+def _bind(
+    host: str, port: int, settings: GatewaySettings, *, is_shared: bool
+) -> socket.socket:
     sock = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
     try:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if is_shared:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         # Connections inherit it: values in the kernel can no longer be conflated.
         # Not every system has it; there the kernel's own limit applies.
         if hasattr(socket, "TCP_NOTSENT_LOWAT"):
             option = socket.TCP_NOTSENT_LOWAT
             sock.setsockopt(socket.IPPROTO_TCP, option, MAX_UNSENT_BYTES)
         if hasattr(socket, "TCP_USER_TIMEOUT"):
-            option, within_ms = socket.TCP_USER_TIMEOUT, round(patience_s * 1_000)
-            sock.setsockopt(socket.IPPROTO_TCP, option, within_ms)
+            within_s = settings.slow_close_s + GONE_S
+            option = socket.TCP_USER_TIMEOUT
+            sock.setsockopt(socket.IPPROTO_TCP, option, round(within_s * 1_000))
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, MAX_UNREAD_BYTES)
         sock.bind((host, port))
     except OSError as error:
@@ -179,12 +199,25 @@ def listen(settings: GatewaySettings, *, writes_directly: bool = True) -> Listen
         public.close()
         operators.close()
         raise
+    return listen_at(public, operators, app, settings, writes_directly=writes_directly)
+
+
+def listen_at(
+    public: socket.socket,
+    operators: socket.socket,
+    app: GatewayApp,
+    settings: GatewaySettings,
+    *,
+    writes_directly: bool = True,
+) -> Listening:
+    """Build what answers at ports that were taken already."""
     app.operators_port = operators.getsockname()[1]
     server = create_server(
         app,
         settings,
         app.counters,
         app.operators_port,
+        seat=app.seat,
         writes_directly=writes_directly,
     )
     return Listening(app, server, public, operators)
@@ -202,24 +235,25 @@ def run_gateway(settings: GatewaySettings) -> None:
         raise GatewayFailed(str(error)) from error
     log.info(
         "gateway listening",
-        url=_url(listening.public),
-        operators=_url(listening.operators),
+        url=url_of(listening.public),
+        operators=url_of(listening.operators),
     )
-    with _stop_signals_end_quietly():
+    with stop_signals_end_quietly():
         listening.run()
     log.info("gateway stopped")
     if listening.app.has_failed:
         raise GatewayFailed("a part of the gateway has died; its log says why")
 
 
-def _url(sock: socket.socket) -> str:
+def url_of(sock: socket.socket) -> str:
+    """Return what to ask for, to be answered at a socket."""
     host, port = sock.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 @contextmanager
-def _stop_signals_end_quietly() -> Iterator[None]:
-    """Let ``run_gateway`` return: uvicorn raises a stop signal again when done."""
+def stop_signals_end_quietly() -> Iterator[None]:
+    """Let whoever runs a server go on: uvicorn raises a stop signal again when done."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

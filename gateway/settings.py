@@ -41,6 +41,9 @@ class GatewaySettings(TopicSettings):
     """File with the operators' token; without it, everybody at the port is an operator.
     """
 
+    workers: int = Field(1, ge=1, le=64)
+    """Processes that share the public port; connections are spread over them."""
+
     quiet_s: float = Field(0, ge=0)
     """Not ready when no trade came for this long; 0: a silence is no fault."""
 
@@ -87,7 +90,7 @@ class GatewaySettings(TopicSettings):
     """Pages of other hosts that may open a stream, separated by commas; ``*``: all."""
 
     max_clients: int = Field(10_000, ge=1)
-    """Most streams of the process; one more is closed with 1013."""
+    """Most streams of the gateway; one more is closed with 1013."""
 
     max_clients_per_address: int = Field(1_000, ge=1)
     """Most streams from one address; one more is closed with 1013."""

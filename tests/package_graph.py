@@ -49,11 +49,13 @@ FLOORS = {
         "upstream",
         "transport",
         "health",
+        "workers",
         "backend",
         "rest",
         "operators",
         "app",
         "server",
+        "supervisor",
     ),
     "deploy": (
         "logs",

@@ -1,8 +1,9 @@
 """Which connection has to go when there are too many that are no streams. Pure."""
 
-from collections import Counter
 from collections.abc import Hashable
 from typing import Generic, TypeVar
+
+from gateway.admission.shared_figures import Tally
 
 C = TypeVar("C", bound=Hashable)
 
@@ -13,15 +14,18 @@ class PlainConnections(Generic[C]):
     There are ``most`` of them, ``most_per_address`` from one address, and ``room``
     connections in all with the streams. Whoever comes when it is full gets in, and the
     one goes that has waited longest for a request: a stranger who holds connections
-    cannot keep others out. Only where all are being answered the newest goes itself.
+    cannot keep others out. Only where all are being answered, or the others belong to
+    other workers, the newest goes itself.
     """
 
-    def __init__(self, most: int, most_per_address: int, room: int) -> None:
+    def __init__(
+        self, most: int, most_per_address: int, room: int, tally: Tally | None = None
+    ) -> None:
         self._most = most
         self._most_per_address = most_per_address
         self._room = room
         self._addresses: dict[C, str] = {}
-        self._by_address: Counter[str] = Counter()
+        self._tally = tally or Tally()
         # Those that wait for a request, in order of how long.
         self._waiting: dict[C, None] = {}
         self._waiting_at: dict[str, dict[C, None]] = {}
@@ -37,11 +41,10 @@ class PlainConnections(Generic[C]):
         ``open_count`` is the number of all connections without this one. ``spare`` is
         how many more than usual there may be.
         """
-        if self._by_address[address] >= self._most_per_address + spare:
+        if self._tally.of(address) >= self._most_per_address + spare:
             leaver = next(iter(self._waiting_at.get(address, ())), connection)
         elif (
-            len(self._addresses) >= self._most + spare
-            or open_count >= self._room + spare
+            self._tally.total >= self._most + spare or open_count >= self._room + spare
         ):
             leaver = next(iter(self._waiting), connection)
         else:
@@ -56,7 +59,7 @@ class PlainConnections(Generic[C]):
         """Note that a connection waits for a request; count it in if it is not."""
         if connection not in self._addresses:
             self._addresses[connection] = address
-            self._by_address[address] += 1
+            self._tally.add(address, 1)
         if connection not in self._waiting:
             self._waiting[connection] = None
             self._waiting_at.setdefault(address, {})[connection] = None
@@ -75,6 +78,4 @@ class PlainConnections(Generic[C]):
         if connection in self._addresses:
             self.answer(connection)
             address = self._addresses.pop(connection)
-            self._by_address[address] -= 1
-            if not self._by_address[address]:
-                del self._by_address[address]
+            self._tally.add(address, -1)

@@ -3,8 +3,10 @@
 Time is an argument.
 """
 
-from collections import Counter
 from math import ceil
+from secrets import token_bytes
+
+from gateway.admission.shared_figures import CELLS, Cells, Tally, allocate, cell_of
 
 
 class TokenBucket:
@@ -39,60 +41,70 @@ class TokenBucket:
         return max(0, ceil((1 - self._tokens) / self._rate_per_s * 1_000))
 
 
-MOST_ADDRESSES = 10_000
-"""Of this many addresses a budget is kept."""
-
-
 class Budgets:
-    """A bucket for each address; those not seen for longest are dropped."""
+    """A bucket for each address, kept as the moment at which it will be full.
+
+    That is one number, so several workers may keep it together (the virtual scheduling
+    algorithm of ITU-T I.371, annex A). Two addresses that share a cell share a bucket.
+    """
 
     def __init__(
-        self, rate_per_s: float, burst: int, most: int = MOST_ADDRESSES
+        self,
+        rate_per_s: float,
+        burst: int,
+        moments: Cells | None = None,
+        key: bytes = b"",
     ) -> None:
-        self._rate_per_s = rate_per_s
-        self._burst = burst
-        self._most = most
-        # In the order in which they were seen last.
-        self._buckets: dict[str, TokenBucket] = {}
+        self._interval_s = 1 / rate_per_s
+        self._burst_s = burst / rate_per_s
+        self._full_s = allocate("d", CELLS) if moments is None else moments
+        self._key = key or token_bytes(16)
 
     def take(self, address: str, now_s: float) -> int:
         """Spend one token of the address's bucket, as ``TokenBucket.take`` does."""
-        bucket = self._buckets.pop(address, None)
-        if bucket is None:
-            bucket = TokenBucket(self._rate_per_s, self._burst, now_s)
-        self._buckets[address] = bucket
-        if len(self._buckets) > self._most:
-            del self._buckets[next(iter(self._buckets))]
-        return bucket.take(now_s)
+        cell = cell_of(self._key, address)
+        wait_ms = self._wait_ms(cell, now_s)
+        if not wait_ms:
+            self._full_s[cell] = max(self._full_s[cell], now_s) + self._interval_s
+        return wait_ms
 
     def is_spent(self, address: str, now_s: float) -> bool:
         """Say whether an address has no token left."""
-        bucket = self._buckets.get(address)
-        return bucket is not None and bucket.wait_ms(now_s) > 0
+        return self._wait_ms(cell_of(self._key, address), now_s) > 0
+
+    def _wait_ms(self, cell: int, now_s: float) -> int:
+        ahead_s = max(0.0, self._full_s[cell] - now_s)
+        wait_s: float = ahead_s + self._interval_s - self._burst_s
+        # Without the last digits of a sum of seconds.
+        return max(0, ceil(round(wait_s * 1_000, 6)))
 
 
 class Admission:
-    """Counts the open connections, of the process and of each address."""
+    """Counts the open connections, of the gateway and of each address."""
 
-    def __init__(self, most: int, most_per_address: int) -> None:
+    def __init__(
+        self, most: int, most_per_address: int, tally: Tally | None = None
+    ) -> None:
         self._most = most
         self._most_per_address = most_per_address
-        self._by_address: Counter[str] = Counter()
-        self._count = 0
+        self._tally = tally or Tally()
+
+    def __len__(self) -> int:
+        return self._tally.total
 
     def enter(self, address: str) -> str | None:
         """Count a connection in and return None, or return why it may not come in."""
-        if self._count >= self._most:
-            return f"this gateway has {self._most} connections, it takes no more"
-        if self._by_address[address] >= self._most_per_address:
-            return f"{self._most_per_address} connections an address are allowed"
-        self._count += 1
-        self._by_address[address] += 1
-        return None
+        # First in, then asked: two workers at once let in one too few, never too many.
+        self._tally.add(address, 1)
+        refusal = None
+        if self._tally.total > self._most:
+            refusal = f"this gateway has {self._most} connections, it takes no more"
+        elif self._tally.of(address) > self._most_per_address:
+            refusal = f"{self._most_per_address} connections an address are allowed"
+        if refusal is not None:
+            self._tally.add(address, -1)
+        return refusal
 
     def leave(self, address: str) -> None:
         """Count a connection out that was counted in."""
-        self._count -= 1
-        self._by_address[address] -= 1
-        if not self._by_address[address]:
-            del self._by_address[address]
+        self._tally.add(address, -1)

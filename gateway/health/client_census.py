@@ -32,7 +32,8 @@ class ClientCensus:
         if not self._most or self._only not in (None, state):
             return
         # Of two equally slow ones the older comes first; no two have the same number.
-        entry = (slowness(client, state), -self._count, client)
+        slow = slowness(state, client.sender.unsent_bytes, client.delivery.pending)
+        entry = (slow, -self._count, client)
         if len(self._slowest) < self._most:
             heappush(self._slowest, entry)
         elif entry > self._slowest[0]:

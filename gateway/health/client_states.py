@@ -30,12 +30,11 @@ def state_of(client: Client, now_s: float) -> State:
     return "live" if client.commands.has_asked else "new"
 
 
-def slowness(client: Client, state: State) -> Slowness:
+def slowness(state: State, unsent_bytes: int, pending: int) -> Slowness:
     """Return what orders clients: greater is slower."""
     if state in ("new", "live"):
-        return (0, 0, client.delivery.pending)
-    rank = 2 if state == "stuck" else 1
-    return (rank, client.sender.unsent_bytes, client.delivery.pending)
+        return (0, 0, pending)
+    return (2 if state == "stuck" else 1, unsent_bytes, pending)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,11 +18,11 @@ class RequestBudget:
     """Answers 429 to an address that has asked too often, before anything is done."""
 
     def __init__(
-        self, app: ASGIApp, rate_per_s: float, burst: int, counters: Counters
+        self, app: ASGIApp, rate_per_s: float, budgets: Budgets, counters: Counters
     ) -> None:
         self._app = app
         self._rate_per_s = rate_per_s
-        self._budgets = Budgets(rate_per_s, burst)
+        self._budgets = budgets
         self._counters = counters
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -1,7 +1,6 @@
 """REST for operators only: never among the routes of the public port."""
 
 import asyncio
-from dataclasses import asdict
 from typing import Annotated
 
 import orjson
@@ -39,7 +38,7 @@ def create_router(backend: Backend) -> APIRouter:
 
     router = APIRouter(dependencies=[Depends(operator)], tags=["operators"])
     router.include_router(pipeline_routes.create_router(backend))
-    router.include_router(clients.create_router(backend.hub))
+    router.include_router(clients.create_router(backend))
     _add_dead_letters(router, backend)
     _add_facts(router, backend)
     return router
@@ -91,7 +90,7 @@ def _add_facts(router: APIRouter, backend: Backend) -> None:
     )
     async def get_counters() -> Response:
         """What the gateway has counted since it started."""
-        return Response(orjson.dumps(asdict(backend.counters)), media_type=_JSON)
+        return Response(orjson.dumps(backend.totals.read()), media_type=_JSON)
 
     @router.get(
         "/metrics",

@@ -156,8 +156,22 @@ class StreamAnswer:
 
 
 @dataclass(frozen=True, slots=True)
+class WorkerAnswer:
+    """One of the gateway's processes."""
+
+    worker: Annotated[int, Field(examples=[0])]
+    pid: Annotated[int, Field(examples=[4711])]
+    clients: One
+    rss_bytes: Annotated[int, Field(examples=[104857600])]
+    loop_lag_ms: One
+
+
+@dataclass(frozen=True, slots=True)
 class FanoutAnswer:
-    """The gateway's clients and how fast they are served."""
+    """The gateway's clients and how fast they are served.
+
+    Of several workers memory is added up; lags are the worst one's.
+    """
 
     clients: One
     states: States
@@ -165,6 +179,7 @@ class FanoutAnswer:
     fanout_lag_ms: LagMs | None
     rss_bytes: Annotated[int, Field(examples=[104857600])]
     loop_lag_ms: One
+    workers: Sequence[WorkerAnswer]
 
 
 @dataclass(frozen=True, slots=True)

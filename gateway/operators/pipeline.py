@@ -1,8 +1,7 @@
 """The pipeline as one object for operators, made of what was found out. Pure."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-from gateway.health.client_states import State
 from gateway.health.jobs import JobState, is_retired, lag
 from gateway.health.log_ends import LogEnds, PartitionEnd
 from gateway.operators.operators_schemas import (
@@ -15,9 +14,11 @@ from gateway.operators.operators_schemas import (
     LogPartition,
     PartitionAnswer,
     StreamAnswer,
+    WorkerAnswer,
 )
 from gateway.stream.board import Board
-from gateway.stream.window_timings import WindowTimings
+from gateway.stream.window_timings import WindowTiming
+from gateway.workers.worker_report import WorkerReport, add_states
 from ingest.tradelog.contract import LogKind
 from throttle.contract.ledger import BatchEntry, Books
 
@@ -102,20 +103,21 @@ def stream_answer(board: Board, clock_ms: int, silence: str | None) -> StreamAns
 
 
 def fanout_answer(
-    states: Mapping[State, int],
-    timings: WindowTimings,
-    rss_bytes: int,
-    loop_lag_s: float,
+    reports: Sequence[WorkerReport], timings: Sequence[WindowTiming]
 ) -> FanoutAnswer:
-    """Show how the clients are served."""
-    last = timings.last
+    """Show how the clients are served; ``timings`` are of all workers, oldest first."""
+    finished = (t.fanout_lag_ms for t in reversed(timings))
     return FanoutAnswer(
-        sum(states.values()),
-        states,
-        None if last is None else last.publish_lag_ms,
-        timings.fanout_lag_ms,
-        rss_bytes,
-        round(loop_lag_s * 1_000),
+        sum(report.clients for report in reports),
+        add_states(reports),
+        timings[-1].publish_lag_ms if timings else None,
+        next((lag_ms for lag_ms in finished if lag_ms is not None), None),
+        sum(report.rss_bytes for report in reports),
+        max(report.loop_lag_ms for report in reports),
+        [
+            WorkerAnswer(r.worker, r.pid, r.clients, r.rss_bytes, r.loop_lag_ms)
+            for r in reports
+        ],
     )
 
 

@@ -7,7 +7,6 @@ from fastapi import APIRouter, Query
 from fastapi.responses import Response
 
 from gateway.backend import Backend
-from gateway.health.client_census import take_census
 from gateway.health.findings import diagnose
 from gateway.health.shared_answer import SharedAnswer
 from gateway.http.openapi import OPERATORS, read_version
@@ -25,6 +24,7 @@ from gateway.operators.pipeline import (
 )
 from gateway.operators.responses import ops_answers
 from gateway.stream.window_timings import KEPT
+from gateway.workers.worker_report import add_states, join_reasons, join_timings
 
 _JSON = "application/json"
 
@@ -53,7 +53,7 @@ def create_router(backend: Backend) -> APIRouter:
         limit: Annotated[int, Query(ge=1, le=KEPT)] = KEPT,
     ) -> Response:
         """The newest windows as they went out, oldest first."""
-        timings = list(backend.hub.timings.newest(limit))
+        timings = join_timings(await backend.reports())[-limit:]
         body = orjson.dumps(WindowTimingsAnswer(len(timings), timings))
         return Response(body, media_type=_JSON)
 
@@ -71,12 +71,10 @@ class PipelineView:
         """Return the pipeline as JSON. What cannot be asked is a problem in it."""
         backend = self._backend
         pipeline = await backend.pipeline.read_with_log()
-        clients = (await take_census(backend.hub.clients())).states
-        gateway, reasons = backend.state(), backend.reasons()
-        timings = backend.hub.timings
-        diagnosis = diagnose(
-            gateway, pipeline, reasons, list(timings.newest(KEPT)), clients
-        )
+        reports = await backend.reports()
+        gateway, reasons = backend.state(), join_reasons(reports)
+        timings = join_timings(reports)
+        diagnosis = diagnose(gateway, pipeline, reasons, timings, add_states(reports))
         log, jobs, clock_ms = pipeline.log, pipeline.jobs, pipeline.clock_ms
         answer = PipelineAnswer(
             now_ms=clock_ms,
@@ -87,9 +85,7 @@ class PipelineView:
             log=log_answer(log),
             jobs=[job_answer(job, jobs, log, clock_ms) for job in jobs],
             stream=stream_answer(backend.board, clock_ms, gateway.silence),
-            fanout=fanout_answer(
-                clients, timings, backend.load.rss_bytes, backend.load.lag_s
-            ),
+            fanout=fanout_answer(reports, timings),
             ready=ReadyAnswer(not reasons, reasons),
             diagnosis=diagnosis,
         )

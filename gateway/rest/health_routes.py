@@ -51,7 +51,7 @@ def create_router(backend: Backend, *, for_operators: bool) -> APIRouter:
             "issues": len(board),
         }
         if for_operators:
-            body |= {"clients": len(hub), "counters": asdict(backend.counters)}
+            body |= {"clients": hub.streams, "counters": backend.totals.read()}
         status = 503 if reasons else 200
         return Response(orjson.dumps(body), status, media_type="application/json")
 

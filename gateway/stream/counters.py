@@ -1,6 +1,8 @@
 """What the gateway counts: whatever is dropped, merged or healed leaves a trace."""
 
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass, fields
+
+from gateway.admission.shared_figures import Cells
 
 
 @dataclass(slots=True)
@@ -102,3 +104,31 @@ class Counters:
 
     clients_token_expired: int = 0
     """Connections closed with 4401: the token had expired and no newer one came."""
+
+
+class CounterTotals:
+    """The counters of a gateway: of this worker, the others, and those that have died.
+
+    ``cells`` have a row for each worker and one for the dead, in the order of fields.
+    """
+
+    NAMES = tuple(field.name for field in fields(Counters))
+
+    def __init__(self, counters: Counters, cells: Cells, worker: int) -> None:
+        self._counters = counters
+        self._cells = cells
+        self._first = worker * len(self.NAMES)
+
+    def store(self) -> None:
+        """Let the others, and who comes after a death, see how far this worker is."""
+        for number, count in enumerate(astuple(self._counters), self._first):
+            self._cells[number] = count
+
+    def read(self) -> dict[str, int]:
+        """Return the sums, by name; those of other workers are half a second old."""
+        self.store()
+        cells, width = self._cells, len(self.NAMES)
+        return {
+            name: sum(cells[i] for i in range(number, len(cells), width))
+            for number, name in enumerate(self.NAMES)
+        }

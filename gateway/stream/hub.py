@@ -11,6 +11,7 @@ import structlog
 
 from gateway.admission.limits import Admission
 from gateway.admission.origins import is_allowed
+from gateway.admission.shared_figures import Tally
 from gateway.admission.tokens import TokenReader
 from gateway.protocol.key_sets import KeySets
 from gateway.settings import GatewaySettings
@@ -66,6 +67,7 @@ class Hub:
         settings: GatewaySettings,
         counters: Counters,
         tokens: TokenReader | None = None,
+        tally: Tally | None = None,
     ) -> None:
         self.tokens = tokens
         self.board = board
@@ -76,7 +78,7 @@ class Hub:
         self.find_code: Callable[[str], str | None] = lambda _: None
         """Return the ISIN of the issue with a code, None if no issue has it."""
         self._admission = Admission(
-            settings.max_clients, settings.max_clients_per_address
+            settings.max_clients, settings.max_clients_per_address, tally
         )
         # In order of arrival; the values mean nothing.
         self._clients: dict[Client, None] = {}
@@ -123,6 +125,11 @@ class Hub:
     def exit(self, address: str) -> None:
         """Count a connection out that came in."""
         self._admission.leave(address)
+
+    @property
+    def streams(self) -> int:
+        """How many streams the gateway has, those of its other workers with them."""
+        return len(self._admission)
 
     def clients(self) -> tuple[Client, ...]:
         """Return every client, in order of arrival."""

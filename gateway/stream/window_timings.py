@@ -43,17 +43,6 @@ class WindowTimings:
     def __len__(self) -> int:
         return len(self._timings)
 
-    @property
-    def last(self) -> WindowTiming | None:
-        """The newest update."""
-        return self._timings[-1] if self._timings else None
-
-    @property
-    def fanout_lag_ms(self) -> int | None:
-        """The lag of the newest update that all clients were served with."""
-        finished = (t.fanout_lag_ms for t in reversed(self._timings))
-        return next((lag_ms for lag_ms in finished if lag_ms is not None), None)
-
     def begin(self, snapshot: WindowSnapshot, clients: int) -> None:
         """Note an update that is about to be offered to ``clients`` clients."""
         timing = WindowTiming(

@@ -5,15 +5,16 @@ is refused comes back as docs/protocol.md asks.
 """
 
 import asyncio
+import itertools
 import multiprocessing
 import os
 import resource
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
-from random import Random
+from random import Random, random
 from typing import Any
 
 import orjson
@@ -70,6 +71,15 @@ class Crowd:
         """Cut all connections and come back, at random times within so long."""
         returned: Returned = self._ask("reconnect", within_s)
         return returned
+
+    def come_back(self) -> None:
+        """Have each client come back by itself from now on, whenever it is cut off."""
+        self._ask("come_back")
+
+    def returns(self) -> int:
+        """Wait until all are there; return how many have come back by themselves."""
+        count: int = self._ask("settle")
+        return count
 
     def stall(self, count: int) -> None:
         """Have the first so many read nothing any more."""
@@ -184,6 +194,7 @@ class _Client(WSListener):
             self._check(message)
             if message["final"]:
                 self.position = {"epoch": message["epoch"], "offset": message["offset"]}
+                self._offset = message["offset"]
                 self.is_ready = True
                 self._answered.set()
         elif head.startswith(b'{"type":"ack"'):
@@ -195,7 +206,7 @@ class _Client(WSListener):
         if transport is not self.transport:
             return
         if self.is_ready:
-            self._clients.faults_found.append(f"a stream has ended: {self.close_code}")
+            self._clients.was_cut(self)
         self._answered.set()
 
     def _check(self, message: dict[str, Any]) -> None:
@@ -206,6 +217,8 @@ class _Client(WSListener):
                 if first != self._offset:
                     found.append(f"window {self._offset + 1} to {first} left out")
             self._offset = offset
+            if self.position is not None:
+                self.position["offset"] = offset
         isins = [item["isin"] for item in message["data"]]
         if len(isins) != len(set(isins)):
             found.append(f"a key twice at {offset}")
@@ -224,11 +237,41 @@ class _Clients:
         self.faults_found: list[str] = []
         self.resumed = 0
         self.refusals = 0
+        self.returned = 0
+        self._are_coming_back = False
+        self._returning: set[asyncio.Task[None]] = set()
         self._url = f"ws://127.0.0.1:{port}/v1/stream"
         self._all: list[_Client] = []
         self._times_ns: dict[int, list[int]] = {}
         self._bytes: dict[int, int] = {}
         self._arrived = asyncio.Event()
+
+    def was_cut(self, client: _Client) -> None:
+        if self._are_coming_back:
+            self.returned += 1
+            task = asyncio.create_task(self._come_back(client))
+            self._returning.add(task)
+            task.add_done_callback(self._returning.discard)
+        else:
+            self.faults_found.append(f"a stream has ended: {client.close_code}")
+
+    async def come_back(self) -> None:
+        self._are_coming_back = True
+
+    async def settle(self) -> int:
+        async with asyncio.timeout(PATIENCE_S):
+            while self._returning:
+                await asyncio.wait(self._returning)
+        return self.returned
+
+    async def _come_back(self, client: _Client) -> None:
+        for attempt in itertools.count():
+            most_s = min(BACKOFF_MOST_S, BACKOFF_S * 2**attempt)
+            await asyncio.sleep(random() * most_s)
+            # It may be cut off again before its snapshot is there.
+            with suppress(OSError, RuntimeError):
+                if await client.try_once(self._url):
+                    return
 
     def note(self, offset: int, now_ns: int, size: int) -> None:
         self._times_ns.setdefault(offset, []).append(now_ns)

@@ -55,6 +55,17 @@ class Gateway:
             with error:
                 return error.code, error.read(), dict(error.headers)
 
+    def close_client(self, client_id: str) -> int:
+        """Close a client as an operator at this port; return the status."""
+        url = f"http://{self.host}:{self.port}/v1/clients/{client_id}"
+        asked = urllib.request.Request(url, method="DELETE")
+        try:
+            with urllib.request.urlopen(asked, timeout=10) as answer:
+                return int(answer.status)
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code
+
     def health(self) -> dict[str, Any]:
         """Return what /health/ready says to operators."""
         health: dict[str, Any] = json.loads(self.operators.get("/health/ready")[1])

@@ -65,4 +65,4 @@ def test_who_leaves_makes_room_once() -> None:
     assert len(plain) == 0
     assert plain.enter("b", "a", 0) is None
     assert plain.enter("c", "c", 0) == "b"
-    assert (plain._by_address, plain._waiting_at) == ({"c": 1}, {"c": {"c": None}})
+    assert (plain._tally.total, plain._waiting_at) == (1, {"c": {"c": None}})

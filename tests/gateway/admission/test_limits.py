@@ -50,10 +50,3 @@ def test_whether_a_budget_is_spent_costs_nothing_to_ask() -> None:
     assert not budgets.is_spent("b", 0.05)
     assert not budgets.is_spent("a", 0.1)
     assert budgets.take("a", 0.1) == 0
-
-
-def test_as_many_budgets_are_kept_as_is_said() -> None:
-    """Made-up addresses cost no memory; the one seen last is remembered."""
-    budgets = Budgets(rate_per_s=10, burst=1, most=2)
-    assert [budgets.take(name, 0.0) for name in "abac"] == [0, 0, 100, 0]
-    assert [budgets.take(name, 0.0) for name in "cb"] == [100, 0]

@@ -36,19 +36,6 @@ def ask(gateway: Gateway, path: str, expected: int = 200) -> Any:
     return json.loads(body)
 
 
-def close(gateway: Gateway, client_id: str) -> int:
-    """Close a client as an operator; return the status."""
-    port = gateway.operators.port
-    url = f"http://{gateway.host}:{port}/v1/clients/{client_id}"
-    try:
-        asked = urllib.request.Request(url, method="DELETE")
-        with urllib.request.urlopen(asked, timeout=10) as answer:
-            return int(answer.status)
-    except urllib.error.HTTPError as error:
-        with error:
-            return error.code
-
-
 def test_every_trade_is_somewhere(client: redis.Redis, redis_url: str) -> None:
     """Published, superseded, refused, or in the log and counted as lag."""
     info = open_log(client, "tt", 1)
@@ -274,8 +261,8 @@ def test_a_client_that_reads_nothing_is_listed_first(
             new = ask(gateway, f"/v1/clients/{reading.welcome['connection']}")
         assert (new["state"], new["keys"]) == ("new", 0)
         assert answer["count"] == sum(answer["states"].values())
-        assert close(gateway, row["id"]) == 204
-        assert close(gateway, row["id"]) == 404
+        assert gateway.operators.close_client(row["id"]) == 204
+        assert gateway.operators.close_client(row["id"]) == 404
         assert gateway.count("clients_operator_closed") == 1
         stalled.close()
 
@@ -287,7 +274,7 @@ def test_an_operator_closes_a_client(gateway: Gateway) -> None:
         client_id = stream.welcome["connection"]
         stream.take("ack")
         stream.take("snapshot")
-        assert close(gateway, client_id) == 204
+        assert gateway.operators.close_client(client_id) == 204
         notice = stream.take("notice")
         assert (notice["code"], notice["reconnect_after_ms"]) == ("closed", 30_000)
         assert stream.close_code() == 4429
@@ -303,7 +290,7 @@ def test_events_of_a_closed_client_come_back_later(gateway: Gateway) -> None:
     with urllib.request.urlopen(url, timeout=10) as events:
         [row] = eventually(lambda: ask(gateway, "/v1/clients")["data"])
         assert row["kind"] == "sse"
-        assert close(gateway, row["id"]) == 204
+        assert gateway.operators.close_client(row["id"]) == 204
         assert b"retry: 30000" in events.read()
 
 

@@ -17,6 +17,7 @@ from gateway.operators.pipeline import (
 )
 from gateway.stream.board import Board
 from gateway.stream.window_timings import WindowTimings
+from gateway.workers.worker_report import WorkerReport
 from tests.gateway.samples import FIRST_WINDOW, make_board
 from tests.gateway.stream.test_window_timings import make_update
 from throttle.contract.cut import Cut
@@ -109,10 +110,17 @@ def test_a_stream_without_a_window_has_no_age() -> None:
 
 def test_fan_out_shows_the_newest_window() -> None:
     """Before there is one, no lag is known."""
+    reports = [
+        WorkerReport(0, 11, {"live": 2, "new": 1}, 7, 13),
+        WorkerReport(1, 12, {"live": 4}, 8, 2),
+    ]
+    assert fanout_answer(reports, []).publish_lag_ms is None
     timings = WindowTimings()
-    assert fanout_answer({"live": 2}, timings, 7, 0.0126).publish_lag_ms is None
     timings.begin(make_update(2_000), 2)
     timings.finish(2_151)
-    shown = fanout_answer({"live": 2, "new": 1}, timings, 7, 0.0126)
-    assert (shown.clients, shown.loop_lag_ms, shown.rss_bytes) == (3, 13, 7)
+    timings.begin(make_update(4_000, 2), 2)
+    shown = fanout_answer(reports, list(timings.newest(9)))
+    assert (shown.clients, shown.loop_lag_ms, shown.rss_bytes) == (7, 13, 15)
+    assert shown.states == {"new": 1, "live": 6, "behind": 0, "stuck": 0}
     assert (shown.publish_lag_ms, shown.fanout_lag_ms) == (130, 151)
+    assert [(w.pid, w.clients) for w in shown.workers] == [(11, 3), (12, 4)]

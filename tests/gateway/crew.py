@@ -1,0 +1,84 @@
+"""A gateway of two workers, as processes of the installed program."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from tests.conftest import PATIENCE, eventually, free_port
+from tests.gateway.servers import Gateway
+
+WORKERS = 2
+
+
+class Crew:
+    """A gateway of two workers that runs."""
+
+    def __init__(self, process: subprocess.Popen[bytes], gateway: Gateway) -> None:
+        self.process = process
+        self.gateway = gateway
+
+    def reports(self) -> list[dict[str, Any]]:
+        """Return what operators are told of the workers, in their order."""
+        status, body = self.gateway.operators.get("/v1/pipeline")
+        assert status == 200
+        workers: list[dict[str, Any]] = orjson.loads(body)["fanout"]["workers"]
+        return sorted(workers, key=lambda worker: int(worker["worker"]))
+
+    def reports_of(self, clients: int) -> list[dict[str, Any]] | None:
+        """Return the reports if they have so many clients in all.
+
+        Who answers may do so with what it has found out half a second ago.
+        """
+        reports = self.reports()
+        are_new = sum(worker["clients"] for worker in reports) == clients
+        return reports if are_new else None
+
+    def are_there(self) -> bool:
+        """Say whether both answer, and have read the stored state."""
+        try:
+            return (
+                len(self.reports()) == WORKERS
+                and self.gateway.count("reloads") >= WORKERS
+            )
+        except OSError:
+            return False
+
+    def pids(self) -> list[int]:
+        """Return the workers' process ids."""
+        return [worker["pid"] for worker in self.reports()]
+
+    def reports_without(self, pid: int) -> list[dict[str, Any]] | None:
+        """Return both reports if neither is of the worker with this process id."""
+        reports = self.reports()
+        are_new = pid not in (worker["pid"] for worker in reports)
+        return reports if are_new and len(reports) == WORKERS else None
+
+
+@contextmanager
+def crew(redis_url: str, folder: Path, **settings: object) -> Iterator[Crew]:
+    """Run a gateway of two workers until the block ends."""
+    port = free_port()
+    named = {f"TICKTHROTTLE_{name.upper()}": str(v) for name, v in settings.items()}
+    environment = {**os.environ, "REDIS_URL": redis_url, **named}
+    command = [sys.executable, "-m", "tickthrottle", "gateway", "--port", str(port)]
+    with (folder / "log").open("wb") as log:
+        process = subprocess.Popen(
+            [*command, "--workers", str(WORKERS)], env=environment, stderr=log
+        )
+    running = Crew(process, Gateway("127.0.0.1", port, None))
+    try:
+        eventually(running.are_there, 40)
+        yield running
+    finally:
+        process.terminate()
+        try:
+            process.wait(40 * PATIENCE)
+        finally:
+            process.kill()
+            process.wait()
