@@ -10,7 +10,10 @@ EXAMPLES = {
         "tickthrottle throttle --standby",
     ),
     "prepare": ("tickthrottle prepare",),
-    "gateway": ("tickthrottle gateway --host 0.0.0.0 --port 8100",),
+    "gateway": (
+        "tickthrottle gateway --host 0.0.0.0 --port 8100",
+        "tickthrottle gateway --workers 4",
+    ),
     "simulate": (
         "tickthrottle simulate --rate 900 --seconds 60",
         "tickthrottle simulate --profile 900:60s,900..5000:60s",

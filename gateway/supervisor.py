@@ -42,9 +42,9 @@ STOP_S = 10.0
 """A worker that has not stopped after this long is killed."""
 
 STEADY_S = 10.0
-"""A worker that lived for less begins again late: after a second, two, four."""
+"""A worker that lived for less begins again late: after 1, 2, 4, 5 seconds."""
 
-MOST_DELAY_S = 30.0
+MOST_DELAY_S = 5.0
 
 HAS_OWN_SOCKETS = sys.platform == "linux"
 """Whether the system spreads connections over all who listen at a port."""

