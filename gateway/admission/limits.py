@@ -89,8 +89,10 @@ class Admission:
         self._most_per_address = most_per_address
         self._tally = tally or Tally()
 
-    def __len__(self) -> int:
-        return self._tally.total
+    @property
+    def elsewhere(self) -> int:
+        """How many connections other workers have."""
+        return self._tally.total - self._tally.own
 
     def enter(self, address: str) -> str | None:
         """Count a connection in and return None, or return why it may not come in."""

@@ -56,6 +56,12 @@ class Tally:
         """How many there are in all."""
         return self._sum(0)
 
+    @property
+    def own(self) -> int:
+        """How many of them this worker has counted."""
+        count: int = self._counts[self._first]
+        return count
+
     def of(self, address: str) -> int:
         """Return how many there are of an address."""
         return self._sum(1 + cell_of(self._key, address))

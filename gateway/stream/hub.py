@@ -129,7 +129,7 @@ class Hub:
     @property
     def streams(self) -> int:
         """How many streams the gateway has, those of its other workers with them."""
-        return len(self._admission)
+        return len(self) + self._admission.elsewhere
 
     def clients(self) -> tuple[Client, ...]:
         """Return every client, in order of arrival."""

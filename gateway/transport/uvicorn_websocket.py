@@ -171,20 +171,30 @@ class StreamProtocol(WebSocketsSansIOProtocol):
     def wake(self) -> None:
         """Write what the client is due, as far as there is room.
 
-        Room first, then the frame: what is not built yet cannot grow old.
+        Room first, then the frame: what is not built yet cannot grow old. Short frames
+        go out together.
         """
         client = self._client
         if client is None or self._is_ending():
             return
-        sent = size = 0
+        sent = size = waiting = 0
+        parts: list[bytes] = []
         while self.writable.is_set():
             frame = client.next_frame()
             if frame is None:
                 break
-            size += self._write(frame)
+            header, payload = self._encode(frame)
+            parts += header, payload
+            waiting += len(header) + len(payload)
             sent += 1
+            if waiting >= SHARED_BYTES:
+                self.transport.writelines(parts)
+                size += waiting
+                parts, waiting = [], 0
+        if parts:
+            self.transport.write(b"".join(parts))
         if sent:
-            client.sent(sent, size, time.monotonic())
+            client.sent(sent, size + waiting, time.monotonic())
 
     @property
     def is_ready(self) -> bool:
@@ -194,7 +204,9 @@ class StreamProtocol(WebSocketsSansIOProtocol):
     def write(self, frame: bytes) -> int:
         """Write a frame, past the transport if the kernel takes it as it is."""
         if len(frame) >= SHARED_BYTES:
-            return self._write(frame)
+            parts = self._encode(frame)
+            self.transport.writelines(parts)
+            return sum(map(len, parts))
         data = _header(b"\x81", len(frame)) + frame
         taken = 0
         if self._descriptor is not None and not self.transport.get_write_buffer_size():
@@ -359,24 +371,18 @@ class StreamProtocol(WebSocketsSansIOProtocol):
     def shutdown(self) -> None:
         """Tell the client when to come back, then close with 1012."""
         if self.handshake_complete and not self._is_ending():
-            self._write(restart_notice("planned stop"))
+            self.transport.writelines(self._encode(restart_notice("planned stop")))
         super().shutdown()
 
     def _is_ending(self) -> bool:
         return self.disconnected or self.close_sent or self.transport.is_closing()
 
-    def _write(self, payload: bytes) -> int:
-        """Write one text frame, unmasked; return its length."""
+    def _encode(self, payload: bytes) -> tuple[bytes, bytes]:
+        """Return head and payload of a text frame, unmasked."""
         first = b"\x81"
         if self._compresses and len(payload) >= MIN_BYTES:
             first, payload = b"\xc1", deflate(payload)
-        size = len(payload)
-        header = _header(first, size)
-        if size < SHARED_BYTES:
-            self.transport.write(header + payload)
-        else:
-            self.transport.writelines((header, payload))
-        return len(header) + size
+        return _header(first, len(payload)), payload
 
 
 def _header(first: bytes, size: int) -> bytes:

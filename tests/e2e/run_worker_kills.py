@@ -68,7 +68,7 @@ def kill_workers(
                         os.kill(killed, signal.SIGKILL)
                         kill_s = now_s + every_s
                     time.sleep(0.1)
-            print("settle", publisher.offset, flush=True); returns = found.returns()
+            returns = found.returns()
             last = publisher.publish(*(make_row(isin, seq=10**6) for isin in ISSUES))
             found.gather(last.offset, clients)
             return Kills(publisher.offset, returns, restart_s, found.faults())

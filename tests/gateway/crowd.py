@@ -260,7 +260,8 @@ class _Clients:
         self._are_coming_back = True
 
     async def settle(self) -> int:
-        async with asyncio.timeout(PATIENCE_S):
+        # Who was sent away may wait for half a minute before it comes again.
+        async with asyncio.timeout(PATIENCE_S + 2 * BACKOFF_MOST_S):
             while self._returning:
                 await asyncio.wait(self._returning)
         return self.returned
