@@ -1,4 +1,4 @@
-"""A gateway of two workers, as processes of the installed program."""
+"""Gateways as processes of the installed program, of two workers or of one."""
 
 import os
 import subprocess
@@ -17,11 +17,14 @@ WORKERS = 2
 
 
 class Crew:
-    """A gateway of two workers that runs."""
+    """A gateway that runs."""
 
-    def __init__(self, process: subprocess.Popen[bytes], gateway: Gateway) -> None:
+    def __init__(
+        self, process: subprocess.Popen[bytes], gateway: Gateway, workers: int
+    ) -> None:
         self.process = process
         self.gateway = gateway
+        self._workers = workers
 
     def reports(self) -> list[dict[str, Any]]:
         """Return what operators are told of the workers, in their order."""
@@ -40,11 +43,11 @@ class Crew:
         return reports if are_new else None
 
     def are_there(self) -> bool:
-        """Say whether both answer, and have read the stored state."""
+        """Say whether all answer, and have read the stored state."""
         try:
             return (
-                len(self.reports()) == WORKERS
-                and self.gateway.count("reloads") >= WORKERS
+                len(self.reports()) == self._workers
+                and self.gateway.count("reloads") >= self._workers
             )
         except OSError:
             return False
@@ -54,24 +57,31 @@ class Crew:
         return [worker["pid"] for worker in self.reports()]
 
     def reports_without(self, pid: int) -> list[dict[str, Any]] | None:
-        """Return both reports if neither is of the worker with this process id."""
+        """Return all reports if none is of the worker with this process id."""
         reports = self.reports()
         are_new = pid not in (worker["pid"] for worker in reports)
-        return reports if are_new and len(reports) == WORKERS else None
+        return reports if are_new and len(reports) == self._workers else None
 
 
 @contextmanager
-def crew(redis_url: str, folder: Path, **settings: object) -> Iterator[Crew]:
-    """Run a gateway of two workers until the block ends."""
-    port = free_port()
+def crew(
+    redis_url: str,
+    folder: Path,
+    *,
+    workers: int = WORKERS,
+    port: int = 0,
+    **settings: object,
+) -> Iterator[Crew]:
+    """Run a gateway until the block ends."""
+    port = port or free_port()
     named = {f"TICKTHROTTLE_{name.upper()}": str(v) for name, v in settings.items()}
     environment = {**os.environ, "REDIS_URL": redis_url, **named}
     command = [sys.executable, "-m", "tickthrottle", "gateway", "--port", str(port)]
-    with (folder / "log").open("wb") as log:
+    with (folder / "log").open("ab") as log:
         process = subprocess.Popen(
-            [*command, "--workers", str(WORKERS)], env=environment, stderr=log
+            [*command, "--workers", str(workers)], env=environment, stderr=log
         )
-    running = Crew(process, Gateway("127.0.0.1", port, None))
+    running = Crew(process, Gateway("127.0.0.1", port, None), workers)
     try:
         eventually(running.are_there, 40)
         yield running

