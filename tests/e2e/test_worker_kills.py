@@ -18,7 +18,7 @@ def test_clients_of_workers_that_are_killed_miss_nothing(
     redis_url: str, tmp_path: Path
 ) -> None:
     """They come back, are told what they missed, and no price goes back."""
-    kills = kill_workers(redis_url, tmp_path, clients=500, seconds=12, every_s=5)
+    kills = kill_workers(redis_url, tmp_path, clients=500, seconds=20, every_s=6)
     assert kills.faults == []
     assert len(kills.restart_s) >= 2
     assert kills.returns > 100
