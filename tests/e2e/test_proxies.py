@@ -89,7 +89,7 @@ def answers(port: int) -> bool:
 def test_clients_go_from_gateway_to_gateway_through_a_proxy(
     proxy: str, client: redis.Redis, redis_url: str, tmp_path: Path
 ) -> None:
-    """One is killed, begins again, the other is drained: no price is wrong."""
+    """One is killed, begins again, the other is drained: no price goes back."""
     publisher = Publisher(client)
     publisher.publish(*(make_row(isin) for isin in ISSUES))
     port, *ports = (free_port() for _ in range(3))
