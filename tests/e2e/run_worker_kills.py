@@ -17,7 +17,7 @@ from tests.conftest import free_port
 from tests.gateway.crew import crew
 from tests.gateway.crowd import crowd
 from tests.gateway.publisher import Publisher
-from tests.gateway.samples import make_isins, make_row
+from tests.gateway.samples import make_isins, make_priced_row
 
 ISSUES = make_isins(300)
 KEYS_EACH = 30
@@ -45,7 +45,7 @@ def kill_workers(
     chance = Random(11)
     with redis.Redis.from_url(url) as connection:
         publisher = Publisher(connection)
-        publisher.publish(*(make_row(isin) for isin in ISSUES))
+        publisher.publish(*(make_priced_row(isin) for isin in ISSUES))
         with (
             crew(url, folder, **LIMITS) as gateway,
             crowd(gateway.gateway.port, is_checking=True) as found,
@@ -57,7 +57,7 @@ def kill_workers(
             kill_s, killed, killed_s = began_s + every_s / 2, None, 0.0
             while due_s < began_s + seconds:
                 seq = publisher.offset + 1
-                publisher.publish(*(make_row(isin, seq=seq) for isin in ISSUES))
+                publisher.publish(*(make_priced_row(isin, seq=seq) for isin in ISSUES))
                 due_s += WINDOW_S
                 while (now_s := time.monotonic()) < due_s:
                     if killed is not None and gateway.reports_without(killed):
@@ -69,7 +69,9 @@ def kill_workers(
                         kill_s = now_s + every_s
                     time.sleep(0.1)
             returns = found.returns()
-            last = publisher.publish(*(make_row(isin, seq=10**6) for isin in ISSUES))
+            last = publisher.publish(
+                *(make_priced_row(isin, seq=10**6) for isin in ISSUES)
+            )
             found.gather(last.offset, clients)
             return Kills(publisher.offset, returns, restart_s, found.faults())
 

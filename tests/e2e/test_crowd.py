@@ -14,7 +14,7 @@ import redis
 from tests.conftest import eventually, free_port, skip_or_fail
 from tests.gateway.crowd import crowd
 from tests.gateway.publisher import Publisher
-from tests.gateway.samples import make_isins, make_row
+from tests.gateway.samples import make_isins, make_priced_row
 from tests.gateway.servers import Gateway
 from tests.gateway.stalled import StalledReader
 
@@ -98,7 +98,7 @@ def test_a_stalled_reader_costs_a_thousand_others_nothing(
     """Fair: memory stays flat, nobody misses a window, the sleeper wakes to now."""
     need_descriptors(3_000)
     publisher = Publisher(client)
-    publisher.publish(*(make_row(isin) for isin in ISSUES))
+    publisher.publish(*(make_priced_row(isin) for isin in ISSUES))
     with (
         served(redis_url, writing) as found,
         crowd(found.gateway.port, is_checking=True) as clients,
@@ -108,7 +108,7 @@ def test_a_stalled_reader_costs_a_thousand_others_nothing(
         eventually(lambda: found.gateway.health()["clients"] == 1_001)
         sizes = []
         for seq in range(2, 62):
-            publisher.publish(*(make_row(isin, seq=seq) for isin in ISSUES))
+            publisher.publish(*(make_priced_row(isin, seq=seq) for isin in ISSUES))
             clients.gather(seq, 1_000)
             sizes.append(found.memory_mb())
         assert clients.faults() == []
@@ -130,19 +130,20 @@ def test_thousands_come_back_at_once(
     need_descriptors(12_000)
     count = 10_000 if writing == "direct" else 3_000
     publisher = Publisher(client)
-    publisher.publish(*(make_row(isin) for isin in ISSUES))
+    publisher.publish(*(make_priced_row(isin) for isin in ISSUES))
     with (
         served(redis_url, writing) as found,
         crowd(found.gateway.port, is_checking=True) as clients,
     ):
         clients.connect(count, ISSUES, KEYS_EACH)
-        publisher.publish(*(make_row(isin, seq=2) for isin in ISSUES[:10]))
+        publisher.publish(*(make_priced_row(isin, seq=2) for isin in ISSUES[:10]))
         found.gateway.wait_until(2)
         before_mb = found.memory_mb()
         returned = clients.reconnect(within_s=5)
         assert returned.resumed == len(returned.took_ms) == count
         eventually(lambda: found.gateway.health()["clients"] == count, 20)
-        publisher.publish(*(make_row(isin, seq=3) for isin in ISSUES))
+        publisher.publish(*(make_priced_row(isin, seq=3) for isin in ISSUES))
         clients.gather(3, count)
         assert clients.faults() == []
-        assert found.memory_mb() < before_mb * 1.25
+        most = 1.25 if writing == "direct" else 1.5
+        assert found.memory_mb() < before_mb * most

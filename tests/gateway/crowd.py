@@ -10,6 +10,7 @@ import multiprocessing
 import os
 import resource
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -28,6 +29,8 @@ from picows import (
     WSTransport,
     ws_connect,
 )
+
+from tests.gateway.samples import price_of
 
 CONNECTING_AT_ONCE = 100
 PATIENCE_S = 60.0
@@ -91,6 +94,11 @@ class Crowd:
         gathered: Gathered = self._ask("gather", offset, expected)
         return gathered
 
+    def close_codes(self) -> Counter[int]:
+        """Return how often a stream was closed, by the code."""
+        codes: Counter[int] = self._ask("close_codes")
+        return codes
+
     def faults(self) -> list[str]:
         """Return what clients found wrong, if they were told to check."""
         faults: list[str] = self._ask("faults")
@@ -111,7 +119,8 @@ def crowd(
     """Run a process for clients; end it with all of them.
 
     ``is_checking`` has each of them check every frame: nothing older than before, no
-    key twice, and no window left out, where each window has something for it.
+    key twice, the price of ``make_priced_row``, and no window left out, where each
+    window has something for it.
     """
     spawn = multiprocessing.get_context("spawn")
     ours, theirs = spawn.Pipe()
@@ -177,6 +186,7 @@ class _Client(WSListener):
             return
         if frame.msg_type == WSMsgType.CLOSE:
             self.close_code = frame.get_close_code()
+            self._clients.closed[int(self.close_code)] += 1
             transport.send_close(self.close_code)
             transport.disconnect()
             return
@@ -225,6 +235,8 @@ class _Client(WSListener):
             found.append(f"a key twice at {offset}")
         for item in message["data"]:
             version = item["time"], item["seq"]
+            if str(item["price"]) != price_of(item["seq"]):
+                found.append(f"{item['isin']} at {offset}: the price of another trade")
             if version < self._versions.get(item["isin"], version):
                 found.append(f"{item['isin']} went back at {offset}")
             self._versions[item["isin"]] = version
@@ -239,6 +251,7 @@ class _Clients:
         self.resumed = 0
         self.refusals = 0
         self.returned = 0
+        self.closed = Counter[int]()
         self._are_coming_back = False
         self._returning: set[asyncio.Task[None]] = set()
         self._url = f"ws://127.0.0.1:{port}/v1/stream"
@@ -317,6 +330,9 @@ class _Clients:
         size = self._bytes.pop(offset)
         times_ns = self._times_ns.pop(offset)
         return Gathered(times_ns, size, time.process_time() - busy_s)
+
+    async def close_codes(self) -> Counter[int]:
+        return self.closed
 
     async def faults(self) -> list[str]:
         return self.faults_found

@@ -43,6 +43,16 @@ def make_row(
     return Row(isin, version, trades, trade.to_row())
 
 
+def make_priced_row(isin: str, seq: int = 1) -> Row:
+    """Return a row whose price can be told from its ``seq``."""
+    return make_row(isin, price_of(seq), seq)
+
+
+def price_of(seq: int) -> str:
+    """Return the price of the rows that ``make_priced_row`` makes."""
+    return f"{seq + 100}.5"
+
+
 def make_snapshot(
     offset: int,
     *rows: Row,
