@@ -191,10 +191,10 @@ def warm_up(
 ) -> None:
     """Run made-up windows through everything but the publish.
 
-    First live ones, one by one, then a few batches as after an outage: they have a
-    plan of their own. Raises ThrottleFailed.
+    First live ones, one by one, then a batch as after an outage: it has a plan of its
+    own. Raises ThrottleFailed.
     """
-    live, backlog = settings.warmup_windows, min(settings.warmup_windows, 3)
+    live, backlog = settings.warmup_windows, min(settings.warmup_windows, 1)
     if not live:
         return
     log.info("warming up", windows=live)

@@ -94,7 +94,7 @@ class ThrottleSettings(LogSettings):
     dead_letters: int = Field(10_000, ge=1)
     """Refused trades kept per partition of the log."""
 
-    warmup_windows: int = Field(8, ge=0)
+    warmup_windows: int = Field(3, ge=0)
     """How many made-up windows Spark processes before the first real one."""
 
     spark_memory_mb: int = Field(512, ge=256)

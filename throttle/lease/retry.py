@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import TypeVar
 
 import redis
-import structlog
 from redis.backoff import ExponentialBackoff, ExponentialWithJitterBackoff
 from redis.retry import Retry
 
@@ -30,8 +29,6 @@ _LASTING = (redis.AuthenticationError, redis.exceptions.AuthorizationError)
 # Error codes without a class of their own: a slow script, a failed save, a replica
 # that has lost its primary or a primary its replicas.
 _PASSING_CODES = ("BUSY ", "MISCONF ", "NOREPLICAS ", "MASTERDOWN ", "LOADING ")
-
-log = structlog.get_logger()
 
 
 class Stopped(Exception):
@@ -78,6 +75,10 @@ class OutageLog:
     def __init__(
         self, server: str = "redis", on_change: Callable[[bool], None] | None = None
     ) -> None:
+        # Loaded where it is needed only: a task of Spark says nothing.
+        import structlog
+
+        self._log = structlog.get_logger()
         self._server = server
         self._on_change = on_change
         self._lock = threading.Lock()
@@ -96,7 +97,7 @@ class OutageLog:
                 return
             self._without_answer.add(who)
             self._said_s = now_s
-            log.warning(
+            self._log.warning(
                 f"{self._server} is away", error=str(error), away_s=self._away_s()
             )
 
@@ -106,7 +107,7 @@ class OutageLog:
             if who in self._without_answer:
                 self._without_answer.remove(who)
                 if not self._without_answer:
-                    log.info(f"{self._server} is back", away_s=self._away_s())
+                    self._log.info(f"{self._server} is back", away_s=self._away_s())
                     self._tell(is_away=False)
 
     def _tell(self, *, is_away: bool) -> None:

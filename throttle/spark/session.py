@@ -10,6 +10,7 @@ from importlib.resources import files
 from pathlib import Path
 from zipfile import ZipFile
 
+import pyarrow as pa
 import pyspark
 from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
@@ -57,6 +58,8 @@ _ONE_MACHINE = {
     # The executor is this process: after a sleep of the whole machine neither has gone.
     # By default it may be given up after two minutes, and no window comes any more.
     "spark.network.timeout": "1d",
+    # Not on a cluster, whose machines get our code with their first task.
+    "spark.python.daemon.module": "throttle.spark.task_daemon",
 }
 
 _CLUSTER = {
@@ -65,6 +68,21 @@ _CLUSTER = {
     "spark.executor.heartbeatInterval": "2s",
     "spark.network.timeout": "10s",
     "spark.network.timeoutInterval": "3s",
+}
+
+# Spark uses 60 MiB of its heap. Java's own choice of collector would keep 100 MiB more
+# of it, and the second compiler 40 MiB for itself and its profiles. Where less memory
+# is set aside for code, it is searched for garbage again and again, all of the heap
+# with it, and the heap grows.
+_JAVA = (
+    "-XX:+UseSerialGC -Xms64m -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
+)
+
+# With these, Java and Python give back what they no longer use.
+_FRUGAL = {
+    "ARROW_DEFAULT_MEMORY_POOL": "system",
+    "MALLOC_ARENA_MAX": "2",
+    "MALLOC_TRIM_THRESHOLD_": "131072",
 }
 
 # There a container's own folder has a path that is too long for a socket.
@@ -97,15 +115,20 @@ def create_session(
         # Spark's launcher takes these from the environment only.
         os.environ["JAVA_HOME"] = str(java.home)
         os.environ["SPARK_HOME"] = str(_spark_home(scratch / "spark", master))
-        os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+        # Spark would ask it which sources are installed: two processes more.
+        os.environ["PYSPARK_DRIVER_PYTHON"] = str(scratch / "none")
         # Spark starts its Python processes with -m, which looks into the working
         # folder first: a module there must not hide one of ours.
         os.environ["PYTHONSAFEPATH"] = "1"
         os.environ.update(java_locale(os.environ))
+        for name, value in _FRUGAL.items():
+            os.environ.setdefault(name, value)
     if is_local(master):
         os.environ["PYSPARK_PYTHON"] = sys.executable
     else:
         _check_python(os.environ.setdefault("PYSPARK_PYTHON", sys.executable))
+    # As Spark's other Python processes; this one has loaded Arrow already.
+    pa.set_memory_pool(pa.system_memory_pool())
     conf = SparkConf().setAll(list(options.items()))
     on_interrupt = signal.getsignal(signal.SIGINT)
     try:
@@ -160,7 +183,8 @@ def spark_options(
     }
     given = {**submitted, **settings.spark_conf}
     # The driver's files and sockets go there; an executor has its own place for them.
-    asked = given.pop("spark.driver.extraJavaOptions", "")
+    # An operator may want another collector, and two would be an error.
+    asked = given.pop("spark.driver.extraJavaOptions", _JAVA)
     java = [f"-Djava.io.tmpdir={scratch}", java_options, asked]
     return {
         **own,

@@ -1,14 +1,17 @@
-"""Spark's Python processes without a traceback in ordinary work.
+"""Spark's Python processes without a traceback in ordinary work, and none for nothing.
 
 A process that has answered may still have an end mark to flush, and one that plans
 batches is asked something when Spark is told to stop. That Spark has hung up is no
 news then, but twelve lines and more are printed about it each time.
 """
 
+import os
 import sys
 import traceback
 from types import SimpleNamespace, TracebackType
 from typing import Any
+
+_OF_THE_PLANNER = "pyspark.sql.worker."
 
 
 def quiet_hang_ups(main: Any = None) -> None:
@@ -19,12 +22,27 @@ def quiet_hang_ups(main: Any = None) -> None:
     main = sys.modules["__main__"] if main is None else main
     program = getattr(main.__spec__, "name", "")
     if program == "pyspark.daemon":
-        # A worker is forked from the daemon, which prints what ends it by itself.
-        main.traceback = SimpleNamespace(
-            print_exc=_print_exc, format_exc=traceback.format_exc
-        )
+        quiet_workers(main)
+        if sys.argv[-1].startswith(_OF_THE_PLANNER):
+            _end_when_answered(main)
     elif program.startswith("pyspark."):
         sys.excepthook = _tell
+
+
+def quiet_workers(daemon: Any) -> None:
+    """Let workers say nothing when Spark hangs up; ``daemon`` is Spark's module.
+
+    They are forked from the daemon, which prints what ends them by itself.
+    """
+    daemon.traceback = SimpleNamespace(
+        print_exc=_print_exc, format_exc=traceback.format_exc
+    )
+
+
+def _end_when_answered(daemon: Any) -> None:
+    # It would wait a minute for the next question, with 40 MiB, and there are as many
+    # questions as queries. Spark makes sure that a worker lives before it asks.
+    daemon.gc = SimpleNamespace(collect=lambda: os._exit(0))
 
 
 def _print_exc() -> None:

@@ -8,6 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from throttle.settings import ThrottleSettings
+from throttle.spark import task_daemon
 from throttle.spark.java import Java
 from throttle.spark.session import (
     NoSpark,
@@ -30,6 +31,12 @@ def test_python_processes_import_the_compiled_package(spark: SparkSession) -> No
 
 
 @pytest.mark.spark
+def test_spark_asks_nobody_which_sources_are_installed(spark: SparkSession) -> None:
+    """The job registers its own, and two Python processes are not started."""
+    assert not Path(os.environ["PYSPARK_DRIVER_PYTHON"]).exists()
+
+
+@pytest.mark.spark
 def test_nothing_listens_but_on_loopback(spark: SparkSession) -> None:
     """Spark's driver is nobody else's business, and it has no pages."""
     settings = spark.sparkContext.getConf()
@@ -48,6 +55,8 @@ def test_a_local_master_is_reached_on_loopback_only(master: str) -> None:
     assert {options[name] for name in DRIVER} == {"127.0.0.1"}
     # The executor is this process: it cannot be away, however long both have slept.
     assert options["spark.network.timeout"] == "1d"
+    # Its tasks find this code before Spark has sent it to them.
+    assert options["spark.python.daemon.module"] == task_daemon.__name__
 
 
 @pytest.mark.parametrize(
@@ -58,6 +67,7 @@ def test_nothing_of_this_machine_is_told_to_other_ones(master: str) -> None:
     options = spark_options(ThrottleSettings(spark_master=master), SCRATCH, {})
     assert not is_local(master)
     assert not options.keys() & {*DRIVER, "spark.local.dir"}
+    assert not any(name.startswith("spark.python.daemon") for name in options)
     mentions = {name for name, value in options.items() if str(SCRATCH) in value}
     assert mentions == {"spark.driver.extraJavaOptions", "spark.sql.warehouse.dir"}
     # A container's own folder has a name too long for a socket.
@@ -80,7 +90,7 @@ def test_an_option_of_the_operator_wins_and_the_scratch_folder_stays() -> None:
     assert java == "-Djava.io.tmpdir=/scratch -Xlog:gc"
     own = spark_options(ThrottleSettings(), SCRATCH, {}, "-XX:AOTCache=a")
     java = own["spark.driver.extraJavaOptions"]
-    assert java == "-Djava.io.tmpdir=/scratch -XX:AOTCache=a"
+    assert java.startswith("-Djava.io.tmpdir=/scratch -XX:AOTCache=a -XX:+UseSerialGC ")
 
 
 def test_what_spark_submit_was_told_wins_over_the_jobs_own_options() -> None:
