@@ -74,7 +74,9 @@ class Backend:
         folder: Path | None = None,
     ) -> None:
         self.settings = settings
-        self.seat = seat = seat or take_seat(len(CounterTotals.NAMES))
+        self.seat = seat = seat or take_seat(
+            len(CounterTotals.NAMES), name=str(os.getpid())
+        )
         self.siblings = Siblings(folder, seat.worker, self._answer)
         self.started_ms = time.time_ns() // 1_000_000
         self.issues = Issues()
@@ -108,7 +110,7 @@ class Backend:
         self.feed.listeners.append(self._history_filler)
         self.pipeline = PipelineReader(self.redis, self.keys, read_topic(settings))
         self._faults_of_pipeline: dict[str, Fault] = {}
-        self.exporter = Exporter(settings, self.hub, self.feed, self.reasons)
+        self.exporter = Exporter(settings, self.hub, self.feed, self.reasons, seat.name)
         self._readiness = Readiness()
 
     @asynccontextmanager
@@ -247,6 +249,15 @@ class Backend:
             self.reasons()
             self.totals.store()
             await asyncio.sleep(LOOK_S)
+
+
+def check_files(settings: GatewaySettings) -> None:
+    """Raise ValueError with one sentence if a file in the settings cannot be read."""
+    if settings.issues_file is not None:
+        read_issues(settings.issues_file)
+    read_operators_token(settings)
+    create_token_reader(settings)
+    read_topic(settings)
 
 
 def create_token_reader(settings: GatewaySettings) -> TokenReader | None:

@@ -25,6 +25,7 @@ import structlog
 
 from gateway.admission.shared_figures import Seat, Tally, take_seat
 from gateway.app import create_app
+from gateway.backend import check_files
 from gateway.server import (
     GatewayFailed,
     PortTaken,
@@ -36,7 +37,7 @@ from gateway.server import (
 )
 from gateway.settings import GatewaySettings
 from gateway.stream.counters import CounterTotals
-from ingest.process.prometheus import forget_process
+from ingest.process.prometheus import forget_process, keep_metrics_as
 
 STOP_S = 10.0
 """A worker that has not stopped after this long is killed."""
@@ -103,8 +104,7 @@ class WorkerProcess:
             exit_code=process.exitcode,
             again_in_s=delay_s,
         )
-        assert process.pid is not None
-        forget_process(process.pid, self.post.settings.metrics_dir)
+        forget_process(seat.name, self.post.settings.metrics_dir)
         clear(seat)
         self.process = None
         process.close()
@@ -119,8 +119,8 @@ def run_workers(settings: GatewaySettings, prepare: Prepare) -> None:
     """
     with ExitStack() as stack:
         try:
-            # What is wrong with the settings is told once, and here.
-            create_app(settings)
+            # What is wrong is told once, and here.
+            check_files(settings)
             public, operators = bind(settings)
             stack.enter_context(operators)
             settings = settings.model_copy(
@@ -145,7 +145,7 @@ def run_workers(settings: GatewaySettings, prepare: Prepare) -> None:
             WorkerProcess(
                 Post(
                     settings,
-                    replace(first, worker=number),
+                    replace(first, worker=number, name=f"{os.getpid()}-{number}"),
                     folder,
                     shared,
                     operators,
@@ -169,6 +169,8 @@ def work(post: Post) -> None:
     """Serve as one of the workers until told to stop, or until the supervisor ends."""
     post.prepare(post.settings)
     _name_worker_in_log(post.seat.worker)
+    assert post.settings.metrics_dir is not None
+    keep_metrics_as(post.seat.name, post.settings.metrics_dir)
     threading.Thread(target=_stop_with_supervisor, daemon=True).start()
     try:
         public = post.public or bind_public(post.settings, is_shared=True)
@@ -230,8 +232,6 @@ def _share_metrics(settings: GatewaySettings, folder: Path) -> GatewaySettings:
         return settings
     metrics = folder / "metrics"
     metrics.mkdir()
-    # The library reads this when a worker imports it.
-    os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(metrics)
     return settings.model_copy(update={"metrics_dir": metrics})
 
 

@@ -56,7 +56,7 @@ ONLY_IN = {
 MAY_TOUCH_ENVIRONMENT = {
     "throttle/spark/session.py",
     "deploy/local/runner.py",
-    "gateway/supervisor.py",
+    "ingest/process/prometheus.py",
 }
 NOT_OURS_TO_IMPORT = {"tests", "bench"}
 

@@ -83,8 +83,10 @@ class Seat:
 
     Counts and ``counters`` have a row for each worker, ``counters`` one more at the
     end for those that have died. Moments are seconds of a clock that does not go back.
+    Metrics are kept under ``name``, which stays when a worker dies and begins again.
     """
 
+    name: str
     worker: int
     workers: int
     key: bytes
@@ -104,10 +106,13 @@ def allocate(typecode: str, size: int) -> Cells:
     return array(typecode, bytes(array(typecode).itemsize * size))
 
 
-def take_seat(counters: int, workers: int = 1, make: Allocate = allocate) -> Seat:
+def take_seat(
+    counters: int, workers: int = 1, make: Allocate = allocate, name: str = ""
+) -> Seat:
     """Make the memory for so many workers, and return the first one's place."""
     counts = workers * Tally.WIDTH
     return Seat(
+        name,
         0,
         workers,
         token_bytes(16),

@@ -2,7 +2,6 @@
 
 import asyncio
 import itertools
-import os
 import time
 from collections.abc import Callable, Sequence
 
@@ -27,7 +26,10 @@ CENSUS_EVERY = 4
 
 
 class Exporter:
-    """The metrics of one gateway, or with a shared folder of all processes in it."""
+    """The metrics of one gateway, or with a shared folder of all processes in it.
+
+    ``name`` is what the folder's files of this process have in their names.
+    """
 
     def __init__(
         self,
@@ -35,7 +37,9 @@ class Exporter:
         hub: Hub,
         feed: StreamFollower,
         reasons: Callable[[], Sequence[Reason]],
+        name: str,
     ) -> None:
+        self._name = name
         self._shared = settings.metrics_dir
         self._hub = hub
         self._feed = feed
@@ -56,7 +60,7 @@ class Exporter:
                 await asyncio.sleep(COUNT_S)
         finally:
             self._renew()
-            forget_process(os.getpid(), self._shared)
+            forget_process(self._name, self._shared)
 
     def loop_was_late(self, lag_s: float) -> None:
         """Take in a sample of the event loop's lag."""

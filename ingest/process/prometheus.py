@@ -18,6 +18,7 @@ from prometheus_client import (
     Gauge,
     generate_latest,
     start_http_server,
+    values,
 )
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from prometheus_client.multiprocess import MultiProcessCollector, mark_process_dead
@@ -122,10 +123,24 @@ def exposed(settings: MetricsSettings, registry: CollectorRegistry) -> Iterator[
         forget_process(os.getpid(), shared)
 
 
-def forget_process(pid: int, shared: Path | None) -> None:
-    """Remove from a shared folder what an ended process only had while it ran."""
+def keep_metrics_as(name: str, shared: Path) -> None:
+    """Have this process keep its metrics in files that a successor goes on with.
+
+    For a process that is begun again whenever it dies: the files do not become more.
+    Call it before any metric is made; no other process may have the name meanwhile.
+    """
+    os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(shared)
+    made = values.MultiProcessValue(lambda: name)  # type: ignore[no-untyped-call]
+    values.ValueClass = made
+
+
+def forget_process(process: int | str, shared: Path | None) -> None:
+    """Remove from a shared folder what an ended process only had while it ran.
+
+    ``process`` is its id, or the name it kept its metrics as.
+    """
     if shared is not None:
-        mark_process_dead(pid, str(shared))  # type: ignore[no-untyped-call]
+        mark_process_dead(process, str(shared))  # type: ignore[no-untyped-call]
 
 
 def _scraped(registry: CollectorRegistry, shared: Path | None) -> CollectorRegistry:

@@ -24,6 +24,15 @@ from tests.metrics import read_samples
 
 
 @pytest.fixture
+def metrics(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder in which they keep their metrics."""
+    folder = tmp_path / "metrics"
+    folder.mkdir()
+    monkeypatch.setenv("PROMETHEUS_MULTIPROC_DIR", str(folder))
+    return folder
+
+
+@pytest.fixture
 def running(publisher: Publisher, redis_url: str, tmp_path: Path) -> Iterator[Crew]:
     """Two workers that follow; one window is published already."""
     publisher.publish(make_row(SAMSUNG), make_row(HYNIX))
@@ -76,9 +85,11 @@ def test_an_operator_closes_anybodys_client(running: Crew) -> None:
 
 
 @pytest.mark.redis
-def test_a_worker_that_dies_begins_again(running: Crew, publisher: Publisher) -> None:
+def test_a_worker_that_dies_begins_again(
+    metrics: Path, running: Crew, publisher: Publisher
+) -> None:
     """The other's clients notice nothing; what it had counted stays counted."""
-    gateway = running.gateway
+    gateway, files = running.gateway, sorted(metrics.iterdir())
     with ExitStack() as stack:
         for _ in range(30):
             stack.enter_context(gateway.stream("?keys=*")).take("ack")
@@ -99,6 +110,7 @@ def test_a_worker_that_dies_begins_again(running: Crew, publisher: Publisher) ->
         sent = "tickthrottle_gateway_frames_sent_total"
         eventually(lambda: sample(gateway.operators, sent) >= 150)
         assert sample(gateway.operators, "tickthrottle_processes") == WORKERS
+        assert sorted(metrics.iterdir()) == files
 
 
 @pytest.mark.redis
