@@ -78,7 +78,7 @@ class FeedMetrics:
             self._seen = progress.acknowledged
             self._last_append.set(now_s)
         self._acknowledged.reach(progress.acknowledged)
-        for reason, count in (refusals.counts + Counts(writer.refused)).items():
+        for reason, count in (refusals.by_reason() + Counts(writer.refused)).items():
             if reason not in self._refused:
                 self._refused[reason] = Total(self._refused_counter.labels(reason))
             self._refused[reason].reach(count)

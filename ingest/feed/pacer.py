@@ -1,7 +1,7 @@
 """Append events when they are due; never lose one, never skip one."""
 
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import count
 from threading import Event as Flag
@@ -9,14 +9,9 @@ from threading import Event as Flag
 import redis.exceptions
 import structlog
 
+from ingest.feed.supply import CHUNK, TICK_S, Schedule, Supply, Taken
 from ingest.sources.event import Event, Refusals
 from ingest.tradelog.contract import LogAway, LogWriter
-
-TICK_S = 0.01
-"""What falls due within a tick is appended together."""
-
-CHUNK = 5_000
-"""Most entries of one append."""
 
 TRANSIENT = (
     redis.exceptions.ConnectionError,
@@ -73,12 +68,16 @@ class FeedReport:
     dropped_at_cap: int
     stopped: bool
     """Whether ``stop`` ended the feed before its last event."""
+    unsent: int = 0
+    """Entries that had arrived and were never appended, because ``stop`` came while
+    the log was away. They are lost, unless their source has them still.
+    """
     in_doubt: int = 0
     """How many entries, at most, may be in the log beyond the acknowledged ones."""
 
 
 def run_feed(
-    events: Iterable[Event],
+    events: Iterable[Event] | Supply,
     writer: LogWriter,
     *,
     clock: Callable[[], float],
@@ -95,15 +94,17 @@ def run_feed(
     nothing. While the server cannot take an append it is tried again, whole, or, if
     the writer says that it is under way, waited for; so every event is appended at
     least once and in order. ``stop`` ends the feed within 0.1 s plus the append under
-    way, a second at most if the server is silent. ``refusals`` is the tally of the
-    events' source. ``on_append`` is told, after each append, the seconds from its first
-    event's due time until all of it was acknowledged. Raises what ``events`` raises,
-    and what ``writer`` raises beside ``LogAway`` and ``TRANSIENT``.
+    way, a second at most if the server is silent. What has arrived by then
+    (``Arrivals``) is appended first, if the log takes it. ``refusals`` is the tally of
+    the events' source. ``on_append`` is told, after each append, the seconds from its
+    first event's due time until all of it was acknowledged. Raises what ``events``
+    raises, and what ``writer`` raises beside ``LogAway`` and ``TRANSIENT``.
     """
     feed = _Feed(
         writer, clock, sleep, stop, on_progress, refusals or Refusals(), on_append
     )
-    return feed.run(iter(events))
+    feed.started = feed.shown = clock()
+    return feed.run(Schedule(iter(events)) if isinstance(events, Iterable) else events)
 
 
 @dataclass(slots=True)
@@ -123,34 +124,27 @@ class _Feed:
     max_lag_s: float = 0.0
     samples: deque[tuple[float, int]] = field(default_factory=deque)
 
-    def run(self, events: Iterator[Event]) -> FeedReport:
-        self.started = self.shown = self.clock()
-        head = next(events, None)
-        while head is not None and not self.stop.is_set():
-            batch, head = self.take_due(head, events)
+    def run(self, supply: Supply) -> FeedReport:
+        while not self.is_over(supply):
+            taken = supply.take(self.elapsed_s() * 1e6)
             self.lag_s = 0.0
-            if batch and not self.append(batch):
-                return self.report(stopped=True)
+            if taken is not None and not self.append(taken):
+                supply.stop()
+                return self.report(stopped=True, unsent=supply.unsent)
             self.show()
-            if head is not None and len(batch) < CHUNK:
-                self.nap(head.due_us / 1e6)
-        return self.report(stopped=head is not None)
+            if not supply.is_over and (taken is None or len(taken.entries) < CHUNK):
+                self.nap(supply.wait_s(self.elapsed_s() * 1e6))
+        return self.report(stopped=supply.is_cut_short)
 
-    def take_due(
-        self, head: Event | None, events: Iterator[Event]
-    ) -> tuple[list[Event], Event | None]:
-        """Return what is due, at most a chunk of it, and the event after it."""
-        due_by_us = self.elapsed_s() * 1e6
-        batch: list[Event] = []
-        while head is not None and head.due_us <= due_by_us and len(batch) < CHUNK:
-            batch.append(head)
-            head = next(events, None)
-        return batch, head
+    def is_over(self, supply: Supply) -> bool:
+        if self.stop.is_set():
+            supply.stop()
+        return supply.is_over
 
-    def append(self, batch: list[Event]) -> bool:
+    def append(self, taken: Taken) -> bool:
         """Append until all is acknowledged; False when ``stop`` was set before."""
-        entries = [(event.key, event.payload) for event in batch]
-        due_s = batch[0].due_us / 1e6
+        entries = taken.entries
+        due_s = taken.due_us / 1e6
         for attempt in count():
             try:
                 self.acknowledged += self.writer.append(entries)
@@ -189,10 +183,9 @@ class _Feed:
             self.sleep(min(left_s, _NAP_S))
         return False
 
-    def nap(self, due_s: float) -> None:
-        """Sleep a tick, or until the next event; never so long that stop waits."""
-        wait_s = max(TICK_S, due_s - self.elapsed_s())
-        self.sleep(min(wait_s, _NAP_S))
+    def nap(self, wait_s: float) -> None:
+        """Sleep a tick, or longer; never so long that stop waits."""
+        self.sleep(min(max(TICK_S, wait_s), _NAP_S))
 
     def elapsed_s(self) -> float:
         return self.clock() - self.started
@@ -225,16 +218,17 @@ class _Feed:
             dropped_at_cap=self.writer.dropped_at_cap,
         )
 
-    def report(self, stopped: bool) -> FeedReport:
+    def report(self, stopped: bool, unsent: int = 0) -> FeedReport:
         self.on_progress(self.progress(self.clock()))
         return FeedReport(
             acknowledged=self.acknowledged,
-            refused=dict(self.refusals.counts + Counter(self.writer.refused)),
+            refused=dict(self.refusals.by_reason() + Counter(self.writer.refused)),
             refusals=tuple(self.refusals.examples),
             retried=self.retried,
             seconds=self.elapsed_s(),
             max_lag_s=self.max_lag_s,
             dropped_at_cap=self.writer.dropped_at_cap,
             stopped=stopped,
+            unsent=unsent,
             in_doubt=sum(tally.in_doubt for tally in self.writer.tallies),
         )

@@ -47,6 +47,7 @@ def log_report(title: str, report: FeedReport) -> None:
         refused=dict(report.refused),
         retried=report.retried,
         in_doubt=report.in_doubt,
+        unsent=report.unsent,
         dropped_at_cap=report.dropped_at_cap,
         seconds=round(report.seconds, 1),
         max_lag_s=round(report.max_lag_s, 3),

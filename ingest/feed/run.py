@@ -3,8 +3,8 @@
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from itertools import chain
 from math import inf
 from pathlib import Path
@@ -19,6 +19,7 @@ from ingest.feed.open_writer import Outlet, open_outlet
 from ingest.feed.pacer import FeedProgress, FeedReport, run_feed
 from ingest.feed.progress import log_report, open_display
 from ingest.feed.receipt_file import ReceiptFile
+from ingest.feed.supply import Arrivals, Ended, Supply
 from ingest.process.prometheus import MetricsUnavailable, exposed
 from ingest.process.redis_fault import explain
 from ingest.settings import IngestSettings
@@ -28,7 +29,17 @@ from ingest.sources.replay import ReplayOptions, replay
 from ingest.sources.simulator import Simulator
 from ingest.tradelog.contract import LogAway, LogUnusable
 
+_PUMP_ENDS_WITHIN_S = 2.0
+
 log = structlog.get_logger()
+
+
+Pump = Callable[[Arrivals], None]
+"""Hands over a source's entries as they come, until the source ends.
+
+It runs in a thread of its own. What it raises ends the feed, once all that came before
+is appended; ``Ended``, from ``Arrivals.put``, tells it that the feed has ended.
+"""
 
 
 class FeedError(RuntimeError):
@@ -48,7 +59,7 @@ def run_simulator(
     refuses the log.
     """
     total = None if simulator.total == inf else simulator.total
-    events = simulator.events(_now_us())
+    events = nullcontext(simulator.events(_now_us()))
     return _run("simulator", settings, events, Refusals(), total, stop, report_to)
 
 
@@ -72,20 +83,66 @@ def run_replay(
     if faults is not None:
         events = faults.inject(events)
     # The tape first: a wrong path is told before a server is asked for.
-    events = chain([next(events)], events)
-    return _run("replay", settings, events, refusals, None, stop, report_to)
+    supply = nullcontext(chain([next(events)], events))
+    return _run("replay", settings, supply, refusals, None, stop, report_to)
+
+
+def run_arrivals(
+    title: str,
+    settings: IngestSettings,
+    pump: Pump,
+    refusals: Refusals,
+    stop: threading.Event | None = None,
+    report_to: Path | None = None,
+    registry: CollectorRegistry | None = None,
+) -> FeedReport:
+    """Append what ``pump`` hands over, at once, until its source ends.
+
+    ``title`` names the feed in logs. The pump starts when the log is open. Without
+    ``stop``, SIGINT and SIGTERM end the feed: what it was handed is appended first.
+    ``refusals`` is the pump's tally; ``registry`` may have metrics of its own. Raises
+    what the pump raises, and FeedError as the other feeds do.
+    """
+    supply = _pumped(title, pump)
+    return _run(title, settings, supply, refusals, None, stop, report_to, registry)
+
+
+@contextmanager
+def _pumped(title: str, pump: Pump) -> Iterator[Arrivals]:
+    """Yield what a thread hands over; it is told to end on leaving."""
+    arrivals = Arrivals(time.monotonic)
+
+    def work() -> None:
+        error: BaseException | None = None
+        try:
+            pump(arrivals)
+        except Ended:
+            pass
+        except BaseException as raised:  # noqa: BLE001 - it is raised in the feed
+            error = raised
+        arrivals.close(error)
+
+    # A read of a pipe that nobody writes to cannot be interrupted.
+    thread = threading.Thread(target=work, name=title, daemon=True)
+    thread.start()
+    try:
+        yield arrivals
+    finally:
+        arrivals.stop()
+        thread.join(_PUMP_ENDS_WITHIN_S)
 
 
 def _run(
     title: str,
     settings: IngestSettings,
-    events: Iterator[Event],
+    source: AbstractContextManager[Iterable[Event] | Supply],
     refusals: Refusals,
     total: float | None,
     stop: threading.Event | None,
     report_to: Path | None,
+    registry: CollectorRegistry | None = None,
 ) -> FeedReport:
-    registry = CollectorRegistry()
+    registry = registry or CollectorRegistry()
     metrics = FeedMetrics(registry)
     try:
         with (
@@ -97,6 +154,7 @@ def _run(
             with (
                 _receipt(report_to, outlet) as keep_receipt,
                 open_display(title, total) as display,
+                source as supply,
             ):
 
                 def show(progress: FeedProgress) -> None:
@@ -105,7 +163,7 @@ def _run(
                     metrics.show(progress, refusals, outlet.writer, time.time())
 
                 report = run_feed(
-                    events,
+                    supply,
                     outlet.writer,
                     clock=time.monotonic,
                     sleep=time.sleep,

