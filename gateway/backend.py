@@ -36,12 +36,12 @@ from gateway.stream.window_timings import KEPT
 from gateway.transport.bounded_answers import BytesInFlight
 from gateway.upstream.history_filler import HistoryFiller
 from gateway.upstream.issue_history import IssueHistory
-from gateway.upstream.issue_list import Issues, read_issues
 from gateway.upstream.redis_client import create_redis
 from gateway.upstream.stream_follower import StreamFollower
 from gateway.upstream.window_log import WindowLog
 from gateway.workers.siblings import Question, Siblings
 from gateway.workers.worker_report import WorkerReport
+from ingest.issue_list import Issues, read_issues
 from ingest.kafka.address import KafkaTopic
 from ingest.tradelog.contract import LogUnusable
 from throttle.contract.redis_keys import Keys

@@ -16,7 +16,9 @@ from tests.paths import ROOT
 
 FLOORS = {
     "ingest": (
+        "decimals",
         "trade",
+        "issue_list",
         "tradelog",
         "kafka",
         "settings",

@@ -12,7 +12,7 @@ from gateway.http.openapi import answers, conditional
 from gateway.http.schemas import Chart, IssueList
 from gateway.rest.selection import resolve
 from gateway.upstream.issue_history import IssueHistory, points_object
-from gateway.upstream.issue_list import Issues
+from ingest.issue_list import Issues
 
 POINTS_LIMIT = 1_000
 """Most windows one request may ask for; the window log usually holds fewer."""

@@ -17,7 +17,7 @@ from gateway.rest.issues import IssueKey
 from gateway.rest.selection import Wish, resolve, select
 from gateway.stream.board import Board
 from gateway.stream.frames import quotes_object
-from gateway.upstream.issue_list import Issues
+from ingest.issue_list import Issues
 
 AT_ONCE = 50
 """This many ISINs are checked before the event loop may do something else."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from gateway.http.parameters import shorten
 from gateway.http.problems import Problem
 from gateway.protocol.messages import check_key, split_list
-from gateway.upstream.issue_list import Issues
+from ingest.issue_list import Issues
 from tickthrottle_client.tick_v1 import ALL
 
 ISIN_CHARS = 12

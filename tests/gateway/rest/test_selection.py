@@ -4,7 +4,7 @@ import pytest
 
 from gateway.http.problems import Problem
 from gateway.rest.selection import Wish, resolve, select
-from gateway.upstream.issue_list import IssueEntry, Issues
+from ingest.issue_list import IssueEntry, Issues
 from tests.gateway.samples import HYNIX, NAVER, SAMSUNG, make_isins
 
 ISSUES = Issues(

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.upstream.issue_list import (
+from ingest.issue_list import (
     BadIssues,
     IssueEntry,
     Issues,
