@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from deploy.commands.entry import FAILED, fail
-from deploy.commands.feeds import replay, simulate
+from deploy.commands.feeds import ingest, replay, simulate
 from deploy.commands.issues import issues
 from deploy.commands.ledger import ledger
 from deploy.commands.load import load
@@ -149,7 +149,7 @@ def _stop_on_signal() -> threading.Event:
 
 
 for command in (
-    *(simulate, replay, topic, issues),
+    *(simulate, replay, ingest, topic, issues),
     *(ledger, windows, trades, rebuild, reconcile, topology),
     load,
 ):

@@ -22,6 +22,10 @@ EXAMPLES = {
         "tickthrottle replay day.csv.gz --speed 10 --report feed.json",
         "zstdcat day.jsonl.zst | tickthrottle replay -",
     ),
+    "ingest": (
+        "my-feed | tickthrottle ingest - --map isin=symbol,price=px --time-unit ms",
+        "tickthrottle ingest trades.fifo --follow --issues issues.csv",
+    ),
     "topic": ("tickthrottle topic --partitions 8 --kafka-servers 10.0.0.6:9092",),
     "issues": ("tickthrottle issues --out issues.csv",),
     "ledger": ("tickthrottle ledger --batches 5",),

@@ -1,4 +1,4 @@
-"""The commands that feed the trade log: a simulated market, recorded tapes."""
+"""The commands that feed the trade log: a made-up market, tapes, a user's own pipe."""
 
 from pathlib import Path
 from typing import Annotated
@@ -10,6 +10,7 @@ from deploy.commands.setting_options import options_of
 from deploy.logs import configure_logs
 from ingest.settings import IngestSettings
 from ingest.sources.faults import Faults
+from ingest.sources.pipe import PipeOptions
 from ingest.sources.replay import ReplayOptions
 from ingest.sources.simulator import Simulator
 
@@ -75,3 +76,36 @@ def replay(
         run_replay(settings, tapes, options, faults=faults, report_to=report)
     except (FeedError, TapeError) as error:
         fail(str(error))
+
+
+@APPENDS
+@options_of(PipeOptions, *PipeOptions.model_fields, issues_file="--issues")
+def ingest(
+    *,
+    source: Annotated[
+        Path,
+        typer.Argument(
+            help="- is standard input; or a named pipe, or a file. CSV with a header, "
+            "or JSON lines, with the fields isin, time, price, size, and seq if there "
+            "is one; further fields are passed through."
+        ),
+    ],
+    options: PipeOptions,
+    report: ReportTo = None,
+    settings: IngestSettings,
+) -> None:
+    """Feed the trade log with your own trades, as they come.
+
+    A line that is no trade is refused with its number, and loses nothing else.
+    """
+    from ingest.feed.run import FeedError, run_pipe
+    from ingest.issue_list import BadIssues
+    from ingest.sources.pipe import PipeError
+
+    configure_logs(settings)
+    try:
+        run_pipe(settings, source, options, report_to=report)
+    except (FeedError, PipeError) as error:
+        fail(str(error))
+    except BadIssues as error:
+        fail(str(error), code=2)

@@ -85,7 +85,7 @@ def _help(kind: type[BaseModel], name: str) -> str:
     notes = []
     if issubclass(kind, BaseSettings):
         notes.append(f"env: {variable_of(kind, name)}")
-    if default not in (None, "", False, (), frozenset()):
+    if default not in (None, "", False, (), frozenset(), {}):
         notes.append(f"default: {_text(default)}")
     return f"{words} [{'; '.join(notes)}]" if notes else words
 

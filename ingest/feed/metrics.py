@@ -25,7 +25,7 @@ class FeedMetrics:
         )
         refused = Counter(
             "tickthrottle_feed_refused_trades_total",
-            "Rows of a tape that were no trades, and trades the log cannot take.",
+            "Lines of a source that were no trades, and trades the log cannot take.",
             ["reason"],
             registry=registry,
         )

@@ -20,13 +20,16 @@ from ingest.feed.pacer import FeedProgress, FeedReport, run_feed
 from ingest.feed.progress import log_report, open_display
 from ingest.feed.receipt_file import ReceiptFile
 from ingest.feed.supply import Arrivals, Ended, Supply
+from ingest.issue_list import read_issues
 from ingest.process.prometheus import MetricsUnavailable, exposed
 from ingest.process.redis_fault import explain
 from ingest.settings import IngestSettings
 from ingest.sources.event import Event, Refusals
 from ingest.sources.faults import Faults
+from ingest.sources.pipe import PipeOptions, read_pipe
 from ingest.sources.replay import ReplayOptions, replay
 from ingest.sources.simulator import Simulator
+from ingest.sources.trade_lines import LineReader
 from ingest.tradelog.contract import LogAway, LogUnusable
 
 _PUMP_ENDS_WITHIN_S = 2.0
@@ -85,6 +88,29 @@ def run_replay(
     # The tape first: a wrong path is told before a server is asked for.
     supply = nullcontext(chain([next(events)], events))
     return _run("replay", settings, supply, refusals, None, stop, report_to)
+
+
+def run_pipe(
+    settings: IngestSettings,
+    path: Path,
+    options: PipeOptions,
+    stop: threading.Event | None = None,
+    report_to: Path | None = None,
+) -> FeedReport:
+    """Append what comes out of a pipe until it ends or the feed is stopped.
+
+    Without ``stop``, SIGINT and SIGTERM end the feed. Raises PipeError for what cannot
+    be read, BadIssues for the issue list, and FeedError as the other feeds do.
+    """
+    issues = None if options.issues_file is None else read_issues(options.issues_file)
+    reader = LineReader(options, _now_us(), _now_us, issues)
+    refusals = Refusals()
+
+    def pump(arrivals: Arrivals) -> None:
+        for entries in read_pipe(path, reader, refusals, follow=options.follow):
+            arrivals.put(entries)
+
+    return run_arrivals("ingest", settings, pump, refusals, stop, report_to)
 
 
 def run_arrivals(

@@ -125,10 +125,9 @@ class Arrivals:
     def put(self, entries: Entries) -> None:
         """Hand over entries; wait while too many bytes are waiting. Any thread.
 
-        Raises Ended once the feed takes nothing more: none of them is taken then.
+        Raises Ended once the feed takes nothing more: none of them is taken then. To
+        hand over nothing asks just that.
         """
-        if not entries:
-            return
         size = sum(len(payload) for _, payload in entries)
         size += ENTRY_OVERHEAD_BYTES * len(entries)
         with self._changed:
@@ -142,6 +141,8 @@ class Arrivals:
             )
             if self._is_closed:
                 raise Ended("the feed has ended")
+            if not entries:
+                return
             self._waiting.append((self._clock(), entries, size))
             self._bytes += size
 

@@ -1,26 +1,27 @@
 """Read a recorded tape: CSV or JSON lines, plain or gzip, one trade a line."""
 
-import csv
 import gzip
 import re
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
 from io import BufferedReader
 from pathlib import Path
 
 from ingest.sources.event import Refusals
+from ingest.sources.trade_lines import (
+    BOM,
+    GZIP_MAGIC,
+    MAX_LINE_BYTES,
+    BadHeader,
+    as_microseconds,
+    check_columns,
+    check_size,
+    split_row,
+)
 from ingest.trade import MAX_PAYLOAD_BYTES, REQUIRED, InvalidTrade, Trade
 
-_GZIP_MAGIC = b"\x1f\x8b"
-# A line may be longer than its trade: blanks in JSON, quotes in CSV.
-_MAX_LINE_BYTES = 4 * MAX_PAYLOAD_BYTES
-_BOM = b"\xef\xbb\xbf"
-
-_ISO_8601 = re.compile(r"\d{4}-?\d{2}-?\d{2}[T ]", re.ASCII)
 _JSON_TIME = re.compile(rb'("time"\s*:\s*)"([0-9TZtz:.,+ -]{1,40})"')
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 _Stream = BufferedReader | gzip.GzipFile
 _Parser = Callable[[bytes], Trade]
@@ -73,7 +74,7 @@ def read_tape(path: Path, refusals: Refusals) -> Iterator[Trade]:
 @contextmanager
 def _open(path: Path) -> Iterator[_Stream]:
     with path.open("rb") as plain:
-        if plain.peek(len(_GZIP_MAGIC)).startswith(_GZIP_MAGIC):
+        if plain.peek(len(GZIP_MAGIC)).startswith(GZIP_MAGIC):
             with gzip.GzipFile(fileobj=plain) as unzipped:
                 yield unzipped
         else:
@@ -83,13 +84,13 @@ def _open(path: Path) -> Iterator[_Stream]:
 def _lines(stream: _Stream) -> Iterator[tuple[int, bytes]]:
     """Yield each line that is not blank with its number, counted from 1."""
     number = 0
-    while line := stream.readline(_MAX_LINE_BYTES):
+    while line := stream.readline(MAX_LINE_BYTES):
         number += 1
         rest = line
-        while len(rest) == _MAX_LINE_BYTES and not rest.endswith(b"\n"):
-            rest = stream.readline(_MAX_LINE_BYTES)
+        while len(rest) == MAX_LINE_BYTES and not rest.endswith(b"\n"):
+            rest = stream.readline(MAX_LINE_BYTES)
         if number == 1:
-            line = line.removeprefix(_BOM)
+            line = line.removeprefix(BOM)
         if not line.isspace():
             yield number, line.rstrip(b"\r\n")
 
@@ -103,7 +104,7 @@ def _parser(path: Path, first: bytes) -> tuple[_Parser, bool]:
     columns = _columns(path, first)
 
     def parse(line: bytes) -> Trade:
-        values = _row(line)
+        values = split_row(line)
         if len(values) != len(columns):
             rule = f"has {len(values)} values, the header {len(columns)}"
             raise InvalidTrade("bad_field", "trade", line, rule)
@@ -112,24 +113,6 @@ def _parser(path: Path, first: bytes) -> tuple[_Parser, bool]:
         return _fitting(Trade.from_fields(fields), first + line)
 
     return parse, True
-
-
-def as_microseconds(time: str) -> str:
-    """Return a time as in ISO 8601 as microseconds since 1970; any other text as is.
-
-    It has to say its offset from UTC, or Z. Digits beyond microseconds are cut. Raises
-    InvalidTrade.
-    """
-    if _ISO_8601.match(time) is None:
-        return time
-    try:
-        moment = datetime.fromisoformat(time)
-    except ValueError as error:
-        raise InvalidTrade("bad_time", "time", time, str(error)) from None
-    if moment.tzinfo is None:
-        rule = "needs its offset from UTC, such as +09:00, or Z"
-        raise InvalidTrade("bad_time", "time", time, rule)
-    return str((moment - _EPOCH) // timedelta(microseconds=1))
 
 
 def _from_json(line: bytes) -> Trade:
@@ -149,38 +132,18 @@ def _with_number(found: re.Match[bytes]) -> bytes:
 
 def _columns(path: Path, header: bytes) -> list[str]:
     try:
-        columns = [column.strip() for column in _row(header)]
+        columns = [column.strip() for column in split_row(header)]
+        check_columns(columns, REQUIRED)
     except InvalidTrade:
         raise TapeError(path, "is neither CSV nor JSON lines, plain or gzip") from None
-    for name in REQUIRED:
-        if name not in columns:
-            raise TapeError(
-                path,
-                f"its header has no column {name!r}; "
-                f"a tape of trades needs {', '.join(REQUIRED)}",
-            )
-    if "" in columns or len(set(columns)) < len(columns):
-        raise TapeError(path, "every column of its header needs a name of its own")
+    except BadHeader as error:
+        raise TapeError(path, str(error)) from None
     return columns
-
-
-def _row(line: bytes) -> list[str]:
-    if len(line) >= _MAX_LINE_BYTES:
-        raise InvalidTrade("too_large", "trade", len(line), "bytes are too many")
-    try:
-        text = line.decode()
-        return next(csv.reader([text])) if '"' in text else text.split(",")
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise InvalidTrade("bad_field", "trade", line, str(error)) from None
 
 
 def _fitting(trade: Trade, source: bytes) -> Trade:
     """Return the trade if its encoding, too, is within the largest payload."""
     # Escapes, quotes and repeated names make text at most eight times as long.
     if len(source) * 8 > MAX_PAYLOAD_BYTES:
-        size = len(trade.to_wire())
-        if size > MAX_PAYLOAD_BYTES:
-            raise InvalidTrade(
-                "too_large", "trade", size, f"over {MAX_PAYLOAD_BYTES} bytes"
-            )
+        check_size(len(trade.to_wire()))
     return trade

@@ -2,7 +2,10 @@
 
 import json
 import os
+import re
 import signal
+import subprocess
+import sys
 import time
 import urllib.request
 from collections.abc import Iterator
@@ -15,6 +18,7 @@ from ingest.sources.simulator import Simulator
 from tests.conftest import PATIENCE, eventually, free_port
 from tests.e2e.processes import Running, are_gone, family_of, running
 from tests.metrics import read_samples
+from tests.paths import ROOT
 from tests.quick_java import QUICK_JAVA
 
 pytestmark = [
@@ -109,6 +113,21 @@ def check_commands(folder: Path, port: int) -> None:
             assert f"with the pipeline of {page} (redis://127.0.0.1:" in other.log()
 
 
+def check_own_trades(folder: Path, port: int) -> None:
+    """The README's command moves a price on the board."""
+    readme = (ROOT / "README.md").read_text("utf-8")
+    [command] = re.findall(r"^printf .*$", readme, re.MULTILINE)
+    program = Path(sys.executable).parent / "tickthrottle"
+    subprocess.run(
+        ["bash", "-c", command.replace(".venv/bin/tickthrottle", str(program))],
+        env={**os.environ, "TICKTHROTTLE_STATE_DIR": str(folder / "state")},
+        check=True,
+        timeout=60 * PATIENCE,
+    )
+    path = "/v1/quotes?isins=KR7005930003"
+    eventually(lambda: [r["price"] for r in fetch(port, path)["data"]] == [71900], 20)
+
+
 def test_a_tape_is_live_on_the_page_and_ctrl_c_ends_everything(
     tmp_path: Path, port: int, run: Running
 ) -> None:
@@ -124,6 +143,8 @@ def test_a_tape_is_live_on_the_page_and_ctrl_c_ends_everything(
     check_metrics(tmp_path / "state" / f"run-{port}", port)
 
     check_commands(tmp_path, port)
+
+    check_own_trades(tmp_path, port)
 
     second = {"TICKTHROTTLE_STATE_DIR": str(tmp_path / "state")}
     with running(tmp_path, "run", "--port", str(port), **second) as other:

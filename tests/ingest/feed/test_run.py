@@ -1,6 +1,7 @@
 """Whole feeds into a real log."""
 
 import gzip
+import os
 import signal
 import socket
 import threading
@@ -14,9 +15,10 @@ from structlog.testing import capture_logs
 
 from ingest.feed.pacer import FeedReport
 from ingest.feed.receipt import Receipt
-from ingest.feed.run import FeedError, run_replay, run_simulator
+from ingest.feed.run import FeedError, run_pipe, run_replay, run_simulator
 from ingest.settings import IngestSettings
 from ingest.sources.faults import Faults
+from ingest.sources.pipe import PipeError, PipeOptions
 from ingest.sources.rate_profile import Profile
 from ingest.sources.replay import ReplayOptions
 from ingest.sources.simulator import Simulator
@@ -249,3 +251,55 @@ def test_wrong_tape_is_told_before_a_server_is_asked(tmp_path: Path) -> None:
     settings = make_settings(f"redis://127.0.0.1:{free_port()}")
     with pytest.raises(TapeError, match="No such file"):
         run_replay(settings, [tmp_path / "none.csv"], ReplayOptions())
+
+
+@pytest.mark.redis
+def test_a_pipe_is_in_the_log(
+    redis_url: str, client: redis.Redis, tmp_path: Path
+) -> None:
+    """Trades leave as they came, in order; the report tells of what was refused."""
+    events = Simulator(rate=50, seconds=10).events(1_773_964_804_000_000)
+    lines = [event.payload for event in events]
+    path = tmp_path / "trades.jsonl"
+    path.write_bytes(b"\n".join([*lines[:9], b"nonsense", *lines[9:]]))
+
+    report = run_pipe(make_settings(redis_url, partitions=1), path, PipeOptions())
+
+    assert logged(client) == lines
+    assert report.acknowledged == len(lines) == 500
+    assert report.refused == {"not_json": 1}
+    assert not report.stopped
+
+
+@pytest.mark.redis
+def test_a_pipe_is_stopped_when_what_it_gave_is_in_the_log(
+    redis_url: str, client: redis.Redis, tmp_path: Path
+) -> None:
+    """A feed that is told to stop does not wait for its pipe's writer."""
+    fifo, stop = tmp_path / "fifo", threading.Event()
+    os.mkfifo(fifo)
+    reports: list[FeedReport] = []
+    settings = make_settings(redis_url, partitions=1)
+
+    def run() -> None:
+        reports.append(run_pipe(settings, fifo, PipeOptions(), stop=stop))
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    trade = Trade("KR7005930003", 1_773_964_804_000_000, 1, "71900", "1").to_wire()
+    with fifo.open("wb", buffering=0) as pipe:
+        pipe.write(trade + b"\n")
+        eventually(lambda: logged(client) == [trade])
+        stop.set()
+        thread.join(10)
+
+    [report] = reports
+    assert (report.acknowledged, report.stopped, report.unsent) == (1, True, 0)
+
+
+@pytest.mark.redis
+def test_a_pipe_that_cannot_be_read_ends_its_feed(
+    redis_url: str, tmp_path: Path
+) -> None:
+    with pytest.raises(PipeError, match="cannot be read"):
+        run_pipe(make_settings(redis_url), tmp_path / "none", PipeOptions())

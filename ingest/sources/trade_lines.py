@@ -1,0 +1,416 @@
+"""Lines of CSV or JSON, read as trades: names, times, numbers and symbols. Pure.
+
+``LineReader`` reads what a user's own source writes, as ``LineOptions`` says. Tapes are
+in the project's own form and use the parts.
+"""
+
+import csv
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from decimal import Context, Decimal
+from itertools import count
+from typing import Annotated, Any, Literal
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from pydantic import BeforeValidator, Field, InstanceOf, model_validator
+
+from ingest.decimals import plain_decimal
+from ingest.issue_list import Issues
+from ingest.sources.feed_options import FeedOptions
+from ingest.trade import (
+    EARLIEST_TIME_US,
+    LATEST_TIME_US,
+    MAX_PAYLOAD_BYTES,
+    REQUIRED,
+    InvalidTrade,
+    JsonNumber,
+    Trade,
+)
+
+GZIP_MAGIC = b"\x1f\x8b"
+"""What a gzip file begins with."""
+
+BOM = b"\xef\xbb\xbf"
+"""What some programs put before UTF-8."""
+
+# A line may be longer than its trade: blanks in JSON, quotes in CSV.
+MAX_LINE_BYTES = 4 * MAX_PAYLOAD_BYTES
+"""Longest line that is read, in bytes."""
+
+UNKNOWN_SYMBOL = "unknown_symbol"
+"""Why a trade is refused whose symbol is not on the issue list."""
+
+_ISO_8601 = re.compile(r"\d{4}-?\d{2}-?\d{2}[T ]", re.ASCII)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_NUMBER = re.compile(r"[0-9]{1,20}(?:\.[0-9]{1,18})?", re.ASCII)
+_ISIN_CHARS = 12
+_EXACT = Context(prec=64)
+_NAME = re.compile(r"[^=,\s][^=,]{0,99}")
+
+# By how many places the point of a time moves for microseconds.
+_PLACES = {"s": 6, "ms": 3, "us": 0, "ns": -3}
+
+
+class BadHeader(ValueError):
+    """The first line of a source that cannot be read; says the rule."""
+
+
+def _parse_map(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    names: dict[str, str] = {}
+    for part in value.split(","):
+        field, is_pair, name = part.partition("=")
+        field, name = field.strip(), name.strip()
+        if not is_pair or not _NAME.fullmatch(field) or not _NAME.fullmatch(name):
+            raise ValueError(f"{part.strip()!r}: must be like price=px")
+        if field in names:
+            raise ValueError(f"{field!r}: is there twice")
+        names[field] = name
+    return names
+
+
+def _parse_zone(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    try:
+        return ZoneInfo(value)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise ValueError("must be a time zone such as Asia/Seoul") from None
+
+
+class LineOptions(FeedOptions):
+    """How lines are read."""
+
+    map: Annotated[dict[str, str], BeforeValidator(_parse_map)] = Field(
+        default_factory=dict
+    )
+    """What the trade's fields are called in the input, as
+    isin=symbol,price=px,time=ts; in JSON with points, as price=data.px. Other names
+    stay.
+    """
+
+    time_unit: Literal["s", "ms", "us", "ns"] = "us"
+    """What a time that is a number counts, since 1970 UTC. Times as in ISO 8601 are
+    read whatever this is.
+    """
+
+    time_zone: Annotated[InstanceOf[ZoneInfo], BeforeValidator(_parse_zone)] | None = (
+        None
+    )
+    """Where the clocks stand by which ISO 8601 times without an offset are, such as
+    Asia/Seoul. Without it, they are refused.
+    """
+
+    stamp: Literal["recorded", "now"] = "recorded"
+    """``recorded``: a trade has its own time. ``now``: it has the time at which it was
+    read, for sources that tell none.
+    """
+
+    @model_validator(mode="after")
+    def _check_map(self) -> "LineOptions":
+        twice = [n for n in self.map.values() if self._count(n) > 1]
+        if twice:
+            raise ValueError(f"map: {twice[0]!r} can be one field only")
+        return self
+
+    def _count(self, name: str) -> int:
+        return list(self.map.values()).count(name)
+
+
+class LineReader:
+    """Reads the lines of one source, in order. The first line tells the format.
+
+    ``numbers_by_arrival`` is known then: a source without ``seq`` gets numbers, from
+    the feed's start in microseconds on, so a feed that is started again goes on above
+    them.
+    """
+
+    def __init__(
+        self,
+        options: LineOptions,
+        start_us: int,
+        now_us: Callable[[], int],
+        issues: Issues | None = None,
+    ) -> None:
+        """``now_us`` is the time of day. ``issues`` tells the ISINs of symbols."""
+        self.numbers_by_arrival = False
+        self._options = options
+        self._now_us = now_us
+        self._issues = issues
+        self._arrivals = count(start_us)
+        self._is_mapped = bool(options.map)
+        self._paths = {
+            field: tuple(name.split(".")) for field, name in options.map.items()
+        }
+        self._columns: list[str] | None = None
+        self._parse: Callable[[bytes], tuple[str, bytes]] | None = None
+
+    def begin(self, first: bytes) -> bool:
+        """Learn the format from the first line; tell whether it is only a header.
+
+        Raises BadHeader.
+        """
+        start = first.lstrip()
+        if start.startswith(b"["):
+            raise BadHeader("is a JSON array; there has to be one object a line")
+        if start.startswith(b"{"):
+            self._parse = self._read_json
+            self.numbers_by_arrival = not self._has_number(first)
+            return False
+        self._columns = self._read_header(first)
+        self.numbers_by_arrival = "seq" not in self._columns
+        self._parse = self._read_csv
+        return True
+
+    def read(self, line: bytes) -> tuple[str, bytes]:
+        """Return a line's ISIN, and its trade as the log holds it.
+
+        Raises InvalidTrade. JSON that is as the log wants it leaves as it came.
+        """
+        assert self._parse is not None, "begin comes first"
+        return self._parse(line)
+
+    def _has_number(self, first: bytes) -> bool:
+        try:
+            fields = self._json_fields(first)
+        except InvalidTrade:
+            return True
+        return "seq" in fields
+
+    def _read_header(self, header: bytes) -> list[str]:
+        try:
+            columns = [column.strip() for column in split_row(header)]
+        except InvalidTrade:
+            raise BadHeader("is neither CSV with a header nor JSON lines") from None
+        fields = {name: field for field, name in self._options.map.items()}
+        for name in fields:
+            if name not in columns:
+                raise BadHeader(
+                    f"its header has no column {name!r}, which map names: it has "
+                    f"{', '.join(columns)[:200]}"
+                )
+        # A column called like a field that another column is mapped to is left out.
+        taken = {name: "" for name in fields.values()}
+        check_columns(columns, [])
+        named = [fields.get(c) or taken.get(c, c) for c in columns]
+        needed = [name for name in REQUIRED if name != "seq"]
+        if self._options.stamp == "now":
+            needed.remove("time")
+        check_columns([name for name in named if name], needed)
+        return named
+
+    def _read_csv(self, line: bytes) -> tuple[str, bytes]:
+        columns = self._columns or []
+        values = split_row(line)
+        if len(values) != len(columns):
+            rule = f"has {len(values)} values, the header {len(columns)}"
+            raise InvalidTrade("bad_field", "trade", line, rule)
+        found = dict(zip(columns, values, strict=True))
+        found.pop("", None)
+        return self._encode(found)
+
+    def _read_json(self, line: bytes) -> tuple[str, bytes]:
+        if not (self._is_mapped or self.numbers_by_arrival or self._is_restamped):
+            try:
+                return Trade.from_wire(line).isin, line
+            except InvalidTrade as error:
+                if error.field not in REQUIRED:
+                    raise
+                # Another notation perhaps, which the log does not know.
+        return self._encode(self._json_fields(line))
+
+    @property
+    def _is_restamped(self) -> bool:
+        return self._options.stamp == "now" or self._options.time_unit != "us"
+
+    def _json_fields(self, line: bytes) -> dict[str, Any]:
+        try:
+            found = json.loads(line, parse_float=JsonNumber, parse_int=_whole)
+        except (ValueError, RecursionError) as error:
+            raise InvalidTrade("not_json", "trade", line, str(error)[:80]) from None
+        if not isinstance(found, dict):
+            raise InvalidTrade("not_object", "trade", line, "is not a JSON object")
+        if not self._is_mapped:
+            return found
+        values = {field: _at(found, path) for field, path in self._paths.items()}
+        for path in self._paths.values():
+            found.pop(path[0], None)
+        # What else is there passes through, but a trade has no parts of its own.
+        fields = {k: v for k, v in found.items() if not isinstance(v, dict | list)}
+        return fields | {k: v for k, v in values.items() if v is not None}
+
+    def _encode(self, fields: dict[str, Any]) -> tuple[str, bytes]:
+        for name in ("price", "size"):
+            fields[name] = _decimal(name, fields.get(name))
+        if self._options.stamp == "now":
+            fields["time"] = self._now_us()
+        else:
+            fields["time"] = self._time(fields.get("time"))
+        if self.numbers_by_arrival:
+            fields["seq"] = next(self._arrivals)
+        elif isinstance(seq := fields.get("seq"), JsonNumber):
+            fields["seq"] = seq.text
+        fields["isin"] = self._isin(fields.get("isin"))
+        trade = Trade.from_fields(fields)
+        payload = trade.to_wire()
+        check_size(len(payload))
+        return trade.isin, payload
+
+    def _time(self, value: Any) -> Any:
+        text = value.text if isinstance(value, JsonNumber) else value
+        if isinstance(text, int):
+            text = str(text)
+        if not isinstance(text, str) or not text:
+            if value in (None, ""):
+                rule = "is required; if there is none, say --stamp now"
+                raise InvalidTrade("missing_field", "time", value, rule)
+            raise InvalidTrade("bad_time", "time", value, "is no time")
+        if not _NUMBER.fullmatch(text):
+            return as_microseconds(text, self._options.time_zone)
+        unit = self._options.time_unit
+        time_us = _in_microseconds(text, unit)
+        if not _is_plausible(time_us):
+            raise InvalidTrade("bad_time", "time", text, _unit_rule(text, unit))
+        return time_us
+
+    def _isin(self, value: Any) -> Any:
+        if value in (None, "") or (isinstance(value, str) and _is_isin(value)):
+            return value
+        symbol = value.text if isinstance(value, JsonNumber) else str(value)
+        if self._issues is None:
+            rule = "is no ISIN; --issues names the list that knows symbols"
+            raise InvalidTrade("bad_isin", "isin", value, rule)
+        isin = self._issues.isin_of(symbol)
+        if isin is None:
+            rule = "is neither an ISIN nor a code of the issue list"
+            raise InvalidTrade(UNKNOWN_SYMBOL, "isin", value, rule)
+        return isin
+
+
+def split_row(line: bytes) -> list[str]:
+    """Return the values of a line of CSV. Raises InvalidTrade."""
+    if len(line) >= MAX_LINE_BYTES:
+        raise InvalidTrade("too_large", "trade", len(line), "bytes are too many")
+    try:
+        text = line.decode()
+        return next(csv.reader([text])) if '"' in text else text.split(",")
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise InvalidTrade("bad_field", "trade", line, str(error)) from None
+
+
+def check_columns(columns: Sequence[str], needed: Sequence[str]) -> None:
+    """Raise BadHeader unless each column has a name of its own, and none is missing."""
+    for name in needed:
+        if name not in columns:
+            raise BadHeader(
+                f"its header has no column {name!r}; trades need {', '.join(needed)}"
+            )
+    if "" in columns or len(set(columns)) < len(columns):
+        raise BadHeader("every column of its header needs a name of its own")
+
+
+def check_size(size: int) -> None:
+    """Raise InvalidTrade for an encoded trade of more bytes than one may have."""
+    if size > MAX_PAYLOAD_BYTES:
+        rule = f"over {MAX_PAYLOAD_BYTES} bytes"
+        raise InvalidTrade("too_large", "trade", size, rule)
+
+
+def as_microseconds(time: str, zone: ZoneInfo | None = None) -> str:
+    """Return a time as in ISO 8601 as microseconds since 1970; any other text as is.
+
+    It has to say its offset from UTC, or Z, unless a ``zone`` is given. Digits beyond
+    microseconds are cut. Raises InvalidTrade.
+    """
+    if _ISO_8601.match(time) is None:
+        return time
+    try:
+        moment = datetime.fromisoformat(time)
+    except ValueError as error:
+        raise InvalidTrade("bad_time", "time", time, str(error)) from None
+    if moment.tzinfo is None and zone is not None:
+        moment = moment.replace(tzinfo=zone)
+    if moment.tzinfo is None:
+        rule = "needs its offset from UTC, such as +09:00, or Z"
+        raise InvalidTrade("bad_time", "time", time, rule)
+    return str((moment - _EPOCH) // timedelta(microseconds=1))
+
+
+def _at(found: Mapping[str, Any], path: Sequence[str]) -> Any:
+    """Return what lies at a path; a name with points in it is found as it is, too."""
+    whole = ".".join(path)
+    if whole in found:
+        return found[whole]
+    value: Any = found
+    for name in path:
+        value = value.get(name) if isinstance(value, dict) else None
+    return value
+
+
+def _whole(text: str) -> int | JsonNumber:
+    value = int(text) if len(text) <= 20 else None
+    is_exact = value is not None and -(2**63) <= value < 2**64 and text != "-0"
+    return value if is_exact and value is not None else JsonNumber(text)
+
+
+def _decimal(name: str, value: Any) -> Any:
+    text = value.text if isinstance(value, JsonNumber) else value
+    if not isinstance(text, str) or not text:
+        return value
+    try:
+        return plain_decimal(text)
+    except ValueError as error:
+        raise InvalidTrade(f"bad_{name}", name, text, str(error)) from None
+
+
+def _in_microseconds(text: str, unit: str) -> int:
+    # A Decimal made of text has all of its digits; only what is computed is rounded.
+    return int(Decimal(text).scaleb(_PLACES[unit], _EXACT))
+
+
+def _is_plausible(time_us: int) -> bool:
+    return EARLIEST_TIME_US <= time_us < LATEST_TIME_US
+
+
+def _unit_rule(text: str, unit: str) -> str:
+    """Say what is wrong with a time, and which unit would fit."""
+    rule = f"in {unit} since 1970 it is not between the years 1990 and 2100"
+    fits = [u for u in _PLACES if _is_plausible(_in_microseconds(text, u))]
+    return rule + (f"; in {fits[0]} it is: --time-unit {fits[0]}" if fits else "")
+
+
+def _is_isin(text: str) -> bool:
+    # Codes have at most eleven characters: what is longer is told its own rule.
+    return len(text) >= _ISIN_CHARS
+
+
+def numbered_lines(
+    pieces: Iterator[bytes],
+) -> Iterator[list[tuple[int, bytes | None]]]:
+    """Yield the lines that each piece of a stream completes, with their numbers from 1.
+
+    Of a piece that completes none, none. Blank lines are left out. A line over
+    ``MAX_LINE_BYTES`` is None, and never held whole. What is left at the end is the
+    last line.
+    """
+    rest, number, is_long = b"", 0, False
+    for piece in pieces:
+        *whole, rest = (rest + piece).split(b"\n")
+        lines: list[tuple[int, bytes | None]] = []
+        for line in whole:
+            number += 1
+            if is_long or len(line) > MAX_LINE_BYTES:
+                lines.append((number, None))
+            elif line and not line.isspace():
+                lines.append((number, line.rstrip(b"\r")))
+            is_long = False
+        if len(rest) > MAX_LINE_BYTES:
+            rest, is_long = b"", True
+        yield lines
+    if is_long:
+        yield [(number + 1, None)]
+    elif rest and not rest.isspace():
+        yield [(number + 1, rest.rstrip(b"\r"))]

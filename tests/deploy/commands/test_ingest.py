@@ -1,0 +1,75 @@
+"""``tickthrottle ingest``: every example of its page, as it stands there."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import redis
+
+from ingest.trade import Trade
+from tests.conftest import PATIENCE
+from tests.ingest.feed.test_run import logged
+from tests.paths import ROOT
+
+PAGE = (ROOT / "docs" / "feeding.md").read_text("utf-8")
+BLOCKS = re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)
+PRICES = (["71900"], ["71900", "72000"], ["71900"], ["71900"], ["71900"])
+
+pytestmark = [pytest.mark.redis, pytest.mark.timeout(120)]
+
+
+def run(command: str, folder: Path, url: str) -> subprocess.CompletedProcess[str]:
+    """Run a command as somebody types it."""
+    environment = {k: v for k, v in os.environ.items() if "TICKTHROTTLE" not in k}
+    programs = Path(sys.executable).parent
+    environment |= {
+        "PATH": f"{programs}:{environment['PATH']}",
+        "REDIS_URL": url,
+        "TICKTHROTTLE_NAMESPACE": "test",
+        "TICKTHROTTLE_PARTITIONS": "1",
+    }
+    return subprocess.run(
+        ["bash", "-ec", command],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60 * PATIENCE,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("number", range(len(BLOCKS)))
+def test_an_example_of_the_page_puts_its_trades_into_the_log(
+    number: int, redis_url: str, client: redis.Redis, tmp_path: Path
+) -> None:
+    done = run(BLOCKS[number], tmp_path, redis_url)
+
+    assert done.returncode == 0, done.stderr
+    trades = [Trade.from_wire(payload) for payload in logged(client)]
+    expected = [*PRICES, ["71900", "72000"]][number]
+    assert [trade.price for trade in trades] == expected, done.stderr
+    assert {trade.isin for trade in trades} == {"KR7005930003"}
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "said"),
+    [
+        ("printf 'isin,px\\n' | tickthrottle ingest -", 3, "no column 'time'"),
+        ("tickthrottle ingest none", 3, "none: cannot be read: No such file"),
+        ("tickthrottle ingest - --map price < /dev/null", 2, "must be like price=px"),
+        ("tickthrottle ingest - --issues x < /dev/null", 2, "issues_file x: No such"),
+        ("tickthrottle ingest - < /dev/null", 0, "ingest: finished"),
+    ],
+)
+def test_how_it_ends(
+    command: str, code: int, said: str, redis_url: str, tmp_path: Path
+) -> None:
+    done = run(command, tmp_path, redis_url)
+
+    assert done.returncode == code, done.stderr
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
