@@ -185,13 +185,20 @@ class Client:
         """Have everything sent anew."""
         self.delivery.restart()
 
-    def beat(self, now_us: int) -> None:
+    def beat(self, now_us: int, now_s: float) -> None:
         """Send a heartbeat, unless there is something better to send.
 
-        ``now_us`` is the time of day.
+        ``now_us`` is the time of day, ``now_s`` that of a monotonic clock.
         """
+        if self.ending is not None:
+            return
+        sender, delivery = self.sender, self.delivery
+        if sender.is_ready and not delivery.is_owed and not self._has_words():
+            frame = heartbeat_frame(delivery.position(), now_us)
+            self.sent(1, sender.write(frame), now_s)
+            return
         self._heartbeat_us = now_us
-        self.sender.wake()
+        sender.wake()
 
     def end(self, ending: Ending) -> None:
         """Send no more data; answers and the notice still go if there is room."""

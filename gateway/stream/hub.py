@@ -251,16 +251,17 @@ class Hub:
                     now_s = time.monotonic()
                 if client not in self._clients:
                     continue
-                is_due = client.sent_s + self._heartbeat_s <= now_s
-                if is_due or client.check_s <= now_s:
-                    try:
+                try:
+                    if client.check_s <= now_s:
                         self._look_after(client, now_s)
-                    except Exception:
-                        log.exception(
-                            "a client could not be looked after", connection=client.id
-                        )
-                        self._drop(client)
-                        continue
+                    if client.sent_s + self._heartbeat_s <= now_s:
+                        client.beat(time.time_ns() // 1_000, now_s)
+                except Exception:
+                    log.exception(
+                        "a client could not be looked after", connection=client.id
+                    )
+                    self._drop(client)
+                    continue
                 self._set_timer(client, now_s)
 
     def _look_after(self, client: Client, now_s: float) -> None:
@@ -274,8 +275,6 @@ class Hub:
             count = getattr(self.counters, due.counter)
             setattr(self.counters, due.counter, count + 1)
             self.end(client, due.code, due.reason)
-        elif now_s - client.sent_s >= self._heartbeat_s:
-            client.beat(time.time_ns() // 1_000)
         client.check_s = min(
             now_s + settings.slow_close_s - client.sender.stuck_s(now_s),
             client.lifetime.next_end_s(client.commands, now_s),

@@ -8,7 +8,7 @@ when its peer stops reading: the application finds this object in the request's 
 import time
 from asyncio import TimerHandle, Transport
 from collections import deque
-from collections.abc import Callable, MutableMapping
+from collections.abc import Callable, MutableMapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -23,7 +23,7 @@ from gateway.admission.connections import PlainConnections
 from gateway.admission.limits import Budgets
 from gateway.settings import GatewaySettings
 from gateway.stream.counters import Counters
-from gateway.transport.uvicorn_websocket import StreamProtocol
+from gateway.transport.uvicorn_websocket import StreamProtocol, may_upgrade
 
 EXTENSION = "tickthrottle.http"
 
@@ -211,24 +211,29 @@ class GuardedProtocol(HttpToolsProtocol):
         """Hand the connection over; refuse what the library cannot read."""
         self._drop_deadline()
         self._received = 0
-        if not self.url.isascii():
+        headers = list(self.scope["headers"])
+        if not self.url.isascii() or not may_upgrade(headers):
             self._refuse(400)
             return
-        super().handle_websocket_upgrade()
-        protocol = cast(Any, self.transport).get_protocol()
-        if not protocol.handshake_initiated:
-            # It would wait for more, for ever.
-            self.transport.set_protocol(self)
-            self.connections.discard(protocol)
-            self.connections.add(self)
-            self._refuse(400)
-            return
-        if isinstance(protocol, StreamProtocol):
-            protocol.plain = self.guard.plain
-            protocol.refusals = self.guard.refusals
+        kind: Any = self.ws_protocol_class
+        if issubclass(kind, StreamProtocol):
+            self._become(kind, headers)
         else:
+            super().handle_websocket_upgrade()
             self.guard.plain.leave(self.transport)
         self._let_go()
+
+    def _become(
+        self, kind: type[StreamProtocol], headers: Sequence[tuple[bytes, bytes]]
+    ) -> None:
+        """Go on as a stream, which need not read the request a second time."""
+        self.connections.discard(self)
+        protocol = kind(self.config, self.server_state, self.app_state)
+        protocol.plain = self.guard.plain
+        protocol.refusals = self.guard.refusals
+        protocol.connection_made(self.transport)
+        self.transport.set_protocol(protocol)
+        protocol.begin(self.scope["method"], self.url.decode("ascii"), headers)
 
     def send_400_response(self, msg: str) -> None:
         """Refuse what is no request, or too long a head."""

@@ -9,14 +9,17 @@ scope; under any other server it uses ASGI.
 import asyncio
 import os
 import time
-from collections.abc import MutableMapping
+from collections.abc import MutableMapping, Sequence
 from random import randbytes
 from typing import Any, cast
 
 from uvicorn.protocols.websockets.websockets_sansio_impl import (
     WebSocketsSansIOProtocol,
 )
+from websockets.datastructures import Headers
 from websockets.frames import Frame
+from websockets.http11 import Request
+from websockets.protocol import Protocol
 
 from gateway.admission.addresses import one_address
 from gateway.admission.connections import PlainConnections
@@ -137,6 +140,21 @@ class StreamProtocol(WebSocketsSansIOProtocol):
         self.writable = cast(asyncio.Event, _Gate())
         if self.config.ws_per_message_deflate:
             offer_compression(self.conn)
+
+    def begin(
+        self, method: str, target: str, headers: Sequence[tuple[bytes, bytes]]
+    ) -> None:
+        """Take in the request that the connection began with, which was read before.
+
+        ``target`` is ASCII, ``headers`` are what ``may_upgrade`` has let pass.
+        """
+        conn = self.conn
+        conn.parser.close()
+        # Whatever is read from now on are frames.
+        conn.parser = Protocol.parse(conn)
+        next(conn.parser)
+        names = Headers((n.decode("ascii"), v.decode("latin-1")) for n, v in headers)
+        self.handle_connect(Request(target, names, method))
 
     async def run_asgi(self) -> None:
         """Run the application with this object in its scope."""
@@ -383,6 +401,14 @@ class StreamProtocol(WebSocketsSansIOProtocol):
         if self._compresses and len(payload) >= MIN_BYTES:
             first, payload = b"\xc1", deflate(payload)
         return _header(first, len(payload)), payload
+
+
+def may_upgrade(headers: Sequence[tuple[bytes, bytes]]) -> bool:
+    """Say whether a request has no body; their names are in lower case."""
+    return all(
+        name != b"transfer-encoding" and (name != b"content-length" or value == b"0")
+        for name, value in headers
+    )
 
 
 def _header(first: bytes, size: int) -> bytes:

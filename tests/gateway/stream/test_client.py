@@ -48,9 +48,9 @@ async def test_a_heartbeat_is_not_sent_beside_data() -> None:
     listener = make_listener()
     listener.subscribe(SAMSUNG)
     listener.client.restart()
-    listener.client.beat(0)
+    listener.client.beat(0, 0.0)
     assert [frame["type"] for frame in listener.frames()] == ["snapshot"]
-    listener.client.beat(0)
+    listener.client.beat(0, 0.0)
     assert [frame["type"] for frame in listener.frames()] == ["heartbeat"]
 
 

@@ -187,7 +187,7 @@ def act(side: Side, what: str, number: int = 0, detail: Any = None) -> None:
         case "room":
             side.make_room(number, has_room=detail)
         case "beat":
-            client.beat(0)
+            client.beat(0, 0.0)
         case "ask":
             client.delivery.position()
         case "announce":

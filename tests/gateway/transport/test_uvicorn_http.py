@@ -135,14 +135,14 @@ def test_a_stream_with_a_request_behind_it_ends_with_its_connection(
     [
         ("?" + "a" * 9_000, "X-A: b"),
         ("?\xff", "X-A: b"),
-        ("", "X-A: " + "b" * 9_000),
         ("", "\r\n".join(f"X-{n}: b" for n in range(200))),
+        ("", "Content-Length: 5"),
     ],
 )
 def test_an_upgrade_that_cannot_be_read_is_answered(
     gateway: Gateway, query: str, header: str
 ) -> None:
-    """The library would wait for ever for another one."""
+    """Nobody waits for ever for another one."""
     with connected(gateway) as client:
         request = upgrade_request(query, header).decode().encode("latin-1")
         assert answer(client, request)[:12] in (b"HTTP/1.1 400", b"HTTP/1.1 431")
