@@ -24,6 +24,9 @@ EARLIEST_TIME_US = 631_152_000_000_000  # 1990-01-01: catches seconds and millis
 LATEST_TIME_US = 4_102_444_800_000_000  # 2100-01-01: catches nanoseconds
 MAX_SEQ = 2**63 - 1
 
+ISIN_CHARS = 12
+"""How long an ISIN is; codes of issues are shorter."""
+
 REQUIRED = ("isin", "time", "seq", "price", "size")
 RESERVED = frozenset({"trades"})
 """Field names the gateway adds to a row itself; a trade may not carry them."""

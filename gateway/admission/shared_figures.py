@@ -8,11 +8,15 @@ can choose whose.
 
 from array import array
 from dataclasses import dataclass
+from functools import lru_cache
 from hashlib import blake2b
 from secrets import token_bytes
 from typing import Any, Protocol
 
 CELLS = 65_536
+
+KNOWN_ADDRESSES = 1_024
+"""Addresses whose cell is remembered: each connection asks several times."""
 
 
 class Cells(Protocol):
@@ -29,6 +33,7 @@ class Allocate(Protocol):
     def __call__(self, typecode: str, size: int, /) -> Cells: ...
 
 
+@lru_cache(maxsize=KNOWN_ADDRESSES)
 def cell_of(key: bytes, address: str) -> int:
     """Return an address's cell."""
     name = address.encode("utf-8", "surrogateescape")

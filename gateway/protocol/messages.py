@@ -4,8 +4,7 @@ import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import orjson
 
@@ -17,6 +16,7 @@ MAX_ID_CHARS = 36
 KNOWN_ISINS = 8_192
 """Keys that are remembered as valid, and not checked again."""
 
+_known_keys: dict[str, str] = {}
 _ISIN_LENGTH = re.compile(r"[0-9A-Za-z]{12}", re.ASCII)
 _SHORT_CODE = re.compile(r"[0-9A-Z]{6}", re.ASCII)
 
@@ -139,9 +139,7 @@ def check_key(key: str) -> Rejection | None:
     return Rejection(key, "unknown_key", message)
 
 
-@lru_cache(maxsize=KNOWN_ISINS)
 def _check_isin(key: str) -> Rejection | None:
-    """Check digits take time, and all clients ask for the same few thousand issues."""
     try:
         check_isin(key)
     except InvalidTrade as error:
@@ -154,12 +152,17 @@ def split_keys(keys: Sequence[str]) -> tuple[list[str], list[Rejection]]:
 
     Those that can are interned: thousands of clients hold the same few thousand.
     """
+    known = [_known_keys.get(key) for key in keys]
+    if None not in known:
+        return cast(list[str], known), []
     accepted: list[str] = []
     rejected: list[Rejection] = []
     for key in keys:
         rejection = check_key(key)
         if rejection is None:
-            accepted.append(sys.intern(key))
+            if len(_known_keys) >= KNOWN_ISINS:
+                _known_keys.clear()
+            accepted.append(_known_keys.setdefault(key, sys.intern(key)))
         else:
             rejected.append(rejection)
     return accepted, rejected

@@ -6,9 +6,8 @@ from gateway.http.parameters import shorten
 from gateway.http.problems import Problem
 from gateway.protocol.messages import check_key, split_list
 from ingest.issue_list import Issues
+from ingest.trade import ISIN_CHARS
 from tickthrottle_client.tick_v1 import ALL
-
-ISIN_CHARS = 12
 
 MOST_NAMED = 1_000
 """This many issues one parameter may name."""

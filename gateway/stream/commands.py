@@ -29,6 +29,7 @@ from gateway.settings import GatewaySettings
 from gateway.stream import frames
 from gateway.stream.counters import Counters
 from gateway.stream.delivery import Delivery
+from ingest.trade import ISIN_CHARS
 from tickthrottle_client.tick_v1 import CloseCode
 
 NOT_ALLOWED = "your token does not allow it"
@@ -186,8 +187,11 @@ class ClientCommands:
             self._check_limit(command.message_id, command.keys)
         codes = self._resolve(command.keys)
         # What each key was called when it was asked for.
-        names = {codes.get(key, key): key for key in reversed(command.keys)}
-        accepted, rejected = split_keys(tuple(reversed(names)))
+        names, keys = {}, command.keys
+        if codes:
+            names = {codes.get(key, key): key for key in reversed(keys)}
+            keys = tuple(reversed(names))
+        accepted, rejected = split_keys(keys)
         if grant.keys is not None:
             rejected += [
                 Rejection(key, "not_allowed", NOT_ALLOWED)
@@ -204,7 +208,7 @@ class ClientCommands:
             command.message_id,
             "subscribe",
             accepted,
-            [replace(r, key=names[r.key]).to_wire() for r in rejected],
+            [replace(r, key=names.get(r.key, r.key)).to_wire() for r in rejected],
             min_interval_ms=self.delivery.interval_ms,
             resumed=since is not None and command.wants_snapshot,
             **_told(codes),
@@ -212,7 +216,7 @@ class ClientCommands:
 
     def _resolve(self, keys: Sequence[str]) -> dict[str, str]:
         """Return the ISINs of those keys that are codes of the issue list."""
-        found = ((key, self._find_code(key)) for key in keys)
+        found = ((k, self._find_code(k)) for k in keys if len(k) < ISIN_CHARS)
         return {key: isin for key, isin in found if isin is not None}
 
     def _set_interval(self, wanted_ms: int) -> None:

@@ -21,6 +21,7 @@ from ingest.issue_list import Issues
 from ingest.sources.feed_options import FeedOptions
 from ingest.trade import (
     EARLIEST_TIME_US,
+    ISIN_CHARS,
     LATEST_TIME_US,
     MAX_PAYLOAD_BYTES,
     REQUIRED,
@@ -45,7 +46,6 @@ UNKNOWN_SYMBOL = "unknown_symbol"
 _ISO_8601 = re.compile(r"\d{4}-?\d{2}-?\d{2}[T ]", re.ASCII)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _NUMBER = re.compile(r"[0-9]{1,20}(?:\.[0-9]{1,18})?", re.ASCII)
-_ISIN_CHARS = 12
 _EXACT = Context(prec=64)
 _NAME = re.compile(r"[^=,\s][^=,]{0,99}")
 
@@ -384,7 +384,7 @@ def _unit_rule(text: str, unit: str) -> str:
 
 def _is_isin(text: str) -> bool:
     # Codes have at most eleven characters: what is longer is told its own rule.
-    return len(text) >= _ISIN_CHARS
+    return len(text) >= ISIN_CHARS
 
 
 def numbered_lines(
