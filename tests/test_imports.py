@@ -34,6 +34,7 @@ FOREIGN = {
     "gateway": {
         "throttle.contract",
         "ingest.trade",
+        "ingest.issue_list",
         "ingest.settings",
         "ingest.tradelog.contract",
         "ingest.tradelog.redis_address",

@@ -14,6 +14,7 @@ from itertools import count
 from typing import Annotated, Any, Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+import orjson
 from pydantic import BeforeValidator, Field, InstanceOf, model_validator
 
 from ingest.decimals import plain_decimal
@@ -47,6 +48,8 @@ _ISO_8601 = re.compile(r"\d{4}-?\d{2}-?\d{2}[T ]", re.ASCII)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _NUMBER = re.compile(r"[0-9]{1,20}(?:\.[0-9]{1,18})?", re.ASCII)
 _EXACT = Context(prec=64)
+# What a decoder that knows doubles keeps as it was.
+_EXACT_KINDS = frozenset({str, int, bool, type(None)})
 _NAME = re.compile(r"[^=,\s][^=,]{0,99}")
 
 # By how many places the point of a time moves for microseconds.
@@ -228,7 +231,9 @@ class LineReader:
 
     def _json_fields(self, line: bytes) -> dict[str, Any]:
         try:
-            found = json.loads(line, parse_float=JsonNumber, parse_int=_whole)
+            found = orjson.loads(line)
+            if not isinstance(found, dict) or not _is_exact(found, line):
+                found = json.loads(line, parse_float=JsonNumber, parse_int=_whole)
         except (ValueError, RecursionError) as error:
             raise InvalidTrade("not_json", "trade", line, str(error)[:80]) from None
         if not isinstance(found, dict):
@@ -236,11 +241,17 @@ class LineReader:
         if not self._is_mapped:
             return found
         values = {field: _at(found, path) for field, path in self._paths.items()}
-        for path in self._paths.values():
-            found.pop(path[0], None)
+        for name in self._options.map.values():
+            found.pop(name, None)
         # What else is there passes through, but a trade has no parts of its own.
-        fields = {k: v for k, v in found.items() if not isinstance(v, dict | list)}
-        return fields | {k: v for k, v in values.items() if v is not None}
+        if not _EXACT_KINDS.issuperset(map(type, found.values())):
+            found = {k: v for k, v in found.items() if type(v) not in (dict, list)}
+        for field, value in values.items():
+            if value is not None:
+                found[field] = value
+            else:
+                found.pop(field, None)
+        return found
 
     def _encode(self, fields: dict[str, Any]) -> tuple[str, bytes]:
         for name in ("price", "size"):
@@ -261,7 +272,7 @@ class LineReader:
 
     def _time(self, value: Any) -> Any:
         text = value.text if isinstance(value, JsonNumber) else value
-        if isinstance(text, int):
+        if type(text) is int:
             text = str(text)
         if not isinstance(text, str) or not text:
             if value in (None, ""):
@@ -341,6 +352,8 @@ def as_microseconds(time: str, zone: ZoneInfo | None = None) -> str:
 
 def _at(found: Mapping[str, Any], path: Sequence[str]) -> Any:
     """Return what lies at a path; a name with points in it is found as it is, too."""
+    if len(path) == 1:
+        return found.get(path[0])
     whole = ".".join(path)
     if whole in found:
         return found[whole]
@@ -348,6 +361,17 @@ def _at(found: Mapping[str, Any], path: Sequence[str]) -> Any:
     for name in path:
         value = value.get(name) if isinstance(value, dict) else None
     return value
+
+
+def _is_exact(found: dict[str, Any], line: bytes) -> bool:
+    """Tell whether decoding has kept the text of every number that may be used."""
+    if b"-0" in line:
+        return False
+    kinds = set(map(type, found.values()))
+    if float in kinds or list in kinds:
+        return False
+    parts = [v for v in found.values() if type(v) is dict] if dict in kinds else ()
+    return all(_EXACT_KINDS.issuperset(map(type, part.values())) for part in parts)
 
 
 def _whole(text: str) -> int | JsonNumber:
@@ -367,6 +391,9 @@ def _decimal(name: str, value: Any) -> Any:
 
 
 def _in_microseconds(text: str, unit: str) -> int:
+    places = _PLACES[unit]
+    if places >= 0 and "." not in text:
+        return int(text) * int(10**places)
     # A Decimal made of text has all of its digits; only what is computed is rounded.
     return int(Decimal(text).scaleb(_PLACES[unit], _EXACT))
 
