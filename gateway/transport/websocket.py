@@ -167,6 +167,8 @@ def read_address(query: bytes) -> Subscribe | None:
 
     Raises Problem for what it may not have.
     """
+    if not query:
+        return None
     parameters = QueryParams(query)
     fault = find_fault(PARAMETERS, (name for name, _ in parameters.multi_items()))
     interval = parameters.get("min_interval_ms", "0")
