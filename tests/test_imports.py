@@ -25,6 +25,7 @@ FOREIGN = {
     "ingest": set(),
     "throttle": {
         "ingest.trade",
+        "ingest.decimals",
         "ingest.settings",
         "ingest.tradelog",
         "ingest.kafka",

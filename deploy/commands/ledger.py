@@ -86,17 +86,23 @@ def print_ledger(ledger: Ledger) -> None:
     # Most logs have no blanks.
     blanks = ["blanks#"] if ledger.total.blanks else []
     unkept = ["unkept#"] if ledger.total.unkept else []
+    # Only with a decoder.
+    extra = ["extra#"] if ledger.total.extra else []
+    names = tuple(ledger.total.skipped)
     print_table(
         [
-            *("partition", "read#", "published#", "superseded#", "stale#"),
+            *("partition", "read#", *extra, "published#", "superseded#", "stale#"),
             *(f"{reason}#" for reason in reasons),
+            *(f"skipped: {name}#" for name in names),
             *(*unkept, *blanks, "log#"),
         ],
         [
             (
-                name,
-                *_figures(books),
+                *(name, books.read),
+                *(books.extra for _ in extra),
+                *_figures(books)[1:],
                 *(books.refused.get(reason, 0) for reason in reasons),
+                *(books.skipped.get(name_of, 0) for name_of in names),
                 *(books.unkept for _ in unkept),
                 *(books.blanks for _ in blanks),
                 "?" if counted is None else counted,

@@ -146,10 +146,12 @@ def print_reconciliation(info: LogInfo, found: Reconciliation) -> None:
     totals = found.totals()
     has_receipts = any(account.acknowledged is not None for account in found.accounts)
     has_blanks = any(account.books.blanks for account in found.accounts)
+    has_decoded = any(a.books.extra or a.books.skipped for a in found.accounts)
     numbers = [
         *(["acknowledged"] if has_receipts else []),
         *("held", "trimmed", "read"),
         *(["blanks"] if has_blanks else []),
+        *(["extra", "skipped"] if has_decoded else []),
         *("published", "superseded", "stale", "refused", "waiting"),
     ]
     rows = [
@@ -170,7 +172,9 @@ def print_reconciliation(info: LogInfo, found: Reconciliation) -> None:
 
 
 def _figures_object(account: PartitionReading) -> dict[str, Any]:
-    return {**_figures(account), "refused": dict(account.books.refused)}
+    books = account.books
+    by_name = {"refused": dict(books.refused), "skipped": dict(books.skipped)}
+    return {**_figures(account), **by_name}
 
 
 def _figures(account: PartitionReading) -> dict[str, int | None]:
@@ -181,6 +185,8 @@ def _figures(account: PartitionReading) -> dict[str, int | None]:
         "trimmed": account.trimmed,
         "read": books.read,
         "blanks": books.blanks,
+        "extra": books.extra,
+        "skipped": sum(books.skipped.values()),
         "published": books.published,
         "superseded": books.superseded,
         "stale": books.stale,

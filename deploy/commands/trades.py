@@ -33,8 +33,9 @@ if TYPE_CHECKING:
     from throttle.audit.published import PublishedHistory
     from throttle.audit.recompute import Entry, WindowRule
     from throttle.contract.dead_letter import DeadLetter
+    from throttle.window.decoder import Decoder, Judged
 
-    JudgedEntry = tuple[Entry, Trade | InvalidTrade]
+    JudgedEntry = tuple[Entry, Judged | None]
 
 
 @WITH_LOG
@@ -52,6 +53,9 @@ def trades(
         str | None, typer.Option(help="Only trades refused for this reason.")
     ] = None,
     limit: Limit = 20,
+    raw: Annotated[
+        bool, typer.Option("--raw", help="Show the entries' bytes, without a decoder.")
+    ] = False,
     json: AsJson = False,
     settings: ThrottleSettings,
 ) -> None:
@@ -62,7 +66,6 @@ def trades(
     """
     from deploy.commands.open_history import check_issue, open_past
     from throttle.audit.recompute import WindowRule
-    from throttle.window.decoder import find_decoder
 
     with open_past(settings) as past:
         check_number("limit", limit)
@@ -70,7 +73,7 @@ def trades(
         start = parse_moment_or_place("from", from_)
         wanted = TradeQuery(start, partition, isin, reason, limit)
         source = past.log()
-        decoder = find_decoder(settings.decoder)
+        decoder, raw = _find_decoder(settings.decoder, raw=raw)
         if dead:
             letters = pick_dead_letters(past.history, source, settings.job, wanted)
         else:
@@ -80,7 +83,7 @@ def trades(
                 decoder,
                 settings.max_entry_bytes,
             )
-            entries = pick_trades(source, wanted, rule)
+            entries = pick_trades(source, wanted, None if raw else rule)
     if dead and json:
         for letter in letters:
             print_json(letter_object(letter))
@@ -146,11 +149,12 @@ class TradeQuery:
             return dict.fromkeys(partitions, self.start.position - 1)
         return positions_before(self.start, partitions)
 
-    def has(self, trade: Trade | InvalidTrade, payload: bytes) -> bool:
+    def has(self, judged: Judged | None, payload: bytes) -> bool:
         """Tell whether a trade is wanted; a refused one may only name its issue."""
-        if isinstance(trade, Trade):
-            return self.reason is None and self.isin in (None, trade.isin)
-        return self.reason in (None, trade.reason) and self.is_named(payload)
+        if isinstance(judged, Trade):
+            return self.reason is None and self.isin in (None, judged.isin)
+        reason = judged.reason if isinstance(judged, InvalidTrade) else None
+        return self.reason in (None, reason) and self.is_named(payload)
 
     def is_named(self, payload: bytes) -> bool:
         """Tell whether the wanted issue appears in the bytes of a refused trade."""
@@ -158,16 +162,23 @@ class TradeQuery:
 
 
 def pick_trades(
-    log: LogEntries, query: TradeQuery, rule: WindowRule
+    log: LogEntries, query: TradeQuery, rule: WindowRule | None
 ) -> list[JudgedEntry]:
-    """Return the wanted trades of a log, newest last."""
+    """Return the wanted trades of a log, newest last; its entries without a rule.
+
+    An entry comes once for each trade it holds.
+    """
     from deploy.commands.open_history import newest_last
 
     partitions = query.partitions(log.info.partitions)
     newest_first = query.start is None
     after = query.after(partitions, log.positions_before)
     entries = log.trades(partitions, after, newest_first)
-    judged = ((entry, rule.judge(entry)) for entry in entries)
+    judged = (
+        (entry, one)
+        for entry in entries
+        for one in ([None] if rule is None else _in_order(rule.judge(entry), query))
+    )
     found = (pair for pair in judged if query.has(pair[1], pair[0].payload))
     return newest_last(found, query.limit, newest_first=newest_first)
 
@@ -190,10 +201,31 @@ def pick_dead_letters(
     return newest_last(found, query.limit, newest_first=newest_first)
 
 
+def _in_order(held: Sequence[Judged], query: TradeQuery) -> Sequence[Judged]:
+    """Return what an entry holds in the direction in which entries come."""
+    return held[::-1] if query.start is None else held
+
+
+def _find_decoder(name: str, *, raw: bool) -> tuple[Decoder | None, bool]:
+    """Return the job's decoder, and whether to look without one.
+
+    The log can be looked at where the user's module is not installed.
+    """
+    from throttle.window.decoder import NoDecoder, find_decoder
+
+    if raw:
+        return None, True
+    try:
+        return find_decoder(name), False
+    except NoDecoder as error:
+        typer.echo(f"tickthrottle: {error}; entries are shown as they are", err=True)
+        return None, True
+
+
 def trade_object(
-    entry: Entry, judged: Trade | InvalidTrade, *, is_decoded: bool = False
+    entry: Entry, judged: Judged | None, *, is_decoded: bool = False
 ) -> bytes:
-    """Return an entry of the log for JSON: its trade, or why it is refused.
+    """Return an entry of the log for JSON: its trade, or why it is none.
 
     What is not JSON in the log (``is_decoded``) is shown as what it stands for.
     """
@@ -201,11 +233,15 @@ def trade_object(
     if isinstance(judged, Trade):
         wire = judged.to_wire() if is_decoded else entry.payload
         return orjson.dumps({**head, "trade": orjson.Fragment(wire)})
-    why = {"reason": judged.reason, "error": str(judged)}
+    why = {}
+    if isinstance(judged, InvalidTrade):
+        why = {"reason": judged.reason, "error": str(judged)}
+    elif judged is not None:
+        why = {"skipped": judged.name}
     return orjson.dumps({**head, **why, **_payload_object(entry.payload)})
 
 
-def print_trades(entries: Sequence[tuple[Entry, Trade | InvalidTrade]]) -> None:
+def print_trades(entries: Sequence[JudgedEntry]) -> None:
     """Print some entries of the log, one a line."""
     print_table(
         ["position", "appended", "isin", "time", "seq#", "price#", "size#", "more"],
@@ -213,7 +249,7 @@ def print_trades(entries: Sequence[tuple[Entry, Trade | InvalidTrade]]) -> None:
             (
                 Place(entry.partition, entry.position),
                 format_moment(entry.append_ms),
-                *_trade_cells(judged),
+                *_trade_cells(judged, entry.payload),
             )
             for entry, judged in entries
         ],
@@ -252,9 +288,13 @@ def print_letters(letters: Sequence[DeadLetter]) -> None:
     )
 
 
-def _trade_cells(judged: Trade | InvalidTrade) -> tuple[object, ...]:
+def _trade_cells(judged: Judged | None, payload: bytes) -> tuple[object, ...]:
+    if judged is None:
+        return ("", "", "", "", "", shorten(payload))
     if isinstance(judged, InvalidTrade):
         return ("", "", "", "", "", f"refused, {judged.reason}: {judged}")
+    if not isinstance(judged, Trade):
+        return ("", "", "", "", "", f"skipped, {judged.name}: {shorten(payload)}")
     return (
         *(judged.isin, judged.time_us, judged.seq, judged.price, judged.size),
         encode_fields(judged.extra).decode() if judged.extra else "",

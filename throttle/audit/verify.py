@@ -118,7 +118,9 @@ def ledger_problems(
     moved, books = after.total.since(before.total), report.books
     figures = [
         ("windows", after.windows - before.windows, report.compared),
-        ("trades read", moved.read, books.read),
+        ("entries read", moved.read, books.read),
+        ("trades beside others in an entry", moved.extra, books.extra),
+        ("entries skipped", sum(moved.skipped.values()), sum(books.skipped.values())),
         ("trades published", moved.published, books.published),
         ("trades superseded", moved.superseded, books.superseded),
         ("trades stale", moved.stale, books.stale),

@@ -1,7 +1,8 @@
 """The ledger: what became of every trade, per partition of the log. Pure.
 
-``read = published + superseded + stale + refused``, and what was read is what the log
-itself counted. The publish script writes it with the windows, in the same step; this
+``read + extra = published + superseded + stale + refused + skipped``, and what was read
+is what the log itself counted. Without a decoder an entry is a trade: ``extra`` and
+``skipped`` are 0. The publish script writes it with the windows, in the same step; this
 module reads it, and says whether it balances.
 """
 
@@ -14,17 +15,18 @@ import orjson
 
 from throttle.contract.cut import Cut
 
-_REFUSED = "refused:"
 # Not in the entries of earlier versions.
-_ADDED_LATER = {"blanks": 0, "unkept": 0}
+_ADDED_LATER: dict[str, Any] = {"blanks": 0, "unkept": 0, "extra": 0, "skipped": {}}
 
 
 @dataclass(frozen=True, slots=True)
 class Books:
-    """How many trades were read, and what became of them.
+    """How many entries were read, and what became of their trades.
 
-    ``blanks`` are positions of the log that hold no entry, so nothing was read there.
-    ``unkept`` are those refused trades that no dead letter was kept of.
+    ``extra`` are trades beyond the first of an entry, ``skipped`` entries that are no
+    trades, by the decoder's name for them. ``blanks`` are positions of the log that
+    hold no entry, so nothing was read there. ``unkept`` are those refused trades that
+    no dead letter was kept of.
     """
 
     read: int = 0
@@ -34,49 +36,50 @@ class Books:
     refused: Mapping[str, int] = field(default_factory=dict)
     blanks: int = 0
     unkept: int = 0
+    extra: int = 0
+    skipped: Mapping[str, int] = field(default_factory=dict)
 
     def since(self, earlier: "Books") -> "Books":
         """Return what was added to earlier books of the same account."""
-        refused = {
-            reason: self.refused.get(reason, 0) - earlier.refused.get(reason, 0)
-            for reason in sorted({*self.refused, *earlier.refused})
-        }
-        return Books(
-            **{name: getattr(self, name) - getattr(earlier, name) for name in COUNTS},
-            refused={reason: count for reason, count in refused.items() if count},
+        return _make(
+            {n: getattr(self, n) - getattr(earlier, n) for n in COUNTS},
+            {n: _less(getattr(self, n), getattr(earlier, n)) for n in BY_NAME},
         )
 
     @property
     def accounted(self) -> int:
         """Trades of which it is known what became of them; all, if it balances."""
-        return (
-            self.published + self.superseded + self.stale + sum(self.refused.values())
-        )
+        by_name = sum(self.refused.values()) + sum(self.skipped.values())
+        return self.published + self.superseded + self.stale + by_name
 
     @property
     def unaccounted(self) -> int:
         """Trades read of which nobody knows what became of them; 0 if it balances."""
-        return self.read - self.accounted
+        return self.read + self.extra - self.accounted
 
     @classmethod
     def decode(cls, values: Mapping[str, Any]) -> "Books":
         """Decode the object a batch's entry holds per partition."""
         values = {**_ADDED_LATER, **values}
-        return cls(
-            **{name: int(values[name]) for name in COUNTS},
-            # Lua writes an empty table as a list or an object, as it likes.
-            refused={r: int(count) for r, count in dict(values["refused"]).items()},
+        # Lua writes an empty table as a list or an object, as it likes.
+        by_name = {n: dict(values[n]) for n in BY_NAME}
+        return _make(
+            {name: int(values[name]) for name in COUNTS},
+            {n: {key: int(c) for key, c in of.items()} for n, of in by_name.items()},
         )
 
     def to_object(self) -> dict[str, Any]:
         """Return them for JSON; ``decode`` gives back equal ones."""
         return {
             **{of.name: getattr(self, of.name) for of in fields(self)},
-            "refused": dict(self.refused),
+            **{name: dict(getattr(self, name)) for name in BY_NAME},
         }
 
 
-COUNTS = tuple(of.name for of in fields(Books) if of.name != "refused")
+BY_NAME = ("refused", "skipped")
+"""What has a number for each reason or name."""
+
+COUNTS = tuple(of.name for of in fields(Books) if of.name not in BY_NAME)
 """What is one number in each partition's books."""
 
 
@@ -84,7 +87,7 @@ def imbalance(name: str, books: Books) -> Iterator[str]:
     """Say in one sentence that books do not balance; nothing if they do."""
     if books.unaccounted:
         yield (
-            f"{name}: {books.read:,} trades were read, "
+            f"{name}: {books.read + books.extra:,} trades were read, "
             f"{books.accounted:,} are accounted for"
         )
 
@@ -92,13 +95,25 @@ def imbalance(name: str, books: Books) -> Iterator[str]:
 def add_up(books: Iterable[Books]) -> Books:
     """Return the sum of books, reason by reason."""
     parts = list(books)
-    refused: Counter[str] = Counter()
+    by_name: dict[str, Counter[str]] = {name: Counter() for name in BY_NAME}
     for part in parts:
-        refused.update(part.refused)
-    return Books(
-        **{name: sum(getattr(part, name) for part in parts) for name in COUNTS},
-        refused=dict(sorted(refused.items())),
+        for name, counter in by_name.items():
+            counter.update(getattr(part, name))
+    return _make(
+        {name: sum(getattr(part, name) for part in parts) for name in COUNTS},
+        {name: dict(sorted(found.items())) for name, found in by_name.items()},
     )
+
+
+def _make(counts: Mapping[str, int], by_name: Mapping[str, Mapping[str, int]]) -> Books:
+    values: dict[str, Any] = {**counts, **by_name}
+    return Books(**values)
+
+
+def _less(counts: Mapping[str, int], earlier: Mapping[str, int]) -> dict[str, int]:
+    names = sorted({*counts, *earlier})
+    left = {name: counts.get(name, 0) - earlier.get(name, 0) for name in names}
+    return {name: count for name, count in left.items() if count}
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,12 +256,14 @@ def _number(values: Mapping[str, bytes], name: str) -> int | None:
 
 
 def _books(values: Mapping[str, bytes], partition: int) -> Books:
-    prefix = f"{partition}:{_REFUSED}"
-    refused = {
-        name.removeprefix(prefix): int(value)
-        for name, value in sorted(values.items())
-        if name.startswith(prefix)
+    by_name = {
+        of: {
+            name.removeprefix(f"{partition}:{of}:"): int(value)
+            for name, value in sorted(values.items())
+            if name.startswith(f"{partition}:{of}:")
+        }
+        for of in BY_NAME
     }
     # A counter that was never raised is not there.
     counts = {name: int(values.get(f"{partition}:{name}", 0)) for name in COUNTS}
-    return Books(**counts, refused=refused)
+    return _make(counts, by_name)

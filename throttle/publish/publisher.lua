@@ -7,8 +7,9 @@
 --       for each window, oldest first: end, number of rows per partition, one line per
 --       row, partition by partition (snapshot.py, Row.encode);
 --       for each partition: its number, trades read, superseded, positions without an
---       entry, refusals without a letter, the log's own count at the end cut (-1 if unknown), number of refusals,
---       {reason, count} per refusal;
+--       entry, refusals without a letter, trades beyond the first of an entry, the log's
+--       own count at the end cut (-1 if unknown), number of refusals, {reason, count}
+--       per refusal, number of names of what is no trade, {name, count} per name;
 --       how many dead letters a partition keeps, number of dead letters, for each, by
 --       position: which of the partitions (0 is the first), id, append time, reason,
 --       error, its bytes or their beginning, how many they are, their digest
@@ -31,6 +32,8 @@ local partitions, window_count = tonumber(ARGV[9]), tonumber(ARGV[10])
 local ISIN_END, VERSION_START, VERSION_END, TRADES_START = 12, 14, 67, 69
 local VERSION_CHARS = VERSION_END - VERSION_START + 1
 local CHUNK = 1000
+-- Most fields of the ledger before names of what is no trade are put together.
+local MOST_FIELDS = 4096
 
 -- Everything that could fail is asked for before anything is written.
 local newest_term = tonumber(redis.call('HGET', meta, 'term:' .. job) or 0)
@@ -153,18 +156,33 @@ redis.call('PUBLISH', channel, message)
 local books, counted, is_counted, total_rows, total_stale = {}, {}, true, 0, 0
 for place = 1, partitions do
   local p, read, superseded = take(), tonumber(take()), tonumber(take())
-  local blanks, unkept, log_count = tonumber(take()), tonumber(take()), tonumber(take())
+  local blanks, unkept, extra = tonumber(take()), tonumber(take()), tonumber(take())
+  local log_count = tonumber(take())
   local rows, old = published[place], stale[place]
-  local became = {published = rows, superseded = superseded, stale = old, unkept = unkept}
+  local became = {published = rows, superseded = superseded, stale = old, unkept = unkept,
+    extra = extra}
   local refused = {}
   for refusal = 1, tonumber(take()) do
     local reason, count = take(), tonumber(take())
     became['refused:' .. reason] = count
     refused[refusal] = string.format('"%s":%d', reason, count)
   end
+  local skipped = {}
+  for place_of_name = 1, tonumber(take()) do
+    local name, count = take(), tonumber(take())
+    skipped[place_of_name] = string.format('"%s":%d', name, count)
+    -- Names are others' words: however many come, the hash stays small.
+    local stored = 'skipped:' .. name
+    if redis.call('HEXISTS', ledger, p .. ':' .. stored) == 0
+        and redis.call('HLEN', ledger) >= MOST_FIELDS then
+      stored = 'skipped:other'
+    end
+    became[stored] = (became[stored] or 0) + count
+  end
   books[place] = string.format(
-    '{"read":%d,"published":%d,"superseded":%d,"stale":%d,"refused":{%s},"blanks":%d,"unkept":%d}',
-    read, rows, superseded, old, table.concat(refused, ','), blanks, unkept)
+    '{"read":%d,"published":%d,"superseded":%d,"stale":%d,"refused":{%s},"blanks":%d,"unkept":%d,"extra":%d,"skipped":{%s}}',
+    read, rows, superseded, old, table.concat(refused, ','), blanks, unkept, extra,
+    table.concat(skipped, ','))
   redis.call('HINCRBY', ledger, p .. ':read', read)
   local all_blanks = redis.call('HINCRBY', ledger, p .. ':blanks', blanks)
   for name, count in pairs(became) do

@@ -119,11 +119,14 @@ class Publisher:
         for p, count in zip(partitions, batch.counts, strict=True):
             log_count = batch.end.count(p)
             arguments += [p, count.read, count.superseded, count.blanks]
-            arguments.append(count.unkept)
+            arguments += [count.unkept, count.extra]
             arguments.append(-1 if log_count is None else log_count)
             arguments.append(len(count.refused))
             for reason, refused in count.refused.items():
                 arguments += [reason, refused]
+            arguments.append(len(count.skipped))
+            for name, skipped in count.skipped.items():
+                arguments += [name, skipped]
         arguments += [self._options.dead_letters, len(batch.dead_letters)]
         for letter in batch.dead_letters:
             place = partitions.index(letter.partition)

@@ -213,6 +213,8 @@ class _Rows:
         self._part = part
         self._decode = find_decoder(options.decoder)
         self._entries, self._blanks = Counter[int](), Counter[int]()
+        self._extra = Counter[int]()
+        self._names: set[str] = set()
         self._letters = Counter[int]()
         self._tables: list[pa.Table] = []
 
@@ -249,7 +251,9 @@ class _Rows:
         """Yield what was not yielded yet, what was read, and the cut."""
         for p in self._part.partitions:
             self._tables.append(
-                source_rows.read_row(p, self._entries[p], self._blanks[p], end)
+                source_rows.read_row(
+                    p, self._entries[p], self._blanks[p], end, self._extra[p]
+                )
             )
         now_ms = time.time_ns() // 1_000_000
         self._tables.append(source_rows.cut_row(self._part.start, end, now_ms))
@@ -265,6 +269,12 @@ class _Rows:
             self._decode,
             options.max_entry_bytes,
         )
+        if self._decode is not None:
+            entries = Counter[int]()
+            for p, chunk in chunks:
+                entries[p] += len(chunk)
+            self._extra += source_rows.extra_trades(rows, entries)
+            rows = source_rows.bound_names(rows, self._names)
         self._tables.append(source_rows.bound_letters(rows, self._letters))
 
     def _take(self) -> Iterator[pa.RecordBatch]:

@@ -12,6 +12,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from ingest.process.prometheus import ProcessMetrics
 from ingest.trade import REASONS
 from throttle.telemetry.batch_report import SPARK_STAGES, BatchReport
+from throttle.window.decoder import MOST_NAMES, OTHER
 
 OUTCOMES = ("published", "superseded", "stale", "refused")
 OWN_STAGES = ("plan", "read", "collect", "assemble", "publish")
@@ -52,6 +53,13 @@ class ThrottleMetrics:
         )
         # From the start: what appears with its first trade has not grown.
         self._refused = {reason: refused.labels(reason) for reason in REASONS}
+        self._names: set[str] = set()
+        self._skipped = Counter(
+            "tickthrottle_throttle_skipped_entries_total",
+            "Entries of the log that are no trades, by the decoder's name for them.",
+            ["name"],
+            registry=registry,
+        )
         self._unkept = Counter(
             "tickthrottle_throttle_unkept_letters_total",
             "Trades refused of which no dead letter was kept.",
@@ -155,6 +163,12 @@ class ThrottleMetrics:
             self._unkept.inc(count.unkept)
             for reason, trades in count.refused.items():
                 self._refused[reason].inc(trades)
+            for name, entries in count.skipped.items():
+                # Names are a decoder's own words, and may be any number.
+                if len(self._names) < MOST_NAMES:
+                    self._names.add(name)
+                known = name if name in self._names else OTHER
+                self._skipped.labels(known).inc(entries)
         self._batches.inc()
         self._windows.inc(report.published.windows)
         for window in report.batch.windows:

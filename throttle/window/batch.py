@@ -21,6 +21,7 @@ from throttle.window.source_rows import (
     CUT_KEY,
     READ_KEY,
     REFUSED_PREFIX,
+    SKIPPED_PREFIX,
     decode_cuts,
 )
 from throttle.window.vector_check import row_bodies
@@ -65,15 +66,18 @@ def _version_and_partition(placed: tuple[int, Row]) -> tuple[bytes, int]:
 class PartitionCount:
     """What a batch read of one partition, and what of it is no issue's latest.
 
-    ``blanks`` are positions of the log that hold no entry, ``unkept`` those refused
-    trades that no dead letter is kept of.
+    ``read`` counts entries, ``extra`` the trades beyond the first of an entry,
+    ``skipped`` entries that are no trades, by name. ``blanks`` are positions of the log
+    that hold no entry, ``unkept`` those refused trades that no dead letter is kept of.
     """
 
     read: int = 0
+    extra: int = 0
     blanks: int = 0
     superseded: int = 0
     refused: Counter[str] = field(default_factory=Counter)
     unkept: int = 0
+    skipped: Counter[str] = field(default_factory=Counter)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +150,10 @@ def _account_others(
         if key == READ_KEY:
             counts[partition].read += trades
             counts[partition].blanks += position
+            counts[partition].extra += size
+        elif reason is not None and reason.startswith(SKIPPED_PREFIX):
+            name = reason.removeprefix(SKIPPED_PREFIX)
+            counts[partition].skipped[name] += trades
         elif reason is not None:
             counts[partition].refused[reason] += trades
             if error is None:

@@ -1,24 +1,55 @@
 """Entries of another form than the project's JSON: the user's own decoder.
 
-A decoder is a function that is given an entry's bytes and returns the fields of a
-trade, as ``Trade.from_fields`` takes them. Whatever it raises refuses the entry.
+A decoder is a function that is given an entry's bytes and says what the entry holds:
+
+- the fields of a trade, a mapping as ``Trade.from_fields`` takes it;
+- several of them, as anything that can be iterated over, in their order;
+- or no trade at all: text, the name under which such entries are counted.
+
+Whatever it raises refuses the entry. Prices and sizes may have exponents.
 """
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
+from itertools import islice
 from pkgutil import resolve_name
 from typing import Any
 
+from ingest.decimals import plain_decimal
 from ingest.process.packages import PACKAGES
-from ingest.trade import MAX_ENTRY_BYTES, InvalidTrade, Trade
+from ingest.trade import MAX_ENTRY_BYTES, InvalidTrade, JsonNumber, Trade
 
-Decoder = Callable[[bytes], Mapping[str, Any]]
+Fields = Mapping[str, Any]
+Decoder = Callable[[bytes], Fields | Iterable[Fields] | str]
+
+MOST_TRADES = 1_000
+"""Most trades that one entry may hold."""
+
+OTHER = "other"
+"""The name of what is skipped under more names than are counted."""
+
+MOST_NAMES = 32
+"""Most names that a task counts skipped entries by."""
 
 _LONGEST_RULE = 300
+_SKIP_NAME = re.compile(r"[a-z0-9_]{1,32}", re.ASCII)
 
 
 class NoDecoder(ValueError):
     """The decoder that was named cannot be had; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """An entry that is no trade; ``name`` is the decoder's word for such entries."""
+
+    name: str
+
+
+Judged = Trade | InvalidTrade | Skipped
+"""What became of an entry, or of one of its trades."""
 
 
 @lru_cache(maxsize=4)
@@ -45,34 +76,99 @@ def find_decoder(name: str) -> Decoder | None:
     return decoder
 
 
-def decode(
-    payload: bytes, decoder: Decoder | None, max_bytes: int = MAX_ENTRY_BYTES
-) -> Trade:
-    """Return the trade an entry holds. Raises InvalidTrade, and nothing else.
+def read_trade(payload: bytes, max_bytes: int = MAX_ENTRY_BYTES) -> Trade:
+    """Return the trade of an entry in the project's own form. Raises InvalidTrade.
 
     An entry of more than ``max_bytes`` is not looked at.
-
-    A trade that a decoder made is as good as one read from JSON: it can be encoded,
-    and is not larger than a payload may be.
     """
+    _check_size(payload, max_bytes)
+    return Trade.from_wire(payload)
+
+
+def decode(
+    payload: bytes, decoder: Decoder, max_bytes: int = MAX_ENTRY_BYTES
+) -> Sequence[Judged]:
+    """Return what an entry holds: its trades in order, or why it is none. Never raises.
+
+    An entry of more than ``max_bytes``, or without a byte, does not get to the decoder.
+    A trade that a decoder made is as good as one read from JSON: it can be encoded, and
+    is not larger than a payload may be. If an entry holds several, each that breaks a
+    rule is refused alone.
+    """
+    try:
+        _check_size(payload, max_bytes)
+        if not payload:
+            return [Trade.from_wire(payload)]
+        try:
+            decoded = decoder(payload)
+            if isinstance(decoded, str):
+                return [_skipped(decoded)]
+            found = _listed(decoded)
+        except Exception as error:  # noqa: BLE001 - the user's code may raise anything
+            raise InvalidTrade("not_decoded", "trade", payload, _told(error)) from None
+        if not found:
+            rule = "is decoded to nothing; return a name for what is no trade"
+            raise InvalidTrade("not_decoded", "trade", payload, rule)
+        if len(found) > MOST_TRADES:
+            rule = f"holds more than {MOST_TRADES} trades"
+            raise InvalidTrade("too_large", "trade", payload, rule)
+    except InvalidTrade as error:
+        return [_bare(error)]
+    return [_judge(fields, payload) for fields in found]
+
+
+def _listed(decoded: Any) -> list[Any]:
+    if isinstance(decoded, Mapping):
+        return [decoded]
+    if isinstance(decoded, Iterable) and not isinstance(decoded, bytes | bytearray):
+        return list(islice(decoded, MOST_TRADES + 1))
+    return [None]
+
+
+def _judge(decoded: Any, payload: bytes) -> Judged:
+    try:
+        if not isinstance(decoded, Mapping):
+            rule = "is not a mapping of fields"
+            raise InvalidTrade("not_object", "trade", payload, rule)
+        fields = dict(decoded)
+        for name in ("price", "size"):
+            if name in fields:
+                fields[name] = _plain(name, fields[name])
+        return Trade.from_wire(Trade.from_fields(fields).to_wire())
+    except InvalidTrade as error:
+        return _bare(error)
+    except Exception as error:  # noqa: BLE001 - values may only look like text
+        return _bare(InvalidTrade("not_decoded", "trade", payload, _told(error)))
+
+
+def _plain(name: str, value: Any) -> Any:
+    text = value.text if isinstance(value, JsonNumber) else value
+    if not isinstance(text, str) or not text:
+        return value
+    try:
+        return plain_decimal(text)
+    except ValueError as error:
+        raise InvalidTrade(f"bad_{name}", name, text, str(error)) from None
+
+
+def _skipped(name: str) -> Skipped:
+    if not _SKIP_NAME.fullmatch(name):
+        raise ValueError(
+            f"{name[:40]!r}: a name for what is no trade has 1 to 32 of a-z, 0-9 and _"
+        )
+    return Skipped(name)
+
+
+def _check_size(payload: bytes, max_bytes: int) -> None:
     if len(payload) > max_bytes:
         rule = f"over {max_bytes} bytes"
         raise InvalidTrade("too_large", "trade", len(payload), rule)
-    if decoder is None or not payload:
-        return Trade.from_wire(payload)
-    try:
-        decoded = decoder(payload)
-        fields = dict(decoded) if isinstance(decoded, Mapping) else None
-    except Exception as error:  # noqa: BLE001 - the user's code may raise anything
-        raise InvalidTrade("not_decoded", "trade", payload, _told(error)) from None
-    if fields is None:
-        raise InvalidTrade("not_object", "trade", payload, "is not a mapping of fields")
-    try:
-        return Trade.from_wire(Trade.from_fields(fields).to_wire())
-    except InvalidTrade:
-        raise
-    except Exception as error:  # noqa: BLE001 - values may only look like text
-        raise InvalidTrade("not_decoded", "trade", payload, _told(error)) from None
+
+
+def _bare(error: InvalidTrade) -> InvalidTrade:
+    """Return an error that holds nothing: its traceback would hold every payload."""
+    error.__context__ = None
+    return error.with_traceback(None)
 
 
 def _told(error: Exception) -> str:

@@ -1,17 +1,19 @@
 """From log entries to the columns Spark works on. Pure.
 
-One schema serves five kinds of rows, told apart by ``key``: a trade (key = its ISIN),
+One schema serves six kinds of rows, told apart by ``key``: a trade (key = its ISIN),
 a refused trade (key = ``!`` and its position, ``reason`` set, ``seq`` = its bytes; or
-key = ``!`` and the reason, without ``error``: those that no letter is kept of), what
-was read of a partition (key = ``READ_KEY``), the cuts of a task (key = ``CUT_KEY``,
+key = ``!`` and the reason, without ``error``: those that no letter is kept of), an
+entry that is no trade (key and reason = ``SKIPPED_PREFIX`` and its name), what was
+read of a partition (key = ``READ_KEY``), the cuts of a task (key = ``CUT_KEY``,
 payload = the two cuts as JSON) and that a task gave its batch up (key =
-``ABANDONED_KEY``). ``trades`` says for how many entries of the log a row stands.
-All go through one aggregation, so nothing is counted in a second pass.
+``ABANDONED_KEY``). ``trades`` says for how many trades a row stands. All go through
+one aggregation, so nothing is counted in a second pass.
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import orjson
 import pyarrow as pa
@@ -23,12 +25,13 @@ from throttle.contract.cut import Cut
 from throttle.contract.dead_letter import LETTERS_PER_BATCH, pack
 from throttle.contract.trade_order import ORDER
 from throttle.window import vector_check
-from throttle.window.decoder import Decoder
+from throttle.window.decoder import MOST_NAMES, OTHER, Decoder, Judged, Skipped
 
 CUT_KEY = "!cut"
 READ_KEY = "!read"
 ABANDONED_KEY = "!abandoned"
 REFUSED_PREFIX = "!"
+SKIPPED_PREFIX = "!skipped:"
 
 SCHEMA = (
     "append_time timestamp, key string, partition int, time bigint, seq bigint, "
@@ -83,6 +86,9 @@ def trade_rows(
 ) -> pa.Table:
     """Check a chunk; return one row per entry (``ARROW_SCHEMA``), in no stated order.
 
+    If a ``decoder`` finds several trades in an entry, it has a row for each issue, and
+    for each trade that is refused.
+
     ``partition`` is that of all its entries, or an array with the one of each. The
     chunk stands between two cuts, at ``start_ms`` and ``end_ms``: what is stamped
     outside of them counts as appended at their edge (``cut.window_time_ms``).
@@ -91,9 +97,8 @@ def trade_rows(
     if isinstance(partition, int):
         partition = pa.repeat(pa.scalar(partition, pa.int32()), len(chunk))
     if decoder is not None:
-        return _judged_rows(
-            chunk, partition, start_ms, max_ahead_ms, decoder, max_bytes
-        )
+        judged = vector_check.check_decoded(chunk, max_ahead_ms, decoder, max_bytes)
+        return _decoded_rows(chunk, partition, start_ms, judged)
     quick = vector_check.has_wire_form(chunk.payloads, max_bytes)
     candidates = _select(chunk, quick)
     times_us = vector_check.times_us(candidates.payloads)
@@ -125,8 +130,7 @@ def trade_rows(
         (_select(candidates, wrong), partition.filter(quick).filter(wrong)),
     ]
     judged = [
-        _judged_rows(*other, start_ms, max_ahead_ms, None, max_bytes)
-        for other in others
+        _judged_rows(*other, start_ms, max_ahead_ms, max_bytes) for other in others
     ]
     return pa.concat_tables([table, *judged])
 
@@ -139,9 +143,10 @@ def bound_letters(
     ``kept`` counts them by partition, from chunk to chunk. Of the rest a row says how
     many there are, once the table is combined. In a partition the first ones count.
     """
-    if table["reason"].null_count == len(table):
+    if table["error"].null_count == len(table):
         return table
-    is_refused = pc.is_valid(table["reason"])
+    # Without an error no letter is kept in any case.
+    is_refused = pc.is_valid(table["error"])
     refused = table.filter(is_refused).sort_by("position")
     has_room = []
     for partition in refused["partition"].to_pylist():
@@ -186,12 +191,43 @@ def abandoned_row(end_ms: int) -> pa.Table:
     return _marker(ABANDONED_KEY, 0, end_ms, 0, b"")
 
 
-def read_row(partition: int, entries: int, blanks: int, end: Cut) -> pa.Table:
+def read_row(
+    partition: int, entries: int, blanks: int, end: Cut, extra: int = 0
+) -> pa.Table:
     """Return the row (``ARROW_SCHEMA``) that says how much was read of a partition.
 
-    ``blanks`` positions without an entry go as the row's own position.
+    ``blanks`` positions without an entry go as the row's own position, ``extra``
+    trades beyond the first of an entry as its ``seq``.
     """
-    return _marker(READ_KEY, partition, end.end_ms, entries, b"", blanks)
+    return _marker(READ_KEY, partition, end.end_ms, entries, b"", blanks, extra)
+
+
+def extra_trades(rows: pa.Table, entries: Mapping[int, int]) -> Counter[int]:
+    """Return how many more trades than entries there are, by partition.
+
+    ``rows`` are those of ``trade_rows`` for so many ``entries`` of each partition.
+    """
+    sums = rows.group_by("partition").aggregate([("trades", "sum")])
+    columns = (sums[name].to_pylist() for name in ("partition", "trades_sum"))
+    trades = Counter(dict(zip(*columns, strict=True)))
+    return Counter({p: trades[p] - number for p, number in entries.items()})
+
+
+def bound_names(table: pa.Table, names: set[str], most: int = MOST_NAMES) -> pa.Table:
+    """Count entries that are no trades by so many ``names``, the others under one.
+
+    ``names`` has those that were met before, from chunk to chunk.
+    """
+    is_skipped = pc.starts_with(table["key"], SKIPPED_PREFIX)
+    if not pc.any(is_skipped).as_py():
+        return table
+    for key in pc.unique(table["key"].filter(is_skipped)).to_pylist():
+        if len(names) < most:
+            names.add(key)
+    is_odd = pc.and_(is_skipped, pc.invert(pc.is_in(table["key"], pa.array([*names]))))
+    other = pa.scalar(SKIPPED_PREFIX + OTHER, pa.string())
+    columns = {n: pc.if_else(is_odd, other, table[n]) for n in ("key", "reason")}
+    return _with_columns(table, columns)
 
 
 def combine(table: pa.Table, window_ms: int) -> pa.Table:
@@ -255,10 +291,9 @@ def _judged_rows(
     partition: pa.Array,
     start_ms: int,
     max_ahead_ms: int,
-    decoder: Decoder | None,
     max_bytes: int,
 ) -> pa.Table:
-    judged = vector_check.check(chunk, max_ahead_ms, decoder, max_bytes)
+    judged = vector_check.check(chunk, max_ahead_ms, max_bytes)
     places = chunk.positions.to_pylist(), chunk.append_ms.to_pylist()
     keys, times_us, seqs, reasons, errors = (
         zip(*map(_values, judged, *places), strict=True) if judged else ((),) * 5
@@ -273,18 +308,76 @@ def _judged_rows(
             "seq": pa.array(seqs, pa.int64()),
             "position": chunk.positions,
             "trades": pa.repeat(_ONE, size),
-            "payload": chunk.payloads if decoder is None else _encoded(judged, chunk),
+            "payload": chunk.payloads,
             "reason": pa.array(reasons, pa.string()),
             "error": pa.array(errors, pa.string()),
         }
     ).cast(ARROW_SCHEMA)
 
 
-def _encoded(judged: Sequence[InvalidTrade | Trade], chunk: Chunk) -> pa.Array:
-    """Return trades in the project's own form; what is refused keeps its bytes."""
-    pairs = zip(judged, chunk.payloads.to_pylist(), strict=True)
-    encoded = [one.to_wire() if isinstance(one, Trade) else p for one, p in pairs]
-    return pa.array(encoded, pa.binary())
+def _decoded_rows(
+    chunk: Chunk, partition: pa.Array, start_ms: int, judged: Sequence[Sequence[Judged]]
+) -> pa.Table:
+    """Return the rows of entries that may hold no trade, or several."""
+    places = zip(
+        *(column.to_pylist() for column in (chunk.positions, chunk.append_ms)),
+        chunk.payloads.to_pylist(),
+        strict=True,
+    )
+    numbers: list[int] = []
+    rows: list[tuple[Any, ...]] = []
+    for number, (held, place) in enumerate(zip(judged, places, strict=True)):
+        found = list(_rows_of(held, *place))
+        numbers += [number] * len(found)
+        rows += found
+    at = pa.array(numbers, pa.int64())
+    names = ("key", "time", "seq", "position", "trades", "payload", "reason", "error")
+    values = zip(*rows, strict=True) if rows else [()] * len(names)
+    columns = dict(zip(names, values, strict=True))
+    known = {
+        "append_time": _window_times(chunk.append_ms, start_ms).take(at),
+        "partition": partition.take(at),
+    }
+    typed = {n: pa.array(v, ARROW_SCHEMA.field(n).type) for n, v in columns.items()}
+    every = known | typed
+    return pa.table({name: every[name] for name in ARROW_SCHEMA.names}).cast(
+        ARROW_SCHEMA
+    )
+
+
+def _rows_of(
+    held: Sequence[Judged], position: int, append_ms: int, payload: bytes
+) -> Iterator[tuple[Any, ...]]:
+    """Yield the rows of an entry, without append time and partition.
+
+    Of an issue's trades in one entry only the newest can be published; of equal ones
+    it is the last. Its row stands for all of them. Of the trades that are refused the
+    first one's letter holds the entry's bytes; the others are counted.
+    """
+    newest: dict[str, Trade] = {}
+    counts: Counter[str] = Counter()
+    has_letter = False
+    for number, one in enumerate(held, 1):
+        if isinstance(one, Trade):
+            counts[one.isin] += 1
+            other = newest.get(one.isin)
+            if other is None or one.version >= other.version:
+                newest[one.isin] = one
+        elif isinstance(one, Skipped):
+            key = SKIPPED_PREFIX + one.name
+            yield key, append_ms * 1000, 0, 0, 1, b"", key, None
+        elif has_letter:
+            key = f"{REFUSED_PREFIX}{one.reason}"
+            yield key, append_ms * 1000, 0, 0, 1, b"", one.reason, None
+        else:
+            has_letter = True
+            key, time_us, seq, reason, error = _values(one, position, append_ms)
+            if len(held) > 1:
+                error = f"trade {number} of {len(held)}: {error}"
+            yield key, time_us, seq, position, 1, payload, reason, error
+    for isin, trade in newest.items():
+        order = trade.time_us, trade.seq, position
+        yield isin, *order, counts[isin], trade.to_wire(), None, None
 
 
 _Values = tuple[str, int, int, str | None, str | None]
@@ -305,13 +398,14 @@ def _marker(
     trades: int,
     payload: bytes,
     position: int = 0,
+    seq: int = 0,
 ) -> pa.Table:
     row = {
         "append_time": (end_ms - 1) * 1000,
         "key": key,
         "partition": partition,
         "time": 0,
-        "seq": 0,
+        "seq": seq,
         "position": position,
         "trades": trades,
         "payload": payload,

@@ -8,6 +8,7 @@ recognises what cannot be wrong.
 """
 
 import re
+from collections.abc import Iterable
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -27,7 +28,7 @@ from ingest.trade import (
     check_not_ahead,
 )
 from ingest.tradelog.contract import Chunk
-from throttle.window.decoder import Decoder, decode
+from throttle.window.decoder import Decoder, Judged, decode, read_trade
 
 _NAME_CHARACTER = "a-z0-9_"
 _CHARACTERS = "abcdefghijklmnopqrstuvwxyz0123456789_"
@@ -116,24 +117,47 @@ def are_timely(times: pa.Array, append_ms: pa.Array, max_ahead_ms: int) -> pa.Ar
 
 
 def check(
-    chunk: Chunk,
-    max_ahead_ms: int,
-    decoder: Decoder | None = None,
-    max_bytes: int = MAX_ENTRY_BYTES,
+    chunk: Chunk, max_ahead_ms: int, max_bytes: int = MAX_ENTRY_BYTES
 ) -> list[InvalidTrade | Trade]:
     """Judge every trade of a chunk by the rules themselves, one by one."""
     judged: list[InvalidTrade | Trade] = []
-    for append_ms, payload in zip(
-        chunk.append_ms.to_pylist(), chunk.payloads.to_pylist(), strict=True
-    ):
+    for append_ms, payload in _entries(chunk):
         try:
-            trade = decode(payload, decoder, max_bytes)
+            trade = read_trade(payload, max_bytes)
             check_not_ahead(trade, append_ms * 1000, max_ahead_ms * 1000)
             judged.append(trade)
         except InvalidTrade as error:
             # Its traceback would hold this call, and with it every payload.
             judged.append(error.with_traceback(None))
     return judged
+
+
+def check_decoded(
+    chunk: Chunk,
+    max_ahead_ms: int,
+    decoder: Decoder,
+    max_bytes: int = MAX_ENTRY_BYTES,
+) -> list[list[Judged]]:
+    """Judge whatever each entry of a chunk holds, as a decoder says."""
+    return [
+        [timely(one, append_ms, max_ahead_ms) for one in decode(payload, *how)]
+        for append_ms, payload in _entries(chunk)
+        for how in ((decoder, max_bytes),)
+    ]
+
+
+def timely(one: Judged, append_ms: int, max_ahead_ms: int) -> Judged:
+    """Return a trade, or why it is refused if it is too far ahead."""
+    if isinstance(one, Trade):
+        try:
+            check_not_ahead(one, append_ms * 1000, max_ahead_ms * 1000)
+        except InvalidTrade as error:
+            return error.with_traceback(None)
+    return one
+
+
+def _entries(chunk: Chunk) -> Iterable[tuple[int, bytes]]:
+    return zip(chunk.append_ms.to_pylist(), chunk.payloads.to_pylist(), strict=True)
 
 
 def row_bodies(payloads: pa.Array) -> list[bytes]:

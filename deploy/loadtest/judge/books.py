@@ -26,7 +26,8 @@ def movement(before: Ledger, after: Ledger) -> BookMovement:
         problems.append("the books began anew during the run")
     problems += imbalance("in the run", moved)
     return BookMovement(
-        moved.read,
+        # Trades, not entries: of a decoder an entry may hold none, or several.
+        moved.read + moved.extra - sum(moved.skipped.values()),
         moved.published,
         moved.superseded,
         moved.stale,

@@ -1,6 +1,6 @@
 // The ledger: what became of every trade, per job and partition.
 
-import { reasons, refused } from "./books.js";
+import { decoded, reasons, refused } from "./books.js";
 import { html } from "./html.js";
 import { Level } from "./level.js";
 import { Table } from "./table.js";
@@ -28,7 +28,7 @@ export function Ledger({ known: { pipeline } }) {
       <h2 id="ledger-title">Ledger</h2>
       <p class="soft note">
         read = published + superseded (older in the same window) + stale (older than what was published) + refused,
-        and the log has counted as many
+        and the log has counted as many; a decoder may skip entries, and find several trades in one
       </p>
       ${jobs.length
         ? jobs.map((job) => html`<${Books} key=${job.job} job=${job} />`)
@@ -48,6 +48,7 @@ function Books({ job }) {
         <span class="soft">${plural(job.batches, "batch", "batches")}, ${plural(job.windows, "window")}</span>
       </h3>
       ${problems.length > 0 && html`<ul class="problems">${problems.map((problem) => html`<li key=${problem}>${problem}</li>`)}</ul>`}
+      ${decoded(total) && html`<p class="soft">${decoded(total)}</p>`}
       <${Table} caption=${`Ledger of job ${job.job}`} heads=${HEADS}
         foot=${html`<${Line} name="all" books=${total} />`}>
         ${job.partitions.map((books) => html`<${Line} key=${books.partition} name=${books.partition} books=${books} />`)}

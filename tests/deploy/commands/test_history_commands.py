@@ -95,6 +95,7 @@ def test_a_ledger_as_json_has_the_same_figures(driver: ThrottleDriver) -> None:
     assert ledger["total"] == {
         **{"read": 9, "published": 3, "superseded": 3, "stale": 0},
         **{"refused": {"not_json": 3}, "blanks": 0, "unkept": 0, "log": 9},
+        **{"extra": 0, "skipped": {}},
     }
     assert [one["partition"] for one in ledger["partitions"]] == [0, 1]
     assert ledger["upto_ms"] == ledger["checked_ms"] == START_MS + 4 * W

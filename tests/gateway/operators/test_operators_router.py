@@ -70,6 +70,8 @@ def test_every_trade_is_somewhere(client: redis.Redis, redis_url: str) -> None:
         "superseded": 2,
         "stale": 0,
         "refused": {"bad_price": 2},
+        "extra": 0,
+        "skipped": {},
         "blanks": 0,
         "unkept": 0,
         "log": 6,

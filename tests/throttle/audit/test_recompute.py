@@ -1,6 +1,7 @@
 """The rule a second time: which trade stands for an issue in a window."""
 
 from collections import Counter
+from typing import Any
 
 from hypothesis import example, given, settings
 
@@ -101,7 +102,7 @@ def test_a_time_is_judged_by_a_stamp_inside_the_batch() -> None:
         entry = make_entry(trade, 10**9)
         assert recompute([entry], FIRST_MS, end_ms, RULE).refused == reasons
         # Before there is a cut, the stamp is all that is known.
-        assert RULE.judge(entry) == trade
+        assert RULE.judge(entry) == [trade]
 
 
 @settings(max_examples=many(400))
@@ -114,13 +115,15 @@ def test_a_time_is_judged_by_a_stamp_inside_the_batch() -> None:
 def test_what_is_read_of_an_entry_is_what_the_rules_say(payload: bytes) -> None:
     """A pattern recognises most trades; it never gives another answer."""
     entry = make_entry(payload, NOW_MS - FIRST_MS)
-    trade = RULE.judge(entry, NOW_MS)
+    [trade] = RULE.judge(entry, NOW_MS)
     found = RULE.read(entry, NOW_MS)
     if isinstance(trade, InvalidTrade):
-        assert isinstance(found, InvalidTrade)
-        assert (found.reason, str(found)) == (trade.reason, str(trade))
+        [refused] = found
+        assert isinstance(refused, InvalidTrade)
+        assert (refused.reason, str(refused)) == (trade.reason, str(trade))
     else:
-        assert found == (trade.isin, *trade.version)
+        assert isinstance(trade, Trade)
+        assert found in ((trade.isin, *trade.version), [trade])
 
 
 def by_line(payload: bytes) -> dict[str, str]:
@@ -139,6 +142,32 @@ def test_entries_of_another_form_are_judged_through_the_decoder() -> None:
     assert made.refused == {0: {"not_decoded": 1, "empty": 1}}
     [row] = rows_of(made)[FIRST_MS + W].values()
     assert row.body == Trade(A, FIRST_MS * 1_000, 1, "10", "5").to_row()
+
+
+def by_frame(payload: bytes) -> Any:
+    """Decode a frame of several lines, or one that is no trade."""
+    return "book" if payload == b"book" else map(by_line, payload.splitlines())
+
+
+def test_an_entry_holds_several_trades_or_none() -> None:
+    """Of equal trades in one entry the last is the newest, and all are counted."""
+    rule = WindowRule(W, 5_000, by_frame)
+    time_us = FIRST_MS * 1_000
+    of_a = [f"{A} {time_us} {rest}" for rest in ("1 10 5", "1 11 5", "0 12 5")]
+    of_b = [f"{B} {time_us} {rest}" for rest in ("1 7 5", "1 -7 5")]
+    frame = "\n".join(of_a + of_b)
+    entries = [make_entry(p, n) for n, p in enumerate((frame.encode(), b"book"))]
+
+    made = recompute(entries, *ONE_WINDOW, rule)
+
+    rows = rows_of(made)[FIRST_MS + W]
+    assert rows[A].body == Trade(A, time_us, 1, "11", "5").to_row()
+    assert (rows[A].trades, rows[B].trades) == (3, 1)
+    books = made.books()
+    assert (books.read, books.extra, books.superseded) == (2, 4, 2)
+    assert books.refused == {"bad_price": 1}
+    assert books.skipped == {"book": 1}
+    assert books.unaccounted == len(rows)
 
 
 def test_a_refused_trade_is_counted_by_partition_and_reason() -> None:

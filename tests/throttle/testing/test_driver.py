@@ -1,8 +1,6 @@
 """The test driver: the same scenarios by the rules alone and through real Spark."""
 
 import plistlib
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from functools import partial
 from hashlib import sha256
 from typing import Any
@@ -12,6 +10,7 @@ from pyspark.sql import SparkSession
 
 from ingest.tradelog.contract import partition_of
 from tests.gateway.samples import make_isins
+from tests.throttle.drivers import MakeDriver
 from throttle.contract.dead_letter import KEPT_BYTES, LETTERS_PER_BATCH
 from throttle.contract.snapshot import Row
 from throttle.testing.driver import (
@@ -24,20 +23,6 @@ from throttle.testing.driver import (
 
 pytestmark = pytest.mark.redis
 A, B, C = "KR7005930003", "KR7000660001", "KR7035420009"
-MakeDriver = Callable[..., ThrottleDriver]
-
-
-@pytest.fixture(params=["rules", pytest.param("spark", marks=pytest.mark.spark)])
-def make_driver(request: pytest.FixtureRequest, redis_url: str) -> Iterator[MakeDriver]:
-    """Create drivers on the session's server, without Spark and with it."""
-    spark = request.getfixturevalue("spark") if request.param == "spark" else None
-    with ExitStack() as stack:
-
-        def make(**settings: Any) -> ThrottleDriver:
-            driver = ThrottleDriver(spark=spark, redis_url=redis_url, **settings)
-            return stack.enter_context(driver)
-
-        yield make
 
 
 @pytest.fixture

@@ -11,9 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ingest.process.packages import PACKAGES
-from ingest.trade import MAX_PAYLOAD_BYTES, InvalidTrade, Trade
+from ingest.trade import MAX_PAYLOAD_BYTES, InvalidTrade, JsonNumber, Trade
 from tests.ingest.strategies import trades
-from throttle.window.decoder import NoDecoder, decode, find_decoder
+from throttle.window.decoder import (
+    MOST_TRADES,
+    Decoder,
+    NoDecoder,
+    Skipped,
+    find_decoder,
+    read_trade,
+)
+from throttle.window.decoder import decode as decode_all
 
 GOOD = Trade("KR7005930003", 1_773_964_804_000_000, 7, "199500", "3", {"side": "B"})
 FIELDS = {
@@ -31,6 +39,17 @@ def by_line(payload: bytes) -> dict[str, Any]:
     """Decode a line of five fields: a decoder as a user writes one."""
     isin, time, seq, price, size = payload.decode().split(";")
     return {"isin": isin, "time": time, "seq": seq, "price": price, "size": size}
+
+
+def decode(payload: bytes, decoder: Decoder | None) -> Trade:
+    """Return an entry's only trade. Raises InvalidTrade."""
+    if decoder is None:
+        return read_trade(payload)
+    [one] = decode_all(payload, decoder)
+    if isinstance(one, InvalidTrade):
+        raise one
+    assert isinstance(one, Trade)
+    return one
 
 
 def refusal(payload: bytes, decoder: Any) -> InvalidTrade:
@@ -232,3 +251,57 @@ def test_whatever_the_bytes_are_there_is_one_kind_of_error(payload: bytes) -> No
         decode(payload, by_line)
     except InvalidTrade as error:
         str(error).encode()
+
+
+def test_an_entry_may_hold_several_trades() -> None:
+    """In their order; one that breaks a rule is refused alone."""
+    good, bad = dict(FIELDS), {**FIELDS, "price": "-1"}
+
+    held = decode_all(b"x", lambda _: iter([good, bad, {**good, "seq": 8}, 5]))
+
+    first, refused, second, odd = held
+    assert first == GOOD
+    assert isinstance(refused, InvalidTrade)
+    assert refused.reason == "bad_price"
+    assert isinstance(second, Trade)
+    assert second.seq == 8
+    assert isinstance(odd, InvalidTrade)
+    assert odd.reason == "not_object"
+
+
+def test_an_entry_may_be_no_trade() -> None:
+    """Under a name of the decoder's own, which is a word and not long."""
+    assert decode_all(b"x", lambda _: "order_book") == [Skipped("order_book")]
+    for name in ("", "Order Book", "x" * 33, "\u00fc", 'a"b'):
+        error = refusal(b"x", lambda _, name=name: name)  # type: ignore[misc]
+        assert error.reason == "not_decoded"
+        assert "a name for what is no trade has 1 to 32" in str(error)
+
+
+def test_nothing_and_too_much_are_refused() -> None:
+    """Nothing is dropped without a name, and an entry has a bound."""
+    assert "return a name for what is no trade" in str(refusal(b"x", lambda _: []))
+
+    def endless(_: bytes) -> Iterator[dict[str, Any]]:
+        while True:
+            yield FIELDS
+
+    error = refusal(b"x", endless)
+    assert (error.reason, f"more than {MOST_TRADES} trades" in str(error)) == (
+        "too_large",
+        True,
+    )
+
+    def broken(_: bytes) -> Iterator[dict[str, Any]]:
+        yield FIELDS
+        raise RuntimeError("half a frame")
+
+    assert "half a frame" in str(refusal(b"x", broken))
+
+
+@pytest.mark.parametrize("price", ["6E-8", JsonNumber("6E-8"), "0.00000006"])
+def test_exponents_are_carried_out(price: object) -> None:
+    """Exactly, or not at all."""
+    assert decode(b"x", lambda _: {**FIELDS, "price": price}).price == "0.00000006"
+    error = refusal(b"x", lambda _: {**FIELDS, "price": "6E-19"})
+    assert (error.reason, "18 digits" in str(error)) == ("bad_price", True)

@@ -199,7 +199,7 @@ def test_every_kind_of_difference_is_found(
 @pytest.mark.parametrize(
     ("field", "words"),
     [
-        ("read", "trades read, by the log"),
+        ("read", "entries read, by the log"),
         ("published", "trades published, by the log"),
         ("superseded", "trades superseded, by the log"),
         ("stale", "trades stale, by the log"),
