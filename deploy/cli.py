@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from deploy.commands.entry import FAILED, fail
-from deploy.commands.feeds import ingest, replay, simulate
+from deploy.commands.feeds import feed, ingest, replay, simulate
 from deploy.commands.issues import issues
 from deploy.commands.ledger import ledger
 from deploy.commands.load import load
@@ -62,7 +62,9 @@ def program(
 
 
 @app.command(epilog=examples_of("run"))
-@options_of(RunSettings, "port", "rate", "tape", "speed")
+@options_of(
+    RunSettings, *("port", "rate", "tape", "speed", "feed"), feed_symbols="--symbols"
+)
 def run(settings: RunSettings) -> None:
     """Run the whole pipeline on this machine, until Ctrl-C.
 
@@ -149,7 +151,7 @@ def _stop_on_signal() -> threading.Event:
 
 
 for command in (
-    *(simulate, replay, ingest, topic, issues),
+    *(simulate, replay, ingest, feed, topic, issues),
     *(ledger, windows, trades, rebuild, reconcile, topology),
     load,
 ):

@@ -4,6 +4,7 @@ EXAMPLES = {
     "run": (
         "tickthrottle run --port 8123 --rate 900",
         "tickthrottle run --tape day.csv.gz --speed 10",
+        "tickthrottle run --feed upbit",
     ),
     "throttle": (
         "tickthrottle throttle --redis-url redis://10.0.0.5:6379/0",
@@ -25,6 +26,10 @@ EXAMPLES = {
     "ingest": (
         "my-feed | tickthrottle ingest - --map isin=symbol,price=px --time-unit ms",
         "tickthrottle ingest trades.fifo --follow --issues issues.csv",
+    ),
+    "feed": (
+        "tickthrottle feed upbit --record day.jsonl.gz",
+        "tickthrottle feed binance --symbols BTCUSDT,ETHUSDT",
     ),
     "topic": ("tickthrottle topic --partitions 8 --kafka-servers 10.0.0.6:9092",),
     "issues": ("tickthrottle issues --out issues.csv",),

@@ -8,6 +8,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from gateway.health.metrics import GatewayMetrics
 from gateway.stream.close_log import CloseLog
 from gateway.stream.counters import Counters
+from ingest.adapters.adapter_metrics import AdapterMetrics
 from ingest.feed.metrics import FeedMetrics
 from throttle.telemetry.metrics import ThrottleMetrics
 
@@ -32,6 +33,7 @@ def registries() -> list[CollectorRegistry]:
     """Return the metrics of a feed, a throttle and a gateway that have just begun."""
     feed, throttle, gateway = (CollectorRegistry() for _ in range(3))
     FeedMetrics(feed)
+    AdapterMetrics(feed)
     ThrottleMetrics(throttle).waiting([(0, 0)])
     GatewayMetrics(gateway).count(Counters(), CloseLog())
     return [feed, throttle, gateway]

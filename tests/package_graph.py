@@ -18,6 +18,7 @@ FLOORS = {
     "ingest": (
         "decimals",
         "trade",
+        "symbol_key",
         "issue_list",
         "tradelog",
         "kafka",
@@ -25,6 +26,7 @@ FLOORS = {
         "process",
         "sources",
         "feed",
+        "adapters",
     ),
     "throttle": (
         "settings",

@@ -9,6 +9,7 @@ from deploy.commands.entry import fail
 from deploy.commands.setting_options import options_of
 from deploy.logs import configure_logs
 from ingest.settings import IngestSettings
+from ingest.sources.exchange_options import ExchangeOptions
 from ingest.sources.faults import Faults
 from ingest.sources.pipe import PipeOptions
 from ingest.sources.replay import ReplayOptions
@@ -30,17 +31,30 @@ ReportTo = Annotated[
 ]
 
 
+RecordTo = Annotated[
+    Path | None,
+    typer.Option(
+        help="Keep what is appended as a tape, to be replayed: a file .jsonl.gz, "
+        ".jsonl, .csv.gz or .csv."
+    ),
+]
+
+
 @APPENDS
 @options_of(Simulator, *Simulator.model_fields, session_s="--session")
 def simulate(
-    *, market: Simulator, report: ReportTo = None, settings: IngestSettings
+    *,
+    market: Simulator,
+    report: ReportTo = None,
+    record: RecordTo = None,
+    settings: IngestSettings,
 ) -> None:
     """Feed the trade log with a made-up Korean market."""
     from ingest.feed.run import FeedError, run_simulator
 
     configure_logs(settings)
     try:
-        run_simulator(settings, market, report_to=report)
+        run_simulator(settings, market, report_to=report, record_to=record)
     except FeedError as error:
         fail(str(error))
 
@@ -62,6 +76,7 @@ def replay(
     options: ReplayOptions,
     faults: Faults,
     report: ReportTo = None,
+    record: RecordTo = None,
     settings: IngestSettings,
 ) -> None:
     """Feed the trade log with recorded tapes."""
@@ -73,7 +88,12 @@ def replay(
         fail("tape -: standard input can be played once", code=2)
     tapes = [Path("/dev/stdin") if tape == _INPUT else tape for tape in tapes]
     try:
-        run_replay(settings, tapes, options, faults=faults, report_to=report)
+        run_replay(
+            *(settings, tapes, options),
+            faults=faults,
+            report_to=report,
+            record_to=record,
+        )
     except (FeedError, TapeError) as error:
         fail(str(error))
 
@@ -92,6 +112,7 @@ def ingest(
     ],
     options: PipeOptions,
     report: ReportTo = None,
+    record: RecordTo = None,
     settings: IngestSettings,
 ) -> None:
     """Feed the trade log with your own trades, as they come.
@@ -104,8 +125,72 @@ def ingest(
 
     configure_logs(settings)
     try:
-        run_pipe(settings, source, options, report_to=report)
+        run_pipe(settings, source, options, report_to=report, record_to=record)
     except (FeedError, PipeError) as error:
         fail(str(error))
     except BadIssues as error:
         fail(str(error), code=2)
+
+
+@APPENDS
+@options_of(
+    ExchangeOptions,
+    *ExchangeOptions.model_fields,
+    issues_file="--issues",
+    silence_s="--silence",
+)
+def feed(
+    *,
+    name: Annotated[
+        str,
+        typer.Argument(
+            help="upbit, binance, alpaca, kis, or an adapter of yours as module:Class."
+        ),
+    ],
+    options: ExchangeOptions,
+    write_issues: Annotated[
+        Path | None,
+        typer.Option(help="Write the issue list for a gateway to this file, and end."),
+    ] = None,
+    record: RecordTo = None,
+    report: ReportTo = None,
+    settings: IngestSettings,
+) -> None:
+    """Feed the trade log with the trades of an exchange, as they happen.
+
+    Connects again when a connection ends. Keys are read from variables or files, see
+    docs/adapters.md.
+    """
+    from deploy.local.feed_keys import read_keys
+    from ingest.adapters.adapter import AdapterFault, BadChoice
+    from ingest.adapters.known import find_adapter
+    from ingest.adapters.listing import encode_listing
+    from ingest.adapters.raw_tape import RawTapeError
+    from ingest.adapters.run_exchange import at_addresses, find_issues, run_exchange
+    from ingest.feed.run import FeedError
+
+    configure_logs(settings)
+    try:
+        kind = at_addresses(find_adapter(name), options)
+        needs_keys = write_issues is None and options.replay_raw is None
+        secrets = read_keys(kind) if needs_keys else {}
+        issues = find_issues(kind, options)
+        if write_issues is not None:
+            _write(write_issues, encode_listing(kind, issues))
+            return
+        run_exchange(
+            *(settings, kind, issues, options, secrets),
+            report_to=report,
+            record_to=record,
+        )
+    except BadChoice as error:
+        fail(str(error), code=2)
+    except (AdapterFault, FeedError, RawTapeError) as error:
+        fail(str(error))
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        fail(f"write_issues {path}: {error.strerror or error}")

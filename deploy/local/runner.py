@@ -219,6 +219,12 @@ class Runner:
             return [*program, "gateway", "--port", str(settings.port)]
         if name == "throttle":
             return [*program, "throttle"]
+        if settings.feed is not None:
+            # The list that the gateway has: whatever is fed has a name there.
+            issues = self.environment["TICKTHROTTLE_ISSUES_FILE"]
+            chosen = settings.feed_symbols
+            symbols = ["--symbols", chosen] if chosen and chosen != "*" else []
+            return [*program, "feed", settings.feed, "--issues", issues, *symbols]
         if settings.tape is not None:
             tape, speed = str(settings.tape.resolve()), str(settings.speed)
             return [*program, "replay", tape, "--speed", speed, "--loop", "0"]
@@ -226,6 +232,8 @@ class Runner:
 
     def _feed_words(self) -> str:
         settings = self._settings
+        if settings.feed is not None:
+            return f"live trades of {settings.feed}"
         if settings.tape is not None:
             return f"{settings.tape.name} at {settings.speed:g} times its speed"
         return f"simulated market, {settings.rate:g} trades/s"
@@ -341,13 +349,33 @@ def _ending(code: int) -> str:
 def issues_file_of(settings: RunSettings, folder: Path) -> Path | None:
     """Return the file that names a run's issues, None if they have no names.
 
-    The simulated market's is written into ``folder``.
+    The simulated market's and an exchange's is written into ``folder``. Raises
+    RunFailed for an exchange that cannot be had.
     """
     if settings.issues_file is not None or settings.tape is not None:
         return settings.issues_file
+    if settings.feed is not None:
+        return _write_exchange_issues(settings.feed, settings.feed_symbols, folder)
     from ingest.sources.market import encode_issues
     from ingest.sources.simulator import Simulator
 
     path = folder / "issues.csv"
     path.write_text(encode_issues(Simulator().listing()), encoding="utf-8")
+    return path
+
+
+def _write_exchange_issues(feed: str, symbols: str, folder: Path) -> Path:
+    from ingest.adapters.adapter import AdapterFault
+    from ingest.adapters.known import find_adapter
+    from ingest.adapters.listing import encode_listing
+    from ingest.adapters.run_exchange import find_issues
+    from ingest.sources.exchange_options import ExchangeOptions
+
+    try:
+        kind = find_adapter(feed)
+        issues = find_issues(kind, ExchangeOptions(symbols=symbols))
+    except AdapterFault as error:
+        raise RunFailed(str(error)) from None
+    path = folder / "issues.csv"
+    path.write_text(encode_listing(kind, issues), encoding="utf-8")
     return path

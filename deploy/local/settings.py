@@ -51,8 +51,18 @@ class RunSettings(StateSettings):
     speed: float = Field(1.0, gt=0, le=10_000)
     """How many times faster than it was recorded a tape is replayed."""
 
+    feed: str | None = Field(None, pattern=r"^[\w.-]{1,100}(:[\w.]{1,100})?$")
+    """An exchange in place of the simulator: upbit, binance, alpaca, kis, or an adapter
+    of yours as module:Class.
+    """
+
+    feed_symbols: str = Field("", pattern=r"^\S*$", max_length=100_000)
+    """Which symbols of the exchange, with commas between them; * is all of them."""
+
     issues_file: FilePath | None = None
-    """What the issues are called; unset: the simulator's own, nothing for a tape."""
+    """What the issues are called; unset: the simulator's or the exchange's own list,
+    nothing for a tape.
+    """
 
     log_level: LogLevel = "info"
     """Level of the parts' log files."""
@@ -60,6 +70,8 @@ class RunSettings(StateSettings):
     @model_validator(mode="after")
     def _check_operators(self) -> "RunSettings":
         check_operators_port(self.port, self.port_for_operators)
+        if self.feed is not None and self.tape is not None:
+            raise ValueError("feed and tape: only one of them can take the place")
         return self
 
     @property

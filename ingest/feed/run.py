@@ -4,11 +4,12 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from itertools import chain
 from math import inf
 from pathlib import Path
 from types import FrameType
+from typing import NamedTuple
 
 import redis
 import structlog
@@ -20,6 +21,7 @@ from ingest.feed.pacer import FeedProgress, FeedReport, run_feed
 from ingest.feed.progress import log_report, open_display
 from ingest.feed.receipt_file import ReceiptFile
 from ingest.feed.supply import Arrivals, Ended, Supply
+from ingest.feed.tape_recorder import BadTapeFile, RecordingWriter, TapeFile
 from ingest.issue_list import read_issues
 from ingest.process.prometheus import MetricsUnavailable, exposed
 from ingest.process.redis_fault import explain
@@ -30,7 +32,7 @@ from ingest.sources.pipe import PipeOptions, read_pipe
 from ingest.sources.replay import ReplayOptions, replay
 from ingest.sources.simulator import Simulator
 from ingest.sources.trade_lines import LineReader
-from ingest.tradelog.contract import LogAway, LogUnusable
+from ingest.tradelog.contract import LogAway, LogUnusable, LogWriter
 
 _PUMP_ENDS_WITHIN_S = 2.0
 
@@ -45,6 +47,13 @@ is appended; ``Ended``, from ``Arrivals.put``, tells it that the feed has ended.
 """
 
 
+class _Files(NamedTuple):
+    """Files that a feed keeps: its receipt, a tape of what it appended."""
+
+    report_to: Path | None
+    record_to: Path | None
+
+
 class FeedError(RuntimeError):
     """A feed that cannot run; the message says what to do about it."""
 
@@ -54,16 +63,18 @@ def run_simulator(
     simulator: Simulator,
     stop: threading.Event | None = None,
     report_to: Path | None = None,
+    record_to: Path | None = None,
 ) -> FeedReport:
     """Append a simulated market to the log until it closes or is stopped.
 
     Without ``stop``, SIGINT and SIGTERM end the feed. ``report_to`` is a file to keep
-    the feed's receipt in. Raises FeedError when the log's server cannot be reached or
-    refuses the log.
+    the feed's receipt in, ``record_to`` one for a tape of what it appended. Raises
+    FeedError when the log's server cannot be reached or refuses the log.
     """
     total = None if simulator.total == inf else simulator.total
     events = nullcontext(simulator.events(_now_us()))
-    return _run("simulator", settings, events, Refusals(), total, stop, report_to)
+    files = _Files(report_to, record_to)
+    return _run("simulator", settings, events, Refusals(), total, stop, files)
 
 
 def run_replay(
@@ -73,13 +84,14 @@ def run_replay(
     stop: threading.Event | None = None,
     report_to: Path | None = None,
     faults: Faults | None = None,
+    record_to: Path | None = None,
 ) -> FeedReport:
     """Append recorded tapes to the log until they end or are stopped.
 
     Without ``stop``, SIGINT and SIGTERM end the feed. ``report_to`` is a file to keep
-    the feed's receipt in; ``faults`` are injected into the tapes' trades. Raises
-    TapeError for a tape that cannot be played, and FeedError when the log's server
-    cannot be reached or refuses the log.
+    the feed's receipt in, ``record_to`` one for a tape of what it appended; ``faults``
+    are injected into the tapes' trades. Raises TapeError for a tape that cannot be
+    played, and FeedError when the log's server cannot be reached or refuses the log.
     """
     refusals = Refusals()
     events = replay(tapes, options, _now_us(), refusals)
@@ -87,7 +99,8 @@ def run_replay(
         events = faults.inject(events)
     # The tape first: a wrong path is told before a server is asked for.
     supply = nullcontext(chain([next(events)], events))
-    return _run("replay", settings, supply, refusals, None, stop, report_to)
+    files = _Files(report_to, record_to)
+    return _run("replay", settings, supply, refusals, None, stop, files)
 
 
 def run_pipe(
@@ -96,11 +109,13 @@ def run_pipe(
     options: PipeOptions,
     stop: threading.Event | None = None,
     report_to: Path | None = None,
+    record_to: Path | None = None,
 ) -> FeedReport:
     """Append what comes out of a pipe until it ends or the feed is stopped.
 
-    Without ``stop``, SIGINT and SIGTERM end the feed. Raises PipeError for what cannot
-    be read, BadIssues for the issue list, and FeedError as the other feeds do.
+    Without ``stop``, SIGINT and SIGTERM end the feed. ``report_to`` and ``record_to``
+    are as those of the other feeds. Raises PipeError for what cannot be read, BadIssues
+    for the issue list, and FeedError as the other feeds do.
     """
     issues = None if options.issues_file is None else read_issues(options.issues_file)
     reader = LineReader(options, _now_us(), _now_us, issues)
@@ -110,7 +125,9 @@ def run_pipe(
         for entries in read_pipe(path, reader, refusals, follow=options.follow):
             arrivals.put(entries)
 
-    return run_arrivals("ingest", settings, pump, refusals, stop, report_to)
+    return run_arrivals(
+        "ingest", settings, pump, refusals, stop, report_to, record_to=record_to
+    )
 
 
 def run_arrivals(
@@ -121,6 +138,7 @@ def run_arrivals(
     stop: threading.Event | None = None,
     report_to: Path | None = None,
     registry: CollectorRegistry | None = None,
+    record_to: Path | None = None,
 ) -> FeedReport:
     """Append what ``pump`` hands over, at once, until its source ends.
 
@@ -130,7 +148,8 @@ def run_arrivals(
     what the pump raises, and FeedError as the other feeds do.
     """
     supply = _pumped(title, pump)
-    return _run(title, settings, supply, refusals, None, stop, report_to, registry)
+    files = _Files(report_to, record_to)
+    return _run(title, settings, supply, refusals, None, stop, files, registry)
 
 
 @contextmanager
@@ -165,7 +184,7 @@ def _run(
     refusals: Refusals,
     total: float | None,
     stop: threading.Event | None,
-    report_to: Path | None,
+    files: _Files,
     registry: CollectorRegistry | None = None,
 ) -> FeedReport:
     registry = registry or CollectorRegistry()
@@ -178,7 +197,8 @@ def _run(
         ):
             log.info(f"{title}: started", **outlet.place)
             with (
-                _receipt(report_to, outlet) as keep_receipt,
+                _receipt(files.report_to, outlet) as keep_receipt,
+                _recording(files.record_to, outlet) as writer,
                 open_display(title, total) as display,
                 source as supply,
             ):
@@ -190,7 +210,7 @@ def _run(
 
                 report = run_feed(
                     supply,
-                    outlet.writer,
+                    writer,
                     clock=time.monotonic,
                     sleep=time.sleep,
                     stop=flag,
@@ -223,6 +243,20 @@ def _receipt(path: Path | None, outlet: Outlet) -> Iterator[Callable[[], None]]:
         yield lambda: file.renew(_now_ms())
     finally:
         file.finish(_now_ms())
+
+
+@contextmanager
+def _recording(path: Path | None, outlet: Outlet) -> Iterator[LogWriter]:
+    """Yield the outlet's writer, or one that also keeps a tape."""
+    if path is None:
+        yield outlet.writer
+        return
+    try:
+        tape = TapeFile(path)
+    except BadTapeFile as error:
+        raise FeedError(str(error)) from None
+    with closing(tape):
+        yield RecordingWriter(outlet.writer, tape)
 
 
 def _now_us() -> int:

@@ -146,6 +146,23 @@ class Arrivals:
             self._waiting.append((self._clock(), entries, size))
             self._bytes += size
 
+    def offer(self, entries: Entries) -> bool:
+        """Hand over entries unless there is no room now; tell whether there was.
+
+        As ``put`` does, but never waits: for whoever must not stand still.
+        """
+        size = sum(len(payload) for _, payload in entries)
+        size += ENTRY_OVERHEAD_BYTES * len(entries)
+        with self._changed:
+            if self._is_closed:
+                raise Ended("the feed has ended")
+            if self._bytes and self._bytes + size > WAITING_BYTES:
+                return False
+            if entries:
+                self._waiting.append((self._clock(), entries, size))
+                self._bytes += size
+            return True
+
     def close(self, error: BaseException | None = None) -> None:
         """Say that nothing more comes; ``error`` is raised once all is taken."""
         with self._changed:

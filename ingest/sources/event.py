@@ -29,11 +29,11 @@ class Refusals:
     counts: Counter[str] = field(default_factory=Counter)
     examples: list[str] = field(default_factory=list)
 
-    def add(self, line: int, error: InvalidTrade) -> None:
+    def add(self, line: int, error: InvalidTrade, of: str = "line") -> None:
         """Count a refused row under its reason, with the line it stands on."""
         self.counts[error.reason] += 1
         if len(self.examples) < SHOWN_REFUSALS:
-            self.examples.append(f"line {line}: {error.reason}: {error}")
+            self.examples.append(f"{of} {line}: {error.reason}: {error}")
 
     def by_reason(self) -> Counter[str]:
         """Return a copy of the counts; any thread may ask for it."""

@@ -114,8 +114,9 @@ class AppendTally:
 class LogWriter(Protocol):
     """The appending side of a log."""
 
-    dropped_at_cap: int
-    """Entries this writer dropped to keep the log within its cap."""
+    @property
+    def dropped_at_cap(self) -> int:
+        """Entries this writer dropped to keep the log within its cap."""
 
     @property
     def refused(self) -> Mapping[str, int]:

@@ -1,0 +1,65 @@
+"""The few requests over HTTP that an adapter needs: its list, a connection's key."""
+
+import json
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from http.client import HTTPException
+from urllib.parse import urlsplit
+
+from ingest.adapters.adapter import AdapterFault
+
+MAX_ANSWER_BYTES = 64 * 2**20
+_TIMEOUT_S = 10.0
+_RATE_LIMITS = {418, 429}
+_SHOWN_CHARS = 200
+
+
+def fetch(address: str, fields: Mapping[str, str] | None = None) -> bytes:
+    """Return what is at an address; with ``fields`` they are posted as JSON.
+
+    Raises AdapterFault with one sentence, which never has a field's value.
+    """
+    parts = urlsplit(address)
+    host = parts.hostname or address
+    if parts.scheme not in ("http", "https"):
+        raise AdapterFault(f"{address}: must begin with http:// or https://")
+    headers = {"Accept": "application/json", "User-Agent": "tickthrottle"}
+    body = None
+    if fields is not None:
+        body = json.dumps(fields).encode()
+        headers["Content-Type"] = "application/json; charset=utf-8"
+    request = urllib.request.Request(address, body, headers)
+    try:
+        with urllib.request.urlopen(request, timeout=_TIMEOUT_S) as response:
+            answer: bytes = response.read(MAX_ANSWER_BYTES + 1)
+    except urllib.error.HTTPError as error:
+        with error:
+            told = error.read(4096).decode("utf-8", "replace")
+        secrets = [] if fields is None else list(fields.values())
+        raise _refusal(host, error.code, told, secrets) from None
+    except urllib.error.URLError as error:
+        raise unreachable(host, error.reason) from None
+    except (OSError, HTTPException) as error:
+        raise unreachable(host, error) from None
+    if len(answer) > MAX_ANSWER_BYTES:
+        raise AdapterFault(f"{host}: answered with over {MAX_ANSWER_BYTES} bytes")
+    return answer
+
+
+def unreachable(host: str, error: object) -> AdapterFault:
+    """Return the fault of a host that cannot be reached."""
+    why = (error.strerror if isinstance(error, OSError) else None) or str(error)
+    words = " ".join(why.split()) or type(error).__name__
+    return AdapterFault(f"{host} cannot be reached: {words}", can_pass=True)
+
+
+def _refusal(host: str, status: int, told: str, secrets: list[str]) -> AdapterFault:
+    for secret in secrets:
+        told = told.replace(secret, "...") if secret else told
+    words = " ".join(told.split())[:_SHOWN_CHARS]
+    return AdapterFault(
+        f"{host} refuses with HTTP {status}: {words}",
+        can_pass=status >= 500,
+        is_rate_limit=status in _RATE_LIMITS,
+    )

@@ -1,0 +1,153 @@
+"""The issues of a feed from an exchange: which symbols, their keys, their list. Pure.
+
+The list has the columns of a gateway's issue list, and ``symbol``, ``venue``,
+``name_en`` and ``tick_size`` besides. It also tells which symbol a computed key is of.
+"""
+
+import csv
+import io
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ingest.adapters.adapter import Adapter, BadChoice, ExchangeIssue, Fetch
+from ingest.issue_list import MAX_CHARS
+from ingest.symbol_key import BadSymbol, keys_of
+from ingest.trade import InvalidTrade, check_isin
+
+COLUMNS = (
+    *("isin", "code", "name", "market", "sector", "prev_close"),
+    *("symbol", "venue", "name_en", "tick_size"),
+)
+EVERYTHING = "*"
+MOST_SYMBOLS = 20_000
+
+_CODE_FORM = re.compile(r"[0-9A-Za-z._-]{1,11}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class FeedIssues:
+    """The symbols a feed follows, in order, each with the ISIN it is logged under."""
+
+    keys: Mapping[str, str]
+    listed: Mapping[str, ExchangeIssue] = field(default_factory=dict)
+
+    @property
+    def symbols(self) -> tuple[str, ...]:
+        """What is subscribed to."""
+        return tuple(self.keys)
+
+
+def choose_issues(
+    kind: type[Adapter],
+    symbols: Sequence[str],
+    known: Mapping[str, str] | None,
+    fetch: Fetch,
+) -> FeedIssues:
+    """Return what a feed follows.
+
+    ``symbols`` are those that were asked for, ``known`` ISINs by symbol of an issue
+    list. Without either it is what the adapter chooses of the exchange's own list;
+    ``*`` is all of that list. Raises BadChoice, and AdapterFault as ``fetch`` does.
+    """
+    listed: dict[str, ExchangeIssue] = {}
+    chosen = tuple(dict.fromkeys(symbols))
+    if chosen == (EVERYTHING,) or not (chosen or known):
+        listed = _own_list(kind, fetch)
+        is_all = bool(chosen)
+        chosen = tuple(s for s in listed if is_all or kind.chosen(s))
+    elif not chosen:
+        chosen = tuple(known or ())
+    if not chosen:
+        raise BadChoice(
+            f"{kind.name} has no list of its own: name symbols with --symbols, or give "
+            "an issue list with --issues"
+        )
+    if len(chosen) > MOST_SYMBOLS:
+        raise BadChoice(
+            f"{len(chosen)} symbols: at most {MOST_SYMBOLS} can be followed"
+        )
+    room = kind.symbols_a_connection * kind.most_connections
+    if len(chosen) > room:
+        raise BadChoice(
+            f"{len(chosen)} symbols: {kind.name} gives one feed at most {room}"
+        )
+    return FeedIssues(_keys(kind, chosen, known or {}), listed)
+
+
+def parse_known(text: str) -> dict[str, str]:
+    """Return the ISINs of an issue list by symbol, or by code where it has no symbols.
+
+    Raises BadChoice.
+    """
+    rows = csv.reader(io.StringIO(text, newline=""), strict=True)
+    known: dict[str, str] = {}
+    owners: dict[str, str] = {}
+    try:
+        header = [name.strip() for name in next(rows, [])]
+        by = "symbol" if "symbol" in header else "code"
+        if "isin" not in header or by not in header:
+            raise BadChoice("line 1: must have the columns isin and symbol, or code")
+        for cells in rows:
+            if not cells:
+                continue
+            if len(cells) != len(header):
+                raise BadChoice(f"line {rows.line_num}: has {len(cells)} cells")
+            symbol = cells[header.index(by)].strip()
+            isin = check_isin(cells[header.index("isin")].strip())
+            if not symbol:
+                continue
+            if symbol in known or owners.setdefault(isin, symbol) != symbol:
+                raise BadChoice(
+                    f"line {rows.line_num}, {by} {symbol!r}: is there twice"
+                )
+            known[symbol] = isin
+    except InvalidTrade as error:
+        raise BadChoice(f"line {rows.line_num}, {error}") from None
+    except csv.Error as error:
+        raise BadChoice(f"line {rows.line_num}: not CSV: {error}") from None
+    return known
+
+
+def encode_listing(kind: type[Adapter], issues: FeedIssues) -> str:
+    """Return the issue list of a feed as CSV with a header."""
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for symbol, isin in issues.keys.items():
+        issue = issues.listed.get(symbol, ExchangeIssue(symbol))
+        code = symbol if _CODE_FORM.fullmatch(symbol) else ""
+        name = (issue.name or symbol)[:MAX_CHARS]
+        sector = issue.sector[:MAX_CHARS]
+        row = (isin, code, name, kind.venue, sector, "", symbol, kind.venue)
+        writer.writerow((*row, issue.name_en[:MAX_CHARS], issue.tick_size))
+    return text.getvalue()
+
+
+def _own_list(kind: type[Adapter], fetch: Fetch) -> dict[str, ExchangeIssue]:
+    try:
+        return {issue.symbol: issue for issue in kind.listed(fetch)}
+    except InvalidTrade as error:
+        raise BadChoice(f"its list of symbols cannot be read: {error}") from None
+
+
+def _keys(
+    kind: type[Adapter], symbols: Iterable[str], known: Mapping[str, str]
+) -> dict[str, str]:
+    found = {s: known.get(s) or kind.isin_of(s) for s in symbols}
+    without = [symbol for symbol, isin in found.items() if isin is None]
+    if without and not kind.prefix:
+        raise BadChoice(
+            f"symbol {without[0]!r}: has no ISIN by rule; give an issue list with "
+            "--issues that has it"
+        )
+    try:
+        made = keys_of(kind.prefix, without)
+    except BadSymbol as error:
+        raise BadChoice(str(error)) from None
+    keys = {symbol: isin or made[symbol] for symbol, isin in found.items()}
+    owners: dict[str, str] = {}
+    for symbol, isin in keys.items():
+        if owners.setdefault(isin, symbol) != symbol:
+            raise BadChoice(f"symbols {owners[isin]!r} and {symbol!r}: both are {isin}")
+    return keys

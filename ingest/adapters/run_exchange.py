@@ -1,0 +1,128 @@
+"""Run a feed from an exchange: what a command asked for becomes connections."""
+
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from prometheus_client import CollectorRegistry
+
+from ingest.adapters.adapter import Adapter, AdapterFault, BadChoice
+from ingest.adapters.adapter_metrics import AdapterMetrics
+from ingest.adapters.connection import BATCH, ExchangePlan, pump_exchange
+from ingest.adapters.exchange_http import fetch
+from ingest.adapters.intake import Entry, Intake
+from ingest.adapters.listing import FeedIssues, choose_issues, parse_known
+from ingest.adapters.raw_tape import Opened, RawRecorder, read_raw
+from ingest.feed.pacer import FeedReport
+from ingest.feed.run import run_arrivals
+from ingest.feed.supply import Arrivals
+from ingest.settings import IngestSettings
+from ingest.sources.event import Refusals
+from ingest.sources.exchange_options import ExchangeOptions
+
+_MAX_LIST_BYTES = 64 * 2**20
+
+
+def at_addresses(kind: type[Adapter], options: ExchangeOptions) -> type[Adapter]:
+    """Return the adapter with the addresses that were asked for."""
+    own = {"url": options.url, "rest_url": options.rest_url}
+    changed = {name: value for name, value in own.items() if value is not None}
+    return type(kind.__name__, (kind,), changed) if changed else kind
+
+
+def find_issues(kind: type[Adapter], options: ExchangeOptions) -> FeedIssues:
+    """Return what the feed follows. Asks the exchange only if nothing else tells it.
+
+    Raises AdapterFault, or BadChoice for a wrong option; both name the feed.
+    """
+    symbols = [s for s in (part.strip() for part in options.symbols.split(",")) if s]
+    try:
+        known = None
+        if options.issues_file is not None:
+            known = _read_known(options.issues_file)
+        if options.replay_raw is not None and not symbols and known is None:
+            symbols = _symbols_of(options.replay_raw)
+        return choose_issues(kind, symbols, known, fetch)
+    except BadChoice as error:
+        raise BadChoice(f"feed {kind.name}: {error}") from None
+    except AdapterFault as error:
+        raise AdapterFault(f"feed {kind.name}: {error}") from None
+
+
+def run_exchange(
+    settings: IngestSettings,
+    kind: type[Adapter],
+    issues: FeedIssues,
+    options: ExchangeOptions,
+    secrets: Mapping[str, str],
+    stop: threading.Event | None = None,
+    report_to: Path | None = None,
+    record_to: Path | None = None,
+) -> FeedReport:
+    """Append an exchange's trades, or those of a raw tape, until stopped.
+
+    Raises AdapterFault for an exchange that cannot be reached at the start or refuses
+    the feed, RawTapeError, and FeedError as the other feeds do.
+    """
+    refusals, registry = Refusals(), CollectorRegistry()
+    intake = Intake(kind.venue, kind.numbering, issues.keys, refusals)
+    metrics = AdapterMetrics(registry)
+    if options.replay_raw is not None:
+        pump = _pump_tape(kind, intake, options.replay_raw)
+    else:
+        recorder = None
+        if options.record_raw is not None:
+            most = options.raw_limit_mb * 1_000_000
+            recorder = RawRecorder(options.record_raw, kind.name, most)
+        plan = ExchangePlan(
+            kind, issues.symbols, secrets, options.silence_s, options.max_ahead_ms
+        )
+        pump = pump_exchange(plan, intake, metrics, recorder)
+    try:
+        report = run_arrivals(
+            kind.name, settings, pump, refusals, stop, report_to, registry, record_to
+        )
+    except AdapterFault as error:
+        raise AdapterFault(f"feed {kind.name}: {error}") from None
+    metrics.show(intake, 0, 0)
+    return report
+
+
+def _pump_tape(
+    kind: type[Adapter], intake: Intake, path: Path
+) -> Callable[[Arrivals], None]:
+    def pump(arrivals: Arrivals) -> None:
+        adapters: dict[int, Adapter] = {}
+        batch: list[Entry] = []
+        for event in read_raw(path):
+            if isinstance(event, Opened):
+                adapters[event.on] = kind(event.symbols, {})
+                continue
+            adapter = adapters.get(event.on)
+            if adapter is None:
+                adapter = adapters[event.on] = kind((), {})
+            batch += intake.read(adapter, event.frame, event.at_us)[0]
+            if len(batch) >= BATCH:
+                arrivals.put(batch)
+                batch = []
+        arrivals.put(batch)
+
+    return pump
+
+
+def _symbols_of(path: Path) -> list[str]:
+    opened = (event.symbols for event in read_raw(path) if isinstance(event, Opened))
+    return list(dict.fromkeys(symbol for symbols in opened for symbol in symbols))
+
+
+def _read_known(path: Path) -> dict[str, str]:
+    try:
+        if path.stat().st_size > _MAX_LIST_BYTES:
+            raise BadChoice(f"over {_MAX_LIST_BYTES} bytes")
+        return parse_known(path.read_text(encoding="utf-8-sig"))
+    except OSError as error:
+        raise BadChoice(f"issues_file {path}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise BadChoice(f"issues_file {path}: must be UTF-8") from None
+    except BadChoice as error:
+        raise BadChoice(f"issues_file {path}: {error}") from None

@@ -1,0 +1,380 @@
+"""Feeds from a local exchange that misbehaves: what is appended, told and counted."""
+
+import threading
+import time
+from decimal import Decimal
+from http import HTTPStatus
+
+import pytest
+import redis
+from structlog.testing import capture_logs
+
+from ingest.adapters.adapter import AdapterFault, Limit
+from ingest.adapters.binance import Binance
+from ingest.adapters.upbit import Upbit
+from ingest.process.ports import free_port
+from ingest.symbol_key import key_of
+from tests.conftest import eventually
+from tests.ingest.adapters.exchange import Session, exchanging
+from tests.ingest.adapters.feeding import feeding, wait_for
+from tests.ingest.adapters.frames import binance, deals, upbit
+
+pytestmark = pytest.mark.redis
+
+BTC = "BTCUSDT"
+
+
+class Quick(Binance):
+    """Binance without its limits, so that tests need not wait for them."""
+
+    connects = Limit(1_000, 1.0)
+    messages = Limit(1_000, 1.0)
+
+
+def numbers(client: redis.Redis, count: int) -> list[int]:
+    """Return the numbers of the trades in the log, once there are so many."""
+    return [trade["seq"] for trade in wait_for(client, count)]
+
+
+def test_trades_are_in_the_log_as_they_were_told(
+    redis_url: str, client: redis.Redis
+) -> None:
+    """Key, time, number, price and size, digit for digit; venue and side."""
+    told = deals(BTC, range(1, 101), price="0.00000600", size="12.50")
+
+    def script(session: Session) -> None:
+        session.send(*(binance(deal) for deal in told))
+        session.wait()
+
+    with (
+        exchanging(script) as exchange,
+        feeding(redis_url, Quick, url=exchange.url, symbols=BTC) as running,
+    ):
+        found = wait_for(client, 100)
+    assert exchange.paths == ["/stream?streams=btcusdt@trade"]
+    assert running.report.acknowledged == 100
+    assert running.report.stopped
+    assert found == [
+        {
+            "isin": key_of("QN", BTC),
+            "time": deal.time_ms * 1000,
+            "seq": deal.number,
+            "price": "0.00000600",
+            "size": "12.50",
+            "venue": "BINANCE",
+            "symbol": BTC,
+            "side": "B",
+        }
+        for deal in told
+    ]
+    assert Decimal(found[0]["price"]) == Decimal("6E-6")
+
+
+def test_a_feed_that_is_stopped_ends_at_once(
+    redis_url: str, client: redis.Redis
+) -> None:
+    """Within two seconds, though the exchange says nothing."""
+    with (
+        exchanging(Session.wait) as exchange,
+        feeding(redis_url, Quick, url=exchange.url, symbols=BTC) as running,
+    ):
+        eventually(lambda: exchange.connections)
+        began_s = time.monotonic()
+        running.stop.set()
+        eventually(running.ended)
+        assert time.monotonic() - began_s < 2 * 3
+    assert running.report.acknowledged == 0
+
+
+def test_after_a_close_repeated_trades_are_dropped_and_missing_ones_told(
+    redis_url: str, client: redis.Redis
+) -> None:
+    """The second connection repeats 3 trades and begins 5 later."""
+
+    def first(session: Session) -> None:
+        session.send(*(binance(deal) for deal in deals(BTC, range(1, 11))))
+
+    def second(session: Session) -> None:
+        repeated_then_later = [*range(8, 11), *range(16, 21)]
+        session.send(*(binance(deal) for deal in deals(BTC, repeated_then_later)))
+        session.wait()
+
+    with (
+        capture_logs() as logs,
+        exchanging(first, second) as exchange,
+        feeding(redis_url, Quick, url=exchange.url, symbols=BTC),
+    ):
+        assert numbers(client, 15) == [*range(1, 11), *range(16, 21)]
+        eventually(lambda: [e for e in logs if "missing" in e["event"]])
+    again = [e for e in logs if e["event"] == "binance: connecting again"]
+    assert again[0]["reason"] == "the exchange closed it (code 1000)"
+    gap = next(e for e in logs if e["event"] == "binance: trades are missing")
+    assert (gap["symbol"], gap["first"], gap["last"]) == (BTC, 11, 15)
+    assert gap["missing"] == 5
+
+
+def test_a_connection_that_breaks_is_opened_again(
+    redis_url: str, client: redis.Redis
+) -> None:
+    """Without a close frame, in the middle of a stream."""
+
+    def first(session: Session) -> None:
+        session.send(*(binance(deal) for deal in deals(BTC, [1, 2])))
+        arrived.wait(30)
+        session.vanish()
+
+    def second(session: Session) -> None:
+        session.send(binance(deals(BTC, [3])[0]))
+        session.wait()
+
+    arrived = threading.Event()
+    with (
+        exchanging(first, second) as exchange,
+        feeding(redis_url, Quick, url=exchange.url, symbols=BTC),
+    ):
+        assert numbers(client, 2) == [1, 2]
+        arrived.set()
+        assert numbers(client, 3) == [1, 2, 3]
+
+
+def test_silence_ends_a_connection(redis_url: str, client: redis.Redis) -> None:
+    """One that is open and brings nothing is opened again."""
+
+    def first(session: Session) -> None:
+        session.send(binance(deals(BTC, [1])[0]))
+        session.wait()
+
+    def second(session: Session) -> None:
+        session.send(binance(deals(BTC, [2])[0]))
+        session.wait()
+
+    with (
+        capture_logs() as logs,
+        exchanging(first, second) as exchange,
+        feeding(redis_url, Quick, url=exchange.url, symbols=BTC, silence_s=0.4),
+    ):
+        assert numbers(client, 2) == [1, 2]
+    again = [e for e in logs if e["event"] == "binance: connecting again"]
+    assert again[0]["reason"] == "nothing came for 0.4 s"
+
+
+def test_what_cannot_be_read_is_counted_and_loses_nothing_else(
+    redis_url: str, client: redis.Redis
+) -> None:
+    """Half a frame, no JSON, a price below zero; then a good trade."""
+    good, bad = deals(BTC, [1, 2])
+    price = deals(BTC, [3], price="-1")[0]
+
+    def script(session: Session) -> None:
+        session.send(binance(bad)[:40], b"\xff\xfe", "[]", binance(price))
+        session.send('{"e":"aggTrade","s":"X"}', '{"result":null,"id":1}')
+        session.send(binance(deals("OTHER", [1])[0]), binance(good))
+        session.wait()
+
+    with (
+        exchanging(script) as exchange,
+        feeding(redis_url, Quick, url=exchange.url, symbols=BTC) as running,
+    ):
+        assert numbers(client, 1) == [1]
+    assert running.report.refused == {"not_json": 2, "not_object": 1, "bad_price": 1}
+    assert running.report.refusals[0].startswith("frame 1: not_json: frame '{")
+
+
+def test_a_frame_that_is_too_large_is_counted(
+    redis_url: str, client: redis.Redis
+) -> None:
+    """It is not read; the connection ends and is opened again."""
+
+    def first(session: Session) -> None:
+        session.send("x" * 5_000)
+        session.wait()
+
+    def second(session: Session) -> None:
+        session.send(binance(deals(BTC, [1])[0]))
+        session.wait()
+
+    class Small(Quick):
+        max_frame_bytes = 4_096
+
+    with (
+        exchanging(first, second) as exchange,
+        feeding(redis_url, Small, url=exchange.url, symbols=BTC) as running,
+    ):
+        assert numbers(client, 1) == [1]
+    assert running.report.refused == {"too_large": 1}
+
+
+def test_trades_out_of_order_are_all_appended(
+    redis_url: str, client: redis.Redis
+) -> None:
+    """A late one is no repeated one; the job decides which is newer."""
+    order = [5, 4, 6, 9, 7, 8, 9, 10]
+
+    def script(session: Session) -> None:
+        session.send(*(binance(deal) for deal in deals(BTC, order)))
+        session.wait()
+
+    with (
+        exchanging(script) as exchange,
+        feeding(redis_url, Quick, url=exchange.url, symbols=BTC),
+    ):
+        assert numbers(client, 7) == [5, 4, 6, 9, 7, 8, 10]
+
+
+def test_too_many_requests_are_waited_out(
+    redis_url: str, client: redis.Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also at the start; the wait is the longer one."""
+    monkeypatch.setattr("ingest.adapters.reconnect.LIMITED_WAIT_S", 0.2)
+
+    def script(session: Session) -> None:
+        session.send(binance(deals(BTC, [1])[0]))
+        session.wait()
+
+    with (
+        capture_logs() as logs,
+        exchanging(HTTPStatus.TOO_MANY_REQUESTS, script, retry_after="1") as exchange,
+        feeding(redis_url, Quick, url=exchange.url, symbols=BTC),
+    ):
+        assert numbers(client, 1) == [1]
+    again = next(e for e in logs if e["event"] == "binance: connecting again")
+    assert again["reason"].startswith("127.0.0.1 refuses the connection with HTTP 429")
+    assert again["wait_s"] == 1.0
+
+
+def test_a_notice_of_a_shutdown_is_followed(
+    redis_url: str, client: redis.Redis
+) -> None:
+    """The feed connects again before it is cut off."""
+
+    def first(session: Session) -> None:
+        session.send('{"e":"serverShutdown","E":1773964800000}')
+        session.wait()
+
+    def second(session: Session) -> None:
+        session.send(binance(deals(BTC, [1])[0]))
+        session.wait()
+
+    with (
+        exchanging(first, second) as exchange,
+        feeding(redis_url, Quick, url=exchange.url, symbols=BTC),
+    ):
+        assert numbers(client, 1) == [1]
+
+
+def test_a_clock_that_is_off_is_told_once(redis_url: str, client: redis.Redis) -> None:
+    """An hour ahead: the job would refuse these trades, so it is said at once."""
+    ahead_ms = time.time_ns() // 1_000_000 + 3_600_000
+
+    def script(session: Session) -> None:
+        told = deals(BTC, range(1, 5), time_ms=ahead_ms)
+        session.send(*(binance(deal) for deal in told))
+        session.wait()
+
+    with (
+        capture_logs() as logs,
+        exchanging(script) as exchange,
+        feeding(redis_url, Quick, url=exchange.url, symbols=BTC),
+    ):
+        assert numbers(client, 4) == [1, 2, 3, 4]
+        eventually(lambda: [e for e in logs if "clock" in e["event"]])
+    [told] = [e for e in logs if "clock" in e["event"]]
+    assert told["seconds"] == pytest.approx(3_600, abs=60)
+    assert "max_ahead_ms" in told["advice"]
+
+
+def test_an_exchange_that_cannot_be_reached_is_told_at_the_start(
+    redis_url: str,
+) -> None:
+    """In one sentence, with its host."""
+    url = f"ws://127.0.0.1:{free_port()}"
+    with feeding(redis_url, Quick, url=url, symbols=BTC) as running:
+        eventually(running.ended)
+    [error] = running.errors
+    assert isinstance(error, AdapterFault)
+    assert str(error).startswith("feed binance: 127.0.0.1 cannot be reached: ")
+    assert "\n" not in str(error)
+
+
+def test_a_host_that_has_no_address_is_told_at_the_start(redis_url: str) -> None:
+    """As on a machine without a network."""
+    url = "ws://no-such-host.invalid"
+    with feeding(redis_url, Quick, url=url, symbols=BTC) as running:
+        eventually(running.ended)
+    assert "no-such-host.invalid cannot be reached: " in str(running.errors[0])
+
+
+def test_many_symbols_are_spread_over_connections(
+    redis_url: str, client: redis.Redis
+) -> None:
+    """Each connection asks for its own, and all of them are followed."""
+
+    def script(session: Session) -> None:
+        symbol = session.path.rpartition("=")[2].partition("@")[0].upper()
+        session.send(binance(deals(symbol, [1])[0]))
+        session.wait()
+
+    class Narrow(Quick):
+        symbols_a_connection = 1
+
+    with (
+        exchanging(script) as exchange,
+        feeding(redis_url, Narrow, url=exchange.url, symbols="A,B,C"),
+    ):
+        found = wait_for(client, 3)
+    assert sorted(trade["symbol"] for trade in found) == ["A", "B", "C"]
+    assert exchange.connections == 3
+
+
+def test_a_snapshot_that_comes_again_is_dropped(
+    redis_url: str, client: redis.Redis
+) -> None:
+    """Upbit begins with the last trade of each symbol, at every connection."""
+    last, next_one = deals("KRW-BTC", [1618678262000003, 1618678262000009])
+
+    def first(session: Session) -> None:
+        session.hear()
+        session.send(upbit(last, "SNAPSHOT"))
+
+    def second(session: Session) -> None:
+        session.hear()
+        session.send(upbit(last, "SNAPSHOT"), upbit(next_one))
+        session.wait()
+
+    with (
+        exchanging(first, second) as exchange,
+        feeding(redis_url, Upbit, url=exchange.url, symbols="KRW-BTC"),
+    ):
+        assert numbers(client, 2) == [last.number, next_one.number]
+    assert '"codes": ["KRW-BTC"]' in exchange.heard[0]
+
+
+def test_an_error_of_the_request_ends_the_feed(redis_url: str) -> None:
+    """The exchange's own words are in the sentence."""
+
+    def script(session: Session) -> None:
+        session.hear()
+        session.send('{"error":{"name":"WRONG_FORMAT","message":"Format"}}')
+        session.wait()
+
+    with (
+        exchanging(script) as exchange,
+        feeding(redis_url, Upbit, url=exchange.url, symbols="KRW-BTC") as running,
+    ):
+        eventually(running.ended)
+    assert str(running.errors[0]) == (
+        "feed upbit: the exchange refuses: WRONG_FORMAT: Format"
+    )
+
+
+def test_an_exchange_that_wants_to_be_pinged_is(redis_url: str) -> None:
+    """Upbit closes what was idle for two minutes."""
+
+    class Hasty(Upbit):
+        ping_every_s = 0.1
+
+    with (
+        exchanging(Session.wait) as exchange,
+        feeding(redis_url, Hasty, url=exchange.url, symbols="KRW-BTC"),
+    ):
+        eventually(lambda: "PING" in exchange.heard)

@@ -1,0 +1,191 @@
+"""Which symbols a feed follows, what they are called, and the list for a gateway."""
+
+import csv
+import io
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from ingest.adapters.adapter import Adapter, BadChoice
+from ingest.adapters.alpaca import Alpaca
+from ingest.adapters.binance import Binance
+from ingest.adapters.kis import Kis
+from ingest.adapters.listing import (
+    FeedIssues,
+    choose_issues,
+    encode_listing,
+    parse_known,
+)
+from ingest.adapters.upbit import Upbit
+from ingest.issue_list import read_issues
+from ingest.symbol_key import key_of
+
+MARKETS = [
+    {"market": "KRW-BTC", "korean_name": "비트코인", "english_name": "Bitcoin"},
+    {"market": "BTC-ETH", "korean_name": "이더리움", "english_name": "Ethereum"},
+    {"market": "KRW-BIGTIME", "korean_name": "빅타임", "english_name": "Big Time"},
+]
+
+
+def symbol(
+    name: str, base: str, quote: str, tick: str, status: str = "TRADING"
+) -> object:
+    """Return a symbol of Binance's exchangeInfo."""
+    rules = [{"filterType": "PRICE_FILTER", "tickSize": tick, "minPrice": tick}]
+    names = {"symbol": name, "baseAsset": base, "quoteAsset": quote}
+    return {**names, "status": status, "filters": [{"filterType": "LOT_SIZE"}, *rules]}
+
+
+EXCHANGE_INFO = {
+    "timezone": "UTC",
+    "symbols": [
+        symbol("BTCUSDT", "BTC", "USDT", "0.01000000"),
+        symbol("ETHBTC", "ETH", "BTC", "0.00001000"),
+        symbol("OLDUSDT", "OLD", "USDT", "1.00000000", "BREAK"),
+        symbol("1000CHEEMSUSDT", "1000CHEEMS", "USDT", "1E-8"),
+    ],
+}
+
+
+def fetch(address: str, fields: Mapping[str, str] | None) -> bytes:
+    """Answer as the exchanges do."""
+    assert fields is None
+    answer: object = MARKETS if "/v1/market/all" in address else EXCHANGE_INFO
+    return json.dumps(answer).encode()
+
+
+def no_fetch(address: str, fields: Mapping[str, str] | None) -> bytes:
+    """Fail: nothing has to be asked."""
+    raise AssertionError(address)
+
+
+def rows(kind: type[Adapter], issues: FeedIssues) -> dict[str, dict[str, str]]:
+    """Return the rows of the list by symbol."""
+    text = encode_listing(kind, issues)
+    return {row["symbol"]: row for row in csv.DictReader(io.StringIO(text))}
+
+
+def test_upbits_list_has_names_and_currencies() -> None:
+    issues = choose_issues(Upbit, ["*"], None, fetch)
+    assert issues.symbols == ("KRW-BTC", "BTC-ETH", "KRW-BIGTIME")
+    row = rows(Upbit, issues)["KRW-BTC"]
+    assert row == {
+        "isin": key_of("QU", "KRW-BTC"),
+        "code": "KRW-BTC",
+        "name": "비트코인",
+        "market": "UPBIT",
+        "sector": "KRW",
+        "prev_close": "",
+        "symbol": "KRW-BTC",
+        "venue": "UPBIT",
+        "name_en": "Bitcoin",
+        "tick_size": "",
+    }
+
+
+def test_binances_list_has_tick_sizes_and_only_what_trades() -> None:
+    found = rows(Binance, choose_issues(Binance, ["*"], None, fetch))
+    assert list(found) == ["BTCUSDT", "ETHBTC", "1000CHEEMSUSDT"]
+    assert found["BTCUSDT"]["tick_size"] == "0.01"
+    assert found["ETHBTC"]["tick_size"] == "0.00001"
+    assert found["1000CHEEMSUSDT"]["tick_size"] == "0.00000001"
+    # Longer than a code may be; the name and the symbol are there.
+    assert found["1000CHEEMSUSDT"]["code"] == ""
+    assert found["1000CHEEMSUSDT"]["name"] == "1000CHEEMS/USDT"
+
+
+@pytest.mark.parametrize(
+    ("kind", "symbols"),
+    [(Upbit, ("KRW-BTC", "KRW-BIGTIME")), (Binance, ("BTCUSDT", "1000CHEEMSUSDT"))],
+)
+def test_without_a_choice_the_adapter_chooses(
+    kind: type[Adapter], symbols: tuple[str, ...]
+) -> None:
+    assert choose_issues(kind, [], None, fetch).symbols == symbols
+
+
+def test_the_list_is_one_that_a_gateway_reads(tmp_path: Path) -> None:
+    path = tmp_path / "issues.csv"
+    for kind in (Upbit, Binance):
+        issues = choose_issues(kind, ["*"], None, fetch)
+        path.write_text(encode_listing(kind, issues), encoding="utf-8")
+        known = read_issues(path)
+        assert {entry.isin for entry in known} == set(issues.keys.values())
+        assert parse_known(path.read_text("utf-8")) == dict(issues.keys)
+
+
+def test_symbols_that_were_named_need_no_list() -> None:
+    issues = choose_issues(Binance, ["ETHBTC", "BTCUSDT", "ETHBTC"], None, no_fetch)
+    assert issues.symbols == ("ETHBTC", "BTCUSDT")
+    assert rows(Binance, issues)["ETHBTC"]["name"] == "ETHBTC"
+
+
+def test_an_issue_list_gives_the_isins() -> None:
+    known = parse_known(
+        "isin,code,name\nKR7005931001,005935,우\nKR7005930003,005930,x\n"
+    )
+    issues = choose_issues(Kis, [], known, no_fetch)
+    assert issues.keys == {"005935": "KR7005931001", "005930": "KR7005930003"}
+    issues = choose_issues(Kis, ["000660", "005935"], known, no_fetch)
+    assert issues.keys == {"000660": "KR7000660001", "005935": "KR7005931001"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "symbols", "rule"),
+    [
+        (Alpaca, [], "alpaca has no list of its own: name symbols with --symbols"),
+        (Alpaca, ["*"], "alpaca has no list of its own"),
+        (Kis, ["005935"], "symbol '005935': has no ISIN by rule; give an issue list"),
+        (
+            Kis,
+            [f"{n:05}0" for n in range(42)],
+            "42 symbols: kis gives one feed at most",
+        ),
+        (Binance, ["x" * 65], "must have 1 to 64 chars"),
+    ],
+)
+def test_what_cannot_be_followed_is_said(
+    kind: type[Adapter], symbols: list[str], rule: str
+) -> None:
+    with pytest.raises(BadChoice) as refused:
+        choose_issues(kind, symbols, None, no_fetch)
+    assert rule in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        ("", "line 1: must have the columns isin and symbol, or code"),
+        (
+            "isin,code\nKR7005930004,A\n",
+            "line 2, isin 'KR7005930004': check digit is 3",
+        ),
+        ("isin,code\nKR7005930003\n", "line 2: has 1 cells"),
+        ('isin,code\n"KR7', "not CSV"),
+        (
+            "isin,code\nKR7005930003,A\nKR7000660001,A\n",
+            "line 3, code 'A': is there twice",
+        ),
+        (
+            "isin,code\nKR7005930003,A\nKR7005930003,B\n",
+            "line 3, code 'B': is there twice",
+        ),
+    ],
+)
+def test_a_list_that_is_wrong_is_refused(text: str, rule: str) -> None:
+    with pytest.raises(BadChoice) as refused:
+        parse_known(text)
+    assert rule in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "answer", [b"{}", b"[1]", b"[{}]", b"<html>", b'{"symbols":[1]}']
+)
+@pytest.mark.parametrize("kind", [Upbit, Binance])
+def test_an_answer_that_is_no_list_is_refused(
+    kind: type[Adapter], answer: bytes
+) -> None:
+    with pytest.raises(BadChoice, match=r"its list of symbols cannot be read|no list"):
+        choose_issues(kind, [], None, lambda *_: answer)
