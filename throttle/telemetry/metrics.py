@@ -53,13 +53,15 @@ class ThrottleMetrics:
         )
         # From the start: what appears with its first trade has not grown.
         self._refused = {reason: refused.labels(reason) for reason in REASONS}
-        self._names: set[str] = set()
+        self._names: set[str] = {OTHER}
         self._skipped = Counter(
             "tickthrottle_throttle_skipped_entries_total",
             "Entries of the log that are no trades, by the decoder's name for them.",
             ["name"],
             registry=registry,
         )
+        # From the start: what appears with its first entry has not grown.
+        self._skipped.labels(OTHER)
         self._unkept = Counter(
             "tickthrottle_throttle_unkept_letters_total",
             "Trades refused of which no dead letter was kept.",
@@ -165,7 +167,7 @@ class ThrottleMetrics:
                 self._refused[reason].inc(trades)
             for name, entries in count.skipped.items():
                 # Names are a decoder's own words, and may be any number.
-                if len(self._names) < MOST_NAMES:
+                if len(self._names) <= MOST_NAMES:
                     self._names.add(name)
                 known = name if name in self._names else OTHER
                 self._skipped.labels(known).inc(entries)

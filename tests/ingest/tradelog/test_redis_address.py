@@ -66,6 +66,8 @@ def cluster_url(tmp_path: Path) -> Iterator[str]:
     """The address of a server in cluster mode."""
     port = free_port()
     command = [*valkey_command(port, tmp_path), "--cluster-enabled", "yes"]
+    # Its own would be 10,000 above, where others' connections have theirs.
+    command += ["--cluster-port", str(free_port())]
     process = Popen(command, stdout=DEVNULL)
     url = f"redis://127.0.0.1:{port}"
     try:
