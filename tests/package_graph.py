@@ -18,6 +18,7 @@ FLOORS = {
     "ingest": (
         "decimals",
         "trade",
+        "wire_form",
         "symbol_key",
         "issue_list",
         "tradelog",

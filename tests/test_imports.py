@@ -26,6 +26,7 @@ FOREIGN = {
     "throttle": {
         "ingest.trade",
         "ingest.decimals",
+        "ingest.wire_form",
         "ingest.settings",
         "ingest.tradelog",
         "ingest.kafka",

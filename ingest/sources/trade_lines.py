@@ -30,6 +30,7 @@ from ingest.trade import (
     JsonNumber,
     Trade,
 )
+from ingest.wire_form import read_wire
 
 GZIP_MAGIC = b"\x1f\x8b"
 """What a gzip file begins with."""
@@ -217,6 +218,9 @@ class LineReader:
 
     def _read_json(self, line: bytes) -> tuple[str, bytes]:
         if not (self._is_mapped or self.numbers_by_arrival or self._is_restamped):
+            known = read_wire(line)
+            if known is not None:
+                return known[0], line
             try:
                 return Trade.from_wire(line).isin, line
             except InvalidTrade as error:

@@ -5,44 +5,20 @@ a trade (``ingest/trade.py``), of the order (``trade_order.py``) and of the cut
 (``cut.py``), and nothing of how they are applied to thousands at a time.
 """
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import repeat
 from typing import NamedTuple
 
-from ingest.trade import (
-    FRACTION_PATTERN,
-    ISIN_PATTERN,
-    LATEST_TIME_US,
-    MAX_ENTRY_BYTES,
-    MAX_PAYLOAD_BYTES,
-    REQUIRED,
-    RESERVED,
-    WHOLE_PATTERN,
-    InvalidTrade,
-    Trade,
-    check_isin,
-    check_not_ahead,
-)
+from ingest.trade import MAX_ENTRY_BYTES, InvalidTrade, Trade, check_not_ahead
 from ingest.tradelog.contract import Chunk
+from ingest.wire_form import read_wire
 from throttle.contract import cut
 from throttle.contract.ledger import BatchEntry, Books
 from throttle.contract.snapshot import Row
 from throttle.contract.trade_order import encode_version, is_newer
 from throttle.window.decoder import Decoder, Judged, Skipped, decode, read_trade
-
-# As Trade.to_wire writes nearly all trades. What matches is valid, but for the check
-# digit and the bounds of its time; Trade judges whatever does not.
-_DECIMAL = f"{WHOLE_PATTERN}(?:{FRACTION_PATTERN})?"
-_OTHER_NAME = rf"(?!(?:{'|'.join((*REQUIRED, *RESERVED))})\")[a-z0-9_]++"
-_TEXT_OR_INTEGER = rf'(?:"[ !#-\[\]-~]*+"|0|-?{WHOLE_PATTERN})'
-_WIRE_FORM = re.compile(
-    rf'\{{"isin":"({ISIN_PATTERN})","time":([1-9][0-9]{{15}}),'
-    rf'"seq":(0|{WHOLE_PATTERN}),"price":"{_DECIMAL}","size":"{_DECIMAL}"'
-    rf'(?:,"{_OTHER_NAME}":{_TEXT_OR_INTEGER})*+\}}'.encode()
-)
 
 Order = tuple[int, int, int]
 """Time, seq and position of a trade, by which ``encode_version`` orders."""
@@ -109,16 +85,11 @@ class WindowRule:
 
         Trades of a usual form are not decoded whole, which takes three times as long.
         """
-        form = None if self.decoder else _WIRE_FORM.fullmatch(entry.payload)
-        most = min(self.max_bytes, MAX_PAYLOAD_BYTES)
-        if form is not None and len(entry.payload) <= most:
-            isin, time_us, seq = form[1].decode(), int(form[2]), int(form[3])
+        if self.decoder is None:
+            known = read_wire(entry.payload, self.max_bytes)
             latest_us = (min(entry.append_ms, end_ms - 1) + self.max_ahead_ms) * 1000
-            if time_us < LATEST_TIME_US and time_us <= latest_us:
-                try:
-                    return check_isin(isin), time_us, seq
-                except InvalidTrade as error:
-                    return [error]
+            if known is not None and known[1] <= latest_us:
+                return known
         return self.judge(entry, end_ms)
 
 
