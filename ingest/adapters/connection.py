@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from random import Random
+from typing import TypeVar
 from urllib.parse import urlsplit
 
 import structlog
@@ -52,6 +53,8 @@ _TOO_BIG = 1009
 _TOO_MUCH = 1008
 
 log = structlog.get_logger()
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,9 +221,10 @@ class ExchangeFeed:
     async def _connect(self, number: int, symbols: Sequence[str]) -> None:
         """Open a connection and follow it to its end. Raises _Lost, AdapterFault."""
         await _take_turn(self._connects)
-        adapter = self._plan.kind(symbols, self._plan.secrets)
+        kind = self._plan.kind
+        adapter = _asked(kind, lambda: kind(symbols, self._plan.secrets))
         try:
-            await asyncio.to_thread(adapter.prepare, fetch)
+            await asyncio.to_thread(_asked, kind, lambda: adapter.prepare(fetch))
         except AdapterFault as fault:
             if fault.can_pass and (self._has_opened or fault.is_rate_limit):
                 raise _Lost(str(fault), is_rate_limit=fault.is_rate_limit) from None
@@ -232,7 +236,7 @@ class ExchangeFeed:
             await socket.close()
 
     async def _open_socket(self, adapter: Adapter) -> ClientConnection:
-        address = adapter.address()
+        address = _asked(self._plan.kind, adapter.address)
         host = urlsplit(address).hostname or address
         try:
             return await connect(
@@ -289,7 +293,7 @@ class ExchangeFeed:
         )
         keeper = asyncio.create_task(self._keep_alive(line))
         try:
-            for message in adapter.subscribe():
+            for message in _asked(kind, lambda: [*adapter.subscribe()]):
                 await self._send(line, message)
             async for frame in socket:
                 await self._take(line, frame)
@@ -321,7 +325,7 @@ class ExchangeFeed:
         line.heard_s = time.monotonic()
         now_us = _now_us()
         if self._recorder is not None:
-            kept = line.adapter.without_secrets(frame)
+            kept = _asked(self._plan.kind, lambda: line.adapter.without_secrets(frame))
             self._recorder.received(line.number, now_us, kept)
         entries, others = self._intake.read(line.adapter, frame, now_us)
         self._batch += entries
@@ -388,15 +392,21 @@ def pump_exchange(
 
     def pump(arrivals: Arrivals) -> None:
         feed = ExchangeFeed(plan, intake, arrivals, metrics, recorder)
-        try:
+        with suppress(Ended):
             asyncio.run(feed.run())
-        except Ended:
-            pass
-        finally:
-            if recorder is not None:
-                recorder.close()
 
     return pump
+
+
+def _asked(kind: type[Adapter], ask: Callable[[], T]) -> T:
+    """Return what an adapter answers. What a user's own raises ends the feed."""
+    try:
+        return ask()
+    except AdapterFault:
+        raise
+    except Exception as error:
+        words = f"{kind.__name__} failed: {type(error).__name__}: {error}"
+        raise AdapterFault(words) from error
 
 
 async def _take_turn(allowance: Allowance) -> None:

@@ -156,7 +156,8 @@ class Intake:
             if isinstance(value, str) and len(value) > MAX_TEXT_CHARS:
                 rule = f"has over {MAX_TEXT_CHARS} characters"
                 raise InvalidTrade("bad_field", name, value, rule)
-            fields[name] = value
+            # None takes the place of what the feed itself says.
+            fields.setdefault(name, value)
         return Trade.from_fields(fields)
 
     def _skip(self, name: str) -> None:

@@ -10,7 +10,13 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ingest.adapters.adapter import Adapter, BadChoice, ExchangeIssue, Fetch
+from ingest.adapters.adapter import (
+    Adapter,
+    AdapterFault,
+    BadChoice,
+    ExchangeIssue,
+    Fetch,
+)
 from ingest.issue_list import MAX_CHARS
 from ingest.symbol_key import BadSymbol, keys_of
 from ingest.trade import InvalidTrade, check_isin
@@ -127,8 +133,11 @@ def encode_listing(kind: type[Adapter], issues: FeedIssues) -> str:
 def _own_list(kind: type[Adapter], fetch: Fetch) -> dict[str, ExchangeIssue]:
     try:
         return {issue.symbol: issue for issue in kind.listed(fetch)}
-    except InvalidTrade as error:
-        raise BadChoice(f"its list of symbols cannot be read: {error}") from None
+    except AdapterFault:
+        raise
+    except Exception as error:  # noqa: BLE001 - a user's adapter may raise anything
+        told = str(error) or type(error).__name__
+        raise BadChoice(f"its list of symbols cannot be read: {told}") from None
 
 
 def _keys(

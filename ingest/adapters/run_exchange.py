@@ -67,10 +67,10 @@ def run_exchange(
     refusals, registry = Refusals(), CollectorRegistry()
     intake = Intake(kind.venue, kind.numbering, issues.keys, refusals)
     metrics = AdapterMetrics(registry)
+    recorder = None
     if options.replay_raw is not None:
         pump = _pump_tape(kind, intake, options.replay_raw)
     else:
-        recorder = None
         if options.record_raw is not None:
             most = options.raw_limit_mb * 1_000_000
             recorder = RawRecorder(options.record_raw, kind.name, most)
@@ -83,7 +83,10 @@ def run_exchange(
             kind.name, settings, pump, refusals, stop, report_to, registry, record_to
         )
     except AdapterFault as error:
-        raise AdapterFault(f"feed {kind.name}: {error}") from None
+        raise AdapterFault(f"feed {kind.name}: {error}") from error.__cause__
+    finally:
+        if recorder is not None:
+            recorder.close()
     metrics.show(intake, 0, 0)
     return report
 

@@ -9,14 +9,18 @@ import sys
 import time
 import urllib.request
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ingest.sources.simulator import Simulator
+from ingest.symbol_key import key_of
 from tests.conftest import PATIENCE, eventually, free_port
 from tests.e2e.processes import Running, are_gone, family_of, running
+from tests.ingest.adapters.exchange import Session, exchanging
+from tests.ingest.adapters.frames import binance, deals
 from tests.metrics import read_samples
 from tests.paths import ROOT
 from tests.quick_java import QUICK_JAVA
@@ -198,3 +202,36 @@ def test_a_taken_port_is_said_in_one_sentence(tmp_path: Path) -> None:
             assert process.process.wait(timeout=20 * PATIENCE) == 3
             assert f"port {port}: Address already in use" in process.log()
             assert len(process.log().splitlines()) == 1
+
+
+def test_a_live_market_is_on_the_board(tmp_path: Path, port: int) -> None:
+    """An exchange in place of the simulator: its list, its trades, its own fields."""
+    told = deals("BTCUSDT", range(1, 200), price="71900.50")
+
+    def script(session: Session) -> None:
+        for deal in told:
+            now_ms = time.time_ns() // 1_000_000
+            session.send(binance(replace(deal, time_ms=now_ms)))
+            if session.exchange.ended.wait(0.5):
+                return
+
+    arguments = ["run", "--port", str(port), "--feed"]
+    with exchanging(script) as exchange:
+        environment = {
+            **QUICK_JAVA,
+            "PYTHONPATH": str(ROOT),
+            "LOCAL_EXCHANGE": exchange.url,
+            "TICKTHROTTLE_STATE_DIR": str(tmp_path / "state"),
+            "TICKTHROTTLE_WARMUP_WINDOWS": "3",
+        }
+        feed = "tests.ingest.adapters.local_feeds:Local"
+        with running(tmp_path, *arguments, feed, **environment) as process:
+            process.wait_for("live trades of", within_s=100)
+            process.wait_for("Ctrl-C stops", within_s=100)
+            isin = key_of("QN", "BTCUSDT")
+            quote = fetch(port, "/v1/quotes/BTCUSDT")
+            assert quote["isin"] == isin
+            assert quote["price"] == 71900.5
+            assert (quote["venue"], quote["side"]) == ("BINANCE", "B")
+            [issue] = fetch(port, "/v1/issues")["data"]
+            assert (issue["code"], issue["name"]) == ("BTCUSDT", "BTCUSDT by name")

@@ -11,8 +11,9 @@ import pytest
 from rich.console import Console
 
 from deploy.local import runner as runner_module
-from deploy.local.runner import RunFailed, Runner, run_local
+from deploy.local.runner import RunFailed, Runner, issues_file_of, run_local
 from deploy.local.settings import RunSettings
+from ingest.issue_list import read_issues
 from tests.conftest import eventually, free_port
 
 
@@ -27,6 +28,46 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
         f"state_dir {file}/state: Not a directory; set TICKTHROTTLE_STATE_DIR to a "
         "folder that can be written"
     )
+
+
+LOCAL = "tests.ingest.adapters.local_feeds"
+
+
+def test_an_exchange_that_cannot_be_reached_is_one_sentence(tmp_path: Path) -> None:
+    """Before anything is started."""
+    settings = RunSettings(port=free_port(), state_dir=tmp_path, feed=f"{LOCAL}:Away")
+    with pytest.raises(RunFailed) as failed:
+        run_local(settings, threading.Event())
+    assert str(failed.value).startswith("feed binance: 127.0.0.1 cannot be reached: ")
+    assert "\n" not in str(failed.value)
+
+
+def test_an_adapter_that_there_is_not_is_named(tmp_path: Path) -> None:
+    settings = RunSettings(port=free_port(), state_dir=tmp_path, feed="nyse")
+    with pytest.raises(RunFailed, match=r"adapter 'nyse': must be one of upbit, "):
+        run_local(settings, threading.Event())
+
+
+def test_a_feed_and_a_tape_are_too_many(tmp_path: Path) -> None:
+    tape = tmp_path / "tape"
+    tape.touch()
+    with pytest.raises(ValueError, match=r"feed and tape: only one"):
+        RunSettings(feed="upbit", tape=tape)
+
+
+def test_the_list_of_an_exchange_names_a_runs_issues(tmp_path: Path) -> None:
+    """Those that are followed; a list of the user's own wins."""
+    chosen = RunSettings(feed=f"{LOCAL}:Local")
+    path = issues_file_of(chosen, tmp_path)
+    assert path is not None
+    assert [entry.name for entry in read_issues(path)] == ["BTCUSDT by name"]
+    everything = RunSettings(feed=f"{LOCAL}:Local", feed_symbols="*")
+    path = issues_file_of(everything, tmp_path)
+    assert path is not None
+    assert len(read_issues(path)) == 2
+    own = tmp_path / "own.csv"
+    own.touch()
+    assert issues_file_of(RunSettings(feed="upbit", issues_file=own), tmp_path) == own
 
 
 class OddRunner(Runner):

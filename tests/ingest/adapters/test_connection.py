@@ -1,9 +1,11 @@
 """Feeds from a local exchange that misbehaves: what is appended, told and counted."""
 
+import json
 import threading
 import time
 from decimal import Decimal
 from http import HTTPStatus
+from random import Random
 
 import pytest
 import redis
@@ -365,6 +367,62 @@ def test_an_error_of_the_request_ends_the_feed(redis_url: str) -> None:
     assert str(running.errors[0]) == (
         "feed upbit: the exchange refuses: WRONG_FORMAT: Format"
     )
+
+
+def test_an_adapter_of_a_user_that_fails_is_told(redis_url: str) -> None:
+    """With its class, and what it raised."""
+
+    class Broken(Quick):
+        def subscribe(self) -> list[str]:
+            raise KeyError("symbol")
+
+    with (
+        exchanging(Session.wait) as exchange,
+        feeding(redis_url, Broken, url=exchange.url, symbols=BTC) as running,
+    ):
+        eventually(running.ended)
+    assert str(running.errors[0]) == "feed binance: Broken failed: KeyError: 'symbol'"
+
+
+def test_random_trades_are_what_an_oracle_reads(
+    redis_url: str, client: redis.Redis
+) -> None:
+    """Of three symbols over two connections that overlap: each once, every digit."""
+    random = Random(7)
+    told: list[bytes] = []
+    for number in range(300):
+        symbol = random.choice(["KRW-BTC", "KRW-0G", "USDT-1INCH"])
+        price = random.choice(["6E-8", f"{random.random():.8f}1", f"{number + 1}.50"])
+        told.append(upbit(deals(symbol, [number], price=price, size="1.0E-7")[0]))
+
+    def first(session: Session) -> None:
+        session.hear()
+        session.send(*told[:200])
+
+    def second(session: Session) -> None:
+        session.hear()
+        session.send(*told[150:])
+        session.wait()
+
+    with (
+        exchanging(first, second) as exchange,
+        feeding(
+            redis_url,
+            Upbit,
+            url=exchange.url,
+            symbols="KRW-BTC,KRW-0G,USDT-1INCH",
+        ),
+    ):
+        found = wait_for(client, 300)
+    by_number = {trade["seq"]: trade for trade in found}
+    assert len(by_number) == len(found) == 300
+    for frame in told:
+        fields = json.loads(frame, parse_float=Decimal)
+        trade = by_number[fields["sid"]]
+        assert Decimal(trade["price"]) == Decimal(str(fields["tp"]))
+        assert Decimal(trade["size"]) == Decimal("0.0000001")
+        assert trade["isin"] == key_of("QU", fields["cd"])
+        assert trade["time"] == fields["ttms"] * 1000
 
 
 def test_an_exchange_that_wants_to_be_pinged_is(redis_url: str) -> None:

@@ -1,0 +1,150 @@
+"""What frames become, and what is counted of them; clocks compared."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ingest.adapters.adapter import (
+    Adapter,
+    ExchangeTrade,
+    Frame,
+    Numbering,
+    Piece,
+    Reply,
+    Skip,
+)
+from ingest.adapters.intake import (
+    MAX_TEXT_CHARS,
+    MOST_SKIP_NAMES,
+    ClockDifference,
+    Intake,
+)
+from ingest.sources.event import Refusals
+from ingest.trade import Trade
+
+ISIN = "KR7005930003"
+NOW_US = 1_773_964_800_000_000
+
+
+class Played(Adapter):
+    """Yields what it is given, whatever the frame."""
+
+    def __init__(self, *pieces: Piece, error: Exception | None = None) -> None:
+        super().__init__((), {})
+        self._pieces = pieces
+        self._error = error
+
+    def decode(self, frame: Frame) -> Iterator[Piece]:
+        yield from self._pieces
+        if self._error is not None:
+            raise self._error
+
+
+def traded(**changes: Any) -> ExchangeTrade:
+    """Return a trade."""
+    trade = ExchangeTrade("A", NOW_US, "1.50", "2", 7)
+    return trade._replace(**changes)
+
+
+@pytest.fixture
+def intake() -> Intake:
+    """Follows the symbol A."""
+    return Intake("MYX", Numbering.UNIQUE, {"A": ISIN}, Refusals())
+
+
+def test_a_trade_becomes_an_entry(intake: Intake) -> None:
+    entries, others = intake.read(
+        Played(traded(extra={"side": "B"}), Reply("pong"), Skip("ack")), "", NOW_US
+    )
+    [(isin, payload)] = entries
+    assert isin == ISIN
+    fields = {"venue": "MYX", "symbol": "A", "side": "B"}
+    assert Trade.from_wire(payload) == Trade(ISIN, NOW_US, 7, "1.50", "2", fields)
+    assert others == [Reply("pong")]
+    assert intake.counts.skipped == {"ack": 1}
+    assert (intake.counts.frames, intake.counts.trades) == (1, 1)
+
+
+def test_trades_before_a_fault_are_kept() -> None:
+    refusals = Refusals()
+    intake = Intake("MYX", Numbering.NONE, {"A": ISIN}, refusals)
+    adapter = Played(traded(), error=KeyError("price"))
+    entries, _ = intake.read(adapter, "frame", NOW_US)
+    assert len(entries) == 1
+    assert refusals.counts == {"not_decoded": 1}
+    assert refusals.examples == [
+        "frame 1: not_decoded: frame 'frame': KeyError: 'price'"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"price": "-1"}, "bad_price"),
+        ({"price": "0.00"}, "bad_price"),
+        ({"price": 1.5}, "bad_price"),
+        ({"size": "x"}, "bad_size"),
+        ({"size": "1E-19"}, "bad_size"),
+        ({"time_us": 5}, "bad_time"),
+        ({"number": -1}, "bad_seq"),
+        ({"extra": {"note": "x" * (MAX_TEXT_CHARS + 1)}}, "bad_field"),
+        ({"extra": {"note": [1]}}, "bad_field"),
+        ({"extra": {"isin": "US0378331005"}}, None),
+    ],
+)
+def test_a_trade_that_breaks_a_rule_is_refused_alone(
+    changes: dict[str, Any], reason: str | None
+) -> None:
+    refusals = Refusals()
+    intake = Intake("MYX", Numbering.NONE, {"A": ISIN}, refusals)
+    entries, _ = intake.read(Played(traded(**changes), traded()), "", NOW_US)
+    # A further field cannot take the place of one that the feed has made.
+    assert all(Trade.from_wire(payload).isin == ISIN for _, payload in entries)
+    assert len(entries) == (2 if reason is None else 1)
+    assert refusals.counts == ({} if reason is None else {reason: 1})
+
+
+def test_a_refused_trade_may_come_again_rightly(intake: Intake) -> None:
+    """Its number is not taken by the wrong one."""
+    intake.read(Played(traded(price="x")), "", NOW_US)
+    assert intake.read(Played(traded()), "", NOW_US)[0]
+
+
+def test_without_numbers_trades_are_numbered_as_they_come() -> None:
+    intake = Intake("MYX", Numbering.NONE, {"A": ISIN}, Refusals())
+    trades = [traded(number=None)] * 3
+    entries, _ = intake.read(Played(*trades), "", NOW_US)
+    later, _ = intake.read(Played(*trades), "", NOW_US + 1)
+    numbers = [Trade.from_wire(payload).seq for _, payload in entries + later]
+    assert numbers == [NOW_US + n for n in range(6)]
+
+
+def test_names_of_skips_are_bounded(intake: Intake) -> None:
+    pieces = [Skip(f"name {n}") for n in range(MOST_SKIP_NAMES + 5)]
+    intake.read(Played(*pieces, traded(symbol="B")), "", NOW_US)
+    assert len(intake.counts.skipped) == MOST_SKIP_NAMES + 1
+    assert intake.counts.skipped["other"] == 6
+
+
+@given(st.integers(-(10**10), 10**10), st.lists(st.integers(0, 10**6), min_size=1))
+def test_the_clocks_difference_is_nearest_where_the_way_was_shortest(
+    ahead_us: int, ways_us: list[int]
+) -> None:
+    clock = ClockDifference()
+    assert clock.seconds is None
+    for way_us in ways_us:
+        clock.note(NOW_US + ahead_us, NOW_US + way_us)
+    assert clock.seconds == pytest.approx((ahead_us - min(ways_us)) / 1e6)
+
+
+def test_a_clock_that_was_set_right_is_seen() -> None:
+    clock = ClockDifference()
+    clock.note(NOW_US + 3_600_000_000, NOW_US)
+    assert clock.seconds == 3_600
+    for turn in (1, 2, 3):
+        now_us = NOW_US + turn * clock.RENEWED_EVERY_US
+        clock.note(now_us, now_us)
+    assert clock.seconds == 0
