@@ -1,10 +1,12 @@
 """Connections to an exchange, kept open for as long as a feed wants trades."""
 
 import asyncio
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from math import inf
 from random import Random
 from typing import TypeVar
 from urllib.parse import urlsplit
@@ -40,6 +42,9 @@ from ingest.trade import InvalidTrade
 BATCH = 2_000
 """So many entries wait for the log before frames do."""
 
+MOST_TOLD = 20
+"""Most messages of an exchange that are logged of one connection; all are counted."""
+
 DELIVER_EVERY_S = 0.005
 _SHOW_EVERY_S = 0.2
 _SAY_EVERY_S = 1.0
@@ -49,6 +54,7 @@ _QUEUED_FRAMES = (1_024, 256)
 _KEY_REFUSED = {401, 403}
 _RATE_LIMITS = {418, 429}
 _PASSING = {408, *_RATE_LIMITS}
+_TOLD_CHARS = 500
 _TOO_BIG = 1009
 _TOO_MUCH = 1008
 
@@ -89,7 +95,9 @@ class _Line:
     adapter: Adapter
     sending: Allowance
     heard_s: float
+    """When a frame came; infinity while frames wait for the log."""
     was_silent: bool = False
+    told: int = 0
 
 
 class ExchangeFeed:
@@ -119,6 +127,7 @@ class ExchangeFeed:
         self._batch: list[Entry] = []
         self._open = 0
         self._has_opened = False
+        self._opened_s: dict[int, float] = {}
         self.reconnects = 0
 
     async def run(self) -> None:
@@ -201,11 +210,11 @@ class ExchangeFeed:
         backoff = Backoff(self._random)
         kind = self._plan.kind
         while True:
-            began_s = time.monotonic()
             try:
                 await self._connect(number, symbols)
             except _Lost as lost:
-                lasted_s = time.monotonic() - began_s
+                now_s = time.monotonic()
+                lasted_s = now_s - self._opened_s.pop(number, now_s)
                 wait_s = backoff.wait_s(
                     lasted_s, is_rate_limit=lost.is_rate_limit, asked_s=lost.asked_s
                 )
@@ -224,7 +233,8 @@ class ExchangeFeed:
         kind = self._plan.kind
         adapter = _asked(kind, lambda: kind(symbols, self._plan.secrets))
         try:
-            await asyncio.to_thread(_asked, kind, lambda: adapter.prepare(fetch))
+            if kind.prepare is not Adapter.prepare:
+                await _in_thread(lambda: _asked(kind, lambda: adapter.prepare(fetch)))
         except AdapterFault as fault:
             if fault.can_pass and (self._has_opened or fault.is_rate_limit):
                 raise _Lost(str(fault), is_rate_limit=fault.is_rate_limit) from None
@@ -285,6 +295,7 @@ class ExchangeFeed:
             number, socket, adapter, Allowance(kind.messages), time.monotonic()
         )
         self._has_opened = True
+        self._opened_s[number] = line.heard_s
         self._open += 1
         if self._recorder is not None:
             self._recorder.opened(number, _now_us(), adapter.symbols)
@@ -332,7 +343,10 @@ class ExchangeFeed:
         for piece in others:
             await self._obey(line, piece)
         if len(self._batch) >= BATCH:
+            # Not the exchange is silent now.
+            line.heard_s = inf
             await self._wait_for_room()
+            line.heard_s = time.monotonic()
 
     async def _wait_for_room(self) -> None:
         # What makes room is another thread, which has no way into this loop.
@@ -344,7 +358,11 @@ class ExchangeFeed:
         if isinstance(piece, Reply):
             await self._send(line, piece.message)
         elif isinstance(piece, Told):
-            log.warning(f"{name}: the exchange says", words=piece.words)
+            self._intake.counts.skipped["told"] += 1
+            line.told += 1
+            if line.told <= MOST_TOLD:
+                words = piece.words[:_TOLD_CHARS]
+                log.warning(f"{name}: the exchange says", words=words)
         elif isinstance(piece, Reconnect):
             raise _Lost(piece.words, is_rate_limit=piece.is_rate_limit)
         elif isinstance(piece, TurnedAway):
@@ -407,6 +425,29 @@ def _asked(kind: type[Adapter], ask: Callable[[], T]) -> T:
     except Exception as error:
         words = f"{kind.__name__} failed: {type(error).__name__}: {error}"
         raise AdapterFault(words) from error
+
+
+async def _in_thread(work: Callable[[], None]) -> None:
+    """Do what blocks without blocking; nobody waits for it when the feed ends."""
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[None] = loop.create_future()
+
+    def settle(error: Exception | None) -> None:
+        if not done.done():
+            done.set_result(None) if error is None else done.set_exception(error)
+
+    def run() -> None:
+        error = None
+        try:
+            work()
+        except Exception as raised:  # noqa: BLE001 - it is raised where it is waited for
+            error = raised
+        # The loop may be gone by now.
+        with suppress(RuntimeError):
+            loop.call_soon_threadsafe(settle, error)
+
+    threading.Thread(target=run, name="prepare", daemon=True).start()
+    await done
 
 
 async def _take_turn(allowance: Allowance) -> None:

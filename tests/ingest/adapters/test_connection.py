@@ -13,10 +13,11 @@ from structlog.testing import capture_logs
 
 from ingest.adapters.adapter import AdapterFault, Limit
 from ingest.adapters.binance import Binance
+from ingest.adapters.connection import BATCH, MOST_TOLD
 from ingest.adapters.upbit import Upbit
 from ingest.process.ports import free_port
 from ingest.symbol_key import key_of
-from tests.conftest import eventually
+from tests.conftest import PATIENCE, eventually
 from tests.ingest.adapters.exchange import Session, exchanging
 from tests.ingest.adapters.feeding import feeding, wait_for
 from tests.ingest.adapters.frames import binance, deals, upbit
@@ -84,7 +85,7 @@ def test_a_feed_that_is_stopped_ends_at_once(
         began_s = time.monotonic()
         running.stop.set()
         eventually(running.ended)
-        assert time.monotonic() - began_s < 2 * 3
+        assert time.monotonic() - began_s < 2 * PATIENCE
     assert running.report.acknowledged == 0
 
 
@@ -423,6 +424,49 @@ def test_random_trades_are_what_an_oracle_reads(
         assert Decimal(trade["size"]) == Decimal("0.0000001")
         assert trade["isin"] == key_of("QU", fields["cd"])
         assert trade["time"] == fields["ttms"] * 1000
+
+
+def test_a_log_that_is_away_is_no_silence_of_the_exchange(
+    redis_url: str, client: redis.Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Frames wait while there is no room; nothing is lost, nobody connects again."""
+    monkeypatch.setattr("ingest.feed.supply.WAITING_BYTES", 1)
+    total = 3 * BATCH
+
+    def script(session: Session) -> None:
+        session.send(*(binance(deal) for deal in deals(BTC, range(1, total + 1))))
+        session.wait()
+
+    with (
+        exchanging(script) as exchange,
+        feeding(redis_url, Quick, url=exchange.url, symbols=BTC, silence_s=2),
+    ):
+        wait_for(client, 1)
+        client.execute_command("CLIENT", "PAUSE", "2500", "WRITE")
+        assert numbers(client, total) == [*range(1, total + 1)]
+        assert exchange.connections == 1
+
+
+def test_what_an_exchange_says_is_logged_up_to_a_bound(
+    redis_url: str, client: redis.Redis
+) -> None:
+    """It may say it for ever; all of it is counted."""
+
+    def script(session: Session) -> None:
+        for _ in range(2 * MOST_TOLD):
+            session.send('{"code":-1001,"msg":"Internal"}')
+        session.send(binance(deals(BTC, [1])[0]))
+        session.wait()
+
+    with (
+        capture_logs() as logs,
+        exchanging(script) as exchange,
+        feeding(redis_url, Quick, url=exchange.url, symbols=BTC),
+    ):
+        wait_for(client, 1)
+    told = [e for e in logs if e["event"] == "binance: the exchange says"]
+    assert len(told) == MOST_TOLD
+    assert told[0]["words"] == "code -1001: Internal"
 
 
 def test_an_exchange_that_wants_to_be_pinged_is(redis_url: str) -> None:

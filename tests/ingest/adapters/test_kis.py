@@ -1,12 +1,15 @@
 """Korean stocks: an approval first, then text frames without numbers."""
 
+import socket
+import time
+
 import pytest
 import redis
 from structlog.testing import capture_logs
 
 from ingest.adapters.adapter import Limit
 from ingest.adapters.kis import Kis
-from tests.conftest import eventually
+from tests.conftest import PATIENCE, eventually
 from tests.ingest.adapters.exchange import Session, answering, exchanging
 from tests.ingest.adapters.feeding import feeding, wait_for
 from tests.ingest.adapters.frames import Deal, kis, kis_fields
@@ -73,6 +76,21 @@ def test_what_comes_again_is_dropped_by_its_volume_and_a_gap_is_told(
     assert [p["secretkey"] for p in posted] == ["SECRET"] * 2
     gap = next(e for e in logs if "missing" in e["event"])
     assert (gap["first"], gap["last"]) == (177, 190)
+
+
+def test_a_feed_that_waits_for_its_key_ends_when_told(redis_url: str) -> None:
+    """Within two seconds, though the server of keys says nothing."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        rest_url = f"http://127.0.0.1:{server.getsockname()[1]}"
+        options = {"rest_url": rest_url, "symbols": "005930"}
+        with feeding(redis_url, Quick, SECRETS, **options) as running:
+            connection, _ = server.accept()
+            began_s = time.monotonic()
+            running.stop.set()
+            eventually(running.ended)
+            assert time.monotonic() - began_s < 2 * PATIENCE
+            connection.close()
+    assert running.report.stopped
 
 
 def test_a_wrong_key_is_told_without_the_key(redis_url: str) -> None:
