@@ -74,6 +74,12 @@ class ExchangePlan:
     max_ahead_ms: int = 5_000
     """Stamps further ahead of this machine's clock are warned of."""
 
+    def hide(self, text: str) -> str:
+        """Return a text without the keys that somebody may have put into it."""
+        for secret in self.secrets.values():
+            text = text.replace(secret, "...") if secret else text
+        return text
+
 
 class _Lost(Exception):
     """A connection that is to be opened again; says why."""
@@ -128,6 +134,7 @@ class ExchangeFeed:
         self._open = 0
         self._has_opened = False
         self._opened_s: dict[int, float] = {}
+        self._gaps_told = 0
         self.reconnects = 0
 
     async def run(self) -> None:
@@ -145,6 +152,7 @@ class ExchangeFeed:
             # The first of them ended the others.
             raise group.exceptions[0] from None
         finally:
+            self._tell_gaps()
             if self._batch:
                 log.warning(
                     "trades in hand when the feed ended", trades=len(self._batch)
@@ -153,7 +161,7 @@ class ExchangeFeed:
 
     async def _deliver(self) -> None:
         shown_s = said_s = 0.0
-        gaps = ahead_said = 0
+        was_told = False
         while True:
             await asyncio.sleep(DELIVER_EVERY_S)
             self._hand_over()
@@ -163,8 +171,8 @@ class ExchangeFeed:
                 self._metrics.show(self._intake, self._open, self.reconnects)
             if now_s - said_s >= _SAY_EVERY_S:
                 said_s = now_s
-                gaps = self._tell_gaps(gaps)
-                ahead_said = ahead_said or self._tell_clock()
+                self._tell_gaps()
+                was_told = was_told or self._tell_clock()
 
     def _hand_over(self) -> bool:
         """Hand over what has come; False while there is no room. Raises Ended."""
@@ -174,19 +182,19 @@ class ExchangeFeed:
             self._batch = []
         return True
 
-    def _tell_gaps(self, told: int) -> int:
+    def _tell_gaps(self) -> None:
         numbers = self._intake.numbers
         gap = numbers.last_gap
-        if numbers.gap_count > told and gap is not None:
+        if numbers.gap_count > self._gaps_told and gap is not None:
             log.warning(
                 f"{self._plan.kind.name}: trades are missing",
-                gaps=numbers.gap_count - told,
+                gaps=numbers.gap_count - self._gaps_told,
                 symbol=gap.symbol,
                 first=gap.first,
                 last=gap.last,
                 missing=numbers.missing,
             )
-        return numbers.gap_count
+            self._gaps_told = numbers.gap_count
 
     def _tell_clock(self) -> bool:
         """Warn once of a clock that is far off; tell whether it was told."""
@@ -220,7 +228,7 @@ class ExchangeFeed:
                 )
                 log.warning(
                     f"{kind.name}: connecting again",
-                    reason=str(lost),
+                    reason=self._plan.hide(str(lost)),
                     connection=number,
                     wait_s=round(wait_s, 2),
                 )
@@ -337,6 +345,8 @@ class ExchangeFeed:
         now_us = _now_us()
         if self._recorder is not None:
             kept = _asked(self._plan.kind, lambda: line.adapter.without_secrets(frame))
+            if isinstance(kept, str):
+                kept = self._plan.hide(kept)
             self._recorder.received(line.number, now_us, kept)
         entries, others = self._intake.read(line.adapter, frame, now_us)
         self._batch += entries
@@ -361,7 +371,7 @@ class ExchangeFeed:
             self._intake.counts.skipped["told"] += 1
             line.told += 1
             if line.told <= MOST_TOLD:
-                words = piece.words[:_TOLD_CHARS]
+                words = self._plan.hide(piece.words[:_TOLD_CHARS])
                 log.warning(f"{name}: the exchange says", words=words)
         elif isinstance(piece, Reconnect):
             raise _Lost(piece.words, is_rate_limit=piece.is_rate_limit)
@@ -374,27 +384,25 @@ class ExchangeFeed:
 
     async def _send(self, line: _Line, message: str) -> None:
         await _take_turn(line.sending)
-        await line.socket.send(message)
+        # Of a connection that has ended, what came before is read first.
+        with suppress(ConnectionClosed):
+            await line.socket.send(message)
 
     async def _keep_alive(self, line: _Line) -> None:
         """Send what keeps a connection alive; end one that is silent."""
         adapter, silence_s = line.adapter, self._silence_s()
         pinged_s = time.monotonic()
         every_s = min(1.0, (silence_s or 4.0) / 4)
-        with suppress(ConnectionClosed):
-            while True:
-                await asyncio.sleep(every_s)
-                now_s = time.monotonic()
-                if silence_s is not None and now_s - line.heard_s > silence_s:
-                    line.was_silent = True
-                    line.socket.transport.abort()
-                    return
-                if (
-                    adapter.ping is not None
-                    and now_s - pinged_s >= adapter.ping_every_s
-                ):
-                    pinged_s = now_s
-                    await self._send(line, adapter.ping)
+        while True:
+            await asyncio.sleep(every_s)
+            now_s = time.monotonic()
+            if silence_s is not None and now_s - line.heard_s > silence_s:
+                line.was_silent = True
+                line.socket.transport.abort()
+                return
+            if adapter.ping is not None and now_s - pinged_s >= adapter.ping_every_s:
+                pinged_s = now_s
+                await self._send(line, adapter.ping)
 
     def _silence_s(self) -> float | None:
         return self._plan.silence_s or self._plan.kind.silence_s

@@ -67,7 +67,7 @@ def run_exchange(
     refusals, registry = Refusals(), CollectorRegistry()
     intake = Intake(kind.venue, kind.numbering, issues.keys, refusals)
     metrics = AdapterMetrics(registry)
-    recorder = None
+    recorder = plan = None
     if options.replay_raw is not None:
         pump = _pump_tape(kind, intake, options.replay_raw)
     else:
@@ -83,7 +83,8 @@ def run_exchange(
             kind.name, settings, pump, refusals, stop, report_to, registry, record_to
         )
     except AdapterFault as error:
-        raise AdapterFault(f"feed {kind.name}: {error}") from error.__cause__
+        words = str(error) if plan is None else plan.hide(str(error))
+        raise AdapterFault(f"feed {kind.name}: {words}") from error.__cause__
     finally:
         if recorder is not None:
             recorder.close()

@@ -1,9 +1,12 @@
 """A broker with a key: logged in, refused, told apart."""
 
+import gzip
 from http import HTTPStatus
+from pathlib import Path
 
 import pytest
 import redis
+from structlog.testing import capture_logs
 
 from ingest.adapters.adapter import Limit
 from ingest.adapters.alpaca import Alpaca
@@ -75,6 +78,34 @@ def test_a_wrong_key_ends_the_feed(redis_url: str) -> None:
     assert str(running.errors[0]) == (
         "feed alpaca: the exchange refuses: code 402: auth failed; is the key right?"
     )
+
+
+def test_a_key_that_the_exchange_repeats_is_hidden(
+    redis_url: str, tmp_path: Path
+) -> None:
+    """In sentences, in log lines, on a raw tape."""
+    secrets = {"key": "PUBLIC-PART", "secret": "SECRET-PART"}
+
+    def script(session: Session) -> None:
+        session.send(CONNECTED)
+        said = session.hear().replace('"', "'")
+        session.send(f'[{{"T":"error","code":500,"msg":"{said}"}}]')
+        session.send(f'[{{"T":"error","code":402,"msg":"{said}"}}]')
+        session.wait()
+
+    raw = tmp_path / "raw.jsonl.gz"
+    options = {"symbols": "AAPL", "record_raw": raw}
+    with (
+        capture_logs() as logs,
+        exchanging(script) as exchange,
+        feeding(redis_url, Quick, secrets, url=exchange.url, **options) as running,
+    ):
+        eventually(running.ended)
+    [said] = [e for e in logs if e["event"] == "alpaca: the exchange says"]
+    tape = gzip.decompress(raw.read_bytes()).decode()
+    for text in (str(said), str(running.errors[0]), tape):
+        assert "'key': '...', 'secret': '...'" in text
+        assert "-PART" not in text
 
 
 def test_a_key_that_is_refused_at_the_handshake_ends_the_feed(redis_url: str) -> None:

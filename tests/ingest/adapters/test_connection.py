@@ -3,6 +3,7 @@
 import json
 import threading
 import time
+from collections.abc import Iterator
 from decimal import Decimal
 from http import HTTPStatus
 from random import Random
@@ -114,6 +115,26 @@ def test_after_a_close_repeated_trades_are_dropped_and_missing_ones_told(
     gap = next(e for e in logs if e["event"] == "binance: trades are missing")
     assert (gap["symbol"], gap["first"], gap["last"]) == (BTC, 11, 15)
     assert gap["missing"] == 5
+
+
+def test_what_came_before_a_close_is_read(redis_url: str, client: redis.Redis) -> None:
+    """Also if the exchange closes before it has heard anything."""
+    told = deals("KRW-BTC", range(50))
+
+    def script(session: Session) -> None:
+        session.send(*(upbit(deal) for deal in told))
+
+    class Patient(Upbit):
+        def subscribe(self) -> Iterator[str]:
+            # The close has come by then.
+            time.sleep(0.3)
+            yield "late"
+
+    with (
+        exchanging(script, Session.wait) as exchange,
+        feeding(redis_url, Patient, url=exchange.url, symbols="KRW-BTC"),
+    ):
+        assert len(numbers(client, 50)) == 50
 
 
 def test_a_connection_that_breaks_is_opened_again(
@@ -435,7 +456,8 @@ def test_a_log_that_is_away_is_no_silence_of_the_exchange(
 
     def script(session: Session) -> None:
         session.send(*(binance(deal) for deal in deals(BTC, range(1, total + 1))))
-        session.wait()
+        while not session.exchange.ended.wait(0.1):
+            session.send('{"result":null,"id":1}')
 
     with (
         exchanging(script) as exchange,
