@@ -187,7 +187,7 @@ def test_trades_of_another_form_are_shown_as_what_they_stand_for(
     topic: KafkaTopic,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """With the decoder that the job has."""
+    """With the decoder that the job has; as they are, where it cannot be had."""
     decoder = f"{__name__}:semicolons"
     monkeypatch.setenv("TICKTHROTTLE_DECODER", decoder)
     now_us = time.time_ns() // 1_000
@@ -201,8 +201,14 @@ def test_trades_of_another_form_are_shown_as_what_they_stand_for(
     assert run("rebuild").exit_code == 0
     monkeypatch.setenv("TICKTHROTTLE_DECODER", "nowhere:at_all")
     result = run("trades")
-    assert result.exit_code == 3
+    assert result.exit_code == 0
     assert result.stderr.startswith("tickthrottle: decoder nowhere:at_all: ")
+    assert "entries are shown as they are" in result.stderr
+    assert result.stdout.count(";1.50;5") == 3
+    monkeypatch.setenv("TICKTHROTTLE_DECODER", decoder)
+    *raw, last = objects("trades", "--raw")
+    assert [one["payload"].split(";")[0] for one in raw] == [A] * 3
+    assert (last["payload"], "reason" in last) == ("1;2", False)
 
 
 def test_a_topic_made_again_is_not_the_one_that_was_read(
