@@ -6,10 +6,12 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from logging import ERROR
 from typing import Any
 
 import psutil
 import redis
+import structlog
 from machine import KEYS, running_server
 
 from deploy.loadtest.client_mix import Audience
@@ -65,6 +67,11 @@ class Bench:
         self._crowd = psutil.Process(clients.pids[0])
         self._run = PublishedRun(EPOCH, 0, WINDOW_MS)
         self._seq = 0
+
+    @property
+    def client(self) -> redis.Redis:
+        """The server's client."""
+        return self._client
 
     def memory(self) -> float:
         """Return the gateway's resident memory, bytes."""
@@ -192,6 +199,8 @@ def pin(core: int, pid: int = 0) -> None:
 
 def _serve(writes_directly: bool, chosen: dict[str, Any]) -> None:
     pin(0)
+    # Lines between the rows of a table are in the way.
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(ERROR))
     settings = GatewaySettings.model_validate(chosen)
     listen(settings, writes_directly=writes_directly).run()
 

@@ -26,6 +26,7 @@ from deploy.examples import examples_of
 from deploy.local.settings import RunSettings
 from deploy.logs import configure_logs
 from gateway.settings import GatewaySettings
+from intake.settings import IntakeSettings
 from throttle.settings import ThrottleSettings
 
 app = typer.Typer(
@@ -54,10 +55,11 @@ def program(
 ) -> None:
     """Turn a firehose of stock trades into a calm, exact, two-second stream.
 
-    `run` starts everything on this machine. The other commands start one part each, or
-    look and change nothing (ledger, windows, trades, rebuild, reconcile, topology,
-    issues), against the server at REDIS_URL, or the pipeline that `run` has started
-    here. Every setting is also an environment variable, see docs/settings.md.
+    `run` starts everything on this machine. The other commands start one part each,
+    load the issue table (issues), or look and change nothing (ledger, windows, trades,
+    rebuild, reconcile, topology), against the server at REDIS_URL, or the pipeline that
+    `run` has started here. Every setting is also an environment variable, see
+    docs/settings.md.
     """
 
 
@@ -134,6 +136,24 @@ def gateway(settings: GatewaySettings) -> None:
         fail(str(error))
 
 
+@app.command(epilog=examples_of("intake"))
+@options_of(
+    IntakeSettings,
+    *("trade_log", "kafka_servers", "kafka_topic", "redis_url"),
+    intake_host="--host",
+    intake_port="--port",
+)
+def intake(settings: IntakeSettings) -> None:
+    """Take trades over HTTP: POST /v1/trades appends them to the trade log."""
+    from intake.intake_server import IntakeFailed, run_intake
+
+    configure_logs(settings)
+    try:
+        run_intake(settings)
+    except IntakeFailed as error:
+        fail(str(error))
+
+
 def _stop_on_signal() -> threading.Event:
     """Return an event that SIGINT and SIGTERM set."""
     stop = threading.Event()
@@ -151,11 +171,12 @@ def _stop_on_signal() -> threading.Event:
 
 
 for command in (
-    *(simulate, replay, ingest, feed, topic, issues),
+    *(simulate, replay, ingest, feed, topic),
     *(ledger, windows, trades, rebuild, reconcile, topology),
     load,
 ):
     app.command(epilog=examples_of(command.__name__))(command)
+app.add_typer(issues, name="issues")
 
 
 def main() -> None:

@@ -31,8 +31,21 @@ EXAMPLES = {
         "tickthrottle feed upbit --record day.jsonl.gz",
         "tickthrottle feed binance --symbols BTCUSDT,ETHUSDT",
     ),
+    "intake": (
+        "tickthrottle intake --port 8010",
+        "TICKTHROTTLE_TOKEN_KEY_FILE=key.txt tickthrottle intake --host 0.0.0.0",
+    ),
     "topic": ("tickthrottle topic --partitions 8 --kafka-servers 10.0.0.6:9092",),
-    "issues": ("tickthrottle issues --out issues.csv",),
+    "issues load": (
+        "tickthrottle issues load issues.csv",
+        "tickthrottle issues load closes.csv --update",
+    ),
+    "issues show": (
+        "tickthrottle issues show 005930",
+        "tickthrottle issues show --market KOSPI --csv",
+    ),
+    "issues history": ("tickthrottle issues history KR7005930003",),
+    "issues simulated": ("tickthrottle issues simulated --out issues.csv",),
     "ledger": ("tickthrottle ledger --batches 5",),
     "windows": (
         "tickthrottle windows --limit 5",
@@ -50,7 +63,7 @@ EXAMPLES = {
         "tickthrottle load --gateway http://127.0.0.1:8000 --fail-if 'lag.p99>250ms'",
     ),
 }
-"""Examples of each command, by its name."""
+"""Examples of each command, by its name; one of a group has the group's before it."""
 
 
 def examples_of(command: str) -> str:

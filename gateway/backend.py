@@ -28,20 +28,21 @@ from gateway.health.readiness import (
     faults_of_pipeline,
 )
 from gateway.http.operator_access import OperatorAccess
-from gateway.settings import GatewaySettings
+from gateway.settings import GatewaySettings, TokenSettings
 from gateway.stream.board import Board
 from gateway.stream.counters import Counters, CounterTotals
 from gateway.stream.hub import Hub
 from gateway.stream.window_timings import KEPT
 from gateway.transport.bounded_answers import BytesInFlight
 from gateway.upstream.history_filler import HistoryFiller
+from gateway.upstream.issue_follower import IssueFollower
 from gateway.upstream.issue_history import IssueHistory
 from gateway.upstream.redis_client import create_redis
 from gateway.upstream.stream_follower import StreamFollower
 from gateway.upstream.window_log import WindowLog
 from gateway.workers.siblings import Question, Siblings
 from gateway.workers.worker_report import WorkerReport
-from ingest.issue_list import Issues, read_issues
+from ingest.issue_table.open_issue_store import open_issue_store
 from ingest.kafka.address import KafkaTopic
 from ingest.tradelog.contract import LogUnusable
 from throttle.contract.redis_keys import Keys
@@ -79,9 +80,6 @@ class Backend:
         )
         self.siblings = Siblings(folder, seat.worker, self._answer)
         self.started_ms = time.time_ns() // 1_000_000
-        self.issues = Issues()
-        if settings.issues_file is not None:
-            self.issues = read_issues(settings.issues_file)
         self.board, self.counters = Board(), Counters()
         self.totals = CounterTotals(self.counters, seat.counters, seat.worker)
         self.in_flight = BytesInFlight(settings.max_answer_bytes)
@@ -98,11 +96,14 @@ class Backend:
             seat.tally(seat.streams),
         )
         self.hub.excess = lambda: self.load.excess
-        self.hub.find_code = self.issues.isin_of
         self.redis = create_redis(settings.redis_url)
         self.keys = Keys(settings.namespace)
         self.feed = StreamFollower(
             self.redis, self.keys, self.board, self.hub, self.counters
+        )
+        self._issue_store = open_issue_store(settings)
+        self.issues = IssueFollower(
+            self._issue_store, self.hub.change_issues, self.counters
         )
         self.window_log = WindowLog(self.redis, self.keys)
         self.history = IssueHistory(settings.history_bytes)
@@ -128,6 +129,7 @@ class Backend:
             task.add_done_callback(on_end)
         try:
             await self.feed.first_look()
+            await self.issues.first_look()
             await self._ask()
             yield
         finally:
@@ -142,6 +144,7 @@ class Backend:
                 _, pending = await asyncio.wait(pending, timeout=CANCEL_AGAIN_S)
             await asyncio.wait([tasks["feed"]])
             await self.redis.aclose()
+            self._issue_store.close()
             self.hub.close_log.tell_rest()
 
     def state(self) -> GatewayState:
@@ -236,6 +239,7 @@ class Backend:
             ("hub", self.hub.run()),
             ("load", self.load.run()),
             ("garbage", CalmCollections(lambda: self.board.window_ms).run()),
+            ("issues", self.issues.run()),
             ("history", self._history_filler.run()),
             ("readiness", self._keep_judging()),
             ("metrics", self.exporter.run()),
@@ -253,14 +257,12 @@ class Backend:
 
 def check_files(settings: GatewaySettings) -> None:
     """Raise ValueError with one sentence if a file in the settings cannot be read."""
-    if settings.issues_file is not None:
-        read_issues(settings.issues_file)
     read_operators_token(settings)
     create_token_reader(settings)
     read_topic(settings)
 
 
-def create_token_reader(settings: GatewaySettings) -> TokenReader | None:
+def create_token_reader(settings: TokenSettings) -> TokenReader | None:
     """Read the key of the tokens; None if no tokens are asked for.
 
     Raises ValueError with one sentence if there is no such file, or no such key.

@@ -65,11 +65,13 @@ def create_server(
     *,
     seat: Seat | None = None,
     writes_directly: bool = True,
+    max_body_bytes: int = 0,
 ) -> uvicorn.Server:
     """Build the server; run it with the sockets from ``bind``.
 
     ``seat`` is a worker's. ``writes_directly=False`` has it speak plain ASGI, as any
-    other server would.
+    other server would. ``max_body_bytes`` is for requests with bodies that are larger
+    than ``max_request_bytes``, which then bounds the head.
     """
     seat = seat or take_seat(0)
     plain = PlainConnections[Transport](
@@ -84,7 +86,10 @@ def create_server(
         seat.refusal_moments,
         seat.key,
     )
-    guard = Guard(settings, counters or Counters(), plain, refusals, operators_port)
+    guard = Guard(
+        *(settings, counters or Counters(), plain, refusals, operators_port),
+        max_body_bytes,
+    )
     return uvicorn.Server(
         uvicorn.Config(
             app,

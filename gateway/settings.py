@@ -9,7 +9,7 @@ from typing import Annotated, Literal, TypeAlias
 from pydantic import Field, field_validator, model_validator
 from pydantic_settings import NoDecode
 
-from ingest.settings import TopicSettings
+from ingest.settings import ProcessSettings, TopicSettings
 
 Algorithm: TypeAlias = Literal["HS256", "RS256", "ES256", "EdDSA"]
 
@@ -18,7 +18,27 @@ ANY_ORIGIN = "*"
 _ORIGIN = re.compile(r"https?://[A-Za-z0-9.:\[\]-]+")
 
 
-class GatewaySettings(TopicSettings):
+class TokenSettings(ProcessSettings):
+    """How the tokens are signed that clients show.
+
+    Read once at the process's entry from the environment (``TICKTHROTTLE_`` plus the
+    field's name in capitals); arguments win.
+    """
+
+    token_key_file: Path | None = None
+    """File with the key that tokens are signed with; without it, none are asked for."""
+
+    token_algorithm: Algorithm = "HS256"
+    """How tokens are signed: a shared secret (HS256), or the issuer's public key."""
+
+    token_audience: str | None = None
+    """The ``aud`` that a token must have."""
+
+    token_issuer: str | None = None
+    """The ``iss`` that a token must have."""
+
+
+class GatewaySettings(TopicSettings, TokenSettings):
     """Where the gateway listens, what it reads from, what a client may ask for.
 
     Read once at the process's entry from the environment (``REDIS_URL``, and
@@ -74,9 +94,6 @@ class GatewaySettings(TopicSettings):
     windows_limit: int = Field(20, ge=1, le=1_000)
     """Most windows one REST request may ask for."""
 
-    issues_file: Path | None = None
-    """CSV file with the issues' names, codes, markets, sectors; see ``issues.py``."""
-
     history_bytes: int = Field(67_108_864, ge=0)
     """Most memory for what issues did in past windows; 0 keeps nothing."""
 
@@ -124,18 +141,6 @@ class GatewaySettings(TopicSettings):
 
     max_stream_s: float = Field(86_400, gt=0)
     """A stream of about this age is closed with 1012, after a notice."""
-
-    token_key_file: Path | None = None
-    """File with the key that tokens are signed with; without it, none are asked for."""
-
-    token_algorithm: Algorithm = "HS256"
-    """How tokens are signed: a shared secret (HS256), or the issuer's public key."""
-
-    token_audience: str | None = None
-    """The ``aud`` that a token must have."""
-
-    token_issuer: str | None = None
-    """The ``iss`` that a token must have."""
 
     auth_s: float = Field(5, gt=0)
     """A stream that has shown no token after this long is closed with 4501."""

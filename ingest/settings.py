@@ -8,7 +8,15 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from ingest.kafka.address import KafkaTopic, read_options
 from ingest.tradelog.contract import LogKind
-from ingest.tradelog.redis_address import check_redis_url
+from tickthrottle_client.log_v1 import (
+    CAP,
+    LEAST_CAP,
+    MOST_PARTITIONS,
+    NAMESPACE_PATTERN,
+    PARTITIONS,
+    TOPIC_PATTERN,
+)
+from tickthrottle_client.redis_address import check_redis_url
 
 RedisUrl = Annotated[str, AfterValidator(check_redis_url)]
 """Address of a Redis or Valkey server."""
@@ -70,7 +78,7 @@ class TopicSettings(ProcessSettings):
     redis_url: RedisUrl = Field("redis://127.0.0.1:6379", validation_alias="REDIS_URL")
     """Address of the Redis or Valkey server with the trade log and the stream."""
 
-    namespace: str = Field("tt", pattern=r"^[A-Za-z0-9_.-]{1,32}$")
+    namespace: str = Field("tt", pattern=f"^{NAMESPACE_PATTERN}$")
     """Prefix of every key and channel."""
 
     trade_log: LogKind = "redis"
@@ -79,11 +87,14 @@ class TopicSettings(ProcessSettings):
     kafka_servers: str = Field("127.0.0.1:9092", min_length=1)
     """Addresses of some Kafka brokers, ``host:port``, with commas between them."""
 
-    kafka_topic: str = Field("trades", pattern=r"^[A-Za-z0-9._-]{1,249}$")
+    kafka_topic: str = Field("trades", pattern=f"^{TOPIC_PATTERN}$")
     """Name of the topic that is the log."""
 
     kafka_config: Path | None = None
     """File of further librdkafka options, ``name=value`` per line: SASL, SSL, any."""
+
+    kafka_issues_topic: str = Field("", pattern=rf"^({TOPIC_PATTERN})?$")
+    """Compacted topic that has the issue table; without it, the table is in Redis."""
 
     def topic(self) -> KafkaTopic | None:
         """Return the topic and how to reach it, None if the log is not Kafka's.
@@ -99,7 +110,7 @@ class TopicSettings(ProcessSettings):
 class LogSettings(TopicSettings, MetricsSettings):
     """What every process that reads the trade log, or appends to it, is told of it."""
 
-    partitions: int = Field(4, ge=1, le=64)
+    partitions: int = Field(PARTITIONS, ge=1, le=MOST_PARTITIONS)
     """Partitions of a log that does not exist yet; an existing one keeps its own."""
 
 
@@ -110,5 +121,10 @@ class IngestSettings(LogSettings):
     ``TICKTHROTTLE_`` plus the field's name in capitals); arguments win.
     """
 
-    trade_log_cap: int = Field(4_000_000, ge=1_000)
+    trade_log_cap: int = Field(CAP, ge=LEAST_CAP)
     """Most entries the whole log may hold; beyond it the oldest are dropped."""
+
+    list_issues: bool = True
+    """Whether the simulator, or an exchange's feed, tells the issue table what its
+    issues are called.
+    """

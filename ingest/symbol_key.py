@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from hashlib import blake2b
 from string import ascii_uppercase, digits
 
-from stdnum import isin as stdnum_isin
+from tickthrottle_client.trade_v1 import isin_check_digit
 
 MAX_SYMBOL_CHARS = 64
 """Longest symbol that gets a key."""
@@ -43,7 +43,7 @@ def key_of(prefix: str, symbol: str) -> str:
     if not 0 < len(symbol) <= MAX_SYMBOL_CHARS:
         raise BadSymbol(f"symbol {symbol!r}: must have 1 to {MAX_SYMBOL_CHARS} chars")
     number = prefix + _body(symbol)
-    return number + str(stdnum_isin.calc_check_digit(number))
+    return number + isin_check_digit(number)
 
 
 def symbol_of(key: str) -> str | None:

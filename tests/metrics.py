@@ -10,6 +10,7 @@ from gateway.stream.close_log import CloseLog
 from gateway.stream.counters import Counters
 from ingest.adapters.adapter_metrics import AdapterMetrics
 from ingest.feed.metrics import FeedMetrics
+from intake.intake_app import IntakeMetrics
 from throttle.telemetry.metrics import ThrottleMetrics
 
 
@@ -34,6 +35,7 @@ def registries() -> list[CollectorRegistry]:
     feed, throttle, gateway = (CollectorRegistry() for _ in range(3))
     FeedMetrics(feed)
     AdapterMetrics(feed)
+    IntakeMetrics(feed)
     ThrottleMetrics(throttle).waiting([(0, 0)])
     GatewayMetrics(gateway).count(Counters(), CloseLog())
     return [feed, throttle, gateway]

@@ -23,6 +23,7 @@ from ingest.feed.pacer import FeedReport
 from ingest.kafka.writer import TOO_LARGE
 from ingest.settings import IngestSettings, variable_of
 from ingest.trade import REASONS
+from intake.settings import IntakeSettings
 from tests.documents import OPERATIONS
 from tests.package_graph import FLOORS, name_of, sources, tree_of
 from tests.paths import ROOT
@@ -31,7 +32,10 @@ from throttle.settings import ThrottleSettings
 from tickthrottle_client.tick_v1 import ALL, CloseCode
 
 PROTOCOL = (ROOT / "docs" / "protocol.md").read_text("utf-8")
-SETTINGS = (IngestSettings, ThrottleSettings, GatewaySettings, RunSettings)
+SETTINGS = (
+    *(IngestSettings, ThrottleSettings, GatewaySettings, IntakeSettings),
+    RunSettings,
+)
 
 
 def variables() -> Iterator[tuple[str, str]]:
@@ -69,6 +73,7 @@ ANY_TEXT = {
     "redis_url": "a validator builds the client that connects to it",
     "host": "the operating system says what is no address of this machine",
     "metrics_host": "as host",
+    "intake_host": "as host",
     "operators_host": "as host",
     "token_audience": "whatever the issuer of tokens writes",
     "token_issuer": "as token_audience",

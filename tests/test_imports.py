@@ -36,24 +36,25 @@ FOREIGN = {
     "gateway": {
         "throttle.contract",
         "ingest.trade",
-        "ingest.issue_list",
+        "ingest.issue_table",
         "ingest.settings",
         "ingest.tradelog.contract",
-        "ingest.tradelog.redis_address",
         "ingest.tradelog.redis_positions",
         "ingest.kafka.address",
         "ingest.kafka.ends",
         "ingest.process",
     },
-    "deploy": {"ingest", "throttle", "gateway"},
+    "intake": {"ingest", "gateway"},
+    "deploy": {"ingest", "throttle", "gateway", "intake"},
 }
 """What a package may import of others."""
 
 ONLY_IN = {
     "pyspark": {"throttle"},
-    "fastapi": {"gateway"},
+    "fastapi": {"gateway", "intake"},
     "starlette": {"gateway"},
-    "tickthrottle_client": {"gateway", "deploy"},
+    "tickthrottle_client.tick_v1": {"gateway", "deploy"},
+    "tickthrottle_client": {"ingest", "throttle", "gateway", "deploy"},
 }
 # Spark's launcher reads the environment; the runner hands it on to its parts.
 MAY_TOUCH_ENVIRONMENT = {
@@ -62,6 +63,19 @@ MAY_TOUCH_ENVIRONMENT = {
     "ingest/process/prometheus.py",
 }
 NOT_OURS_TO_IMPORT = {"tests", "bench"}
+NOT_OURS_OF_THE_CLIENT = {
+    f"tickthrottle_client.{name}"
+    for name in ("tick_client", "producer", "redis_appender", "topic_appender")
+}
+LIBRARIES_OF_THE_CLIENT = {
+    "tick_client.py": "websockets",
+    "redis_address.py": "redis",
+    "redis_appender.py": "redis",
+    "redis_faults.py": "redis",
+    "kafka_client.py": "confluent_kafka",
+    "topic_writer.py": "confluent_kafka",
+}
+"""Which files of the client need a library of others, each an extra but websockets."""
 
 
 def is_within(module: str, allowed: set[str]) -> bool:
@@ -91,14 +105,17 @@ def test_a_file_imports_only_what_it_may(path: Path) -> None:
             assert is_within(module, FOREIGN[package]), f"imports {module}"
         assert other not in NOT_OURS_TO_IMPORT, f"imports {module}"
         for library, homes in ONLY_IN.items():
-            assert other != library or package in homes, f"imports {module}"
+            assert not is_within(module, {library}) or package in homes, module
+        # What serves those who are not the product is not for the product.
+        assert not is_within(module, NOT_OURS_OF_THE_CLIENT), module
 
 
 @pytest.mark.parametrize("path", [*sources("clients/python")], ids=name_of)
 def test_the_client_needs_nothing_of_the_product(path: Path) -> None:
     """Whoever follows a stream installs the client and what it names, no more."""
     others = {room_of(module)[0] for module in imports_of(path)}
-    assert others - sys.stdlib_module_names <= {"tickthrottle_client", "websockets"}
+    library = {LIBRARIES_OF_THE_CLIENT.get(path.name, "tickthrottle_client")}
+    assert others - sys.stdlib_module_names <= {"tickthrottle_client", *library}
 
 
 @pytest.mark.parametrize("path", [*sources("bench")], ids=name_of)

@@ -14,7 +14,7 @@ COMMANDS = "deploy/commands/"
 def test_no_two_modules_share_a_name() -> None:
     """Who reads a module's name knows which one is meant."""
     files = defaultdict(list)
-    for path in sources():
+    for path in (*sources(), *sources("clients/python")):
         if not name_of(path).startswith(COMMANDS):
             files[path.stem].append(name_of(path))
     twice = {stem: paths for stem, paths in files.items() if len(paths) > 1}
@@ -24,7 +24,7 @@ def test_no_two_modules_share_a_name() -> None:
 def test_no_two_public_classes_share_a_name() -> None:
     """Who reads a class's name knows which one is meant."""
     files = defaultdict(list)
-    for path in sources():
+    for path in (*sources(), *sources("clients/python")):
         for node in ast.walk(tree_of(path)):
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 files[node.name].append(name_of(path))

@@ -44,7 +44,7 @@ def calls(node: ast.AST) -> Iterator[str]:
                 yield name
 
 
-PURE = [path for path in sources() if is_pure(path)]
+PURE = [path for path in (*sources(), *sources("clients/python")) if is_pure(path)]
 
 
 @pytest.mark.parametrize("path", PURE, ids=name_of)

@@ -120,7 +120,7 @@ def ingest(
     A line that is no trade is refused with its number, and loses nothing else.
     """
     from ingest.feed.run import FeedError, run_pipe
-    from ingest.issue_list import BadIssues
+    from ingest.issue_table.issue_entry import BadIssues
     from ingest.sources.pipe import PipeError
 
     configure_logs(settings)

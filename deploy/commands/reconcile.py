@@ -104,12 +104,12 @@ def _ledgers(past: Past, jobs: list[str]) -> list[Ledger]:
 
 def _receipts(paths: list[Path], info: LogInfo) -> dict[str, Receipt]:
     """Read receipts of a log. Raises BadArgument."""
-    from ingest.feed.receipt import InvalidReceipt, Receipt
+    from ingest.feed.receipt import InvalidReceipt, read_receipt
 
     receipts = {}
     for path in paths:
         try:
-            receipt = Receipt.decode(path.read_bytes())
+            receipt = read_receipt(path.read_bytes())
         except (OSError, InvalidReceipt) as error:
             raise BadArgument(f"acknowledged {path}: {error}") from None
         if receipt.log_id != info.log_id:

@@ -24,8 +24,14 @@ from deploy.local.pipelines import leave_note, remove_note
 from deploy.local.process_tree import Named, job_family, members
 from deploy.local.settings import RunSettings
 from deploy.local.valkey import valkey_command, wait_for_server
+from ingest.issue_table.issue_entry import BadIssues
+from ingest.issue_table.issue_list import read_list
+from ingest.issue_table.issue_store import TableAway
+from ingest.issue_table.open_issue_store import open_issue_store
+from ingest.issue_table.table_loader import load_list
 from ingest.process.ports import free_port, why_taken
 from ingest.process.prometheus import forget_process
+from ingest.settings import TopicSettings
 
 T = TypeVar("T")
 
@@ -109,6 +115,7 @@ class Runner:
         self._redis_port = free_port()
         self.redis_url = f"redis://127.0.0.1:{self._redis_port}/0"
         self._page = f"http://127.0.0.1:{settings.port}/"
+        self._issues_file: Path | None = None
         self.environment: Mapping[str, str] = {
             **os.environ,
             "REDIS_URL": self.redis_url,
@@ -145,6 +152,7 @@ class Runner:
         server = self._wait("valkey", lambda: wait_for_server(self.redis_url, 1))
         leave_note(self._folder, os.getpid(), self._page, self.environment)
         self._say("trade log", f"ready: {server} on 127.0.0.1:{self._redis_port}")
+        self._load_issues()
         self._launch("gateway")
         self._launch("throttle")
         self._say("gateway", "starting")
@@ -198,7 +206,23 @@ class Runner:
 
     def _issues(self) -> dict[str, str]:
         file = issues_file_of(self._settings, self._folder)
-        return {} if file is None else {"TICKTHROTTLE_ISSUES_FILE": str(file)}
+        if file is None:
+            return {}
+        self._issues_file = file
+        # Told once, from here: a feed that starts again knows no better.
+        return {"TICKTHROTTLE_LIST_ISSUES": "false"}
+
+    def _load_issues(self) -> None:
+        if self._issues_file is None:
+            return
+        store = open_issue_store(TopicSettings(redis_url=self.redis_url))
+        try:
+            loaded = load_list(store, read_list(self._issues_file), is_forced=True)
+        except (BadIssues, TableAway) as error:
+            raise RunFailed(str(error)) from None
+        finally:
+            store.close()
+        self._say("issues", f"{loaded.added:,} have names")
 
     def _launch(self, name: str) -> None:
         command = self._command(name)
@@ -221,7 +245,7 @@ class Runner:
             return [*program, "throttle"]
         if settings.feed is not None:
             # The list that the gateway has: whatever is fed has a name there.
-            issues = self.environment["TICKTHROTTLE_ISSUES_FILE"]
+            issues = str(self._issues_file)
             chosen = settings.feed_symbols
             symbols = ["--symbols", chosen] if chosen and chosen != "*" else []
             return [*program, "feed", settings.feed, "--issues", issues, *symbols]

@@ -1,9 +1,11 @@
 """Tokens: who may have a stream, of what, how often and until when. Pure.
 
 JSON Web Tokens (RFC 7519), signed with the one algorithm and the one key configured.
-The claim ``exp`` is required; the claim ``tick`` may narrow what the bearer gets::
+The claim ``exp`` is required; the claim ``tick`` may narrow what the bearer gets, or
+give it the right to write trades::
 
     {"exp": 1774000000, "tick": {"keys": ["KR7005930003"], "min_interval_ms": 4000}}
+    {"exp": 1774000000, "tick": {"write": true}}
 """
 
 from dataclasses import dataclass
@@ -48,12 +50,14 @@ class TokenExpired(TokenRefused):
 class TokenGrant:
     """What a client may have. ``keys`` is None for every key.
 
-    ``expires_us`` is the time of day, None for never.
+    ``expires_us`` is the time of day, None for never. ``may_write`` is the right to
+    append trades of these keys.
     """
 
     keys: frozenset[str] | None = None
     min_interval_ms: int = 0
     expires_us: int | None = None
+    may_write: bool = False
 
     def allows(self, key: str) -> bool:
         """Say whether the key may be watched."""
@@ -143,8 +147,12 @@ def _read_grant(claims: dict[str, Any]) -> TokenGrant:
         raise TokenRefused("the token's tick.keys: must be a list of text")
     if type(interval) is not int or interval < 0:
         raise TokenRefused("the token's tick.min_interval_ms: must be from 0")
+    may_write = wishes.get("write", False)
+    if type(may_write) is not bool:
+        raise TokenRefused("the token's tick.write: must be true or false")
     return TokenGrant(
         None if keys is None or ALL in keys else frozenset(keys),
         interval,
         int((exp + CLOCK_SKEW_S) * 1_000_000),
+        may_write,
     )

@@ -105,6 +105,10 @@ class GatewayMetrics:
             "window_length_seconds", "Length of a window."
         )
         self._issues = self._gauge("issues", "Issues that have a last value.")
+        self._listed = self._gauge("issues_listed", "Issues of the issue table.")
+        self._unlisted = self._gauge(
+            "issues_unlisted", "Issues with a last value that the issue table lacks."
+        )
 
     def _histogram(self, name: str, text: str, buckets: tuple[float, ...]) -> Histogram:
         return Histogram(PREFIX + name, text, registry=self._registry, buckets=buckets)
@@ -152,6 +156,11 @@ class GatewayMetrics:
         self._ready.set(not codes)
         for code, gauge in self._not_ready.items():
             gauge.set(code in codes)
+
+    def listed(self, issues: int, unlisted: int) -> None:
+        """Take in how many issues the issue table has, and how many it lacks."""
+        self._listed.set(issues)
+        self._unlisted.set(unlisted)
 
     def stands(
         self, window_ms: int | None, traded_s: float, length_ms: int, issues: int

@@ -105,7 +105,7 @@ class WindowsAnswer(BaseModel):
 
 
 class ListedIssue(BaseModel):
-    """An issue of the issue list; null is what the list does not say."""
+    """An issue of the issue table; null is what nobody has said."""
 
     isin: Isin
     code: Annotated[str | None, Field(examples=["005930"])]
@@ -113,9 +113,14 @@ class ListedIssue(BaseModel):
     market: Annotated[str | None, Field(examples=["KOSPI"])]
     sector: Annotated[str | None, Field(examples=["Semiconductors"])]
     prev_close: Price | None
+    english_name: Annotated[str | None, Field(examples=["Samsung Electronics"])]
+    currency: Annotated[str | None, Field(examples=["KRW"])]
+    listed_shares: Annotated[int | None, Field(examples=[5919637922])]
+    tick_table: Annotated[str | None, Field(examples=["krx"])]
+    status: Annotated[str | None, Field(examples=["halted"])]
 
 
-class IssueList(BaseModel):
+class ListedIssues(BaseModel):
     """The issue list, in the order of ISINs; empty if the gateway has none."""
 
     count: Count

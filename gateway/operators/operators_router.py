@@ -18,6 +18,7 @@ from gateway.operators.operators_schemas import (
     SettingAnswer,
     SettingsAnswer,
     Totals,
+    UnlistedAnswer,
 )
 from gateway.operators.responses import UNKNOWN_JOB, metrics_answers, ops_answers
 from gateway.settings import GatewaySettings
@@ -26,6 +27,9 @@ from ingest.settings import variable_of
 
 MOST_LETTERS = 100
 """Most dead letters one request may ask for."""
+
+MOST_UNLISTED = 1_000
+"""This many issues without a name are listed."""
 
 _JSON = "application/json"
 
@@ -73,6 +77,19 @@ def _add_dead_letters(router: APIRouter, backend: Backend) -> None:
 
 
 def _add_facts(router: APIRouter, backend: Backend) -> None:
+    @router.get(
+        "/v1/unlisted-issues",
+        responses=ops_answers(UnlistedAnswer, "The issues without a name"),
+        openapi_extra=OPERATORS,
+    )
+    async def list_unlisted() -> Response:
+        """The issues that have traded and are not in the issue table."""
+        issues = backend.hub.issues
+        unlisted = backend.board.unlisted(issues)
+        shown = unlisted[:MOST_UNLISTED]
+        body = orjson.dumps(UnlistedAnswer(len(issues), len(unlisted), shown))
+        return Response(body, media_type=_JSON)
+
     @router.get(
         "/v1/settings",
         responses=ops_answers(SettingsAnswer, "The settings"),

@@ -148,7 +148,10 @@ class JobAnswer:
 
 @dataclass(frozen=True, slots=True)
 class StreamAnswer:
-    """The published stream as this gateway has it."""
+    """The published stream as this gateway has it.
+
+    ``issues`` have traded; ``unlisted`` of them are not in the issue table.
+    """
 
     epoch: Annotated[str | None, Field(examples=["k3x9"])]
     offset: Offset
@@ -156,6 +159,7 @@ class StreamAnswer:
     window_age_ms: Annotated[int | None, Field(examples=[500])]
     window_ms: Annotated[int, Field(examples=[2000])]
     issues: Annotated[int, Field(examples=[2879])]
+    unlisted: Annotated[int, Field(examples=[0])]
     is_live: bool
     reason: Problem
 
@@ -277,6 +281,18 @@ class SettingAnswer:
     value: Annotated[str, Field(examples=["1024"])]
     default: Annotated[str, Field(examples=["1024"])]
     is_default: bool
+
+
+@dataclass(frozen=True, slots=True)
+class UnlistedAnswer:
+    """The issues that have traded and are not in the issue table, in order.
+
+    ``listed`` is how many the table has; ``data`` holds the first of them.
+    """
+
+    listed: Annotated[int, Field(examples=[2879])]
+    count: One
+    data: Annotated[Sequence[str], Field(examples=[["KR7005930003"]])]
 
 
 @dataclass(frozen=True, slots=True)

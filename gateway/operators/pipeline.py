@@ -19,6 +19,7 @@ from gateway.operators.operators_schemas import (
 from gateway.stream.board import Board
 from gateway.stream.window_timings import WindowTiming
 from gateway.workers.worker_report import WorkerReport, add_states
+from ingest.issue_table.known_issues import Issues
 from ingest.tradelog.contract import LogKind
 from throttle.contract.ledger import BatchEntry, Books
 
@@ -87,7 +88,9 @@ def imbalance(books: Books, counted: int | None) -> str | None:
     return None
 
 
-def stream_answer(board: Board, clock_ms: int, silence: str | None) -> StreamAnswer:
+def stream_answer(
+    board: Board, issues: Issues, clock_ms: int, silence: str | None
+) -> StreamAnswer:
     """Show the stream; ``silence`` says for how long no window has come."""
     here = board.position
     return StreamAnswer(
@@ -97,6 +100,7 @@ def stream_answer(board: Board, clock_ms: int, silence: str | None) -> StreamAns
         None if here.window is None else clock_ms - here.window,
         board.window_ms,
         len(board),
+        len(board.unlisted(issues)),
         silence is None,
         silence,
     )

@@ -84,7 +84,9 @@ class PipelineView:
             feed=feed_answer(log, clock_ms),
             log=log_answer(log),
             jobs=[job_answer(job, jobs, log, clock_ms) for job in jobs],
-            stream=stream_answer(backend.board, clock_ms, gateway.silence),
+            stream=stream_answer(
+                backend.board, backend.hub.issues, clock_ms, gateway.silence
+            ),
             fanout=fanout_answer(reports, timings),
             ready=ReadyAnswer(not reasons, reasons),
             diagnosis=diagnosis,

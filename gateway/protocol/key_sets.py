@@ -1,19 +1,40 @@
 """Key sets: what clients watch. Those who watch the same share one. Pure."""
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from operator import itemgetter
 
 from gateway.protocol.issue_numbers import IssueNumbers
+from ingest.issue_table.known_issues import Issues, is_group
 from tickthrottle_client.tick_v1 import ALL
 
 
 class KeySet:
-    """ISINs in order, or ``EVERYTHING``; ``watchers`` is how many clients share it."""
+    """The issues that some keys stand for, or ``EVERYTHING``; it never changes.
 
-    __slots__ = ("_getter", "_is_whole", "_known", "_numbers", "isins", "watchers")
+    ``keys`` are in order, and so are ``isins``. ``watchers`` is how many clients share
+    it, ``follows`` whether another table may make other issues of its keys.
+    """
 
-    def __init__(self, numbers: IssueNumbers, isins: Iterable[str]) -> None:
-        self.isins = tuple(isins)
+    __slots__ = (
+        "_getter",
+        "_is_whole",
+        "_known",
+        "_numbers",
+        "follows",
+        "isins",
+        "keys",
+        "watchers",
+    )
+
+    def __init__(
+        self,
+        numbers: IssueNumbers,
+        keys: tuple[str, ...],
+        isins: tuple[str, ...] | None = None,
+    ) -> None:
+        self.keys = keys
+        self.follows = isins is not None
+        self.isins = keys if isins is None else isins
         self.watchers = 0
         self._numbers = numbers
         self._resolve()
@@ -57,14 +78,53 @@ EVERYTHING = KeySet(IssueNumbers(), (ALL,))
 
 
 class KeySets:
-    """All key sets in use."""
+    """All key sets in use, and the table that says what markets and sectors are.
+
+    ``changed`` are the keys that stand for others since the newest table, ``renames``
+    those of them that it calls otherwise: old to new.
+    """
 
     def __init__(self, numbers: IssueNumbers) -> None:
         self._numbers = numbers
         self._key_sets: dict[tuple[str, ...], KeySet] = {}
+        self._members: dict[str, tuple[str, ...]] = {}
+        self.issues = Issues()
+        self.changed: frozenset[str] = frozenset()
+        self.renames: dict[str, str] = {}
 
     def __len__(self) -> int:
         return len(self._key_sets)
+
+    def change_issues(self, issues: Issues) -> None:
+        """Take another table in. Who holds a key that changed has to ``move`` again."""
+        self.renames = self.issues.renames(issues)
+        self.changed = self.issues.regrouped(issues)
+        self.issues = issues
+        self._members.clear()
+        # They stay what they are for who holds them; nobody comes to them any more.
+        self._key_sets = {
+            keys: key_set
+            for keys, key_set in self._key_sets.items()
+            if not key_set.follows or self.changed.isdisjoint(keys)
+        }
+
+    def members(self, key: str) -> tuple[str, ...]:
+        """Return the ISINs of a market or sector in order, none of one not known."""
+        found = self._members.get(key)
+        if found is None:
+            found = tuple(sorted(self.issues.members(key) or ()))
+            # Names that nobody has are strangers' words.
+            if found:
+                self._members[key] = found
+        return found
+
+    def expand(self, keys: Iterable[str]) -> Iterator[str]:
+        """Yield the ISINs that keys stand for; one may come more than once."""
+        for key in keys:
+            if is_group(key):
+                yield from self.members(key)
+            else:
+                yield key
 
     def move(self, old: KeySet, keys: Collection[str]) -> KeySet:
         """Have a client that watched ``old`` watch ``keys``; return its key set."""
@@ -73,15 +133,21 @@ class KeySets:
         elif not keys:
             key_set = NOTHING
         else:
-            isins = tuple(sorted(keys))
-            key_set = self._key_sets.get(isins) or KeySet(self._numbers, isins)
-            self._key_sets[isins] = key_set
+            names = tuple(sorted(keys))
+            key_set = self._key_sets.get(names) or self._create(names)
+            self._key_sets[names] = key_set
             key_set.watchers += 1
         self._leave(old)
         return key_set
 
+    def _create(self, names: tuple[str, ...]) -> KeySet:
+        if not any(map(is_group, names)):
+            return KeySet(self._numbers, names)
+        isins = tuple(sorted(set(self.expand(names))))
+        return KeySet(self._numbers, names, isins)
+
     def _leave(self, key_set: KeySet) -> None:
         if key_set.watchers:
             key_set.watchers -= 1
-            if not key_set.watchers:
-                del self._key_sets[key_set.isins]
+            if not key_set.watchers and self._key_sets.get(key_set.keys) is key_set:
+                del self._key_sets[key_set.keys]

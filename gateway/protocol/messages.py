@@ -8,6 +8,7 @@ from typing import Any, TypeAlias, cast
 
 import orjson
 
+from ingest.issue_table.known_issues import MAX_GROUP_CHARS, Issues, is_group
 from ingest.trade import InvalidTrade, check_isin
 from tickthrottle_client.tick_v1 import ALL
 
@@ -18,6 +19,7 @@ KNOWN_ISINS = 8_192
 
 _known_keys: dict[str, str] = {}
 _ISIN_LENGTH = re.compile(r"[0-9A-Za-z]{12}", re.ASCII)
+_COMMA = re.compile(r"(?<!\\),")
 _SHORT_CODE = re.compile(r"[0-9A-Z]{6}", re.ASCII)
 
 
@@ -35,10 +37,14 @@ class BadMessage(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Since:
-    """The position up to which a returning client has everything."""
+    """The position up to which a returning client has everything.
+
+    ``issues`` names the issue table by which it knows markets and sectors.
+    """
 
     epoch: str
     offset: int
+    issues: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,13 +131,16 @@ def read_id(text: str) -> MessageId:
 
 
 def check_key(key: str) -> Rejection | None:
-    """Return why ``key`` cannot be watched, None if it can: an ISIN, or ``*``."""
+    """Return why ``key`` cannot be watched, None if it is an ISIN, or ``*``.
+
+    Markets and sectors are for whoever knows the issue table to look up before.
+    """
     if key == ALL:
         return None
     if _ISIN_LENGTH.fullmatch(key):
         return _check_isin(key)
-    if key.startswith(("market:", "sector:")):
-        message = "markets and sectors are not known here; ask by ISIN, or for *"
+    if is_group(key):
+        message = f"the {key.partition(':')[0]} of no issue"
     elif _SHORT_CODE.fullmatch(key):
         message = "no issue has this code here; ask by ISIN"
     else:
@@ -147,7 +156,9 @@ def _check_isin(key: str) -> Rejection | None:
     return None
 
 
-def split_keys(keys: Sequence[str]) -> tuple[list[str], list[Rejection]]:
+def split_keys(
+    keys: Sequence[str], issues: Issues
+) -> tuple[list[str], list[Rejection]]:
     """Sort out the keys that can be watched from those that cannot, in order.
 
     Those that can are interned: thousands of clients hold the same few thousand.
@@ -158,8 +169,11 @@ def split_keys(keys: Sequence[str]) -> tuple[list[str], list[Rejection]]:
     accepted: list[str] = []
     rejected: list[Rejection] = []
     for key in keys:
-        rejection = check_key(key)
-        if rejection is None:
+        is_followed = is_group(key) and _may_be_followed(key, issues)
+        rejection = None if is_followed else check_key(key)
+        if is_followed:
+            accepted.append(key)
+        elif rejection is None:
             if len(_known_keys) >= KNOWN_ISINS:
                 _known_keys.clear()
             accepted.append(_known_keys.setdefault(key, sys.intern(key)))
@@ -168,9 +182,20 @@ def split_keys(keys: Sequence[str]) -> tuple[list[str], list[Rejection]]:
     return accepted, rejected
 
 
+def _may_be_followed(key: str, issues: Issues) -> bool:
+    # What is not known yet will be: the table may be away, or not be loaded.
+    if not len(issues):
+        return len(key) <= MAX_GROUP_CHARS
+    return issues.members(key) is not None
+
+
 def split_list(text: str) -> tuple[str, ...]:
-    """Return what an address lists, separated by commas: each once, in order."""
-    return tuple(dict.fromkeys(part for part in text.split(",") if part))
+    """Return what an address lists, separated by commas: each once, in order.
+
+    A comma that belongs to a name has a backslash before it.
+    """
+    parts = _COMMA.split(text)
+    return tuple(dict.fromkeys(p.replace("\\,", ",") for p in parts if p))
 
 
 class _BadField(ValueError):
@@ -251,7 +276,10 @@ def _read_since(message: dict[str, Any]) -> Since | None:
         return None
     if not isinstance(since["epoch"], str):
         raise _BadField("since.epoch: must be text")
+    issues = since.get("issues")
+    if issues is not None and not isinstance(issues, str):
+        raise _BadField("since.issues: must be text")
     try:
-        return Since(since["epoch"], _read_whole_number(since, "offset"))
+        return Since(since["epoch"], _read_whole_number(since, "offset"), issues)
     except _BadField as error:
         raise _BadField(f"since.{error}") from None

@@ -12,6 +12,7 @@ from gateway.http.operator_access import OperatorAccess
 from gateway.http.problems import Problem
 from gateway.http.schemas import Version
 from gateway.rest import issues, quotes, windows
+from ingest.issue_table.known_issues import Issues
 from tickthrottle_client.tick_v1 import PROTOCOL
 
 
@@ -23,15 +24,15 @@ def create_router(backend: Backend, access: OperatorAccess | None) -> APIRouter:
     router = APIRouter()
     hub = backend.hub
     permit = create_permit(hub, access)
+
+    def known() -> Issues:
+        return hub.issues
+
     answer = ConditionalAnswers(varies=hub.tokens is not None)
     _add_version(router)
     _add_upgrade(router)
-    router.include_router(
-        issues.create_router(backend.issues, backend.history, permit, answer)
-    )
-    router.include_router(
-        quotes.create_router(backend.board, backend.issues, permit, answer)
-    )
+    router.include_router(issues.create_router(known, backend.history, permit, answer))
+    router.include_router(quotes.create_router(backend.board, known, permit, answer))
     router.include_router(
         windows.create_router(
             backend.board,

@@ -1,6 +1,7 @@
 """REST: latest quotes. A poller that has them already costs next to nothing."""
 
 import asyncio
+from collections.abc import Callable
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
@@ -10,14 +11,19 @@ from gateway.admission.tokens import TokenGrant
 from gateway.http.authorization import Permit, check_allowed
 from gateway.http.conditional import ConditionalAnswers, Prepared, make_etag
 from gateway.http.openapi import answers, conditional
+from gateway.http.parameters import shorten
 from gateway.http.problems import Problem
 from gateway.http.schemas import Quote, Quotes
 from gateway.protocol.messages import check_key, split_list
-from gateway.rest.issues import IssueKey
+from gateway.rest.issues import IssueKey, Known, Market, Sector
 from gateway.rest.selection import Wish, resolve, select
 from gateway.stream.board import Board
 from gateway.stream.frames import quotes_object
-from ingest.issue_list import Issues
+from ingest.issue_table.issue_entry import FIELDS, IssueEntry
+from ingest.issue_table.known_issues import Issues
+
+MORE_FIELDS = FIELDS[1:]
+"""What a quote may have besides: all that is known of an issue."""
 
 AT_ONCE = 50
 """This many ISINs are checked before the event loop may do something else."""
@@ -31,18 +37,20 @@ Isins = Annotated[
 ]
 Codes = Annotated[
     str | None,
-    Query(description="codes of the issue list, separated by commas; 1,000 at most"),
+    Query(description="codes of the issue table, separated by commas; 1,000 at most"),
 ]
-Market = Annotated[
-    str | None, Query(min_length=1, description="a market of the issue list")
-]
-Sector = Annotated[
-    str | None, Query(min_length=1, description="a sector of the issue list")
+Fields = Annotated[
+    str | None,
+    Query(
+        description="what else is wanted of each issue: fields of the issue table, "
+        "separated by commas",
+        examples=["name,prev_close"],
+    ),
 ]
 
 
 def create_router(
-    board: Board, issues: Issues, permit: Permit, answer: ConditionalAnswers
+    board: Board, known: Known, permit: Permit, answer: ConditionalAnswers
 ) -> APIRouter:
     """Build the router of latest quotes."""
     router = APIRouter(tags=["quotes"])
@@ -61,24 +69,26 @@ def create_router(
         codes: Codes = None,
         market: Market = None,
         sector: Sector = None,
+        fields: Fields = None,
     ) -> Response:
         """Latest quote of every issue, or of those that fit all that is asked for.
 
         Issues that have not traded yet are left out; the order is that of ISINs.
         """
-        grant = permit(request)
+        grant, issues = permit(request), known()
         wish = Wish(isins, codes, market, sector)
+        names = _read_fields(fields)
         await _check_in_slices(isins)
         wanted = select(wish, issues)
         if isins is not None or codes is not None:
             for isin in sorted(wanted or ()):
                 check_allowed(grant, isin)
-        etag = _name(board, wish, issues, grant)
+        etag = _name(board, wish, names, issues, grant)
 
         async def build() -> bytes:
             body = prepared.find(board.position, etag)
             if body is None:
-                body = _encode(board, wanted, grant)
+                body = _encode(board, wanted, grant, _adder(names, issues))
                 prepared.keep(board.position, etag, body)
             return body
 
@@ -94,15 +104,18 @@ def create_router(
         ),
         openapi_extra=conditional(),
     )
-    async def get_quote(request: Request, issue: IssueKey) -> Response:
+    async def get_quote(
+        request: Request, issue: IssueKey, fields: Fields = None
+    ) -> Response:
         """Latest quote of one issue."""
-        grant = permit(request)
+        grant, issues = permit(request), known()
+        names = _read_fields(fields)
         isin = resolve(issue, issues)
         check_allowed(grant, isin)
         row = board.get(isin)
         if row is None:
             raise Problem(404, "unknown_key", f"{isin} has not traded yet")
-        return answer.give(request, row.body)
+        return answer.give(request, _adder(names, issues)(isin, row.body))
 
     return router
 
@@ -115,18 +128,49 @@ async def _check_in_slices(isins: str | None) -> None:
             await asyncio.sleep(0)
 
 
-def _name(board: Board, wish: Wish, issues: Issues, grant: TokenGrant) -> str:
+def _read_fields(text: str | None) -> tuple[str, ...]:
+    names = split_list(text or "")
+    for name in names:
+        if name not in MORE_FIELDS:
+            known = ", ".join(MORE_FIELDS)
+            detail = f"fields: {shorten(name)}: must be of {known}"
+            raise Problem(400, "bad_request", detail)
+    return names
+
+
+_Adder = Callable[[str, bytes], bytes]
+
+
+def _adder(names: tuple[str, ...], issues: Issues) -> _Adder:
+    """Return what adds fields of the issue table to an issue's quote."""
+    if not names:
+        return lambda _, body: body
+
+    def add(isin: str, body: bytes) -> bytes:
+        entry = issues.get(isin) or IssueEntry(isin)
+        return b'%b,"issue":%b}' % (body[:-1], entry.encode(names))
+
+    return add
+
+
+def _name(
+    board: Board, wish: Wish, names: tuple[str, ...], issues: Issues, grant: TokenGrant
+) -> str:
     """Name the answer by what decides it: nothing has to be built for a 304."""
     position = board.position
     return make_etag(
         f"{position.epoch}:{position.offset}".encode(),
         wish.encode(),
+        ",".join(names).encode(),
         issues.digest.encode(),
         grant.encode_keys(),
     )
 
 
-def _encode(board: Board, wanted: frozenset[str] | None, grant: TokenGrant) -> bytes:
+def _encode(
+    board: Board, wanted: frozenset[str] | None, grant: TokenGrant, add: _Adder
+) -> bytes:
     isins = board.isins() if wanted is None else sorted(wanted)
-    rows = [board.get(isin) for isin in isins if grant.allows(isin)]
-    return quotes_object(board.position, [row.body for row in rows if row is not None])
+    rows = ((isin, board.get(isin)) for isin in isins if grant.allows(isin))
+    bodies = [add(isin, row.body) for isin, row in rows if row is not None]
+    return quotes_object(board.position, bodies)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from gateway.http.parameters import shorten
 from gateway.http.problems import Problem
 from gateway.protocol.messages import check_key, split_list
-from ingest.issue_list import Issues
+from ingest.issue_table.known_issues import Issues, is_group
 from ingest.trade import ISIN_CHARS
 from tickthrottle_client.tick_v1 import ALL
 
@@ -78,6 +78,9 @@ def check_isin(text: str) -> str:
     rejection = check_key(text)
     if text == ALL:
         raise Problem(400, "bad_isin", f"{ALL}: leave isins out to get every issue")
+    if is_group(text):
+        detail = f"{shorten(text)}: is no ISIN; ask with market= or sector="
+        raise Problem(400, "bad_isin", detail)
     if rejection is not None:
         raise Problem(400, "bad_isin", f"{shorten(text)}: {rejection.message}")
     return text

@@ -16,10 +16,12 @@ import { Page } from "./board/page.js";
 import { Selection } from "./board/selection.js";
 import { Store } from "./board/store.js";
 import { parseWatchList, toggled, watchListText } from "./board/watchlist.js";
-import { createShell, getJson, storage, streamUrl, token } from "./shell.js";
+import { createShell, getNews, storage, streamUrl, token } from "./shell.js";
 import { TickClient } from "./tick.js";
 
 const JUDGED_EVERY_MS = 500;
+const NAMES_EVERY_MS = 10_000;
+const CONNECTED = new Set(["live", "stale", "starting"]);
 const HELD_MS = 3_000;
 const SETTLED_MS = 150;
 const LEFT_MS = 1_000;
@@ -102,7 +104,7 @@ const ticks = new TickClient(streamUrl(), {
   onState(kind, text) {
     line.link = { kind, text };
     judgeLine();
-    if (["live", "stale", "starting"].includes(kind)) askForNames();
+    if (CONNECTED.has(kind)) askForNames();
   },
   onReset() {
     store.clear();
@@ -311,13 +313,13 @@ function judgeLine() {
 // it: one refusal is enough.
 let areNamesAskedFor = false;
 let areNamesKnown = false; // or known not to come
+let namesTag = null;
 
 async function askForNames() {
   if (areNamesAskedFor) return;
   areNamesAskedFor = true;
   try {
-    store.setIssues((await getJson("/v1/issues")).data);
-    paintSoon();
+    await renewNames();
   } catch (error) {
     // Without an answer there will be another chance, with the next connection.
     areNamesAskedFor = error.status !== undefined;
@@ -326,7 +328,23 @@ async function askForNames() {
   if (view.selection === null) follow();
 }
 
+// Names, previous closes and halts change while the page is open.
+async function renewNames() {
+  const news = await getNews("/v1/issues", namesTag);
+  if (news === null) return;
+  namesTag = news.tag;
+  store.setIssues(news.json.data);
+  paintSoon();
+}
+
+function keepNames() {
+  // Nobody reads a hidden page, and what is away is asked again the next time.
+  const isThere = areNamesKnown && CONNECTED.has(line.link.kind);
+  if (isThere && !document.hidden) renewNames().catch(() => {});
+}
+
 setInterval(judgeLine, JUDGED_EVERY_MS);
+setInterval(keepNames, NAMES_EVERY_MS);
 addEventListener("popstate", arrive);
 beside.addEventListener("change", draw);
 onKeys({ search, close, step });

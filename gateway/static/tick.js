@@ -58,6 +58,10 @@ export class TickClient {
     this._listeners = new Map(); // key -> set of callbacks
     this._isins = new Map(); // code -> ISIN, as the gateway has told
     this._codes = new Map(); // the other way round
+    this.members = new Map(); // market or sector -> its ISINs
+    this._groups = new Map(); // ISIN -> the markets and sectors it is followed by
+    this._renames = new Map(); // what is called otherwise since it was asked for
+    this._issues = null; // names the issue table that says so
     this._changed = new Map(); // ISIN -> window, of what no callback has seen
     this._wanted = new Set(); // keys to ask for
     this._asked = new Map(); // id of a message -> keys, until it is answered
@@ -69,8 +73,9 @@ export class TickClient {
     this._ended = new AbortController();
   }
 
-  // Have a callback called for keys (ISINs, codes of the gateway's issue list, or "*");
-  // returns a function that ends it.
+  // Have a callback called for keys (ISINs, codes of the issue table, "market:KOSPI",
+  // "sector:…", or "*"); returns a function that ends it. A market or sector stands for
+  // the issues that the table says, while that changes, too.
   subscribe(keys, callback) {
     for (const key of keys) {
       if (!this._listeners.has(key)) {
@@ -78,7 +83,8 @@ export class TickClient {
         this._wanted.add(key);
       }
       this._listeners.get(key).add(callback);
-      const known = key === EVERYTHING ? [...this.items.keys()] : [this._isin(key)];
+      const isins = this.members.get(key) ?? [this._isin(key)];
+      const known = key === EVERYTHING ? [...this.items.keys()] : isins;
       known.filter((isin) => this.items.has(isin)).forEach((isin) => this._change(isin, null));
     }
     if (this._wanted.size) this._isComplete = false;
@@ -108,22 +114,27 @@ export class TickClient {
 
   _unsubscribe(keys, callback) {
     const dropped = [];
-    for (const key of keys) {
+    for (const key of keys.map((name) => this._renamed(name))) {
       const callbacks = this._listeners.get(key);
       if (!callbacks?.delete(callback) || callbacks.size) continue;
       this._listeners.delete(key);
       this._wanted.delete(key);
+      this._setMembers(key, []);
       // An issue may be held by its code as well.
       if (!this._isNamed(this._isin(key))) dropped.push(key);
     }
     if (dropped.length && this._isOpen) this._send({ op: "unsubscribe", keys: dropped });
+    this._forgetUnwatched();
+  }
+
+  _forgetUnwatched() {
     for (const isin of [...this.items.keys()]) {
       if (!this._isWatched(isin)) this.items.delete(isin);
     }
   }
 
   _isWatched(isin) {
-    return this._listeners.has(EVERYTHING) || this._isNamed(isin);
+    return this._listeners.has(EVERYTHING) || this._isNamed(isin) || this._groups.has(isin);
   }
 
   _isNamed(isin) {
@@ -132,6 +143,53 @@ export class TickClient {
 
   _isin(key) {
     return this._isins.get(key) ?? key;
+  }
+
+  _renamed(key) {
+    let name = key;
+    while (!this._listeners.has(name) && this._renames.has(name)) name = this._renames.get(name);
+    return name;
+  }
+
+  // Some keys stand for other issues from now on, or are called otherwise.
+  _regroup({ issues, members, renamed }) {
+    this._issues = issues;
+    for (const [old, name] of Object.entries(renamed)) {
+      this._renames.set(old, name);
+      this._renames.delete(name);
+      const callbacks = this._listeners.get(old) ?? [];
+      this._listeners.delete(old);
+      this._setMembers(old, []);
+      const others = this._listeners.get(name) ?? [];
+      const all = new Set([...others, ...callbacks]);
+      if (all.size) this._listeners.set(name, all);
+      // It was given up before we knew what it is called now.
+      else this._send({ op: "unsubscribe", keys: [name] });
+    }
+    for (const [key, isins] of Object.entries(members)) {
+      if (!this._listeners.has(key)) continue;
+      const before = new Set(this.members.get(key));
+      this._setMembers(key, isins);
+      // What is new to the key may be known by another one.
+      const added = isins.filter((isin) => !before.has(isin) && this.items.has(isin));
+      added.forEach((isin) => this._change(isin, null));
+    }
+    this._forgetUnwatched();
+  }
+
+  _setMembers(key, isins) {
+    for (const isin of this.members.get(key) ?? []) {
+      const groups = this._groups.get(isin);
+      groups.delete(key);
+      if (!groups.size) this._groups.delete(isin);
+    }
+    this.members.delete(key);
+    if (!isins.length) return;
+    this.members.set(key, isins);
+    for (const isin of isins) {
+      if (!this._groups.has(isin)) this._groups.set(isin, new Set());
+      this._groups.get(isin).add(key);
+    }
   }
 
   // A network or a visitor that is back does not wait; what the gateway asked for holds.
@@ -293,6 +351,9 @@ export class TickClient {
         this._isStarting = message.feed === "starting";
         this._tellFeed();
         break;
+      case "members":
+        this._regroup(message);
+        break;
       case "notice":
         this._noticedMs = message.reconnect_after_ms;
         break;
@@ -306,6 +367,8 @@ export class TickClient {
       this._isins.set(code, isin);
       this._codes.set(isin, code);
     }
+    for (const [key, isins] of Object.entries(message.members ?? {})) this._setMembers(key, isins);
+    this._issues = message.issues ?? this._issues;
     if (message.accepted.length) this._isSnapshotDue = true;
     if (message.rejected.length) this._options.onRejected?.(message.rejected);
     this._tellFeed();
@@ -343,6 +406,7 @@ export class TickClient {
     if (message.epoch === null || isWaiting) return;
     this._isComplete = true;
     this.position = { epoch: message.epoch, offset: message.offset };
+    if (this.members.size) this.position.issues = this._issues;
   }
 
   // A gateway that is a little behind may send what another one has sent before.
@@ -369,7 +433,8 @@ export class TickClient {
     for (const [isin, window] of changed) {
       const item = this.items.get(isin);
       if (item === undefined) continue;
-      for (const key of [isin, this._codes.get(isin), EVERYTHING]) {
+      const groups = this._groups.get(isin) ?? [];
+      for (const key of [isin, this._codes.get(isin), EVERYTHING, ...groups]) {
         this._listeners.get(key)?.forEach((callback) => callback(item, window));
       }
     }

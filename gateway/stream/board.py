@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from gateway.protocol.issue_numbers import IssueNumbers
 from gateway.stream.once_per_window import OncePerWindow
+from ingest.issue_table.known_issues import Issues
 from throttle.contract.snapshot import LastValue, Row, WindowSnapshot
 from throttle.contract.trade_order import is_newer
 
@@ -67,6 +68,10 @@ class Board:
     def isins(self) -> list[str]:
         """Return every issue that has a value, in order."""
         return sorted(self._rows)
+
+    def unlisted(self, issues: Issues) -> list[str]:
+        """Return the issues that have a value and are not in the table, in order."""
+        return sorted(isin for isin in self._rows if issues.get(isin) is None)
 
     def changed_since(self, offset: int) -> list[str]:
         """Return the issues that changed after ``offset`` of this epoch, in order."""

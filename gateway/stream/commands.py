@@ -1,6 +1,6 @@
 """What one client says and how it is answered: text in, frames out. Pure."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -54,7 +54,6 @@ class ClientCommands:
         "_bad",
         "_bucket",
         "_counters",
-        "_find_code",
         "_limited",
         "_settings",
         "_tokens",
@@ -72,10 +71,8 @@ class ClientCommands:
         counters: Counters,
         now_s: float,
         tokens: TokenReader | None = None,
-        find_code: Callable[[str], str | None] = lambda _: None,
     ) -> None:
         self.delivery = delivery
-        self._find_code = find_code
         self._settings = settings
         self._counters = counters
         self._bucket = TokenBucket(
@@ -191,7 +188,7 @@ class ClientCommands:
         if codes:
             names = {codes.get(key, key): key for key in reversed(keys)}
             keys = tuple(reversed(names))
-        accepted, rejected = split_keys(keys)
+        accepted, rejected = split_keys(keys, self.delivery.issues)
         if grant.keys is not None:
             rejected += [
                 Rejection(key, "not_allowed", NOT_ALLOWED)
@@ -212,11 +209,19 @@ class ClientCommands:
             min_interval_ms=self.delivery.interval_ms,
             resumed=since is not None and command.wants_snapshot,
             **_told(codes),
+            **self._members(accepted),
         )
+
+    def _members(self, keys: Sequence[str]) -> dict[str, Any]:
+        members = self.delivery.members_of(keys)
+        if not members:
+            return {}
+        return {"members": members, "issues": self.delivery.issues.digest}
 
     def _resolve(self, keys: Sequence[str]) -> dict[str, str]:
         """Return the ISINs of those keys that are codes of the issue list."""
-        found = ((k, self._find_code(k)) for k in keys if len(k) < ISIN_CHARS)
+        isin_of = self.delivery.issues.isin_of
+        found = ((k, isin_of(k)) for k in keys if len(k) < ISIN_CHARS)
         return {key: isin for key, isin in found if isin is not None}
 
     def _set_interval(self, wanted_ms: int) -> None:

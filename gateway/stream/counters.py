@@ -36,6 +36,9 @@ class Counters:
     rows_held: int = 0
     """Rows held back until the next window: their issue was in this one already."""
 
+    issue_changes_refused: int = 0
+    """Changes of the issue table that break a rule and were left out."""
+
     frames_sent: int = 0
     """Frames written to clients, of every type."""
 

@@ -4,7 +4,8 @@ A slow client is treated here and in ``mailbox``: windows that it did not take i
 are merged into one update of the newest values.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
 
 from gateway.protocol.key_sets import KeySets
 from gateway.protocol.messages import Since
@@ -13,6 +14,7 @@ from gateway.stream import frames
 from gateway.stream.board import Board, Position
 from gateway.stream.counters import Counters
 from gateway.stream.mailbox import Mailbox, Merged, SnapshotPiece
+from ingest.issue_table.known_issues import Issues, is_group
 from tickthrottle_client.tick_v1 import ALL
 
 LONGEST_INTERVAL_MS = 60_000
@@ -45,6 +47,19 @@ class NewestUpdate:
             delivery.take_in()
 
 
+@dataclass(slots=True)
+class _Regrouped:
+    """What a client has not been told yet of its keys: which changed, and renames."""
+
+    changed: set[str] = field(default_factory=set)
+    renamed: dict[str, str] = field(default_factory=dict)
+
+    def take_in(self, changed: Iterable[str], renames: dict[str, str]) -> None:
+        self.changed = {renames.get(key, key) for key in {*self.changed, *changed}}
+        before = {old: renames.get(new, new) for old, new in self.renamed.items()}
+        self.renamed = before | renames
+
+
 class Delivery:
     """Knows what a client has to be sent, bounded by the keys it holds.
 
@@ -55,10 +70,12 @@ class Delivery:
     __slots__ = (
         "_board",
         "_counters",
+        "_followed",
         "_gathered_window",
         "_key_sets",
         "_keys",
         "_mailbox",
+        "_regrouped",
         "_sent_interval",
         "_settings",
         "_taken_in",
@@ -82,6 +99,9 @@ class Delivery:
         self._settings = settings
         self._counters = counters
         self._key_sets = key_sets
+        # The issue table by which its keys stand for issues.
+        self._followed = key_sets.issues
+        self._regrouped: _Regrouped | None = None
         # In order, as a tuple: a set of thirty is two thirds of what a client costs.
         self._keys: tuple[str, ...] = ()
         self._mailbox = Mailbox()
@@ -98,6 +118,15 @@ class Delivery:
         return self._keys
 
     @property
+    def issues(self) -> Issues:
+        """The issue table of now."""
+        return self._key_sets.issues
+
+    def members_of(self, keys: Iterable[str]) -> dict[str, tuple[str, ...]]:
+        """Return the issues of those keys that are markets or sectors."""
+        return {key: self._key_sets.members(key) for key in keys if is_group(key)}
+
+    @property
     def pending(self) -> int:
         """How many issues the client has not been sent yet."""
         self.take_in()
@@ -107,7 +136,8 @@ class Delivery:
     def is_owed(self) -> bool:
         """Whether something is to be sent now: what may wait is not owed yet."""
         self.take_in()
-        return not self._mailbox.is_empty and self._is_due()
+        is_filled = not self._mailbox.is_empty and self._is_due()
+        return is_filled or self._regrouped is not None
 
     def add(
         self, keys: Collection[str], since: Since | None, *, wants_snapshot: bool
@@ -136,7 +166,8 @@ class Delivery:
     def take_in(self) -> None:
         """Put what was published last into the mailbox, if it is not there yet.
 
-        A client that the one before had passed by is sent everything anew.
+        A client that the one before had passed by is sent everything anew. Then its
+        keys stand for what the newest issue table says.
         """
         newest = self.newest
         if self._taken_in == newest.number - 1 and newest.update is not None:
@@ -145,6 +176,8 @@ class Delivery:
             self._end_waiting()
         elif self._taken_in != newest.number:
             self.restart()
+        if self._followed is not self._key_sets.issues:
+            self._follow()
 
     def steady_frame(self) -> bytes | None:
         """Return the frame of what was published last, empty if nothing of it is due.
@@ -159,6 +192,8 @@ class Delivery:
             or newest.update is None
             or self.interval_ms > board.window_ms
             or not self._mailbox.is_empty
+            or self._followed is not self._key_sets.issues
+            or self._regrouped is not None
             or self._is_gathered()
         ):
             return None
@@ -182,12 +217,15 @@ class Delivery:
             )
 
     def next_frame(self) -> bytes | None:
-        """Return the next snapshot or update frame, None if there is nothing to send.
+        """Return what to send next, None if there is nothing.
 
-        Values are those of the board at this moment. Snapshots are sent at once,
-        updates once in the interval that was granted.
+        What keys stand for comes before snapshots, snapshots before updates. Values are
+        those of the board at this moment. Updates are sent once in the interval that
+        was granted, all else at once.
         """
         self.take_in()
+        if self._regrouped is not None:
+            return self._members_frame()
         mailbox = self._mailbox
         while not mailbox.is_empty and self._is_due():
             due = mailbox.take(self._settings.snapshot_items)
@@ -276,21 +314,60 @@ class Delivery:
         """Return the issues among ``keys`` that have a value newer than ``since``."""
         if ALL in keys:
             return self._board.changed_since(since.offset if since else -1)
+        groups = [key for key in keys if is_group(key)]
+        if not groups:
+            return self._newer(keys, since)
+        # Whoever left under another table may know other issues by these keys.
+        is_same = since is not None and since.issues == self.issues.digest
+        isins = [key for key in keys if not is_group(key)]
+        members = self._key_sets.expand(groups)
         return [
-            key
-            for key in keys
-            if (row := self._board.get(key)) is not None
+            *self._newer(members, since if is_same else None),
+            *self._newer(isins, since),
+        ]
+
+    def _newer(self, isins: Iterable[str], since: Since | None) -> list[str]:
+        return [
+            isin
+            for isin in isins
+            if (row := self._board.get(isin)) is not None
             and (since is None or row.offset > since.offset)
         ]
+
+    def _follow(self) -> None:
+        """Have the keys stand for the issues that the newest table says."""
+        key_sets = self._key_sets
+        self._followed = key_sets.issues
+        changed = key_sets.changed.intersection(self._keys)
+        if not changed:
+            return
+        renames = {k: n for k, n in key_sets.renames.items() if k in changed}
+        self._waiting = {renames.get(k, k): s for k, s in self._waiting.items()}
+        before = self._mailbox.key_set
+        self._watch({renames.get(key, key) for key in self._keys})
+        added = set(self._mailbox.key_set.isins).difference(before.isins)
+        if added and ALL not in self._keys:
+            offset = self._board.complete.offset
+            self._mailbox.request_snapshot(self._stored(sorted(added), None), offset)
+        if self._regrouped is None:
+            self._regrouped = _Regrouped()
+        self._regrouped.take_in(changed, renames)
 
     def _watch(self, keys: Collection[str]) -> None:
         self._keys = tuple(sorted(keys))
         ready = set(keys).difference(self._waiting) if self._waiting else keys
         key_set = self._key_sets.move(self._mailbox.key_set, ready)
-        if key_set.isins == self._keys:
+        if key_set.keys == self._keys:
             # Two lists of thirty keys would be a tenth of what a client costs.
-            self._keys = key_set.isins
+            self._keys = key_set.keys
         self._mailbox.watch(key_set)
+
+    def _members_frame(self) -> bytes:
+        regrouped, self._regrouped = self._regrouped, None
+        assert regrouped is not None
+        held = sorted(regrouped.changed.intersection(self._keys))
+        members = self.members_of(held)
+        return frames.members_frame(self.issues.digest, members, regrouped.renamed)
 
     def _snapshot_frame(self, piece: SnapshotPiece) -> bytes:
         here = self._board.position

@@ -193,6 +193,19 @@ def ack_frame(
     )
 
 
+def members_frame(
+    issues: str, members: Mapping[str, Sequence[str]], renamed: Mapping[str, str]
+) -> bytes:
+    """Build what tells a client that some of its keys stand for other issues now.
+
+    ``issues`` names the table, ``members`` has the issues of each such key, by its
+    name of now; ``renamed`` is old to new.
+    """
+    return orjson.dumps(
+        {"type": "members", "issues": issues, "members": members, "renamed": renamed}
+    )
+
+
 def error_frame(
     code: str, message: str, message_id: int | str | None = None, **further: Any
 ) -> bytes:

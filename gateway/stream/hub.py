@@ -33,6 +33,7 @@ from gateway.stream.frames import Update, notice_frame, welcome_frame
 from gateway.stream.lifetimes import Lifetime
 from gateway.stream.timer_wheel import TimerWheel
 from gateway.stream.window_timings import WindowTimings
+from ingest.issue_table.known_issues import Issues
 from throttle.contract.snapshot import WindowSnapshot
 from tickthrottle_client.tick_v1 import CloseCode
 
@@ -75,8 +76,6 @@ class Hub:
         self.counters = counters
         self.excess: Callable[[], str | None] = lambda: None
         """Why no more clients can be served, None while they can."""
-        self.find_code: Callable[[str], str | None] = lambda _: None
-        """Return the ISIN of the issue with a code, None if no issue has it."""
         self._admission = Admission(
             settings.max_clients, settings.max_clients_per_address, tally
         )
@@ -157,7 +156,6 @@ class Hub:
                 self.counters,
                 now_s,
                 self.tokens,
-                self.find_code,
             ),
             sender,
             Lifetime(now_s, settings, most_s),
@@ -224,6 +222,19 @@ class Hub:
         for client in self._due:
             client.delivery.take_in()
         self._newest.put(update)
+        self._serve_all()
+
+    @property
+    def issues(self) -> Issues:
+        """The issue table by which keys stand for issues."""
+        return self._key_sets.issues
+
+    def change_issues(self, issues: Issues) -> None:
+        """Take another issue table in; clients are told of keys that it changes."""
+        # There is one place: whose turn has not come yet follows the one before.
+        for client in self._due:
+            client.delivery.take_in()
+        self._key_sets.change_issues(issues)
         self._serve_all()
 
     def restart(self) -> None:

@@ -55,6 +55,8 @@ class Guard:
     plain: PlainConnections[Transport]
     refusals: Budgets
     operators_port: int | None = None
+    max_body_bytes: int = 0
+    """Where bodies may be larger than heads: the most of both. 0: they may not."""
 
     def note_refusal(self, address: str) -> None:
         """Count something refused to an address, or a connection without a request."""
@@ -153,8 +155,12 @@ class GuardedProtocol(HttpToolsProtocol):
             self._set_deadline()
         self._received += len(data)
         super().data_received(data)
-        if self._received > self.guard.settings.max_request_bytes:
-            self._refuse(413 if self._is_head_complete else 431)
+        guard = self.guard
+        if self._received > guard.settings.max_request_bytes:
+            if not self._is_head_complete:
+                self._refuse(431)
+            elif self._received > guard.max_body_bytes:
+                self._refuse(413)
 
     def on_message_begin(self) -> None:
         """Begin to read a request, put this object in its scope."""

@@ -11,7 +11,7 @@ from redis.backoff import NoBackoff
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import NoPermissionError, RedisError
 
-from ingest.tradelog.redis_address import why_unusable
+from tickthrottle_client.redis_address import why_unusable
 
 
 def create_redis(url: str) -> Redis:

@@ -12,8 +12,6 @@ from functools import lru_cache
 from json import dumps, loads
 from typing import Any
 
-from stdnum import isin as stdnum_isin
-
 from ingest.adapters.adapter import (
     Adapter,
     AdapterFault,
@@ -31,6 +29,7 @@ from ingest.adapters.adapter import (
     read_json,
 )
 from ingest.trade import InvalidTrade
+from tickthrottle_client.trade_v1 import isin_check_digit
 
 TRADES = "H0STCNT0"
 FIELDS = 46
@@ -190,7 +189,7 @@ class Kis(Adapter):
         if not symbol.endswith("0"):
             return None
         number = f"KR7{symbol}00"
-        return number + str(stdnum_isin.calc_check_digit(number))
+        return number + isin_check_digit(number)
 
 
 def decrypt(key: str, iv: str, body: str) -> str:

@@ -17,7 +17,7 @@ from ingest.adapters.adapter import (
     ExchangeIssue,
     Fetch,
 )
-from ingest.issue_list import MAX_CHARS
+from ingest.issue_table.issue_entry import MAX_CHARS
 from ingest.symbol_key import BadSymbol, keys_of
 from ingest.trade import InvalidTrade, check_isin
 

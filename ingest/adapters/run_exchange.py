@@ -11,11 +11,18 @@ from ingest.adapters.adapter_metrics import AdapterMetrics
 from ingest.adapters.connection import BATCH, ExchangePlan, pump_exchange
 from ingest.adapters.exchange_http import fetch
 from ingest.adapters.intake import Entry, Intake
-from ingest.adapters.listing import FeedIssues, choose_issues, parse_known
+from ingest.adapters.listing import (
+    FeedIssues,
+    choose_issues,
+    encode_listing,
+    parse_known,
+)
 from ingest.adapters.raw_tape import Opened, RawRecorder, read_raw
+from ingest.feed.issue_names import tell_names
 from ingest.feed.pacer import FeedReport
 from ingest.feed.run import run_arrivals
 from ingest.feed.supply import Arrivals
+from ingest.issue_table.issue_list import parse_list
 from ingest.settings import IngestSettings
 from ingest.sources.event import Refusals
 from ingest.sources.exchange_options import ExchangeOptions
@@ -78,9 +85,15 @@ def run_exchange(
             kind, issues.symbols, secrets, options.silence_s, options.max_ahead_ms
         )
         pump = pump_exchange(plan, intake, metrics, recorder)
+    listed = parse_list(encode_listing(kind, issues).splitlines(keepends=True))
+
+    def begin(arrivals: Arrivals) -> None:
+        tell_names(settings, listed)
+        pump(arrivals)
+
     try:
         report = run_arrivals(
-            kind.name, settings, pump, refusals, stop, report_to, registry, record_to
+            kind.name, settings, begin, refusals, stop, report_to, registry, record_to
         )
     except AdapterFault as error:
         words = str(error) if plan is None else plan.hide(str(error))

@@ -6,22 +6,14 @@ from dataclasses import dataclass, field
 from itertools import count
 from threading import Event as Flag
 
-import redis.exceptions
 import structlog
 
 from ingest.feed.supply import CHUNK, TICK_S, Schedule, Supply, Taken
 from ingest.sources.event import Event, Refusals
 from ingest.tradelog.contract import LogAway, LogWriter
+from tickthrottle_client.log_v1 import BACKOFF_S
+from tickthrottle_client.redis_faults import TRANSIENT
 
-TRANSIENT = (
-    redis.exceptions.ConnectionError,
-    redis.exceptions.TimeoutError,
-    redis.exceptions.ReadOnlyError,
-    redis.exceptions.OutOfMemoryError,
-)
-"""What passes when the server is back, fails over, or has room again."""
-
-_BACKOFF_S = (0.05, 0.1, 0.2, 0.5, 1.0)
 _NAP_S = 0.1
 _PROGRESS_EVERY_S = 0.2
 _RATE_OVER_S = 2.0
@@ -155,7 +147,7 @@ class _Feed:
                     log.warning("the log is silent, waiting", error=str(error))
             except TRANSIENT as error:
                 self.retried += len(entries)
-                wait_s = _BACKOFF_S[min(attempt, len(_BACKOFF_S) - 1)]
+                wait_s = BACKOFF_S[min(attempt, len(BACKOFF_S) - 1)]
                 if attempt == 0:
                     log.warning("append failed, trying again", error=str(error))
             else:

@@ -15,24 +15,26 @@ import redis
 import structlog
 from prometheus_client import CollectorRegistry
 
+from ingest.feed.issue_names import tell_names
 from ingest.feed.metrics import FeedMetrics
 from ingest.feed.open_writer import Outlet, open_outlet
 from ingest.feed.pacer import FeedProgress, FeedReport, run_feed
 from ingest.feed.progress import log_report, open_display
-from ingest.feed.receipt_file import ReceiptFile
 from ingest.feed.supply import Arrivals, Ended, Supply
 from ingest.feed.tape_recorder import BadTapeFile, RecordingWriter, TapeFile
-from ingest.issue_list import read_issues
+from ingest.issue_table.issue_list import parse_list, read_issues
 from ingest.process.prometheus import MetricsUnavailable, exposed
 from ingest.process.redis_fault import explain
 from ingest.settings import IngestSettings
 from ingest.sources.event import Event, Refusals
 from ingest.sources.faults import Faults
+from ingest.sources.market import encode_issues
 from ingest.sources.pipe import PipeOptions, read_pipe
 from ingest.sources.replay import ReplayOptions, replay
 from ingest.sources.simulator import Simulator
 from ingest.sources.trade_lines import LineReader
 from ingest.tradelog.contract import LogAway, LogUnusable, LogWriter
+from tickthrottle_client.receipt_file import ReceiptFile
 
 _PUMP_ENDS_WITHIN_S = 2.0
 
@@ -72,9 +74,17 @@ def run_simulator(
     FeedError when the log's server cannot be reached or refuses the log.
     """
     total = None if simulator.total == inf else simulator.total
-    events = nullcontext(simulator.events(_now_us()))
+    events = _named(settings, simulator)
     files = _Files(report_to, record_to)
     return _run("simulator", settings, events, Refusals(), total, stop, files)
+
+
+@contextmanager
+def _named(settings: IngestSettings, simulator: Simulator) -> Iterator[Iterable[Event]]:
+    """Yield a market's events once the issue table knows what its issues are called."""
+    listed = encode_issues(simulator.listing()).splitlines(keepends=True)
+    tell_names(settings, parse_list(listed))
+    yield simulator.events(_now_us())
 
 
 def run_replay(
@@ -177,6 +187,32 @@ def _pumped(title: str, pump: Pump) -> Iterator[Arrivals]:
         thread.join(_PUMP_ENDS_WITHIN_S)
 
 
+def run_supply(
+    title: str,
+    settings: IngestSettings,
+    supply: Supply,
+    stop: threading.Event,
+    registry: CollectorRegistry,
+    on_open: Callable[[], None],
+    on_append: Callable[[float], None],
+) -> FeedReport:
+    """Append what a supply gives until it is over. Raises FeedError as other feeds do.
+
+    ``on_open`` is called once the log is open, ``on_append`` after each append.
+    """
+
+    @contextmanager
+    def opened() -> Iterator[Supply]:
+        on_open()
+        yield supply
+
+    files = _Files(None, None)
+    return _run(
+        *(title, settings, opened(), Refusals(), None, stop, files, registry),
+        on_append=on_append,
+    )
+
+
 def _run(
     title: str,
     settings: IngestSettings,
@@ -186,6 +222,7 @@ def _run(
     stop: threading.Event | None,
     files: _Files,
     registry: CollectorRegistry | None = None,
+    on_append: Callable[[float], None] | None = None,
 ) -> FeedReport:
     registry = registry or CollectorRegistry()
     metrics = FeedMetrics(registry)
@@ -216,6 +253,7 @@ def _run(
                     stop=flag,
                     on_progress=show,
                     refusals=refusals,
+                    on_append=on_append,
                 )
     except redis.RedisError as error:
         raise FeedError(explain(settings.redis_url, error)) from error
@@ -236,13 +274,19 @@ def _receipt(path: Path | None, outlet: Outlet) -> Iterator[Callable[[], None]]:
         yield lambda: None
         return
     try:
-        file = ReceiptFile(path, outlet.info, outlet.writer, _now_ms())
+        file = ReceiptFile(
+            *(path, outlet.info, outlet.writer, _now_ms()), on_failure=_warn_of_receipt
+        )
     except OSError as error:
         raise FeedError(f"report {path}: {error.strerror}") from error
     try:
         yield lambda: file.renew(_now_ms())
     finally:
         file.finish(_now_ms())
+
+
+def _warn_of_receipt(error: OSError) -> None:
+    log.warning("the report cannot be written", error=str(error))
 
 
 @contextmanager

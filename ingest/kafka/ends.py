@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 from ingest.kafka.address import KafkaTopic
-from ingest.kafka.kafka_client import Reports, open_topic
 from ingest.kafka.offsets import KafkaOffsets
 from ingest.tradelog.contract import LogUnusable
+from tickthrottle_client.kafka_client import Reports, open_topic
 
 
 @dataclass(frozen=True, slots=True)

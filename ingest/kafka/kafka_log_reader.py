@@ -20,7 +20,6 @@ from confluent_kafka import (
 )
 
 from ingest.kafka.address import KafkaTopic
-from ingest.kafka.kafka_client import ANSWER_WITHIN_S, Reports, bad_option, sentence
 from ingest.kafka.offsets import KafkaOffsets
 from ingest.tradelog.contract import (
     PIECE_BYTES,
@@ -32,7 +31,14 @@ from ingest.tradelog.contract import (
     Ranges,
     Tail,
 )
-from ingest.tradelog.gc_pause import no_collection
+from tickthrottle_client.gc_pause import no_collection
+from tickthrottle_client.kafka_client import (
+    ANSWER_WITHIN_S,
+    Reports,
+    TopicMissing,
+    bad_option,
+    sentence,
+)
 
 AHEAD_MS = 5_000
 """An entry stamped further ahead of this machine's clock does not say when it was
@@ -151,6 +157,8 @@ class KafkaLogReader:
             yield from self._consume(consumer, left)
         except KafkaException as error:
             raise sentence(self._topic, error.args[0], self._reports) from None
+        except TopicMissing:
+            raise self._offsets.unknown_partition() from None
         finally:
             consumer.unassign()
 

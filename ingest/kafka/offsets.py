@@ -8,15 +8,16 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._listoffsets import ListOffsetsResultInfo, OffsetSpec
 
 from ingest.kafka.address import KafkaTopic
-from ingest.kafka.kafka_client import (
+from ingest.tradelog.contract import LogAway, LogInfo, LogUnusable
+from tickthrottle_client.kafka_client import (
     ANSWER_WITHIN_S,
     Reports,
+    TopicMissing,
     answer,
     create_admin,
     describe,
     identity,
 )
-from ingest.tradelog.contract import LogInfo, LogUnusable
 
 _EARLIEST = OffsetSpec.earliest()  # type: ignore[no-untyped-call]
 _LATEST = OffsetSpec.latest()  # type: ignore[no-untyped-call]
@@ -38,6 +39,8 @@ class KafkaOffsets:
         self._topic = topic
         self._reports = reports
         self._admin: AdminClient | None = None
+        # As many as its client has heard of.
+        self._known = 0
 
     def starts(self, partitions: Iterable[int] | None = None) -> dict[int, int]:
         """Return each partition's first offset that is left."""
@@ -71,12 +74,27 @@ class KafkaOffsets:
         answers = {p: self._answer(future) for p, future in asked.items()}
         return {p: (first.offset, first.timestamp) for p, first in answers.items()}
 
+    def unknown_partition(self) -> LogAway:
+        """Return what to raise if a partition is unknown, though its topic exists.
+
+        Brokers and clients learn one after the other of a partition that is added: it
+        is there soon. Raises LogUnusable if the topic does not exist or is another one.
+        """
+        self._recognise(describe(self._topic, self._asker()))
+        return LogAway(f"{self._topic}: a partition is not known everywhere yet")
+
     def _ask(
         self, spec: OffsetSpec, partitions: Iterable[int] | None = None
     ) -> dict[int, Any]:
-        name = self._topic.topic
-        which = self.partitions if partitions is None else partitions
-        asked = self._asker().list_offsets(
+        name, admin = self._topic.topic, self._asker()
+        which = self.partitions if partitions is None else tuple(partitions)
+        if max(which) >= self._known:
+            # To ask of one that the client has not heard of would fail, and has
+            # corrupted its memory (librdkafka 2.16).
+            unknown = self.unknown_partition()
+            if max(which) >= self._known:
+                raise unknown
+        asked = admin.list_offsets(
             {TopicPartition(name, p): spec for p in which},
             isolation_level=self._isolation(),
             request_timeout=ANSWER_WITHIN_S,
@@ -84,7 +102,10 @@ class KafkaOffsets:
         return {place.partition: future for place, future in asked.items()}
 
     def _answer(self, future: Any) -> ListOffsetsResultInfo:
-        result: ListOffsetsResultInfo = answer(self._topic, future, self._reports)
+        try:
+            result: ListOffsetsResultInfo = answer(self._topic, future, self._reports)
+        except TopicMissing:
+            raise self.unknown_partition() from None
         return result
 
     def _recognise(self, described: Any) -> None:
@@ -94,6 +115,7 @@ class KafkaOffsets:
                 f"kafka_topic {self._topic.topic}: was deleted and made again; "
                 f"positions of {self._log_id} mean nothing in {info.log_id}"
             )
+        self._known = info.partitions
         if self._has_all:
             self.partitions = tuple(range(info.partitions))
 
@@ -107,6 +129,5 @@ class KafkaOffsets:
             self._admin = create_admin(self._topic, self._reports)
             # One question in thirty about offsets is never answered if it is a
             # client's first one, before it is connected; others are.
-            asked = describe(self._topic, self._admin)
-            answer(self._topic, asked, self._reports)
+            self._recognise(describe(self._topic, self._admin))
         return self._admin

@@ -4,25 +4,22 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
 
 from confluent_kafka import KafkaError
-from confluent_kafka.admin import AdminClient
-from confluent_kafka.admin._config import ConfigResource
 from confluent_kafka.cimpl import NewTopic
 
 from ingest.kafka.address import KafkaTopic
-from ingest.kafka.kafka_client import (
+from ingest.kafka.topic_plan import TopicPlan
+from ingest.trade import MAX_PAYLOAD_BYTES
+from tickthrottle_client.kafka_client import (
     ANSWER_WITHIN_S,
     Reports,
     answer,
+    ask_config,
     create_admin,
     describe,
     identity,
 )
-from ingest.kafka.topic_plan import TopicPlan
-from ingest.trade import MAX_PAYLOAD_BYTES
-from ingest.tradelog.contract import LogAway, LogUnusable
 
 # What a batch of one message needs beside the trade.
 _OVERHEAD_BYTES = 200
@@ -124,7 +121,7 @@ def look_at(topic: KafkaTopic) -> TopicState | None:
     if _code(asked.exception()) == KafkaError.UNKNOWN_TOPIC_OR_PART:
         return None
     described = answer(topic, asked, reports)
-    config = answer(topic, _ask_config(topic, admin), reports)
+    config = answer(topic, ask_config(topic, admin), reports)
     info = identity(topic, described)
     return TopicState(
         log_id=info.log_id,
@@ -139,24 +136,10 @@ def look_at(topic: KafkaTopic) -> TopicState | None:
     )
 
 
-def largest_batch(topic: KafkaTopic, admin: AdminClient) -> int | None:
-    """Return a topic's ``max.message.bytes``, None if its brokers do not say."""
-    try:
-        config = answer(topic, _ask_config(topic, admin))
-    except (LogAway, LogUnusable):
-        return None
-    return int(config["max.message.bytes"].value)
-
-
 def _duration(milliseconds: int) -> str:
     if milliseconds < 0:
         return "for ever"
     return str(timedelta(milliseconds=milliseconds))
-
-
-def _ask_config(topic: KafkaTopic, admin: AdminClient) -> Any:
-    wanted = ConfigResource(ConfigResource.Type.TOPIC, topic.topic)
-    return admin.describe_configs([wanted], request_timeout=ANSWER_WITHIN_S)[wanted]
 
 
 def _code(error: BaseException | None) -> int | None:

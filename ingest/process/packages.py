@@ -1,3 +1,3 @@
 """The packages of the product."""
 
-PACKAGES = ("deploy", "gateway", "ingest", "throttle")
+PACKAGES = ("deploy", "gateway", "ingest", "intake", "throttle")

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from random import Random
 from typing import NamedTuple
 
-from stdnum import isin as stdnum_isin
-
 from ingest.sources.company_names import SECTORS, create_names
+from tickthrottle_client.trade_v1 import isin_check_digit
 
 # KRX price steps since 2023-01-25: below 2,000 won the step is 1 won, and so on.
 _STEP_BOUNDS = (2_000, 5_000, 20_000, 50_000, 200_000, 500_000)
@@ -46,7 +45,10 @@ class SimulatedIssue:
     base_price: int
 
 
-COLUMNS = ("isin", "code", "name", "market", "sector", "prev_close")
+COLUMNS = (
+    *("isin", "code", "name", "market", "sector", "prev_close"),
+    *("currency", "tick_table"),
+)
 """Of the file with what is known of issues besides their trades."""
 
 
@@ -56,7 +58,8 @@ def encode_issues(issues: Iterable[SimulatedIssue]) -> str:
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(COLUMNS)
     writer.writerows(
-        (i.isin, i.code, i.name, i.market, i.sector, i.base_price) for i in issues
+        (i.isin, i.code, i.name, i.market, i.sector, i.base_price, "KRW", "krx")
+        for i in issues
     )
     return text.getvalue()
 
@@ -153,7 +156,7 @@ def _create_share(rng: Random, rank: int, stem: int) -> _Share:
     price = int(rng.lognormvariate(0, _PRICE_SPREAD) * _MEDIAN_PRICE)
     price = min(max(price, _LOWEST_BASE), _HIGHEST_BASE)
     return _Share(
-        number + str(stdnum_isin.calc_check_digit(number)),
+        number + isin_check_digit(number),
         code,
         is_preferred,
         price - price % price_step(price),

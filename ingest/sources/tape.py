@@ -14,12 +14,12 @@ from ingest.sources.trade_lines import (
     GZIP_MAGIC,
     MAX_LINE_BYTES,
     BadHeader,
-    as_microseconds,
     check_columns,
     check_size,
     split_row,
 )
 from ingest.trade import MAX_PAYLOAD_BYTES, REQUIRED, InvalidTrade, Trade
+from tickthrottle_client.trade_v1 import as_microseconds
 
 _JSON_TIME = re.compile(rb'("time"\s*:\s*)"([0-9TZtz:.,+ -]{1,40})"')
 

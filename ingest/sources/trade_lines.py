@@ -8,7 +8,6 @@ import csv
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
 from decimal import Context, Decimal
 from itertools import count
 from typing import Annotated, Any, Literal
@@ -18,7 +17,7 @@ import orjson
 from pydantic import BeforeValidator, Field, InstanceOf, model_validator
 
 from ingest.decimals import plain_decimal
-from ingest.issue_list import Issues
+from ingest.issue_table.known_issues import Issues
 from ingest.sources.feed_options import FeedOptions
 from ingest.trade import (
     EARLIEST_TIME_US,
@@ -31,6 +30,7 @@ from ingest.trade import (
     Trade,
 )
 from ingest.wire_form import read_wire
+from tickthrottle_client.trade_v1 import as_microseconds
 
 GZIP_MAGIC = b"\x1f\x8b"
 """What a gzip file begins with."""
@@ -45,8 +45,6 @@ MAX_LINE_BYTES = 4 * MAX_PAYLOAD_BYTES
 UNKNOWN_SYMBOL = "unknown_symbol"
 """Why a trade is refused whose symbol is not on the issue list."""
 
-_ISO_8601 = re.compile(r"\d{4}-?\d{2}-?\d{2}[T ]", re.ASCII)
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _NUMBER = re.compile(r"[0-9]{1,20}(?:\.[0-9]{1,18})?", re.ASCII)
 _EXACT = Context(prec=64)
 # What a decoder that knows doubles keeps as it was.
@@ -138,9 +136,16 @@ class LineReader:
         start_us: int,
         now_us: Callable[[], int],
         issues: Issues | None = None,
+        *,
+        numbers_missing: bool = False,
     ) -> None:
-        """``now_us`` is the time of day. ``issues`` tells the ISINs of symbols."""
+        """``now_us`` is the time of day. ``issues`` tells the ISINs of symbols.
+
+        With ``numbers_missing`` each trade without ``seq`` is numbered for itself:
+        for sources whose lines have nothing to do with each other.
+        """
         self.numbers_by_arrival = False
+        self._numbers_missing = numbers_missing
         self._options = options
         self._now_us = now_us
         self._issues = issues
@@ -176,6 +181,14 @@ class LineReader:
         """
         assert self._parse is not None, "begin comes first"
         return self._parse(line)
+
+    def read_line(self, line: bytes) -> tuple[str, bytes]:
+        """Return the same of a line of JSON, whatever the first one was."""
+        return self._read_json(line)
+
+    def read_fields(self, fields: Mapping[str, Any]) -> tuple[str, bytes]:
+        """Return the same of fields that ``exact_json`` has decoded."""
+        return self._encode(dict(fields))
 
     def _has_number(self, first: bytes) -> bool:
         try:
@@ -237,7 +250,7 @@ class LineReader:
         try:
             found = orjson.loads(line)
             if not isinstance(found, dict) or not _is_exact(found, line):
-                found = json.loads(line, parse_float=JsonNumber, parse_int=_whole)
+                found = exact_json(line)
         except (ValueError, RecursionError) as error:
             raise InvalidTrade("not_json", "trade", line, str(error)[:80]) from None
         if not isinstance(found, dict):
@@ -264,7 +277,9 @@ class LineReader:
             fields["time"] = self._now_us()
         else:
             fields["time"] = self._time(fields.get("time"))
-        if self.numbers_by_arrival:
+        if self.numbers_by_arrival or (
+            self._numbers_missing and fields.get("seq") in (None, "")
+        ):
             fields["seq"] = next(self._arrivals)
         elif isinstance(seq := fields.get("seq"), JsonNumber):
             fields["seq"] = seq.text
@@ -305,6 +320,14 @@ class LineReader:
         return isin
 
 
+def exact_json(text: bytes) -> Any:
+    """Decode JSON; a number that no type of Python keeps is a ``JsonNumber``.
+
+    Raises ValueError and RecursionError.
+    """
+    return json.loads(text, parse_float=JsonNumber, parse_int=_whole)
+
+
 def split_row(line: bytes) -> list[str]:
     """Return the values of a line of CSV. Raises InvalidTrade."""
     if len(line) >= MAX_LINE_BYTES:
@@ -332,26 +355,6 @@ def check_size(size: int) -> None:
     if size > MAX_PAYLOAD_BYTES:
         rule = f"over {MAX_PAYLOAD_BYTES} bytes"
         raise InvalidTrade("too_large", "trade", size, rule)
-
-
-def as_microseconds(time: str, zone: ZoneInfo | None = None) -> str:
-    """Return a time as in ISO 8601 as microseconds since 1970; any other text as is.
-
-    It has to say its offset from UTC, or Z, unless a ``zone`` is given. Digits beyond
-    microseconds are cut. Raises InvalidTrade.
-    """
-    if _ISO_8601.match(time) is None:
-        return time
-    try:
-        moment = datetime.fromisoformat(time)
-    except ValueError as error:
-        raise InvalidTrade("bad_time", "time", time, str(error)) from None
-    if moment.tzinfo is None and zone is not None:
-        moment = moment.replace(tzinfo=zone)
-    if moment.tzinfo is None:
-        rule = "needs its offset from UTC, such as +09:00, or Z"
-        raise InvalidTrade("bad_time", "time", time, rule)
-    return str((moment - _EPOCH) // timedelta(microseconds=1))
 
 
 def _at(found: Mapping[str, Any], path: Sequence[str]) -> Any:

@@ -1,18 +1,36 @@
 """What a trade log is: append-only partitions keyed by ISIN.
 
 A log has P partitions. A partition is ordered, every entry has a position (a
-64-bit number that only grows) and the append time the log's server gave it.
+64-bit number that only grows) and the append time the log's server gave it. What those
+who append need, too, is stated in ``tickthrottle_client/log_v1.py``.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol
-from zlib import crc32
+
+from tickthrottle_client.log_v1 import LogAway, LogInfo, LogUnusable, partition_of
+from tickthrottle_client.receipt_v1 import AppendTally
 
 if TYPE_CHECKING:
     # Whoever only needs to know what a position is should not load a library for it.
     import pyarrow as pa
 
+__all__ = [
+    "PIECE_BYTES",
+    "AppendTally",
+    "Chunk",
+    "Head",
+    "LogAway",
+    "LogInfo",
+    "LogKind",
+    "LogReader",
+    "LogUnusable",
+    "LogWriter",
+    "Ranges",
+    "Tail",
+    "partition_of",
+]
 
 LogKind = Literal["redis", "kafka"]
 """What a log is kept in."""
@@ -21,26 +39,6 @@ LogKind = Literal["redis", "kafka"]
 PIECE_BYTES = 8 * 2**20
 """So many bytes of entries a reader asks for at a time, about, however many they are.
 """
-
-
-class LogUnusable(RuntimeError):
-    """The log cannot be used as asked; the message says why."""
-
-
-class LogAway(RuntimeError):
-    """The log's server cannot be reached now; it may be back later."""
-
-
-@dataclass(frozen=True, slots=True)
-class LogInfo:
-    """Identity of one log: a log that was emptied and refilled has another id.
-
-    ``created_ms`` is when it was created, or first looked at.
-    """
-
-    log_id: str
-    partitions: int
-    created_ms: int = field(compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,21 +92,6 @@ class Tail:
     partitions: tuple[int, ...]
     positions: tuple[int, ...]
     counts: tuple[int | None, ...]
-
-
-@dataclass(slots=True)
-class AppendTally:
-    """What became of what one writer appended to one partition.
-
-    ``first`` and ``last`` are where the acknowledged entries lie, as the log's server
-    told it: positions of a Redis log, offsets of a topic. ``in_doubt`` is how many
-    entries may be in the log beyond the acknowledged ones.
-    """
-
-    acknowledged: int = 0
-    first: int | None = None
-    last: int | None = None
-    in_doubt: int = 0
 
 
 class LogWriter(Protocol):
@@ -181,8 +164,3 @@ class LogReader(Protocol):
 
     def trim(self, positions: Mapping[int, int], before_ms: int) -> None:
         """Drop entries at or below ``positions`` that were appended before a time."""
-
-
-def partition_of(isin: str, partitions: int) -> int:
-    """Return the partition of an issue: crc32 of the ISIN modulo P."""
-    return crc32(isin.encode()) % partitions

@@ -24,8 +24,6 @@ from ingest.tradelog.contract import (
     Ranges,
     Tail,
 )
-from ingest.tradelog.gc_pause import no_collection
-from ingest.tradelog.redis_address import why_unusable
 from ingest.tradelog.redis_positions import (
     FIELD,
     SEQUENCE_BITS,
@@ -36,6 +34,9 @@ from ingest.tradelog.redis_positions import (
     position_of,
     stream_key,
 )
+from tickthrottle_client.gc_pause import no_collection
+from tickthrottle_client.log_v1 import encode_info
+from tickthrottle_client.redis_address import why_unusable
 
 _SHIFT = pa.scalar(SEQUENCE_BITS, pa.int64())
 _CHUNK = 2_000
@@ -61,11 +62,10 @@ def open_log(client: redis.Redis, namespace: str, partitions: int) -> LogInfo:
     """
     check_server(client)
     key = info_key(namespace)
-    now_ms = _clock_ms(client.time())
+    new = LogInfo(token_hex(6), partitions, _clock_ms(client.time()))
     with client.pipeline(transaction=True) as pipe:
-        pipe.hsetnx(key, "id", token_hex(6))
-        pipe.hsetnx(key, "partitions", partitions)
-        pipe.hsetnx(key, "created_ms", now_ms)
+        for name, value in encode_info(new).items():
+            pipe.hsetnx(key, name, value)
         pipe.hgetall(key)
         fields: dict[bytes, bytes] = pipe.execute()[-1]
     return decode_info(fields)

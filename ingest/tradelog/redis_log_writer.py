@@ -14,8 +14,8 @@ import structlog
 
 from ingest.tradelog.contract import AppendTally, LogInfo, partition_of
 from ingest.tradelog.redis_positions import FIELD, position_of, stream_key
+from tickthrottle_client.log_v1 import CAP_CHECK_ENTRIES, partition_cap
 
-_CAP_CHECK_ENTRIES = 5_000
 _REMEMBERED_ISSUES = 65_536
 _AT_ONCE = 250
 """Commands that are sent together: the server works while the next are encoded."""
@@ -39,7 +39,7 @@ class RedisLogWriter:
         self._keys = [stream_key(namespace, p) for p in range(info.partitions)]
         self._heads = [append_head(key, FIELD) for key in self._keys]
         self._partitions: dict[str, int] = {}
-        self._partition_cap = max(1, cap // info.partitions)
+        self._partition_cap = partition_cap(cap, info.partitions)
         self._since_check = 0
         self.dropped_at_cap = 0
         self.refused: Mapping[str, int] = {}
@@ -61,7 +61,7 @@ class RedisLogWriter:
             raise
         self._count(partitions, ids)
         self._since_check += len(ids)
-        if self._since_check >= _CAP_CHECK_ENTRIES:
+        if self._since_check >= CAP_CHECK_ENTRIES:
             self._since_check = 0
             self._enforce_cap()
         return len(ids)

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from gateway.admission.tokens import CLOCK_SKEW_S
+from tests.clients.patience import soon
 from tests.conftest import free_port
 from tests.e2e.proxy import Proxy, take_all
 from tests.gateway.asyncapi import DOCUMENT_PATH, check_message
@@ -71,15 +72,6 @@ class Seen:
             on_message=self.messages.append,
             **options,
         )
-
-
-async def soon(check: Callable[[], object], within_s: float = 20) -> None:
-    """Wait until ``check`` is true."""
-    loop = asyncio.get_running_loop()
-    deadline_s = loop.time() + within_s
-    while not check():
-        assert loop.time() < deadline_s, "it did not come"
-        await asyncio.sleep(0.01)
 
 
 @pytest.fixture(autouse=True)
@@ -402,15 +394,14 @@ def test_after_these_codes_it_comes_back(code: int) -> None:
 
 
 async def test_an_issue_may_be_asked_for_by_its_code(
-    publisher: Publisher, redis_url: str, port: int, tmp_path: Path
+    publisher: Publisher, redis_url: str, port: int
 ) -> None:
     """By both names it is one issue, held until neither is wanted any more."""
     publisher.publish(make_row(price="1"))
-    issues_file = tmp_path / "issues.csv"
-    issues_file.write_text(ISSUE_LIST, "utf-8")
+    publisher.list_issues()
     by_code, by_isin = Seen(), Seen()
     async with (
-        gateway_on(redis_url, port, issues_file=issues_file),
+        gateway_on(redis_url, port),
         TickClient(address(port), waits=True) as ticks,
     ):
         end = ticks.subscribe(["005930"], by_code.put)
@@ -424,3 +415,60 @@ async def test_an_issue_may_be_asked_for_by_its_code(
         again = Seen()
         ticks.subscribe(["005930"], again.put)
         assert again.prices() == {SAMSUNG: "2"}
+
+
+async def test_a_market_stands_for_its_issues_while_they_change(
+    publisher: Publisher, redis_url: str, port: int
+) -> None:
+    """Moves, a rename, and giving up by the name that was asked for."""
+    publisher.publish(make_row(SAMSUNG), make_row(HYNIX), make_row(NAVER))
+    publisher.list_issues()
+    chips, kosdaq = Seen(), Seen()
+    async with (
+        gateway_on(redis_url, port),
+        TickClient(address(port), waits=True) as ticks,
+    ):
+        end = ticks.subscribe(["sector:chips"], chips.put)
+        ticks.subscribe(["market:KOSDAQ"], kosdaq.put)
+        await soon(lambda: set(chips.items) == {SAMSUNG, HYNIX})
+        await soon(lambda: set(kosdaq.items) == {NAVER})
+        assert ticks.members["sector:chips"] == (HYNIX, SAMSUNG)
+        late = Seen()
+        ticks.subscribe(["sector:chips"], late.put)
+        assert set(late.items) == {SAMSUNG, HYNIX}
+        publisher.list_issues(ISSUE_LIST.replace("KOSPI,chips,0.30", "KOSDAQ,x,0.30"))
+        await soon(lambda: set(kosdaq.items) == {NAVER, HYNIX})
+        assert ticks.members["sector:chips"] == (SAMSUNG,)
+        publisher.list_issues(ISSUE_LIST.replace(",chips,", ",semiconductors,"))
+        await soon(lambda: "sector:semiconductors" in ticks.members)
+        assert "sector:chips" not in ticks.members
+        publisher.publish(*(make_row(i, "7", seq=2) for i in (SAMSUNG, HYNIX)))
+        await soon(lambda: chips.prices() == {SAMSUNG: "7", HYNIX: "7"})
+        assert kosdaq.prices()[HYNIX] != "7"
+        assert ticks.position is not None
+        await soon(lambda: ticks.position and "issues" in ticks.position)
+        end()
+        assert set(ticks.items) == {SAMSUNG, HYNIX, NAVER}
+        publisher.publish(make_row(SAMSUNG, "8", seq=3))
+        await soon(lambda: late.prices()[SAMSUNG] == "8")
+        assert chips.prices()[SAMSUNG] == "7"
+
+
+async def test_a_market_is_resumed_with_what_changed_meanwhile(
+    publisher: Publisher, redis_url: str, port: int
+) -> None:
+    """The table was another one when the client came back: it has all issues of now."""
+    publisher.publish(make_row(SAMSUNG), make_row(HYNIX), make_row(NAVER))
+    publisher.list_issues()
+    seen, states = Seen(), []
+    async with TickClient(
+        address(port), waits=True, on_state=lambda state, _: states.append(state)
+    ) as ticks:
+        ticks.subscribe(["market:KOSDAQ"], seen.put)
+        async with gateway_on(redis_url, port):
+            await soon(lambda: set(seen.items) == {NAVER})
+            await soon(lambda: ticks.position is not None)
+        await soon(lambda: states[-1] == "offline")
+        publisher.list_issues(ISSUE_LIST.replace("KOSPI", "KOSDAQ"))
+        async with gateway_on(redis_url, port):
+            await soon(lambda: set(seen.items) == {NAVER, SAMSUNG, HYNIX})

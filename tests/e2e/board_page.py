@@ -106,9 +106,8 @@ def running_board(
     at = client.connection_pool.connection_kwargs
     url = f"redis://{at['host']}:{at['port']}/{at['db']}"
     publisher, port = Publisher(client), free_port()
-    with running_gateway(
-        url, port=port, issues_file=issues, heartbeat_ms=500
-    ) as gateway:
+    publisher.list_issues(issues.read_text("utf-8"))
+    with running_gateway(url, port=port, heartbeat_ms=500) as gateway:
         board = Board(page, publisher, gateway)
         board.publish(**prices)
         gateway.wait_until(publisher.offset)

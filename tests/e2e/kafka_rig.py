@@ -9,13 +9,13 @@ from secrets import token_hex
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from ingest.kafka.address import KafkaTopic
-from ingest.kafka.kafka_client import open_topic
 from ingest.kafka.writer import KafkaLogWriter
 from tests.conftest import eventually
 from tests.e2e.books import Checked, Log, check_against_oracle
 from tests.e2e.feeds import Feed, Scattered, feed_events
 from tests.e2e.rig import RATE, Rig, watched
 from tests.logged import logged_in_kafka
+from tickthrottle_client.kafka_client import open_topic
 
 STAMPED = {"message.timestamp.type": "LogAppendTime"}
 

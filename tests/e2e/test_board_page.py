@@ -39,6 +39,21 @@ def test_it_shows_what_was_published(board: Board) -> None:
     expect(board.page.locator("#trades")).to_have_text("74")
 
 
+def test_names_and_closes_change_while_the_page_is_open(board: Board) -> None:
+    """A day begins, an issue is listed: nobody has to load the page again."""
+    change = board.row(SAMSUNG).locator(".change")
+    before = change.text_content()
+    later = "isin,code,name,prev_close\n" + (
+        f"{SAMSUNG},005930,삼성전자 우선주,100000\n{NAVER},035420,네이버,0.20\n"
+    )
+    board.publisher.list_issues(later)
+    expect(board.row(SAMSUNG)).to_contain_text("우선주", timeout=30_000)
+    assert change.text_content() != before
+    expect(board.row(NAVER)).to_contain_text("네이버")
+    board.page.fill("#search", "네이버")
+    assert board.isins() == [NAVER]
+
+
 def test_search_finds_whatever_an_issue_is_called(board: Board) -> None:
     """And says so when nothing is found."""
     for wanted, found in [

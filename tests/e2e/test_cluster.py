@@ -13,7 +13,6 @@ from itertools import islice
 import pytest
 
 from ingest.kafka.address import KafkaTopic
-from ingest.kafka.kafka_client import open_topic
 from ingest.kafka.writer import KafkaLogWriter
 from ingest.tradelog.redis_positions import stream_key
 from tests.conftest import PATIENCE, eventually
@@ -28,6 +27,7 @@ from tests.logged import Logged, logged_in_kafka
 from tests.paths import ROOT
 from tests.published import published_windows
 from throttle.contract.redis_keys import Keys
+from tickthrottle_client.kafka_client import open_topic
 
 pytestmark = [
     pytest.mark.e2e,

@@ -159,6 +159,7 @@ def test_partitions_added_while_running_are_read(
     admin.create_partitions([NewPartitions(rig.topic, count)])[rig.topic].result()
 
     def is_read() -> bool:
+        steady.check_alive()
         put(rig, {"partition": count - 1, "value": trade(seq=1).to_wire()})
         return len(check_books(rig.client, log=rig.log).upto.partitions) == count
 

@@ -257,13 +257,10 @@ def test_callbacks_get_what_they_asked_for(follower: Follower) -> None:
         follower.wait_for_state("closed")
 
 
-def test_an_issue_may_be_asked_for_by_its_code(
-    follower: Follower, tmp_path: Path
-) -> None:
+def test_an_issue_may_be_asked_for_by_its_code(follower: Follower) -> None:
     """By both names it is one issue, held until neither is wanted any more."""
-    issues_file = tmp_path / "issues.csv"
-    issues_file.write_text(ISSUE_LIST, "utf-8")
-    with follower.gateway(issues_file=issues_file):
+    follower.publisher.list_issues()
+    with follower.gateway():
         follower.follow()
         follower.page.evaluate("window.stop()")
         follower.page.evaluate(
@@ -282,6 +279,45 @@ def test_an_issue_may_be_asked_for_by_its_code(
         wanted = follower.prices[SAMSUNG]
         eventually(lambda: follower.seen()["prices"].get(SAMSUNG) == wanted)
         assert follower.page.evaluate("window.byCode.length") == 1
+
+
+def test_a_market_stands_for_its_issues_while_they_change(follower: Follower) -> None:
+    """Moves, a rename, and giving up by the name that was asked for."""
+    page, publisher = follower.page, follower.publisher
+    publisher.list_issues()
+
+    def members(key: str) -> list[str] | None:
+        found: list[str] | None = page.evaluate(
+            "(key) => window.ticks.members.get(key) ?? null", key
+        )
+        return found
+
+    with follower.gateway():
+        follower.follow()
+        page.evaluate("window.stop()")
+        page.evaluate(
+            """() => {
+              window.chips = {};
+              window.end = window.ticks.subscribe(["sector:chips"], (item) => {
+                window.chips[item.isin] = String(item.price);
+              });
+            }"""
+        )
+        eventually(lambda: members("sector:chips") == [HYNIX, SAMSUNG])
+        publisher.list_issues(ISSUE_LIST.replace("KOSPI,chips,0.30", "KOSPI,x,0.30"))
+        eventually(lambda: members("sector:chips") == [SAMSUNG])
+        publisher.list_issues(ISSUE_LIST.replace(",chips,", ",semiconductors,"))
+        eventually(lambda: members("sector:semiconductors") == [HYNIX, SAMSUNG])
+        assert members("sector:chips") is None
+        follower.publish()
+        wanted = {isin: follower.prices[isin] for isin in (SAMSUNG, HYNIX)}
+        eventually(lambda: page.evaluate("window.chips") == wanted)
+        page.evaluate("window.end()")
+        assert members("sector:semiconductors") is None
+        assert page.evaluate("window.ticks.items.size") == 0
+        follower.publish()
+        time.sleep(1)
+        assert page.evaluate("window.chips") == wanted
 
 
 def test_keys_that_are_refused_are_told(follower: Follower) -> None:

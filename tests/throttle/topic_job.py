@@ -11,7 +11,6 @@ from confluent_kafka import KafkaError, Message, Producer
 
 from ingest.feed.receipt import Receipt
 from ingest.kafka.address import KafkaTopic
-from ingest.kafka.kafka_client import open_topic
 from ingest.tradelog.contract import (
     AppendTally,
     LogAway,
@@ -29,6 +28,7 @@ from throttle.settings import ThrottleSettings
 from throttle.spark.options import source_options
 from throttle.spark.source import TradeLogReader
 from throttle.testing.driver import next_batch
+from tickthrottle_client.kafka_client import open_topic
 
 W = 200
 

@@ -66,7 +66,7 @@ def open_log_entries(
         info = find_log(client, namespace)
         return None if info is None else RedisLogEntries(client, namespace, info)
     # Loaded where it is needed only.
-    from ingest.kafka.kafka_client import open_topic
     from throttle.audit.kafka_entries import KafkaLogEntries
+    from tickthrottle_client.kafka_client import open_topic
 
     return KafkaLogEntries(topic, open_topic(topic))

@@ -9,7 +9,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ingest.feed.receipt import Receipt
+from ingest.feed.receipt import UNSENT, Receipt
 from throttle.contract.ledger import Books, Ledger, add_up, imbalance
 
 Span = tuple[int, int]
@@ -346,7 +346,10 @@ def _notes_on(name: str, receipt: Receipt) -> Iterable[str]:
     if not receipt.ended:
         yield f"{name}: the feed runs or was killed; it may have appended more since"
     for reason, count in receipt.refused.items():
-        yield f"{name}: the log refused {count:,} trades, {reason}"
+        if reason == UNSENT:
+            yield f"{name}: the feed ended before it had sent {count:,} trades"
+        else:
+            yield f"{name}: the log refused {count:,} trades, {reason}"
     if receipt.dropped_at_cap:
         yield (
             f"{name}: the feed dropped {receipt.dropped_at_cap:,} entries to keep the "

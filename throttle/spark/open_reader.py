@@ -23,7 +23,7 @@ def open_log(client: redis.Redis, settings: "ThrottleSettings") -> LogInfo:
     if topic is None:
         return open_redis_log(client, settings.namespace, settings.partitions)
     # Loaded where it is needed only.
-    from ingest.kafka.kafka_client import open_topic
+    from tickthrottle_client.kafka_client import open_topic
 
     return open_topic(topic)
 

@@ -22,7 +22,7 @@ from throttle.spark import class_archive
 from throttle.spark.java import Java
 from throttle.spark.source import TradeLogSource
 
-PACKAGES = ("ingest", "throttle")
+PACKAGES = ("ingest", "throttle", "tickthrottle_client")
 """What a task may import of ours; what else it needs is installed on the workers."""
 
 # A task gets a second attempt; local[n] alone gives it one.

@@ -6,12 +6,12 @@ from collections.abc import Callable
 import structlog
 from pyspark.sql import DataFrame
 
-from ingest.tradelog.gc_pause import no_collection
 from throttle.contract.cut import Cut
 from throttle.publish.publisher import PublishOutcome
 from throttle.telemetry.batch_report import BatchReport
 from throttle.window.batch import Abandoned, Batch, assemble
 from throttle.window.conflate import create_conflate
+from tickthrottle_client.gc_pause import no_collection
 
 log = structlog.get_logger()
 

@@ -7,10 +7,10 @@ compiled, workers are started. They should not be somebody's prices.
 from collections.abc import Iterator, Mapping, Sequence
 
 import pyarrow as pa
-from stdnum import isin as stdnum_isin
 
 from ingest.trade import Trade
 from ingest.tradelog.contract import Chunk, Head, LogInfo, Ranges, Tail
+from tickthrottle_client.trade_v1 import isin_check_digit
 
 WARMUP_ISSUES = 600
 WARMUP_TRADES = 1_800
@@ -99,7 +99,7 @@ class SyntheticLog:
 
 def _payload(issue: int, created_ms: int) -> bytes:
     number = f"XX{issue:09d}"
-    isin = number + stdnum_isin.calc_check_digit(number)
+    isin = number + isin_check_digit(number)
     extra = {"side": "B", "cum_volume": issue, "cum_value": issue * 1_000}
     price = str(1_000 + issue)
     return Trade(isin, created_ms * 1000, issue, price, "10", extra).to_wire()

@@ -1,5 +1,52 @@
-"""A client of tickthrottle's stream for scripts and services."""
+"""A client of tickthrottle for scripts: follows its stream, appends to its trade log.
 
-from tickthrottle_client.tick_client import Item, State, TickClient, TickError, Token
+Nothing is loaded before it is asked for: who only appends needs no websockets, and the
+product itself takes no more of this package than its contracts.
+"""
 
-__all__ = ["Item", "State", "TickClient", "TickError", "Token"]
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tickthrottle_client.log_v1 import LogAway, LogError, LogUnusable
+    from tickthrottle_client.producer import NotAppended, TradeProducer
+    from tickthrottle_client.tick_client import (
+        Item,
+        State,
+        TickClient,
+        TickError,
+        Token,
+    )
+    from tickthrottle_client.trade_v1 import InvalidTrade
+
+__all__ = [
+    "InvalidTrade",
+    "Item",
+    "LogAway",
+    "LogError",
+    "LogUnusable",
+    "NotAppended",
+    "State",
+    "TickClient",
+    "TickError",
+    "Token",
+    "TradeProducer",
+]
+
+_HOMES = {
+    "tick_client": ("Item", "State", "TickClient", "TickError", "Token"),
+    "producer": ("NotAppended", "TradeProducer"),
+    "log_v1": ("LogAway", "LogError", "LogUnusable"),
+    "trade_v1": ("InvalidTrade",),
+}
+
+
+def __getattr__(name: str) -> Any:
+    for home, names in _HOMES.items():
+        if name in names:
+            return getattr(import_module(f"{__name__}.{home}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -91,7 +91,9 @@ class TickClient:
     not accepted. ``on_message(message)``: every message, after it was taken in.
 
     ``items`` holds the newest item of each issue; up to ``position`` everything has
-    arrived. An exception of a callback interrupts the block and is raised by it.
+    arrived. ``members`` has the issues of each market and sector that is followed.
+
+    An exception of a callback interrupts the block and is raised by it.
     """
 
     def __init__(
@@ -107,6 +109,7 @@ class TickClient:
     ) -> None:
         self.items: dict[str, Item] = {}
         self.position: dict[str, Any] | None = None
+        self.members: dict[str, tuple[str, ...]] = {}
         self._url = url
         self._token = token
         self._may_be_away = waits
@@ -118,6 +121,11 @@ class TickClient:
         # Codes and their ISINs, as the gateway has told, and the other way round.
         self._isins: dict[str, str] = {}
         self._codes: dict[str, str] = {}
+        # The markets and sectors that each issue is followed by, and those that are
+        # called otherwise since they were asked for.
+        self._groups: dict[str, list[str]] = {}
+        self._renames: dict[str, str] = {}
+        self._issues: str | None = None
         self._asked: dict[int, list[str]] = {}
         self._ids = 0
         self._epoch: str | None = None
@@ -164,12 +172,14 @@ class TickClient:
     ) -> Callable[[], None]:
         """Have a callback called for keys; return the function that ends it.
 
-        Keys are ISINs, codes of the gateway's issue list, or ``*``.
+        Keys are ISINs, codes of the issue table (``005930``), markets and sectors
+        (``market:KOSPI``, ``sector:…``), or ``*``. A market or sector stands for the
+        issues that the table says, while that changes, too.
         """
         wanted = [key for key in keys if key not in self._listeners]
         for key in keys:
             self._listeners.setdefault(key, []).append(callback)
-            for isin in tuple(self.items) if key == ALL else (self._isin(key),):
+            for isin in tuple(self.items) if key == ALL else self._isins_of(key):
                 if isin in self.items:
                     callback(self.items[isin])
         self._ask(wanted)
@@ -179,28 +189,73 @@ class TickClient:
         self, keys: Collection[str], callback: Callable[[Item], object]
     ) -> None:
         dropped = []
-        for key in keys:
+        for key in map(self._renamed, keys):
             callbacks = self._listeners.get(key, [])
             if callback in callbacks:
                 callbacks.remove(callback)
                 if not callbacks:
                     del self._listeners[key]
+                    self._set_members(key, ())
                     # An issue may be held by its code as well.
                     if not self._is_named(self._isin(key)):
                         dropped.append(key)
         if dropped:
             self._say({"op": "unsubscribe", "keys": dropped})
+        self._forget_unwatched()
+
+    def _forget_unwatched(self) -> None:
         for isin in [isin for isin in self.items if not self._is_watched(isin)]:
             del self.items[isin]
 
     def _is_watched(self, isin: str) -> bool:
-        return ALL in self._listeners or self._is_named(isin)
+        return ALL in self._listeners or self._is_named(isin) or isin in self._groups
 
     def _is_named(self, isin: str) -> bool:
         return isin in self._listeners or self._codes.get(isin) in self._listeners
 
     def _isin(self, key: str) -> str:
         return self._isins.get(key, key)
+
+    def _isins_of(self, key: str) -> tuple[str, ...]:
+        return self.members.get(key) or (self._isin(key),)
+
+    def _renamed(self, key: str) -> str:
+        while key not in self._listeners and key in self._renames:
+            key = self._renames[key]
+        return key
+
+    def _regroup(self, message: dict[str, Any]) -> None:
+        """Some keys stand for other issues from now on, or are called otherwise."""
+        self._issues = message["issues"]
+        for old, new in message["renamed"].items():
+            self._renames[old] = new
+            self._renames.pop(new, None)
+            callbacks = self._listeners.pop(old, [])
+            self._set_members(old, ())
+            if callbacks:
+                self._listeners.setdefault(new, []).extend(callbacks)
+            elif new not in self._listeners:
+                # It was given up before we knew what it is called now.
+                self._say({"op": "unsubscribe", "keys": [new]})
+        for key, isins in message["members"].items():
+            if key in self._listeners:
+                known = self.items.keys() & set(isins).difference(self._isins_of(key))
+                self._set_members(key, isins)
+                # What is new to the key may be known by another one.
+                for isin in sorted(known):
+                    for callback in tuple(self._listeners[key]):
+                        callback(self.items[isin])
+        self._forget_unwatched()
+
+    def _set_members(self, key: str, isins: Collection[str]) -> None:
+        for isin in self.members.pop(key, ()):
+            self._groups[isin].remove(key)
+            if not self._groups[isin]:
+                del self._groups[isin]
+        if isins:
+            self.members[key] = tuple(isins)
+            for isin in isins:
+                self._groups.setdefault(isin, []).append(key)
 
     async def _run(self) -> None:
         while True:
@@ -330,6 +385,8 @@ class TickClient:
                 self._silence = "starting" if is_starting else "stale"
                 self._stale_reason = None if is_live else message["message"]
                 self._tell_feed()
+            case "members":
+                self._regroup(message)
             case "notice":
                 self._noticed_s = message["reconnect_after_ms"] / 1_000
         self._on_message(message)
@@ -340,6 +397,9 @@ class TickClient:
         for code, isin in message.get("codes", {}).items():
             self._isins[code] = isin
             self._codes[isin] = code
+        for key, isins in message.get("members", {}).items():
+            self._set_members(key, isins)
+        self._issues = message.get("issues", self._issues)
         self._is_snapshot_due = self._is_snapshot_due or bool(message["accepted"])
         if message["rejected"]:
             self._on_rejected(message["rejected"])
@@ -391,6 +451,8 @@ class TickClient:
             return
         self._is_complete = True
         self.position = {"epoch": message["epoch"], "offset": message["offset"]}
+        if self.members:
+            self.position["issues"] = self._issues
 
     def _put(self, items: list[Item]) -> None:
         for item in items:
@@ -400,7 +462,8 @@ class TickClient:
             if not self._is_watched(isin) or (known and is_older(item, known)):
                 continue
             self.items[isin] = item
-            for key in filter(None, (isin, self._codes.get(isin), ALL)):
+            keys = (isin, self._codes.get(isin), ALL, *self._groups.get(isin, ()))
+            for key in filter(None, keys):
                 for callback in tuple(self._listeners.get(key, ())):
                     callback(item)
 

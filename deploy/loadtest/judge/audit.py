@@ -12,7 +12,6 @@ from deploy.loadtest.results import Audit
 from deploy.loadtest.system.deployment import Deployment
 from ingest.process.redact import server_address
 from ingest.tradelog.contract import LogAway, LogUnusable
-from ingest.tradelog.gc_pause import no_collection
 from throttle.audit.compare import PublishedVersions
 from throttle.audit.log_entries import open_log_entries
 from throttle.audit.recompute import WindowRule
@@ -25,6 +24,7 @@ from throttle.audit.verify import (
 )
 from throttle.contract.ledger import BatchEntry, Ledger
 from throttle.contract.snapshot import WindowSnapshot
+from tickthrottle_client.gc_pause import no_collection
 
 _BATCHES_WITHIN_S = 10.0
 

@@ -179,6 +179,7 @@ function StreamStage({ pipeline: { stream, now_ms: nowMs } }) {
       ["epoch", stream.epoch ?? "–"],
       ["offset", plural(stream.offset, "window")],
       ["traded", plural(stream.issues, "issue")],
+      ["without a name", plural(stream.unlisted, "issue")],
     ]} />
   `;
 }

@@ -16,21 +16,21 @@ OWN = encode_issues(Simulator().listing())
 
 def test_the_command_prints_what_the_simulator_trades() -> None:
     """Seed and number mean what they mean to `simulate`."""
-    arguments = ["issues", "--seed", "5", "--issues", "7"]
+    arguments = ["issues", "simulated", "--seed", "5", "--issues", "7"]
     printed = runner.invoke(app, arguments).stdout
     assert printed == encode_issues(Simulator(seed=5, issues=7).listing())
-    assert runner.invoke(app, ["issues"]).stdout == OWN
-    first = runner.invoke(app, ["issues", "--issues", "3"]).stdout
+    assert runner.invoke(app, ["issues", "simulated"]).stdout == OWN
+    first = runner.invoke(app, ["issues", "simulated", "--issues", "3"]).stdout
     assert OWN.startswith(first)
 
 
 def test_the_command_writes_a_file_or_says_why_not(tmp_path: Path) -> None:
     """A folder that is not there is named in one sentence."""
     path = tmp_path / "issues.csv"
-    assert runner.invoke(app, ["issues", "--out", str(path)]).stdout == ""
+    assert runner.invoke(app, ["issues", "simulated", "--out", str(path)]).stdout == ""
     assert path.read_text("utf-8") == OWN
     missing = tmp_path / "missing" / "issues.csv"
-    result = runner.invoke(app, ["issues", "--out", str(missing)])
+    result = runner.invoke(app, ["issues", "simulated", "--out", str(missing)])
     assert result.exit_code == 3
     assert result.stderr == f"tickthrottle: out {missing}: No such file or directory\n"
 

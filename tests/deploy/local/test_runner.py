@@ -13,7 +13,7 @@ from rich.console import Console
 from deploy.local import runner as runner_module
 from deploy.local.runner import RunFailed, Runner, issues_file_of, run_local
 from deploy.local.settings import RunSettings
-from ingest.issue_list import read_issues
+from ingest.issue_table.issue_list import read_issues
 from tests.conftest import eventually, free_port
 
 

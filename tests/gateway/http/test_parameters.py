@@ -43,8 +43,8 @@ def test_where_there_are_none_it_is_said() -> None:
     "path",
     [
         "/v1/quotes?isin=" + SAMSUNG,
-        f"/v1/quotes/{SAMSUNG}?fields=price",
-        "/v1/issues?market=KOSPI",
+        f"/v1/quotes/{SAMSUNG}?field=name",
+        "/v1/issues?markets=KOSPI",
         f"/v1/issues/{SAMSUNG}/windows?limits=3",
         "/v1/windows?form=3",
         "/v1/windows/latest?row=false",

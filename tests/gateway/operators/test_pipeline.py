@@ -18,7 +18,7 @@ from gateway.operators.pipeline import (
 from gateway.stream.board import Board
 from gateway.stream.window_timings import WindowTimings
 from gateway.workers.worker_report import WorkerReport
-from tests.gateway.samples import FIRST_WINDOW, make_board
+from tests.gateway.samples import FIRST_WINDOW, LISTED, make_board
 from tests.gateway.stream.test_window_timings import make_update
 from throttle.contract.cut import Cut
 from throttle.contract.ledger import Books, Ledger
@@ -100,11 +100,11 @@ def test_a_feed_is_quiet_since_the_last_append() -> None:
 
 def test_a_stream_without_a_window_has_no_age() -> None:
     """And a reason."""
-    empty = stream_answer(Board(), 1_000, "no window yet")
+    empty = stream_answer(Board(), LISTED, 1_000, "no window yet")
     assert (empty.window_age_ms, empty.is_live) == (None, False)
     board = make_board()
     now_ms = (board.position.window or 0) + 700
-    assert stream_answer(board, now_ms, None).window_age_ms == 700
+    assert stream_answer(board, LISTED, now_ms, None).window_age_ms == 700
     assert now_ms > FIRST_WINDOW
 
 

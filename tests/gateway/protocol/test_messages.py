@@ -20,8 +20,10 @@ from gateway.protocol.messages import (
     parse,
     read_id,
     split_keys,
+    split_list,
 )
-from tests.gateway.samples import HYNIX, SAMSUNG
+from ingest.issue_table.known_issues import MAX_GROUP_CHARS, Issues
+from tests.gateway.samples import HYNIX, LISTED, SAMSUNG
 from tickthrottle_client.tick_v1 import CloseCode
 
 
@@ -144,8 +146,8 @@ def test_an_isin_or_the_star_is_accepted(key: str) -> None:
         ("KR7005930004", "bad_isin", "check digit is 3"),
         ("kr7005930003", "bad_isin", "must be 2 capitals"),
         ("KR700593000X", "bad_isin", "1 check digit"),
-        ("market:KOSPI", "unknown_key", "markets and sectors are not known"),
-        ("sector:Semiconductors", "unknown_key", "markets and sectors"),
+        ("market:KOSPI", "unknown_key", "the market of no issue"),
+        ("sector:Semiconductors", "unknown_key", "the sector of no issue"),
         ("000660", "unknown_key", "ask by ISIN"),
         ("", "unknown_key", "neither an ISIN nor"),
         ("**", "unknown_key", "neither an ISIN nor"),
@@ -162,11 +164,27 @@ def test_a_key_that_cannot_be_watched_says_why(
     assert message in rejection.message
 
 
+def test_markets_may_be_asked_for_before_the_table_is_there() -> None:
+    """Names that nobody could have are refused all the same."""
+    long = "sector:" + "x" * MAX_GROUP_CHARS
+    accepted, rejected = split_keys(["market:X", "sector:Y", long], Issues())
+    assert accepted == ["market:X", "sector:Y"]
+    assert [r.key for r in rejected] == [long]
+
+
+def test_a_comma_in_a_name_has_a_backslash_before_it() -> None:
+    """Whatever else is written stays as it is."""
+    text = "market:KOSPI,,sector:Food\\, drink,market:KOSPI,a\\b,"
+    names = ("market:KOSPI", "sector:Food, drink", "a\\b")
+    assert split_list(text) == names
+
+
 def test_one_bad_key_does_not_spoil_the_rest() -> None:
     """Good and bad keys are sorted out, each in the order given."""
-    accepted, rejected = split_keys(["000660", SAMSUNG, "nope", "*"])
-    assert accepted == [SAMSUNG, "*"]
-    assert [r.key for r in rejected] == ["000660", "nope"]
+    keys = ["000660", SAMSUNG, "market:X", "nope", "market:KOSPI", "*"]
+    accepted, rejected = split_keys(keys, LISTED)
+    assert accepted == [SAMSUNG, "market:KOSPI", "*"]
+    assert [r.key for r in rejected] == ["000660", "market:X", "nope"]
     assert Rejection("k", "c", "m").to_wire() == {
         "key": "k",
         "code": "c",

@@ -6,15 +6,13 @@ from typing import Any
 
 import pytest
 
-from gateway.server import GatewayFailed, run_gateway
-from gateway.settings import GatewaySettings
+from ingest.issue_table.issue_entry import FIELDS
 from tests.conftest import eventually
 from tests.gateway.issuer import SECRET, make_token
 from tests.gateway.publisher import Publisher
 from tests.gateway.samples import (
     FIRST_WINDOW,
     HYNIX,
-    ISSUE_LIST,
     NAVER,
     SAMSUNG,
     make_row,
@@ -39,14 +37,14 @@ def test_the_issue_list_is_told_in_the_order_of_isins(listed: Gateway) -> None:
     answer = json.loads(body)
     assert (status, answer["count"]) == (200, 3)
     assert [issue["isin"] for issue in answer["data"]] == [HYNIX, SAMSUNG, NAVER]
-    assert b'"prev_close":0.30}' in body
+    assert b'"prev_close":0.30,' in body
     assert answer["data"][2] == {
         "isin": NAVER,
         "code": "035420",
         "name": "NAVER",
         "market": "KOSDAQ",
         "sector": "internet & media",
-        "prev_close": None,
+        **dict.fromkeys(FIELDS[5:]),
     }
     again = listed.fetch("/v1/issues", if_none_match=headers["etag"])
     assert (again[0], again[1]) == (304, b"")
@@ -120,11 +118,11 @@ def test_a_token_narrows_what_is_told(
     publisher: Publisher, redis_url: str, tmp_path: Path
 ) -> None:
     """Issues that it does not allow are not listed, and have no history."""
-    issues, key = tmp_path / "issues.csv", tmp_path / "token.key"
-    issues.write_text(ISSUE_LIST, "utf-8")
+    key = tmp_path / "token.key"
     key.write_text(SECRET)
+    publisher.list_issues()
     publisher.publish(make_row())
-    with running_gateway(redis_url, issues_file=issues, token_key_file=key) as gateway:
+    with running_gateway(redis_url, token_key_file=key) as gateway:
         assert gateway.get("/v1/issues")[0] == 401
         assert gateway.get(f"/v1/issues/{SAMSUNG}/windows")[0] == 401
         narrow = f"Bearer {make_token(tick={'keys': [SAMSUNG]})}"
@@ -134,12 +132,3 @@ def test_a_token_narrows_what_is_told(
         path = "/v1/issues/{}/windows"
         assert gateway.fetch(path.format("005930"), authorization=narrow)[0] == 200
         assert gateway.fetch(path.format("000660"), authorization=narrow)[0] == 403
-
-
-def test_a_bad_list_stops_the_start_with_one_sentence(tmp_path: Path) -> None:
-    """File, line, field, value and rule."""
-    path = tmp_path / "issues.csv"
-    path.write_text("isin\nKR7005930004\n")
-    sentence = f"^issues_file {path}: line 2, isin 'KR7005930004': check"
-    with pytest.raises(GatewayFailed, match=sentence):
-        run_gateway(GatewaySettings(port=0, issues_file=path))

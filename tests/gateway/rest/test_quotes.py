@@ -11,7 +11,6 @@ from tests.gateway.samples import (
     EPOCH,
     FIRST_WINDOW,
     HYNIX,
-    ISSUE_LIST,
     NAVER,
     SAMSUNG,
     make_row,
@@ -146,13 +145,13 @@ def test_a_token_decides_what_is_told(
     publisher: Publisher, redis_url: str, tmp_path: Path
 ) -> None:
     """Groups are narrowed, what is named and not allowed is refused, tags differ."""
-    issues, key = tmp_path / "issues.csv", tmp_path / "token.key"
-    issues.write_text(ISSUE_LIST, "utf-8")
+    key = tmp_path / "token.key"
     key.write_text(SECRET)
+    publisher.list_issues()
     publisher.publish(make_row(SAMSUNG), make_row(HYNIX))
     wide = f"Bearer {make_token()}"
     narrow = f"Bearer {make_token(tick={'keys': [SAMSUNG]})}"
-    with running_gateway(redis_url, issues_file=issues, token_key_file=key) as gateway:
+    with running_gateway(redis_url, token_key_file=key) as gateway:
         gateway.wait_until(1)
         for path, status in [
             ("/v1/quotes", 200),

@@ -4,7 +4,8 @@ import pytest
 
 from gateway.http.problems import Problem
 from gateway.rest.selection import Wish, resolve, select
-from ingest.issue_list import IssueEntry, Issues
+from ingest.issue_table.issue_entry import IssueEntry
+from ingest.issue_table.known_issues import Issues
 from tests.gateway.samples import HYNIX, NAVER, SAMSUNG, make_isins
 
 ISSUES = Issues(

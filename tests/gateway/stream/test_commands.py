@@ -12,6 +12,7 @@ from gateway.stream.commands import ClientCommands
 from tests.gateway.samples import (
     EPOCH,
     HYNIX,
+    LISTED,
     NAVER,
     SAMSUNG,
     make_board,
@@ -272,8 +273,7 @@ def test_unsubscribing_drops_keys_and_what_was_due() -> None:
 
 def test_a_code_stands_for_its_issue() -> None:
     """The ack says for which; both names are one key."""
-    codes = {"005930": SAMSUNG, "000660": HYNIX}
-    commands = make_commands(make_board(make_row()), codes.get, max_keys=2)
+    commands = make_commands(make_board(make_row()), LISTED, max_keys=2)
     answer = say(commands, op="subscribe", keys=["005930", SAMSUNG])
     assert (answer["accepted"], answer["count"]) == ([SAMSUNG], 1)
     assert answer["codes"] == {"005930": SAMSUNG}
@@ -290,7 +290,7 @@ def test_a_code_stands_for_its_issue() -> None:
 
 def test_a_code_that_the_token_does_not_allow_is_refused_by_its_name() -> None:
     """As it was asked for."""
-    commands = make_commands(make_board(), {"000660": HYNIX}.get)
+    commands = make_commands(make_board(), LISTED)
     commands.admit(TokenGrant(frozenset({SAMSUNG})), 0.0, 0)
     answer = say(commands, op="subscribe", keys=["000660", SAMSUNG])
     assert answer["accepted"] == [SAMSUNG]

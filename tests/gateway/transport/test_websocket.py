@@ -35,7 +35,7 @@ def test_a_stream_goes_welcome_ack_snapshot_update(
         assert stream.welcome["epoch"] == EPOCH
         assert stream.welcome["window_ms"] == 2000
         assert stream.welcome["limits"]["keys"] == 1024
-        stream.say(op="subscribe", id=1, keys=[SAMSUNG, "market:KOSPI"])
+        stream.say(op="subscribe", id=1, keys=[SAMSUNG, "KOSPI"])
         ack = stream.take("ack")
         assert (ack["id"], ack["accepted"], ack["count"]) == (1, [SAMSUNG], 1)
         assert [r["code"] for r in ack["rejected"]] == ["unknown_key"]

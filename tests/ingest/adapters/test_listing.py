@@ -19,7 +19,7 @@ from ingest.adapters.listing import (
     parse_known,
 )
 from ingest.adapters.upbit import Upbit
-from ingest.issue_list import read_issues
+from ingest.issue_table.issue_list import read_issues
 from ingest.symbol_key import key_of
 
 MARKETS = [

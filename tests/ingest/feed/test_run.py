@@ -14,7 +14,7 @@ import redis
 from structlog.testing import capture_logs
 
 from ingest.feed.pacer import FeedReport
-from ingest.feed.receipt import Receipt
+from ingest.feed.receipt import read_receipt
 from ingest.feed.run import FeedError, run_pipe, run_replay, run_simulator
 from ingest.settings import IngestSettings
 from ingest.sources.faults import Faults
@@ -103,7 +103,7 @@ def test_receipt_says_what_is_in_the_log(
     path = tmp_path / "receipt.json"
     options = ReplayOptions(speed=1_000)
     report = run_replay(make_settings(redis_url), [tape], options, report_to=path)
-    receipt = Receipt.decode(path.read_bytes())
+    receipt = read_receipt(path.read_bytes())
     info = open_log(client, "test", 1)
     assert receipt.ended
     assert receipt.log_id == info.log_id

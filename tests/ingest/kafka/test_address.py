@@ -60,7 +60,7 @@ def test_a_line_of_another_form_is_refused(config: Path, line: str) -> None:
 @pytest.mark.parametrize(
     ("name", "why"),
     [
-        ("bootstrap.servers", "kafka_servers says it"),
+        ("bootstrap.servers", "the address says it"),
         ("acks", "a trade counts once every replica in sync has it"),
         ("enable.idempotence", "a trade that is sent again must not be in the log"),
         ("enable.auto.commit", "positions are kept with the windows"),

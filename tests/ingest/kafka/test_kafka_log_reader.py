@@ -1,19 +1,20 @@
 """A topic of a real broker read as a trade log: cuts, gaps, whatever stamps it has."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 from ingest.kafka.address import KafkaTopic
-from ingest.kafka.kafka_client import open_topic
 from ingest.kafka.kafka_log_reader import AHEAD_MS, KafkaLogReader
 from ingest.tradelog.contract import LogAway, LogUnusable
 from tests.conftest import eventually
 from tests.kafka import make_topic, options, sasl_options
 from tests.kafka_broker.broker import Broker
+from tickthrottle_client.kafka_client import open_topic
 
 pytestmark = pytest.mark.kafka
 
@@ -197,6 +198,46 @@ def test_a_partition_added_later_is_found(kafka: Broker) -> None:
     assert reader.tail(now_ms() + DAY_MS).positions == (-1, -1, 0)
     assert read_all(reader, {2: (-1, 0)})[0] == {2: [b"new"]}
     assert fixed.tail(now_ms()).partitions == (0,)
+
+
+def test_a_partition_that_a_client_has_not_heard_of_is_waited_for(
+    kafka: Broker,
+) -> None:
+    """Who plans a batch may hear of it before who reads it does: never an end."""
+    topic, admin = topic_of(kafka), AdminClient(options(kafka))
+    planner, task = reader_of(topic), reader_of(topic)
+    planner.partitions()
+    task.tail(0)
+    for count in range(3, 23):
+        new = NewPartitions(topic.topic, count)
+        admin.create_partitions([new])[topic.topic].result()
+        eventually(lambda count=count: count == len(answered(planner.partitions)))
+        append(kafka, topic, {count - 1: [b"new"]})
+        wanted = tuple(range(count))
+        tail = eventually(lambda wanted=wanted: answered(lambda: task.tail(0, wanted)))
+        assert tail.partitions == wanted
+        eventually(
+            lambda last=count - 1: answered(lambda: read_all(task, {last: (-1, 0)}))
+        )
+
+
+def test_a_partition_that_is_not_there_is_not_a_topic_that_is_not_there(
+    kafka: Broker,
+) -> None:
+    """It may come; of a topic that is gone the job says so."""
+    topic = topic_of(kafka)
+    reader = reader_of(topic)
+    for ask in (lambda: reader.tail(0, (0, 5)), lambda: read_all(reader, {5: (-1, 0)})):
+        with pytest.raises(LogAway, match="a partition is not known everywhere yet"):
+            ask()
+
+
+def answered(ask: Callable[[], Any]) -> Any:
+    """Return an answer, nothing while the log is away."""
+    try:
+        return ask()
+    except LogAway:
+        return ()
 
 
 def test_what_retention_deleted_is_passed_over_and_is_no_blank(kafka: Broker) -> None:
@@ -395,10 +436,7 @@ def test_a_broker_that_comes_back_is_read_on(own_kafka: Broker) -> None:
     own_kafka.start()
 
     def is_back() -> bool:
-        try:
-            assert reader.tail(now_ms() + DAY_MS).positions == (0,)
-            return read_all(reader, {0: (-1, 0)})[0] == {0: [b"a"]}
-        except LogAway:
-            return False
+        assert reader.tail(now_ms() + DAY_MS).positions == (0,)
+        return read_all(reader, {0: (-1, 0)})[0] == {0: [b"a"]}
 
-    eventually(is_back, 30)
+    eventually(lambda: answered(is_back), 30)

@@ -6,11 +6,9 @@ from secrets import token_hex
 import pytest
 
 from ingest.kafka.address import KafkaTopic
-from ingest.kafka.kafka_client import Reports, create_admin, open_topic
 from ingest.kafka.topic import (
     TopicState,
     create_topic,
-    largest_batch,
     look_at,
 )
 from ingest.kafka.topic_plan import TopicPlan
@@ -18,6 +16,12 @@ from ingest.tradelog.contract import LogAway, LogUnusable
 from tests.conftest import free_port
 from tests.ingest.topics import make_topic
 from tests.kafka_broker.broker import Broker
+from tickthrottle_client.kafka_client import (
+    Reports,
+    create_admin,
+    largest_batch,
+    open_topic,
+)
 
 DAY_MS = 86_400_000
 GOOD = TopicState(

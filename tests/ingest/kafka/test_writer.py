@@ -11,7 +11,6 @@ from structlog.testing import capture_logs
 
 from ingest.feed.pacer import FeedReport, run_feed
 from ingest.kafka.address import KafkaTopic
-from ingest.kafka.kafka_client import open_topic
 from ingest.kafka.writer import TOO_LARGE, KafkaLogWriter, open_writer
 from ingest.sources.event import Event
 from ingest.tradelog.contract import (
@@ -25,6 +24,7 @@ from tests.conftest import PATIENCE, eventually, free_port
 from tests.ingest.topics import logged, make_topic, mock_cluster, payloads
 from tests.kafka import options
 from tests.kafka_broker.broker import Broker
+from tickthrottle_client.kafka_client import open_topic
 
 ISIN = "KR7005930003"
 ISINS = [f"KR7{number:09d}" for number in range(500)]

@@ -160,5 +160,6 @@ def test_every_issue_is_a_line_under_the_header() -> None:
     header, *rows = csv.reader(encode_issues(issues).splitlines())
     assert tuple(header) == COLUMNS
     assert rows == [
-        [i.isin, i.code, i.name, i.market, i.sector, str(i.base_price)] for i in issues
+        [i.isin, i.code, i.name, i.market, i.sector, str(i.base_price), "KRW", "krx"]
+        for i in issues
     ]

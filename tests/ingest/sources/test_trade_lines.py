@@ -12,7 +12,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from ingest.issue_list import Issues, parse_issues
+from ingest.issue_table.issue_list import parse_issues
+from ingest.issue_table.known_issues import Issues
 from ingest.sources.trade_lines import (
     MAX_LINE_BYTES,
     UNKNOWN_SYMBOL,

@@ -248,12 +248,15 @@ def test_what_was_acknowledged_and_trimmed_still_counts() -> None:
 
 def test_a_receipt_that_is_not_final_or_lost_trades_is_mentioned() -> None:
     """With the name of its file."""
-    running = Receipt("id", 0, 1, False, {"too_large": 2}, 7, (AppendTally(10, 0, 9),))
+    running = Receipt(
+        "id", 0, 1, False, {"too_large": 2, "unsent": 3}, 7, (AppendTally(10, 0, 9),)
+    )
     found = check(ledger(), range(10), running)
     assert found.is_right
     assert found.notes == [
         "0.json: the feed runs or was killed; it may have appended more since",
         "0.json: the log refused 2 trades, too_large",
+        "0.json: the feed ended before it had sent 3 trades",
         "0.json: the feed dropped 7 entries to keep the log within its cap",
     ]
 

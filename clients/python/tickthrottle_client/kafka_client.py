@@ -11,9 +11,10 @@ from typing import Any, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._config import ConfigResource
 
-from ingest.kafka.address import KafkaTopic
-from ingest.tradelog.contract import LogAway, LogInfo, LogUnusable
+from tickthrottle_client.kafka_topic import KafkaTopic
+from tickthrottle_client.log_v1 import LogAway, LogInfo, LogUnusable, topic_log_id
 
 T = TypeVar("T")
 
@@ -71,6 +72,10 @@ _NO_ACCESS = frozenset(
 )
 
 
+class TopicMissing(LogUnusable):
+    """A client knows no such topic, or no such partition of it."""
+
+
 class Reports:
     """What librdkafka has to say about its connections: the newest error, for a while.
 
@@ -118,7 +123,7 @@ def sentence(
             f"kafka_servers {topic.servers}: access refused: {error.str()}"
         )
     if code in _MISSING:
-        return LogUnusable(
+        return TopicMissing(
             f"kafka_topic {topic.topic}: does not exist at {topic.servers}; "
             "`tickthrottle topic` creates it"
         )
@@ -184,8 +189,20 @@ def describe(topic: KafkaTopic, admin: AdminClient) -> "Future[Any]":
 
 def identity(topic: KafkaTopic, described: Any) -> LogInfo:
     """Return the identity that a broker's description of a topic contains."""
-    topic_id = str(described.topic_id)
-    # The id of no topic: sixteen zero bytes, as the client library writes them.
-    name = topic.topic if not topic_id.strip("A=") else topic_id
-    now_ms = time.time_ns() // 1_000_000
-    return LogInfo(f"kafka:{name}", len(described.partitions), now_ms)
+    log_id = topic_log_id(topic.topic, str(described.topic_id))
+    return LogInfo(log_id, len(described.partitions), time.time_ns() // 1_000_000)
+
+
+def largest_batch(topic: KafkaTopic, admin: AdminClient) -> int | None:
+    """Return a topic's ``max.message.bytes``, None if its brokers do not say."""
+    try:
+        config = answer(topic, ask_config(topic, admin))
+    except (LogAway, LogUnusable):
+        return None
+    return int(config["max.message.bytes"].value)
+
+
+def ask_config(topic: KafkaTopic, admin: AdminClient) -> Any:
+    """Ask for a topic's settings."""
+    wanted = ConfigResource(ConfigResource.Type.TOPIC, topic.topic)
+    return admin.describe_configs([wanted], request_timeout=ANSWER_WITHIN_S)[wanted]

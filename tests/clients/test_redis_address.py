@@ -12,12 +12,12 @@ import redis
 from deploy.local.valkey import valkey_command, wait_for_server
 from ingest.process.ports import free_port
 from ingest.tradelog.contract import LogUnusable
-from ingest.tradelog.redis_address import check_redis_url, why_unusable
 from ingest.tradelog.redis_log_reader import open_log
 from tests.conftest import eventually
 from tests.gateway.servers import running_gateway
 from throttle.job import ThrottleFailed, run_throttle
 from throttle.settings import ThrottleSettings
+from tickthrottle_client.redis_address import check_redis_url, why_unusable
 
 
 @pytest.mark.parametrize(

@@ -1,28 +1,51 @@
-"""Keeps a feed's receipt in a file while the feed runs."""
+"""Keeps the receipt of whoever appends in a file, as long as it appends."""
 
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Protocol
 
-import structlog
-
-from ingest.feed.receipt import Receipt
-from ingest.tradelog.contract import LogInfo, LogWriter
+from tickthrottle_client.log_v1 import LogInfo
+from tickthrottle_client.receipt_v1 import AppendTally, Receipt
 
 EVERY_MS = 2_000
 
-log = structlog.get_logger()
+
+class Counts(Protocol):
+    """What a receipt tells of a writer."""
+
+    @property
+    def dropped_at_cap(self) -> int:
+        """Entries dropped to keep the log within its cap."""
+
+    @property
+    def refused(self) -> Mapping[str, int]:
+        """Entries that are not in the log, by reason."""
+
+    @property
+    def tallies(self) -> Sequence[AppendTally]:
+        """What became of all others, by partition."""
 
 
 class ReceiptFile:
-    """A file that is replaced as a whole: whoever reads it finds a complete receipt."""
+    """A file that is replaced as a whole: whoever reads it finds a complete receipt.
+
+    ``on_failure`` is told once why the file cannot be written, and again at the end.
+    """
 
     def __init__(
-        self, path: Path, info: LogInfo, writer: LogWriter, now_ms: int
+        self,
+        path: Path,
+        info: LogInfo,
+        writer: Counts,
+        now_ms: int,
+        on_failure: Callable[[OSError], object],
     ) -> None:
         """Write the first receipt. Raises OSError."""
         self._path = path
         self._info = info
         self._writer = writer
         self._started_ms = now_ms
+        self._on_failure = on_failure
         self._is_failing = False
         self._write(now_ms, ended=False)
 
@@ -41,7 +64,7 @@ class ReceiptFile:
             self._write(now_ms, ended)
         except OSError as error:
             if ended or not self._is_failing:
-                log.warning("the report cannot be written", error=str(error))
+                self._on_failure(error)
             self._is_failing = True
             self._written_ms = now_ms
         else:

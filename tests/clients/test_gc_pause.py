@@ -4,7 +4,7 @@ import gc
 
 import pytest
 
-from ingest.tradelog.gc_pause import no_collection
+from tickthrottle_client.gc_pause import no_collection
 
 
 def test_nothing_is_collected_inside() -> None:

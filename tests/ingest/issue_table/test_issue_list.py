@@ -1,21 +1,16 @@
-"""The issue list: what is read of it, how it is looked up, what is refused."""
+"""The issue list: what is read of it, and what is refused."""
 
-import json
 from pathlib import Path
 
 import pytest
 
-from ingest.issue_list import (
-    BadIssues,
-    IssueEntry,
-    Issues,
-    parse_issues,
-    read_issues,
-)
+from ingest.issue_table.issue_entry import BadIssues, IssueEntry
+from ingest.issue_table.issue_list import MOST_ISSUES, parse_issues, read_issues
+from ingest.issue_table.known_issues import Issues
 from ingest.sources.market import encode_issues
 from ingest.sources.simulator import Simulator
 from tests.conftest import TAPES, skip_or_fail
-from tests.gateway.samples import HYNIX, ISSUE_LIST, NAVER, SAMSUNG
+from tests.gateway.samples import HYNIX, ISSUE_LIST, NAVER, SAMSUNG, make_isins
 
 KRX = TAPES.parent / "krx" / "issues_2026-03-20.csv"
 
@@ -31,33 +26,6 @@ def test_an_issue_is_found_by_isin_and_code() -> None:
     )
     assert issues.get("KR7000000001") is issues.of_code("000000") is None
     assert len(issues) == 3
-
-
-def test_markets_and_sectors_are_sets_of_issues() -> None:
-    """One that no issue is of is not known."""
-    issues = Issues(parse_issues(ISSUE_LIST.splitlines(keepends=True)))
-    assert issues.of_market("KOSPI") == issues.of_sector("chips") == {SAMSUNG, HYNIX}
-    assert issues.of_market("kospi") is issues.of_sector("") is None
-
-
-def test_a_previous_close_keeps_its_text() -> None:
-    """Clients get the number as it was written."""
-    assert b'"prev_close":0.30}' in IssueEntry(SAMSUNG, prev_close="0.30").encode()
-    assert json.loads(IssueEntry(SAMSUNG).encode()) == {
-        "isin": SAMSUNG,
-        "code": None,
-        "name": None,
-        "market": None,
-        "sector": None,
-        "prev_close": None,
-    }
-
-
-def test_the_digest_names_the_content() -> None:
-    """The same list in another order is the same, any other is another."""
-    one, other = IssueEntry(SAMSUNG), IssueEntry(HYNIX)
-    assert Issues([one, other]).digest == Issues([other, one]).digest
-    assert Issues([one]).digest != Issues([IssueEntry(SAMSUNG, "005930")]).digest
 
 
 def test_columns_come_in_any_order_and_others_are_left_alone() -> None:
@@ -114,6 +82,13 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
         read_issues(path)
 
 
+def test_a_list_has_a_bound() -> None:
+    """However long a file is."""
+    rows = (f"{isin}\n" for isin in make_isins(MOST_ISSUES + 1))
+    with pytest.raises(BadIssues, match="a list has at most 100000 issues"):
+        parse_issues(["isin\n", *rows])
+
+
 def test_a_mark_of_byte_order_is_no_part_of_the_header(tmp_path: Path) -> None:
     """Spreadsheets write one."""
     path = tmp_path / "issues.csv"
@@ -143,5 +118,6 @@ def test_the_exchanges_own_list_is_read_as_it_is() -> None:
         "KOSPI",
     )
     assert all(issue.code and issue.name and issue.prev_close for issue in issues)
+    assert samsung.listed_shares == "5919637922"
     assert len(issues.of_market("KOSDAQ") or ()) > 1_000
     assert issues.of_sector(samsung.sector or "") is not None

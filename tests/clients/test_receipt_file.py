@@ -5,11 +5,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from structlog.testing import capture_logs
 
-from ingest.feed.receipt import Receipt
-from ingest.feed.receipt_file import EVERY_MS, ReceiptFile
+from ingest.feed.receipt import Receipt, read_receipt
 from ingest.tradelog.contract import AppendTally, LogInfo
+from tickthrottle_client.receipt_file import EVERY_MS, ReceiptFile
 
 INFO = LogInfo("id", 1, 0)
 
@@ -35,18 +34,18 @@ class CountingLog:
 def test_a_receipt_is_renewed_every_few_seconds_and_at_the_end(tmp_path: Path) -> None:
     """From the start there is one, it is never old, and the last one says so."""
     path, writer = tmp_path / "receipt.json", CountingLog()
-    file = ReceiptFile(path, INFO, writer, 1_000)
-    assert Receipt.decode(path.read_bytes()) == Receipt(
+    file = ReceiptFile(path, INFO, writer, 1_000, print)
+    assert read_receipt(path.read_bytes()) == Receipt(
         "id", 1_000, 1_000, False, {}, 0, (AppendTally(),)
     )
     writer.append([("x", b"")] * 5)
     file.renew(1_000 + EVERY_MS - 1)
-    assert Receipt.decode(path.read_bytes()).written_ms == 1_000
+    assert read_receipt(path.read_bytes()).written_ms == 1_000
     file.renew(1_000 + EVERY_MS)
-    assert Receipt.decode(path.read_bytes()).partitions == (AppendTally(5),)
+    assert read_receipt(path.read_bytes()).partitions == (AppendTally(5),)
     writer.refused["too_large_for_log"] = 2
     file.finish(1_001 + EVERY_MS)
-    last = Receipt.decode(path.read_bytes())
+    last = read_receipt(path.read_bytes())
     assert last.ended
     assert last.written_ms == 1_001 + EVERY_MS
     assert last.refused == {"too_large_for_log": 2}
@@ -54,25 +53,28 @@ def test_a_receipt_is_renewed_every_few_seconds_and_at_the_end(tmp_path: Path) -
 
 
 def test_a_folder_that_is_gone_is_told_once_and_ends_nothing(tmp_path: Path) -> None:
-    """What cannot be written is a warning, again at the end."""
+    """What cannot be written is told, again at the end."""
     folder = tmp_path / "folder"
     folder.mkdir()
-    file = ReceiptFile(folder / "receipt.json", INFO, CountingLog(), 0)
+    told: list[OSError] = []
+    file = ReceiptFile(
+        folder / "receipt.json", INFO, CountingLog(), 0, on_failure=told.append
+    )
     (folder / "receipt.json").unlink()
     folder.rmdir()
-    with capture_logs() as logs:
-        for step in range(1, 5):
-            file.renew(step * EVERY_MS)
-        file.finish(5 * EVERY_MS)
-    assert [entry["log_level"] for entry in logs] == ["warning", "warning"]
+    for step in range(1, 5):
+        file.renew(step * EVERY_MS)
+    file.finish(5 * EVERY_MS)
+    assert len(told) == 2
     folder.mkdir()
-    with capture_logs() as logs:
-        file.renew(6 * EVERY_MS)
-    assert logs == []
-    assert not Receipt.decode((folder / "receipt.json").read_bytes()).ended
+    file.renew(6 * EVERY_MS)
+    assert len(told) == 2
+    assert not read_receipt((folder / "receipt.json").read_bytes()).ended
 
 
 def test_a_place_that_cannot_be_written_to_is_an_error_at_once(tmp_path: Path) -> None:
     """Whoever asks for a report learns at the start that there will be none."""
     with pytest.raises(OSError, match="No such file"):
-        ReceiptFile(tmp_path / "missing" / "r.json", INFO, CountingLog(), 0)
+        ReceiptFile(
+            *(tmp_path / "missing" / "r.json", INFO, CountingLog(), 0), on_failure=print
+        )

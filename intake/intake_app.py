@@ -1,0 +1,300 @@
+"""What the intake answers: ``POST /v1/trades``, its health, its own description."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Annotated
+
+import orjson
+import structlog
+from fastapi import Depends, FastAPI, Header, Request
+from fastapi.responses import Response
+from prometheus_client import CollectorRegistry, Counter, Gauge
+from redis.asyncio import Redis
+from redis.exceptions import RedisError
+
+from gateway.admission.limits import Budgets
+from gateway.admission.tokens import TokenGrant, TokenReader, TokenRefused
+from gateway.http.parameters import check_parameters
+from gateway.http.problems import Problem, handlers
+from gateway.http.request_budget import RequestBudget
+from gateway.http.security_headers import SecurityHeaders
+from gateway.stream.counters import Counters
+from ingest.feed.supply import Ended
+from ingest.sources.trade_lines import LineReader
+from intake.bodies import BadBody, ReadBody, read_body
+from intake.remembered import Clash, Memory, Remembered
+from intake.settings import IntakeSettings
+from intake.waiting_requests import Full, Requests
+
+COME_AGAIN_S = 1
+"""When to ask again after 409, 429 and 503."""
+
+AWAY_AFTER_S = 3.0
+"""Not ready when a request has waited for the log for so long."""
+
+MAX_KEY_CHARS = 200
+_EVERYTHING = TokenGrant(may_write=True)
+
+log = structlog.get_logger()
+
+
+class IntakeMetrics:
+    """What the intake counts beside what every feed counts."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self.requests = Counter(
+            "tickthrottle_intake_requests_total",
+            "Requests to append trades, by the status they were answered with.",
+            ["status"],
+            registry=registry,
+        )
+        self.requests.labels("200")
+        self.waiting = Gauge(
+            "tickthrottle_intake_waiting_bytes",
+            "Bytes of requests that are read or wait for the log.",
+            registry=registry,
+            multiprocess_mode="livesum",
+        )
+
+
+@dataclass(slots=True)
+class IntakeState:
+    """What the routes share."""
+
+    settings: IntakeSettings
+    requests: Requests
+    reader: LineReader
+    tokens: TokenReader | None
+    memory: Memory
+    metrics: IntakeMetrics
+    counters: Counters = field(default_factory=Counters)
+    is_open: bool = False
+    reading_bytes: int = 0
+    waiting_since: dict[int, float] = field(default_factory=dict)
+
+    @property
+    def waited_s(self) -> float:
+        """How long the oldest request has waited for the log."""
+        oldest = min(self.waiting_since.values(), default=None)
+        return 0.0 if oldest is None else time.monotonic() - oldest
+
+
+def create_app(state: IntakeState, client: Redis) -> FastAPI:
+    """Build the application."""
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        yield
+        await client.aclose()
+
+    app = FastAPI(
+        title="tickthrottle intake",
+        openapi_url="/v1/openapi.json",
+        docs_url=None,
+        redoc_url=None,
+        exception_handlers=handlers(),
+        dependencies=[Depends(check_parameters)],
+        lifespan=lifespan,
+    )
+
+    @app.post("/v1/trades")
+    async def append_trades(
+        request: Request,
+        idempotency_key: Annotated[str | None, Header()] = None,
+    ) -> Response:
+        """Append trades to the trade log; answered once they are in it."""
+        status = 500
+        try:
+            answer = await _append(state, request, idempotency_key)
+            status = answer.status_code
+            return answer
+        except Problem as problem:
+            status = problem.status
+            raise
+        except TokenRefused:
+            status = 401
+            raise
+        finally:
+            state.metrics.requests.labels(str(status)).inc()
+
+    @app.get("/health/live", include_in_schema=False)
+    async def live() -> Response:
+        return Response(b'{"status":"live"}', media_type="application/json")
+
+    @app.get("/health/ready", include_in_schema=False)
+    async def ready() -> Response:
+        reason = None
+        if not state.is_open:
+            reason = "starting"
+        elif state.waited_s > AWAY_AFTER_S:
+            reason = "log_away"
+        body = {"status": "ready" if reason is None else "not ready", "reason": reason}
+        status = 200 if reason is None else 503
+        return Response(orjson.dumps(body), status, media_type="application/json")
+
+    rate = state.settings.intake_requests_per_second
+    app.add_middleware(
+        RequestBudget,
+        rate_per_s=rate,
+        budgets=Budgets(rate, max(1, round(10 * rate))),
+        counters=state.counters,
+    )
+    app.add_middleware(SecurityHeaders)
+    return app
+
+
+async def _append(state: IntakeState, request: Request, key: str | None) -> Response:
+    grant = _permit(state, request)
+    _check_key(key)
+    body = await _read(state, request)
+    if key is not None:
+        before = await _begin(state, key, body)
+        if before is not None:
+            return _answer(before.status, before.body)
+    try:
+        kind = request.headers.get("content-type", "")
+        found = await asyncio.to_thread(read_body, body, kind, state.reader, grant)
+        done = _hand_over(state, found)
+    except BadBody as error:
+        await _forget(state, key)
+        raise Problem(error.status, "bad_request", str(error)) from None
+    except BaseException:
+        await _forget(state, key)
+        raise
+    answer = orjson.dumps(found.to_answer())
+    if done is None:
+        await _keep(state, key, body, answer)
+        return _answer(200, answer)
+    task = asyncio.create_task(_finish(state, done, key, body, answer))
+    try:
+        async with asyncio.timeout(state.settings.intake_answer_s):
+            await asyncio.shield(task)
+    except TimeoutError:
+        again = "with the same Idempotency-Key" if key else "with an Idempotency-Key"
+        raise _later(
+            503,
+            "log_away",
+            "the trade log does not answer; the trades wait for it here. Ask again "
+            f"{again}: without one they are appended twice",
+        ) from None
+    except Ended:
+        raise _later(503, "stopping", "the intake stops; nobody knows yet") from None
+    return _answer(200, answer)
+
+
+async def _finish(
+    state: IntakeState,
+    done: "asyncio.Future[None]",
+    key: str | None,
+    body: bytes,
+    answer: bytes,
+) -> None:
+    """Wait until the trades are in the log, however long, and keep the answer."""
+    number = id(done)
+    state.waiting_since[number] = time.monotonic()
+    try:
+        while True:
+            finished, _ = await asyncio.wait([done], timeout=20)
+            if finished:
+                break
+            if key is not None:
+                with suppress(RedisError):
+                    await state.memory.extend(key)
+        done.result()
+    finally:
+        del state.waiting_since[number]
+        state.metrics.waiting.set(state.requests.waiting_bytes)
+    await _keep(state, key, body, answer)
+
+
+def _permit(state: IntakeState, request: Request) -> TokenGrant:
+    if state.tokens is None:
+        return _EVERYTHING
+    scheme, _, token = request.headers.get("authorization", "").partition(" ")
+    if scheme.lower() != "bearer":
+        raise TokenRefused("the request has no header Authorization: Bearer")
+    grant = state.tokens.read(token.strip())
+    if not grant.may_write:
+        raise Problem(403, "not_allowed", "the token has no tick.write")
+    return grant
+
+
+def _check_key(key: str | None) -> None:
+    if key is None:
+        return
+    if not 0 < len(key) <= MAX_KEY_CHARS or not key.isascii() or not key.isprintable():
+        rule = f"must have 1 to {MAX_KEY_CHARS} printable characters of ASCII"
+        raise Problem(400, "bad_request", f"Idempotency-Key: {rule}")
+
+
+async def _read(state: IntakeState, request: Request) -> bytes:
+    """Read a body, if there is room for one as long as it says, or may be."""
+    settings = state.settings
+    told = request.headers.get("content-length", "")
+    is_short = told.isdecimal() and len(told) < 20
+    size = int(told) if is_short else settings.intake_request_bytes
+    size = min(size, settings.intake_request_bytes)
+    waiting = state.reading_bytes + state.requests.waiting_bytes
+    if waiting and waiting + size > settings.intake_waiting_bytes:
+        raise _full()
+    state.reading_bytes += size
+    try:
+        return await request.body()
+    finally:
+        state.reading_bytes -= size
+
+
+def _hand_over(state: IntakeState, found: ReadBody) -> "asyncio.Future[None] | None":
+    if not found.entries:
+        return None
+    try:
+        done = state.requests.put(found.entries)
+    except Full:
+        raise _full() from None
+    except Ended:
+        raise _later(503, "stopping", "the intake stops") from None
+    state.metrics.waiting.set(state.requests.waiting_bytes)
+    return done
+
+
+async def _begin(state: IntakeState, key: str, body: bytes) -> Remembered | None:
+    before = await state.memory.begin(key, body)
+    if before is Clash.PENDING:
+        raise _later(409, "in_progress", "the request with this key is not answered")
+    if before is Clash.OTHER_BODY:
+        detail = "Idempotency-Key: there was another body with it"
+        raise Problem(422, "key_reused", detail)
+    return before if isinstance(before, Remembered) else None
+
+
+async def _keep(
+    state: IntakeState, key: str | None, body: bytes, answer: bytes
+) -> None:
+    if key is None:
+        return
+    try:
+        await state.memory.keep(key, body, 200, answer)
+    except RedisError as error:
+        # The trades are in the log: that is what has to be told.
+        log.warning("an Idempotency-Key was not kept", error=str(error))
+
+
+async def _forget(state: IntakeState, key: str | None) -> None:
+    if key is not None:
+        with suppress(RedisError):
+            await state.memory.forget(key)
+
+
+def _full() -> Problem:
+    return _later(429, "full", "too many trades wait for the trade log")
+
+
+def _later(status: int, code: str, detail: str) -> Problem:
+    return Problem(status, code, detail, {"Retry-After": str(COME_AGAIN_S)})
+
+
+def _answer(status: int, body: bytes) -> Response:
+    return Response(body, status, media_type="application/json")

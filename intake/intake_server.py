@@ -1,0 +1,104 @@
+"""Runs the intake: a server for requests, and a feed that appends what they hold."""
+
+import threading
+import time
+
+import structlog
+from prometheus_client import CollectorRegistry
+from redis.asyncio import Redis
+
+from gateway.backend import create_token_reader
+from gateway.server import BACKLOG, PortTaken, bind_public, create_server, url_of
+from gateway.server import stop_signals_end_quietly as quietly
+from ingest.feed.run import FeedError, run_supply
+from ingest.issue_table.issue_entry import BadIssues
+from ingest.issue_table.issue_list import read_issues
+from ingest.sources.trade_lines import LineOptions, LineReader
+from intake.intake_app import IntakeMetrics, IntakeState, create_app
+from intake.remembered import Memory
+from intake.settings import IntakeSettings
+from intake.waiting_requests import Requests
+
+_APPENDED_WITHIN_S = 10.0
+
+log = structlog.get_logger()
+
+
+class IntakeFailed(RuntimeError):
+    """The intake cannot run or cannot go on; the message says why."""
+
+
+def run_intake(settings: IntakeSettings) -> None:
+    """Serve until SIGINT or SIGTERM; what was taken in is appended first.
+
+    Raises IntakeFailed if its port cannot be taken, if a file named in the settings
+    cannot be read, or if the log cannot be used.
+    """
+    try:
+        tokens = create_token_reader(settings)
+    except ValueError as error:
+        raise IntakeFailed(str(error)) from None
+    registry = CollectorRegistry()
+    requests = Requests(settings.intake_waiting_bytes)
+    client = Redis.from_url(settings.redis_url, socket_timeout=3)
+    state = IntakeState(
+        settings,
+        requests,
+        _create_reader(settings),
+        tokens,
+        Memory(client, settings.namespace, settings.intake_remember_s),
+        IntakeMetrics(registry),
+    )
+    bounds = settings.bounds()
+    try:
+        sock = bind_public(bounds)
+    except PortTaken as error:
+        raise IntakeFailed(str(error)) from error
+    # From now on a request waits; whoever reads the log's line may send one.
+    sock.listen(BACKLOG)
+    server = create_server(
+        *(create_app(state, client), bounds, state.counters),
+        max_body_bytes=settings.intake_request_bytes,
+    )
+    stop = threading.Event()
+    faults: list[Exception] = []
+
+    def opened() -> None:
+        state.is_open = True
+        log.info("intake listening", url=url_of(sock))
+
+    def append() -> None:
+        try:
+            run_supply(
+                *("intake", settings, requests, stop, registry),
+                on_open=opened,
+                on_append=requests.acknowledged,
+            )
+        except FeedError as error:
+            faults.append(error)
+        finally:
+            requests.give_up()
+            server.should_exit = True
+
+    feed = threading.Thread(target=append, name="intake", daemon=True)
+    feed.start()
+    with quietly():
+        server.run(sockets=[sock])
+    stop.set()
+    feed.join(_APPENDED_WITHIN_S)
+    log.info("intake stopped")
+    if faults:
+        raise IntakeFailed(str(faults[0])) from faults[0]
+
+
+def _create_reader(settings: IntakeSettings) -> LineReader:
+    try:
+        file = settings.issues_file
+        issues = None if file is None else read_issues(file)
+    except BadIssues as error:
+        raise IntakeFailed(str(error)) from None
+    return LineReader(LineOptions(), _now_us(), _now_us, issues, numbers_missing=True)
+
+
+def _now_us() -> int:
+    return time.time_ns() // 1_000

@@ -1,0 +1,85 @@
+"""Which requests were answered already: Idempotency-Keys, kept in Redis for a while.
+
+A request that is sent again with its key gets the first one's answer, and its trades
+are not appended again. Every intake of a pipeline knows the keys of all.
+"""
+
+import hashlib
+from dataclasses import dataclass
+from enum import Enum
+
+import orjson
+from redis.asyncio import Redis
+
+PENDING_FOR_S = 60
+"""How long a request without an answer keeps its key: then its intake has died."""
+
+
+class Clash(Enum):
+    """Why a key cannot be used."""
+
+    PENDING = "pending"
+    """The request with this key is not answered yet."""
+    OTHER_BODY = "other body"
+    """There was another body with this key."""
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """An answer that was given."""
+
+    status: int
+    body: bytes
+
+
+class Memory:
+    """Keys and answers. All methods raise redis.RedisError while Redis is away."""
+
+    def __init__(self, client: Redis, namespace: str, remember_s: int) -> None:
+        self._client = client
+        self._prefix = f"{namespace}:intake:"
+        self._remember_s = remember_s
+
+    async def begin(self, key: str, body: bytes) -> Remembered | Clash | None:
+        """Take a key for a body: None if nobody had it, or what became of it."""
+        name, digest = self._name(key), _digest(body)
+        pending = orjson.dumps({"body": digest})
+        # Twice: the first answer may have been forgotten between asking and reading.
+        for _ in range(2):
+            if await self._client.set(name, pending, nx=True, ex=PENDING_FOR_S):
+                return None
+            stored = await self._client.get(name)
+            if stored is not None:
+                return _decode(stored, digest)
+        return Clash.PENDING
+
+    async def keep(self, key: str, body: bytes, status: int, answer: bytes) -> None:
+        """Keep an answer."""
+        stored = {"body": _digest(body), "status": status, "answer": answer.decode()}
+        await self._client.set(
+            self._name(key), orjson.dumps(stored), ex=self._remember_s
+        )
+
+    async def extend(self, key: str) -> None:
+        """Keep a key whose request is still waiting for the log."""
+        await self._client.expire(self._name(key), PENDING_FOR_S)
+
+    async def forget(self, key: str) -> None:
+        """Give a key back: nothing was appended."""
+        await self._client.delete(self._name(key))
+
+    def _name(self, key: str) -> str:
+        return self._prefix + hashlib.sha256(key.encode()).hexdigest()[:32]
+
+
+def _digest(body: bytes) -> str:
+    return hashlib.sha256(body).hexdigest()
+
+
+def _decode(stored: bytes | str, digest: str) -> Remembered | Clash:
+    values = orjson.loads(stored)
+    if values["body"] != digest:
+        return Clash.OTHER_BODY
+    if "status" not in values:
+        return Clash.PENDING
+    return Remembered(values["status"], values["answer"].encode())

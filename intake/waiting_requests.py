@@ -1,0 +1,132 @@
+"""Requests that wait for the log: a feed's supply that tells when all is there."""
+
+import asyncio
+from collections import deque
+from dataclasses import dataclass
+from threading import Lock
+from typing import Any
+
+from ingest.feed.supply import CHUNK, ENTRY_OVERHEAD_BYTES, TICK_S, Ended, Taken
+
+
+class Full(RuntimeError):
+    """Too many bytes are waiting; more may be asked for in a moment."""
+
+
+@dataclass(slots=True)
+class _Waiting:
+    entries: list[tuple[str, bytes]]
+    size: int
+    loop: asyncio.AbstractEventLoop
+    done: "asyncio.Future[None]"
+
+
+class Requests:
+    """Entries of requests, appended in the order in which they came.
+
+    ``put`` is called in an event loop, all else by the feed's thread. What the feed has
+    taken is acknowledged as a whole, by ``acknowledged``.
+    """
+
+    def __init__(self, most_bytes: int) -> None:
+        self._most_bytes = most_bytes
+        self._bytes = 0
+        self._waiting: deque[_Waiting] = deque()
+        self._taken: list[_Waiting] = []
+        self._is_stopped = False
+        self._lock = Lock()
+
+    def put(self, entries: list[tuple[str, bytes]]) -> "asyncio.Future[None]":
+        """Have at most ``CHUNK`` entries appended; the future ends when they are.
+
+        Raises Full and Ended.
+        """
+        loop = asyncio.get_running_loop()
+        size = sum(len(payload) + ENTRY_OVERHEAD_BYTES for _, payload in entries)
+        with self._lock:
+            if self._is_stopped:
+                raise Ended("the intake is stopping")
+            if self._bytes and self._bytes + size > self._most_bytes:
+                raise Full
+            self._bytes += size
+            waiting = _Waiting(entries, size, loop, loop.create_future())
+            self._waiting.append(waiting)
+        return waiting.done
+
+    @property
+    def waiting_bytes(self) -> int:
+        """How many bytes are not in the log yet."""
+        return self._bytes
+
+    @property
+    def unsent(self) -> int:
+        """Entries that were not taken yet."""
+        with self._lock:
+            return sum(len(one.entries) for one in self._waiting)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it was told to stop, and all that came before was taken."""
+        with self._lock:
+            return self._is_stopped and not self._waiting
+
+    @property
+    def is_cut_short(self) -> bool:
+        """Whether it was told to stop: there is no other end."""
+        return self._is_stopped
+
+    def take(self, now_us: float) -> Taken | None:
+        """Return what has come, at most ``CHUNK`` entries, requests as a whole."""
+        entries: list[tuple[str, bytes]] = []
+        with self._lock:
+            while self._waiting:
+                if entries and len(entries) + len(self._waiting[0].entries) > CHUNK:
+                    break
+                one = self._waiting.popleft()
+                self._taken.append(one)
+                entries += one.entries
+        return Taken(now_us, entries) if entries else None
+
+    def acknowledged(self, _lag_s: float = 0.0) -> None:
+        """Say that what was taken last is in the log."""
+        taken, self._taken = self._taken, []
+        with self._lock:
+            self._bytes -= sum(one.size for one in taken)
+        for one in taken:
+            _tell(one, _end)
+
+    def wait_s(self, _now_us: float) -> float:
+        """Return a tick: nobody knows when a request comes."""
+        return TICK_S
+
+    def stop(self) -> None:
+        """Take in no more requests."""
+        with self._lock:
+            self._is_stopped = True
+
+    def give_up(self) -> None:
+        """Say of all that is not acknowledged that nobody knows what became of it."""
+        self.stop()
+        with self._lock:
+            left = [*self._taken, *self._waiting]
+            self._taken, self._waiting = [], deque()
+        for one in left:
+            _tell(one, _fail)
+
+
+def _tell(one: _Waiting, how: Any) -> None:
+    # A loop that has been closed has nobody left to tell.
+    if not one.loop.is_closed():
+        one.loop.call_soon_threadsafe(how, one.done)
+
+
+def _end(done: "asyncio.Future[None]") -> None:
+    if not done.done():
+        done.set_result(None)
+
+
+def _fail(done: "asyncio.Future[None]") -> None:
+    if not done.done():
+        done.set_exception(Ended("the intake has stopped"))
+        # Whoever asked may have gone.
+        done.exception()

