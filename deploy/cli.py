@@ -25,6 +25,8 @@ from deploy.commands.windows import windows
 from deploy.examples import examples_of
 from deploy.local.settings import RunSettings
 from deploy.logs import configure_logs
+from deploy.terminal.status import status
+from deploy.terminal.watch import watch
 from gateway.settings import GatewaySettings
 from intake.settings import IntakeSettings
 from throttle.settings import ThrottleSettings
@@ -56,10 +58,10 @@ def program(
     """Turn a firehose of stock trades into a calm, exact, two-second stream.
 
     `run` starts everything on this machine. The other commands start one part each,
-    load the issue table (issues), or look and change nothing (ledger, windows, trades,
-    rebuild, reconcile, topology), against the server at REDIS_URL, or the pipeline that
-    `run` has started here. Every setting is also an environment variable, see
-    docs/settings.md.
+    load the issue table (issues), or look and change nothing (watch, status, ledger,
+    windows, trades, rebuild, reconcile, topology), against the server at REDIS_URL, or
+    the pipeline that `run` has started here. Every setting is also an environment
+    variable, see docs/settings.md.
     """
 
 
@@ -172,7 +174,7 @@ def _stop_on_signal() -> threading.Event:
 
 for command in (
     *(simulate, replay, ingest, feed, topic),
-    *(ledger, windows, trades, rebuild, reconcile, topology),
+    *(watch, status, ledger, windows, trades, rebuild, reconcile, topology),
     load,
 ):
     app.command(epilog=examples_of(command.__name__))(command)

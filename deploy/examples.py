@@ -46,6 +46,12 @@ EXAMPLES = {
     ),
     "issues history": ("tickthrottle issues history KR7005930003",),
     "issues simulated": ("tickthrottle issues simulated --out issues.csv",),
+    "watch": (
+        "tickthrottle watch 005930 000660",
+        "tickthrottle watch market:KOSPI --order change",
+        "tickthrottle watch '*' --json | jq .price",
+    ),
+    "status": ("tickthrottle status --url http://127.0.0.1:8001",),
     "ledger": ("tickthrottle ledger --batches 5",),
     "windows": (
         "tickthrottle windows --limit 5",

@@ -76,6 +76,7 @@ FLOORS = {
         "loadtest",
         "examples",
         "commands",
+        "terminal",
         "cli",
     ),
     "deploy.loadtest": (

@@ -115,6 +115,7 @@ class Runner:
         self._redis_port = free_port()
         self.redis_url = f"redis://127.0.0.1:{self._redis_port}/0"
         self._page = f"http://127.0.0.1:{settings.port}/"
+        self._operators = f"http://127.0.0.1:{settings.port_for_operators}/"
         self._issues_file: Path | None = None
         self.environment: Mapping[str, str] = {
             **os.environ,
@@ -150,7 +151,8 @@ class Runner:
         self._say("starting", f"files in {self._folder}")
         self._launch("valkey")
         server = self._wait("valkey", lambda: wait_for_server(self.redis_url, 1))
-        leave_note(self._folder, os.getpid(), self._page, self.environment)
+        pages = self._page, self.environment, self._operators
+        leave_note(self._folder, os.getpid(), *pages)
         self._say("trade log", f"ready: {server} on 127.0.0.1:{self._redis_port}")
         self._load_issues()
         self._launch("gateway")
@@ -164,8 +166,7 @@ class Runner:
             self._say("feed", f"ready: {self._feed_words()}")
         self._wait("gateway", self._is_live)
         self._is_up = True
-        operators = f"http://127.0.0.1:{self._settings.port_for_operators}/"
-        self._say("operators", f"live: [bold]{operators}[/bold]")
+        self._say("operators", f"live: [bold]{self._operators}[/bold]")
         self._say("page", f"live: [bold]{self._page}[/bold]  (Ctrl-C stops everything)")
 
     def watch(self) -> None:
