@@ -76,7 +76,7 @@ class _PlanCapture(BatchSink):
 
     def __call__(self, frame: DataFrame, batch_id: int) -> None:
         super().__call__(frame, batch_id)
-        issues = self._joined.of(frame.sparkSession, self._issues)
+        _, issues = self._joined.of(frame.sparkSession, self._issues)
         self.plans = {
             "a live window": _plan(self._transform(frame, True, issues)),
             "a backlog": _plan(self._transform(frame, False, issues)),

@@ -191,7 +191,7 @@ def _named(batch: Batch) -> list[Any]:
     """
     if batch.start.issues == batch.end.issues:
         return [-1]
-    issues = batch.issues
+    issues = batch.issues.issues
     names = [MARKET + name for name in ("", *issues.markets)]
     names += [SECTOR + name for name in ("", *issues.sectors)]
     return [len(names), *names] if issues.version else [0]

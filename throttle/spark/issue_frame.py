@@ -4,19 +4,26 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from ingest.issue_table.known_issues import Issues
-from throttle.window.issue_columns import issue_columns
+from throttle.window.issue_columns import NO_ISSUES, IssueColumns
 
 
 class IssueFrame:
-    """Keeps the frame of the newest table."""
+    """Keeps the columns and the frame of the newest table."""
 
     def __init__(self) -> None:
-        self._issues: Issues | None = None
+        self._columns = NO_ISSUES
         self._frame: DataFrame | None = None
 
-    def of(self, spark: SparkSession, issues: Issues) -> DataFrame:
-        """Return the frame of a table, to be joined as a broadcast."""
-        if self._frame is None or issues is not self._issues:
-            frame = spark.createDataFrame(issue_columns(issues))
-            self._issues, self._frame = issues, F.broadcast(frame)
-        return self._frame
+    def of(
+        self, spark: SparkSession, issues: Issues
+    ) -> tuple[IssueColumns, DataFrame | None]:
+        """Return the columns of a table, and the frame to be joined as a broadcast.
+
+        Without a table, which is one of version 0, there is no frame.
+        """
+        if issues is not self._columns.issues:
+            self._columns, self._frame = IssueColumns(issues), None
+            if issues.version:
+                frame = spark.createDataFrame(self._columns.places)
+                self._frame = F.broadcast(frame)
+        return self._columns, self._frame

@@ -69,10 +69,8 @@ class BatchSink:
     def _run(self, frame: DataFrame, batch_id: int) -> None:
         began = time.time()
         # The window is open: a change from now on counts from the next batch on.
-        issues = self._newest_issues()
-        joined = None
-        if issues.version:
-            joined = self._issue_frame.of(frame.sparkSession, issues)
+        newest = self._newest_issues()
+        issues, joined = self._issue_frame.of(frame.sparkSession, newest)
         conflated = self._conflate(frame, self._expects_live(began * 1000), joined)
         planned = time.time()
         table = conflated.toArrow()

@@ -51,9 +51,9 @@ from throttle.settings import ThrottleSettings
 from throttle.spark.manual_clock import ManualClockLog
 from throttle.spark.options import source_options
 from throttle.spark.source import TradeLogReader
-from throttle.window.batch import NO_ISSUES, Batch, assemble
+from throttle.window.batch import Batch, assemble
 from throttle.window.conflate import LATEST
-from throttle.window.issue_columns import issue_columns, join_issues
+from throttle.window.issue_columns import NO_ISSUES, IssueColumns
 from throttle.window.open_batch import plan_after
 from throttle.window.source_rows import SUMMED, combine
 
@@ -130,7 +130,7 @@ class ThrottleDriver:
         **settings: Any,
     ) -> None:
         self._first_issues = issues
-        self._issues = Issues()
+        self._issues = NO_ISSUES
         self._start_ms = start_ms
         self._spark = spark
         self._redis_url = redis_url
@@ -330,8 +330,8 @@ class ThrottleDriver:
             # The next window is open now.
             self._issues = self._newest_issues()
 
-    def _newest_issues(self) -> Issues:
-        return read_on(self._store, self._issues)[0]
+    def _newest_issues(self) -> IssueColumns:
+        return IssueColumns(read_on(self._store, self._issues.issues)[0])
 
     def _publish(self, batch: Batch, batch_id: int) -> Any:
         self._batch_id += 1
@@ -368,7 +368,7 @@ class ThrottleDriver:
 
         def newest_issues() -> Issues:
             self._issues = self._newest_issues()
-            return self._issues
+            return self._issues.issues
 
         self._sink = BatchSink(
             self._settings.window_ms, self._publish, newest_issues=newest_issues
@@ -404,7 +404,7 @@ def next_batch(
     start: Cut,
     window_ms: int,
     reach: Callable[[CrashPoint], None] = lambda _: None,
-    issues: Issues = NO_ISSUES,
+    issues: IssueColumns = NO_ISSUES,
 ) -> Batch:
     """Return the batch that follows a cut, computed without Spark.
 
@@ -421,7 +421,7 @@ def next_batch(
     combined = combine(pa.concat_tables(tables), window_ms)
     conflated = _as_conflated(combined, window_ms)
     if issues.version:
-        conflated = join_issues(conflated, issue_columns(issues))
+        conflated = issues.join(conflated)
     return assemble(conflated, window_ms, issues)
 
 

@@ -12,12 +12,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ingest.issue_table.known_issues import Issues
 from throttle.contract.cut import Cut, window_ends
 from throttle.contract.dead_letter import DeadLetter, unpack
 from throttle.contract.snapshot import Row
 from throttle.contract.trade_order import ORDER, encode_version
 from throttle.window.group_rows import GroupRows, OddSum
+from throttle.window.issue_columns import NO_ISSUES, PLACE, IssueColumns
 from throttle.window.open_batch import join_cuts
 from throttle.window.source_rows import (
     ABANDONED_KEY,
@@ -29,9 +29,6 @@ from throttle.window.source_rows import (
     decode_cuts,
 )
 from throttle.window.vector_check import row_bodies
-
-NO_ISSUES = Issues()
-"""The issue table before anybody said anything."""
 
 
 class Abandoned(RuntimeError):
@@ -104,16 +101,18 @@ class Batch:
     counts: Sequence[PartitionCount]
     dead_letters: Sequence[DeadLetter]
     read_ms: int = 0
-    issues: Issues = NO_ISSUES
+    issues: IssueColumns = NO_ISSUES
     groups: GroupRows | None = None
 
 
-def assemble(conflated: pa.Table, window_ms: int, issues: Issues = NO_ISSUES) -> Batch:
+def assemble(
+    conflated: pa.Table, window_ms: int, issues: IssueColumns = NO_ISSUES
+) -> Batch:
     """Turn a conflated batch into its windows, oldest first.
 
     It needs the columns that ``conflate.py`` returns: ``window``, ``key``,
-    ``partition``, ``latest``, ``trades``, ``volume`` and ``value``, and those of
-    ``JOINED`` if it was joined with ``issues``, a table above version 0. Raises
+    ``partition``, ``latest``, those of ``SUMMED``, and ``place`` if it was joined with
+    ``issues``, a table above version 0. Raises
     Abandoned if a task gave it up, and ValueError if the cuts that its tasks have made
     do not fit together.
     """
@@ -134,7 +133,7 @@ def assemble(conflated: pa.Table, window_ms: int, issues: Issues = NO_ISSUES) ->
     if issues.version:
         end = replace(end, issues=issues.version)
         _count_unknown(trades, counts)
-        groups = GroupRows(trades, bodies, are_newest, odd_sums, list(windows))
+        groups = GroupRows(trades, issues, bodies, are_newest, odd_sums, list(windows))
     of_all = list(windows.values()), list(counts.values()), letters
     return Batch(start, end, *of_all, read_ms, issues, groups)
 
@@ -218,7 +217,7 @@ def _add_trades(
 
 
 def _count_unknown(trades: pa.Table, counts: Mapping[int, PartitionCount]) -> None:
-    unknown = trades.filter(pc.is_null(trades["is_known"]))
+    unknown = trades.filter(pc.is_null(trades[PLACE]))
     sums = unknown.group_by("partition").aggregate([("trades", "sum")])
     columns = (sums[name].to_pylist() for name in ("partition", "trades_sum"))
     for partition, number in zip(*columns, strict=True):

@@ -34,13 +34,12 @@ def create_conflate(
 
     It needs the columns ``append_time``, ``key``, ``partition``, those of ``SUMMED``
     and of ``LATEST`` (``source_rows.SCHEMA``). It returns ``window`` (a struct of start
-    and end), ``key``, ``partition``, ``latest`` (a struct of ``LATEST``) and the sums:
-    ``trades``, how many it stands for, ``volume`` and ``value``. They stay structs
-    here: another step would cost 10 ms a batch, in Arrow it is free. The second
-    argument says that the batch is one live window: its rows are not grouped again,
-    which would cost 14 ms after its end. Where it is wrong, what is published is the
-    same. The third one is the issue table (``issue_columns.py``), to be broadcast; with
-    it rows have the columns of ``JOINED``, too.
+    and end), ``key``, ``partition``, ``latest`` (a struct of ``LATEST``) and the sums.
+    They stay structs here: another step would cost 10 ms a batch, in Arrow it is free.
+    The second argument says that the batch is one live window: its rows are not grouped
+    again, which would cost 14 ms after its end. Where it is wrong, what is published is
+    the same. The third one is the issue table (``IssueColumns.places``), to be
+    broadcast; with it rows have the column ``place``, too.
     """
     # Built once: every column object is a round trip to the JVM.
     window = F.window("append_time", f"{window_ms} milliseconds").alias("window")

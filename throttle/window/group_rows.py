@@ -19,13 +19,15 @@ from throttle.contract.group import (
     sector_key,
     units,
 )
+from throttle.window.issue_columns import PLACE, IssueColumns
+from throttle.window.trade_sums import SUMS, to_units
 from throttle.window.vector_check import prices_of_rows
 
 Place = tuple[int, str]
 """The end of a window, ms, and an issue that is in it."""
 
 _OF_NEWEST = ("issues", "advancing", "declining", "unchanged", "changes")
-_OF_TRADES = ("trades", "volume", "value")
+_OF_TRADES = ("trades", *SUMS)
 _SUMMED = [(name, "sum") for name in (*_OF_NEWEST, *_OF_TRADES)]
 _KEY_OF = {"market": market_key, "sector": sector_key}
 _US_PER_MS = pa.scalar(1_000, pa.int64())
@@ -63,6 +65,7 @@ class GroupRows:
     def __init__(
         self,
         rows: pa.Table,
+        issues: IssueColumns,
         bodies: Sequence[bytes],
         are_newest: Sequence[bool],
         odd_sums: Iterable[OddSum],
@@ -76,7 +79,9 @@ class GroupRows:
         self._ends_ms = ends_ms
         self._odd_sums = list(odd_sums)
         prices = prices_of_rows(pa.array(bodies, pa.binary())).to_pylist()
-        moves = list(map(_move, prices, rows["prev_close"].to_pylist()))
+        moves = list(
+            map(_move, prices, issues.take("prev_close", rows[PLACE]).to_pylist())
+        )
         changes = [change for _, change in moves]
         is_large = [abs(change) > _LARGEST_CHANGE for change in changes]
         self._large = {}
@@ -93,7 +98,7 @@ class GroupRows:
                 "place": pa.array(range(len(moves)), pa.int64()),
                 "window": pc.divide(ends_us, _US_PER_MS),
                 "key": rows["key"],
-                **{name: rows[name].fill_null("") for name in _KEY_OF},
+                **{n: issues.take(n, rows[PLACE]).fill_null("") for n in _KEY_OF},
                 "issues": pa.array(are_newest, pa.bool_()),
                 "advancing": pc.equal(directions, 1).fill_null(False),
                 "declining": pc.equal(directions, -1).fill_null(False),
@@ -146,10 +151,9 @@ class GroupRows:
             names = sums["window"].to_pylist(), sums[kind].to_pylist()
             for window, name, *values in zip(*names, *columns, strict=True):
                 of_newest = dict(zip(_OF_NEWEST, values, strict=False))
-                trades, volume, value = values[len(_OF_NEWEST) :]
+                trades, *parts = values[len(_OF_NEWEST) :]
                 group = GroupFigures(**of_newest)
-                # Of a decimal, its digits as they are: arithmetic would round them.
-                group.add_trades(trades, units(f"{volume:f}"), units(f"{value:f}"))
+                group.add_trades(trades, *to_units(parts))
                 figures[window][key_of(name)] = group
         self._add_odd(figures, table, odd_sums)
         return figures

@@ -1,46 +1,49 @@
-"""What the issue table says of each row: its columns, and the join without Spark. Pure.
+"""The issue table as columns: what is joined, and what is looked up by it. Pure.
 
-In a job Spark joins (``conflate.py``): the table is small, and every task gets it all.
+A join brings each row the place of its issue in the table, a small number; names and
+prices are taken from there in the driver, for a whole column at once.
 """
+
+from functools import cached_property
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ingest.issue_table.known_issues import Issues
 
-JOINED = ("is_known", "market", "sector", "prev_close")
-"""What a row gets by the join; all is null of an issue that is not in the table."""
-
-SCHEMA = pa.schema(
-    [
-        ("key", pa.string()),
-        ("is_known", pa.bool_()),
-        ("market", pa.string()),
-        ("sector", pa.string()),
-        ("prev_close", pa.string()),
-    ]
-)
+PLACE = "place"
+"""What a row gets by the join; null for an issue that is not in the table."""
 
 
-def issue_columns(issues: Issues) -> pa.Table:
-    """Return the table: a row for each issue, its ISIN as ``key``."""
-    entries = list(issues)
-    columns = {
-        "key": [entry.isin for entry in entries],
-        "is_known": [True] * len(entries),
-        "market": [entry.market for entry in entries],
-        "sector": [entry.sector for entry in entries],
-        "prev_close": [entry.prev_close for entry in entries],
-    }
-    return pa.table(columns, schema=SCHEMA)
+class IssueColumns:
+    """An issue table; ``version`` 0 stands for none."""
+
+    def __init__(self, issues: Issues) -> None:
+        self.issues = issues
+        self.version = issues.version
+
+    @cached_property
+    def places(self) -> pa.Table:
+        """The table that is joined: ISIN as ``key``, and ``place``."""
+        keys = pa.array([entry.isin for entry in self.issues], pa.string())
+        return pa.table({"key": keys, PLACE: pa.array(range(len(keys)), pa.int32())})
+
+    @cached_property
+    def _texts(self) -> dict[str, pa.Array]:
+        return {
+            name: pa.array([getattr(e, name) for e in self.issues], pa.string())
+            for name in ("market", "sector", "prev_close")
+        }
+
+    def take(self, name: str, places: pa.ChunkedArray) -> pa.ChunkedArray:
+        """Return ``market``, ``sector`` or ``prev_close`` of places; null if unknown."""
+        return pc.take(self._texts[name], places)
+
+    def join(self, rows: pa.Table) -> pa.Table:
+        """Return rows with their ``place``, by their ``key``: as Spark's join does."""
+        at = pc.index_in(rows["key"], self.places["key"].combine_chunks())
+        return rows.append_column(PLACE, at)
 
 
-def join_issues(rows: pa.Table, issues: pa.Table) -> pa.Table:
-    """Return rows with the columns of ``JOINED``, by their ``key``.
-
-    It does what Spark's left join does.
-    """
-    at = pc.index_in(rows["key"], issues["key"])
-    for name in JOINED:
-        rows = rows.append_column(name, issues[name].take(at))
-    return rows
+NO_ISSUES = IssueColumns(Issues())
+"""The table before anybody has said anything."""

@@ -8,8 +8,8 @@ read of a partition (key = ``READ_KEY``), the cuts of a task (key = ``CUT_KEY``,
 payload = the two cuts as JSON), that a task gave its batch up (key =
 ``ABANDONED_KEY``), and size and value of a trade that do not fit into columns (key =
 ``SUM_PREFIX`` and its position and ISIN, ``trade_sums.py``). ``trades`` says for how
-many trades a row stands, ``volume`` is the sum of their sizes and ``value`` that of
-price times size. All go through one aggregation, so nothing is counted in a second
+many trades a row stands, the columns of ``trade_sums.SUMS`` what their sizes, and what
+price times size, come to. All go through one aggregation, so nothing is counted in a second
 pass.
 """
 
@@ -39,8 +39,9 @@ SUM_PREFIX = "!sum:"
 
 SCHEMA = (
     "append_time timestamp, key string, partition int, time bigint, seq bigint, "
-    "position bigint, trades bigint, volume decimal(38,8), value decimal(38,16), "
-    "payload binary, reason string, error string"
+    "position bigint, trades bigint, "
+    + "".join(f"{name} bigint, " for name in trade_sums.SUMS)
+    + "payload binary, reason string, error string"
 )
 
 ARROW_SCHEMA = pa.schema(
@@ -52,8 +53,7 @@ ARROW_SCHEMA = pa.schema(
         ("seq", pa.int64()),
         ("position", pa.int64()),
         ("trades", pa.int64()),
-        ("volume", trade_sums.VOLUME),
-        ("value", trade_sums.VALUE),
+        *((name, pa.int64()) for name in trade_sums.SUMS),
         ("payload", pa.binary()),
         ("reason", pa.string()),
         ("error", pa.string()),
@@ -63,8 +63,8 @@ ARROW_SCHEMA = pa.schema(
 _OLDEST_FIRST = [(column, "ascending") for column in ORDER]
 # Constants with a type: guessing the type of a Python number takes 0.1 ms each time.
 _ONE, _US_PER_MS = pa.scalar(1, pa.int64()), pa.scalar(1_000, pa.int64())
-SUMMED = ("trades", "volume", "value")
-"""The columns of which a combined row has the sums; volume and value may be null."""
+SUMMED = ("trades", *trade_sums.SUMS)
+"""The columns of which a combined row has the sums; all but the first may be null."""
 
 _LATEST = ("append_time", *ORDER, "payload", "reason", "error")
 
@@ -120,7 +120,7 @@ def trade_rows(
     good = _select(candidates, valid)
     size = len(good)
     seqs, prices, sizes = vector_check.numbers(good.payloads)
-    volumes, values, fits = trade_sums.of_columns(prices, sizes)
+    sums, fits = trade_sums.of_columns(prices, sizes)
     known = {
         "append_time": _window_times(good.append_ms, start_ms),
         "key": isins.filter(valid),
@@ -129,8 +129,7 @@ def trade_rows(
         "seq": seqs,
         "position": good.positions,
         "trades": pa.repeat(_ONE, size),
-        "volume": volumes,
-        "value": values,
+        **sums,
         "payload": good.payloads,
         "reason": pa.nulls(size),
         "error": pa.nulls(size),
@@ -300,8 +299,7 @@ def _sum_rows(odd: pa.Table, units: Iterable[tuple[int, int]]) -> pa.Table:
     columns = {
         "key": pa.array(keys, pa.string()),
         "trades": none,
-        "volume": pa.nulls(len(odd), trade_sums.VOLUME),
-        "value": pa.nulls(len(odd), trade_sums.VALUE),
+        **{n: pa.nulls(len(odd), pa.int64()) for n in trade_sums.SUMS},
         "payload": pa.array(payloads, pa.binary()),
     }
     return _with_columns(odd, columns)
@@ -351,8 +349,7 @@ def _judged_rows(
             "seq": pa.array(seqs, pa.int64()),
             "position": chunk.positions,
             "trades": pa.repeat(_ONE, size),
-            "volume": pa.nulls(size),
-            "value": pa.nulls(size),
+            **{name: pa.nulls(size) for name in trade_sums.SUMS},
             "payload": chunk.payloads,
             "reason": pa.array(reasons, pa.string()),
             "error": pa.array(errors, pa.string()),
@@ -387,8 +384,7 @@ def _decoded_rows(
     known = {
         "append_time": _window_times(chunk.append_ms, start_ms).take(at),
         "partition": partition.take(at),
-        "volume": pa.nulls(len(at)),
-        "value": pa.nulls(len(at)),
+        **{name: pa.nulls(len(at)) for name in trade_sums.SUMS},
     }
     typed = {n: pa.array(v, ARROW_SCHEMA.field(n).type) for n, v in columns.items()}
     every = known | typed
@@ -442,8 +438,8 @@ def _units(trades: Sequence[Trade]) -> _Units:
 
 def _summed(table: pa.Table, units: Sequence[_Units]) -> pa.Table:
     """Say of each row what is known of its volume and value."""
-    volumes, values, odd = trade_sums.of_units(units)
-    table = _with_columns(table, {"volume": volumes, "value": values})
+    sums, odd = trade_sums.of_units(units)
+    table = _with_columns(table, sums)
     if not odd:
         return table
     rows = table.take(pa.array(odd, pa.int64()))
@@ -479,8 +475,7 @@ def _marker(
         "seq": seq,
         "position": position,
         "trades": trades,
-        "volume": None,
-        "value": None,
+        **dict.fromkeys(trade_sums.SUMS),
         "payload": payload,
         "reason": None,
         "error": None,
