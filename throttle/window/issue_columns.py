@@ -36,7 +36,7 @@ class IssueColumns:
         }
 
     def take(self, name: str, places: pa.ChunkedArray) -> pa.ChunkedArray:
-        """Return ``market``, ``sector`` or ``prev_close`` of places; null if unknown."""
+        """Return ``market``, ``sector`` or ``prev_close`` of places, null."""
         return pc.take(self._texts[name], places)
 
     def join(self, rows: pa.Table) -> pa.Table:

@@ -8,9 +8,8 @@ read of a partition (key = ``READ_KEY``), the cuts of a task (key = ``CUT_KEY``,
 payload = the two cuts as JSON), that a task gave its batch up (key =
 ``ABANDONED_KEY``), and size and value of a trade that do not fit into columns (key =
 ``SUM_PREFIX`` and its position and ISIN, ``trade_sums.py``). ``trades`` says for how
-many trades a row stands, the columns of ``trade_sums.SUMS`` what their sizes, and what
-price times size, come to. All go through one aggregation, so nothing is counted in a second
-pass.
+many trades a row stands, ``trade_sums.SUMS`` what their sizes, and price times size,
+come to. All go through one aggregation, so nothing is counted in a second pass.
 """
 
 from collections import Counter
