@@ -8,8 +8,9 @@
 --       between them; *: any);
 --       number of markets, {market}; number of groups that the table names, {field}, or -1
 --       if they are the same as in the batch before;
+--       whether places of markets are given;
 --       for each window, oldest first: end, number of rows per partition, of each row the
---       place of its market (5 digits, or none at all), number of groups, {field, place of
+--       place of its market (5 digits, nothing if they are not given), number of groups, {field, place of
 --       its market or -1, body} per group, one line per row, partition by partition
 --       (snapshot.py, Row.encode);
 --       if there are several windows: number of groups of all of them together, {field,
@@ -29,12 +30,13 @@
 -- and its part of the one message on the channel. Who listens to the channel of a market
 -- gets the same message with that market's rows and group.
 -- Returns {status, ...}:
---   ok, epoch, offset, windows, rows, stale, the ledger: whether it balances says
---     whoever reads it (ledger.py)
+--   ok, epoch, offset, windows, rows, stale, channels of markets that somebody listens
+--     to, the ledger: whether it balances says whoever reads it (ledger.py)
 --   repeat           this batch was published before
 --   fenced, term     another job of this name has taken over
 --   lost             the stream is gone, or is older than what this job has published
 --   stale, {end, isin}  other rows are stale than groups leave out: nothing was written
+--   listened         somebody listens to a market and no places were given: neither
 local meta, last, windows, ledger, batches, groups = unpack(KEYS)
 local channel, job, term, start_cut, end_cut = unpack(ARGV, 1, 5)
 local window_ms, window_log, batch_id = ARGV[6], ARGV[7], ARGV[8]
@@ -82,6 +84,10 @@ local markets = {}
 for place = 1, tonumber(take()) do markets[place] = take() end
 local named_count = tonumber(take())
 local named_at = skip(math.max(named_count, 0))
+local has_places = take() == '1'
+-- Channels of markets that somebody listens to. Patterns do not count.
+local channels = redis.call('PUBSUB', 'CHANNELS', channel .. ':*')
+if #channels > 0 and not has_places then return {'listened'} end
 
 -- The stored version of each issue that this batch has come across, '' for none.
 local versions = {}
@@ -152,9 +158,8 @@ local function header(window, count, first, groups_count, market)
   return text .. ',"issues":' .. issues .. ',"groups":[' .. table.concat(bodies, ',') .. ']}'
 end
 
--- Channels of markets that somebody listens to, each with the place of its market.
 local listened = {}
-for _, name in ipairs(redis.call('PUBSUB', 'CHANNELS', channel .. ':*')) do
+for _, name in ipairs(channels) do
   listened[#listened + 1] = {name = name, market = 0, rows = {}}
   for place, market in ipairs(markets) do
     if name == channel .. ':' .. market then listened[#listened].market = place end
@@ -316,4 +321,4 @@ for _ = 1, tonumber(take()) do
     'bytes', bytes, 'sha256', digest)
 end
 return {'ok', epoch, offset, window_count, total_rows, total_stale,
-  redis.call('HGETALL', ledger)}
+  #channels, redis.call('HGETALL', ledger)}

@@ -68,6 +68,8 @@ class Publisher:
         self._keys = keys
         self._options = options
         self._term = term
+        # Places of markets are sent only if somebody listens to a market's channel.
+        self._has_listeners = False
         script = files("throttle.publish").joinpath("publisher.lua").read_text("utf-8")
         self._publish = client.register_script(script)
 
@@ -81,6 +83,9 @@ class Publisher:
         job, stale = self._options.job, frozenset[Place]()
         while True:
             status, *values = self._call(batch, batch_id, stale)
+            if status == b"listened":
+                self._has_listeners = True
+                continue
             if status != b"stale":
                 break
             # Groups are of what is published. Versions only grow: this ends.
@@ -96,10 +101,11 @@ class Publisher:
             raise StreamLost("the stream was emptied or rolled back")
         if status == b"repeat":
             return REPEATED
-        epoch, offset, windows, rows, stale, stored = values
+        epoch, offset, windows, rows, old, listeners, stored = values
+        self._has_listeners = listeners > 0
         ledger = Ledger.decode(job, dict(zip(stored[::2], stored[1::2], strict=True)))
         off_by = 0 if ledger is None else ledger.off_by
-        return PublishOutcome(epoch.decode(), offset, windows, rows, stale, off_by)
+        return PublishOutcome(epoch.decode(), offset, windows, rows, old, off_by)
 
     def _call(self, batch: Batch, batch_id: int, stale: frozenset[Place]) -> Any:
         keys, job = self._keys, self._options.job
@@ -138,8 +144,11 @@ class Publisher:
         groups = _NO_GROUPS if rows is None else rows.groups(stale)
         markets = {} if rows is None else rows.markets
         places = {name: n for n, name in enumerate(sorted(set(markets.values())))}
-        codes = {isin: f"{places[name]:05}" for isin, name in markets.items()}
-        arguments += [len(places), *places, *_named(batch)]
+        has_places = self._has_listeners
+        arguments += [len(places), *places, *_named(batch), int(has_places)]
+        codes = {}
+        if has_places:
+            codes = {isin: f"{places[name]:05}" for isin, name in markets.items()}
         for number, window in enumerate(batch.windows):
             ordered = [window.of_partition(p) for p in partitions]
             arguments.append(window.end_ms)
