@@ -4,7 +4,7 @@
 -- KEYS  meta, last, windows, ledger, batches, groups, the dead letters of each partition
 -- ARGV  channel, job, term, start cut, end cut, window_ms, length of the window log,
 --       batch id, number of partitions, number of windows, version of the issue table (0:
---       none), the stale rows that groups leave out ("<end> <isin>" of each, with spaces
+--       none), its digest, the stale rows that groups leave out ("<end> <isin>" of each, with spaces
 --       between them; *: any);
 --       number of markets, {market}; number of groups that the table names, {field}, or -1
 --       if they are the same as in the batch before;
@@ -41,7 +41,7 @@ local meta, last, windows, ledger, batches, groups = unpack(KEYS)
 local channel, job, term, start_cut, end_cut = unpack(ARGV, 1, 5)
 local window_ms, window_log, batch_id = ARGV[6], ARGV[7], ARGV[8]
 local partitions, window_count = tonumber(ARGV[9]), tonumber(ARGV[10])
-local issues, expected_stale = ARGV[11], ARGV[12]
+local issues, issues_digest, expected_stale = ARGV[11], ARGV[12], ARGV[13]
 -- Places in a row's line: "<12 isin> <54 version> <trades> <body>".
 local ISIN_END, VERSION_START, VERSION_END, TRADES_START = 12, 14, 67, 69
 local VERSION_CHARS = VERSION_END - VERSION_START + 1
@@ -70,7 +70,7 @@ local epoch = redis.call('HGET', meta, 'epoch')
 local offset = tonumber(redis.call('HGET', meta, 'offset'))
 local now = redis.call('TIME')
 local published_us = now[1] .. string.format('%06d', now[2])
-local at = 13
+local at = 14
 local function take()
   at = at + 1
   return ARGV[at - 1]
@@ -160,7 +160,7 @@ end
 
 local listened = {}
 for _, name in ipairs(channels) do
-  listened[#listened + 1] = {name = name, market = 0, rows = {}}
+  listened[#listened + 1] = {name = name, market = -1}
   for place, market in ipairs(markets) do
     if name == channel .. ':' .. market then listened[#listened].market = place end
   end
@@ -309,7 +309,7 @@ redis.call('HINCRBY', ledger, 'batches', 1)
 redis.call('HINCRBY', ledger, 'windows', window_count)
 redis.call('XADD', batches, 'MAXLEN', '~', window_log, offset .. '-0', 'batch', batch_id,
   'term', term, 'start', start_cut, 'end', end_cut, 'windows', window_count,
-  'books', '[' .. table.concat(books, ',') .. ']')
+  'books', '[' .. table.concat(books, ',') .. ']', 'issues', issues_digest)
 
 local kept = take()
 for _ = 1, tonumber(take()) do

@@ -138,6 +138,7 @@ class Publisher:
             len(batch.counts),
             len(batch.windows),
             batch.end.issues,
+            batch.issues.issues.digest if batch.end.issues else "",
             _encode_stale(batch, stale),
         ]
         rows = batch.groups
