@@ -28,6 +28,14 @@ class Keys:
         return f"{self.namespace}:last"
 
     @property
+    def groups(self) -> str:
+        """Hash: a group's key without ``group:`` -> ``<offset> <body>``, the newest
+        update of each (see ``StoredGroup``). Those that no issue is in any more are
+        removed when the issue table changes.
+        """
+        return f"{self.namespace}:groups"
+
+    @property
     def windows(self) -> str:
         """Stream, the window log: id ``<offset>-0``, field ``snapshot``. Bounded."""
         return f"{self.namespace}:windows"
@@ -36,6 +44,13 @@ class Keys:
     def updates(self) -> str:
         """Channel: one message for every publish."""
         return f"{self.namespace}:updates"
+
+    def market_updates(self, market: str) -> str:
+        """Channel: the same messages with the rows and the group of one market.
+
+        Nothing is published there while nobody listens.
+        """
+        return f"{self.updates}:{market}"
 
     def lease(self, job: str) -> str:
         """String with a time to live: ``<term> <owner>`` of the job that publishes."""

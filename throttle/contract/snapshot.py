@@ -5,13 +5,19 @@ This module is a contract. A message is one header line of JSON and one line per
     {"epoch":"k3x9","offset":1235,"window":1773964804000,"windows":1,"published":...}
     KR7005930003 <version> 37 {"isin":"KR7005930003","time":...,"price":199500,...}
 
-so a row's JSON is carried as bytes and its price is never parsed on the way.
+so a row's JSON is carried as bytes and its price is never parsed on the way. A window
+that was joined with the issue table has two more fields at the header's end,
+``"issues"``, the table's version, and ``"groups"``, a list (``group.py``).
 """
 
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import orjson
+
+from throttle.contract.group import Group, decode_groups, encode_groups
+
+_GROUPS = b',"groups":'
 
 
 class Row(NamedTuple):
@@ -67,6 +73,10 @@ class WindowSnapshot:
     without holes within an epoch; an update that stands for several ``windows``
     (after an outage) covers the offsets ``(offset - windows, offset]``.
     ``published_us`` is the Redis server's clock when it was published.
+    ``issues_version`` is that of the issue table it was joined with, 0 if there was
+    none, and then there are no groups. An update of several windows has groups that
+    stand for all of them: trades, volume and value are sums, the rest is of each
+    issue's newest row.
     """
 
     epoch: str
@@ -75,6 +85,8 @@ class WindowSnapshot:
     windows: int
     published_us: int
     rows: tuple[Row, ...]
+    groups: tuple[Group, ...] = ()
+    issues_version: int = 0
 
     @classmethod
     def decode(cls, message: bytes) -> "WindowSnapshot":
@@ -83,7 +95,9 @@ class WindowSnapshot:
         Raises ValueError for anything the throttle would not have written.
         """
         head, *lines = message.split(b"\n")
-        header = orjson.loads(head)
+        # As bytes: their numbers may have more digits than a double keeps.
+        start, _, groups = head.partition(_GROUPS)
+        header = orjson.loads(start + b"}" if groups else head)
         try:
             rows = tuple(Row.decode(line) for line in lines)
             return cls(
@@ -93,19 +107,24 @@ class WindowSnapshot:
                 header["windows"],
                 header["published"],
                 rows,
+                decode_groups(groups[:-1]) if groups else (),
+                header.get("issues", 0),
             )
         except (KeyError, TypeError) as error:
             raise ValueError(f"header {head!r}: {error!r}") from None
 
     def encode(self) -> bytes:
         """Encode as the publish script does; ``decode`` gives back an equal one."""
-        header = orjson.dumps(
-            {
-                "epoch": self.epoch,
-                "offset": self.offset,
-                "window": self.window,
-                "windows": self.windows,
-                "published": self.published_us,
-            }
-        )
+        fields: dict[str, str | int] = {
+            "epoch": self.epoch,
+            "offset": self.offset,
+            "window": self.window,
+            "windows": self.windows,
+            "published": self.published_us,
+        }
+        if self.issues_version:
+            fields["issues"] = self.issues_version
+        header = orjson.dumps(fields)
+        if self.issues_version or self.groups:
+            header = header[:-1] + _GROUPS + encode_groups(self.groups) + b"}"
         return b"\n".join([header, *(row.encode() for row in self.rows)])

@@ -2,6 +2,7 @@
 
 import pytest
 
+from throttle.contract.group import GroupFigures, market_key, sector_key, units
 from throttle.contract.redis_keys import Keys
 from throttle.contract.snapshot import LastValue, Row, WindowSnapshot
 from throttle.contract.trade_order import encode_version
@@ -22,6 +23,26 @@ def test_an_empty_window_is_a_message_without_rows() -> None:
     assert WindowSnapshot.decode(snapshot.encode()) == snapshot
 
 
+def test_groups_travel_in_the_header_with_all_their_digits() -> None:
+    """What a double would round comes as it was sent; so does the table's version."""
+    figures = GroupFigures()
+    figures.add_trades(2, units("0.1"), units("123456789012345678901234567890.12"))
+    groups = tuple(
+        figures.encode(key, 4_000)
+        for key in (market_key('a "name",\\'), sector_key(None))
+    )
+    snapshot = WindowSnapshot("k3x9", 5, 4_000, 1, 4_000_123, (ROW,), groups, 7)
+    assert WindowSnapshot.decode(snapshot.encode()) == snapshot
+    assert b'"value":123456789012345678901234567890.12,' in snapshot.encode()
+
+
+def test_a_table_without_groups_in_a_window_is_told() -> None:
+    """A quiet window was joined, too."""
+    snapshot = WindowSnapshot("k3x9", 5, 4_000, 1, 4_000_123, (), (), 7)
+    assert WindowSnapshot.decode(snapshot.encode()) == snapshot
+    assert snapshot.encode().endswith(b',"issues":7,"groups":[]}')
+
+
 @pytest.mark.parametrize(
     "message",
     [
@@ -29,6 +50,8 @@ def test_an_empty_window_is_a_message_without_rows() -> None:
         b"garbage",
         b"[]",
         b'{"epoch":"a"}',
+        b'{"epoch":"a","offset":1,"window":2,"windows":1,"published":3,"groups":[7]}',
+        b'{"epoch":"a","offset":1,"window":2,"windows":1,"published":3,"groups":}',
         b'{"epoch":"a","offset":1,"window":2,"windows":1,"published":3}\nx',
         b'{"epoch":"a","offset":1,"window":2,"windows":1,"published":3}\na b c d',
     ],
@@ -51,7 +74,8 @@ def test_a_last_value_is_decoded_from_its_field() -> None:
 def test_every_key_starts_with_the_namespace() -> None:
     """Two streams share a server by their namespaces, two jobs a stream."""
     keys = Keys("krx")
-    names = [keys.meta, keys.last, keys.windows, keys.updates]
+    names = [keys.meta, keys.last, keys.groups, keys.windows, keys.updates]
+    names += [keys.market_updates(market) for market in ("KOSPI", "KOSDAQ")]
     for job in ("throttle", "other"):
         names += [keys.lease(job), keys.ledger(job), keys.batches(job), keys.dead(job)]
     assert all(name.startswith("krx:") for name in names)
