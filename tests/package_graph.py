@@ -45,6 +45,19 @@ FLOORS = {
         "describe",
         "testing",
     ),
+    "archive": (
+        "settings",
+        "contract",
+        "master",
+        "parquet",
+        "window_source",
+        "archive_metrics",
+        "archiver",
+        "account",
+        "postgres",
+        "archive_process",
+        "playback",
+    ),
     "gateway": (
         "settings",
         "protocol",
@@ -76,6 +89,7 @@ FLOORS = {
         "loadtest",
         "examples",
         "commands",
+        "archive_command",
         "cli",
     ),
     "deploy.loadtest": (
