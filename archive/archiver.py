@@ -114,7 +114,10 @@ class Archiver:
         self._pending_bytes = 0
         self._due_s = 0.0
         self._state = ArchiveState(
-            destination, self._lease.owner, flush_ms=round(flush_s * 1_000)
+            destination,
+            self._lease.owner,
+            flush_ms=round(flush_s * 1_000),
+            started_ms=time.time_ns() // 1_000_000,
         )
 
     def run(self) -> None:

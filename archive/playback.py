@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from secrets import token_hex
 from typing import Any
 
@@ -89,14 +89,8 @@ def _clear(client: redis.Redis, keys: Keys, window_ms: int) -> None:
 def _publish(
     client: redis.Redis, keys: Keys, window: WindowSnapshot, epoch: str
 ) -> None:
-    told = WindowSnapshot(
-        epoch,
-        window.offset,
-        window.window,
-        window.windows,
-        window.published_us,
-        window.rows,
-    ).encode()
+    # Whatever else a window says goes along.
+    told = replace(window, epoch=epoch).encode()
     with client.pipeline(transaction=True) as pipe:
         # Of an epoch in which Redis had come back older, offsets come again.
         if window.offset <= _newest(client, keys):

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
+from archive.archive_metrics import ArchiveMetrics
 from gateway.health.metrics import GatewayMetrics
 from gateway.stream.close_log import CloseLog
 from gateway.stream.counters import Counters
@@ -36,6 +37,7 @@ def registries() -> list[CollectorRegistry]:
     FeedMetrics(feed)
     AdapterMetrics(feed)
     IntakeMetrics(feed)
+    ArchiveMetrics(feed)
     ThrottleMetrics(throttle).waiting([(0, 0)])
     GatewayMetrics(gateway).count(Counters(), CloseLog())
     return [feed, throttle, gateway]

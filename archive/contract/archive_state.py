@@ -39,6 +39,7 @@ class ArchiveState:
     last_gap: str | None = None
     stored_bytes: int = 0
     flush_ms: int = 60_000
+    started_ms: int = 0
     updated_ms: int = 0
     problem: str | None = None
     is_stopped: bool = False
@@ -66,12 +67,13 @@ class ArchiveState:
         """Tell whether windows should be stored by now that are not.
 
         ``published_ms`` is the end of the newest window that was published. Two
-        flushes may pass: the one that collects, and one for a merge of files.
+        flushes may pass: the one that collects, and one for a merge of files; and so
+        many after a start, while it catches up.
         """
         if self.is_stopped:
             return False
         allowed_ms = 2 * self.flush_ms + LATE_AFTER_WINDOWS * window_ms
-        return published_ms - self.window > allowed_ms
+        return published_ms - max(self.window, self.started_ms) > allowed_ms
 
 
 def archives_key(namespace: str) -> str:
