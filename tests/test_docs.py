@@ -274,8 +274,12 @@ def words_of(path: Path) -> Iterator[str]:
 @pytest.fixture(scope="module")
 def file_names() -> set[str]:
     """The path of every file of the project, and each of its ends."""
-    tops = ("archive", "bench", "clients", "deploy", "docs", "gateway", "ingest", "throttle")
-    paths = [path for top in (*tops, "tests") for path in (ROOT / top).rglob("*.*")]
+    tops = ("bench", "clients", "deploy", "docs", "gateway", "ingest", "throttle")
+    paths = [
+        path
+        for top in ("archive", *tops, "tests")
+        for path in (ROOT / top).rglob("*.*")
+    ]
     parts = [path.relative_to(ROOT).parts for path in paths]
     return {"/".join(p[i:]) for p in parts for i in range(len(p))}
 

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from archive.contract.gap import Gap, find_gaps
+from archive.contract.packed_window import unpack_window
 from archive.contract.segment import Segment, span_of
 from archive.parquet.segment_files import ROWS_FILE, WINDOWS_FILE
 from archive.parquet.segment_folder import all_segments, days_in, segments_in
@@ -212,10 +213,10 @@ class ArchiveReader:
         with pq.ParquetFile(path / WINDOWS_FILE) as file:
             groups = range(file.num_row_groups)
             for group in reversed(groups) if newest_first else groups:
-                messages: Any = file.read_row_group(group, ["message"])["message"]
-                texts = messages.to_pylist()
+                packed: Any = file.read_row_group(group, ["packed"])["packed"]
+                texts = packed.to_pylist()
                 for text in reversed(texts) if newest_first else texts:
-                    yield WindowSnapshot.decode(text)
+                    yield WindowSnapshot.decode(unpack_window(text))
 
     def _steadily(self, read: Callable[[], T]) -> T:
         for _ in range(_ATTEMPTS - 1):

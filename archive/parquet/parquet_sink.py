@@ -86,7 +86,8 @@ class ParquetSink:
                 for later in chosen[1:]:
                     merged = merged.join(later)
                 part = self._folder.part(merged)
-                merge_files([paths[segment] for segment in chosen], part)
+                sources = [paths[segment] for segment in chosen]
+                merge_files(sources, part, is_final=day < today)
                 self._at_step("merged")
                 self._folder.replace(day, chosen, merged)
                 return f"merged {len(chosen)} segments of {day}"

@@ -19,10 +19,15 @@ ROWS_A_GROUP = 65_536
 WINDOWS_A_GROUP = 16
 """Windows of a group: as many as are looked at at a time."""
 
+LEVEL, FINAL_LEVEL = 3, 9
+"""How hard it is tried to make files small: during a day, and once it is over."""
+
+PAGE_BYTES = 8_388_608
+"""A group of windows is compressed as a whole."""
+
 # As dictionaries: what repeats within an issue's rows.
-_REPEATED = [
-    f.name for f in ROWS if f.name not in ("position", "seq", "time", "fields")
-]
+_GROWING = ("position", "seq", "time")
+_REPEATED = sorted({*ROWS.names} - {*_GROWING, "fields"})
 
 
 def write_files(folder: Path, windows: pa.Table, rows: pa.Table) -> None:
@@ -33,17 +38,19 @@ def write_files(folder: Path, windows: pa.Table, rows: pa.Table) -> None:
         writer.write_table(rows, row_group_size=ROWS_A_GROUP)
 
 
-def merge_files(sources: Sequence[Path], folder: Path) -> None:
+def merge_files(sources: Sequence[Path], folder: Path, *, is_final: bool) -> None:
     """Write the files of a segment that holds those of others, in their order.
 
-    A few groups of rows of each are in memory at a time. Raises OSError.
+    What ``is_final`` is made as small as can be. A few groups of rows of each are in
+    memory at a time. Raises OSError.
     """
-    with _windows_writer(folder) as writer:
+    level = FINAL_LEVEL if is_final else LEVEL
+    with _windows_writer(folder, level) as writer:
         for source in sources:
             with pq.ParquetFile(source / WINDOWS_FILE) as file:
                 for group in range(file.num_row_groups):
                     writer.write_table(file.read_row_group(group))
-    with ExitStack() as opened, _rows_writer(folder) as writer:
+    with ExitStack() as opened, _rows_writer(folder, level) as writer:
         files = [
             opened.enter_context(pq.ParquetFile(source / ROWS_FILE))
             for source in sources
@@ -87,17 +94,23 @@ def _merged(files: Sequence[pq.ParquetFile]) -> Iterator[pa.Table]:
         yield pa.concat_tables(ready).sort_by(SORTED_BY)
 
 
-def _windows_writer(folder: Path) -> pq.ParquetWriter:
+def _windows_writer(folder: Path, level: int = LEVEL) -> pq.ParquetWriter:
     return pq.ParquetWriter(
         folder / WINDOWS_FILE,
         WINDOWS,
         compression="zstd",
-        compression_level=6,
+        compression_level=level,
         use_dictionary=["epoch"],
+        data_page_size=PAGE_BYTES,
     )
 
 
-def _rows_writer(folder: Path) -> pq.ParquetWriter:
+def _rows_writer(folder: Path, level: int = LEVEL) -> pq.ParquetWriter:
     return pq.ParquetWriter(
-        folder / ROWS_FILE, ROWS, compression="zstd", use_dictionary=_REPEATED
+        folder / ROWS_FILE,
+        ROWS,
+        compression="zstd",
+        compression_level=level,
+        use_dictionary=_REPEATED,
+        column_encoding=dict.fromkeys(_GROWING, "DELTA_BINARY_PACKED"),
     )

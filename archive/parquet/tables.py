@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from archive.contract.packed_window import pack_window
 from archive.contract.published_window import PublishedWindow
 from ingest.issue_table.known_issues import Issues
 
@@ -47,10 +48,10 @@ WINDOWS = pa.schema(
         ("trades", pa.int64()),
         ("unknown_issues", pa.int32()),
         ("issue_version", pa.int64()),
-        ("message", pa.binary()),
+        ("packed", pa.binary()),
     ]
 )
-"""One line a window. ``message`` is what was published, byte for byte."""
+"""One line a window. ``packed`` is what was published (``packed_window.py``)."""
 
 ROWS = pa.schema(
     [
@@ -207,7 +208,7 @@ def _window_columns(
         "window_ms": pa.array([window_ms] * len(windows), pa.int32()),
         "rows": pa.array(counts, pa.int32()),
         "issue_version": pa.array(versions, pa.int64()),
-        "message": pa.array([w.message for w in windows], pa.binary()),
+        "packed": pa.array([pack_window(w.message) for w in windows], pa.binary()),
     }
 
 

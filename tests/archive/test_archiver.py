@@ -14,6 +14,7 @@ import redis
 
 from archive.archive_process import run_archive
 from archive.contract.gap import find_gaps
+from archive.contract.packed_window import unpack_window
 from archive.contract.segment import Segment
 from archive.parquet.segment_folder import all_segments
 from archive.settings import ArchiveSettings
@@ -55,7 +56,7 @@ def check_whole(client: redis.Redis, folder: Path) -> None:
     windows = stored_rows(folder, "windows")
     assert [line["offset"] for line in windows] == sorted(published)
     for line in windows:
-        assert line["message"] == published[line["offset"]].encode()
+        assert unpack_window(line["packed"]) == published[line["offset"]].encode()
         assert line["rows"] == len(published[line["offset"]].rows)
     wanted = {
         (s.epoch, s.offset, row.isin): 1 for s in published.values() for row in s.rows

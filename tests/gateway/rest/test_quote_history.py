@@ -78,7 +78,7 @@ def test_archive_and_memory_make_one_history(gateway: Gateway) -> None:
 
 
 def test_bounds_and_limits(gateway: Gateway) -> None:
-    """Without a beginning the newest are told; with one the oldest, and what is next."""
+    """The newest are told, or the oldest since a beginning, and what follows."""
 
     def offsets(query: str) -> list[int]:
         found = ask(gateway, query)["data"]
