@@ -23,7 +23,7 @@ KAFKA_PORT ?= 9092
 unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-all check bench kafka kafka-jars autobahn lock dist clean
+.PHONY: help run test test-all check bench kafka kafka-jars pandas autobahn lock dist clean
 
 help: ## Show this help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -58,6 +58,8 @@ kafka: $(VENV)/.kafka ## Run a Kafka broker to test with, until Ctrl-C; KAFKA_PO
 
 kafka-jars: $(VENV)/.kafka ## Fetch that broker with Maven, so that its tests run
 
+pandas: $(VENV)/.pandas ## Install pandas beside all else, to test a document's query
+
 autobahn: $(VENV)/.autobahn ## Install the Autobahn test suite, which needs PYTHON2=python2.7
 
 lock: $(VENV)/.dev ## Write uv.lock and the requirements files anew
@@ -65,6 +67,7 @@ lock: $(VENV)/.dev ## Write uv.lock and the requirements files anew
 	$(BIN)/uv export $(EXPORT) --only-group build -o requirements-build.lock
 	$(BIN)/uv export $(EXPORT) --no-dev --all-extras -o requirements.lock
 	$(BIN)/uv export $(EXPORT) --only-dev -o requirements-dev.lock
+	$(BIN)/uv export $(EXPORT) --only-group pandas -o requirements-pandas.lock
 
 dist: $(VENV)/.run ## Build the wheels into dist/
 	@rm -rf dist
@@ -94,6 +97,12 @@ $(VENV)/.prepared: $(VENV)/.run throttle/spark/session.py throttle/spark/class_a
 
 $(VENV)/.dev: $(VENV)/.run requirements-dev.lock
 	@$(PIP) --require-hashes -r requirements-dev.lock
+	@touch $@
+
+# As a folder of its own: nothing of the product shall find it.
+$(VENV)/.pandas: $(VENV)/.run requirements-pandas.lock
+	@rm -rf $(VENV)/pandas
+	@$(PIP) --require-hashes --target $(VENV)/pandas -r requirements-pandas.lock
 	@touch $@
 
 # As a folder of its own: Python 2.7 has neither venv nor a way to the other packages.

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 
-from archive.contract.gap import Gap
+from archive.contract.archive_gap import ArchiveGap
 from archive.contract.segment import day_of
 from throttle.contract.ledger import BatchEntry
 from throttle.contract.snapshot import WindowSnapshot
@@ -67,7 +67,7 @@ def account_for(
     log: Mapping[Place, WindowRows],
     stored: Mapping[Place, WindowRows],
     told: Mapping[Place, int],
-    gaps: Sequence[Gap] = (),
+    gaps: Sequence[ArchiveGap] = (),
 ) -> ArchiveAccount:
     """Compare the windows of the log with those that are stored.
 

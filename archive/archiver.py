@@ -17,9 +17,9 @@ import redis
 import structlog
 
 from archive.archive_metrics import ArchiveMetrics
+from archive.contract.archive_gap import ArchiveGap, find_gaps
 from archive.contract.archive_state import MOST_UNKNOWN, ArchiveState, archives_key
-from archive.contract.gap import Gap, find_gaps
-from archive.contract.published_window import PublishedWindow
+from archive.contract.logged_window import LoggedWindow
 from archive.contract.segment import Coverage, Segment, check_epoch, day_of
 from archive.master.issue_versions import IssueVersions
 from archive.parquet.tables import StoredTables, build_tables
@@ -110,7 +110,7 @@ class Archiver:
         self._source = WindowSource(client, self._keys)
         self._stored, self._seen = Coverage(), Coverage()
         self._last: Segment | None = None
-        self._pending: list[PublishedWindow] = []
+        self._pending: list[LoggedWindow] = []
         self._pending_bytes = 0
         self._due_s = 0.0
         self._state = ArchiveState(
@@ -146,9 +146,7 @@ class Archiver:
             if not isinstance(got, LeaseHeld):
                 return got
             if not is_told:
-                log.info(
-                    "another archive stores, waiting", name=self._name, owner=got.by
-                )
+                log.info("another archive stores", name=self._name, owner=got.by)
                 is_told = True
             self._pause(_ASK_AGAIN_S)
 
@@ -225,7 +223,7 @@ class Archiver:
             self._state, stored_bytes=self._until_stored(self._sink.size_bytes)
         )
 
-    def _store(self, run: Sequence[PublishedWindow], window_ms: int) -> None:
+    def _store(self, run: Sequence[LoggedWindow], window_ms: int) -> None:
         segment = segment_of(run)
         if self._stored.has(segment.epoch, segment.last):
             return
@@ -245,7 +243,7 @@ class Archiver:
             **self._position(),
         )
 
-    def _build(self, run: Sequence[PublishedWindow], window_ms: int) -> StoredTables:
+    def _build(self, run: Sequence[LoggedWindow], window_ms: int) -> StoredTables:
         def join() -> StoredTables:
             self._versions.follow()
             versions = [
@@ -268,7 +266,7 @@ class Archiver:
 
     def _note_gaps(self, segment: Segment) -> None:
         before = [] if self._last is None else [self._last]
-        gaps: list[Gap] = find_gaps([*before, segment])
+        gaps: list[ArchiveGap] = find_gaps([*before, segment])
         for gap in gaps:
             if gap.kind == "before" and before:
                 continue
@@ -321,9 +319,9 @@ class Archiver:
             time.sleep(min(left_s, 0.1))
 
 
-def runs_of(windows: Iterable[PublishedWindow]) -> Iterator[list[PublishedWindow]]:
+def runs_of(windows: Iterable[LoggedWindow]) -> Iterator[list[LoggedWindow]]:
     """Yield windows that follow each other, of one epoch and day."""
-    run: list[PublishedWindow] = []
+    run: list[LoggedWindow] = []
     for window in windows:
         if run and not _is_next(run[-1], window):
             yield run
@@ -333,7 +331,7 @@ def runs_of(windows: Iterable[PublishedWindow]) -> Iterator[list[PublishedWindow
         yield run
 
 
-def segment_of(run: Sequence[PublishedWindow]) -> Segment:
+def segment_of(run: Sequence[LoggedWindow]) -> Segment:
     """Return the segment of windows that follow each other."""
     first, last = run[0], run[-1]
     ends = [window.window for window in run]
@@ -342,7 +340,7 @@ def segment_of(run: Sequence[PublishedWindow]) -> Segment:
     return Segment(published_ms, *offsets, first.epoch, min(ends), max(ends))
 
 
-def _is_next(before: PublishedWindow, after: PublishedWindow) -> bool:
+def _is_next(before: LoggedWindow, after: LoggedWindow) -> bool:
     return (
         before.epoch == after.epoch
         and before.offset + 1 == after.offset

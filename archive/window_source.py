@@ -5,7 +5,7 @@ from typing import Any
 
 import redis
 
-from archive.contract.published_window import PublishedWindow
+from archive.contract.logged_window import LoggedWindow
 from archive.contract.segment import Coverage
 from throttle.contract.redis_keys import Keys
 
@@ -37,7 +37,7 @@ class WindowSource:
             if is_newer and self._is_there(epoch, offset):
                 self._anchor = epoch, offset
 
-    def read_on(self, coverage: Coverage) -> Iterator[PublishedWindow]:
+    def read_on(self, coverage: Coverage) -> Iterator[LoggedWindow]:
         """Yield what is not stored and was not read, until there is no more for now."""
         start = "-"
         if self._anchor is not None:
@@ -63,9 +63,9 @@ class WindowSource:
         value: Any = self._client.hget(self._keys.meta, "window_ms")
         return 2_000 if value is None else int(value)
 
-    def _take(self, entries: Any, coverage: Coverage) -> Iterator[PublishedWindow]:
+    def _take(self, entries: Any, coverage: Coverage) -> Iterator[LoggedWindow]:
         for _, fields in entries:
-            window = PublishedWindow.decode(fields.get(_FIELD, b""))
+            window = LoggedWindow.decode(fields.get(_FIELD, b""))
             # Before it is handed on: whoever takes it has it.
             self._anchor = window.epoch, window.offset
             if not coverage.has(window.epoch, window.offset):
@@ -82,5 +82,5 @@ class WindowSource:
 
 
 def _is_of(entry: Any, epoch: str, offset: int) -> bool:
-    window = PublishedWindow.decode(entry[1].get(_FIELD, b""))
+    window = LoggedWindow.decode(entry[1].get(_FIELD, b""))
     return (window.epoch, window.offset) == (epoch, offset)

@@ -19,7 +19,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from archive.archiver import Sink, runs_of, segment_of
-from archive.contract.published_window import PublishedWindow
+from archive.contract.logged_window import LoggedWindow
 from archive.contract.segment import day_of, span_of
 from archive.parquet.archive_reader import ArchiveReader
 from archive.parquet.parquet_sink import ParquetSink
@@ -101,10 +101,10 @@ def store_all(
     return windows, rows, spent_s, wall_s
 
 
-def flushes(market: Simulator) -> Iterator[list[PublishedWindow]]:
+def flushes(market: Simulator) -> Iterator[list[LoggedWindow]]:
     """Yield the windows of the market, as many as are stored together."""
     latest: dict[str, tuple[Trade, int, int]] = {}
-    pending: list[PublishedWindow] = []
+    pending: list[LoggedWindow] = []
     end_us, offset = BEGIN_US + WINDOW_US, 0
     for position, event in enumerate(market.events(BEGIN_US)):
         append_us = BEGIN_US + event.due_us
@@ -126,7 +126,7 @@ def flushes(market: Simulator) -> Iterator[list[PublishedWindow]]:
 
 def window_of(
     latest: dict[str, tuple[Trade, int, int]], offset: int, end_us: int
-) -> PublishedWindow:
+) -> LoggedWindow:
     """Return a window as it is published."""
     rows = tuple(
         Row(
@@ -139,7 +139,7 @@ def window_of(
     )
     end_ms = end_us // 1_000
     snapshot = WindowSnapshot("a1b2c3d4", offset, end_ms, 1, end_us + 50_000, rows)
-    return PublishedWindow.decode(snapshot.encode())
+    return LoggedWindow.decode(snapshot.encode())
 
 
 def read_histories(root: Path, issues: Issues) -> None:

@@ -56,7 +56,7 @@ def archive(
 
 
 def _show(settings: ArchiveSettings, *, as_json: bool) -> None:
-    from archive.contract.gap import find_gaps
+    from archive.contract.archive_gap import find_gaps
     from archive.contract.segment import day_of
 
     segments = _segments(settings)

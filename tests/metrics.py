@@ -32,15 +32,15 @@ class Metric:
 
 
 def registries() -> list[CollectorRegistry]:
-    """Return the metrics of a feed, a throttle and a gateway that have just begun."""
-    feed, throttle, gateway = (CollectorRegistry() for _ in range(3))
+    """Return the metrics of every kind of process, just begun."""
+    feed, throttle, gateway, archive = (CollectorRegistry() for _ in range(4))
     FeedMetrics(feed)
     AdapterMetrics(feed)
     IntakeMetrics(feed)
-    ArchiveMetrics(feed)
+    ArchiveMetrics(archive)
     ThrottleMetrics(throttle).waiting([(0, 0)])
     GatewayMetrics(gateway).count(Counters(), CloseLog())
-    return [feed, throttle, gateway]
+    return [feed, throttle, gateway, archive]
 
 
 def every_metric() -> dict[str, Metric]:

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from archive.contract.gap import Gap, find_gaps
+from archive.contract.archive_gap import ArchiveGap, find_gaps
 from archive.contract.packed_window import unpack_window
 from archive.contract.segment import Segment, span_of
 from archive.parquet.segment_files import ROWS_FILE, WINDOWS_FILE
@@ -65,7 +65,7 @@ class ArchiveReader:
         """Return every segment there is, in the order of publication."""
         return [segment for segment, _ in all_segments(self._root)]
 
-    def gaps(self, first_ms: int, last_ms: int) -> list[Gap]:
+    def gaps(self, first_ms: int, last_ms: int) -> list[ArchiveGap]:
         """Return the gaps between windows that end within these bounds."""
         return [
             gap

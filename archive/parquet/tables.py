@@ -12,8 +12,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from archive.contract.logged_window import LoggedWindow
 from archive.contract.packed_window import pack_window
-from archive.contract.published_window import PublishedWindow
 from ingest.issue_table.known_issues import Issues
 
 DECIMAL = pa.decimal128(38, 18)
@@ -114,7 +114,7 @@ class StoredTables:
 
 
 def build_tables(
-    windows: Sequence[PublishedWindow],
+    windows: Sequence[LoggedWindow],
     versions: Sequence[int],
     table_at: Callable[[int], Issues],
     window_ms: int,
@@ -149,7 +149,7 @@ def build_tables(
 
 
 def _parse(
-    lines: Sequence[bytes], windows: Sequence[PublishedWindow], places: pa.Array
+    lines: Sequence[bytes], windows: Sequence[LoggedWindow], places: pa.Array
 ) -> dict[str, pa.Array]:
     text = pa.array(lines, pa.string())
     parsed = pc.extract_regex(text, _LINE)
@@ -174,7 +174,7 @@ def _parse(
 def _parse_others(
     text: pa.Array,
     parsed: pa.StructArray,
-    windows: Sequence[PublishedWindow],
+    windows: Sequence[LoggedWindow],
     places: pa.Array,
 ) -> pa.StructArray:
     any_row = pc.extract_regex(text, _ANY_LINE)
@@ -195,7 +195,7 @@ def _parse_others(
 
 
 def _window_columns(
-    windows: Sequence[PublishedWindow],
+    windows: Sequence[LoggedWindow],
     versions: Sequence[int],
     counts: Sequence[int],
     window_ms: int,

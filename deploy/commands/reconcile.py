@@ -106,7 +106,7 @@ def _reconcile_archive(
     )
     from archive.archive_process import open_counts
     from archive.archiver import SinkRefused
-    from archive.contract.gap import find_gaps
+    from archive.contract.archive_gap import find_gaps
     from ingest.tradelog.contract import partition_of
 
     has_partitions = past.settings.trade_log == "redis"

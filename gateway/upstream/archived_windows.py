@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from archive.contract.gap import Gap
+from archive.contract.archive_gap import ArchiveGap
 from throttle.contract.snapshot import WindowSnapshot
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class ArchivedWindows:
         segments = await self._ask(lambda reader: reader.segments())
         return max((segment.last_ms for segment in segments), default=0)
 
-    async def gaps(self, from_ms: int | None, to_ms: int | None) -> list[Gap]:
+    async def gaps(self, from_ms: int | None, to_ms: int | None) -> list[ArchiveGap]:
         """Return what the archive does not have between two moments."""
         if self._folder is None:
             return []

@@ -13,7 +13,7 @@ import pytest
 import redis
 
 from archive.archive_process import run_archive
-from archive.contract.gap import find_gaps
+from archive.contract.archive_gap import find_gaps
 from archive.contract.packed_window import unpack_window
 from archive.contract.segment import Segment
 from archive.parquet.segment_folder import all_segments

@@ -11,7 +11,7 @@ GapKind = Literal["before", "trimmed", "epoch", "taken_back"]
 
 
 @dataclass(frozen=True, slots=True)
-class Gap:
+class ArchiveGap:
     """A place between two stored windows where there should be more, or less.
 
     ``windows`` is how many are missing, None where nobody knows. They were published
@@ -54,7 +54,7 @@ class Gap:
                 )
 
 
-def find_gaps(segments: Iterable[Segment]) -> list[Gap]:
+def find_gaps(segments: Iterable[Segment]) -> list[ArchiveGap]:
     """Return the gaps of an archive with these segments, oldest first."""
     ordered = sorted(segments)
     gaps = [*_of_the_first(ordered[:1])]
@@ -65,23 +65,25 @@ def find_gaps(segments: Iterable[Segment]) -> list[Gap]:
     return gaps
 
 
-def _of_the_first(first: list[Segment]) -> Iterator[Gap]:
+def _of_the_first(first: list[Segment]) -> Iterator[ArchiveGap]:
     for segment in first:
         if segment.first > 1:
             missing = segment.first - 1
-            yield Gap("before", segment.epoch, missing, None, segment.first_ms)
+            yield ArchiveGap("before", segment.epoch, missing, None, segment.first_ms)
 
 
-def _between(before: Segment, after: Segment) -> Gap | None:
+def _between(before: Segment, after: Segment) -> ArchiveGap | None:
     ends = before.last_ms, after.first_ms
     missing = after.first - before.last - 1
     if before.epoch == after.epoch:
-        return Gap("trimmed", after.epoch, missing, *ends) if missing > 0 else None
+        return (
+            ArchiveGap("trimmed", after.epoch, missing, *ends) if missing > 0 else None
+        )
     if missing == 0:
         return None
     if missing > 0:
-        return Gap("epoch", after.epoch, missing, *ends)
+        return ArchiveGap("epoch", after.epoch, missing, *ends)
     if after.first > 1:
-        return Gap("taken_back", after.epoch, -missing, *ends)
+        return ArchiveGap("taken_back", after.epoch, -missing, *ends)
     # The stream was emptied: offsets begin anew, and what came after is gone.
-    return Gap("epoch", after.epoch, None, *ends)
+    return ArchiveGap("epoch", after.epoch, None, *ends)

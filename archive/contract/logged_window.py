@@ -6,7 +6,7 @@ import orjson
 
 
 @dataclass(frozen=True, slots=True)
-class PublishedWindow:
+class LoggedWindow:
     """A message of the window log, unchanged, and what its header says.
 
     ``issues`` is the version of the issue table that the job used, None if the
@@ -21,7 +21,7 @@ class PublishedWindow:
     message: bytes
 
     @classmethod
-    def decode(cls, message: bytes) -> "PublishedWindow":
+    def decode(cls, message: bytes) -> "LoggedWindow":
         """Decode the header. Raises ValueError for what no throttle has written."""
         head = message.partition(b"\n")[0]
         header = orjson.loads(head)
