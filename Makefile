@@ -16,21 +16,22 @@ TAPE  ?=
 SPEED ?=
 FEED  ?=
 SYMBOLS ?=
+ARCHIVE ?=
 KAFKA_PORT ?= 9092
 
 # The recipes' own tools: nothing of the caller's Python may leak in.
 unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-all check bench kafka kafka-jars autobahn lock dist clean
+.PHONY: help run test test-all check bench kafka kafka-jars pandas autobahn lock dist clean
 
 help: ## Show this help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
 	@echo "  make run takes PORT=8123 RATE=900, or TAPE=path/to/tape.csv.gz SPEED=1,"
-	@echo "  or FEED=upbit (binance, ...) SYMBOLS=KRW-BTC,KRW-ETH"
+	@echo "  or FEED=upbit (binance, ...) SYMBOLS=KRW-BTC,KRW-ETH; ARCHIVE=off keeps nothing"
 
 run: $(VENV)/.prepared ## Run the whole pipeline on this machine, until Ctrl-C
-	@exec $(BIN)/tickthrottle run --port $(PORT) $(if $(RATE),--rate $(RATE)) $(if $(TAPE),--tape '$(TAPE)') $(if $(SPEED),--speed $(SPEED)) $(if $(FEED),--feed '$(FEED)') $(if $(SYMBOLS),--symbols '$(SYMBOLS)')
+	@exec $(BIN)/tickthrottle run --port $(PORT) $(if $(RATE),--rate $(RATE)) $(if $(TAPE),--tape '$(TAPE)') $(if $(SPEED),--speed $(SPEED)) $(if $(FEED),--feed '$(FEED)') $(if $(SYMBOLS),--symbols '$(SYMBOLS)') $(if $(filter off,$(ARCHIVE)),--no-archive)
 
 test: $(VENV)/.dev ## Run the tests that need no JVM, broker or browser (ARGS="-k name" to choose)
 	$(BIN)/pytest -n 2 --dist worksteal --hypothesis-profile quick -m "not (spark or kafka or browser or slow)" $(ARGS)
@@ -57,6 +58,8 @@ kafka: $(VENV)/.kafka ## Run a Kafka broker to test with, until Ctrl-C; KAFKA_PO
 
 kafka-jars: $(VENV)/.kafka ## Fetch that broker with Maven, so that its tests run
 
+pandas: $(VENV)/.pandas ## Install pandas beside all else, to test a document's query
+
 autobahn: $(VENV)/.autobahn ## Install the Autobahn test suite, which needs PYTHON2=python2.7
 
 lock: $(VENV)/.dev ## Write uv.lock and the requirements files anew
@@ -64,6 +67,7 @@ lock: $(VENV)/.dev ## Write uv.lock and the requirements files anew
 	$(BIN)/uv export $(EXPORT) --only-group build -o requirements-build.lock
 	$(BIN)/uv export $(EXPORT) --no-dev --all-extras -o requirements.lock
 	$(BIN)/uv export $(EXPORT) --only-dev -o requirements-dev.lock
+	$(BIN)/uv export $(EXPORT) --only-group pandas -o requirements-pandas.lock
 
 dist: $(VENV)/.run ## Build the wheels into dist/
 	@rm -rf dist
@@ -93,6 +97,12 @@ $(VENV)/.prepared: $(VENV)/.run throttle/spark/session.py throttle/spark/class_a
 
 $(VENV)/.dev: $(VENV)/.run requirements-dev.lock
 	@$(PIP) --require-hashes -r requirements-dev.lock
+	@touch $@
+
+# As a folder of its own: nothing of the product shall find it.
+$(VENV)/.pandas: $(VENV)/.run requirements-pandas.lock
+	@rm -rf $(VENV)/pandas
+	@$(PIP) --require-hashes --target $(VENV)/pandas -r requirements-pandas.lock
 	@touch $@
 
 # As a folder of its own: Python 2.7 has neither venv nor a way to the other packages.

@@ -1,16 +1,14 @@
 """The command line: one program, a sub-command for each part."""
 
 import re
-import signal
 import sys
-import threading
 from importlib.metadata import requires, version
-from types import FrameType
 from typing import Annotated
 
 import typer
 
-from deploy.commands.entry import FAILED, fail
+from deploy.archive_command import archive
+from deploy.commands.entry import FAILED, fail, stop_on_signal
 from deploy.commands.feeds import feed, ingest, replay, simulate
 from deploy.commands.issues import issues
 from deploy.commands.ledger import ledger
@@ -67,18 +65,21 @@ def program(
 
 @app.command(epilog=examples_of("run"))
 @options_of(
-    RunSettings, *("port", "rate", "tape", "speed", "feed"), feed_symbols="--symbols"
+    RunSettings,
+    *("port", "rate", "tape", "speed", "feed"),
+    feed_symbols="--symbols",
+    archive="--archive/--no-archive",
 )
 def run(settings: RunSettings) -> None:
     """Run the whole pipeline on this machine, until Ctrl-C.
 
-    Starts an embedded Valkey server, the Spark job, the gateway with its page and a
-    feed, restarts what dies, and leaves nothing behind.
+    Starts an embedded Valkey server, the Spark job, the gateway with its page, a feed
+    and the archive, restarts what dies, and leaves nothing behind.
     """
     from deploy.local.runner import RunFailed, run_local
 
     try:
-        run_local(settings, _stop_on_signal())
+        run_local(settings, stop_on_signal())
     except RunFailed as error:
         fail(str(error))
 
@@ -99,7 +100,7 @@ def throttle(settings: ThrottleSettings) -> None:
 
     configure_logs(settings)
     try:
-        run_throttle(settings, _stop_on_signal())
+        run_throttle(settings, stop_on_signal())
     except ThrottleFailed as error:
         fail(str(error))
 
@@ -115,7 +116,7 @@ def prepare(settings: ThrottleSettings) -> None:
     from throttle.prepare import PrepareFailed, make_class_archive
 
     try:
-        archive = make_class_archive(settings, _stop_on_signal())
+        archive = make_class_archive(settings, stop_on_signal())
     except PrepareFailed as error:
         fail(str(error))
     typer.echo(f"prepared: {archive}, {archive.stat().st_size / 1e6:.0f} MB")
@@ -156,24 +157,9 @@ def intake(settings: IntakeSettings) -> None:
         fail(str(error))
 
 
-def _stop_on_signal() -> threading.Event:
-    """Return an event that SIGINT and SIGTERM set."""
-    stop = threading.Event()
-    received: list[int] = []
-
-    def handle(number: int, frame: FrameType | None) -> None:
-        # Event.set is not reentrant: a second signal must not interrupt it.
-        if not received:
-            received.append(number)
-            stop.set()
-
-    signal.signal(signal.SIGINT, handle)
-    signal.signal(signal.SIGTERM, handle)
-    return stop
-
-
 for command in (
     *(simulate, replay, ingest, feed, topic),
+    archive,
     *(watch, status, ledger, windows, trades, rebuild, reconcile, topology),
     load,
 ):

@@ -15,6 +15,11 @@ EXAMPLES = {
         "tickthrottle gateway --host 0.0.0.0 --port 8100",
         "tickthrottle gateway --workers 4",
     ),
+    "archive": (
+        "tickthrottle archive --dir /var/lib/tickthrottle",
+        "tickthrottle archive --postgres postgresql://tick@10.0.0.7/prices",
+        "tickthrottle archive --show",
+    ),
     "simulate": (
         "tickthrottle simulate --rate 900 --seconds 60",
         "tickthrottle simulate --profile 900:60s,900..5000:60s",
@@ -22,6 +27,7 @@ EXAMPLES = {
     "replay": (
         "tickthrottle replay day.csv.gz --speed 10 --report feed.json",
         "zstdcat day.jsonl.zst | tickthrottle replay -",
+        "tickthrottle replay --archive 2026-03-20 --speed 10",
     ),
     "ingest": (
         "my-feed | tickthrottle ingest - --map isin=symbol,price=px --time-unit ms",
@@ -62,7 +68,10 @@ EXAMPLES = {
         "tickthrottle trades --dead --reason bad_price --json",
     ),
     "rebuild": ("tickthrottle rebuild --from 2026-03-20T00:00:04",),
-    "reconcile": ("tickthrottle reconcile --acknowledged feed.json",),
+    "reconcile": (
+        "tickthrottle reconcile --acknowledged feed.json",
+        "tickthrottle reconcile --archive-dir /var/lib/tickthrottle",
+    ),
     "topology": ("tickthrottle topology --mermaid",),
     "load": (
         "tickthrottle load --scenario standard --out report",

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
+from archive.archive_metrics import ArchiveMetrics
 from gateway.health.metrics import GatewayMetrics
 from gateway.stream.close_log import CloseLog
 from gateway.stream.counters import Counters
@@ -31,14 +32,15 @@ class Metric:
 
 
 def registries() -> list[CollectorRegistry]:
-    """Return the metrics of a feed, a throttle and a gateway that have just begun."""
-    feed, throttle, gateway = (CollectorRegistry() for _ in range(3))
+    """Return the metrics of every kind of process, just begun."""
+    feed, throttle, gateway, archive = (CollectorRegistry() for _ in range(4))
     FeedMetrics(feed)
     AdapterMetrics(feed)
     IntakeMetrics(feed)
+    ArchiveMetrics(archive)
     ThrottleMetrics(throttle).waiting([(0, 0)])
     GatewayMetrics(gateway).count(Counters(), CloseLog())
-    return [feed, throttle, gateway]
+    return [feed, throttle, gateway, archive]
 
 
 def every_metric() -> dict[str, Metric]:

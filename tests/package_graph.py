@@ -46,6 +46,19 @@ FLOORS = {
         "describe",
         "testing",
     ),
+    "archive": (
+        "settings",
+        "contract",
+        "master",
+        "parquet",
+        "window_source",
+        "archive_metrics",
+        "archiver",
+        "account",
+        "postgres",
+        "archive_process",
+        "playback",
+    ),
     "gateway": (
         "settings",
         "protocol",
@@ -78,6 +91,7 @@ FLOORS = {
         "examples",
         "commands",
         "terminal",
+        "archive_command",
         "cli",
     ),
     "deploy.loadtest": (

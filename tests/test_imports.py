@@ -34,7 +34,17 @@ FOREIGN = {
         "ingest.process",
         "ingest.feed.receipt",
     },
+    "archive": {
+        "throttle.contract",
+        "throttle.lease",
+        "ingest.settings",
+        "ingest.process",
+        "ingest.issue_table",
+        "ingest.tradelog.contract",
+    },
     "gateway": {
+        "archive.contract",
+        "archive.parquet",
         "throttle.contract",
         "ingest.trade",
         "ingest.issue_table",
@@ -46,12 +56,13 @@ FOREIGN = {
         "ingest.process",
     },
     "intake": {"ingest", "gateway"},
-    "deploy": {"ingest", "throttle", "gateway", "intake"},
+    "deploy": {"ingest", "throttle", "archive", "gateway", "intake"},
 }
 """What a package may import of others."""
 
 ONLY_IN = {
     "pyspark": {"throttle"},
+    "psycopg": {"archive"},
     "fastapi": {"gateway", "intake"},
     "starlette": {"gateway"},
     "tickthrottle_client.tick_v1": {"gateway", "deploy"},

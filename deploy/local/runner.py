@@ -38,6 +38,8 @@ T = TypeVar("T")
 STOP_WITHIN_S = 3.5
 SAY_EVERY_S = 15.0
 """While a part starts, what it does is said again after this many seconds."""
+ARCHIVE_BYTES = 1_073_741_824
+"""Most bytes of a run's archive, unless told otherwise."""
 RESTARTS_ALLOWED, RESTARTS_WITHIN_S = 5, 60.0
 
 
@@ -131,6 +133,7 @@ class Runner:
             "TICKTHROTTLE_QUIET_S": os.environ.get("TICKTHROTTLE_QUIET_S", "6"),
             "PYTHONUNBUFFERED": "1",
             **self._issues(),
+            **self._archive(),
             **(overrides or {}),
         }
         """What the parts are told."""
@@ -166,6 +169,8 @@ class Runner:
             self._say("feed", f"ready: {self._feed_words()}")
         self._wait("gateway", self._is_live)
         self._is_up = True
+        if self._settings.archive:
+            self._launch("archive")
         self._say("operators", f"live: [bold]{self._operators}[/bold]")
         self._say("page", f"live: [bold]{self._page}[/bold]  (Ctrl-C stops everything)")
 
@@ -213,6 +218,15 @@ class Runner:
         # Told once, from here: a feed that starts again knows no better.
         return {"TICKTHROTTLE_LIST_ISSUES": "false"}
 
+    def _archive(self) -> dict[str, str]:
+        if not self._settings.archive:
+            return {}
+        # Beside the run's folder, which is emptied at every start.
+        folder = self._settings.state_dir / f"archive-{self._settings.port}"
+        told = {"ARCHIVE_DIR": str(folder), "ARCHIVE_BYTES": str(ARCHIVE_BYTES)}
+        variables = {f"TICKTHROTTLE_{name}": value for name, value in told.items()}
+        return {name: os.environ.get(name, v) for name, v in variables.items()}
+
     def _load_issues(self) -> None:
         if self._issues_file is None:
             return
@@ -242,8 +256,8 @@ class Runner:
             return [*valkey_command(self._redis_port, self._folder / "valkey")]
         if name == "gateway":
             return [*program, "gateway", "--port", str(settings.port)]
-        if name == "throttle":
-            return [*program, "throttle"]
+        if name in ("throttle", "archive"):
+            return [*program, name]
         if settings.feed is not None:
             # The list that the gateway has: whatever is fed has a name there.
             issues = str(self._issues_file)

@@ -64,6 +64,9 @@ class RunSettings(StateSettings):
     nothing for a tape.
     """
 
+    archive: bool = True
+    """Whether windows are kept, in ``archive-<port>`` of the folder, which stays."""
+
     log_level: LogLevel = "info"
     """Level of the parts' log files."""
 

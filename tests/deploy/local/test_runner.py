@@ -135,3 +135,27 @@ def test_a_part_that_dies_ends_the_start(tmp_path: Path) -> None:
         eventually(lambda: ends, 30)
     assert "the throttle ended (exit code 3)" in ends[0]
     assert "no Java here" in ends[0]
+
+
+def test_a_run_keeps_an_archive_beside_its_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a gibibyte at most, unless told otherwise; or none."""
+    monkeypatch.setenv("TICKTHROTTLE_ARCHIVE_BYTES", "2000000")
+    port = free_port()
+    for is_on in (True, False):
+        folder = tmp_path / str(is_on)
+        folder.mkdir()
+        settings = RunSettings(port=port, state_dir=tmp_path, archive=is_on)
+        runner = Runner(settings, folder, threading.Event(), has_feed=False)
+        told = runner.environment.get("TICKTHROTTLE_ARCHIVE_DIR")
+        assert told == (str(tmp_path / f"archive-{port}") if is_on else None)
+        assert runner.environment["TICKTHROTTLE_ARCHIVE_BYTES"] == "2000000"
+        runner.stop()
+    monkeypatch.delenv("TICKTHROTTLE_ARCHIVE_BYTES")
+    folder = tmp_path / "default"
+    folder.mkdir()
+    settings = RunSettings(port=port, state_dir=tmp_path)
+    runner = Runner(settings, folder, threading.Event(), has_feed=False)
+    assert runner.environment["TICKTHROTTLE_ARCHIVE_BYTES"] == "1073741824"
+    runner.stop()
