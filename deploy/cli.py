@@ -18,6 +18,7 @@ from deploy.commands.load import load
 from deploy.commands.rebuild import rebuild
 from deploy.commands.reconcile import reconcile
 from deploy.commands.setting_options import options_of
+from deploy.commands.state import state
 from deploy.commands.topic import topic
 from deploy.commands.topology import topology
 from deploy.commands.trades import trades
@@ -27,7 +28,7 @@ from deploy.local.settings import RunSettings
 from deploy.logs import configure_logs
 from gateway.settings import GatewaySettings
 from intake.settings import IntakeSettings
-from throttle.settings import ThrottleSettings
+from throttle.settings import AnalyticsSettings, ThrottleSettings
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -102,6 +103,28 @@ def throttle(settings: ThrottleSettings) -> None:
         fail(str(error))
 
 
+@app.command(epilog=examples_of("analytics"))
+@options_of(
+    AnalyticsSettings,
+    *("state_store", "state_dir", "standby", "spark_master", "redis_url"),
+    analytics="--only",
+    spark_master="--master",
+)
+def analytics(settings: AnalyticsSettings) -> None:
+    """Run the analytics job: bars, movers and more, from the trade log.
+
+    Killed at any moment and started again, it goes on where its checkpoint says, and
+    publishes nothing twice.
+    """
+    from throttle.analytics.analytics_job import AnalyticsFailed, run_analytics
+
+    configure_logs(settings)
+    try:
+        run_analytics(settings, _stop_on_signal())
+    except AnalyticsFailed as error:
+        fail(str(error))
+
+
 @app.command(epilog=examples_of("prepare"))
 @options_of(ThrottleSettings)
 def prepare(settings: ThrottleSettings) -> None:
@@ -172,7 +195,7 @@ def _stop_on_signal() -> threading.Event:
 
 for command in (
     *(simulate, replay, ingest, feed, topic),
-    *(ledger, windows, trades, rebuild, reconcile, topology),
+    *(ledger, windows, trades, rebuild, reconcile, topology, state),
     load,
 ):
     app.command(epilog=examples_of(command.__name__))(command)

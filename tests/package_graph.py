@@ -40,6 +40,7 @@ FLOORS = {
         "log_watch",
         "leadership",
         "job",
+        "analytics",
         "prepare",
         "audit",
         "describe",

@@ -96,6 +96,12 @@ class AnalyticsKeys:
         """Stream: one entry per batch with its cuts and its books. Bounded."""
         return f"{self.namespace}:analytics:{product}:batches"
 
+    def state(self, product: str) -> str:
+        """Hash: what Spark's state of the query is like: ``rows``, ``bytes``,
+        ``update_ms``, ``commit_ms``, ``dropped`` rows, after which ``batch``.
+        """
+        return f"{self.namespace}:analytics:{product}:state"
+
     def bars(self, isin: str) -> str:
         """Sorted set: an issue's bars (``Bar.encode``), scored by their start in ms.
         Bounded in number, and gone some days after the issue's last trade.

@@ -1,0 +1,84 @@
+"""The transforms: partial bars to bars (tumbling) and to spans (hopping windows).
+
+Spark keeps the sums in its state store. What comes too late is left out by the source
+(``partial_bars.py``), by a rule that does not depend on how the log was cut into
+batches; Spark's watermark only says what state may go, and never drops a row.
+"""
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from throttle.analytics.partial_reader import NOTE_KEY, TICK_KEY
+
+_OPENED = ("open_time", "open_seq", "open_position", "open")
+_CLOSED = ("close_time", "close_seq", "close_position", "close")
+
+
+def bars_of(partials: DataFrame, bars_ms: int, kept_ms: int) -> DataFrame:
+    """Return the bars that a batch has changed, for output mode ``update``.
+
+    It needs the columns of ``partial_bars.SCHEMA`` and returns those of ``_selected``.
+    The state keeps a bar for ``kept_ms`` after its end, by the log's clock.
+    """
+    window = F.window("at", f"{bars_ms} milliseconds").alias("window")
+    marked = partials.withWatermark("at", f"{kept_ms} milliseconds")
+    rows = marked.where(F.col("isin") != TICK_KEY)
+    return _selected(rows.groupBy(window, "isin").agg(*_aggregates()))
+
+
+def spans_of(partials: DataFrame, every_ms: int, span_ms: int) -> DataFrame:
+    """Return the spans that are over, for output mode ``append``.
+
+    A span is a hopping window; a trade is missing in those that had been listed when it
+    came (``closed_ms``). Columns are those of ``_selected``.
+    """
+    every = f"{every_ms} milliseconds"
+    window = F.window("at", f"{span_ms} milliseconds", every).alias("window")
+    marked = partials.withWatermark("at", "0 milliseconds")
+    rows = marked.where(F.col("isin") != TICK_KEY).select(
+        window, "isin", *_OPENED, *_CLOSED, *_SUMMED, "closed_ms", "note"
+    )
+    ends_ms = F.unix_millis("window.end")
+    is_note = F.col("isin").startswith(NOTE_KEY)
+    # A note belongs to the one span that ends with its batch.
+    is_open = ends_ms > F.col("closed_ms")
+    is_own = ends_ms == F.col("closed_ms") + every_ms
+    counted = rows.where(F.when(is_note, is_own).otherwise(is_open))
+    return _selected(counted.groupBy("window", "isin").agg(*_aggregates()))
+
+
+_SUMMED = ("high", "low", "volume", "value", "trades", "late", "unfit")
+
+
+def _aggregates() -> list[Column]:
+    return [
+        F.min(F.struct(*_OPENED)).alias("opened"),
+        F.max(F.struct(*_CLOSED)).alias("closed"),
+        F.max("high").alias("high"),
+        F.min("low").alias("low"),
+        # None once it does not fit, and never a wrong one.
+        F.try_sum("volume").alias("volume"),
+        F.try_sum("value").alias("value"),
+        F.sum("trades").alias("trades"),
+        F.sum("late").alias("late"),
+        F.sum("unfit").alias("unfit"),
+        F.max("note").alias("note"),
+    ]
+
+
+def _selected(bars: DataFrame) -> DataFrame:
+    return bars.select(
+        F.unix_millis("window.start").alias("start_ms"),
+        F.unix_millis("window.end").alias("end_ms"),
+        "isin",
+        F.col("opened.open").alias("open"),
+        "high",
+        "low",
+        F.col("closed.close").alias("close"),
+        "volume",
+        "value",
+        "trades",
+        "late",
+        "unfit",
+        "note",
+    )
