@@ -66,13 +66,15 @@ def program(
 
 @app.command(epilog=examples_of("run"))
 @options_of(
-    RunSettings, *("port", "rate", "tape", "speed", "feed"), feed_symbols="--symbols"
+    RunSettings,
+    *("port", "rate", "tape", "speed", "feed", "analytics"),
+    feed_symbols="--symbols",
 )
 def run(settings: RunSettings) -> None:
     """Run the whole pipeline on this machine, until Ctrl-C.
 
-    Starts an embedded Valkey server, the Spark job, the gateway with its page and a
-    feed, restarts what dies, and leaves nothing behind.
+    Starts an embedded Valkey server, the Spark job, the gateway with its page, a feed
+    and the analytics job, restarts what dies, and leaves nothing behind.
     """
     from deploy.local.runner import RunFailed, run_local
 

@@ -121,7 +121,11 @@ class AnalyticsLeader:
         stop: threading.Event,
         spark: SparkSession,
         metrics: AnalyticsMetrics,
+        *,
+        manual_clock: bool = False,
     ) -> None:
+        """``manual_clock`` is for tests: the log's clock is then turned by hand."""
+        self._manual_clock = manual_clock
         self._client = client
         self._settings = settings
         self._stop = stop
@@ -184,7 +188,7 @@ class AnalyticsLeader:
         self, info: LogInfo, term: int
     ) -> Iterator[Mapping[str, tuple[StreamingQuery, Any]]]:
         settings = self._settings
-        options = source_options(settings, info)
+        options = source_options(settings, info, manual_clock=self._manual_clock)
         queries: dict[str, tuple[StreamingQuery, Any]] = {}
         with ExitStack() as stack:
             for product in settings.products():
@@ -202,9 +206,7 @@ class AnalyticsLeader:
             yield queries
 
     def _sink(self, product: str, address: str, checkpoint: str, term: int) -> Any:
-        publisher = ProductPublisher(
-            self._client, self._keys, product, checkpoint, term
-        )
+        publisher = self.create_publisher(product, checkpoint, term)
         if product == "bars":
             return BarSink(
                 self._client,
@@ -220,6 +222,12 @@ class AnalyticsLeader:
             self._until_done,
             partial(self._metrics.published, product),
         )
+
+    def create_publisher(
+        self, product: str, checkpoint: str, term: int
+    ) -> ProductPublisher:
+        """Return what publishes a product under a term."""
+        return ProductPublisher(self._client, self._keys, product, checkpoint, term)
 
     def _report_bars(self, note: BatchNote, changes: BarChanges) -> None:
         self._metrics.published("bars", note)

@@ -16,8 +16,9 @@ _SUMS = ("volume", "value", "trades", "late", "unfit")
 def split(rows: pa.Table) -> tuple[list[Bar], BatchNote | None]:
     """Return the bars of a batch, and what it has read; None if nothing.
 
-    It needs the columns that ``windows.py`` returns. Bars are not said to be closed:
-    that is by the clock of the note. Raises ValueError if notes do not fit together.
+    It needs the columns that ``window_transforms.py`` returns. Bars are not said to be
+    closed: that is by the clock of the note. Raises ValueError if notes do not fit
+    together.
     """
     is_note = pc.is_valid(rows["note"])
     notes = [

@@ -15,7 +15,7 @@ from throttle.settings import AnalyticsSettings
 _NOTE = "tickthrottle.json"
 
 FORM = 1
-"""Of the state's rows (``windows.py``); another one cannot be read."""
+"""Of the state's rows (``window_transforms.py``); another one cannot be read."""
 
 
 class BadCheckpoint(RuntimeError):
@@ -41,7 +41,6 @@ def settings_of(
             "movers_span_s": settings.movers_span_s,
             "movers_every_s": settings.movers_every_s,
         },
-        "bursts": {"burst_gap_ms": settings.burst_gap_ms},
     }
     return {
         "form": FORM,

@@ -7,7 +7,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from throttle.analytics.log_source import FORMAT, PartialOptions
-from throttle.analytics.windows import bars_of, spans_of
+from throttle.analytics.window_transforms import bars_of, spans_of
 from throttle.settings import AnalyticsSettings
 from throttle.spark.options import SourceOptions
 

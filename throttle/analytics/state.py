@@ -13,7 +13,8 @@ from throttle.analytics.batch_bars import split
 from throttle.analytics.partial_reader import NOTE_KEY
 from throttle.contract.bars import Bar
 
-# The buffers of ``windows._aggregates``, in their order: Spark names them by function.
+# The buffers of ``window_transforms._aggregates``, in their order: Spark names them by
+# function.
 _BUFFERS = (
     "opened",
     "high",
@@ -36,7 +37,8 @@ def state_of(
     """Return the bars or spans that a query's state held after a batch.
 
     By default after the newest one that was committed. Columns are those that
-    ``windows.py`` returns. ``checkpoint`` is the query's, a folder or an address.
+    ``window_transforms.py`` returns. ``checkpoint`` is the query's, a folder or an
+    address.
     """
     reader = spark.read.format("statestore").option("path", checkpoint)
     if batch_id is not None:

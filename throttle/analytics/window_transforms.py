@@ -22,7 +22,7 @@ def bars_of(partials: DataFrame, bars_ms: int, kept_ms: int) -> DataFrame:
     """
     window = F.window("at", f"{bars_ms} milliseconds").alias("window")
     marked = partials.withWatermark("at", f"{kept_ms} milliseconds")
-    rows = marked.where(F.col("isin") != TICK_KEY)
+    rows = marked.where(_is_no_tick())
     return _selected(rows.groupBy(window, "isin").agg(*_aggregates()))
 
 
@@ -35,7 +35,7 @@ def spans_of(partials: DataFrame, every_ms: int, span_ms: int) -> DataFrame:
     every = f"{every_ms} milliseconds"
     window = F.window("at", f"{span_ms} milliseconds", every).alias("window")
     marked = partials.withWatermark("at", "0 milliseconds")
-    rows = marked.where(F.col("isin") != TICK_KEY).select(
+    rows = marked.where(_is_no_tick()).select(
         window, "isin", *_OPENED, *_CLOSED, *_SUMMED, "closed_ms", "note"
     )
     ends_ms = F.unix_millis("window.end")
@@ -48,6 +48,12 @@ def spans_of(partials: DataFrame, every_ms: int, span_ms: int) -> DataFrame:
 
 
 _SUMMED = ("high", "low", "volume", "value", "trades", "late", "unfit")
+
+
+def _is_no_tick() -> Column:
+    # It names the time, too: otherwise Spark would ask it first, and the watermark
+    # would not see the tick.
+    return (F.col("isin") != TICK_KEY) | F.col("at").isNull()
 
 
 def _aggregates() -> list[Column]:
