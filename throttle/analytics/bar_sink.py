@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame
 
 from throttle.analytics.bar_board import BarBoard, BarChanges, Place
 from throttle.analytics.batch_bars import split
-from throttle.analytics.product_publisher import Changes, Command, ProductPublisher
+from throttle.analytics.product_publisher import BatchChanges, Command, ProductPublisher
 from throttle.contract.bar_intervals import DayBar
 from throttle.contract.bars import Bar, BarsUpdate
 from throttle.contract.redis_keys import AnalyticsKeys
@@ -148,14 +148,14 @@ class BarSink:
                         found[place] = Bar.decode(place[0], line)
         return found
 
-    def _update(self, changes: BarChanges, clock_ms: int) -> Changes:
+    def _update(self, changes: BarChanges, clock_ms: int) -> BatchChanges:
         days = tuple((isin, day.encode()) for isin, day in changes.days.items())
         message = BarsUpdate("", 0, clock_ms, changes.bars, days).encode()
         head, _, lines = message.partition(b"\n")
         # The script writes where the message stands among others.
         rest = head.partition(b'"sequence":0')[2]
         settings = self._settings
-        return Changes(
+        return BatchChanges(
             b"{",
             rest + (b"\n" + lines if lines else b""),
             list(self._commands(changes, days)),

@@ -6,7 +6,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from throttle.analytics.batch_bars import split
-from throttle.analytics.product_publisher import Changes, ProductPublisher
+from throttle.analytics.product_publisher import BatchChanges, ProductPublisher
 from throttle.contract.bars import Bar
 from throttle.contract.movers import MoversList, rank, row
 from throttle.contract.redis_keys import AnalyticsKeys
@@ -50,7 +50,7 @@ class MoversSink:
             self.error = error
             raise
 
-    def _changes(self, bars: Sequence[Bar], note: BatchNote) -> Changes:
+    def _changes(self, bars: Sequence[Bar], note: BatchNote) -> BatchChanges:
         settings = self._settings
         end_ms = note.end.end_ms - settings.close_after_ms
         start_ms = end_ms - settings.movers_span_s * 1000
@@ -61,9 +61,9 @@ class MoversSink:
         }
         message = MoversList("", 0, start_ms, end_ms, len(newest), lists).encode()
         rest = message.partition(b'"sequence":0')[2]
-        return Changes(b"{", rest, keep_as=self._kept_as)
+        return BatchChanges(b"{", rest, keep_as=self._kept_as)
 
-    def _publish(self, changes: Changes, note: BatchNote, batch_id: int) -> None:
+    def _publish(self, changes: BatchChanges, note: BatchNote, batch_id: int) -> None:
         clock_ms = note.end.end_ms - self._settings.close_after_ms
         try:
             is_new = self._publisher.publish(changes, note, batch_id, clock_ms)

@@ -15,7 +15,7 @@ from throttle.analytics import partial_bars
 from throttle.analytics.log_source import CutRange, PartialOptions
 from throttle.contract import cut
 from throttle.contract.cut import Cut, between
-from throttle.contract.tally import BatchNote, Tally
+from throttle.contract.tally import BatchNote, QueryTally
 from throttle.lease.retry import AWAY, is_transient
 from throttle.spark.read_ahead import read_ahead
 from throttle.spark.reader import (
@@ -104,7 +104,7 @@ class _Partials:
         self._options = options
         self._part = part
         self._decode = find_decoder(options.log.decoder)
-        self._tallies = {p: Tally() for p in part.partitions}
+        self._tallies = {p: QueryTally() for p in part.partitions}
         self._names: set[str] = set()
         self._tables: list[pa.Table] = []
 

@@ -23,7 +23,7 @@ Command = Sequence[str | bytes | int]
 
 
 @dataclass(frozen=True, slots=True)
-class Changes:
+class BatchChanges:
     """What a batch changes.
 
     ``commands`` are carried out in order; each may be carried out again. The message is
@@ -58,7 +58,7 @@ class ProductPublisher:
         self._script = client.register_script(text)
 
     def publish(
-        self, changes: Changes, note: BatchNote, batch_id: int, clock_ms: int
+        self, changes: BatchChanges, note: BatchNote, batch_id: int, clock_ms: int
     ) -> bool:
         """Publish a batch; False if it was published before.
 
@@ -69,7 +69,7 @@ class ProductPublisher:
         return self._run(changes, note, batch_id, clock_ms, takes_up=False)
 
     def take_up(
-        self, changes: Changes, note: BatchNote, batch_id: int, clock_ms: int
+        self, changes: BatchChanges, note: BatchNote, batch_id: int, clock_ms: int
     ) -> None:
         """Publish what the state holds where ``note`` begins; Redis may know less.
 
@@ -80,7 +80,7 @@ class ProductPublisher:
 
     def _run(
         self,
-        changes: Changes,
+        changes: BatchChanges,
         note: BatchNote,
         batch_id: int,
         clock_ms: int,

@@ -16,7 +16,7 @@ from throttle.contract.movers import change_percent
 
 
 @dataclass(frozen=True, slots=True)
-class Burst:
+class TradingBurst:
     """A burst that has ended: its ``bar`` goes from its first to its last trade.
 
     ``bar.start_ms`` and ``bar.end_ms`` are the whole milliseconds in which those were
@@ -30,7 +30,7 @@ class Burst:
         return b"%b %b" % (self.bar.isin.encode(), self.bar.encode())
 
     @classmethod
-    def decode(cls, line: bytes) -> "Burst":
+    def decode(cls, line: bytes) -> "TradingBurst":
         """Decode what ``encode`` wrote. Raises ValueError."""
         isin, _, bar = line.partition(b" ")
         return cls(Bar.decode(isin.decode(), bar))

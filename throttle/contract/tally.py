@@ -19,7 +19,7 @@ BY_NAME = ("refused", "skipped")
 
 
 @dataclass(slots=True)
-class Tally:
+class QueryTally:
     """What a query read of one partition, and what became of it.
 
     ``read`` counts entries, ``extra`` the trades beyond the first of an entry,
@@ -43,7 +43,7 @@ class Tally:
         by_name = self.refused.total() + self.skipped.total()
         return self.read + self.extra - self.counted - self.too_late - by_name
 
-    def add(self, other: "Tally") -> None:
+    def add(self, other: "QueryTally") -> None:
         """Add another one of the same partition."""
         for name in COUNTS:
             setattr(self, name, getattr(self, name) + getattr(other, name))
@@ -58,7 +58,7 @@ class Tally:
         return {name: n for name, n in numbers.items() if n}
 
     @classmethod
-    def of_items(cls, items: Mapping[str, int]) -> "Tally":
+    def of_items(cls, items: Mapping[str, int]) -> "QueryTally":
         """Return what ``items`` was made of."""
         tally = cls()
         for name, number in items.items():
@@ -70,7 +70,7 @@ class Tally:
         return tally
 
 
-COUNTS = tuple(f.name for f in fields(Tally) if f.name not in BY_NAME)
+COUNTS = tuple(f.name for f in fields(QueryTally) if f.name not in BY_NAME)
 """What is one number in each partition's tally."""
 
 
@@ -80,7 +80,7 @@ class BatchNote:
 
     start: Cut
     end: Cut
-    tallies: Mapping[int, Tally]
+    tallies: Mapping[int, QueryTally]
 
     def encode(self) -> str:
         """Encode as JSON text; ``decode`` gives back an equal one."""
@@ -99,7 +99,7 @@ class BatchNote:
             return cls(
                 Cut.from_offset(values["start"]),
                 Cut.from_offset(values["end"]),
-                {int(p): Tally.of_items(n) for p, n in values["tallies"].items()},
+                {int(p): QueryTally.of_items(n) for p, n in values["tallies"].items()},
             )
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"note {text[:200]!r}: {error!r}") from None
@@ -113,10 +113,10 @@ def join_notes(notes: list[BatchNote]) -> BatchNote:
     spans = sorted({(n.start.end_ms, n.end.end_ms) for n in notes})
     if not spans or any(a[1] != b[0] for a, b in pairwise(spans)):
         raise ValueError(f"the parts of a batch do not fit together: {spans}")
-    tallies: dict[int, Tally] = {}
+    tallies: dict[int, QueryTally] = {}
     for note in notes:
         for partition, tally in note.tallies.items():
-            tallies.setdefault(partition, Tally()).add(tally)
+            tallies.setdefault(partition, QueryTally()).add(tally)
     start = min((n.start for n in notes), key=lambda cut: cut.end_ms)
     end = max((n.end for n in notes), key=lambda cut: cut.end_ms)
     return BatchNote(start, end, dict(sorted(tallies.items())))
@@ -130,7 +130,7 @@ class TallyBook:
     since: Cut
     upto: Cut
     batches: int
-    partitions: Mapping[int, Tally]
+    partitions: Mapping[int, QueryTally]
 
     @classmethod
     def decode(cls, product: str, stored: Mapping[bytes, bytes]) -> "TallyBook | None":
@@ -151,7 +151,7 @@ class TallyBook:
                 Cut.from_offset(orjson.loads(stored[b"since"])),
                 Cut.from_offset(orjson.loads(stored[b"upto"])),
                 int(stored[b"batches"]),
-                {p: Tally.of_items(of) for p, of in sorted(items.items())},
+                {p: QueryTally.of_items(of) for p, of in sorted(items.items())},
             )
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"books of {product}: {error!r}") from None

@@ -19,7 +19,7 @@ from tests.throttle.analytics.bar_oracle import Entry
 from throttle.analytics.analytics_job import AnalyticsFailed, AnalyticsLeader
 from throttle.analytics.log_source import PartialBarsSource
 from throttle.analytics.metrics import AnalyticsMetrics
-from throttle.analytics.product_publisher import Changes, ProductPublisher
+from throttle.analytics.product_publisher import BatchChanges, ProductPublisher
 from throttle.contract.bar_intervals import DayBar
 from throttle.contract.bars import Bar
 from throttle.contract.redis_keys import AnalyticsKeys
@@ -42,7 +42,7 @@ class _CrashingPublisher(ProductPublisher):
     plan: dict[str, CrashPoint]
 
     def publish(
-        self, changes: Changes, note: BatchNote, batch_id: int, clock_ms: int
+        self, changes: BatchChanges, note: BatchNote, batch_id: int, clock_ms: int
     ) -> bool:
         point = self.plan.pop(self._product, None)
         if point == "before_publish":
