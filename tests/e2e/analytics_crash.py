@@ -155,10 +155,18 @@ class AnalyticsCrasher:
         for partition in range(PARTITIONS):
             entries: Any = self._client.xrange(stream_key("tt", partition))
             for entry_id, fields in entries:
-                one = Trade.from_wire(fields[FIELD.encode()])
-                place = int(entry_id.partition(b"-")[0]), partition
-                values = one.isin, one.time_us, one.seq, one.price, one.size
-                yield Entry(*place, position_of(entry_id), *values)
+                one = Trade.from_wire(fields[FIELD])
+                append_ms = int(entry_id.partition(b"-")[0])
+                yield Entry(
+                    append_ms,
+                    partition,
+                    position_of(entry_id),
+                    one.isin,
+                    one.time_us,
+                    one.seq,
+                    one.price,
+                    one.size,
+                )
 
     def _bars(self) -> Iterator[tuple[tuple[str, int], dict[str, Any]]]:
         isins: Any = self._client.hkeys(self._keys.last_bars)

@@ -13,21 +13,14 @@ from throttle.analytics.batch_bars import split
 from throttle.analytics.partial_reader import NOTE_KEY
 from throttle.contract.bars import Bar
 
-# The buffers of ``window_transforms._aggregates``, in their order: Spark names them by
-# function.
+# The buffers of ``window_transforms._aggregates``, in their order. Spark names them by
+# function, several alike, and takes one for the other: so they get names of their own.
+_END = "time: bigint, seq: bigint, position: bigint, price: decimal(38,18)"
 _BUFFERS = (
-    "opened",
-    "high",
-    "low",
-    "closed",
-    "volume",
-    "has_volume",
-    "value",
-    "has_value",
-    "trades",
-    "late",
-    "unfit",
-    "note",
+    f"struct<opened: struct<{_END}>, high: decimal(38,18), low: decimal(38,18), "
+    f"closed: struct<{_END}>, volume: decimal(38,18), has_volume: boolean, "
+    "value: decimal(38,18), has_value: boolean, trades: bigint, late: bigint, "
+    "unfit: bigint, note: string>"
 )
 
 
@@ -43,25 +36,22 @@ def state_of(
     reader = spark.read.format("statestore").option("path", checkpoint)
     if batch_id is not None:
         reader = reader.option("batchId", batch_id)
-    rows = reader.load().select("key.window", "key.isin", "value.*")
-    return (
-        rows.toDF("window", "isin", *_BUFFERS)
-        .where(~F.col("isin").startswith(NOTE_KEY))
-        .select(
-            F.unix_millis("window.start").alias("start_ms"),
-            F.unix_millis("window.end").alias("end_ms"),
-            "isin",
-            F.col("opened.open").alias("open"),
-            "high",
-            "low",
-            F.col("closed.close").alias("close"),
-            "volume",
-            "value",
-            "trades",
-            "late",
-            "unfit",
-            "note",
-        )
+    buffers = F.col("value").cast(_BUFFERS).alias("of")
+    rows = reader.load().select("key.window", "key.isin", buffers)
+    return rows.where(~F.col("isin").startswith(NOTE_KEY)).select(
+        F.unix_millis("window.start").alias("start_ms"),
+        F.unix_millis("window.end").alias("end_ms"),
+        "isin",
+        F.col("of.opened.price").alias("open"),
+        "of.high",
+        "of.low",
+        F.col("of.closed.price").alias("close"),
+        "of.volume",
+        "of.value",
+        "of.trades",
+        "of.late",
+        "of.unfit",
+        "of.note",
     )
 
 
