@@ -13,7 +13,7 @@ from pydantic_settings import NoDecode
 from ingest.settings import LogSettings
 from ingest.trade import MAX_ENTRY_BYTES
 
-PRODUCTS_PATTERN = r"(?:bars|movers)(?:,(?:bars|movers))*"
+PRODUCTS_PATTERN = r"(?:bars|movers|bursts)(?:,(?:bars|movers|bursts))*"
 _CHECKPOINT = r"^(?:[a-z][a-z0-9+.-]*://?|/)\S+$|^$"
 _SPAN = r"[0-9]{1,5}(?:-[0-9]{1,5})?"
 _PARTITIONS = rf"^(?:{_SPAN}(?:,{_SPAN})*)?$"
@@ -162,10 +162,10 @@ class AnalyticsSettings(ThrottleSettings):
     """
 
     analytics: str = Field("bars,movers", pattern=rf"^{PRODUCTS_PATTERN}$")
-    """What is made: bars, movers, with a comma between them."""
+    """What is made: bars, movers, bursts, with commas between them."""
 
     analytics_batch_ms: int = Field(2_000, ge=200, le=60_000)
-    """How often bars are brought up to date, milliseconds."""
+    """How often bars and bursts are brought up to date, milliseconds."""
 
     analytics_nice: int = Field(10, ge=0, le=19)
     """How far the job lets others of its machine go first, as in `nice`."""
@@ -210,6 +210,15 @@ class AnalyticsSettings(ThrottleSettings):
 
     movers_top: int = Field(50, ge=1, le=500)
     """Issues in each list of movers."""
+
+    burst_gap_ms: int = Field(10_000, ge=1_000, le=600_000)
+    """A burst ends when nothing of its issue was traded for this long, milliseconds."""
+
+    burst_trades: int = Field(50, ge=2, le=1_000_000)
+    """Fewest trades of a burst."""
+
+    bursts_kept: int = Field(1_000, ge=1, le=1_000_000)
+    """Bursts kept."""
 
     @field_validator("bars_ms")
     @classmethod

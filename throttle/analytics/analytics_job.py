@@ -23,9 +23,9 @@ from ingest.tradelog.contract import LogInfo, LogUnusable
 from throttle.analytics.bar_board import BarChanges
 from throttle.analytics.bar_sink import BarSink
 from throttle.analytics.checkpoint import BadCheckpoint, address_of, check, settings_of
+from throttle.analytics.final_sinks import BurstSink, MoversSink
 from throttle.analytics.log_source import PartialBarsSource
 from throttle.analytics.metrics import AnalyticsMetrics
-from throttle.analytics.movers_sink import MoversSink
 from throttle.analytics.product_publisher import JOB, ProductPublisher
 from throttle.analytics.queries import start_query
 from throttle.analytics.state import bars_in_state
@@ -216,7 +216,8 @@ class AnalyticsLeader:
                 self._until_done,
                 self._report_bars,
             )
-        return MoversSink(
+        kind = MoversSink if product == "movers" else BurstSink
+        return kind(
             self._settings,
             publisher,
             self._until_done,

@@ -102,7 +102,8 @@ class BarSink:
         """Publish what the state held before this batch, wherever Redis stands."""
         held = self._state(batch_id - 1) if batch_id > 0 else ()
         clock_ms = note.start.end_ms - self._settings.close_after_ms
-        log.info("bars taken up", bars=len(held), batch=batch_id)
+        if batch_id > 0:
+            log.info("bars taken up", bars=len(held), batch=batch_id)
         board = self._load()
         for part in chain(_parts(held, _BARS), [()]):
             known = self._look_up(board.unknown(part))

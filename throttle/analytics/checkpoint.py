@@ -41,6 +41,7 @@ def settings_of(
             "movers_span_s": settings.movers_span_s,
             "movers_every_s": settings.movers_every_s,
         },
+        "bursts": {"burst_gap_ms": settings.burst_gap_ms},
     }
     return {
         "form": FORM,

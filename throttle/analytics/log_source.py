@@ -32,17 +32,20 @@ quiet_hang_ups(stays=True)
 class PartialOptions:
     """What the source needs to know, as it travels through Spark's string options.
 
-    A batch ends ``close_after_ms`` after a multiple of ``batch_ms``. ``span_ms`` is how
-    long a trade counts in movers; 0 makes bars of ``bars_ms``, amended for
-    ``lateness_ms``. ``start`` says where a query begins that has no checkpoint.
+    A batch ends ``close_after_ms`` after a multiple of ``batch_ms``. ``product`` says
+    which partial bars are made: of ``bars_ms``, amended for ``lateness_ms``; of movers,
+    in which a trade counts for ``span_ms``; or of bursts with gaps of ``gap_ms``.
+    ``start`` says where a query begins that has no checkpoint.
     """
 
     log: SourceOptions
+    product: str
     batch_ms: int
     close_after_ms: int
     bars_ms: int
     lateness_ms: int
     span_ms: int
+    gap_ms: int
     start: str
 
     def to_spark(self) -> dict[str, str]:

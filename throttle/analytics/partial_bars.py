@@ -149,6 +149,39 @@ def pane_partials(
     return combine([_one_each(trades, starts, late, closed)]), too_late
 
 
+def burst_partials(
+    trades: pa.Table, batch_ms: int, gap_ms: int, close_after_ms: int
+) -> tuple[pa.Table, Counter[int]]:
+    """Return the partial bars of seconds of bursts, and what came too late.
+
+    It needs the columns that ``trades_of`` returns. ``at`` is the time of a partial
+    bar's first trade, ``close_time`` that of its last; they are less than a second
+    apart, so less than a gap. A trade that is stamped ahead of the log's clock counts
+    as made when it was appended. One that could only be in a burst that had ended by
+    then (``closed_ms``) is too late.
+    """
+    stamped = pc.multiply(trades["append_ms"], _US_PER_MS)
+    times = pc.min_element_wise(trades["time"], stamped)
+    after = pa.scalar(close_after_ms, pa.int64())
+    closed = _floor(pc.subtract(trades["append_ms"], after), batch_ms)
+    ends = pc.add(pc.divide(times, _US_PER_MS), pa.scalar(gap_ms, pa.int64()))
+    in_time = pc.greater(ends, closed)
+    too_late: Counter[int] = Counter()
+    trades = trades.set_column(trades.column_names.index("time"), "time", times)
+    if pc.all(in_time).as_py() is False:
+        too_late.update(trades["partition"].filter(pc.invert(in_time)).to_pylist())
+        closed, trades = closed.filter(in_time), trades.filter(in_time)
+    seconds = _floor(pc.divide(trades["time"], _US_PER_MS), 1_000)
+    late = pa.repeat(_ZERO, len(trades))
+    return combine([_one_each(trades, seconds, late, closed)]), too_late
+
+
+def at_first_trade(table: pa.Table) -> pa.Table:
+    """Return partial bars that begin with their first trade, not with their second."""
+    first = table["open_time"].cast(pa.timestamp("us", tz="UTC"))
+    return table.set_column(0, "at", first)
+
+
 def _floor(times: pa.ChunkedArray, length_ms: int) -> pa.ChunkedArray:
     length = pa.scalar(length_ms, pa.int64())
     return pc.multiply(pc.divide(times, length), length)

@@ -33,6 +33,9 @@ from throttle.window.source_rows import REFUSED_PREFIX, SKIPPED_PREFIX
 NOTE_KEY = "!note:"
 """Begins the key of a control row that holds a task's note."""
 
+NOTE_MS = 1
+"""How long before the clock a note is among bursts, and how long it lasts."""
+
 TICK_KEY = "!tick"
 """Key of a control row that only moves the watermark."""
 
@@ -152,13 +155,18 @@ class _Partials:
             self._tallies[p].refused[partial_bars.OUT_OF_RANGE] += number
         for p, number in Counter(trades["partition"].to_pylist()).items():
             self._tallies[p].counted += number
-        if options.span_ms:
+        after_ms = options.close_after_ms
+        if options.product == "movers":
             partials, too_late = partial_bars.pane_partials(
-                trades, options.batch_ms, options.span_ms, options.close_after_ms
+                trades, options.batch_ms, options.span_ms, after_ms
+            )
+        elif options.product == "bursts":
+            partials, too_late = partial_bars.burst_partials(
+                trades, options.batch_ms, options.gap_ms, after_ms
             )
         else:
             partials, too_late = partial_bars.bar_partials(
-                trades, options.bars_ms, options.close_after_ms, options.lateness_ms
+                trades, options.bars_ms, after_ms, options.lateness_ms
             )
         for p, number in too_late.items():
             self._tallies[p].counted -= number
@@ -171,6 +179,8 @@ class _Partials:
         """Yield all partial bars, a tick and the note."""
         if self._tables:
             table = partial_bars.to_spark(partial_bars.combine(self._tables))
+            if self._options.product == "bursts":
+                table = partial_bars.at_first_trade(table)
             yield from table.combine_chunks().to_batches()
         part, options = self._part, self._options
         clock_ms = part.end.end_ms - options.close_after_ms
@@ -180,8 +190,10 @@ class _Partials:
                 tally.missed = max(0, after - before - tally.read - tally.blanks)
         note = BatchNote(part.start, part.end, self._tallies).encode()
         key = f"{NOTE_KEY}{part.end.end_ms}:{part.partitions[0]}"
-        # In movers a note is in the one window that ends with the batch.
-        at_ms = clock_ms - options.batch_ms if options.span_ms else clock_ms
+        # In movers a note is in the one span that ends with the batch; among bursts it
+        # is one that has just ended.
+        before_ms = {"movers": options.batch_ms, "bursts": NOTE_MS}
+        at_ms = clock_ms - before_ms.get(options.product, 0)
         closed_ms = clock_ms - options.batch_ms
         yield from partial_bars.control_row(at_ms, key, note, closed_ms).to_batches()
         yield from partial_bars.control_row(clock_ms, TICK_KEY, "").to_batches()

@@ -7,7 +7,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from throttle.analytics.log_source import FORMAT, PartialOptions
-from throttle.analytics.window_transforms import bars_of, spans_of
+from throttle.analytics.window_transforms import bars_of, bursts_of, spans_of
 from throttle.settings import AnalyticsSettings
 from throttle.spark.options import SourceOptions
 
@@ -29,7 +29,7 @@ def conf_of(settings: AnalyticsSettings, product: str) -> dict[str, str]:
         f"{state}.rocksdb.changelogCheckpointing.enabled": "true",
         f"{state}.rocksdb.boundedMemoryUsage": "true",
         f"{state}.rocksdb.maxMemoryUsageMB": "64",
-        # Bars come with the batch that changes them; spans in one after it.
+        # Bars come with the batch that changes them, spans and bursts in one after it.
         "spark.sql.streaming.noDataMicroBatches.enabled": str(
             product != "bars"
         ).lower(),
@@ -41,15 +41,16 @@ def partial_options(
     settings: AnalyticsSettings, log: SourceOptions, product: str
 ) -> PartialOptions:
     """Return the options of a product's source."""
-    is_bars = product == "bars"
     every_ms = settings.movers_every_s * 1000
     return PartialOptions(
         log,
-        settings.analytics_batch_ms if is_bars else every_ms,
+        product,
+        every_ms if product == "movers" else settings.analytics_batch_ms,
         settings.close_after_ms,
         settings.bars_ms,
         settings.lateness_s * 1000,
-        0 if is_bars else settings.movers_span_s * 1000,
+        settings.movers_span_s * 1000,
+        settings.burst_gap_ms,
         settings.start,
     )
 
@@ -80,8 +81,11 @@ def start_query(
     rows = spark.readStream.format(FORMAT).options(**options.to_spark()).load()
     if product == "bars":
         windows, mode = bars_of(rows, settings.bars_ms, kept_ms(settings)), "update"
-    else:
+    elif product == "movers":
         windows = spans_of(rows, options.batch_ms, options.span_ms)
+        mode = "append"
+    else:
+        windows = bursts_of(rows, options.gap_ms, settings.burst_trades)
         mode = "append"
     return (
         windows.writeStream.outputMode(mode)

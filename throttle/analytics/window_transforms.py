@@ -8,7 +8,7 @@ batches; Spark's watermark only says what state may go, and never drops a row.
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from throttle.analytics.partial_reader import NOTE_KEY, TICK_KEY
+from throttle.analytics.partial_reader import NOTE_KEY, NOTE_MS, TICK_KEY
 
 _OPENED = ("open_time", "open_seq", "open_position", "open")
 _CLOSED = ("close_time", "close_seq", "close_position", "close")
@@ -45,6 +45,31 @@ def spans_of(partials: DataFrame, every_ms: int, span_ms: int) -> DataFrame:
     is_own = ends_ms == F.col("closed_ms") + every_ms
     counted = rows.where(F.when(is_note, is_own).otherwise(is_open))
     return _selected(counted.groupBy("window", "isin").agg(*_aggregates()))
+
+
+def bursts_of(partials: DataFrame, gap_ms: int, least_trades: int) -> DataFrame:
+    """Return the bursts that have ended, for output mode ``append``.
+
+    A burst is a session window; of fewer trades it is none. Columns are those of
+    ``_selected``, but a burst goes from its first to its last trade.
+    """
+    marked = partials.withWatermark("at", "0 milliseconds")
+    is_note = F.col("isin").startswith(NOTE_KEY)
+    lasts_us = F.col("close_time") - F.col("open_time") + F.lit(gap_ms * 1000)
+    own_us = F.lit(NOTE_MS * 1000)
+    gap = F.when(is_note, own_us).otherwise(lasts_us)
+    window = F.session_window("at", F.concat(gap, F.lit(" microseconds")))
+    rows = marked.where(_is_no_tick())
+    bursts = rows.groupBy(window.alias("window"), "isin").agg(*_aggregates())
+    counted = bursts.where(
+        F.col("note").isNotNull() | (F.col("trades") >= least_trades)
+    )
+    return _selected(counted).withColumns(
+        {
+            "start_ms": F.floor(F.col("first_us") / 1000),
+            "end_ms": F.floor(F.col("last_us") / 1000),
+        }
+    )
 
 
 _SUMMED = ("high", "low", "volume", "value", "trades", "late", "unfit")
@@ -87,4 +112,6 @@ def _selected(bars: DataFrame) -> DataFrame:
         "late",
         "unfit",
         "note",
+        F.col("opened.open_time").alias("first_us"),
+        F.col("closed.close_time").alias("last_us"),
     )

@@ -85,7 +85,7 @@ class AnalyticsKeys:
         return f"{self.namespace}:analytics:{product}"
 
     def updates(self, product: str) -> str:
-        """Channel: one message for every batch (``bars.py``, ``movers.py``, ...)."""
+        """Channel: one message for every batch (``bars.py``, ``movers.py``)."""
         return f"{self.namespace}:analytics:{product}:updates"
 
     def ledger(self, product: str) -> str:

@@ -173,9 +173,9 @@ class AnalyticsRig:
         if self.error is not None:
             raise self.error
         batch_ms = (
-            self.settings.analytics_batch_ms
-            if product == "bars"
-            else self.settings.movers_every_s * 1000
+            self.settings.movers_every_s * 1000
+            if product == "movers"
+            else self.settings.analytics_batch_ms
         )
         shift_ms = self.settings.close_after_ms
         boundary_ms = (clock_ms - shift_ms) // batch_ms * batch_ms + shift_ms

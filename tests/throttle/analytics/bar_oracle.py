@@ -68,6 +68,28 @@ def span(entries: Iterable[Entry], end_ms: int, rules: Rules) -> dict[str, Sums]
     return {isin: sums(trades) for isin, trades in groups.items()}
 
 
+def bursts(
+    entries: Iterable[Entry], gap_ms: int, least: int
+) -> list[tuple[str, int, int, Sums]]:
+    """Return every burst: issue, first and last millisecond, sums.
+
+    Of trades that come within a gap of when they were made: then it does not matter in
+    which batch they were read.
+    """
+    groups: dict[str, list[list[Entry]]] = defaultdict(list)
+    for entry in sorted(entries, key=lambda e: (e.time_us, e.seq, e.position)):
+        runs = groups[entry.isin]
+        if not runs or entry.time_us - runs[-1][-1].time_us > gap_ms * 1_000:
+            runs.append([])
+        runs[-1].append(entry)
+    found = []
+    for isin, runs in groups.items():
+        for run in runs:
+            ends = run[0].time_us // 1_000, run[-1].time_us // 1_000
+            found.append((isin, *ends, sums(run)))
+    return [burst for burst in found if burst[3]["trades"] >= least]
+
+
 def sums(trades: list[Entry]) -> Sums:
     """Return what a bar of these trades says."""
     ordered = sorted(trades, key=lambda t: (t.time_us, t.seq, t.position))

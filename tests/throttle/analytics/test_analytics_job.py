@@ -24,6 +24,7 @@ from throttle.analytics.analytics_job import AnalyticsFailed
 from throttle.analytics.checkpoint import BadCheckpoint
 from throttle.analytics.state import bars_in_state
 from throttle.contract.bars import BarsUpdate
+from throttle.contract.bursts import TradingBurst
 from throttle.contract.session_calendar import SessionCalendar
 
 pytestmark = [pytest.mark.redis, pytest.mark.spark, pytest.mark.timeout(300)]
@@ -54,7 +55,9 @@ def trade(isin: str, at_ms: int, price: str, seq: int = 1, size: str = "2") -> T
     return Trade(isin, (START_MS + at_ms) * 1_000, seq, price, size)
 
 
-def add_tape(rig: AnalyticsRig, name: str, trades: int) -> tuple[int, int]:
+def add_tape(
+    rig: AnalyticsRig, name: str, trades: int, late: bool = True
+) -> tuple[int, int]:
     """Append a tape's trades, some late, some disordered; return first and last time.
 
     One in fifty comes up to ten minutes late, one in a hundred up to three hours.
@@ -68,9 +71,9 @@ def add_tape(rig: AnalyticsRig, name: str, trades: int) -> tuple[int, int]:
     dated = []
     for number, one in enumerate(taken):
         delay_ms = chance.randrange(0, 40)
-        if number % 50 == 7:
+        if late and number % 50 == 7:
             delay_ms = chance.randrange(1_000, 600_000)
-        if number % 100 == 9:
+        if late and number % 100 == 9:
             delay_ms = chance.randrange(3_000_000, 9_000_000)
         dated.append((one.time_us // 1_000 + delay_ms, number, one))
     for append_ms, _, one in sorted(dated):
@@ -243,6 +246,46 @@ def test_after_a_lost_checkpoint_older_bars_stay(make_rig: MakeRig) -> None:
     assert bars[A, START_MS] == held[A, START_MS]
     assert bars[A, START_MS + MINUTE].trades == 2
     assert rig.days()[A].bar.trades == 5
+
+
+@pytest.mark.parametrize("store", ["rocksdb", "memory"])
+def test_bursts_of_a_tape_are_right(
+    make_rig: MakeRig, store: Literal["rocksdb", "memory"]
+) -> None:
+    """Each once, when it has ended, after a crash on either side of a publish."""
+    rig = make_rig(
+        analytics="bursts",
+        state_store=store,
+        burst_gap_ms=3_000,
+        burst_trades=5,
+        analytics_batch_ms=5_000,
+    )
+    first_ms, last_ms = add_tape(rig, "crypto_20240808.csv.gz", 1_500, late=False)
+    step_ms = (last_ms - first_ms) // 4
+    rig.set_clock(first_ms + step_ms)
+    rig.start()
+    rig.turn_clock(first_ms + step_ms)
+    for step, point in ((2, "before_publish"), (3, "after_publish")):
+        rig.crash_plan["bursts"] = point  # type: ignore[assignment]
+        rig.set_clock(first_ms + step * step_ms)
+        rig.wait_for_death()
+        rig.start()
+    rig.turn_clock(last_ms + 60_000)
+    rig.stop()
+    stored: Any = rig.client.xrange(rig.keys.bursts)
+    found = [TradingBurst.decode(fields[b"burst"]).bar for _, fields in stored]
+    assert len(found) > 10
+    places = [(bar.isin, bar.start_ms, bar.end_ms) for bar in found]
+    sums = {
+        place: {**fields_of(bar), "revision": 0}
+        for place, bar in zip(places, found, strict=True)
+    }
+    expected = bar_oracle.bursts(rig.entries, 3_000, 5)
+    assert sorted(places) == sorted((b[0], b[1], b[2]) for b in expected)
+    for isin, start_ms, end_ms, of_one in expected:
+        assert sums[isin, start_ms, end_ms] == {**of_one, "revision": 0}
+    books = rig.books("bursts").partitions.values()
+    assert sum(tally.counted for tally in books) == len(rig.entries)
 
 
 def test_another_length_of_bars_is_refused(make_rig: MakeRig) -> None:
