@@ -17,6 +17,7 @@ SPEED ?=
 FEED  ?=
 SYMBOLS ?=
 ARCHIVE ?=
+ANALYTICS ?=
 KAFKA_PORT ?= 9092
 
 # The recipes' own tools: nothing of the caller's Python may leak in.
@@ -28,10 +29,10 @@ unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
 help: ## Show this help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
 	@echo "  make run takes PORT=8123 RATE=900, or TAPE=path/to/tape.csv.gz SPEED=1,"
-	@echo "  or FEED=upbit (binance, ...) SYMBOLS=KRW-BTC,KRW-ETH; ARCHIVE=off keeps nothing"
+	@echo "  or FEED=upbit (binance, ...) SYMBOLS=KRW-BTC,KRW-ETH; ARCHIVE=off ANALYTICS=off leave out"
 
 run: $(VENV)/.prepared ## Run the whole pipeline on this machine, until Ctrl-C
-	@exec $(BIN)/tickthrottle run --port $(PORT) $(if $(RATE),--rate $(RATE)) $(if $(TAPE),--tape '$(TAPE)') $(if $(SPEED),--speed $(SPEED)) $(if $(FEED),--feed '$(FEED)') $(if $(SYMBOLS),--symbols '$(SYMBOLS)') $(if $(filter off,$(ARCHIVE)),--no-archive)
+	@exec $(BIN)/tickthrottle run --port $(PORT) $(if $(RATE),--rate $(RATE)) $(if $(TAPE),--tape '$(TAPE)') $(if $(SPEED),--speed $(SPEED)) $(if $(FEED),--feed '$(FEED)') $(if $(SYMBOLS),--symbols '$(SYMBOLS)') $(if $(filter off,$(ARCHIVE)),--no-archive) $(if $(ANALYTICS),--analytics '$(ANALYTICS)')
 
 test: $(VENV)/.dev ## Run the tests that need no JVM, broker or browser (ARGS="-k name" to choose)
 	$(BIN)/pytest -n 2 --dist worksteal --hypothesis-profile quick -m "not (spark or kafka or browser or slow)" $(ARGS)

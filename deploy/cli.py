@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from deploy.archive_command import archive
+from deploy.commands.arguments import check_number, format_moment
 from deploy.commands.entry import FAILED, fail, stop_on_signal
 from deploy.commands.feeds import feed, ingest, replay, simulate
 from deploy.commands.issues import issues
@@ -15,7 +16,8 @@ from deploy.commands.ledger import ledger
 from deploy.commands.load import load
 from deploy.commands.rebuild import rebuild
 from deploy.commands.reconcile import reconcile
-from deploy.commands.setting_options import options_of
+from deploy.commands.setting_options import AsJson, options_of
+from deploy.commands.tables import print_json, print_table
 from deploy.commands.topic import topic
 from deploy.commands.topology import topology
 from deploy.commands.trades import trades
@@ -27,7 +29,7 @@ from deploy.terminal.status import status
 from deploy.terminal.watch import watch
 from gateway.settings import GatewaySettings
 from intake.settings import IntakeSettings
-from throttle.settings import ThrottleSettings
+from throttle.settings import AnalyticsSettings, ThrottleSettings
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -66,15 +68,16 @@ def program(
 @app.command(epilog=examples_of("run"))
 @options_of(
     RunSettings,
-    *("port", "rate", "tape", "speed", "feed"),
+    *("port", "rate", "tape", "speed", "feed", "analytics"),
     feed_symbols="--symbols",
     archive="--archive/--no-archive",
 )
 def run(settings: RunSettings) -> None:
     """Run the whole pipeline on this machine, until Ctrl-C.
 
-    Starts an embedded Valkey server, the Spark job, the gateway with its page, a feed
-    and the archive, restarts what dies, and leaves nothing behind.
+    Starts an embedded Valkey server, the Spark job, the gateway with its page, a
+    feed, the archive and the analytics job, restarts what dies, and leaves nothing
+    behind.
     """
     from deploy.local.runner import RunFailed, run_local
 
@@ -103,6 +106,86 @@ def throttle(settings: ThrottleSettings) -> None:
         run_throttle(settings, stop_on_signal())
     except ThrottleFailed as error:
         fail(str(error))
+
+
+@app.command(epilog=examples_of("analytics"))
+@options_of(
+    AnalyticsSettings,
+    *("state_store", "state_dir", "standby", "spark_master", "redis_url"),
+    analytics="--only",
+    spark_master="--master",
+)
+def analytics(settings: AnalyticsSettings) -> None:
+    """Run the analytics job: bars, movers and more, from the trade log.
+
+    Killed at any moment and started again, it goes on where its checkpoint says, and
+    publishes nothing twice.
+    """
+    from throttle.analytics.analytics_job import AnalyticsFailed, run_analytics
+
+    configure_logs(settings)
+    try:
+        run_analytics(settings, stop_on_signal())
+    except AnalyticsFailed as error:
+        fail(str(error))
+
+
+@app.command(epilog=examples_of("state"))
+@options_of(AnalyticsSettings, "state_dir", "analytics_checkpoint")
+def state(
+    *,
+    product: Annotated[str, typer.Option(help="Whose state: bars or movers.")] = "bars",
+    isin: Annotated[
+        str | None, typer.Option(help="Show what it holds of this issue only.")
+    ] = None,
+    batch: Annotated[
+        int | None,
+        typer.Option(
+            help="As it was after this batch of Spark's; by default the last."
+        ),
+    ] = None,
+    limit: Annotated[
+        int, typer.Option(help="Show at most this many, the newest.")
+    ] = 20,
+    json: AsJson = False,
+    settings: AnalyticsSettings,
+) -> None:
+    """Show what Spark's state store holds of bars or movers.
+
+    Starts a Spark of its own, which takes some seconds, and reads the checkpoint; the
+    job may run meanwhile. See --state-dir, or --analytics-checkpoint.
+    """
+    from throttle.analytics.ask_state import NoState, ask_state
+
+    check_number("limit", limit)
+    if product not in ("bars", "movers"):
+        fail(f"product {product!r}: must be bars or movers", code=2)
+    try:
+        bars = ask_state(settings, product, batch, isin)
+    except NoState as error:
+        fail(str(error))
+    shown = bars[-limit:]
+    if json:
+        for bar in shown:
+            print_json(bar.body())
+        return
+    print_table(
+        ("start", "isin", "open#", "high#", "low#", "close#", "volume#", "trades#"),
+        (
+            (
+                format_moment(bar.start_ms * 1000),
+                bar.isin,
+                bar.open.normalize(),
+                bar.high.normalize(),
+                bar.low.normalize(),
+                bar.close.normalize(),
+                bar.volume,
+                bar.trades,
+            )
+            for bar in shown
+        ),
+    )
+    typer.echo(f"{len(bars):,} in the state, {len(shown):,} shown")
 
 
 @app.command(epilog=examples_of("prepare"))

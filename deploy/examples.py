@@ -10,6 +10,10 @@ EXAMPLES = {
         "tickthrottle throttle --redis-url redis://10.0.0.5:6379/0",
         "tickthrottle throttle --standby",
     ),
+    "analytics": (
+        "tickthrottle analytics --only bars",
+        "TICKTHROTTLE_ANALYTICS_CHECKPOINT=s3a://ticks/state tickthrottle analytics",
+    ),
     "prepare": ("tickthrottle prepare",),
     "gateway": (
         "tickthrottle gateway --host 0.0.0.0 --port 8100",
@@ -72,6 +76,7 @@ EXAMPLES = {
         "tickthrottle reconcile --acknowledged feed.json",
         "tickthrottle reconcile --archive-dir /var/lib/tickthrottle",
     ),
+    "state": ("tickthrottle state --isin KR7005930003 --limit 5",),
     "topology": ("tickthrottle topology --mermaid",),
     "load": (
         "tickthrottle load --scenario standard --out report",

@@ -26,7 +26,7 @@ FIXTURES = {
 
 BROWSERS = {"chromium", "google-chrome"}
 JAVAS = {"java", "spark-submit", "spark-class"}
-COMMANDS_ON_SPARK = {"throttle", "run"}
+COMMANDS_ON_SPARK = {"throttle", "run", "analytics", "state"}
 
 
 class NotMarked(AssertionError):

@@ -41,6 +41,7 @@ FLOORS = {
         "issue_watch",
         "leadership",
         "job",
+        "analytics",
         "prepare",
         "audit",
         "describe",

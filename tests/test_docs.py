@@ -30,13 +30,14 @@ from tests.documents import OPERATIONS
 from tests.package_graph import FLOORS, name_of, sources, tree_of
 from tests.paths import ROOT
 from throttle.contract.redis_keys import Keys
-from throttle.settings import ThrottleSettings
+from throttle.settings import AnalyticsSettings, ThrottleSettings
 from tickthrottle_client.tick_v1 import ALL, CloseCode
 
 PROTOCOL = (ROOT / "docs" / "protocol.md").read_text("utf-8")
 SETTINGS = (
     *(IngestSettings, ThrottleSettings, GatewaySettings, IntakeSettings),
     *(ArchiveSettings, RunSettings),
+    *(RunSettings, AnalyticsSettings),
 )
 
 
@@ -59,7 +60,7 @@ def test_a_setting_is_in_the_table_with_its_default(
     assert len(rows) == 1, variable
     cell = rows[0].split("|")[2].strip().strip("`")
     if default not in ("None", "PydanticUndefined"):
-        assert cell.replace(",", "") == re.sub(r"\.0$", "", default)
+        assert cell.replace(",", "") == re.sub(r"\.0$|,", "", default)
 
 
 @pytest.mark.parametrize("kind", SETTINGS)

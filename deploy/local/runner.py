@@ -173,6 +173,10 @@ class Runner:
             self._launch("archive")
         self._say("operators", f"live: [bold]{self._operators}[/bold]")
         self._say("page", f"live: [bold]{self._page}[/bold]  (Ctrl-C stops everything)")
+        if self._settings.analytics != "off":
+            # Nobody waits for it, and until now it would have been in the way.
+            self._launch("analytics")
+            self._say("analytics", f"starting: {self._settings.analytics}")
 
     def watch(self) -> None:
         """Restart what dies until ``stop`` is set; give up on what dies too often."""
@@ -206,7 +210,7 @@ class Runner:
         """Return what runs at the moment, by name; several may have the same."""
         found: list[Named] = []
         for name, part in list(self._parts.items()):
-            find = job_family if name == "throttle" else members
+            find = job_family if name in ("throttle", "analytics") else members
             found += find(name, part.group)
         return found
 
@@ -256,6 +260,8 @@ class Runner:
             return [*valkey_command(self._redis_port, self._folder / "valkey")]
         if name == "gateway":
             return [*program, "gateway", "--port", str(settings.port)]
+        if name == "analytics":
+            return [*program, "analytics", "--only", settings.analytics]
         if name in ("throttle", "archive"):
             return [*program, name]
         if settings.feed is not None:
@@ -340,7 +346,12 @@ class Runner:
         while died[0] < time.monotonic() - RESTARTS_WITHIN_S:
             died.popleft()
         if len(died) > RESTARTS_ALLOWED:
-            raise RunFailed(self._epitaph(name))
+            if name != "analytics":
+                raise RunFailed(self._epitaph(name))
+            # The stream and the page go on without it.
+            self._say(name, f"given up: {self._epitaph(name)}")
+            del self._parts[name]
+            return
         self.incidents.append(f"the {name} ended ({_ending(code)})")
         self._say(name, f"ended ({_ending(code)}), starting it again")
         self._parts[name].kill()

@@ -92,11 +92,13 @@ def trade_rows(
     max_ahead_ms: int,
     decoder: Decoder | None = None,
     max_bytes: int = MAX_ENTRY_BYTES,
+    *,
+    every_trade: bool = False,
 ) -> pa.Table:
     """Check a chunk; return one row per entry (``ARROW_SCHEMA``), in no stated order.
 
-    If a ``decoder`` finds several trades in an entry, it has a row for each issue, and
-    for each trade that is refused.
+    If a ``decoder`` finds several trades in an entry, it has a row for each issue (with
+    ``every_trade``, for each of them), and for each trade that is refused.
 
     ``partition`` is that of all its entries, or an array with the one of each. The
     chunk stands between two cuts, at ``start_ms`` and ``end_ms``: what is stamped
@@ -107,7 +109,7 @@ def trade_rows(
         partition = pa.repeat(pa.scalar(partition, pa.int32()), len(chunk))
     if decoder is not None:
         judged = vector_check.check_decoded(chunk, max_ahead_ms, decoder, max_bytes)
-        return _decoded_rows(chunk, partition, start_ms, judged)
+        return _decoded_rows(chunk, partition, start_ms, judged, every_trade)
     quick = vector_check.has_wire_form(chunk.payloads, max_bytes)
     candidates = _select(chunk, quick)
     times_us = vector_check.times_us(candidates.payloads)
@@ -358,7 +360,11 @@ def _judged_rows(
 
 
 def _decoded_rows(
-    chunk: Chunk, partition: pa.Array, start_ms: int, judged: Sequence[Sequence[Judged]]
+    chunk: Chunk,
+    partition: pa.Array,
+    start_ms: int,
+    judged: Sequence[Sequence[Judged]],
+    every_trade: bool,
 ) -> pa.Table:
     """Return the rows of entries that may hold no trade, or several."""
     places = zip(
@@ -369,7 +375,7 @@ def _decoded_rows(
     numbers: list[int] = []
     rows: list[tuple[Any, ...]] = []
     for number, (held, place) in enumerate(zip(judged, places, strict=True)):
-        found = list(_rows_of(held, *place))
+        found = list(_rows_of(held, *place, every_trade=every_trade))
         numbers += [number] * len(found)
         rows += found
     at = pa.array(numbers, pa.int64())
@@ -392,7 +398,12 @@ def _decoded_rows(
 
 
 def _rows_of(
-    held: Sequence[Judged], position: int, append_ms: int, payload: bytes
+    held: Sequence[Judged],
+    position: int,
+    append_ms: int,
+    payload: bytes,
+    *,
+    every_trade: bool,
 ) -> Iterator[tuple[Any, ...]]:
     """Yield the rows of an entry, without append time and partition.
 
@@ -404,7 +415,10 @@ def _rows_of(
     trades: dict[str, list[Trade]] = {}
     has_letter = False
     for number, one in enumerate(held, 1):
-        if isinstance(one, Trade):
+        if isinstance(one, Trade) and every_trade:
+            order = one.time_us, one.seq, position
+            yield one.isin, *order, 1, one.to_wire(), None, None, _units([one])
+        elif isinstance(one, Trade):
             trades.setdefault(one.isin, []).append(one)
             other = newest.get(one.isin)
             if other is None or one.version >= other.version:

@@ -111,6 +111,7 @@ def local(
                 operators_port=port + 1,
                 state_dir=Path(folder),
                 archive=False,
+                analytics="off",
             )
         except ValidationError as error:
             raise DeploymentError(problems_of(error)) from None

@@ -86,7 +86,7 @@ def starting(folder: Path, program: str) -> Iterator[tuple[StringIO, list[str]]]
     """Start a run in a thread; yield what it says, and then why it has ended."""
     stop, output = threading.Event(), StringIO()
     console = Console(file=output, width=300)
-    settings = RunSettings(port=free_port(), state_dir=folder)
+    settings = RunSettings(port=free_port(), state_dir=folder, analytics="off")
     runner = OddRunner(settings, folder, stop, has_feed=False, console=console)
     runner.program = program
     ends: list[str] = []
