@@ -16,6 +16,7 @@ from throttle.contract.group import Group
 from throttle.contract.ledger import Ledger
 from throttle.contract.redis_keys import Keys
 from throttle.lease.lease import Fenced
+from throttle.publish.shown_versions import ShownVersions
 from throttle.window.batch import Batch
 from throttle.window.group_rows import BatchGroups, Place
 
@@ -68,6 +69,7 @@ class Publisher:
         self._keys = keys
         self._options = options
         self._term = term
+        self._shown = ShownVersions(client, keys.last)
         # Places of markets are sent only if somebody listens to a market's channel.
         self._has_listeners = False
         script = files("throttle.publish").joinpath("publisher.lua").read_text("utf-8")
@@ -80,7 +82,9 @@ class Publisher:
         the batch does not begin where the job's last one ended, and redis.RedisError,
         after which the batch may be published again.
         """
-        job, stale = self._options.job, frozenset[Place]()
+        job = self._options.job
+        # Without groups nobody needs to know.
+        stale = self._shown.stale(batch) if batch.groups else frozenset[Place]()
         while True:
             status, *values = self._call(batch, batch_id, stale)
             if status == b"listened":
@@ -88,7 +92,8 @@ class Publisher:
                 continue
             if status != b"stale":
                 break
-            # Groups are of what is published. Versions only grow: this ends.
+            # Groups are of what is published. Others publish the same issues, and
+            # versions only grow: this ends.
             ends_ms = map(int, values[::2])
             isins = (isin.decode() for isin in values[1::2])
             stale = frozenset(zip(ends_ms, isins, strict=True))
@@ -103,6 +108,8 @@ class Publisher:
             return REPEATED
         epoch, offset, windows, rows, old, listeners, stored = values
         self._has_listeners = listeners > 0
+        if batch.groups is not None:
+            self._shown.learn(batch)
         ledger = Ledger.decode(job, dict(zip(stored[::2], stored[1::2], strict=True)))
         off_by = 0 if ledger is None else ledger.off_by
         return PublishOutcome(epoch.decode(), offset, windows, rows, old, off_by)
