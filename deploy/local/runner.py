@@ -345,6 +345,11 @@ class Runner:
         died.append(time.monotonic())
         while died[0] < time.monotonic() - RESTARTS_WITHIN_S:
             died.popleft()
+        if name == "archive" and len(died) > RESTARTS_ALLOWED:
+            # Prices go on without it.
+            self._say("archive", f"given up: {self._epitaph(name)}")
+            del self._parts[name]
+            return
         if len(died) > RESTARTS_ALLOWED:
             if name != "analytics":
                 raise RunFailed(self._epitaph(name))

@@ -30,7 +30,7 @@ from tests.archive.rig import (
     stored_windows,
     wait_until_stored,
 )
-from tests.conftest import eventually
+from tests.conftest import eventually, leave_out
 from tests.gateway.publisher import Publisher, load_issues
 from tests.gateway.samples import EPOCH, HYNIX, SAMSUNG, make_row
 from tests.published import read_snapshots
@@ -365,7 +365,7 @@ def tiny_disk(tmp_path: Path) -> Iterator[Path]:
     folder.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tiny", str(folder)]
     if os.geteuid() != 0 or subprocess.run(mount, check=False).returncode:
-        pytest.skip("left out: a small disk can be mounted by root only")
+        leave_out("a small disk, which only root may mount")
     yield folder
     subprocess.run(["umount", "-l", str(folder)], check=True)
 

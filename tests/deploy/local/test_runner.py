@@ -159,3 +159,38 @@ def test_a_run_keeps_an_archive_beside_its_folder(
     runner = Runner(settings, folder, threading.Event(), has_feed=False)
     assert runner.environment["TICKTHROTTLE_ARCHIVE_BYTES"] == "1073741824"
     runner.stop()
+
+
+class BrokenArchive(Runner):
+    """A run whose archive ends at once, again and again."""
+
+    def _command(self, name: str) -> list[str]:
+        return [sys.executable, "-c", "print('no database'); raise SystemExit(3)"]
+
+
+def test_a_run_goes_on_without_an_archive_that_cannot_run(tmp_path: Path) -> None:
+    """Prices do not depend on it; why it was given up is said."""
+    stop, output = threading.Event(), StringIO()
+    console = Console(file=output, width=300)
+    settings = RunSettings(port=free_port(), state_dir=tmp_path)
+    runner = BrokenArchive(settings, tmp_path, stop, has_feed=False, console=console)
+    runner._launch("archive")
+    ends: list[RunFailed] = []
+
+    def watch() -> None:
+        try:
+            runner.watch()
+        except RunFailed as error:
+            ends.append(error)
+
+    thread = threading.Thread(target=watch)
+    thread.start()
+    try:
+        eventually(lambda: "given up: the archive ended" in output.getvalue(), 30)
+        assert thread.is_alive()
+    finally:
+        stop.set()
+        thread.join()
+        runner.stop()
+    assert ends == []
+    assert "no database" in output.getvalue()
