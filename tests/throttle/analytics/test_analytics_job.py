@@ -256,9 +256,9 @@ def test_bursts_of_a_tape_are_right(
     rig = make_rig(
         analytics="bursts",
         state_store=store,
-        burst_gap_ms=1_500,
+        burst_gap_ms=1_000,
         burst_trades=3,
-        analytics_batch_ms=5_000,
+        analytics_batch_ms=1_000,
     )
     first_ms, last_ms = add_tape(rig, "crypto_20240808.csv.gz", 1_500, late=False)
     step_ms = (last_ms - first_ms) // 4
@@ -280,7 +280,7 @@ def test_bursts_of_a_tape_are_right(
         place: {**fields_of(bar), "revision": 0}
         for place, bar in zip(places, found, strict=True)
     }
-    expected = bar_oracle.bursts(rig.entries, 1_500, 3)
+    expected = bar_oracle.bursts(rig.entries, 1_000, 3)
     assert sorted(places) == sorted((b[0], b[1], b[2]) for b in expected)
     for isin, start_ms, end_ms, of_one in expected:
         assert sums[isin, start_ms, end_ms] == {**of_one, "revision": 0}
