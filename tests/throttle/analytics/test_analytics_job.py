@@ -256,9 +256,9 @@ def test_bursts_of_a_tape_are_right(
     rig = make_rig(
         analytics="bursts",
         state_store=store,
-        burst_gap_ms=3_000,
-        burst_trades=5,
-        analytics_batch_ms=5_000,
+        burst_gap_ms=1_000,
+        burst_trades=3,
+        analytics_batch_ms=1_000,
     )
     first_ms, last_ms = add_tape(rig, "crypto_20240808.csv.gz", 1_500, late=False)
     step_ms = (last_ms - first_ms) // 4
@@ -274,13 +274,13 @@ def test_bursts_of_a_tape_are_right(
     rig.stop()
     stored: Any = rig.client.xrange(rig.keys.bursts)
     found = [TradingBurst.decode(fields[b"burst"]).bar for _, fields in stored]
-    assert len(found) > 10
+    assert len(found) >= 10
     places = [(bar.isin, bar.start_ms, bar.end_ms) for bar in found]
     sums = {
         place: {**fields_of(bar), "revision": 0}
         for place, bar in zip(places, found, strict=True)
     }
-    expected = bar_oracle.bursts(rig.entries, 3_000, 5)
+    expected = bar_oracle.bursts(rig.entries, 1_000, 3)
     assert sorted(places) == sorted((b[0], b[1], b[2]) for b in expected)
     for isin, start_ms, end_ms, of_one in expected:
         assert sums[isin, start_ms, end_ms] == {**of_one, "revision": 0}
