@@ -63,6 +63,7 @@ lock: $(VENV)/.dev ## Write uv.lock and the requirements files anew
 	$(BIN)/uv lock
 	$(BIN)/uv export $(EXPORT) --only-group build -o requirements-build.lock
 	$(BIN)/uv export $(EXPORT) --no-dev --all-extras -o requirements.lock
+	$(BIN)/uv export $(EXPORT) --no-dev -o requirements-gateway.lock
 	$(BIN)/uv export $(EXPORT) --only-dev -o requirements-dev.lock
 
 dist: $(VENV)/.run ## Build the wheels into dist/

@@ -17,6 +17,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from ingest.process.prometheus import MetricsUnavailable, exposed
 from ingest.process.redact import server_address
+from ingest.process.service_manager import tell_ready
 from ingest.tradelog.contract import LogUnusable
 from throttle.contract.redis_keys import Keys
 from throttle.leadership import Candidate, JobRefused
@@ -105,6 +106,8 @@ def _run(
         try:
             candidate.check_free()
             warm_up(spark, settings, source_options(settings, info), scratch, stop)
+            # As a standby too: whoever waits for it may start what depends on it.
+            tell_ready()
             for number in itertools.count():
                 if stop.is_set():
                     return
