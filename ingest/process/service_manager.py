@@ -1,4 +1,4 @@
-"""Tells the service manager that a process is ready, as systemd's ``sd_notify`` does."""
+"""Tells the service manager that a process is ready, as ``sd_notify`` does."""
 
 import os
 import socket

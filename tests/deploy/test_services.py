@@ -75,9 +75,7 @@ def commands() -> list[object]:
         pytest.param(("gateway", "--workers", "2"), id="workers"),
         pytest.param(("intake",), id="intake"),
         pytest.param(("simulate", "--rate", "10"), id="feed"),
-        pytest.param(
-            ("throttle", "--standby"), id="throttle", marks=pytest.mark.spark
-        ),
+        pytest.param(("throttle", "--standby"), id="throttle", marks=pytest.mark.spark),
     ]
 
 
