@@ -211,3 +211,8 @@ def about(name: str) -> dict[str, object]:
     [known] = json.loads(podman("image", "inspect", image(name)))
     assert isinstance(known, dict)
     return known
+
+
+def size_of(name: str) -> int:
+    """Return how many bytes an image has, by its full name."""
+    return int(podman("image", "inspect", "--format", "{{.Size}}", name))

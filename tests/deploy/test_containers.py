@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import threading
 import time
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ from playwright.sync_api import Browser, expect
 
 from tests.conftest import eventually
 from tests.deploy.containers import (
+    BASE,
     Containers,
     about,
     build_images,
@@ -22,8 +24,10 @@ from tests.deploy.containers import (
     need_containers,
     podman,
     running_containers,
+    size_of,
 )
 from tests.e2e.conftest import browser
+from tests.paths import ROOT
 from tickthrottle_client import TickClient
 
 __all__ = ["browser"]
@@ -188,6 +192,11 @@ def test_an_image_runs_as_nobody_and_is_as_small_as_told(
     assert isinstance(config, dict)
     assert config["User"] == "10001:10001"
     assert config["Entrypoint"] == ["/usr/bin/tini", "--", "tickthrottle"]
+    page = (ROOT / "docs" / "containers.md").read_text("utf-8")
+    told = re.search(rf"^\| `{target}` .*\| ([0-9.]+) GB beyond the base", page, re.M)
+    assert told is not None
+    beyond = size_of(image(target)) - size_of(BASE)
+    assert beyond / 1e9 == pytest.approx(float(told[1]), 0.2)
 
 
 def test_the_image_for_gateways_has_no_spark(images: None) -> None:
