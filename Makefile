@@ -24,7 +24,7 @@ KAFKA_PORT ?= 9092
 unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-all check bench kafka kafka-jars pandas autobahn lock dist clean
+.PHONY: help run test test-all check bench kafka kafka-jars pandas autobahn lock dist sbom clean
 
 help: ## Show this help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -35,7 +35,7 @@ run: $(VENV)/.prepared ## Run the whole pipeline on this machine, until Ctrl-C
 	@exec $(BIN)/tickthrottle run --port $(PORT) $(if $(RATE),--rate $(RATE)) $(if $(TAPE),--tape '$(TAPE)') $(if $(SPEED),--speed $(SPEED)) $(if $(FEED),--feed '$(FEED)') $(if $(SYMBOLS),--symbols '$(SYMBOLS)') $(if $(filter off,$(ARCHIVE)),--no-archive) $(if $(ANALYTICS),--analytics '$(ANALYTICS)')
 
 test: $(VENV)/.dev ## Run the tests that need no JVM, broker or browser (ARGS="-k name" to choose)
-	$(BIN)/pytest -n 2 --dist worksteal --hypothesis-profile quick -m "not (spark or kafka or browser or slow)" $(ARGS)
+	$(BIN)/pytest -n 2 --dist worksteal --hypothesis-profile quick -m "not (spark or kafka or browser or container or slow)" $(ARGS)
 
 # Most tests wait for processes, not for a core: two at a time, each file in one piece,
 # those of whole pipelines early.
@@ -67,12 +67,18 @@ lock: $(VENV)/.dev ## Write uv.lock and the requirements files anew
 	$(BIN)/uv lock
 	$(BIN)/uv export $(EXPORT) --only-group build -o requirements-build.lock
 	$(BIN)/uv export $(EXPORT) --no-dev --all-extras -o requirements.lock
+	$(BIN)/uv export $(EXPORT) --no-dev -o requirements-gateway.lock
 	$(BIN)/uv export $(EXPORT) --only-dev -o requirements-dev.lock
 	$(BIN)/uv export $(EXPORT) --only-group pandas -o requirements-pandas.lock
 
 dist: $(VENV)/.run ## Build the wheels into dist/
 	@rm -rf dist
 	$(BIN)/pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist . ./clients/python ./packaging/all
+
+sbom: $(VENV)/.dev ## List what the images hold, from the locks (CycloneDX), into dist/
+	@mkdir -p dist
+	$(BIN)/uv export --quiet --locked --no-dev --format cyclonedx1.5 -o dist/tickthrottle-gateway.cdx.json
+	$(BIN)/uv export --quiet --locked --no-dev --all-extras --format cyclonedx1.5 -o dist/tickthrottle-all.cdx.json
 
 clean: ## Remove the environment and all caches
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis bench/peers/build bench/peers/*/build

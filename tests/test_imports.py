@@ -68,11 +68,13 @@ ONLY_IN = {
     "tickthrottle_client.tick_v1": {"gateway", "deploy"},
     "tickthrottle_client": {"ingest", "throttle", "gateway", "deploy"},
 }
-# Spark's launcher reads the environment; the runner hands it on to its parts.
+# Spark's launcher reads the environment; the runner hands it on to its parts; systemd
+# names its socket there.
 MAY_TOUCH_ENVIRONMENT = {
     "throttle/spark/session.py",
     "deploy/local/runner.py",
     "ingest/process/prometheus.py",
+    "ingest/process/service_manager.py",
 }
 NOT_OURS_TO_IMPORT = {"tests", "bench"}
 NOT_OURS_OF_THE_CLIENT = {

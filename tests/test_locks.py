@@ -16,6 +16,7 @@ from tests.paths import ROOT
 LOCKS = {
     "requirements-build.lock": ["--only-group", "build"],
     "requirements.lock": ["--no-dev", "--all-extras"],
+    "requirements-gateway.lock": ["--no-dev"],
     "requirements-dev.lock": ["--only-dev"],
     "requirements-pandas.lock": ["--only-group", "pandas"],
 }
