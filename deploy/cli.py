@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from deploy.archive_command import archive
-from deploy.commands.arguments import check_number, format_moment
+from deploy.commands.arguments import format_moment
 from deploy.commands.entry import FAILED, fail, stop_on_signal
 from deploy.commands.feeds import feed, ingest, replay, simulate
 from deploy.commands.issues import issues
@@ -145,7 +145,8 @@ def state(
         ),
     ] = None,
     limit: Annotated[
-        int, typer.Option(help="Show at most this many, the newest.")
+        int,
+        typer.Option(min=1, max=1_000_000, help="Show at most this many, the newest."),
     ] = 20,
     json: AsJson = False,
     settings: AnalyticsSettings,
@@ -156,8 +157,8 @@ def state(
     job may run meanwhile. See --state-dir, or --analytics-checkpoint.
     """
     from throttle.analytics.ask_state import NoState, ask_state
+    from throttle.contract.bars import text as decimal_text
 
-    check_number("limit", limit)
     if product not in ("bars", "movers"):
         fail(f"product {product!r}: must be bars or movers", code=2)
     try:
@@ -173,13 +174,10 @@ def state(
         ("start", "isin", "open#", "high#", "low#", "close#", "volume#", "trades#"),
         (
             (
-                format_moment(bar.start_ms * 1000),
+                format_moment(bar.start_ms),
                 bar.isin,
-                bar.open.normalize(),
-                bar.high.normalize(),
-                bar.low.normalize(),
-                bar.close.normalize(),
-                bar.volume,
+                *map(decimal_text, (bar.open, bar.high, bar.low, bar.close)),
+                "-" if bar.volume is None else decimal_text(bar.volume),
                 bar.trades,
             )
             for bar in shown
