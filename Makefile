@@ -22,7 +22,7 @@ KAFKA_PORT ?= 9092
 unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-all check bench kafka kafka-jars autobahn lock dist clean
+.PHONY: help run test test-all check bench kafka kafka-jars autobahn lock dist site release clean
 
 help: ## Show this help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -64,10 +64,21 @@ lock: $(VENV)/.dev ## Write uv.lock and the requirements files anew
 	$(BIN)/uv export $(EXPORT) --only-group build -o requirements-build.lock
 	$(BIN)/uv export $(EXPORT) --no-dev --all-extras -o requirements.lock
 	$(BIN)/uv export $(EXPORT) --only-dev -o requirements-dev.lock
+	$(BIN)/uv export $(EXPORT) --only-group site -o requirements-site.lock
 
 dist: $(VENV)/.run ## Build the wheels into dist/
 	@rm -rf dist
 	$(BIN)/pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist . ./clients/python ./packaging/all
+
+site: $(VENV)/.site ## Build the documents as a site into dist/site
+	@mkdir -p dist
+	@$(BIN)/python packaging/site/build.py dist/site
+
+# Everything that is published, each tried where nothing else is. Needs npm and node.
+release: dist site ## Build wheels, sdist, npm tarball and site into dist/, and try each
+	@$(BIN)/python -m hatchling build -t sdist -d $(abspath dist)
+	@$(BIN)/python packaging/pack_npm.py dist
+	@$(BIN)/python packaging/try_release.py dist
 
 clean: ## Remove the environment and all caches
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis bench/peers/build bench/peers/*/build
@@ -93,6 +104,10 @@ $(VENV)/.prepared: $(VENV)/.run throttle/spark/session.py throttle/spark/class_a
 
 $(VENV)/.dev: $(VENV)/.run requirements-dev.lock
 	@$(PIP) --require-hashes -r requirements-dev.lock
+	@touch $@
+
+$(VENV)/.site: $(VENV)/.dev requirements-site.lock
+	@$(PIP) --require-hashes -r requirements-site.lock
 	@touch $@
 
 # As a folder of its own: Python 2.7 has neither venv nor a way to the other packages.

@@ -17,6 +17,7 @@ LOCKS = {
     "requirements-build.lock": ["--only-group", "build"],
     "requirements.lock": ["--no-dev", "--all-extras"],
     "requirements-dev.lock": ["--only-dev"],
+    "requirements-site.lock": ["--only-group", "site"],
 }
 
 
