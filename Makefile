@@ -24,7 +24,7 @@ KAFKA_PORT ?= 9092
 unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-all check bench kafka kafka-jars pandas autobahn lock dist sbom clean
+.PHONY: help run test test-all check bench kafka kafka-jars pandas autobahn lock dist sbom site release clean
 
 help: ## Show this help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -70,6 +70,7 @@ lock: $(VENV)/.dev ## Write uv.lock and the requirements files anew
 	$(BIN)/uv export $(EXPORT) --no-dev -o requirements-gateway.lock
 	$(BIN)/uv export $(EXPORT) --only-dev -o requirements-dev.lock
 	$(BIN)/uv export $(EXPORT) --only-group pandas -o requirements-pandas.lock
+	$(BIN)/uv export $(EXPORT) --only-group site -o requirements-site.lock
 
 dist: $(VENV)/.run ## Build the wheels into dist/
 	@rm -rf dist
@@ -79,6 +80,16 @@ sbom: $(VENV)/.dev ## List what the images hold, from the locks (CycloneDX), int
 	@mkdir -p dist
 	$(BIN)/uv export --quiet --locked --no-dev --format cyclonedx1.5 -o dist/tickthrottle-gateway.cdx.json
 	$(BIN)/uv export --quiet --locked --no-dev --all-extras --format cyclonedx1.5 -o dist/tickthrottle-all.cdx.json
+
+site: $(VENV)/.site ## Build the documents as a site into dist/site
+	@mkdir -p dist
+	@$(BIN)/python packaging/site/build.py dist/site
+
+# Everything that is published, each tried where nothing else is. Needs npm and node.
+release: dist site ## Build wheels, sdist, npm tarball and site into dist/, and try each
+	@$(BIN)/python -m hatchling build -t sdist -d $(abspath dist)
+	@$(BIN)/python packaging/pack_npm.py dist
+	@$(BIN)/python packaging/try_release.py dist
 
 clean: ## Remove the environment and all caches
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis bench/peers/build bench/peers/*/build
@@ -110,6 +121,10 @@ $(VENV)/.dev: $(VENV)/.run requirements-dev.lock
 $(VENV)/.pandas: $(VENV)/.run requirements-pandas.lock
 	@rm -rf $(VENV)/pandas
 	@$(PIP) --require-hashes --target $(VENV)/pandas -r requirements-pandas.lock
+	@touch $@
+
+$(VENV)/.site: $(VENV)/.dev requirements-site.lock
+	@$(PIP) --require-hashes -r requirements-site.lock
 	@touch $@
 
 # As a folder of its own: Python 2.7 has neither venv nor a way to the other packages.

@@ -19,6 +19,7 @@ LOCKS = {
     "requirements-gateway.lock": ["--no-dev"],
     "requirements-dev.lock": ["--only-dev"],
     "requirements-pandas.lock": ["--only-group", "pandas"],
+    "requirements-site.lock": ["--only-group", "site"],
 }
 
 
