@@ -118,9 +118,18 @@ def test_the_types_are_what_the_compiler_takes(npm: str, project: Path) -> None:
     if subprocess.run(install, cwd=project, timeout=200).returncode:
         leave_out(f"the check of tick.d.ts: npm got no {TYPESCRIPT}")
     shutil.copy(HERE / "uses_types.ts", project)
+    page = (ROOT / "docs" / "clients.md").read_text("utf-8")
+    [example] = re.findall(r"```ts\n(.*?)```", page, re.S)
+    (project / "example.ts").write_text(example)
     options = ["--noEmit", "--strict", "--target", "es2022", "--module", "nodenext"]
     done = subprocess.run(
-        ["node", "node_modules/typescript/bin/tsc", *options, "uses_types.ts"],
+        [
+            "node",
+            "node_modules/typescript/bin/tsc",
+            *options,
+            "uses_types.ts",
+            "example.ts",
+        ],
         cwd=project,
         capture_output=True,
         text=True,
