@@ -42,6 +42,7 @@ from gateway.upstream.stream_follower import StreamFollower
 from gateway.upstream.window_log import WindowLog
 from gateway.workers.siblings import Question, Siblings
 from gateway.workers.worker_report import WorkerReport
+from ingest.issue_table.known_issues import Issues
 from ingest.issue_table.open_issue_store import open_issue_store
 from ingest.kafka.address import KafkaTopic
 from ingest.tradelog.contract import LogUnusable
@@ -103,9 +104,9 @@ class Backend:
         )
         self._issue_store = open_issue_store(settings)
         self.issues = IssueFollower(
-            self._issue_store, self.hub.change_issues, self.counters
+            self._issue_store, self._relist, self.counters, settings.served_market
         )
-        self.window_log = WindowLog(self.redis, self.keys)
+        self.window_log = WindowLog(self.redis, self.keys, lambda: self.hub.issues)
         self.history = IssueHistory(settings.history_bytes)
         self._history_filler = HistoryFiller(self.history, self.window_log)
         self.feed.listeners.append(self._history_filler)
@@ -232,6 +233,13 @@ class Backend:
         window_ms = self.board.window_ms
         self._faults_of_pipeline = faults_of_pipeline(pipeline, window_ms)
         self.feed.is_job_starting = "starting" in self._faults_of_pipeline
+
+    def _relist(self, issues: Issues) -> None:
+        before = [issue.isin for issue in self.hub.issues]
+        self.hub.change_issues(issues)
+        is_part = self.settings.served_market is not None
+        if is_part and before != [issue.isin for issue in issues]:
+            self.feed.relist()
 
     def _work(self) -> list[tuple[str, Coroutine[Any, Any, None]]]:
         return [

@@ -4,8 +4,9 @@ from dataclasses import dataclass
 
 from gateway.http.parameters import shorten
 from gateway.http.problems import Problem
+from gateway.protocol.market_issues import refusal_of
 from gateway.protocol.messages import check_key, split_list
-from ingest.issue_table.known_issues import Issues, is_group
+from ingest.issue_table.known_issues import Issues, has_members
 from ingest.trade import ISIN_CHARS
 from tickthrottle_client.tick_v1 import ALL
 
@@ -62,8 +63,12 @@ def _split(field: str, text: str) -> tuple[str, ...]:
 def resolve(key: str, issues: Issues) -> str:
     """Return the ISIN of an issue that is named by its ISIN or its code.
 
-    Raises Problem: 400 for a bad ISIN, 404 for a code that no issue has.
+    Raises Problem: 400 for a bad ISIN, 404 for a code that no issue has, and for an
+    issue that is not served here.
     """
+    refusal = refusal_of(key, issues)
+    if refusal is not None:
+        raise Problem(404, "not_served", f"{shorten(key)}: {refusal}")
     if len(key) == ISIN_CHARS:
         return check_isin(key)
     isin = issues.isin_of(key)
@@ -78,7 +83,7 @@ def check_isin(text: str) -> str:
     rejection = check_key(text)
     if text == ALL:
         raise Problem(400, "bad_isin", f"{ALL}: leave isins out to get every issue")
-    if is_group(text):
+    if has_members(text):
         detail = f"{shorten(text)}: is no ISIN; ask with market= or sector="
         raise Problem(400, "bad_isin", detail)
     if rejection is not None:
