@@ -1,7 +1,13 @@
 """The newest figures of every group, and when they may be shown. Pure.
 
 Several jobs may publish a window in parts, each with figures of its own part. They are
-added up (``group_parts.py``), and shown once the window is whole.
+added up (``group_parts.py``), and shown once the window is whole: with as many parts as
+windows had lately, so that nobody has to know which jobs there are. With one job that
+is every update at once.
+
+Rejected: showing a part at once and the sum later, as with issues. Half a market would
+look like the whole, in every window. Rejected, too: adding up over windows for clients
+that are slow. An issue that traded in three windows would count three times.
 """
 
 from collections import deque
