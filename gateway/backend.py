@@ -241,9 +241,15 @@ class Backend:
         if is_part and before != [issue.isin for issue in issues]:
             self.feed.relist()
 
+    async def _follow_stream(self) -> None:
+        if self.settings.served_market is not None:
+            # The table says what of the stored state is served.
+            await self.issues.first_look()
+        await self.feed.run()
+
     def _work(self) -> list[tuple[str, Coroutine[Any, Any, None]]]:
         return [
-            ("feed", self.feed.run()),
+            ("feed", self._follow_stream()),
             ("hub", self.hub.run()),
             ("load", self.load.run()),
             ("garbage", CalmCollections(lambda: self.board.window_ms).run()),

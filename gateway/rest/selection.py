@@ -42,13 +42,9 @@ def select(wish: Wish, issues: Issues) -> frozenset[str] | None:
             frozenset(_find_code(c, issues) for c in _split("codes", wish.codes))
         )
     if wish.market is not None:
-        sets.append(
-            _check_members("market", wish.market, issues.of_market(wish.market))
-        )
+        sets.append(_find_members("market", wish.market, issues))
     if wish.sector is not None:
-        sets.append(
-            _check_members("sector", wish.sector, issues.of_sector(wish.sector))
-        )
+        sets.append(_find_members("sector", wish.sector, issues))
     return frozenset.intersection(*sets) if sets else None
 
 
@@ -99,13 +95,14 @@ def _find_code(code: str, issues: Issues) -> str:
     return isin
 
 
-def _check_members(
-    field: str, name: str, isins: frozenset[str] | None
-) -> frozenset[str]:
+def _find_members(field: str, name: str, issues: Issues) -> frozenset[str]:
+    key = f"{field}:{name}"
+    isins = issues.members(key)
     if isins is None:
-        raise Problem(
-            400, "unknown_key", f"{field}: {shorten(name)}: the {field} of no issue"
-        )
+        refusal = refusal_of(key, issues)
+        code = "unknown_key" if refusal is None else "not_served"
+        rule = refusal or f"the {field} of no issue"
+        raise Problem(400, code, f"{field}: {shorten(name)}: {rule}")
     return isins
 
 

@@ -115,7 +115,10 @@ class StreamFollower:
                 await self._has_looked.wait()
 
     def relist(self) -> None:
-        """Have the board hold what is served now: a market has other issues."""
+        """Have the board hold what is served now: its market has other issues.
+
+        That comes with the next window.
+        """
         self._is_relisted = True
 
     def stop(self) -> None:
@@ -158,8 +161,6 @@ class StreamFollower:
                 )
                 if message is not None:
                     await self._receive(message["data"])
-                if self._is_relisted:
-                    await self._reload()
                 self._tell_status()
                 heard_s = max(began_s, self._heard_s or began_s)
                 if self._is_late(time.monotonic() - heard_s):
@@ -188,6 +189,9 @@ class StreamFollower:
         elif snapshot.offset <= here.offset:
             self._counters.updates_repeated += 1
             return
+        elif self._is_relisted:
+            # With the window, so that whoever asks over REST sees that it is news.
+            await self._reload()
         elif snapshot.offset - snapshot.windows == here.offset:
             self._apply(snapshot)
         else:

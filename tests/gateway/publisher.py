@@ -56,6 +56,10 @@ class Publisher:
         """Publish one window whose message reaches nobody."""
         return self._publish([rows], is_lost=True, window=window, groups=groups)
 
+    def forget_windows(self) -> None:
+        """Empty the window log."""
+        self._client.xtrim(self.keys.windows, maxlen=0)
+
     def know_jobs(self, *names: str) -> None:
         """Have the stored state say that these jobs publish."""
         for name in names:
