@@ -19,10 +19,15 @@ from itertools import chain, count, pairwise, takewhile
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import redis
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from machine import NAMESPACE, Server
 
+from ingest.issue_table.issue_entry import IssueEntry
+from ingest.issue_table.issue_list import IssueList
+from ingest.issue_table.redis_issue_store import RedisIssueStore
+from ingest.issue_table.table_loader import load_list
 from ingest.process.ports import free_port
 from ingest.sources.simulator import Simulator
 from ingest.tradelog.contract import partition_of
@@ -88,6 +93,15 @@ def create_pool(
             )
         )
     return span_us, templates
+
+
+def load_table(client: redis.Redis, namespace: str, issues: int) -> None:
+    """Have the issue table name the simulated issues."""
+    entries = [
+        IssueEntry(i.isin, i.code, i.name, i.market, i.sector, str(i.base_price))
+        for i in Simulator(issues=issues).listing()
+    ]
+    load_list(RedisIssueStore(client, namespace), IssueList(entries), is_forced=True)
 
 
 class RedisSender:

@@ -12,10 +12,11 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
-from fill import Log, running_log
+from fill import Log, load_table, running_log
 from machine import (
     JOB,
     NAMESPACE,
@@ -95,6 +96,9 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--trade-log", choices=["redis", "kafka"], default="redis")
     parser.add_argument("--partitions", type=int, default=DEFAULTS.partitions)
     parser.add_argument("--issues", type=int, default=2_879)
+    parser.add_argument(
+        "--table", action=switch, default=True, help="an issue table names the issues"
+    )
     parser.add_argument("--drain", action=switch, default=True, help="the backlog")
     parser.add_argument("--backlog", type=int, default=5_000_000, help="trades")
     parser.add_argument(
@@ -127,6 +131,8 @@ def drain(trades: int, recorded: int, chosen: argparse.Namespace) -> Drained:
         trades, last_ms = trade_log.fill(trades, recorded, chosen.issues)
         filled = f"{trades:,} trades are in the log, recorded at {recorded:,}/s"
         print(filled, file=sys.stderr, flush=True)
+        if chosen.table:
+            load_table(server.client, NAMESPACE, chosen.issues)
         with running_job(server, **trade_log.settings) as job:
             memory = PeakMemory(server, job)
             ledger = wait_for_books(server, job, last_ms, 1_800, memory.note)
@@ -210,8 +216,11 @@ def go_live(chosen: argparse.Namespace) -> list[str]:
     with (
         running_server() as server,
         running_log(chosen.trade_log, server, chosen.partitions) as trade_log,
-        running_job(server, **trade_log.settings) as job,
+        ExitStack() as stack,
     ):
+        if chosen.table:
+            load_table(server.client, NAMESPACE, chosen.issues)
+        job = stack.enter_context(running_job(server, **trade_log.settings))
         warm_up(server, trade_log, job, chosen)
         with following(server.url, NAMESPACE, JOB, WINDOW_MS) as published:
             for rate in chosen.rates:

@@ -3,6 +3,7 @@
 import itertools
 import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -15,10 +16,13 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from ingest.issue_table.known_issues import Issues
+from ingest.issue_table.open_issue_store import open_issue_store
 from ingest.process.prometheus import MetricsUnavailable, exposed
 from ingest.process.redact import server_address
 from ingest.tradelog.contract import LogUnusable
 from throttle.contract.redis_keys import Keys
+from throttle.issue_watch import FIRST_PATIENCE_S, IssueWatch
 from throttle.leadership import Candidate, JobRefused
 from throttle.lease.lease import Fenced, Keeper
 from throttle.lease.retry import Stopped, create_client
@@ -31,6 +35,7 @@ from throttle.spark.scratch import NoFolder, scratch_folder
 from throttle.spark.session import NoSpark, create_session
 from throttle.spark.sink import BatchSink, discard
 from throttle.spark.source import FORMAT
+from throttle.spark.warmup import made_up_issues
 from throttle.telemetry.batch_report import BatchReporter, StageWriter
 from throttle.telemetry.metrics import ThrottleMetrics
 from throttle.window.decoder import NoDecoder, find_decoder
@@ -100,16 +105,19 @@ def _run(
     info = candidate.open_log()
     java = find_java(settings.java_home, scratch)
     log.info("starting spark", java_home=str(java.home))
-    with candidate.candidacy:
+    with candidate.candidacy, IssueWatch(partial(open_issue_store, settings)) as watch:
         spark = create_session(settings, java, scratch)
         try:
             candidate.check_free()
             warm_up(spark, settings, source_options(settings, info), scratch, stop)
+            watch.newest(FIRST_PATIENCE_S)
             for number in itertools.count():
                 if stop.is_set():
                     return
                 checkpoint = checkpoints / str(number)
-                is_lost = _lead(spark, settings, candidate, checkpoint, stop, metrics)
+                is_lost = _lead(
+                    spark, settings, candidate, checkpoint, stop, metrics, watch.newest
+                )
                 candidate = Candidate(client, settings, stop, is_lost, metrics)
         finally:
             # The JVM may be gone already, it gets a terminal's signals too.
@@ -124,6 +132,7 @@ def _lead(
     checkpoint: Path,
     stop: threading.Event,
     metrics: ThrottleMetrics,
+    newest_issues: Callable[[], Issues],
 ) -> bool:
     """Take the lease and publish under it; return whether the stream was lost.
 
@@ -139,6 +148,7 @@ def _lead(
         candidate.publish,
         begins_live=False,
         report_to=reporter.published,
+        newest_issues=newest_issues,
     )
     options = source_options(settings, info, candidate.lease.owner)
     query = start_query(spark, options, sink, checkpoint)
@@ -198,7 +208,9 @@ def warm_up(
     if not live:
         return
     log.info("warming up", windows=live)
-    sink = BatchSink(settings.window_ms, discard)
+    # With a table, too: the join has code of its own.
+    issues = made_up_issues()
+    sink = BatchSink(settings.window_ms, discard, newest_issues=lambda: issues)
     options = made_up_windows(options, live, backlog)
     query = start_query(spark, options, sink, scratch / "warmup")
     began, is_idle = time.monotonic(), False

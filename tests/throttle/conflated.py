@@ -40,6 +40,6 @@ def as_conflated(table: pa.Table, window_ms: int, is_live: bool = False) -> pa.T
             "key": combined["key"],
             "partition": combined["partition"],
             "latest": pa.StructArray.from_arrays(latest, LATEST),
-            "trades": combined["trades"],
+            **{name: combined[name] for name in source_rows.SUMMED},
         }
     )

@@ -35,8 +35,8 @@ MEAN_PLACES = 4
 FRACTION_DIGITS = 36
 """Most digits behind the point of a sum: a price and a size have 18 each."""
 
-_PER_UNIT = 10**FRACTION_DIGITS
-_HALF = 10 ** (FRACTION_DIGITS // 2)
+_PER_UNIT: int = 10**FRACTION_DIGITS
+_HALF: int = 10 ** (FRACTION_DIGITS // 2)
 _BETWEEN = b'},{"group":'
 _KEY = re.compile(rb'"group":("(?:[^"\\]|\\.)*"),')
 

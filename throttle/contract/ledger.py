@@ -16,7 +16,13 @@ import orjson
 from throttle.contract.cut import Cut
 
 # Not in the entries of earlier versions.
-_ADDED_LATER: dict[str, Any] = {"blanks": 0, "unkept": 0, "extra": 0, "skipped": {}}
+_ADDED_LATER: dict[str, Any] = {
+    "blanks": 0,
+    "unkept": 0,
+    "extra": 0,
+    "skipped": {},
+    "unknown_issue": 0,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +32,8 @@ class Books:
     ``extra`` are trades beyond the first of an entry, ``skipped`` entries that are no
     trades, by the decoder's name for them. ``blanks`` are positions of the log that
     hold no entry, so nothing was read there. ``unkept`` are those refused trades that
-    no dead letter was kept of.
+    no dead letter was kept of. ``unknown_issue`` are trades of issues that the issue
+    table did not have, as long as there was one: they are published as any others.
     """
 
     read: int = 0
@@ -38,6 +45,7 @@ class Books:
     unkept: int = 0
     extra: int = 0
     skipped: Mapping[str, int] = field(default_factory=dict)
+    unknown_issue: int = 0
 
     def since(self, earlier: "Books") -> "Books":
         """Return what was added to earlier books of the same account."""

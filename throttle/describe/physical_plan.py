@@ -12,11 +12,13 @@ from pyspark.sql import DataFrame, SparkSession
 from ingest.tradelog.contract import LogInfo
 from throttle.job import first_line, start_query
 from throttle.settings import ThrottleSettings
+from throttle.spark.issue_frame import IssueFrame
 from throttle.spark.java import NoJava, find_java
 from throttle.spark.options import made_up_windows, source_options
 from throttle.spark.scratch import NoFolder, scratch_folder
 from throttle.spark.session import NoSpark, create_session
 from throttle.spark.sink import BatchSink, discard
+from throttle.spark.warmup import made_up_issues
 from throttle.window.conflate import create_conflate
 
 _WITHIN_S = 120.0
@@ -66,15 +68,18 @@ class _PlanCapture(BatchSink):
     """A sink that runs a batch as the job does, publishes nothing and keeps plans."""
 
     def __init__(self, window_ms: int) -> None:
-        super().__init__(window_ms, discard)
+        self._issues = made_up_issues()
+        super().__init__(window_ms, discard, newest_issues=lambda: self._issues)
+        self._joined = IssueFrame()
         self._transform = create_conflate(window_ms)
         self.plans: dict[str, str] = {}
 
     def __call__(self, frame: DataFrame, batch_id: int) -> None:
         super().__call__(frame, batch_id)
+        _, issues = self._joined.of(frame.sparkSession, self._issues)
         self.plans = {
-            "a live window": _plan(self._transform(frame, True)),
-            "a backlog": _plan(self._transform(frame, False)),
+            "a live window": _plan(self._transform(frame, True, issues)),
+            "a backlog": _plan(self._transform(frame, False, issues)),
         }
 
 

@@ -75,6 +75,7 @@ class Lease:
                 keys.windows,
                 keys.ledger(job),
                 keys.batches(job),
+                keys.groups,
             ],
             args=[
                 job,

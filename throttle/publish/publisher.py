@@ -1,5 +1,6 @@
 """One atomic publish of a batch: its windows, its refused trades and its books."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
@@ -8,14 +9,20 @@ import orjson
 import redis
 import structlog
 
+from ingest.issue_table.known_issues import MARKET, SECTOR
 from ingest.tradelog.contract import LogKind
 from throttle.contract.dead_letter import letter_id
+from throttle.contract.group import Group
 from throttle.contract.ledger import Ledger
 from throttle.contract.redis_keys import Keys
 from throttle.lease.lease import Fenced
 from throttle.window.batch import Batch
+from throttle.window.group_rows import BatchGroups, Place
 
 log = structlog.get_logger()
+
+
+_NO_GROUPS = BatchGroups((), ())
 
 
 class StreamLost(RuntimeError):
@@ -71,18 +78,15 @@ class Publisher:
         the batch does not begin where the job's last one ended, and redis.RedisError,
         after which the batch may be published again.
         """
-        keys, job = self._keys, self._options.job
-        status, *values = self._publish(
-            keys=[
-                keys.meta,
-                keys.last,
-                keys.windows,
-                keys.ledger(job),
-                keys.batches(job),
-                *(f"{keys.dead(job)}:{p}" for p in batch.end.partitions),
-            ],
-            args=self._arguments(batch, batch_id),
-        )
+        job, stale = self._options.job, frozenset[Place]()
+        while True:
+            status, *values = self._call(batch, batch_id, stale)
+            if status != b"stale":
+                break
+            # Groups are of what is published. Versions only grow: this ends.
+            ends_ms = map(int, values[::2])
+            isins = (isin.decode() for isin in values[1::2])
+            stale = frozenset(zip(ends_ms, isins, strict=True))
         if status == b"fenced":
             raise Fenced(
                 f"fenced: another job named {job!r} has taken over "
@@ -97,7 +101,25 @@ class Publisher:
         off_by = 0 if ledger is None else ledger.off_by
         return PublishOutcome(epoch.decode(), offset, windows, rows, stale, off_by)
 
-    def _arguments(self, batch: Batch, batch_id: int) -> list[Any]:
+    def _call(self, batch: Batch, batch_id: int, stale: frozenset[Place]) -> Any:
+        keys, job = self._keys, self._options.job
+        return self._publish(
+            keys=[
+                keys.meta,
+                keys.last,
+                keys.windows,
+                keys.ledger(job),
+                keys.batches(job),
+                keys.groups,
+                *(f"{keys.dead(job)}:{p}" for p in batch.end.partitions),
+            ],
+            args=self._arguments(batch, batch_id, stale),
+        )
+
+    def _arguments(
+        self, batch: Batch, batch_id: int, stale: frozenset[Place]
+    ) -> list[Any]:
+        partitions = batch.end.partitions
         arguments: list[Any] = [
             self._keys.updates,
             self._options.job,
@@ -109,17 +131,30 @@ class Publisher:
             batch_id,
             len(batch.counts),
             len(batch.windows),
+            batch.end.issues,
+            _encode_stale(batch, stale),
         ]
-        partitions = batch.end.partitions
-        for window in batch.windows:
-            rows = [window.of_partition(p) for p in partitions]
+        rows = batch.groups
+        groups = _NO_GROUPS if rows is None else rows.groups(stale)
+        markets = {} if rows is None else rows.markets
+        places = {name: n for n, name in enumerate(sorted(set(markets.values())))}
+        codes = {isin: f"{places[name]:05}" for isin, name in markets.items()}
+        arguments += [len(places), *places, *_named(batch)]
+        for number, window in enumerate(batch.windows):
+            ordered = [window.of_partition(p) for p in partitions]
             arguments.append(window.end_ms)
-            arguments += [len(of_one) for of_one in rows]
-            arguments += [row.encode() for of_one in rows for row in of_one]
+            arguments += [len(of_one) for of_one in ordered]
+            arguments.append(
+                "".join(codes[r.isin] for o in ordered for r in o if codes)
+            )
+            arguments += _placed(groups.windows[number] if rows else (), places)
+            arguments += [row.encode() for of_one in ordered for row in of_one]
+        if len(batch.windows) > 1:
+            arguments += _placed(groups.together, places)
         for p, count in zip(partitions, batch.counts, strict=True):
             log_count = batch.end.count(p)
             arguments += [p, count.read, count.superseded, count.blanks]
-            arguments += [count.unkept, count.extra]
+            arguments += [count.unkept, count.extra, count.unknown_issue]
             arguments.append(-1 if log_count is None else log_count)
             arguments.append(len(count.refused))
             for reason, refused in count.refused.items():
@@ -134,3 +169,40 @@ class Publisher:
             arguments += [letter.append_ms, letter.reason, letter.error, letter.payload]
             arguments += [letter.size, letter.sha256 or ""]
         return arguments
+
+
+def _encode_stale(batch: Batch, stale: frozenset[Place]) -> str:
+    """Name the rows that groups leave out, in the script's order; ``*``: any."""
+    if batch.groups is None:
+        return "*"
+    return " ".join(
+        f"{window.end_ms} {row.isin}"
+        for window in (batch.windows if stale else ())
+        for partition in batch.end.partitions
+        for row in window.of_partition(partition)
+        if (window.end_ms, row.isin) in stale
+    )
+
+
+def _named(batch: Batch) -> list[Any]:
+    """Return how many groups the issue table names, and their fields.
+
+    -1 as long as it is the table of the batch before.
+    """
+    if batch.start.issues == batch.end.issues:
+        return [-1]
+    issues = batch.issues.issues
+    names = [MARKET + name for name in ("", *issues.markets)]
+    names += [SECTOR + name for name in ("", *issues.sectors)]
+    return [len(names), *names] if issues.version else [0]
+
+
+def _placed(groups: Sequence[Group], places: Mapping[str, int]) -> list[Any]:
+    """Return how many groups there are, and of each its field, market and body."""
+    arguments: list[Any] = [len(groups)]
+    for group in groups:
+        place = -1
+        if group.field.startswith(MARKET):
+            place = places[group.field.removeprefix(MARKET)]
+        arguments += [group.field, place, group.body]
+    return arguments

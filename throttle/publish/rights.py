@@ -24,7 +24,7 @@ def commands_of_a_job(keys: Keys, job: str, log: LogKind) -> Iterator[Command]:
     yield from (("TIME",), ("INFO", "server"), ("SCRIPT", "LOAD", "return 1"))
     yield ("EVALSHA", "0" * 40, "0")
     dead = f"{keys.dead(job)}:0"
-    hashes = keys.meta, keys.last, keys.ledger(job), keys.stages(job)
+    hashes = keys.meta, keys.last, keys.groups, keys.ledger(job), keys.stages(job)
     streams = keys.windows, keys.batches(job), dead
     for key in hashes:
         yield ("HSET", key, *_FIELD)
@@ -34,11 +34,17 @@ def commands_of_a_job(keys: Keys, job: str, log: LogKind) -> Iterator[Command]:
         yield ("DEL", key)
     yield from (("HGET", keys.meta, "x"), ("HMGET", keys.meta, "x"))
     yield from (("HLEN", keys.last), ("HMGET", keys.last, "x"))
+    yield from (("HLEN", keys.groups), ("HKEYS", keys.groups))
+    yield ("HDEL", keys.groups, "x")
     ledger = keys.ledger(job)
     yield from (("EXISTS", ledger), ("HGET", ledger, "x"), ("HGETALL", ledger))
     yield ("HINCRBY", ledger, "x", "1")
     yield from (("GET", keys.lease(job)), ("SET", keys.lease(job), "x"))
-    yield ("PUBLISH", keys.updates, "")
+    yield from (("PUBLISH", keys.updates, ""), ("PUBSUB", "CHANNELS", "x"))
+    yield ("PUBLISH", keys.market_updates("x"), "")
+    issues = f"{keys.namespace}:issues"
+    yield from (("HGETALL", f"{issues}:meta"), ("XRANGE", issues, "-", "+"))
+    yield ("XREVRANGE", issues, "+", "-")
     if log == "redis":
         info, stream = info_key(keys.namespace), stream_key(keys.namespace, 0)
         yield from (("HSETNX", info, *_FIELD), ("HGETALL", info))

@@ -1,4 +1,4 @@
-"""What Spark calls with every batch: conflate, assemble, publish."""
+"""What Spark calls with every batch: conflate and join, assemble, publish."""
 
 import time
 from collections.abc import Callable
@@ -6,8 +6,10 @@ from collections.abc import Callable
 import structlog
 from pyspark.sql import DataFrame
 
+from ingest.issue_table.known_issues import Issues
 from throttle.contract.cut import Cut
 from throttle.publish.publisher import PublishOutcome
+from throttle.spark.issue_frame import IssueFrame
 from throttle.telemetry.batch_report import BatchReport
 from throttle.window.batch import Abandoned, Batch, assemble
 from throttle.window.conflate import create_conflate
@@ -20,7 +22,8 @@ class BatchSink:
     """The function given to ``foreachBatch``; publishing is passed in.
 
     ``begins_live`` says whether to expect live windows, one per batch, as long as
-    nothing was published. ``report_to`` is called after every publish. ``batches``
+    nothing was published. ``report_to`` is called after every publish. The batch is
+    joined with the issue table that ``newest_issues`` returns at its begin. ``batches``
     counts what was published, ``is_open`` says that one is being read or published.
     ``error`` keeps what stopped it, in its own words: through Spark it comes back
     wrapped in three stack traces.
@@ -32,11 +35,14 @@ class BatchSink:
         publish: Callable[[Batch, int], PublishOutcome | None],
         begins_live: bool = True,
         report_to: Callable[[BatchReport], None] | None = None,
+        newest_issues: Callable[[], Issues] = Issues,
     ) -> None:
         self._window_ms = window_ms
         self._report_to = report_to
         self._publish = publish
         self._conflate = create_conflate(window_ms)
+        self._newest_issues = newest_issues
+        self._issue_frame = IssueFrame()
         self._off_by = 0
         self.begins_live = begins_live
         self._end: Cut | None = None
@@ -62,12 +68,15 @@ class BatchSink:
 
     def _run(self, frame: DataFrame, batch_id: int) -> None:
         began = time.time()
-        conflated = self._conflate(frame, self._expects_live(began * 1000))
+        # The window is open: a change from now on counts from the next batch on.
+        newest = self._newest_issues()
+        issues, joined = self._issue_frame.of(frame.sparkSession, newest)
+        conflated = self._conflate(frame, self._expects_live(began * 1000), joined)
         planned = time.time()
         table = conflated.toArrow()
         collected = time.time()
         with no_collection():
-            batch = assemble(table, self._window_ms)
+            batch = assemble(table, self._window_ms, issues)
         assembled = time.time()
         published = self._publish(batch, batch_id)
         ended = time.time()
@@ -120,3 +129,5 @@ class BatchSink:
 
 def discard(batch: Batch, batch_id: int) -> None:
     """Publish nothing: what warming up does with its batches."""
+    if batch.groups is not None:
+        batch.groups.groups()

@@ -8,6 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import pyarrow as pa
 
+from ingest.issue_table.issue_entry import IssueEntry
+from ingest.issue_table.known_issues import Issues
 from ingest.trade import Trade
 from ingest.tradelog.contract import Chunk, Head, LogInfo, Ranges, Tail
 from tickthrottle_client.trade_v1 import isin_check_digit
@@ -97,9 +99,22 @@ class SyntheticLog:
         return self._payloads[position * 7 % WARMUP_ISSUES]
 
 
-def _payload(issue: int, created_ms: int) -> bytes:
+def made_up_issues() -> Issues:
+    """Return the issue table of the made-up log, of version 1."""
+    entries = (
+        IssueEntry(_isin(n), market=f"M{n % 3}", sector=f"S{n % 30}", prev_close="1100")
+        for n in range(WARMUP_ISSUES)
+    )
+    return Issues(entries, version=1)
+
+
+def _isin(issue: int) -> str:
     number = f"XX{issue:09d}"
-    isin = number + isin_check_digit(number)
+    return number + isin_check_digit(number)
+
+
+def _payload(issue: int, created_ms: int) -> bytes:
+    isin = _isin(issue)
     extra = {"side": "B", "cum_volume": issue, "cum_value": issue * 1_000}
     price = str(1_000 + issue)
     return Trade(isin, created_ms * 1000, issue, price, "10", extra).to_wire()

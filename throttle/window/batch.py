@@ -5,7 +5,8 @@ A batch is every window between two cuts, those without a trade too.
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Any
 
 import pyarrow as pa
@@ -15,6 +16,8 @@ from throttle.contract.cut import Cut, window_ends
 from throttle.contract.dead_letter import DeadLetter, unpack
 from throttle.contract.snapshot import Row
 from throttle.contract.trade_order import ORDER, encode_version
+from throttle.window.group_rows import GroupRows, OddSum
+from throttle.window.issue_columns import NO_ISSUES, PLACE, IssueColumns
 from throttle.window.open_batch import join_cuts
 from throttle.window.source_rows import (
     ABANDONED_KEY,
@@ -22,6 +25,7 @@ from throttle.window.source_rows import (
     READ_KEY,
     REFUSED_PREFIX,
     SKIPPED_PREFIX,
+    SUM_PREFIX,
     decode_cuts,
 )
 from throttle.window.vector_check import row_bodies
@@ -68,7 +72,8 @@ class PartitionCount:
 
     ``read`` counts entries, ``extra`` the trades beyond the first of an entry,
     ``skipped`` entries that are no trades, by name. ``blanks`` are positions of the log
-    that hold no entry, ``unkept`` those refused trades that no dead letter is kept of.
+    that hold no entry, ``unkept`` those refused trades that no dead letter is kept of,
+    ``unknown_issue`` the trades whose issue is not in the issue table, if there is one.
     """
 
     read: int = 0
@@ -78,6 +83,7 @@ class PartitionCount:
     refused: Counter[str] = field(default_factory=Counter)
     unkept: int = 0
     skipped: Counter[str] = field(default_factory=Counter)
+    unknown_issue: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +91,8 @@ class Batch:
     """A batch ready to publish: every window between two cuts.
 
     ``counts[i]`` is of the i-th partition of ``end``. ``read_ms`` is when the last
-    task had read its part, by its machine's clock.
+    task had read its part, by its machine's clock. ``issues`` is the issue table that
+    it was joined with, of version 0 if there is none, and then ``groups`` is None.
     """
 
     start: Cut
@@ -94,14 +101,20 @@ class Batch:
     counts: Sequence[PartitionCount]
     dead_letters: Sequence[DeadLetter]
     read_ms: int = 0
+    issues: IssueColumns = NO_ISSUES
+    groups: GroupRows | None = None
 
 
-def assemble(conflated: pa.Table, window_ms: int) -> Batch:
+def assemble(
+    conflated: pa.Table, window_ms: int, issues: IssueColumns = NO_ISSUES
+) -> Batch:
     """Turn a conflated batch into its windows, oldest first.
 
     It needs the columns that ``conflate.py`` returns: ``window``, ``key``,
-    ``partition``, ``latest`` and ``trades``. Raises Abandoned if a task gave it up,
-    and ValueError if the cuts that its tasks have made do not fit together.
+    ``partition``, ``latest``, those of ``SUMMED``, and ``place`` if it was joined with
+    ``issues``, a table above version 0. Raises
+    Abandoned if a task gave it up, and ValueError if the cuts that its tasks have made
+    do not fit together.
     """
     table = conflated.flatten()
     is_trade = pc.invert(pc.starts_with(table["key"], REFUSED_PREFIX))
@@ -113,10 +126,16 @@ def assemble(conflated: pa.Table, window_ms: int) -> Batch:
         e: BatchWindow(e) for e in window_ends(start.end_ms, end.end_ms, window_ms)
     }
     counts = {p: PartitionCount() for p in end.partitions}
-    letters = _account_others(others, counts)
-    _add_trades(trades, windows, counts)
+    letters, odd_sums = _account_others(others, counts)
+    bodies = row_bodies(trades["latest.payload"])
+    are_newest = _add_trades(trades, bodies, windows, counts)
+    groups = None
+    if issues.version:
+        end = replace(end, issues=issues.version)
+        _count_unknown(trades, counts)
+        groups = GroupRows(trades, issues, bodies, are_newest, odd_sums, list(windows))
     of_all = list(windows.values()), list(counts.values()), letters
-    return Batch(start, end, *of_all, read_ms)
+    return Batch(start, end, *of_all, read_ms, issues, groups)
 
 
 def _cuts(others: pa.Table) -> tuple[Cut, Cut, int]:
@@ -130,12 +149,13 @@ def _cuts(others: pa.Table) -> tuple[Cut, Cut, int]:
 
 def _account_others(
     others: pa.Table, counts: Mapping[int, PartitionCount]
-) -> list[DeadLetter]:
-    letters = []
+) -> tuple[list[DeadLetter], list[OddSum]]:
+    letters, odd_sums = [], []
     for (
         key,
         partition,
         trades,
+        window_end,
         time_us,
         size,
         position,
@@ -144,13 +164,17 @@ def _account_others(
         packed,
     ) in _lists(
         others,
-        ("key", "partition", "trades"),
+        ("key", "partition", "trades", "window.end"),
         (*ORDER, "reason", "error", "payload"),
     ):
         if key == READ_KEY:
             counts[partition].read += trades
             counts[partition].blanks += position
             counts[partition].extra += size
+        elif key.startswith(SUM_PREFIX):
+            isin = key.rpartition(":")[2]
+            volume, value = map(int, packed.split(b" "))
+            odd_sums.append(OddSum(_ms(window_end), isin, volume, value))
         elif reason is not None and reason.startswith(SKIPPED_PREFIX):
             name = reason.removeprefix(SKIPPED_PREFIX)
             counts[partition].skipped[name] += trades
@@ -161,26 +185,47 @@ def _account_others(
                 continue
             place = partition, position, time_us // 1000
             letters.append(DeadLetter(*place, reason, error, *unpack(packed, size)))
-    return sorted(letters, key=lambda letter: (letter.partition, letter.position))
+    letters.sort(key=lambda letter: (letter.partition, letter.position))
+    return letters, odd_sums
 
 
 def _add_trades(
     trades: pa.Table,
+    bodies: Iterable[bytes],
     windows: dict[int, BatchWindow],
     counts: Mapping[int, PartitionCount],
-) -> None:
-    bodies = row_bodies(trades["latest.payload"])
+) -> list[bool]:
+    """Add rows to their windows; return which of them are their issue's newest one."""
     ends_us = trades["window.end"].cast(pa.int64()).to_pylist()
     values = _lists(trades, ("key", "partition", "trades"), ORDER)
+    rows = []
     for body, end_us, (isin, partition, n, *order) in zip(
         bodies, ends_us, values, strict=True
     ):
         row = Row(isin, encode_version(*order), n, body)
-        windows[end_us // 1000].offer(partition, row)
+        window = windows[end_us // 1000]
+        window.offer(partition, row)
         counts[partition].superseded += n
+        rows.append((window, partition, row))
     for window in windows.values():
         for partition, _ in window.rows.values():
             counts[partition].superseded -= 1
+    if sum(len(window.rows) for window in windows.values()) == len(rows):
+        return [True] * len(rows)
+    kept = ((window.rows[row.isin], p, row) for window, p, row in rows)
+    return [k[0] == p and k[1].version == row.version for k, p, row in kept]
+
+
+def _count_unknown(trades: pa.Table, counts: Mapping[int, PartitionCount]) -> None:
+    unknown = trades.filter(pc.is_null(trades[PLACE]))
+    sums = unknown.group_by("partition").aggregate([("trades", "sum")])
+    columns = (sums[name].to_pylist() for name in ("partition", "trades_sum"))
+    for partition, number in zip(*columns, strict=True):
+        counts[partition].unknown_issue += number
+
+
+def _ms(moment: datetime) -> int:
+    return round(moment.timestamp() * 1000)
 
 
 def _lists(

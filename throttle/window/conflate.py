@@ -1,10 +1,14 @@
-"""The transform: of every issue in every window, the latest trade.
+"""The transform: of every issue in every window, the latest trade, and its master data.
 
 Stateless: a batch holds whole windows, so nothing is carried from one to the next.
 The source combines what it reads before (``source_rows.combine``), as a map-side
 combine does. Of a backlog that leaves many rows of an issue in a window, one for each
 piece that was read, and Spark groups them. Of a live window it leaves one, or a few
 where a window has very many trades, and ``batch.assemble`` adds those up.
+
+The issue table is joined as a broadcast: a copy of it goes to every task, so trades
+stay where they are. Spark builds it before it starts the tasks, while the window is
+open.
 """
 
 from collections.abc import Callable
@@ -13,6 +17,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from throttle.contract.trade_order import ORDER
+from throttle.window.source_rows import SUMMED
 
 LATEST = (*ORDER, "payload", "reason", "error")
 """What is kept of an issue's latest trade: the columns that decide, then more.
@@ -22,26 +27,33 @@ what follows it never decides.
 """
 
 
-def create_conflate(window_ms: int) -> Callable[[DataFrame, bool], DataFrame]:
+def create_conflate(
+    window_ms: int,
+) -> Callable[[DataFrame, bool, DataFrame | None], DataFrame]:
     """Return the transform: rows of the source to one per window, key, partition.
 
-    It needs the columns ``append_time``, ``key``, ``partition``, ``trades`` and those
-    of ``LATEST`` (``source_rows.SCHEMA``). It returns ``window`` (a struct of start and
-    end), ``key``, ``partition``, ``latest`` (a struct of ``LATEST``), and ``trades``,
-    how many entries of the log it stands for. They stay structs here: another step
-    would cost 10 ms a batch, in Arrow it is free. The second argument says that the
-    batch is one live window: its rows are not grouped again, which would cost 14 ms
-    after its end. Where it is wrong, what is published is the same.
+    It needs the columns ``append_time``, ``key``, ``partition``, those of ``SUMMED``
+    and of ``LATEST`` (``source_rows.SCHEMA``). It returns ``window`` (a struct of start
+    and end), ``key``, ``partition``, ``latest`` (a struct of ``LATEST``) and the sums.
+    They stay structs here: another step would cost 10 ms a batch, in Arrow it is free.
+    The second argument says that the batch is one live window: its rows are not grouped
+    again, which would cost 14 ms after its end. Where it is wrong, what is published is
+    the same. The third one is the issue table (``IssueColumns.places``), to be
+    broadcast; with it rows have the column ``place``, too.
     """
     # Built once: every column object is a round trip to the JVM.
     window = F.window("append_time", f"{window_ms} milliseconds").alias("window")
     row = F.struct(*LATEST)
-    as_it_is = window, "key", "partition", row.alias("latest"), "trades"
-    latest, trades = F.max(row).alias("latest"), F.sum("trades").alias("trades")
+    as_it_is = window, "key", "partition", row.alias("latest"), *SUMMED
+    latest, sums = F.max(row).alias("latest"), [F.sum(n).alias(n) for n in SUMMED]
 
-    def conflate(batch: DataFrame, is_live: bool) -> DataFrame:
+    def conflate(
+        batch: DataFrame, is_live: bool, issues: DataFrame | None = None
+    ) -> DataFrame:
         if is_live:
-            return batch.select(*as_it_is)
-        return batch.groupBy(window, "key", "partition").agg(latest, trades)
+            rows = batch.select(*as_it_is)
+        else:
+            rows = batch.groupBy(window, "key", "partition").agg(latest, *sums)
+        return rows if issues is None else rows.join(issues, "key", "left")
 
     return conflate

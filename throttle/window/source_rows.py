@@ -1,17 +1,19 @@
 """From log entries to the columns Spark works on. Pure.
 
-One schema serves six kinds of rows, told apart by ``key``: a trade (key = its ISIN),
+One schema serves seven kinds of rows, told apart by ``key``: a trade (key = its ISIN),
 a refused trade (key = ``!`` and its position, ``reason`` set, ``seq`` = its bytes; or
 key = ``!`` and the reason, without ``error``: those that no letter is kept of), an
 entry that is no trade (key and reason = ``SKIPPED_PREFIX`` and its name), what was
 read of a partition (key = ``READ_KEY``), the cuts of a task (key = ``CUT_KEY``,
-payload = the two cuts as JSON) and that a task gave its batch up (key =
-``ABANDONED_KEY``). ``trades`` says for how many trades a row stands. All go through
-one aggregation, so nothing is counted in a second pass.
+payload = the two cuts as JSON), that a task gave its batch up (key =
+``ABANDONED_KEY``), and size and value of a trade that do not fit into columns (key =
+``SUM_PREFIX`` and its position and ISIN, ``trade_sums.py``). ``trades`` says for how
+many trades a row stands, ``trade_sums.SUMS`` what their sizes, and price times size,
+come to. All go through one aggregation, so nothing is counted in a second pass.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -24,7 +26,7 @@ from ingest.tradelog.contract import Chunk
 from throttle.contract.cut import Cut
 from throttle.contract.dead_letter import LETTERS_PER_BATCH, pack
 from throttle.contract.trade_order import ORDER
-from throttle.window import vector_check
+from throttle.window import trade_sums, vector_check
 from throttle.window.decoder import MOST_NAMES, OTHER, Decoder, Judged, Skipped
 
 CUT_KEY = "!cut"
@@ -32,10 +34,13 @@ READ_KEY = "!read"
 ABANDONED_KEY = "!abandoned"
 REFUSED_PREFIX = "!"
 SKIPPED_PREFIX = "!skipped:"
+SUM_PREFIX = "!sum:"
 
 SCHEMA = (
     "append_time timestamp, key string, partition int, time bigint, seq bigint, "
-    "position bigint, trades bigint, payload binary, reason string, error string"
+    "position bigint, trades bigint, "
+    + "".join(f"{name} bigint, " for name in trade_sums.SUMS)
+    + "payload binary, reason string, error string"
 )
 
 ARROW_SCHEMA = pa.schema(
@@ -47,6 +52,7 @@ ARROW_SCHEMA = pa.schema(
         ("seq", pa.int64()),
         ("position", pa.int64()),
         ("trades", pa.int64()),
+        *((name, pa.int64()) for name in trade_sums.SUMS),
         ("payload", pa.binary()),
         ("reason", pa.string()),
         ("error", pa.string()),
@@ -56,6 +62,9 @@ ARROW_SCHEMA = pa.schema(
 _OLDEST_FIRST = [(column, "ascending") for column in ORDER]
 # Constants with a type: guessing the type of a Python number takes 0.1 ms each time.
 _ONE, _US_PER_MS = pa.scalar(1, pa.int64()), pa.scalar(1_000, pa.int64())
+SUMMED = ("trades", *trade_sums.SUMS)
+"""The columns of which a combined row has the sums; all but the first may be null."""
+
 _LATEST = ("append_time", *ORDER, "payload", "reason", "error")
 
 
@@ -109,19 +118,25 @@ def trade_rows(
     )
     good = _select(candidates, valid)
     size = len(good)
+    seqs, prices, sizes = vector_check.numbers(good.payloads)
+    sums, fits = trade_sums.of_columns(prices, sizes)
     known = {
         "append_time": _window_times(good.append_ms, start_ms),
         "key": isins.filter(valid),
         "partition": partition.filter(quick).filter(valid),
         "time": times_us.filter(valid),
-        "seq": vector_check.seqs(good.payloads),
+        "seq": seqs,
         "position": good.positions,
         "trades": pa.repeat(_ONE, size),
+        **sums,
         "payload": good.payloads,
         "reason": pa.nulls(size),
         "error": pa.nulls(size),
     }
     table = pa.table(known).cast(ARROW_SCHEMA)
+    if fits is not None:
+        is_odd = pc.invert(fits)
+        table = _with_sums(table, is_odd, prices.filter(is_odd), sizes.filter(is_odd))
     if size == len(chunk):
         return table
     odd, wrong = pc.invert(quick), pc.invert(valid)
@@ -243,9 +258,10 @@ def combine(table: pa.Table, window_ms: int) -> pa.Table:
     ordered = table.append_column("window", window).sort_by(_OLDEST_FIRST)
     groups = ordered.group_by(["window", "key", "partition"], use_threads=False)
     latest = groups.aggregate(
-        [*((name, "last") for name in _LATEST), ("trades", "sum")]
+        [*((name, "last") for name in _LATEST), *((name, "sum") for name in SUMMED)]
     )
-    names = {"trades": "trades_sum", **{name: f"{name}_last" for name in _LATEST}}
+    names = {name: f"{name}_sum" for name in SUMMED}
+    names |= {name: f"{name}_last" for name in _LATEST}
     return pa.table(
         {name: latest[names.get(name, name)] for name in ARROW_SCHEMA.names}
     ).cast(ARROW_SCHEMA)
@@ -263,6 +279,29 @@ def _with_columns(table: pa.Table, columns: Mapping[str, pa.Array]) -> pa.Table:
         at = ARROW_SCHEMA.get_field_index(name)
         table = table.set_column(at, ARROW_SCHEMA.field(at), column)
     return table
+
+
+def _with_sums(
+    table: pa.Table, is_odd: pa.Array, prices: pa.Array, sizes: pa.Array
+) -> pa.Table:
+    """Add a row for each trade whose size and value do not fit into its own row."""
+    odd = table.filter(is_odd)
+    units = map(trade_sums.units_of, prices.to_pylist(), sizes.to_pylist())
+    return pa.concat_tables([table, _sum_rows(odd, units)])
+
+
+def _sum_rows(odd: pa.Table, units: Iterable[tuple[int, int]]) -> pa.Table:
+    places = zip(odd["position"].to_pylist(), odd["key"].to_pylist(), strict=True)
+    keys = [f"{SUM_PREFIX}{position}:{isin}" for position, isin in places]
+    none = pa.repeat(pa.scalar(0, pa.int64()), len(odd))
+    payloads = [b"%d %d" % pair for pair in units]
+    columns = {
+        "key": pa.array(keys, pa.string()),
+        "trades": none,
+        **{n: pa.nulls(len(odd), pa.int64()) for n in trade_sums.SUMS},
+        "payload": pa.array(payloads, pa.binary()),
+    }
+    return _with_columns(odd, columns)
 
 
 def _select(chunk: Chunk, mask: pa.Array) -> Chunk:
@@ -299,7 +338,8 @@ def _judged_rows(
         zip(*map(_values, judged, *places), strict=True) if judged else ((),) * 5
     )
     size = len(chunk)
-    return pa.table(
+    units = [_units([one] if isinstance(one, Trade) else []) for one in judged]
+    table = pa.table(
         {
             "append_time": _window_times(chunk.append_ms, start_ms),
             "key": pa.array(keys, pa.string()),
@@ -308,11 +348,13 @@ def _judged_rows(
             "seq": pa.array(seqs, pa.int64()),
             "position": chunk.positions,
             "trades": pa.repeat(_ONE, size),
+            **{name: pa.nulls(size) for name in trade_sums.SUMS},
             "payload": chunk.payloads,
             "reason": pa.array(reasons, pa.string()),
             "error": pa.array(errors, pa.string()),
         }
     ).cast(ARROW_SCHEMA)
+    return _summed(table, units)
 
 
 def _decoded_rows(
@@ -331,18 +373,22 @@ def _decoded_rows(
         numbers += [number] * len(found)
         rows += found
     at = pa.array(numbers, pa.int64())
-    names = ("key", "time", "seq", "position", "trades", "payload", "reason", "error")
+    names = (
+        *("key", "time", "seq", "position", "trades", "payload", "reason", "error"),
+        "units",
+    )
     values = zip(*rows, strict=True) if rows else [()] * len(names)
     columns = dict(zip(names, values, strict=True))
+    units = columns.pop("units")
     known = {
         "append_time": _window_times(chunk.append_ms, start_ms).take(at),
         "partition": partition.take(at),
+        **{name: pa.nulls(len(at)) for name in trade_sums.SUMS},
     }
     typed = {n: pa.array(v, ARROW_SCHEMA.field(n).type) for n, v in columns.items()}
     every = known | typed
-    return pa.table({name: every[name] for name in ARROW_SCHEMA.names}).cast(
-        ARROW_SCHEMA
-    )
+    table = pa.table({name: every[name] for name in ARROW_SCHEMA.names})
+    return _summed(table.cast(ARROW_SCHEMA), units)
 
 
 def _rows_of(
@@ -355,29 +401,49 @@ def _rows_of(
     first one's letter holds the entry's bytes; the others are counted.
     """
     newest: dict[str, Trade] = {}
-    counts: Counter[str] = Counter()
+    trades: dict[str, list[Trade]] = {}
     has_letter = False
     for number, one in enumerate(held, 1):
         if isinstance(one, Trade):
-            counts[one.isin] += 1
+            trades.setdefault(one.isin, []).append(one)
             other = newest.get(one.isin)
             if other is None or one.version >= other.version:
                 newest[one.isin] = one
         elif isinstance(one, Skipped):
             key = SKIPPED_PREFIX + one.name
-            yield key, append_ms * 1000, 0, 0, 1, b"", key, None
+            yield key, append_ms * 1000, 0, 0, 1, b"", key, None, None
         elif has_letter:
             key = f"{REFUSED_PREFIX}{one.reason}"
-            yield key, append_ms * 1000, 0, 0, 1, b"", one.reason, None
+            yield key, append_ms * 1000, 0, 0, 1, b"", one.reason, None, None
         else:
             has_letter = True
             key, time_us, seq, reason, error = _values(one, position, append_ms)
             if len(held) > 1:
                 error = f"trade {number} of {len(held)}: {error}"
-            yield key, time_us, seq, position, 1, payload, reason, error
+            yield key, time_us, seq, position, 1, payload, reason, error, None
     for isin, trade in newest.items():
-        order = trade.time_us, trade.seq, position
-        yield isin, *order, counts[isin], trade.to_wire(), None, None
+        order, of_it = (trade.time_us, trade.seq, position), trades[isin]
+        yield isin, *order, len(of_it), trade.to_wire(), None, None, _units(of_it)
+
+
+_Units = tuple[int, int] | None
+
+
+def _units(trades: Sequence[Trade]) -> _Units:
+    """Return the volume and the value of some trades, None if there are none."""
+    pairs = [trade_sums.units_of(trade.price, trade.size) for trade in trades]
+    return (sum(v for v, _ in pairs), sum(v for _, v in pairs)) if pairs else None
+
+
+def _summed(table: pa.Table, units: Sequence[_Units]) -> pa.Table:
+    """Say of each row what is known of its volume and value."""
+    sums, odd = trade_sums.of_units(units)
+    table = _with_columns(table, sums)
+    if not odd:
+        return table
+    rows = table.take(pa.array(odd, pa.int64()))
+    exact = [pair for place in odd if (pair := units[place]) is not None]
+    return pa.concat_tables([table, _sum_rows(rows, exact)])
 
 
 _Values = tuple[str, int, int, str | None, str | None]
@@ -408,6 +474,7 @@ def _marker(
         "seq": seq,
         "position": position,
         "trades": trades,
+        **dict.fromkeys(trade_sums.SUMS),
         "payload": payload,
         "reason": None,
         "error": None,

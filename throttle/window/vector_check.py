@@ -70,8 +70,11 @@ _NAMES = re.compile(rb'[{,]"([a-z0-9_]+)":')
 # Constants with a type: guessing the type of a Python number takes 0.1 ms each time.
 _LATEST_TIME_US = pa.scalar(LATEST_TIME_US, pa.int64())
 _US_PER_MS = pa.scalar(1_000, pa.int64())
-# Where the form has its first fields, in bytes.
-_ISIN, _TIME, _SEQ = slice(9, 21), slice(30, 46), slice(53, 72)
+# Where the form has its first fields, in bytes. Behind the time come seq, price and
+# size, which have 19, 38 and 38 characters at most.
+_ISIN, _TIME, _NUMBERS = slice(9, 21), slice(30, 46), slice(53, 175)
+_SIZE = slice(len('size":"'), 64)
+_PRICE_OF_ROW = slice(len('"price":'), 64)
 
 
 def has_wire_form(payloads: pa.Array, max_bytes: int = MAX_PAYLOAD_BYTES) -> pa.Array:
@@ -96,10 +99,23 @@ def times_us(payloads: pa.Array) -> pa.Array:
     return _slice(payloads, _TIME).cast(pa.int64())
 
 
-def seqs(payloads: pa.Array) -> pa.Array:
-    """Return the sequence numbers of payloads that have the wire form."""
-    until_comma = pc.split_pattern(_slice(payloads, _SEQ), ",", max_splits=1)
-    return pc.list_element(until_comma, 0).cast(pa.int64())
+def numbers(payloads: pa.Array) -> tuple[pa.Array, pa.Array, pa.Array]:
+    """Return seq, and price and size as text, of payloads that have the wire form."""
+    pieces = pc.split_pattern(_cut_out(payloads, _NUMBERS), '","', max_splits=2)
+    # 17,"price":"199500   size":"10   and more, if there is any; or else size":"10"}
+    head = pc.split_pattern(pc.list_element(pieces, 0), ',"price":"', max_splits=1)
+    sizes = _slice(pc.list_element(pieces, 1), _SIZE)
+    return (
+        pc.list_element(head, 0).cast(pa.string()).cast(pa.int64()),
+        pc.list_element(head, 1).cast(pa.string()),
+        pc.ascii_rtrim(sizes, '"}'),
+    )
+
+
+def prices_of_rows(bodies: pa.Array) -> pa.Array:
+    """Return the price, as text, of each of these rows (``Trade.to_row``)."""
+    pieces = pc.split_pattern(_cut_out(bodies, _NUMBERS), ",", max_splits=2)
+    return _slice(pc.list_element(pieces, 1), _PRICE_OF_ROW)
 
 
 def with_valid_isin(column: pa.Array) -> pa.Array:
@@ -177,8 +193,12 @@ def row_bodies(payloads: pa.Array) -> list[bytes]:
     ]
 
 
+def _cut_out(payloads: pa.Array, part: slice) -> pa.Array:
+    return pc.binary_slice(payloads, part.start, part.stop)
+
+
 def _slice(payloads: pa.Array, part: slice) -> pa.Array:
-    return pc.binary_slice(payloads, part.start, part.stop).cast(pa.string())
+    return _cut_out(payloads, part).cast(pa.string())
 
 
 def _has_distinct_names(body: bytes) -> bool:
