@@ -16,6 +16,7 @@ from gateway.operators.operators_schemas import (
     StreamAnswer,
     WorkerAnswer,
 )
+from gateway.protocol.market_issues import MarketIssues
 from gateway.stream.board import Board
 from gateway.stream.window_timings import WindowTiming
 from gateway.workers.worker_report import WorkerReport, add_states
@@ -101,6 +102,8 @@ def stream_answer(
         board.window_ms,
         len(board),
         len(board.unlisted(issues)),
+        len(board.groups),
+        issues.market if isinstance(issues, MarketIssues) else None,
         silence is None,
         silence,
     )

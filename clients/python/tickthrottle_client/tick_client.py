@@ -234,7 +234,9 @@ class TickClient:
         return group in self._listeners or ALL_GROUPS in self._listeners
 
     def _is_watched(self, isin: str) -> bool:
-        return ALL in self._listeners or self._is_named(isin) or isin in self._followed_by
+        return (
+            ALL in self._listeners or self._is_named(isin) or isin in self._followed_by
+        )
 
     def _is_named(self, isin: str) -> bool:
         return isin in self._listeners or self._codes.get(isin) in self._listeners
