@@ -38,6 +38,7 @@ FLOORS = {
         "telemetry",
         "spark",
         "log_watch",
+        "issue_watch",
         "leadership",
         "job",
         "prepare",

@@ -25,6 +25,7 @@ FOREIGN = {
     "ingest": set(),
     "throttle": {
         "ingest.trade",
+        "ingest.issue_table",
         "ingest.decimals",
         "ingest.wire_form",
         "ingest.settings",

@@ -78,6 +78,8 @@ class IssueWatch:
                 self._failed(error)
                 later = self._issues
             else:
+                # Asked for here: it is computed once, and no batch waits for it.
+                _ = later.digest
                 self._answer_came(later, refused)
             with self._changed:
                 self._issues, self._answered = later, asked

@@ -41,9 +41,13 @@ def rebuild(
     """Compute past windows again from the trade log, and compare.
 
     In plain Python, trade by trade, without Spark. Windows whose trades are no longer
-    in the log are counted as not comparable. Ends with 1 on any difference.
+    in the log are counted as not comparable. What they say of markets and sectors is
+    computed with the issue table of their time. Ends with 1 on any difference.
     """
     from deploy.commands.open_history import open_past
+    from ingest.issue_table.issue_store import TableAway
+    from ingest.issue_table.open_issue_store import open_issue_store
+    from throttle.audit.issue_tables import IssueTables
     from throttle.audit.recompute import WindowRule
     from throttle.audit.verify import END_OF_TIME_MS, Verification
     from throttle.window.decoder import find_decoder
@@ -63,8 +67,18 @@ def rebuild(
         first_ms = window_end("from", first, batches, rule, when) or 0
         last_ms = window_end("to", last, batches, rule, when) or END_OF_TIME_MS
         before = history.versions_before()
-        verification = Verification(batches, source, rule, first_ms, last_ms)
-        report = verification.run(history.windows(), before, history.oldest_offset)
+        verification = Verification(
+            batches,
+            source,
+            rule,
+            first_ms,
+            last_ms,
+            tables=IssueTables(open_issue_store(settings)),
+        )
+        try:
+            report = verification.run(history.windows(), before, history.oldest_offset)
+        except TableAway as error:
+            fail(f"the issue table is away: {error}")
     if json:
         print_json(report_object(name, report))
     else:
@@ -112,6 +126,8 @@ def report_object(job: str, report: VerificationReport) -> dict[str, Any]:
         "undecided": report.undecided,
         "not_comparable": dict(report.not_comparable),
         "others": report.others,
+        "groups": report.groups,
+        "gone_issue_tables": {str(v): n for v, n in report.gone_tables.items()},
         "problems": report.problems,
         "differences": [_difference_object(one) for one in report.differences],
     }
@@ -127,6 +143,13 @@ def print_report(job: str, report: VerificationReport) -> None:
     )
     for reason, windows in report.not_comparable.items():
         typer.echo(f"{windows} windows not comparable: {reason}")
+    if report.groups:
+        typer.echo(f"{report.groups} groups of markets and sectors compared")
+    for version, windows in report.gone_tables.items():
+        typer.echo(
+            f"{windows} windows were joined with the issue table {version}, which is "
+            "gone: their groups were not compared"
+        )
     if report.others:
         typer.echo(
             f"{report.others} windows in between are in no batch of this job: "

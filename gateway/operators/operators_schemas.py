@@ -79,6 +79,7 @@ class BooksAnswer:
 
     ``extra`` are trades beyond the first of an entry, ``skipped`` entries that are no
     trades, by the decoder's name for them: without a decoder there are none.
+    ``unknown_issue`` are trades of issues that the issue table did not have.
     ``imbalance`` says by how much they do not add up, null if they do.
     """
 
@@ -91,6 +92,7 @@ class BooksAnswer:
     unkept: int
     extra: int
     skipped: Skips
+    unknown_issue: int
     log: Read | None
     imbalance: Problem
 

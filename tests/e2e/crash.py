@@ -12,6 +12,7 @@ import redis
 from tests.conftest import PATIENCE, eventually
 from tests.e2e.books import Checked
 from tests.e2e.feeds import Feed
+from tests.e2e.groups import change_table, check_groups
 from tests.e2e.processes import Running
 from tests.e2e.proxy import When
 from tests.e2e.rig import KEYS, Rig
@@ -22,7 +23,7 @@ from throttle.window.open_batch import BatchPlan
 # The request of a batch at which the proxy kills the job.
 REQUESTS: dict[str, tuple[bytes, When]] = {
     # The question where the log stands, at any step of an open batch or at its end.
-    "while_open": (rb"\nXREVRANGE\r\n", "before"),
+    "while_open": (rb"\nXREVRANGE\r\n\$\d+\r\ntt:log:", "before"),
     # Reading begins behind a position, the question above does not.
     "during_read": (rb"\nXRANGE\r\n\$\d+\r\ntt:log:\d+\r\n\$\d+\r\n\(", "before"),
     # Of all scripts the publish alone is told the channel.
@@ -60,6 +61,8 @@ class Crash:
     caught_up_s: float
     """From the kill until every window that had ended was published."""
     checked: Checked
+    groups: int | None
+    """Groups of markets and sectors compared; None if the log is not in Redis."""
 
 
 class Crasher:
@@ -113,12 +116,15 @@ class Crasher:
         if not self._is_sound:
             self.renew()
         self._is_sound = False
+        # The job joins this table or the one before: its cut says which.
+        change_table(self._rig.client, self.starts)
         self._strike(point, chance)
         killed = time.monotonic()
         if point == STARTING:
             started = self.start()
             time.sleep(chance.uniform(0, 8))
             started.kill()
+        change_table(self._rig.client, -self.starts)
         offset = self._rig.offset()
         job = self.start()
         self._rig.wait_for_offset(offset + 1, job=job)
@@ -127,8 +133,9 @@ class Crasher:
         caught_up_s = time.monotonic() - killed
         checked = self._rig.check()
         eventually(lambda: self._drain_channel() >= checked.windows, 5)
+        groups = check_groups(self._rig.client, self._rig.window_ms)
         self._is_sound = True
-        return Crash(point, down_s, caught_up_s, checked)
+        return Crash(point, down_s, caught_up_s, checked, groups)
 
     def _strike(self, point: str, chance: Random) -> None:
         """Kill the job at the point and check that it was there."""

@@ -47,6 +47,8 @@ def test_a_job_killed_at_this_point_misses_and_doubles_nothing(
     crash = crasher.crash_once(point, Random(1))
     assert crash.checked.windows > 10
     assert crash.checked.trades > 1_000
+    assert crash.groups is not None
+    assert crash.groups > 100
 
 
 def test_a_job_killed_in_its_start_misses_and_doubles_nothing(

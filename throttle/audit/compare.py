@@ -8,6 +8,7 @@ from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+from ingest.issue_table.known_issues import Issues
 from throttle.audit.recompute import ComputedRow, RecomputedBatch
 from throttle.contract.ledger import BatchEntry
 from throttle.contract.snapshot import Row, WindowSnapshot
@@ -119,11 +120,15 @@ def judge(
 
 
 def compare_books(
-    batch: BatchEntry, made: RecomputedBatch, lost: Container[int]
+    batch: BatchEntry,
+    made: RecomputedBatch,
+    lost: Container[int],
+    issues: Issues | None = None,
 ) -> list[str]:
     """Say in one sentence each where a batch's books differ from its entries.
 
-    ``lost`` are the partitions whose entries are not all in the log any more.
+    ``lost`` are the partitions whose entries are not all in the log any more,
+    ``issues`` is the issue table that it was joined with, if that is known.
     """
     problems = []
     for p, books in zip(batch.end.partitions, batch.partitions, strict=True):
@@ -152,6 +157,17 @@ def compare_books(
                 f"{name}: {books.superseded} were superseded, "
                 f"by the rules {made.superseded[p]}"
             )
+        elif issues is not None and batch.end.issues:
+            unknown = sum(
+                trades
+                for (partition, isin), trades in made.issues.items()
+                if partition == p and issues.get(isin) is None
+            )
+            if books.unknown_issue != unknown:
+                problems.append(
+                    f"{name}: {books.unknown_issue} trades were of unknown issues, by "
+                    f"the issue table {unknown}"
+                )
     return problems
 
 

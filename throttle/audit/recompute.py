@@ -5,6 +5,7 @@ a trade (``ingest/trade.py``), of the order (``trade_order.py``) and of the cut
 (``cut.py``), and nothing of how they are applied to thousands at a time.
 """
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -15,10 +16,14 @@ from ingest.trade import MAX_ENTRY_BYTES, InvalidTrade, Trade, check_not_ahead
 from ingest.tradelog.contract import Chunk
 from ingest.wire_form import read_wire
 from throttle.contract import cut
+from throttle.contract.group import units, value_of
 from throttle.contract.ledger import BatchEntry, Books
 from throttle.contract.snapshot import Row
 from throttle.contract.trade_order import encode_version, is_newer
 from throttle.window.decoder import Decoder, Judged, Skipped, decode, read_trade
+
+# Of a trade of the usual form, whose further fields come behind these two.
+_PRICE_AND_SIZE = re.compile(rb'"price":"([0-9.]+)","size":"([0-9.]+)"')
 
 Order = tuple[int, int, int]
 """Time, seq and position of a trade, by which ``encode_version`` orders."""
@@ -97,12 +102,17 @@ class ComputedRow(NamedTuple):
     """An issue in a window: its row, and its trade's partition.
 
     ``arrivals`` are order and append time of those trades that were newer, or came
-    earlier, than the one before them in the list.
+    earlier, than the one before them in the list. ``price`` is its decimal text,
+    ``volume`` and ``value`` are sums over its trades, whole numbers of 10^-36; they are
+    0 unless they are asked for.
     """
 
     row: Row
     partition: int
     arrivals: Sequence[tuple[Order, int]]
+    price: str = "0"
+    volume: int = 0
+    value: int = 0
 
     def first_news_ms(self, before: bytes | None) -> int | None:
         """Return when the first trade newer than a version was appended."""
@@ -119,7 +129,7 @@ class RecomputedBatch:
     ``read`` counts entries by partition, ``extra`` trades beyond the first of an entry,
     ``superseded``, ``refused`` and ``skipped`` what became of them, ``refused`` by
     reason and ``skipped`` by name, too. A row that turns out to be no news is stale,
-    not superseded.
+    not superseded. ``issues`` counts trades by partition and issue, if it is asked for.
     """
 
     windows: dict[int, dict[str, ComputedRow]] = field(default_factory=dict)
@@ -128,6 +138,7 @@ class RecomputedBatch:
     superseded: Counter[int] = field(default_factory=Counter)
     refused: dict[int, Counter[str]] = field(default_factory=dict)
     skipped: dict[int, Counter[str]] = field(default_factory=dict)
+    issues: Counter[tuple[int, str]] = field(default_factory=Counter)
 
     def count(self, partition: int, one: InvalidTrade | Skipped) -> None:
         """Count what is not published: a refused trade, or an entry that is none."""
@@ -150,10 +161,10 @@ class RecomputedBatch:
 class _Trades:
     """The trades of one issue in one window."""
 
-    __slots__ = ("arrivals", "count", "newest", "newest_payload")
+    __slots__ = ("arrivals", "count", "newest", "newest_payload", "value", "volume")
 
     def __init__(self) -> None:
-        self.count = 0
+        self.count = self.volume = self.value = 0
         self.newest: tuple[Order, int] = ((-1, -1, -1), -1)
         self.newest_payload: bytes | Trade
         self.arrivals: list[tuple[Order, int]] = []
@@ -169,11 +180,29 @@ class _Trades:
         if not arrivals or order > arrivals[-1][0] or entry.append_ms < arrivals[-1][1]:
             arrivals.append((order, entry.append_ms))
 
+    def add_sums(self, entry: Entry, trade: Trade | None) -> None:
+        if trade is not None:
+            price, size = trade.price, trade.size
+        else:
+            found = _PRICE_AND_SIZE.search(entry.payload)
+            if found is None:
+                raise ValueError(f"{entry.payload!r}: is not of the usual form")
+            price, size = found[1].decode(), found[2].decode()
+        self.volume += units(size)
+        self.value += value_of(price, size)
+
 
 def recompute(
-    entries: Iterable[Entry], start_ms: int, end_ms: int, rule: WindowRule
+    entries: Iterable[Entry],
+    start_ms: int,
+    end_ms: int,
+    rule: WindowRule,
+    has_sums: bool = False,
 ) -> RecomputedBatch:
-    """Compute the windows of one batch from the entries between its two cuts."""
+    """Compute the windows of one batch from the entries between its two cuts.
+
+    ``has_sums`` asks for what groups need; it takes half as long again.
+    """
     batch = RecomputedBatch()
     groups: defaultdict[tuple[int, str], _Trades] = defaultdict(_Trades)
     for entry in entries:
@@ -182,13 +211,21 @@ def recompute(
         held = rule.read(entry, end_ms)
         if isinstance(held, tuple):
             isin, time_us, seq = held
-            groups[window, isin].add((time_us, seq, entry.position), entry)
+            trades = groups[window, isin]
+            trades.add((time_us, seq, entry.position), entry)
+            if has_sums:
+                trades.add_sums(entry, None)
+                batch.issues[entry.partition, isin] += 1
             continue
         batch.extra[entry.partition] += len(held) - 1
         for one in held:
             if isinstance(one, Trade):
                 order = *one.version, entry.position
-                groups[window, one.isin].add(order, entry, one)
+                trades = groups[window, one.isin]
+                trades.add(order, entry, one)
+                if has_sums:
+                    trades.add_sums(entry, one)
+                    batch.issues[entry.partition, one.isin] += 1
             else:
                 batch.count(entry.partition, one)
     batch.superseded += batch.read
@@ -202,7 +239,8 @@ def recompute(
         trade = newest if isinstance(newest, Trade) else Trade.from_wire(newest)
         row = Row(isin, encode_version(*order), trades.count, trade.to_row())
         rows = batch.windows.setdefault(window, {})
-        rows[isin] = ComputedRow(row, partition, trades.arrivals)
+        of_all = trade.price, trades.volume, trades.value
+        rows[isin] = ComputedRow(row, partition, trades.arrivals, *of_all)
         batch.superseded[partition] -= 1
     return batch
 

@@ -24,6 +24,7 @@ from itertools import pairwise
 from math import nan
 from typing import Protocol
 
+from ingest.issue_table.known_issues import Issues
 from ingest.tradelog.contract import Ranges
 from throttle.audit.compare import (
     Difference,
@@ -32,6 +33,7 @@ from throttle.audit.compare import (
     compare_books,
     judge,
 )
+from throttle.audit.compare_groups import judge_groups
 from throttle.audit.recompute import (
     ComputedRow,
     Entry,
@@ -64,6 +66,13 @@ class EntriesLeft(Protocol):
         """Return the oldest entry left in each partition, None where there is none."""
 
 
+class TablesLeft(Protocol):
+    """What is left of the issue table's past (``IssueTables``)."""
+
+    def at(self, version: int, digest: str) -> Issues | None:
+        """Return the table at a version, None if it is gone."""
+
+
 @dataclass(slots=True)
 class VerificationReport:
     """What a verification found; ``differences`` holds the first ones only.
@@ -74,6 +83,9 @@ class VerificationReport:
     ``books`` is what became of the trades by the log, as far as it is left.
     ``first_news_ms`` says by offset, for each row in its order, when the first trade
     that was news entered the log; NaN where that is not known. It is kept if asked for.
+    ``groups`` is how many groups of markets and sectors were compared; ``gone_tables``
+    counts the windows whose groups were not, by the version of the issue table that is
+    gone.
     """
 
     compared: int = 0
@@ -88,6 +100,8 @@ class VerificationReport:
     differences: list[Difference] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     first_news_ms: "dict[int, array[float]]" = field(default_factory=dict)
+    groups: int = 0
+    gone_tables: Counter[int] = field(default_factory=Counter)
 
     @property
     def is_right(self) -> bool:
@@ -141,11 +155,13 @@ class _Again:
 
     ``lost`` are the partitions that are not complete any more. Windows that start
     after ``lost_ms`` have all their trades nevertheless; None: no window has.
+    ``issues`` is the issue table it was joined with, None if that is gone.
     """
 
     made: RecomputedBatch
     lost: frozenset[int]
     lost_ms: int | None
+    issues: Issues | None
 
 
 class Verification:
@@ -163,7 +179,9 @@ class Verification:
         first_ms: int = 0,
         last_ms: int = END_OF_TIME_MS,
         keeps_first_news: bool = False,
+        tables: TablesLeft | None = None,
     ) -> None:
+        self._tables = tables
         self._log = log
         self._rule = rule
         self._range = first_ms, last_ms
@@ -218,6 +236,12 @@ class Verification:
             return
         computed = again.made.windows.get(end_ms, {})
         verdict = judge(snapshot, computed, before)
+        if again.issues is None:
+            report.gone_tables[batch.end.issues] += 1
+        else:
+            report.groups += len(snapshot.groups)
+            of_groups = judge_groups(snapshot, batch, computed, again.issues)
+            report.problems += of_groups
         report.compared += 1
         report.rows += len(snapshot.rows)
         report.issues.update(computed)
@@ -239,17 +263,31 @@ class Verification:
             self._again.clear()
             partitions = batch.end.partitions
             entries = self._log.between(between(batch.start, batch.end, partitions))
-            made = recompute(entries, batch.start.end_ms, batch.end.end_ms, self._rule)
+            issues = self._table_of(batch)
+            made = recompute(
+                entries,
+                batch.start.end_ms,
+                batch.end.end_ms,
+                self._rule,
+                issues is not None and batch.end.issues > 0,
+            )
             # After the entries: what was trimmed while they were read is lost, too.
             fronts = self._log.fronts(partitions)
             lost = frozenset(
                 p for p, front in fronts.items() if _is_lost(batch, made, p, front)
             )
             lost_ms = _last_append(fronts[p] for p in lost) if lost else None
-            self._again[batch.offset] = _Again(made, lost, lost_ms)
-            self._report.problems += compare_books(batch, made, lost)
+            self._again[batch.offset] = _Again(made, lost, lost_ms, issues)
+            self._report.problems += compare_books(batch, made, lost, issues)
             self._report.books = add_up([self._report.books, made.books()])
         return self._again[batch.offset]
+
+    def _table_of(self, batch: BatchEntry) -> Issues | None:
+        if not batch.end.issues:
+            return Issues()
+        if self._tables is None:
+            return None
+        return self._tables.at(batch.end.issues, batch.issues_digest)
 
     def _is_complete(self, end_ms: int, batch: BatchEntry, again: _Again) -> bool:
         if not again.lost:

@@ -219,7 +219,8 @@ class BatchEntry:
     ``offset`` is that of its last window in the published stream, so its windows have
     the offsets ``(offset - windows, offset]``. ``batch`` is Spark's number and
     ``term`` the job's, when it was published. ``partitions[i]`` are the books of the
-    i-th partition of ``end``.
+    i-th partition of ``end``. ``issues_digest`` names the content of the issue table
+    that it was joined with, empty if there was none.
     """
 
     offset: int
@@ -229,6 +230,7 @@ class BatchEntry:
     end: Cut
     windows: int
     partitions: tuple[Books, ...]
+    issues_digest: str = ""
 
     @classmethod
     def decode(cls, entry_id: bytes, fields: Mapping[bytes, bytes]) -> "BatchEntry":
@@ -245,6 +247,7 @@ class BatchEntry:
                 _cut(fields[b"end"]),
                 int(fields[b"windows"]),
                 tuple(Books.decode(books) for books in orjson.loads(fields[b"books"])),
+                fields.get(b"issues", b"").decode(),
             )
         except (KeyError, TypeError) as error:
             raise ValueError(f"batch {entry_id!r}: {error!r}") from None

@@ -142,7 +142,10 @@ def _keys(keys: Keys, job: str) -> Iterator[Key]:
         if isinstance(member, property):
             yield Key(name, getattr(keys, name), _paragraph(member.__doc__, 0))
         elif isinstance(member, FunctionType) and not name.startswith("_"):
-            yield Key(name, getattr(keys, name)(job), _paragraph(member.__doc__, 0))
+            # One of each job, or of each market.
+            of_what = list(inspect.signature(member).parameters)[1]
+            place = job if of_what == "job" else f"<{of_what}>"
+            yield Key(name, getattr(keys, name)(place), _paragraph(member.__doc__, 0))
 
 
 def _settings(settings: ThrottleSettings) -> Iterator[Setting]:

@@ -4,12 +4,13 @@
 -- KEYS  meta, last, windows, ledger, batches, groups, the dead letters of each partition
 -- ARGV  channel, job, term, start cut, end cut, window_ms, length of the window log,
 --       batch id, number of partitions, number of windows, version of the issue table (0:
---       none), the stale rows that groups leave out ("<end> <isin>" of each, with spaces
+--       none), its digest, the stale rows that groups leave out ("<end> <isin>" of each, with spaces
 --       between them; *: any);
 --       number of markets, {market}; number of groups that the table names, {field}, or -1
 --       if they are the same as in the batch before;
+--       whether places of markets are given;
 --       for each window, oldest first: end, number of rows per partition, of each row the
---       place of its market (5 digits, or none at all), number of groups, {field, place of
+--       place of its market (5 digits, nothing if they are not given), number of groups, {field, place of
 --       its market or -1, body} per group, one line per row, partition by partition
 --       (snapshot.py, Row.encode);
 --       if there are several windows: number of groups of all of them together, {field,
@@ -29,17 +30,18 @@
 -- and its part of the one message on the channel. Who listens to the channel of a market
 -- gets the same message with that market's rows and group.
 -- Returns {status, ...}:
---   ok, epoch, offset, windows, rows, stale, the ledger: whether it balances says
---     whoever reads it (ledger.py)
+--   ok, epoch, offset, windows, rows, stale, channels of markets that somebody listens
+--     to, the ledger: whether it balances says whoever reads it (ledger.py)
 --   repeat           this batch was published before
 --   fenced, term     another job of this name has taken over
 --   lost             the stream is gone, or is older than what this job has published
 --   stale, {end, isin}  other rows are stale than groups leave out: nothing was written
+--   listened         somebody listens to a market and no places were given: neither
 local meta, last, windows, ledger, batches, groups = unpack(KEYS)
 local channel, job, term, start_cut, end_cut = unpack(ARGV, 1, 5)
 local window_ms, window_log, batch_id = ARGV[6], ARGV[7], ARGV[8]
 local partitions, window_count = tonumber(ARGV[9]), tonumber(ARGV[10])
-local issues, expected_stale = ARGV[11], ARGV[12]
+local issues, issues_digest, expected_stale = ARGV[11], ARGV[12], ARGV[13]
 -- Places in a row's line: "<12 isin> <54 version> <trades> <body>".
 local ISIN_END, VERSION_START, VERSION_END, TRADES_START = 12, 14, 67, 69
 local VERSION_CHARS = VERSION_END - VERSION_START + 1
@@ -68,7 +70,7 @@ local epoch = redis.call('HGET', meta, 'epoch')
 local offset = tonumber(redis.call('HGET', meta, 'offset'))
 local now = redis.call('TIME')
 local published_us = now[1] .. string.format('%06d', now[2])
-local at = 13
+local at = 14
 local function take()
   at = at + 1
   return ARGV[at - 1]
@@ -82,6 +84,10 @@ local markets = {}
 for place = 1, tonumber(take()) do markets[place] = take() end
 local named_count = tonumber(take())
 local named_at = skip(math.max(named_count, 0))
+local has_places = take() == '1'
+-- Channels of markets that somebody listens to. Patterns do not count.
+local channels = redis.call('PUBSUB', 'CHANNELS', channel .. ':*')
+if #channels > 0 and not has_places then return {'listened'} end
 
 -- The stored version of each issue that this batch has come across, '' for none.
 local versions = {}
@@ -152,10 +158,9 @@ local function header(window, count, first, groups_count, market)
   return text .. ',"issues":' .. issues .. ',"groups":[' .. table.concat(bodies, ',') .. ']}'
 end
 
--- Channels of markets that somebody listens to, each with the place of its market.
 local listened = {}
-for _, name in ipairs(redis.call('PUBSUB', 'CHANNELS', channel .. ':*')) do
-  listened[#listened + 1] = {name = name, market = 0, rows = {}}
+for _, name in ipairs(channels) do
+  listened[#listened + 1] = {name = name, market = -1}
   for place, market in ipairs(markets) do
     if name == channel .. ':' .. market then listened[#listened].market = place end
   end
@@ -304,7 +309,7 @@ redis.call('HINCRBY', ledger, 'batches', 1)
 redis.call('HINCRBY', ledger, 'windows', window_count)
 redis.call('XADD', batches, 'MAXLEN', '~', window_log, offset .. '-0', 'batch', batch_id,
   'term', term, 'start', start_cut, 'end', end_cut, 'windows', window_count,
-  'books', '[' .. table.concat(books, ',') .. ']')
+  'books', '[' .. table.concat(books, ',') .. ']', 'issues', issues_digest)
 
 local kept = take()
 for _ = 1, tonumber(take()) do
@@ -316,4 +321,4 @@ for _ = 1, tonumber(take()) do
     'bytes', bytes, 'sha256', digest)
 end
 return {'ok', epoch, offset, window_count, total_rows, total_stale,
-  redis.call('HGETALL', ledger)}
+  #channels, redis.call('HGETALL', ledger)}

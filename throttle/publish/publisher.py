@@ -16,6 +16,7 @@ from throttle.contract.group import Group
 from throttle.contract.ledger import Ledger
 from throttle.contract.redis_keys import Keys
 from throttle.lease.lease import Fenced
+from throttle.publish.shown_versions import ShownVersions
 from throttle.window.batch import Batch
 from throttle.window.group_rows import BatchGroups, Place
 
@@ -68,6 +69,9 @@ class Publisher:
         self._keys = keys
         self._options = options
         self._term = term
+        self._shown = ShownVersions(client, keys.last)
+        # Places of markets are sent only if somebody listens to a market's channel.
+        self._has_listeners = False
         script = files("throttle.publish").joinpath("publisher.lua").read_text("utf-8")
         self._publish = client.register_script(script)
 
@@ -78,12 +82,18 @@ class Publisher:
         the batch does not begin where the job's last one ended, and redis.RedisError,
         after which the batch may be published again.
         """
-        job, stale = self._options.job, frozenset[Place]()
+        job = self._options.job
+        # Without groups nobody needs to know.
+        stale = self._shown.stale(batch) if batch.groups else frozenset[Place]()
         while True:
             status, *values = self._call(batch, batch_id, stale)
+            if status == b"listened":
+                self._has_listeners = True
+                continue
             if status != b"stale":
                 break
-            # Groups are of what is published. Versions only grow: this ends.
+            # Groups are of what is published. Others publish the same issues, and
+            # versions only grow: this ends.
             ends_ms = map(int, values[::2])
             isins = (isin.decode() for isin in values[1::2])
             stale = frozenset(zip(ends_ms, isins, strict=True))
@@ -96,10 +106,13 @@ class Publisher:
             raise StreamLost("the stream was emptied or rolled back")
         if status == b"repeat":
             return REPEATED
-        epoch, offset, windows, rows, stale, stored = values
+        epoch, offset, windows, rows, old, listeners, stored = values
+        self._has_listeners = listeners > 0
+        if batch.groups is not None:
+            self._shown.learn(batch)
         ledger = Ledger.decode(job, dict(zip(stored[::2], stored[1::2], strict=True)))
         off_by = 0 if ledger is None else ledger.off_by
-        return PublishOutcome(epoch.decode(), offset, windows, rows, stale, off_by)
+        return PublishOutcome(epoch.decode(), offset, windows, rows, old, off_by)
 
     def _call(self, batch: Batch, batch_id: int, stale: frozenset[Place]) -> Any:
         keys, job = self._keys, self._options.job
@@ -132,14 +145,18 @@ class Publisher:
             len(batch.counts),
             len(batch.windows),
             batch.end.issues,
+            batch.issues.issues.digest if batch.end.issues else "",
             _encode_stale(batch, stale),
         ]
         rows = batch.groups
         groups = _NO_GROUPS if rows is None else rows.groups(stale)
         markets = {} if rows is None else rows.markets
         places = {name: n for n, name in enumerate(sorted(set(markets.values())))}
-        codes = {isin: f"{places[name]:05}" for isin, name in markets.items()}
-        arguments += [len(places), *places, *_named(batch)]
+        has_places = self._has_listeners
+        arguments += [len(places), *places, *_named(batch), int(has_places)]
+        codes = {}
+        if has_places:
+            codes = {isin: f"{places[name]:05}" for isin, name in markets.items()}
         for number, window in enumerate(batch.windows):
             ordered = [window.of_partition(p) for p in partitions]
             arguments.append(window.end_ms)

@@ -67,6 +67,11 @@ class ThrottleMetrics:
             "Trades refused of which no dead letter was kept.",
             registry=registry,
         )
+        self._unknown = Counter(
+            "tickthrottle_throttle_unknown_issue_trades_total",
+            "Trades of issues that the issue table does not have; they are published.",
+            registry=registry,
+        )
         self._windows = Counter(
             "tickthrottle_throttle_windows_total",
             "Windows published.",
@@ -163,6 +168,7 @@ class ThrottleMetrics:
         for count in counts:
             self._trades["refused"].inc(count.refused.total())
             self._unkept.inc(count.unkept)
+            self._unknown.inc(count.unknown_issue)
             for reason, trades in count.refused.items():
                 self._refused[reason].inc(trades)
             for name, entries in count.skipped.items():

@@ -217,8 +217,11 @@ def _add_trades(
 
 
 def _count_unknown(trades: pa.Table, counts: Mapping[int, PartitionCount]) -> None:
+    if not trades[PLACE].null_count:
+        return
     unknown = trades.filter(pc.is_null(trades[PLACE]))
-    sums = unknown.group_by("partition").aggregate([("trades", "sum")])
+    groups = unknown.group_by("partition", use_threads=False)
+    sums = groups.aggregate([("trades", "sum")])
     columns = (sums[name].to_pylist() for name in ("partition", "trades_sum"))
     for partition, number in zip(*columns, strict=True):
         counts[partition].unknown_issue += number

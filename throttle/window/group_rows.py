@@ -183,7 +183,9 @@ class GroupRows:
 
 def _as_one_window(table: pa.Table, end_ms: int) -> pa.Table:
     """Return rows as those of one window: of each issue one is the newest."""
-    last = table.filter(table["issues"]).group_by("key").aggregate([("window", "max")])
+    newest_rows = table.filter(table["issues"])
+    groups = newest_rows.group_by("key", use_threads=False)
+    last = groups.aggregate([("window", "max")])
     at = pc.index_in(table["key"], last["key"].combine_chunks())
     is_last = pc.equal(last["window_max"].take(at), table["window"])
     newest = pc.and_(table["issues"], is_last)

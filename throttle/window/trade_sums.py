@@ -58,10 +58,10 @@ def of_columns(prices: pa.Array, sizes: pa.Array) -> tuple[Columns, pa.Array | N
         volume = _split(size, 1)
         value = _split(pc.multiply(prices.cast(_NUMBER), size), 2)
     small = pc.less(value[0], _MOST)
-    if not pc.all(small).as_py():
+    if not pc.all(small, min_count=0).as_py():
         fits = small if fits is None else pc.and_kleene(fits, small)
     columns = dict(zip(SUMS, [*volume, *value], strict=True))
-    if fits is None or pc.all(fits).as_py():
+    if fits is None or pc.all(fits, min_count=0).as_py():
         return columns, None
     return {n: pc.if_else(fits, column, None) for n, column in columns.items()}, fits
 

@@ -10,14 +10,18 @@ from deploy.loadtest.judge.published_run import PublishedRun
 from deploy.loadtest.judge.standing import Standing
 from deploy.loadtest.results import Audit
 from deploy.loadtest.system.deployment import Deployment
+from ingest.issue_table.issue_store import TableAway
+from ingest.issue_table.open_issue_store import open_issue_store
 from ingest.process.redact import server_address
 from ingest.tradelog.contract import LogAway, LogUnusable
 from throttle.audit.compare import PublishedVersions
+from throttle.audit.issue_tables import IssueTables
 from throttle.audit.log_entries import open_log_entries
 from throttle.audit.recompute import WindowRule
 from throttle.audit.verify import (
     SHOWN,
     EntriesLeft,
+    TablesLeft,
     Verification,
     VerificationReport,
     ledger_problems,
@@ -54,8 +58,10 @@ def audit(deployment: Deployment, follower: Follower, until: Ledger) -> Audited:
             start, run = follower.start, follower.run
             # What is read for a window is dropped with it, and nothing is a cycle.
             with no_collection():
-                return compare(log, start, until, run, follower.batches, rule)
-    except (LogAway, LogUnusable) as error:
+                tables = IssueTables(open_issue_store(ingest))
+                batches = follower.batches
+                return compare(log, start, until, run, batches, rule, tables)
+    except (LogAway, LogUnusable, TableAway) as error:
         return _failed(str(error))
     except redis.RedisError as error:
         return _failed(f"redis_url {server_address(ingest.redis_url)}: {error}")
@@ -68,6 +74,7 @@ def compare(
     run: PublishedRun,
     batches: Sequence[BatchEntry],
     rule: WindowRule,
+    tables: TablesLeft | None = None,
 ) -> Audited:
     """Compare all windows of a run with the log, and the books with both.
 
@@ -82,7 +89,7 @@ def compare(
         return Audited(Audit(0, 0, 0, (), notes=(note,)), {})
     end_ms = until.upto.end_ms
     own = [batch for batch in batches if batch.end.end_ms <= end_ms]
-    verification = Verification(own, log, rule, keeps_first_news=True)
+    verification = Verification(own, log, rule, keeps_first_news=True, tables=tables)
     before = PublishedVersions(start.versions)
     windows = _windows_until(run, end_ms)
     report = verification.run(windows, before, lambda: start.offset + 1)

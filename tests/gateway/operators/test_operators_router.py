@@ -72,6 +72,7 @@ def test_every_trade_is_somewhere(client: redis.Redis, redis_url: str) -> None:
         "refused": {"bad_price": 2},
         "extra": 0,
         "skipped": {},
+        "unknown_issue": 0,
         "blanks": 0,
         "unkept": 0,
         "log": 6,

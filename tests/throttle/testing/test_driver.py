@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from ingest.issue_table.issue_entry import IssueEntry
 from ingest.tradelog.contract import partition_of
 from tests.gateway.samples import make_isins
 from tests.throttle.drivers import MakeDriver
@@ -377,3 +378,58 @@ def play(driver: ThrottleDriver, crash_at: CrashPoint | None) -> tuple[Any, Any,
     ledger = driver.ledger()
     assert ledger.problems() == []
     return windows, updates, ledger.total.to_object()
+
+
+def listed(sector: str) -> list[IssueEntry]:
+    """Make a table of two issues."""
+    return [
+        IssueEntry(A, market="KOSPI", sector=sector, prev_close="100"),
+        IssueEntry(B, market="KOSDAQ", sector="Chips", prev_close="50"),
+    ]
+
+
+def test_windows_say_how_markets_and_sectors_went(make_driver: MakeDriver) -> None:
+    """The same by the rules and by Spark's broadcast join, in a backlog, too."""
+    driver = make_driver(issues=listed("Chips"))
+    for start_ms in (0, 2_000, 4_000):
+        driver.trade(A, "101", at_ms=start_ms + 1, size="2")
+        driver.trade(A, "99.5", at_ms=start_ms + 2, size="0.123456789012")
+        driver.trade(B, "50", at_ms=start_ms + 3)
+        driver.trade(C, "7", at_ms=start_ms + 4, size="12345678901")
+    driver.turn_clock(6_000)
+    assert len(driver.windows()) == 3
+    for window in driver.windows():
+        assert {key: g["issues"] for key, g in window.groups.items()} == {
+            "group:market:": "1",
+            "group:market:KOSDAQ": "1",
+            "group:market:KOSPI": "1",
+            "group:sector:": "1",
+            "group:sector:Chips": "2",
+        }
+        chips = window.groups["group:sector:Chips"]
+        assert (chips["declining"], chips["unchanged"]) == ("1", "1")
+        assert (chips["volume"], chips["value"]) == (
+            "3.123456789012",
+            "264.283950506694",
+        )
+        assert chips["mean_change_pct"] == "-0.2500"
+        assert window.groups["group:market:"]["value"] == "86419752307"
+    assert driver.ledger().total.unknown_issue == 3
+    assert driver.ledger().off_by == 0
+
+
+def test_a_sector_that_is_renamed_is_another_group_soon(
+    make_driver: MakeDriver,
+) -> None:
+    """A window that is open may be joined already; the one behind it is not."""
+    driver = make_driver(issues=listed("Chips"))
+    driver.trade(A, "101", at_ms=1)
+    driver.turn_clock(2_000)
+    version = driver.load_issues(listed("Semiconductors"))
+    driver.turn_clock(4_000)
+    driver.trade(A, "102", at_ms=4_001)
+    driver.turn_clock(6_000)
+    first, _, last = driver.windows()
+    assert "group:sector:Chips" in first.groups
+    assert set(last.groups) == {"group:market:KOSPI", "group:sector:Semiconductors"}
+    assert last.issues_version == version

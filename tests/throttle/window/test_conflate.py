@@ -1,19 +1,25 @@
 """The transform, in a real Spark."""
 
 import random
+from contextlib import redirect_stdout
 from datetime import UTC, datetime
+from io import StringIO
 from typing import Any
 
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
+from ingest.issue_table.issue_entry import IssueEntry
+from ingest.issue_table.known_issues import Issues
 from ingest.sources.faults import break_trade
 from ingest.trade import Trade
 from tests.throttle.payloads import ISINS, NOW_MS, make_chunk
 from throttle.contract.cut import Cut
+from throttle.spark.issue_frame import IssueFrame
 from throttle.window import source_rows
 from throttle.window.conflate import LATEST, create_conflate
+from throttle.window.issue_columns import IssueColumns
 from throttle.window.source_rows import ARROW_SCHEMA, READ_KEY
 
 pytestmark = pytest.mark.spark
@@ -210,3 +216,24 @@ def test_combining_early_changes_nothing(spark: SparkSession) -> None:
     assert by_spark(spark, table, is_live=False) == alone
     assert by_spark(spark, combined, is_live=False) == alone
     assert by_spark(spark, combined, is_live=True) == alone
+
+
+@pytest.mark.parametrize("is_live", [True, False])
+def test_each_row_gets_the_place_of_its_issue(
+    spark: SparkSession, is_live: bool
+) -> None:
+    """By a broadcast, as the plain join does; what is in no table stays, too."""
+    issues = IssueColumns(Issues([IssueEntry(i) for i in ISINS[:3]], version=1))
+    keys = [*ISINS[:5], "!cut"]
+    rows = [row(3_000, key, 1, 1, n, volume=n) for n, key in enumerate(keys)]
+    frame = spark.createDataFrame(make_table(*rows))
+    _, places = IssueFrame().of(spark, issues.issues)
+    joined = create_conflate(W)(frame, is_live, places)
+    found = {(r["key"], r["place"], r["volume"]) for r in joined.toArrow().to_pylist()}
+    plain = issues.join(make_table(*rows)).to_pylist()
+    assert found == {(r["key"], r["place"], r["volume"]) for r in plain}
+    assert len(found) == len(keys)
+    plan = StringIO()
+    with redirect_stdout(plan):
+        joined.explain()
+    assert "BroadcastHashJoin" in plan.getvalue()

@@ -4,6 +4,7 @@ from collections import Counter
 from datetime import UTC, datetime
 from hashlib import sha256
 from itertools import pairwise
+from operator import add
 from typing import Any
 
 import pyarrow as pa
@@ -20,6 +21,7 @@ from throttle.window.source_rows import (
     ARROW_SCHEMA,
     CUT_KEY,
     READ_KEY,
+    SUMMED,
     bound_letters,
     combine,
     cut_row,
@@ -28,6 +30,7 @@ from throttle.window.source_rows import (
     read_row,
     trade_rows,
 )
+from throttle.window.trade_sums import SUMS
 
 TRADE = Trade("KR7005930003", 1_773_964_801_566_788, 7, "199400", "918", {"side": "B"})
 APPENDED_MS = TRADE.time_us // 1000 + 5
@@ -195,10 +198,12 @@ def reference(entries: list[dict[str, Any]]) -> Groups:
     for one in entries:
         window = round(one["append_time"].timestamp() * 1000) // W
         group = (window, one["key"], one["partition"])
-        best, trades = groups.get(group, (one, 0))
+        best, sums = groups.get(group, (one, (0,) * len(SUMMED)))
         order = ("time", "seq", "position")
         best = max(best, one, key=lambda row: [row[name] for name in order])
-        groups[group] = (best, trades + one["trades"])
+        # Nothing in a column adds nothing.
+        added = (one[name] or 0 for name in SUMMED)
+        groups[group] = best, tuple(map(add, sums, added))
     return groups
 
 
@@ -209,11 +214,10 @@ def grouped(table: pa.Table) -> Groups:
     return groups
 
 
-def without_trades(groups: Groups) -> Groups:
-    """Forget what single rows stood for: the sum beside them says it."""
-    return {
-        group: ({**row, "trades": 0}, trades) for group, (row, trades) in groups.items()
-    }
+def without_sums(groups: Groups) -> Groups:
+    """Forget what single rows stood for: the sums beside them say it."""
+    none = dict.fromkeys(SUMMED, 0)
+    return {group: ({**row, **none}, sums) for group, (row, sums) in groups.items()}
 
 
 def make_table(entries: list[dict[str, Any]]) -> pa.Table:
@@ -235,6 +239,9 @@ def numbered(raw: list[tuple[Any, ...]]) -> list[dict[str, Any]]:
                 "seq": seq,
                 "position": position,
                 "trades": trades,
+                **{
+                    name: None if refused else n * trades for n, name in enumerate(SUMS)
+                },
                 "payload": b"%d" % position,
                 "reason": "not_json" if refused else None,
                 "error": f"error {position}" if refused else None,
@@ -262,14 +269,14 @@ def test_rows_may_be_combined_in_any_parts_and_order(
     entries: list[dict[str, Any]], data: st.DataObject
 ) -> None:
     """However a batch is split among tasks and chunks, it says the same."""
-    expected = without_trades(reference(entries))
-    assert without_trades(grouped(combine(make_table(entries), W))) == expected
+    expected = without_sums(reference(entries))
+    assert without_sums(grouped(combine(make_table(entries), W))) == expected
     shuffled = data.draw(st.permutations(entries))
     edges = st.lists(st.integers(0, len(entries)), max_size=4)
     at = [0, *sorted(data.draw(edges)), len(entries)]
     parts = [combine(make_table(shuffled[a:b]), W) for a, b in pairwise(at)]
     some = pa.concat_tables(data.draw(st.permutations(parts)))
-    assert without_trades(grouped(combine(some, W))) == expected
+    assert without_sums(grouped(combine(some, W))) == expected
 
 
 @given(chunks, st.integers(NOW_MS - 4_000, NOW_MS + 4_000), st.integers(1, 3 * W))

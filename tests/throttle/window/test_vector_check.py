@@ -1,5 +1,8 @@
 """Trades checked column by column: the same answers as one by one."""
 
+from collections.abc import Iterator
+from typing import Any
+
 import pyarrow as pa
 import pytest
 from hypothesis import example, given, settings
@@ -29,7 +32,10 @@ from tests.throttle.payloads import (
     plain_trades,
     valid_payloads,
 )
+from throttle.contract.group import units, value_of
 from throttle.window import source_rows, vector_check
+from throttle.window.source_rows import SUM_PREFIX
+from throttle.window.trade_sums import SUMS, to_units
 
 LATER_MS = 6 * 10**12
 """The end of a batch that holds whatever is tested here."""
@@ -87,8 +93,38 @@ def agree(chunk: Chunk, end_ms: int = LATER_MS) -> None:
     plain = table.set_column(
         0, "append_time", table["append_time"].cast(pa.int64())
     ).to_pylist()
-    found = sorted((tuple(row.values()) for row in plain), key=lambda row: row[5])
+    entries = [row for row in plain if not row["key"].startswith(SUM_PREFIX)]
+    columns = [name for name in table.column_names if name not in SUMS]
+    found = [tuple(row[name] for name in columns) for row in entries]
+    found.sort(key=lambda row: row[5])
     assert found == [expected_row(chunk, at, end_ms) for at in range(len(chunk))]
+    assert sums_of(plain) == {
+        position: (units(trade.size), value_of(trade.price, trade.size))
+        for position, trade in valid_trades(chunk, end_ms)
+    }
+
+
+def sums_of(rows: list[dict[str, Any]]) -> dict[int, tuple[int, int]]:
+    """Return volume and value by position, in columns or beside them."""
+    sums = {}
+    for row in rows:
+        parts = [row[name] for name in SUMS]
+        assert len({part is None for part in parts}) == 1
+        if row["key"].startswith(SUM_PREFIX):
+            assert (parts[0], row["trades"]) == (None, 0)
+            volume, value = map(int, row["payload"].split())
+            sums[row["position"]] = volume, value
+        elif parts[0] is not None:
+            sums[row["position"]] = to_units(parts)
+    return sums
+
+
+def valid_trades(chunk: Chunk, end_ms: int) -> Iterator[tuple[int, Trade]]:
+    """Yield the trades of a chunk that are not refused, and their positions."""
+    for at in range(len(chunk)):
+        _, key, _, _, _, position, *_ = expected_row(chunk, at, end_ms)
+        if not key.startswith("!"):
+            yield position, Trade.from_wire(chunk.payloads[at].as_py())
 
 
 @settings(max_examples=many(200))
@@ -132,11 +168,12 @@ def test_what_is_recognised_is_valid_but_for_check_digit_and_time(
     column = binary(payload)
     [isin] = vector_check.isins(column).to_pylist()
     [time_us] = vector_check.times_us(column).to_pylist()
-    [seq] = vector_check.seqs(column).to_pylist()
+    [[seq], [price], [size]] = (c.to_pylist() for c in vector_check.numbers(column))
     broken = reason_of(payload)
     if broken is None:
         trade = Trade.from_wire(payload)
         assert (trade.isin, trade.time_us, trade.seq) == (isin, time_us, seq)
+        assert (trade.price, trade.size) == (price, size)
     else:
         assert broken in ("bad_isin", "bad_time")
 
@@ -267,7 +304,7 @@ def test_no_payloads_are_no_trouble() -> None:
     assert vector_check.has_wire_form(none).to_pylist() == []
     assert vector_check.isins(none).to_pylist() == []
     assert vector_check.times_us(none).to_pylist() == []
-    assert vector_check.seqs(none).to_pylist() == []
+    assert [c.to_pylist() for c in vector_check.numbers(none)] == [[], [], []]
     assert vector_check.with_valid_isin(pa.array([], pa.string())).to_pylist() == []
     assert vector_check.row_bodies(none) == []
     assert vector_check.check(make_chunk([]), MAX_AHEAD_MS) == []

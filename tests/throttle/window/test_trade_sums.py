@@ -1,0 +1,75 @@
+"""Sizes and values in columns: exact, whatever they are."""
+
+import pyarrow as pa
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from throttle.contract.group import units, value_of
+from throttle.window.trade_sums import SUMS, of_columns, of_units, to_units, units_of
+
+ONE = "1" + "0" * 17
+TINY = "0." + "0" * 17 + "1"
+
+decimals = st.builds(
+    lambda whole, fraction: f"{whole}.{fraction}" if fraction else str(whole),
+    st.integers(1, 10**18 - 1) | st.integers(1, 10**6),
+    st.just("")
+    | st.text("0123456789", max_size=4)
+    | st.text("0123456789", max_size=18),
+)
+numbers = st.lists(st.tuples(decimals, decimals), min_size=1, max_size=8)
+
+
+@given(numbers)
+@example([("199500", "3")])
+@example([("999999999", "999999999"), ("1", "1")])
+@example([("0.00000001", "0.12345678"), ("123456789.12345678", "80.1")])
+@example([(ONE, ONE), (TINY, TINY)])
+def test_volume_and_value_are_exact(pairs: list[tuple[str, str]]) -> None:
+    """In columns where they fit, else nothing is in them and somebody is told."""
+    prices, sizes = (pa.array(c, pa.string()) for c in zip(*pairs, strict=True))
+    columns, fits = of_columns(prices, sizes)
+    assert tuple(columns) == SUMS
+    rows = list(zip(*(column.to_pylist() for column in columns.values()), strict=True))
+    for place, (price, size) in enumerate(pairs):
+        if fits is None or fits[place].as_py():
+            assert to_units(rows[place]) == (units(size), value_of(price, size))
+            assert all(0 <= part < 10**10 for part in rows[place])
+        else:
+            assert rows[place] == (None,) * len(SUMS)
+
+
+@given(numbers)
+def test_both_ways_into_columns_are_one(pairs: list[tuple[str, str]]) -> None:
+    """Trades that are judged one by one have the same columns."""
+    prices, sizes = (pa.array(c, pa.string()) for c in zip(*pairs, strict=True))
+    quick, fits = of_columns(prices, sizes)
+    exact, odd = of_units([units_of(*pair) for pair in pairs])
+    for place in range(len(pairs)):
+        if place not in odd:
+            continue
+        assert fits is not None
+        assert not fits[place].as_py()
+    for name in SUMS:
+        for place, part in enumerate(quick[name].to_pylist()):
+            if part is not None:
+                assert exact[name][place].as_py() == part
+
+
+@pytest.mark.parametrize("price", ["199500", "0.5", "3000000000"])
+def test_a_usual_trade_fits(price: str) -> None:
+    """What real markets trade does not leave the columns."""
+    is_large = len(price) == 10
+    prices, sizes = pa.array([price]), pa.array(["3"])
+    assert (of_columns(prices, sizes)[1] is None) is not is_large
+    assert (of_units([units_of(price, "3")])[1] == []) is True
+
+
+def test_no_trades_are_no_trouble() -> None:
+    """A chunk may hold none."""
+    none = pa.array([], pa.string())
+    columns, fits = of_columns(none, none)
+    assert fits is None
+    assert {len(column) for column in columns.values()} == {0}
+    assert of_units([])[1] == []

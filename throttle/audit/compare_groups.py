@@ -1,0 +1,59 @@
+"""A published window's groups against the same computed from its trades. Pure."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+
+from ingest.issue_table.known_issues import Issues
+from throttle.audit.recompute import ComputedRow
+from throttle.contract.group import Group, GroupFigures, market_key, sector_key
+from throttle.contract.ledger import BatchEntry
+from throttle.contract.snapshot import WindowSnapshot
+
+
+def groups_of(
+    snapshot: WindowSnapshot, computed: Mapping[str, ComputedRow], issues: Issues
+) -> dict[str, Group]:
+    """Return by their keys the groups that a window with these rows has to have."""
+    figures: dict[str, GroupFigures] = defaultdict(GroupFigures)
+    for row in snapshot.rows:
+        made = computed.get(row.isin)
+        if made is None:
+            # A difference of its own.
+            continue
+        entry = issues.get(row.isin)
+        market, sector = (entry.market, entry.sector) if entry else (None, None)
+        for key in (market_key(market), sector_key(sector)):
+            group = figures[key]
+            group.add_trades(made.row.trades, made.volume, made.value)
+            group.add_issue(made.price, None if entry is None else entry.prev_close)
+    return {key: of.encode(key, snapshot.window) for key, of in figures.items()}
+
+
+def judge_groups(
+    snapshot: WindowSnapshot,
+    batch: BatchEntry,
+    computed: Mapping[str, ComputedRow],
+    issues: Issues,
+) -> Iterator[str]:
+    """Say in one sentence each where a window's groups differ from its trades.
+
+    ``issues`` is the table that its batch was joined with.
+    """
+    name = f"window {snapshot.window}"
+    if snapshot.issues_version != batch.end.issues:
+        yield (
+            f"{name}: says that the issue table {snapshot.issues_version} was joined, "
+            f"its cut says {batch.end.issues}"
+        )
+    wanted = groups_of(snapshot, computed, issues) if batch.end.issues else {}
+    published = {group.key: group for group in snapshot.groups}
+    for key in sorted(wanted.keys() | published.keys()):
+        sent, due = published.get(key), wanted.get(key)
+        if sent != due:
+            yield f"{name}, {key}: published is {_words(sent)}, due is {_words(due)}"
+    if len(published) != len(snapshot.groups):
+        yield f"{name}: has a group twice"
+
+
+def _words(group: Group | None) -> str:
+    return "nothing" if group is None else group.body.decode()

@@ -1,0 +1,55 @@
+"""Which rows of a batch Redis is going to find stale, as far as one job can know."""
+
+from typing import cast
+
+import redis
+
+from throttle.contract.trade_order import VERSION_CHARS, is_newer
+from throttle.window.batch import Batch
+from throttle.window.group_rows import Place
+
+_ASKED_AT_ONCE = 1_000
+
+
+class ShownVersions:
+    """Remembers the newest version of every issue that was in a batch.
+
+    Redis decides; where other jobs publish the same issues, this may be behind.
+    """
+
+    def __init__(self, client: redis.Redis, last: str) -> None:
+        """Begin with nothing; ``last`` is the hash of last values."""
+        self._client = client
+        self._last = last
+        self._newest: dict[str, bytes] = {}
+
+    def stale(self, batch: Batch) -> frozenset[Place]:
+        """Return the rows that are no news. Raises redis.RedisError."""
+        self._ask_for(batch)
+        newest: dict[str, bytes] = {}
+        stale = []
+        for window in batch.windows:
+            for _, row in window.rows.values():
+                known = newest.get(row.isin) or self._newest[row.isin]
+                if is_newer(row.version, known):
+                    newest[row.isin] = row.version
+                else:
+                    stale.append((window.end_ms, row.isin))
+        return frozenset(stale)
+
+    def learn(self, batch: Batch) -> None:
+        """Take in that a batch was published; what was stale in it had been before."""
+        for window in batch.windows:
+            for _, row in window.rows.values():
+                if is_newer(row.version, self._newest.get(row.isin)):
+                    self._newest[row.isin] = row.version
+
+    def _ask_for(self, batch: Batch) -> None:
+        """Look up the issues that were in no batch yet."""
+        isins = {isin for window in batch.windows for isin in window.rows}
+        unknown = sorted(isins - self._newest.keys())
+        for begin in range(0, len(unknown), _ASKED_AT_ONCE):
+            some = unknown[begin : begin + _ASKED_AT_ONCE]
+            values = cast("list[bytes | None]", self._client.hmget(self._last, some))
+            for isin, value in zip(some, values, strict=True):
+                self._newest[isin] = (value or b"")[:VERSION_CHARS]
