@@ -19,6 +19,7 @@ from tests.gateway.samples import (
 )
 from tests.gateway.servers import Gateway, running_gateway
 from tests.gateway.test_groups import groups_of, isins_of
+from tests.redis_users import documented_users, url_of
 
 pytestmark = pytest.mark.redis
 
@@ -27,14 +28,21 @@ GROUPS = [make_group(f"market:{name}", 3) for name in ("KOSPI", "KOSDAQ")]
 
 
 @pytest.fixture
-def kospi(publisher: Publisher, redis_url: str) -> Iterator[Gateway]:
-    """A gateway of KOSPI; two issues have traded, one of another market."""
+def kospi(
+    publisher: Publisher, client: redis.Redis, redis_url: str
+) -> Iterator[Gateway]:
+    """A gateway of KOSPI, with the documented rights.
+
+    Two issues have traded, one of another market.
+    """
     publisher.list_issues()
     publisher.markets = ["KOSPI", "KOSDAQ"]
     publisher.publish(make_row(SAMSUNG), make_row(NAVER), groups=GROUPS)
-    with running_gateway(redis_url, served_market="KOSPI") as gateway:
-        eventually(lambda: quoted(gateway) == [SAMSUNG])
-        yield gateway
+    with documented_users(client):
+        url = url_of("tt-gateway", redis_url)
+        with running_gateway(url, served_market="KOSPI") as gateway:
+            eventually(lambda: quoted(gateway) == [SAMSUNG])
+            yield gateway
 
 
 def quoted(gateway: Gateway) -> list[str]:
@@ -52,7 +60,7 @@ def test_it_listens_to_its_market_alone(
     kospi: Gateway, publisher: Publisher, client: redis.Redis
 ) -> None:
     """``*`` is that market, whose group comes along; the welcome says so."""
-    channels = client.execute_command("PUBSUB", "CHANNELS", "tt:*")
+    channels = client.pubsub_channels("tt:*")
     assert channels == [b"tt:updates:KOSPI"]
     with kospi.stream("?keys=*,group:*") as stream:
         assert stream.welcome["market"] == "KOSPI"
