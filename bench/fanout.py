@@ -40,6 +40,13 @@ def main() -> None:
     parser.add_argument("--clients", default="1000,5000,15000", help="for o, a and c")
     parser.add_argument("--windows", type=int, default=10, help="of each case")
     parser.add_argument("--asgi", action="store_true", help="write through ASGI")
+    parser.add_argument(
+        "--groups",
+        type=int,
+        default=0,
+        help="of o and a: windows with figures of so many groups, which nobody holds, "
+        "beside windows without",
+    )
     arguments = parser.parse_args()
     end_on_signals()
     counts = [int(count) for count in arguments.clients.split(",")]
@@ -62,6 +69,12 @@ def main() -> None:
                     bench.connect(Audience(count))
                 name = f"{case}: {count:,} clients, {len(both[case]):,} issues changed"
                 frame_bytes.append(measure(bench, name, both[case], windows))
+                if arguments.groups:
+                    bench.connect(Audience(count))
+                    bench.groups = arguments.groups
+                    name += f", {bench.groups} groups"
+                    measure(bench, name, both[case], windows)
+                    bench.groups = 0
         for size in frame_bytes:
             print_floor(count, size, windows)
     for count in (200, 1_000) if "b" in cases else ():

@@ -25,6 +25,7 @@ from gateway.settings import GatewaySettings
 from ingest.process.ports import free_port
 from ingest.sources.simulator import Simulator
 from ingest.trade import Trade
+from throttle.contract.group import Group, GroupFigures, sector_key, units
 from throttle.contract.snapshot import Row, WindowSnapshot
 from throttle.contract.trade_order import encode_version
 
@@ -44,6 +45,15 @@ def make_row(isin: str, seq: int, price: str = "199500", **extra: Any) -> Row:
     return Row(isin, encode_version(trade.time_us, seq, seq), 1, trade.to_row())
 
 
+def make_groups(count: int, window_ms: int) -> tuple[Group, ...]:
+    """Return figures of so many sectors in a window."""
+    figures = GroupFigures(
+        12, 7, 4, 1, 37, units("1480"), units("295260000"), 5_000_000
+    )
+    names = (sector_key(f"Sector {number}") for number in range(count))
+    return tuple(figures.encode(name, window_ms) for name in names)
+
+
 @dataclass
 class Stretch:
     """Windows that were published, and what they cost."""
@@ -61,6 +71,8 @@ class Bench:
         self, client: redis.Redis, port: int, gateway: psutil.Process, clients: Crowd
     ) -> None:
         self.port = port
+        self.groups = 0
+        """Every window has figures of so many groups."""
         self.clients = clients
         self._client = client
         self._gateway = gateway
@@ -110,7 +122,14 @@ class Bench:
         at_s = time.time() + _SENT_AFTER_S
         offset = self._run.offset + 1
         snapshot = WindowSnapshot(
-            EPOCH, offset, window, 1, int(at_s * 1e6), tuple(rows)
+            EPOCH,
+            offset,
+            window,
+            1,
+            int(at_s * 1e6),
+            tuple(rows),
+            make_groups(self.groups, window),
+            1 if self.groups else 0,
         )
         message = snapshot.encode()
         position = {"epoch": EPOCH, "offset": offset, "window": window}

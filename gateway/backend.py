@@ -43,6 +43,7 @@ from gateway.upstream.stream_follower import StreamFollower
 from gateway.upstream.window_log import WindowLog
 from gateway.workers.siblings import Question, Siblings
 from gateway.workers.worker_report import WorkerReport
+from ingest.issue_table.known_issues import Issues
 from ingest.issue_table.open_issue_store import open_issue_store
 from ingest.kafka.address import KafkaTopic
 from ingest.tradelog.contract import LogUnusable
@@ -104,9 +105,9 @@ class Backend:
         )
         self._issue_store = open_issue_store(settings)
         self.issues = IssueFollower(
-            self._issue_store, self.hub.change_issues, self.counters
+            self._issue_store, self._relist, self.counters, settings.served_market
         )
-        self.window_log = WindowLog(self.redis, self.keys)
+        self.window_log = WindowLog(self.redis, self.keys, lambda: self.hub.issues)
         self.archived = ArchivedWindows(settings.archive_dir)
         self.history = IssueHistory(settings.history_bytes)
         self._history_filler = HistoryFiller(self.history, self.window_log)
@@ -235,9 +236,22 @@ class Backend:
         self._faults_of_pipeline = faults_of_pipeline(pipeline, window_ms)
         self.feed.is_job_starting = "starting" in self._faults_of_pipeline
 
+    def _relist(self, issues: Issues) -> None:
+        before = [issue.isin for issue in self.hub.issues]
+        self.hub.change_issues(issues)
+        is_part = self.settings.served_market is not None
+        if is_part and before != [issue.isin for issue in issues]:
+            self.feed.relist()
+
+    async def _follow_stream(self) -> None:
+        if self.settings.served_market is not None:
+            # The table says what of the stored state is served.
+            await self.issues.first_look()
+        await self.feed.run()
+
     def _work(self) -> list[tuple[str, Coroutine[Any, Any, None]]]:
         return [
-            ("feed", self.feed.run()),
+            ("feed", self._follow_stream()),
             ("hub", self.hub.run()),
             ("load", self.load.run()),
             ("garbage", CalmCollections(lambda: self.board.window_ms).run()),

@@ -73,6 +73,9 @@ class GatewaySettings(TopicSettings, TokenSettings):
     max_loop_lag_ms: int = Field(500, ge=1)
     """A process that is late by more than this, for 2 s, takes no more streams."""
 
+    served_market: str | None = Field(None, min_length=1, max_length=200)
+    """The one market that is served; unset: every issue."""
+
     heartbeat_ms: int = Field(5_000, ge=10, le=60_000)
     """A client that was sent nothing for this long gets a heartbeat."""
 

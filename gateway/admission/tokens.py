@@ -14,7 +14,7 @@ from typing import Any
 import jwt
 
 from gateway.settings import Algorithm
-from tickthrottle_client.tick_v1 import ALL
+from tickthrottle_client.tick_v1 import ALL, ALL_GROUPS, is_group
 
 CLOCK_SKEW_S = 10
 """The clock of whoever issues tokens may be off by this much."""
@@ -61,7 +61,9 @@ class TokenGrant:
 
     def allows(self, key: str) -> bool:
         """Say whether the key may be watched."""
-        return self.keys is None or key in self.keys
+        if self.keys is None or key in self.keys:
+            return True
+        return ALL_GROUPS in self.keys and is_group(key)
 
     def encode_keys(self) -> bytes:
         """Return what tells the keys from those of other grants."""

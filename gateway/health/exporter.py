@@ -91,4 +91,10 @@ class Exporter:
         metrics.windows_went_out(hub.timings)
         metrics.judged(self._reasons())
         traded_s = time.time() - feed.quiet_s(time.monotonic())
-        metrics.stands(board.position.window, traded_s, board.window_ms, len(board))
+        metrics.stands(
+            board.position.window,
+            traded_s,
+            board.window_ms,
+            len(board),
+            len(board.groups),
+        )

@@ -105,6 +105,7 @@ class GatewayMetrics:
             "window_length_seconds", "Length of a window."
         )
         self._issues = self._gauge("issues", "Issues that have a last value.")
+        self._groups = self._gauge("groups", "Markets and sectors that have figures.")
         self._listed = self._gauge("issues_listed", "Issues of the issue table.")
         self._unlisted = self._gauge(
             "issues_unlisted", "Issues with a last value that the issue table lacks."
@@ -163,7 +164,12 @@ class GatewayMetrics:
         self._unlisted.set(unlisted)
 
     def stands(
-        self, window_ms: int | None, traded_s: float, length_ms: int, issues: int
+        self,
+        window_ms: int | None,
+        traded_s: float,
+        length_ms: int,
+        issues: int,
+        groups: int,
     ) -> None:
         """Take in what the board holds; ``traded_s`` is the last trade's time of day.
 
@@ -173,3 +179,4 @@ class GatewayMetrics:
         self._last_trade.set(traded_s)
         self._window_length.set(length_ms / 1_000)
         self._issues.set(issues)
+        self._groups.set(groups)

@@ -73,8 +73,69 @@ class Quotes(BaseModel):
     data: list[Quote]
 
 
+class GroupAnswer(BaseModel):
+    """What a window says of a market or sector: the last window in which it traded."""
+
+    group: Annotated[
+        str,
+        Field(
+            pattern="^group:(market|sector):",
+            description="its key; without a name, of issues of which nobody says it",
+            examples=["group:market:KOSPI"],
+        ),
+    ]
+    window: EndMs
+    issues: Annotated[
+        int, Field(ge=0, description="issues that traded", examples=[731])
+    ]
+    advancing: Annotated[
+        int, Field(ge=0, description="above their previous close", examples=[412])
+    ]
+    declining: Annotated[
+        int, Field(ge=0, description="below their previous close", examples=[251])
+    ]
+    unchanged: Annotated[
+        int, Field(ge=0, description="at their previous close", examples=[62])
+    ]
+    unpriced: Annotated[
+        int, Field(ge=0, description="without a previous close", examples=[6])
+    ]
+    trades: Annotated[int, Field(ge=0, description="trades", examples=[1310])]
+    volume: Annotated[
+        float, Field(ge=0, description=f"sum of sizes, {_EXACT}", examples=[48210])
+    ]
+    value: Annotated[
+        float,
+        Field(
+            ge=0,
+            description=f"sum of price times size, {_EXACT}",
+            examples=[2918264100],
+        ),
+    ]
+    mean_change_pct: Annotated[
+        float | None,
+        Field(
+            description="mean change of the issues with a previous close, in percent",
+            examples=[0.4127],
+        ),
+    ]
+
+
+class GroupsAnswer(BaseModel):
+    """Newest figures of markets and sectors, each of the last window it traded in."""
+
+    epoch: Epoch
+    offset: Offset
+    window: EndMs | None
+    count: Count
+    data: list[GroupAnswer]
+
+
 class WindowAnswer(BaseModel):
-    """What one job has published of a window. ``data`` is left out by rows=false."""
+    """What one job has published of a window.
+
+    ``groups`` and ``data`` are left out by rows=false.
+    """
 
     epoch: Epoch
     offset: Offset
@@ -94,6 +155,7 @@ class WindowAnswer(BaseModel):
         int, Field(ge=0, description="how many issues it has", examples=[1])
     ]
     trades: Trades
+    groups: list[GroupAnswer] = Field(default=[])
     data: list[WindowRow] = Field(default=[])
 
 

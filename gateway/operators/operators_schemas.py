@@ -152,7 +152,8 @@ class JobAnswer:
 class StreamAnswer:
     """The published stream as this gateway has it.
 
-    ``issues`` have traded; ``unlisted`` of them are not in the issue table.
+    ``issues`` have traded; ``unlisted`` of them are not in the issue table. ``groups``
+    have figures. ``served_market`` is the one market that is served, null for all.
     """
 
     epoch: Annotated[str | None, Field(examples=["k3x9"])]
@@ -162,6 +163,8 @@ class StreamAnswer:
     window_ms: Annotated[int, Field(examples=[2000])]
     issues: Annotated[int, Field(examples=[2879])]
     unlisted: Annotated[int, Field(examples=[0])]
+    groups: Annotated[int, Field(examples=[57])]
+    served_market: Annotated[str | None, Field(examples=[None])]
     is_live: bool
     reason: Problem
 

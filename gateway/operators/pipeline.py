@@ -17,6 +17,7 @@ from gateway.operators.operators_schemas import (
     StreamAnswer,
     WorkerAnswer,
 )
+from gateway.protocol.market_issues import MarketIssues
 from gateway.stream.board import Board
 from gateway.stream.window_timings import WindowTiming
 from gateway.workers.worker_report import WorkerReport, add_states
@@ -102,6 +103,8 @@ def stream_answer(
         board.window_ms,
         len(board),
         len(board.unlisted(issues)),
+        len(board.groups),
+        issues.market if isinstance(issues, MarketIssues) else None,
         silence is None,
         silence,
     )

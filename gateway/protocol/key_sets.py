@@ -1,18 +1,26 @@
 """Key sets: what clients watch. Those who watch the same share one. Pure."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import (
+    Callable,
+    Collection,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from operator import itemgetter
 
 from gateway.protocol.issue_numbers import IssueNumbers
-from ingest.issue_table.known_issues import Issues, is_group
-from tickthrottle_client.tick_v1 import ALL
+from ingest.issue_table.known_issues import Issues, has_members
+from tickthrottle_client.tick_v1 import ALL, ALL_GROUPS, GROUP, is_group
 
 
 class KeySet:
-    """The issues that some keys stand for, or ``EVERYTHING``; it never changes.
+    """The issues and groups that some keys stand for; it never changes.
 
-    ``keys`` are in order, and so are ``isins``. ``watchers`` is how many clients share
-    it, ``follows`` whether another table may make other issues of its keys.
+    ``keys`` are in order, and so are ``isins`` and ``groups``. It ``is_everything`` if
+    it stands for every issue, whatever ``isins`` says. ``watchers`` is how many clients
+    share it, ``follows`` whether another table may make others of its keys.
     """
 
     __slots__ = (
@@ -21,6 +29,8 @@ class KeySet:
         "_known",
         "_numbers",
         "follows",
+        "groups",
+        "is_everything",
         "isins",
         "keys",
         "watchers",
@@ -31,10 +41,13 @@ class KeySet:
         numbers: IssueNumbers,
         keys: tuple[str, ...],
         isins: tuple[str, ...] | None = None,
+        groups: tuple[str, ...] = (),
     ) -> None:
         self.keys = keys
         self.follows = isins is not None
         self.isins = keys if isins is None else isins
+        self.groups = groups
+        self.is_everything = ALL in keys
         self.watchers = 0
         self._numbers = numbers
         self._resolve()
@@ -43,6 +56,27 @@ class KeySet:
     def is_shared(self) -> bool:
         """Whether what is built for it is worth keeping for the next client."""
         return self.watchers > 1 or self is EVERYTHING
+
+    def watched(self, names: Iterable[str]) -> set[str]:
+        """Return those of some issues and groups that it stands for."""
+        isins, groups = frozenset(self.isins), frozenset(self.groups)
+        return {
+            name
+            for name in names
+            if (
+                name in groups or ALL_GROUPS in groups
+                if is_group(name)
+                else self.is_everything or name in isins
+            )
+        }
+
+    def pick_groups(self, bodies: Mapping[str, bytes]) -> list[str]:
+        """Return which of these groups it stands for, in order."""
+        if not self.groups or not bodies:
+            return []
+        if ALL_GROUPS in self.groups:
+            return sorted(bodies)
+        return [key for key in self.groups if key in bodies]
 
     def pick(self, by_number: Sequence[bytes | None]) -> list[bytes]:
         """Return what a list by the issues' numbers has of these, in order of ISINs.
@@ -97,8 +131,11 @@ class KeySets:
 
     def change_issues(self, issues: Issues) -> None:
         """Take another table in. Who holds a key that changed has to ``move`` again."""
-        self.renames = self.issues.renames(issues)
-        self.changed = self.issues.regrouped(issues)
+        renames = self.issues.renames(issues)
+        # Figures follow a name; which issues they are of is not their key's matter.
+        of_groups = {GROUP + old: GROUP + new for old, new in renames.items()}
+        self.renames = renames | of_groups
+        self.changed = self.issues.regrouped(issues).union(of_groups)
         self.issues = issues
         self._members.clear()
         # They stay what they are for who holds them; nobody comes to them any more.
@@ -119,19 +156,22 @@ class KeySets:
         return found
 
     def expand(self, keys: Iterable[str]) -> Iterator[str]:
-        """Yield the ISINs that keys stand for; one may come more than once."""
+        """Yield the ISINs that keys stand for, groups left out; one may come twice."""
         for key in keys:
-            if is_group(key):
+            if has_members(key):
                 yield from self.members(key)
-            else:
+            elif not is_group(key):
                 yield key
 
     def move(self, old: KeySet, keys: Collection[str]) -> KeySet:
         """Have a client that watched ``old`` watch ``keys``; return its key set."""
         if ALL in keys:
-            key_set = EVERYTHING
-        elif not keys:
+            # What else it asked for among issues makes no difference.
+            keys = [ALL, *filter(is_group, keys)]
+        if not keys:
             key_set = NOTHING
+        elif len(keys) == 1 and ALL in keys:
+            key_set = EVERYTHING
         else:
             names = tuple(sorted(keys))
             key_set = self._key_sets.get(names) or self._create(names)
@@ -141,10 +181,11 @@ class KeySets:
         return key_set
 
     def _create(self, names: tuple[str, ...]) -> KeySet:
-        if not any(map(is_group, names)):
+        groups = tuple(filter(is_group, names))
+        if not groups and not any(map(has_members, names)):
             return KeySet(self._numbers, names)
-        isins = tuple(sorted(set(self.expand(names))))
-        return KeySet(self._numbers, names, isins)
+        isins = () if ALL in names else tuple(sorted(set(self.expand(names))))
+        return KeySet(self._numbers, names, isins, groups)
 
     def _leave(self, key_set: KeySet) -> None:
         if key_set.watchers:

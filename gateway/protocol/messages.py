@@ -8,9 +8,16 @@ from typing import Any, TypeAlias, cast
 
 import orjson
 
-from ingest.issue_table.known_issues import MAX_GROUP_CHARS, Issues, is_group
+from gateway.protocol.market_issues import MarketIssues
+from ingest.issue_table.known_issues import (
+    MARKET,
+    MAX_GROUP_CHARS,
+    SECTOR,
+    Issues,
+    has_members,
+)
 from ingest.trade import InvalidTrade, check_isin
-from tickthrottle_client.tick_v1 import ALL
+from tickthrottle_client.tick_v1 import ALL, ALL_GROUPS, GROUP, is_group
 
 MAX_ID_CHARS = 36
 
@@ -133,19 +140,30 @@ def read_id(text: str) -> MessageId:
 def check_key(key: str) -> Rejection | None:
     """Return why ``key`` cannot be watched, None if it is an ISIN, or ``*``.
 
-    Markets and sectors are for whoever knows the issue table to look up before.
+    Markets, sectors and groups are for whoever knows the issue table to look up before.
     """
     if key == ALL:
         return None
     if _ISIN_LENGTH.fullmatch(key):
         return _check_isin(key)
-    if is_group(key):
+    if has_members(key):
         message = f"the {key.partition(':')[0]} of no issue"
+    elif is_group(key):
+        message = _why_no_group(key)
     elif _SHORT_CODE.fullmatch(key):
         message = "no issue has this code here; ask by ISIN"
     else:
         message = "is neither an ISIN nor *"
     return Rejection(key, "unknown_key", message)
+
+
+def _why_no_group(key: str) -> str:
+    of = key.removeprefix(GROUP)
+    if has_members(of):
+        return f"the group of a {of.partition(':')[0]} of no issue"
+    return (
+        f"groups are called {GROUP}market:NAME and {GROUP}sector:NAME, or {ALL_GROUPS}"
+    )
 
 
 def _check_isin(key: str) -> Rejection | None:
@@ -163,13 +181,17 @@ def split_keys(
 
     Those that can are interned: thousands of clients hold the same few thousand.
     """
+    rejected: list[Rejection] = []
+    if isinstance(issues, MarketIssues):
+        refusals = {key: issues.refusal(key) for key in keys}
+        rejected = [Rejection(k, "not_served", r) for k, r in refusals.items() if r]
+        keys = [key for key, refusal in refusals.items() if refusal is None]
     known = [_known_keys.get(key) for key in keys]
     if None not in known:
-        return cast(list[str], known), []
+        return cast(list[str], known), rejected
     accepted: list[str] = []
-    rejected: list[Rejection] = []
     for key in keys:
-        is_followed = is_group(key) and _may_be_followed(key, issues)
+        is_followed = ":" in key and _may_be_followed(key, issues)
         rejection = None if is_followed else check_key(key)
         if is_followed:
             accepted.append(key)
@@ -183,9 +205,15 @@ def split_keys(
 
 
 def _may_be_followed(key: str, issues: Issues) -> bool:
+    if is_group(key):
+        of = key.removeprefix(GROUP)
+        # Without a name, the group of the issues of which nobody has said it.
+        if key == ALL_GROUPS or of in (MARKET, SECTOR):
+            return True
+        return has_members(of) and _may_be_followed(of, issues)
     # What is not known yet will be: the table may be away, or not be loaded.
     if not len(issues):
-        return len(key) <= MAX_GROUP_CHARS
+        return has_members(key) and len(key) <= MAX_GROUP_CHARS
     return issues.members(key) is not None
 
 

@@ -11,13 +11,13 @@ from gateway.http.openapi import PRODUCT, answers, conditional, read_version
 from gateway.http.operator_access import OperatorAccess
 from gateway.http.problems import Problem
 from gateway.http.schemas import Version
-from gateway.rest import issues, quote_history, quotes, windows
+from gateway.rest import groups, issues, quote_history, quotes, windows
 from ingest.issue_table.known_issues import Issues
 from tickthrottle_client.tick_v1 import PROTOCOL
 
 
 def create_router(backend: Backend, access: OperatorAccess | None) -> APIRouter:
-    """Build the router of issues, quotes and windows.
+    """Build the router of issues, quotes, groups and windows.
 
     ``access`` is given on the operators' listener, None on the public one.
     """
@@ -33,6 +33,7 @@ def create_router(backend: Backend, access: OperatorAccess | None) -> APIRouter:
     _add_upgrade(router)
     router.include_router(issues.create_router(known, backend.history, permit, answer))
     router.include_router(quotes.create_router(backend.board, known, permit, answer))
+    router.include_router(groups.create_router(backend.board, known, permit, answer))
     router.include_router(
         quote_history.create_router(
             backend.archived, backend.history, known, permit, answer

@@ -18,7 +18,7 @@ from gateway.protocol.messages import check_key, split_list
 from gateway.rest.issues import IssueKey, Known, Market, Sector
 from gateway.rest.selection import Wish, resolve, select
 from gateway.stream.board import Board
-from gateway.stream.frames import quotes_object
+from gateway.stream.frames import list_object
 from ingest.issue_table.issue_entry import FIELDS, IssueEntry
 from ingest.issue_table.known_issues import Issues
 
@@ -173,4 +173,4 @@ def _encode(
     isins = board.isins() if wanted is None else sorted(wanted)
     rows = ((isin, board.get(isin)) for isin in isins if grant.allows(isin))
     bodies = [add(isin, row.body) for isin, row in rows if row is not None]
-    return quotes_object(board.position, bodies)
+    return list_object(board.position, bodies)

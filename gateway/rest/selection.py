@@ -4,8 +4,9 @@ from dataclasses import dataclass
 
 from gateway.http.parameters import shorten
 from gateway.http.problems import Problem
+from gateway.protocol.market_issues import refusal_of
 from gateway.protocol.messages import check_key, split_list
-from ingest.issue_table.known_issues import Issues, is_group
+from ingest.issue_table.known_issues import Issues, has_members
 from ingest.trade import ISIN_CHARS
 from tickthrottle_client.tick_v1 import ALL
 
@@ -41,13 +42,9 @@ def select(wish: Wish, issues: Issues) -> frozenset[str] | None:
             frozenset(_find_code(c, issues) for c in _split("codes", wish.codes))
         )
     if wish.market is not None:
-        sets.append(
-            _check_members("market", wish.market, issues.of_market(wish.market))
-        )
+        sets.append(_find_members("market", wish.market, issues))
     if wish.sector is not None:
-        sets.append(
-            _check_members("sector", wish.sector, issues.of_sector(wish.sector))
-        )
+        sets.append(_find_members("sector", wish.sector, issues))
     return frozenset.intersection(*sets) if sets else None
 
 
@@ -62,8 +59,12 @@ def _split(field: str, text: str) -> tuple[str, ...]:
 def resolve(key: str, issues: Issues) -> str:
     """Return the ISIN of an issue that is named by its ISIN or its code.
 
-    Raises Problem: 400 for a bad ISIN, 404 for a code that no issue has.
+    Raises Problem: 400 for a bad ISIN, 404 for a code that no issue has, and for an
+    issue that is not served here.
     """
+    refusal = refusal_of(key, issues)
+    if refusal is not None:
+        raise Problem(404, "not_served", f"{shorten(key)}: {refusal}")
     if len(key) == ISIN_CHARS:
         return check_isin(key)
     isin = issues.isin_of(key)
@@ -78,7 +79,7 @@ def check_isin(text: str) -> str:
     rejection = check_key(text)
     if text == ALL:
         raise Problem(400, "bad_isin", f"{ALL}: leave isins out to get every issue")
-    if is_group(text):
+    if has_members(text):
         detail = f"{shorten(text)}: is no ISIN; ask with market= or sector="
         raise Problem(400, "bad_isin", detail)
     if rejection is not None:
@@ -94,13 +95,14 @@ def _find_code(code: str, issues: Issues) -> str:
     return isin
 
 
-def _check_members(
-    field: str, name: str, isins: frozenset[str] | None
-) -> frozenset[str]:
+def _find_members(field: str, name: str, issues: Issues) -> frozenset[str]:
+    key = f"{field}:{name}"
+    isins = issues.members(key)
     if isins is None:
-        raise Problem(
-            400, "unknown_key", f"{field}: {shorten(name)}: the {field} of no issue"
-        )
+        refusal = refusal_of(key, issues)
+        code = "unknown_key" if refusal is None else "not_served"
+        rule = refusal or f"the {field} of no issue"
+        raise Problem(400, code, f"{field}: {shorten(name)}: {rule}")
     return isins
 
 

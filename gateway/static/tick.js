@@ -13,14 +13,20 @@ const BACKOFF_MOST_MS = 30_000;
 const TOO_MANY_MESSAGES_MS = 30_000;
 const SILENT_HEARTBEATS = 2.5;
 const DECIMALS = /"(price|size)"(\s*:\s*)(-?\d[\d.eE+-]*)/g;
+const GROUP_DECIMALS = /"(volume|value|mean_change_pct)":(-?\d[\d.]*)/g;
+const DATA = ',"data":[';
 const FINAL_CODES = new Set([1000, 1003, 1007, 1008, 1009]);
 const EVERYTHING = "*";
+const ALL_GROUPS = "group:*";
 
 // A price is decimal text: read as a number, 0.30 would turn into 0.3. Within a string
 // every quote has a backslash before it, so only fields are found; a function called for
-// each value of the whole board would take five times as long.
+// each value of the whole board would take five times as long. Groups stand before the
+// data, whose items may have fields of any name.
 export function readMessage(text) {
-  return JSON.parse(text.replace(DECIMALS, '"$1"$2"$3"'));
+  const at = Math.max(0, text.indexOf(DATA));
+  const head = text.slice(0, at).replace(GROUP_DECIMALS, '"$1":"$2"');
+  return JSON.parse(head + text.slice(at).replace(DECIMALS, '"$1"$2"$3"'));
 }
 
 export function backoffMs(attempt, random = Math.random()) {
@@ -50,6 +56,7 @@ export class TickClient {
   //   onRejected(rejected)  keys that were not accepted: [{key, code, message}]
   constructor(url, options = {}) {
     this.items = new Map(); // ISIN -> newest item
+    this.groups = new Map(); // key of a group -> its newest figures
     this.position = null; // everything up to it has arrived
     this.clockSkewMs = 0; // the server's clock, less this one
     this.retryAtMs = null; // when the next try is due, by Date.now(); null: none is waited for
@@ -59,7 +66,7 @@ export class TickClient {
     this._isins = new Map(); // code -> ISIN, as the gateway has told
     this._codes = new Map(); // the other way round
     this.members = new Map(); // market or sector -> its ISINs
-    this._groups = new Map(); // ISIN -> the markets and sectors it is followed by
+    this._followedBy = new Map(); // ISIN -> the markets and sectors it is followed by
     this._renames = new Map(); // what is called otherwise since it was asked for
     this._issues = null; // names the issue table that says so
     this._changed = new Map(); // ISIN -> window, of what no callback has seen
@@ -75,7 +82,9 @@ export class TickClient {
 
   // Have a callback called for keys (ISINs, codes of the issue table, "market:KOSPI",
   // "sector:…", or "*"); returns a function that ends it. A market or sector stands for
-  // the issues that the table says, while that changes, too.
+  // the issues that the table says, while that changes, too. Groups
+  // ("group:market:KOSPI", "group:sector:…", "group:*") are the figures of a market or
+  // sector, once per window: volume, value and mean_change_pct are text.
   subscribe(keys, callback) {
     for (const key of keys) {
       if (!this._listeners.has(key)) {
@@ -86,6 +95,9 @@ export class TickClient {
       const isins = this.members.get(key) ?? [this._isin(key)];
       const known = key === EVERYTHING ? [...this.items.keys()] : isins;
       known.filter((isin) => this.items.has(isin)).forEach((isin) => this._change(isin, null));
+      for (const group of this.groups.keys()) {
+        if (key === group || key === ALL_GROUPS) this._change(group, null);
+      }
     }
     if (this._wanted.size) this._isComplete = false;
     if (this._socket === null && this._timer === undefined) {
@@ -131,10 +143,17 @@ export class TickClient {
     for (const isin of [...this.items.keys()]) {
       if (!this._isWatched(isin)) this.items.delete(isin);
     }
+    for (const group of [...this.groups.keys()]) {
+      if (!this._isFollowed(group)) this.groups.delete(group);
+    }
+  }
+
+  _isFollowed(group) {
+    return this._listeners.has(group) || this._listeners.has(ALL_GROUPS);
   }
 
   _isWatched(isin) {
-    return this._listeners.has(EVERYTHING) || this._isNamed(isin) || this._groups.has(isin);
+    return this._listeners.has(EVERYTHING) || this._isNamed(isin) || this._followedBy.has(isin);
   }
 
   _isNamed(isin) {
@@ -179,16 +198,16 @@ export class TickClient {
 
   _setMembers(key, isins) {
     for (const isin of this.members.get(key) ?? []) {
-      const groups = this._groups.get(isin);
+      const groups = this._followedBy.get(isin);
       groups.delete(key);
-      if (!groups.size) this._groups.delete(isin);
+      if (!groups.size) this._followedBy.delete(isin);
     }
     this.members.delete(key);
     if (!isins.length) return;
     this.members.set(key, isins);
     for (const isin of isins) {
-      if (!this._groups.has(isin)) this._groups.set(isin, new Set());
-      this._groups.get(isin).add(key);
+      if (!this._followedBy.has(isin)) this._followedBy.set(isin, new Set());
+      this._followedBy.get(isin).add(key);
     }
   }
 
@@ -335,12 +354,14 @@ export class TickClient {
       case "snapshot":
         this._enter(message.epoch);
         message.data.forEach((item) => this._put(item, null));
+        message.groups?.forEach((figures) => this._putGroup(figures));
         if (message.final) this._isSnapshotDue = false;
         if (message.final) this._hold(message);
         break;
       case "update":
         this._enter(message.epoch);
         message.data.forEach((item) => this._put(item, message.window));
+        message.groups?.forEach((figures) => this._putGroup(figures));
         this._hold(message);
         break;
       case "heartbeat":
@@ -394,6 +415,7 @@ export class TickClient {
     if (epoch === this._epoch || epoch === null) return;
     if (this._epoch !== null) {
       this.items.clear();
+      this.groups.clear();
       this._changed.clear();
       this._options.onReset?.();
     }
@@ -417,6 +439,13 @@ export class TickClient {
     this._change(item.isin, window);
   }
 
+  _putGroup(figures) {
+    const known = this.groups.get(figures.group);
+    if (!this._isFollowed(figures.group) || known?.window > figures.window) return;
+    this.groups.set(figures.group, figures);
+    this._change(figures.group, figures.window);
+  }
+
   _change(isin, window) {
     this._changed.set(isin, window);
     if (this._isPaintDue) return;
@@ -430,14 +459,19 @@ export class TickClient {
     this._isPaintDue = false;
     const changed = this._changed;
     this._changed = new Map();
-    for (const [isin, window] of changed) {
-      const item = this.items.get(isin);
-      if (item === undefined) continue;
-      const groups = this._groups.get(isin) ?? [];
-      for (const key of [isin, this._codes.get(isin), EVERYTHING, ...groups]) {
-        this._listeners.get(key)?.forEach((callback) => callback(item, window));
+    for (const [name, window] of changed) {
+      const value = this.items.get(name) ?? this.groups.get(name);
+      if (value === undefined) continue;
+      for (const key of this._keysOf(name)) {
+        this._listeners.get(key)?.forEach((callback) => callback(value, window));
       }
     }
+  }
+
+  // The keys by which an issue, or a group, is followed.
+  _keysOf(name) {
+    if (this.groups.has(name)) return [name, ALL_GROUPS];
+    return [name, this._codes.get(name), EVERYTHING, ...(this._followedBy.get(name) ?? [])];
   }
 
   _tellFeed() {

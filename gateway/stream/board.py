@@ -1,11 +1,13 @@
 """The board: the last value of every issue, and what counts as news. Pure."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from gateway.protocol.issue_numbers import IssueNumbers
+from gateway.stream.group_board import GroupBoard
 from gateway.stream.once_per_window import OncePerWindow
 from ingest.issue_table.known_issues import Issues
+from throttle.contract.group import StoredGroup
 from throttle.contract.snapshot import LastValue, Row, WindowSnapshot
 from throttle.contract.trade_order import is_newer
 
@@ -27,16 +29,19 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """What an update brings to clients: ``rows``, to be handed out now.
+    """What an update brings to clients: ``rows`` and ``groups``, to be handed out now.
 
     It stands for ``windows`` windows up to ``Board.complete``: for 0 while a row of
-    them is held back. ``stale`` and ``held`` count rows that are not among ``rows``.
+    them is held back. ``stale`` and ``held`` count rows that are not among ``rows``,
+    ``late`` figures of groups that are left out. ``groups`` are by the groups' keys.
     """
 
     rows: list[Row]
     windows: int
     stale: int
     held: int
+    groups: Mapping[str, bytes] = field(default_factory=dict)
+    late: int = 0
 
 
 class Board:
@@ -47,6 +52,7 @@ class Board:
     of the news may go out at once is decided by ``once_per_window.py``; up to
     ``complete`` everything was handed out. No position's window goes back within an
     epoch. ``is_in_parts``: the newest window has come in more than one update.
+    ``groups`` has the newest figures of markets and sectors.
     """
 
     def __init__(self) -> None:
@@ -56,6 +62,7 @@ class Board:
         self._gate = OncePerWindow()
         self.window_ms = DEFAULT_WINDOW_MS
         self.numbers = IssueNumbers()
+        self.groups = GroupBoard()
         self._rows: dict[str, LastValue] = {}
 
     def __len__(self) -> int:
@@ -89,30 +96,56 @@ class Board:
             )
         stale = len(snapshot.rows) - len(fresh)
         here = Position(snapshot.epoch, snapshot.offset, snapshot.window)
-        return self._move(here, fresh, stale)
+        groups, late = self.groups.apply(snapshot)
+        return self._move(here, fresh, stale, groups, late)
 
-    def catch_up(self, position: Position, values: Iterable[LastValue]) -> News:
+    def catch_up(
+        self,
+        position: Position,
+        values: Iterable[LastValue],
+        groups: Iterable[StoredGroup] = (),
+        recent: Sequence[WindowSnapshot] = (),
+    ) -> News:
         """Take in the stored state of the same epoch and return what is news.
 
-        Its ``trades`` are 0: how many trades were missed is not known.
+        Its ``trades`` are 0: how many trades were missed is not known. ``recent`` are
+        the newest updates where several jobs publish (``GroupBoard.catch_up``).
         """
         fresh = [v for v in values if self._is_newer(v.isin, v.version)]
         self._rows.update((value.isin, value) for value in fresh)
         rows = [Row(value.isin, value.version, 0, value.body) for value in fresh]
-        return self._move(position, rows, 0)
+        return self._move(position, rows, 0, self.groups.catch_up(groups, recent))
 
-    def replace(self, position: Position, values: Iterable[LastValue]) -> None:
+    def replace(
+        self,
+        position: Position,
+        values: Iterable[LastValue],
+        groups: Iterable[StoredGroup] = (),
+        recent: Sequence[WindowSnapshot] = (),
+    ) -> None:
         """Forget everything and take the stored state of another epoch."""
         self._rows = {value.isin: value for value in values}
+        self.groups.catch_up(groups, recent)
         self.position = self.complete = position
         self.is_in_parts = False
         self._gate = OncePerWindow(position.window)
+
+    def retain(self, isins: Iterable[str]) -> None:
+        """Forget all other issues."""
+        self._rows = {i: self._rows[i] for i in isins if i in self._rows}
 
     def _is_newer(self, isin: str, version: bytes) -> bool:
         row = self._rows.get(isin)
         return is_newer(version, None if row is None else row.version)
 
-    def _move(self, to: Position, fresh: list[Row], stale: int) -> News:
+    def _move(
+        self,
+        to: Position,
+        fresh: list[Row],
+        stale: int,
+        groups: Mapping[str, bytes],
+        late: int = 0,
+    ) -> News:
         gate, before = self._gate, self.complete.offset
         rows = gate.hand_out(to.window or 0, fresh)
         held = len(fresh) - len(rows) if gate.is_in_parts else 0
@@ -122,4 +155,5 @@ class Board:
         self.complete = self.position
         if gate.is_holding:
             self.complete = Position(to.epoch, before, gate.window)
-        return News(rows, self.complete.offset - before, stale, held)
+        windows = self.complete.offset - before
+        return News(rows, windows, stale, held, groups, late)

@@ -36,6 +36,9 @@ class Counters:
     rows_held: int = 0
     """Rows held back until the next window: their issue was in this one already."""
 
+    groups_late: int = 0
+    """Figures of groups left out: another job had newer ones of the group already."""
+
     issue_changes_refused: int = 0
     """Changes of the issue table that break a rule and were left out."""
 

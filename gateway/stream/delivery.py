@@ -14,8 +14,8 @@ from gateway.stream import frames
 from gateway.stream.board import Board, Position
 from gateway.stream.counters import Counters
 from gateway.stream.mailbox import Mailbox, Merged, SnapshotPiece
-from ingest.issue_table.known_issues import Issues, is_group
-from tickthrottle_client.tick_v1 import ALL
+from ingest.issue_table.known_issues import Issues, has_members
+from tickthrottle_client.tick_v1 import ALL, ALL_GROUPS, is_group
 
 LONGEST_INTERVAL_MS = 60_000
 """A client that asks for fewer updates than one in this time is granted this."""
@@ -124,11 +124,11 @@ class Delivery:
 
     def members_of(self, keys: Iterable[str]) -> dict[str, tuple[str, ...]]:
         """Return the issues of those keys that are markets or sectors."""
-        return {key: self._key_sets.members(key) for key in keys if is_group(key)}
+        return {key: self._key_sets.members(key) for key in keys if has_members(key)}
 
     @property
     def pending(self) -> int:
-        """How many issues the client has not been sent yet."""
+        """How many issues and groups the client has not been sent yet."""
         self.take_in()
         return self._mailbox.pending
 
@@ -311,20 +311,27 @@ class Delivery:
             )
 
     def _stored(self, keys: Collection[str], since: Since | None) -> list[str]:
-        """Return the issues among ``keys`` that have a value newer than ``since``."""
+        """Return what ``keys`` stand for, as far as it is newer than ``since``."""
+        groups = self._stored_groups(keys, since)
         if ALL in keys:
-            return self._board.changed_since(since.offset if since else -1)
-        groups = [key for key in keys if is_group(key)]
-        if not groups:
-            return self._newer(keys, since)
+            return groups + self._board.changed_since(since.offset if since else -1)
+        followed = [key for key in keys if has_members(key)]
+        isins = [key for key in keys if not has_members(key)] if followed else keys
         # Whoever left under another table may know other issues by these keys.
         is_same = since is not None and since.issues == self.issues.digest
-        isins = [key for key in keys if not is_group(key)]
-        members = self._key_sets.expand(groups)
+        members = self._key_sets.expand(followed)
         return [
+            *groups,
             *self._newer(members, since if is_same else None),
             *self._newer(isins, since),
         ]
+
+    def _stored_groups(self, keys: Collection[str], since: Since | None) -> list[str]:
+        names: Iterable[str] = filter(is_group, keys)
+        board = self._board.groups
+        if ALL_GROUPS in keys:
+            names = board.keys()
+        return board.newer(names, since.offset if since else -1)
 
     def _newer(self, isins: Iterable[str], since: Since | None) -> list[str]:
         return [
@@ -345,8 +352,11 @@ class Delivery:
         self._waiting = {renames.get(k, k): s for k, s in self._waiting.items()}
         before = self._mailbox.key_set
         self._watch({renames.get(key, key) for key in self._keys})
-        added = set(self._mailbox.key_set.isins).difference(before.isins)
-        if added and ALL not in self._keys:
+        after = self._mailbox.key_set
+        added = set(after.groups).difference(before.groups)
+        if not after.is_everything:
+            added |= set(after.isins).difference(before.isins)
+        if added:
             offset = self._board.complete.offset
             self._mailbox.request_snapshot(self._stored(sorted(added), None), offset)
         if self._regrouped is None:
@@ -371,18 +381,27 @@ class Delivery:
 
     def _snapshot_frame(self, piece: SnapshotPiece) -> bytes:
         here = self._board.position
-        rows = (self._board.get(isin) for isin in piece.isins)
+        rows = (self._board.get(name) for name in piece.names)
         return frames.snapshot_frame(
             Position(here.epoch, piece.offset, here.window),
             [row.body for row in rows if row is not None],
+            self._figures(piece.names),
             final=piece.final,
         )
 
     def _merged_frame(self, merged: Merged) -> bytes:
         self._counters.windows_merged += max(0, merged.windows - 1)
-        rows = ((self._board.get(isin), n) for isin, n in merged.trades.items())
+        rows = ((self._board.get(name), n) for name, n in merged.trades.items())
         return frames.update_frame(
             self._board.complete,
             merged.windows,
             [frames.encode_row(row.body, n) for row, n in rows if row is not None],
+            self._figures(merged.trades),
         )
+
+    def _figures(self, names: Iterable[str]) -> list[bytes]:
+        """Return the newest figures of those names that are groups."""
+        if not self._mailbox.key_set.groups:
+            return []
+        found = map(self._board.groups.get, filter(is_group, names))
+        return [body for body in found if body is not None]

@@ -10,8 +10,9 @@ from typing import Any
 import orjson
 
 from gateway.protocol.issue_numbers import IssueNumbers
-from gateway.protocol.key_sets import EVERYTHING, KeySet
+from gateway.protocol.key_sets import KeySet
 from gateway.stream.board import Position
+from throttle.contract.group import encode_groups
 from throttle.contract.snapshot import Row, WindowSnapshot
 from tickthrottle_client.tick_v1 import PROTOCOL
 
@@ -24,9 +25,9 @@ def encode_row(body: bytes, trades: int) -> bytes:
 class Update:
     """One published step, ready for any number of clients.
 
-    Stands for the offsets ``(offset - windows, offset]``: for none while a row of
-    them is held back (``once_per_window.py``). Clients with equal key sets get the
-    same bytes object.
+    ``groups`` are the figures it brings, by the groups' keys. It stands for the
+    offsets ``(offset - windows, offset]``: for none while a row of them is held back
+    (``once_per_window.py``). Clients with equal key sets get the same bytes object.
     """
 
     __slots__ = (
@@ -34,6 +35,7 @@ class Update:
         "_head",
         "_numbers",
         "_rows",
+        "groups",
         "offset",
         "position",
         "trades",
@@ -46,11 +48,13 @@ class Update:
         windows: int,
         rows: Collection[Row],
         numbers: IssueNumbers,
+        groups: Mapping[str, bytes] | None = None,
     ) -> None:
         self.position = position
         self.offset = position.offset
         self.windows = windows
         self.trades = {row.isin: row.trades for row in rows}
+        self.groups = groups or {}
         encoded = {numbers[row.isin]: encode_row(row.body, row.trades) for row in rows}
         self._numbers = numbers
         # By number: None where an issue did not change.
@@ -60,21 +64,21 @@ class Update:
 
     def touches(self, key_set: KeySet) -> bool:
         """Say whether the update holds anything for ``key_set``."""
-        if key_set is EVERYTHING:
-            return bool(self.trades)
-        return bool(self._pick(key_set))
+        return self.count(key_set) > 0
 
-    def isins(self, key_set: KeySet) -> Iterable[str]:
-        """Return the issues of ``key_set`` that changed."""
-        if key_set is EVERYTHING:
-            return self.trades
-        return [isin for isin in key_set.isins if isin in self.trades]
+    def names(self, key_set: KeySet) -> Iterable[str]:
+        """Return the issues and groups of ``key_set`` that changed."""
+        isins: Iterable[str] = self.trades
+        if not key_set.is_everything:
+            isins = [isin for isin in key_set.isins if isin in self.trades]
+        if not key_set.groups:
+            return isins
+        return [*isins, *key_set.pick_groups(self.groups)]
 
     def count(self, key_set: KeySet) -> int:
-        """Return how many issues of ``key_set`` changed."""
-        if key_set is EVERYTHING:
-            return len(self.trades)
-        return len(self._pick(key_set))
+        """Return how many issues and groups of ``key_set`` changed."""
+        issues = self.trades if key_set.is_everything else self._pick(key_set)
+        return len(issues) + len(key_set.pick_groups(self.groups))
 
     def frame(self, key_set: KeySet) -> bytes | None:
         """Return the frame for ``key_set``, None if there is nothing in it for it."""
@@ -85,8 +89,9 @@ class Update:
         return self._frames[key_set]
 
     def _build(self, key_set: KeySet) -> bytes | None:
-        rows = self._all() if key_set is EVERYTHING else self._pick(key_set)
-        return b"%b%b]}" % (self._head, b",".join(rows)) if rows else None
+        rows = self._all() if key_set.is_everything else self._pick(key_set)
+        groups = [self.groups[key] for key in key_set.pick_groups(self.groups)]
+        return _with_data(self._head, groups, rows) if rows or groups else None
 
     def _all(self) -> list[bytes]:
         numbers, rows = self._numbers, self._rows
@@ -101,20 +106,29 @@ class Update:
         return key_set.pick(self._rows)
 
 
-def update_frame(position: Position, windows: int, rows: Iterable[bytes]) -> bytes:
+def update_frame(
+    position: Position,
+    windows: int,
+    rows: Iterable[bytes],
+    groups: Collection[bytes] = (),
+) -> bytes:
     """Build an update that stands for ``windows`` windows from encoded rows."""
-    return b"%b%b]}" % (_update_head(position, windows), b",".join(rows))
+    return _with_data(_update_head(position, windows), groups, rows)
 
 
 def snapshot_frame(
-    position: Position, bodies: Iterable[bytes], *, final: bool
+    position: Position,
+    bodies: Iterable[bytes],
+    groups: Collection[bytes] = (),
+    *,
+    final: bool,
 ) -> bytes:
     """Build one piece of a snapshot; its items stand for no trades of their own."""
-    return b'{"type":"snapshot",%b,"final":%b,"data":[%b]}' % (
+    head = b'{"type":"snapshot",%b,"final":%b' % (
         _encode_position(position),
         b"true" if final else b"false",
-        b",".join(encode_row(body, 0) for body in bodies),
     )
+    return _with_data(head, groups, [encode_row(body, 0) for body in bodies])
 
 
 def window_object(snapshot: WindowSnapshot, *, with_rows: bool) -> bytes:
@@ -124,6 +138,8 @@ def window_object(snapshot: WindowSnapshot, *, with_rows: bool) -> bytes:
     if with_rows:
         rows = b",".join(encode_row(row.body, row.trades) for row in snapshot.rows)
         data = b',"data":[%b]' % rows
+        if snapshot.groups:
+            data = b',"groups":%b%b' % (encode_groups(snapshot.groups), data)
     return b'{%b,"windows":%d,"published":%d,"count":%d,"trades":%d%b}' % (
         _encode_position(position),
         snapshot.windows,
@@ -139,8 +155,8 @@ def windows_object(objects: Sequence[bytes]) -> bytes:
     return b'{"count":%d,"data":[%b]}' % (len(objects), b",".join(objects))
 
 
-def quotes_object(position: Position, bodies: list[bytes]) -> bytes:
-    """Encode a list of latest quotes for REST."""
+def list_object(position: Position, bodies: list[bytes]) -> bytes:
+    """Encode a list of latest quotes, or of groups, for REST."""
     return b'{%b,"count":%d,"data":[%b]}' % (
         _encode_position(position),
         len(bodies),
@@ -155,8 +171,10 @@ def welcome_frame(
     heartbeat_ms: int,
     server_time_us: int,
     limits: Mapping[str, float],
+    market: str | None = None,
 ) -> bytes:
-    """Build the first frame of a connection."""
+    """Build the first frame of a connection. ``market`` is the one that is served."""
+    only = {} if market is None else {"market": market}
     return orjson.dumps(
         {
             "type": "welcome",
@@ -167,6 +185,7 @@ def welcome_frame(
             "heartbeat_ms": heartbeat_ms,
             "server_time": server_time_us,
             "limits": limits,
+            **only,
         }
     )
 
@@ -274,7 +293,15 @@ def event(frame: bytes, position: Position | None, retry_ms: int | None) -> byte
 
 def _update_head(position: Position, windows: int) -> bytes:
     merged = b',"merged":%d' % windows if windows != 1 else b""
-    return b'{"type":"update",%b%b,"data":[' % (_encode_position(position), merged)
+    return b'{"type":"update",%b%b' % (_encode_position(position), merged)
+
+
+def _with_data(head: bytes, groups: Collection[bytes], rows: Iterable[bytes]) -> bytes:
+    """Complete a frame. Groups come before the data: a client finds them there."""
+    data = b",".join(rows)
+    if not groups:
+        return b'%b,"data":[%b]}' % (head, data)
+    return b'%b,"groups":[%b],"data":[%b]}' % (head, b",".join(groups), data)
 
 
 def _encode_position(position: Position) -> bytes:

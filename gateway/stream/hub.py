@@ -14,6 +14,7 @@ from gateway.admission.origins import is_allowed
 from gateway.admission.shared_figures import Tally
 from gateway.admission.tokens import TokenReader
 from gateway.protocol.key_sets import KeySets
+from gateway.protocol.market_issues import MarketIssues
 from gateway.settings import GatewaySettings
 from gateway.stream.board import Board
 from gateway.stream.client import (
@@ -82,6 +83,8 @@ class Hub:
         # In order of arrival; the values mean nothing.
         self._clients: dict[Client, None] = {}
         self._key_sets = KeySets(board.numbers)
+        if settings.served_market is not None:
+            self._key_sets.change_issues(MarketIssues(Issues(), settings.served_market))
         self._newest = NewestUpdate()
         self._heartbeat_s = settings.heartbeat_ms / 1_000
         self._tick_s = min(0.5, _shortest_s(settings) / 10)
@@ -183,6 +186,7 @@ class Hub:
                 "messages_per_second": settings.messages_per_second,
                 "message_bytes": settings.max_message_bytes,
             },
+            settings.served_market,
         )
 
     def leave(self, client: Client) -> None:

@@ -1,34 +1,37 @@
 """The mailbox: what one client has not been sent yet. Pure.
 
-It remembers which issues are pending, never their values: those are read from the
-board when a frame is built. So it is bounded by what the client watches, and a client
-that reads slowly can only ever get the newest.
+It remembers which issues and groups are pending, never their values: those are read
+from the board when a frame is built. So it is bounded by what the client watches, and
+a client that reads slowly can only ever get the newest.
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import islice
 
-from gateway.protocol.key_sets import EVERYTHING, NOTHING, KeySet
+from gateway.protocol.key_sets import NOTHING, KeySet
 from gateway.stream.frames import Update
 
 
 @dataclass(frozen=True, slots=True)
 class SnapshotPiece:
-    """Issues to be sent as a piece of a snapshot.
+    """Issues and groups to be sent as a piece of a snapshot.
 
     ``offset`` is safe to resume from once the ``final`` piece arrived: whatever the
     client has not been sent yet changed after it.
     """
 
-    isins: tuple[str, ...]
+    names: tuple[str, ...]
     offset: int
     final: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """Issues to be sent as one update that stands for several windows."""
+    """What is to be sent as one update that stands for several windows.
+
+    ``trades`` has the issues, and groups with 0.
+    """
 
     trades: dict[str, int]
     windows: int
@@ -37,11 +40,12 @@ class Merged:
 class Mailbox:
     """Fills with ``offer`` and ``request_snapshot``, drains with ``take``.
 
-    An issue is sent in a snapshot before it is in any update, and is at most once in
-    what a ``take`` returns. Snapshots asked for before the first was finished are
-    finished together. A client that keeps up gets the update it was offered, which
-    it shares with all others; nothing is copied for it. ``resume_offset`` is the one
-    up to which the client has everything, while the mailbox is not empty.
+    An issue, or a group, is sent in a snapshot before it is in any update, and is at
+    most once in what a ``take`` returns. Snapshots asked for before the first was
+    finished are finished together. A client that keeps up gets the update it was
+    offered, which it shares with all others; nothing is copied for it.
+    ``resume_offset`` is the one up to which the client has everything, while the
+    mailbox is not empty.
     """
 
     __slots__ = (
@@ -72,7 +76,7 @@ class Mailbox:
 
     @property
     def pending(self) -> int:
-        """How many issues are left to send."""
+        """How many issues and groups are left to send."""
         count = len(self._unsent) + len(self._trades)
         return (
             count if self._update is None else count + self._update.count(self.key_set)
@@ -82,13 +86,13 @@ class Mailbox:
         """Change what the client watches; what it no longer watches is not sent."""
         self._spill()
         self.key_set = key_set
-        if key_set is not EVERYTHING and (self._unsent or self._trades):
-            watched = frozenset(key_set.isins)
-            self._unsent = {isin: None for isin in self._unsent if isin in watched}
+        if self._unsent or self._trades:
+            watched = key_set.watched({*self._unsent, *self._trades})
+            self._unsent = {name: None for name in self._unsent if name in watched}
             self._trades = {i: n for i, n in self._trades.items() if i in watched}
 
-    def request_snapshot(self, isins: Iterable[str], offset: int) -> None:
-        """Have ``isins`` sent in a snapshot, an empty one if there are none.
+    def request_snapshot(self, names: Iterable[str], offset: int) -> None:
+        """Have issues and groups sent in a snapshot, an empty one if there are none.
 
         ``offset`` is that of the board now.
         """
@@ -96,18 +100,18 @@ class Mailbox:
             self.resume_offset = offset
         self._spill()
         self.is_snapshot_due = True
-        for isin in isins:
-            self._unsent[isin] = None
-            self._trades.pop(isin, None)
+        for name in names:
+            self._unsent[name] = None
+            self._trades.pop(name, None)
 
-    def restart(self, isins: Iterable[str], offset: int) -> None:
-        """Forget what is pending and have ``isins`` sent: another epoch has begun."""
+    def restart(self, names: Iterable[str], offset: int) -> None:
+        """Forget what is pending and have ``names`` sent: another epoch has begun."""
         self._update = None
         self._trades = {}
         self._windows = 0
         self._unsent = {}
         self.is_snapshot_due = False
-        self.request_snapshot(isins, offset)
+        self.request_snapshot(names, offset)
 
     def offer(self, update: Update) -> bool:
         """Take in an update already on the board; True if there is news for the client.
@@ -128,14 +132,14 @@ class Mailbox:
     def take(self, limit: int) -> SnapshotPiece | Update | Merged | None:
         """Return what to send next, None if there is nothing.
 
-        Snapshots come before updates, in pieces of at most ``limit`` issues.
+        Snapshots come before updates, in pieces of at most ``limit`` names.
         """
         if self.is_snapshot_due:
-            isins = tuple(islice(self._unsent, limit))
-            for isin in isins:
-                del self._unsent[isin]
+            names = tuple(islice(self._unsent, limit))
+            for name in names:
+                del self._unsent[name]
             self.is_snapshot_due = bool(self._unsent)
-            return SnapshotPiece(isins, self.resume_offset, not self._unsent)
+            return SnapshotPiece(names, self.resume_offset, not self._unsent)
         update, self._update = self._update, None
         if update is not None:
             return update
@@ -150,6 +154,7 @@ class Mailbox:
 
     def _add(self, update: Update) -> None:
         self._windows += update.windows
-        for isin in update.isins(self.key_set):
-            if isin not in self._unsent:
-                self._trades[isin] = self._trades.get(isin, 0) + update.trades[isin]
+        for name in update.names(self.key_set):
+            if name not in self._unsent:
+                trades = update.trades.get(name, 0)
+                self._trades[name] = self._trades.get(name, 0) + trades

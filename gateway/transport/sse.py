@@ -72,7 +72,10 @@ def create_router(hub: Hub, access: OperatorAccess | None) -> APIRouter:
         request: Request,
         keys: Annotated[
             str,
-            Query(description="ISINs, separated by commas, or *", examples=["*"]),
+            Query(
+                description="keys as on the stream, separated by commas",
+                examples=["*"],
+            ),
         ],
         min_interval_ms: Annotated[
             int, Query(ge=0, description="at most one update per interval")

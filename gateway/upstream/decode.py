@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gateway.stream.board import DEFAULT_WINDOW_MS, Position
+from throttle.contract.group import StoredGroup
 from throttle.contract.snapshot import LastValue, WindowSnapshot
 
 
@@ -12,13 +13,16 @@ from throttle.contract.snapshot import LastValue, WindowSnapshot
 class StoredState:
     """The whole stored state: where the stream stands and every last value.
 
-    ``unreadable`` names the values that were left out.
+    ``unreadable`` names the values that were left out, ``jobs`` is how many jobs have
+    published.
     """
 
     position: Position
     window_ms: int
     values: list[LastValue]
+    groups: list[StoredGroup]
     unreadable: list[bytes]
+    jobs: int
 
 
 def decode_update(message: Any) -> WindowSnapshot | None:
@@ -34,11 +38,14 @@ def decode_update(message: Any) -> WindowSnapshot | None:
 
 
 def decode_state(
-    meta: Mapping[bytes, bytes], last: Mapping[bytes, bytes]
+    meta: Mapping[bytes, bytes],
+    last: Mapping[bytes, bytes],
+    groups: Mapping[bytes, bytes],
 ) -> StoredState | None:
-    """Decode the hashes ``Keys.meta`` and ``Keys.last``; None if nothing is published.
+    """Decode the hashes ``Keys.meta``, ``Keys.last`` and ``Keys.groups``.
 
-    Raises ValueError when ``meta`` does not say where the stream stands.
+    None if nothing is published. Raises ValueError when ``meta`` does not say where the
+    stream stands.
     """
     if b"window" not in meta:
         return None
@@ -49,13 +56,20 @@ def decode_state(
             values.append(LastValue.decode(isin, value))
         except ValueError:
             unreadable.append(isin)
+    figures: list[StoredGroup] = []
+    for name, value in groups.items():
+        try:
+            figures.append(StoredGroup.decode(value))
+        except ValueError:
+            unreadable.append(name)
     position = Position(
         _text(meta, b"epoch"), _number(meta, b"offset"), _number(meta, b"window")
     )
     window_ms = DEFAULT_WINDOW_MS
     if b"window_ms" in meta:
         window_ms = _number(meta, b"window_ms")
-    return StoredState(position, window_ms, values, unreadable)
+    jobs = sum(name.startswith(b"cut:") for name in meta)
+    return StoredState(position, window_ms, values, figures, unreadable, jobs)
 
 
 def _text(meta: Mapping[bytes, bytes], name: bytes) -> str:

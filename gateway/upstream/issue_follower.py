@@ -9,6 +9,7 @@ import structlog
 from redis.backoff import ExponentialWithJitterBackoff
 from redis.exceptions import RedisError
 
+from gateway.protocol.market_issues import MarketIssues
 from gateway.stream.counters import Counters
 from gateway.upstream.outage_reasons import OutageReasons
 from ingest.issue_table.issue_store import IssueStore, TableAway
@@ -28,7 +29,8 @@ class IssueFollower:
     """Knows the issue table as of half a second ago, and for as long as it is away.
 
     ``on_change`` is told of every other table, in the event loop. A table that was
-    emptied, or filled anew, is taken over as a whole.
+    emptied, or filled anew, is taken over as a whole. With a ``market``, it is told of
+    that market's issues alone.
     """
 
     def __init__(
@@ -36,7 +38,9 @@ class IssueFollower:
         store: IssueStore,
         on_change: Callable[[Issues], None],
         counters: Counters,
+        market: str | None = None,
     ) -> None:
+        self._market = market
         self._store = store
         self._on_change = on_change
         self._counters = counters
@@ -72,7 +76,9 @@ class IssueFollower:
     async def _look(self) -> None:
         # In a thread: a store waits for its server, and a large table takes time.
         before = self._issues
-        later, refused = await asyncio.to_thread(_look_on, self._store, before)
+        later, served, refused = await asyncio.to_thread(
+            _look_on, self._store, before, self._market
+        )
         if self._failures:
             log.info("the issue table is back", issues=len(later))
             self._failures = 0
@@ -85,13 +91,20 @@ class IssueFollower:
         self._issues = later
         if later.digest != before.digest:
             began_s = time.monotonic()
-            self._on_change(later)
+            self._on_change(served)
             took_ms = round((time.monotonic() - began_s) * 1_000)
             log.info("issue table", issues=len(later), took_ms=took_ms)
 
 
-def _look_on(store: IssueStore, known: Issues) -> tuple[Issues, int]:
+def _look_on(
+    store: IssueStore, known: Issues, market: str | None
+) -> tuple[Issues, Issues, int]:
+    """Return the table of now, what of it is served, and how much was refused."""
     later, refused = read_on(store, known)
+    served = later
+    if market is not None and later is not known:
+        served = MarketIssues(later, market)
     # Asked for here, in a thread: they are built once.
-    _ = later.digest, later.markets, later.sectors, later.isin_of("")
-    return later, refused
+    for issues in (later, served):
+        _ = issues.digest, issues.markets, issues.sectors, issues.isin_of("")
+    return later, served, refused

@@ -7,6 +7,7 @@ wrong ends in the same two remedies: fill the hole from the window log, or reloa
 import asyncio
 import time
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any, Protocol
 
 import structlog
@@ -15,14 +16,15 @@ from redis.backoff import ExponentialWithJitterBackoff
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import RedisError
 
+from gateway.protocol.market_issues import MarketIssues
 from gateway.stream.board import Board, News, Position
 from gateway.stream.counters import Counters
 from gateway.stream.frames import Update, status_frame
 from gateway.stream.hub import Hub
-from gateway.upstream.decode import decode_state, decode_update
+from gateway.upstream.decode import StoredState, decode_state, decode_update
 from gateway.upstream.outage_reasons import OutageReasons
 from gateway.upstream.redis_client import check_server
-from gateway.upstream.window_log import WindowLog
+from gateway.upstream.window_log import REACH, WindowLog
 from throttle.contract.lateness import is_late
 from throttle.contract.redis_keys import Keys
 from throttle.contract.snapshot import WindowSnapshot
@@ -57,14 +59,23 @@ class StreamFollower:
     """
 
     def __init__(
-        self, redis: Redis, keys: Keys, board: Board, hub: Hub, counters: Counters
+        self,
+        redis: Redis,
+        keys: Keys,
+        board: Board,
+        hub: Hub,
+        counters: Counters,
     ) -> None:
         self._redis = redis
         self._keys = keys
+        market = hub.settings.served_market
+        self._channel = keys.updates if market is None else keys.market_updates(market)
+        # Whether other issues are served than when the stored state was read.
+        self._is_relisted = False
         self._board = board
         self._hub = hub
         self._counters = counters
-        self._window_log = WindowLog(redis, keys)
+        self._window_log = WindowLog(redis, keys, lambda: hub.issues)
         self._stopping = asyncio.Event()
         self._has_looked = asyncio.Event()
         self._failures = 0
@@ -105,6 +116,13 @@ class StreamFollower:
             async with asyncio.timeout(FIRST_LOOK_S):
                 await self._has_looked.wait()
 
+    def relist(self) -> None:
+        """Have the board hold what is served now: its market has other issues.
+
+        That comes with the next window.
+        """
+        self._is_relisted = True
+
     def stop(self) -> None:
         """Make ``run`` return within ``POLL_S``; no read is cut off."""
         self._stopping.set()
@@ -130,7 +148,7 @@ class StreamFollower:
         pubsub = self._redis.pubsub()
         try:
             # Subscribe before reading state: an overlap is harmless, a gap is not.
-            await pubsub.subscribe(self._keys.updates)
+            await pubsub.subscribe(self._channel)
             await self._confirm(pubsub)
             await self._reload()
             self._has_looked.set()
@@ -174,6 +192,9 @@ class StreamFollower:
         elif snapshot.offset <= here.offset:
             self._counters.updates_repeated += 1
             return
+        elif self._is_relisted:
+            # With the window, so that whoever asks over REST sees that it is news.
+            await self._reload()
         elif snapshot.offset - snapshot.windows == here.offset:
             self._apply(snapshot)
         else:
@@ -198,17 +219,21 @@ class StreamFollower:
 
     async def _reload(self) -> None:
         """Read the whole stored state; tell clients what is news to them."""
+        is_relisted, self._is_relisted = self._is_relisted, False
         pipe = self._redis.pipeline(transaction=True)
         pipe.hgetall(self._keys.meta)
         pipe.hgetall(self._keys.last)
-        meta, last = await pipe.execute()
+        pipe.hgetall(self._keys.groups)
+        meta, last, groups = await pipe.execute()
         self._counters.reloads += 1
-        stored = decode_state(meta, last)
+        stored = decode_state(meta, last, groups)
         if stored is None:
             return
         if stored.unreadable:
             self._counters.updates_undecodable += len(stored.unreadable)
-            log.warning("stored values not understood", isins=stored.unreadable[:10])
+            log.warning("stored values not understood", keys=stored.unreadable[:10])
+        recent = await self._read_parts(stored)
+        stored = self._served(stored)
         board, position, here = self._board, stored.position, self._board.position
         if position.epoch == here.epoch and position.offset < here.offset:
             # Redis came back older than it was. The job, when it finds out, begins
@@ -222,13 +247,41 @@ class StreamFollower:
         if here.epoch is not None and is_news:
             self._heard_s = time.monotonic()
         if position.epoch != here.epoch:
-            board.replace(position, stored.values)
+            board.replace(position, stored.values, stored.groups, recent)
             self._hub.restart()
             self._tell_restart(position)
             log.info("feed loaded", epoch=position.epoch, offset=position.offset)
-        elif position.offset > here.offset:
-            self._publish(board.catch_up(position, stored.values))
+        elif position.offset > here.offset or is_relisted:
+            if is_relisted:
+                board.retain(value.isin for value in stored.values)
+            news = board.catch_up(position, stored.values, stored.groups, recent)
+            self._publish(news)
             self._tell_restart(position)
+
+    async def _read_parts(self, stored: StoredState) -> list[WindowSnapshot]:
+        """Return the newest windows where several jobs publish, oldest first.
+
+        Of a group, what is stored is the last part of its last window alone.
+        """
+        if stored.jobs < 2:
+            return []
+        try:
+            windows = await self._window_log.until(stored.position.offset, REACH)
+        except ValueError:
+            return []
+        epoch = stored.position.epoch
+        return [window for window in reversed(windows) if window.epoch == epoch]
+
+    def _served(self, stored: StoredState) -> StoredState:
+        """Return what of the stored state is served here."""
+        issues = self._hub.issues
+        if not isinstance(issues, MarketIssues):
+            return stored
+        return replace(
+            stored,
+            values=[v for v in stored.values if issues.get(v.isin) is not None],
+            groups=[g for g in stored.groups if issues.refusal(g.group.key) is None],
+        )
 
     def _tell_restart(self, position: Position) -> None:
         for listener in self.listeners:
@@ -242,10 +295,13 @@ class StreamFollower:
     def _publish(self, news: News, snapshot: WindowSnapshot | None = None) -> None:
         self._counters.rows_stale += news.stale
         self._counters.rows_held += news.held
+        self._counters.groups_late += news.late
         if news.rows or news.held:
             self._traded_s = time.monotonic()
         board = self._board
-        update = Update(board.complete, news.windows, news.rows, board.numbers)
+        update = Update(
+            board.complete, news.windows, news.rows, board.numbers, news.groups
+        )
         self._hub.publish(update, snapshot)
 
     def _tell_status(self) -> None:

@@ -1,11 +1,13 @@
 """Reads the window log: the published windows that Redis still holds."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import orjson
 from redis.asyncio import Redis
 
+from gateway.protocol.market_issues import MarketIssues
+from ingest.issue_table.known_issues import Issues
 from throttle.contract.redis_keys import Keys
 from throttle.contract.snapshot import WindowSnapshot
 
@@ -21,25 +23,29 @@ REACH = 16
 class WindowLog:
     """The window log of one namespace; nothing is cached.
 
+    Where one market is served, ``issues`` says of which each window is told alone.
     Every method raises RedisError when the server cannot be asked and ValueError
     when an entry is not one the throttle would have written.
     """
 
-    def __init__(self, redis: Redis, keys: Keys) -> None:
+    def __init__(
+        self, redis: Redis, keys: Keys, issues: Callable[[], Issues] = Issues
+    ) -> None:
         self._redis = redis
         self._stream = keys.windows
+        self._issues = issues
 
     async def between(self, first: int, last: int) -> list[WindowSnapshot]:
         """Return the windows with offsets from ``first`` to ``last``, if still held."""
         entries: Any = await self._redis.xrange(self._stream, f"{first}-0", f"{last}-0")
-        return [WindowSnapshot.decode(_message(entry)) for entry in entries]
+        return [self._decode(entry) for entry in entries]
 
     async def until(self, last: int, limit: int) -> list[WindowSnapshot]:
         """Return up to ``limit`` windows with offsets up to ``last``, newest first."""
         entries: Any = await self._redis.xrevrange(
             self._stream, f"{last}-0", "-", count=limit
         )
-        return [WindowSnapshot.decode(_message(entry)) for entry in entries]
+        return [self._decode(entry) for entry in entries]
 
     async def parts(
         self, end_ms: int, until: int | None = None
@@ -58,11 +64,7 @@ class WindowLog:
         entries: Any = await self._redis.xrevrange(
             self._stream, f"{top}-0", f"{max(until - REACH, 0)}-0"
         )
-        return [
-            WindowSnapshot.decode(_message(entry))
-            for entry in entries
-            if _end_ms(entry) == end_ms
-        ]
+        return [self._decode(entry) for entry in entries if _end_ms(entry) == end_ms]
 
     async def newest(
         self, limit: int, from_ms: int | None = None, to_ms: int | None = None
@@ -86,7 +88,7 @@ class WindowLog:
                 self._stream, top, "-", count=count
             )
             for entry in entries:
-                window = WindowSnapshot.decode(_message(entry))
+                window = self._decode(entry)
                 if (from_ms is None or window.window >= from_ms) and (
                     to_ms is None or window.window <= to_ms
                 ):
@@ -95,6 +97,13 @@ class WindowLog:
                 return
             limit -= count
             top = f"({entries[-1][0].decode()}"
+
+    def _decode(self, entry: Any) -> WindowSnapshot:
+        snapshot = WindowSnapshot.decode(_message(entry))
+        issues = self._issues()
+        return (
+            issues.part_of(snapshot) if isinstance(issues, MarketIssues) else snapshot
+        )
 
     async def _last_until(self, to_ms: int) -> int | None:
         """Return the offset of the newest window that ends by ``to_ms``.

@@ -15,7 +15,7 @@ MAX_GROUP_CHARS = len(MARKET) + MAX_CHARS
 """Longest such key."""
 
 
-def is_group(key: str) -> bool:
+def has_members(key: str) -> bool:
     """Say whether a key stands for all issues of a market or sector."""
     return key.startswith((MARKET, SECTOR))
 

@@ -23,6 +23,7 @@ from tests.gateway.samples import (
     ISSUE_LIST,
     NAVER,
     SAMSUNG,
+    make_group,
     make_isins,
     make_row,
 )
@@ -456,6 +457,58 @@ async def test_a_market_stands_for_its_issues_while_they_change(
         publisher.publish(make_row(SAMSUNG, "8", seq=3))
         await soon(lambda: late.prices()[SAMSUNG] == "8")
         assert chips.prices()[SAMSUNG] == "7"
+
+
+async def test_groups_are_keys_like_others(
+    publisher: Publisher, redis_url: str, port: int
+) -> None:
+    """Figures with every digit, once per window, under a new name, too."""
+    huge = make_group("sector:chips", 1, volume=12345678901234567890123)
+    publisher.list_issues()
+    publisher.publish(make_row(), groups=[huge, make_group("market:KOSPI", 5)])
+    chips: list[Item] = []
+    every: list[Item] = []
+    async with (
+        gateway_on(redis_url, port),
+        TickClient(address(port), waits=True) as ticks,
+    ):
+        ticks.subscribe(["group:sector:chips"], chips.append)
+        await soon(lambda: len(chips) == 1)
+        assert chips[0]["volume"] == Decimal("1234567890123456789012.3")
+        assert (chips[0]["trades"], chips[0]["mean_change_pct"]) == (1, None)
+        end = ticks.subscribe(["group:*"], every.append)
+        await soon(lambda: {figures["trades"] for figures in every} == {1, 5})
+        publisher.publish(groups=[make_group("sector:chips", 2)])
+        await soon(lambda: every[-1]["trades"] == chips[-1]["trades"] == 2)
+        assert set(ticks.groups) == {"group:sector:chips", "group:market:KOSPI"}
+        end()
+        assert set(ticks.groups) == {"group:sector:chips"}
+        publisher.list_issues(ISSUE_LIST.replace(",chips,", ",semiconductors,"))
+        await soon(lambda: not ticks.groups)
+        publisher.publish(groups=[make_group("sector:semiconductors", 3)])
+        await soon(lambda: chips[-1]["group"] == "group:sector:semiconductors")
+    assert every[-1]["trades"] == 2
+
+
+async def test_groups_are_resumed_and_never_go_back(
+    publisher: Publisher, redis_url: str, port: int
+) -> None:
+    """Another epoch begins anew."""
+    publisher.publish(groups=[make_group("market:KOSPI", 1)])
+    seen, figures = Seen(), list[Item]()
+    async with seen.client(address(port)) as ticks:
+        ticks.subscribe(["group:*"], figures.append)
+        async with gateway_on(redis_url, port):
+            await soon(lambda: len(figures) == 1 and ticks.position is not None)
+        await soon(lambda: seen.states[-1] == "offline")
+        publisher.publish(groups=[make_group("market:KOSDAQ", 2)])
+        async with gateway_on(redis_url, port):
+            await soon(lambda: len(figures) == 2)
+        old = {"epoch": "k3x9", "data": [], "groups": [{**figures[0], "window": 1}]}
+        ticks._put(old)
+        ticks._enter("another")
+        assert (len(figures), ticks.groups, seen.resets) == (2, {}, 1)
+    assert [f["trades"] for f in figures] == [1, 2]
 
 
 async def test_a_market_is_resumed_with_what_changed_meanwhile(

@@ -22,6 +22,7 @@ from tests.gateway.samples import (
     ISSUE_LIST,
     NAVER,
     SAMSUNG,
+    make_group,
     make_isins,
     make_row,
 )
@@ -318,6 +319,44 @@ def test_a_market_stands_for_its_issues_while_they_change(follower: Follower) ->
         follower.publish()
         time.sleep(1)
         assert page.evaluate("window.chips") == wanted
+
+
+def test_groups_are_keys_like_others(follower: Follower) -> None:
+    """Figures with every digit, once per window, under a new name, too."""
+    page, publisher = follower.page, follower.publisher
+    publisher.list_issues()
+    huge = make_group("sector:chips", 1, volume=12345678901234567890123)
+    publisher.publish(groups=[huge, make_group("market:KOSPI", 5)])
+
+    def shown(name: str) -> list[list[Any]]:
+        found: list[list[Any]] = page.evaluate("(name) => window[name]", name)
+        return found
+
+    with follower.gateway():
+        follower.follow()
+        page.evaluate(
+            """() => {
+              const note = (list) => (figures) =>
+                list.push([figures.group, figures.trades, figures.volume]);
+              window.chips = [];
+              window.every = [];
+              window.ticks.subscribe(["group:sector:chips"], note(window.chips));
+              window.endEvery = window.ticks.subscribe(["group:*"], note(window.every));
+            }"""
+        )
+        first = ["group:sector:chips", 1, "1234567890123456789012.3"]
+        eventually(lambda: first in shown("chips"))
+        kospi = ["group:market:KOSPI", 5, "40"]
+        eventually(lambda: sorted(shown("every"))[0] == kospi)
+        publisher.publish(groups=[make_group("sector:chips", 2)])
+        eventually(lambda: shown("every")[-1] == ["group:sector:chips", 2, "40"])
+        page.evaluate("window.endEvery()")
+        assert page.evaluate("[...window.ticks.groups.keys()]") == [first[0]]
+        publisher.list_issues(ISSUE_LIST.replace(",chips,", ",semiconductors,"))
+        eventually(lambda: page.evaluate("window.ticks.groups.size") == 0)
+        publisher.publish(groups=[make_group("sector:semiconductors", 3)])
+        renamed = ["group:sector:semiconductors", 3, "40"]
+        eventually(lambda: shown("chips")[-1] == renamed)
 
 
 def test_keys_that_are_refused_are_told(follower: Follower) -> None:

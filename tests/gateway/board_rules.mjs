@@ -40,6 +40,19 @@ test("a price keeps its digits through reading and writing", () => {
   assert.equal(priceText("-1000"), "-1,000");
 });
 
+test("a group keeps its digits, fields of trades stay numbers", () => {
+  const head = '{"type":"update","groups":[{"group":"a,\\"data\\":[","volume":0.10,';
+  const group = '"value":12345678901234567890.5,"mean_change_pct":-0.5000,"trades":7}]';
+  const read = readMessage(`${head}${group},"data":[{"price":1.0,"size":1,"volume":3}]}`);
+  const [figures] = read.groups;
+  assert.deepEqual(
+    [figures.group, figures.volume, figures.value, figures.mean_change_pct, figures.trades],
+    ['a,"data":[', "0.10", "12345678901234567890.5", "-0.5000", 7],
+  );
+  assert.deepEqual(read.data, [{ price: "1.0", size: "1", volume: 3 }]);
+  assert.equal(readMessage('{"groups":[{"mean_change_pct":null}],"data":[]}').groups[0].mean_change_pct, null);
+});
+
 test("a change says its way by a sign, not by colour alone", () => {
   const up = changeOf("1010", "1000");
   assert.equal(differenceText(up, 0), "▲ 10");

@@ -1,13 +1,15 @@
 """Publishes as the throttle does: all keys and the message in one transaction."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import redis
 
+from gateway.protocol.market_issues import MarketIssues
 from ingest.issue_table.issue_list import parse_list
 from ingest.issue_table.redis_issue_store import RedisIssueStore
 from ingest.issue_table.table_loader import load_list
-from tests.gateway.samples import EPOCH, ISSUE_LIST, WINDOW_MS, make_snapshot
+from tests.gateway.samples import EPOCH, ISSUE_LIST, LISTED, WINDOW_MS, make_snapshot
+from throttle.contract.group import Group
 from throttle.contract.redis_keys import Keys
 from throttle.contract.snapshot import Row, WindowSnapshot
 
@@ -29,24 +31,39 @@ class Publisher:
         self.epoch = epoch
         self.offset = 0
         self.window: int | None = None
+        self.markets: Sequence[str] = ()
+        """Markets of the sample table whose own channels are published to as well."""
         self._client = client
         self._window_ms = window_ms
 
-    def publish(self, *rows: Row) -> WindowSnapshot:
+    def publish(self, *rows: Row, groups: Iterable[Group] = ()) -> WindowSnapshot:
         """Publish one window."""
-        return self._publish([rows], is_lost=False)
+        return self._publish([rows], is_lost=False, groups=groups)
 
-    def publish_part(self, *rows: Row, windows_behind: int = 0) -> WindowSnapshot:
+    def publish_part(
+        self, *rows: Row, windows_behind: int = 0, groups: Iterable[Group] = ()
+    ) -> WindowSnapshot:
         """Publish the newest window once more, or an older one, as another job would.
 
         Rows have to be newer than those that are stored.
         """
         window = (self.window or 0) - windows_behind * WINDOW_MS
-        return self._publish([rows], is_lost=False, window=window)
+        return self._publish([rows], is_lost=False, window=window, groups=groups)
 
-    def publish_lost(self, *rows: Row, window: int | None = None) -> WindowSnapshot:
+    def publish_lost(
+        self, *rows: Row, window: int | None = None, groups: Iterable[Group] = ()
+    ) -> WindowSnapshot:
         """Publish one window whose message reaches nobody."""
-        return self._publish([rows], is_lost=True, window=window)
+        return self._publish([rows], is_lost=True, window=window, groups=groups)
+
+    def forget_windows(self) -> None:
+        """Empty the window log."""
+        self._client.xtrim(self.keys.windows, maxlen=0)
+
+    def know_jobs(self, *names: str) -> None:
+        """Have the stored state say that these jobs publish."""
+        for name in names:
+            self._client.hset(self.keys.meta, f"cut:{name}", '{"end_ms":0}')
 
     def publish_outage(self, *windows: Sequence[Row]) -> WindowSnapshot:
         """Publish several windows at once, with one message for all of them."""
@@ -66,13 +83,19 @@ class Publisher:
         *,
         is_lost: bool,
         window: int | None = None,
+        groups: Iterable[Group] = (),
     ) -> WindowSnapshot:
+        groups = tuple(groups)
         latest: dict[str, Row] = {}
         with self._client.pipeline(transaction=True) as pipe:
             for rows in windows:
                 self.offset += 1
                 entry = make_snapshot(
-                    self.offset, *rows, epoch=self.epoch, window=window
+                    self.offset,
+                    *rows,
+                    epoch=self.epoch,
+                    window=window,
+                    groups=groups,
                 )
                 pipe.xadd(
                     self.keys.windows,
@@ -91,7 +114,11 @@ class Publisher:
                 windows=len(windows),
                 epoch=self.epoch,
                 window=window,
+                groups=groups,
             )
+            for group in message.groups:
+                stored = b"%d %b" % (self.offset, group.body)
+                pipe.hset(self.keys.groups, group.field, stored)
             pipe.hset(
                 self.keys.meta,
                 mapping={
@@ -103,6 +130,10 @@ class Publisher:
             )
             if not is_lost:
                 pipe.publish(self.keys.updates, message.encode())
+                for market in self.markets:
+                    issues = MarketIssues(LISTED, market)
+                    part = issues.part_of(message).encode()
+                    pipe.publish(self.keys.market_updates(market), part)
             pipe.execute()
         self.window = max(message.window, self.window or 0)
         return message

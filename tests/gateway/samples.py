@@ -1,5 +1,8 @@
-"""Test data: issues, rows, windows."""
+"""Test data: issues, rows, groups, windows."""
 
+from collections.abc import Iterable
+
+import orjson
 from stdnum import isin as stdnum_isin
 
 from gateway.protocol.key_sets import KeySets
@@ -12,6 +15,7 @@ from gateway.stream.frames import Update
 from ingest.issue_table.issue_list import parse_issues
 from ingest.issue_table.known_issues import Issues
 from ingest.trade import Trade
+from throttle.contract.group import GROUP, Group, GroupFigures, units
 from throttle.contract.snapshot import Row, WindowSnapshot
 from throttle.contract.trade_order import encode_version
 
@@ -60,11 +64,35 @@ def make_snapshot(
     windows: int = 1,
     epoch: str = EPOCH,
     window: int | None = None,
+    groups: Iterable[Group] = (),
 ) -> WindowSnapshot:
-    """Return an update; its window follows from its offset, unless it is given."""
+    """Return an update; its window follows from its offset, unless it is given.
+
+    The groups' window is that of the update.
+    """
     if window is None:
         window = FIRST_WINDOW + offset * WINDOW_MS
-    return WindowSnapshot(epoch, offset, window, windows, window * 1_000 + 7, rows)
+    published_us = window * 1_000 + 7
+    of_window = tuple(at_window(group, window) for group in groups)
+    version = 1 if of_window else 0
+    return WindowSnapshot(
+        epoch, offset, window, windows, published_us, rows, of_window, version
+    )
+
+
+def make_group(name: str = "market:KOSPI", trades: int = 1, **figures: int) -> Group:
+    """Return a group of window 0, to be had by its trades; volume is in 0.1."""
+    volume = figures.pop("volume", 400) * units("0.1")
+    made = GroupFigures(trades=trades, volume=volume, **figures)
+    return made.encode(GROUP + name, 0)
+
+
+def at_window(group: Group, window: int) -> Group:
+    """Return the same figures in a window."""
+    _, _, rest = group.body.partition(b',"issues":')
+    name = orjson.dumps(group.key)
+    body = b'{"group":%b,"window":%d,"issues":%b' % (name, window, rest)
+    return Group(group.key, body)
 
 
 def make_board(*rows: Row, offset: int = 1) -> Board:
@@ -92,7 +120,7 @@ def make_commands(
 
 def make_update(board: Board, news: News) -> Update:
     """Return the update of what has just been put on the board."""
-    return Update(board.complete, news.windows, news.rows, board.numbers)
+    return Update(board.complete, news.windows, news.rows, board.numbers, news.groups)
 
 
 def offer(delivery: Delivery, update: Update) -> bool:

@@ -22,8 +22,9 @@ from typing import NamedTuple
 import orjson
 
 from ingest.issue_table.known_issues import MARKET, SECTOR
+from tickthrottle_client import tick_v1
 
-GROUP = "group:"
+GROUP: str = tick_v1.GROUP
 """What the key of a group begins with."""
 
 CHANGE_PLACES = 6

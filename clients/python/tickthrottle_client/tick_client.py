@@ -22,10 +22,20 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidURI
 from websockets.frames import Close
 
-from tickthrottle_client.tick_v1 import ALL, PROTOCOL, CloseCode, is_final
+from tickthrottle_client.tick_v1 import (
+    ALL,
+    ALL_GROUPS,
+    PROTOCOL,
+    CloseCode,
+    is_final,
+)
 
 Item: TypeAlias = dict[str, Any]
-"""A trade; ``price`` and ``size`` are Decimal, with every digit."""
+"""A trade; ``price`` and ``size`` are Decimal, with every digit.
+
+Or the figures of a group, which has ``group`` in place of ``isin``; ``volume``,
+``value`` and ``mean_change_pct`` (None if no issue has a previous close) are Decimal.
+"""
 
 State: TypeAlias = Literal[
     "connecting", "live", "stale", "starting", "offline", "closed"
@@ -58,6 +68,10 @@ def read_message(text: str | bytes) -> dict[str, Any]:
     for item in message.get("data", ()):
         item["price"] = Decimal(item["price"])
         item["size"] = Decimal(item["size"])
+    for figures in message.get("groups", ()):
+        for name in ("volume", "value", "mean_change_pct"):
+            if figures[name] is not None:
+                figures[name] = Decimal(figures[name])
     return message
 
 
@@ -90,8 +104,9 @@ class TickClient:
     epoch, everything known before is void. ``on_rejected(rejected)``: keys that were
     not accepted. ``on_message(message)``: every message, after it was taken in.
 
-    ``items`` holds the newest item of each issue; up to ``position`` everything has
-    arrived. ``members`` has the issues of each market and sector that is followed.
+    ``items`` holds the newest item of each issue, ``groups`` the newest figures of each
+    group; up to ``position`` everything has arrived. ``members`` has the issues of each
+    market and sector that is followed.
 
     An exception of a callback interrupts the block and is raised by it.
     """
@@ -108,6 +123,7 @@ class TickClient:
         on_message: Callable[[dict[str, Any]], object] = _nothing,
     ) -> None:
         self.items: dict[str, Item] = {}
+        self.groups: dict[str, Item] = {}
         self.position: dict[str, Any] | None = None
         self.members: dict[str, tuple[str, ...]] = {}
         self._url = url
@@ -123,7 +139,7 @@ class TickClient:
         self._codes: dict[str, str] = {}
         # The markets and sectors that each issue is followed by, and those that are
         # called otherwise since they were asked for.
-        self._groups: dict[str, list[str]] = {}
+        self._followed_by: dict[str, list[str]] = {}
         self._renames: dict[str, str] = {}
         self._issues: str | None = None
         self._asked: dict[int, list[str]] = {}
@@ -175,7 +191,9 @@ class TickClient:
 
         Keys are ISINs, codes of the issue table (``005930``), markets and sectors
         (``market:KOSPI``, ``sector:…``), or ``*``. A market or sector stands for the
-        issues that the table says, while that changes, too.
+        issues that the table says, while that changes, too. Groups
+        (``group:market:KOSPI``, ``group:sector:…``, ``group:*``) are the figures of a
+        market or sector, once per window.
         """
         wanted = [key for key in keys if key not in self._listeners]
         for key in keys:
@@ -183,6 +201,9 @@ class TickClient:
             for isin in tuple(self.items) if key == ALL else self._isins_of(key):
                 if isin in self.items:
                     callback(self.items[isin])
+            for group in tuple(self.groups):
+                if key in (group, ALL_GROUPS):
+                    callback(self.groups[group])
         self._ask(wanted)
         return lambda: self._unsubscribe(keys, callback)
 
@@ -207,9 +228,16 @@ class TickClient:
     def _forget_unwatched(self) -> None:
         for isin in [isin for isin in self.items if not self._is_watched(isin)]:
             del self.items[isin]
+        for key in [key for key in self.groups if not self._is_followed(key)]:
+            del self.groups[key]
+
+    def _is_followed(self, group: str) -> bool:
+        return group in self._listeners or ALL_GROUPS in self._listeners
 
     def _is_watched(self, isin: str) -> bool:
-        return ALL in self._listeners or self._is_named(isin) or isin in self._groups
+        return (
+            ALL in self._listeners or self._is_named(isin) or isin in self._followed_by
+        )
 
     def _is_named(self, isin: str) -> bool:
         return isin in self._listeners or self._codes.get(isin) in self._listeners
@@ -250,13 +278,13 @@ class TickClient:
 
     def _set_members(self, key: str, isins: Collection[str]) -> None:
         for isin in self.members.pop(key, ()):
-            self._groups[isin].remove(key)
-            if not self._groups[isin]:
-                del self._groups[isin]
+            self._followed_by[isin].remove(key)
+            if not self._followed_by[isin]:
+                del self._followed_by[isin]
         if isins:
             self.members[key] = tuple(isins)
             for isin in isins:
-                self._groups.setdefault(isin, []).append(key)
+                self._followed_by.setdefault(isin, []).append(key)
 
     async def _run(self) -> None:
         while True:
@@ -377,13 +405,13 @@ class TickClient:
                 self._refused(message)
             case "snapshot":
                 self._enter(message["epoch"])
-                self._put(message["data"])
+                self._put(message)
                 if message["final"]:
                     self._is_snapshot_due = False
                     self._hold(message)
             case "update":
                 self._enter(message["epoch"])
-                self._put(message["data"])
+                self._put(message)
                 self._hold(message)
             case "heartbeat":
                 self._hold(message)
@@ -450,6 +478,7 @@ class TickClient:
             return
         if self._epoch is not None:
             self.items.clear()
+            self.groups.clear()
             self._on_reset()
         self._epoch = epoch
 
@@ -462,18 +491,27 @@ class TickClient:
         if self.members:
             self.position["issues"] = self._issues
 
-    def _put(self, items: list[Item]) -> None:
-        for item in items:
+    def _put(self, message: dict[str, Any]) -> None:
+        for item in message["data"]:
             isin = item["isin"]
             known = self.items.get(isin)
             # A gateway that is behind may send what another one has sent before.
             if not self._is_watched(isin) or (known and is_older(item, known)):
                 continue
             self.items[isin] = item
-            keys = (isin, self._codes.get(isin), ALL, *self._groups.get(isin, ()))
+            keys = (isin, self._codes.get(isin), ALL, *self._followed_by.get(isin, ()))
             for key in filter(None, keys):
                 for callback in tuple(self._listeners.get(key, ())):
                     callback(item)
+        for figures in message.get("groups", ()):
+            group = figures["group"]
+            before = self.groups.get(group, figures)
+            if not self._is_followed(group) or figures["window"] < before["window"]:
+                continue
+            self.groups[group] = figures
+            for key in (group, ALL_GROUPS):
+                for callback in tuple(self._listeners.get(key, ())):
+                    callback(figures)
 
     def _tell_feed(self) -> None:
         if self._stale_reason is None:

@@ -7,6 +7,18 @@ PROTOCOL = "tick.v1"
 ALL = "*"
 """The key of a client that wants every issue, also those yet to come."""
 
+GROUP = "group:"
+"""What the keys begin with that stand for a group: the figures of a market or sector,
+window by window. The market's or sector's own key follows."""
+
+ALL_GROUPS = "group:*"
+"""The key of a client that wants every group, also those yet to come."""
+
+
+def is_group(key: str) -> bool:
+    """Say whether a key stands for figures of groups, and not for issues."""
+    return key.startswith(GROUP)
+
 
 class CloseCode(IntEnum):
     """Why a connection ended. 4000-4499: come back; 4500-4999: do not."""

@@ -180,6 +180,8 @@ function StreamStage({ pipeline: { stream, now_ms: nowMs } }) {
       ["offset", plural(stream.offset, "window")],
       ["traded", plural(stream.issues, "issue")],
       ["without a name", plural(stream.unlisted, "issue")],
+      ["markets, sectors", plural(stream.groups, "group")],
+      ...(stream.served_market === null ? [] : [["served here", stream.served_market]]),
     ]} />
   `;
 }

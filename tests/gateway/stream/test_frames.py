@@ -33,7 +33,7 @@ def test_a_price_leaves_as_it_came() -> None:
         wanted = b'"price":%b,' % price.encode()
         assert wanted in (update(row).frame(EVERYTHING) or b"")
         assert wanted in frames.snapshot_frame(HERE, [row.body], final=True)
-        assert wanted in frames.quotes_object(HERE, [row.body])
+        assert wanted in frames.list_object(HERE, [row.body])
         assert wanted in frames.window_object(make_snapshot(1, row), with_rows=True)
 
 

@@ -198,7 +198,7 @@ class Reader:
             case Merged(trades, _):
                 self.get(trades)
             case Update():
-                self.get(taken.isins(self.mailbox.key_set))
+                self.get(taken.names(self.mailbox.key_set))
         return True
 
     def get(self, isins: Iterable[str]) -> None:

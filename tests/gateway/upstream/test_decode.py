@@ -47,8 +47,8 @@ def test_no_bytes_raise(message: bytes) -> None:
 
 def test_before_anything_is_published_there_is_no_state() -> None:
     """Neither without a hash nor with one that names no window."""
-    assert decode_state({}, {}) is None
-    assert decode_state({b"epoch": b"k3x9"}, {}) is None
+    assert decode_state({}, {}, {}) is None
+    assert decode_state({b"epoch": b"k3x9"}, {}, {}) is None
 
 
 def test_the_stored_state_is_read() -> None:
@@ -56,7 +56,7 @@ def test_the_stored_state_is_read() -> None:
     row = make_row()
     value = b"%b 7 %b" % (row.version, row.body)
     meta = {**META, b"window_ms": b"500", b"window:job": b"x"}
-    state = decode_state(meta, {SAMSUNG.encode(): value})
+    state = decode_state(meta, {SAMSUNG.encode(): value}, {})
     assert state is not None
     assert state.position == Position(EPOCH, 7, 1773964802000)
     assert state.window_ms == 500
@@ -66,9 +66,10 @@ def test_the_stored_state_is_read() -> None:
 
 def test_a_value_that_cannot_be_read_is_left_out_and_named() -> None:
     """One bad value does not cost the others."""
-    state = decode_state(META, {b"KR7005930003": b"bad"})
+    state = decode_state(META, {b"KR7005930003": b"bad"}, {b"market:X": b"7 {}"})
     assert state is not None
-    assert (state.values, state.unreadable) == ([], [b"KR7005930003"])
+    unreadable = [b"KR7005930003", b"market:X"]
+    assert (state.values, state.groups, state.unreadable) == ([], [], unreadable)
     assert state.window_ms == DEFAULT_WINDOW_MS
 
 
@@ -85,4 +86,4 @@ def test_a_state_that_does_not_say_where_it_stands_is_refused(
 ) -> None:
     """Without a position nothing can be followed."""
     with pytest.raises(ValueError, match=words):
-        decode_state(meta, {})
+        decode_state(meta, {}, {})

@@ -1,0 +1,49 @@
+"""The issues of one market, for a gateway that serves no other. Pure."""
+
+from dataclasses import replace
+
+from ingest.issue_table.known_issues import MARKET, Issues, has_members
+from throttle.contract.group import market_key
+from throttle.contract.snapshot import WindowSnapshot
+from tickthrottle_client.tick_v1 import ALL, ALL_GROUPS, is_group
+
+
+class MarketIssues(Issues):
+    """What is known of a market's issues; of all others, only that they are others."""
+
+    def __init__(self, whole: Issues, market: str) -> None:
+        of_market = (issue for issue in whole if issue.market == market)
+        super().__init__(of_market, whole.version)
+        self.market = market
+        self._whole = whole
+
+    def refusal(self, key: str) -> str | None:
+        """Say why a key is not served; None if it is, or if nobody knows it."""
+        if key in (ALL, ALL_GROUPS):
+            return None
+        if is_group(key):
+            own = market_key(self.market)
+            return None if key == own else f"of groups, {own} alone is served here"
+        if has_members(key):
+            is_other = self._whole.members(key) is not None
+            if key.startswith(MARKET):
+                is_other = key != MARKET + self.market
+            is_served = self.members(key) is not None or not is_other
+        else:
+            issue = self._whole.get(key) or self._whole.of_code(key)
+            is_served = issue is None or issue.market == self.market
+        return None if is_served else f"the market {self.market} alone is served here"
+
+    def part_of(self, snapshot: WindowSnapshot) -> WindowSnapshot:
+        """Return what of a window the market's own channel would have brought."""
+        own = market_key(self.market)
+        return replace(
+            snapshot,
+            rows=tuple(row for row in snapshot.rows if self.get(row.isin) is not None),
+            groups=tuple(group for group in snapshot.groups if group.key == own),
+        )
+
+
+def refusal_of(key: str, issues: Issues) -> str | None:
+    """Say why a key is not served where these issues are what is served."""
+    return issues.refusal(key) if isinstance(issues, MarketIssues) else None
