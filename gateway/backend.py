@@ -108,7 +108,7 @@ class Backend:
             self._issue_store, self._relist, self.counters, settings.served_market
         )
         self.window_log = WindowLog(self.redis, self.keys, lambda: self.hub.issues)
-        self.archived = ArchivedWindows(settings.archive_dir)
+        self.archived = ArchivedWindows(settings.archive_dir, lambda: self.hub.issues)
         self.history = IssueHistory(settings.history_bytes)
         self._history_filler = HistoryFiller(self.history, self.window_log)
         self.feed.listeners.append(self._history_filler)

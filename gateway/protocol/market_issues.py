@@ -44,6 +44,11 @@ class MarketIssues(Issues):
         )
 
 
+def served_part(snapshot: WindowSnapshot, issues: Issues) -> WindowSnapshot:
+    """Return what of a window is served where these issues are what is served."""
+    return issues.part_of(snapshot) if isinstance(issues, MarketIssues) else snapshot
+
+
 def refusal_of(key: str, issues: Issues) -> str | None:
     """Say why a key is not served where these issues are what is served."""
     return issues.refusal(key) if isinstance(issues, MarketIssues) else None

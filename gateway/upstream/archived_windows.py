@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from archive.contract.archive_gap import ArchiveGap
+from gateway.protocol.market_issues import served_part
+from ingest.issue_table.known_issues import Issues
 from throttle.contract.snapshot import WindowSnapshot
 
 if TYPE_CHECKING:
@@ -27,10 +29,16 @@ class ArchiveUnreadable(RuntimeError):
 
 
 class ArchivedWindows:
-    """The archive in a folder; without one it is empty. Raises ArchiveUnreadable."""
+    """The archive in a folder; without one it is empty. Raises ArchiveUnreadable.
 
-    def __init__(self, folder: Path | None) -> None:
+    ``issues`` returns what is served now: of one market's gateway, that market's part.
+    """
+
+    def __init__(
+        self, folder: Path | None, issues: Callable[[], Issues] = Issues
+    ) -> None:
         self._folder = folder
+        self._issues = issues
         self._reader: ArchiveReader | None = None
         self._turns = asyncio.Semaphore(AT_ONCE)
 
@@ -80,7 +88,7 @@ class ArchivedWindows:
             window = await self._ask(lambda _: next(windows, None))
             if window is None:
                 return
-            yield window
+            yield served_part(window, self._issues())
 
     async def _ask(self, question: Callable[["ArchiveReader"], T]) -> T:
         async with self._turns:

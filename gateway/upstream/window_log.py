@@ -6,7 +6,7 @@ from typing import Any
 import orjson
 from redis.asyncio import Redis
 
-from gateway.protocol.market_issues import MarketIssues
+from gateway.protocol.market_issues import served_part
 from ingest.issue_table.known_issues import Issues
 from throttle.contract.redis_keys import Keys
 from throttle.contract.snapshot import WindowSnapshot
@@ -99,11 +99,7 @@ class WindowLog:
             top = f"({entries[-1][0].decode()}"
 
     def _decode(self, entry: Any) -> WindowSnapshot:
-        snapshot = WindowSnapshot.decode(_message(entry))
-        issues = self._issues()
-        return (
-            issues.part_of(snapshot) if isinstance(issues, MarketIssues) else snapshot
-        )
+        return served_part(WindowSnapshot.decode(_message(entry)), self._issues())
 
     async def _last_until(self, to_ms: int) -> int | None:
         """Return the offset of the newest window that ends by ``to_ms``.

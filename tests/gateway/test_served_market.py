@@ -2,11 +2,13 @@
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 import redis
 
+from tests.archive.rig import archiving, settings_of, wait_until_stored
 from tests.conftest import eventually
 from tests.gateway.publisher import Publisher
 from tests.gateway.samples import (
@@ -139,3 +141,22 @@ def test_the_gateway_of_every_market_names_none(gateway: Gateway) -> None:
     """Clients tell them apart."""
     with gateway.stream() as stream:
         assert "market" not in stream.welcome
+
+
+def test_the_archive_of_all_markets_shows_its_part(
+    publisher: Publisher, client: redis.Redis, redis_url: str, tmp_path: Path
+) -> None:
+    """What Redis has forgotten is told as what it remembers."""
+    publisher.list_issues()
+    publisher.publish(make_row(SAMSUNG), make_row(NAVER))
+    with archiving(settings_of(redis_url, tmp_path)):
+        wait_until_stored(client, 1)
+    publisher.publish(make_row(SAMSUNG, seq=2))
+    client.xtrim(publisher.keys.windows, maxlen=1, approximate=False)
+    of_market = {"served_market": "KOSPI", "archive_dir": tmp_path}
+    with running_gateway(redis_url, **of_market) as gateway:
+        eventually(lambda: quoted(gateway) == [SAMSUNG])
+        windows = json.loads(gateway.get("/v1/windows")[1])["data"]
+        assert [isins_of(window) for window in windows] == [[SAMSUNG], [SAMSUNG]]
+        path = f"/v1/quotes/{NAVER}/history"
+        assert problem_of(gateway, path) == (404, "not_served")
