@@ -15,6 +15,7 @@ from gateway.admission.shared_figures import Tally
 from gateway.admission.tokens import TokenReader
 from gateway.protocol.key_sets import KeySets
 from gateway.settings import GatewaySettings
+from gateway.stream.bars.bar_desk import BarDesk
 from gateway.stream.board import Board
 from gateway.stream.client import (
     RETURN_AFTER_MS,
@@ -83,6 +84,8 @@ class Hub:
         self._clients: dict[Client, None] = {}
         self._key_sets = KeySets(board.numbers)
         self._newest = NewestUpdate()
+        self.bar_desk = BarDesk(counters)
+        self.bar_desk.window_ms = lambda: board.window_ms
         self._heartbeat_s = settings.heartbeat_ms / 1_000
         self._tick_s = min(0.5, _shortest_s(settings) / 10)
         self._timers: TimerWheel[Client] = TimerWheel(self._tick_s, time.monotonic())
@@ -156,6 +159,8 @@ class Hub:
                 self.counters,
                 now_s,
                 self.tokens,
+                self.bar_desk,
+                sender,
             ),
             sender,
             Lifetime(now_s, settings, most_s),
@@ -190,6 +195,8 @@ class Hub:
         if client in self._clients:
             del self._clients[client]
             client.delivery.close()
+            if client.commands.bars is not None:
+                client.commands.bars.close()
 
     def end(self, client: Client, code: CloseCode, reason: str) -> None:
         """Close a client's connection."""

@@ -7,6 +7,9 @@ PROTOCOL = "tick.v1"
 ALL = "*"
 """The key of a client that wants every issue, also those yet to come."""
 
+BARS = "bars:"
+"""What the keys of bars begin with: ``bars:1m:KR7005930003``, ``bars:1d:*``."""
+
 
 class CloseCode(IntEnum):
     """Why a connection ended. 4000-4499: come back; 4500-4999: do not."""
