@@ -34,7 +34,10 @@ from gateway.stream.counters import Counters, CounterTotals
 from gateway.stream.hub import Hub
 from gateway.stream.window_timings import KEPT
 from gateway.transport.bounded_answers import BytesInFlight
+from gateway.upstream.analytics_store import AnalyticsStore
 from gateway.upstream.archived_windows import ArchivedWindows
+from gateway.upstream.bar_follower import BarFollower
+from gateway.upstream.bar_store import BarStore
 from gateway.upstream.history_filler import HistoryFiller
 from gateway.upstream.issue_follower import IssueFollower
 from gateway.upstream.issue_history import IssueHistory
@@ -47,7 +50,7 @@ from ingest.issue_table.known_issues import Issues
 from ingest.issue_table.open_issue_store import open_issue_store
 from ingest.kafka.address import KafkaTopic
 from ingest.tradelog.contract import LogUnusable
-from throttle.contract.redis_keys import Keys
+from throttle.contract.redis_keys import AnalyticsKeys, Keys
 
 LOOK_S = 0.5
 """How often the gateway asks itself whether it is ready."""
@@ -106,6 +109,12 @@ class Backend:
         self._issue_store = open_issue_store(settings)
         self.issues = IssueFollower(
             self._issue_store, self._relist, self.counters, settings.served_market
+        )
+        self.analytics_keys = AnalyticsKeys(settings.namespace)
+        self.bar_store = BarStore(self.redis, self.analytics_keys)
+        self.analytics_store = AnalyticsStore(self.redis, self.analytics_keys)
+        self.bars = BarFollower(
+            self.redis, self.analytics_keys, self.hub.bar_desk, self.counters
         )
         self.window_log = WindowLog(self.redis, self.keys, lambda: self.hub.issues)
         self.archived = ArchivedWindows(settings.archive_dir, lambda: self.hub.issues)
@@ -257,6 +266,7 @@ class Backend:
             ("garbage", CalmCollections(lambda: self.board.window_ms).run()),
             ("issues", self.issues.run()),
             ("history", self._history_filler.run()),
+            ("bars", self.bars.run()),
             ("readiness", self._keep_judging()),
             ("metrics", self.exporter.run()),
             ("siblings", self.siblings.run()),

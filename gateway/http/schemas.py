@@ -56,6 +56,8 @@ class Quote(BaseModel):
     price: Price
     size: Size
 
+    day: "DayAnswer | None" = Field(default=None, description="with fields=day")
+
 
 class WindowRow(Quote):
     """An issue's latest trade of a window."""
@@ -232,6 +234,132 @@ class History(Chart):
         Field(description="the window that would come next", examples=[None]),
     ]
     gaps: Annotated[list[HistoryGap], Field(examples=[[]])]
+
+
+StartMs = Annotated[
+    int,
+    Field(ge=0, description="first moment, ms since 1970", examples=[1773964800000]),
+]
+SpanEndMs = Annotated[
+    int,
+    Field(ge=0, description="moment after it, ms since 1970", examples=[1773964860000]),
+]
+Sum = Annotated[
+    float | None,
+    Field(
+        description=f"{_EXACT}; null where it has more than 20 whole digits",
+        examples=[9180],
+    ),
+]
+Vwap = Annotated[
+    float | None,
+    Field(description="value / volume, half even", examples=[199412.3456]),
+]
+Percent = Annotated[float | None, Field(description="per cent", examples=[-0.8101])]
+Change = Annotated[float | None, Field(description=_EXACT, examples=[-1650])]
+
+
+class TradedSpan(BaseModel):
+    """What was traded in a span of the exchange's clock."""
+
+    start: StartMs
+    end: SpanEndMs
+    open: Price
+    high: Price
+    low: Price
+    close: Price
+    volume: Sum
+    value: Sum
+    trades: Annotated[int, Field(ge=1, examples=[37])]
+    vwap: Vwap
+
+
+class DayAnswer(TradedSpan):
+    """An issue's newest day, and its change against the previous close."""
+
+    prev_close: Annotated[float | None, Field(description=_EXACT, examples=[203650])]
+    change: Change
+    percent: Percent
+
+
+class BarAnswer(TradedSpan):
+    """A bar. ``closed``: its end has passed; ``revision``: late trades since."""
+
+    isin: Isin
+    closed: bool
+    revision: Annotated[int, Field(ge=0, examples=[0])]
+
+
+class BarsAnswer(BaseModel):
+    """Bars of an issue, oldest first; spans without a trade have none."""
+
+    isin: Isin
+    interval: Literal["1m", "5m", "15m", "1h", "1d"]
+    count: Count
+    data: list[BarAnswer]
+
+
+class MoverAnswer(BaseModel):
+    """An issue in a list of movers; ``change`` is close less open."""
+
+    isin: Isin
+    open: Price
+    high: Price
+    low: Price
+    close: Price
+    volume: Sum
+    value: Sum
+    trades: Annotated[int, Field(ge=1, examples=[37])]
+    vwap: Vwap
+    change: Change
+    percent: Percent
+
+
+class MoversAnswer(BaseModel):
+    """What rose, fell and traded most in one span of the exchange's clock."""
+
+    epoch: Annotated[str, Field(examples=["b7x1"])]
+    sequence: Annotated[int, Field(ge=0, examples=[412])]
+    start: StartMs
+    end: SpanEndMs
+    issues: Annotated[int, Field(ge=0, description="issues that traded", examples=[9])]
+    gainers: list[MoverAnswer]
+    losers: list[MoverAnswer]
+    value: list[MoverAnswer]
+    volume: list[MoverAnswer]
+
+
+class BurstAnswer(TradedSpan):
+    """Trades of an issue that followed one another without a pause."""
+
+    isin: Isin
+    percent: Percent
+
+
+class BurstsAnswer(BaseModel):
+    """Bursts that have ended, newest first."""
+
+    count: Count
+    data: list[BurstAnswer]
+
+
+class MoveAnswer(BaseModel):
+    """A price that went far within seconds, between two trades."""
+
+    isin: Isin
+    start: TimeUs
+    end: TimeUs
+    seq: Annotated[int, Field(ge=0, examples=[412385])]
+    from_price: Annotated[Price, Field(alias="from")]
+    to: Price
+    percent: Percent
+
+
+class MovesAnswer(BaseModel):
+    """Moves, newest first."""
+
+    count: Count
+    data: list[MoveAnswer]
 
 
 class Version(BaseModel):

@@ -21,6 +21,9 @@ from tickthrottle_client.tick_v1 import ALL, ALL_GROUPS, GROUP, is_group
 
 MAX_ID_CHARS = 36
 
+MOST_LAST = 300
+"""So many bars of a key a client may be sent when it subscribes; REST has more."""
+
 KNOWN_ISINS = 8_192
 """Keys that are remembered as valid, and not checked again."""
 
@@ -55,14 +58,28 @@ class Since:
 
 
 @dataclass(frozen=True, slots=True)
+class BarsSince:
+    """The position of bars up to which a returning client has everything."""
+
+    epoch: str
+    sequence: int
+
+
+@dataclass(frozen=True, slots=True)
 class Subscribe:
-    """Add keys. ``min_interval_ms`` holds for all keys, until another is asked for."""
+    """Add keys. ``min_interval_ms`` holds for all keys, until another is asked for.
+
+    ``last`` is how many bars are wanted of each key of bars, ``bars_since`` what a
+    returning client has of them.
+    """
 
     message_id: MessageId
     keys: tuple[str, ...]
     wants_snapshot: bool = True
     since: Since | None = None
     min_interval_ms: int = 0
+    last: int = 1
+    bars_since: BarsSince | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,6 +271,8 @@ def _read_command(message: dict[str, Any], message_id: MessageId) -> Command:
                 _read_flag(message, "snapshot", default=True),
                 _read_since(message),
                 _read_whole_number(message, "min_interval_ms"),
+                _read_last(message),
+                _read_bars_since(message),
             )
         case "unsubscribe":
             return Unsubscribe(message_id, _read_keys(message))
@@ -291,6 +310,34 @@ def _read_whole_number(fields: dict[str, Any], name: str) -> int:
     if type(value) is not int or value < 0:
         raise _BadField(f"{name}: must be a whole number from 0")
     return value
+
+
+def is_last(number: int) -> bool:
+    """Say whether so many bars of a key may be asked for."""
+    return 1 <= number <= MOST_LAST
+
+
+def _read_last(message: dict[str, Any]) -> int:
+    last = message.get("last", 1)
+    if type(last) is not int or not is_last(last):
+        raise _BadField(f"last: must be a whole number from 1 to {MOST_LAST}")
+    return last
+
+
+def _read_bars_since(message: dict[str, Any]) -> BarsSince | None:
+    since = message.get("bars_since")
+    if since is None:
+        return None
+    if not isinstance(since, dict) or "sequence" not in since:
+        raise _BadField("bars_since: must be an object with epoch and sequence")
+    if since.get("epoch") is None:
+        return None
+    if not isinstance(since["epoch"], str):
+        raise _BadField("bars_since.epoch: must be text")
+    try:
+        return BarsSince(since["epoch"], _read_whole_number(since, "sequence"))
+    except _BadField as error:
+        raise _BadField(f"bars_since.{error}") from None
 
 
 def _read_since(message: dict[str, Any]) -> Since | None:

@@ -11,13 +11,13 @@ from gateway.http.openapi import PRODUCT, answers, conditional, read_version
 from gateway.http.operator_access import OperatorAccess
 from gateway.http.problems import Problem
 from gateway.http.schemas import Version
-from gateway.rest import groups, issues, quote_history, quotes, windows
+from gateway.rest import bar_routes, groups, issues, quote_history, quotes, windows
 from ingest.issue_table.known_issues import Issues
 from tickthrottle_client.tick_v1 import PROTOCOL
 
 
 def create_router(backend: Backend, access: OperatorAccess | None) -> APIRouter:
-    """Build the router of issues, quotes, groups and windows.
+    """Build the router of issues, quotes, groups, windows and bars.
 
     ``access`` is given on the operators' listener, None on the public one.
     """
@@ -32,12 +32,18 @@ def create_router(backend: Backend, access: OperatorAccess | None) -> APIRouter:
     _add_version(router)
     _add_upgrade(router)
     router.include_router(issues.create_router(known, backend.history, permit, answer))
-    router.include_router(quotes.create_router(backend.board, known, permit, answer))
+    found = backend.analytics_store
+    router.include_router(
+        quotes.create_router(backend.board, known, found, permit, answer)
+    )
     router.include_router(groups.create_router(backend.board, known, permit, answer))
     router.include_router(
         quote_history.create_router(
             backend.archived, backend.history, known, permit, answer
         )
+    )
+    router.include_router(
+        bar_routes.create_router(backend.bar_store, found, known, permit, answer)
     )
     router.include_router(
         windows.create_router(

@@ -1,7 +1,7 @@
 """REST: latest quotes. A poller that has them already costs next to nothing."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
@@ -15,15 +15,20 @@ from gateway.http.parameters import shorten
 from gateway.http.problems import Problem
 from gateway.http.schemas import Quote, Quotes
 from gateway.protocol.messages import check_key, split_list
+from gateway.rest.day_statistics import encode_day
 from gateway.rest.issues import IssueKey, Known, Market, Sector
 from gateway.rest.selection import Wish, resolve, select
 from gateway.stream.board import Board
 from gateway.stream.frames import list_object
+from gateway.upstream.analytics_store import AnalyticsStore
 from ingest.issue_table.issue_entry import FIELDS, IssueEntry
 from ingest.issue_table.known_issues import Issues
 
-MORE_FIELDS = FIELDS[1:]
-"""What a quote may have besides: all that is known of an issue."""
+DAY = "day"
+"""The field that is the statistics of an issue's day."""
+
+MORE_FIELDS = (*FIELDS[1:], DAY)
+"""What a quote may have besides: all that is known of an issue, and its day."""
 
 AT_ONCE = 50
 """This many ISINs are checked before the event loop may do something else."""
@@ -43,14 +48,18 @@ Fields = Annotated[
     str | None,
     Query(
         description="what else is wanted of each issue: fields of the issue table, "
-        "separated by commas",
+        "separated by commas; day for the statistics of its day",
         examples=["name,prev_close"],
     ),
 ]
 
 
 def create_router(
-    board: Board, known: Known, permit: Permit, answer: ConditionalAnswers
+    board: Board,
+    known: Known,
+    found: AnalyticsStore,
+    permit: Permit,
+    answer: ConditionalAnswers,
 ) -> APIRouter:
     """Build the router of latest quotes."""
     router = APIRouter(tags=["quotes"])
@@ -59,7 +68,10 @@ def create_router(
     @router.get(
         "/v1/quotes",
         responses=answers(
-            Quotes, *(400, 401, 403), description="The quotes", is_conditional=True
+            Quotes,
+            *(400, 401, 403, 503),
+            description="The quotes",
+            is_conditional=True,
         ),
         openapi_extra=conditional(),
     )
@@ -83,12 +95,16 @@ def create_router(
         if isins is not None or codes is not None:
             for isin in sorted(wanted or ()):
                 check_allowed(grant, isin)
-        etag = _name(board, wish, names, issues, grant)
+        days_version = await found.days_version() if DAY in names else ""
+        etag = _name(board, wish, names, issues, grant, days_version)
 
         async def build() -> bytes:
             body = prepared.find(board.position, etag)
             if body is None:
-                body = _encode(board, wanted, grant, _adder(names, issues))
+                isins = board.isins() if wanted is None else sorted(wanted)
+                allowed = [isin for isin in isins if grant.allows(isin)]
+                add = await _adder(names, issues, found, allowed)
+                body = _encode(board, allowed, add)
                 prepared.keep(board.position, etag, body)
             return body
 
@@ -98,7 +114,7 @@ def create_router(
         "/v1/quotes/{issue}",
         responses=answers(
             Quote,
-            *(400, 401, 403, 404),
+            *(400, 401, 403, 404, 503),
             description="The issue's latest trade",
             is_conditional=True,
         ),
@@ -115,7 +131,8 @@ def create_router(
         row = board.get(isin)
         if row is None:
             raise Problem(404, "unknown_key", f"{isin} has not traded yet")
-        return answer.give(request, _adder(names, issues)(isin, row.body))
+        add = await _adder(names, issues, found, [isin])
+        return answer.give(request, add(isin, row.body))
 
     return router
 
@@ -141,20 +158,40 @@ def _read_fields(text: str | None) -> tuple[str, ...]:
 _Adder = Callable[[str, bytes], bytes]
 
 
-def _adder(names: tuple[str, ...], issues: Issues) -> _Adder:
-    """Return what adds fields of the issue table to an issue's quote."""
+async def _adder(
+    names: tuple[str, ...],
+    issues: Issues,
+    found: AnalyticsStore,
+    isins: Sequence[str],
+) -> _Adder:
+    """Return what adds fields of the issue table, and the day, to an issue's quote."""
     if not names:
         return lambda _, body: body
+    of_table = tuple(name for name in names if name != DAY)
+    has_day = DAY in names
+    days = await found.days(isins) if has_day else {}
 
     def add(isin: str, body: bytes) -> bytes:
-        entry = issues.get(isin) or IssueEntry(isin)
-        return b'%b,"issue":%b}' % (body[:-1], entry.encode(names))
+        entry = issues.get(isin)
+        parts = body[:-1]
+        if of_table:
+            encoded = (entry or IssueEntry(isin)).encode(of_table)
+            parts = b'%b,"issue":%b' % (parts, encoded)
+        if has_day:
+            day = encode_day(days.get(isin), entry)
+            parts = b'%b,"day":%b' % (parts, day)
+        return parts + b"}"
 
     return add
 
 
 def _name(
-    board: Board, wish: Wish, names: tuple[str, ...], issues: Issues, grant: TokenGrant
+    board: Board,
+    wish: Wish,
+    names: tuple[str, ...],
+    issues: Issues,
+    grant: TokenGrant,
+    days_version: str,
 ) -> str:
     """Name the answer by what decides it: nothing has to be built for a 304."""
     position = board.position
@@ -164,13 +201,11 @@ def _name(
         ",".join(names).encode(),
         issues.digest.encode(),
         grant.encode_keys(),
+        days_version.encode(),
     )
 
 
-def _encode(
-    board: Board, wanted: frozenset[str] | None, grant: TokenGrant, add: _Adder
-) -> bytes:
-    isins = board.isins() if wanted is None else sorted(wanted)
-    rows = ((isin, board.get(isin)) for isin in isins if grant.allows(isin))
+def _encode(board: Board, isins: Sequence[str], add: _Adder) -> bytes:
+    rows = ((isin, board.get(isin)) for isin in isins)
     bodies = [add(isin, row.body) for isin, row in rows if row is not None]
     return list_object(board.position, bodies)

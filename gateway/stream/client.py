@@ -224,6 +224,9 @@ class Client:
         if self.ending is not None:
             return None
         frame = self.delivery.next_frame()
+        bars = self.commands.bars
+        if frame is None and bars is not None:
+            frame = bars.next_frame()
         if self._heartbeat_us is not None:
             if frame is None:
                 frame = heartbeat_frame(self.delivery.position(), self._heartbeat_us)

@@ -12,6 +12,7 @@ from gateway.admission.tokens import (
     TokenReader,
     TokenRefused,
 )
+from gateway.protocol.bar_keys import BarKey, is_bar_key, read_bar_key
 from gateway.protocol.messages import (
     Auth,
     BadMessage,
@@ -27,10 +28,13 @@ from gateway.protocol.messages import (
 )
 from gateway.settings import GatewaySettings
 from gateway.stream import frames
+from gateway.stream.bars.bar_delivery import BarDelivery, Waker
+from gateway.stream.bars.bar_desk import BarDesk
+from gateway.stream.bars.bar_update import BarPosition
 from gateway.stream.counters import Counters
 from gateway.stream.delivery import Delivery
 from ingest.trade import ISIN_CHARS
-from tickthrottle_client.tick_v1 import CloseCode
+from tickthrottle_client.tick_v1 import ALL, CloseCode
 
 NOT_ALLOWED = "your token does not allow it"
 
@@ -38,6 +42,9 @@ NOT_HELD = "you do not hold it"
 
 MOST_LIMITED = 100
 """This many messages in a row that come too fast end the connection, with 4429."""
+
+MOST_SNAPSHOT_BARS = 10_000
+"""So many bars one subscribe may ask for."""
 
 MOST_BAD = 20
 """This many bad messages in a row end the connection, with 4500."""
@@ -48,15 +55,19 @@ class ClientCommands:
 
     ``answer`` never raises on what a client may send; ``ending`` is set when the
     connection is to be closed after it. A client holds ``max_keys`` keys at most.
+    ``bars`` is None until it asks for bars.
     """
 
     __slots__ = (
         "_bad",
+        "_bar_desk",
         "_bucket",
         "_counters",
         "_limited",
         "_settings",
         "_tokens",
+        "_waker",
+        "bars",
         "delivery",
         "ending",
         "expires_s",
@@ -71,8 +82,13 @@ class ClientCommands:
         counters: Counters,
         now_s: float,
         tokens: TokenReader | None = None,
+        bar_desk: BarDesk | None = None,
+        waker: Waker | None = None,
     ) -> None:
         self.delivery = delivery
+        self.bars: BarDelivery | None = None
+        self._bar_desk = bar_desk
+        self._waker = waker
         self._settings = settings
         self._counters = counters
         self._bucket = TokenBucket(
@@ -124,7 +140,7 @@ class ClientCommands:
             case Unsubscribe():
                 return self._unsubscribe(command)
             case ListKeys(message_id):
-                return self._ack(message_id, "list", self.delivery.keys, [])
+                return self._ack(message_id, "list", self._held(), [])
         return frames.pong_frame(command.message_id, now_us)
 
     def _end(self, code: CloseCode, reason: str) -> None:
@@ -139,8 +155,21 @@ class ClientCommands:
             self.expires_s = now_s + (grant.expires_us - now_us) / 1e6
         lost = [key for key in self.delivery.keys if not grant.allows(key)]
         self.delivery.drop(lost)
+        lost += self._lose_bars(grant)
         self._set_interval(self.delivery.interval_ms)
         return lost
+
+    def _lose_bars(self, grant: TokenGrant) -> list[str]:
+        if self.bars is None:
+            return []
+        lost = [key for key in self.bars.key_set.keys if not grant.allows(key.isin)]
+        self.bars.drop(lost)
+        return list(map(str, lost))
+
+    def _held(self) -> tuple[str, ...]:
+        """Return every key that is held."""
+        bars = () if self.bars is None else self.bars.keys
+        return (*self.delivery.keys, *bars)
 
     def _authenticate(self, command: Auth, now_s: float, now_us: int) -> bytes:
         if self._tokens is None:
@@ -163,7 +192,7 @@ class ClientCommands:
         return self._ack(
             command.message_id,
             "auth",
-            self.delivery.keys,
+            self._held(),
             [Rejection(key, "not_allowed", NOT_ALLOWED).to_wire() for key in lost],
             expires=grant.expires_us,
             min_interval_ms=self.delivery.interval_ms,
@@ -182,9 +211,14 @@ class ClientCommands:
         # First without looking at the keys: checking thousands of them takes time.
         if len(command.keys) > self._settings.max_keys:
             self._check_limit(command.message_id, command.keys)
-        codes = self._resolve(command.keys)
+        of_bars = tuple(key for key in command.keys if is_bar_key(key))
+        wanted = command.keys
+        if of_bars:
+            wanted = tuple(key for key in wanted if not is_bar_key(key))
+        bar_keys, bar_codes, bars_rejected = self._read_bar_keys(of_bars, grant)
+        codes = self._resolve(wanted)
         # What each key was called when it was asked for.
-        names, keys = {}, command.keys
+        names, keys = {}, wanted
         if codes:
             names = {codes.get(key, key): key for key in reversed(keys)}
             keys = tuple(reversed(names))
@@ -196,21 +230,67 @@ class ClientCommands:
                 if not grant.allows(key)
             ]
             accepted = [key for key in accepted if grant.allows(key)]
-        self._check_limit(command.message_id, accepted)
+        self._check_limit(command.message_id, (*accepted, *map(str, bar_keys)))
+        self._check_snapshot(command, bar_keys)
         since = command.since if self.delivery.can_resume(command.since) else None
-        self.has_asked = self.has_asked or bool(accepted)
+        self.has_asked = self.has_asked or bool(accepted or bar_keys)
         self.delivery.add(accepted, since, wants_snapshot=command.wants_snapshot)
+        self._add_bars(bar_keys, command)
         self._set_interval(command.min_interval_ms)
+        told = [replace(r, key=names.get(r.key, r.key)) for r in rejected]
         return self._ack(
             command.message_id,
             "subscribe",
-            accepted,
-            [replace(r, key=names.get(r.key, r.key)).to_wire() for r in rejected],
+            [*accepted, *map(str, bar_keys)],
+            [rejection.to_wire() for rejection in (*told, *bars_rejected)],
             min_interval_ms=self.delivery.interval_ms,
             resumed=since is not None and command.wants_snapshot,
-            **_told(codes),
+            **_told(codes | bar_codes),
             **self._members(accepted),
         )
+
+    def _read_bar_keys(
+        self, keys: Sequence[str], grant: TokenGrant
+    ) -> tuple[list[BarKey], dict[str, str], list[Rejection]]:
+        """Return the keys of bars that may be had, what codes among them stand for."""
+        accepted: dict[BarKey, None] = {}
+        codes: dict[str, str] = {}
+        rejected: list[Rejection] = []
+        for text in keys:
+            key = read_bar_key(text, self.delivery.issues)
+            if isinstance(key, Rejection):
+                rejected.append(key)
+            elif not grant.allows(key.isin):
+                rejected.append(Rejection(text, "not_allowed", NOT_ALLOWED))
+            elif self._bar_desk is None:
+                rejected.append(Rejection(text, "unknown_key", "bars are not served"))
+            else:
+                accepted[key] = None
+                if str(key) != text:
+                    codes[text] = str(key)
+        return list(accepted), codes, rejected
+
+    def _check_snapshot(self, command: Subscribe, keys: Sequence[BarKey]) -> None:
+        count = command.last * len(keys)
+        is_whole = command.last > 1 and any(key.isin == ALL for key in keys)
+        if is_whole or count > MOST_SNAPSHOT_BARS:
+            rule = (
+                "only 1 for all issues"
+                if is_whole
+                else f"{count} bars in all, {MOST_SNAPSHOT_BARS} at most"
+            )
+            raise BadMessage("bad_request", f"last: {rule}", command.message_id)
+
+    def _add_bars(self, keys: Sequence[BarKey], command: Subscribe) -> None:
+        desk, waker = self._bar_desk, self._waker
+        if not keys or desk is None or waker is None:
+            return
+        if self.bars is None:
+            self.bars = BarDelivery(desk, waker)
+        since = command.bars_since
+        position = None if since is None else BarPosition(since.epoch, since.sequence)
+        last = command.last if command.wants_snapshot else 0
+        self.bars.add(keys, last, position)
 
     def _members(self, keys: Sequence[str]) -> dict[str, Any]:
         members = self.delivery.members_of(keys)
@@ -222,14 +302,21 @@ class ClientCommands:
         """Return the ISINs of those keys that are codes of the issue list."""
         isin_of = self.delivery.issues.isin_of
         found = ((k, isin_of(k)) for k in keys if len(k) < ISIN_CHARS)
-        return {key: isin for key, isin in found if isin is not None}
+        codes = {key: isin for key, isin in found if isin is not None}
+        for text in filter(is_bar_key, keys):
+            key = read_bar_key(text, self.delivery.issues)
+            if isinstance(key, BarKey) and str(key) != text:
+                codes[text] = str(key)
+        return codes
 
     def _set_interval(self, wanted_ms: int) -> None:
         least_ms = 0 if self.grant is None else self.grant.min_interval_ms
         self.delivery.set_interval(max(wanted_ms, least_ms))
+        if self.bars is not None:
+            self.bars.interval_ms = self.delivery.interval_ms
 
     def _unsubscribe(self, command: Unsubscribe) -> bytes:
-        held = set(self.delivery.keys)
+        held = set(self._held())
         codes = self._resolve(command.keys)
         dropped = list(dict.fromkeys(codes.get(key, key) for key in command.keys))
         dropped = [key for key in dropped if key in held]
@@ -238,18 +325,22 @@ class ClientCommands:
             for key in command.keys
             if codes.get(key, key) not in held
         ]
-        self.delivery.drop(dropped)
+        self.delivery.drop([key for key in dropped if not is_bar_key(key)])
+        if self.bars is not None:
+            named = set(dropped)
+            self.bars.drop([k for k in self.bars.key_set.keys if str(k) in named])
         return self._ack(
             command.message_id, "unsubscribe", dropped, rejected, **_told(codes)
         )
 
     def _check_limit(self, message_id: MessageId, keys: Sequence[str]) -> None:
         limit = self._settings.max_keys
-        more = len(set(keys).difference(self.delivery.keys))
-        if len(self.delivery.keys) + more > limit:
+        held = self._held()
+        more = len(set(keys).difference(held))
+        if len(held) + more > limit:
             raise BadMessage(
                 "key_limit",
-                f"{limit} keys a connection; you hold {len(self.delivery.keys)} "
+                f"{limit} keys a connection; you hold {len(held)} "
                 f"and asked for {more} more",
                 message_id,
             )
@@ -263,7 +354,7 @@ class ClientCommands:
         **granted: Any,
     ) -> bytes:
         return frames.ack_frame(
-            message_id, op, accepted, rejected, len(self.delivery.keys), **granted
+            message_id, op, accepted, rejected, len(self._held()), **granted
         )
 
 

@@ -39,6 +39,18 @@ class Counters:
     groups_late: int = 0
     """Figures of groups left out: another job had newer ones of the group already."""
 
+    bar_updates_published: int = 0
+    """Messages of bars taken from the analytics job and offered to clients."""
+
+    bar_messages_undecodable: int = 0
+    """Messages of bars that could not be read; bars were read anew."""
+
+    bar_reloads: int = 0
+    """Times bars were read anew: at the first client that watches some, for holes."""
+
+    bar_snapshots_restarted: int = 0
+    """Times a client had too many bars waiting and got a snapshot in their place."""
+
     issue_changes_refused: int = 0
     """Changes of the issue table that break a rule and were left out."""
 

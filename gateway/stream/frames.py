@@ -11,6 +11,7 @@ import orjson
 
 from gateway.protocol.issue_numbers import IssueNumbers
 from gateway.protocol.key_sets import KeySet
+from gateway.stream.bars.bar_update import BarPosition
 from gateway.stream.board import Position
 from throttle.contract.group import encode_groups
 from throttle.contract.snapshot import Row, WindowSnapshot
@@ -279,14 +280,24 @@ def notice_frame(code: str, reconnect_after_ms: int, message: str) -> bytes:
     )
 
 
-def event(frame: bytes, position: Position | None, retry_ms: int | None) -> bytes:
+def event(
+    frame: bytes,
+    position: Position | None,
+    retry_ms: int | None,
+    bars: BarPosition | None = None,
+) -> bytes:
     """Wrap a frame for an event stream (HTML standard, 9.2.5 and 9.2.6).
 
-    Its id is what ``Last-Event-ID`` brings back: epoch, colon, offset.
+    Its id is what ``Last-Event-ID`` brings back: epoch, colon, offset; of who watches
+    bars, a slash and the same of them behind it.
     """
     place = b""
     if position is not None and position.epoch is not None:
-        place = b"id: %b:%d\n" % (position.epoch.encode(), position.offset)
+        place = b"%b:%d" % (position.epoch.encode(), position.offset)
+    if bars is not None and bars.epoch is not None:
+        place += b"/%b:%d" % (bars.epoch.encode(), bars.sequence)
+    if place:
+        place = b"id: %b\n" % place
     retry = b"" if retry_ms is None else b"retry: %d\n" % retry_ms
     return b"%b%bdata: %b\n\n" % (place, retry, frame)
 

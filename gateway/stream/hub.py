@@ -16,6 +16,7 @@ from gateway.admission.tokens import TokenReader
 from gateway.protocol.key_sets import KeySets
 from gateway.protocol.market_issues import MarketIssues
 from gateway.settings import GatewaySettings
+from gateway.stream.bars.bar_desk import BarDesk
 from gateway.stream.board import Board
 from gateway.stream.client import (
     RETURN_AFTER_MS,
@@ -86,6 +87,8 @@ class Hub:
         if settings.served_market is not None:
             self._key_sets.change_issues(MarketIssues(Issues(), settings.served_market))
         self._newest = NewestUpdate()
+        self.bar_desk = BarDesk(counters)
+        self.bar_desk.window_ms = lambda: board.window_ms
         self._heartbeat_s = settings.heartbeat_ms / 1_000
         self._tick_s = min(0.5, _shortest_s(settings) / 10)
         self._timers: TimerWheel[Client] = TimerWheel(self._tick_s, time.monotonic())
@@ -159,6 +162,8 @@ class Hub:
                 self.counters,
                 now_s,
                 self.tokens,
+                self.bar_desk,
+                sender,
             ),
             sender,
             Lifetime(now_s, settings, most_s),
@@ -194,6 +199,8 @@ class Hub:
         if client in self._clients:
             del self._clients[client]
             client.delivery.close()
+            if client.commands.bars is not None:
+                client.commands.bars.close()
 
     def end(self, client: Client, code: CloseCode, reason: str) -> None:
         """Close a client's connection."""

@@ -23,7 +23,9 @@ from gateway.http.openapi import TOKENS, problem_response
 from gateway.http.operator_access import OperatorAccess
 from gateway.http.problems import problem
 from gateway.protocol.messages import (
+    MOST_LAST,
     BadMessage,
+    BarsSince,
     Since,
     Subscribe,
     split_list,
@@ -52,7 +54,7 @@ EVENTS: dict[int | str, dict[str, Any]] = {
     **{status: problem_response(status) for status in (400, 401, 403, 500, 503)},
 }
 
-_LAST_EVENT = re.compile(r"(.+):(\d{1,18})", re.ASCII)
+_LAST_EVENT = re.compile(r"(?:([^/]+):(\d{1,18}))?(?:/([^/]+):(\d{1,18}))?", re.ASCII)
 
 
 def create_router(hub: Hub, access: OperatorAccess | None) -> APIRouter:
@@ -80,6 +82,9 @@ def create_router(hub: Hub, access: OperatorAccess | None) -> APIRouter:
         min_interval_ms: Annotated[
             int, Query(ge=0, description="at most one update per interval")
         ] = 0,
+        last: Annotated[
+            int, Query(ge=1, le=MOST_LAST, description="newest bars of each key")
+        ] = 1,
     ) -> Response:
         """A stream of the keys, for as long as it is read."""
         headers = request.headers
@@ -91,6 +96,8 @@ def create_router(hub: Hub, access: OperatorAccess | None) -> APIRouter:
             split_list(keys),
             since=read_since(headers.get("last-event-id")),
             min_interval_ms=min_interval_ms,
+            last=last,
+            bars_since=read_bars_since(headers.get("last-event-id")),
         )
         if not command.keys:
             return problem(400, "bad_request", "keys: at least one key")
@@ -102,7 +109,17 @@ def create_router(hub: Hub, access: OperatorAccess | None) -> APIRouter:
 def read_since(last_event: str | None) -> Since | None:
     """Return the position an event's id stands for, None if it is none."""
     match = _LAST_EVENT.fullmatch(last_event or "")
-    return None if match is None else Since(match[1], int(match[2]))
+    if match is None or match[1] is None:
+        return None
+    return Since(match[1], int(match[2]))
+
+
+def read_bars_since(last_event: str | None) -> BarsSince | None:
+    """Return the position of bars an event's id stands for, None if it has none."""
+    match = _LAST_EVENT.fullmatch(last_event or "")
+    if match is None or match[3] is None:
+        return None
+    return BarsSince(match[3], int(match[4]))
 
 
 class EventStream(Response):
@@ -199,7 +216,13 @@ def _writers(client: Client, sender: AwaitingSender, send: Send) -> tuple[Write,
         retry_ms = None
         if frame.startswith(b'{"type":"notice"'):
             retry_ms = orjson.loads(frame)["reconnect_after_ms"]
-        body = event(frame, client.delivery.resume_position(), retry_ms)
+        bars = client.commands.bars
+        body = event(
+            frame,
+            client.delivery.resume_position(),
+            retry_ms,
+            None if bars is None else bars.resume_position,
+        )
         for start in range(0, len(body), CHUNK_BYTES):
             chunk = body[start : start + CHUNK_BYTES]
             await send({"type": "http.response.body", "body": chunk, "more_body": True})

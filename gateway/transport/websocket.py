@@ -14,7 +14,13 @@ from uvicorn.protocols.utils import ClientDisconnected
 from gateway.admission.addresses import address_of
 from gateway.http.parameters import find_fault, shorten
 from gateway.http.problems import Problem, problem
-from gateway.protocol.messages import BadMessage, Subscribe, split_list
+from gateway.protocol.messages import (
+    MOST_LAST,
+    BadMessage,
+    Subscribe,
+    is_last,
+    split_list,
+)
 from gateway.stream import frames
 from gateway.stream.client import Client, Ending, Peer
 from gateway.stream.close_log import GONE
@@ -25,7 +31,7 @@ from tickthrottle_client.tick_v1 import PROTOCOL, CloseCode
 
 PATH = "/v1/stream"
 
-PARAMETERS = ("keys", "min_interval_ms")
+PARAMETERS = ("keys", "min_interval_ms", "last")
 """What the address of a stream may have."""
 
 _WHOLE_NUMBER = re.compile(r"[0-9]{1,9}", re.ASCII)
@@ -175,11 +181,17 @@ def read_address(query: bytes) -> Subscribe | None:
     keys = split_list(parameters.get("keys", ""))
     if fault is None and not _WHOLE_NUMBER.fullmatch(interval):
         fault = f"min_interval_ms: {shorten(interval)}: must be a whole number from 0"
-    if fault is None and not keys and "min_interval_ms" in parameters:
-        fault = "min_interval_ms: only with keys"
+    last = parameters.get("last", "1")
+    if fault is None and not (_WHOLE_NUMBER.fullmatch(last) and is_last(int(last))):
+        fault = f"last: {shorten(last)}: must be a whole number from 1 to {MOST_LAST}"
+    for name in PARAMETERS[1:]:
+        if fault is None and not keys and name in parameters:
+            fault = f"{name}: only with keys"
     if fault is not None:
         raise Problem(400, "bad_request", fault)
-    return Subscribe(None, keys, min_interval_ms=int(interval)) if keys else None
+    if not keys:
+        return None
+    return Subscribe(None, keys, min_interval_ms=int(interval), last=int(last))
 
 
 async def refuse(answer: Response, scope: Scope, receive: Receive, send: Send) -> None:

@@ -16,6 +16,7 @@ from tests.clients.patience import soon
 from tests.conftest import free_port
 from tests.e2e.proxy import Proxy, take_all
 from tests.gateway.asyncapi import DOCUMENT_PATH, check_message
+from tests.gateway.bar_publisher import BarPublisher, make_bar
 from tests.gateway.issuer import SECRET, make_token
 from tests.gateway.publisher import Publisher
 from tests.gateway.samples import (
@@ -28,7 +29,7 @@ from tests.gateway.samples import (
     make_row,
 )
 from tests.gateway.servers import running_gateway
-from tickthrottle_client import Item, TickClient, TickError, tick_client
+from tickthrottle_client import Bar, Item, TickClient, TickError, tick_client
 from tickthrottle_client.tick_client import backoff_s, is_older, read_message
 from tickthrottle_client.tick_v1 import is_final
 
@@ -529,3 +530,78 @@ async def test_a_market_is_resumed_with_what_changed_meanwhile(
         publisher.list_issues(ISSUE_LIST.replace("KOSPI", "KOSDAQ"))
         async with gateway_on(redis_url, port):
             await soon(lambda: set(seen.items) == {NAVER, SAMSUNG, HYNIX})
+
+
+async def test_bars_are_followed_open_closed_and_amended(
+    publisher: Publisher, redis_url: str, port: int
+) -> None:
+    """By ISIN or code, beside quotes; exact; an end is an end."""
+    publisher.publish(make_row(SAMSUNG, "1"))
+    publisher.list_issues()
+    bars = BarPublisher(publisher._client)
+    bars.publish(make_bar(value="4200.5"))
+    got: list[Bar] = []
+    seen = Seen()
+    async with gateway_on(redis_url, port), seen.client(address(port)) as ticks:
+        ticks.subscribe([SAMSUNG], seen.put)
+        stop = ticks.bars("1m", ["005930"], got.append, last=2)
+        await soon(lambda: len(got) == 1)
+        assert str(got[0]["value"]) == "4200.5"
+        assert got[0]["vwap"] == Decimal("105.0125")
+        later: list[Bar] = []
+        ticks.bars("1m", ["005930"], later.append)
+        assert later == got
+        bars.publish(make_bar(closed=True))
+        await soon(lambda: [bar["closed"] for bar in got] == [False, True])
+        bars.publish(make_bar(trades=5, closed=True, revision=1))
+        await soon(lambda: got[-1]["revision"] == 1)
+        assert seen.prices() == {SAMSUNG: "1"}
+        stop()
+        count = len(got)
+        bars.publish(make_bar(trades=6, closed=True, revision=2))
+        await soon(lambda: later[-1]["revision"] == 2)
+        assert len(got) == count
+    assert seen.rejected == []
+
+
+async def test_bars_resume_and_tell_what_is_missing(
+    publisher: Publisher, redis_url: str, port: int, proxy: Proxy
+) -> None:
+    """After a cut line what changed comes; after a restart it is said to be missing."""
+    bars = BarPublisher(publisher._client)
+    bars.publish(make_bar(HYNIX), make_bar())
+    got: list[Bar] = []
+    missed: list[int] = []
+    seen = Seen()
+    client = seen.client(
+        address(proxy.port), on_bars_missed=lambda: missed.append(len(got))
+    )
+    async with client as ticks:
+        ticks.bars("5m", ["*"], got.append)
+        async with gateway_on(redis_url, port):
+            await soon(lambda: len(got) == 2)
+            proxy.pause()
+            await soon(lambda: seen.states[-1:] == ["offline"])
+            bars.publish(make_bar(trades=7))
+            proxy.resume()
+            await soon(lambda: got[-1]["trades"] == 7)
+            assert (len(got), missed) == (3, [])
+        await soon(lambda: seen.states[-1:] == ["offline"])
+        bars.publish(make_bar(trades=8))
+        async with gateway_on(redis_url, port):
+            await soon(lambda: bool(missed))
+            assert {bar["trades"] for bar in got[-2:]} == {4, 8}
+
+
+async def test_keys_of_bars_that_are_refused_are_told(
+    redis_url: str, port: int
+) -> None:
+    """With their rule; the others are followed."""
+    seen = Seen()
+    async with gateway_on(redis_url, port), seen.client(address(port)) as ticks:
+        ticks.bars("2m", [SAMSUNG], lambda bar: None)
+        await soon(lambda: bool(seen.rejected))
+        assert "must be one of 1m" in seen.rejected[0]["message"]
+        ticks.bars("1m", ["*"], lambda bar: None, last=3)
+        await soon(lambda: len(seen.rejected) == 2)
+        assert seen.rejected[1]["message"] == "last: only 1 for all issues"

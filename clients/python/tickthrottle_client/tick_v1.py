@@ -20,6 +20,10 @@ def is_group(key: str) -> bool:
     return key.startswith(GROUP)
 
 
+BARS = "bars:"
+"""What the keys of bars begin with: ``bars:1m:KR7005930003``, ``bars:1d:*``."""
+
+
 class CloseCode(IntEnum):
     """Why a connection ended. 4000-4499: come back; 4500-4999: do not."""
 

@@ -1,0 +1,142 @@
+"""Which bars a client follows and what it knows of them. Pure.
+
+Of two states of a bar the one with more trades is newer, and of equal ones that which
+is closed: a bar only ever gains trades.
+"""
+
+from collections.abc import Callable, Collection, Iterator
+from decimal import Decimal
+from typing import Any, TypeAlias
+
+from tickthrottle_client.tick_v1 import ALL, BARS
+
+Bar: TypeAlias = dict[str, Any]
+"""A bar; its prices and sums are Decimal, with every digit."""
+
+Listener: TypeAlias = Callable[[Bar], object]
+
+DECIMALS = ("open", "high", "low", "close", "volume", "value", "vwap")
+
+MOST_KNOWN = 512
+"""So many bars of an issue and interval are remembered: the newest ones."""
+
+
+def read_bar(bar: Bar) -> Bar:
+    """Turn the numbers of a bar that are decimals into such."""
+    for name in DECIMALS:
+        if bar[name] is not None:
+            bar[name] = Decimal(bar[name])
+    return bar
+
+
+class BarBook:
+    """The keys of bars and who listens to them, by ``bars:<interval>:<issue>``.
+
+    ``position`` is up to where every bar has arrived, None before the first snapshot
+    of all keys.
+    """
+
+    def __init__(self) -> None:
+        self.position: dict[str, Any] | None = None
+        self._listeners: dict[str, list[Listener]] = {}
+        # Keys that were asked for by a code, and what the gateway calls them.
+        self._names: dict[str, str] = {}
+        self._known: dict[tuple[str, str], dict[int, Bar]] = {}
+        self._epoch: str | None = None
+        self._last: dict[str, int] = {}
+
+    @property
+    def has_bars(self) -> bool:
+        """Whether any bar is known."""
+        return bool(self._known)
+
+    def wanted(self, keys: Collection[str] | None = None) -> dict[int, list[str]]:
+        """Return the keys to ask for, of all or of some, by how many bars of each."""
+        wanted: dict[int, list[str]] = {}
+        for key, last in self._last.items():
+            if keys is None or key in keys:
+                wanted.setdefault(last, []).append(key)
+        return wanted
+
+    def add(self, keys: Collection[str], listener: Listener, last: int) -> list[str]:
+        """Have somebody listen; return the keys that have to be asked for.
+
+        Who comes later hears at once what is known.
+        """
+        wanted = [key for key in keys if key not in self._listeners]
+        for key in keys:
+            self._listeners.setdefault(key, []).append(listener)
+            self._last[key] = max(last, self._last.get(key, 1))
+            if key not in wanted:
+                for bar in tuple(self._bars_of(key)):
+                    listener(bar)
+        if wanted:
+            self.position = None
+        return wanted
+
+    def remove(self, keys: Collection[str], listener: Listener) -> list[str]:
+        """Have somebody listen no longer; return the keys that nobody listens to."""
+        dropped = []
+        for key in keys:
+            listeners = self._listeners.get(key, [])
+            if listener in listeners:
+                listeners.remove(listener)
+                if not listeners:
+                    del self._listeners[key], self._last[key]
+                    dropped.append(key)
+        for interval, isin in tuple(self._known):
+            if not self._names_of(interval, isin):
+                del self._known[interval, isin]
+        return dropped
+
+    def name(self, codes: dict[str, str]) -> None:
+        """Take in what keys by a code are called, as the gateway has told."""
+        self._names.update((k, v) for k, v in codes.items() if k.startswith(BARS))
+
+    def take(self, message: dict[str, Any], *, is_waiting: bool) -> None:
+        """Take in a message of bars and tell who listens.
+
+        ``is_waiting``: further keys were asked for and are not answered yet.
+        """
+        is_snapshot = message.get("snapshot", False)
+        is_other = message["epoch"] != self._epoch
+        self._epoch = message["epoch"]
+        for bar in message["bars"]:
+            self._put(bar, is_forced=is_other and is_snapshot)
+        if message["epoch"] is None or is_waiting or not message.get("final", True):
+            return
+        self.position = {name: message[name] for name in ("epoch", "sequence")}
+
+    def _put(self, bar: Bar, *, is_forced: bool) -> None:
+        interval, isin = bar["interval"], bar["isin"]
+        names = self._names_of(interval, isin)
+        if not names:
+            return
+        known = self._known.setdefault((interval, isin), {})
+        before = known.get(bar["start"])
+        if before is not None and not is_forced and _order(bar) < _order(before):
+            return
+        known[bar["start"]] = bar
+        if len(known) > MOST_KNOWN:
+            del known[min(known)]
+        for name in names:
+            for listener in tuple(self._listeners.get(name, ())):
+                listener(bar)
+
+    def _names_of(self, interval: str, isin: str) -> list[str]:
+        """Return the keys by which somebody listens to an issue's bars."""
+        key = f"{BARS}{interval}:{isin}"
+        names = [key, f"{BARS}{interval}:{ALL}"]
+        names += [code for code, name in self._names.items() if name == key]
+        return [name for name in names if name in self._listeners]
+
+    def _bars_of(self, key: str) -> Iterator[Bar]:
+        name = self._names.get(key, key)
+        interval, _, isin = name.removeprefix(BARS).partition(":")
+        for (known_interval, known_isin), bars in self._known.items():
+            if known_interval == interval and isin in (ALL, known_isin):
+                yield from (bars[start] for start in sorted(bars))
+
+
+def _order(bar: Bar) -> tuple[int, bool]:
+    return bar["trades"], bar["closed"]

@@ -1,0 +1,47 @@
+"""Keys of bars: ``bars:<interval>:<issue>``. Pure.
+
+An issue is an ISIN, a code of the issue table, or ``*`` for every issue.
+"""
+
+from typing import NamedTuple
+
+from gateway.protocol.messages import Rejection, check_key
+from ingest.issue_table.known_issues import Issues
+from ingest.trade import ISIN_CHARS
+from throttle.contract.bar_intervals import INTERVALS
+from tickthrottle_client.tick_v1 import BARS
+
+MAX_SHOWN_CHARS = 40
+
+
+class BarKey(NamedTuple):
+    """Which bars a client watches: their interval, and an ISIN or ``*``."""
+
+    interval: str
+    isin: str
+
+    def __str__(self) -> str:
+        """Return the key as clients write it."""
+        return f"{BARS}{self.interval}:{self.isin}"
+
+
+def is_bar_key(key: str) -> bool:
+    """Say whether a key asks for bars."""
+    return key.startswith(BARS)
+
+
+def read_bar_key(text: str, issues: Issues) -> BarKey | Rejection:
+    """Read the key of bars, or say why there are no such bars."""
+    interval, colon, name = text.removeprefix(BARS).partition(":")
+    shown = interval[:MAX_SHOWN_CHARS]
+    if interval not in INTERVALS:
+        rule = f"interval {shown!r}: must be one of {', '.join(INTERVALS)}"
+        return Rejection(text, "unknown_key", rule)
+    if not colon or not name:
+        rule = f"must name an issue, as in {BARS}{interval}:KR7005930003"
+        return Rejection(text, "unknown_key", rule)
+    isin = issues.isin_of(name) if len(name) < ISIN_CHARS else None
+    rejection = None if isin else check_key(name)
+    if rejection is not None:
+        return Rejection(text, rejection.code, rejection.message)
+    return BarKey(interval, isin or name)

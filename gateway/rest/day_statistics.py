@@ -1,0 +1,43 @@
+"""What a quote says of an issue's day. Pure."""
+
+from decimal import Decimal
+from typing import Any
+
+import orjson
+
+from ingest.issue_table.issue_entry import IssueEntry
+from throttle.contract.bar_intervals import DayBar
+from throttle.contract.bars import number, subtract
+from throttle.contract.movers import change_percent
+
+LEFT_OUT = ("isin", "closed", "revision")
+"""Fields of a bar that a day of a quote does not have."""
+
+
+def encode_day(day: DayBar | None, entry: IssueEntry | None) -> bytes:
+    """Return the JSON object of an issue's newest day, ``null`` if there is none.
+
+    ``prev_close``, ``change`` and ``percent`` are null where the issue table has no
+    previous close.
+    """
+    if day is None:
+        return b"null"
+    fields = {k: v for k, v in day.bar.to_object().items() if k not in LEFT_OUT}
+    return orjson.dumps(fields | _change(day.bar.close, entry))
+
+
+def _change(close: Decimal, entry: IssueEntry | None) -> dict[str, Any]:
+    text = None if entry is None else entry.prev_close
+    before = None if text is None else Decimal(text)
+    if not before:
+        return {"prev_close": None, "change": None, "percent": None}
+    try:
+        percent = number(change_percent(before, close))
+    except ArithmeticError:
+        # A rate of more than 28 digits is none that anybody could read.
+        percent = None
+    return {
+        "prev_close": number(before),
+        "change": number(subtract(close, before)),
+        "percent": percent,
+    }

@@ -1,0 +1,69 @@
+"""Reads movers, bursts, moves and days: what the analytics job keeps beside bars."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from redis.asyncio import Redis
+
+from throttle.contract.bar_intervals import DayBar
+from throttle.contract.bursts import TradingBurst
+from throttle.contract.moves import Move
+from throttle.contract.redis_keys import AnalyticsKeys
+
+DAYS_PIECE = 500
+"""This many days are asked for at a time."""
+
+
+class AnalyticsStore:
+    """What is kept of one namespace; nothing is cached.
+
+    Every method raises RedisError when the server cannot be asked and ValueError when
+    something is not what the job would have written.
+    """
+
+    def __init__(self, redis: Redis, keys: AnalyticsKeys) -> None:
+        self._redis = redis
+        self._keys = keys
+
+    async def movers(self) -> bytes | None:
+        """Return the newest lists as clients get them, None if there are none."""
+        found: Any = await self._redis.get(self._keys.movers)
+        return None if found is None else bytes(found)
+
+    async def bursts(self, limit: int) -> list[bytes]:
+        """Return the newest bursts as clients get them, newest first."""
+        return await self._newest(
+            self._keys.bursts, b"burst", limit, lambda line: TradingBurst.decode(line).body()
+        )
+
+    async def moves(self, limit: int) -> list[bytes]:
+        """Return the newest moves as clients get them, newest first."""
+        return await self._newest(
+            self._keys.moves, b"move", limit, lambda line: Move.decode(line).body()
+        )
+
+    async def days_version(self) -> str:
+        """Name the state of the days: while it is the same, so are they."""
+        name = self._keys.progress("bars")
+        fields: Any = await self._redis.hmget(name, ["epoch", "sequence"])
+        return ":".join((field or b"").decode() for field in fields)
+
+    async def days(self, isins: Sequence[str]) -> dict[str, DayBar]:
+        """Return the newest day of those issues that have one."""
+        days: dict[str, DayBar] = {}
+        for first in range(0, len(isins), DAYS_PIECE):
+            some = list(isins[first : first + DAYS_PIECE])
+            lines: Any = await self._redis.hmget(self._keys.days, some)
+            for isin, line in zip(some, lines, strict=True):
+                if line is not None:
+                    days[isin] = DayBar.decode(isin, line)
+        return days
+
+    async def _newest(
+        self, stream: str, field: bytes, limit: int, encode: Callable[[bytes], bytes]
+    ) -> list[bytes]:
+        entries: Any = await self._redis.xrevrange(stream, count=limit)
+        try:
+            return [encode(fields[field]) for _, fields in entries]
+        except KeyError as error:
+            raise ValueError(f"an entry of {stream} has no {error}") from None

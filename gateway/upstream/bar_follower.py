@@ -1,0 +1,312 @@
+"""Follows the bars of the analytics job, while somebody watches bars.
+
+Subscribe first, then read where the job stands, then apply what follows. A hole cannot
+be filled: everybody who watches bars then gets them anew, and is told so.
+"""
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Sequence
+from typing import Any
+
+import structlog
+from redis.asyncio import Redis
+from redis.backoff import ExponentialWithJitterBackoff
+from redis.exceptions import ConnectionError as RedisConnectionError
+from redis.exceptions import RedisError
+
+from gateway.stream.bars.bar_desk import BarDesk, BarRequest
+from gateway.stream.bars.bar_folder import BarFolder, Wants, closed_day, row_of
+from gateway.stream.bars.bar_update import BarKeySet, BarPosition, BarRow, BarUpdate
+from gateway.stream.counters import Counters
+from gateway.upstream.bar_store import BarProgress, BarStore
+from throttle.contract.bar_intervals import DAY, DayBar
+from throttle.contract.bars import Bar, BarsUpdate
+from throttle.contract.redis_keys import AnalyticsKeys
+from tickthrottle_client.tick_v1 import ALL
+
+PRODUCT = "bars"
+
+POLL_S = 0.1
+"""How long one look for a message lasts; a request for a snapshot waits as long."""
+
+CONFIRM_WITHIN_S = 5.0
+
+SILENT_S = 5.0
+"""After this silence the follower looks whether it has missed a message."""
+
+LINGER_S = 30.0
+"""Bars are followed for so long when nobody watches any more."""
+
+KEPT_BYTES = 8_388_608
+"""This much of the newest messages is kept for clients that come back."""
+
+ROWS_AT_ONCE = 200
+
+SERVED_AT_ONCE = 64
+"""So many clients get their snapshot before the next message is looked for."""
+
+log = structlog.get_logger()
+
+
+class BarFollower:
+    """Tells the desk what has changed, and reads what clients ask it for.
+
+    It asks Redis for nothing while nobody watches bars. ``run`` outlasts any failure
+    of Redis and any message.
+    """
+
+    def __init__(
+        self, redis: Redis, keys: AnalyticsKeys, desk: BarDesk, counters: Counters
+    ) -> None:
+        self._redis = redis
+        self._keys = keys
+        self._desk = desk
+        self._counters = counters
+        self._store = BarStore(redis, keys)
+        self._folder = BarFolder()
+        self._clock_ms = 0
+        self._work = asyncio.Event()
+        desk.on_work = self._work.set
+        # The newest messages, whole, and the position before the first of them.
+        self._kept: deque[bytes] = deque()
+        self._kept_bytes = 0
+        self._kept_from = BarPosition()
+        # Of every issue, by interval, as of a position.
+        self._whole: dict[str, tuple[BarPosition, list[BarRow]]] = {}
+        self._failures = 0
+        self._is_new = True
+
+    @property
+    def position(self) -> BarPosition:
+        """How far bars were read."""
+        return self._desk.position
+
+    async def run(self) -> None:
+        """Follow while somebody watches, until cancelled."""
+        backoff = ExponentialWithJitterBackoff(cap=2, base=0.05)
+        while True:
+            await self._work.wait()
+            try:
+                await self._follow()
+            except (RedisError, OSError, ValueError) as error:
+                self._failures += 1
+                if self._failures == 1:
+                    log.warning("bars interrupted", error=str(error))
+                await asyncio.sleep(backoff.compute(self._failures))
+            if not self._desk.has_work:
+                self._work.clear()
+                self._is_new = True
+                self._forget()
+                self._desk.position = BarPosition()
+
+    async def _follow(self) -> None:
+        """Subscribe, load, apply messages; return when nobody watches any more."""
+        pubsub = self._redis.pubsub()
+        try:
+            # Subscribe before reading state: an overlap is harmless, a gap is not.
+            await pubsub.subscribe(self._keys.updates(PRODUCT))
+            await self._confirm(pubsub)
+            await self._load()
+            if self._failures:
+                log.info("bars restored", sequence=self.position.sequence)
+                self._failures = 0
+            heard_s = watched_s = time.monotonic()
+            while True:
+                message = await pubsub.get_message(
+                    ignore_subscribe_messages=True, timeout=POLL_S
+                )
+                now_s = time.monotonic()
+                if message is not None:
+                    heard_s = now_s
+                    await self._receive(message["data"])
+                elif now_s - heard_s > SILENT_S:
+                    heard_s = now_s
+                    await self._load()
+                await self._serve_requests()
+                self._desk.flush(_now_ms())
+                if self._desk.has_work:
+                    watched_s = now_s
+                elif now_s - watched_s > LINGER_S:
+                    return
+        finally:
+            await pubsub.aclose()  # type: ignore[no-untyped-call]
+
+    async def _confirm(self, pubsub: Any) -> None:
+        deadline_s = time.monotonic() + CONFIRM_WITHIN_S
+        while time.monotonic() < deadline_s:
+            message = await pubsub.get_message(timeout=POLL_S)
+            if message is not None and message["type"] == "subscribe":
+                return
+        raise RedisConnectionError("the subscription to bars was not confirmed")
+
+    async def _load(self) -> None:
+        """Read where the job stands; what was missed cannot be had but anew."""
+        progress = await self._store.progress()
+        if progress is None or progress.position == self.position:
+            self._is_new = False
+            return
+        self._counters.bar_reloads += 1
+        self._forget()
+        self._folder = BarFolder(progress.bars_ms, progress.calendar, progress.clock_ms)
+        self._clock_ms = progress.clock_ms
+        self._kept_from = progress.position
+        if self._is_new:
+            self._desk.position = progress.position
+        else:
+            log.info("bars read anew", sequence=progress.position.sequence)
+            self._desk.restart(progress.position)
+        self._is_new = False
+
+    async def _receive(self, data: Any) -> None:
+        try:
+            update = BarsUpdate.decode(data)
+            days = [DayBar.decode(isin, line) for isin, line in update.days]
+        except (ValueError, TypeError, AttributeError):
+            self._counters.bar_messages_undecodable += 1
+            log.warning("message of bars not understood", bytes=len(data))
+            await self._load()
+            return
+        here = self.position
+        if update.epoch == here.epoch and update.sequence <= here.sequence:
+            return
+        if (update.epoch, update.sequence) != (here.epoch, here.sequence + 1):
+            await self._load()
+            return
+        rows = await self._rows(update.bars, days, update.clock_ms, self._desk.wants)
+        self._clock_ms = update.clock_ms
+        self._keep(data)
+        position = BarPosition(update.epoch, update.sequence)
+        self._whole.clear()
+        self._counters.bar_updates_published += 1
+        self._desk.publish(BarUpdate(position, rows), _now_ms())
+
+    async def _rows(
+        self,
+        bars: Sequence[Bar],
+        days: Sequence[DayBar],
+        clock_ms: int,
+        wants: Wants,
+        folder: BarFolder | None = None,
+    ) -> list[BarRow]:
+        folder = folder or self._folder
+        missing = folder.missing(bars, days, wants)
+        for span, parts in zip(missing, await self._store.parts(missing), strict=True):
+            folder.put(span, parts)
+        rows: list[BarRow] = []
+        for row in folder.rows(bars, days, clock_ms, wants):
+            rows.append(row)
+            if len(rows) % ROWS_AT_ONCE == 0:
+                await asyncio.sleep(0)
+        return rows
+
+    async def _serve_requests(self) -> None:
+        requests = self._desk.requests
+        if not requests:
+            return
+        progress = await self._store.progress()
+        for watcher in tuple(requests)[:SERVED_AT_ONCE]:
+            # It may have gone meanwhile.
+            request = requests.pop(watcher, None)
+            if request is None:
+                continue
+            try:
+                rows, is_resumed = await self._answer(request, progress)
+            except BaseException:
+                requests.setdefault(watcher, request)
+                raise
+            watcher.take_snapshot(rows, self.position, is_resumed=is_resumed)
+
+    async def _answer(
+        self, request: BarRequest, progress: BarProgress | None
+    ) -> tuple[list[BarRow], bool]:
+        if progress is None:
+            return [], False
+        since = request.since
+        if since is not None and self._has_kept(since):
+            return await self._changed_since(since, request), True
+        rows: list[BarRow] = []
+        for interval, isin in request.keys:
+            if isin == ALL:
+                rows += await self._of_all(interval, progress)
+            else:
+                rows += await self._of_issue(interval, isin, request.last, progress)
+        return rows, False
+
+    async def _of_issue(
+        self, interval: str, isin: str, last: int, progress: BarProgress
+    ) -> list[BarRow]:
+        if interval == DAY:
+            self._folder.note_days(await self._store.days([isin]))
+        bars = await self._store.last(isin, interval, last, progress)
+        return [row_of(interval, bar) for bar in bars]
+
+    async def _of_all(self, interval: str, progress: BarProgress) -> list[BarRow]:
+        """Return every issue's newest bar; read once for all who ask at a time."""
+        known = self._whole.get(interval)
+        if known is None or known[0] != self.position:
+            rows = await self._read_all(interval, progress)
+            self._whole[interval] = known = self.position, rows
+        return known[1]
+
+    async def _read_all(self, interval: str, progress: BarProgress) -> list[BarRow]:
+        if interval == DAY:
+            days = await self._store.days()
+            self._folder.note_days(days)
+            bars = [closed_day(day, progress.clock_ms) for day in days]
+            return [row_of(DAY, bar) for bar in bars]
+        newest = await self._store.newest()
+        folder = BarFolder(progress.bars_ms, progress.calendar)
+
+        def wants(name: str, _: str) -> bool:
+            return name == interval
+
+        return await self._rows(newest, (), progress.clock_ms, wants, folder)
+
+    async def _changed_since(
+        self, since: BarPosition, request: BarRequest
+    ) -> list[BarRow]:
+        """Return what has changed since then, in its newest state."""
+        bars: dict[tuple[str, int], Bar] = {}
+        days: dict[str, DayBar] = {}
+        for message in self._kept:
+            update = BarsUpdate.decode(message)
+            if update.sequence > since.sequence:
+                bars |= {(bar.isin, bar.start_ms): bar for bar in update.bars}
+                days |= {i: DayBar.decode(i, line) for i, line in update.days}
+            await asyncio.sleep(0)
+        key_set = BarKeySet(request.keys)
+        folder = BarFolder(self._folder.bars_ms, self._folder.calendar)
+        return await self._rows(
+            tuple(bars.values()),
+            tuple(days.values()),
+            self._clock_ms,
+            key_set.wants,
+            folder,
+        )
+
+    def _has_kept(self, since: BarPosition) -> bool:
+        here, first = self.position, self._kept_from
+        if since.epoch is None or not since.epoch == first.epoch == here.epoch:
+            return False
+        return first.sequence <= since.sequence <= here.sequence
+
+    def _keep(self, message: bytes) -> None:
+        self._kept.append(message)
+        self._kept_bytes += len(message)
+        while self._kept_bytes > KEPT_BYTES:
+            self._kept_bytes -= len(self._kept.popleft())
+            first = self._kept_from
+            self._kept_from = BarPosition(first.epoch, first.sequence + 1)
+
+    def _forget(self) -> None:
+        self._kept.clear()
+        self._kept_bytes = 0
+        self._kept_from = BarPosition()
+        self._whole.clear()
+        self._folder.clear()
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,184 @@
+"""Reads what the analytics job keeps of bars; nothing is cached."""
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from redis.asyncio import Redis
+
+from gateway.stream.bars.bar_folder import BarSpan
+from gateway.stream.bars.bar_update import BarPosition
+from throttle.contract.bar_intervals import (
+    INTERVALS_MS,
+    DayBar,
+    fold,
+    span_of,
+)
+from throttle.contract.bars import Bar
+from throttle.contract.redis_keys import AnalyticsKeys
+from throttle.contract.session_calendar import EVERYDAY, SessionCalendar
+
+PRODUCT = "bars"
+
+AT_ONCE = 200
+"""This many bars are decoded before the event loop may do something else."""
+
+ISSUES_AT_ONCE = 100
+
+MOST_READ = 100_000
+"""This many bars one question reads at most; it then gets fewer longer ones."""
+
+LONGEST_DAY_MS = 90_000_000
+"""A day has 25 hours where clocks are set back."""
+
+
+@dataclass(frozen=True, slots=True)
+class BarProgress:
+    """How far the job has come with bars; ``clock_ms`` is the log's clock then."""
+
+    position: BarPosition
+    clock_ms: int
+    bars_ms: int
+    calendar: SessionCalendar
+
+
+class BarStore:
+    """The bars of one namespace.
+
+    Every method raises RedisError when the server cannot be asked and ValueError when
+    something is not what the job would have written.
+    """
+
+    def __init__(self, redis: Redis, keys: AnalyticsKeys) -> None:
+        self._redis = redis
+        self._keys = keys
+
+    async def progress(self) -> BarProgress | None:
+        """Return how far the job has come, None if it has not published any bar."""
+        fields: Any = await self._redis.hgetall(self._keys.progress(PRODUCT))
+        return read_progress(fields)
+
+    async def newest(self) -> list[Bar]:
+        """Return the newest bar of every issue, in the order of ISINs."""
+        lines: Any = await self._redis.hgetall(self._keys.last_bars)
+        bars: list[Bar] = []
+        for isin in sorted(lines):
+            bars.append(Bar.decode(isin.decode(), lines[isin]))
+            await _breathe(len(bars))
+        return bars
+
+    async def days(self, isins: Sequence[str] | None = None) -> list[DayBar]:
+        """Return the newest day of some issues, of all without a name."""
+        found: Mapping[str, bytes]
+        if isins is None:
+            lines: Any = await self._redis.hgetall(self._keys.days)
+            found = {isin.decode(): lines[isin] for isin in sorted(lines)}
+        else:
+            values: Any = []
+            if isins:
+                values = await self._redis.hmget(self._keys.days, list(isins))
+            pairs = zip(isins, values, strict=True)
+            found = {isin: line for isin, line in pairs if line is not None}
+        days: list[DayBar] = []
+        for isin, line in found.items():
+            days.append(DayBar.decode(isin, line))
+            await _breathe(len(days))
+        return days
+
+    async def parts(self, spans: Sequence[BarSpan]) -> list[list[Bar]]:
+        """Return the bars within each span, oldest first."""
+        parts: list[list[Bar]] = []
+        for first in range(0, len(spans), ISSUES_AT_ONCE):
+            some = spans[first : first + ISSUES_AT_ONCE]
+            async with self._redis.pipeline(transaction=False) as pipe:
+                for span in some:
+                    key = self._keys.bars(span.isin)
+                    pipe.zrangebyscore(key, span.start_ms, f"({span.end_ms}")
+                replies: Any = await pipe.execute()
+            for span, lines in zip(some, replies, strict=True):
+                parts.append(await _decode(span.isin, lines))
+        return parts
+
+    async def last(
+        self,
+        isin: str,
+        interval: str,
+        limit: int,
+        progress: BarProgress,
+        from_ms: int | None = None,
+        to_ms: int | None = None,
+    ) -> list[Bar]:
+        """Return an issue's newest ``limit`` bars, oldest first.
+
+        ``from_ms`` and ``to_ms`` bound their starts, both included. Fewer come if their
+        parts are more than ``MOST_READ``.
+        """
+        calendar = progress.calendar
+        least, most = _bounds(interval, calendar, from_ms, to_ms)
+        parts_each = parts_of(interval, progress.bars_ms)
+        count = min(limit * parts_each, MOST_READ)
+        lines: Any = await self._redis.zrange(
+            self._keys.bars(isin),
+            *(most, least),
+            byscore=True,
+            desc=True,
+            offset=0,
+            num=count,
+        )
+        parts = await _decode(isin, reversed(lines))
+        bars = list(fold(parts, interval, calendar, progress.clock_ms))
+        if len(parts) == MOST_READ:
+            # Its first parts were not read.
+            del bars[:1]
+        return bars[-limit:]
+
+
+def read_progress(fields: Mapping[bytes, bytes]) -> BarProgress | None:
+    """Read the hash ``AnalyticsKeys.progress("bars")``. Raises ValueError."""
+    if b"sequence" not in fields or b"epoch" not in fields:
+        return None
+    try:
+        sequence, clock_ms = int(fields[b"sequence"]), int(fields.get(b"clock", b"0"))
+        bars_ms = int(fields.get(b"bars_ms", b"60000"))
+    except ValueError:
+        raise ValueError("the stored progress of bars is not in numbers") from None
+    if bars_ms < 1:
+        raise ValueError(f"the stored bars_ms is {bars_ms}")
+    position = BarPosition(fields[b"epoch"].decode(), sequence)
+    calendar = EVERYDAY
+    if b"zone" in fields:
+        begins = fields.get(b"begins", EVERYDAY.begins.encode())
+        calendar = SessionCalendar(fields[b"zone"].decode(), begins.decode())
+    return BarProgress(position, clock_ms, bars_ms, calendar)
+
+
+def parts_of(interval: str, bars_ms: int) -> int:
+    """Return how many of the published bars a longer one has at most."""
+    return max(1, INTERVALS_MS.get(interval, LONGEST_DAY_MS) // bars_ms)
+
+
+def _bounds(
+    interval: str, calendar: SessionCalendar, from_ms: int | None, to_ms: int | None
+) -> tuple[str, str]:
+    """Return between which starts of parts the wanted bars are."""
+    least, most = "-inf", "+inf"
+    if from_ms is not None:
+        start, end = span_of(from_ms, interval, calendar)
+        least = str(start if start >= from_ms else end)
+    if to_ms is not None:
+        most = f"({span_of(to_ms, interval, calendar)[1]}"
+    return least, most
+
+
+async def _decode(isin: str, lines: Iterable[bytes]) -> list[Bar]:
+    bars: list[Bar] = []
+    for line in lines:
+        bars.append(Bar.decode(isin, line))
+        await _breathe(len(bars))
+    return bars
+
+
+async def _breathe(count: int) -> None:
+    if count % AT_ONCE == 0:
+        await asyncio.sleep(0)
