@@ -16,24 +16,26 @@ TAPE  ?=
 SPEED ?=
 FEED  ?=
 SYMBOLS ?=
+ARCHIVE ?=
+ANALYTICS ?=
 KAFKA_PORT ?= 9092
 
 # The recipes' own tools: nothing of the caller's Python may leak in.
 unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-all check bench kafka kafka-jars autobahn lock dist clean
+.PHONY: help run test test-all check bench kafka kafka-jars pandas autobahn lock dist sbom site release clean
 
 help: ## Show this help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
 	@echo "  make run takes PORT=8123 RATE=900, or TAPE=path/to/tape.csv.gz SPEED=1,"
-	@echo "  or FEED=upbit (binance, ...) SYMBOLS=KRW-BTC,KRW-ETH"
+	@echo "  or FEED=upbit (binance, ...) SYMBOLS=KRW-BTC,KRW-ETH; ARCHIVE=off ANALYTICS=off leave out"
 
 run: $(VENV)/.prepared ## Run the whole pipeline on this machine, until Ctrl-C
-	@exec $(BIN)/tickthrottle run --port $(PORT) $(if $(RATE),--rate $(RATE)) $(if $(TAPE),--tape '$(TAPE)') $(if $(SPEED),--speed $(SPEED)) $(if $(FEED),--feed '$(FEED)') $(if $(SYMBOLS),--symbols '$(SYMBOLS)')
+	@exec $(BIN)/tickthrottle run --port $(PORT) $(if $(RATE),--rate $(RATE)) $(if $(TAPE),--tape '$(TAPE)') $(if $(SPEED),--speed $(SPEED)) $(if $(FEED),--feed '$(FEED)') $(if $(SYMBOLS),--symbols '$(SYMBOLS)') $(if $(filter off,$(ARCHIVE)),--no-archive) $(if $(ANALYTICS),--analytics '$(ANALYTICS)')
 
 test: $(VENV)/.dev ## Run the tests that need no JVM, broker or browser (ARGS="-k name" to choose)
-	$(BIN)/pytest -n 2 --dist worksteal --hypothesis-profile quick -m "not (spark or kafka or browser or slow)" $(ARGS)
+	$(BIN)/pytest -n 2 --dist worksteal --hypothesis-profile quick -m "not (spark or kafka or browser or container or slow)" $(ARGS)
 
 # Most tests wait for processes, not for a core: two at a time, each file in one piece,
 # those of whole pipelines early.
@@ -57,17 +59,37 @@ kafka: $(VENV)/.kafka ## Run a Kafka broker to test with, until Ctrl-C; KAFKA_PO
 
 kafka-jars: $(VENV)/.kafka ## Fetch that broker with Maven, so that its tests run
 
+pandas: $(VENV)/.pandas ## Install pandas beside all else, to test a document's query
+
 autobahn: $(VENV)/.autobahn ## Install the Autobahn test suite, which needs PYTHON2=python2.7
 
 lock: $(VENV)/.dev ## Write uv.lock and the requirements files anew
 	$(BIN)/uv lock
 	$(BIN)/uv export $(EXPORT) --only-group build -o requirements-build.lock
 	$(BIN)/uv export $(EXPORT) --no-dev --all-extras -o requirements.lock
+	$(BIN)/uv export $(EXPORT) --no-dev -o requirements-gateway.lock
 	$(BIN)/uv export $(EXPORT) --only-dev -o requirements-dev.lock
+	$(BIN)/uv export $(EXPORT) --only-group pandas -o requirements-pandas.lock
+	$(BIN)/uv export $(EXPORT) --only-group site -o requirements-site.lock
 
 dist: $(VENV)/.run ## Build the wheels into dist/
 	@rm -rf dist
 	$(BIN)/pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist . ./clients/python ./packaging/all
+
+sbom: $(VENV)/.dev ## List what the images hold, from the locks (CycloneDX), into dist/
+	@mkdir -p dist
+	$(BIN)/uv export --quiet --locked --no-dev --format cyclonedx1.5 -o dist/tickthrottle-gateway.cdx.json
+	$(BIN)/uv export --quiet --locked --no-dev --all-extras --format cyclonedx1.5 -o dist/tickthrottle-all.cdx.json
+
+site: $(VENV)/.site ## Build the documents as a site into dist/site
+	@mkdir -p dist
+	@$(BIN)/python packaging/site/build.py dist/site
+
+# Everything that is published, each tried where nothing else is. Needs npm and node.
+release: dist site ## Build wheels, sdist, npm tarball and site into dist/, and try each
+	@$(BIN)/python -m hatchling build -t sdist -d $(abspath dist)
+	@$(BIN)/python packaging/pack_npm.py dist
+	@$(BIN)/python packaging/try_release.py dist
 
 clean: ## Remove the environment and all caches
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis bench/peers/build bench/peers/*/build
@@ -93,6 +115,16 @@ $(VENV)/.prepared: $(VENV)/.run throttle/spark/session.py throttle/spark/class_a
 
 $(VENV)/.dev: $(VENV)/.run requirements-dev.lock
 	@$(PIP) --require-hashes -r requirements-dev.lock
+	@touch $@
+
+# As a folder of its own: nothing of the product shall find it.
+$(VENV)/.pandas: $(VENV)/.run requirements-pandas.lock
+	@rm -rf $(VENV)/pandas
+	@$(PIP) --require-hashes --target $(VENV)/pandas -r requirements-pandas.lock
+	@touch $@
+
+$(VENV)/.site: $(VENV)/.dev requirements-site.lock
+	@$(PIP) --require-hashes -r requirements-site.lock
 	@touch $@
 
 # As a folder of its own: Python 2.7 has neither venv nor a way to the other packages.

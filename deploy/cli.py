@@ -1,23 +1,23 @@
 """The command line: one program, a sub-command for each part."""
 
 import re
-import signal
 import sys
-import threading
 from importlib.metadata import requires, version
-from types import FrameType
 from typing import Annotated
 
 import typer
 
-from deploy.commands.entry import FAILED, fail
+from deploy.archive_command import archive
+from deploy.commands.arguments import format_moment
+from deploy.commands.entry import FAILED, fail, stop_on_signal
 from deploy.commands.feeds import feed, ingest, replay, simulate
 from deploy.commands.issues import issues
 from deploy.commands.ledger import ledger
 from deploy.commands.load import load
 from deploy.commands.rebuild import rebuild
 from deploy.commands.reconcile import reconcile
-from deploy.commands.setting_options import options_of
+from deploy.commands.setting_options import AsJson, options_of
+from deploy.commands.tables import print_json, print_table
 from deploy.commands.topic import topic
 from deploy.commands.topology import topology
 from deploy.commands.trades import trades
@@ -25,9 +25,11 @@ from deploy.commands.windows import windows
 from deploy.examples import examples_of
 from deploy.local.settings import RunSettings
 from deploy.logs import configure_logs
+from deploy.terminal.status import status
+from deploy.terminal.watch import watch
 from gateway.settings import GatewaySettings
 from intake.settings import IntakeSettings
-from throttle.settings import ThrottleSettings
+from throttle.settings import AnalyticsSettings, ThrottleSettings
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -56,27 +58,31 @@ def program(
     """Turn a firehose of stock trades into a calm, exact, two-second stream.
 
     `run` starts everything on this machine. The other commands start one part each,
-    load the issue table (issues), or look and change nothing (ledger, windows, trades,
-    rebuild, reconcile, topology), against the server at REDIS_URL, or the pipeline that
-    `run` has started here. Every setting is also an environment variable, see
-    docs/settings.md.
+    load the issue table (issues), or look and change nothing (watch, status, ledger,
+    windows, trades, rebuild, reconcile, topology), against the server at REDIS_URL, or
+    the pipeline that `run` has started here. Every setting is also an environment
+    variable, see docs/settings.md.
     """
 
 
 @app.command(epilog=examples_of("run"))
 @options_of(
-    RunSettings, *("port", "rate", "tape", "speed", "feed"), feed_symbols="--symbols"
+    RunSettings,
+    *("port", "rate", "tape", "speed", "feed", "analytics"),
+    feed_symbols="--symbols",
+    archive="--archive/--no-archive",
 )
 def run(settings: RunSettings) -> None:
     """Run the whole pipeline on this machine, until Ctrl-C.
 
-    Starts an embedded Valkey server, the Spark job, the gateway with its page and a
-    feed, restarts what dies, and leaves nothing behind.
+    Starts an embedded Valkey server, the Spark job, the gateway with its page, a
+    feed, the archive and the analytics job, restarts what dies, and leaves nothing
+    behind.
     """
     from deploy.local.runner import RunFailed, run_local
 
     try:
-        run_local(settings, _stop_on_signal())
+        run_local(settings, stop_on_signal())
     except RunFailed as error:
         fail(str(error))
 
@@ -97,9 +103,87 @@ def throttle(settings: ThrottleSettings) -> None:
 
     configure_logs(settings)
     try:
-        run_throttle(settings, _stop_on_signal())
+        run_throttle(settings, stop_on_signal())
     except ThrottleFailed as error:
         fail(str(error))
+
+
+@app.command(epilog=examples_of("analytics"))
+@options_of(
+    AnalyticsSettings,
+    *("state_store", "state_dir", "standby", "spark_master", "redis_url"),
+    analytics="--only",
+    spark_master="--master",
+)
+def analytics(settings: AnalyticsSettings) -> None:
+    """Run the analytics job: bars, movers and more, from the trade log.
+
+    Killed at any moment and started again, it goes on where its checkpoint says, and
+    publishes nothing twice.
+    """
+    from throttle.analytics.analytics_job import AnalyticsFailed, run_analytics
+
+    configure_logs(settings)
+    try:
+        run_analytics(settings, stop_on_signal())
+    except AnalyticsFailed as error:
+        fail(str(error))
+
+
+@app.command(epilog=examples_of("state"))
+@options_of(AnalyticsSettings, "state_dir", "analytics_checkpoint")
+def state(
+    *,
+    product: Annotated[str, typer.Option(help="Whose state: bars or movers.")] = "bars",
+    isin: Annotated[
+        str | None, typer.Option(help="Show what it holds of this issue only.")
+    ] = None,
+    batch: Annotated[
+        int | None,
+        typer.Option(
+            help="As it was after this batch of Spark's; by default the last."
+        ),
+    ] = None,
+    limit: Annotated[
+        int,
+        typer.Option(min=1, max=1_000_000, help="Show at most this many, the newest."),
+    ] = 20,
+    json: AsJson = False,
+    settings: AnalyticsSettings,
+) -> None:
+    """Show what Spark's state store holds of bars or movers.
+
+    Starts a Spark of its own, which takes some seconds, and reads the checkpoint; the
+    job may run meanwhile. See --state-dir, or --analytics-checkpoint.
+    """
+    from throttle.analytics.ask_state import NoState, ask_state
+    from throttle.contract.bars import text as decimal_text
+
+    if product not in ("bars", "movers"):
+        fail(f"product {product!r}: must be bars or movers", code=2)
+    try:
+        bars = ask_state(settings, product, batch, isin)
+    except NoState as error:
+        fail(str(error))
+    shown = bars[-limit:]
+    if json:
+        for bar in shown:
+            print_json(bar.body())
+        return
+    print_table(
+        ("start", "isin", "open#", "high#", "low#", "close#", "volume#", "trades#"),
+        (
+            (
+                format_moment(bar.start_ms),
+                bar.isin,
+                *map(decimal_text, (bar.open, bar.high, bar.low, bar.close)),
+                "-" if bar.volume is None else decimal_text(bar.volume),
+                bar.trades,
+            )
+            for bar in shown
+        ),
+    )
+    typer.echo(f"{len(bars):,} in the state, {len(shown):,} shown")
 
 
 @app.command(epilog=examples_of("prepare"))
@@ -113,7 +197,7 @@ def prepare(settings: ThrottleSettings) -> None:
     from throttle.prepare import PrepareFailed, make_class_archive
 
     try:
-        archive = make_class_archive(settings, _stop_on_signal())
+        archive = make_class_archive(settings, stop_on_signal())
     except PrepareFailed as error:
         fail(str(error))
     typer.echo(f"prepared: {archive}, {archive.stat().st_size / 1e6:.0f} MB")
@@ -154,25 +238,10 @@ def intake(settings: IntakeSettings) -> None:
         fail(str(error))
 
 
-def _stop_on_signal() -> threading.Event:
-    """Return an event that SIGINT and SIGTERM set."""
-    stop = threading.Event()
-    received: list[int] = []
-
-    def handle(number: int, frame: FrameType | None) -> None:
-        # Event.set is not reentrant: a second signal must not interrupt it.
-        if not received:
-            received.append(number)
-            stop.set()
-
-    signal.signal(signal.SIGINT, handle)
-    signal.signal(signal.SIGTERM, handle)
-    return stop
-
-
 for command in (
     *(simulate, replay, ingest, feed, topic),
-    *(ledger, windows, trades, rebuild, reconcile, topology),
+    archive,
+    *(watch, status, ledger, windows, trades, rebuild, reconcile, topology),
     load,
 ):
     app.command(epilog=examples_of(command.__name__))(command)

@@ -10,10 +10,19 @@ EXAMPLES = {
         "tickthrottle throttle --redis-url redis://10.0.0.5:6379/0",
         "tickthrottle throttle --standby",
     ),
+    "analytics": (
+        "tickthrottle analytics --only bars",
+        "TICKTHROTTLE_ANALYTICS_CHECKPOINT=s3a://ticks/state tickthrottle analytics",
+    ),
     "prepare": ("tickthrottle prepare",),
     "gateway": (
         "tickthrottle gateway --host 0.0.0.0 --port 8100",
         "tickthrottle gateway --workers 4",
+    ),
+    "archive": (
+        "tickthrottle archive --dir /var/lib/tickthrottle",
+        "tickthrottle archive --postgres postgresql://tick@10.0.0.7/prices",
+        "tickthrottle archive --show",
     ),
     "simulate": (
         "tickthrottle simulate --rate 900 --seconds 60",
@@ -22,6 +31,7 @@ EXAMPLES = {
     "replay": (
         "tickthrottle replay day.csv.gz --speed 10 --report feed.json",
         "zstdcat day.jsonl.zst | tickthrottle replay -",
+        "tickthrottle replay --archive 2026-03-20 --speed 10",
     ),
     "ingest": (
         "my-feed | tickthrottle ingest - --map isin=symbol,price=px --time-unit ms",
@@ -46,6 +56,12 @@ EXAMPLES = {
     ),
     "issues history": ("tickthrottle issues history KR7005930003",),
     "issues simulated": ("tickthrottle issues simulated --out issues.csv",),
+    "watch": (
+        "tickthrottle watch 005930 000660",
+        "tickthrottle watch market:KOSPI --order change",
+        "tickthrottle watch '*' --json | jq .price",
+    ),
+    "status": ("tickthrottle status --url http://127.0.0.1:8001",),
     "ledger": ("tickthrottle ledger --batches 5",),
     "windows": (
         "tickthrottle windows --limit 5",
@@ -56,7 +72,11 @@ EXAMPLES = {
         "tickthrottle trades --dead --reason bad_price --json",
     ),
     "rebuild": ("tickthrottle rebuild --from 2026-03-20T00:00:04",),
-    "reconcile": ("tickthrottle reconcile --acknowledged feed.json",),
+    "reconcile": (
+        "tickthrottle reconcile --acknowledged feed.json",
+        "tickthrottle reconcile --archive-dir /var/lib/tickthrottle",
+    ),
+    "state": ("tickthrottle state --isin KR7005930003 --limit 5",),
     "topology": ("tickthrottle topology --mermaid",),
     "load": (
         "tickthrottle load --scenario standard --out report",

@@ -34,6 +34,7 @@ from gateway.stream.counters import Counters, CounterTotals
 from gateway.stream.hub import Hub
 from gateway.stream.window_timings import KEPT
 from gateway.transport.bounded_answers import BytesInFlight
+from gateway.upstream.archived_windows import ArchivedWindows
 from gateway.upstream.history_filler import HistoryFiller
 from gateway.upstream.issue_follower import IssueFollower
 from gateway.upstream.issue_history import IssueHistory
@@ -107,6 +108,7 @@ class Backend:
             self._issue_store, self._relist, self.counters, settings.served_market
         )
         self.window_log = WindowLog(self.redis, self.keys, lambda: self.hub.issues)
+        self.archived = ArchivedWindows(settings.archive_dir)
         self.history = IssueHistory(settings.history_bytes)
         self._history_filler = HistoryFiller(self.history, self.window_log)
         self.feed.listeners.append(self._history_filler)

@@ -25,6 +25,7 @@ from gateway.stream.counters import Counters
 from gateway.transport.uvicorn_http import OPERATORS_SPARE, Guard, create_protocol
 from gateway.transport.uvicorn_websocket import StreamProtocol
 from ingest.process.descriptors import raise_descriptor_limit
+from ingest.process.service_manager import tell_ready
 
 BACKLOG = 4_096
 
@@ -90,7 +91,7 @@ def create_server(
         *(settings, counters or Counters(), plain, refusals, operators_port),
         max_body_bytes,
     )
-    return uvicorn.Server(
+    return _Server(
         uvicorn.Config(
             app,
             loop="uvloop",
@@ -112,6 +113,13 @@ def create_server(
             timeout_graceful_shutdown=2,
         )
     )
+
+
+class _Server(uvicorn.Server):
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.started:
+            tell_ready()
 
 
 def _room_for_connections(settings: GatewaySettings) -> int:

@@ -100,6 +100,9 @@ class GatewaySettings(TopicSettings, TokenSettings):
     history_bytes: int = Field(67_108_864, ge=0)
     """Most memory for what issues did in past windows; 0 keeps nothing."""
 
+    archive_dir: Path | None = None
+    """Folder of the archive, for what is older than Redis remembers; unset: none."""
+
     slow_close_s: float = Field(15, gt=0)
     """A client that takes not a single byte for this long is closed with 4408."""
 

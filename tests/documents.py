@@ -4,6 +4,7 @@ from tests.paths import ROOT
 
 PAGES = (
     "settings",
+    "archive",
     "running",
     "inspecting",
     "observing",

@@ -5,13 +5,21 @@ from dataclasses import dataclass
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
+from archive.archive_metrics import ArchiveMetrics
 from gateway.health.metrics import GatewayMetrics
 from gateway.stream.close_log import CloseLog
 from gateway.stream.counters import Counters
 from ingest.adapters.adapter_metrics import AdapterMetrics
 from ingest.feed.metrics import FeedMetrics
 from intake.intake_app import IntakeMetrics
+from throttle.analytics.metrics import AnalyticsMetrics
+from throttle.contract.cut import Cut
+from throttle.contract.tally import BatchNote
 from throttle.telemetry.metrics import ThrottleMetrics
+
+STATE = dict.fromkeys(
+    ("numRowsTotal", "memoryUsedBytes", "commitTimeMs", "numRowsDroppedByWatermark"), 0
+)
 
 
 @dataclass(frozen=True)
@@ -31,14 +39,20 @@ class Metric:
 
 
 def registries() -> list[CollectorRegistry]:
-    """Return the metrics of a feed, a throttle and a gateway that have just begun."""
-    feed, throttle, gateway = (CollectorRegistry() for _ in range(3))
+    """Return the metrics of every kind of process, just begun."""
+    feed, throttle, gateway, archive, analytics = (
+        CollectorRegistry() for _ in range(5)
+    )
     FeedMetrics(feed)
     AdapterMetrics(feed)
     IntakeMetrics(feed)
+    ArchiveMetrics(archive)
     ThrottleMetrics(throttle).waiting([(0, 0)])
     GatewayMetrics(gateway).count(Counters(), CloseLog())
-    return [feed, throttle, gateway]
+    measured = AnalyticsMetrics(analytics)
+    measured.published("bars", BatchNote(Cut(0, (), ()), Cut(0, (), ()), {}))
+    measured.state("bars", STATE)
+    return [feed, throttle, gateway, archive, analytics]
 
 
 def every_metric() -> dict[str, Metric]:

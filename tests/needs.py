@@ -21,12 +21,15 @@ FIXTURES = {
     "own_kafka": "kafka",
     "kafka_storage": "kafka",
     "browser": "browser",
+    "images": "container",
+    "containers": "container",
 }
 """Fixtures that start something, and the marker that says so."""
 
 BROWSERS = {"chromium", "google-chrome"}
+CONTAINERS = {"podman", "podman-compose"}
 JAVAS = {"java", "spark-submit", "spark-class"}
-COMMANDS_ON_SPARK = {"throttle", "run"}
+COMMANDS_ON_SPARK = {"throttle", "run", "analytics", "state"}
 
 
 class NotMarked(AssertionError):
@@ -38,6 +41,8 @@ def need_of(command: Sequence[str]) -> tuple[str, ...]:
     program = Path(command[0]).name
     if program in BROWSERS:
         return ("browser",)
+    if program in CONTAINERS:
+        return ("container",)
     if program in JAVAS:
         # All of Kafka's programs are classes of its package.
         is_kafka = any(word.startswith("kafka.") for word in command)

@@ -14,6 +14,8 @@ from annotated_types import Ge, Gt, Le, Lt, MinLen
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings
 
+from archive.contract.archive_state import archives_key
+from archive.settings import ArchiveSettings
 from deploy.cli import app
 from deploy.local.settings import RunSettings
 from gateway.protocol.messages import parse
@@ -28,13 +30,14 @@ from tests.documents import OPERATIONS
 from tests.package_graph import FLOORS, name_of, sources, tree_of
 from tests.paths import ROOT
 from throttle.contract.redis_keys import Keys
-from throttle.settings import ThrottleSettings
+from throttle.settings import AnalyticsSettings, ThrottleSettings
 from tickthrottle_client.tick_v1 import ALL, CloseCode
 
 PROTOCOL = (ROOT / "docs" / "protocol.md").read_text("utf-8")
 SETTINGS = (
     *(IngestSettings, ThrottleSettings, GatewaySettings, IntakeSettings),
-    RunSettings,
+    *(ArchiveSettings, RunSettings),
+    *(RunSettings, AnalyticsSettings),
 )
 
 
@@ -57,7 +60,7 @@ def test_a_setting_is_in_the_table_with_its_default(
     assert len(rows) == 1, variable
     cell = rows[0].split("|")[2].strip().strip("`")
     if default not in ("None", "PydanticUndefined"):
-        assert cell.replace(",", "") == re.sub(r"\.0$", "", default)
+        assert cell.replace(",", "") == re.sub(r"\.0$|,", "", default)
 
 
 @pytest.mark.parametrize("kind", SETTINGS)
@@ -144,11 +147,12 @@ def test_every_key_and_channel_is_explained() -> None:
     for key in (keys.meta, keys.last, keys.windows, keys.updates, *of_job):
         assert f"| `{key}` |" in OPERATIONS
     assert f"| `{keys.dead('<job>')}:<p>` |" in OPERATIONS
+    assert f"| `{archives_key('tt')}` |" in OPERATIONS
 
 
 def log_lines() -> Iterator[str]:
     """Yield what gateway and throttle log, as far as it is written out."""
-    for package in ("gateway", "throttle"):
+    for package in ("archive", "gateway", "throttle"):
         for path in sorted((ROOT / package).rglob("*.py")):
             for node in ast.walk(tree_of(path)):
                 match node:
@@ -251,7 +255,7 @@ def test_links_between_the_documents_lead_somewhere(path: Path) -> None:
 )
 def test_a_file_that_a_document_names_exists(path: Path) -> None:
     """A reader can open it; the history alone names what is gone."""
-    tops = "bench|clients|deploy|docs|gateway|ingest|tests|throttle"
+    tops = "archive|bench|clients|deploy|docs|gateway|ingest|tests|throttle"
     for name in re.findall(rf"`((?:{tops})/[\w./-]+)`", path.read_text("utf-8")):
         assert (ROOT / name).exists(), f"{path.name}: {name}"
 
@@ -272,7 +276,11 @@ def words_of(path: Path) -> Iterator[str]:
 def file_names() -> set[str]:
     """The path of every file of the project, and each of its ends."""
     tops = ("bench", "clients", "deploy", "docs", "gateway", "ingest", "throttle")
-    paths = [path for top in (*tops, "tests") for path in (ROOT / top).rglob("*.*")]
+    paths = [
+        path
+        for top in ("archive", *tops, "tests")
+        for path in (ROOT / top).rglob("*.*")
+    ]
     parts = [path.relative_to(ROOT).parts for path in paths]
     return {"/".join(p[i:]) for p in parts for i in range(len(p))}
 

@@ -34,7 +34,17 @@ FOREIGN = {
         "ingest.process",
         "ingest.feed.receipt",
     },
+    "archive": {
+        "throttle.contract",
+        "throttle.lease",
+        "ingest.settings",
+        "ingest.process",
+        "ingest.issue_table",
+        "ingest.tradelog.contract",
+    },
     "gateway": {
+        "archive.contract",
+        "archive.parquet",
         "throttle.contract",
         "ingest.trade",
         "ingest.issue_table",
@@ -46,22 +56,25 @@ FOREIGN = {
         "ingest.process",
     },
     "intake": {"ingest", "gateway"},
-    "deploy": {"ingest", "throttle", "gateway", "intake"},
+    "deploy": {"ingest", "throttle", "archive", "gateway", "intake"},
 }
 """What a package may import of others."""
 
 ONLY_IN = {
     "pyspark": {"throttle"},
+    "psycopg": {"archive"},
     "fastapi": {"gateway", "intake"},
     "starlette": {"gateway"},
     "tickthrottle_client.tick_v1": {"gateway", "deploy"},
     "tickthrottle_client": {"ingest", "throttle", "gateway", "deploy"},
 }
-# Spark's launcher reads the environment; the runner hands it on to its parts.
+# Spark's launcher reads the environment; the runner hands it on to its parts; systemd
+# names its socket there.
 MAY_TOUCH_ENVIRONMENT = {
     "throttle/spark/session.py",
     "deploy/local/runner.py",
     "ingest/process/prometheus.py",
+    "ingest/process/service_manager.py",
 }
 NOT_OURS_TO_IMPORT = {"tests", "bench"}
 NOT_OURS_OF_THE_CLIENT = {

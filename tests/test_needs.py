@@ -15,6 +15,7 @@ from tests.paths import ROOT
         ("/venv/pyspark/bin/spark-submit pyspark-shell", "spark or kafka"),
         ("/usr/bin/java -cp x kafka.Kafka server.properties", "kafka"),
         ("/usr/bin/chromium --headless", "browser"),
+        ("podman image exists a", "container"),
         ("python -P -m tickthrottle throttle --job a", "spark"),
         ("/venv/bin/tickthrottle run", "spark"),
         ("python -m tickthrottle gateway", ""),

@@ -20,6 +20,7 @@ from ingest.issue_table.known_issues import Issues
 from ingest.issue_table.open_issue_store import open_issue_store
 from ingest.process.prometheus import MetricsUnavailable, exposed
 from ingest.process.redact import server_address
+from ingest.process.service_manager import tell_ready
 from ingest.tradelog.contract import LogUnusable
 from throttle.contract.redis_keys import Keys
 from throttle.issue_watch import FIRST_PATIENCE_S, IssueWatch
@@ -111,6 +112,8 @@ def _run(
             candidate.check_free()
             warm_up(spark, settings, source_options(settings, info), scratch, stop)
             watch.newest(FIRST_PATIENCE_S)
+            # As a standby too: whoever waits for it may start what depends on it.
+            tell_ready()
             for number in itertools.count():
                 if stop.is_set():
                     return

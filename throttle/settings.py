@@ -4,14 +4,17 @@ from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, Literal
+from zoneinfo import available_timezones
 
 import orjson
-from pydantic import AfterValidator, Field, field_validator
+from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 from pydantic_settings import NoDecode
 
 from ingest.settings import LogSettings
 from ingest.trade import MAX_ENTRY_BYTES
 
+PRODUCTS_PATTERN = r"(?:bars|movers|bursts)(?:,(?:bars|movers|bursts))*"
+_CHECKPOINT = r"^(?:[a-z][a-z0-9+.-]*://?|/)\S+$|^$"
 _SPAN = r"[0-9]{1,5}(?:-[0-9]{1,5})?"
 _PARTITIONS = rf"^(?:{_SPAN}(?:,{_SPAN})*)?$"
 _DECODER = r"^(?:[A-Za-z_][\w.]*:[A-Za-z_]\w*)?$"
@@ -149,6 +152,98 @@ class ThrottleSettings(LogSettings):
         """Return the partitions to read, in order; none at all stand for all."""
         wanted = (range(a, b + 1) for a, b in _spans(self.only_partitions))
         return tuple(sorted(set(chain.from_iterable(wanted))))
+
+
+class AnalyticsSettings(ThrottleSettings):
+    """What the analytics job is told beside what every job of Spark is.
+
+    Read once at the process's entry from the environment (``REDIS_URL``, and
+    ``TICKTHROTTLE_`` plus the field's name in capitals); arguments win.
+    """
+
+    analytics: str = Field("bars,movers", pattern=rf"^{PRODUCTS_PATTERN}$")
+    """What is made: bars, movers, bursts, with commas between them."""
+
+    analytics_batch_ms: int = Field(2_000, ge=200, le=60_000)
+    """How often bars and bursts are brought up to date, milliseconds."""
+
+    analytics_nice: int = Field(10, ge=0, le=19)
+    """How far the job lets others of its machine go first, as in `nice`."""
+
+    analytics_checkpoint: str = Field("", pattern=_CHECKPOINT)
+    """Where Spark keeps the state: a folder, or any address that Hadoop's file systems
+    know; unset: ``analytics`` in the state folder.
+    """
+
+    analytics_partitions: int = Field(2, ge=1, le=64)
+    """Parts of the state of each query, for good."""
+
+    state_store: Literal["rocksdb", "memory"] = "rocksdb"
+    """Where Spark keeps the newest state: in RocksDB, or in Java's heap."""
+
+    bars_ms: int = Field(60_000, ge=1_000, le=60_000)
+    """Length of a bar, milliseconds; a minute must be a multiple of it."""
+
+    bars_kept: int = Field(1_440, ge=1, le=1_000_000)
+    """Bars kept of an issue (1,440 of a minute: a day round the clock)."""
+
+    bars_retention_s: int = Field(604_800, ge=60)
+    """An issue's bars are forgotten this long after its last one."""
+
+    close_after_ms: int = Field(1_000, ge=0, le=5_000)
+    """A bar closes this long after its end, by the log's clock."""
+
+    lateness_s: int = Field(3_600, ge=0, le=86_400)
+    """A trade amends a bar that closed up to this long ago; later it is too late."""
+
+    day_zone: str = Field("Asia/Seoul", min_length=1)
+    """Time zone of the exchange's days."""
+
+    day_begins: str = Field("00:00", pattern=r"^(?:[01][0-9]|2[0-3]):[0-5][0-9]$")
+    """Time at which the exchange's day begins, in that zone."""
+
+    movers_span_s: int = Field(300, ge=10, le=3_600)
+    """Movers are of so many seconds."""
+
+    movers_every_s: int = Field(10, ge=5, le=600)
+    """Movers are listed this often, seconds."""
+
+    movers_top: int = Field(50, ge=1, le=500)
+    """Issues in each list of movers."""
+
+    burst_gap_ms: int = Field(10_000, ge=1_000, le=600_000)
+    """A burst ends when nothing of its issue was traded for this long, milliseconds."""
+
+    burst_trades: int = Field(50, ge=2, le=1_000_000)
+    """Fewest trades of a burst."""
+
+    bursts_kept: int = Field(1_000, ge=1, le=1_000_000)
+    """Bursts kept."""
+
+    @field_validator("bars_ms")
+    @classmethod
+    def _check_bars(cls, bars_ms: int) -> int:
+        if 60_000 % bars_ms:
+            raise ValueError("a minute must be a multiple of it")
+        return bars_ms
+
+    @field_validator("movers_every_s")
+    @classmethod
+    def _check_every(cls, every_s: int, info: ValidationInfo) -> int:
+        if info.data.get("movers_span_s", every_s) % every_s:
+            raise ValueError("movers_span_s must be a multiple of it")
+        return every_s
+
+    @field_validator("day_zone")
+    @classmethod
+    def _check_zone(cls, zone: str) -> str:
+        if zone not in available_timezones():
+            raise ValueError("must be a time zone such as Asia/Seoul")
+        return zone
+
+    def products(self) -> tuple[str, ...]:
+        """Return what is made, each once."""
+        return tuple(dict.fromkeys(self.analytics.split(",")))
 
 
 def _spans(text: str) -> Iterator[tuple[int, int]]:

@@ -1,6 +1,9 @@
 """What every command begins and ends with: its settings, and one clear sentence."""
 
+import signal
 import sys
+import threading
+from types import FrameType
 from typing import Any, NoReturn, TypeVar
 
 import typer
@@ -43,3 +46,19 @@ def fail(message: str, code: int = FAILED) -> NoReturn:
     """End the command with one sentence on stderr."""
     sys.stderr.write(f"tickthrottle: {message}\n")
     raise typer.Exit(code)
+
+
+def stop_on_signal() -> threading.Event:
+    """Return an event that SIGINT and SIGTERM set."""
+    stop = threading.Event()
+    received: list[int] = []
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        # Event.set is not reentrant: a second signal must not interrupt it.
+        if not received:
+            received.append(number)
+            stop.set()
+
+    signal.signal(signal.SIGINT, handle)
+    signal.signal(signal.SIGTERM, handle)
+    return stop

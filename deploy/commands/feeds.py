@@ -1,11 +1,13 @@
 """The commands that feed the trade log: a made-up market, tapes, a user's own pipe."""
 
+from datetime import date
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from deploy.commands.entry import fail
+from archive.settings import ArchiveSettings
+from deploy.commands.entry import fail, read_settings, stop_on_signal
 from deploy.commands.setting_options import options_of
 from deploy.logs import configure_logs
 from ingest.settings import IngestSettings
@@ -65,21 +67,43 @@ def simulate(
 def replay(
     *,
     tapes: Annotated[
-        list[Path],
+        list[Path] | None,
         typer.Argument(
             help="CSV with a header or JSON lines, gzip or not, with the fields "
             "isin, time (microseconds since 1970 UTC, or ISO 8601 with an offset or "
             "Z), seq, price, size; further fields are passed through. Several tapes "
             "play at the same time; - is standard input."
         ),
-    ],
+    ] = None,
     options: ReplayOptions,
     faults: Faults,
+    archive: Annotated[
+        str | None,
+        typer.Option(
+            help="Play this day of the archive, such as 2026-03-20, in place of tapes: "
+            "its windows as they were published, for gateways and without a throttle. "
+            "Takes --speed and --max-gap."
+        ),
+    ] = None,
+    archive_dir: Annotated[
+        Path | None, typer.Option(help="Folder of the archive.")
+    ] = None,
+    into: Annotated[
+        str,
+        typer.Option(help="The namespace that a day of the archive is played into."),
+    ] = "replay",
     report: ReportTo = None,
     record: RecordTo = None,
     settings: IngestSettings,
 ) -> None:
-    """Feed the trade log with recorded tapes."""
+    """Feed the trade log with recorded tapes; or play a day of the archive."""
+    if archive is not None:
+        if tapes:
+            fail("tapes and archive: only one of them can be played", code=2)
+        _play(archive, archive_dir, into, options, settings)
+        return
+    if not tapes:
+        fail("tapes: name one, or a day of the archive with --archive", code=2)
     from ingest.feed.run import FeedError, run_replay
     from ingest.sources.tape import TapeError
 
@@ -96,6 +120,55 @@ def replay(
         )
     except (FeedError, TapeError) as error:
         fail(str(error))
+
+
+def _play(
+    day: str,
+    folder: Path | None,
+    namespace: str,
+    options: ReplayOptions,
+    settings: IngestSettings,
+) -> None:
+    """Publish a day of the archive into a namespace of its own, and end."""
+    import redis
+
+    from archive.contract.segment import span_of
+    from archive.parquet.archive_reader import ArchiveReader
+    from archive.playback import PlaybackRefused, play
+    from ingest.process.redis_fault import explain
+    from throttle.lease.retry import create_client
+
+    try:
+        bounds_ms = span_of(date.fromisoformat(day))
+    except ValueError:
+        fail(f"archive {day}: must be a day such as 2026-03-20", code=2)
+    if namespace == settings.namespace:
+        fail(f"into {namespace}: is the namespace of the live stream", code=2)
+    root = read_settings(ArchiveSettings, archive_dir=folder).archive_dir
+
+    def say() -> None:
+        typer.echo(
+            f"playing {day} into the namespace {namespace}: "
+            f"TICKTHROTTLE_NAMESPACE={namespace} tickthrottle gateway follows it"
+        )
+
+    try:
+        with create_client(settings.redis_url) as client:
+            played = play(
+                ArchiveReader(root),
+                client,
+                namespace,
+                bounds_ms,
+                options.speed,
+                options.max_gap_s,
+                stop_on_signal(),
+                say,
+            )
+    except redis.RedisError as error:
+        fail(explain(settings.redis_url, error))
+    except (PlaybackRefused, OSError, ValueError) as error:
+        fail(f"archive_dir {root}: {error}")
+    typer.echo(f"played {played.windows:,} windows, {played.rows:,} rows")
 
 
 @APPENDS

@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from archive.settings import ArchiveSettings
 from deploy.commands.arguments import BadArgument
-from deploy.commands.entry import fail
+from deploy.commands.entry import fail, read_settings
 from deploy.commands.setting_options import AsJson, options_of
 from deploy.commands.tables import print_json, print_table
 from throttle.settings import ThrottleSettings
 
 if TYPE_CHECKING:
+    from archive.account import ArchiveAccount
     from deploy.commands.open_history import Past
     from ingest.feed.receipt import Receipt
     from ingest.tradelog.contract import LogInfo
@@ -43,14 +45,22 @@ def reconcile(
         str | None,
         typer.Option(help="Only this job. [default: all that have read this log]"),
     ] = None,
+    archive_dir: Annotated[
+        Path | None,
+        typer.Option(help="Go on to the archive in this folder: is every window kept?"),
+    ] = None,
+    postgres: Annotated[
+        str | None, typer.Option(help="Go on to the archive in this database.")
+    ] = None,
     json: AsJson = False,
     settings: ThrottleSettings,
 ) -> None:
     """Compare what was acknowledged, what the log holds, and what became of it.
 
     Counted anew, by reading the log, per partition: acknowledged = held, held +
-    trimmed = read, read = published + superseded + stale + refused. Ends with 1 on any
-    difference. Trades that wait to be read are no difference.
+    trimmed = read, read = published + superseded + stale + refused. With an archive,
+    windows and rows of the window log = those stored. Ends with 1 on any difference.
+    Trades that wait to be read are no difference.
     """
     from deploy.commands.open_history import open_past
 
@@ -63,11 +73,64 @@ def reconcile(
         receipts = _receipts(acknowledged, source.info) if acknowledged else None
         is_whole = job is None
         found = _look(past, source, jobs, receipts, is_whole, others)
+        kept = None
+        if archive_dir is not None or postgres is not None:
+            kept = _reconcile_archive(past, source.info, jobs, archive_dir, postgres)
+    is_right = found.is_right and (kept is None or kept.is_right)
     if json:
-        print_json(reconciliation_object(source.info, found))
+        print_json(reconciliation_object(source.info, found, kept))
     else:
         print_reconciliation(source.info, found)
-    raise typer.Exit(0 if found.is_right else 1)
+        if kept is not None:
+            print_account(kept)
+    raise typer.Exit(0 if is_right else 1)
+
+
+def _reconcile_archive(
+    past: Past,
+    info: LogInfo,
+    jobs: list[str],
+    archive_dir: Path | None,
+    postgres: str | None,
+) -> ArchiveAccount:
+    """Compare the window log, and the batches that are recorded, with an archive.
+
+    By partition where the log is in Redis: there the ISIN decides which it is.
+    """
+    from archive.account import (
+        NOWHERE,
+        account_for,
+        batch_differences,
+        rows_of_archive,
+        rows_of_log,
+    )
+    from archive.archive_process import open_counts
+    from archive.archiver import SinkRefused
+    from archive.contract.archive_gap import find_gaps
+    from ingest.tradelog.contract import partition_of
+
+    has_partitions = past.settings.trade_log == "redis"
+
+    def partition(isin: str) -> int:
+        return partition_of(isin, info.partitions) if has_partitions else NOWHERE
+
+    counts = open_counts(
+        read_settings(
+            ArchiveSettings, archive_dir=archive_dir, postgres_url=postgres or ""
+        )
+    )
+    try:
+        # The archive first: what is stored meanwhile was published before.
+        gaps, kept = find_gaps(counts.segments()), counts.windows(0)
+        stored = rows_of_archive(kept, counts.rows(0), partition)
+    except (OSError, SinkRefused) as error:
+        fail(f"archive: {error}")
+    log = rows_of_log(past.history.windows(), partition)
+    found = account_for(log, stored, {place: n for place, _, n in kept}, gaps)
+    for job in jobs if has_partitions else ():
+        batches = past.history.batches(job)
+        found.problems += batch_differences(job, batches, log, stored)
+    return found
 
 
 def _look(
@@ -121,11 +184,15 @@ def _receipts(paths: list[Path], info: LogInfo) -> dict[str, Receipt]:
     return receipts
 
 
-def reconciliation_object(info: LogInfo, found: Reconciliation) -> dict[str, Any]:
-    """Return a reconciliation for JSON."""
+def reconciliation_object(
+    info: LogInfo, found: Reconciliation, kept: ArchiveAccount | None = None
+) -> dict[str, Any]:
+    """Return a reconciliation for JSON; with that of the archive, if there is one."""
+    of_archive = {} if kept is None else {"archive": account_object(kept)}
     return {
         "log": info.log_id,
-        "right": found.is_right,
+        "right": found.is_right and (kept is None or kept.is_right),
+        **of_archive,
         "partitions": [
             {
                 "partition": account.partition,
@@ -197,3 +264,63 @@ def _figures(account: PartitionReading) -> dict[str, int | None]:
 
 def _cell(number: int | None) -> str:
     return "?" if number is None else f"{number:,}"
+
+
+def account_object(found: ArchiveAccount) -> dict[str, Any]:
+    """Return an account for JSON."""
+    return {
+        "right": found.is_right,
+        "days": [
+            {
+                "day": day.isoformat(),
+                "published_windows": account.published_windows,
+                "stored_windows": account.stored_windows,
+                "waiting_windows": account.waiting_windows,
+                "published_rows": _by_partition(account.published_rows),
+                "stored_rows": _by_partition(account.stored_rows),
+                "kept_windows": account.kept_windows,
+                "kept_rows": account.kept_rows,
+            }
+            for day, account in found.days.items()
+        ],
+        "problems": found.problems,
+        "notes": found.notes,
+    }
+
+
+def print_account(found: ArchiveAccount) -> None:
+    """Print an account, and whether all is stored that should be."""
+    typer.echo("archive, by day: of the windows in the log, then all that is kept")
+    columns = ["day", "windows#", "stored#", "waiting#", "partition"]
+    rows = []
+    for day, account in found.days.items():
+        of_windows = (
+            day,
+            f"{account.published_windows:,}",
+            f"{account.stored_windows:,}",
+            f"{account.waiting_windows:,}",
+        )
+        of_all = f"{account.kept_windows:,}", f"{account.kept_rows:,}"
+        partitions = sorted({*account.published_rows, *account.stored_rows})
+        for number, p in enumerate(partitions or [-1]):
+            rows.append(
+                (
+                    *(of_windows if number == 0 else ("", "", "", "")),
+                    "all" if p == -1 else str(p),
+                    f"{account.published_rows[p]:,}",
+                    f"{account.stored_rows[p]:,}",
+                    *(of_all if number == 0 else ("", "")),
+                )
+            )
+    columns += ["rows#", "rows stored#", "all windows#", "all rows#"]
+    print_table(columns, rows)
+    for sentence in (*found.notes, *found.problems):
+        typer.echo(sentence)
+    typer.echo(
+        "every window is stored" if found.is_right else "the archive is not right"
+    )
+
+
+def _by_partition(rows: Mapping[int, int]) -> dict[str, int]:
+    named = {"all" if p == -1 else str(p): n for p, n in rows.items()}
+    return dict(sorted(named.items()))

@@ -31,10 +31,11 @@ class NotOne(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Pipeline:
-    """A running pipeline: its page and the settings of whoever takes part in it."""
+    """A running pipeline: its pages and the settings of whoever takes part in it."""
 
     page: str
     settings: Mapping[str, str]
+    operators: str = ""
 
     def is_meant(self, said: Mapping[str, object]) -> bool:
         """Tell whether all that somebody has said of a pipeline is true of this one."""
@@ -49,12 +50,17 @@ class Pipeline:
 
 
 def leave_note(
-    folder: Path, process: int, page: str, variables: Mapping[str, str]
+    folder: Path,
+    process: int,
+    page: str,
+    variables: Mapping[str, str],
+    operators: str = "",
 ) -> None:
-    """Note in a run's folder what its parts are told."""
+    """Note in a run's folder what its parts are told, and where its pages are."""
     told = {name: variables.get(variable_of(TopicSettings, name)) for name in IDENTITY}
     settings = {name: text for name, text in told.items() if text is not None}
-    note = {"process": process, "page": page, "settings": settings}
+    pages = {"page": page, "operators": operators}
+    note = {"process": process, **pages, "settings": settings}
     (folder / _NOTE).write_bytes(orjson.dumps(note))
 
 
@@ -70,7 +76,8 @@ def running_pipelines(state_dir: Path) -> Sequence[Pipeline]:
         with suppress(OSError, orjson.JSONDecodeError, KeyError, TypeError):
             note = orjson.loads(path.read_bytes())
             if psutil.pid_exists(note["process"]):
-                found.append(Pipeline(note["page"], note["settings"]))
+                operators = note.get("operators", "")
+                found.append(Pipeline(note["page"], note["settings"], operators))
     return sorted(found, key=lambda pipeline: pipeline.page)
 
 

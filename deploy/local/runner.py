@@ -38,6 +38,8 @@ T = TypeVar("T")
 STOP_WITHIN_S = 3.5
 SAY_EVERY_S = 15.0
 """While a part starts, what it does is said again after this many seconds."""
+ARCHIVE_BYTES = 1_073_741_824
+"""Most bytes of a run's archive, unless told otherwise."""
 RESTARTS_ALLOWED, RESTARTS_WITHIN_S = 5, 60.0
 
 
@@ -115,6 +117,7 @@ class Runner:
         self._redis_port = free_port()
         self.redis_url = f"redis://127.0.0.1:{self._redis_port}/0"
         self._page = f"http://127.0.0.1:{settings.port}/"
+        self._operators = f"http://127.0.0.1:{settings.port_for_operators}/"
         self._issues_file: Path | None = None
         self.environment: Mapping[str, str] = {
             **os.environ,
@@ -130,6 +133,7 @@ class Runner:
             "TICKTHROTTLE_QUIET_S": os.environ.get("TICKTHROTTLE_QUIET_S", "6"),
             "PYTHONUNBUFFERED": "1",
             **self._issues(),
+            **self._archive(),
             **(overrides or {}),
         }
         """What the parts are told."""
@@ -150,7 +154,8 @@ class Runner:
         self._say("starting", f"files in {self._folder}")
         self._launch("valkey")
         server = self._wait("valkey", lambda: wait_for_server(self.redis_url, 1))
-        leave_note(self._folder, os.getpid(), self._page, self.environment)
+        pages = self._page, self.environment, self._operators
+        leave_note(self._folder, os.getpid(), *pages)
         self._say("trade log", f"ready: {server} on 127.0.0.1:{self._redis_port}")
         self._load_issues()
         self._launch("gateway")
@@ -164,9 +169,14 @@ class Runner:
             self._say("feed", f"ready: {self._feed_words()}")
         self._wait("gateway", self._is_live)
         self._is_up = True
-        operators = f"http://127.0.0.1:{self._settings.port_for_operators}/"
-        self._say("operators", f"live: [bold]{operators}[/bold]")
+        if self._settings.archive:
+            self._launch("archive")
+        self._say("operators", f"live: [bold]{self._operators}[/bold]")
         self._say("page", f"live: [bold]{self._page}[/bold]  (Ctrl-C stops everything)")
+        if self._settings.analytics != "off":
+            # Nobody waits for it, and until now it would have been in the way.
+            self._launch("analytics")
+            self._say("analytics", f"starting: {self._settings.analytics}")
 
     def watch(self) -> None:
         """Restart what dies until ``stop`` is set; give up on what dies too often."""
@@ -200,7 +210,7 @@ class Runner:
         """Return what runs at the moment, by name; several may have the same."""
         found: list[Named] = []
         for name, part in list(self._parts.items()):
-            find = job_family if name == "throttle" else members
+            find = job_family if name in ("throttle", "analytics") else members
             found += find(name, part.group)
         return found
 
@@ -211,6 +221,15 @@ class Runner:
         self._issues_file = file
         # Told once, from here: a feed that starts again knows no better.
         return {"TICKTHROTTLE_LIST_ISSUES": "false"}
+
+    def _archive(self) -> dict[str, str]:
+        if not self._settings.archive:
+            return {}
+        # Beside the run's folder, which is emptied at every start.
+        folder = self._settings.state_dir / f"archive-{self._settings.port}"
+        told = {"ARCHIVE_DIR": str(folder), "ARCHIVE_BYTES": str(ARCHIVE_BYTES)}
+        variables = {f"TICKTHROTTLE_{name}": value for name, value in told.items()}
+        return {name: os.environ.get(name, v) for name, v in variables.items()}
 
     def _load_issues(self) -> None:
         if self._issues_file is None:
@@ -241,8 +260,10 @@ class Runner:
             return [*valkey_command(self._redis_port, self._folder / "valkey")]
         if name == "gateway":
             return [*program, "gateway", "--port", str(settings.port)]
-        if name == "throttle":
-            return [*program, "throttle"]
+        if name == "analytics":
+            return [*program, "analytics", "--only", settings.analytics]
+        if name in ("throttle", "archive"):
+            return [*program, name]
         if settings.feed is not None:
             # The list that the gateway has: whatever is fed has a name there.
             issues = str(self._issues_file)
@@ -324,8 +345,18 @@ class Runner:
         died.append(time.monotonic())
         while died[0] < time.monotonic() - RESTARTS_WITHIN_S:
             died.popleft()
+        if name == "archive" and len(died) > RESTARTS_ALLOWED:
+            # Prices go on without it.
+            self._say("archive", f"given up: {self._epitaph(name)}")
+            del self._parts[name]
+            return
         if len(died) > RESTARTS_ALLOWED:
-            raise RunFailed(self._epitaph(name))
+            if name != "analytics":
+                raise RunFailed(self._epitaph(name))
+            # The stream and the page go on without it.
+            self._say(name, f"given up: {self._epitaph(name)}")
+            del self._parts[name]
+            return
         self.incidents.append(f"the {name} ended ({_ending(code)})")
         self._say(name, f"ended ({_ending(code)}), starting it again")
         self._parts[name].kill()

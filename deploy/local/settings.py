@@ -7,7 +7,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from gateway.settings import check_operators_port
 from ingest.settings import LogLevel
-from throttle.settings import default_state_dir
+from throttle.settings import PRODUCTS_PATTERN, default_state_dir
 
 
 class StateSettings(BaseSettings):
@@ -63,6 +63,11 @@ class RunSettings(StateSettings):
     """What the issues are called; unset: the simulator's or the exchange's own list,
     nothing for a tape.
     """
+
+    archive: bool = True
+    """Whether windows are kept, in ``archive-<port>`` of the folder, which stays."""
+    analytics: str = Field("bars,movers", pattern=rf"^(?:off|{PRODUCTS_PATTERN})$")
+    """What the analytics job makes, by commas; off: it is not started."""
 
     log_level: LogLevel = "info"
     """Level of the parts' log files."""

@@ -126,6 +126,15 @@ CODES: dict[str, FaultKind] = {
         "late",
         "See what else runs on the gateway's machine; start another gateway.",
     ),
+    "archive_behind": FaultKind(
+        "stream",
+        "warn",
+        "The archive has been behind",
+        "archive behind",
+        "Prices go on. If the archive is dead, start it again: tickthrottle archive. "
+        "What leaves the window log before it is stored, after a quarter of an hour, "
+        "is missing for good.",
+    ),
     "clients_stuck": FaultKind(
         "clients",
         "warn",
@@ -139,7 +148,10 @@ CODES: dict[str, FaultKind] = {
 
 CONSEQUENCES: dict[str, frozenset[str]] = {
     "redis_down": frozenset(
-        {"unreadable", "job_behind", "ledger_off", "feed_stale", "quiet"}
+        {
+            *("unreadable", "job_behind", "ledger_off", "feed_stale", "quiet"),
+            "archive_behind",
+        }
     ),
     "unreadable": frozenset({"feed_stale", "ledger_off"}),
     "log_away": frozenset({"job_behind", "feed_stale", "quiet", "publish_late"}),

@@ -103,6 +103,7 @@ def diagnose(
         *_of_feed(pipeline, gateway.window_ms),
         *_of_log(pipeline, gateway.window_ms),
         *_of_jobs(pipeline, gateway),
+        *_of_archives(pipeline, gateway.window_ms),
         *_of_timings(timings, gateway.window_ms),
         *_of_clients(states or {}),
     ]
@@ -210,6 +211,19 @@ def _of_job(
         yield replace(behind, text=f"{name} has been behind")
     if job.problems:
         yield _finding("ledger_off", "; ".join(job.problems), job=job.job)
+
+
+def _of_archives(pipeline: PipelineState, window_ms: int) -> Iterator[Finding]:
+    newest_ms = max((job.cut.end_ms for job in pipeline.jobs), default=0)
+    for name, archive in pipeline.archives.items():
+        if archive.is_behind(newest_ms, window_ms):
+            detail = archive.problem
+            if detail is None:
+                silent_s = round((pipeline.clock_ms - archive.updated_ms) / 1_000)
+                detail = f"it has said nothing for {silent_s} s"
+            behind = _finding("archive_behind", detail, archive.window or None)
+            text = f"The archive {name} has been behind"
+            yield replace(behind, text=text)
 
 
 def _of_timings(timings: Sequence[WindowTiming], window_ms: int) -> Iterator[Finding]:

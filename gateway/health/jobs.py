@@ -6,6 +6,7 @@ from typing import Any
 
 import orjson
 
+from archive.contract.archive_state import ArchiveState
 from gateway.health.log_ends import LogEnds
 from throttle.contract.cut import Cut
 from throttle.contract.lateness import is_late
@@ -46,7 +47,7 @@ class PipelineState:
 
     While nothing can be known, ``problem`` says why, there are no jobs, and the clock
     is this machine's. ``candidates`` are the owners of processes that are about to
-    publish, by the names of their jobs.
+    publish, by the names of their jobs, ``archives`` what archives say, by their names.
     """
 
     clock_ms: int
@@ -55,6 +56,7 @@ class PipelineState:
     problem: str | None = None
     is_redis_down: bool = False
     candidates: Mapping[str, str] = field(default_factory=dict)
+    archives: Mapping[str, ArchiveState] = field(default_factory=dict)
 
 
 def job_names(meta: Mapping[bytes, bytes]) -> list[str]:

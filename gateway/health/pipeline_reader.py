@@ -9,6 +9,7 @@ from typing import Any
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
+from archive.contract.archive_state import archives_key, decode_archives
 from gateway.health.jobs import JobState, PipelineState, decode_job, job_names
 from gateway.health.kafka_ends import KafkaEndsReader
 from gateway.health.log_ends import LogEnds, decode_redis_ends
@@ -62,7 +63,7 @@ class PipelineReader:
         return replace(state, log=await self._kafka.ends())
 
     async def _look(self) -> PipelineState:
-        clock, meta, log_fields = await self._ask_first()
+        clock, meta, log_fields, archives = await self._ask_first()
         jobs, info = job_names(meta), None
         if self._kafka is None and log_fields:
             info = decode_info(log_fields)
@@ -89,17 +90,27 @@ class PipelineReader:
         else:
             log = LogEnds("redis", problem=self._no_log(states))
         candidates = decode_candidates(meta, clock)
-        return PipelineState(clock, states, log, candidates=candidates)
+        return PipelineState(
+            clock,
+            states,
+            log,
+            candidates=candidates,
+            archives=decode_archives(archives),
+        )
 
     async def _ask_first(
         self,
-    ) -> tuple[int, Mapping[bytes, bytes], Mapping[bytes, bytes]]:
+    ) -> tuple[
+        int, Mapping[bytes, bytes], Mapping[bytes, bytes], Mapping[bytes, bytes]
+    ]:
         async with self._redis.pipeline(transaction=True) as pipe:
             pipe.time()
             pipe.hgetall(self._keys.meta)
             pipe.hgetall(info_key(self._keys.namespace))
-            (seconds, micros), meta, log_fields = await pipe.execute()
-        return seconds * 1_000 + micros // 1_000, meta, log_fields
+            pipe.hgetall(archives_key(self._keys.namespace))
+            (seconds, micros), meta, *others = await pipe.execute()
+        log_fields, archives = others
+        return seconds * 1_000 + micros // 1_000, meta, log_fields, archives
 
     def _no_log(self, jobs: tuple[JobState, ...]) -> str:
         problem = f"there is no trade log under {info_key(self._keys.namespace)}"

@@ -207,6 +207,33 @@ class Chart(BaseModel):
     data: list[ChartPoint]
 
 
+class HistoryGap(BaseModel):
+    """Windows that the archive does not have, or has twice, and why."""
+
+    kind: Annotated[
+        Literal["before", "trimmed", "epoch", "taken_back"],
+        Field(examples=["trimmed"]),
+    ]
+    after: Annotated[
+        int | None, Field(description="the last window before it, ms", examples=[None])
+    ]
+    before: EndMs
+    windows: Annotated[
+        int | None,
+        Field(ge=0, description="how many, null where nobody knows", examples=[3]),
+    ]
+
+
+class History(Chart):
+    """An issue's history; ``next`` is where to go on from, null at its end."""
+
+    next: Annotated[
+        int | None,
+        Field(description="the window that would come next", examples=[None]),
+    ]
+    gaps: Annotated[list[HistoryGap], Field(examples=[[]])]
+
+
 class Version(BaseModel):
     """What answers."""
 

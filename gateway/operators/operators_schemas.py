@@ -205,6 +205,33 @@ class ReadyAnswer:
 
 
 @dataclass(frozen=True, slots=True)
+class ArchiveAnswer:
+    """One archive, as it last said.
+
+    Counts are since it began; ``problem`` says why it cannot store now.
+    """
+
+    name: Annotated[str, Field(examples=["parquet"])]
+    destination: Annotated[str, Field(examples=["parquet"])]
+    owner: Annotated[str, Field(examples=["host:4711:a1b2c3"])]
+    is_stopped: Annotated[bool, Field(examples=[False])]
+    is_behind: Annotated[bool, Field(examples=[False])]
+    epoch: Annotated[str | None, Field(examples=["k3x9"])]
+    offset: Offset
+    window: WindowMs
+    windows: Annotated[int, Field(examples=[1235])]
+    rows: Annotated[int, Field(examples=[370500])]
+    unknown_issue: Annotated[int, Field(examples=[0])]
+    unknown: Annotated[Sequence[str], Field(examples=[[]])]
+    gaps: Annotated[int, Field(examples=[0])]
+    missing_windows: Annotated[int, Field(examples=[0])]
+    last_gap: Problem
+    stored_bytes: Annotated[int, Field(examples=[104857600])]
+    updated_ms: TimeMs
+    problem: Problem
+
+
+@dataclass(frozen=True, slots=True)
 class PipelineAnswer:
     """The whole pipeline at one moment.
 
@@ -221,6 +248,7 @@ class PipelineAnswer:
     jobs: Sequence[JobAnswer]
     stream: StreamAnswer
     fanout: FanoutAnswer
+    archives: Sequence[ArchiveAnswer]
     ready: ReadyAnswer
     diagnosis: Diagnosis
 

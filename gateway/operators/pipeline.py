@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 
-from gateway.health.jobs import JobState, is_retired, lag
+from gateway.health.jobs import JobState, PipelineState, is_retired, lag
 from gateway.health.log_ends import LogEnds, PartitionEnd
 from gateway.operators.operators_schemas import (
+    ArchiveAnswer,
     BatchAnswer,
     BooksAnswer,
     FanoutAnswer,
@@ -107,6 +108,34 @@ def stream_answer(
         silence is None,
         silence,
     )
+
+
+def archive_answers(pipeline: PipelineState, window_ms: int) -> list[ArchiveAnswer]:
+    """Show the archives, by their names."""
+    newest_ms = max((job.cut.end_ms for job in pipeline.jobs), default=0)
+    return [
+        ArchiveAnswer(
+            name=name,
+            destination=state.destination,
+            owner=state.owner,
+            is_stopped=state.is_stopped,
+            is_behind=state.is_behind(newest_ms, window_ms),
+            epoch=state.epoch,
+            offset=state.offset,
+            window=state.window,
+            windows=state.windows,
+            rows=state.rows,
+            unknown_issue=state.unknown_issue,
+            unknown=state.unknown,
+            gaps=state.gaps,
+            missing_windows=state.missing_windows,
+            last_gap=state.last_gap,
+            stored_bytes=state.stored_bytes,
+            updated_ms=state.updated_ms,
+            problem=state.problem,
+        )
+        for name, state in pipeline.archives.items()
+    ]
 
 
 def fanout_answer(

@@ -16,6 +16,7 @@ from gateway.operators.operators_schemas import (
     WindowTimingsAnswer,
 )
 from gateway.operators.pipeline import (
+    archive_answers,
     fanout_answer,
     feed_answer,
     job_answer,
@@ -88,6 +89,7 @@ class PipelineView:
                 backend.board, backend.hub.issues, clock_ms, gateway.silence
             ),
             fanout=fanout_answer(reports, timings),
+            archives=archive_answers(pipeline, gateway.window_ms),
             ready=ReadyAnswer(not reasons, reasons),
             diagnosis=diagnosis,
         )

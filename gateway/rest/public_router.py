@@ -11,7 +11,7 @@ from gateway.http.openapi import PRODUCT, answers, conditional, read_version
 from gateway.http.operator_access import OperatorAccess
 from gateway.http.problems import Problem
 from gateway.http.schemas import Version
-from gateway.rest import groups, issues, quotes, windows
+from gateway.rest import groups, issues, quote_history, quotes, windows
 from ingest.issue_table.known_issues import Issues
 from tickthrottle_client.tick_v1 import PROTOCOL
 
@@ -35,9 +35,15 @@ def create_router(backend: Backend, access: OperatorAccess | None) -> APIRouter:
     router.include_router(quotes.create_router(backend.board, known, permit, answer))
     router.include_router(groups.create_router(backend.board, known, permit, answer))
     router.include_router(
+        quote_history.create_router(
+            backend.archived, backend.history, known, permit, answer
+        )
+    )
+    router.include_router(
         windows.create_router(
             backend.board,
             backend.window_log,
+            backend.archived,
             backend.settings.windows_limit,
             permit,
             answer,

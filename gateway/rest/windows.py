@@ -1,4 +1,4 @@
-"""REST: published windows, as long as the window log holds them."""
+"""REST: published windows, of the window log and of the archive."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -15,6 +15,11 @@ from gateway.http.problems import Problem
 from gateway.http.schemas import WindowsAnswer
 from gateway.stream.board import Board, Position
 from gateway.stream.frames import window_object, windows_object
+from gateway.upstream.archived_windows import (
+    ArchivedWindows,
+    ArchiveUnreadable,
+    newest_of_both,
+)
 from gateway.upstream.window_log import WindowLog
 from throttle.contract.snapshot import WindowSnapshot
 
@@ -29,6 +34,7 @@ Rows = Annotated[bool, Query(description="whether the windows come with their ro
 def create_router(
     board: Board,
     window_log: WindowLog,
+    archived: ArchivedWindows,
     limit_most: int,
     permit: Permit,
     answer: ConditionalAnswers,
@@ -61,11 +67,11 @@ def create_router(
         ] = None,
         rows: Rows = True,
     ) -> Response:
-        """Recent windows, newest first; ``from`` and ``to`` bound their ends."""
+        """Windows, newest first; ``from`` and ``to`` bound their ends."""
         check_everything_allowed(permit(request))
         etag, build = prepared.name(
             f"{limit} {from_ms} {to_ms}",
-            lambda _: window_log.newest(limit, from_ms, to_ms),
+            lambda _: _read_some(window_log, archived, limit, from_ms, to_ms),
             with_rows=rows,
         )
         return await answer.give_named(request, etag, build)
@@ -108,7 +114,9 @@ def create_router(
         """The window that ends then; one part for each job that has published it."""
         check_everything_allowed(permit(request))
         etag, build = prepared.name(
-            str(end_ms), lambda _: _read_one(window_log, end_ms), with_rows=rows
+            str(end_ms),
+            lambda _: _read_one(window_log, archived, end_ms),
+            with_rows=rows,
         )
         return await answer.give_named(request, etag, build)
 
@@ -176,10 +184,31 @@ async def _read_latest(
         yield window
 
 
+async def _read_some(
+    window_log: WindowLog,
+    archived: ArchivedWindows,
+    limit: int,
+    from_ms: int | None,
+    to_ms: int | None,
+) -> AsyncIterator[WindowSnapshot]:
+    bounds = limit, from_ms, to_ms
+    try:
+        of_log = window_log.newest(*bounds)
+        async for window in newest_of_both(of_log, archived, *bounds):
+            yield window
+    except ArchiveUnreadable as error:
+        raise Problem(503, "unavailable", str(error)) from None
+
+
 async def _read_one(
-    window_log: WindowLog, end_ms: int
+    window_log: WindowLog, archived: ArchivedWindows, end_ms: int
 ) -> AsyncIterator[WindowSnapshot]:
     windows = await window_log.parts(end_ms)
+    if not windows:
+        try:
+            windows = [part async for part in archived.newest(end_ms, end_ms)]
+        except ArchiveUnreadable as error:
+            raise Problem(503, "unavailable", str(error)) from None
     if not windows:
         raise Problem(404, "unknown_window", f"no window that ends at {end_ms} is kept")
     for window in windows:

@@ -6,6 +6,7 @@
 import { render } from "preact";
 import { useEffect, useState } from "preact/hooks";
 
+import { Archives } from "./operations/archives.js";
 import { Charts } from "./operations/charts.js";
 import { Clients } from "./operations/clients.js";
 import { Flow } from "./operations/flow.js";
@@ -48,6 +49,7 @@ function App() {
       <${Flow} known=${known} />
       <${Charts} known=${known} />
       <${Ledger} known=${known} />
+      <${Archives} known=${known} />
       <div class="pair uneven">
         <${Clients} known=${known} watcher=${watcher} />
         <${Letters} known=${known} watcher=${watcher} />

@@ -11,6 +11,7 @@ from redis.exceptions import RedisError
 
 from gateway.protocol.market_issues import MarketIssues
 from gateway.stream.counters import Counters
+from gateway.upstream.outage_reasons import OutageReasons
 from ingest.issue_table.issue_store import IssueStore, TableAway
 from ingest.issue_table.known_issues import Issues
 from ingest.issue_table.table_loader import read_on
@@ -46,6 +47,7 @@ class IssueFollower:
         self._issues = Issues()
         self._has_looked = asyncio.Event()
         self._failures = 0
+        self._reasons = OutageReasons()
 
     async def first_look(self) -> None:
         """Wait until the table was read once, or could not be; not for long.
@@ -65,7 +67,7 @@ class IssueFollower:
                 await self._look()
             except (TableAway, LogUnusable, RedisError, OSError) as error:
                 self._failures += 1
-                if self._failures == 1:
+                if self._reasons.is_news(str(error)):
                     log.warning("the issue table is away", error=str(error))
                 pause_s = max(LOOK_S, backoff.compute(self._failures))
             self._has_looked.set()
@@ -80,6 +82,7 @@ class IssueFollower:
         if self._failures:
             log.info("the issue table is back", issues=len(later))
             self._failures = 0
+            self._reasons.end()
         if refused:
             self._counters.issue_changes_refused += refused
             log.warning("changes of the issue table are no issues", changes=refused)

@@ -22,6 +22,7 @@ from gateway.stream.counters import Counters
 from gateway.stream.frames import Update, status_frame
 from gateway.stream.hub import Hub
 from gateway.upstream.decode import StoredState, decode_state, decode_update
+from gateway.upstream.outage_reasons import OutageReasons
 from gateway.upstream.redis_client import check_server
 from gateway.upstream.window_log import REACH, WindowLog
 from throttle.contract.lateness import is_late
@@ -78,6 +79,7 @@ class StreamFollower:
         self._stopping = asyncio.Event()
         self._has_looked = asyncio.Event()
         self._failures = 0
+        self._reasons = OutageReasons()
         self._started_s = time.monotonic()
         self._heard_s: float | None = None
         # When trades came last; before the first, when we began to wait for them.
@@ -135,7 +137,7 @@ class StreamFollower:
                 self._failures += 1
                 self._has_looked.set()
                 self._counters.connects_failed += 1
-                if self._failures == 1:
+                if self._reasons.is_news(str(error)):
                     log.warning("feed interrupted", error=str(error))
                 self._tell_status()
                 await self._pause(backoff.compute(self._failures))
@@ -153,6 +155,7 @@ class StreamFollower:
             if self._failures:
                 log.info("feed restored", offset=self._board.position.offset)
                 self._failures = 0
+                self._reasons.end()
             self._tell_status()
             began_s = time.monotonic()
             while not self._stopping.is_set():

@@ -25,6 +25,7 @@ from ingest.feed.tape_recorder import BadTapeFile, RecordingWriter, TapeFile
 from ingest.issue_table.issue_list import parse_list, read_issues
 from ingest.process.prometheus import MetricsUnavailable, exposed
 from ingest.process.redis_fault import explain
+from ingest.process.service_manager import tell_ready
 from ingest.settings import IngestSettings
 from ingest.sources.event import Event, Refusals
 from ingest.sources.faults import Faults
@@ -233,6 +234,7 @@ def _run(
             _stopping(stop) as flag,
         ):
             log.info(f"{title}: started", **outlet.place)
+            tell_ready()
             with (
                 _receipt(files.report_to, outlet) as keep_receipt,
                 _recording(files.record_to, outlet) as writer,

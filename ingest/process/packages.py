@@ -1,3 +1,3 @@
 """The packages of the product."""
 
-PACKAGES = ("deploy", "gateway", "ingest", "intake", "throttle")
+PACKAGES = ("archive", "deploy", "gateway", "ingest", "intake", "throttle")

@@ -307,18 +307,22 @@ async def test_who_cancels_the_block_wins(port: int) -> None:
         await asyncio.create_task(follow())
 
 
+@pytest.mark.parametrize("kind", [ZeroDivisionError, BrokenPipeError, TimeoutError])
 async def test_a_fault_of_a_callback_ends_the_block(
-    publisher: Publisher, redis_url: str, port: int
+    publisher: Publisher, redis_url: str, port: int, kind: type[Exception]
 ) -> None:
-    """A script does not go on with prices it has not seen."""
+    """A script does not go on with prices it has not seen.
+
+    Nor is a file that cannot be written taken for a lost connection.
+    """
     publisher.publish(make_row(SAMSUNG))
 
     def fail(item: Item) -> None:
-        raise ZeroDivisionError
+        raise kind
 
     seen = Seen()
     async with gateway_on(redis_url, port):
-        with pytest.raises(ZeroDivisionError):
+        with pytest.raises(kind):
             await follow(seen.client(address(port)), SAMSUNG, fail)
 
 

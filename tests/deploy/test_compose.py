@@ -1,4 +1,4 @@
-"""The file for those who have containers: the same versions, nothing open to others."""
+"""The file for those who have containers: same versions, little open, few rights."""
 
 from typing import Any
 from xml.etree import ElementTree
@@ -10,9 +10,9 @@ from tests.kafka_broker.kraft import CLUSTER_ID
 from tests.paths import ROOT
 
 DEPLOY = ROOT / "deploy"
-SERVICES: dict[str, Any] = yaml.safe_load((DEPLOY / "compose.yaml").read_text("utf-8"))[
-    "services"
-]
+COMPOSE: dict[str, Any] = yaml.safe_load((DEPLOY / "compose.yaml").read_text("utf-8"))
+SERVICES, VOLUMES = COMPOSE["services"], COMPOSE["volumes"]
+OURS = sorted(name for name, service in SERVICES.items() if "build" in service)
 POM = ElementTree.parse(ROOT / "tests" / "kafka_broker" / "pom.xml")
 IN_POM = "{http://maven.apache.org/POM/4.0.0}"
 
@@ -21,7 +21,10 @@ def test_the_image_is_the_kafka_that_make_kafka_runs() -> None:
     """One version is tested, whichever way it is started."""
     version = POM.findtext(f".//{IN_POM}kafka.version")
     assert version is not None
-    assert SERVICES["kafka"]["image"] == f"apache/kafka:{version}"
+    assert (
+        SERVICES["kafka"]["image"]
+        == f"${{KAFKA_IMAGE:-docker.io/apache/kafka:{version}}}"
+    )
 
 
 def test_that_kafka_is_above_its_known_holes() -> None:
@@ -38,14 +41,54 @@ def test_every_version_in_the_pom_is_one_version() -> None:
 
 
 @pytest.mark.parametrize("name", SERVICES)
-def test_a_service_listens_on_loopback_keeps_its_data_and_says_that_it_is_up(
-    name: str,
-) -> None:
-    """Nothing is open to others, nothing is lost by a restart."""
+def test_only_the_proxy_is_open_to_others(name: str) -> None:
+    """What else has a port has it on loopback."""
+    ports = SERVICES[name].get("ports", [])
+    if name == "proxy":
+        assert ports == ["80:80", "443:443"]
+    else:
+        assert all(port.startswith("127.0.0.1:") for port in ports)
+
+
+@pytest.mark.parametrize("name", ["valkey", "kafka", "prometheus", "grafana", "proxy"])
+def test_what_keeps_data_keeps_it_in_a_volume(name: str) -> None:
+    """Nothing is lost with a container."""
+    sources = {volume.partition(":")[0] for volume in SERVICES[name]["volumes"]}
+    assert sources & VOLUMES.keys()
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_a_container_of_ours_may_do_little(name: str) -> None:
+    """It can write nowhere but in /tmp, and gets no right beyond its user's."""
     service = SERVICES[name]
-    assert all(port.startswith("127.0.0.1:") for port in service["ports"])
-    assert service["volumes"]
-    assert service["healthcheck"]["test"]
+    assert service["read_only"]
+    assert service["tmpfs"] == ["/tmp"]
+    assert service["cap_drop"] == ["ALL"]
+    assert service["security_opt"] == ["no-new-privileges:true"]
+    assert service["build"]["target"] in service["image"]
+
+
+def test_every_service_that_stays_says_how_it_is_or_is_started_again() -> None:
+    """A container that dies does not stay away."""
+    for name, service in SERVICES.items():
+        if name not in ("kafka", "operators-token"):
+            assert service["restart"] == "unless-stopped", name
+    for name in ("valkey", "kafka", *OURS):
+        assert name == "operators-token" or SERVICES[name]["healthcheck"]["test"]
+
+
+def test_prometheus_looks_at_the_services_that_there_are() -> None:
+    """By their names, at the ports they have."""
+    text = (DEPLOY / "prometheus" / "containers.yml").read_text("utf-8")
+    jobs = yaml.safe_load(text)["scrape_configs"]
+    targets = [t for job in jobs for t in job["static_configs"][0]["targets"]]
+    for target in targets:
+        name, _, port = target.partition(":")
+        settings = SERVICES[name]["environment"]
+        metrics = settings.get("TICKTHROTTLE_METRICS_PORT")
+        # The operators' port is the one after the public one.
+        assert port == (metrics or str(int(settings["TICKTHROTTLE_PORT"]) + 1))
+    assert len(targets) == 5
 
 
 def test_the_brokers_settings_fit_together() -> None:

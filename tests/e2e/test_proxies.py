@@ -65,10 +65,13 @@ def running_proxy(
         text = text.replace("http {", f"http {{ access_log off;{NGINX_FOLDERS}", 1)
         extra = ["-p", str(folder), "-e", str(folder / "nginx.log"), "-c", str(file)]
         extra += ["-g", f"daemon off; pid {folder}/nginx.pid;"]
+    elif proxy == "caddy":
+        extra = ["run", "--config", str(file), "--adapter", "caddyfile"]
     else:
         extra = ["-db", "-f", str(file)]
     file.write_text(text)
-    process = subprocess.Popen([program, *extra])
+    # Caddy keeps files at home.
+    process = subprocess.Popen([program, *extra], env={"HOME": str(folder)})
     try:
         eventually(lambda: answers(port))
         yield
@@ -89,7 +92,7 @@ def answers(port: int) -> bool:
         return False
 
 
-@pytest.mark.parametrize("proxy", ["haproxy", "nginx"])
+@pytest.mark.parametrize("proxy", ["haproxy", "nginx", "caddy"])
 def test_clients_go_from_gateway_to_gateway_through_a_proxy(
     proxy: str, client: redis.Redis, redis_url: str, tmp_path: Path
 ) -> None:

@@ -97,14 +97,15 @@ def check_metrics(folder: Path, port: int) -> None:
         "tickthrottle_gateway_publish_lag_seconds_count",
         "tickthrottle_gateway_newest_window_timestamp_seconds",
         "tickthrottle_cpu_seconds_total{process=feed}",
+        "tickthrottle_processes{process=archive}",
     ):
         eventually(lambda name=name: has_moved(name))  # type: ignore[misc]
     found = scrape(port)
     assert found["tickthrottle_throttle_lease_held"] == 1
-    for process in ("feed", "throttle", "gateway"):
+    for process in ("feed", "throttle", "gateway", "archive"):
         assert found[f"tickthrottle_processes{{process={process}}}"] == 1
     files = (folder / "metrics").glob("*.db")
-    assert len({file.stem.rpartition("_")[2] for file in files}) == 3
+    assert len({file.stem.rpartition("_")[2] for file in files}) == 4
 
 
 def check_commands(folder: Path, port: int) -> None:

@@ -73,3 +73,77 @@ class Keys:
         ``<stage>_ms`` for every stage.
         """
         return f"{self.namespace}:stages:{job}"
+
+
+PRODUCTS = ("bars", "movers", "bursts", "moves")
+"""What the analytics job makes, each by a query of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class AnalyticsKeys:
+    """Every key and channel the analytics job writes, under the throttle's prefix."""
+
+    namespace: str
+
+    @property
+    def lease_keys(self) -> Keys:
+        """Where its lease, its terms and the ``epoch`` of its messages are: a ``meta``
+        of its own, so that the throttle's stream has nothing to do with it.
+        """
+        return Keys(f"{self.namespace}:analytics")
+
+    def progress(self, product: str) -> str:
+        """Hash: ``epoch``, ``sequence`` of the newest message, ``clock`` of the log,
+        the ``batch`` of Spark's and the ``checkpoint`` it belongs to, the ``cut`` up to
+        which the log is read; of bars ``bars_ms``, ``zone`` and ``begins``.
+        """
+        return f"{self.namespace}:analytics:{product}"
+
+    def updates(self, product: str) -> str:
+        """Channel: one message for every batch (``bars.py``, ``movers.py``)."""
+        return f"{self.namespace}:analytics:{product}:updates"
+
+    def ledger(self, product: str) -> str:
+        """Hash: what became of every trade the query has read (``tally.py``)."""
+        return f"{self.namespace}:analytics:{product}:ledger"
+
+    def batches(self, product: str) -> str:
+        """Stream: one entry per batch with its cuts and its books. Bounded."""
+        return f"{self.namespace}:analytics:{product}:batches"
+
+    def state(self, product: str) -> str:
+        """Hash: what Spark's state of the query is like: ``rows``, ``bytes``,
+        ``update_ms``, ``commit_ms``, ``dropped`` rows, after which ``batch``.
+        """
+        return f"{self.namespace}:analytics:{product}:state"
+
+    def bars(self, isin: str) -> str:
+        """Sorted set: an issue's bars (``Bar.encode``), scored by their start in ms.
+        Bounded in number, and gone some days after the issue's last trade.
+        """
+        return f"{self.namespace}:bars:{isin}"
+
+    @property
+    def last_bars(self) -> str:
+        """Hash: ISIN -> its newest bar (``Bar.encode``)."""
+        return f"{self.namespace}:bars"
+
+    @property
+    def days(self) -> str:
+        """Hash: ISIN -> its newest day (``DayBar.encode``)."""
+        return f"{self.namespace}:days"
+
+    @property
+    def movers(self) -> str:
+        """String: the newest list (``MoversList.encode``)."""
+        return f"{self.namespace}:movers"
+
+    @property
+    def bursts(self) -> str:
+        """Stream: bursts that have ended, field ``burst``. Bounded."""
+        return f"{self.namespace}:bursts"
+
+    @property
+    def moves(self) -> str:
+        """Stream: moves as they happened, field ``move``. Bounded."""
+        return f"{self.namespace}:moves"

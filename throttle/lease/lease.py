@@ -53,8 +53,8 @@ class Lease:
         self._ttl_ms = ttl_ms
         # The random part tells containers apart that share name and process number.
         self.owner = f"{socket.gethostname()}:{os.getpid()}:{token_hex(3)}"
-        self._acquire = client.register_script(_script("acquire.lua"))
-        self._renew = client.register_script(_script("renew.lua"))
+        self._acquire = client.register_script(lua_source("acquire.lua"))
+        self._renew = client.register_script(lua_source("renew.lua"))
 
     def acquire(
         self, log_id: str, first_cut: Cut, is_rolled_back: bool = False
@@ -163,5 +163,6 @@ def owner_of(lease: bytes) -> str:
     return lease.decode().partition(" ")[2]
 
 
-def _script(name: str) -> str:
+def lua_source(name: str) -> str:
+    """Return the text of a script of this room."""
     return files("throttle.lease").joinpath(name).read_text("utf-8")

@@ -35,7 +35,7 @@ from throttle.window.open_batch import BatchPlan, next_step_ms, plan_after
 T = TypeVar("T")
 
 # Spark cannot be interrupted while it waits for an answer: wait in short pieces.
-_LONGEST_WAIT_S = 0.2
+LONGEST_WAIT_S = 0.2
 
 # A standby asks this often whether it may begin.
 _ASK_AGAIN_S = 0.05
@@ -44,10 +44,10 @@ _ASK_AGAIN_S = 0.05
 _QUESTIONS_IN_MARGIN = 10
 
 # Chunks of many partitions are small, and checking one costs as much as checking all.
-_CHECKED_AT_ONCE = 10_000
+CHECKED_AT_ONCE = 10_000
 
 # Of a backlog, chunks that are read while others are checked; each is at most a piece.
-_READ_AHEAD = 6
+READ_AHEAD = 6
 
 # Few big Arrow batches: each costs about a millisecond, a live window needs one.
 _BATCH_ROWS = 40_000
@@ -107,7 +107,7 @@ def _ask_standing(client: redis.Redis, options: SourceOptions) -> _Standing:
 def next_plan(options: SourceOptions, previous: BatchPlan) -> BatchPlan:
     """Return the plan of the batch that follows; ``previous`` while there is none."""
     try:
-        log = _open(options)
+        log = open_log_reader(options)
         start = _next_start(log, options, previous.end_ms)
         if start is not None:
             end_ms = cut.next_end(
@@ -117,7 +117,7 @@ def next_plan(options: SourceOptions, previous: BatchPlan) -> BatchPlan:
     except AWAY as error:
         if not is_transient(error):
             raise
-    time.sleep(_LONGEST_WAIT_S)
+    time.sleep(LONGEST_WAIT_S)
     return previous
 
 
@@ -151,9 +151,9 @@ def read_batches(
     its entries are read in steps; the cut is made once the boundary has passed.
     ``pause`` is called with the seconds to wait.
     """
-    log, rows, reached = _open(options), _Rows(options, part), part.start
+    log, rows, reached = open_log_reader(options), _Rows(options, part), part.start
     while True:
-        tail = _answer(partial(log.tail, part.end_ms, part.partitions))
+        tail = ask_patiently(partial(log.tail, part.end_ms, part.partitions))
         is_over = cut.may_be_cut(part.end_ms, tail)
         # In the margin of its clock the log is only asked: reading would be later.
         if is_over or _left_ms(log, part.end_ms) > 0:
@@ -173,7 +173,7 @@ def read_batches(
 
 def _left_ms(log: LogReader, end_ms: int) -> int:
     """Return how long a window is open still, by the log's clock without its margin."""
-    return end_ms - log.margin_ms - _answer(log.clock_ms)
+    return end_ms - log.margin_ms - ask_patiently(log.clock_ms)
 
 
 def _wait_for_step(
@@ -195,7 +195,7 @@ def _wait_for_step(
         else left_ms - log.margin_ms / _QUESTIONS_IN_MARGIN
     )
     while left_ms > step_at_ms:
-        pause(min(left_ms - step_at_ms, _LONGEST_WAIT_S * 1000) / 1000)
+        pause(min(left_ms - step_at_ms, LONGEST_WAIT_S * 1000) / 1000)
         with suppress(*AWAY):
             if not _ask_standing(_client(options.redis_url), options).may_publish:
                 return False
@@ -227,12 +227,12 @@ class _Rows:
         """
         ready: list[tuple[int, Chunk]] = []
         chunks = read_patiently(log, between(start, end, self._part.partitions))
-        for p, chunk in read_ahead(chunks, _READ_AHEAD) if is_backlog else chunks:
+        for p, chunk in read_ahead(chunks, READ_AHEAD) if is_backlog else chunks:
             self._entries[p] += len(chunk)
             self._blanks[p] += chunk.blanks
             ready.append((p, chunk))
             if (
-                sum(len(one) for _, one in ready) >= _CHECKED_AT_ONCE
+                sum(len(one) for _, one in ready) >= CHECKED_AT_ONCE
                 or sum(one.payloads.nbytes for _, one in ready) >= PIECE_BYTES
             ):
                 self._check(ready)
@@ -286,7 +286,7 @@ class _Rows:
         return source_rows.combine(tables, self._options.window_ms)
 
 
-def _answer(ask: Callable[[], T]) -> T:
+def ask_patiently(ask: Callable[[], T]) -> T:
     """Return the log's answer, however long its server is away."""
     while True:
         try:
@@ -294,7 +294,7 @@ def _answer(ask: Callable[[], T]) -> T:
         except AWAY as error:
             if not is_transient(error):
                 raise
-            time.sleep(_LONGEST_WAIT_S)
+            time.sleep(LONGEST_WAIT_S)
 
 
 def read_patiently(log: LogReader, ranges: Ranges) -> Generator[tuple[int, Chunk]]:
@@ -312,7 +312,7 @@ def read_patiently(log: LogReader, ranges: Ranges) -> Generator[tuple[int, Chunk
             left = {
                 p: (after, upto) for p, (after, upto) in left.items() if after < upto
             }
-            time.sleep(_LONGEST_WAIT_S)
+            time.sleep(LONGEST_WAIT_S)
 
 
 def trim(options: SourceOptions, done: Cut) -> None:
@@ -321,7 +321,7 @@ def trim(options: SourceOptions, done: Cut) -> None:
     positions = dict(zip(done.partitions, done.positions, strict=True))
     # Trimming is not urgent: what is away now is trimmed after the next batch.
     try:
-        _open(options).trim(positions, before_ms)
+        open_log_reader(options).trim(positions, before_ms)
     except AWAY as error:
         if not is_transient(error):
             raise
@@ -331,7 +331,8 @@ _client = lru_cache(maxsize=4)(create_client)
 
 
 @lru_cache(maxsize=4)
-def _open(options: SourceOptions) -> LogReader:
+def open_log_reader(options: SourceOptions) -> LogReader:
+    """Return what reads the log of a source, the same one each time."""
     # Once per process: Spark builds readers anew for every task of a worker.
     info = LogInfo(options.log_id, options.partitions, options.created_ms)
     live, behind = options.synthetic_live, options.synthetic_behind

@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable
 
 import structlog
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.sql import DataFrame
 
 from ingest.issue_table.known_issues import Issues
@@ -16,6 +17,19 @@ from throttle.window.conflate import create_conflate
 from tickthrottle_client.gc_pause import no_collection
 
 log = structlog.get_logger()
+
+# How Java says that the thread that waits was told to end.
+_INTERRUPTIONS = frozenset(
+    {
+        "java.lang.InterruptedException",
+        "java.io.InterruptedIOException",
+        "java.nio.channels.ClosedByInterruptException",
+    }
+)
+
+
+class SparkFailed(RuntimeError):
+    """What Spark's Java says of a failure, without its stack traces."""
 
 
 class BatchSink:
@@ -60,6 +74,16 @@ class BatchSink:
         except Abandoned:
             # Whoever ended it or took over knows, and nobody waits for this batch.
             log.debug("batch given up", batch=batch_id)
+        except Py4JJavaError as error:
+            kind, said = _told_by_java(error)
+            if kind in _INTERRUPTIONS:
+                # Spark ends the query; the next start goes on from the stored cut.
+                log.debug("batch given up", batch=batch_id)
+                return
+            # Spark looks for interruptions in the text of an error, by a pattern that
+            # overflows the stack of its thread if that text has stack traces in it.
+            self.error = SparkFailed(said)
+            raise self.error from None
         except Exception as error:
             self.error = error
             raise
@@ -125,6 +149,15 @@ class BatchSink:
         Before there was any: a cut of nothing, and when the sink was made.
         """
         return self._end or Cut(0, (), ()), self._ended_s
+
+
+def _told_by_java(error: Py4JJavaError) -> tuple[str, str]:
+    """Return the class of an error of Java's, and what it says."""
+    try:
+        thrown = error.java_exception
+        return thrown.getClass().getName(), thrown.toString()
+    except (Py4JError, OSError) as gone:
+        return "", f"Spark's JVM has ended: {gone}"
 
 
 def discard(batch: Batch, batch_id: int) -> None:

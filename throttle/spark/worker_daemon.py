@@ -14,16 +14,18 @@ from typing import Any
 _OF_THE_PLANNER = "pyspark.sql.worker."
 
 
-def quiet_hang_ups(main: Any = None) -> None:
+def quiet_hang_ups(main: Any = None, *, stays: bool = False) -> None:
     """Let this process say nothing when Spark hangs up, if it is one of Spark's.
 
-    Elsewhere it does nothing. ``main`` is the program's own module.
+    Elsewhere it does nothing. ``main`` is the program's own module. Planners end when
+    they have answered, unless they are told to stay: where several queries start at
+    the same time, one would be asked again just when it ends.
     """
     main = sys.modules["__main__"] if main is None else main
     program = getattr(main.__spec__, "name", "")
     if program == "pyspark.daemon":
         quiet_workers(main)
-        if sys.argv[-1].startswith(_OF_THE_PLANNER):
+        if sys.argv[-1].startswith(_OF_THE_PLANNER) and not stays:
             _end_when_answered(main)
     elif program.startswith("pyspark."):
         sys.excepthook = _tell

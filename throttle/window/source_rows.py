@@ -92,11 +92,13 @@ def trade_rows(
     max_ahead_ms: int,
     decoder: Decoder | None = None,
     max_bytes: int = MAX_ENTRY_BYTES,
+    *,
+    every_trade: bool = False,
 ) -> pa.Table:
     """Check a chunk; return one row per entry (``ARROW_SCHEMA``), in no stated order.
 
-    If a ``decoder`` finds several trades in an entry, it has a row for each issue, and
-    for each trade that is refused.
+    If a ``decoder`` finds several trades in an entry, it has a row for each issue (with
+    ``every_trade``, for each of them), and for each trade that is refused.
 
     ``partition`` is that of all its entries, or an array with the one of each. The
     chunk stands between two cuts, at ``start_ms`` and ``end_ms``: what is stamped
@@ -107,7 +109,7 @@ def trade_rows(
         partition = pa.repeat(pa.scalar(partition, pa.int32()), len(chunk))
     if decoder is not None:
         judged = vector_check.check_decoded(chunk, max_ahead_ms, decoder, max_bytes)
-        return _decoded_rows(chunk, partition, start_ms, judged)
+        return _decoded_rows(chunk, partition, start_ms, judged, every_trade)
     quick = vector_check.has_wire_form(chunk.payloads, max_bytes)
     candidates = _select(chunk, quick)
     times_us = vector_check.times_us(candidates.payloads)
@@ -252,9 +254,8 @@ def combine(table: pa.Table, window_ms: int) -> pa.Table:
     Spark's group-by does (``conflate.py``), done early where it is cheap; it may be
     left out, or done to any part of a batch, without another result.
     """
-    window = pc.divide(
-        table["append_time"].cast(pa.int64()), pa.scalar(window_ms * 1000, pa.int64())
-    )
+    table = _with_sums_added_up(table, window_ms)
+    window = _windows(table, window_ms)
     ordered = table.append_column("window", window).sort_by(_OLDEST_FIRST)
     groups = ordered.group_by(["window", "key", "partition"], use_threads=False)
     latest = groups.aggregate(
@@ -265,6 +266,43 @@ def combine(table: pa.Table, window_ms: int) -> pa.Table:
     return pa.table(
         {name: latest[names.get(name, name)] for name in ARROW_SCHEMA.names}
     ).cast(ARROW_SCHEMA)
+
+
+def _windows(table: pa.Table, window_ms: int) -> pa.Array:
+    length_us = pa.scalar(window_ms * 1000, pa.int64())
+    return pc.divide(table["append_time"].cast(pa.int64()), length_us)
+
+
+def _with_sums_added_up(table: pa.Table, window_ms: int) -> pa.Table:
+    """Reduce the rows of ``_sum_rows`` to one per window, issue and partition.
+
+    However many trades have sizes that fit into no column, their rows are no more
+    than those of issues.
+    """
+    is_sum = pc.starts_with(table["key"], SUM_PREFIX)
+    if not pc.any(is_sum).as_py():
+        return table
+    odd = table.filter(is_sum).sort_by("position")
+    isins = [key.rpartition(":")[2] for key in odd["key"].to_pylist()]
+    groups = zip(
+        _windows(odd, window_ms).to_pylist(),
+        isins,
+        odd["partition"].to_pylist(),
+        strict=True,
+    )
+    last: dict[tuple[int, str, int], int] = {}
+    sums: dict[tuple[int, str, int], tuple[int, int]] = {}
+    payloads = odd["payload"].to_pylist()
+    for row, (group, payload) in enumerate(zip(groups, payloads, strict=True)):
+        volume, value = map(int, payload.split(b" "))
+        before = sums.get(group, (0, 0))
+        last[group], sums[group] = row, (before[0] + volume, before[1] + value)
+    # The greatest position of its trades makes a row's key another one's than that of
+    # any other piece of the log.
+    kept = odd.take(pa.array(last.values(), pa.int64()))
+    added = pa.array([b"%d %d" % pair for pair in sums.values()], pa.binary())
+    kept = _with_columns(kept, {"payload": added})
+    return pa.concat_tables([table.filter(pc.invert(is_sum)), kept])
 
 
 def decode_cuts(payload: bytes) -> tuple[Cut, Cut, int]:
@@ -358,7 +396,11 @@ def _judged_rows(
 
 
 def _decoded_rows(
-    chunk: Chunk, partition: pa.Array, start_ms: int, judged: Sequence[Sequence[Judged]]
+    chunk: Chunk,
+    partition: pa.Array,
+    start_ms: int,
+    judged: Sequence[Sequence[Judged]],
+    every_trade: bool,
 ) -> pa.Table:
     """Return the rows of entries that may hold no trade, or several."""
     places = zip(
@@ -369,7 +411,7 @@ def _decoded_rows(
     numbers: list[int] = []
     rows: list[tuple[Any, ...]] = []
     for number, (held, place) in enumerate(zip(judged, places, strict=True)):
-        found = list(_rows_of(held, *place))
+        found = list(_rows_of(held, *place, every_trade=every_trade))
         numbers += [number] * len(found)
         rows += found
     at = pa.array(numbers, pa.int64())
@@ -392,7 +434,12 @@ def _decoded_rows(
 
 
 def _rows_of(
-    held: Sequence[Judged], position: int, append_ms: int, payload: bytes
+    held: Sequence[Judged],
+    position: int,
+    append_ms: int,
+    payload: bytes,
+    *,
+    every_trade: bool,
 ) -> Iterator[tuple[Any, ...]]:
     """Yield the rows of an entry, without append time and partition.
 
@@ -404,7 +451,10 @@ def _rows_of(
     trades: dict[str, list[Trade]] = {}
     has_letter = False
     for number, one in enumerate(held, 1):
-        if isinstance(one, Trade):
+        if isinstance(one, Trade) and every_trade:
+            order = one.time_us, one.seq, position
+            yield one.isin, *order, 1, one.to_wire(), None, None, _units([one])
+        elif isinstance(one, Trade):
             trades.setdefault(one.isin, []).append(one)
             other = newest.get(one.isin)
             if other is None or one.version >= other.version:

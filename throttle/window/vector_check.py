@@ -197,6 +197,16 @@ def _cut_out(payloads: pa.Array, part: slice) -> pa.Array:
     return pc.binary_slice(payloads, part.start, part.stop)
 
 
+def prices_and_sizes(payloads: pa.Array) -> tuple[pa.Array, pa.Array]:
+    """Return price and size of each of these valid trades, as the text they came as."""
+    if pc.all(has_wire_form(payloads)).as_py() is not False:
+        _, prices, sizes = numbers(payloads)
+        return prices, sizes
+    trades = [Trade.from_wire(payload) for payload in payloads.to_pylist()]
+    columns = [t.price for t in trades], [t.size for t in trades]
+    return pa.array(columns[0], pa.string()), pa.array(columns[1], pa.string())
+
+
 def _slice(payloads: pa.Array, part: slice) -> pa.Array:
     return _cut_out(payloads, part).cast(pa.string())
 

@@ -157,6 +157,7 @@ class TickClient:
         self._task: asyncio.Task[None] | None = None
         self._block: asyncio.Task[Any] | None = None
         self._is_interrupted = False
+        self._failure: OSError | None = None
 
     async def __aenter__(self) -> Self:
         """Begin to follow."""
@@ -333,6 +334,8 @@ class TickClient:
         except InvalidURI as error:
             raise TickError(str(error)) from error
         except (OSError, TimeoutError, InvalidHandshake) as error:
+            if error is self._failure:
+                raise
             if not self._may_be_away:
                 sentence = f"no gateway answers at {self._address}: {error}"
                 raise TickError(sentence) from error
@@ -352,7 +355,12 @@ class TickClient:
         while True:
             async with asyncio.timeout(SILENT_HEARTBEATS * self._heartbeat_s):
                 text = await connection.recv()
-            self._take(read_message(text))
+            try:
+                self._take(read_message(text))
+            except OSError as error:
+                # A callback's, such as of a file it writes: not the connection's.
+                self._failure = error
+                raise
             if self._renew_at_s is not None and time.monotonic() >= self._renew_at_s:
                 self._renew_at_s = None
                 await self._show_token()

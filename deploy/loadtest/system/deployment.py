@@ -107,7 +107,11 @@ def local(
         try:
             # The page's port and the operators' are the load's to choose.
             run = RunSettings(
-                port=port, operators_port=port + 1, state_dir=Path(folder)
+                port=port,
+                operators_port=port + 1,
+                state_dir=Path(folder),
+                archive=False,
+                analytics="off",
             )
         except ValidationError as error:
             raise DeploymentError(problems_of(error)) from None

@@ -86,7 +86,7 @@ def starting(folder: Path, program: str) -> Iterator[tuple[StringIO, list[str]]]
     """Start a run in a thread; yield what it says, and then why it has ended."""
     stop, output = threading.Event(), StringIO()
     console = Console(file=output, width=300)
-    settings = RunSettings(port=free_port(), state_dir=folder)
+    settings = RunSettings(port=free_port(), state_dir=folder, analytics="off")
     runner = OddRunner(settings, folder, stop, has_feed=False, console=console)
     runner.program = program
     ends: list[str] = []
@@ -135,3 +135,62 @@ def test_a_part_that_dies_ends_the_start(tmp_path: Path) -> None:
         eventually(lambda: ends, 30)
     assert "the throttle ended (exit code 3)" in ends[0]
     assert "no Java here" in ends[0]
+
+
+def test_a_run_keeps_an_archive_beside_its_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a gibibyte at most, unless told otherwise; or none."""
+    monkeypatch.setenv("TICKTHROTTLE_ARCHIVE_BYTES", "2000000")
+    port = free_port()
+    for is_on in (True, False):
+        folder = tmp_path / str(is_on)
+        folder.mkdir()
+        settings = RunSettings(port=port, state_dir=tmp_path, archive=is_on)
+        runner = Runner(settings, folder, threading.Event(), has_feed=False)
+        told = runner.environment.get("TICKTHROTTLE_ARCHIVE_DIR")
+        assert told == (str(tmp_path / f"archive-{port}") if is_on else None)
+        assert runner.environment["TICKTHROTTLE_ARCHIVE_BYTES"] == "2000000"
+        runner.stop()
+    monkeypatch.delenv("TICKTHROTTLE_ARCHIVE_BYTES")
+    folder = tmp_path / "default"
+    folder.mkdir()
+    settings = RunSettings(port=port, state_dir=tmp_path)
+    runner = Runner(settings, folder, threading.Event(), has_feed=False)
+    assert runner.environment["TICKTHROTTLE_ARCHIVE_BYTES"] == "1073741824"
+    runner.stop()
+
+
+class BrokenArchive(Runner):
+    """A run whose archive ends at once, again and again."""
+
+    def _command(self, name: str) -> list[str]:
+        return [sys.executable, "-c", "print('no database'); raise SystemExit(3)"]
+
+
+def test_a_run_goes_on_without_an_archive_that_cannot_run(tmp_path: Path) -> None:
+    """Prices do not depend on it; why it was given up is said."""
+    stop, output = threading.Event(), StringIO()
+    console = Console(file=output, width=300)
+    settings = RunSettings(port=free_port(), state_dir=tmp_path)
+    runner = BrokenArchive(settings, tmp_path, stop, has_feed=False, console=console)
+    runner._launch("archive")
+    ends: list[RunFailed] = []
+
+    def watch() -> None:
+        try:
+            runner.watch()
+        except RunFailed as error:
+            ends.append(error)
+
+    thread = threading.Thread(target=watch)
+    thread.start()
+    try:
+        eventually(lambda: "given up: the archive ended" in output.getvalue(), 30)
+        assert thread.is_alive()
+    finally:
+        stop.set()
+        thread.join()
+        runner.stop()
+    assert ends == []
+    assert "no database" in output.getvalue()

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from archive.contract.archive_state import ArchiveState
 from gateway.health.client_states import State
 from gateway.health.finding_codes import CODES, CONSEQUENCES, HIDDEN_STAGES, STAGES
 from gateway.health.findings import Diagnosis, diagnose
@@ -433,3 +434,27 @@ def test_well_since_is_no_more_than_what_is_known() -> None:
         diagnosis = diagnose(gateway, make_pipeline(), (), timings)
         since = diagnosis.well_since_ms, diagnosis.is_well_since_exact
         assert since == (since_ms, is_exact)
+
+
+def test_an_archive_that_falls_behind_is_named() -> None:
+    """As a warning: prices go on, and the gateway stays ready."""
+    state = ArchiveState("parquet", "host:1", "k3x9", 7, NOW_MS - 1_000)
+    behind = replace(state, window=NOW_MS - 300_000, updated_ms=NOW_MS - 290_000)
+    stuck = replace(behind, problem="archive_dir /x: No space left on device")
+    archives = {
+        "a": state,
+        "b": behind,
+        "c": stuck,
+        "d": replace(behind, is_stopped=True),
+    }
+    diagnosis = diagnose(WELL, make_pipeline(archives=archives))
+    assert diagnosis.level == "warn"
+    assert [(f.code, f.text, f.detail) for f in diagnosis.findings] == [
+        (
+            "archive_behind",
+            "The archive b has been behind",
+            "it has said nothing for 290 s",
+        ),
+        ("archive_behind", "The archive c has been behind", stuck.problem),
+    ]
+    assert {f.since_ms for f in diagnosis.findings} == {behind.window}

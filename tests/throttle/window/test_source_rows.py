@@ -21,6 +21,7 @@ from throttle.window.source_rows import (
     ARROW_SCHEMA,
     CUT_KEY,
     READ_KEY,
+    SUM_PREFIX,
     SUMMED,
     bound_letters,
     combine,
@@ -388,3 +389,27 @@ def test_chunks_of_several_partitions_are_checked_as_one() -> None:
 
     assert sorted(together, key=place) == sorted(apart, key=place)
     assert {row["partition"] for row in together} == {7, 0}
+
+
+@given(st.lists(st.integers(1, 9), min_size=1, max_size=30), st.integers(0, 30))
+def test_odd_sizes_take_a_row_an_issue_however_many_trades(
+    sizes: list[int], cut_at: int
+) -> None:
+    """Whatever is combined before, nothing is lost of what they come to."""
+    texts = [f"{size}00000000000000000" for size in sizes]
+    payloads = [
+        Trade(TRADE.isin, TRADE.time_us, number, "1", text).to_wire()
+        for number, text in enumerate(texts)
+    ]
+    table = trade_rows(make_chunk(*payloads), 3, 0, LATER_MS, 5_000)
+    halves = [
+        combine(table.slice(0, cut_at), W),
+        table.slice(cut_at),
+    ]
+    combined = combine(pa.concat_tables(halves), W).to_pylist()
+    [odd] = [row for row in combined if row["key"].startswith(SUM_PREFIX)]
+    assert len(combined) == 2
+    volume, value = map(int, odd["payload"].split(b" "))
+    assert volume == value == sum(map(int, texts)) * 10**36
+    # Of two pieces of the log the keys are different ones.
+    assert odd["key"] == f"{SUM_PREFIX}{42 + len(sizes) - 1}:{TRADE.isin}"

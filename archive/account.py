@@ -1,0 +1,177 @@
+"""Is every published window stored? The window log against an archive. Pure."""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+
+from archive.contract.archive_gap import ArchiveGap
+from archive.contract.segment import day_of
+from throttle.contract.ledger import BatchEntry
+from throttle.contract.snapshot import WindowSnapshot
+
+Place = tuple[str, int]
+"""An epoch and an offset."""
+
+NOWHERE = -1
+"""The partition of all rows where nobody knows theirs."""
+
+PartitionOf = Callable[[str], int]
+"""Returns the partition of an issue."""
+
+
+@dataclass(frozen=True, slots=True)
+class WindowRows:
+    """A window, and how many rows it has in each partition of the trade log.
+
+    Where nobody knows the partitions, all are in ``NOWHERE``.
+    """
+
+    window: int
+    rows: Mapping[int, int]
+
+    @property
+    def total(self) -> int:
+        """All its rows."""
+        return sum(self.rows.values())
+
+
+@dataclass(slots=True)
+class DayAccount:
+    """A day: windows and rows of the log, those of them that are stored, and all."""
+
+    published_windows: int = 0
+    stored_windows: int = 0
+    waiting_windows: int = 0
+    published_rows: Counter[int] = field(default_factory=Counter)
+    stored_rows: Counter[int] = field(default_factory=Counter)
+    kept_windows: int = 0
+    kept_rows: int = 0
+
+
+@dataclass(slots=True)
+class ArchiveAccount:
+    """What the comparison found, by day; ``problems`` are the differences."""
+
+    days: dict[date, DayAccount] = field(default_factory=dict)
+    problems: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def is_right(self) -> bool:
+        """Whether there is no difference."""
+        return not self.problems
+
+
+def account_for(
+    log: Mapping[Place, WindowRows],
+    stored: Mapping[Place, WindowRows],
+    told: Mapping[Place, int],
+    gaps: Sequence[ArchiveGap] = (),
+) -> ArchiveAccount:
+    """Compare the windows of the log with those that are stored.
+
+    ``stored`` counts rows one by one, ``told`` is how many rows the archive says that
+    each window has. Windows of the log behind the newest stored one wait; others that
+    are missing are a difference.
+    """
+    found = ArchiveAccount()
+    days: defaultdict[date, DayAccount] = defaultdict(DayAccount)
+    stored_at = [n for n, place in enumerate(log) if place in stored]
+    newest = stored_at[-1] if stored_at else -1
+    for number, (place, window) in enumerate(log.items()):
+        day = days[day_of(window.window)]
+        day.published_windows += 1
+        day.published_rows.update(window.rows)
+        kept = stored.get(place)
+        if kept is not None:
+            day.stored_windows += 1
+            day.stored_rows.update(kept.rows)
+            found.problems += _differences(place, window, kept)
+        elif number > newest:
+            day.waiting_windows += 1
+            day.published_rows.subtract(window.rows)
+        elif not stored_at or number > stored_at[0]:
+            epoch, offset = place
+            found.problems.append(f"offset {offset} of epoch {epoch}: is not stored")
+        else:
+            # The archive began later, or has removed it.
+            day.published_windows -= 1
+            day.published_rows.subtract(window.rows)
+    for place, kept in stored.items():
+        day = days[day_of(kept.window)]
+        day.kept_windows += 1
+        day.kept_rows += kept.total
+        if told.get(place) != kept.total:
+            epoch, offset = place
+            found.problems.append(
+                f"offset {offset} of epoch {epoch}: {kept.total:,} rows are stored, "
+                f"the window has {told.get(place)}"
+            )
+    found.days = dict(sorted(days.items()))
+    found.notes += [gap.text for gap in gaps]
+    return found
+
+
+def _differences(place: Place, window: WindowRows, kept: WindowRows) -> Iterable[str]:
+    epoch, offset = place
+    for partition in sorted({*window.rows, *kept.rows}):
+        published = window.rows.get(partition, 0)
+        stored = kept.rows.get(partition, 0)
+        if published != stored:
+            where = f", partition {partition}" if partition != NOWHERE else ""
+            yield (
+                f"offset {offset} of epoch {epoch}{where}: {published:,} rows were "
+                f"published, {stored:,} are stored"
+            )
+
+
+def rows_of_log(
+    windows: Iterable[WindowSnapshot], partition: PartitionOf
+) -> dict[Place, WindowRows]:
+    """Count the rows of published windows."""
+    return {
+        (s.epoch, s.offset): WindowRows(
+            s.window, Counter(partition(row.isin) for row in s.rows)
+        )
+        for s in windows
+    }
+
+
+def rows_of_archive(
+    windows: Iterable[tuple[Place, int, int]],
+    rows: Iterable[tuple[Place, str]],
+    partition: PartitionOf,
+) -> dict[Place, WindowRows]:
+    """Count stored rows, by the windows that are stored."""
+    counts: defaultdict[Place, Counter[int]] = defaultdict(Counter)
+    for place, isin in rows:
+        counts[place][partition(isin)] += 1
+    return {place: WindowRows(end, counts[place]) for place, end, _ in windows}
+
+
+def batch_differences(
+    job: str,
+    batches: Iterable[BatchEntry],
+    log: Iterable[Place],
+    stored: Mapping[Place, WindowRows],
+) -> Iterable[str]:
+    """Hold the books of recorded batches to what is stored of their windows.
+
+    Only where all windows of a batch are stored, and by partition.
+    """
+    places = {offset: (epoch, offset) for epoch, offset in log}
+    for batch in batches:
+        offsets = range(batch.offset - batch.windows + 1, batch.offset + 1)
+        kept = [stored.get(places.get(offset, ("", offset))) for offset in offsets]
+        rows: Counter[int] = Counter()
+        for window in filter(None, kept):
+            rows.update(window.rows)
+        if None in kept:
+            continue
+        for p, books in zip(batch.end.partitions, batch.partitions, strict=True):
+            if rows[p] != books.published:
+                yield (
+                    f"job {job}, batch {batch.offset}, partition {p}: "
+                    f"{books.published:,} rows were published, {rows[p]:,} are stored"
+                )

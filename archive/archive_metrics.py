@@ -1,0 +1,63 @@
+"""What an archive does, as Prometheus metrics."""
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+from archive.contract.archive_state import ArchiveState
+from ingest.process.prometheus import ProcessMetrics, Total
+
+
+class ArchiveMetrics:
+    """The metrics of one archive."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self.process = ProcessMetrics(registry, "archive")
+        self._totals = {
+            name: Total(
+                Counter(f"tickthrottle_archive_{name}_total", text, registry=registry)
+            )
+            for name, text in {
+                "windows": "Windows stored.",
+                "rows": "Rows stored.",
+                "unknown_issue": "Rows of issues that the issue table did not have.",
+                "gaps": "Gaps found between stored windows.",
+                "missing_windows": "Windows the log had lost before they were stored.",
+            }.items()
+        }
+        self._window_end = Gauge(
+            "tickthrottle_archive_window_end_timestamp_seconds",
+            "End of the newest window stored, 0 before the first.",
+            registry=registry,
+            multiprocess_mode="max",
+        )
+        self._bytes = Gauge(
+            "tickthrottle_archive_stored_bytes",
+            "Bytes that are stored.",
+            registry=registry,
+            multiprocess_mode="livemax",
+        )
+        self._away = Gauge(
+            "tickthrottle_archive_destination_away",
+            "1 while nothing can be stored.",
+            registry=registry,
+            multiprocess_mode="livemax",
+        )
+        self._away.set(0)
+        self._seconds = Histogram(
+            "tickthrottle_archive_store_seconds",
+            "Time to store the windows of one flush.",
+            registry=registry,
+            buckets=(0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0),
+        )
+
+    def show(self, state: ArchiveState) -> None:
+        """Take in how far the archive is."""
+        for name, total in self._totals.items():
+            total.reach(getattr(state, name))
+        self._window_end.set(state.window / 1_000)
+        self._bytes.set(state.stored_bytes)
+        self._away.set(state.problem is not None)
+        self.process.observe()
+
+    def stored_in(self, seconds: float) -> None:
+        """Take in how long a flush took."""
+        self._seconds.observe(seconds)

@@ -1,0 +1,119 @@
+"""The process of an archive: its settings in, one sentence out if it cannot go on."""
+
+import os
+import threading
+from collections.abc import Callable
+from contextlib import closing, suppress
+from typing import Protocol
+
+import pyarrow as pa
+import redis
+from prometheus_client import CollectorRegistry
+
+from archive.account import Place
+from archive.archive_metrics import ArchiveMetrics
+from archive.archiver import Archiver, Sink, SinkRefused
+from archive.contract.segment import BadEpoch, Segment
+from archive.master.issue_versions import IssueVersions
+from archive.parquet.parquet_counts import ParquetCounts
+from archive.parquet.parquet_sink import ParquetSink
+from archive.parquet.tables import BadWindow
+from archive.settings import ArchiveSettings
+from ingest.issue_table.open_issue_store import open_issue_store
+from ingest.process.prometheus import MetricsUnavailable, exposed
+from ingest.process.redact import server_address
+from ingest.tradelog.contract import LogUnusable
+from throttle.lease.lease import Fenced
+from throttle.lease.retry import create_client
+
+_NICE = 10
+
+
+class ArchiveCounts(Protocol):
+    """What an archive says of its contents; times are ends of windows.
+
+    Methods raise OSError and SinkRefused.
+    """
+
+    def segments(self) -> list[Segment]: ...
+
+    def windows(self, first_ms: int) -> list[tuple[Place, int, int]]: ...
+
+    def rows(self, first_ms: int) -> list[tuple[Place, str]]: ...
+
+
+class ArchiveFailed(RuntimeError):
+    """The archive cannot run or go on; the message says why."""
+
+
+def run_archive(
+    settings: ArchiveSettings,
+    stop: threading.Event,
+    at_step: Callable[[str], None] = lambda _: None,
+) -> None:
+    """Archive until ``stop`` is set. Raises ArchiveFailed.
+
+    ``at_step`` is told the name of every step once it is done.
+    """
+    registry = CollectorRegistry()
+    metrics = ArchiveMetrics(registry)
+    try:
+        sink = open_sink(settings, at_step)
+        with (
+            exposed(settings, registry),
+            closing(open_issue_store(settings)) as store,
+            create_client(settings.redis_url) as client,
+        ):
+            Archiver(
+                client,
+                settings.namespace,
+                sink,
+                IssueVersions(store),
+                metrics,
+                name=settings.name,
+                destination=settings.destination,
+                flush_s=settings.archive_flush_s,
+                stop=stop,
+                at_step=at_step,
+            ).run()
+    except redis.RedisError as error:
+        address = server_address(settings.redis_url)
+        raise ArchiveFailed(f"redis_url {address}: {error}") from error
+    except (Fenced, LogUnusable, MetricsUnavailable, SinkRefused) as error:
+        raise ArchiveFailed(str(error)) from error
+    except (BadEpoch, BadWindow) as error:
+        raise ArchiveFailed(f"the window log: {error}") from error
+    except ArchiveFailed:
+        raise
+    except ValueError as error:
+        raise ArchiveFailed(f"the window log is not a throttle's: {error}") from error
+
+
+def give_way() -> None:
+    """Have what is live come first on this machine: this process takes what is left."""
+    with suppress(OSError):
+        os.nice(_NICE)
+    pa.set_cpu_count(1)
+
+
+def open_sink(
+    settings: ArchiveSettings, at_step: Callable[[str], None] = lambda _: None
+) -> Sink:
+    """Return where the settings have windows stored; nothing is opened yet."""
+    if not settings.postgres_url:
+        return ParquetSink(
+            settings.archive_dir, settings.archive_bytes, settings.archive_days, at_step
+        )
+    # An extra: who archives to files does not need it.
+    from archive.postgres.postgres_sink import PostgresSink
+
+    return PostgresSink(settings.postgres_url, settings.archive_days, at_step)
+
+
+def open_counts(settings: ArchiveSettings) -> ArchiveCounts:
+    """Return what counts the contents of an archive."""
+    if not settings.postgres_url:
+        return ParquetCounts(settings.archive_dir)
+    from archive.postgres.postgres_counts import PostgresCounts
+
+    return PostgresCounts(settings.postgres_url)

@@ -1,0 +1,44 @@
+"""A published window as the archive takes it from the window log. Pure."""
+
+from dataclasses import dataclass
+
+import orjson
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedWindow:
+    """A message of the window log, unchanged, and what its header says.
+
+    ``issues`` is the version of the issue table that the job used, None if the
+    header does not say: then the table of ``published_us`` counts.
+    """
+
+    epoch: str
+    offset: int
+    window: int
+    published_us: int
+    issues: int | None
+    message: bytes
+
+    @classmethod
+    def decode(cls, message: bytes) -> "LoggedWindow":
+        """Decode the header. Raises ValueError for what no throttle has written."""
+        head = message.partition(b"\n")[0]
+        header = orjson.loads(head)
+        try:
+            issues = header.get("issues")
+            return cls(
+                str(header["epoch"]),
+                int(header["offset"]),
+                int(header["window"]),
+                int(header["published"]),
+                None if issues is None else int(issues),
+                message,
+            )
+        except (AttributeError, KeyError, TypeError) as error:
+            raise ValueError(f"header {head[:200]!r}: {error!r}") from None
+
+    @property
+    def lines(self) -> list[bytes]:
+        """Its rows, encoded."""
+        return self.message.split(b"\n")[1:]

@@ -1,0 +1,43 @@
+"""Which segments of a day are merged, so that files stay few. Pure."""
+
+from collections.abc import Sequence
+
+from archive.contract.segment import Segment
+
+FAN_IN = 4
+"""This many segments of about one size become one: each row is written anew some five
+times in a day, and a day has a dozen segments at most.
+"""
+
+
+def choose_merge(segments: Sequence[Segment], *, is_over: bool) -> list[Segment]:
+    """Return segments of one day that shall become one, in their order; none at all.
+
+    Of a day that ``is_over`` all that follow each other.
+    """
+    least = 2 if is_over else FAN_IN
+    for run in _runs(sorted(segments)):
+        if is_over and len(run) >= least:
+            return run
+        for begin in range(len(run) - FAN_IN + 1):
+            chosen = run[begin : begin + FAN_IN]
+            if len({_tier(segment) for segment in chosen}) == 1:
+                return chosen
+    return []
+
+
+def _runs(ordered: Sequence[Segment]) -> list[list[Segment]]:
+    runs: list[list[Segment]] = []
+    for segment in ordered:
+        if runs and runs[-1][-1].is_followed_by(segment):
+            runs[-1].append(segment)
+        else:
+            runs.append([segment])
+    return runs
+
+
+def _tier(segment: Segment) -> int:
+    tier, windows = 0, segment.windows
+    while windows >= FAN_IN:
+        tier, windows = tier + 1, windows // FAN_IN
+    return tier

@@ -1,0 +1,119 @@
+"""A segment: windows that follow each other, stored in one step. Pure.
+
+Its name says which: ``<published_ms>_<epoch>_<first>-<last>_<first_ms>-<last_ms>``,
+the offsets and the ends of its windows. So what an archive holds is known by its
+names alone, and a segment that is there is there as a whole.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+
+_NAME = re.compile(r"(\d{1,16})_([A-Za-z0-9-]{1,64})_(\d+)-(\d+)_(\d+)-(\d+)", re.ASCII)
+_EPOCH_FORM = re.compile(r"[A-Za-z0-9-]{1,64}", re.ASCII)
+_DAY_MS = 86_400_000
+
+
+class BadEpoch(ValueError):
+    """A name of an epoch that no file can have."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Segment:
+    """Windows ``first`` to ``last`` of an epoch; in the order of publication.
+
+    ``published_ms`` is when the first was published, ``first_ms`` and ``last_ms`` are
+    the earliest and the latest end of a window.
+    """
+
+    published_ms: int
+    first: int
+    last: int
+    epoch: str
+    first_ms: int
+    last_ms: int
+
+    @property
+    def name(self) -> str:
+        """Its name; ``parse`` gives back an equal one."""
+        offsets, ends = f"{self.first}-{self.last}", f"{self.first_ms}-{self.last_ms}"
+        return f"{self.published_ms}_{self.epoch}_{offsets}_{ends}"
+
+    @property
+    def windows(self) -> int:
+        """How many windows it holds."""
+        return self.last - self.first + 1
+
+    @classmethod
+    def parse(cls, name: str) -> "Segment | None":
+        """Return the segment of a name, None for another name."""
+        match = _NAME.fullmatch(name)
+        if match is None:
+            return None
+        published, epoch, *numbers = match.groups()
+        first, last, first_ms, last_ms = map(int, numbers)
+        if last < first or last_ms < first_ms:
+            return None
+        return cls(int(published), first, last, epoch, first_ms, last_ms)
+
+    def join(self, later: "Segment") -> "Segment":
+        """Return the segment that holds both; the later one follows this one."""
+        ends = (
+            min(self.first_ms, later.first_ms),
+            max(self.last_ms, later.last_ms),
+        )
+        return Segment(self.published_ms, self.first, later.last, self.epoch, *ends)
+
+    def is_followed_by(self, later: "Segment") -> bool:
+        """Tell whether nothing was published between the two."""
+        return self.epoch == later.epoch and self.last + 1 == later.first
+
+
+def check_epoch(epoch: str) -> str:
+    """Return the name of an epoch if it can be in a segment's. Raises BadEpoch."""
+    if not _EPOCH_FORM.fullmatch(epoch):
+        raise BadEpoch(
+            f"epoch {epoch[:80]!r}: must be 1 to 64 letters, digits and hyphens"
+        )
+    return epoch
+
+
+def day_of(window_ms: int) -> date:
+    """Return the day, in UTC, in which the window that ends then lies."""
+    # A window that ends at midnight is of the day before.
+    return datetime.fromtimestamp((window_ms - 1) // 1_000, UTC).date()
+
+
+def span_of(day: date) -> tuple[int, int]:
+    """Return the earliest and the latest end of a window of a day, ms since 1970."""
+    midnight = datetime(day.year, day.month, day.day, tzinfo=UTC)
+    begin_ms = round(midnight.timestamp()) * 1_000
+    return begin_ms + 1, begin_ms + _DAY_MS
+
+
+class Coverage:
+    """Which windows are stored: runs of offsets without a hole, by their epochs."""
+
+    def __init__(self, segments: Iterable[Segment] = ()) -> None:
+        self._runs: dict[str, list[tuple[int, int]]] = {}
+        for segment in sorted(segments, key=lambda s: (s.epoch, s.first)):
+            self.add(segment.epoch, segment.first, segment.last)
+
+    def add(self, epoch: str, first: int, last: int) -> None:
+        """Take in windows that are stored from now on."""
+        runs = self._runs.setdefault(epoch, [])
+        if runs and runs[-1][0] <= first <= runs[-1][1] + 1:
+            runs[-1] = runs[-1][0], max(last, runs[-1][1])
+        else:
+            runs.append((first, last))
+
+    def has(self, epoch: str, offset: int) -> bool:
+        """Tell whether a window is stored."""
+        runs = self._runs.get(epoch, ())
+        return any(first <= offset <= last for first, last in runs)
+
+    def ends(self) -> Iterator[tuple[str, int]]:
+        """Yield the last offset of every epoch."""
+        for epoch, runs in self._runs.items():
+            yield epoch, max(last for _, last in runs)

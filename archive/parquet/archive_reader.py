@@ -1,0 +1,274 @@
+"""Reads an archive's files: what an issue did, and windows as they were published.
+
+Whoever stores may merge files meanwhile: what is gone when it is opened is looked for
+again.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from archive.contract.archive_gap import ArchiveGap, find_gaps
+from archive.contract.packed_window import unpack_window
+from archive.contract.segment import Segment, span_of
+from archive.parquet.segment_files import ROWS_FILE, WINDOWS_FILE
+from archive.parquet.segment_folder import all_segments, days_in, segments_in
+from throttle.contract.snapshot import WindowSnapshot
+
+T = TypeVar("T")
+
+KEPT_FOOTERS = 64
+"""This many files' footers are kept, some hundred kilobytes of a whole day's."""
+
+_ATTEMPTS = 5
+
+_COLUMNS = [
+    *("isin", "window", "epoch", "offset", "time", "seq"),
+    *("price_text", "size_text", "trades"),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class ArchivedPoint:
+    """An issue's latest trade of a window; ``price`` and ``size`` are decimal text."""
+
+    window: int
+    price: str
+    size: str
+    trades: int
+    time_us: int
+    seq: int
+
+    def encode(self) -> bytes:
+        """Encode for clients."""
+        return (
+            f'{{"window":{self.window},"price":{self.price},"size":{self.size},'
+            f'"trades":{self.trades},"time":{self.time_us}}}'
+        ).encode()
+
+
+class ArchiveReader:
+    """The archive in a folder, which need not be there yet. Methods raise OSError."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._footers: OrderedDict[Path, pq.FileMetaData] = OrderedDict()
+
+    def segments(self) -> list[Segment]:
+        """Return every segment there is, in the order of publication."""
+        return [segment for segment, _ in all_segments(self._root)]
+
+    def gaps(self, first_ms: int, last_ms: int) -> list[ArchiveGap]:
+        """Return the gaps between windows that end within these bounds."""
+        return [
+            gap
+            for gap in find_gaps(self.segments())
+            if gap.before_ms >= first_ms and (gap.after_ms or 0) <= last_ms
+        ]
+
+    def points(
+        self, isin: str, first_ms: int, last_ms: int, limit: int, *, newest: bool
+    ) -> list[ArchivedPoint]:
+        """Return up to ``limit`` windows in which an issue traded, oldest first.
+
+        The ``newest`` ones within the bounds, or the oldest. What several jobs have
+        published of one window is one point: the newer trade, and the sum of their
+        trades.
+        """
+
+        def read() -> list[ArchivedPoint]:
+            points: dict[int, ArchivedPoint] = {}
+            epochs: dict[int, str] = {}
+            for table in self._tables(isin, first_ms, last_ms, newest=newest):
+                _add(points, epochs, table, is_older=newest)
+                # Parts of one window may be in two segments: one more than asked.
+                if len(points) > limit:
+                    break
+            windows = sorted(points)
+            chosen = windows[-limit:] if newest else windows[:limit]
+            return [points[window] for window in chosen]
+
+        return self._steadily(read)
+
+    def windows(
+        self, first_ms: int, last_ms: int, *, newest_first: bool = False
+    ) -> Iterator[WindowSnapshot]:
+        """Yield the windows that end within these bounds, in the order of publication.
+
+        A few are read at a time. Raises ValueError for what no throttle has written.
+        """
+        done: set[Segment] = set()
+        for _ in range(_ATTEMPTS):
+            placed = self._placed(first_ms, last_ms)
+            # Merged meanwhile: what of them was yielded already is not again.
+            left = [p for p in placed if not any(_is_in(d, p[0]) for d in done)]
+            try:
+                for segment, path in sorted(left, reverse=newest_first):
+                    skipped = [d for d in done if _is_in(segment, d)]
+                    for window in self._read_windows(path, newest_first=newest_first):
+                        is_done = any(
+                            d.first <= window.offset <= d.last for d in skipped
+                        )
+                        if first_ms <= window.window <= last_ms and not is_done:
+                            yield window
+                    done.add(segment)
+                return
+            except FileNotFoundError:
+                continue
+        raise FileNotFoundError(f"archive_dir {self._root}: changes all the time")
+
+    def window_ms(self, first_ms: int, last_ms: int) -> int | None:
+        """Return how long the first window within these bounds is, None if none is."""
+
+        def read() -> int | None:
+            for _, path in self._placed(first_ms, last_ms):
+                with pq.ParquetFile(path / WINDOWS_FILE) as file:
+                    column = file.read_row_group(0, ["window_ms"])["window_ms"]
+                return int(column[0].as_py())
+            return None
+
+        return self._steadily(read)
+
+    def counts(self, first_ms: int, last_ms: int) -> pa.Table:
+        """Return ``epoch``, ``offset``, ``window`` and ``rows`` of stored windows."""
+
+        def read() -> pa.Table:
+            names = ["epoch", "offset", "window", "rows"]
+            return self._select(WINDOWS_FILE, names, first_ms, last_ms)
+
+        return self._steadily(read)
+
+    def row_keys(self, first_ms: int, last_ms: int) -> pa.Table:
+        """Return ``epoch``, ``offset``, ``window`` and ``isin`` of stored rows."""
+
+        def read() -> pa.Table:
+            names = ["epoch", "offset", "window", "isin"]
+            return self._select(ROWS_FILE, names, first_ms, last_ms)
+
+        return self._steadily(read)
+
+    def _select(
+        self, name: str, columns: list[str], first_ms: int, last_ms: int
+    ) -> pa.Table:
+        tables = []
+        for _, path in self._placed(first_ms, last_ms):
+            with pq.ParquetFile(path / name) as file:
+                tables.append(_within(file.read(columns), first_ms, last_ms))
+        empty = pa.table({column: pa.array([], pa.string()) for column in columns})
+        return pa.concat_tables(tables) if tables else empty
+
+    def _placed(self, first_ms: int, last_ms: int) -> list[tuple[Segment, Path]]:
+        placed = []
+        for day, folder in days_in(self._root).items():
+            day_first, day_last = span_of(day)
+            if day_first <= last_ms and day_last >= first_ms:
+                placed += segments_in(folder)
+        return [
+            (segment, path)
+            for segment, path in sorted(placed)
+            if segment.first_ms <= last_ms and segment.last_ms >= first_ms
+        ]
+
+    def _tables(
+        self, isin: str, first_ms: int, last_ms: int, *, newest: bool
+    ) -> Iterator[pa.Table]:
+        for _, path in sorted(self._placed(first_ms, last_ms), reverse=newest):
+            table = self._read_issue(path / ROWS_FILE, isin)
+            if table is not None:
+                yield _within(table, first_ms, last_ms)
+
+    def _read_issue(self, path: Path, isin: str) -> pa.Table | None:
+        footer = self._footer(path)
+        column = footer.schema.names.index("isin")
+        groups = []
+        for group in range(footer.num_row_groups):
+            known = footer.row_group(group).column(column).statistics
+            if known is None or known.min <= isin <= known.max:
+                groups.append(group)
+        if not groups:
+            return None
+        with pq.ParquetFile(path, metadata=footer) as file:
+            table = file.read_row_groups(groups, _COLUMNS, use_threads=False)
+        return table.filter(pc.equal(table["isin"], isin))
+
+    def _footer(self, path: Path) -> pq.FileMetaData:
+        footer = self._footers.get(path)
+        if footer is None:
+            footer = self._footers[path] = pq.read_metadata(path)
+            while len(self._footers) > KEPT_FOOTERS:
+                with suppress(KeyError):
+                    self._footers.popitem(last=False)
+        return footer
+
+    def _read_windows(
+        self, path: Path, *, newest_first: bool
+    ) -> Iterator[WindowSnapshot]:
+        with pq.ParquetFile(path / WINDOWS_FILE) as file:
+            groups = range(file.num_row_groups)
+            for group in reversed(groups) if newest_first else groups:
+                packed: Any = file.read_row_group(group, ["packed"])["packed"]
+                texts = packed.to_pylist()
+                for text in reversed(texts) if newest_first else texts:
+                    yield WindowSnapshot.decode(unpack_window(text))
+
+    def _steadily(self, read: Callable[[], T]) -> T:
+        for _ in range(_ATTEMPTS - 1):
+            try:
+                return read()
+            except FileNotFoundError:
+                self._footers.clear()
+        return read()
+
+
+def _within(table: pa.Table, first_ms: int, last_ms: int) -> pa.Table:
+    ends = pc.cast(table["window"], pa.int64())
+    is_within = pc.and_(pc.greater_equal(ends, first_ms), pc.less_equal(ends, last_ms))
+    return table.filter(is_within)
+
+
+def _is_in(outer: Segment, inner: Segment) -> bool:
+    is_same = outer.epoch == inner.epoch
+    return is_same and outer.first <= inner.first and inner.last <= outer.last
+
+
+def _add(
+    points: dict[int, ArchivedPoint],
+    epochs: dict[int, str],
+    table: pa.Table,
+    *,
+    is_older: bool,
+) -> None:
+    """Add an issue's rows; ``is_older`` than those that are there already.
+
+    Of one window the later epoch's row stays; of one epoch the newer trade, with the
+    trades of both.
+    """
+    priced = table.filter(pc.is_valid(table["price_text"]))
+    columns = (
+        priced["epoch"].to_pylist(),
+        pc.cast(priced["window"], pa.int64()).to_pylist(),
+        priced["price_text"].to_pylist(),
+        priced["size_text"].to_pylist(),
+        priced["trades"].to_pylist(),
+        pc.cast(priced["time"], pa.int64()).to_pylist(),
+        priced["seq"].to_pylist(),
+    )
+    for epoch, *values in zip(*columns, strict=True):
+        point = ArchivedPoint(*values)
+        other = points.get(point.window)
+        if other is not None and epochs[point.window] != epoch:
+            # Redis had come back older than it was: published again since.
+            point = other if is_older else point
+        elif other is not None:
+            newer = max(other, point, key=lambda p: (p.time_us, p.seq))
+            point = replace(newer, trades=other.trades + point.trades)
+        if other is None or not is_older:
+            epochs[point.window] = epoch
+        points[point.window] = point

@@ -1,0 +1,272 @@
+"""What is stored, as Arrow tables: published windows, and rows with their issues. Pure.
+
+A price is there twice: as a decimal, which adds up exactly, and as the text that was
+published. Never as a binary float.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from archive.contract.logged_window import LoggedWindow
+from archive.contract.packed_window import pack_window
+from ingest.issue_table.known_issues import Issues
+
+DECIMAL = pa.decimal128(38, 18)
+"""Every price, size and previous close there can be: 18 digits before the point, 18
+behind it.
+"""
+
+_MS, _US = pa.timestamp("ms", "UTC"), pa.timestamp("us", "UTC")
+
+_MASTER = (
+    ("code", pa.string()),
+    ("name", pa.string()),
+    ("market", pa.string()),
+    ("sector", pa.string()),
+    ("prev_close", DECIMAL),
+    ("english_name", pa.string()),
+    ("currency", pa.string()),
+    ("listed_shares", pa.int64()),
+    ("tick_table", pa.string()),
+    ("status", pa.string()),
+)
+"""What a row has of its issue; null is what nobody has said."""
+
+WINDOWS = pa.schema(
+    [
+        ("epoch", pa.string()),
+        ("offset", pa.int64()),
+        ("window", _MS),
+        ("published", _US),
+        ("window_ms", pa.int32()),
+        ("rows", pa.int32()),
+        ("trades", pa.int64()),
+        ("unknown_issues", pa.int32()),
+        ("issue_version", pa.int64()),
+        ("packed", pa.binary()),
+    ]
+)
+"""One line a window. ``packed`` is what was published (``packed_window.py``)."""
+
+ROWS = pa.schema(
+    [
+        ("isin", pa.string()),
+        ("window", _MS),
+        ("epoch", pa.string()),
+        ("offset", pa.int64()),
+        ("time", _US),
+        ("seq", pa.int64()),
+        ("position", pa.int64()),
+        ("price", DECIMAL),
+        ("size", DECIMAL),
+        ("price_text", pa.string()),
+        ("size_text", pa.string()),
+        ("trades", pa.int64()),
+        ("fields", pa.string()),
+        ("listed", pa.bool_()),
+        *_MASTER,
+    ]
+)
+"""One line an issue and window: its latest trade, and its master row of that moment.
+
+``fields`` is a JSON object with the trade's further fields, null if there are none.
+``listed`` is false for an issue that the issue table did not have.
+"""
+
+SORTED_BY = [("isin", "ascending"), ("window", "ascending"), ("offset", "ascending")]
+
+_LINE = (
+    r"^(?P<isin>[0-9A-Z]{12}) (?P<time>[0-9]{16})(?P<seq>[0-9]{19})"
+    r"(?P<position>[0-9]{19}) (?P<trades>[0-9]+) "
+    r'\{"isin":"[0-9A-Z]*","time":[0-9]+,"seq":[0-9]+,'
+    r'"price":(?P<price>[0-9]{1,18}(?:\.[0-9]{1,18})?),'
+    r'"size":(?P<size>[0-9]{1,18}(?:\.[0-9]{1,18})?)(?:,(?P<fields>.*))?\}$'
+)
+# Any row, for its place; what the throttle has not written has no price.
+_ANY_LINE = (
+    r"^(?P<isin>[0-9A-Z]{12}) (?P<time>[0-9]{16})(?P<seq>[0-9]{19})"
+    r"(?P<position>[0-9]{19}) (?P<trades>[0-9]+) \{(?P<fields>.*)\}$"
+)
+_TEXTS = ("isin", "time", "seq", "position", "trades", "price", "size", "fields")
+
+
+class BadWindow(ValueError):
+    """A window of the log whose rows are not those of a throttle."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredTables:
+    """Windows and their rows, ready to be stored.
+
+    ``unknown`` are the ISINs of rows without a master row, ``unknown_rows`` how many
+    rows that are.
+    """
+
+    windows: pa.Table
+    rows: pa.Table
+    unknown: tuple[str, ...]
+    unknown_rows: int
+
+
+def build_tables(
+    windows: Sequence[LoggedWindow],
+    versions: Sequence[int],
+    table_at: Callable[[int], Issues],
+    window_ms: int,
+) -> StoredTables:
+    """Join windows with the issue table, each at its version of it.
+
+    ``versions[i]`` is that of the i-th window. Raises BadWindow.
+    """
+    lines: list[bytes] = []
+    counts: list[int] = []
+    for window in windows:
+        of_one = window.lines
+        lines += of_one
+        counts.append(len(of_one))
+    places = pa.array([i for i, n in enumerate(counts) for _ in range(n)], pa.int64())
+    parsed = _parse(lines, windows, places)
+    of_windows = _window_columns(windows, versions, counts, window_ms)
+    columns = {**parsed, **_take(of_windows, places, ("window", "epoch", "offset"))}
+    rows = _join(columns, places, versions, table_at)
+    trades = _sums(columns["trades"], places, len(windows))
+    unknown = _sums(
+        pc.cast(pc.invert(rows["listed"]), pa.int64()), places, len(windows)
+    )
+    of_windows |= {"trades": trades, "unknown_issues": unknown}
+    missing = rows["isin"].filter(pc.invert(rows["listed"])).unique().to_pylist()
+    return StoredTables(
+        pa.table([of_windows[f.name] for f in WINDOWS], schema=WINDOWS),
+        rows.sort_by(SORTED_BY),
+        tuple(sorted(missing)),
+        sum(unknown.to_pylist()),
+    )
+
+
+def _parse(
+    lines: Sequence[bytes], windows: Sequence[LoggedWindow], places: pa.Array
+) -> dict[str, pa.Array]:
+    text = pa.array(lines, pa.string())
+    parsed = pc.extract_regex(text, _LINE)
+    if parsed.null_count:
+        parsed = _parse_others(text, parsed, windows, places)
+    texts = {name: parsed.field(name) for name in _TEXTS}
+    numbers = {n: pc.cast(texts[n], pa.int64()) for n in ("time", "seq", "position")}
+    further = _none_if_empty(texts["fields"])
+    return {
+        "isin": texts["isin"],
+        **numbers,
+        "time": pc.cast(numbers["time"], _US),
+        "price": pc.cast(_none_if_empty(texts["price"]), DECIMAL),
+        "size": pc.cast(_none_if_empty(texts["size"]), DECIMAL),
+        "price_text": _none_if_empty(texts["price"]),
+        "size_text": _none_if_empty(texts["size"]),
+        "trades": pc.cast(texts["trades"], pa.int64()),
+        "fields": pc.binary_join_element_wise("{", further, "}", ""),
+    }
+
+
+def _parse_others(
+    text: pa.Array,
+    parsed: pa.StructArray,
+    windows: Sequence[LoggedWindow],
+    places: pa.Array,
+) -> pa.StructArray:
+    any_row = pc.extract_regex(text, _ANY_LINE)
+    bad = pc.and_(pc.is_null(parsed), pc.is_null(any_row))
+    if pc.any(bad).as_py():
+        at = bad.index(pa.scalar(True)).as_py()
+        raise BadWindow(
+            f"offset {windows[places[at].as_py()].offset}: a row is none of a "
+            f"throttle's: {text[at].as_py()[:120]!r}"
+        )
+    none = pa.array([""] * len(text))
+    columns = []
+    for name in _TEXTS:
+        is_of_any = any_row.type.get_field_index(name) >= 0
+        other = any_row.field(name) if is_of_any else none
+        columns.append(pc.if_else(pc.is_null(parsed), other, parsed.field(name)))
+    return pa.StructArray.from_arrays(columns, list(_TEXTS))
+
+
+def _window_columns(
+    windows: Sequence[LoggedWindow],
+    versions: Sequence[int],
+    counts: Sequence[int],
+    window_ms: int,
+) -> dict[str, pa.Array]:
+    return {
+        "epoch": pa.array([w.epoch for w in windows], pa.string()),
+        "offset": pa.array([w.offset for w in windows], pa.int64()),
+        "window": pa.array([w.window for w in windows], pa.int64()).cast(_MS),
+        "published": pa.array([w.published_us for w in windows], pa.int64()).cast(_US),
+        "window_ms": pa.array([window_ms] * len(windows), pa.int32()),
+        "rows": pa.array(counts, pa.int32()),
+        "issue_version": pa.array(versions, pa.int64()),
+        "packed": pa.array([pack_window(w.message) for w in windows], pa.binary()),
+    }
+
+
+def _take(
+    columns: dict[str, pa.Array], places: pa.Array, names: Sequence[str]
+) -> dict[str, pa.Array]:
+    return {name: columns[name].take(places) for name in names}
+
+
+def _join(
+    columns: dict[str, pa.Array],
+    places: pa.Array,
+    versions: Sequence[int],
+    table_at: Callable[[int], Issues],
+) -> pa.Table:
+    """Give every row the master row of its window's version, null if there is none."""
+    parts = []
+    table = pa.table(columns)
+    of_rows = pa.array(versions, pa.int64()).take(places)
+    for version in sorted(set(versions)):
+        part = (
+            table.filter(pc.equal(of_rows, version))
+            if len(set(versions)) > 1
+            else table
+        )
+        isins, master = master_columns(table_at(version))
+        found = pc.index_in(part["isin"].combine_chunks(), value_set=isins)
+        for name, column in master.items():
+            part = part.append_column(name, column.take(found))
+        part = part.append_column("listed", pc.is_valid(found))
+        parts.append(part.select(ROWS.names).cast(ROWS))
+    return pa.concat_tables(parts) if parts else ROWS.empty_table()
+
+
+@lru_cache(maxsize=4)
+def master_columns(issues: Issues) -> tuple[pa.Array, dict[str, pa.Array]]:
+    """Return the ISINs of a table, and what it says of each as columns."""
+    entries = list(issues)
+    isins = pa.array([entry.isin for entry in entries], pa.string())
+    columns: dict[str, pa.Array] = {}
+    for name, kind in _MASTER:
+        texts = pa.array([getattr(entry, name) for entry in entries], pa.string())
+        columns[name] = texts if kind == pa.string() else pc.cast(texts, kind)
+    return isins, columns
+
+
+def _sums(values: Any, places: pa.Array, windows: int) -> pa.Array:
+    """Add up the values of each window's rows."""
+    if not len(places):
+        return pa.array([0] * windows, pa.int64())
+    table = pa.table({"place": places, "value": values})
+    sums = table.group_by("place").aggregate([("value", "sum")])
+    by_place = dict(
+        zip(sums["place"].to_pylist(), sums["value_sum"].to_pylist(), strict=True)
+    )
+    return pa.array([by_place.get(place, 0) for place in range(windows)], pa.int64())
+
+
+def _none_if_empty(texts: pa.Array) -> pa.Array:
+    none = pa.scalar(None, pa.string())
+    return pc.if_else(pc.equal(texts, ""), none, texts)

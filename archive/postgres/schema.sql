@@ -1,0 +1,51 @@
+-- The archive's tables. Creating them again changes nothing.
+
+CREATE TABLE IF NOT EXISTS tickthrottle_archive (
+  only_row bool PRIMARY KEY DEFAULT true CHECK (only_row),
+  version int NOT NULL
+);
+
+CREATE TABLE IF NOT EXISTS tickthrottle_windows (
+  epoch text NOT NULL,
+  "offset" bigint NOT NULL,
+  "window" timestamptz NOT NULL,
+  published timestamptz NOT NULL,
+  window_ms int NOT NULL,
+  rows int NOT NULL,
+  trades bigint NOT NULL,
+  unknown_issues int NOT NULL,
+  issue_version bigint NOT NULL,
+  PRIMARY KEY (epoch, "offset")
+);
+CREATE INDEX IF NOT EXISTS tickthrottle_windows_by_end
+  ON tickthrottle_windows ("window");
+
+CREATE TABLE IF NOT EXISTS tickthrottle_rows (
+  isin text NOT NULL,
+  "window" timestamptz NOT NULL,
+  epoch text NOT NULL,
+  "offset" bigint NOT NULL,
+  "time" timestamptz NOT NULL,
+  seq bigint NOT NULL,
+  position bigint NOT NULL,
+  price numeric,
+  size numeric,
+  trades bigint NOT NULL,
+  fields json,
+  listed bool NOT NULL,
+  code text,
+  name text,
+  market text,
+  sector text,
+  prev_close numeric,
+  english_name text,
+  currency text,
+  listed_shares bigint,
+  tick_table text,
+  status text,
+  PRIMARY KEY (epoch, "offset", isin)
+);
+CREATE INDEX IF NOT EXISTS tickthrottle_rows_by_issue
+  ON tickthrottle_rows (isin, "window");
+CREATE INDEX IF NOT EXISTS tickthrottle_rows_by_end
+  ON tickthrottle_rows USING brin ("window");

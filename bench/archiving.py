@@ -1,0 +1,164 @@
+"""How fast the archive stores, how big a day is, and how fast a history is read.
+
+    python bench/archiving.py                 # a day of 2,879 issues, in files
+    python bench/archiving.py --seconds 1800  # a part of it, in a minute
+    python bench/archiving.py --postgres postgresql://user:password@host/database
+
+One core stores (CPU time counts); the windows are those of the simulated market, made
+before anything is measured, and follow each other as a throttle publishes them.
+"""
+
+import argparse
+import os
+import statistics
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+
+from archive.archiver import Sink, runs_of, segment_of
+from archive.contract.logged_window import LoggedWindow
+from archive.contract.segment import day_of, span_of
+from archive.parquet.archive_reader import ArchiveReader
+from archive.parquet.parquet_sink import ParquetSink
+from archive.parquet.tables import build_tables
+from ingest.issue_table.issue_list import parse_issues
+from ingest.issue_table.known_issues import Issues
+from ingest.sources.market import encode_issues
+from ingest.sources.simulator import Simulator
+from ingest.trade import Trade
+from throttle.contract.snapshot import Row, WindowSnapshot
+from throttle.contract.trade_order import encode_version
+
+BEGIN_US = 1_773_964_800_000_000
+WINDOW_US = 2_000_000
+WINDOWS_A_FLUSH = 30
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=int, default=23_400, help="of trading")
+    parser.add_argument("--rate", type=float, default=750, help="trades a second")
+    parser.add_argument("--issues", type=int, default=2_879)
+    parser.add_argument("--postgres", default="", help="a database, emptied before")
+    arguments = parser.parse_args()
+    pa.set_cpu_count(1)
+    pa.set_io_thread_count(1)
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+    market = Simulator(
+        issues=arguments.issues, rate=arguments.rate, seconds=arguments.seconds
+    )
+    issues = Issues(parse_issues(encode_issues(market.listing()).splitlines(True)), 1)
+    with tempfile.TemporaryDirectory(prefix="archive-") as folder:
+        root = Path(folder)
+        if arguments.postgres:
+            from archive.postgres.postgres_sink import PostgresSink
+
+            sink: Sink = PostgresSink(arguments.postgres, 0)
+        else:
+            sink = ParquetSink(root, 2**50, 0)
+        windows, rows, spent_s, wall_s = store_all(sink, market, issues)
+        print(
+            f"stored {windows:,} windows, {rows:,} rows: "
+            f"{rows / spent_s:,.0f} rows/s of CPU, {rows / wall_s:,.0f} of wall"
+        )
+        size = sink.size_bytes()
+        day = size * 11_700 / windows
+        print(
+            f"{size / 1e6:.1f} MB, {size / rows:.1f} bytes a row; "
+            f"a day of 11,700 windows: {day / 1e6:.0f} MB"
+        )
+        if not arguments.postgres:
+            began_s = time.process_time()
+            newest_ms = BEGIN_US // 1_000 + 86_400_000 + 1
+            while (done := sink.tidy(newest_ms)) is not None:
+                print(f"{done}: {time.process_time() - began_s:.1f} s of CPU")
+            print(f"{sink.size_bytes() / 1e6:.1f} MB in one piece")
+            read_histories(root, issues)
+        sink.close()
+
+
+def store_all(
+    sink: Sink, market: Simulator, issues: Issues
+) -> tuple[int, int, float, float]:
+    """Store all windows, a flush at a time; return counts and seconds."""
+    sink.open()
+    windows, rows, spent_s, wall_s = 0, 0, 0.0, 0.0
+    for flush in flushes(market):
+        began_s, at_s = time.process_time(), time.perf_counter()
+        for run in runs_of(flush):
+            tables = build_tables(run, [1] * len(run), lambda _: issues, 2_000)
+            sink.store(segment_of(run), tables)
+            windows, rows = windows + len(run), rows + tables.rows.num_rows
+        while sink.tidy(flush[-1].window) is not None:
+            pass
+        spent_s += time.process_time() - began_s
+        wall_s += time.perf_counter() - at_s
+    return windows, rows, spent_s, wall_s
+
+
+def flushes(market: Simulator) -> Iterator[list[LoggedWindow]]:
+    """Yield the windows of the market, as many as are stored together."""
+    latest: dict[str, tuple[Trade, int, int]] = {}
+    pending: list[LoggedWindow] = []
+    end_us, offset = BEGIN_US + WINDOW_US, 0
+    for position, event in enumerate(market.events(BEGIN_US)):
+        append_us = BEGIN_US + event.due_us
+        while append_us >= end_us:
+            offset += 1
+            pending.append(window_of(latest, offset, end_us))
+            latest.clear()
+            end_us += WINDOW_US
+            if len(pending) == WINDOWS_A_FLUSH:
+                yield pending
+                pending = []
+        trade = Trade.from_wire(event.payload)
+        known = latest.get(trade.isin)
+        count = 1 if known is None else known[1] + 1
+        latest[trade.isin] = trade, count, append_us // 1_000 << 21 | position & 7
+    if pending:
+        yield pending
+
+
+def window_of(
+    latest: dict[str, tuple[Trade, int, int]], offset: int, end_us: int
+) -> LoggedWindow:
+    """Return a window as it is published."""
+    rows = tuple(
+        Row(
+            isin,
+            encode_version(trade.time_us, trade.seq, position),
+            count,
+            trade.to_row(),
+        )
+        for isin, (trade, count, position) in latest.items()
+    )
+    end_ms = end_us // 1_000
+    snapshot = WindowSnapshot("a1b2c3d4", offset, end_ms, 1, end_us + 50_000, rows)
+    return LoggedWindow.decode(snapshot.encode())
+
+
+def read_histories(root: Path, issues: Issues) -> None:
+    """Time the whole day of some issues, from the busiest to quiet ones."""
+    bounds = span_of(day_of(BEGIN_US // 1_000 + 2_000))
+    reader = ArchiveReader(root)
+    isins = [issue.isin for issue in issues][:: max(1, len(issues) // 40)]
+    times_ms, most = [], 0
+    for isin in isins:
+        began_s = time.perf_counter()
+        points = reader.points(isin, *bounds, 20_000, newest=True)
+        b",".join(point.encode() for point in points)
+        times_ms.append((time.perf_counter() - began_s) * 1_000)
+        most = max(most, len(points))
+    print(
+        f"history of an issue and day, {len(isins)} issues, {most:,} windows at most: "
+        f"median {statistics.median(times_ms):.0f} ms, worst {max(times_ms):.0f} ms"
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,52 @@
+"""The command that says in a few lines whether all is well."""
+
+from typing import Annotated
+
+import typer
+
+from deploy.commands.entry import fail
+from deploy.commands.setting_options import AsJson
+from deploy.commands.tables import harmless, print_json
+from deploy.local.pipelines import NotOne
+from deploy.terminal.gateway_address import (
+    NoAnswer,
+    TokenFile,
+    ask,
+    operators_of,
+    read_token,
+)
+from deploy.terminal.status_lines import status_lines
+
+
+def status(
+    *,
+    url: Annotated[
+        str | None,
+        typer.Option(
+            help="A gateway's operators' port, such as http://127.0.0.1:8001. Without "
+            "it, that of the pipeline that runs here."
+        ),
+    ] = None,
+    token_file: TokenFile = None,
+    json: AsJson = False,
+) -> None:
+    """Say whether all is well, and what to do if not.
+
+    The gateway judges, as for the operators' page. Ends with 1 if there is a fault.
+    """
+    try:
+        address = operators_of(url) + "v1/pipeline"
+        body, answer = ask(address, read_token(token_file))
+        lines = status_lines(answer)
+    except (NotOne, ValueError) as error:
+        fail(str(error), code=2)
+    except NoAnswer as error:
+        fail(str(error))
+    except (KeyError, TypeError, AttributeError):
+        fail(f"{address} answers, but no gateway of this version does there")
+    if json:
+        print_json(body)
+    else:
+        for line in lines:
+            typer.echo(harmless(line))
+    raise typer.Exit(1 if answer["diagnosis"]["level"] == "bad" else 0)

@@ -1,0 +1,128 @@
+"""Reads the archive, if there is one: what is older than Redis remembers.
+
+Its library is loaded with the first question only: it takes some memory.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from archive.contract.archive_gap import ArchiveGap
+from throttle.contract.snapshot import WindowSnapshot
+
+if TYPE_CHECKING:
+    from archive.parquet.archive_reader import ArchivedPoint, ArchiveReader
+
+T = TypeVar("T")
+
+AT_ONCE = 2
+"""This many questions are read for at a time; others wait for their turn."""
+
+END_OF_TIME_MS = 2**53
+
+
+class ArchiveUnreadable(RuntimeError):
+    """The archive's folder or a file of it cannot be read; the message says which."""
+
+
+class ArchivedWindows:
+    """The archive in a folder; without one it is empty. Raises ArchiveUnreadable."""
+
+    def __init__(self, folder: Path | None) -> None:
+        self._folder = folder
+        self._reader: ArchiveReader | None = None
+        self._turns = asyncio.Semaphore(AT_ONCE)
+
+    @property
+    def is_there(self) -> bool:
+        """Whether there is an archive at all."""
+        return self._folder is not None
+
+    async def points(
+        self, isin: str, from_ms: int | None, to_ms: int | None, limit: int
+    ) -> list["ArchivedPoint"]:
+        """Return up to ``limit`` windows of an issue, oldest first.
+
+        The oldest ones since ``from_ms``, or without it the newest.
+        """
+        if self._folder is None:
+            return []
+        return await self._ask(
+            lambda reader: reader.points(
+                isin, *_bounds(from_ms, to_ms), limit, newest=from_ms is None
+            )
+        )
+
+    async def last_ms(self) -> int:
+        """Return the end of the newest window there is, 0 if there is none."""
+        if self._folder is None:
+            return 0
+        segments = await self._ask(lambda reader: reader.segments())
+        return max((segment.last_ms for segment in segments), default=0)
+
+    async def gaps(self, from_ms: int | None, to_ms: int | None) -> list[ArchiveGap]:
+        """Return what the archive does not have between two moments."""
+        if self._folder is None:
+            return []
+        return await self._ask(lambda reader: reader.gaps(*_bounds(from_ms, to_ms)))
+
+    async def newest(
+        self, from_ms: int | None, to_ms: int | None
+    ) -> AsyncIterator[WindowSnapshot]:
+        """Yield windows, the newest first, one by one as they are taken."""
+        if self._folder is None:
+            return
+        windows = await self._ask(
+            lambda reader: reader.windows(*_bounds(from_ms, to_ms), newest_first=True)
+        )
+        while True:
+            window = await self._ask(lambda _: next(windows, None))
+            if window is None:
+                return
+            yield window
+
+    async def _ask(self, question: Callable[["ArchiveReader"], T]) -> T:
+        async with self._turns:
+            return await asyncio.to_thread(self._answer, question)
+
+    def _answer(self, question: Callable[["ArchiveReader"], T]) -> T:
+        try:
+            if self._reader is None:
+                from archive.parquet.archive_reader import ArchiveReader
+
+                self._reader = ArchiveReader(self._folder or Path())
+            return question(self._reader)
+        except (OSError, ValueError) as error:
+            raise ArchiveUnreadable(f"archive_dir {self._folder}: {error}") from None
+
+
+def _bounds(from_ms: int | None, to_ms: int | None) -> tuple[int, int]:
+    return from_ms or 0, END_OF_TIME_MS if to_ms is None else to_ms
+
+
+async def newest_of_both(
+    of_log: AsyncIterator[WindowSnapshot],
+    archived: ArchivedWindows,
+    limit: int,
+    from_ms: int | None,
+    to_ms: int | None,
+) -> AsyncIterator[WindowSnapshot]:
+    """Yield up to ``limit`` windows, newest first: of the log, then of the archive."""
+    seen: set[tuple[str, int]] = set()
+    oldest_us: int | None = None
+    async for window in of_log:
+        seen.add((window.epoch, window.offset))
+        oldest_us = window.published_us
+        yield window
+    if len(seen) >= limit or not archived.is_there:
+        return
+    async for window in archived.newest(from_ms, to_ms):
+        # The archive goes on where the log ends: what is in both came from the log.
+        is_newer = oldest_us is not None and window.published_us > oldest_us
+        if is_newer or (window.epoch, window.offset) in seen:
+            continue
+        seen.add((window.epoch, window.offset))
+        yield window
+        if len(seen) >= limit:
+            return

@@ -1,0 +1,121 @@
+"""An archive that runs beside a test, and what it has stored, read by other means."""
+
+import signal
+import subprocess
+import sys
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import redis
+
+from archive.archive_process import run_archive
+from archive.contract.archive_state import ArchiveState, archives_key, decode_archives
+from archive.settings import ArchiveSettings
+from tests.conftest import eventually
+from tests.gateway.publisher import Publisher
+from tests.gateway.samples import make_isins, make_row
+
+ISINS = make_isins(6)
+
+
+def settings_of(redis_url: str, folder: Path, **changes: Any) -> ArchiveSettings:
+    """Return the settings of an archive in a folder, that stores often."""
+    values = {"archive_flush_s": 0.1, "archive_dir": folder, "redis_url": redis_url}
+    return ArchiveSettings(**(values | changes))
+
+
+@contextmanager
+def archiving(settings: ArchiveSettings) -> Iterator[list[BaseException]]:
+    """Run an archive in a thread; yield what it ends with, if it does."""
+    stop = threading.Event()
+    ends: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            run_archive(settings, stop)
+        except Exception as error:  # noqa: BLE001 - the test looks at it
+            ends.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        yield ends
+    finally:
+        stop.set()
+        thread.join()
+
+
+def publish(publisher: Publisher, windows: int, rows: int = 3) -> None:
+    """Publish so many windows, each with news of the first issues."""
+    for _ in range(windows):
+        seq = publisher.offset + 1
+        publisher.publish(
+            *(make_row(isin, f"{seq}.50", seq, 2) for isin in ISINS[:rows])
+        )
+
+
+def state_of(client: redis.Redis, name: str = "parquet") -> ArchiveState | None:
+    """Return what an archive says of itself."""
+    return decode_archives(client.hgetall(archives_key("tt"))).get(name)
+
+
+def wait_until_stored(
+    client: redis.Redis, offset: int, name: str = "parquet"
+) -> ArchiveState:
+    """Wait until an archive says that it has stored a window; return what it says."""
+
+    def look() -> ArchiveState | None:
+        state = state_of(client, name)
+        return state if state is not None and state.offset >= offset else None
+
+    state = eventually(look, 20)
+    assert state is not None
+    return state
+
+
+def stored_rows(folder: Path, kind: str = "rows") -> list[dict[str, Any]]:
+    """Return what the files hold, as DuckDB finds it; nothing if there is no file."""
+    if not any(folder.glob(f"day=*/*/{kind}.parquet")):
+        return []
+    files = f"{folder}/day=*/*/{kind}.parquet"
+    query = f"SELECT * FROM read_parquet('{files}') ORDER BY epoch, \"offset\""
+    with duckdb.connect() as database:
+        lines: list[dict[str, Any]] = database.sql(query).to_arrow_table().to_pylist()
+    return lines
+
+
+def stored_windows(folder: Path) -> Counter[tuple[str, int]]:
+    """Return how often each window is stored, by epoch and offset."""
+    lines = stored_rows(folder, "windows")
+    return Counter((line["epoch"], line["offset"]) for line in lines)
+
+
+def stored_keys(folder: Path) -> Counter[tuple[str, int, str]]:
+    """Return how often each row is stored, by epoch, offset and ISIN."""
+    lines = stored_rows(folder)
+    return Counter((line["epoch"], line["offset"], line["isin"]) for line in lines)
+
+
+@contextmanager
+def archive_process(
+    settings: ArchiveSettings, crash_at: str = "", crash_after: int = 1
+) -> Iterator["subprocess.Popen[bytes]"]:
+    """Run an archive as a process; with ``crash_at`` it kills itself at that step."""
+    command = [
+        *(sys.executable, "-m", "tests.archive.crash_at"),
+        *(crash_at, str(crash_after), settings.model_dump_json()),
+    ]
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    )
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            process.send_signal(signal.SIGTERM)
+        process.communicate()

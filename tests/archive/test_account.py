@@ -1,0 +1,72 @@
+"""Every published window is stored with every row, by day and partition."""
+
+from collections import Counter
+
+from archive.account import Place, WindowRows, account_for, batch_differences
+from archive.contract.archive_gap import ArchiveGap
+from throttle.contract.cut import Cut
+from throttle.contract.ledger import BatchEntry, Books
+
+DAY_MS = 86_400_000
+
+
+def windows(*offsets: int, day: int = 0, **rows: int) -> dict[Place, WindowRows]:
+    """Return windows with two rows in partition 0 and one in 1, unless given."""
+    counts = Counter({0: 2, 1: 1} if not rows else {0: rows["zero"], 1: rows["one"]})
+    return {("k3x9", o): WindowRows(day * DAY_MS + o * 2_000, counts) for o in offsets}
+
+
+def told(stored: dict[Place, WindowRows]) -> dict[Place, int]:
+    """Return what an archive says that these windows have."""
+    return {place: window.total for place, window in stored.items()}
+
+
+def test_what_is_equal_is_right_by_day_and_partition() -> None:
+    log = windows(1, 2, 3) | windows(4, day=1)
+    found = account_for(log, log, told(log))
+    assert found.is_right
+    first, second = found.days.values()
+    assert (first.published_windows, first.stored_windows) == (3, 3)
+    assert first.published_rows == first.stored_rows == {0: 6, 1: 3}
+    assert (second.kept_windows, second.kept_rows) == (1, 3)
+
+
+def test_what_waits_or_came_before_is_no_difference() -> None:
+    """The next flush brings it; the archive began later."""
+    log, stored = windows(1, 2, 3, 4, 5), windows(3, 4)
+    found = account_for(log, stored, told(stored))
+    assert found.is_right
+    [day] = found.days.values()
+    assert (day.published_windows, day.stored_windows, day.waiting_windows) == (3, 2, 1)
+    assert day.published_rows == day.stored_rows == {0: 4, 1: 2}
+
+
+def test_a_missing_window_a_missing_row_and_a_double_row_are_told() -> None:
+    log = windows(1, 2, 3, 4)
+    stored = windows(1) | windows(3, zero=1, one=1) | windows(4, zero=2, one=2)
+    found = account_for(log, stored, told(windows(1, 3, 4)))
+    assert found.problems == [
+        "offset 2 of epoch k3x9: is not stored",
+        "offset 3 of epoch k3x9, partition 0: 2 rows were published, 1 are stored",
+        "offset 4 of epoch k3x9, partition 1: 1 rows were published, 2 are stored",
+        "offset 3 of epoch k3x9: 2 rows are stored, the window has 3",
+        "offset 4 of epoch k3x9: 4 rows are stored, the window has 3",
+    ]
+
+
+def test_a_gap_is_a_note() -> None:
+    found = account_for({}, {}, {}, [ArchiveGap("trimmed", "k3x9", 3, 1, 9)])
+    assert found.is_right
+    assert "3 windows of epoch k3x9" in found.notes[0]
+
+
+def test_books_of_a_batch_are_held_to_what_is_stored() -> None:
+    """Of all its windows, or it is left out."""
+    cut = Cut(4_000, (1, 1), (1, 1))
+    books = Books(read=4, published=4), Books(read=3, published=3)
+    batch = BatchEntry(2, 1, 1, cut, cut, 2, books)
+    log = windows(1, 2)
+    assert list(batch_differences("job", [batch], log, windows(1))) == []
+    assert list(batch_differences("job", [batch], log, log)) == [
+        "job job, batch 2, partition 1: 3 rows were published, 2 are stored"
+    ]

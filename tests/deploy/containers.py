@@ -1,0 +1,218 @@
+"""The services of deploy/compose.yaml as containers of this machine.
+
+The images are built from a base that is here already; what others make (Redis, Caddy,
+Prometheus) comes from Debian's packages. All containers share the machine's network.
+"""
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from string import Template
+
+from ingest.process.ports import free_port
+from tests.conftest import eventually, skip_or_fail
+from tests.paths import ROOT
+
+BASE = "localhost/debian:bookworm"
+PROJECT = "tickthrottle-test"
+TARGETS = ("all", "gateway")
+SERVICES = (
+    *("valkey", "operators-token", "throttle-1", "throttle-2"),
+    *("gateway-1", "gateway-2", "feed", "proxy", "prometheus"),
+)
+PORTS = (
+    *("REDIS", "THROTTLE_1", "THROTTLE_2", "GATEWAY_1", "OPERATORS_1"),
+    *("GATEWAY_2", "OPERATORS_2", "FEED", "HTTP", "HTTPS", "PROMETHEUS"),
+)
+HERE = ROOT / "tests" / "deploy"
+
+# Health is asked for by the test: podman would have systemd do it.
+ENVIRONMENT = {**os.environ, "DISABLE_HC_SYSTEMD": "true"}
+
+
+def image(name: str) -> str:
+    """Return the name of a test's image."""
+    return f"localhost/{PROJECT}:{name}"
+
+
+def run(*words: str | Path, within_s: float = 120) -> str:
+    """Run a command; return what it printed. It must end well, and in time."""
+    done = subprocess.run(
+        words,
+        cwd=ROOT,
+        env=ENVIRONMENT,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=within_s,
+    )
+    assert done.returncode == 0, f"{words}:\n{done.stdout[-3_000:]}"
+    return done.stdout.strip()
+
+
+def podman(*words: str | Path, within_s: float = 120) -> str:
+    """Run podman."""
+    return run("podman", *words, within_s=within_s)
+
+
+def need_containers() -> None:
+    """Skip where containers cannot be run, or where there is no base to build on."""
+    if shutil.which("podman") is None:
+        skip_or_fail("there is no podman (on Debian: apt install podman)")
+    try:
+        podman("image", "exists", BASE)
+    except AssertionError:
+        skip_or_fail(f"podman has no image {BASE}; docs/testing.md says how to make it")
+
+
+def build_images(folder: Path) -> None:
+    """Build all images, as docs/containers.md says."""
+    options = [
+        *("--format", "docker", "--network", "host"),
+        *("--build-arg", f"BASE={BASE}"),
+    ]
+    packed = [*options, "--build-arg", "PREPARE=no", *pip_options(folder)]
+    for target in TARGETS:
+        tag = ("--target", target, "--tag", image(target))
+        file = ("--file", "deploy/Containerfile")
+        podman("build", *packed, *tag, *file, ".", within_s=1_200)
+    file = ("--file", str(HERE / "services.Containerfile"))
+    tag = ("--tag", image("services"))
+    podman("build", *options, *tag, *file, str(folder), within_s=600)
+
+
+def pip_options(folder: Path) -> list[str]:
+    """Have pip in a build ask whom this machine's pip asks, and keep what it got."""
+    pip = (sys.executable, "-m", "pip")
+    settings = dict(
+        re.findall(
+            r"^[\w:]*\.(cert|index-url)='(.+)'$", run(*pip, "config", "list"), re.M
+        )
+    )
+    options = []
+    if "cert" in settings:
+        options += ["--volume", f"{settings['cert']}:/run/pip-ca.pem:ro"]
+        settings["cert"] = "/run/pip-ca.pem"
+    lines = [f"{name} = {value}\n" for name, value in settings.items()]
+    file = folder / "pip.conf"
+    file.write_text("".join(["[global]\n", *lines]), "utf-8")
+    options += ["--volume", f"{file}:/etc/pip.conf:ro"]
+    try:
+        cache = Path(run(*pip, "cache", "dir"))
+        cache.mkdir(parents=True, exist_ok=True)
+        options += ["--volume", f"{cache}:/root/.cache/pip"]
+    except AssertionError:
+        # It keeps nothing here.
+        pass
+    return options
+
+
+class Containers:
+    """The running services."""
+
+    def __init__(self, folder: Path) -> None:
+        taken: list[int] = []
+        for _ in PORTS:
+            taken.append(free_port(*taken))
+        self.ports = dict(zip(PORTS, taken, strict=True))
+        self._file = folder / "host.yaml"
+        prometheus = folder / "prometheus"
+        shutil.copytree(ROOT / "deploy" / "prometheus", prometheus)
+        config = prometheus / "containers.yml"
+        config.write_text(self._on_host(config.read_text("utf-8")), "utf-8")
+        words = {f"{name}_PORT": str(port) for name, port in self.ports.items()}
+        words["REDIS_URL"] = f"redis://127.0.0.1:{self.ports['REDIS']}"
+        words["PROMETHEUS_FOLDER"] = str(prometheus)
+        words["SERVICES_IMAGE"] = image("services")
+        text = Template((HERE / "host.yaml").read_text("utf-8")).substitute(words)
+        self._file.write_text(text, "utf-8")
+
+    def _on_host(self, targets: str) -> str:
+        """Return a configuration of Prometheus with the addresses of this machine."""
+        ports = {
+            "gateway-1:8001": "OPERATORS_1",
+            "gateway-2:8001": "OPERATORS_2",
+            "throttle-1:9101": "THROTTLE_1",
+            "throttle-2:9101": "THROTTLE_2",
+            "feed:9102": "FEED",
+        }
+        for target, name in ports.items():
+            assert target in targets
+            targets = targets.replace(target, f"127.0.0.1:{self.ports[name]}")
+        return targets
+
+    def compose(self, *words: str, within_s: float) -> str:
+        """Run podman-compose with the project's file, and the test's on top."""
+        program = Path(sys.executable).with_name("podman-compose")
+        images = {f"{t.upper()}_IMAGE": image(t) for t in TARGETS}
+        ENVIRONMENT.update(images)
+        files = ("-f", "deploy/compose.yaml", "-f", str(self._file))
+        options = ("--in-pod", "false", "-p", PROJECT)
+        return run(program, *options, *files, *words, within_s=within_s)
+
+    def name(self, service: str) -> str:
+        """Return the name of a service's container."""
+        return f"{PROJECT}_{service}_1"
+
+    def execute(self, service: str, *words: str) -> str:
+        """Run a command in a container; it must end well."""
+        return podman("exec", self.name(service), *words)
+
+    def pid(self, service: str) -> int:
+        """Return the process id of a container, 0 while it does not run."""
+        asked = podman("inspect", "--format", "{{.State.Pid}}", self.name(service))
+        return int(asked)
+
+    def kill(self, service: str) -> None:
+        """SIGKILL all processes of a container; wait until it runs again by itself."""
+        before = self.pid(service)
+        os.kill(before, signal.SIGKILL)
+        eventually(lambda: self.pid(service) not in (0, before), 30)
+
+    def authority(self) -> Path:
+        """Return the certificate by which the proxy's own is known."""
+        volume = podman(
+            "volume", "inspect", "--format", "{{.Mountpoint}}", f"{PROJECT}_caddy"
+        )
+        file = Path(volume) / "caddy" / "pki" / "authorities" / "local" / "root.crt"
+        eventually(file.exists, 30)
+        return file
+
+    def logs(self) -> str:
+        """Return the end of what each container said."""
+        return "\n".join(
+            f"== {service}\n{podman('logs', '--tail', '15', self.name(service))}"
+            for service in SERVICES
+        )
+
+
+@contextmanager
+def running_containers(folder: Path) -> Iterator[Containers]:
+    """Run all services until the block ends; nothing of them is left."""
+    containers = Containers(folder)
+    containers.compose("down", "--volumes", "--timeout", "1", within_s=180)
+    try:
+        containers.compose("up", "--detach", "--no-build", *SERVICES, within_s=180)
+        yield containers
+    finally:
+        containers.compose("down", "--volumes", "--timeout", "1", within_s=180)
+
+
+def about(name: str) -> dict[str, object]:
+    """Return what podman knows of an image."""
+    [known] = json.loads(podman("image", "inspect", image(name)))
+    assert isinstance(known, dict)
+    return known
+
+
+def size_of(name: str) -> int:
+    """Return how many bytes an image has, by its full name."""
+    return int(podman("image", "inspect", "--format", "{{.Size}}", name))

@@ -1,0 +1,223 @@
+"""Images are built and run as deploy/compose.yaml has them; containers are killed."""
+
+import asyncio
+import json
+import re
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.request import urlopen
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from tests.conftest import eventually
+from tests.deploy.containers import (
+    BASE,
+    Containers,
+    about,
+    build_images,
+    image,
+    need_containers,
+    podman,
+    running_containers,
+    size_of,
+)
+from tests.e2e.conftest import browser
+from tests.paths import ROOT
+from tickthrottle_client import TickClient
+
+__all__ = ["browser"]
+
+pytestmark = [
+    pytest.mark.container,
+    pytest.mark.e2e,
+    # The first test builds the images and starts the services.
+    pytest.mark.timeout(500),
+]
+
+KILLED = ("gateway-1", "throttle-1", "feed", "proxy", "valkey")
+
+
+@pytest.fixture(scope="module")
+def images(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """All images, built from here."""
+    need_containers()
+    build_images(tmp_path_factory.mktemp("images"))
+
+
+@pytest.fixture(scope="module")
+def containers(
+    images: None, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Containers]:
+    """The services, running; where a test fails, what they said."""
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        running_containers(tmp_path_factory.mktemp("containers")) as running,
+    ):
+        patch.setenv("SSL_CERT_FILE", str(running.authority()))
+        yield running
+
+
+class Follower:
+    """A client of the proxy that keeps what is wrong with what it gets."""
+
+    def __init__(self) -> None:
+        self.window_ms = 0
+        self.prices = 0
+        self.faults: list[str] = []
+        self._newest: dict[str, tuple[int, int]] = {}
+
+    def take(self, message: dict[str, Any]) -> None:
+        """Check one message of the gateway."""
+        if message["type"] not in ("snapshot", "update"):
+            return
+        self.window_ms = message.get("window") or self.window_ms
+        for row in message["data"]:
+            version = row["time"], row["seq"]
+            before = self._newest.get(row["isin"], version)
+            if version < before:
+                self.faults.append(f"{row['isin']} went back: {before}, {version}")
+            self._newest[row["isin"]] = version
+            self.prices += 1
+
+
+@contextmanager
+def following(containers: Containers) -> Iterator[Follower]:
+    """Follow everything through the proxy, over TLS, until the block ends."""
+    follower = Follower()
+    url = f"wss://localhost:{containers.ports['HTTPS']}/v1/stream"
+
+    async def follow() -> None:
+        async with TickClient(url, waits=True, on_message=follower.take) as ticks:
+            ticks.subscribe(["*"], lambda item: None)
+            await asyncio.to_thread(is_over.wait)
+
+    is_over = threading.Event()
+    thread = threading.Thread(target=asyncio.run, args=(follow(),))
+    thread.start()
+    try:
+        yield follower
+    finally:
+        is_over.set()
+        thread.join()
+
+
+def wait_for_windows(follower: Follower, windows: int = 2) -> None:
+    """Wait until so many windows more have come, with prices."""
+    prices, since_ms = follower.prices, time.time() * 1_000
+    eventually(
+        lambda: (
+            follower.window_ms > since_ms + windows * 2_000 - 2_000
+            and follower.prices > prices
+        ),
+        120,
+    )
+
+
+def test_a_price_arrives_over_tls(containers: Containers) -> None:
+    """From the feed's container to a client of the proxy, which checks its name."""
+    with following(containers) as follower:
+        wait_for_windows(follower)
+    assert follower.faults == []
+
+
+@pytest.mark.browser
+def test_a_browser_shows_a_price_over_tls(
+    containers: Containers, browser: Browser
+) -> None:
+    """The board at the proxy's address is live, and has rows with prices."""
+    with following(containers) as follower:
+        wait_for_windows(follower)
+    # It has a store of authorities of its own.
+    page = browser.new_page(ignore_https_errors=True)
+    try:
+        page.goto(f"https://localhost:{containers.ports['HTTPS']}/")
+        expect(page.locator("tbody tr td").filter(has_text="00").first).to_be_visible()
+    finally:
+        page.close()
+
+
+@pytest.mark.parametrize("service", ["gateway-1", "gateway-2", "feed", "throttle-1"])
+def test_a_container_says_that_it_is_well(service: str, containers: Containers) -> None:
+    """By the command in compose.yaml, which the image can run."""
+
+    def is_well() -> bool:
+        try:
+            podman("healthcheck", "run", containers.name(service))
+        except AssertionError:
+            return False
+        return True
+
+    eventually(is_well, 60)
+
+
+def test_prometheus_sees_every_process(containers: Containers) -> None:
+    """With the operators' token, which the containers have made themselves."""
+    url = f"http://127.0.0.1:{containers.ports['PROMETHEUS']}/api/v1/targets"
+
+    def all_are_up() -> bool:
+        with urlopen(url) as answer:
+            targets = json.load(answer)["data"]["activeTargets"]
+        return [target["health"] for target in targets] == ["up"] * 5
+
+    eventually(all_are_up, 60)
+
+
+@pytest.mark.parametrize("service", KILLED)
+def test_the_stream_is_right_after_a_container_was_killed(
+    service: str, containers: Containers, record_property: Any
+) -> None:
+    """It runs again by itself, clients go on, and the books balance to the trade."""
+    with following(containers) as follower:
+        wait_for_windows(follower)
+        began_s = time.monotonic()
+        containers.kill(service)
+        wait_for_windows(follower)
+        record_property("again_after_s", round(time.monotonic() - began_s, 1))
+    assert follower.faults == []
+    containers.execute("throttle-1", "tickthrottle", "ledger")
+    containers.execute("throttle-1", "tickthrottle", "rebuild")
+
+
+@pytest.mark.parametrize("target", ["all", "gateway"])
+def test_an_image_runs_as_nobody_and_is_as_small_as_told(
+    target: str, images: None
+) -> None:
+    """No root, signals go through tini, and docs/containers.md tells the size."""
+    config = about(target)["Config"]
+    assert isinstance(config, dict)
+    assert config["User"] == "10001:10001"
+    assert config["Entrypoint"] == ["/usr/bin/tini", "--", "tickthrottle"]
+    page = (ROOT / "docs" / "containers.md").read_text("utf-8")
+    told = re.search(rf"^\| `{target}` .*\| ([0-9.]+) GB beyond the base", page, re.M)
+    assert told is not None
+    beyond = size_of(image(target)) - size_of(BASE)
+    assert beyond / 1e9 == pytest.approx(float(told[1]), 0.2)
+
+
+def test_the_image_for_gateways_has_no_spark(images: None) -> None:
+    """A command that needs it says what to install instead."""
+    with pytest.raises(AssertionError, match=r"pip install 'tickthrottle\[spark\]'"):
+        podman("run", "--rm", image("gateway"), "throttle")
+
+
+def test_a_container_ends_at_once_when_told(images: None, tmp_path: Path) -> None:
+    """SIGTERM goes through: nothing waits to be killed."""
+    name = f"tickthrottle-stop-{tmp_path.name}"
+    podman(
+        *("run", "--detach", "--name", name, "--read-only", "--cap-drop", "ALL"),
+        *("--env", "TICKTHROTTLE_PORT=0", "--env", "TICKTHROTTLE_OPERATORS_PORT=0"),
+        image("gateway"),
+    )
+    try:
+        eventually(lambda: "gateway listening" in podman("logs", name), 60)
+        podman("stop", "--time", "60", name)
+        state = json.loads(podman("inspect", "--format", "{{json .State}}", name))
+        assert state["ExitCode"] == 0
+        assert "gateway stopped" in podman("logs", name)
+    finally:
+        podman("rm", "--force", name)

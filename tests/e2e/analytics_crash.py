@@ -1,0 +1,183 @@
+"""The analytics job killed for real, on a feed that goes on; every bar compared."""
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from random import Random
+from types import TracebackType
+from typing import Any, Self
+
+import orjson
+import redis
+
+from ingest.trade import Trade
+from ingest.tradelog.redis_log_reader import open_log
+from ingest.tradelog.redis_log_writer import RedisLogWriter
+from ingest.tradelog.redis_positions import FIELD, position_of, stream_key
+from tests.conftest import eventually
+from tests.e2e.processes import Running, running
+from tests.gateway.samples import make_isins
+from tests.quick_java import QUICK_JAVA
+from tests.throttle.analytics import bar_oracle
+from tests.throttle.analytics.analytics_rig import fields_of
+from tests.throttle.analytics.bar_oracle import Entry, Rules
+from throttle.contract.bars import Bar
+from throttle.contract.redis_keys import AnalyticsKeys
+from throttle.contract.tally import TallyBook
+
+POINTS = ("planned", "state_written", "published", "at_random")
+"""Spark has written down where the batch ends; it has written the state; Redis has
+the batch and Spark does not know; any moment."""
+
+PARTITIONS = 2
+
+
+class AnalyticsCrasher:
+    """A job, its server and a feed with disorder and lateness. A context manager."""
+
+    def __init__(self, client: redis.Redis, url: str, folder: Path) -> None:
+        self._client = client
+        self._keys = AnalyticsKeys("tt")
+        self._folder = folder
+        self._environment = {
+            **QUICK_JAVA,
+            "REDIS_URL": url,
+            "TICKTHROTTLE_STATE_DIR": str(folder / "state"),
+            "TICKTHROTTLE_ANALYTICS": "bars,movers",
+            "TICKTHROTTLE_ANALYTICS_BATCH_MS": "1000",
+            "TICKTHROTTLE_MOVERS_SPAN_S": "20",
+            "TICKTHROTTLE_MOVERS_EVERY_S": "5",
+        }
+        self._writer = RedisLogWriter(
+            client, "tt", open_log(client, "tt", PARTITIONS), 10**6
+        )
+        self._is_over = threading.Event()
+        self._is_paused = threading.Event()
+        self._appending = threading.Lock()
+        self._stack = ExitStack()
+        self._job: Running | None = None
+        self._thread = threading.Thread(target=self._feed)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        self._start()
+        eventually(lambda: self._cut_ms("bars") and self._cut_ms("movers"), 90)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._is_over.set()
+        self._thread.join()
+        self._stack.close()
+
+    def _start(self) -> None:
+        self._stack.close()
+        job = running(self._folder, "analytics", **self._environment)
+        self._job = self._stack.enter_context(job)
+
+    def _feed(self) -> None:
+        chance, isins = Random(3), make_isins(15)
+        seq = 0
+        while not self._is_over.wait(0.05):
+            with self._appending:
+                if self._is_paused.is_set():
+                    continue
+                now_us = time.time_ns() // 1_000
+                trades = []
+                for _ in range(20):
+                    seq += 1
+                    late_us = chance.choice((0, 0, 0, 2_000_000, 90_000_000))
+                    price = str(chance.randrange(900, 1_100))
+                    fields = chance.choice(isins), now_us - late_us, seq, price, "1.5"
+                    trades.append(Trade(*fields))
+                self._writer.append([(one.isin, one.to_wire()) for one in trades])
+
+    def crash_once(self, point: str, chance: Random) -> int:
+        """Kill the job at a point, start it again, compare so many bars."""
+        assert self._job is not None
+        self._wait_for(point, chance)
+        self._job.kill()
+        self._start()
+        return self._compare()
+
+    def _wait_for(self, point: str, chance: Random) -> None:
+        if point == "at_random":
+            self._is_over.wait(chance.uniform(0, 2))
+            return
+        product = chance.choice(("bars", "movers"))
+        before = self._mark(point, product)
+        until_s = time.monotonic() + 60
+        while self._mark(point, product) == before and time.monotonic() < until_s:
+            time.sleep(0.002)
+
+    def _mark(self, point: str, product: str) -> Any:
+        if point == "published":
+            return self._cut_ms(product)
+        folder = self._folder / "state" / "analytics" / product
+        part = "offsets" if point == "planned" else "state/0/0"
+        return max((f.name for f in (folder / part).glob("[0-9]*")), default="")
+
+    def _cut_ms(self, product: str) -> int:
+        cut: Any = self._client.hget(self._keys.progress(product), "cut")
+        return 0 if cut is None else int(orjson.loads(cut)["end_ms"])
+
+    def _compare(self) -> int:
+        """Compare every bar, and the books, with what the oracle makes of the log."""
+        with self._quiet():
+            upto_ms = time.time_ns() // 1_000_000
+            eventually(lambda: self._cut_ms("bars") > upto_ms, 120)
+            entries = list(self._entries())
+            expected, too_late = bar_oracle.bars(entries, Rules())
+            found = dict(self._bars())
+            assert found == expected
+            book = self._books("bars")
+            assert sum(t.read for t in book.partitions.values()) == len(entries)
+            assert sum(t.counted for t in book.partitions.values()) == (
+                len(entries) - too_late.total()
+            )
+            self._books("movers")
+        return len(found)
+
+    @contextmanager
+    def _quiet(self) -> Iterator[None]:
+        with self._appending:
+            self._is_paused.set()
+        yield
+        self._is_paused.clear()
+
+    def _entries(self) -> Iterator[Entry]:
+        for partition in range(PARTITIONS):
+            entries: Any = self._client.xrange(stream_key("tt", partition))
+            for entry_id, fields in entries:
+                one = Trade.from_wire(fields[FIELD])
+                append_ms = int(entry_id.partition(b"-")[0])
+                yield Entry(
+                    append_ms,
+                    partition,
+                    position_of(entry_id),
+                    one.isin,
+                    one.time_us,
+                    one.seq,
+                    one.price,
+                    one.size,
+                )
+
+    def _bars(self) -> Iterator[tuple[tuple[str, int], dict[str, Any]]]:
+        isins: Any = self._client.hkeys(self._keys.last_bars)
+        for isin in (name.decode() for name in isins):
+            lines: Any = self._client.zrange(self._keys.bars(isin), 0, -1)
+            for bar in (Bar.decode(isin, line) for line in lines):
+                yield (isin, bar.start_ms), fields_of(bar)
+
+    def _books(self, product: str) -> TallyBook:
+        stored: Any = self._client.hgetall(self._keys.ledger(product))
+        book = TallyBook.decode(product, stored)
+        assert book is not None
+        assert book.problems() == []
+        return book

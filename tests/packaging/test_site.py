@@ -1,0 +1,107 @@
+"""The site: built strictly, every link and anchor of it, nothing from elsewhere."""
+
+import importlib.util
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote
+
+import pytest
+
+from tests.conftest import skip_or_fail
+from tests.paths import ROOT
+
+LOADS = {"script": "src", "img": "src", "iframe": "src", "source": "src"}
+
+
+class Page(HTMLParser):
+    """Collects a page's anchors, its links, and what a browser loads for it."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.path = path
+        self.anchors: set[str] = set()
+        self.links: list[str] = []
+        self.loads: list[str] = []
+        self.feed(path.read_text("utf-8"))
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Take one element."""
+        given = {name: value or "" for name, value in attrs}
+        self.anchors |= {given[name] for name in ("id", "name") if name in given}
+        if tag == "a" and "href" in given:
+            self.links.append(given["href"])
+        if tag == "link" and given.get("rel") != "canonical":
+            self.loads.append(given["href"])
+        if LOADS.get(tag) in given:
+            self.loads.append(given[LOADS[tag]])
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The site as ``make site`` builds it."""
+    if importlib.util.find_spec("mkdocs") is None:
+        skip_or_fail("no mkdocs; make .venv/.site installs it")
+    folder = tmp_path_factory.mktemp("site")
+    command = [sys.executable, ROOT / "packaging" / "site" / "build.py", folder]
+    subprocess.run(command, check=True, timeout=120)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def pages(site: Path) -> dict[Path, Page]:
+    """Every page but the report of a load test, which is no part of the theme."""
+    paths = [path for path in site.glob("*.html") if path.stem != "load-standard"]
+    return {path: Page(path) for path in paths if path.stem != "404"}
+
+
+def test_every_document_has_a_page(pages: dict[Path, Page]) -> None:
+    """And README is the front."""
+    names = {path.stem for path in pages}
+    assert {path.stem for path in ROOT.glob("docs/*.md")} | {"index"} <= names
+
+
+def broken(pages: dict[Path, Page]) -> Iterator[str]:
+    """Yield the links to files and anchors that are not there."""
+    for path, page in pages.items():
+        for link in page.links + page.loads:
+            name, _, anchor = link.partition("#")
+            if re.match(r"[a-z]+:", link):
+                continue
+            target = (path.parent / unquote(name)).resolve() if name else path
+            if not target.exists():
+                yield f"{path.name}: {link}"
+            anchors = pages[target].anchors if target in pages else {unquote(anchor)}
+            if anchor and unquote(anchor) not in anchors | {"__toc"}:
+                yield f"{path.name}: {link}"
+
+
+def test_every_link_and_anchor_leads_somewhere(pages: dict[Path, Page]) -> None:
+    """On the site as it is, not only in its sources."""
+    assert not list(broken(pages))
+
+
+def test_a_page_loads_nothing_from_another_host(pages: dict[Path, Page]) -> None:
+    """Fonts, scripts and search are the site's own."""
+    foreign = [load for p in pages.values() for load in p.loads if "//" in load]
+    assert foreign == []
+
+
+def test_a_page_fits_a_phone(pages: dict[Path, Page]) -> None:
+    """It says how wide it is to be drawn."""
+    for path in pages:
+        assert 'name="viewport"' in path.read_text("utf-8")
+
+
+def test_the_references_name_every_path_and_message(site: Path) -> None:
+    """They are made of what the gateway says of itself."""
+    rest = (site / "rest-reference.html").read_text("utf-8")
+    operators = (site / "operators-reference.html").read_text("utf-8")
+    stream = (site / "stream-reference.html").read_text("utf-8")
+    assert "GET /v1/quotes" in rest
+    assert "GET /v1/pipeline" in operators
+    assert 'id="update"' in stream
+    assert "4408" in stream

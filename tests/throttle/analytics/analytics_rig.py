@@ -1,0 +1,214 @@
+"""The analytics job in this process, on a real log whose clock is turned by hand."""
+
+import threading
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, Literal, Self
+
+import orjson
+import redis
+from prometheus_client import CollectorRegistry
+from pyspark.sql import SparkSession
+
+from ingest.trade import Trade
+from ingest.tradelog.contract import partition_of
+from ingest.tradelog.redis_log_reader import open_log
+from ingest.tradelog.redis_positions import FIELD, position_of, stream_key
+from tests.conftest import eventually
+from tests.throttle.analytics.bar_oracle import Entry
+from throttle.analytics.analytics_job import AnalyticsFailed, AnalyticsLeader
+from throttle.analytics.log_source import PartialBarsSource
+from throttle.analytics.metrics import AnalyticsMetrics
+from throttle.analytics.product_publisher import BatchChanges, ProductPublisher
+from throttle.contract.bar_intervals import DayBar
+from throttle.contract.bars import Bar
+from throttle.contract.redis_keys import AnalyticsKeys
+from throttle.contract.tally import BatchNote, TallyBook
+from throttle.settings import AnalyticsSettings
+from throttle.spark.manual_clock import ManualClockLog
+
+START_MS = 1_773_964_800_000
+PARTITIONS = 2
+CrashPoint = Literal["before_publish", "after_publish"]
+
+
+class Crash(Exception):
+    """The job died where it was meant to."""
+
+
+class _CrashingPublisher(ProductPublisher):
+    """Publishes, but for the one time when the job dies before or after it."""
+
+    plan: dict[str, CrashPoint]
+
+    def publish(
+        self, changes: BatchChanges, note: BatchNote, batch_id: int, clock_ms: int
+    ) -> bool:
+        point = self.plan.pop(self._product, None)
+        if point == "before_publish":
+            raise Crash(point)
+        done = super().publish(changes, note, batch_id, clock_ms)
+        if point == "after_publish":
+            raise Crash(point)
+        return done
+
+
+class _CrashingLeader(AnalyticsLeader):
+    plan: dict[str, CrashPoint]
+
+    def create_publisher(
+        self, product: str, checkpoint: str, term: int
+    ) -> ProductPublisher:
+        publisher = _CrashingPublisher(
+            self._client, self._keys, product, checkpoint, term
+        )
+        publisher.plan = self.plan
+        return publisher
+
+
+class AnalyticsRig:
+    """A job that may be started, stopped and made to die, as often as one likes.
+
+    A context manager. ``entries`` is what was appended; ``crash_plan`` says of a
+    product where its job dies next.
+    """
+
+    def __init__(
+        self, spark: SparkSession, client: redis.Redis, folder: Path, **settings: Any
+    ) -> None:
+        self.client = client
+        self.keys = AnalyticsKeys("tt")
+        address = client.connection_pool.connection_kwargs
+        self.settings = AnalyticsSettings(
+            redis_url=f"redis://{address['host']}:{address['port']}/0",
+            state_dir=folder,
+            lease_ms=500,
+            **{"movers_span_s": 60, **settings},
+        )
+        self.spark = spark.newSession()
+        self.spark.dataSource.register(PartialBarsSource)
+        self.entries: list[Entry] = []
+        self.crash_plan: dict[str, CrashPoint] = {}
+        self.error: BaseException | None = None
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+        self.open_log()
+
+    def open_log(self) -> None:
+        """Open the log, a new one where there is none."""
+        info = open_log(self.client, "tt", PARTITIONS)
+        self._log = ManualClockLog(self.client, "tt", info)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        """Start the job in a thread."""
+        self._stop = threading.Event()
+        metrics = AnalyticsMetrics(CollectorRegistry())
+        leader = _CrashingLeader(
+            self.client,
+            self.settings,
+            self._stop,
+            self.spark,
+            metrics,
+            manual_clock=True,
+        )
+        leader.plan = self.crash_plan
+
+        def run() -> None:
+            try:
+                while not self._stop.is_set():
+                    leader.lead()
+            except BaseException as error:  # noqa: BLE001 - told to who waits
+                self.error = error
+
+        self.error = None
+        self._thread = threading.Thread(target=run)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stop the job; it gives its lease back."""
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+
+    def wait_for_death(self) -> None:
+        """Wait until the job has died as planned."""
+        assert self._thread is not None
+        self._thread.join(60)
+        assert isinstance(self.error, AnalyticsFailed), self.error
+        self._thread = None
+
+    def append(self, append_ms: int, trade: Trade | bytes, partition: int = -1) -> None:
+        """Append a trade at a moment; moments must not go back in a partition."""
+        is_trade = isinstance(trade, Trade)
+        payload = trade.to_wire() if isinstance(trade, Trade) else trade
+        if partition < 0:
+            assert isinstance(trade, Trade)
+            partition = partition_of(trade.isin, PARTITIONS)
+        key = stream_key("tt", partition)
+        entry: Any = self.client.xadd(key, {FIELD: payload}, id=f"{append_ms}-*")
+        if is_trade:
+            fields = trade.isin, trade.time_us, trade.seq, trade.price, trade.size
+            self.entries.append(
+                Entry(append_ms, partition, position_of(entry), *fields)
+            )
+
+    def turn_clock(self, clock_ms: int, *products: str) -> None:
+        """Turn the clock and wait until every product has read as far."""
+        self._log.set_clock(clock_ms)
+        for product in products or self.settings.products():
+            eventually(lambda p=product: self._has_come(p, clock_ms), 60)
+
+    def set_clock(self, clock_ms: int) -> None:
+        """Turn the clock and wait for nothing."""
+        self._log.set_clock(clock_ms)
+
+    def _has_come(self, product: str, clock_ms: int) -> bool:
+        if self.error is not None:
+            raise self.error
+        batch_ms = (
+            self.settings.movers_every_s * 1000
+            if product == "movers"
+            else self.settings.analytics_batch_ms
+        )
+        shift_ms = self.settings.close_after_ms
+        boundary_ms = (clock_ms - shift_ms) // batch_ms * batch_ms + shift_ms
+        cut: Any = self.client.hget(self.keys.progress(product), "cut")
+        return cut is not None and orjson.loads(cut)["end_ms"] >= boundary_ms
+
+    def bars(self) -> dict[tuple[str, int], Bar]:
+        """Return every bar in Redis."""
+        found = {}
+        newest: Any = self.client.hkeys(self.keys.last_bars)
+        for isin in (name.decode() for name in newest):
+            lines: Any = self.client.zrange(self.keys.bars(isin), 0, -1)
+            for line in lines:
+                bar = Bar.decode(isin, line)
+                assert (isin, bar.start_ms) not in found
+                found[isin, bar.start_ms] = bar
+        return found
+
+    def days(self) -> dict[str, DayBar]:
+        """Return each issue's newest day in Redis."""
+        stored: Any = self.client.hgetall(self.keys.days)
+        return {i.decode(): DayBar.decode(i.decode(), d) for i, d in stored.items()}
+
+    def books(self, product: str) -> TallyBook:
+        """Return a product's books, which balance."""
+        book = TallyBook.decode(product, self.client.hgetall(self.keys.ledger(product)))  # type: ignore[arg-type]
+        assert book is not None
+        assert book.problems() == []
+        return book
+
+
+def fields_of(bar: Bar) -> dict[str, Any]:
+    """Return a bar as the oracle has it."""
+    names = ("open", "high", "low", "close", "volume", "value")
+    amounts = {name: Fraction(getattr(bar, name)) for name in names}
+    return {**amounts, "trades": bar.trades, "revision": bar.revision}

@@ -1,0 +1,132 @@
+"""What bars, days and spans have to be: plain Python over every trade, no product code.
+
+The rules are those of docs/windows.md, written a second time.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+MINUTE_MS = 60_000
+Sums = dict[str, Any]
+
+
+class Entry(NamedTuple):
+    """One trade in the log."""
+
+    append_ms: int
+    partition: int
+    position: int
+    isin: str
+    time_us: int
+    seq: int
+    price: str
+    size: str
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What the job was told."""
+
+    close_after_ms: int = 1_000
+    lateness_ms: int = 3_600_000
+    span_ms: int = 60_000
+    every_ms: int = 10_000
+
+
+def bars(
+    entries: Iterable[Entry], rules: Rules
+) -> tuple[dict[tuple[str, int], Sums], Counter[int]]:
+    """Return every bar by issue and start, and what came too late by partition."""
+    groups: dict[tuple[str, int], list[Entry]] = defaultdict(list)
+    too_late: Counter[int] = Counter()
+    for entry in entries:
+        start_ms = entry.time_us // 1_000 // MINUTE_MS * MINUTE_MS
+        closed_ms = start_ms + MINUTE_MS + rules.close_after_ms
+        if entry.append_ms - closed_ms >= rules.lateness_ms:
+            too_late[entry.partition] += 1
+        else:
+            groups[entry.isin, start_ms].append(entry)
+    found = {}
+    for (isin, start_ms), trades in groups.items():
+        closed_ms = start_ms + MINUTE_MS + rules.close_after_ms
+        late = sum(trade.append_ms >= closed_ms for trade in trades)
+        found[isin, start_ms] = {**sums(trades), "revision": late}
+    return found, too_late
+
+
+def span(entries: Iterable[Entry], end_ms: int, rules: Rules) -> dict[str, Sums]:
+    """Return each issue's sums of the span that ends at a moment, as it was listed."""
+    groups: dict[str, list[Entry]] = defaultdict(list)
+    for entry in entries:
+        time_ms = min(entry.time_us // 1_000, entry.append_ms)
+        came = entry.append_ms < end_ms + rules.close_after_ms
+        if came and end_ms - rules.span_ms <= time_ms < end_ms:
+            groups[entry.isin].append(entry)
+    return {isin: sums(trades) for isin, trades in groups.items()}
+
+
+def bursts(
+    entries: Iterable[Entry], gap_ms: int, least: int
+) -> list[tuple[str, int, int, Sums]]:
+    """Return every burst: issue, first and last millisecond, sums.
+
+    Of trades that come within a gap of when they were made: then it does not matter in
+    which batch they were read.
+    """
+    groups: dict[str, list[list[Entry]]] = defaultdict(list)
+    for entry in sorted(entries, key=lambda e: (e.time_us, e.seq, e.position)):
+        runs = groups[entry.isin]
+        if not runs or entry.time_us - runs[-1][-1].time_us > gap_ms * 1_000:
+            runs.append([])
+        runs[-1].append(entry)
+    found = []
+    for isin, runs in groups.items():
+        for run in runs:
+            ends = run[0].time_us // 1_000, run[-1].time_us // 1_000
+            found.append((isin, *ends, sums(run)))
+    return [burst for burst in found if burst[3]["trades"] >= least]
+
+
+def sums(trades: list[Entry]) -> Sums:
+    """Return what a bar of these trades says."""
+    ordered = sorted(trades, key=lambda t: (t.time_us, t.seq, t.position))
+    prices = [Fraction(trade.price) for trade in ordered]
+    return {
+        "open": prices[0],
+        "high": max(prices),
+        "low": min(prices),
+        "close": prices[-1],
+        "volume": sum(Fraction(trade.size) for trade in ordered),
+        "value": sum(Fraction(t.price) * Fraction(t.size) for t in ordered),
+        "trades": len(ordered),
+    }
+
+
+def days(
+    found: dict[tuple[str, int], Sums], day_of: Iterable[tuple[int, int]]
+) -> Iterator[tuple[tuple[str, int], Sums]]:
+    """Yield the sums of each issue and day; ``day_of`` are the days' bounds."""
+    for isin in sorted({isin for isin, _ in found}):
+        for start_ms, end_ms in day_of:
+            parts = [
+                bar
+                for (other, at_ms), bar in sorted(found.items())
+                if other == isin and start_ms <= at_ms < end_ms
+            ]
+            if parts:
+                yield (
+                    (isin, start_ms),
+                    {
+                        "open": parts[0]["open"],
+                        "close": parts[-1]["close"],
+                        "high": max(part["high"] for part in parts),
+                        "low": min(part["low"] for part in parts),
+                        **{
+                            name: sum(part[name] for part in parts)
+                            for name in ("volume", "value", "trades", "revision")
+                        },
+                    },
+                )

@@ -1,0 +1,314 @@
+"""Bars and movers, through real Spark, compared with an oracle over real tapes."""
+
+import random
+import shutil
+from collections.abc import Callable, Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any, Literal
+
+import orjson
+import pytest
+import redis
+from pyspark.sql import SparkSession
+
+from ingest.sources.event import Refusals
+from ingest.sources.tape import read_tape
+from ingest.trade import Trade
+from tests.conftest import TAPES, eventually, leave_out
+from tests.gateway.samples import make_isins
+from tests.throttle.analytics import bar_oracle
+from tests.throttle.analytics.analytics_rig import START_MS, AnalyticsRig, fields_of
+from tests.throttle.analytics.bar_oracle import Rules
+from throttle.analytics.analytics_job import AnalyticsFailed
+from throttle.analytics.checkpoint import BadCheckpoint
+from throttle.analytics.state import bars_in_state
+from throttle.contract.bars import BarsUpdate
+from throttle.contract.bursts import TradingBurst
+from throttle.contract.session_calendar import SessionCalendar
+
+pytestmark = [pytest.mark.redis, pytest.mark.spark, pytest.mark.timeout(300)]
+
+A, B = make_isins(2)
+MINUTE = 60_000
+MakeRig = Callable[..., AnalyticsRig]
+
+
+@pytest.fixture
+def make_rig(
+    spark: SparkSession, client: redis.Redis, tmp_path: Path
+) -> Iterator[MakeRig]:
+    """Make rigs, on one server and one folder; what runs is stopped."""
+    made: list[AnalyticsRig] = []
+
+    def make(**settings: Any) -> AnalyticsRig:
+        made.append(AnalyticsRig(spark, client, tmp_path, **settings))
+        return made[-1]
+
+    yield make
+    for rig in made:
+        rig.stop()
+
+
+def trade(isin: str, at_ms: int, price: str, seq: int = 1, size: str = "2") -> Trade:
+    """Make a trade at so many milliseconds after the start."""
+    return Trade(isin, (START_MS + at_ms) * 1_000, seq, price, size)
+
+
+def add_tape(
+    rig: AnalyticsRig, name: str, trades: int, late: bool = True
+) -> tuple[int, int]:
+    """Append a tape's trades, some late, some disordered; return first and last time.
+
+    One in fifty comes up to ten minutes late, one in a hundred up to three hours.
+    """
+    path = TAPES / name
+    if not path.exists():
+        leave_out(f"the tape {name}")
+    chance = random.Random(7)
+    taken = list(islice(read_tape(path, Refusals()), trades))
+    first_ms = taken[0].time_us // 1_000
+    dated = []
+    for number, one in enumerate(taken):
+        delay_ms = chance.randrange(0, 40)
+        if late and number % 50 == 7:
+            delay_ms = chance.randrange(1_000, 600_000)
+        if late and number % 100 == 9:
+            delay_ms = chance.randrange(3_000_000, 9_000_000)
+        dated.append((one.time_us // 1_000 + delay_ms, number, one))
+    for append_ms, _, one in sorted(dated):
+        rig.append(append_ms, one)
+    return first_ms, max(dated)[0]
+
+
+def check_bars(rig: AnalyticsRig, rules: Rules) -> None:
+    """Compare every bar and day in Redis, and the books, with the oracle's."""
+    expected, too_late = bar_oracle.bars(rig.entries, rules)
+    bars = rig.bars()
+    assert {place: fields_of(bar) for place, bar in bars.items()} == expected
+    books = rig.books("bars").partitions
+    assert {p: t.too_late for p, t in books.items() if t.too_late} == dict(too_late)
+    assert sum(tally.read for tally in books.values()) == len(rig.entries)
+    bounds = {(d.bar.start_ms, d.bar.end_ms) for d in rig.days().values()}
+    of_days = dict(bar_oracle.days(expected, sorted(bounds)))
+    for isin, day in rig.days().items():
+        assert fields_of(day.bar) == of_days[isin, day.bar.start_ms]
+
+
+def check_movers(rig: AnalyticsRig, rules: Rules) -> None:
+    """Compare the newest list with the oracle's span."""
+    stored: Any = rig.client.get(rig.keys.movers)
+    listed = orjson.loads(stored)
+    expected = bar_oracle.span(rig.entries, listed["end"], rules)
+    assert listed["issues"] == len(expected)
+    by_value = sorted(expected, key=lambda i: (-expected[i]["value"], i))
+    assert [r["isin"] for r in listed["value"]] == by_value[:50]
+    rising = {i: (s["close"] - s["open"]) / s["open"] for i, s in expected.items()}
+    gainers = [r["isin"] for r in listed["gainers"]]
+    assert len(gainers) == min(50, sum(rate > 0 for rate in rising.values()))
+    rates = [round(float(rising[i]) * 100, 4) for i in gainers]
+    assert rates == sorted(rates, reverse=True)
+
+
+@pytest.mark.parametrize("store", ["rocksdb", "memory"])
+def test_bars_and_movers_of_a_tape_are_right(
+    make_rig: MakeRig, store: Literal["rocksdb", "memory"]
+) -> None:
+    """With disorder, lateness and what is too late; after two crashes at every point.
+
+    Open, high, low, close, sums and revisions are exact; the books balance.
+    """
+    rig = make_rig(state_store=store, analytics_batch_ms=60_000)
+    rules = Rules()
+    first_ms, last_ms = add_tape(rig, "crypto_20240808.csv.gz", 3_000)
+    step_ms = (last_ms - first_ms) // 6
+    plan = iter(
+        [
+            {"bars": "before_publish"},
+            {"movers": "after_publish"},
+            {"bars": "after_publish"},
+            {"movers": "before_publish"},
+        ]
+    )
+    rig.set_clock(first_ms + step_ms)
+    rig.start()
+    for step in range(1, 7):
+        rig.turn_clock(first_ms + step * step_ms)
+        if step in (1, 2, 4, 5):
+            rig.crash_plan.update(next(plan))  # type: ignore[arg-type]
+            rig.set_clock(first_ms + (step + 1) * step_ms)
+            rig.wait_for_death()
+            rig.start()
+    rig.turn_clock(last_ms + 120_000)
+    rig.stop()
+    check_bars(rig, rules)
+    check_movers(rig, rules)
+
+
+def test_a_bar_closes_on_a_silent_market_and_is_amended(make_rig: MakeRig) -> None:
+    """Open at once, closed when the log's clock has passed its end, then amended."""
+    rig = make_rig(analytics="bars", lateness_s=60)
+    updates = rig.client.pubsub()
+    updates.subscribe(rig.keys.updates("bars"))
+    rig.append(START_MS + 500, trade(A, 400, "10.50"))
+    rig.set_clock(START_MS + 2_000)
+    rig.start()
+    rig.turn_clock(START_MS + 3_000)
+    [bar] = rig.bars().values()
+    assert (bar.closed, bar.revision, str(bar.close.normalize())) == (False, 0, "10.5")
+    rig.turn_clock(START_MS + MINUTE + 1_000)
+    [bar] = rig.bars().values()
+    assert (bar.closed, bar.revision) == (True, 0)
+    rig.append(START_MS + MINUTE + 5_000, trade(A, 500, "9", seq=2))
+    rig.turn_clock(START_MS + MINUTE + 7_000)
+    [bar] = rig.bars().values()
+    assert (bar.closed, bar.revision, bar.low, bar.trades) == (True, 1, 9, 2)
+    late_ms = MINUTE + 1_000 + rig.settings.lateness_s * 1_000
+    rig.append(START_MS + late_ms, trade(A, 600, "8", seq=3))
+    rig.append(START_MS + late_ms, b"rubbish", 0)
+    rig.turn_clock(START_MS + late_ms + 2_000)
+    [bar] = rig.bars().values()
+    assert bar.trades == 2
+    books = rig.books("bars").partitions
+    assert sum(tally.too_late for tally in books.values()) == 1
+    assert books[0].refused == {"not_json": 1}
+    rig.stop()
+    messages: Any = iter(lambda: updates.get_message(), None)
+    sent = [BarsUpdate.decode(m["data"]) for m in messages if m["type"] == "message"]
+    assert [m.sequence for m in sent] == list(range(1, len(sent) + 1))
+    changes = [(b.closed, b.revision) for message in sent for b in message.bars]
+    assert changes == [(False, 0), (True, 0), (True, 1)]
+
+
+@pytest.mark.parametrize("begins", ["00:00", "09:00"])
+def test_a_day_changes_when_the_exchange_says(make_rig: MakeRig, begins: str) -> None:
+    """At midnight in Seoul, or when its session begins: 00:00 UTC is 09:00 there."""
+    rig = make_rig(analytics="bars", day_begins=begins)
+    before_ms = -9 * 3_600_000 if begins == "00:00" else 0
+    for seq, at_ms in enumerate((before_ms - 1_000, before_ms), 1):
+        rig.append(START_MS + at_ms + 10, trade(A, at_ms, str(seq), seq=seq))
+    rig.set_clock(START_MS + before_ms + 3_000)
+    rig.start()
+    rig.turn_clock(START_MS + before_ms + 5_000)
+    rig.stop()
+    day = rig.days()[A].bar
+    assert day.start_ms == START_MS + before_ms
+    assert (day.trades, day.open) == (1, 2)
+    assert len(rig.bars()) == 2
+    calendar = SessionCalendar(begins=begins)
+    assert calendar.day_of(day.start_ms) == (day.start_ms, day.end_ms)
+
+
+def test_an_emptied_redis_gets_its_bars_back_from_the_state(make_rig: MakeRig) -> None:
+    """All that the state holds is published again, in a new epoch."""
+    rig = make_rig(analytics="bars")
+    rig.append(START_MS + 500, trade(A, 400, "10"))
+    rig.append(START_MS + 600, trade(B, 400, "20"))
+    rig.set_clock(START_MS + 2_000)
+    rig.start()
+    rig.turn_clock(START_MS + MINUTE + 1_000)
+    held, progress = rig.bars(), rig.client.hgetall(rig.keys.progress("bars"))
+    rig.client.flushall()
+    rig.open_log()
+    rig.append(START_MS + MINUTE + 2_000, trade(A, MINUTE + 1_500, "11", seq=2))
+    rig.turn_clock(START_MS + MINUTE + 5_000)
+    bars = rig.bars()
+    assert {place: bars[place] for place in held} == held
+    assert len(bars) == 3
+    later: Any = rig.client.hgetall(rig.keys.progress("bars"))
+    assert later[b"epoch"] != progress[b"epoch"]  # type: ignore[index]
+    assert rig.days()[A].bar.trades == 2
+    state = bars_in_state(
+        rig.spark, f"{rig.settings.state_dir.as_uri()}/analytics/bars"
+    )
+    assert {(b.isin, b.start_ms) for b in state} == set(bars)
+
+
+def test_after_a_lost_checkpoint_older_bars_stay(make_rig: MakeRig) -> None:
+    """What the log still has is computed again; a poorer bar replaces none."""
+    rig = make_rig(analytics="bars")
+    for seq in range(1, 4):
+        rig.append(START_MS + seq * 1_000, trade(A, seq * 1_000, str(seq), seq=seq))
+    rig.append(START_MS + MINUTE + 1_000, trade(A, MINUTE + 500, "7", seq=4))
+    rig.set_clock(START_MS + 2_000)
+    rig.start()
+    rig.turn_clock(START_MS + MINUTE + 5_000)
+    rig.stop()
+    held = rig.bars()
+    shutil.rmtree(rig.settings.state_dir / "analytics")
+    for partition in range(2):
+        # The log no longer has the first two seconds.
+        rig.client.xtrim(f"tt:log:{partition}", minid=START_MS + 2_500)
+    rig.append(START_MS + MINUTE + 6_000, trade(A, MINUTE + 5_500, "8", seq=5))
+    rig.start()
+    rig.turn_clock(START_MS + MINUTE + 9_000)
+    bars = rig.bars()
+    assert bars[A, START_MS] == held[A, START_MS]
+    assert bars[A, START_MS + MINUTE].trades == 2
+    assert rig.days()[A].bar.trades == 5
+
+
+@pytest.mark.parametrize("store", ["rocksdb", "memory"])
+def test_bursts_of_a_tape_are_right(
+    make_rig: MakeRig, store: Literal["rocksdb", "memory"]
+) -> None:
+    """Each once, when it has ended, after a crash on either side of a publish."""
+    rig = make_rig(
+        analytics="bursts",
+        state_store=store,
+        burst_gap_ms=1_000,
+        burst_trades=3,
+        analytics_batch_ms=1_000,
+    )
+    first_ms, last_ms = add_tape(rig, "crypto_20240808.csv.gz", 1_500, late=False)
+    step_ms = (last_ms - first_ms) // 4
+    rig.set_clock(first_ms + step_ms)
+    rig.start()
+    rig.turn_clock(first_ms + step_ms)
+    for step, point in ((2, "before_publish"), (3, "after_publish")):
+        rig.crash_plan["bursts"] = point  # type: ignore[assignment]
+        rig.set_clock(first_ms + step * step_ms)
+        rig.wait_for_death()
+        rig.start()
+    rig.turn_clock(last_ms + 60_000)
+    rig.stop()
+    stored: Any = rig.client.xrange(rig.keys.bursts)
+    found = [TradingBurst.decode(fields[b"burst"]).bar for _, fields in stored]
+    assert len(found) >= 10
+    places = [(bar.isin, bar.start_ms, bar.end_ms) for bar in found]
+    sums = {
+        place: {**fields_of(bar), "revision": 0}
+        for place, bar in zip(places, found, strict=True)
+    }
+    expected = bar_oracle.bursts(rig.entries, 1_000, 3)
+    assert sorted(places) == sorted((b[0], b[1], b[2]) for b in expected)
+    for isin, start_ms, end_ms, of_one in expected:
+        assert sums[isin, start_ms, end_ms] == {**of_one, "revision": 0}
+    books = rig.books("bursts").partitions.values()
+    assert sum(tally.counted for tally in books) == len(rig.entries)
+
+
+def test_another_length_of_bars_is_refused(make_rig: MakeRig) -> None:
+    """The state knows bars of one length only; a sentence says so."""
+    rig = make_rig(analytics="bars")
+    rig.set_clock(START_MS + 2_000)
+    rig.start()
+    rig.turn_clock(START_MS + 3_000)
+    rig.stop()
+    other = make_rig(analytics="bars", bars_ms=30_000)
+    other.start()
+    eventually(lambda: other.error is not None)
+    assert isinstance(other.error, BadCheckpoint)
+    assert "bars_ms 30000 (it was 60000)" in str(other.error)
+
+
+def test_two_jobs_do_not_publish_at_once(make_rig: MakeRig) -> None:
+    """The second one finds the lease held, and says by whom."""
+    first, second = make_rig(analytics="bars"), make_rig(analytics="bars")
+    first.set_clock(START_MS + 2_000)
+    first.start()
+    first.turn_clock(START_MS + 3_000)
+    second.start()
+    eventually(lambda: second.error is not None, 20)
+    assert isinstance(second.error, AnalyticsFailed)
+    assert "another analytics job is running" in str(second.error)

@@ -1,0 +1,95 @@
+"""What changes with a batch: bars, newest bars, days; what the clock alone closes."""
+
+from dataclasses import replace
+from decimal import Decimal
+
+from throttle.analytics.bar_board import BarBoard
+from throttle.contract.bars import Bar
+from throttle.contract.session_calendar import SessionCalendar
+
+A, B = "KR7005930003", "KR7000660001"
+MINUTE = 60_000
+
+
+def make_bar(isin: str, minute: int, trades: int = 1, price: int = 5) -> Bar:
+    """Make a bar of so many trades at one price."""
+    amount = Decimal(price)
+    span = minute * MINUTE, (minute + 1) * MINUTE
+    sums = Decimal(trades), amount * trades
+    return Bar(isin, *span, amount, amount, amount, amount, *sums, trades, False, 0)
+
+
+def publish(
+    board: BarBoard, bars: list[Bar], clock_ms: int, known: list[Bar] | None = None
+) -> tuple[Bar, ...]:
+    """Take a batch; return what it has changed."""
+    by_place = {(bar.isin, bar.start_ms): bar for bar in known or ()}
+    changes = board.changes(bars, by_place, clock_ms)
+    board.apply(changes, clock_ms)
+    return changes.bars
+
+
+def make_board() -> BarBoard:
+    """Make a board that knows nothing."""
+    return BarBoard(SessionCalendar())
+
+
+def test_an_open_bar_closes_when_the_clock_has_passed_its_end() -> None:
+    """Once, whether it trades any more or not."""
+    board = make_board()
+    bar = make_bar(A, 0)
+    assert publish(board, [bar], 30_000) == (bar,)
+    assert publish(board, [], MINUTE - 1) == ()
+    assert publish(board, [], MINUTE) == (replace(bar, closed=True),)
+    assert publish(board, [], 2 * MINUTE) == ()
+
+
+def test_two_bars_of_an_issue_may_be_open() -> None:
+    """Trades of the next minute come before the last one is closed."""
+    board = make_board()
+    publish(board, [make_bar(A, 0), make_bar(A, 1)], MINUTE - 1)
+    assert len(board.open) == 2
+    assert board.newest[A].start_ms == MINUTE
+    publish(board, [make_bar(A, 0, trades=2)], MINUTE)
+    assert list(board.open) == [(A, MINUTE)]
+    assert board.newest[A].start_ms == MINUTE
+    assert board.days[A].bar.trades == 3
+
+
+def test_only_bars_that_are_no_news_are_asked_for() -> None:
+    """Those that were closed already, of issues that are known."""
+    board = make_board()
+    publish(board, [make_bar(A, 5)], 6 * MINUTE)
+    asked = board.unknown([make_bar(A, 5), make_bar(A, 4), make_bar(A, 6)])
+    assert asked == [(A, 5 * MINUTE), (A, 4 * MINUTE)]
+    assert board.unknown([make_bar(B, 1)]) == []
+
+
+def test_a_closed_bar_is_amended_with_its_day() -> None:
+    """By the difference to what was known of it."""
+    board = make_board()
+    publish(board, [make_bar(A, 0, trades=2)], MINUTE)
+    known = replace(make_bar(A, 0, trades=2), closed=True)
+    amended = replace(make_bar(A, 0, trades=3), revision=1)
+    changed = publish(board, [amended], 2 * MINUTE, [known])
+    assert changed == (replace(amended, closed=True),)
+    day = board.days[A].bar
+    assert (day.trades, day.volume, day.revision) == (3, 3, 1)
+
+
+def test_a_poorer_bar_changes_nothing_and_is_counted() -> None:
+    """It comes after a checkpoint was lost, of a log that has lost trades."""
+    board = make_board()
+    known = replace(make_bar(A, 0, trades=9), closed=True)
+    publish(board, [make_bar(A, 0, trades=9)], MINUTE)
+    changes = board.changes([make_bar(A, 0)], {(A, 0): known}, 2 * MINUTE)
+    assert (changes.bars, changes.kept) == ((), 1)
+
+
+def test_a_batch_that_failed_leaves_the_board_as_it_was() -> None:
+    """Only what was published is taken over."""
+    board = make_board()
+    board.changes([make_bar(A, 0)], {}, 1)
+    assert not board.open
+    assert not board.newest
+    assert not board.days

@@ -1,0 +1,52 @@
+"""When an exchange's day begins."""
+
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from throttle.contract.session_calendar import SessionCalendar
+
+HOUR_MS = 3_600_000
+
+
+@given(
+    st.integers(1_000_000_000_000, 2_000_000_000_000),
+    st.sampled_from(["Asia/Seoul", "America/New_York", "Asia/Kolkata", "UTC"]),
+    st.sampled_from(["00:00", "09:00", "18:30"]),
+)
+def test_days_follow_one_another_without_a_gap(
+    time_ms: int, zone: str, begins: str
+) -> None:
+    """Every moment is in one day, and the next one begins at its end."""
+    calendar = SessionCalendar(zone, begins)
+    start_ms, end_ms = calendar.day_of(time_ms)
+    assert start_ms <= time_ms < end_ms
+    assert calendar.day_of(start_ms) == (start_ms, end_ms)
+    assert calendar.day_of(end_ms - 1) == (start_ms, end_ms)
+    assert calendar.day_of(end_ms)[0] == end_ms
+
+
+def test_a_day_on_which_clocks_change_is_shorter() -> None:
+    """In New York, 2026-03-08 has 23 hours."""
+    noon = datetime(2026, 3, 8, 16, tzinfo=UTC)
+    calendar = SessionCalendar("America/New_York")
+    start_ms, end_ms = calendar.day_of(round(noon.timestamp() * 1000))
+    assert end_ms - start_ms == 23 * HOUR_MS
+
+
+@pytest.mark.parametrize(
+    ("zone", "begins", "words"),
+    [
+        ("Korea/Seoul", "09:00", "zone 'Korea/Seoul': must be"),
+        ("", "09:00", "zone '': must be"),
+        ("Asia/Seoul", "25:00", "begins '25:00': must be"),
+        ("Asia/Seoul", "9", "begins '9': must be"),
+        ("Asia/Seoul", "09:00:00", "begins '09:00:00': must be"),
+    ],
+)
+def test_what_there_is_not_is_refused(zone: str, begins: str, words: str) -> None:
+    """The error names field, value and rule."""
+    with pytest.raises(ValueError, match=words):
+        SessionCalendar(zone, begins)

@@ -1,0 +1,92 @@
+"""The bars that go on: which changed, which closed, and their days. Pure."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from throttle.contract.bar_intervals import DayBar, with_bar
+from throttle.contract.bars import Bar, newer
+from throttle.contract.session_calendar import SessionCalendar
+
+Place = tuple[str, int]
+"""An issue and the start of a bar."""
+
+
+@dataclass(frozen=True, slots=True)
+class BarChanges:
+    """What a batch changes: bars, newest bars and days; and how many bars it keeps.
+
+    ``kept`` counts bars that came with fewer trades than are known of them
+    (``bars.newer``).
+    """
+
+    bars: tuple[Bar, ...]
+    newest: Mapping[str, Bar]
+    days: Mapping[str, DayBar]
+    kept: int
+
+
+@dataclass(slots=True)
+class BarBoard:
+    """The open bars, the newest bar of each issue and its day, as Redis has them."""
+
+    calendar: SessionCalendar
+    clock_ms: int = 0
+    open: dict[Place, Bar] = field(default_factory=dict)
+    newest: dict[str, Bar] = field(default_factory=dict)
+    days: dict[str, DayBar] = field(default_factory=dict)
+
+    def unknown(self, bars: Iterable[Bar]) -> list[Place]:
+        """Return the places of bars that Redis may know and this board does not."""
+        return [
+            (bar.isin, bar.start_ms)
+            for bar in bars
+            if (bar.isin, bar.start_ms) not in self.open
+            and bar.isin in self.newest
+            and bar.start_ms <= self.newest[bar.isin].start_ms
+        ]
+
+    def changes(
+        self, bars: Iterable[Bar], known: Mapping[Place, Bar], clock_ms: int
+    ) -> BarChanges:
+        """Return what changes once the log's clock is at ``clock_ms``.
+
+        ``bars`` are those that the batch has changed, ``known`` has what Redis knows of
+        ``unknown(bars)``. The board itself stays as it is (``apply``).
+        """
+        changed: dict[Place, Bar] = {}
+        days: dict[str, DayBar] = {}
+        newest: dict[str, Bar] = {}
+        kept = 0
+        for bar in bars:
+            place = bar.isin, bar.start_ms
+            before = self.open.get(place, known.get(place))
+            after = replace(bar, closed=bar.end_ms <= clock_ms)
+            after = newer(before, after)
+            kept += before is not None and after.trades > bar.trades
+            if after == before:
+                continue
+            changed[place] = after
+            day = days.get(bar.isin, self.days.get(bar.isin))
+            later = with_bar(day, before, after, self.calendar)
+            if later is not None:
+                days[bar.isin] = later
+        for place, bar in self.open.items():
+            if place not in changed and bar.end_ms <= clock_ms:
+                changed[place] = replace(bar, closed=True)
+        for bar in changed.values():
+            other = newest.get(bar.isin, self.newest.get(bar.isin))
+            if other is None or bar.start_ms >= other.start_ms:
+                newest[bar.isin] = bar
+        return BarChanges(tuple(changed.values()), newest, days, kept)
+
+    def apply(self, changes: BarChanges, clock_ms: int) -> None:
+        """Take over what was published."""
+        self.clock_ms = clock_ms
+        for bar in changes.bars:
+            place = bar.isin, bar.start_ms
+            if bar.closed:
+                self.open.pop(place, None)
+            else:
+                self.open[place] = bar
+        self.newest.update(changes.newest)
+        self.days.update(changes.days)

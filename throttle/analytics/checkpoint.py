@@ -1,0 +1,93 @@
+"""The checkpoint of a query: where it is, and for which settings it was made.
+
+State is partitioned and keyed by what it was begun with. So a query's checkpoint
+carries a note of its settings, and is refused under others, with a sentence.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+from pyspark.sql import SparkSession
+
+from throttle.settings import AnalyticsSettings
+
+_NOTE = "tickthrottle.json"
+
+FORM = 1
+"""Of the state's rows (``window_transforms.py``); another one cannot be read."""
+
+
+class BadCheckpoint(RuntimeError):
+    """The checkpoint was made for something else; the message says what to do."""
+
+
+def address_of(settings: AnalyticsSettings, product: str) -> str:
+    """Return where the checkpoint of a product's query is, as Spark takes it."""
+    root = settings.analytics_checkpoint
+    if not root or root.startswith("/"):
+        folder = settings.state_dir / "analytics"
+        root = f"file://{root}" if root else folder.resolve().as_uri()
+    return f"{root.rstrip('/')}/{product}"
+
+
+def settings_of(
+    settings: AnalyticsSettings, product: str, log_id: str
+) -> dict[str, Any]:
+    """Return what a product's checkpoint depends on."""
+    own: dict[str, dict[str, Any]] = {
+        "bars": {"bars_ms": settings.bars_ms},
+        "movers": {
+            "movers_span_s": settings.movers_span_s,
+            "movers_every_s": settings.movers_every_s,
+        },
+        "bursts": {"burst_gap_ms": settings.burst_gap_ms},
+    }
+    return {
+        "form": FORM,
+        **own[product],
+        "close_after_ms": settings.close_after_ms,
+        "state_store": settings.state_store,
+        "analytics_partitions": settings.analytics_partitions,
+        "log": log_id if log_id.startswith("kafka:") else "redis",
+    }
+
+
+def differences(noted: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
+    """Say in words what a checkpoint was made for that is wanted otherwise now."""
+    return [
+        f"{name} {wanted[name]} (it was {noted.get(name)})"
+        for name in wanted
+        if noted.get(name) != wanted[name]
+    ]
+
+
+def check(spark: SparkSession, address: str, wanted: Mapping[str, Any]) -> None:
+    """Note a new checkpoint's settings, or compare an old one's. Raises BadCheckpoint.
+
+    The note is beside Spark's own files, on whatever file system they are.
+    """
+    jvm: Any = spark.sparkContext._jvm
+    conf = spark.sparkContext._jsc.hadoopConfiguration()
+    path = jvm.org.apache.hadoop.fs.Path(f"{address}.{_NOTE}")
+    files = path.getFileSystem(conf)
+    begun = jvm.org.apache.hadoop.fs.Path(f"{address}/metadata")
+    if not files.exists(begun):
+        # Spark has not begun: whatever was noted, nothing depends on it yet.
+        files.mkdirs(path.getParent())
+        stream = files.create(path, True)
+        stream.write(orjson.dumps(wanted))
+        stream.close()
+        return
+    noted: Mapping[str, Any] = {}
+    if files.exists(path):
+        stream = files.open(path)
+        noted = orjson.loads(bytes(stream.readAllBytes()))
+        stream.close()
+    others = differences(noted, wanted)
+    if others:
+        raise BadCheckpoint(
+            f"checkpoint {address}: was made for other settings: {'; '.join(others)}; "
+            "set them back, or remove it: the windows are then computed again from "
+            "what the log still holds"
+        )

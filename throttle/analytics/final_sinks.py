@@ -1,0 +1,109 @@
+"""What Spark calls with every batch of spans or bursts that are over."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import orjson
+from pyspark.sql import DataFrame
+
+from throttle.analytics.batch_bars import split
+from throttle.analytics.product_publisher import BatchChanges, ProductPublisher
+from throttle.contract.bars import Bar
+from throttle.contract.bursts import TradingBurst
+from throttle.contract.movers import MoversList, rank, row
+from throttle.contract.redis_keys import AnalyticsKeys
+from throttle.contract.tally import BatchNote
+from throttle.publish.publisher import StreamLost
+from throttle.settings import AnalyticsSettings
+
+
+class FinalSink(ABC):
+    """Publishes windows that are over and never change, under one term.
+
+    Spark gives them out in a batch of their own, right after the one that read what
+    made them be over. ``error`` keeps what stopped it, in its own words. ``retry``
+    calls for as long as Redis is away.
+    """
+
+    def __init__(
+        self,
+        settings: AnalyticsSettings,
+        publisher: ProductPublisher,
+        retry: Callable[[Callable[[], Any]], Any],
+        report_to: Callable[[BatchNote], None] | None = None,
+    ) -> None:
+        self._settings = settings
+        self._publisher = publisher
+        self._retry = retry
+        self._report_to = report_to
+        self.error: Exception | None = None
+        self.batches = 0
+
+    @abstractmethod
+    def changes(self, bars: Sequence[Bar], clock_ms: int) -> BatchChanges:
+        """Return what windows change that are over once the clock is there."""
+
+    def __call__(self, frame: DataFrame, batch_id: int) -> None:
+        """Publish one batch. Spark may call it again for the same batch."""
+        try:
+            bars, note = split(frame.toArrow())
+            if note is not None:
+                clock_ms = note.end.end_ms - self._settings.close_after_ms
+                changes = self.changes(bars, clock_ms)
+                self._retry(lambda: self._publish(changes, note, batch_id, clock_ms))
+        except Exception as error:
+            self.error = error
+            raise
+
+    def _publish(
+        self, changes: BatchChanges, note: BatchNote, batch_id: int, clock_ms: int
+    ) -> None:
+        try:
+            is_new = self._publisher.publish(changes, note, batch_id, clock_ms)
+        except StreamLost:
+            if self.batches:
+                raise
+            # What was published before stays, or is gone: it is in no state any more.
+            nothing = replace(self.changes([], clock_ms), keep_as="")
+            self._publisher.take_up(nothing, note, batch_id - 1, clock_ms)
+            is_new = self._publisher.publish(changes, note, batch_id, clock_ms)
+        self.batches += 1
+        if is_new and self._report_to is not None:
+            self._report_to(note)
+
+
+class MoversSink(FinalSink):
+    """The newest list: of several spans, after an outage, only the newest is listed."""
+
+    def changes(self, bars: Sequence[Bar], clock_ms: int) -> BatchChanges:
+        """Return the list of the span that ends with the clock."""
+        settings = self._settings
+        start_ms = clock_ms - settings.movers_span_s * 1000
+        newest = [bar for bar in bars if bar.end_ms == clock_ms]
+        lists = {
+            name: [row(bar) for bar in ranked]
+            for name, ranked in rank(newest, settings.movers_top).items()
+        }
+        message = MoversList("", 0, start_ms, clock_ms, len(newest), lists).encode()
+        rest = message.partition(b'"sequence":0')[2]
+        kept_as = AnalyticsKeys(settings.namespace).movers
+        return BatchChanges(b"{", rest, keep_as=kept_as)
+
+
+class BurstSink(FinalSink):
+    """Each burst, once; the stream keeps the newest, a message those of its batch."""
+
+    def changes(self, bars: Sequence[Bar], clock_ms: int) -> BatchChanges:
+        """Return the bursts that had ended by the clock, in the order of their ends."""
+        key = AnalyticsKeys(self._settings.namespace).bursts
+        kept = self._settings.bursts_kept
+        ended = sorted(bars, key=lambda bar: (bar.end_ms, bar.isin))
+        lines = [TradingBurst(bar).encode() for bar in ended]
+        head = orjson.dumps({"clock": clock_ms, "bursts": len(lines)})
+        return BatchChanges(
+            b"{",
+            b"\n".join([b"," + head[1:], *lines]),
+            [("XADD", key, "MAXLEN", "~", kept, "*", "burst", line) for line in lines],
+        )

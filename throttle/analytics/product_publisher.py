@@ -1,0 +1,137 @@
+"""One atomic publish of a batch: what changed, its message, its books."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.resources import files
+from typing import Any
+
+import orjson
+import redis
+
+from throttle.contract.redis_keys import AnalyticsKeys
+from throttle.contract.tally import BatchNote
+from throttle.lease.lease import Fenced
+from throttle.publish.publisher import StreamLost
+
+JOB = "analytics"
+"""The name under which the job holds its lease."""
+
+BATCHES_KEPT = 450
+
+Command = Sequence[str | bytes | int]
+"""A command of Redis: its name, the key it writes, and more."""
+
+
+@dataclass(frozen=True, slots=True)
+class BatchChanges:
+    """What a batch changes.
+
+    ``commands`` are carried out in order; each may be carried out again. The message is
+    ``begin``, the epoch and the sequence, ``rest``; the key ``keep_as`` keeps it.
+    ``settings`` go to the progress.
+    """
+
+    begin: bytes
+    rest: bytes
+    commands: Sequence[Command] = ()
+    settings: Mapping[str, str | int] = field(default_factory=dict)
+    keep_as: str = ""
+
+
+class ProductPublisher:
+    """Writes one product under one term; publishing a batch twice changes nothing."""
+
+    def __init__(
+        self,
+        client: redis.Redis,
+        keys: AnalyticsKeys,
+        product: str,
+        checkpoint: str,
+        term: int,
+    ) -> None:
+        self._client = client
+        self._keys = keys
+        self._product = product
+        self._checkpoint = checkpoint
+        self._term = term
+        text = files("throttle.analytics").joinpath("publish.lua").read_text("utf-8")
+        self._script = client.register_script(text)
+
+    def publish(
+        self, changes: BatchChanges, note: BatchNote, batch_id: int, clock_ms: int
+    ) -> bool:
+        """Publish a batch; False if it was published before.
+
+        Raises Fenced when another job has taken over, StreamLost when the batch does
+        not begin where this checkpoint's last one ended, and redis.RedisError, after
+        which it may be published again.
+        """
+        return self._run(changes, note, batch_id, clock_ms, takes_up=False)
+
+    def take_up(
+        self, changes: BatchChanges, note: BatchNote, batch_id: int, clock_ms: int
+    ) -> None:
+        """Publish what the state holds where ``note`` begins; Redis may know less.
+
+        From then on the batch of ``note`` can be published. Raises as ``publish`` does.
+        """
+        begin = BatchNote(note.start, note.start, {})
+        self._run(changes, begin, batch_id, clock_ms, takes_up=True)
+
+    def _run(
+        self,
+        changes: BatchChanges,
+        note: BatchNote,
+        batch_id: int,
+        clock_ms: int,
+        takes_up: bool,
+    ) -> bool:
+        keys, product = self._keys, self._product
+        counts = [
+            part
+            for p, tally in note.tallies.items()
+            for name, number in tally.items().items()
+            for part in (f"{p}:{name}", number)
+        ]
+        settings = [part for pair in changes.settings.items() for part in pair]
+        arguments: list[Any] = [
+            keys.updates(product),
+            JOB,
+            self._term,
+            self._checkpoint,
+            batch_id,
+            orjson.dumps(note.start.to_offset()),
+            orjson.dumps(note.end.to_offset()),
+            clock_ms,
+            int(takes_up),
+            changes.begin,
+            changes.rest,
+            changes.keep_as,
+            BATCHES_KEPT,
+            note.encode(),
+            len(counts) // 2,
+            *counts,
+            len(settings) // 2,
+            *settings,
+        ]
+        for command in changes.commands:
+            arguments += [len(command), *command]
+        status, *values = self._script(
+            keys=[
+                keys.lease_keys.meta,
+                keys.progress(product),
+                keys.ledger(product),
+                keys.batches(product),
+                *filter(None, [changes.keep_as]),
+                *dict.fromkeys(str(command[1]) for command in changes.commands),
+            ],
+            args=arguments,
+        )
+        if status == b"fenced":
+            raise Fenced(
+                "fenced: another analytics job has taken over "
+                f"(its term is {values[0]}, this one's {self._term})"
+            )
+        if status == b"lost":
+            raise StreamLost(f"{product}: Redis was emptied or rolled back")
+        return bool(status == b"ok")

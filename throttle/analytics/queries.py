@@ -1,0 +1,96 @@
+"""Starts the streaming query of each product: source, window, sink."""
+
+from collections.abc import Callable
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from throttle.analytics.log_source import FORMAT, PartialOptions
+from throttle.analytics.window_transforms import bars_of, bursts_of, spans_of
+from throttle.settings import AnalyticsSettings
+from throttle.spark.options import SourceOptions
+
+_PROVIDERS = "org.apache.spark.sql.execution.streaming.state"
+
+Sink = Callable[[DataFrame, int], None]
+
+
+def conf_of(settings: AnalyticsSettings, product: str) -> dict[str, str]:
+    """Return what Spark is told of a product's query and its state."""
+    stores = {
+        "rocksdb": f"{_PROVIDERS}.RocksDBStateStoreProvider",
+        "memory": f"{_PROVIDERS}.HDFSBackedStateStoreProvider",
+    }
+    state = "spark.sql.streaming.stateStore"
+    own = {
+        "spark.sql.shuffle.partitions": str(settings.analytics_partitions),
+        f"{state}.providerClass": stores[settings.state_store],
+        f"{state}.rocksdb.changelogCheckpointing.enabled": "true",
+        f"{state}.rocksdb.boundedMemoryUsage": "true",
+        f"{state}.rocksdb.maxMemoryUsageMB": "64",
+        # Bars come with the batch that changes them, spans and bursts in one after it.
+        "spark.sql.streaming.noDataMicroBatches.enabled": str(
+            product != "bars"
+        ).lower(),
+    }
+    return {**own, **settings.spark_conf}
+
+
+def partial_options(
+    settings: AnalyticsSettings, log: SourceOptions, product: str
+) -> PartialOptions:
+    """Return the options of a product's source."""
+    every_ms = settings.movers_every_s * 1000
+    return PartialOptions(
+        log,
+        product,
+        every_ms if product == "movers" else settings.analytics_batch_ms,
+        settings.close_after_ms,
+        settings.bars_ms,
+        settings.lateness_s * 1000,
+        settings.movers_span_s * 1000,
+        settings.burst_gap_ms,
+        settings.start,
+    )
+
+
+def kept_ms(settings: AnalyticsSettings) -> int:
+    """Return how long after its end a bar stays in the state.
+
+    As long as a trade may amend it; trades may be stamped ahead of the log's clock, and
+    with them the watermark.
+    """
+    return settings.lateness_s * 1000 + settings.close_after_ms + settings.max_ahead_ms
+
+
+def start_query(
+    spark: SparkSession,
+    settings: AnalyticsSettings,
+    product: str,
+    log: SourceOptions,
+    sink: Any,
+    checkpoint: str,
+) -> StreamingQuery:
+    """Start a product's query; a checkpoint that is there says where it goes on."""
+    options = partial_options(settings, log, product)
+    for name, value in conf_of(settings, product).items():
+        if name.startswith("spark.sql."):
+            # The query keeps what the session says now.
+            spark.conf.set(name, value)
+    rows = spark.readStream.format(FORMAT).options(**options.to_spark()).load()
+    if product == "bars":
+        windows, mode = bars_of(rows, settings.bars_ms, kept_ms(settings)), "update"
+    elif product == "movers":
+        windows = spans_of(rows, options.batch_ms, options.span_ms)
+        mode = "append"
+    else:
+        windows = bursts_of(rows, options.gap_ms, settings.burst_trades)
+        mode = "append"
+    return (
+        windows.writeStream.outputMode(mode)
+        .foreachBatch(sink)
+        .queryName(product)
+        .option("checkpointLocation", checkpoint)
+        .start()
+    )

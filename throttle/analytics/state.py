@@ -1,0 +1,63 @@
+"""What the state of a query holds: asked of Spark's own source for it.
+
+Only batches that Spark has committed can be asked for, in a batch query, while the
+streaming query runs or not.
+"""
+
+from collections.abc import Sequence
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from throttle.analytics.batch_bars import split
+from throttle.analytics.partial_reader import NOTE_KEY
+from throttle.contract.bars import Bar
+
+# The buffers of ``window_transforms._aggregates``, in their order. Spark names them by
+# function, several alike, and takes one for the other: so they get names of their own.
+_END = "time: bigint, seq: bigint, position: bigint, price: decimal(38,18)"
+_BUFFERS = (
+    f"struct<opened: struct<{_END}>, high: decimal(38,18), low: decimal(38,18), "
+    f"closed: struct<{_END}>, volume: decimal(38,18), has_volume: boolean, "
+    "value: decimal(38,18), has_value: boolean, trades: bigint, late: bigint, "
+    "unfit: bigint, note: string>"
+)
+
+
+def state_of(
+    spark: SparkSession, checkpoint: str, batch_id: int | None = None
+) -> DataFrame:
+    """Return the bars or spans that a query's state held after a batch.
+
+    By default after the newest one that was committed. Columns are those that
+    ``window_transforms.py`` returns. ``checkpoint`` is the query's, a folder or an
+    address.
+    """
+    reader = spark.read.format("statestore").option("path", checkpoint)
+    if batch_id is not None:
+        reader = reader.option("batchId", batch_id)
+    buffers = F.col("value").cast(_BUFFERS).alias("of")
+    rows = reader.load().select("key.window", "key.isin", buffers)
+    return rows.where(~F.col("isin").startswith(NOTE_KEY)).select(
+        F.unix_millis("window.start").alias("start_ms"),
+        F.unix_millis("window.end").alias("end_ms"),
+        "isin",
+        F.col("of.opened.price").alias("open"),
+        "of.high",
+        "of.low",
+        F.col("of.closed.price").alias("close"),
+        "of.volume",
+        "of.value",
+        "of.trades",
+        "of.late",
+        "of.unfit",
+        "of.note",
+    )
+
+
+def bars_in_state(
+    spark: SparkSession, checkpoint: str, batch_id: int | None = None
+) -> Sequence[Bar]:
+    """Return the bars of ``state_of``, the oldest first."""
+    bars, _ = split(state_of(spark, checkpoint, batch_id).toArrow())
+    return sorted(bars, key=lambda bar: (bar.start_ms, bar.isin))

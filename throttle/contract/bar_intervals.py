@@ -1,0 +1,141 @@
+"""How bars of a minute fold into longer ones, and into the day's statistics. Pure.
+
+Longer bars are folded where they are read, so that none contradicts its parts. Those of
+5 m, 15 m and 1 h begin at multiples since 1970; a day is the exchange's.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from itertools import groupby
+
+from throttle.contract.bars import Bar, add, subtract
+from throttle.contract.session_calendar import EVERYDAY, SessionCalendar
+
+INTERVALS_MS = {"1m": 60_000, "5m": 300_000, "15m": 900_000, "1h": 3_600_000}
+"""The length of each interval that has one."""
+
+DAY = "1d"
+
+INTERVALS = (*INTERVALS_MS, DAY)
+"""Every interval's name, the shortest first."""
+
+
+def span_of(
+    time_ms: int, interval: str, calendar: SessionCalendar = EVERYDAY
+) -> tuple[int, int]:
+    """Return the start and end of the bar that a moment is in. Raises ValueError."""
+    if interval == DAY:
+        return calendar.day_of(time_ms)
+    if interval not in INTERVALS_MS:
+        raise ValueError(
+            f"interval {interval!r}: must be one of {', '.join(INTERVALS)}"
+        )
+    length_ms = INTERVALS_MS[interval]
+    start_ms = time_ms // length_ms * length_ms
+    return start_ms, start_ms + length_ms
+
+
+def fold(
+    bars: Iterable[Bar],
+    interval: str,
+    calendar: SessionCalendar = EVERYDAY,
+    clock_ms: int = 0,
+) -> Iterator[Bar]:
+    """Yield the longer bars of one issue's bars, which come oldest first.
+
+    A longer bar is closed when the log's clock has passed its end, or when a later one
+    began with closed bars. Its ``revision`` is the sum of those of its parts.
+    """
+
+    def span(bar: Bar) -> tuple[int, int]:
+        return span_of(bar.start_ms, interval, calendar)
+
+    for (start_ms, end_ms), parts in groupby(bars, span):
+        yield _joined(list(parts), start_ms, end_ms, clock_ms)
+
+
+def _joined(parts: Sequence[Bar], start_ms: int, end_ms: int, clock_ms: int) -> Bar:
+    first, last = parts[0], parts[-1]
+    is_over = clock_ms >= end_ms or last.end_ms >= end_ms
+    return Bar(
+        first.isin,
+        start_ms,
+        end_ms,
+        first.open,
+        max(bar.high for bar in parts),
+        min(bar.low for bar in parts),
+        last.close,
+        add(bar.volume for bar in parts),
+        add(bar.value for bar in parts),
+        sum(bar.trades for bar in parts),
+        is_over and all(bar.closed for bar in parts),
+        sum(bar.revision for bar in parts),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class DayBar:
+    """The statistics of an issue's day: the fold of its bars, carried along.
+
+    ``first_ms`` and ``last_ms`` are the starts of its first and last bar so far.
+    ``bar`` is what ``fold`` makes of all its bars, but for ``closed``, which nobody
+    asks of a day that goes on.
+    """
+
+    bar: Bar
+    first_ms: int
+    last_ms: int
+
+    def encode(self) -> bytes:
+        """Encode as one line, without the ISIN."""
+        return b"%d %d %b" % (self.first_ms, self.last_ms, self.bar.encode())
+
+    @classmethod
+    def decode(cls, isin: str, line: bytes) -> "DayBar":
+        """Decode what ``encode`` wrote. Raises ValueError."""
+        first, last, bar = line.split(b" ", 2)
+        return cls(Bar.decode(isin, bar), int(first), int(last))
+
+
+def with_bar(
+    day: DayBar | None,
+    before: Bar | None,
+    after: Bar,
+    calendar: SessionCalendar = EVERYDAY,
+) -> DayBar | None:
+    """Return an issue's day once a bar of it has changed from ``before`` to ``after``.
+
+    ``before`` is None for a bar that is new. A later day takes the place of the one
+    known; a bar of an earlier day changes nothing.
+    """
+    start_ms, end_ms = calendar.day_of(after.start_ms)
+    if day is not None and day.bar.start_ms > start_ms:
+        return day
+    if day is None or day.bar.start_ms < start_ms:
+        bar = replace(after, start_ms=start_ms, end_ms=end_ms, closed=False)
+        return DayBar(bar, after.start_ms, after.start_ms)
+    known = day.bar
+    bar = replace(
+        known,
+        open=after.open if after.start_ms <= day.first_ms else known.open,
+        close=after.close if after.start_ms >= day.last_ms else known.close,
+        high=max(known.high, after.high),
+        low=min(known.low, after.low),
+        volume=_exchanged(
+            known.volume, before.volume if before else None, after.volume
+        ),
+        value=_exchanged(known.value, before.value if before else None, after.value),
+        trades=known.trades + after.trades - (before.trades if before else 0),
+        revision=known.revision + after.revision - (before.revision if before else 0),
+    )
+    first_ms = min(day.first_ms, after.start_ms)
+    return DayBar(bar, first_ms, max(day.last_ms, after.start_ms))
+
+
+def _exchanged(
+    total: Decimal | None, before: Decimal | None, after: Decimal | None
+) -> Decimal | None:
+    if total is None or after is None:
+        return None
+    return add((subtract(total, before) if before else total, after))

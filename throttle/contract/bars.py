@@ -1,0 +1,223 @@
+"""What a bar is: the trades of an issue in a minute of the exchange's clock. Pure.
+
+This module is a contract: the analytics job writes bars, gateways read them. A bar is
+kept as one line of text (``Bar.encode``) and goes to clients as a JSON object
+(``Bar.body``). Prices and sums are decimals without zeros at their end.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from decimal import ROUND_HALF_EVEN, Context, Decimal
+from typing import Any
+
+import orjson
+
+WHOLE_DIGITS, FRACTION_DIGITS = 20, 18
+"""Digits of a sum, before and after the point: ``decimal(38, 18)`` in Spark."""
+
+VWAP_DIGITS = 4
+"""Digits that a VWAP has after the point, beyond those of the bar's prices."""
+
+EXACT = Context(prec=96, rounding=ROUND_HALF_EVEN)
+"""Computes every sum and product of what fits without rounding."""
+
+_NONE = b"-"
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """The trades of one issue in ``[start_ms, end_ms)`` of the exchange's clock.
+
+    ``open`` and ``close`` are the prices of its first and its last trade by (time, seq,
+    position). ``value`` is the exact sum of price x size. ``volume`` and ``value`` are
+    None if the sum does not fit (``WHOLE_DIGITS``): never a wrong one. ``closed`` says
+    that the log's clock has passed the end; trades that come later still amend the
+    bar, and ``revision`` is how many of its trades did. So of two bars of an issue and
+    a start, the one with more ``trades`` is the newer one.
+    """
+
+    isin: str
+    start_ms: int
+    end_ms: int
+    open: Decimal
+    high: Decimal
+    low: Decimal
+    close: Decimal
+    volume: Decimal | None
+    value: Decimal | None
+    trades: int
+    closed: bool
+    revision: int
+
+    @property
+    def vwap(self) -> Decimal | None:
+        """Return value / volume; half even, ``VWAP_DIGITS`` more than the prices."""
+        if self.value is None or self.volume is None:
+            return None
+        prices = (self.open, self.high, self.low, self.close)
+        digits = max(0, *(-_exponent(price) for price in prices)) + VWAP_DIGITS
+        exact = EXACT.divide(self.value, self.volume)
+        return exact.quantize(Decimal(1).scaleb(-digits), context=EXACT)
+
+    def encode(self) -> bytes:
+        """Encode as one line, without the ISIN: ``decode`` gives back an equal bar."""
+        fields = (
+            self.start_ms,
+            self.end_ms,
+            *map(text, (self.open, self.high, self.low, self.close)),
+            *map(_optional, (self.volume, self.value)),
+            self.trades,
+            int(self.closed),
+            self.revision,
+        )
+        return " ".join(map(str, fields)).encode()
+
+    @classmethod
+    def decode(cls, isin: str, line: bytes) -> "Bar":
+        """Decode what ``encode`` wrote. Raises ValueError."""
+        try:
+            start, end, o, h, lo, c, volume, value, n, closed, rev = line.split(b" ")
+            return cls(
+                isin,
+                int(start),
+                int(end),
+                Decimal(o.decode()),
+                Decimal(h.decode()),
+                Decimal(lo.decode()),
+                Decimal(c.decode()),
+                _sum_of(volume),
+                _sum_of(value),
+                int(n),
+                closed == b"1",
+                int(rev),
+            )
+        except (ArithmeticError, TypeError) as error:
+            raise ValueError(f"bar of {isin}: {line!r}: {error!r}") from None
+
+    def body(self) -> bytes:
+        """Return the JSON object that clients get."""
+        return orjson.dumps(self.to_object())
+
+    def to_object(self) -> Mapping[str, Any]:
+        """Return the fields clients get; a decimal as a number with its own digits."""
+        decimals = {
+            "open": self.open,
+            "high": self.high,
+            "low": self.low,
+            "close": self.close,
+            "volume": self.volume,
+            "value": self.value,
+            "vwap": self.vwap,
+        }
+        numbers = {name: number(value) for name, value in decimals.items()}
+        vwap = numbers.pop("vwap")
+        return {
+            "isin": self.isin,
+            "start": self.start_ms,
+            "end": self.end_ms,
+            **numbers,
+            "trades": self.trades,
+            "vwap": vwap,
+            "closed": self.closed,
+            "revision": self.revision,
+        }
+
+
+def newer(known: Bar | None, other: Bar) -> Bar:
+    """Return which of two bars of an issue and a start is to be kept.
+
+    A bar only ever gains trades. One with fewer was computed from a log that no
+    longer held all of them: after a checkpoint was lost, what is known is the better.
+    What was closed stays closed.
+    """
+    if known is None:
+        return other
+    kept = other if other.trades >= known.trades else known
+    return replace(kept, closed=known.closed or other.closed)
+
+
+@dataclass(frozen=True, slots=True)
+class BarsUpdate:
+    """One message of the channel, or what is kept of a product: bars that changed.
+
+    ``sequence`` counts the messages of an ``epoch`` without holes. ``clock_ms`` is how
+    far the log's clock has come. ``bars`` are those that changed, closed or were
+    amended; ``days`` the days that changed with them (``bar_intervals.DayBar``).
+    """
+
+    epoch: str
+    sequence: int
+    clock_ms: int
+    bars: tuple[Bar, ...]
+    days: tuple[tuple[str, bytes], ...] = ()
+
+    def encode(self) -> bytes:
+        """Encode as a line of JSON, a line per bar and one per day."""
+        head = {
+            "epoch": self.epoch,
+            "sequence": self.sequence,
+            "clock": self.clock_ms,
+            "bars": len(self.bars),
+        }
+        bars = (b"%b %b" % (bar.isin.encode(), bar.encode()) for bar in self.bars)
+        days = (b"%b %b" % (isin.encode(), line) for isin, line in self.days)
+        return b"\n".join([orjson.dumps(head), *bars, *days])
+
+    @classmethod
+    def decode(cls, message: bytes) -> "BarsUpdate":
+        """Decode a message of the channel ``AnalyticsKeys.updates("bars")``.
+
+        Raises ValueError for anything the job would not have written.
+        """
+        head, *lines = message.split(b"\n")
+        try:
+            fields = orjson.loads(head)
+            of_bars = fields["bars"]
+            pairs = [line.partition(b" ")[::2] for line in lines]
+            return cls(
+                str(fields["epoch"]),
+                int(fields["sequence"]),
+                int(fields["clock"]),
+                tuple(Bar.decode(i.decode(), line) for i, line in pairs[:of_bars]),
+                tuple((i.decode(), line) for i, line in pairs[of_bars:]),
+            )
+        except (KeyError, TypeError) as error:
+            raise ValueError(f"header {head[:200]!r}: {error!r}") from None
+
+
+def add(numbers: Iterable[Decimal | None]) -> Decimal | None:
+    """Return an exact sum; None if it does not fit, or one of its parts did not."""
+    total = Decimal(0)
+    for part in numbers:
+        if part is None:
+            return None
+        total = EXACT.add(total, part)
+    return total if total.adjusted() < WHOLE_DIGITS else None
+
+
+def subtract(whole: Decimal, part: Decimal) -> Decimal:
+    """Return an exact difference."""
+    return EXACT.subtract(whole, part)
+
+
+def text(decimal: Decimal) -> str:
+    """Return a decimal in plain notation, without zeros at its end."""
+    return format(decimal.normalize(EXACT), "f")
+
+
+def number(decimal: Decimal | None) -> orjson.Fragment | None:
+    """Return a decimal for orjson: a number with every digit."""
+    return None if decimal is None else orjson.Fragment(text(decimal))
+
+
+def _exponent(decimal: Decimal) -> int:
+    exponent = decimal.normalize(EXACT).as_tuple().exponent
+    return exponent if isinstance(exponent, int) else 0
+
+
+def _optional(decimal: Decimal | None) -> str:
+    return _NONE.decode() if decimal is None else text(decimal)
+
+
+def _sum_of(part: bytes) -> Decimal | None:
+    return None if part == _NONE else Decimal(part.decode())

@@ -1,0 +1,47 @@
+"""What a burst is: trades of an issue that follow one another without a pause. Pure.
+
+This module is a contract: the analytics job writes bursts, gateways read them. A burst
+is a session window of the exchange's clock: it ends when for a gap (``burst_gap_ms``)
+nothing was traded, and is told once, when the log's clock has passed that.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from throttle.contract.bars import Bar, number
+from throttle.contract.movers import change_percent
+
+
+@dataclass(frozen=True, slots=True)
+class TradingBurst:
+    """A burst that has ended: its ``bar`` goes from its first to its last trade.
+
+    ``bar.start_ms`` and ``bar.end_ms`` are the whole milliseconds in which those were
+    made. ``bar.trades`` is at least ``burst_trades``.
+    """
+
+    bar: Bar
+
+    def encode(self) -> bytes:
+        """Encode as the field ``burst`` of the stream ``AnalyticsKeys.bursts``."""
+        return b"%b %b" % (self.bar.isin.encode(), self.bar.encode())
+
+    @classmethod
+    def decode(cls, line: bytes) -> "TradingBurst":
+        """Decode what ``encode`` wrote. Raises ValueError."""
+        isin, _, bar = line.partition(b" ")
+        return cls(Bar.decode(isin.decode(), bar))
+
+    def to_object(self) -> Mapping[str, Any]:
+        """Return the fields clients get: those of a bar, and how the price went."""
+        fields = dict(self.bar.to_object())
+        del fields["closed"], fields["revision"]
+        fields["percent"] = number(change_percent(self.bar.open, self.bar.close))
+        return fields
+
+    def body(self) -> bytes:
+        """Return the JSON object that clients get."""
+        return orjson.dumps(self.to_object())
