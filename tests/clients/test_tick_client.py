@@ -349,7 +349,8 @@ async def test_the_example_of_the_document_runs(
     """What can be copied works."""
     publisher.publish(make_row(SAMSUNG, "0.30"))
     document = DOCUMENT_PATH.with_name("protocol.md").read_text("utf-8")
-    [example] = re.findall(r"```python\n(.*?)```", document, re.DOTALL)
+    of_scripts = document.partition("## A client for scripts")[2]
+    [example] = re.findall(r"```python\n(.*?)```", of_scripts, re.DOTALL)
     example = example.replace("127.0.0.1:8000", f"127.0.0.1:{port}")
     assert "sleep(60)" in example
     script = tmp_path / "example.py"

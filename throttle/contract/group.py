@@ -22,9 +22,8 @@ from typing import NamedTuple
 import orjson
 
 from ingest.issue_table.known_issues import MARKET, SECTOR
-from tickthrottle_client import tick_v1
 
-GROUP: str = tick_v1.GROUP
+GROUP = "group:"
 """What the key of a group begins with."""
 
 CHANGE_PLACES = 6

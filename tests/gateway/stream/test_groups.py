@@ -24,7 +24,9 @@ from tests.gateway.samples import (
     offer,
 )
 from tests.gateway.stream.test_commands import drain, say
+from throttle.contract import group
 from throttle.contract.group import Group
+from tickthrottle_client import tick_v1
 
 KOSPI, CHIPS = "group:market:KOSPI", "group:sector:chips"
 
@@ -272,3 +274,8 @@ def test_clients_of_the_same_keys_share_the_bytes() -> None:
         assert b'"groups":[{"group":"group:market:KOSPI",' in frame
     plain = key_sets.move(NOTHING, [SAMSUNG])
     assert b"groups" not in (update.frame(plain) or b"")
+
+
+def test_clients_call_groups_what_the_throttle_calls_them() -> None:
+    """The throttle knows nothing of the protocol, clients nothing of the throttle."""
+    assert tick_v1.GROUP == group.GROUP
