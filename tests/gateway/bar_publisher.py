@@ -9,7 +9,7 @@ import redis
 from tests.gateway.samples import SAMSUNG
 from throttle.contract.bar_intervals import DayBar, with_bar
 from throttle.contract.bars import Bar, BarsUpdate
-from throttle.contract.bursts import Burst
+from throttle.contract.bursts import TradingBurst
 from throttle.contract.movers import MoversList, rank, row
 from throttle.contract.moves import Move
 from throttle.contract.redis_keys import AnalyticsKeys
@@ -122,7 +122,7 @@ class BarPublisher:
 
     def publish_burst(self, bar: Bar) -> None:
         """Publish a burst that has ended."""
-        self._client.xadd(self.keys.bursts, {"burst": Burst(bar).encode()})
+        self._client.xadd(self.keys.bursts, {"burst": TradingBurst(bar).encode()})
 
     def publish_move(self, before: str, after: str, isin: str = SAMSUNG) -> None:
         """Publish a move of three seconds."""
