@@ -11,6 +11,49 @@ export interface Item {
   [field: string]: unknown;
 }
 
+/** What a window says of a market or sector; sums are decimal text with every digit. */
+export interface Group {
+  group: string;
+  /** The end of the window, milliseconds since 1970. */
+  window: number;
+  issues: number;
+  advancing: number;
+  declining: number;
+  unchanged: number;
+  unpriced: number;
+  trades: number;
+  volume: string;
+  value: string;
+  mean_change_pct: string | null;
+}
+
+export type Interval = "1m" | "5m" | "15m" | "1h" | "1d";
+
+/** What was traded of an issue in a span; prices and sums are decimal text. */
+export interface Bar {
+  interval: Interval;
+  isin: string;
+  /** Its bounds, milliseconds since 1970. */
+  start: number;
+  end: number;
+  open: string;
+  high: string;
+  low: string;
+  close: string;
+  volume: string | null;
+  value: string | null;
+  trades: number;
+  vwap: string | null;
+  closed: boolean;
+  /** How many late trades have amended it. */
+  revision: number;
+}
+
+export interface BarPosition {
+  epoch: string;
+  sequence: number;
+}
+
 export type State =
   | "connecting"
   | "live"
@@ -47,10 +90,13 @@ export interface Options {
   onReset?(): void;
   /** Keys that were not accepted. */
   onRejected?(rejected: Rejected[]): void;
+  /** Bars that were told may have been amended meanwhile, or some are missing. */
+  onBarsMissed?(): void;
 }
 
 /** `window` is the window's end; null for what a snapshot says. */
 export type Callback = (item: Item, window: number | null) => void;
+export type GroupCallback = (group: Group, window: number | null) => void;
 
 export class TickClient {
   /** Connects with the first `subscribe`. */
@@ -65,8 +111,20 @@ export class TickClient {
   readonly retryAtMs: number | null;
   /** Market or sector to its ISINs of now. */
   readonly members: Map<string, string[]>;
+  /** Key of a group to its newest figures. */
+  readonly groups: Map<string, Group>;
+  /** Every bar up to it has arrived; null before the first answer. */
+  readonly barPosition: BarPosition | null;
   /** Returns a function that ends the subscription. */
+  subscribe(keys: Iterable<`group:${string}`>, callback: GroupCallback): () => void;
   subscribe(keys: Iterable<string>, callback: Callback): () => void;
+  /** Follows bars of issues (ISINs, codes, or "*"), the newest `last` of each first. */
+  bars(
+    interval: Interval,
+    issues: Iterable<string>,
+    callback: (bar: Bar) => void,
+    options?: { last?: number },
+  ): () => void;
   /** Tries now, if the next try is waited for. */
   reconnect(): void;
   /** Ends the connection for good. */
@@ -75,6 +133,8 @@ export class TickClient {
 
 /** Parses a message; `price` and `size` become text. */
 export function readMessage(text: string): Message;
+/** Parses an answer of `/v1/bars`; prices and sums become text. */
+export function readBars(text: string): { data: Bar[]; [field: string]: unknown };
 /** Returns the delay before a try, in milliseconds. `random` is in [0, 1). */
 export function backoffMs(attempt: number, random?: number): number;
 /** Returns whether no new connection follows a close code. */
@@ -84,3 +144,5 @@ export function isOlder(
   item: Pick<Item, "time" | "seq">,
   known: Pick<Item, "time" | "seq">,
 ): boolean;
+/** Returns whether a state of a bar is older than another of the same bar. */
+export function isOlderBar(bar: Bar, known: Bar): boolean;

@@ -8,6 +8,8 @@
 import { h, render } from "preact";
 
 import { issueOf, withIssue } from "./board/address.js";
+import { getMovers } from "./board/candles/bar_feed.js";
+import { INTERVALS } from "./board/candles/bars.js";
 import { layoutFor, orderAmong } from "./board/columns.js";
 import { judge } from "./board/freshness.js";
 import { onKeys } from "./board/keys.js";
@@ -21,6 +23,8 @@ import { TickClient } from "./tick.js";
 
 const JUDGED_EVERY_MS = 500;
 const NAMES_EVERY_MS = 10_000;
+const MOVERS_EVERY_MS = 10_000;
+const WINDOWS = "2s"; // what a visitor chose who wants no candles
 const CONNECTED = new Set(["live", "stale", "starting"]);
 const HELD_MS = 3_000;
 const SETTLED_MS = 150;
@@ -71,6 +75,7 @@ const view = {
   heardMs: null,
   isLive: false,
   problem: null,
+  movers: null, // the newest lists; null: the gateway has none, or none was asked for yet
   clock: () => Date.now() + ticks.clockSkewMs,
   hold: () => (heldUntilMs = performance.now() + HELD_MS),
   setSearch: (search) => choose({ search }),
@@ -84,9 +89,22 @@ const view = {
     choose({ watched: toggled(view.watched, isin) });
     storage.write("watch-list", watchListText(view.watched));
   },
+  chooseChart(interval) {
+    storage.write("chart", interval ?? WINDOWS);
+    view.selection.feed.followDay();
+    view.selection.feed.choose(interval);
+  },
   select,
   close,
 };
+
+// Candles are shown if there are any, unless the visitor chose otherwise.
+function chart() {
+  const chosen = storage.read("chart");
+  if (chosen === WINDOWS) return view.movers === null ? undefined : null;
+  if (chosen in INTERVALS) return chosen;
+  return view.movers === null ? undefined : "1m";
+}
 
 // Rows do not move away from under a visitor's hand.
 let heldUntilMs = 0;
@@ -102,15 +120,18 @@ let nextIsin = null; // the issue to open after it
 const ticks = new TickClient(streamUrl(), {
   token,
   onState(kind, text) {
+    const before = line.link.kind;
     line.link = { kind, text };
     judgeLine();
     if (CONNECTED.has(kind)) askForNames();
+    if (kind === "live" && line.link.kind !== before) keepMovers();
   },
   onReset() {
     store.clear();
     paintSoon();
   },
   onMessage: heard,
+  onBarsMissed: () => view.selection?.feed.load(),
   onRejected([{ message }]) {
     view.problem = `The gateway does not give every issue: ${message}.`;
     paintSoon();
@@ -265,7 +286,8 @@ function show(isin) {
   clearTimeout(settling);
   view.strangeLink = null;
   view.selection?.stop();
-  const options = { clock: view.clock, windowMs: () => line.windowMs, onChange: draw };
+  const windowMs = () => line.windowMs;
+  const options = { clock: view.clock, windowMs, onChange: draw, ticks, chart };
   view.selection = new Selection(isin, options);
   const row = store.rows.get(isin);
   if (row !== undefined) view.selection.put(row.item, row.window);
@@ -343,7 +365,26 @@ function keepNames() {
   if (isThere && !document.hidden) renewNames().catch(() => {});
 }
 
+// A gateway without movers has no bars either, most likely.
+let areMoversAskedFor = false;
+
+async function keepMovers() {
+  if (areMoversAskedFor || document.hidden || !CONNECTED.has(line.link.kind)) return;
+  areMoversAskedFor = true;
+  try {
+    const movers = await getMovers();
+    const isNews = view.movers === null && movers !== null;
+    view.movers = movers;
+    if (isNews) view.selection?.followBars();
+    paintSoon();
+  } catch {
+    // It is asked again.
+  }
+  areMoversAskedFor = false;
+}
+
 setInterval(judgeLine, JUDGED_EVERY_MS);
+setInterval(keepMovers, MOVERS_EVERY_MS);
 setInterval(keepNames, NAMES_EVERY_MS);
 addEventListener("popstate", arrive);
 beside.addEventListener("change", draw);

@@ -15,6 +15,9 @@ const SILENT_HEARTBEATS = 2.5;
 const DECIMALS = /"(price|size)"(\s*:\s*)(-?\d[\d.eE+-]*)/g;
 const GROUP_DECIMALS = /"(volume|value|mean_change_pct)":(-?\d[\d.]*)/g;
 const DATA = ',"data":[';
+const BAR_DECIMALS = /"(open|high|low|close|volume|value|vwap)"(:)(-?\d[\d.eE+-]*)/g;
+const BARS = "bars:";
+const MOST_BARS = 512; // of an issue and interval that are remembered
 const FINAL_CODES = new Set([1000, 1003, 1007, 1008, 1009]);
 const EVERYTHING = "*";
 const ALL_GROUPS = "group:*";
@@ -24,9 +27,15 @@ const ALL_GROUPS = "group:*";
 // each value of the whole board would take five times as long. Groups stand before the
 // data, whose items may have fields of any name.
 export function readMessage(text) {
+  if (text.startsWith('{"type":"bars"')) return readBars(text);
   const at = Math.max(0, text.indexOf(DATA));
   const head = text.slice(0, at).replace(GROUP_DECIMALS, '"$1":"$2"');
   return JSON.parse(head + text.slice(at).replace(DECIMALS, '"$1"$2"$3"'));
+}
+
+// The same of an answer with bars.
+export function readBars(text) {
+  return JSON.parse(text.replace(BAR_DECIMALS, '"$1"$2"$3"'));
 }
 
 export function backoffMs(attempt, random = Math.random()) {
@@ -43,6 +52,11 @@ export function isOlder(item, known) {
   return item.time < known.time || (item.time === known.time && item.seq < known.seq);
 }
 
+// A bar only ever gains trades, and is closed once.
+export function isOlderBar(bar, known) {
+  return bar.trades < known.trades || (bar.trades === known.trades && bar.closed < known.closed);
+}
+
 export class TickClient {
   // Connects with the first subscribe. Options, functions all but the first:
   //   token                 what the gateway asks for before it gives prices: text, or a
@@ -54,6 +68,8 @@ export class TickClient {
   //                         how long that took
   //   onReset()             another epoch: everything known before is void
   //   onRejected(rejected)  keys that were not accepted: [{key, code, message}]
+  //   onBarsMissed()        bars that were told before may have been amended meanwhile, or
+  //                         some are missing: REST has them
   constructor(url, options = {}) {
     this.items = new Map(); // ISIN -> newest item
     this.groups = new Map(); // key of a group -> its newest figures
@@ -78,6 +94,14 @@ export class TickClient {
     this._attempt = 0;
     this._ids = 0;
     this._ended = new AbortController();
+    this.barPosition = null; // every bar up to it has arrived
+    this._barListeners = new Map(); // key of bars -> set of callbacks
+    this._barNames = new Map(); // key by a code -> key by the ISIN
+    this._barLast = new Map(); // key -> how many bars are wanted of it
+    this._bars = new Map(); // "1m:ISIN" -> map of start -> newest state
+    this._barsAsked = new Map(); // id of a message -> keys, until it is answered
+    this._barEpoch = null;
+    this._isBarSnapshotDue = this._isBarReturn = false;
   }
 
   // Have a callback called for keys (ISINs, codes of the issue table, "market:KOSPI",
@@ -110,6 +134,29 @@ export class TickClient {
     return () => this._unsubscribe(keys, callback);
   }
 
+  // Have a callback called for bars of an interval ("1m", "5m", "15m", "1h", "1d") of
+  // issues (ISINs, codes, or "*"); returns a function that ends it. First come the newest
+  // `last` bars of each issue, then each change: the open bar, the same closed, and
+  // amended by late trades. No bar goes back.
+  bars(interval, issues, callback, { last = 1 } = {}) {
+    const keys = [...new Set(issues)].map((issue) => `${BARS}${interval}:${issue}`);
+    const wanted = keys.filter((key) => !this._barListeners.has(key));
+    for (const key of keys) {
+      if (wanted.includes(key)) this._barListeners.set(key, new Set());
+      else this._barsOf(key).forEach((bar) => callback(bar));
+      this._barListeners.get(key).add(callback);
+      this._barLast.set(key, Math.max(last, this._barLast.get(key) ?? 1));
+    }
+    if (wanted.length) this.barPosition = null;
+    if (this._socket === null && this._timer === undefined) {
+      this._listen();
+      this._connect();
+    } else {
+      this._askBars(wanted);
+    }
+    return () => this._endBars(keys, callback);
+  }
+
   // Try now, if the next try is waited for.
   reconnect() {
     if (this.retryAtMs === null) return;
@@ -122,6 +169,84 @@ export class TickClient {
     const socket = this._socket;
     this._end("closed");
     socket?.close(1000);
+  }
+
+  _endBars(keys, callback) {
+    const dropped = [];
+    for (const key of keys) {
+      const callbacks = this._barListeners.get(key);
+      if (!callbacks?.delete(callback) || callbacks.size) continue;
+      this._barListeners.delete(key);
+      this._barLast.delete(key);
+      dropped.push(key);
+    }
+    if (dropped.length && this._isOpen) this._send({ op: "unsubscribe", keys: dropped });
+    for (const name of [...this._bars.keys()]) {
+      if (!this._barKeys(name).length) this._bars.delete(name);
+    }
+  }
+
+  _askBars(keys, since = null) {
+    if (!this._isOpen) return;
+    const groups = new Map();
+    for (const key of keys) {
+      const last = this._barLast.get(key);
+      if (last !== undefined) groups.set(last, [...(groups.get(last) ?? []), key]);
+    }
+    for (const [last, some] of groups) {
+      const more = since === null ? {} : { bars_since: since };
+      this._barsAsked.set(this._send({ op: "subscribe", keys: some, last, ...more }), some);
+    }
+  }
+
+  // The keys by which somebody listens to what is called "1m:ISIN".
+  _barKeys(name) {
+    const key = BARS + name;
+    const all = `${BARS}${name.split(":")[0]}:${EVERYTHING}`;
+    const codes = [...this._barNames].filter(([, isin]) => isin === key).map(([code]) => code);
+    return [key, all, ...codes].filter((one) => this._barListeners.has(one));
+  }
+
+  _barsOf(key) {
+    const [, interval, issue] = (this._barNames.get(key) ?? key).split(":");
+    const found = [];
+    for (const [name, bars] of this._bars) {
+      const [itsInterval, isin] = name.split(":");
+      if (itsInterval !== interval || (issue !== EVERYTHING && issue !== isin)) continue;
+      found.push(...[...bars.values()].sort((a, b) => a.start - b.start));
+    }
+    return found;
+  }
+
+  _takeBars(message) {
+    let isMissed = false;
+    if (message.final) {
+      // One that nobody asked for is one after a hole.
+      const isNew = this._isBarSnapshotDue && !this._isBarReturn;
+      isMissed = !message.resumed && !isNew;
+      this._isBarSnapshotDue = this._isBarReturn = false;
+    }
+    const isOther = message.epoch !== this._barEpoch && message.snapshot === true;
+    this._barEpoch = message.epoch;
+    message.bars.forEach((bar) => this._putBar(bar, isOther));
+    const isWaiting = this._barsAsked.size || this._isBarSnapshotDue || message.final === false;
+    if (message.epoch !== null && !isWaiting) {
+      this.barPosition = { epoch: message.epoch, sequence: message.sequence };
+    }
+    if (isMissed) this._options.onBarsMissed?.();
+  }
+
+  _putBar(bar, isForced) {
+    const name = `${bar.interval}:${bar.isin}`;
+    const keys = this._barKeys(name);
+    if (!keys.length) return;
+    if (!this._bars.has(name)) this._bars.set(name, new Map());
+    const known = this._bars.get(name);
+    const before = known.get(bar.start);
+    if (before !== undefined && !isForced && isOlderBar(bar, before)) return;
+    known.set(bar.start, bar);
+    if (known.size > MOST_BARS) known.delete(Math.min(...known.keys()));
+    keys.forEach((key) => this._barListeners.get(key)?.forEach((callback) => callback(bar)));
   }
 
   _unsubscribe(keys, callback) {
@@ -232,6 +357,8 @@ export class TickClient {
     this._staleReason = null;
     this._wanted = new Set(this._listeners.keys());
     this._asked.clear();
+    this._barsAsked.clear();
+    this._isBarSnapshotDue = false;
     const socket = new WebSocket(this._url, "tick.v1");
     this._socket = socket;
     this._watch();
@@ -239,6 +366,8 @@ export class TickClient {
       if (await this._authenticate(socket)) {
         this._isOpen = true;
         this._ask(this._isComplete ? this.position : null);
+        this._isBarReturn = this._bars.size > 0;
+        this._askBars(this._barListeners.keys(), this.barPosition);
       }
     };
     socket.onmessage = (event) => {
@@ -364,6 +493,9 @@ export class TickClient {
         message.groups?.forEach((figures) => this._putGroup(figures));
         this._hold(message);
         break;
+      case "bars":
+        this._takeBars(message);
+        break;
       case "heartbeat":
         this._hold(message);
         break;
@@ -384,6 +516,13 @@ export class TickClient {
   _acknowledged(message) {
     this._asked.delete(message.id);
     this._attempt = 0;
+    if (this._barsAsked.delete(message.id)) {
+      for (const [code, key] of Object.entries(message.codes ?? {})) this._barNames.set(code, key);
+      if (message.accepted.length) this._isBarSnapshotDue = true;
+      if (message.rejected.length) this._options.onRejected?.(message.rejected);
+      this._tellFeed();
+      return;
+    }
     for (const [code, isin] of Object.entries(message.codes ?? {})) {
       this._isins.set(code, isin);
       this._codes.set(isin, code);
@@ -397,9 +536,21 @@ export class TickClient {
 
   // What came too fast is asked for again; what is too much is not.
   _refused({ id, code, message, retry_after_ms: retryAfterMs }) {
-    const keys = this._asked.get(id);
+    const ofBars = this._barsAsked.get(id);
+    const keys = this._asked.get(id) ?? ofBars;
     if (keys === undefined) return;
     this._asked.delete(id);
+    if (ofBars !== undefined && code === "rate_limited") {
+      // Still asked for, so that no position is held without them.
+      const socket = this._socket;
+      setTimeout(() => {
+        if (socket !== this._socket) return;
+        this._barsAsked.delete(id);
+        this._askBars(ofBars);
+      }, retryAfterMs);
+      return;
+    }
+    this._barsAsked.delete(id);
     if (code === "rate_limited") {
       keys.filter((key) => this._listeners.has(key)).forEach((key) => this._wanted.add(key));
       this._isComplete = false;

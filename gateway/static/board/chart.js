@@ -107,7 +107,7 @@ export class Chart extends Component {
   }
 }
 
-function faded(rgb, opacity) {
+export function faded(rgb, opacity) {
   const [red, green, blue] = rgb.match(/[\d.]+/g);
   return `rgba(${red}, ${green}, ${blue}, ${opacity})`;
 }

@@ -3,7 +3,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 
 import { withIssue } from "./address.js";
-import { Chart } from "./chart.js";
+import { Day, IssueChart } from "./candles/issue_chart.js";
 import { Compare } from "./compare.js";
 import { clockText, countText, priceText } from "./format.js";
 import { html } from "./html.js";
@@ -11,10 +11,11 @@ import { Change } from "./table.js";
 
 const TABLE_ROWS = 20;
 
-// Properties: selection, row, clock, heardMs, isLive, isWatched, onStar(isin), onClose().
-export function Detail({ selection, row, isWatched, onStar, onClose, ...line }) {
+// Properties: selection, row, clock, heardMs, isLive, isWatched, onStar(isin), onClose(),
+// onChart(interval or null).
+export function Detail({ selection, row, isWatched, onStar, onClose, onChart, ...line }) {
   const heading = useRef();
-  const { isin, windows, history } = selection;
+  const { isin, windows, history, feed } = selection;
   const issue = row?.issue;
   const name = issue?.name ?? isin;
   useEffect(() => heading.current.focus({ preventScroll: true }), []);
@@ -52,13 +53,25 @@ export function Detail({ selection, row, isWatched, onStar, onClose, ...line }) 
           </span>
         </div>
       `}
-      <div class="greys"><${Chart} key=${isin} name=${name} windows=${windows} kind=${row?.change.kind} /></div>
-      ${history === "missing" &&
-      html`<p class="soft note">The windows before this page opened are not available.</p>`}
-      <details class="windows">
-        <summary>Newest windows as a table</summary>
-        <${Windows} windows=${windows} name=${name} />
-      </details>
+      <${Day} day=${feed.day} nowMs=${line.clock()} />
+      <${IssueChart}
+        name=${name}
+        isin=${isin}
+        windows=${windows}
+        kind=${row?.change.kind}
+        feed=${feed}
+        prevClose=${issue?.prev_close ?? null}
+        onChart=${onChart}
+      />
+      ${feed.interval === null &&
+      html`
+        ${history === "missing" &&
+        html`<p class="soft note">The windows before this page opened are not available.</p>`}
+        <details class="windows">
+          <summary>Newest windows as a table</summary>
+          <${Windows} windows=${windows} name=${name} />
+        </details>
+      `}
       <${Compare} key=${isin} selection=${selection} ...${line} />
     </section>
   `;

@@ -1,6 +1,7 @@
 // The board's page as a function of what it shows.
 
 import { clockText, countText } from "./format.js";
+import { Movers } from "./candles/issue_chart.js";
 import { Detail } from "./detail.js";
 import { html } from "./html.js";
 import { Table } from "./table.js";
@@ -25,6 +26,7 @@ export function Page({ view }) {
           <${Figures} view=${view} />
         </div>
         <p id="notice" role="status">${strangeText(view) || quietText(store.quiet(), view.windowMs)}</p>
+        <${Movers} movers=${view.movers} issues=${store.issues} onSelect=${view.select} />
         <div class="panel table">
           <${Table}
             rows=${rows}
@@ -62,6 +64,7 @@ export function Page({ view }) {
           isWatched=${watched.has(selection.isin)}
           onStar=${view.star}
           onClose=${view.close}
+          onChart=${view.chooseChart}
         />
       `}
     </div>

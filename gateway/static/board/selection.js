@@ -2,6 +2,7 @@
 
 import { authorization, getJson } from "../shell.js";
 import { readMessage } from "../tick.js";
+import { BarFeed } from "./candles/bar_feed.js";
 import { merged } from "./history.js";
 import { madeMs, Staleness } from "./staleness.js";
 
@@ -10,9 +11,12 @@ const HISTORY = 300;
 
 export class Selection {
   // `clock()` is the server's time, `windowMs()` a window's length, as far as is known;
-  // `onChange()` is called after every change.
-  constructor(isin, { clock, windowMs, onChange }) {
+  // `onChange()` is called after every change; `ticks` is the line to the gateway, and
+  // `chart()` says which bars are to be drawn, undefined where there are none.
+  constructor(isin, { clock, windowMs, onChange, ticks, chart }) {
     this.isin = isin;
+    this.feed = new BarFeed(isin, { ticks, onChange });
+    this._chart = chart;
     this.windows = [];
     this.history = "loading"; // or "ready", "missing"
     this.staleness = new Staleness(["polled", "pushed"]);
@@ -27,6 +31,8 @@ export class Selection {
   }
 
   start() {
+    this._isStarted = true;
+    this.followBars();
     this._fill();
     this._poll();
     this._timer = setInterval(() => this._poll(), POLL_MS);
@@ -35,6 +41,15 @@ export class Selection {
   stop() {
     clearInterval(this._timer);
     this._stopped.abort();
+    this.feed.stop();
+  }
+
+  // Bars are followed once it is known that there are some.
+  followBars() {
+    const chart = this._chart();
+    if (!this._isStarted || chart === undefined) return;
+    this.feed.followDay();
+    this.feed.choose(chart);
   }
 
   // The stream has brought an item; `window` is null for what was known before.

@@ -1,0 +1,78 @@
+// Bars of an issue: which state of each is known, what a chart draws of them, and what a
+// reader is told. Pure.
+
+import { isOlderBar } from "../../tick.js";
+import { clockText, places, priceText } from "../format.js";
+
+export const INTERVALS = { "1m": "1 m", "5m": "5 m", "15m": "15 m", "1h": "1 h", "1d": "1 d" };
+
+const MOST = 1_500;
+
+// What is known and what came, each bar once, in its newest state, oldest first.
+export function mergedBars(known, more) {
+  const bars = new Map(known.map((bar) => [bar.start, bar]));
+  for (const bar of more) {
+    const before = bars.get(bar.start);
+    if (before === undefined || !isOlderBar(bar, before)) bars.set(bar.start, bar);
+  }
+  return [...bars.values()].sort((a, b) => a.start - b.start).slice(-MOST);
+}
+
+export const candleOf = ({ start, open, high, low, close }) => ({
+  time: start / 1000,
+  open: Number(open),
+  high: Number(high),
+  low: Number(low),
+  close: Number(close),
+});
+
+export const kindOf = ({ open, close }) => {
+  const rise = Number(close) - Number(open);
+  return rise > 0 ? "up" : rise < 0 ? "down" : "soft";
+};
+
+export const digitsOf = (bars) =>
+  bars.reduce((most, { open, high, low, close }) => Math.max(most, ...[open, high, low, close].map(places)), 0);
+
+const pad = (number) => String(number).padStart(2, "0");
+
+// A day has the date on which most of it lies; anything shorter, a time of day.
+export function spanText({ start, end }, interval) {
+  if (interval === "1d") {
+    const middle = new Date((start + end) / 2);
+    return `${middle.getFullYear()}-${pad(middle.getMonth() + 1)}-${pad(middle.getDate())}`;
+  }
+  return clockText(start).slice(0, 5);
+}
+
+// A price of a sum, shortened: its thousands and more are for the eye.
+export function sumText(sum) {
+  if (sum === null) return "–";
+  const number = Number(sum);
+  for (const [size, unit] of [[1e12, "T"], [1e9, "B"], [1e6, "M"]]) {
+    if (number >= size) return `${(number / size).toFixed(number >= 100 * size ? 0 : 1)} ${unit}`;
+  }
+  return priceText(sum);
+}
+
+// What a bar says, in words: for who cannot see it.
+export function barText(bar, interval) {
+  const parts = [
+    spanText(bar, interval),
+    `open ${priceText(bar.open)}`,
+    `high ${priceText(bar.high)}`,
+    `low ${priceText(bar.low)}`,
+    `close ${priceText(bar.close)}`,
+    `volume ${bar.volume === null ? "unknown" : priceText(bar.volume)}`,
+  ];
+  if (!bar.closed) parts.push("still open");
+  if (bar.revision) parts.push(`amended by ${bar.revision} late ${bar.revision === 1 ? "trade" : "trades"}`);
+  return parts.join(", ");
+}
+
+// Where a key leads from one bar to another, null for any other key.
+export function barAfter(key, index, count) {
+  const steps = { ArrowLeft: -1, ArrowRight: 1, PageUp: -10, PageDown: 10, Home: -count, End: count };
+  if (!(key in steps) || !count) return null;
+  return Math.min(count - 1, Math.max(0, index + steps[key]));
+}

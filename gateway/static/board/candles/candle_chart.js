@@ -1,0 +1,204 @@
+// The chart of an issue's bars: candles, their volume beneath, the previous close as a
+// line. What the pointer or the arrow keys are at is told above it, in figures.
+
+import { CandlestickSeries, createChart, HistogramSeries, LineStyle } from "lightweight-charts";
+import { Component, createRef } from "preact";
+
+import { colour, onColours } from "../../shell.js";
+import { faded } from "../chart.js";
+import { clockText, countText, priceText } from "../format.js";
+import { html } from "../html.js";
+import { barAfter, barText, candleOf, digitsOf, kindOf, spanText } from "./bars.js";
+
+// Properties: name, bars (bars.js; a new array for each change), interval, prevClose
+// (decimal text or null).
+export class CandleChart extends Component {
+  constructor() {
+    super();
+    this.frame = createRef();
+    this.state = { start: null }; // of the bar that is looked at; null for the newest
+    this.hovered = null; // by the pointer
+  }
+
+  componentDidMount() {
+    const { interval } = this.props;
+    const tick = (time) => spanText({ start: time * 1000, end: time * 1000 }, interval);
+    this.chart = createChart(this.frame.current, {
+      autoSize: true,
+      layout: { attributionLogo: false, background: { color: "transparent" }, fontSize: 11 },
+      grid: { vertLines: { visible: false } },
+      rightPriceScale: { borderVisible: false, scaleMargins: { top: 0.08, bottom: 0.26 } },
+      timeScale: {
+        borderVisible: false,
+        timeVisible: interval !== "1d",
+        secondsVisible: false,
+        tickMarkFormatter: tick,
+        rightOffset: 2,
+        barSpacing: 7,
+      },
+      localization: {
+        timeFormatter: (time) => (interval === "1d" ? tick(time) : clockText(time * 1000).slice(0, 5)),
+      },
+      handleScale: { mouseWheel: false },
+      handleScroll: { mouseWheel: false, vertTouchDrag: false },
+    });
+    this.candles = this.chart.addSeries(CandlestickSeries, { borderVisible: false });
+    this.volumes = this.chart.addSeries(HistogramSeries, {
+      priceScaleId: "volume",
+      priceFormat: { type: "volume" },
+      lastValueVisible: false,
+      priceLineVisible: false,
+    });
+    this.chart.priceScale("volume").applyOptions({ scaleMargins: { top: 0.8, bottom: 0 } });
+    this.chart.subscribeCrosshairMove(({ time }) => this.point(time));
+    this.endColours = onColours(() => this.paint());
+    // What is drawn, for who asks in the console, and for tests.
+    this.frame.current.drawn = () => ({ candles: this.candles.data(), volumes: this.volumes.data() });
+    this.paint();
+  }
+
+  componentDidUpdate(before) {
+    if (before.bars !== this.props.bars) this.fill();
+    if (before.prevClose !== this.props.prevClose) this.drawClose();
+  }
+
+  componentWillUnmount() {
+    this.endColours();
+    this.chart.remove();
+  }
+
+  paint() {
+    const [line, soft, up, down] = ["line", "soft", "up", "down"].map(colour);
+    this.colours = { up: faded(up, 0.4), down: faded(down, 0.4), soft: faded(soft, 0.4) };
+    this.chart.applyOptions({
+      layout: { textColor: soft },
+      grid: { horzLines: { color: line } },
+      crosshair: {
+        vertLine: { color: soft, labelBackgroundColor: soft },
+        horzLine: { color: soft, labelBackgroundColor: soft },
+      },
+    });
+    this.candles.applyOptions({ upColor: up, downColor: down, wickUpColor: up, wickDownColor: down });
+    this.fill();
+    this.drawClose();
+  }
+
+  fill() {
+    const { bars } = this.props;
+    const digits = digitsOf(bars);
+    this.candles.applyOptions({
+      priceFormat: {
+        type: "custom",
+        minMove: 10 ** -digits,
+        formatter: (price) => priceText(price.toFixed(digits)),
+      },
+    });
+    this.candles.setData(bars.map(candleOf));
+    this.volumes.setData(
+      bars.map((bar) => ({
+        time: bar.start / 1000,
+        value: Number(bar.volume ?? 0),
+        color: this.colours[kindOf(bar)],
+      })),
+    );
+  }
+
+  drawClose() {
+    if (this.close !== undefined) this.candles.removePriceLine(this.close);
+    this.close = undefined;
+    const price = Number(this.props.prevClose);
+    if (!price) return;
+    this.close = this.candles.createPriceLine({
+      price,
+      color: colour("soft"),
+      lineWidth: 1,
+      lineStyle: LineStyle.Dashed,
+      axisLabelVisible: true,
+      title: "prev. close",
+    });
+  }
+
+  point(time) {
+    const start = time === undefined ? null : time * 1000;
+    if (start === this.hovered) return;
+    this.hovered = start;
+    this.setState({ start });
+  }
+
+  // The bar that is looked at, by its place; the newest if none is.
+  place() {
+    const { bars } = this.props;
+    const place = bars.findIndex(({ start }) => start === this.state.start);
+    return place < 0 ? bars.length - 1 : place;
+  }
+
+  pressed(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    const { bars } = this.props;
+    const next = barAfter(event.key, this.place(), bars.length);
+    if (next === null) return;
+    event.preventDefault();
+    event.stopPropagation();
+    const bar = bars[next];
+    this.setState({ start: next === bars.length - 1 ? null : bar.start });
+    this.chart.setCrosshairPosition(Number(bar.close), bar.start / 1000, this.candles);
+  }
+
+  left() {
+    this.chart.clearCrosshairPosition();
+    this.setState({ start: null });
+  }
+
+  render({ bars, name, interval, prevClose }) {
+    const place = this.place();
+    const bar = bars[place];
+    return html`
+      <figure class="chart">
+        <${Legend} bar=${bar} interval=${interval} />
+        <div
+          class="canvas candles"
+          role="slider"
+          tabindex="0"
+          aria-label=${`Bars of ${name}`}
+          aria-orientation="horizontal"
+          aria-valuemin="1"
+          aria-valuemax=${Math.max(1, bars.length)}
+          aria-valuenow=${Math.max(1, place + 1)}
+          aria-valuetext=${bar === undefined ? "no bar yet" : barText(bar, interval)}
+          onKeyDown=${(event) => this.pressed(event)}
+          onBlur=${() => this.left()}
+          ref=${this.frame}
+        ></div>
+        <figcaption class="soft">
+          Candles by the exchange's clock, their volume${Number(prevClose) ? ", the previous close" : ""}.
+          <kbd>←</kbd> <kbd>→</kbd> go from bar to bar.${" "}
+          <a href="https://www.tradingview.com/" target="_blank" rel="noopener noreferrer">Charts by TradingView</a>
+        </figcaption>
+      </figure>
+    `;
+  }
+}
+
+// The figures of the bar that is looked at.
+function Legend({ bar, interval }) {
+  if (bar === undefined) return html`<p class="legend soft">No bar yet.</p>`;
+  const kind = kindOf(bar);
+  const figures = [
+    ["O", bar.open],
+    ["H", bar.high],
+    ["L", bar.low],
+    ["C", bar.close],
+  ];
+  return html`
+    <p class="legend" aria-hidden="true">
+      <span class="soft">${spanText(bar, interval)}</span>
+      ${figures.map(
+        ([label, price]) =>
+          html`<span key=${label}><span class="soft">${label}</span> <b class=${kind}>${priceText(price)}</b></span>`,
+      )}
+      <span><span class="soft">Vol</span> <b>${bar.volume === null ? "–" : priceText(bar.volume)}</b></span>
+      ${!bar.closed && html`<span class="soft">open</span>`}
+      ${bar.revision > 0 && html`<span class="soft">amended ${countText(bar.revision)}×</span>`}
+    </p>
+  `;
+}

@@ -1,0 +1,156 @@
+// The charts of an open issue: windows of two seconds, or bars; and its day in figures.
+
+import { Chart } from "../chart.js";
+import { clockText, countText, priceText } from "../format.js";
+import { html } from "../html.js";
+import { barText, INTERVALS, spanText, sumText } from "./bars.js";
+import { CandleChart } from "./candle_chart.js";
+
+const TABLE_ROWS = 20;
+
+// Properties: name, isin, windows, kind of the change, feed (bar_feed.js), prevClose,
+// onChart(interval or null).
+export function IssueChart({ name, isin, windows, kind, feed, prevClose, onChart }) {
+  const { interval, bars, state } = feed;
+  return html`
+    <div class="charts">
+      <div class="intervals" role="group" aria-label="Chart">
+        <${Choice} label="2 s" name="windows of two seconds" isPressed=${interval === null} onPress=${() => onChart(null)} />
+        ${Object.entries(INTERVALS).map(
+          ([name, label]) => html`
+            <${Choice}
+              key=${name}
+              label=${label}
+              name=${`bars of ${label}`}
+              isPressed=${interval === name}
+              onPress=${() => onChart(name)}
+            />
+          `,
+        )}
+      </div>
+      ${interval === null
+        ? html`<div class="greys"><${Chart} key=${isin} name=${name} windows=${windows} kind=${kind} /></div>`
+        : html`
+            <div class="greys" data-bars=${state}>
+              <${CandleChart}
+                key=${`${isin} ${interval}`}
+                name=${name}
+                bars=${bars}
+                interval=${interval}
+                prevClose=${prevClose}
+              />
+            </div>
+            ${state === "missing" &&
+            html`<p class="soft note" role="status">No bars come: the gateway has none, or the analytics job does not run.</p>`}
+            <details class="windows">
+              <summary>Newest bars as a table</summary>
+              <${Bars} bars=${bars} interval=${interval} name=${name} />
+            </details>
+          `}
+    </div>
+  `;
+}
+
+function Choice({ label, name, isPressed, onPress }) {
+  return html`
+    <button type="button" class="quiet" aria-pressed=${isPressed} onClick=${onPress}>
+      <span aria-hidden="true">${label}</span><span class="visually-hidden">${name}</span>
+    </button>
+  `;
+}
+
+function Bars({ bars, interval, name }) {
+  return html`
+    <table>
+      <caption class="visually-hidden">Newest bars of ${name}, newest first</caption>
+      <thead>
+        <tr>
+          <th scope="col">Start</th>
+          ${["Open", "High", "Low", "Close", "Volume"].map(
+            (title) => html`<th key=${title} scope="col" class="number">${title}</th>`,
+          )}
+        </tr>
+      </thead>
+      <tbody>
+        ${bars
+          .slice(-TABLE_ROWS)
+          .reverse()
+          .map(
+            (bar) => html`
+              <tr key=${bar.start} title=${barText(bar, interval)}>
+                <td>${spanText(bar, interval)}</td>
+                ${["open", "high", "low", "close"].map(
+                  (field) => html`<td key=${field} class="number">${priceText(bar[field])}</td>`,
+                )}
+                <td class="number">${bar.volume === null ? "–" : priceText(bar.volume)}</td>
+              </tr>
+            `,
+          )}
+      </tbody>
+    </table>
+  `;
+}
+
+// Until the first trade of a new day the newest is the last one: then its date is told.
+export function Day({ day, nowMs }) {
+  if (day === null) return null;
+  const figures = [
+    ["Open", priceText(day.open)],
+    ["High", priceText(day.high)],
+    ["Low", priceText(day.low)],
+    ["Volume", day.volume === null ? "–" : priceText(day.volume)],
+    ["Value", sumText(day.value)],
+    ["VWAP", day.vwap === null ? "–" : priceText(day.vwap)],
+  ];
+  const isOver = nowMs >= day.end;
+  return html`
+    <dl class="day greys" aria-label=${isOver ? `Day of ${spanText(day, "1d")}` : "Day"}>
+      ${isOver && html`<div><dt>Day</dt><dd>${spanText(day, "1d")}</dd></div>`}
+      ${figures.map(
+        ([title, text]) => html`<div key=${title}><dt>${title}</dt><dd>${text}</dd></div>`,
+      )}
+    </dl>
+  `;
+}
+
+const LISTS = { gainers: "Rising", losers: "Falling", value: "Most traded" };
+const SHOWN = 3;
+
+// What moved in the newest minutes. Properties: movers, issues, onSelect(isin).
+export function Movers({ movers, issues, onSelect }) {
+  if (movers === null) return null;
+  const minutes = Math.round((movers.end - movers.start) / 60_000);
+  return html`
+    <section id="movers" class="panel greys" aria-label=${`Movers of ${minutes} minutes, until ${clockText(movers.end)}`}>
+      ${Object.entries(LISTS).map(
+        ([list, title]) => html`
+          <div key=${list} class="list">
+            <h2 class="soft">${title}</h2>
+            <ol>
+              ${movers[list].slice(0, SHOWN).map(
+                (mover) => html`
+                  <li key=${mover.isin}>
+                    <button type="button" class="quiet" onClick=${() => onSelect(mover.isin)}>
+                      <span class="title" lang="ko">${issues.get(mover.isin)?.name ?? mover.isin}</span>${" "}
+                      <${Figure} list=${list} mover=${mover} />
+                    </button>
+                  </li>
+                `,
+              )}
+              ${movers[list].length === 0 && html`<li class="soft">none</li>`}
+            </ol>
+          </div>
+        `,
+      )}
+      <p class="soft">${minutes} min to ${clockText(movers.end).slice(0, 5)}, ${countText(movers.issues)} issues</p>
+    </section>
+  `;
+}
+
+function Figure({ list, mover }) {
+  if (list === "value") return html`<b>${sumText(mover.value)}</b>`;
+  const rate = Number(mover.percent);
+  const kind = rate > 0 ? "up" : rate < 0 ? "down" : "";
+  const sign = { up: "+", down: "−", "": "" }[kind];
+  return html`<b class=${kind}>${sign}${Math.abs(rate).toFixed(2)}%</b>`;
+}

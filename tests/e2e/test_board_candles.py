@@ -1,0 +1,264 @@
+"""Candles, the day and movers on the market board, in a real Chromium."""
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from decimal import Decimal
+from random import Random
+from typing import Any
+
+import pytest
+import redis
+from playwright.sync_api import expect
+
+from tests.conftest import eventually
+from tests.e2e.axe import grave_findings
+from tests.e2e.board_page import Board
+from tests.gateway.bar_publisher import FIRST_MS, MINUTE_MS, BarPublisher, make_bar
+from tests.gateway.samples import HYNIX, SAMSUNG
+from throttle.contract.bars import Bar
+
+pytestmark = [pytest.mark.browser, pytest.mark.redis, pytest.mark.timeout(240)]
+
+DRAWN = "document.querySelector('.candles').drawn()"
+LENGTHS_MS = {"1 m": MINUTE_MS, "5 m": 5 * MINUTE_MS, "1 h": 60 * MINUTE_MS}
+DAY_MS = 86_400_000
+SEOUL_MS = 9 * 3_600_000
+
+
+@dataclass(frozen=True)
+class Execution:
+    """A trade, as the oracle reads it."""
+
+    time_ms: int
+    seq: int
+    price: Decimal
+    size: Decimal
+
+
+def make_tape(count: int, seed: int) -> list[list[Execution]]:
+    """Return what comes with each message: a walk, and every so often a late trade."""
+    random, price, time_ms = Random(seed), 200_000, FIRST_MS
+    batches: list[list[Execution]] = []
+    seq = 0
+    for _ in range(count):
+        batch = []
+        for _ in range(random.randint(1, 6)):
+            seq += 1
+            time_ms += random.randint(500, 40_000)
+            price += 100 * random.randint(-9, 9)
+            late_ms = random.choice([0, 0, 0, 0, 90_000, 400_000])
+            at_ms = max(FIRST_MS, time_ms - late_ms)
+            size = Decimal(random.randint(1, 900))
+            batch.append(Execution(at_ms, seq, Decimal(price), size))
+        batches.append(batch)
+    return batches
+
+
+def candles(tape: Iterable[Execution], length_ms: int) -> list[dict[str, Any]]:
+    """Compute what is to be drawn of a tape; days are those of Seoul."""
+    shift_ms = SEOUL_MS if length_ms == DAY_MS else 0
+    spans: dict[int, list[Execution]] = {}
+    for trade in sorted(tape, key=lambda trade: (trade.time_ms, trade.seq)):
+        start_ms = (trade.time_ms + shift_ms) // length_ms * length_ms - shift_ms
+        spans.setdefault(start_ms, []).append(trade)
+    return [
+        {
+            "time": start_ms // 1_000,
+            "open": float(trades[0].price),
+            "high": float(max(trade.price for trade in trades)),
+            "low": float(min(trade.price for trade in trades)),
+            "close": float(trades[-1].price),
+            "volume": float(sum(trade.size for trade in trades)),
+        }
+        for start_ms, trades in sorted(spans.items())
+    ]
+
+
+class Job:
+    """Makes bars of a tape as an analytics job would, and publishes those that change."""
+
+    def __init__(self, client: redis.Redis) -> None:
+        self.bars = BarPublisher(client)
+        self.tape: list[Execution] = []
+        self._known: dict[int, Bar] = {}
+
+    def publish(self, batch: list[Execution]) -> None:
+        """Publish a batch; the log's clock is at its newest trade."""
+        self.tape += batch
+        clock_ms = max(trade.time_ms for trade in self.tape)
+        spans: dict[int, list[Execution]] = {}
+        for trade in sorted(self.tape, key=lambda trade: (trade.time_ms, trade.seq)):
+            spans.setdefault(trade.time_ms // MINUTE_MS, []).append(trade)
+        changed = []
+        for number, trades in spans.items():
+            start_ms = number * MINUTE_MS
+            known = self._known.get(start_ms)
+            late = len(trades) - known.trades if known and known.closed else 0
+            prices = [trade.price for trade in trades]
+            bar = Bar(
+                SAMSUNG,
+                start_ms,
+                start_ms + MINUTE_MS,
+                prices[0],
+                max(prices),
+                min(prices),
+                prices[-1],
+                sum((trade.size for trade in trades), Decimal(0)),
+                sum((trade.size * trade.price for trade in trades), Decimal(0)),
+                len(trades),
+                clock_ms >= start_ms + MINUTE_MS,
+                (known.revision if known else 0) + late,
+            )
+            if bar != known:
+                changed.append(bar)
+                self._known[start_ms] = bar
+        self.bars.publish(*changed, clock_ms=clock_ms)
+
+
+def drawn(board: Board) -> list[dict[str, Any]]:
+    """Return what the chart draws, candles and volumes as one."""
+    shown: dict[str, list[dict[str, Any]]] = board.page.evaluate(DRAWN)
+    volumes = {bar["time"]: bar["value"] for bar in shown["volumes"]}
+    names = ("time", "open", "high", "low", "close")
+    return [
+        {name: candle[name] for name in names} | {"volume": volumes[candle["time"]]}
+        for candle in shown["candles"]
+    ]
+
+
+def choose(board: Board, label: str) -> None:
+    """Press the button of an interval."""
+    name = f"bars of {label}"
+    board.page.get_by_role("button", name=name, exact=True).click()
+
+
+def test_candles_are_right_at_every_moment(board: Board, client: redis.Redis) -> None:
+    """Equal to those of the tape after every message, amended by late trades."""
+    job, page = Job(client), board.page
+    batches = make_tape(22, seed=7)
+    for batch in batches[:10]:
+        job.publish(batch)
+    board.row(SAMSUNG).locator(".price").click()
+    for label, length_ms in (*LENGTHS_MS.items(), ("1 d", DAY_MS)):
+        choose(board, label)
+        eventually(
+            lambda length_ms=length_ms: drawn(board) == candles(job.tape, length_ms)
+        )
+        for batch in batches[10:13]:
+            job.publish(batch)
+            eventually(
+                lambda length_ms=length_ms: drawn(board) == candles(job.tape, length_ms)
+            )
+        batches = batches[:10] + batches[13:]
+    assert any(bar.revision for bar in job._known.values())
+    # The figures of the newest bar, and the same for who does not see them.
+    choose(board, "1 m")
+    newest = candles(job.tape, MINUTE_MS)[-1]
+    close = f"{newest['close']:,.0f}"
+    expect(page.locator(".legend")).to_contain_text(close)
+    expect(page.get_by_role("slider")).to_have_attribute(
+        "aria-valuetext", re_text(close)
+    )
+    # The day beneath the price.
+    (day,) = candles(job.tape, DAY_MS)
+    expect(page.locator(".day")).to_contain_text(f"{day['high']:,.0f}")
+    expect(page.locator(".day")).to_contain_text(f"{day['volume']:,.0f}")
+
+
+def re_text(close: str) -> Any:
+    """Return what finds a close in a sentence."""
+    import re
+
+    return re.compile(f"close {close}, volume")
+
+
+def test_a_chart_is_read_by_keys_and_kept(board: Board, client: redis.Redis) -> None:
+    """Arrows go from bar to bar; the choice outlives the page; the line stays."""
+    bars, page = BarPublisher(client), board.page
+    minutes = [
+        make_bar(minute=n, prices=f"{100 + n} {110 + n} {90 + n} {105 + n}", closed=True)
+        for n in range(30)
+    ]
+    bars.publish(*minutes)
+    board.row(SAMSUNG).locator(".price").click()
+    choose(board, "1 m")
+    chart = page.get_by_role("slider", name="Bars of 삼성전자")
+    expect(chart).to_have_attribute("aria-valuemax", "30")
+    chart.focus()
+    for key, place in [
+        ("ArrowLeft", 29),
+        ("ArrowLeft", 28),
+        ("ArrowRight", 29),
+        ("PageUp", 19),
+        ("Home", 1),
+        ("ArrowLeft", 1),
+        ("End", 30),
+    ]:
+        page.keyboard.press(key)
+        expect(chart).to_have_attribute("aria-valuenow", str(place))
+        expect(page.locator(".legend")).to_contain_text(f"{104 + place}")
+    # The issue stays the one that is open.
+    expect(page.locator("#detail-title")).to_have_text("삼성전자")
+    page.get_by_text("Newest bars as a table").click()
+    expect(page.locator(".charts table tbody tr").first).to_contain_text("134")
+    page.reload()
+    expect(page.get_by_role("slider")).to_have_attribute("aria-valuemax", "30")
+    page.get_by_role("button", name="windows of two seconds").click()
+    expect(page.get_by_role("slider")).to_have_count(0)
+    expect(page.get_by_text("Newest windows as a table")).to_be_visible()
+
+
+def test_movers_change_and_open_an_issue(board: Board, client: redis.Redis) -> None:
+    """What rises comes first; a press opens it with candles."""
+    bars, page = BarPublisher(client), board.page
+    up, down = make_bar(prices="100 110 100 110"), make_bar(HYNIX, prices="10 10 9 9")
+    bars.publish(up, down)
+    bars.publish_movers([up, down])
+    page.reload()
+    movers = page.locator("#movers")
+    expect(movers).to_contain_text("삼성전자 +10.00%")
+    expect(movers).to_contain_text("SK하이닉스 −10.00%")
+    bars.publish_movers([down, make_bar(prices="100 120 100 120")], sequence=2)
+    expect(movers).to_contain_text("삼성전자 +20.00%", timeout=30_000)
+    page.get_by_role("button", name="삼성전자 +20.00%").first.click()
+    expect(page.locator("#detail-title")).to_have_text("삼성전자")
+    expect(page.get_by_role("slider")).to_have_attribute("aria-valuemax", "1")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_candles_are_for_everyone_at_every_width(
+    board: Board, client: redis.Redis, scheme: str
+) -> None:
+    """No serious finding, nothing wider than the page."""
+    bars, page = BarPublisher(client), board.page
+    page.emulate_media(color_scheme=scheme)
+    minutes = [make_bar(minute=n, closed=True) for n in range(5)]
+    bars.publish(*minutes)
+    bars.publish_movers([minutes[0], make_bar(HYNIX, prices="10 10 9 9")])
+    page.reload()
+    for width in (360, 1024, 1440):
+        board.resize(width)
+        expect(page.locator("#movers")).to_contain_text("+10.00%")
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        board.row(SAMSUNG).locator(".price").click()
+        expect(page.get_by_role("slider")).to_have_attribute("aria-valuemax", "5")
+        board.publish(**{SAMSUNG: "201000"})
+        board.is_in_state("Live")
+        assert grave_findings(page) == []
+        detail = page.locator(".detail")
+        assert detail.evaluate("(panel) => panel.scrollWidth <= panel.clientWidth")
+        page.keyboard.press("Escape")
+        expect(detail).to_have_count(0)
+
+
+def test_without_an_analytics_job_the_board_is_what_it_was(board: Board) -> None:
+    """The line of windows, no movers; a candle that is asked for says why there is none."""
+    page = board.page
+    expect(page.locator("#movers")).to_have_count(0)
+    board.row(SAMSUNG).locator(".price").click()
+    expect(page.get_by_text("Newest windows as a table")).to_be_visible()
+    choose(board, "5 m")
+    expect(page.locator(".charts")).to_contain_text("No bars come")
+    page.evaluate("localStorage.clear()")
+    assert json.loads(page.evaluate("JSON.stringify(localStorage)")) == {}
