@@ -23,11 +23,9 @@ from ingest.process.redact import server_address
 from ingest.process.service_manager import tell_ready
 from ingest.tradelog.contract import LogUnusable
 from throttle.contract.redis_keys import Keys
-from throttle.issue_watch import FIRST_PATIENCE_S, IssueWatch
 from throttle.leadership import Candidate, JobRefused
 from throttle.lease.lease import Fenced, Keeper
 from throttle.lease.retry import Stopped, create_client
-from throttle.log_watch import LogWatch
 from throttle.publish.publisher import StreamLost
 from throttle.settings import ThrottleSettings
 from throttle.spark.java import NoJava, find_java
@@ -39,6 +37,8 @@ from throttle.spark.source import FORMAT
 from throttle.spark.warmup import made_up_issues
 from throttle.telemetry.batch_report import BatchReporter, StageWriter
 from throttle.telemetry.metrics import ThrottleMetrics
+from throttle.watch.issue_watch import FIRST_PATIENCE_S, IssueWatch
+from throttle.watch.log_watch import LogWatch
 from throttle.window.decoder import NoDecoder, find_decoder
 
 log = structlog.get_logger()

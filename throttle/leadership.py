@@ -17,12 +17,12 @@ from throttle.contract.redis_keys import Keys
 from throttle.lease.candidacy import Candidacy
 from throttle.lease.lease import Keeper, Lease, LeaseGrant, LeaseHeld
 from throttle.lease.retry import OutageLog, Stopped, until_done
-from throttle.log_watch import LOG, LogWatch
 from throttle.publish.publisher import Publisher, PublishOptions, PublishOutcome
 from throttle.publish.rights import check_rights, commands_of_a_job
 from throttle.settings import ThrottleSettings
 from throttle.spark.open_reader import open_log, open_reader
 from throttle.telemetry.metrics import Server, ThrottleMetrics
+from throttle.watch.log_watch import LOG, LogWatch
 from throttle.window.batch import Batch
 
 T = TypeVar("T")

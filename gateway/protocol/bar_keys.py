@@ -5,11 +5,12 @@ An issue is an ISIN, a code of the issue table, or ``*`` for every issue.
 
 from typing import NamedTuple
 
+from gateway.protocol.market_issues import MarketIssues, refusal_of
 from gateway.protocol.messages import Rejection, check_key
 from ingest.issue_table.known_issues import Issues
 from ingest.trade import ISIN_CHARS
 from throttle.contract.bar_intervals import INTERVALS
-from tickthrottle_client.tick_v1 import BARS
+from tickthrottle_client.tick_v1 import ALL, BARS
 
 MAX_SHOWN_CHARS = 40
 
@@ -40,8 +41,18 @@ def read_bar_key(text: str, issues: Issues) -> BarKey | Rejection:
     if not colon or not name:
         rule = f"must name an issue, as in {BARS}{interval}:KR7005930003"
         return Rejection(text, "unknown_key", rule)
+    refusal = _refusal_of(name, issues)
+    if refusal is not None:
+        return Rejection(text, "not_served", refusal)
     isin = issues.isin_of(name) if len(name) < ISIN_CHARS else None
     rejection = None if isin else check_key(name)
     if rejection is not None:
         return Rejection(text, rejection.code, rejection.message)
     return BarKey(interval, isin or name)
+
+
+def _refusal_of(name: str, issues: Issues) -> str | None:
+    # The job makes bars of all markets: those of one are asked for one by one.
+    if name == ALL and isinstance(issues, MarketIssues):
+        return f"the market {issues.market} alone is served here: name its issues"
+    return refusal_of(name, issues)

@@ -76,7 +76,7 @@ def candles(tape: Iterable[Execution], length_ms: int) -> list[dict[str, Any]]:
 
 
 class Job:
-    """Makes bars of a tape as an analytics job would, and publishes those that change."""
+    """Makes bars of a tape as an analytics job would, and publishes what changes."""
 
     def __init__(self, client: redis.Redis) -> None:
         self.bars = BarPublisher(client)
@@ -177,7 +177,9 @@ def test_a_chart_is_read_by_keys_and_kept(board: Board, client: redis.Redis) -> 
     """Arrows go from bar to bar; the choice outlives the page; the line stays."""
     bars, page = BarPublisher(client), board.page
     minutes = [
-        make_bar(minute=n, prices=f"{100 + n} {110 + n} {90 + n} {105 + n}", closed=True)
+        make_bar(
+            minute=n, prices=f"{100 + n} {110 + n} {90 + n} {105 + n}", closed=True
+        )
         for n in range(30)
     ]
     bars.publish(*minutes)
@@ -218,7 +220,7 @@ def test_movers_change_and_open_an_issue(board: Board, client: redis.Redis) -> N
     page.reload()
     movers = page.locator("#movers")
     expect(movers).to_contain_text("삼성전자 +10.00%")
-    expect(movers).to_contain_text("SK하이닉스 −10.00%")
+    expect(movers).to_contain_text("SK하이닉스 \N{MINUS SIGN}10.00%")
     bars.publish_movers([down, make_bar(prices="100 120 100 120")], sequence=2)
     expect(movers).to_contain_text("삼성전자 +20.00%", timeout=30_000)
     page.get_by_role("button", name="삼성전자 +20.00%").first.click()
@@ -253,7 +255,7 @@ def test_candles_are_for_everyone_at_every_width(
 
 
 def test_without_an_analytics_job_the_board_is_what_it_was(board: Board) -> None:
-    """The line of windows, no movers; a candle that is asked for says why there is none."""
+    """The line of windows, no movers; whoever asks for candles is told why not."""
     page = board.page
     expect(page.locator("#movers")).to_have_count(0)
     board.row(SAMSUNG).locator(".price").click()

@@ -5,8 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.protocol.bar_keys import BarKey, is_bar_key, read_bar_key
+from gateway.protocol.market_issues import MarketIssues
 from gateway.protocol.messages import Rejection
-from tests.gateway.samples import LISTED, SAMSUNG
+from tests.gateway.samples import LISTED, NAVER, SAMSUNG
 
 
 @pytest.mark.parametrize(
@@ -48,3 +49,13 @@ def test_a_bad_key_is_told_with_its_rule(text: str, code: str, rule: str) -> Non
 def test_any_text_is_a_key_or_is_refused(text: str) -> None:
     """Nothing that a stranger sends breaks the reading."""
     assert isinstance(read_bar_key("bars:" + text, LISTED), BarKey | Rejection)
+
+
+def test_a_gateway_of_one_market_has_bars_of_its_issues() -> None:
+    """Named one by one, as `*` would be all markets."""
+    kospi = MarketIssues(LISTED, "KOSPI")
+    assert read_bar_key(f"bars:1m:{SAMSUNG}", kospi) == BarKey("1m", SAMSUNG)
+    for name in (NAVER, "035420", "*"):
+        rejection = read_bar_key(f"bars:1m:{name}", kospi)
+        assert isinstance(rejection, Rejection)
+        assert rejection.code == "not_served"

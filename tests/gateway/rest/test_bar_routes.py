@@ -1,4 +1,4 @@
-"""REST: bars, movers, bursts, moves, and the day of a quote."""
+"""REST: bars, movers, bursts, and the day of a quote."""
 
 import json
 from typing import Any
@@ -77,13 +77,13 @@ def test_a_bad_parameter_is_named(listed: Gateway, query: str, rule: str) -> Non
 
 def test_what_has_not_changed_is_not_sent(listed: Gateway) -> None:
     """Polling costs next to nothing."""
-    for path in ("/v1/bars/005930", "/v1/movers", "/v1/bursts", "/v1/moves"):
+    for path in ("/v1/bars/005930", "/v1/movers", "/v1/bursts"):
         _, _, headers = listed.fetch(path)
         status, body, _ = listed.fetch(path, If_None_Match=headers["etag"])
         assert (status, body) == (304, b""), path
 
 
-def test_movers_bursts_and_moves_are_passed_on(listed: Gateway) -> None:
+def test_movers_and_bursts_are_passed_on(listed: Gateway) -> None:
     """As the job has published them."""
     movers = ask(listed, "/v1/movers")
     assert [row["isin"] for row in movers["gainers"]] == [SAMSUNG, HYNIX]
@@ -91,8 +91,6 @@ def test_movers_bursts_and_moves_are_passed_on(listed: Gateway) -> None:
     assert movers["gainers"][0]["percent"] == 10
     (burst,) = ask(listed, "/v1/bursts")["data"]
     assert (burst["isin"], burst["trades"]) == (SAMSUNG, 4)
-    (move,) = ask(listed, "/v1/moves?limit=1")["data"]
-    assert (move["from"], move["to"], move["percent"]) == (100, 104, 4)
 
 
 def test_a_quote_tells_its_day_if_asked(listed: Gateway) -> None:

@@ -7,10 +7,10 @@ from prometheus_client import CollectorRegistry
 from ingest.tradelog.contract import Tail
 from throttle.contract.cut import Cut
 from throttle.lease.retry import OutageLog
-from throttle.log_watch import lags
 from throttle.publish.publisher import REPEATED, PublishOutcome
 from throttle.telemetry.batch_report import BatchReport, spark_stages, stage_fields
 from throttle.telemetry.metrics import ThrottleMetrics
+from throttle.watch.log_watch import lags
 from throttle.window.batch import Batch, BatchWindow, PartitionCount
 
 W = 2_000

@@ -14,7 +14,7 @@ from ingest.issue_table.redis_issue_store import RedisIssueStore
 from ingest.issue_table.table_loader import load_list
 from ingest.tradelog.contract import LogUnusable
 from tests.conftest import PATIENCE, eventually
-from throttle.issue_watch import IssueWatch
+from throttle.watch.issue_watch import IssueWatch
 
 A, B = "KR7005930003", "KR7000660001"
 LONG_S = 10.0 * PATIENCE
