@@ -13,6 +13,7 @@ from ingest.issue_table import redis_issue_store
 from ingest.tradelog.redis_log_reader import RedisLogReader, open_log
 from ingest.tradelog.redis_log_writer import RedisLogWriter
 from tests.conftest import eventually
+from tests.gateway.bar_publisher import BarPublisher, make_bar
 from tests.gateway.servers import running_gateway
 from tests.redis_users import documented_users, url_of
 from throttle.contract.cut import newest_cut
@@ -111,6 +112,32 @@ def test_gateway_and_tools_do_their_work_with_their_rights(
         assert "permission" not in result.output.lower(), command
     result = CliRunner().invoke(app, ["reconcile"])
     assert "permission" not in result.output.lower()
+
+
+def test_a_gateway_serves_bars_with_its_rights(
+    client: redis.Redis, redis_url: str
+) -> None:
+    """Over REST and the stream: all that the analytics job publishes."""
+    bars = BarPublisher(client)
+    bars.publish(make_bar(), make_bar(minute=1))
+    bars.publish_movers([make_bar()])
+    bars.publish_burst(make_bar())
+    publish_a_window(redis_url)
+    with running_gateway(url_of("tt-gateway", redis_url)) as gateway:
+        gateway.wait_until(1)
+        for path in (
+            *(f"/v1/bars/{ISIN}", f"/v1/bars/{ISIN}?interval=1d"),
+            *("/v1/movers", "/v1/bursts", "/v1/quotes?fields=day"),
+        ):
+            status, body = gateway.get(path)
+            assert status == 200, (path, body)
+        keys = [f"bars:{name}:*" for name in ("1m", "5m", "1d")]
+        with gateway.stream(f"?keys={','.join(keys)},bars:1h:{ISIN}") as stream:
+            assert len(stream.take("ack")["accepted"]) == 4
+            told = stream.take("bars")["bars"]
+            assert {bar["interval"] for bar in told} == {"1m", "5m", "1h", "1d"}
+            bars.publish(make_bar(minute=7))
+            assert stream.take("bars")["sequence"] == 2
 
 
 def test_the_issue_table_is_loaded_and_read_with_their_rights(
