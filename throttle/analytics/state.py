@@ -5,22 +5,21 @@ streaming query runs or not.
 """
 
 from collections.abc import Sequence
+from typing import cast
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
 
 from throttle.analytics.batch_bars import split
 from throttle.analytics.partial_reader import NOTE_KEY
 from throttle.contract.bars import Bar
 
-# The buffers of ``window_transforms._aggregates``, in their order. Spark names them by
-# function, several alike, and takes one for the other: so they get names of their own.
-_END = "time: bigint, seq: bigint, position: bigint, price: decimal(38,18)"
+_END = "struct<time: bigint, seq: bigint, position: bigint, price: decimal(38,18)>"
+# The other buffers of ``window_transforms._aggregates``, in their order.
 _BUFFERS = (
-    f"struct<opened: struct<{_END}>, high: decimal(38,18), low: decimal(38,18), "
-    f"closed: struct<{_END}>, volume: decimal(38,18), has_volume: boolean, "
-    "value: decimal(38,18), has_value: boolean, trades: bigint, late: bigint, "
-    "unfit: bigint, note: string>"
+    *("high", "low", "volume", "has_volume", "value", "has_value"),
+    *("trades", "late", "unfit", "note"),
 )
 
 
@@ -36,8 +35,10 @@ def state_of(
     reader = spark.read.format("statestore").option("path", checkpoint)
     if batch_id is not None:
         reader = reader.option("batchId", batch_id)
-    buffers = F.col("value").cast(_BUFFERS).alias("of")
-    rows = reader.load().select("key.window", "key.isin", buffers)
+    state = reader.load()
+    kind = cast(StructType, state.schema["value"].dataType)
+    buffers = F.col("value").cast(_with_names(kind)).alias("of")
+    rows = state.select("key.window", "key.isin", buffers)
     return rows.where(~F.col("isin").startswith(NOTE_KEY)).select(
         F.unix_millis("window.start").alias("start_ms"),
         F.unix_millis("window.end").alias("end_ms"),
@@ -53,6 +54,23 @@ def state_of(
         "of.unfit",
         "of.note",
     )
+
+
+def _with_names(buffers: StructType) -> str:
+    """Return the type of a state's buffers with names of their own.
+
+    Spark names them by function, several alike, and takes one for the other. Where the
+    first and the last trade stand among them is its optimizer's matter.
+    """
+    names = iter(_BUFFERS)
+    parts = []
+    for field in buffers.fields:
+        if isinstance(field.dataType, StructType):
+            is_first = field.dataType.names[0] == "open_time"
+            parts.append(f"{'opened' if is_first else 'closed'}: {_END}")
+        else:
+            parts.append(f"{next(names)}: {field.dataType.simpleString()}")
+    return f"struct<{', '.join(parts)}>"
 
 
 def bars_in_state(
