@@ -13,7 +13,6 @@ from typing import Any
 import structlog
 from redis.asyncio import Redis
 from redis.backoff import ExponentialWithJitterBackoff
-from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import RedisError
 
 from gateway.stream.bars.bar_desk import BarDesk, BarRequest
@@ -21,6 +20,7 @@ from gateway.stream.bars.bar_folder import BarFolder, Wants, closed_day, row_of
 from gateway.stream.bars.bar_update import BarKeySet, BarPosition, BarRow, BarUpdate
 from gateway.stream.counters import Counters
 from gateway.upstream.bar_store import BarProgress, BarStore
+from gateway.upstream.redis_client import confirm_subscription
 from throttle.contract.bar_intervals import DAY, DayBar
 from throttle.contract.bars import Bar, BarsUpdate
 from throttle.contract.redis_keys import AnalyticsKeys
@@ -30,8 +30,6 @@ PRODUCT = "bars"
 
 POLL_S = 0.1
 """How long one look for a message lasts; a request for a snapshot waits as long."""
-
-CONFIRM_WITHIN_S = 5.0
 
 SILENT_S = 5.0
 """After this silence the follower looks whether it has missed a message."""
@@ -107,7 +105,7 @@ class BarFollower:
         try:
             # Subscribe before reading state: an overlap is harmless, a gap is not.
             await pubsub.subscribe(self._keys.updates(PRODUCT))
-            await self._confirm(pubsub)
+            await confirm_subscription(pubsub, "the subscription to bars", POLL_S)
             await self._load()
             if self._failures:
                 log.info("bars restored", sequence=self.position.sequence)
@@ -132,14 +130,6 @@ class BarFollower:
                     return
         finally:
             await pubsub.aclose()  # type: ignore[no-untyped-call]
-
-    async def _confirm(self, pubsub: Any) -> None:
-        deadline_s = time.monotonic() + CONFIRM_WITHIN_S
-        while time.monotonic() < deadline_s:
-            message = await pubsub.get_message(timeout=POLL_S)
-            if message is not None and message["type"] == "subscribe":
-                return
-        raise RedisConnectionError("the subscription to bars was not confirmed")
 
     async def _load(self) -> None:
         """Read where the job stands; what was missed cannot be had but anew."""

@@ -1,8 +1,9 @@
 """The gateway's client of Redis: whatever breaks a connection is a RedisError."""
 
+import time
 from collections.abc import Iterable
 from contextlib import suppress
-from typing import cast
+from typing import Any, cast
 
 from redis.asyncio import Redis
 from redis.asyncio.connection import AbstractConnection
@@ -12,6 +13,9 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import NoPermissionError, RedisError
 
 from tickthrottle_client.redis_address import why_unusable
+
+CONFIRM_WITHIN_S = 5.0
+"""How long the server may take to confirm a subscription."""
 
 
 def create_redis(url: str) -> Redis:
@@ -38,6 +42,19 @@ async def check_server(client: Redis) -> None:
         server = await client.info("server")
         if (reason := why_unusable(server)) is not None:
             raise RedisError(reason)
+
+
+async def confirm_subscription(pubsub: Any, name: str, poll_s: float) -> None:
+    """Wait until a subscription holds; raise ConnectionError if it does not in time.
+
+    What is published from then on arrives. ``name`` is for the error.
+    """
+    deadline_s = time.monotonic() + CONFIRM_WITHIN_S
+    while time.monotonic() < deadline_s:
+        message = await pubsub.get_message(timeout=poll_s)
+        if message is not None and message["type"] == "subscribe":
+            return
+    raise RedisConnectionError(f"{name} was not confirmed")
 
 
 class _Sending(AbstractConnection):

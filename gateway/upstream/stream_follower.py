@@ -13,7 +13,6 @@ from typing import Any, Protocol
 import structlog
 from redis.asyncio import Redis
 from redis.backoff import ExponentialWithJitterBackoff
-from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import RedisError
 
 from gateway.protocol.market_issues import MarketIssues
@@ -23,7 +22,7 @@ from gateway.stream.frames import Update, status_frame
 from gateway.stream.hub import Hub
 from gateway.upstream.decode import StoredState, decode_state, decode_update
 from gateway.upstream.outage_reasons import OutageReasons
-from gateway.upstream.redis_client import check_server
+from gateway.upstream.redis_client import check_server, confirm_subscription
 from gateway.upstream.window_log import REACH, WindowLog
 from throttle.contract.lateness import is_late
 from throttle.contract.redis_keys import Keys
@@ -34,8 +33,6 @@ POLL_S = 0.25
 
 HEAL_LIMIT = 256
 """A hole of more offsets is not filled window by window: a reload is cheaper."""
-
-CONFIRM_WITHIN_S = 5.0
 
 FIRST_LOOK_S = 3.0
 
@@ -149,7 +146,7 @@ class StreamFollower:
         try:
             # Subscribe before reading state: an overlap is harmless, a gap is not.
             await pubsub.subscribe(self._channel)
-            await self._confirm(pubsub)
+            await confirm_subscription(pubsub, "the subscription", POLL_S)
             await self._reload()
             self._has_looked.set()
             if self._failures:
@@ -170,14 +167,6 @@ class StreamFollower:
                     return
         finally:
             await pubsub.aclose()  # type: ignore[no-untyped-call]
-
-    async def _confirm(self, pubsub: Any) -> None:
-        deadline_s = time.monotonic() + CONFIRM_WITHIN_S
-        while time.monotonic() < deadline_s:
-            message = await pubsub.get_message(timeout=POLL_S)
-            if message is not None and message["type"] == "subscribe":
-                return
-        raise RedisConnectionError("the subscription was not confirmed")
 
     async def _receive(self, data: Any) -> None:
         snapshot = decode_update(data)
