@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from deploy.cli import app
 from tests.conftest import PATIENCE, eventually, free_port
 from tests.e2e.books import check_against_oracle
-from tests.e2e.checker import Checker
+from tests.e2e.checker import checker_at
 from tests.e2e.processes import Running, running
 from tests.gateway.servers import running_gateway
 from tests.quick_java import QUICK_JAVA
@@ -100,8 +100,7 @@ def test_a_primary_killed_under_load_costs_nothing_that_was_acknowledged(
         )
         processes = (job, gateway, feed, archive)
         job.wait_for('"event": "ready"', within_s=120)
-        gateway.wait_for("gateway listening")
-        checker = Checker(port)
+        checker = checker_at(port, gateway)
         eventually(lambda: checker.problems or checker.updates > 6, 60)
         direct = servers.url(USERS["gateway"], servers.ports[0])
         with running_gateway(direct) as other:
