@@ -38,17 +38,15 @@ KEEP = {
     "TICKTHROTTLE_WARMUP_WINDOWS": "0",
     "TICKTHROTTLE_WINDOW_MS": str(W),
 }
-ISIN = "KR7005930003"
-FOLLOW = f"""
-import asyncio
+FOLLOW = """
+import asyncio, sys
 from tickthrottle_client import TickClient
 
 async def main():
     items = asyncio.Queue()
-    async with TickClient("ws://127.0.0.1:PORT/v1/stream") as ticks:
-        ticks.subscribe(["{ISIN}"], items.put_nowait)
-        for _ in range(3):
-            print((await items.get())["price"], flush=True)
+    async with TickClient(f"ws://127.0.0.1:{sys.argv[1]}/v1/stream") as ticks:
+        ticks.subscribe(["*"], items.put_nowait)
+        print((await items.get())["price"])
 
 asyncio.run(main())
 """
@@ -94,6 +92,19 @@ class Versions:
         name = f"old-{command}" if old else command
         return running_command(self._folder / "logs", name, words, root, **environment)
 
+    def follow(self, port: int, *, old: bool) -> None:
+        """Have the client of a version print a price from a gateway."""
+        done = subprocess.run(
+            [sys.executable, "-c", FOLLOW, str(port)],
+            env={**os.environ, **self.path(old=old)},
+            capture_output=True,
+            text=True,
+            timeout=20 * PATIENCE,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        assert float(done.stdout) > 0
+
     def path(self, *, old: bool) -> dict[str, str]:
         """Return what makes Python take a version."""
         if not old:
@@ -109,10 +120,15 @@ def versions(previous: Path, redis_url: str, tmp_path: Path) -> Versions:
 
 
 @pytest.fixture
-def checkers(versions: Versions) -> Iterator[list[Checker]]:
-    """A client of everything at a gateway of each version: the old one first."""
+def ports() -> tuple[int, int]:
+    """Where the old gateway is, and the new one."""
+    return free_port(), free_port()
+
+
+@pytest.fixture
+def checkers(versions: Versions, ports: tuple[int, int]) -> Iterator[list[Checker]]:
+    """A client of everything at a gateway of each version."""
     with ExitStack() as stack:
-        ports = free_port(), free_port()
         gateways = [
             stack.enter_context(versions.start("gateway", "--port", str(port), old=old))
             for port, old in zip(ports, (True, False), strict=True)
@@ -124,11 +140,15 @@ def checkers(versions: Versions) -> Iterator[list[Checker]]:
 
 
 def test_an_upgrade_and_the_way_back_cost_nothing(
-    versions: Versions, checkers: list[Checker], client: redis.Redis
+    versions: Versions,
+    ports: tuple[int, int],
+    checkers: list[Checker],
+    client: redis.Redis,
 ) -> None:
     """Jobs of the old, the new and the old version again, on one log and one stream.
 
     A gateway of each follows all of them. Each window comes once, as the oracle says.
+    The Python client of each gets prices from the gateway of the other.
     """
     with versions.start("simulate", "--rate", "500", old=True) as feed:
         for old in (True, False, True):
@@ -142,6 +162,8 @@ def test_an_upgrade_and_the_way_back_cost_nothing(
                 assert job.process.wait(timeout=20 * PATIENCE) == 0, job.log()
             assert [checker.problems for checker in checkers] == [[], []]
         assert feed.process.poll() is None, feed.log()
+    for old, port in zip((False, True), ports, strict=True):
+        versions.follow(port, old=old)
     check_against_oracle(client, W)
 
 

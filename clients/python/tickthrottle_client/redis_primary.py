@@ -9,12 +9,11 @@ from typing import Any, cast
 
 import redis
 from redis import asyncio as aioredis
-from redis.asyncio.connection import parse_url as async_options
+from redis.asyncio.connection import parse_url
 from redis.asyncio.retry import Retry as AsyncRetry
 from redis.asyncio.sentinel import Sentinel as AsyncSentinel
 from redis.asyncio.sentinel import SentinelConnectionPool as AsyncSentinelPool
 from redis.backoff import NoBackoff
-from redis.connection import parse_url as sync_options
 from redis.retry import Retry
 from redis.sentinel import Sentinel, SentinelConnectionPool
 
@@ -36,11 +35,11 @@ def connect(url: str, **options: Any) -> redis.Redis:
     sentinel = Sentinel(  # type: ignore[no-untyped-call]
         address.sentinels,
         sentinel_kwargs=_of_sentinels(
-            sync_options(address.sentinel_url), Retry(NoBackoff(), 0)
+            parse_url(address.sentinel_url), Retry(NoBackoff(), 0)
         ),
     )
-    of_primary = _without_place(sync_options(address.primary_url))
-    client = sentinel.master_for(
+    of_primary = _without_place(parse_url(address.primary_url))
+    client = sentinel.master_for(  # type: ignore[no-untyped-call]
         address.name, connection_pool_class=_Pool, **{**of_primary, **options}
     )
     return cast("redis.Redis", client)
@@ -54,10 +53,10 @@ def connect_async(url: str, **options: Any) -> aioredis.Redis:
     sentinel = AsyncSentinel(  # type: ignore[no-untyped-call]
         address.sentinels,
         sentinel_kwargs=_of_sentinels(
-            async_options(address.sentinel_url), AsyncRetry(NoBackoff(), 0)
+            parse_url(address.sentinel_url), AsyncRetry(NoBackoff(), 0)
         ),
     )
-    of_primary = _without_place(async_options(address.primary_url))
+    of_primary = _without_place(parse_url(address.primary_url))
     client = sentinel.master_for(
         address.name, connection_pool_class=_AsyncPool, **{**of_primary, **options}
     )
