@@ -57,6 +57,8 @@ def test_an_address_that_a_client_can_be_made_of_is_taken(url: str) -> None:
         ("rediss+cluster://host", "Redis Cluster is not supported; give the address"),
         ("host:6379", "must begin with redis://, rediss:// or unix://"),
         ("redis://[", "Invalid IPv6 URL"),
+        ("rediss://h?ssl_ca_certs=/no/ca", "ssl_ca_certs /no/ca: there is no such fi"),
+        ("rediss+sentinel://h/n?ssl_keyfile=/no/k", "ssl_keyfile /no/k: there is no"),
     ],
 )
 def test_an_address_that_means_something_else_is_refused(url: str, rule: str) -> None:

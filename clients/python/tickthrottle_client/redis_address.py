@@ -7,11 +7,13 @@ at these addresses know as ``name``, whichever server that is at the moment.
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 _SCHEMES = ("redis", "rediss", "unix")
 _DATABASE = re.compile(r"/?[0-9]{0,5}", re.ASCII)
+_FILES = ("ssl_ca_certs", "ssl_certfile", "ssl_keyfile")
 _SENTINEL = "+sentinel"
 _SENTINEL_PORT = 26_379
 _INSTEAD = "give the address of one server, redis://host:port/0"
@@ -116,6 +118,10 @@ def _check_options(url: str) -> None:
     except TypeError as error:
         option = str(error).rpartition(" argument ")[2]
         raise ValueError(f"the client has no option {option}") from None
+    # Missing, they would be told as a server that is away.
+    for option, value in parse_qsl(urlsplit(url).query):
+        if option in _FILES and not Path(value).is_file():
+            raise ValueError(f"{option} {value}: there is no such file")
 
 
 def why_unusable(server: Mapping[str, Any]) -> str | None:
