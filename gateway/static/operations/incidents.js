@@ -79,6 +79,7 @@ export function Incidents({ known, watcher }) {
 
 function Line({ incident, nowMs, onNote }) {
   const { code, level, text, detail, since_ms: sinceMs, until_ms: untilMs, times, note } = incident;
+  const verb = note ? "Change note" : "Note";
   return html`
     <tr data-incident=${code} data-lasts=${untilMs === null}>
       <th scope="row" title=${detail ?? undefined}>
@@ -90,8 +91,8 @@ function Line({ incident, nowMs, onNote }) {
       <td class="number">${duration((untilMs ?? nowMs) - sinceMs)}</td>
       <td class="done">
         ${note}${" "}
-        <button type="button" class="small" aria-label=${`Note on ${text}, ${clock(sinceMs, nowMs)}`} onClick=${onNote}>
-          ${note ? "Change" : "Note"}
+        <button type="button" class="small" aria-label=${`${verb} on ${text}, ${clock(sinceMs, nowMs)}`} onClick=${onNote}>
+          ${verb}
         </button>
       </td>
     </tr>
