@@ -69,6 +69,9 @@ class StreamFollower:
         self._channel = keys.updates if market is None else keys.market_updates(market)
         # Whether other issues are served than when the stored state was read.
         self._is_relisted = False
+        # Whether the board has publishes that Redis has lost. Their offsets come again,
+        # and not only with what the board has: all is compared once Redis is ahead.
+        self._is_ahead = False
         self._board = board
         self._hub = hub
         self._counters = counters
@@ -181,7 +184,7 @@ class StreamFollower:
         elif snapshot.offset <= here.offset:
             self._counters.updates_repeated += 1
             return
-        elif self._is_relisted:
+        elif self._is_relisted or self._is_ahead:
             # With the window, so that whoever asks over REST sees that it is news.
             await self._reload()
         elif snapshot.offset - snapshot.windows == here.offset:
@@ -228,6 +231,7 @@ class StreamFollower:
             # Redis came back older than it was. The job, when it finds out, begins
             # another epoch; until then clients keep what they have.
             self._counters.states_older += 1
+            self._is_ahead = True
             log.warning("stored state is older", offset=position.offset)
             return
         board.window_ms = stored.window_ms
@@ -236,6 +240,7 @@ class StreamFollower:
         if here.epoch is not None and is_news:
             self._heard_s = time.monotonic()
         if position.epoch != here.epoch:
+            self._is_ahead = False
             board.replace(position, stored.values, stored.groups, recent)
             self._hub.restart()
             self._tell_restart(position)
@@ -243,6 +248,7 @@ class StreamFollower:
         elif position.offset > here.offset or is_relisted:
             if is_relisted:
                 board.retain(value.isin for value in stored.values)
+            self._is_ahead = False
             news = board.catch_up(position, stored.values, stored.groups, recent)
             self._publish(news)
             self._tell_restart(position)

@@ -21,7 +21,7 @@ from gateway.upstream.stream_follower import HEAL_LIMIT, StreamFollower
 from tests.conftest import eventually, free_port
 from tests.gateway.listener import Listener
 from tests.gateway.publisher import Publisher
-from tests.gateway.samples import EPOCH, FIRST_WINDOW, HYNIX, SAMSUNG, make_row
+from tests.gateway.samples import EPOCH, FIRST_WINDOW, HYNIX, NAVER, SAMSUNG, make_row
 from throttle.contract.redis_keys import Keys
 
 pytestmark = pytest.mark.redis
@@ -229,6 +229,26 @@ async def test_a_numbering_set_back_is_not_shown(
         await soon(lambda: follower.board.position.epoch == "next")
         [snapshot] = follower.frames()
         assert [item["seq"] for item in snapshot["data"]] == [2]
+
+
+async def test_an_offset_that_comes_again_with_another_job_s_window_loses_no_price(
+    publisher: Publisher, client: redis.Redis, redis_url: str
+) -> None:
+    """Never lost: Redis forgot a publish, and gave its offset to somebody else's."""
+    async with caught_up(redis_url, publisher) as follower:
+        publisher.publish(make_row(SAMSUNG, seq=2))
+        await soon(lambda: follower.offset == 2)
+        follower.frames()
+        client.hset(publisher.keys.meta, "offset", 1)
+        client.delete(publisher.keys.windows)
+        client.publish(publisher.keys.updates, b"garbage")
+        await soon(lambda: follower.counters.states_older == 1)
+        publisher.offset = 1
+        publisher.publish(make_row(HYNIX))
+        publisher.publish(make_row(NAVER))
+        await soon(lambda: follower.offset == 3)
+        frames = follower.frames()
+        assert [isins(frame) for frame in frames] == [[HYNIX, NAVER]]
 
 
 async def test_a_message_that_does_not_decode_kills_nothing(
