@@ -179,8 +179,8 @@ def test_an_upgrade_and_the_way_back_cost_nothing(
 def wait_for_windows(
     client: redis.Redis, checkers: list[Checker], job: Running
 ) -> None:
-    """Wait until a job has published for four seconds, and clients have all of it."""
-    upto_ms = int(client.hget(Keys("tt").meta, "window") or 0) + 8 * W
+    """Wait until a job has published for two seconds, and clients have all of it."""
+    upto_ms = int(client.hget(Keys("tt").meta, "window") or 0) + 4 * W
     eventually(lambda: has_come(checkers, upto_ms, job), 60)
     assert [checker.problems for checker in checkers] == [[], []]
 
