@@ -26,9 +26,10 @@ from throttle.analytics.checkpoint import BadCheckpoint, address_of, check, sett
 from throttle.analytics.final_sinks import BurstSink, MoversSink
 from throttle.analytics.log_source import PartialBarsSource
 from throttle.analytics.metrics import AnalyticsMetrics
+from throttle.analytics.moves.moves_sink import MovesSink
 from throttle.analytics.product_publisher import JOB, ProductPublisher
 from throttle.analytics.queries import start_query
-from throttle.analytics.state import bars_in_state
+from throttle.analytics.state import bars_in_state, trades_in_state
 from throttle.contract.cut import Cut
 from throttle.contract.redis_keys import AnalyticsKeys
 from throttle.contract.tally import BatchNote
@@ -216,13 +217,11 @@ class AnalyticsLeader:
                 self._until_done,
                 self._report_bars,
             )
-        kind = MoversSink if product == "movers" else BurstSink
-        return kind(
-            self._settings,
-            publisher,
-            self._until_done,
-            partial(self._metrics.published, product),
-        )
+        report = partial(self._metrics.published, product)
+        means = self._settings, publisher, self._until_done, report
+        if product == "moves":
+            return MovesSink(*means, partial(trades_in_state, self._spark, address))
+        return MoversSink(*means) if product == "movers" else BurstSink(*means)
 
     def create_publisher(
         self, product: str, checkpoint: str, term: int

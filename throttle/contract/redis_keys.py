@@ -75,7 +75,7 @@ class Keys:
         return f"{self.namespace}:stages:{job}"
 
 
-PRODUCTS = ("bars", "movers", "bursts")
+PRODUCTS = ("bars", "movers", "bursts", "moves")
 """What the analytics job makes, each by a query of its own."""
 
 
@@ -142,3 +142,8 @@ class AnalyticsKeys:
     def bursts(self) -> str:
         """Stream: bursts that have ended, field ``burst``. Bounded."""
         return f"{self.namespace}:bursts"
+
+    @property
+    def moves(self) -> str:
+        """Stream: moves as they happened, field ``move``. Bounded."""
+        return f"{self.namespace}:moves"

@@ -1,8 +1,10 @@
-"""Bars and movers, through real Spark, compared with an oracle over real tapes."""
+"""Each product through real Spark, compared with an oracle over real tapes."""
 
 import random
 import shutil
 from collections.abc import Callable, Iterator
+from decimal import Decimal
+from fractions import Fraction
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
@@ -20,11 +22,13 @@ from tests.gateway.samples import make_isins
 from tests.throttle.analytics import bar_oracle
 from tests.throttle.analytics.analytics_rig import START_MS, AnalyticsRig, fields_of
 from tests.throttle.analytics.bar_oracle import Rules
+from tests.throttle.analytics.moves import move_oracle
+from tests.throttle.analytics.moves.move_oracle import MoveRules, moves_in
 from throttle.analytics.analytics_job import AnalyticsFailed
 from throttle.analytics.checkpoint import BadCheckpoint
-from throttle.analytics.state import bars_in_state
+from throttle.analytics.state import bars_in_state, trades_in_state
 from throttle.contract.bars import BarsUpdate
-from throttle.contract.bursts import TradingBurst
+from throttle.contract.products.bursts import TradingBurst
 from throttle.contract.session_calendar import SessionCalendar
 
 pytestmark = [pytest.mark.redis, pytest.mark.spark, pytest.mark.timeout(300)]
@@ -56,11 +60,12 @@ def trade(isin: str, at_ms: int, price: str, seq: int = 1, size: str = "2") -> T
 
 
 def add_tape(
-    rig: AnalyticsRig, name: str, trades: int, late: bool = True
+    rig: AnalyticsRig, name: str, trades: int, late: bool = True, disorder_ms: int = 40
 ) -> tuple[int, int]:
     """Append a tape's trades, some late, some disordered; return first and last time.
 
-    One in fifty comes up to ten minutes late, one in a hundred up to three hours.
+    One in fifty comes up to ten minutes late, one in a hundred up to three hours; all
+    others by less than ``disorder_ms``.
     """
     path = TAPES / name
     if not path.exists():
@@ -70,7 +75,7 @@ def add_tape(
     first_ms = taken[0].time_us // 1_000
     dated = []
     for number, one in enumerate(taken):
-        delay_ms = chance.randrange(0, 40)
+        delay_ms = chance.randrange(0, disorder_ms)
         if late and number % 50 == 7:
             delay_ms = chance.randrange(1_000, 600_000)
         if late and number % 100 == 9:
@@ -286,6 +291,48 @@ def test_bursts_of_a_tape_are_right(
         assert sums[isin, start_ms, end_ms] == {**of_one, "revision": 0}
     books = rig.books("bursts").partitions.values()
     assert sum(tally.counted for tally in books) == len(rig.entries)
+
+
+@pytest.mark.parametrize("store", ["rocksdb", "memory"])
+def test_moves_of_a_tape_are_right(
+    make_rig: MakeRig, store: Literal["rocksdb", "memory"]
+) -> None:
+    """Each once, though many trades are too late; after crashes at every point."""
+    rig = make_rig(
+        analytics="moves",
+        state_store=store,
+        move_percent=Decimal("0.01"),
+        move_span_ms=5_000,
+        analytics_batch_ms=1_000,
+    )
+    rules = MoveRules(Fraction("0.01"), span_us=5_000_000, batch_ms=1_000)
+    first_ms, last_ms = add_tape(
+        rig, "crypto_20240808.csv.gz", 3_000, late=False, disorder_ms=2_500
+    )
+    step_ms = (last_ms - first_ms) // 4
+    rig.set_clock(first_ms + step_ms)
+    rig.start()
+    rig.turn_clock(first_ms + step_ms)
+    for step, point in ((2, "before_publish"), (3, "after_publish")):
+        rig.crash_plan["moves"] = point  # type: ignore[assignment]
+        rig.set_clock(first_ms + step * step_ms)
+        rig.wait_for_death()
+        rig.start()
+    rig.turn_clock(last_ms + 3_000)
+    expected, too_late = move_oracle.moves(rig.entries, rules)
+    assert moves_in(rig.client, rig.keys) == expected
+    assert len(expected) >= 30
+    books = rig.books("moves").partitions
+    assert {p: tally.too_late for p, tally in books.items()} == dict(too_late)
+    assert sum(tally.read for tally in books.values()) == len(rig.entries)
+    # Two spans on, the state lets go of them.
+    rig.append(last_ms + 20_000, trade(A, last_ms + 20_000 - START_MS, "1"))
+    rig.turn_clock(last_ms + 22_000)
+    rig.append(last_ms + 22_500, trade(A, last_ms + 22_500 - START_MS, "1"))
+    rig.turn_clock(last_ms + 24_000)
+    rig.stop()
+    address = f"{rig.settings.state_dir.as_uri()}/analytics/moves"
+    assert len(trades_in_state(rig.spark, address)) == 2
 
 
 def test_another_length_of_bars_is_refused(make_rig: MakeRig) -> None:

@@ -122,12 +122,13 @@ def test_a_gateway_serves_bars_with_its_rights(
     bars.publish(make_bar(), make_bar(minute=1))
     bars.publish_movers([make_bar()])
     bars.publish_burst(make_bar())
+    bars.publish_move("100", "104")
     publish_a_window(redis_url)
     with running_gateway(url_of("tt-gateway", redis_url)) as gateway:
         gateway.wait_until(1)
         for path in (
             *(f"/v1/bars/{ISIN}", f"/v1/bars/{ISIN}?interval=1d"),
-            *("/v1/movers", "/v1/bursts", "/v1/quotes?fields=day"),
+            *("/v1/movers", "/v1/bursts", "/v1/moves", "/v1/quotes?fields=day"),
         ):
             status, body = gateway.get(path)
             assert status == 200, (path, body)
