@@ -31,7 +31,7 @@ def crasher(
 
 
 def test_a_killed_job_misses_and_doubles_nothing(crasher: AnalyticsCrasher) -> None:
-    """Every bar is as the oracle says, and the books balance."""
+    """Every bar and move is as the oracle says, and the books balance."""
     chance = Random(5)
     for point in ("state_written", "at_random"):
         assert crasher.crash_once(point, chance) >= 15

@@ -35,8 +35,9 @@ ENTRIES = st.lists(
             "1",
         ),
         st.sampled_from(ISINS),
-        # Few moments: many trades are within a span, and some at the same time.
-        st.integers(0, 32).map(lambda at: at * 500),
+        # Few moments: many trades are within a span, some at the same time, and some
+        # in the last millisecond before others are judged.
+        st.integers(0, 64).map(lambda at: at // 2 * 500 - at % 2),
         st.sampled_from((-700, 0, 1, 400, 999, 1_000, 1_900, 2_900, 3_000, 9_000)),
         st.integers(0, 3),
         st.sampled_from(("98", "99.5", "100", "101.2", "103", "103.5", "106.09")),
@@ -93,3 +94,25 @@ def test_moves_do_not_depend_on_batches(
     assert recent.count <= sum(
         e.time_us >= clocks[-1] * 1_000 - 2 * RULES.span_us for e in entries
     )
+
+
+def test_two_spans_are_enough_and_one_is_not() -> None:
+    """Whether the trade before has completed a move is a matter of its own span."""
+    second = 1_000_000
+    prices = {0: "100", 3: "103", 5: "106.09"}
+    trades = pa.table(
+        {
+            "isin": ["I"] * 3,
+            "time": [at * second for at in prices],
+            "seq": [1, 2, 3],
+            "position": [1, 2, 3],
+            "price": [Decimal(price) for price in prices.values()],
+        },
+    )
+    recent = RecentTrades(MoveRule(3 * second, Decimal(3)), SCHEMA.empty_table())
+    [move] = recent.moves(trades, 0, 5 * second)
+    assert (move.start_us, move.end_us) == (0, 3 * second)
+    assert recent.moves(SCHEMA.empty_table(), 5 * second, 7 * second) == []
+    assert recent.count == 2
+    assert recent.moves(SCHEMA.empty_table(), 7 * second, 20 * second) == []
+    assert recent.count == 0
