@@ -222,7 +222,9 @@ class AnalyticsSettings(ThrottleSettings):
     bursts_kept: int = Field(1_000, ge=1, le=1_000_000)
     """Bursts kept."""
 
-    move_percent: Decimal = Field(Decimal(3), ge=Decimal("0.01"), le=1_000)
+    move_percent: Decimal = Field(
+        Decimal(3), ge=Decimal("0.01"), le=1_000, decimal_places=6
+    )
     """A price that rises or falls by this many per cent within a span has moved."""
 
     move_span_ms: int = Field(10_000, ge=100, le=600_000)

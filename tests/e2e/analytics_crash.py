@@ -1,5 +1,6 @@
 """The analytics job killed for real, while a feed goes on; bars and moves compared."""
 
+import re
 import threading
 import time
 from collections.abc import Iterator
@@ -130,7 +131,9 @@ class AnalyticsCrasher:
             return self._cut_ms(product)
         folder = self._folder / "state" / "analytics" / product
         part = "offsets" if point == "planned" else "state/0/0"
-        return max((f.name for f in (folder / part).glob("[0-9]*")), default="")
+        names = (file.name for file in (folder / part).glob("[0-9]*"))
+        # As numbers: 9 comes before 10.
+        return max((int(re.split(r"\D", name)[0]) for name in names), default=-1)
 
     def _cut_ms(self, product: str) -> int:
         cut: Any = self._client.hget(self._keys.progress(product), "cut")

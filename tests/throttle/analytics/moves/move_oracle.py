@@ -80,9 +80,10 @@ def moves(
 def _of(isin: str, trades: list[_One], rules: MoveRules) -> Iterable[MoveFound]:
     trades.sort()
     for sign in (1, -1):
+        prices = [_quick(sign * trade.price) for trade in trades]
         was_complete = False
         for number, trade in enumerate(trades):
-            first = _first(trades, number, sign, rules)
+            first = trades[_first(trades, prices, number, rules)]
             change = sign * (trade.price - first.price)
             is_complete = 100 * change >= rules.percent * first.price
             if is_complete and not was_complete:
@@ -97,13 +98,23 @@ def _of(isin: str, trades: list[_One], rules: MoveRules) -> Iterable[MoveFound]:
             was_complete = is_complete
 
 
-def _first(trades: Sequence[_One], number: int, sign: int, rules: MoveRules) -> _One:
-    """Return the trade where a move to another would begin: the latest furthest one."""
+def _quick(price: Fraction) -> Fraction | int:
+    # Python compares whole numbers ten times as fast.
+    return price.numerator if price.denominator == 1 else price
+
+
+def _first(
+    trades: Sequence[_One],
+    prices: Sequence[Fraction | int],
+    number: int,
+    rules: MoveRules,
+) -> int:
+    """Return which trade a move to another would begin with: the latest lowest one."""
     since_us = trades[number].time_us - rules.span_us
     first = number
     for before in range(number, -1, -1):
         if trades[before].time_us < since_us:
             break
-        if sign * trades[before].price < sign * trades[first].price:
+        if prices[before] < prices[first]:
             first = before
-    return trades[first]
+    return first
