@@ -4,6 +4,7 @@ The images are built from a base that is here already; what others make (Redis, 
 Prometheus) comes from Debian's packages. All containers share the machine's network.
 """
 
+import fcntl
 import json
 import os
 import re
@@ -15,6 +16,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from string import Template
+
+import pytest
 
 from ingest.process.ports import free_port
 from tests.conftest import eventually, skip_or_fail
@@ -32,6 +35,7 @@ PORTS = (
     *("GATEWAY_2", "OPERATORS_2", "FEED", "HTTP", "HTTPS", "PROMETHEUS"),
 )
 HERE = ROOT / "tests" / "deploy"
+IS_WORKER = "PYTEST_XDIST_WORKER" in os.environ
 
 # Health is asked for by the test: podman would have systemd do it.
 ENVIRONMENT = {**os.environ, "DISABLE_HC_SYSTEMD": "true"}
@@ -73,7 +77,7 @@ def need_containers() -> None:
         skip_or_fail(f"podman has no image {BASE}; docs/testing.md says how to make it")
 
 
-def build_images(folder: Path) -> None:
+def _build_images(folder: Path) -> None:
     """Build all images, as docs/containers.md says."""
     options = [
         *("--format", "docker", "--network", "host"),
@@ -87,6 +91,21 @@ def build_images(folder: Path) -> None:
     file = ("--file", str(HERE / "services.Containerfile"))
     tag = ("--tag", image("services"))
     podman("build", *options, *tag, *file, str(folder), within_s=600)
+
+
+@pytest.fixture(scope="session")
+def images(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """All images, built from here: once, whichever worker comes first."""
+    need_containers()
+    folder = tmp_path_factory.mktemp("images")
+    # That of the run, not of the worker alone.
+    shared = folder.parent.parent if IS_WORKER else folder.parent
+    built = shared / "images-are-built"
+    with (shared / "images.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not built.exists():
+            _build_images(folder)
+            built.touch()
 
 
 def pip_options(folder: Path) -> list[str]:

@@ -1,12 +1,9 @@
 """Images are built and run as deploy/compose.yaml has them; containers are killed."""
 
-import asyncio
 import json
 import re
-import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
@@ -19,18 +16,17 @@ from tests.deploy.containers import (
     BASE,
     Containers,
     about,
-    build_images,
     image,
-    need_containers,
+    images,
     podman,
     running_containers,
     size_of,
 )
+from tests.deploy.follower import following, wait_for_windows
 from tests.e2e.conftest import browser
 from tests.paths import ROOT
-from tickthrottle_client import TickClient
 
-__all__ = ["browser"]
+__all__ = ["browser", "images"]
 
 pytestmark = [
     pytest.mark.container,
@@ -40,13 +36,6 @@ pytestmark = [
 ]
 
 KILLED = ("gateway-1", "throttle-1", "feed", "proxy", "valkey")
-
-
-@pytest.fixture(scope="module")
-def images(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """All images, built from here."""
-    need_containers()
-    build_images(tmp_path_factory.mktemp("images"))
 
 
 @pytest.fixture(scope="module")
@@ -62,65 +51,14 @@ def containers(
         yield running
 
 
-class Follower:
-    """A client of the proxy that keeps what is wrong with what it gets."""
-
-    def __init__(self) -> None:
-        self.window_ms = 0
-        self.prices = 0
-        self.faults: list[str] = []
-        self._newest: dict[str, tuple[int, int]] = {}
-
-    def take(self, message: dict[str, Any]) -> None:
-        """Check one message of the gateway."""
-        if message["type"] not in ("snapshot", "update"):
-            return
-        self.window_ms = message.get("window") or self.window_ms
-        for row in message["data"]:
-            version = row["time"], row["seq"]
-            before = self._newest.get(row["isin"], version)
-            if version < before:
-                self.faults.append(f"{row['isin']} went back: {before}, {version}")
-            self._newest[row["isin"]] = version
-            self.prices += 1
-
-
-@contextmanager
-def following(containers: Containers) -> Iterator[Follower]:
-    """Follow everything through the proxy, over TLS, until the block ends."""
-    follower = Follower()
-    url = f"wss://localhost:{containers.ports['HTTPS']}/v1/stream"
-
-    async def follow() -> None:
-        async with TickClient(url, waits=True, on_message=follower.take) as ticks:
-            ticks.subscribe(["*"], lambda item: None)
-            await asyncio.to_thread(is_over.wait)
-
-    is_over = threading.Event()
-    thread = threading.Thread(target=asyncio.run, args=(follow(),))
-    thread.start()
-    try:
-        yield follower
-    finally:
-        is_over.set()
-        thread.join()
-
-
-def wait_for_windows(follower: Follower, windows: int = 2) -> None:
-    """Wait until so many windows more have come, with prices."""
-    prices, since_ms = follower.prices, time.time() * 1_000
-    eventually(
-        lambda: (
-            follower.window_ms > since_ms + windows * 2_000 - 2_000
-            and follower.prices > prices
-        ),
-        120,
-    )
+def stream(containers: Containers) -> str:
+    """Return the stream's address at the proxy."""
+    return f"wss://localhost:{containers.ports['HTTPS']}/v1/stream"
 
 
 def test_a_price_arrives_over_tls(containers: Containers) -> None:
     """From the feed's container to a client of the proxy, which checks its name."""
-    with following(containers) as follower:
+    with following(stream(containers)) as follower:
         wait_for_windows(follower)
     assert follower.faults == []
 
@@ -130,7 +68,7 @@ def test_a_browser_shows_a_price_over_tls(
     containers: Containers, browser: Browser
 ) -> None:
     """The board at the proxy's address is live, and has rows with prices."""
-    with following(containers) as follower:
+    with following(stream(containers)) as follower:
         wait_for_windows(follower)
     # It has a store of authorities of its own.
     page = browser.new_page(ignore_https_errors=True)
@@ -172,7 +110,7 @@ def test_the_stream_is_right_after_a_container_was_killed(
     service: str, containers: Containers, record_property: Any
 ) -> None:
     """It runs again by itself, clients go on, and the books balance to the trade."""
-    with following(containers) as follower:
+    with following(stream(containers)) as follower:
         wait_for_windows(follower)
         began_s = time.monotonic()
         containers.kill(service)
