@@ -28,11 +28,14 @@ PROJECT = "tickthrottle-test"
 TARGETS = ("all", "gateway")
 SERVICES = (
     *("valkey", "operators-token", "throttle-1", "throttle-2"),
-    *("gateway-1", "gateway-2", "feed", "proxy", "prometheus"),
+    *("gateway-1", "gateway-2", "feed", "archive", "proxy", "prometheus"),
 )
+"""What is run. Not a third Spark: bars are made in tests/packaging, by a pod."""
+
 PORTS = (
     *("REDIS", "THROTTLE_1", "THROTTLE_2", "GATEWAY_1", "OPERATORS_1"),
     *("GATEWAY_2", "OPERATORS_2", "FEED", "HTTP", "HTTPS", "PROMETHEUS"),
+    *("ARCHIVE", "ANALYTICS"),
 )
 HERE = ROOT / "tests" / "deploy"
 IS_WORKER = "PYTEST_XDIST_WORKER" in os.environ
@@ -162,6 +165,8 @@ class Containers:
             "throttle-1:9101": "THROTTLE_1",
             "throttle-2:9101": "THROTTLE_2",
             "feed:9102": "FEED",
+            "archive:9103": "ARCHIVE",
+            "analytics:9104": "ANALYTICS",
         }
         for target, name in ports.items():
             assert target in targets
