@@ -14,12 +14,10 @@ is no graphics card.
 
 import argparse
 import shutil
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -28,10 +26,14 @@ from pinned_gateway import LISTING, WINDOW_S, Bench, make_row, started
 from playwright.sync_api import CDPSession, Page, sync_playwright
 
 from deploy.loadtest.system.machine import describe_machine
+from ingest.issue_table.issue_list import parse_list
+from ingest.issue_table.redis_issue_store import RedisIssueStore
+from ingest.issue_table.table_loader import load_list
 from ingest.sources.market import SimulatedIssue, encode_issues, step_down
 from throttle.contract.snapshot import Row
 
 MOST_MS = 50
+NAMESPACE = "tt"
 MEASURE = "window-update"
 ORDINARY = 1_000
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
@@ -109,11 +111,11 @@ def main() -> None:
 @contextmanager
 def market(issues: Sequence[SimulatedIssue]) -> Iterator[Bench]:
     """Run a gateway that knows what the issues are called."""
-    with tempfile.TemporaryDirectory(prefix="bench-") as folder:
-        path = Path(folder) / "issues.csv"
-        path.write_text(encode_issues(issues), encoding="utf-8")
-        with started(issues_file=path) as bench:
-            yield bench
+    with started() as bench:
+        table = RedisIssueStore(bench.client, NAMESPACE)
+        wanted = parse_list(encode_issues(issues).splitlines(keepends=True))
+        load_list(table, wanted, is_forced=True)
+        yield bench
 
 
 @contextmanager

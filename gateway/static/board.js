@@ -10,14 +10,15 @@ import { h, render } from "preact";
 import { issueOf, withIssue } from "./board/address.js";
 import { getMovers } from "./board/candles/bar_feed.js";
 import { INTERVALS } from "./board/candles/bars.js";
-import { layoutFor, orderAmong } from "./board/columns.js";
+import { activeList, listsText, parseLists } from "./board/choice/lists.js";
+import { choiceText, layoutFor, orderAmong, parseChoice } from "./board/columns.js";
 import { judge } from "./board/freshness.js";
 import { onKeys } from "./board/keys.js";
 import { ORDERS, nextOrder } from "./board/order.js";
 import { Page } from "./board/page.js";
 import { Selection } from "./board/selection.js";
 import { Store } from "./board/store.js";
-import { parseWatchList, toggled, watchListText } from "./board/watchlist.js";
+import { toggled } from "./board/watchlist.js";
 import { createShell, getNews, storage, streamUrl, token } from "./shell.js";
 import { TickClient } from "./tick.js";
 
@@ -55,15 +56,22 @@ const view = {
   store,
   rows: [],
   search: "",
-  chosenOrder: { column: "trades", direction: ORDERS.trades.first },
+  chosenOrder: { column: "turnover", direction: ORDERS.turnover.first },
+  columnChoice: parseChoice(storage.read("columns")),
   widthRem: 0, // of the table
   get layout() {
-    return layoutFor(view.widthRem, store.issues.size > 0);
+    const { columnChoice: choice } = view;
+    return layoutFor(view.widthRem, store.issues.size > 0, { hasSums: store.hasSums, choice });
   },
   get order() {
     return orderAmong(view.layout, view.chosenOrder);
   },
-  watched: parseWatchList(storage.read("watch-list")),
+  lists: parseLists(storage.read("watch-lists"), storage.read("watch-list")),
+  get watched() {
+    return activeList(view.lists);
+  },
+  filters: { markets: new Set(), sectors: new Set() },
+  menu: null, // which is open: "columns", "lists"
   isWatchListOnly: storage.read("watch-list-only") === "yes",
   selection: null,
   strangeLink: null, // what the address calls an issue, if none is called so
@@ -86,9 +94,21 @@ const view = {
     storage.write("watch-list-only", view.isWatchListOnly ? "yes" : null);
   },
   star(isin) {
-    choose({ watched: toggled(view.watched, isin) });
-    storage.write("watch-list", watchListText(view.watched));
+    const { active, lists } = view.lists;
+    view.setLists({ active, lists: new Map([...lists, [active, toggled(view.watched, isin)]]) });
   },
+  setLists(lists) {
+    choose({ lists });
+    storage.write("watch-lists", listsText(lists));
+  },
+  setColumns(columnChoice) {
+    choose({ columnChoice });
+    storage.write("columns", choiceText(columnChoice));
+  },
+  toggleMarket: (name) => setFilter("markets", name === null ? new Set() : toggled(view.filters.markets, name)),
+  toggleSector: (name) => setFilter("sectors", toggled(view.filters.sectors, name)),
+  openMenu: (menu) => choose({ menu }),
+  closeMenu: () => choose({ menu: null }),
   chooseChart(interval) {
     storage.write("chart", interval ?? WINDOWS);
     view.selection.feed.followDay();
@@ -199,8 +219,8 @@ function measure(duration) {
 }
 
 function question() {
-  const { search, order, watched, isWatchListOnly } = view;
-  return { search, order, watched: isWatchListOnly ? watched : null };
+  const { search, order, watched, isWatchListOnly, filters } = view;
+  return { search, order, filters, watched: isWatchListOnly ? watched : null };
 }
 
 function inOrder(found) {
@@ -222,6 +242,10 @@ function choose(changes) {
   Object.assign(view, changes);
   view.rows = store.select(question());
   draw();
+}
+
+function setFilter(kind, names) {
+  choose({ filters: { ...view.filters, [kind]: names } });
 }
 
 // The open issue is in the address, in a step of the history of its own: Back closes it.

@@ -152,7 +152,7 @@ def test_a_cluster_publishes_what_one_process_publishes(stage: Stage) -> None:
         for name in ("tt", "alone")
     )
     assert ours == others
-    assert sum(map(len, ours.values())) > 1_000
+    assert sum(map(len, ours.values())) > 100
     stage.rig.check()
     rebuilt = subprocess.run(
         [sys.executable, "-m", "tickthrottle", "rebuild", "--redis-url", stage.rig.url],

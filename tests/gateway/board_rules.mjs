@@ -2,10 +2,25 @@
 // gateway/static.
 
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 import { test } from "node:test";
 
 import { issueOf, withIssue } from "./static/board/address.js";
-import { layoutFor, orderAmong } from "./static/board/columns.js";
+import { isWanted, sectorsOf } from "./static/board/choice/filters.js";
+import {
+  activeList,
+  exportText,
+  importText,
+  listsText,
+  nameProblem,
+  parseLists,
+  withList,
+  withoutActive,
+} from "./static/board/choice/lists.js";
+import { choiceText, layoutFor, moved, orderAmong, parseChoice } from "./static/board/columns.js";
+import { glance, shortText } from "./static/board/day/breadth.js";
+import { dailyLimits, limitOf } from "./static/board/day/limits.js";
+import { placeIn, sparkPath, Trace } from "./static/board/day/trace.js";
 import { changeOf, differenceText, priceText, ratioText } from "./static/board/format.js";
 import { judge, silenceMs } from "./static/board/freshness.js";
 import { chartPoints, merged } from "./static/board/history.js";
@@ -101,17 +116,127 @@ test("an address names an issue beside a token", () => {
 
 test("columns that have no room are left out, the issue never", () => {
   const ids = (...question) => layoutFor(...question).columns.map(({ id }) => id).join(" ");
-  assert.equal(ids(90, true), "star name isin price change trades time");
-  assert.equal(ids(60, true), "star name price change trades time");
-  assert.equal(ids(20, true), "star name price change");
+  const sums = { hasSums: true };
+  assert.equal(ids(100, true, sums), "star name isin price change spark range turnover volume trades time");
+  assert.equal(ids(86, true, sums), "star name price change spark range turnover volume trades time");
+  assert.equal(ids(60, true, sums), "star name price change spark turnover");
+  assert.equal(ids(60, true), "star name price change spark trades");
+  assert.equal(ids(20, true, sums), "star name price change");
   assert.equal(ids(20, false), "star isin price change");
   assert.equal(layoutFor(60, true), layoutFor(61, true));
+});
+
+test("rows are in an order whose column is there", () => {
+  const byTurnover = { column: "turnover", direction: "descending" };
   const byTrades = { column: "trades", direction: "ascending" };
+  const sums = { hasSums: true };
+  assert.equal(orderAmong(layoutFor(60, true, sums), byTurnover), byTurnover);
   assert.equal(orderAmong(layoutFor(60, true), byTrades), byTrades);
-  assert.deepEqual(orderAmong(layoutFor(20, true), byTrades), {
-    column: "change",
-    direction: "descending",
-  });
+  assert.equal(orderAmong(layoutFor(60, true), byTurnover).column, "trades");
+  assert.equal(orderAmong(layoutFor(60, true, sums), byTrades).column, "turnover");
+  const byChange = { column: "change", direction: "descending" };
+  assert.deepEqual(orderAmong(layoutFor(20, true), byTrades), byChange);
+  assert.deepEqual(orderAmong(layoutFor(20, true), { column: "time", direction: "ascending" }), byChange);
+});
+
+test("columns are those a visitor chose, in that order, whatever the browser has kept", () => {
+  const usual = parseChoice(null);
+  assert.deepEqual(parseChoice("nonsense"), usual);
+  assert.deepEqual(parseChoice('{"order":7,"hidden":["price","x"],"isDense":"yes"}'), usual);
+  const order = moved(usual.order, "change", -1);
+  assert.deepEqual(order.slice(0, 3), ["isin", "change", "price"]);
+  assert.equal(moved(order, "isin", -1), order);
+  assert.equal(moved(order, "time", 1), order);
+  const choice = parseChoice(choiceText({ order, hidden: new Set(["spark", "isin"]), isDense: true }));
+  const { columns, isDense } = layoutFor(100, true, { choice });
+  assert.deepEqual(columns.map(({ id }) => id), ["star", "name", "change", "price", "range", "trades", "time"]);
+  assert.ok(isDense);
+});
+
+test("the day's limits are those of the simulated market", () => {
+  const limits = JSON.parse(readFileSync(new URL("./limits.json", import.meta.url), "utf-8"));
+  assert.ok(limits.length > 1000);
+  for (const [close, lowest, highest] of limits) assert.deepEqual(dailyLimits(close), [lowest, highest]);
+});
+
+test("a price at a limit is marked where the exchange's steps hold", () => {
+  const issue = { prev_close: "10000", tick_table: "krx", market: "KOSPI" };
+  assert.equal(limitOf(issue, 13_000), "upper");
+  assert.equal(limitOf(issue, 12_990), null);
+  assert.equal(limitOf(issue, 7_000), "lower");
+  assert.equal(limitOf({ ...issue, market: "KONEX" }, 11_500), "upper");
+  assert.equal(limitOf({ ...issue, tick_table: null }, 13_000), null);
+  assert.equal(limitOf({ ...issue, prev_close: null }, 13_000), null);
+  assert.equal(limitOf(null, 13_000), null);
+});
+
+test("what was seen of a price is its range and its newest sixty windows", () => {
+  const trace = new Trace();
+  assert.equal(sparkPath(trace), "");
+  trace.add(100);
+  assert.equal(placeIn(trace, 100), null);
+  trace.add(NaN);
+  trace.add(200);
+  assert.equal(placeIn(trace, 150), 0.5);
+  assert.equal(sparkPath(trace), "M94.4,20.0L96.0,2.0");
+  for (let i = 0; i < 100; i += 1) trace.add(150);
+  assert.equal(trace.prices.length, 60);
+  assert.equal(sparkPath(trace).split("L")[0], "M0.0,11.0");
+  assert.deepEqual([trace.low, trace.high], [100, 200]);
+});
+
+test("the market at a glance adds up by market", () => {
+  const row = (market, kind, turnover) => ({ issue: market && { market }, change: { kind }, turnover });
+  const sums = glance([row("A", "up", 5), row("B", "down", 9), row("B", "", null), row(null, "up", null)]);
+  assert.deepEqual(sums, [
+    { market: null, issues: 4, up: 2, down: 1, same: 1, turnover: 14 },
+    { market: "B", issues: 2, up: 0, down: 1, same: 1, turnover: 9 },
+    { market: "A", issues: 1, up: 1, down: 0, same: 0, turnover: 5 },
+  ]);
+  const texts = [0, 999, 999.6, 2_918_264_100, 45_600, 999_999, 123_400_000, 7.2e12, null].map(shortText);
+  assert.deepEqual(texts, ["0", "999", "1.00K", "2.92B", "45.6K", "1.00M", "123M", "7.20T", "–"]);
+});
+
+test("a filter wants the chosen markets and sectors, or all", () => {
+  const wants = (markets, sectors, issue) => isWanted({ markets: new Set(markets), sectors: new Set(sectors) }, issue);
+  const issue = { market: "A", sector: "x" };
+  assert.ok(wants([], [], null));
+  assert.ok(wants(["A", "B"], ["x"], issue));
+  assert.ok(!wants(["B"], [], issue));
+  assert.ok(!wants(["A"], ["y"], issue));
+  assert.ok(!wants(["A"], [], null));
+  assert.deepEqual(sectorsOf([issue, { sector: "b" }, issue, { sector: null }]), [["b", 1], ["x", 2]]);
+});
+
+test("watch-lists have names, are kept, and the list of former days is the first one", () => {
+  const first = parseLists(null, `["${SAMSUNG}"]`);
+  assert.deepEqual([...activeList(first)], [SAMSUNG]);
+  const two = withList(first, "Chips", new Set([HYNIX]));
+  assert.deepEqual(parseLists(listsText(two)), two);
+  assert.match(nameProblem(two, "Chips"), /There is a list/);
+  assert.match(nameProblem(two, " "), /needs a name/);
+  assert.match(nameProblem(two, "x".repeat(41)), /40/);
+  let many = two;
+  while (many.lists.size < 20) many = withList(many, `list ${many.lists.size}`, new Set());
+  assert.match(nameProblem(many, "one more"), /20 lists/);
+  const one = withoutActive(two);
+  assert.deepEqual(one, first);
+  assert.equal(activeList(withoutActive(one)).size, 0);
+  for (const odd of ["7", "{", '{"lists":[[1,2],["a",["x"]],["a",[]]],"active":"z"}']) {
+    assert.equal(activeList(parseLists(odd)).size, 0);
+  }
+});
+
+test("a watch-list goes out as text and comes back, by ISIN or code", () => {
+  const issues = new Map([[SAMSUNG, { name: "Samsung # 1" }]]);
+  const text = exportText(new Set([SAMSUNG, HYNIX]), issues);
+  assert.equal(text, `${HYNIX}\n${SAMSUNG}  # Samsung # 1`);
+  const isinOf = (word) => ({ "000660": HYNIX })[word] ?? (word.startsWith("KR7") ? word : null);
+  assert.deepEqual([...importText(text, isinOf).isins], [HYNIX, SAMSUNG]);
+  const { isins, unknown } = importText(`000660, ${SAMSUNG};what`, isinOf);
+  assert.deepEqual([[...isins], unknown], [[HYNIX, SAMSUNG], ["what"]]);
+  const many = Array.from({ length: 1_002 }, (_, n) => `KR7${String(n).padStart(9, "0")}`).join(" ");
+  assert.equal(importText(many, isinOf).left, 2);
 });
 
 test("rows are ordered both ways, those without a value last", () => {

@@ -1,20 +1,25 @@
 """The rules of the market board, in Node; what it shows is tested in a browser."""
 
+import json
 import shutil
 import subprocess
 from pathlib import Path
 
 from gateway.app import STATIC
+from ingest.sources.market import daily_limits
 from tests.conftest import skip_or_fail
 
 
 def test_the_rules_of_the_board_hold(tmp_path: Path) -> None:
-    """Search, orders, watch-list, rows in view, staleness: see board_rules.mjs."""
+    """Search, orders, lists, limits, breadth, staleness: see board_rules.mjs."""
     node = shutil.which("node")
     if node is None:
         skip_or_fail("no node on PATH")
     shutil.copytree(STATIC, tmp_path / "static")
     (tmp_path / "package.json").write_text('{"type":"module"}')
+    closes = [*range(1, 5_000, 7), *range(5_000, 2_000_000, 995)]
+    limits = [[close, *daily_limits(close)] for close in closes]
+    (tmp_path / "limits.json").write_text(json.dumps(limits))
     rules = tmp_path / "board_rules.mjs"
     shutil.copy(Path(__file__).with_name("board_rules.mjs"), rules)
     done = subprocess.run(

@@ -1,39 +1,96 @@
-// Which columns the table has room for. Pure.
+// Which columns the table has, in which order, and which of them it has room for. Pure.
 
-const COLUMNS = [
-  { id: "star", label: "Watch" },
-  { id: "name", label: "Issue", order: "name" },
-  { id: "isin", label: "ISIN", order: "isin" },
-  { id: "price", label: "Price", order: "price", isNumber: true },
-  { id: "change", label: "Change", order: "change", isNumber: true },
-  { id: "trades", label: "Trades", order: "trades", isNumber: true },
-  { id: "time", label: "Last trade", order: "time", isNumber: true },
-];
+const COLUMNS = {
+  star: { label: "Watch" },
+  name: { label: "Issue", order: "name" },
+  isin: { label: "ISIN", order: "isin", rem: 10.5 },
+  price: { label: "Price", order: "price", isNumber: true, rem: 7.5, tallRem: 6.25 },
+  change: { label: "Change", order: "change", isNumber: true, rem: 13, tallRem: 5.7 },
+  spark: { label: "Trend", rem: 7.5, tallRem: 6 },
+  range: { label: "Range", rem: 9.5, tallRem: 8 },
+  turnover: { label: "Turnover", order: "turnover", isNumber: true, rem: 7, tallRem: 6 },
+  volume: { label: "Volume", order: "volume", isNumber: true, rem: 6.5, tallRem: 5.5 },
+  trades: { label: "Trades", order: "trades", isNumber: true, rem: 8, tallRem: 6.5 },
+  time: { label: "Last trade", order: "time", isNumber: true, rem: 6.5, tallRem: 5.5 },
+};
 
-// From which width of the table on, in rem: a name comes before what else there is to say,
-// and in tall rows what belongs together is in two lines.
-const LAYOUTS = [
-  { fromRem: 72, isTall: false, without: [] },
-  { fromRem: 52, isTall: false, without: ["isin"] },
-  { fromRem: 36, isTall: true, without: ["isin"] },
-  { fromRem: 0, isTall: true, without: ["isin", "trades", "time"] },
-];
+export const labelOf = (id) => COLUMNS[id].label;
 
-// What an issue without a name is called by is not left out.
-const [NAMED, UNNAMED] = [true, false].map((hasNames) =>
-  LAYOUTS.map(({ without, ...layout }) => {
-    const gone = hasNames ? without : ["name", ...without.filter((id) => id !== "isin")];
-    return { ...layout, columns: COLUMNS.filter(({ id }) => !gone.includes(id)) };
-  }),
-);
+// What may be moved, in its usual order; and what of it can be left out, in the order in
+// which it gets room.
+export const MOVABLE = ["isin", "price", "change", "spark", "range", "turnover", "volume", "trades", "time"];
+const OPTIONAL = ["turnover", "spark", "trades", "range", "volume", "time", "isin"];
+const SUMS = ["turnover", "volume"];
+const ORDERS_THAT_STAND_IN = ["turnover", "trades"];
 
-// Returns {columns, isTall}; the same object for the same layout.
-export function layoutFor(widthRem, hasNames) {
-  return (hasNames ? NAMED : UNNAMED).find(({ fromRem }) => widthRem >= fromRem);
+export const isOptional = (id) => OPTIONAL.includes(id);
+
+// A name comes before what else there is to say; in tall rows what belongs together is in
+// two lines.
+const TALL_BELOW_REM = 52;
+const [STAR_REM, NAME_REM] = [2.9, 17];
+const [TALL_STAR_REM, TALL_NAME_REM] = [2.25, 9];
+
+// What a visitor has chosen: {order: ids, hidden: set of ids, isDense}. Whatever else is
+// kept in its place is put right.
+export function parseChoice(text) {
+  let kept = {};
+  try {
+    kept = JSON.parse(text ?? "{}") ?? {};
+  } catch {
+    // Then it is the usual one.
+  }
+  const list = (value) => (Array.isArray(value) ? value : []);
+  const known = [...new Set(list(kept.order))].filter((id) => MOVABLE.includes(id));
+  const order = [...known, ...MOVABLE.filter((id) => !known.includes(id))];
+  return { order, hidden: new Set(list(kept.hidden).filter(isOptional)), isDense: kept.isDense === true };
+}
+
+export const choiceText = ({ order, hidden, isDense }) => JSON.stringify({ order, hidden: [...hidden], isDense });
+
+// Another order, with a column one place to the left (-1) or right (1).
+export function moved(order, id, by) {
+  const from = order.indexOf(id);
+  const to = from + by;
+  if (to < 0 || to >= order.length) return order;
+  const changed = [...order];
+  [changed[from], changed[to]] = [changed[to], changed[from]];
+  return changed;
+}
+
+const layouts = new Map();
+
+// Returns {columns, isTall, isDense}; the same object for the same layout. `hasSums`:
+// trades say what was traded in the day so far.
+export function layoutFor(widthRem, hasNames, { hasSums = false, choice = parseChoice(null) } = {}) {
+  const isTall = widthRem < TALL_BELOW_REM;
+  const remOf = (id) => (isTall && COLUMNS[id].tallRem) || COLUMNS[id].rem;
+  const shown = new Set(["price", "change"]);
+  let leftRem = widthRem - (isTall ? TALL_STAR_REM + TALL_NAME_REM : STAR_REM + NAME_REM);
+  for (const id of shown) leftRem -= remOf(id);
+  for (const id of OPTIONAL) {
+    if (choice.hidden.has(id) || (SUMS.includes(id) && !hasSums)) continue;
+    if (id === "isin" && (isTall || !hasNames)) continue;
+    leftRem -= remOf(id);
+    if (leftRem < 0) break;
+    shown.add(id);
+  }
+  // What an issue without a name is called by is not left out.
+  const first = ["star", hasNames ? "name" : "isin"];
+  const ids = [...first, ...choice.order.filter((id) => shown.has(id))];
+  const key = `${ids} ${isTall} ${choice.isDense}`;
+  if (!layouts.has(key)) {
+    const columns = ids.map((id) => ({ id, ...COLUMNS[id] }));
+    layouts.set(key, { columns, isTall, isDense: choice.isDense });
+  }
+  return layouts.get(key);
 }
 
 // The order asked for, if its column is there: nobody could see why the rows are so.
 export function orderAmong({ columns }, order) {
-  if (columns.some((column) => column.order === order.column)) return order;
-  return { column: "change", direction: "descending" };
+  const has = (id) => columns.some((column) => column.order === id);
+  if (has(order.column)) return order;
+  const isUsual = ORDERS_THAT_STAND_IN.includes(order.column);
+  const other = isUsual ? ORDERS_THAT_STAND_IN.find(has) : undefined;
+  return { column: other ?? "change", direction: "descending" };
 }

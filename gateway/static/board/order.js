@@ -7,6 +7,8 @@ export const ORDERS = {
   isin: { key: (row) => row.isin, first: "ascending" },
   price: { key: (row) => row.price, first: "descending" },
   change: { key: (row) => row.change.ratio, first: "descending" },
+  turnover: { key: (row) => row.turnover, first: "descending" },
+  volume: { key: (row) => row.volume, first: "descending" },
   trades: { key: (row) => row.trades, first: "descending" },
   time: { key: (row) => row.item.time, first: "descending" },
 };

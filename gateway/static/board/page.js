@@ -1,7 +1,11 @@
 // The board's page as a function of what it shows.
 
-import { clockText, countText } from "./format.js";
 import { Movers } from "./candles/issue_chart.js";
+import { ColumnMenu } from "./choice/column_menu.js";
+import { ListMenu } from "./choice/list_menu.js";
+import { glance } from "./day/breadth.js";
+import { Glance } from "./day/glance.js";
+import { clockText, countText } from "./format.js";
 import { Detail } from "./detail.js";
 import { html } from "./html.js";
 import { Table } from "./table.js";
@@ -12,6 +16,13 @@ const REFERENCES = {
   mixed:
     "Change is against the previous close. Where none is known, it is marked * and against the first price seen since this page opened.",
 };
+
+// What the page knows only since it opened says so.
+function sinceText({ columns }) {
+  const names = columns.filter(({ id }) => id === "spark" || id === "range").map(({ label }) => label);
+  if (!names.length) return "";
+  return ` ${names.join(" and ")} ${names.length > 1 ? "are" : "is"} since this page opened.`;
+}
 
 // `view` is what board.js knows and can do; there is no other state than that, but for
 // where the table is scrolled to.
@@ -26,6 +37,12 @@ export function Page({ view }) {
           <${Figures} view=${view} />
         </div>
         <p id="notice" role="status">${strangeText(view) || quietText(store.quiet(), view.windowMs)}</p>
+        <${Glance}
+          sums=${glance(store.rows.values())}
+          markets=${view.filters.markets}
+          onMarket=${view.toggleMarket}
+          reference=${store.reference}
+        />
         <${Movers} movers=${view.movers} issues=${store.issues} onSelect=${view.select} />
         <div class="panel table">
           <${Table}
@@ -45,13 +62,33 @@ export function Page({ view }) {
           ${rows.length === 0 && html`<p id="empty" class="soft">${emptyText(view)}</p>`}
         </div>
         <p class="foot soft">
-          <span>${REFERENCES[store.reference]}</span>
+          <span>${REFERENCES[store.reference]}${sinceText(view.layout)}</span>
           <span id="keys">
             Keys: <kbd>/</kbd> searches, <kbd>↑</kbd> <kbd>↓</kbd> go from issue to issue,${" "}
             <kbd>Enter</kbd> opens one, <kbd>Esc</kbd> closes it, <kbd>Space</kbd> stars it.
           </span>
         </p>
       </div>
+      ${view.menu === "columns" &&
+      html`
+        <${ColumnMenu}
+          choice=${view.columnChoice}
+          layout=${view.layout}
+          hasSums=${store.hasSums}
+          onChoice=${view.setColumns}
+          onClose=${view.closeMenu}
+        />
+      `}
+      ${view.menu === "lists" &&
+      html`
+        <${ListMenu}
+          lists=${view.lists}
+          issues=${store.issues}
+          isinOf=${(text) => store.isinOf(text)}
+          onLists=${view.setLists}
+          onClose=${view.closeMenu}
+        />
+      `}
       ${view.isSheet && html`<div class="backdrop" onClick=${view.close}></div>`}
       ${selection &&
       html`
@@ -94,12 +131,44 @@ function Tools({ view }) {
         aria-pressed=${view.isWatchListOnly}
         onClick=${view.toggleWatchListOnly}
       >
-        <span aria-hidden="true">★</span> Watch-list <span class="count">${watched.size}</span>
+        <span aria-hidden="true">★</span> <span class="list">${view.lists.active}</span>${" "}
+        <span class="count">${watched.size}</span>
+      </button>
+      <button id="lists" type="button" class="quiet icon" aria-label="Watch-lists" title="Watch-lists" onClick=${() => view.openMenu("lists")}>⋯</button>
+      <${Sectors} view=${view} />
+      <button id="columns" type="button" class="quiet icon" aria-label="Columns" title="Columns" onClick=${() => view.openMenu("columns")}>
+        <svg viewBox="0 0 24 24" aria-hidden="true" fill="none" stroke="currentColor" stroke-width="2"><rect x="4" y="5" width="16" height="14" rx="2" /><path d="M9.5 5v14M14.5 5v14" /></svg>
       </button>
       <p id="shown" class="soft" aria-live="polite">
         ${rows.length === store.rows.size ? "" : `${countText(rows.length)} found`}
       </p>
     </form>
+  `;
+}
+
+// Each sector that is chosen is a chip, which a press takes away.
+function Sectors({ view }) {
+  const { sectors } = view.filters;
+  const known = view.store.sectors;
+  if (!known.length && !sectors.size) return null;
+  const choose = (event) => {
+    view.toggleSector(event.target.value);
+    event.target.value = "";
+  };
+  return html`
+    <select id="sector" aria-label="Show a sector" onChange=${choose}>
+      <option value="">${sectors.size ? "And sector…" : "All sectors"}</option>
+      ${known
+        .filter(([name]) => !sectors.has(name))
+        .map(([name, count]) => html`<option key=${name} value=${name}>${name} (${count})</option>`)}
+    </select>
+    ${[...sectors].map(
+      (name) => html`
+        <button key=${name} type="button" class="chip sector" aria-pressed="true" aria-label=${`No longer ${name}`} onClick=${() => view.toggleSector(name)}>
+          ${name} <span aria-hidden="true">✕</span>
+        </button>
+      `,
+    )}
   `;
 }
 

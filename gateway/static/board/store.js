@@ -1,5 +1,8 @@
 // What the board knows: the newest row of every issue. Pure.
 
+import { isWanted, sectorsOf } from "./choice/filters.js";
+import { limitOf } from "./day/limits.js";
+import { Trace } from "./day/trace.js";
 import { changeOf, places } from "./format.js";
 import { comparator } from "./order.js";
 import { matches, searchText, words } from "./search.js";
@@ -9,7 +12,10 @@ export class Store {
   constructor() {
     this.rows = new Map(); // ISIN -> row
     this.issues = new Map(); // ISIN -> {code, name, market, sector, prev_close}
+    this.sectors = []; // [name, count of issues], by name
     this.firstPrices = new Map(); // ISIN -> price first seen since the page opened
+    this.traces = new Map(); // ISIN -> what was seen of its price (day/trace.js)
+    this.hasSums = false; // whether a trade has said what was traded in its day
     this.window = null; // the newest window's end
     this.changed = 0; // rows that came with it
     this.tradesInWindow = 0;
@@ -22,6 +28,7 @@ export class Store {
   // Names may come before or after prices.
   setIssues(issues) {
     this.issues = new Map(issues.map((issue) => [issue.isin, issue]));
+    this.sectors = sectorsOf(issues);
     for (const [isin, row] of this.rows) this.rows.set(isin, this._row(row.item, row));
   }
 
@@ -39,12 +46,15 @@ export class Store {
   clear() {
     this.rows.clear();
     this.firstPrices.clear();
+    this.traces.clear();
   }
 
   // `window` is null for what was known when the page asked.
   put(item, window) {
     const known = this.rows.get(item.isin);
     if (!this.firstPrices.has(item.isin)) this.firstPrices.set(item.isin, item.price);
+    if (!this.traces.has(item.isin)) this.traces.set(item.isin, new Trace());
+    if (known?.item.seq !== item.seq) this.traces.get(item.isin).add(Number(item.price));
     const trades = (known?.trades ?? 0) + item.trades;
     this.rows.set(item.isin, this._row(item, { trades, window }));
   }
@@ -77,11 +87,12 @@ export class Store {
   }
 
   // The rows a visitor asked for, in the order asked for.
-  select({ search = "", watched = null, order }) {
+  select({ search = "", watched = null, filters = null, order }) {
     const wanted = words(search);
     const found = [];
     for (const row of this.rows.values()) {
       if (watched !== null && !watched.has(row.isin)) continue;
+      if (filters !== null && !isWanted(filters, row.issue)) continue;
       if (wanted.length && !matches(row.text, wanted)) continue;
       found.push(row);
     }
@@ -102,6 +113,8 @@ export class Store {
     const isAgainstClose = Boolean(Number(close));
     const reference = isAgainstClose ? close : this.firstPrices.get(item.isin);
     const known = this.rows.get(item.isin);
+    const turnover = sumOf(item.cum_value);
+    this.hasSums ||= turnover !== null;
     return {
       isin: item.isin,
       item,
@@ -112,7 +125,18 @@ export class Store {
       change: changeOf(item.price, reference),
       digits: Math.max(places(item.price), places(reference)),
       isAgainstClose,
+      volume: sumOf(item.cum_volume), // of the day so far, as its newest trade says
+      turnover,
+      trace: this.traces.get(item.isin),
+      limit: limitOf(issue, Number(item.price)),
+      isHalted: issue?.status === "halted",
       text: known?.issue === issue ? known.text : searchText(item.isin, issue),
     };
   }
+}
+
+// Of a trade that says nothing of its day: null.
+function sumOf(value) {
+  const sum = Number(value ?? NaN);
+  return Number.isFinite(sum) ? sum : null;
 }

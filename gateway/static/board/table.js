@@ -4,11 +4,16 @@
 
 import { Component, createRef } from "preact";
 
+import { DayCells, Marks } from "./day/cells.js";
 import { clockText, countText, differenceText, KIND_WORDS, priceText, ratioText } from "./format.js";
 import { html } from "./html.js";
 import { rowAfter, scrollTopFor, visibleRange } from "./virtual.js";
 
 const TITLES = {
+  spark: "the prices of the newest windows that came since this page opened, 60 at most",
+  range: "the lowest and highest price seen since this page opened, and where the price is between them",
+  turnover: "what was paid in the day so far, as the issue's newest trade says (cum_value)",
+  volume: "how much was traded in the day so far, as the issue's newest trade says (cum_volume)",
   trades: "since this page opened, and how many the newest window's row stands for",
 };
 
@@ -34,7 +39,8 @@ export class Table extends Component {
 
   // The row of an issue that was opened elsewhere comes into view.
   componentDidUpdate(before) {
-    const { rows, selected } = this.props;
+    const { rows, selected, layout } = this.props;
+    if (layout.isDense !== before.layout.isDense) this.measure();
     if (selected === undefined || selected === before.selected) return;
     const index = rows.findIndex((row) => row.isin === selected);
     if (index >= 0) this.activate(index);
@@ -103,10 +109,10 @@ export class Table extends Component {
     const { window, watched, onStar, selected, onSelect } = rest;
     const { first, end } = visibleRange(this.place);
     const { activeIsin, rowHeight } = this.state;
-    const { columns, isTall } = layout;
+    const { columns, isTall, isDense } = layout;
     const active = rows.slice(first, end).some((row) => row.isin === activeIsin);
     return html`
-      <div class=${`scroller ${isTall ? "tall" : ""}`} ref=${this.scroller} onScroll=${() => this.scrolled()}>
+      <div class=${`scroller ${isTall ? "tall" : ""} ${isDense ? "dense" : ""}`} ref=${this.scroller} onScroll=${() => this.scrolled()}>
         <table
           role="grid"
           aria-label="Issues"
@@ -163,7 +169,7 @@ function Head({ columns, order, onOrder }) {
               title=${TITLES[id]}
             >
               ${column === undefined
-                ? html`<span class="visually-hidden">${label}</span>`
+                ? html`<span class=${id === "star" ? "visually-hidden" : ""}>${label}</span>`
                 : html`
                     <button type="button" class="quiet" onClick=${() => onOrder(column)}>
                       <span>${label}</span>
@@ -242,7 +248,7 @@ class Row extends Component {
         <td key="name" class="name">
           <span class="title" lang="ko" title=${issue?.name}>${issue?.name ?? isin}</span>
           <span class="under">
-            ${[issue?.code, issue?.market, issue?.sector].filter(Boolean).join(" · ")}
+            <${Marks} row=${row} />${[issue?.code, issue?.market, issue?.sector].filter(Boolean).join(" · ")}
           </span>
         </td>
       `,
@@ -257,6 +263,7 @@ class Row extends Component {
           <${Change} row=${row} isMixed=${isMixed} />
         </td>
       `,
+      ...DayCells(row),
       trades: () => html`
         <td key="trades" class="trades number">
           ${isNew && item.trades ? html`<span class="soft">+${item.trades}</span> ` : ""}

@@ -1,0 +1,16 @@
+// Which markets and sectors a visitor wants to see. Pure: sets of names; an empty one
+// wants them all.
+
+export function isWanted({ markets, sectors }, issue) {
+  const isIn = (names, name) => !names.size || names.has(name);
+  return isIn(markets, issue?.market) && isIn(sectors, issue?.sector);
+}
+
+// The sectors there are, by name, each with the count of its issues.
+export function sectorsOf(issues) {
+  const counts = new Map();
+  for (const { sector } of issues) {
+    if (sector) counts.set(sector, (counts.get(sector) ?? 0) + 1);
+  }
+  return [...counts].sort(([a], [b]) => a.localeCompare(b, "ko"));
+}

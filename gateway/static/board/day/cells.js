@@ -1,0 +1,53 @@
+// The cells of the table that say how an issue's day goes.
+
+import { countText, priceText } from "../format.js";
+import { html } from "../html.js";
+import { shortText } from "./breadth.js";
+import { placeIn, sparkPath } from "./trace.js";
+
+const LIMITS = {
+  upper: { text: "limit ▲", kind: "up", title: "at the day's upper limit" },
+  lower: { text: "limit ▼", kind: "down", title: "at the day's lower limit" },
+};
+
+// What stands in the way of trading an issue; nothing, mostly.
+export function Marks({ row }) {
+  const limit = LIMITS[row.limit];
+  return html`
+    ${row.isHalted && html`<span class="mark halted" title="not traded for now, says the issue table">halted</span>`}
+    ${limit && html`<span class=${`mark ${limit.kind}`} title=${limit.title}>${limit.text}</span>`}
+  `;
+}
+
+// Column -> what draws its cell.
+export const DayCells = (row) => ({
+  spark: () => html`
+    <td key="spark" class="spark">
+      <svg viewBox="0 0 96 22" preserveAspectRatio="none" aria-hidden="true" class=${row.change.kind}>
+        <path d=${sparkPath(row.trace)} />
+      </svg>
+    </td>
+  `,
+  range: () => html`<td key="range" class="range"><${Range} row=${row} /></td>`,
+  turnover: () => html`<td key="turnover" class="turnover number" title=${exactly(row.turnover)}>${shortText(row.turnover)}</td>`,
+  volume: () => html`<td key="volume" class="volume number" title=${exactly(row.volume)}>${shortText(row.volume)}</td>`,
+});
+
+const exactly = (sum) => (sum === null ? undefined : countText(sum));
+
+function Range({ row }) {
+  const { trace, price, digits } = row;
+  const place = placeIn(trace, price);
+  if (place === null) return html`<span class="soft">–</span>`;
+  const [low, high] = [trace.low, trace.high].map((bound) => priceText(bound.toFixed(digits)));
+  const text = `from ${low} to ${high}`;
+  return html`
+    <span class="visually-hidden">${text}</span>
+    <svg viewBox="0 0 100 6" preserveAspectRatio="none" aria-hidden="true" class=${row.change.kind}>
+      <title>${text}</title>
+      <rect class="rail" y="2" width="100" height="2" />
+      <rect class="place" x=${(place * 96).toFixed(1)} width="4" height="6" />
+    </svg>
+    <span class="ends" aria-hidden="true"><span>${low}</span><span>${high}</span></span>
+  `;
+}

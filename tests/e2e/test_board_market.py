@@ -1,0 +1,205 @@
+"""The market board's day: turnover, ranges, marks, markets, columns, watch-lists."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+from playwright.sync_api import Page, expect
+
+from tests.conftest import eventually
+from tests.e2e.axe import grave_findings
+from tests.e2e.board_page import Board, running_board
+from tests.gateway.samples import FIRST_WINDOW, HYNIX, NAVER, SAMSUNG
+from throttle.contract.snapshot import Row
+from throttle.contract.trade_order import encode_version
+
+pytestmark = [pytest.mark.browser, pytest.mark.redis]
+
+WIDTHS = [360, 1024, 1440, 2560]
+ISSUES = f"""isin,code,name,market,sector,prev_close,tick_table,status
+{SAMSUNG},005930,삼성전자,KOSPI,반도체,200000,krx,
+{HYNIX},000660,SK하이닉스,KOSPI,반도체,900000,krx,halted
+{NAVER},035420,네이버,KOSDAQ,인터넷,10000,krx,
+"""
+
+
+@pytest.fixture
+def board(page: Page, client: redis.Redis, tmp_path: Path) -> Iterator[Board]:
+    """A board of three issues whose trades say what was traded in their day."""
+    issues = tmp_path / "issues.csv"
+    issues.write_text(ISSUES, "utf-8")
+    prices = {SAMSUNG: "200000", HYNIX: "899000", NAVER: "10000"}
+    with running_board(page, client, issues, prices) as board:
+        board.resize(1440)
+        publish(board, 1_001, SAMSUNG, "201000", volume=3_000, value=603_000_000)
+        publish(board, 1_002, HYNIX, "890000", volume=2_000, value=1_780_000_000)
+        publish(board, 1_003, NAVER, "13000", volume=9_000, value=117_000_000)
+        expect(board.row(NAVER).locator(".turnover")).to_have_text("117M")
+        yield board
+
+
+def publish(board: Board, seq: int, isin: str, price: str, **day: int) -> None:
+    """Publish a window with one trade that says what was traded up to it."""
+    time_us = FIRST_WINDOW * 1_000 + seq
+    body: dict[str, Any] = {"isin": isin, "time": time_us, "seq": seq}
+    text = json.dumps(body)[:-1] + f', "price": {price}, "size": 40'
+    for name, amount in day.items():
+        text += f', "cum_{name}": {amount}'
+    row = Row(isin, encode_version(time_us, seq, seq), 1, (text + "}").encode())
+    board.publisher.publish(row)
+    board.prices[isin] = price
+
+
+def is_ordered(board: Board, *isins: str) -> None:
+    """Wait until these are the rows, in this order."""
+    eventually(lambda: board.isins() == list(isins))
+
+
+def columns(board: Board) -> list[str]:
+    """Return what the columns are called, but for the star's."""
+    headers = board.page.get_by_role("columnheader").all()
+    return [header.inner_text().strip("↑↓ \n") for header in headers[1:]]
+
+
+def test_rows_are_in_the_order_of_turnover(board: Board) -> None:
+    """Shortened for the eye, with every digit in the title; volume beside it."""
+    is_ordered(board, HYNIX, SAMSUNG, NAVER)
+    header = board.page.get_by_role("columnheader", name="Turnover")
+    expect(header).to_have_attribute("aria-sort", "descending")
+    turnover = board.row(HYNIX).locator(".turnover")
+    expect(turnover).to_have_text("1.78B")
+    expect(turnover).to_have_attribute("title", "1,780,000,000")
+    expect(board.row(SAMSUNG).locator(".volume")).to_have_text("3.00K")
+    publish(board, 1_004, NAVER, "12900", volume=400_000, value=5_160_000_000)
+    board.page.mouse.move(0, 0)
+    is_ordered(board, NAVER, HYNIX, SAMSUNG)
+
+
+def test_a_row_shows_its_range_and_what_stands_in_its_way(board: Board) -> None:
+    """Since the page opened; a limit is marked while the price is there, a halt too."""
+    samsung, naver = board.row(SAMSUNG), board.row(NAVER)
+    expect(samsung.locator(".range")).to_contain_text("from 200,000 to 201,000")
+    expect(samsung.locator(".spark path")).to_have_attribute("d", "M94.4,20.0L96.0,2.0")
+    expect(naver.locator(".mark")).to_have_text("limit ▲")
+    expect(board.row(HYNIX).locator(".mark")).to_have_text("halted")
+    expect(samsung.locator(".mark")).to_have_count(0)
+    publish(board, 1_004, NAVER, "12990", volume=9_001, value=117_012_990)
+    expect(naver.locator(".mark")).to_have_count(0)
+    publish(board, 1_005, NAVER, "7000", volume=9_002, value=117_019_990)
+    expect(naver.locator(".mark")).to_have_text("limit ▼")
+    expect(naver.locator(".range")).to_contain_text("from 7,000 to 13,000")
+
+
+def test_a_tile_tells_of_a_market_and_filters(board: Board) -> None:
+    """By pointer and keyboard, with a sector besides."""
+    page = board.page
+    tiles = page.locator("#glance button")
+    expect(tiles.locator(".market")).to_have_text(["All", "KOSPI", "KOSDAQ"])
+    expect(tiles.locator(".sum")).to_have_text(["2.50B", "2.38B", "117M"])
+    kospi = page.get_by_role("button", name="KOSPI 2.38B ▲ 1 up, 0 unchanged, ▼ 1 down")
+    expect(kospi).to_have_attribute(
+        "title",
+        "KOSPI: of 2 issues that have traded, 1 are above their previous close, 0 at "
+        "it, 1 below. Turnover of the day so far: 2,383,000,000, the sum over its "
+        "issues.",
+    )
+    expect(kospi).to_have_attribute("aria-pressed", "false")
+    kospi.click()
+    is_ordered(board, HYNIX, SAMSUNG)
+    expect(kospi).to_have_attribute("aria-pressed", "true")
+    expect(page.locator("#shown")).to_have_text("2 found")
+    tiles.nth(0).focus()
+    page.keyboard.press("Enter")
+    is_ordered(board, HYNIX, SAMSUNG, NAVER)
+    page.locator("#sector").select_option("인터넷")
+    is_ordered(board, NAVER)
+    tiles.nth(1).click()
+    expect(page.locator("#empty")).to_have_text("Nothing matches.")
+    page.get_by_role("button", name="No longer 인터넷").click()
+    is_ordered(board, HYNIX, SAMSUNG)
+
+
+def test_columns_can_be_chosen_and_moved_and_are_kept(board: Board) -> None:
+    """By keyboard as well; rows close together have less height."""
+    page = board.page
+    before = columns(board)
+    assert before[:3] == ["Issue", "Price", "Change"]
+    assert before[-4:] == ["Turnover", "Volume", "Trades", "Last trade"]
+    height = page.locator("#rows tr").first.evaluate("(row) => row.offsetHeight")
+    page.locator("#columns").focus()
+    page.keyboard.press("Enter")
+    dialog = page.get_by_role("dialog", name="Columns")
+    dialog.get_by_label("Trades", exact=True).uncheck()
+    expect(dialog.get_by_label("Price", exact=True)).to_be_disabled()
+    dialog.get_by_role("button", name="Move Change left").focus()
+    page.keyboard.press("Enter")
+    dialog.get_by_label("Rows close together").check()
+    assert grave_findings(page) == []
+    page.keyboard.press("Escape")
+    expect(dialog).to_have_count(0)
+    expect(page.locator("#columns")).to_be_focused()
+    page.reload()
+    board.publisher.publish()
+    board.is_in_state("Live")
+    expect(board.row(SAMSUNG)).to_contain_text("삼성전자")
+    eventually(lambda: columns(board)[:3] == ["Issue", "Change", "Price"])
+    assert "Trades" not in columns(board)
+    lower = page.locator("#rows tr").first.evaluate("(row) => row.offsetHeight")
+    assert lower < height
+    page.locator("#columns").click()
+    dialog.get_by_role("button", name="As it was at first").click()
+    eventually(lambda: columns(board)[:3] == ["Issue", "Price", "Change"])
+
+
+def test_watch_lists_have_names_and_go_out_and_in_as_text(board: Board) -> None:
+    """Each has its own stars; what is no issue is told; the browser keeps them."""
+    page = board.page
+    board.row(NAVER).get_by_role("button").click()
+    page.locator("#lists").click()
+    dialog = page.get_by_role("dialog", name="Watch-lists")
+    text = dialog.locator("#list-text")
+    expect(text).to_have_value(f"{NAVER}  # 네이버")
+    name = dialog.locator("#list-name")
+    name.fill("반도체")
+    name.press("Enter")
+    expect(text).to_have_value("")
+    text.fill(f"000660\n{SAMSUNG} # one\nwhat")
+    dialog.get_by_role("button", name="Take these issues").click()
+    status = dialog.get_by_role("status")
+    expect(status).to_have_text("The list has 2 issues now. Not known: what.")
+    name.fill("반도체")
+    name.press("Enter")
+    expect(status).to_have_text("There is a list “반도체”.")
+    assert grave_findings(page) == []
+    page.keyboard.press("Escape")
+    expect(dialog).to_have_count(0)
+    page.locator("#watched").click()
+    is_ordered(board, HYNIX, SAMSUNG)
+    page.reload()
+    board.publisher.publish()
+    board.is_in_state("Live")
+    expect(page.locator("#watched")).to_contain_text("반도체")
+    is_ordered(board, HYNIX, SAMSUNG)
+    page.locator("#lists").click()
+    dialog.locator("#list").select_option("Watch-list")
+    is_ordered(board, NAVER)
+    dialog.get_by_role("button", name="Delete").click()
+    is_ordered(board, HYNIX, SAMSUNG)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_day_is_for_everyone_at_every_width(board: Board, scheme: str) -> None:
+    """No serious finding; neither the page nor the table grows wider than it is."""
+    page = board.page
+    page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
+    for width in WIDTHS:
+        board.resize(width)
+        board.publisher.publish()
+        board.is_in_state("Live")
+        assert grave_findings(page) == []
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        scroller = page.locator(".scroller")
+        assert scroller.evaluate("(table) => table.scrollWidth <= table.clientWidth")
