@@ -137,7 +137,7 @@ class Pods:
     def remove(self) -> None:
         """End everything, and leave nothing."""
         pods = [PREFIX + pod for pod in PODS]
-        # What it kills one by one it would wait for one by one.
+        # At once: nobody waits for a good end.
         podman("pod", "rm", "--force", "--ignore", "--time", "0", *pods)
         for pod in PODS:
             podman("volume", "rm", "--force", PREFIX + pod)

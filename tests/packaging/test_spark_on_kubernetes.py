@@ -84,6 +84,8 @@ class Requests(BaseHTTPRequestHandler):
 @contextmanager
 def api_server() -> Iterator[str]:
     """Answer until the block ends; the value is the address."""
+    Requests.pods.clear()
+    Requests.paths.clear()
     with ThreadingHTTPServer(("127.0.0.1", 0), Requests) as server:
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
