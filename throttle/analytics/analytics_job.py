@@ -19,6 +19,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from ingest.process.prometheus import MetricsUnavailable, exposed
 from ingest.process.redact import server_address
+from ingest.process.service_manager import tell_ready
 from ingest.tradelog.contract import LogInfo, LogUnusable
 from throttle.analytics.bar_board import BarChanges
 from throttle.analytics.bar_sink import BarSink
@@ -153,6 +154,7 @@ class AnalyticsLeader:
                 log=info.log_id,
                 term=grant.term,
             )
+            tell_ready()
             try:
                 self._wait(queries, keeper)
             except StreamLost as error:
@@ -180,6 +182,7 @@ class AnalyticsLeader:
             if settings.standby and not is_told:
                 is_told = True
                 log.info("standby", active=got.by)
+                tell_ready()
             if self._stop.is_set():
                 raise Stopped("told to stop while waiting for the lease")
             time.sleep(_ASK_AGAIN_S)
