@@ -6,6 +6,23 @@ and a stream ``<namespace>:log:<partition>`` (``ingest/tradelog/redis_positions.
 
 from dataclasses import dataclass
 
+FORM = 1
+"""The form of all that is published: keys, scripts, messages (docs/upgrade.md).
+
+It grows when this version could not read what the next one writes. ``Keys.meta`` has
+it as ``form``; without that it is 1.
+"""
+
+
+def form_refusal(stored: bytes | None) -> str | None:
+    """Return why a stream of another form cannot be used, None if it has this one."""
+    if stored is None or stored == b"%d" % FORM:
+        return None
+    return (
+        f"the stream in Redis has the form {stored.decode(errors='replace')!r}, this "
+        f"version has {FORM}: see docs/upgrade.md for which versions go together"
+    )
+
 
 @dataclass(frozen=True, slots=True)
 class Keys:
@@ -15,9 +32,10 @@ class Keys:
 
     @property
     def meta(self) -> str:
-        """Hash: ``epoch``, ``offset``, ``window``, ``window_ms`` of the stream and
-        the ``server`` that holds it; ``cut:<job>``, ``log:<job>`` and ``term:<job>``,
-        how far each job has published, of which log, and who may go on;
+        """Hash: ``epoch``, ``offset``, ``window``, ``window_ms`` of the stream, its
+        ``form`` if that is not 1, and the ``server`` that holds it; ``cut:<job>``,
+        ``log:<job>`` and ``term:<job>``, how far each job has published, of which log,
+        and who may go on;
         ``candidate:<job>``, who is about to (``candidate.py``).
         """
         return f"{self.namespace}:meta"
