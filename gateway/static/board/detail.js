@@ -2,18 +2,20 @@
 
 import { useEffect, useRef, useState } from "preact/hooks";
 
+import { say } from "../language.js";
 import { withIssue } from "./address.js";
+import { IssueAlerts } from "./alerts/panels.js";
 import { Day, IssueChart } from "./candles/issue_chart.js";
 import { Compare } from "./compare.js";
-import { clockText, countText, priceText } from "./format.js";
+import { clockText, countText, priceText, zonedText, zoneText } from "./format.js";
 import { html } from "./html.js";
 import { Change } from "./table.js";
 
 const TABLE_ROWS = 20;
 
-// Properties: selection, row, clock, heardMs, isLive, isWatched, onStar(isin), onClose(),
+// Properties: selection, row, alerts, store, clock, heardMs, isLive, isWatched, onStar(isin), onClose(),
 // onChart(interval or null).
-export function Detail({ selection, row, isWatched, onStar, onClose, onChart, ...line }) {
+export function Detail({ selection, row, alerts, store, isWatched, onStar, onClose, onChart, ...line }) {
   const heading = useRef();
   const { isin, windows, history, feed } = selection;
   const issue = row?.issue;
@@ -34,26 +36,27 @@ export function Detail({ selection, row, isWatched, onStar, onClose, onChart, ..
             type="button"
             class="quiet icon star"
             aria-pressed=${isWatched}
-            aria-label=${`Watch ${name}`}
+            aria-label=${say("Watch {name}", { name })}
             onClick=${() => onStar(isin)}
           >
             ${isWatched ? "★" : "☆"}
           </button>
-          <button type="button" class="quiet icon" aria-label="Close" onClick=${onClose}>✕</button>
+          <button type="button" class="quiet icon" aria-label=${say("button::Close")} onClick=${onClose}>✕</button>
         </div>
       </header>
       ${row === undefined
-        ? html`<p class="soft note">No trade of this issue has come.</p>`
+        ? html`<p class="soft note">${say("No trade of this issue has come.")}</p>`
         : html`
         <div class="greys quote">
           <span class=${`price ${row.change.kind}`}>${priceText(row.item.price)}</span>${" "}
           <span class=${row.change.kind}><${Change} row=${row} /></span>
           <span class="soft size">
-            ${countText(Number(row.item.size))} at ${clockText(row.item.time / 1000)}
+            ${say("{size} at {time}", { size: priceText(row.item.size), time: zonedText(row.item.time / 1000) })}
           </span>
         </div>
       `}
       <${Day} day=${feed.day} nowMs=${line.clock()} />
+      <${IssueAlerts} alerts=${alerts} store=${store} isin=${isin} />
       <${IssueChart}
         name=${name}
         isin=${isin}
@@ -66,9 +69,9 @@ export function Detail({ selection, row, isWatched, onStar, onClose, onChart, ..
       ${feed.interval === null &&
       html`
         ${history === "missing" &&
-        html`<p class="soft note">The windows before this page opened are not available.</p>`}
+        html`<p class="soft note">${say("The windows before this page opened are not available.")}</p>`}
         <details class="windows">
-          <summary>Newest windows as a table</summary>
+          <summary>${say("Newest windows as a table")}</summary>
           <${Windows} windows=${windows} name=${name} />
         </details>
       `}
@@ -84,14 +87,14 @@ function CopyLink({ isin }) {
     const link = location.origin + location.pathname + withIssue("", isin);
     try {
       await navigator.clipboard.writeText(link);
-      setAnswer("Copied.");
+      setAnswer(say("Copied."));
     } catch {
       // A browser may refuse, and does without TLS.
       setAnswer(link);
     }
   };
   return html`
-    <button type="button" class="quiet copy" onClick=${copy}>Copy link</button>${" "}
+    <button type="button" class="quiet copy" onClick=${copy}>${say("Copy link")}</button>${" "}
     <span role="status">${answer}</span>
   `;
 }
@@ -100,13 +103,13 @@ function Windows({ windows, name }) {
   const newest = windows.slice(-TABLE_ROWS).reverse();
   return html`
     <table>
-      <caption class="visually-hidden">Newest windows of ${name}, newest first</caption>
+      <caption class="visually-hidden">${say("Newest windows of {name}, newest first", { name })}</caption>
       <thead>
         <tr>
-          <th scope="col">Window's end</th>
-          <th scope="col" class="number">Price</th>
-          <th scope="col" class="number">Size</th>
-          <th scope="col" class="number">Trades</th>
+          <th scope="col">${say("Window's end")} <span class="zone">${zoneText()}</span></th>
+          <th scope="col" class="number">${say("Price")}</th>
+          <th scope="col" class="number">${say("Size")}</th>
+          <th scope="col" class="number">${say("Trades")}</th>
         </tr>
       </thead>
       <tbody>
