@@ -142,7 +142,7 @@ let isWindowDue = false;
 
 let settling; // timer of a selection that may be gone again at once
 let leaving = null; // timer of a step back that has not come yet
-let nextIsin = null; // the issue to open after it
+let next = null; // what is to be done after it
 
 const ticks = new TickClient(streamUrl(), {
   token,
@@ -255,6 +255,10 @@ function setFilter(kind, names) {
 // A view is in the address, in a step of the history of its own, and so is a group of the
 // map. It takes the place of an open issue.
 function goTo(place) {
+  if (leaving !== null) {
+    next = () => goTo(place);
+    return;
+  }
   const isOwn = place.group !== null && view.place.name === "map";
   const step = view.selection !== null && history.state?.isOwn ? "replaceState" : "pushState";
   history[step]({ isOwn }, "", addressOf(place));
@@ -262,6 +266,10 @@ function goTo(place) {
 }
 
 function leaveGroup() {
+  if (leaving !== null) {
+    next = leaveGroup;
+    return;
+  }
   view.place = { name: "map", group: null };
   leave();
 }
@@ -275,7 +283,7 @@ function showPlace(place) {
 // The open issue is in the address, in a step of the history of its own: Back closes it.
 function select(isin) {
   if (leaving !== null) {
-    nextIsin = isin;
+    next = () => select(isin);
   } else if (view.selection?.isin === isin) {
     focusOn("#detail-title");
   } else if (view.selection === null) {
@@ -318,8 +326,9 @@ function arrive() {
   clearTimeout(leaving);
   leaving = null;
   follow();
-  if (nextIsin !== null) select(nextIsin);
-  nextIsin = null;
+  const then = next;
+  next = null;
+  then?.();
 }
 
 // The address says which view is shown, or which issue is open in the view there is.

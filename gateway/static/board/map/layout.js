@@ -31,7 +31,9 @@ export class MapLayout {
     this.hasSums = hasSums;
     this.width = width;
     this.height = height;
-    this.tiles = []; // {isin, x, y, width, height}, of those with a pixel at least
+    // {isin, x, y, width, height}, of those with a pixel at least, group by group; in it
+    // the largest was the first when the map was laid out anew.
+    this.tiles = [];
     this.heads = []; // {name, x, y, width, height, head: its name's height, 0 for none}
     this.unseen = 0; // issues whose tile has no pixel
     this._kept = 0;

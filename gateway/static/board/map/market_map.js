@@ -34,6 +34,8 @@ export class MarketMap extends Component {
     this.layout = null;
     this.laidOutMs = 0;
     this.laidOutFor = null; // what was asked for then
+    this.layouts = 0; // how many times
+    this.painted = 0; // tiles, in all
   }
 
   componentDidMount() {
@@ -42,8 +44,10 @@ export class MarketMap extends Component {
     this.resized = new ResizeObserver(() => this.update());
     this.resized.observe(this.frame.current);
     // What is drawn, for who asks in the console, and for tests.
-    this.frame.current.drawn = () => ({ ...this.layout, painted: this.painted, layouts: this.layouts });
-    this.layouts = 0;
+    this.frame.current.drawn = () => {
+      const { tiles, heads } = this.layout ?? { tiles: [], heads: [] };
+      return { tiles, heads, painted: this.painted, layouts: this.layouts };
+    };
     this.mix();
   }
 
@@ -82,7 +86,7 @@ export class MarketMap extends Component {
     const beganMs = performance.now();
     this.place(beganMs);
     if (this.layout === null) return;
-    this.painted = this.painter.paint(this.layout, this.props.rowOf);
+    this.painted += this.painter.paint(this.layout, this.props.rowOf);
     if (isWindow) afterFrame(() => noteMeasure(MEASURE, performance.now() - beganMs));
   }
 

@@ -10,7 +10,7 @@ const LOOKS = {
 };
 
 // The place of the tile that a key leads to, the same one at an edge, null for another
-// key. Home and End are the largest and the smallest: tiles come in that order.
+// key. Home is the first, the largest of the largest group; End is the last.
 export function tileAfter(key, place, tiles) {
   if (key === "Home") return 0;
   if (key === "End") return tiles.length - 1;
