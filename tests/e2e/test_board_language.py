@@ -1,6 +1,5 @@
 """The market board in Korean, in a real Chromium; whose time a time is."""
 
-import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,10 +11,8 @@ from playwright.sync_api import Page, expect
 
 from tests.conftest import eventually
 from tests.e2e.axe import grave_findings
-from tests.e2e.board_page import NAMES, Board, running_board
-from tests.gateway.samples import FIRST_WINDOW, HYNIX, SAMSUNG
-from throttle.contract.snapshot import Row
-from throttle.contract.trade_order import encode_version
+from tests.e2e.board_page import NAMES, Board, publish_trade, running_board
+from tests.gateway.samples import HYNIX, SAMSUNG
 
 pytestmark = [pytest.mark.browser, pytest.mark.redis]
 
@@ -58,23 +55,10 @@ def board(page: Page, client: redis.Redis, tmp_path: Path) -> Iterator[Board]:
     prices = {SAMSUNG: "199400", HYNIX: "900000.50"}
     with running_board(page, client, issues, prices) as board:
         board.resize(1440)
-        publish(board, 2, SAMSUNG, "201000", 3_000, 1_780_000_000)
-        publish(board, 3, HYNIX, "890000", 45_600, 29_182_641_000)
+        publish_trade(board, 2, SAMSUNG, "201000", volume=3_000, value=1_780_000_000)
+        publish_trade(board, 3, HYNIX, "890000", volume=45_600, value=29_182_641_000)
         expect(board.row(HYNIX).locator(".turnover")).to_have_text("292억")
         yield board
-
-
-def publish(
-    board: Board, seq: int, isin: str, price: str, volume: int, value: int
-) -> None:
-    """Publish a window with one trade that says what was traded up to it."""
-    time_us = FIRST_WINDOW * 1_000 + seq
-    head = json.dumps({"isin": isin, "time": time_us, "seq": seq})[:-1]
-    sums = f'"cum_volume": {volume}, "cum_value": {value}'
-    body = f'{head}, "price": {price}, "size": 40, {sums}}}'
-    board.publisher.publish(
-        Row(isin, encode_version(time_us, seq, seq), 1, body.encode())
-    )
 
 
 def is_korean(page: Page) -> None:
@@ -115,6 +99,11 @@ def test_who_asks_for_korean_gets_it_everywhere(board: Board) -> None:
     page.get_by_text("최근 구간 표로 보기").click()
     expect(page.locator(".side.polled .price")).to_have_text("201,000")
     is_korean(page)
+    page.keyboard.press("Escape")
+    for view, part in (("지도", "#map"), ("차트", "#charts"), ("표", ".scroller")):
+        page.get_by_role("button", name=view, exact=True).click()
+        expect(page.locator(part)).to_be_visible()
+        is_korean(page)
     page.fill("#search", "없는 종목")
     expect(page.locator("#empty")).to_have_text("조건에 맞는 종목이 없습니다.")
 

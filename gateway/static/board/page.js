@@ -10,8 +10,11 @@ import { glance } from "./day/breadth.js";
 import { Glance } from "./day/glance.js";
 import { clockText, countText, zonedText, zoneText } from "./format.js";
 import { Detail } from "./detail.js";
+import { ChartGrid } from "./grid/chart_grid.js";
 import { html } from "./html.js";
+import { MarketMap } from "./map/market_map.js";
 import { Table } from "./table.js";
+import { ViewSwitch } from "./views/switch.js";
 
 const REFERENCES = {
   close: phrase("Change is against the previous close."),
@@ -20,10 +23,6 @@ const REFERENCES = {
     "Change is against the previous close. Where none is known, it is marked * and against the first price seen since this page opened.",
   ),
 };
-
-const KEYS = phrase(
-  "Keys: {slash} searches, {up} {down} go from issue to issue, {enter} opens one, {esc} closes it, {space} stars it.",
-);
 
 // What the page knows only since it opened says so.
 function sinceText({ columns }) {
@@ -37,12 +36,13 @@ function sinceText({ columns }) {
 // `view` is what board.js knows and can do; there is no other state than that, but for
 // where the table is scrolled to.
 export function Page({ view }) {
-  const { store, rows, watched, selection } = view;
+  const { store, watched, selection } = view;
   return html`
     <div class="board" data-issue=${selection && (view.isSheet ? "sheet" : "beside")}>
       <div class="market" inert=${view.isSheet}>
         <h1 class="visually-hidden">${say("Market board")}</h1>
         <div class="top">
+          <${ViewSwitch} shown=${view.place.name} onView=${view.showView} />
           <${Tools} view=${view} />
           <${Figures} view=${view} />
         </div>
@@ -54,35 +54,10 @@ export function Page({ view }) {
           reference=${store.reference}
         />
         <${Movers} movers=${view.movers} issues=${store.issues} onSelect=${view.select} />
-        <div class="panel table">
-          <${Table}
-            rows=${rows}
-            layout=${view.layout}
-            isMixed=${store.reference === "mixed"}
-            order=${view.order}
-            onOrder=${view.setOrder}
-            window=${store.window}
-            watched=${watched}
-            onStar=${view.star}
-            selected=${selection?.isin}
-            onSelect=${view.select}
-            onTouch=${view.hold}
-            onWidth=${view.setWidth}
-          />
-          ${rows.length === 0 && html`<p id="empty" class="soft">${emptyText(view)}</p>`}
-        </div>
+        <${VIEWS[view.place.name]} view=${view} />
         <p class="foot soft">
-          <span>${say(REFERENCES[store.reference])}${sinceText(view.layout)}</span>
-          <span id="keys">
-            ${parts(KEYS, {
-              slash: html`<kbd>/</kbd>`,
-              up: html`<kbd>↑</kbd>`,
-              down: html`<kbd>↓</kbd>`,
-              enter: html`<kbd>Enter</kbd>`,
-              esc: html`<kbd>Esc</kbd>`,
-              space: html`<kbd>Space</kbd>`,
-            })}
-          </span>
+          <span>${say(REFERENCES[store.reference])}${view.place.name === "table" && sinceText(view.layout)}</span>
+          ${KEYS[view.place.name]()}
         </p>
       </div>
       ${view.menu === "columns" &&
@@ -128,8 +103,103 @@ export function Page({ view }) {
   `;
 }
 
+function TableView({ view }) {
+  const { store, rows } = view;
+  return html`
+    <div class="panel table">
+      <${Table}
+        rows=${rows}
+        layout=${view.layout}
+        isMixed=${store.reference === "mixed"}
+        order=${view.order}
+        onOrder=${view.setOrder}
+        window=${store.window}
+        watched=${view.watched}
+        onStar=${view.star}
+        selected=${view.selection?.isin}
+        onSelect=${view.select}
+        onTouch=${view.hold}
+        onWidth=${view.setWidth}
+      />
+      ${rows.length === 0 && html`<p id="empty" class="soft">${emptyText(view)}</p>`}
+    </div>
+  `;
+}
+
+function MapView({ view }) {
+  const { store, rows } = view;
+  if (!rows.length) return html`<div class="panel table"><p id="empty" class="soft">${emptyText(view)}</p></div>`;
+  return html`
+    <${MarketMap}
+      rows=${rows}
+      rowOf=${(isin) => store.rows.get(isin)}
+      hasSums=${store.hasSums}
+      window=${store.window}
+      asked=${askedText(view)}
+      group=${view.place.group}
+      onGroup=${view.showGroup}
+      selected=${view.selection?.isin}
+      onSelect=${view.select}
+    />
+  `;
+}
+
+// Another text for another question: the map follows a visitor at once, the market calmly.
+function askedText({ search, filters, isWatchListOnly, watched, place }) {
+  const { markets, sectors } = filters;
+  return JSON.stringify([place.group, search, [...markets], [...sectors], isWatchListOnly && [...watched]]);
+}
+
+const ChartsView = ({ view }) => html`
+  <${ChartGrid}
+    rows=${view.rows}
+    list=${view.lists.active}
+    charts=${view.charts}
+    interval=${view.chartInterval()}
+    onChart=${view.chooseChart}
+    selected=${view.selection?.isin}
+    onSelect=${view.select}
+    emptyText=${emptyText(view)}
+  />
+`;
+
+const VIEWS = { table: TableView, map: MapView, charts: ChartsView };
+
+const key = (text) => html`<kbd>${text}</kbd>`;
+
+const KEYS = {
+  table: () => html`
+    <span id="keys">
+      ${parts("Keys: {slash} searches, {up} {down} go from issue to issue, {enter} opens one, {esc} closes it, {space} stars it.", {
+        slash: key("/"),
+        up: key("↑"),
+        down: key("↓"),
+        enter: key("Enter"),
+        esc: key("Esc"),
+        space: key("Space"),
+      })}
+    </span>
+  `,
+  map: () => html`
+    <span id="keys">
+      ${parts("Keys: {slash} searches, arrows go from tile to tile, {enter} opens an issue, {plus} shows its group alone, {esc} goes back.", {
+        slash: key("/"),
+        enter: key("Enter"),
+        plus: key("+"),
+        esc: key("Esc"),
+      })}
+    </span>
+  `,
+  charts: () => html`
+    <span>
+      <a href="https://www.tradingview.com/" target="_blank" rel="noopener noreferrer">${say("Charts by TradingView")}</a>
+    </span>
+  `,
+};
+
 function Tools({ view }) {
   const { store, watched, rows } = view;
+  const isCharts = view.place.name === "charts"; // they are those of the list, always
   const placeholder = store.issues.size ? say("Name, code, sector…") : "ISIN";
   return html`
     <form id="tools" role="search" onSubmit=${(event) => event.preventDefault()}>
@@ -148,7 +218,8 @@ function Tools({ view }) {
         id="watched"
         type="button"
         class="chip"
-        aria-pressed=${view.isWatchListOnly}
+        aria-pressed=${view.isWatchListOnly || isCharts}
+        disabled=${isCharts}
         onClick=${view.toggleWatchListOnly}
       >
         <span aria-hidden="true">★</span> <span class="list">${listName(view.lists.active)}</span>${" "}
@@ -156,9 +227,12 @@ function Tools({ view }) {
       </button>
       <button id="lists" type="button" class="quiet icon" aria-label=${say("Watch-lists")} title=${say("Watch-lists")} onClick=${() => view.openMenu("lists")}>⋯</button>
       <${Sectors} view=${view} />
-      <button id="columns" type="button" class="quiet icon" aria-label=${say("Columns")} title=${say("Columns")} onClick=${() => view.openMenu("columns")}>
-        <svg viewBox="0 0 24 24" aria-hidden="true" fill="none" stroke="currentColor" stroke-width="2"><rect x="4" y="5" width="16" height="14" rx="2" /><path d="M9.5 5v14M14.5 5v14" /></svg>
-      </button>
+      ${view.place.name === "table" &&
+      html`
+        <button id="columns" type="button" class="quiet icon" aria-label=${say("Columns")} title=${say("Columns")} onClick=${() => view.openMenu("columns")}>
+          <svg viewBox="0 0 24 24" aria-hidden="true" fill="none" stroke="currentColor" stroke-width="2"><rect x="4" y="5" width="16" height="14" rx="2" /><path d="M9.5 5v14M14.5 5v14" /></svg>
+        </button>
+      `}
       <button id="alerts" type="button" class="quiet icon" aria-label=${say("Alerts")} title=${say("Alerts")} onClick=${() => view.openMenu("alerts")}>
         <svg viewBox="0 0 24 24" aria-hidden="true" fill="none" stroke="currentColor" stroke-width="2" stroke-linejoin="round"><path d="M6 16V11a6 6 0 0 1 12 0v5l2 2H4zM10 21h4" /></svg>
       </button>
@@ -223,10 +297,11 @@ function quietText({ quietMs, sinceMs }, windowMs) {
   return say("Windows come, but no trade since {time}.", { time: zonedText(sinceMs) });
 }
 
-function emptyText({ store, problem, isWatchListOnly, search, watched }) {
+function emptyText({ store, problem, isWatchListOnly, search, watched, place }) {
   if (problem !== null) return problem;
   if (!store.rows.size) return say("Waiting for the first window.");
-  if (isWatchListOnly && !watched.size) return say("No issue is starred: press ☆ in a row to watch it.");
-  if (isWatchListOnly && !search) return say("No issue of the watch-list has traded yet.");
+  const isList = isWatchListOnly || place.name === "charts";
+  if (isList && !watched.size) return say("No issue is starred: press ☆ in a row to watch it.");
+  if (isList && !search) return say("No issue of the watch-list has traded yet.");
   return say("Nothing matches.");
 }

@@ -15,20 +15,7 @@ export function IssueChart({ name, isin, windows, kind, feed, prevClose, onChart
   const { interval, bars, state } = feed;
   return html`
     <div class="charts">
-      <div class="intervals" role="group" aria-label=${say("Chart")}>
-        <${Choice} label=${say("2 s")} name=${say("windows of two seconds")} isPressed=${interval === null} onPress=${() => onChart(null)} />
-        ${Object.entries(INTERVALS).map(
-          ([name, label]) => html`
-            <${Choice}
-              key=${name}
-              label=${say(label)}
-              name=${say("bars of {length}", { length: say(label) })}
-              isPressed=${interval === name}
-              onPress=${() => onChart(name)}
-            />
-          `,
-        )}
-      </div>
+      <${Intervals} interval=${interval} onChart=${onChart} />
       ${interval === null
         ? html`<div class="greys"><${Chart} key=${isin} name=${name} windows=${windows} kind=${kind} /></div>`
         : html`
@@ -51,6 +38,25 @@ export function IssueChart({ name, isin, windows, kind, feed, prevClose, onChart
     </div>
   `;
 }
+
+// The buttons that choose what is drawn. Properties: interval (null for windows),
+// onChart(interval or null).
+export const Intervals = ({ interval, onChart }) => html`
+  <div class="intervals" role="group" aria-label=${say("Chart")}>
+    <${Choice} label=${say("2 s")} name=${say("windows of two seconds")} isPressed=${interval === null} onPress=${() => onChart(null)} />
+    ${Object.entries(INTERVALS).map(
+      ([name, label]) => html`
+        <${Choice}
+          key=${name}
+          label=${say(label)}
+          name=${say("bars of {length}", { length: say(label) })}
+          isPressed=${interval === name}
+          onPress=${() => onChart(name)}
+        />
+      `,
+    )}
+  </div>
+`;
 
 function Choice({ label, name, isPressed, onPress }) {
   return html`
