@@ -1,12 +1,12 @@
 // What every page has: the header, its state, the colours, and how to ask the gateway.
 //
 //   import { createShell, getJson, streamUrl, token, colour } from "/static/shell.js";
-//   const shell = createShell({ page: "board" });          // or "operations"
+//   const shell = createShell({ page: "board" });    // or "operations", "firehose"
 //   shell.setState("stale", { sinceMs, reason: "no window for 6 s" });
 //
 // The page has header#shell and p#banner; base.css has their style, theme.js runs first.
-// A page at /market or named "operations" gets links to both views: it is served to
-// operators. The token in the address's hash goes with every request and both links.
+// Where a port has several pages, each has links to all. The token in the address's hash
+// goes with every request and every link.
 
 const LABELS = {
   connecting: "Connecting",
@@ -124,7 +124,7 @@ export function durationText(ms) {
   return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
 }
 
-// Fills header#shell. Options: page ("board" or "operations"), withPriceColours, for the
+// Fills header#shell. Options: page ("board", "operations" or "firehose"), withPriceColours, for the
 // switch between Korean and Western ones, and onRetry, which gives the banner a button
 // "Try now" while the page is offline. Returns {setState, kind}:
 //   setState(kind, {sinceMs, reason, subject})
@@ -141,8 +141,7 @@ export function createShell({ page, withPriceColours = false, onRetry = null }) 
   const tools = make("div", { className: "tools" });
   if (withPriceColours) tools.append(coloursButton());
   tools.append(themeButton());
-  const isOperators = page === "operations" || location.pathname === "/market";
-  header.replaceChildren(brand, ...(isOperators ? [navigation(page)] : []), pill, tools);
+  header.replaceChildren(brand, navigation(page), pill, tools);
   const banner = createBanner(document.getElementById("banner"), onRetry);
   const shell = {
     kind: null,
@@ -159,18 +158,30 @@ export function createShell({ page, withPriceColours = false, onRetry = null }) 
   return shell;
 }
 
+// What the port has is known at once of pages that only operators have.
 function navigation(page) {
-  const nav = make("nav", { ariaLabel: "Views" });
-  for (const [name, path, text] of [
-    ["operations", "/", "Operations"],
-    ["board", "/market", "Market"],
-  ]) {
+  const nav = make("nav", { ariaLabel: "Views", hidden: true });
+  const fill = (pages) => fillNavigation(nav, page, pages);
+  const isOperators = page === "operations" || location.pathname === "/market";
+  if (isOperators) fill(["/", "/market", "/firehose"]);
+  else getJson("/v1/version").then((version) => fill(version.pages)).catch(() => {});
+  return nav;
+}
+
+function fillNavigation(nav, page, pages) {
+  const hasMarket = pages.includes("/market");
+  const all = [
+    ["operations", hasMarket ? "/" : null, "Operations"],
+    ["board", hasMarket ? "/market" : "/", "Market"],
+    ["firehose", "/firehose", "Firehose"],
+  ];
+  nav.hidden = pages.length < 2;
+  for (const [name, path, text] of all.filter(([, path]) => pages.includes(path))) {
     const hash = token === undefined ? "" : `#token=${encodeURIComponent(token)}`;
     const link = make("a", { href: path + hash, textContent: text });
     if (name === page) link.setAttribute("aria-current", "page");
     nav.append(link);
   }
-  return nav;
 }
 
 function createBanner(banner, onRetry) {
