@@ -2,13 +2,13 @@
 // stream. This file holds what changes and both lines to the gateway; firehose/page.js
 // draws it.
 
-import { createRef, h, render } from "preact";
+import { h, render } from "preact";
 
 import { judge } from "./board/freshness.js";
 import { ActiveIssues } from "./firehose/active_issues.js";
 import { follow } from "./firehose/events.js";
 import { Meter } from "./firehose/figures.js";
-import { Page } from "./firehose/page.js";
+import { Hose, Page } from "./firehose/page.js";
 import { token as operatorToken } from "./operations/api.js";
 import { authorization, createShell, getNews, streamUrl, token } from "./shell.js";
 import { TickClient } from "./tick.js";
@@ -46,7 +46,6 @@ const view = {
   isTokenWanted: false,
   // Whoever wants no motion starts it by hand.
   isPaused: matchMedia("(prefers-reduced-motion: reduce)").matches,
-  hoseRef: createRef(),
   get nowMs() {
     return performance.now();
   },
@@ -119,7 +118,11 @@ function pour(nowMs) {
   const newest = trades.slice(-LINES).reverse();
   view.lines = [...newest, ...view.lines].slice(0, LINES);
   view.hose.add(nowMs, { changes: newest.length + touched.size });
-  view.hoseRef.current?.forceUpdate();
+  drawHose();
+}
+
+function drawHose() {
+  render(h(Hose, { view }), document.getElementById("hose"));
 }
 
 // The right side.
@@ -190,7 +193,7 @@ function draw() {
     view.isins = [...active.choose(nowMs)];
   }
   render(h(Page, { view }), document.getElementById("firehose"));
-  view.hoseRef.current?.forceUpdate();
+  drawHose();
 }
 
 document.addEventListener("keydown", (event) => {

@@ -10,7 +10,7 @@ MOST_ENTRIES = 250
 MOST_BYTES = 262_144
 """About the most bytes that one look reads; see ``ReadBudget``."""
 
-FIRST_ENTRIES = 16
+FIRST_ENTRIES = 64
 """Entries that the first look reads: how large they are is not known yet."""
 
 GROWTH = 4

@@ -8,6 +8,9 @@ import { Compare } from "./compare.js";
 import { clockText, countText, priceText } from "./format.js";
 import { html } from "./html.js";
 import { Change } from "./table.js";
+import { Tabs } from "./tabs.js";
+
+const TABS = { chart: "Chart", polling: "Polling" };
 
 const TABLE_ROWS = 20;
 
@@ -18,7 +21,14 @@ export function Detail({ selection, row, isWatched, onStar, onClose, onChart, ..
   const { isin, windows, history, feed } = selection;
   const issue = row?.issue;
   const name = issue?.name ?? isin;
+  const [tab, setTab] = useState("chart");
   useEffect(() => heading.current.focus({ preventScroll: true }), []);
+  // Nothing is asked for again and again that nobody looks at.
+  useEffect(() => {
+    if (tab !== "polling") return undefined;
+    selection.startPolling();
+    return () => selection.stopPolling();
+  }, [tab, selection]);
   return html`
     <section class="detail panel" aria-labelledby="detail-title">
       <header>
@@ -54,25 +64,31 @@ export function Detail({ selection, row, isWatched, onStar, onClose, onChart, ..
         </div>
       `}
       <${Day} day=${feed.day} nowMs=${line.clock()} />
-      <${IssueChart}
-        name=${name}
-        isin=${isin}
-        windows=${windows}
-        kind=${row?.change.kind}
-        feed=${feed}
-        prevClose=${issue?.prev_close ?? null}
-        onChart=${onChart}
-      />
-      ${feed.interval === null &&
-      html`
-        ${history === "missing" &&
-        html`<p class="soft note">The windows before this page opened are not available.</p>`}
-        <details class="windows">
-          <summary>Newest windows as a table</summary>
-          <${Windows} windows=${windows} name=${name} />
-        </details>
-      `}
-      <${Compare} key=${isin} selection=${selection} ...${line} />
+      <${Tabs} label="Of this issue" tabs=${TABS} chosen=${tab} panel="detail-tab" onChoose=${setTab} />
+      <div id="detail-tab" role="tabpanel" aria-labelledby=${`tab-${tab}`}>
+        ${tab === "polling"
+          ? html`<${Compare} key=${isin} selection=${selection} ...${line} />`
+          : html`
+              <${IssueChart}
+                name=${name}
+                isin=${isin}
+                windows=${windows}
+                kind=${row?.change.kind}
+                feed=${feed}
+                prevClose=${issue?.prev_close ?? null}
+                onChart=${onChart}
+              />
+              ${feed.interval === null &&
+              html`
+                ${history === "missing" &&
+                html`<p class="soft note">The windows before this page opened are not available.</p>`}
+                <details class="windows">
+                  <summary>Newest windows as a table</summary>
+                  <${Windows} windows=${windows} name=${name} />
+                </details>
+              `}
+            `}
+      </div>
     </section>
   `;
 }

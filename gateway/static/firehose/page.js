@@ -1,7 +1,5 @@
 // The page as a function of what it shows: the firehose on the left, the stream on the right.
 
-import { Component } from "preact";
-
 import { clockText, priceText } from "../board/format.js";
 import { html } from "../board/html.js";
 import { TokenForm } from "../operations/token_form.js";
@@ -38,9 +36,7 @@ export function Page({ view }) {
         />
         ${view.problem !== null && html`<p class="complaint" role="status">${view.problem}</p>`}
         ${view.isPaused && html`<p class="note soft">Paused: trades are counted, and not drawn.</p>`}
-        <div class="greys-if-away" data-away=${view.problem !== null} aria-hidden="true">
-          <${Hose} ref=${view.hoseRef} view=${view} />
-        </div>
+        <div id="hose" data-away=${view.problem !== null} aria-hidden="true"></div>
         <p id="account" class="soft note">${accountText(hose)}</p>
         ${hose.total("undecoded") > 0 &&
         html`
@@ -119,22 +115,16 @@ function accountText(hose) {
   return `${all} trades = ${shown} sent to this page + ${leftOut} left out.${bytes}`;
 }
 
-// Drawn many times a second, by itself: nothing else of the page is drawn with it.
-class Hose extends Component {
-  shouldComponentUpdate() {
-    return false;
-  }
-
-  render({ view }) {
-    return html`
-      <${Tiles} isins=${view.isins} issues=${view.issues} prices=${view.hosePrices} flashMs=${HOSE_FLASH_MS} />
-      <table class="lines">
-        <tbody>
-          ${view.lines.map((trade, place) => html`<${Line} key=${place} trade=${trade} issues=${view.issues} />`)}
-        </tbody>
-      </table>
-    `;
-  }
+// Drawn many times a second, into #hose: nothing else of the page is drawn with it.
+export function Hose({ view }) {
+  return html`
+    <${Tiles} isins=${view.isins} issues=${view.issues} prices=${view.hosePrices} flashMs=${HOSE_FLASH_MS} />
+    <table class="lines">
+      <tbody>
+        ${view.lines.map((trade, place) => html`<${Line} key=${place} trade=${trade} issues=${view.issues} />`)}
+      </tbody>
+    </table>
+  `;
 }
 
 function Line({ trade, issues }) {
