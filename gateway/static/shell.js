@@ -1,12 +1,12 @@
 // What every page has: the header, its state, the colours, and how to ask the gateway.
 //
 //   import { createShell, getJson, streamUrl, token, colour } from "/static/shell.js";
-//   const shell = createShell({ page: "board" });          // or "operations"
+//   const shell = createShell({ page: "board" });    // or "operations", "firehose"
 //   shell.setState("stale", { sinceMs, reason: "no window for 6 s" });
 //
 // The page has header#shell and p#banner; base.css has their style, theme.js runs first.
-// A page at /market or named "operations" gets links to both views: it is served to
-// operators. The token in the address's hash goes with every request and both links.
+// Where a port has several pages, each has links to all. The token in the address's hash
+// goes with every request and every link.
 //
 // Pages but the operators' speak the visitor's language (language.js) and write times in
 // the zone chosen (times.js): the header has a switch for each.
@@ -137,15 +137,14 @@ export function durationText(ms) {
   return say("{hours} h {minutes} min", { hours: Math.floor(minutes / 60), minutes: minutes % 60 });
 }
 
-// Fills header#shell. Options: page ("board" or "operations"), withPriceColours, for the
-// switch between Korean and Western ones, and onRetry, which gives the banner a button
+// Fills header#shell. Options: page ("board", "operations" or "firehose"), withPriceColours,
+// for the switch between Korean and Western ones, and onRetry, which gives the banner a button
 // "Try now" while the page is offline. Returns {setState, kind}:
 //   setState(kind, {sinceMs, reason})
 //     kind: connecting, live, stale, starting, offline, closed; of body[data-state] as well. Any
 //     but the first two shows a banner: "Prices have not moved since <clock>, <n> s
 //     ago: <reason>". May be called again and again: only a change of kind is announced.
 export function createShell({ page, withPriceColours = false, onRetry = null }) {
-  const isOperators = page === "operations" || location.pathname === "/market";
   const isSpoken = page !== "operations";
   if (isSpoken) beginWords();
   // Beside a verdict that something is wrong, "Live" would contradict it.
@@ -161,7 +160,7 @@ export function createShell({ page, withPriceColours = false, onRetry = null }) 
     if (isSpoken) tools.append(zoneButton(), languageButton());
     if (withPriceColours) tools.append(coloursButton());
     tools.append(themeButton());
-    header.replaceChildren(brand, ...(isOperators ? [navigation(page)] : []), pill, tools);
+    header.replaceChildren(brand, navigation(page), pill, tools);
   };
   const shell = {
     kind: null,
@@ -202,18 +201,30 @@ function chooseWords(name, value) {
   readers.forEach((callback) => callback());
 }
 
+// What the port has is known at once of pages that only operators have.
 function navigation(page) {
-  const nav = make("nav", { ariaLabel: say("Views") });
-  for (const [name, path, text] of [
-    ["operations", "/", say("Operations")],
-    ["board", "/market", say("Market")],
-  ]) {
+  const nav = make("nav", { ariaLabel: say("Views"), hidden: true });
+  const fill = (pages) => fillNavigation(nav, page, pages);
+  const isOperators = page === "operations" || location.pathname === "/market";
+  if (isOperators) fill(["/", "/market", "/firehose"]);
+  else getJson("/v1/version").then((version) => fill(version.pages)).catch(() => {});
+  return nav;
+}
+
+function fillNavigation(nav, page, pages) {
+  const hasMarket = pages.includes("/market");
+  const all = [
+    ["operations", hasMarket ? "/" : null, say("Operations")],
+    ["board", hasMarket ? "/market" : "/", say("Market")],
+    ["firehose", "/firehose", say("Firehose")],
+  ];
+  nav.hidden = pages.length < 2;
+  for (const [name, path, text] of all.filter(([, path]) => pages.includes(path))) {
     const hash = token === undefined ? "" : `#token=${encodeURIComponent(token)}`;
     const link = make("a", { href: path + hash, textContent: text });
     if (name === page) link.setAttribute("aria-current", "page");
     nav.append(link);
   }
-  return nav;
 }
 
 function createBanner(banner, onRetry) {

@@ -19,13 +19,14 @@ export function setZone(name) {
 
 export const zoneText = () => (current === "kst" ? ZONES.kst : say(ZONES.local));
 
-const pad = (number) => String(number).padStart(2, "0");
+const pad = (number, width = 2) => String(number).padStart(width, "0");
 
-// "09:00:02"
-export function clockText(timeMs) {
-  if (current === "kst") return new Date(timeMs + KST_MS).toISOString().slice(11, 19);
+// "09:00:02", or "09:00:02.250"
+export function clockText(timeMs, { withMilliseconds = false } = {}) {
+  if (current === "kst") return new Date(timeMs + KST_MS).toISOString().slice(11, withMilliseconds ? 23 : 19);
   const time = new Date(timeMs);
-  return [time.getHours(), time.getMinutes(), time.getSeconds()].map(pad).join(":");
+  const text = [time.getHours(), time.getMinutes(), time.getSeconds()].map((part) => pad(part)).join(":");
+  return withMilliseconds ? `${text}.${pad(time.getMilliseconds(), 3)}` : text;
 }
 
 // "2026-11-24"

@@ -129,10 +129,12 @@ test("a time is written by Korea's clock wherever the browser is", () => {
   setZone("kst");
   assert.equal(clockText(timeMs), "00:00:02");
   assert.equal(dateText(timeMs), "2026-11-24");
+  assert.equal(clockText(timeMs + 50.4, { withMilliseconds: true }), "00:00:02.050");
   assert.equal(zonedText(timeMs), "00:00:02 KST");
   assert.match(momentText(timeMs), /24 Nov 2026, 00:00:02/);
   setZone("nonsense");
   const local = new Date(timeMs);
   assert.equal(clockText(timeMs), local.toTimeString().slice(0, 8));
+  assert.equal(clockText(timeMs + 50.4, { withMilliseconds: true }), `${clockText(timeMs)}.050`);
   assert.equal(zonedText(timeMs), `${clockText(timeMs)} local`);
 });

@@ -26,7 +26,7 @@ export function Compare({ selection, clock, heardMs, isLive }) {
     return () => clearInterval(timer);
   }, []);
   const nowMs = clock();
-  const fromMs = Math.max(nowMs - SPAN_MS, selection.openedMs);
+  const fromMs = Math.max(nowMs - SPAN_MS, selection.comparedMs);
   const views = CHANNELS.map((channel) => {
     const points = selection.staleness.series(channel.id, fromMs, nowMs, TICK_MS);
     const title = say(channel.title, { seconds: POLL_MS / 1000 });

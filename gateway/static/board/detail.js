@@ -2,7 +2,7 @@
 
 import { useEffect, useRef, useState } from "preact/hooks";
 
-import { say } from "../language.js";
+import { phrase, say } from "../language.js";
 import { withIssue } from "./address.js";
 import { IssueAlerts } from "./alerts/panels.js";
 import { Day, IssueChart } from "./candles/issue_chart.js";
@@ -10,6 +10,9 @@ import { Compare } from "./compare.js";
 import { clockText, countText, priceText, zonedText, zoneText } from "./format.js";
 import { html } from "./html.js";
 import { Change } from "./table.js";
+import { Tabs } from "./tabs.js";
+
+const TABS = { chart: phrase("Chart"), polling: phrase("Polling") };
 
 const TABLE_ROWS = 20;
 
@@ -20,7 +23,14 @@ export function Detail({ selection, row, alerts, store, isWatched, onStar, onClo
   const { isin, windows, history, feed } = selection;
   const issue = row?.issue;
   const name = issue?.name ?? isin;
+  const [tab, setTab] = useState("chart");
   useEffect(() => heading.current.focus({ preventScroll: true }), []);
+  // Nothing is asked for again and again that nobody looks at.
+  useEffect(() => {
+    if (tab !== "polling") return undefined;
+    selection.startPolling();
+    return () => selection.stopPolling();
+  }, [tab, selection]);
   return html`
     <section class="detail panel" aria-labelledby="detail-title">
       <header>
@@ -57,25 +67,31 @@ export function Detail({ selection, row, alerts, store, isWatched, onStar, onClo
       `}
       <${Day} day=${feed.day} nowMs=${line.clock()} />
       <${IssueAlerts} alerts=${alerts} store=${store} isin=${isin} />
-      <${IssueChart}
-        name=${name}
-        isin=${isin}
-        windows=${windows}
-        kind=${row?.change.kind}
-        feed=${feed}
-        prevClose=${issue?.prev_close ?? null}
-        onChart=${onChart}
-      />
-      ${feed.interval === null &&
-      html`
-        ${history === "missing" &&
-        html`<p class="soft note">${say("The windows before this page opened are not available.")}</p>`}
-        <details class="windows">
-          <summary>${say("Newest windows as a table")}</summary>
-          <${Windows} windows=${windows} name=${name} />
-        </details>
-      `}
-      <${Compare} key=${isin} selection=${selection} ...${line} />
+      <${Tabs} label=${say("Of this issue")} tabs=${TABS} chosen=${tab} panel="detail-tab" onChoose=${setTab} />
+      <div id="detail-tab" role="tabpanel" aria-labelledby=${`tab-${tab}`}>
+        ${tab === "polling"
+          ? html`<${Compare} key=${isin} selection=${selection} ...${line} />`
+          : html`
+              <${IssueChart}
+                name=${name}
+                isin=${isin}
+                windows=${windows}
+                kind=${row?.change.kind}
+                feed=${feed}
+                prevClose=${issue?.prev_close ?? null}
+                onChart=${onChart}
+              />
+              ${feed.interval === null &&
+              html`
+                ${history === "missing" &&
+                html`<p class="soft note">${say("The windows before this page opened are not available.")}</p>`}
+                <details class="windows">
+                  <summary>${say("Newest windows as a table")}</summary>
+                  <${Windows} windows=${windows} name=${name} />
+                </details>
+              `}
+            `}
+      </div>
     </section>
   `;
 }
