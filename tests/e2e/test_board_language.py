@@ -12,33 +12,10 @@ from playwright.sync_api import Page, expect
 from tests.conftest import eventually
 from tests.e2e.axe import grave_findings
 from tests.e2e.board_page import NAMES, Board, publish_trade, running_board
+from tests.e2e.words import english_left
 from tests.gateway.samples import HYNIX, SAMSUNG
 
 pytestmark = [pytest.mark.browser, pytest.mark.redis]
-
-# What a Korean page may say in Latin letters: names, codes, keys, units, the zone.
-KEPT = (
-    r"tickthrottle|KOSPI|SK|ISIN|KST|TradingView|Enter|Esc|Space|English|EN|GMT|ms|"
-    r"KR7[0-9A-Z]{9}|cum_\w+|https?://\S+"
-)
-
-# Whatever is shown, read out, or told on hovering.
-TEXTS = """() => {
-  const found = [document.title];
-  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
-  while (walker.nextNode()) {
-    const parent = walker.currentNode.parentElement;
-    if (!parent.closest("script, style, noscript, textarea")) {
-      found.push(walker.currentNode.data);
-    }
-  }
-  for (const element of document.querySelectorAll("*")) {
-    for (const name of ["aria-label", "aria-valuetext", "title", "placeholder"]) {
-      found.push(element.getAttribute(name) ?? "");
-    }
-  }
-  return found;
-}"""
 
 
 @pytest.fixture
@@ -63,12 +40,7 @@ def board(page: Page, client: redis.Redis, tmp_path: Path) -> Iterator[Board]:
 
 def is_korean(page: Page) -> None:
     """Look at whatever the page shows or reads out: no English, nothing grave."""
-    left = [
-        text
-        for text in page.evaluate(TEXTS)
-        if re.search("[A-Za-z]{2}", re.sub(KEPT, "", text))
-    ]
-    assert left == []
+    assert english_left(page) == []
     assert grave_findings(page) == []
 
 
@@ -88,18 +60,29 @@ def test_who_asks_for_korean_gets_it_everywhere(board: Board) -> None:
     expect(samsung.locator(".volume")).to_have_text("3,000")
     expect(board.row(HYNIX).locator(".volume")).to_have_text("4.56만")
     is_korean(page)
-    for button, dialog in (("#columns", "표시 항목"), ("#lists", "관심종목 목록")):
-        page.locator(button).click()
-        expect(page.get_by_role("dialog", name=dialog)).to_be_visible()
-        is_korean(page)
-        page.keyboard.press("Escape")
     samsung.locator(".price").click()
     chart = page.get_by_role("img", name=re.compile(r"삼성전자 차트: .* 2개 구간"))
     expect(chart).to_be_visible()
     page.get_by_text("최근 구간 표로 보기").click()
     expect(page.locator(".side.polled .price")).to_have_text("201,000")
+    page.locator(".alerts summary").click()
+    page.get_by_label("현재가", exact=True).fill("201,500")
+    page.get_by_role("button", name="알림 설정").click()
+    publish_trade(board, 4, SAMSUNG, "202000", volume=3_001, value=1_780_202_000)
+    expect(page.locator("#told")).to_contain_text(
+        "삼성전자: 201,500 이상 상승, 현재가 202,000"
+    )
     is_korean(page)
     page.keyboard.press("Escape")
+    for name, dialog in (
+        ("columns", "표시 항목"),
+        ("lists", "관심종목 목록"),
+        ("alerts", "알림"),
+    ):
+        page.locator(f"#{name}").click()
+        expect(page.get_by_role("dialog", name=dialog)).to_be_visible()
+        assert english_left(page) == []
+        page.keyboard.press("Escape")
     for view, part in (("지도", "#map"), ("차트", "#charts"), ("표", ".scroller")):
         page.get_by_role("button", name=view, exact=True).click()
         expect(page.locator(part)).to_be_visible()

@@ -24,7 +24,10 @@ export function Detail({ selection, row, alerts, store, isWatched, onStar, onClo
   const issue = row?.issue;
   const name = issue?.name ?? isin;
   const [tab, setTab] = useState("chart");
-  useEffect(() => heading.current.focus({ preventScroll: true }), []);
+  useEffect(() => {
+    // A switch in the header has everything drawn anew, and keeps the focus.
+    if (!document.activeElement.closest("#shell")) heading.current.focus({ preventScroll: true });
+  }, []);
   // Nothing is asked for again and again that nobody looks at.
   useEffect(() => {
     if (tab !== "polling") return undefined;
