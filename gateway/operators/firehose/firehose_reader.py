@@ -11,7 +11,7 @@ import structlog
 
 from gateway.operators.firehose.firehose_sample import (
     MOST_KEPT_S,
-    Allowance,
+    RowAllowance,
     Sample,
     encode_row,
     thin,
@@ -38,7 +38,7 @@ class Viewer:
     """One who looks: what is to be sent to it, and whether it is over."""
 
     def __init__(self, rate: int) -> None:
-        self.allowance = Allowance(rate)
+        self.allowance = RowAllowance(rate)
         self.is_over = False
         self._sample = Sample()
         self._problem: str | None = None

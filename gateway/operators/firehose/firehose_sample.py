@@ -53,7 +53,7 @@ def thin(items: Sequence[T], most: int) -> Sequence[T]:
     return [items[n * count // most] for n in range(most)]
 
 
-class Allowance:
+class RowAllowance:
     """How many rows a viewer may be shown: so many a second, whatever the pace."""
 
     def __init__(self, rate: int) -> None:

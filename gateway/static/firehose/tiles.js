@@ -40,9 +40,10 @@ class Tile extends Component {
   componentDidUpdate(before) {
     const { price, seq, flashMs } = this.props;
     if (seq === before.seq || stillness.matches) return;
-    const kind = Number(price) < Number(before.price) ? "down" : "up";
+    const rise = Number(price) - Number(before.price);
+    const tint = rise > 0 ? "var(--up-tint)" : rise < 0 ? "var(--down-tint)" : "var(--hover)";
     // With both ends given it runs off the main thread, which would else draw every frame.
-    const ends = [{ backgroundColor: `var(--${kind}-tint)` }, { backgroundColor: "transparent" }];
+    const ends = [{ backgroundColor: tint }, { backgroundColor: "transparent" }];
     this.box.current.animate(ends, { duration: flashMs, easing: "ease-out" });
   }
 

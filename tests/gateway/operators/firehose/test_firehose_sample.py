@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.operators.firehose.firehose_sample import (
-    Allowance,
+    RowAllowance,
     Sample,
     encode_row,
     thin,
@@ -52,7 +52,7 @@ def test_a_row_is_a_trade_or_the_beginning_of_bytes() -> None:
 
 def test_a_viewer_is_shown_so_many_a_second() -> None:
     """What was not used is kept for a second, not for longer."""
-    allowance = Allowance(rate=20)
+    allowance = RowAllowance(rate=20)
     assert allowance.rows == 0
     allowance.grow(0.1)
     assert allowance.rows == 2
