@@ -114,7 +114,7 @@ function makeStorage(text = null) {
   return { text, read: () => text, write: (_, next) => (text = next) };
 }
 
-function makeTab(storage, prices) {
+function makeTab(storage, prices, nowMs = 1_000) {
   const tab = { told: [], changes: 0 };
   tab.alerts = new Alerts({
     storage,
@@ -122,7 +122,7 @@ function makeTab(storage, prices) {
     closeOf: () => "190000",
     onTold: (alerts) => tab.told.push(...alerts.map(({ id }) => id)),
     onChange: () => (tab.changes += 1),
-    nowMs: () => 1_000,
+    nowMs: () => nowMs,
   });
   return tab;
 }
@@ -141,6 +141,22 @@ test("of several tabs one tells, and each shows it", () => {
   assert.deepEqual([one.told, other.told], [[], ["a"]]);
   assert.deepEqual([one, other].map(({ alerts }) => alerts.notices.length), [1, 1]);
   assert.deepEqual(one.alerts.list, other.alerts.list);
+});
+
+test("two tabs that tell in the same instant show it once each", () => {
+  const storage = makeStorage();
+  const prices = { [SAMSUNG]: "199000" };
+  const one = makeTab(storage, prices);
+  one.alerts.set(asked);
+  const kept = storage.read();
+  const other = makeTab(storage, prices, 1_003);
+  prices[SAMSUNG] = "200000";
+  one.alerts.judge();
+  storage.write("alerts", kept); // what `one` kept has not come to `other` yet
+  other.alerts.judge();
+  one.alerts.follow();
+  assert.deepEqual([one.told, other.told], [["a"], ["a"]]);
+  assert.deepEqual([one, other].map(({ alerts }) => alerts.notices.length), [1, 1]);
 });
 
 test("a crossing is told whatever lies between two messages: a sleep, a new page", () => {

@@ -1,11 +1,13 @@
-// The visitor's alerts: kept by the browser, judged with every message, told once however
-// many tabs are open. A tab that hears of another's telling shows it too, without a sound.
+// The visitor's alerts: kept by the browser, judged with every message. Of several tabs the
+// first tells; one that hears of it shows it too, without a sound. Two that hear of a price
+// in the same instant may both tell, and each shows it once.
 
 import { alertsText, numberProblem, parseAlerts } from "./kept.js";
 import { armed, judged, judgedByBursts } from "./rules.js";
 
 const KEY = "alerts";
 const MOST_NOTICES = 20;
+const SAME_MS = 10_000; // two tabs that tell the same are not further apart
 
 export class Alerts {
   // `storage` has read(name) and write(name, text); `priceOf(isin)` and `closeOf(isin)` are
@@ -77,11 +79,10 @@ export class Alerts {
   follow() {
     const text = this._storage.read(KEY);
     if (text === null || text === this._text) return;
-    const known = new Map(this.list.map((alert) => [alert.id, alert.toldMs]));
+    const known = new Map(this.list.map((alert) => [alert.id, alert]));
     this._text = text;
     this.list = parseAlerts(text);
-    const told = this.list.filter(({ id, toldMs }) => toldMs !== null && known.has(id) && toldMs !== known.get(id));
-    this._notice(told);
+    this._notice(this.list.filter((alert) => known.has(alert.id) && isNews(alert, known.get(alert.id))));
     this._onChange();
   }
 
@@ -107,6 +108,13 @@ export class Alerts {
     this._text = alertsText(list);
     this._storage.write(KEY, this._text);
   }
+}
+
+// Whether an alert has been told since it was known as it was.
+function isNews(alert, before) {
+  if (alert.toldMs === null || alert.toldMs === before.toldMs) return false;
+  const isSame = alert.toldPrice === before.toldPrice && alert.burstMs === before.burstMs;
+  return !isSame || before.toldMs === null || Math.abs(alert.toldMs - before.toldMs) > SAME_MS;
 }
 
 const newId = (nowMs) => `${nowMs.toString(36)}-${Math.random().toString(36).slice(2, 10)}`;
