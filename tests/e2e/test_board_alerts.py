@@ -178,7 +178,7 @@ def context(browser: Browser) -> Iterator[BrowserContext]:
 def test_sound_and_notifications_come_when_they_are_asked_for(
     context: BrowserContext, client: redis.Redis, tmp_path: Path
 ) -> None:
-    """By a press; a browser that says no is told about. Two tabs show one notice each."""
+    """By a press; a refusal is told. Each of two tabs shows one notice."""
     issues = tmp_path / "issues.csv"
     issues.write_text(NAMES, "utf-8")
     page = context.new_page()
