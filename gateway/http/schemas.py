@@ -363,11 +363,12 @@ class MovesAnswer(BaseModel):
 
 
 class Version(BaseModel):
-    """What answers."""
+    """What answers; ``pages`` are the paths of its web pages."""
 
     name: Literal["tickthrottle"]
     version: Annotated[str, Field(examples=["0.1.0"])]
     protocol: Literal["tick.v1"]
+    pages: Annotated[list[str], Field(examples=[["/"]])]
 
 
 class Live(BaseModel):
