@@ -20,7 +20,7 @@ import tempfile
 import time
 import urllib.request
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -37,7 +37,7 @@ THEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 SIZES = ((390, 844), (1_024, 768), (1_440, 900))
 READY_S = 180
 SETTLED_S = 20.0
-"""So long a page is looked at before its picture: windows come every two seconds."""
+"""So long pages are looked at before their pictures: windows come every 2 s."""
 
 RECORDED = "firehose"
 RECORDING_SIZE = (960, 600)
@@ -203,17 +203,24 @@ def take_views(
     sum_bytes = 0
     for view in views:
         url = (operators if view.is_operators else public) + view.path
-        for theme in THEMES:
-            for size in SIZES:
-                with opened(browser, url, theme, size) as page:
-                    page.locator(view.awaited).first.wait_for(timeout=60_000)
-                    view.prepare(page)
-                    page.wait_for_timeout(SETTLED_S * 1_000)
-                    shot = page.screenshot()
-                path = folder / f"{view.name}-{size[0]}-{theme}.webp"
-                _image(shot).save(path, quality=STILL_QUALITY, method=6)
-                sum_bytes += path.stat().st_size
-                print(f"{path.name}: {path.stat().st_size:,} bytes", flush=True)
+        with ExitStack() as stack:
+            pages = {
+                f"{size[0]}-{theme}": stack.enter_context(
+                    opened(browser, url, theme, size)
+                )
+                for theme in THEMES
+                for size in SIZES
+            }
+            for page in pages.values():
+                page.locator(view.awaited).first.wait_for(timeout=60_000)
+                view.prepare(page)
+            page.wait_for_timeout(SETTLED_S * 1_000)
+            shots = {name: page.screenshot() for name, page in pages.items()}
+        for name, shot in shots.items():
+            path = folder / f"{view.name}-{name}.webp"
+            _image(shot).save(path, quality=STILL_QUALITY, method=6)
+            sum_bytes += path.stat().st_size
+            print(f"{path.name}: {path.stat().st_size:,} bytes", flush=True)
     if sum_bytes > PICTURES_BYTES:
         raise SystemExit(f"{sum_bytes:,} bytes of pictures: {PICTURES_BYTES:,} at most")
 
