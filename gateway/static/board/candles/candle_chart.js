@@ -79,7 +79,7 @@ export class CandleChart extends Component {
       lineWidth: 1,
       lineStyle: LineStyle.Dashed,
       axisLabelVisible: true,
-      title: "prev. close",
+      title: this.props.isSmall ? "" : "prev. close",
     });
   }
 
