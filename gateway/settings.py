@@ -103,6 +103,9 @@ class GatewaySettings(TopicSettings, TokenSettings):
     archive_dir: Path | None = None
     """Folder of the archive, for what is older than Redis remembers; unset: none."""
 
+    incidents_file: Path | None = None
+    """Where incidents are kept beyond the gateway's end; unset: in its memory alone."""
+
     slow_close_s: float = Field(15, gt=0)
     """A client that takes not a single byte for this long is closed with 4408."""
 

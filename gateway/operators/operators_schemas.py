@@ -13,6 +13,7 @@ from pydantic import Field
 
 from gateway.health.client_states import ClientRow, State
 from gateway.health.findings import Diagnosis
+from gateway.health.incidents.incident_book import Incident
 from gateway.health.readiness import Reason
 from gateway.stream.window_timings import WindowTiming
 from ingest.tradelog.contract import LogKind
@@ -304,6 +305,14 @@ class LettersAnswer:
     scanned: Annotated[int, Field(examples=[79])]
     is_complete: bool
     data: Sequence[LetterAnswer]
+
+
+@dataclass(frozen=True, slots=True)
+class IncidentsAnswer:
+    """What was wrong in the last days: what lasts first, then the newest first."""
+
+    count: One
+    data: Sequence[Incident]
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,11 @@ import { Charts } from "./operations/charts.js";
 import { Clients } from "./operations/clients.js";
 import { Flow } from "./operations/flow.js";
 import { html } from "./operations/html.js";
+import { Incidents } from "./operations/incidents.js";
 import { Ledger } from "./operations/ledger.js";
 import { Letters } from "./operations/letters.js";
 import { Settings } from "./operations/settings.js";
+import { showInTab } from "./operations/tab.js";
 import { TokenForm } from "./operations/token_form.js";
 import { Verdict } from "./operations/verdict.js";
 import { verdict } from "./operations/verdicts.js";
@@ -36,6 +38,7 @@ function App() {
       before = verdict(now, Date.now() + now.skewMs, before);
       setKnown({ ...now, verdict: before });
       shell.setState(STATES[now.contact.state]);
+      showInTab(before);
     });
     setWatcher(started);
   }, []);
@@ -50,6 +53,7 @@ function App() {
       <${Charts} known=${known} />
       <${Ledger} known=${known} />
       <${Archives} known=${known} />
+      <${Incidents} known=${known} watcher=${watcher} />
       <div class="pair uneven">
         <${Clients} known=${known} watcher=${watcher} />
         <${Letters} known=${known} watcher=${watcher} />

@@ -200,9 +200,30 @@ def test_a_dead_job_is_the_verdict_until_it_runs_again(
     expect(stage(view, "gateway")).to_contain_text(
         "serves old prices", timeout=WITHIN_MS
     )
+    expect(view).to_have_title(
+        re.compile("^Trouble: The throttle job has been dead"), timeout=WITHIN_MS
+    )
+    icon = view.locator("link[rel=icon]")
+    expect(icon).to_have_attribute("href", re.compile("c62828"))
+    incident = view.locator("[data-incident=job_dead][data-lasts=true]")
+    expect(incident).to_contain_text("lasts", timeout=WITHIN_MS)
+    incident.get_by_role("button", name="Note on").click()
+    view.get_by_role("dialog").get_by_label("dead").fill("started it again")
+    view.keyboard.press("Enter")
+    expect(incident).to_contain_text("started it again", timeout=WITHIN_MS)
+    view.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    view.get_by_role("button", name="Copy as text").click()
+    expect(view.get_by_role("button", name="Copied")).to_be_visible()
+    copied = view.evaluate("navigator.clipboard.readText()")
+    assert "- bad job_dead: The throttle job has been dead" in copied
+    assert "to now: started it again" in copied
     pipeline.job.start_job()
     expect_verdict(view, "All is well")
     expect(stage(view, "job")).to_contain_text("well")
+    expect(view).to_have_title("tickthrottle: operations", timeout=WITHIN_MS)
+    expect(icon).not_to_have_attribute("href", re.compile("c62828"))
+    ended = view.locator("[data-incident=job_dead][data-lasts=false]")
+    expect(ended.first).to_contain_text("started it again", timeout=2 * WITHIN_MS)
 
 
 def test_a_dead_feed_is_the_verdict_until_trades_come(
