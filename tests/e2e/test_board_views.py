@@ -221,7 +221,7 @@ def test_the_map_tells_of_a_tile_and_filters_apply(board: Board) -> None:
     # By keys: from the largest tile to the right and back, in, up, and out again.
     surface = page.get_by_role("listbox")
     surface.focus()
-    tile = page.get_by_role("option")
+    tile = page.locator("#map [role=option]")
     expect(surface).to_have_attribute("aria-activedescendant", "tile")
     text = "삼성전자, 005930, 201,000, up 0.50%, turnover 600M, 반도체"
     expect(tile).to_have_text(text)

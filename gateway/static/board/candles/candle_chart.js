@@ -80,7 +80,7 @@ export class CandleChart extends Component {
       lineWidth: 1,
       lineStyle: LineStyle.Dashed,
       axisLabelVisible: true,
-      title: say("prev. close"),
+      title: this.props.isSmall ? "" : say("prev. close"),
     });
   }
 

@@ -109,8 +109,9 @@ export class MarketMap extends Component {
     this.laidOutMs = nowMs;
     this.laidOutFor = `${asked} ${kind}`;
     this.layouts += 1;
-    if (isSame && layout.follow(rows)) return this.setState({});
-    this.layout = new MapLayout(rows, { kind: group === null ? kind : null, hasSums, width, height });
+    if (!isSame || !layout.follow(rows)) {
+      this.layout = new MapLayout(rows, { kind: group === null ? kind : null, hasSums, width, height });
+    }
     this.setState({ pointed: null }); // what hangs on the layout is drawn anew
   }
 
