@@ -6,6 +6,7 @@
 import { render } from "preact";
 import { useEffect, useState } from "preact/hooks";
 
+import { Analytics } from "./operations/analytics.js";
 import { Archives } from "./operations/archives.js";
 import { Charts } from "./operations/charts.js";
 import { Clients } from "./operations/clients.js";
@@ -49,6 +50,7 @@ function App() {
       <${Flow} known=${known} />
       <${Charts} known=${known} />
       <${Ledger} known=${known} />
+      <${Analytics} known=${known} />
       <${Archives} known=${known} />
       <div class="pair uneven">
         <${Clients} known=${known} watcher=${watcher} />
