@@ -212,6 +212,8 @@ class AnalyticsLeader:
         for product in set(PRODUCTS).difference(settings.products()):
             self._tell(product, {"stopped": 1})
         with ExitStack() as stack:
+            # The lease is held still then: who comes next says otherwise.
+            stack.callback(self._tell_stopped, queries)
             for product in settings.products():
                 address = address_of(settings, product)
                 wanted = settings_of(settings, product, info.log_id)
@@ -227,8 +229,9 @@ class AnalyticsLeader:
                 sink.create(partial(self._sink, product, address, query.id, term))
                 queries[product] = query, sink
             yield queries
+
+    def _tell_stopped(self, queries: Mapping[str, Any]) -> None:
         if self._stop.is_set():
-            # The lease is held still: who comes next says otherwise.
             for product in queries:
                 self._tell(product, {"stopped": 1})
 
