@@ -3,7 +3,7 @@
 import re
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from fractions import Fraction
 from pathlib import Path
@@ -39,6 +39,10 @@ PARTITIONS = 2
 
 PRODUCTS = ("bars", "movers", "moves")
 MOVES = MoveRules(Fraction(12), span_us=2_000_000, batch_ms=1_000)
+ISINS = make_isins(15)
+"""What the feed's trades are of."""
+
+Compare = Callable[[Mapping[tuple[str, int], Mapping[str, Any]]], object]
 
 
 class AnalyticsCrasher:
@@ -92,8 +96,7 @@ class AnalyticsCrasher:
         self._job = self._stack.enter_context(job)
 
     def _feed(self) -> None:
-        chance, isins = Random(3), make_isins(15)
-        seq = 0
+        chance, seq = Random(3), 0
         while not self._is_over.wait(0.05):
             with self._appending:
                 if self._is_paused.is_set():
@@ -104,17 +107,22 @@ class AnalyticsCrasher:
                     seq += 1
                     late_us = chance.choice((0, 0, 0, 2_000_000, 90_000_000))
                     price = str(chance.randrange(900, 1_100))
-                    fields = chance.choice(isins), now_us - late_us, seq, price, "1.5"
+                    fields = chance.choice(ISINS), now_us - late_us, seq, price, "1.5"
                     trades.append(Trade(*fields))
                 self._writer.append([(one.isin, one.to_wire()) for one in trades])
 
-    def crash_once(self, point: str, chance: Random) -> int:
-        """Kill the job at a point, start it again, compare so many bars."""
+    def crash_once(
+        self, point: str, chance: Random, compare_too: Compare = lambda _: None
+    ) -> int:
+        """Kill the job at a point, start it again, compare so many bars.
+
+        ``compare_too`` compares what others have with the oracle's bars.
+        """
         assert self._job is not None
         self._wait_for(point, chance)
         self._job.kill()
         self._start()
-        return self._compare()
+        return self._compare(compare_too)
 
     def _wait_for(self, point: str, chance: Random) -> None:
         if point == "at_random":
@@ -139,7 +147,7 @@ class AnalyticsCrasher:
         cut: Any = self._client.hget(self._keys.progress(product), "cut")
         return 0 if cut is None else int(orjson.loads(cut)["end_ms"])
 
-    def _compare(self) -> int:
+    def _compare(self, compare_too: Compare) -> int:
         """Compare bars, moves and the books with what oracles make of the log."""
         with self._quiet():
             upto_ms = time.time_ns() // 1_000_000
@@ -161,6 +169,7 @@ class AnalyticsCrasher:
             of_moves = self._books("moves").partitions
             assert {p: t.too_late for p, t in of_moves.items()} == moves_too_late
             self._books("movers")
+            compare_too(expected)
         return len(found)
 
     @contextmanager

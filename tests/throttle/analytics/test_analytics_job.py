@@ -18,7 +18,9 @@ from ingest.sources.event import Refusals
 from ingest.sources.tape import read_tape
 from ingest.trade import Trade
 from tests.conftest import TAPES, eventually, leave_out
+from tests.gateway.bar_listener import check_clients, listening
 from tests.gateway.samples import make_isins
+from tests.gateway.servers import Gateway, running_gateway
 from tests.throttle.analytics import bar_oracle
 from tests.throttle.analytics.analytics_rig import START_MS, AnalyticsRig, fields_of
 from tests.throttle.analytics.bar_oracle import Rules
@@ -121,11 +123,45 @@ def test_bars_and_movers_of_a_tape_are_right(
 ) -> None:
     """With disorder, lateness and what is too late; after two crashes at every point.
 
-    Open, high, low, close, sums and revisions are exact; the books balance.
+    Open, high, low, close, sums and revisions are exact, in Redis, over REST and at a
+    client that has followed them; the books balance.
     """
     rig = make_rig(state_store=store, analytics_batch_ms=60_000)
-    rules = Rules()
     first_ms, last_ms = add_tape(rig, "crypto_20240808.csv.gz", 3_000)
+    isins = sorted({entry.isin for entry in rig.entries})
+    with (
+        running_gateway(rig.settings.redis_url) as gateway,
+        listening(gateway, isins) as listener,
+    ):
+        make_all(rig, first_ms, last_ms)
+        expected, _ = bar_oracle.bars(rig.entries, Rules())
+        check_clients(gateway, listener, expected)
+        check_shown(gateway, rig)
+    check_bars(rig, Rules())
+    check_movers(rig, Rules())
+
+
+def check_shown(gateway: Gateway, rig: AnalyticsRig) -> None:
+    """Compare what operators are shown of the job, now stopped, with what it did."""
+    status, body = gateway.operators.get("/v1/pipeline")
+    assert status == 200, body
+    answer = orjson.loads(body)
+    shown = {query["product"]: query for query in answer["analytics"]}
+    assert list(shown) == ["bars", "movers"]
+    for query in shown.values():
+        assert query["trades"] + query["too_late"] == len(rig.entries)
+        assert (query["is_stopped"], query["is_dead"], query["problems"]) == (
+            *(True, False, []),
+        )
+        assert query["rows"] > 0
+        assert query["bytes"] > 0
+    assert [query["every_ms"] for query in shown.values()] == [60_000, 10_000]
+    codes = {finding["code"] for finding in answer["diagnosis"]["findings"]}
+    assert not any(code.startswith("analytics") for code in codes)
+
+
+def make_all(rig: AnalyticsRig, first_ms: int, last_ms: int) -> None:
+    """Have the job make bars and movers of a tape; it dies four times meanwhile."""
     step_ms = (last_ms - first_ms) // 6
     plan = iter(
         [
@@ -146,8 +182,6 @@ def test_bars_and_movers_of_a_tape_are_right(
             rig.start()
     rig.turn_clock(last_ms + 120_000)
     rig.stop()
-    check_bars(rig, rules)
-    check_movers(rig, rules)
 
 
 def test_a_bar_closes_on_a_silent_market_and_is_amended(make_rig: MakeRig) -> None:
