@@ -53,6 +53,7 @@ FOREIGN = {
         "ingest.tradelog.redis_positions",
         "ingest.kafka.address",
         "ingest.kafka.ends",
+        "ingest.kafka.kafka_log_reader",
         "ingest.process",
     },
     "intake": {"ingest", "gateway"},

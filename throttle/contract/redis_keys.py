@@ -93,8 +93,12 @@ class Keys:
         return f"{self.namespace}:stages:{job}"
 
 
-PRODUCTS = ("bars", "movers", "bursts")
+PRODUCTS = ("bars", "movers", "bursts", "moves")
 """What the analytics job makes, each by a query of its own."""
+
+
+ANALYTICS_JOB = "analytics"
+"""The name under which the analytics job holds its lease."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +135,8 @@ class AnalyticsKeys:
 
     def state(self, product: str) -> str:
         """Hash: what Spark's state of the query is like: ``rows``, ``bytes``,
-        ``update_ms``, ``commit_ms``, ``dropped`` rows, after which ``batch``.
+        ``update_ms``, ``commit_ms``, ``dropped`` rows, after which ``batch``; how often
+        there is one (``every_ms``); ``stopped``: 1 once the query was told to end.
         """
         return f"{self.namespace}:analytics:{product}:state"
 
@@ -160,3 +165,8 @@ class AnalyticsKeys:
     def bursts(self) -> str:
         """Stream: bursts that have ended, field ``burst``. Bounded."""
         return f"{self.namespace}:bursts"
+
+    @property
+    def moves(self) -> str:
+        """Stream: moves as they happened, field ``move``. Bounded."""
+        return f"{self.namespace}:moves"
