@@ -128,7 +128,7 @@ def test_both_sides_count_and_show_the_same_issues(
             return account(page)[0] > 80
 
         eventually(is_counted)
-        eventually(lambda: account(page)[0] <= 80 + traded)
+        assert account(page)[0] <= 80 + traded
 
 
 def test_who_wants_no_motion_starts_it(
