@@ -22,6 +22,7 @@ import urllib.request
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Literal
 
@@ -45,7 +46,7 @@ FRAMES_PER_S = 10
 RECORDED_S = 6.0
 RECORDING_BYTES = 1_500_000
 PICTURES_BYTES = 3_000_000
-QUALITIES = (60, 45, 30, 20)
+QUALITIES = (85, 75, 60, 45, 30)
 STILL_QUALITY = 82
 
 
@@ -201,14 +202,14 @@ def take_views(
 ) -> None:
     """Take each view in both colours and all widths; say how large they are."""
     sum_bytes = 0
-    for view in views:
+    for view, theme in product(views, THEMES):
         url = (operators if view.is_operators else public) + view.path
+        # All widths at once; of the firehose there may be four viewers.
         with ExitStack() as stack:
             pages = {
                 f"{size[0]}-{theme}": stack.enter_context(
                     opened(browser, url, theme, size)
                 )
-                for theme in THEMES
                 for size in SIZES
             }
             for page in pages.values():
