@@ -343,6 +343,25 @@ class BurstsAnswer(BaseModel):
     data: list[BurstAnswer]
 
 
+class MoveAnswer(BaseModel):
+    """A price that went far within seconds, between two trades."""
+
+    isin: Isin
+    start: TimeUs
+    end: TimeUs
+    seq: Annotated[int, Field(ge=0, examples=[412385])]
+    from_price: Annotated[Price, Field(alias="from")]
+    to: Price
+    percent: Percent
+
+
+class MovesAnswer(BaseModel):
+    """Moves, newest first."""
+
+    count: Count
+    data: list[MoveAnswer]
+
+
 class Version(BaseModel):
     """What answers; ``pages`` are the paths of its web pages."""
 

@@ -9,9 +9,11 @@ import { ActiveIssues } from "./firehose/active_issues.js";
 import { follow } from "./firehose/events.js";
 import { Meter } from "./firehose/figures.js";
 import { Hose, Page } from "./firehose/page.js";
+import { language, phrase, say } from "./language.js";
 import { token as operatorToken } from "./operations/api.js";
-import { authorization, createShell, getNews, streamUrl, token } from "./shell.js";
+import { authorization, createShell, getNews, onWords, streamUrl, token } from "./shell.js";
 import { TickClient } from "./tick.js";
+import { zone } from "./times.js";
 
 const RATE = 1_000; // trades a second to be shown, if the gateway allows it
 const PLACES = 12;
@@ -42,7 +44,7 @@ const view = {
   lines: [],
   windows: [],
   windowMs: 2_000,
-  problem: "Waiting for the log.",
+  problem: phrase("Waiting for the log."),
   isTokenWanted: false,
   // Whoever wants no motion starts it by hand.
   isPaused: matchMedia("(prefers-reduced-motion: reduce)").matches,
@@ -192,7 +194,9 @@ function draw() {
     chosenMs = nowMs;
     view.isins = [...active.choose(nowMs)];
   }
-  render(h(Page, { view }), document.getElementById("firehose"));
+  // In other words it is another page: everything is drawn anew.
+  render(h(Page, { key: `${language()} ${zone()}`, view }), document.getElementById("firehose"));
+  document.title = say("tickthrottle: firehose beside calm");
   drawHose();
 }
 
@@ -209,5 +213,9 @@ setInterval(() => {
   judgeLine();
   if (!document.hidden) draw();
 }, FIGURES_EVERY_MS);
+onWords(() => {
+  judgeLine();
+  draw();
+});
 draw();
 requestAnimationFrame(pour);

@@ -1,10 +1,11 @@
 // Tabs: one of several parts of a panel is there at a time.
 
+import { say } from "../language.js";
 import { html } from "./html.js";
 
 const STEPS = { ArrowRight: 1, ArrowLeft: -1 };
 
-// `tabs` has a label by name. With the keyboard, arrows go from tab to tab.
+// `tabs` has a label by name, in English (language.js). With the keyboard, arrows go from tab to tab.
 export function Tabs({ label, tabs, chosen, panel, onChoose }) {
   const names = Object.keys(tabs);
   const onKey = (event) => {
@@ -30,7 +31,7 @@ export function Tabs({ label, tabs, chosen, panel, onChoose }) {
             tabindex=${name === chosen ? 0 : -1}
             onClick=${() => onChoose(name)}
           >
-            ${tabs[name]}
+            ${say(tabs[name])}
           </button>
         `,
       )}

@@ -1,7 +1,8 @@
 // The page as a function of what it shows: the firehose on the left, the stream on the right.
 
-import { clockText, priceText } from "../board/format.js";
+import { clockText, priceText, zoneText } from "../board/format.js";
 import { html } from "../board/html.js";
+import { parts, say } from "../language.js";
 import { TokenForm } from "../operations/token_form.js";
 import { bytesText, countText, timesText } from "./figures.js";
 import { Tiles } from "./tiles.js";
@@ -13,51 +14,50 @@ const CALM_FLASH_MS = 1_000;
 export function Page({ view }) {
   const { hose, calm, nowMs } = view;
   return html`
-    <h1 class="visually-hidden">Firehose beside calm</h1>
+    <h1 class="visually-hidden">${say("Firehose beside calm")}</h1>
     <${Ratios} hose=${hose} calm=${calm} />
     ${view.isTokenWanted && html`<${TokenForm} onToken=${view.retry} />`}
     <div class="sides">
       <section class="side panel hose" aria-labelledby="hose-title">
         <header>
           <div>
-            <h2 id="hose-title">Firehose</h2>
-            <p class="soft">each trade of the log as it comes</p>
+            <h2 id="hose-title">${say("Firehose")}</h2>
+            <p class="soft">${say("each trade of the log as it comes")}</p>
           </div>
           <button id="pause" type="button" aria-pressed=${view.isPaused} aria-keyshortcuts="p" onClick=${view.togglePause}>
-            ${view.isPaused ? "Play" : "Pause"}
+            ${view.isPaused ? say("Play") : say("Pause")}
           </button>
         </header>
         <${Figures}
           figures=${[
-            ["Trades a second", countText(hose.rate("trades", nowMs)), hose.total("trades"), countText],
-            ["Bytes a second", bytesText(hose.rate("bytes", nowMs)), hose.total("bytes"), bytesText],
-            ["Changes on the screen a second", countText(hose.rate("changes", nowMs)), hose.total("changes"), countText],
+            [say("Trades a second"), countText(hose.rate("trades", nowMs)), hose.total("trades"), countText],
+            [say("Bytes a second"), bytesText(hose.rate("bytes", nowMs)), hose.total("bytes"), bytesText],
+            [say("Changes on the screen a second"), countText(hose.rate("changes", nowMs)), hose.total("changes"), countText],
           ]}
         />
-        ${view.problem !== null && html`<p class="complaint" role="status">${view.problem}</p>`}
-        ${view.isPaused && html`<p class="note soft">Paused: trades are counted, and not drawn.</p>`}
+        ${view.problem !== null && html`<p class="complaint" role="status">${say(view.problem)}</p>`}
+        ${view.isPaused && html`<p class="note soft">${say("Paused: trades are counted, and not drawn.")}</p>`}
         <div id="hose" data-away=${view.problem !== null} aria-hidden="true"></div>
         <p id="account" class="soft note">${accountText(hose)}</p>
         ${hose.total("undecoded") > 0 &&
         html`
           <p class="soft note">
-            Entries that are not in the form of the log's own trades are shown as bytes: a job with a decoder
-            knows what they stand for, this page does not.
+            ${say("Entries that are not in the form of the log's own trades are shown as bytes: a job with a decoder knows what they stand for, this page does not.")}
           </p>
         `}
       </section>
       <section class="side panel calm" aria-labelledby="calm-title">
         <header>
           <div>
-            <h2 id="calm-title">Stream</h2>
-            <p class="soft">the newest price of each issue, every ${view.windowMs / 1_000} s</p>
+            <h2 id="calm-title">${say("Stream")}</h2>
+            <p class="soft">${say("the newest price of each issue, every {seconds} s", { seconds: view.windowMs / 1_000 })}</p>
           </div>
         </header>
         <${Figures}
           figures=${[
-            ["Rows a second", countText(calm.rate("rows", nowMs)), calm.total("rows"), countText],
-            ["Bytes a second", bytesText(calm.rate("bytes", nowMs)), calm.total("bytes"), bytesText],
-            ["Changes on the screen a second", countText(calm.rate("changes", nowMs)), calm.total("changes"), countText],
+            [say("Rows a second"), countText(calm.rate("rows", nowMs)), calm.total("rows"), countText],
+            [say("Bytes a second"), bytesText(calm.rate("bytes", nowMs)), calm.total("bytes"), bytesText],
+            [say("Changes on the screen a second"), countText(calm.rate("changes", nowMs)), calm.total("changes"), countText],
           ]}
         />
         <div class="greys">
@@ -67,18 +67,20 @@ export function Page({ view }) {
       </section>
     </div>
     <p class="foot soft">
-      Both sides count everything since this page opened: the left each trade that was appended to the log, by
-      the log's own count, and its bytes there; the right each row and byte that a browser gets which follows
-      every issue. Changes are those that this page has drawn. <kbd>p</kbd> pauses the left side.
+      ${parts(
+        "Both sides count everything since this page opened: the left each trade that was appended to the log, by the log's own count, and its bytes there; the right each row and byte that a browser gets which follows every issue. Changes are those that this page has drawn. {key} pauses the left side.",
+        { key: html`<kbd>p</kbd>` },
+      )}${" "}
+      ${say("Times: {zone}.", { zone: zoneText() })}
     </p>
   `;
 }
 
 function Ratios({ hose, calm }) {
   const times = [
-    ["changes", timesText(hose.total("changes"), calm.total("changes")), "fewer changes on the screen"],
-    ["rows", timesText(hose.total("trades"), calm.total("rows")), "fewer rows than trades"],
-    ["bytes", timesText(hose.total("bytes"), calm.total("bytes")), "fewer bytes"],
+    ["changes", timesText(hose.total("changes"), calm.total("changes")), say("fewer changes on the screen")],
+    ["rows", timesText(hose.total("trades"), calm.total("rows")), say("fewer rows than trades")],
+    ["bytes", timesText(hose.total("bytes"), calm.total("bytes")), say("fewer bytes")],
   ];
   return html`
     <dl class="ratios">
@@ -101,7 +103,7 @@ function Figures({ figures }) {
         ([name, rate, total, text]) => html`
           <div key=${name}>
             <dt>${name}</dt>
-            <dd><b>${rate}</b> <span class="soft">${text(total)} in all</span></dd>
+            <dd><b>${rate}</b> <span class="soft">${say("{total} in all", { total: text(total) })}</span></dd>
           </div>
         `,
       )}
@@ -111,8 +113,9 @@ function Figures({ figures }) {
 
 function accountText(hose) {
   const [all, shown, leftOut] = ["trades", "shown", "leftOut"].map((name) => countText(hose.total(name)));
-  const bytes = hose.total("unread") > 0 ? ` Of ${countText(hose.total("unread"))} the bytes are estimated.` : "";
-  return `${all} trades = ${shown} sent to this page + ${leftOut} left out.${bytes}`;
+  const account = say("{all} trades = {shown} sent to this page + {leftOut} left out.", { all, shown, leftOut });
+  const unread = hose.total("unread");
+  return unread > 0 ? `${account} ${say("Of {count} the bytes are estimated.", { count: unread })}` : account;
 }
 
 // Drawn many times a second, into #hose: nothing else of the page is drawn with it.
@@ -149,13 +152,13 @@ function Line({ trade, issues }) {
 function Windows({ windows }) {
   return html`
     <table class="lines">
-      <caption class="visually-hidden">Newest windows, newest first</caption>
+      <caption class="visually-hidden">${say("Newest windows, newest first")}</caption>
       <thead>
         <tr>
-          <th scope="col">Window</th>
-          <th scope="col" class="number">Rows</th>
-          <th scope="col" class="number">for trades</th>
-          <th scope="col" class="number">Size</th>
+          <th scope="col">${say("Window")}</th>
+          <th scope="col" class="number">${say("Rows")}</th>
+          <th scope="col" class="number">${say("for trades")}</th>
+          <th scope="col" class="number">${say("bytes::Size")}</th>
         </tr>
       </thead>
       <tbody>

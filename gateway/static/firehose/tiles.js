@@ -4,6 +4,7 @@ import { Component, createRef } from "preact";
 
 import { changeOf, KIND_WORDS, priceText, ratioText } from "../board/format.js";
 import { html } from "../board/html.js";
+import { say } from "../language.js";
 
 const stillness = matchMedia("(prefers-reduced-motion: reduce)");
 
@@ -53,7 +54,7 @@ class Tile extends Component {
         <b class=${`price ${change.kind}`}>${price === null ? "–" : priceText(price)}</b>
         <span class=${`ratio ${change.kind}`}>
           ${ratioText(change)}
-          ${change.ratio !== null && html`<span class="visually-hidden">${KIND_WORDS[change.kind]}</span>`}
+          ${change.ratio !== null && html`<span class="visually-hidden">${say(KIND_WORDS[change.kind])}</span>`}
         </span>
       </li>
     `;
