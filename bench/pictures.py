@@ -22,6 +22,7 @@ import urllib.request
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Literal
 
@@ -39,13 +40,16 @@ READY_S = 180
 SETTLED_S = 20.0
 """So long pages are looked at before their pictures: windows come every 2 s."""
 
+WATCHED = 6
+"""Issues whose charts are shown together."""
+
 RECORDED = "firehose"
 RECORDING_SIZE = (960, 600)
 FRAMES_PER_S = 10
 RECORDED_S = 6.0
 RECORDING_BYTES = 1_500_000
 PICTURES_BYTES = 3_000_000
-QUALITIES = (60, 45, 30, 20)
+QUALITIES = (85, 75, 60, 45, 30)
 STILL_QUALITY = 82
 
 
@@ -59,23 +63,35 @@ def _open_issue(page: Page) -> None:
     page.locator("#detail-title").wait_for()
 
 
+def _show_charts(page: Page) -> None:
+    """Watch the first issues of the board, and show their charts."""
+    for place in range(WATCHED):
+        page.locator("#rows tr .star button").nth(place).click()
+    page.evaluate("location.hash = '#/charts'")
+    page.locator("#charts .cell").first.wait_for()
+
+
 @dataclass(frozen=True, slots=True)
 class View:
     """A page to be taken: its path at one of the ports, and what is done first.
 
-    It is there once ``awaited`` can be seen.
+    It is there once ``awaited`` can be seen; ``locale`` is the browser's language.
     """
 
     name: str
     path: str
     awaited: str
     is_operators: bool = False
+    locale: str = "en-GB"
     prepare: Callable[[Page], None] = _nothing
 
 
 VIEWS = (
     View("board", "/", "#rows tr:nth-child(8)"),
     View("issue", "/", "#rows tr:nth-child(8)", prepare=_open_issue),
+    View("map", "/#/map", "#map canvas"),
+    View("charts", "/", "#rows tr:nth-child(8)", prepare=_show_charts),
+    View("korean", "/", "#rows tr:nth-child(8)", locale="ko-KR"),
     View("firehose", "/firehose", ".calm .lines tbody tr", is_operators=True),
     View("operations", "/", "#verdict", is_operators=True),
 )
@@ -176,7 +192,11 @@ def chromium() -> Iterator[Browser]:
 
 @contextmanager
 def opened(
-    browser: Browser, url: str, theme: Literal["light", "dark"], size: tuple[int, int]
+    browser: Browser,
+    url: str,
+    theme: Literal["light", "dark"],
+    size: tuple[int, int],
+    locale: str = "en-GB",
 ) -> Iterator[Page]:
     """Open a page of its own, as somebody in Korea sees it."""
     width, height = size
@@ -184,6 +204,7 @@ def opened(
         viewport={"width": width, "height": height},
         color_scheme=theme,
         timezone_id="Asia/Seoul",
+        locale=locale,
     )
     page = context.new_page()
     page.on("pageerror", lambda error: print(f"{url} failed: {error}"))
@@ -201,14 +222,14 @@ def take_views(
 ) -> None:
     """Take each view in both colours and all widths; say how large they are."""
     sum_bytes = 0
-    for view in views:
+    for view, theme in product(views, THEMES):
         url = (operators if view.is_operators else public) + view.path
+        # All widths at once; of the firehose there may be four viewers.
         with ExitStack() as stack:
             pages = {
                 f"{size[0]}-{theme}": stack.enter_context(
-                    opened(browser, url, theme, size)
+                    opened(browser, url, theme, size, view.locale)
                 )
-                for theme in THEMES
                 for size in SIZES
             }
             for page in pages.values():
