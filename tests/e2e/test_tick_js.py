@@ -15,6 +15,7 @@ from gateway.admission.tokens import CLOCK_SKEW_S
 from tests.conftest import PATIENCE, eventually, free_port
 from tests.e2e.feeds import connect
 from tests.e2e.proxy import Proxy, take_all
+from tests.gateway.bar_publisher import BarPublisher, make_bar
 from tests.gateway.issuer import SECRET, make_token
 from tests.gateway.publisher import Publisher
 from tests.gateway.samples import (
@@ -460,3 +461,52 @@ def test_the_example_of_the_document_runs(follower: Follower) -> None:
         )
         wanted = [[SAMSUNG, follower.prices[SAMSUNG]]]
         eventually(lambda: follower.page.evaluate("window.shown") == wanted)
+
+
+def test_bars_are_followed_resumed_and_ended(follower: Follower) -> None:
+    """Exact, by code too, beside quotes; a cut line costs no bar, a restart is told."""
+    bars, page = BarPublisher(follower.client), follower.page
+    bars.publish(make_bar(value="4200.50"))
+    follower.publisher.list_issues()
+
+    def states() -> list[list[Any]]:
+        found: list[list[Any]] = page.evaluate(
+            "window.bars.map((b) => [b.interval, b.trades, b.closed])"
+        )
+        return found
+
+    with follower.gateway():
+        follower.follow()
+        follower.wait_until_right()
+        page.evaluate(
+            """() => {
+              window.bars = [];
+              window.missed = 0;
+              window.ticks._options.onBarsMissed = () => (window.missed += 1);
+              window.endBars = window.ticks.bars(
+                "1m", ["005930"], (bar) => window.bars.push(bar), { last: 3 });
+            }"""
+        )
+        eventually(lambda: states() == [["1m", 4, False]])
+        first = page.evaluate("window.bars[0]")
+        assert [first[name] for name in ("open", "value", "vwap")] == [
+            *("100", "4200.5", "105.0125"),
+        ]
+        bars.publish(make_bar(closed=True))
+        eventually(lambda: states()[1:] == [["1m", 4, True]])
+        follower.proxy.pause()
+        follower.wait_for_state("offline")
+        bars.publish(make_bar(trades=5, closed=True, revision=1))
+        follower.proxy.resume()
+        eventually(lambda: states()[2:] == [["1m", 5, True]], 60)
+        assert page.evaluate("window.missed") == 0
+    follower.wait_for_state("offline")
+    # The next gateway has never heard of what was before this one.
+    bars.publish(make_bar(trades=6, closed=True, revision=2))
+    with follower.gateway():
+        eventually(lambda: page.evaluate("window.missed") == 1, 60)
+        eventually(lambda: states()[-1] == ["1m", 6, True])
+        page.evaluate("window.endBars()")
+        follower.publish()
+        follower.wait_until_right()
+        assert page.evaluate("window.ticks._bars.size") == 0

@@ -80,7 +80,9 @@ def commands_of_analytics(keys: AnalyticsKeys, log: LogKind) -> Iterator[Command
     yield ("ZREMRANGEBYRANK", bars, "0", "-2")
     for key in (keys.last_bars, keys.days):
         yield from (("HGETALL", key), ("HSET", key, *_FIELD))
-    yield from (("SET", keys.movers, "x"), ("XADD", keys.bursts, *_ENTRY))
+    yield ("SET", keys.movers, "x")
+    for key in (keys.bursts, keys.moves):
+        yield ("XADD", key, *_ENTRY)
     if log == "redis":
         yield from _to_read_log(keys.namespace)
 

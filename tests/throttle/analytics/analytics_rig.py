@@ -184,15 +184,7 @@ class AnalyticsRig:
 
     def bars(self) -> dict[tuple[str, int], Bar]:
         """Return every bar in Redis."""
-        found = {}
-        newest: Any = self.client.hkeys(self.keys.last_bars)
-        for isin in (name.decode() for name in newest):
-            lines: Any = self.client.zrange(self.keys.bars(isin), 0, -1)
-            for line in lines:
-                bar = Bar.decode(isin, line)
-                assert (isin, bar.start_ms) not in found
-                found[isin, bar.start_ms] = bar
-        return found
+        return stored_bars(self.client, self.keys)
 
     def days(self) -> dict[str, DayBar]:
         """Return each issue's newest day in Redis."""
@@ -205,6 +197,19 @@ class AnalyticsRig:
         assert book is not None
         assert book.problems() == []
         return book
+
+
+def stored_bars(client: redis.Redis, keys: AnalyticsKeys) -> dict[tuple[str, int], Bar]:
+    """Return every bar in Redis, by issue and start."""
+    found = {}
+    newest: Any = client.hkeys(keys.last_bars)
+    for isin in (name.decode() for name in newest):
+        lines: Any = client.zrange(keys.bars(isin), 0, -1)
+        for line in lines:
+            bar = Bar.decode(isin, line)
+            assert (isin, bar.start_ms) not in found
+            found[isin, bar.start_ms] = bar
+    return found
 
 
 def fields_of(bar: Bar) -> dict[str, Any]:
