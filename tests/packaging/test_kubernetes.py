@@ -125,10 +125,9 @@ def test_the_archive_and_the_bars_are_made(pods: Pods) -> None:
         return int(count) > 0
 
     eventually(has_bars, 120)
-    files = pods.execute(
-        "archive", "find", "/var/lib/tickthrottle", "-name", "*.parquet"
-    )
-    assert files
+    find = ("find", "/var/lib/tickthrottle", "-name", "*.parquet")
+    # It stores once a minute.
+    eventually(lambda: pods.execute("archive", *find), 120)
     assert pods.execute("analytics", "ls", "/var/lib/tickthrottle/checkpoint")
 
 
