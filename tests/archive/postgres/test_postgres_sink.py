@@ -11,6 +11,8 @@ import psycopg
 import pytest
 import redis
 
+from archive.account import rows_of_log, stored_day
+from archive.archive_process import open_counts
 from archive.settings import ArchiveSettings
 from tests.archive.postgres.server import PASSWORD, PostgresServer
 from tests.archive.rig import (
@@ -70,6 +72,13 @@ def test_every_window_is_stored_with_its_rows(
     with archiving(settings):
         wait_until_stored(client, 5, NAME)
     check_whole(client, server)
+    counts = open_counts(settings)
+    log = rows_of_log(read_snapshots(client), len)
+    every = 0, 2**53
+    kept = stored_day(counts.windows(*every), counts.rows(*every, len))
+    assert kept.windows == log
+    assert kept.told == {place: window.total for place, window in log.items()}
+    assert counts.rows(0, 1, len) == counts.windows(0, 1) == []
     [row] = server.ask(
         "SELECT price, trades, extract(epoch FROM time) * 1000000, listed, fields "
         f"FROM tickthrottle_rows WHERE isin = '{SAMSUNG}'",
