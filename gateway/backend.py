@@ -3,8 +3,9 @@
 import asyncio
 import os
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,11 @@ from gateway.admission.tokens import TokenReader
 from gateway.health.client_census import take_census
 from gateway.health.client_states import ClientRow, State, row_of
 from gateway.health.exporter import Exporter
+from gateway.health.findings import Diagnosis, Finding, diagnose
 from gateway.health.garbage import CalmCollections
+from gateway.health.incidents.incident_book import Incident
+from gateway.health.incidents.incident_keeper import IncidentKeeper
+from gateway.health.jobs import PipelineState
 from gateway.health.overload import LoadMonitor, Overload
 from gateway.health.pipeline_reader import PipelineReader
 from gateway.health.readiness import (
@@ -32,7 +37,7 @@ from gateway.settings import GatewaySettings, TokenSettings
 from gateway.stream.board import Board
 from gateway.stream.counters import Counters, CounterTotals
 from gateway.stream.hub import Hub
-from gateway.stream.window_timings import KEPT
+from gateway.stream.window_timings import KEPT, WindowTiming
 from gateway.transport.bounded_answers import BytesInFlight
 from gateway.upstream.analytics_store import AnalyticsStore
 from gateway.upstream.archived_windows import ArchivedWindows
@@ -45,7 +50,12 @@ from gateway.upstream.redis_client import create_redis
 from gateway.upstream.stream_follower import StreamFollower
 from gateway.upstream.window_log import WindowLog
 from gateway.workers.siblings import Question, Siblings
-from gateway.workers.worker_report import WorkerReport
+from gateway.workers.worker_report import (
+    WorkerReport,
+    add_states,
+    join_reasons,
+    join_timings,
+)
 from ingest.issue_table.known_issues import Issues
 from ingest.issue_table.open_issue_store import open_issue_store
 from ingest.kafka.address import KafkaTopic
@@ -61,8 +71,22 @@ _REPORT = TypeAdapter(WorkerReport)
 
 _ROW = TypeAdapter(ClientRow)
 
+_INCIDENTS = TypeAdapter(list[Incident])
+
 MIN_TOKEN_CHARS = 16
 """Length of the shortest token operators may show."""
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """All that can be known of the pipeline and of this gateway at one moment."""
+
+    pipeline: PipelineState
+    reports: Sequence[WorkerReport]
+    gateway: GatewayState
+    reasons: Sequence[Reason]
+    timings: Sequence[WindowTiming]
+    diagnosis: Diagnosis
 
 
 class Backend:
@@ -125,6 +149,7 @@ class Backend:
         self._faults_of_pipeline: dict[str, Fault] = {}
         self.exporter = Exporter(settings, self.hub, self.feed, self.reasons, seat.name)
         self._readiness = Readiness()
+        self._incidents = IncidentKeeper(settings.incidents_file, self._findings)
 
     @asynccontextmanager
     async def running(
@@ -193,6 +218,35 @@ class Backend:
         others = await self.siblings.ask(question)
         return [await self._report(limit, only), *map(_REPORT.validate_python, others)]
 
+    async def look(self) -> Look:
+        """Ask Redis, the log and every worker, and judge what they say."""
+        pipeline = await self.pipeline.read_with_log()
+        reports = await self.reports()
+        gateway, reasons = self.state(), join_reasons(reports)
+        timings, states = join_timings(reports), add_states(reports)
+        judged = diagnose(gateway, pipeline, reasons, timings, states)
+        return Look(pipeline, reports, gateway, reasons, timings, judged)
+
+    async def incidents(self) -> list[Incident] | None:
+        """Return what was wrong: what lasts first, then the newest first.
+
+        One worker keeps them; None while it does not answer.
+        """
+        if self._keeps_incidents:
+            return self._incidents.incidents()
+        found = await self.siblings.ask({"ask": "incidents"})
+        return next(map(_INCIDENTS.validate_python, found), None)
+
+    async def note_incident(self, incident_id: str, text: str) -> bool | None:
+        """Write down what was done; False if there is no such incident.
+
+        None while the worker that keeps them does not answer.
+        """
+        if self._keeps_incidents:
+            return await self._incidents.note(incident_id, text)
+        question = {"ask": "note", "id": incident_id, "text": text}
+        return next(iter(await self.siblings.ask(question)), None)
+
     async def find_client(self, client_id: str) -> ClientRow | None:
         """Describe a client of any worker, None if it is not connected."""
         client = self.hub.find(client_id)
@@ -236,7 +290,25 @@ class Backend:
                 if wanted == "dismiss":
                     self.hub.dismiss(client)
                 return row_of(client, time.monotonic(), time.time_ns() // 1_000_000)
+            case "incidents" if self._keeps_incidents:
+                return self._incidents.incidents()
+            case "note" if self._keeps_incidents:
+                return await self._incidents.note(question["id"], question["text"])
+            case "incidents" | "note":
+                return None
         raise ValueError(f"ask: {question['ask']}: is no question")
+
+    @property
+    def _keeps_incidents(self) -> bool:
+        return self.seat.worker == 0
+
+    async def _findings(self) -> Sequence[Finding]:
+        return (await self.look()).diagnosis.findings
+
+    async def _keep_incidents(self) -> None:
+        if not self._keeps_incidents:
+            await asyncio.Event().wait()
+        await self._incidents.run()
 
     async def _ask(self) -> None:
         """Find out what only Redis can tell."""
@@ -268,6 +340,7 @@ class Backend:
             ("history", self._history_filler.run()),
             ("bars", self.bars.run()),
             ("readiness", self._keep_judging()),
+            ("incidents", self._keep_incidents()),
             ("metrics", self.exporter.run()),
             ("siblings", self.siblings.run()),
         ]

@@ -134,6 +134,7 @@ class Runner:
             "PYTHONUNBUFFERED": "1",
             **self._issues(),
             **self._archive(),
+            **self._incidents(),
             **(overrides or {}),
         }
         """What the parts are told."""
@@ -230,6 +231,12 @@ class Runner:
         told = {"ARCHIVE_DIR": str(folder), "ARCHIVE_BYTES": str(ARCHIVE_BYTES)}
         variables = {f"TICKTHROTTLE_{name}": value for name, value in told.items()}
         return {name: os.environ.get(name, v) for name, v in variables.items()}
+
+    def _incidents(self) -> dict[str, str]:
+        # Beside the run's folder, too: what was wrong yesterday is worth knowing.
+        file = self._settings.state_dir / f"incidents-{self._settings.port}.json"
+        name = "TICKTHROTTLE_INCIDENTS_FILE"
+        return {name: os.environ.get(name, str(file))}
 
     def _load_issues(self) -> None:
         if self._issues_file is None:

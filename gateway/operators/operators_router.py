@@ -11,7 +11,7 @@ from gateway.backend import Backend
 from gateway.health.pipeline_reader import ANSWER_S, NO_ANSWER
 from gateway.http.openapi import OPERATORS
 from gateway.http.problems import Problem
-from gateway.operators import clients, pipeline_routes
+from gateway.operators import clients, incident_routes, pipeline_routes
 from gateway.operators.dead_letters import read_letters
 from gateway.operators.operators_schemas import (
     LettersAnswer,
@@ -42,6 +42,7 @@ def create_router(backend: Backend) -> APIRouter:
 
     router = APIRouter(dependencies=[Depends(operator)], tags=["operators"])
     router.include_router(pipeline_routes.create_router(backend))
+    router.include_router(incident_routes.create_router(backend))
     router.include_router(clients.create_router(backend))
     _add_dead_letters(router, backend)
     _add_facts(router, backend)

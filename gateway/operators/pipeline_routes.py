@@ -7,7 +7,6 @@ from fastapi import APIRouter, Query
 from fastapi.responses import Response
 
 from gateway.backend import Backend
-from gateway.health.findings import diagnose
 from gateway.health.shared_answer import SharedAnswer
 from gateway.http.openapi import OPERATORS, read_version
 from gateway.operators.operators_schemas import (
@@ -16,6 +15,7 @@ from gateway.operators.operators_schemas import (
     WindowTimingsAnswer,
 )
 from gateway.operators.pipeline import (
+    analytics_answers,
     archive_answers,
     fanout_answer,
     feed_answer,
@@ -25,7 +25,7 @@ from gateway.operators.pipeline import (
 )
 from gateway.operators.responses import ops_answers
 from gateway.stream.window_timings import KEPT
-from gateway.workers.worker_report import add_states, join_reasons, join_timings
+from gateway.workers.worker_report import join_timings
 
 _JSON = "application/json"
 
@@ -71,11 +71,8 @@ class PipelineView:
     async def encode(self) -> bytes:
         """Return the pipeline as JSON. What cannot be asked is a problem in it."""
         backend = self._backend
-        pipeline = await backend.pipeline.read_with_log()
-        reports = await backend.reports()
-        gateway, reasons = backend.state(), join_reasons(reports)
-        timings = join_timings(reports)
-        diagnosis = diagnose(gateway, pipeline, reasons, timings, add_states(reports))
+        look = await backend.look()
+        pipeline, gateway, reasons = look.pipeline, look.gateway, look.reasons
         log, jobs, clock_ms = pipeline.log, pipeline.jobs, pipeline.clock_ms
         answer = PipelineAnswer(
             now_ms=clock_ms,
@@ -88,9 +85,10 @@ class PipelineView:
             stream=stream_answer(
                 backend.board, backend.hub.issues, clock_ms, gateway.silence
             ),
-            fanout=fanout_answer(reports, timings),
+            fanout=fanout_answer(look.reports, look.timings),
             archives=archive_answers(pipeline, gateway.window_ms),
+            analytics=analytics_answers(pipeline),
             ready=ReadyAnswer(not reasons, reasons),
-            diagnosis=diagnosis,
+            diagnosis=look.diagnosis,
         )
         return orjson.dumps(answer)

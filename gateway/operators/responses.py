@@ -10,6 +10,8 @@ _ALWAYS = (401, 403, 500)
 
 UNKNOWN_CLIENT = "unknown_client", "No such client", "c-7f3a9102: is not connected"
 
+UNKNOWN_INCIDENT = "unknown_incident", "No such incident", "i-1: is not remembered"
+
 UNKNOWN_JOB = "unknown_job", "No such job", "low: has never run on this stream"
 
 
@@ -46,4 +48,16 @@ def closed_answers() -> Responses:
         204: {"description": "It is closed"},
         **problems,
         404: problem_response(404, UNKNOWN_CLIENT),
+    }
+
+
+def noted_answers() -> Responses:
+    """Return the ``responses`` of the route that writes a note to an incident."""
+    problems: Responses = {
+        status: problem_response(status) for status in (*_ALWAYS, 400, 503)
+    }
+    return {
+        204: {"description": "It is noted"},
+        **problems,
+        404: problem_response(404, UNKNOWN_INCIDENT),
     }

@@ -2,37 +2,44 @@
 // line to the gateway; board/page.js draws it, the other files of board/ are its rules.
 //
 // For each window it leaves a performance measure "window-update": for how long the main
-// thread was busy with it, from reading the message to the end of the frame that shows
-// it. An observer sees all of them; the newest hundred stay in the browser's list.
+// thread was busy with it, from reading the message to the end of the frame that shows it.
 
 import { h, render } from "preact";
 
-import { issueOf, withIssue } from "./board/address.js";
+import { issueOf, viewOf, VIEWS, withIssue, withView } from "./board/address.js";
+import { signal, wakeSound } from "./board/alerts/signals.js";
+import { Alerts } from "./board/alerts/watcher.js";
+import { toldText } from "./board/alerts/words.js";
 import { getMovers } from "./board/candles/bar_feed.js";
 import { INTERVALS } from "./board/candles/bars.js";
 import { activeList, listsText, parseLists } from "./board/choice/lists.js";
 import { choiceText, layoutFor, orderAmong, parseChoice } from "./board/columns.js";
 import { judge } from "./board/freshness.js";
+import { OpenCharts } from "./board/grid/open_charts.js";
 import { onKeys } from "./board/keys.js";
 import { ORDERS, nextOrder } from "./board/order.js";
 import { Page } from "./board/page.js";
 import { Selection } from "./board/selection.js";
-import { Store } from "./board/store.js";
+import { readIssues, Store } from "./board/store.js";
+import { afterFrame, noteMeasure } from "./board/views/measure.js";
 import { toggled } from "./board/watchlist.js";
-import { createShell, getNews, storage, streamUrl, token } from "./shell.js";
+import { language, say } from "./language.js";
+import { createShell, getJson, getNews, onWords, storage, streamUrl, token } from "./shell.js";
 import { TickClient } from "./tick.js";
+import { zone } from "./times.js";
 
 const JUDGED_EVERY_MS = 500;
 const NAMES_EVERY_MS = 10_000;
 const MOVERS_EVERY_MS = 10_000;
+const BURSTS_EVERY_MS = 10_000;
+const MOST_BURSTS = 500;
 const WINDOWS = "2s"; // what a visitor chose who wants no candles
 const CONNECTED = new Set(["live", "stale", "starting"]);
 const HELD_MS = 3_000;
 const SETTLED_MS = 150;
 const LEFT_MS = 1_000;
-const MEASURES_KEPT = 100;
 const MEASURE = "window-update";
-const TITLE = document.title;
+const MAIN = "table[role=grid], #map [role=listbox], #charts";
 
 // Beside the table there is room for an issue; else it lies over it.
 const beside = matchMedia("(min-width: 72rem)");
@@ -71,7 +78,9 @@ const view = {
     return activeList(view.lists);
   },
   filters: { markets: new Set(), sectors: new Set() },
-  menu: null, // which is open: "columns", "lists"
+  // Which view is shown: "table", "map", "charts"; of the map, which group alone.
+  place: { name: VIEWS.includes(storage.read("view")) ? storage.read("view") : "table", group: null },
+  menu: null, // which is open: "columns", "lists", "alerts"
   isWatchListOnly: storage.read("watch-list-only") === "yes",
   selection: null,
   strangeLink: null, // what the address calls an issue, if none is called so
@@ -111,12 +120,34 @@ const view = {
   closeMenu: () => choose({ menu: null }),
   chooseChart(interval) {
     storage.write("chart", interval ?? WINDOWS);
-    view.selection.feed.followDay();
-    view.selection.feed.choose(interval);
+    view.selection?.feed.followDay();
+    view.selection?.feed.choose(interval);
+    view.charts.choose();
+    draw();
   },
+  chartInterval: () => chart() ?? null,
+  showView: (name) => name !== view.place.name && goTo({ name, group: null }),
+  showGroup: (group) => (group === null ? leaveGroup() : goTo({ name: "map", group })),
   select,
   close,
 };
+
+// A hidden page draws nothing, but prices come: they are what alerts go by.
+const alerts = (view.alerts = new Alerts({
+  storage,
+  priceOf: (isin) => ticks.items.get(isin)?.price,
+  closeOf: (isin) => store.issues.get(isin)?.prev_close,
+  onTold: signalTold,
+  onChange: draw,
+}));
+
+function signalTold(told) {
+  const texts = told.map((alert) => {
+    const text = toldText(alert, store.issues.get(alert.isin)?.name ?? alert.isin);
+    return { id: alert.id, isin: alert.isin, text };
+  });
+  signal(texts, select);
+}
 
 // Candles are shown if there are any, unless the visitor chose otherwise.
 function chart() {
@@ -131,11 +162,10 @@ let heldUntilMs = 0;
 let isPaintDue = false;
 let busyMs = 0; // reading messages that were not painted yet
 let isWindowDue = false;
-let measured = 0;
 
 let settling; // timer of a selection that may be gone again at once
 let leaving = null; // timer of a step back that has not come yet
-let nextIsin = null; // the issue to open after it
+let next = null; // what is to be done after it
 
 const ticks = new TickClient(streamUrl(), {
   token,
@@ -151,12 +181,17 @@ const ticks = new TickClient(streamUrl(), {
     paintSoon();
   },
   onMessage: heard,
-  onBarsMissed: () => view.selection?.feed.load(),
+  onBarsMissed() {
+    view.selection?.feed.load();
+    view.charts.load();
+  },
   onRejected([{ message }]) {
-    view.problem = `The gateway does not give every issue: ${message}.`;
+    view.problem = say("The gateway does not give every issue: {message}.", { message });
     paintSoon();
   },
 });
+
+view.charts = new OpenCharts({ ticks, interval: chart, onChange: paintSoon });
 
 function heard(message, tookMs) {
   if (message.type === "welcome") {
@@ -172,6 +207,7 @@ function heard(message, tookMs) {
   view.heardMs = view.clock();
   line.wasLive ||= message.epoch !== null;
   if (message.type === "heartbeat" && message.window !== null) store.hear(message.window);
+  if (message.type !== "heartbeat") alerts.judge();
   if (message.type === "update") {
     store.count(message);
     view.lagMs = view.clock() - message.window;
@@ -185,6 +221,7 @@ function heard(message, tookMs) {
 function put(item, window) {
   store.put(item, window);
   if (item.isin === view.selection?.isin) view.selection.put(item, window);
+  view.charts.put(item, window);
   if (isPaintDue === "now") return;
   isPaintDue = "now";
   const beganMs = performance.now();
@@ -205,22 +242,13 @@ function paint(beganMs) {
   isWindowDue = false;
   const readMs = busyMs;
   busyMs = 0;
-  // A message to oneself comes after the frame's style, layout and paint.
-  const { port1, port2 } = new MessageChannel();
-  port1.onmessage = () => measure(readMs + performance.now() - beganMs);
-  port2.postMessage(null);
-}
-
-function measure(duration) {
-  measured += 1;
-  if (measured % MEASURES_KEPT === 0) performance.clearMeasures(MEASURE);
-  const end = performance.now();
-  performance.measure(MEASURE, { start: Math.max(0, end - duration), end });
+  afterFrame(() => noteMeasure(MEASURE, readMs + performance.now() - beganMs));
 }
 
 function question() {
-  const { search, order, watched, isWatchListOnly, filters } = view;
-  return { search, order, filters, watched: isWatchListOnly ? watched : null };
+  const { search, order, watched, isWatchListOnly, filters, place } = view;
+  const isList = isWatchListOnly || place.name === "charts";
+  return { search, order, filters, watched: isList ? watched : null };
 }
 
 function inOrder(found) {
@@ -231,9 +259,13 @@ function inOrder(found) {
 }
 
 function draw() {
-  render(h(Page, { view }), document.getElementById("board"));
+  // In other words it is another page: everything is drawn anew.
+  const key = `${language()} ${zone()}`;
+  render(h(Page, { key, view }), document.getElementById("board"));
   const { isin } = view.selection ?? {};
-  const title = isin === undefined ? TITLE : `${store.issues.get(isin)?.name ?? isin} · ${TITLE}`;
+  const page = say("tickthrottle: market board");
+  const told = alerts.notices.length ? `(${alerts.notices.length}) ` : "";
+  const title = told + (isin === undefined ? page : `${store.issues.get(isin)?.name ?? isin} · ${page}`);
   if (document.title !== title) document.title = title;
 }
 
@@ -248,14 +280,42 @@ function setFilter(kind, names) {
   choose({ filters: { ...view.filters, [kind]: names } });
 }
 
+// A view is in the address, in a step of the history of its own, and so is a group of the
+// map. It takes the place of an open issue.
+function goTo(place) {
+  if (leaving !== null) {
+    next = () => goTo(place);
+    return;
+  }
+  const isOwn = place.group !== null && view.place.name === "map";
+  const step = view.selection !== null && history.state?.isOwn ? "replaceState" : "pushState";
+  history[step]({ isOwn }, "", addressOf(place));
+  follow();
+}
+
+function leaveGroup() {
+  if (leaving !== null) {
+    next = leaveGroup;
+    return;
+  }
+  view.place = { name: "map", group: null };
+  leave();
+}
+
+function showPlace(place) {
+  const { name, group } = view.place;
+  if (name !== place.name) storage.write("view", place.name === "table" ? null : place.name);
+  if (name !== place.name || group !== place.group) choose({ place });
+}
+
 // The open issue is in the address, in a step of the history of its own: Back closes it.
 function select(isin) {
   if (leaving !== null) {
-    nextIsin = isin;
+    next = () => select(isin);
   } else if (view.selection?.isin === isin) {
     focusOn("#detail-title");
   } else if (view.selection === null) {
-    history.pushState({ isOwn: true }, "", addressWith(isin));
+    history.pushState({ isOwn: true, under: view.place }, "", addressWith(isin));
     show(isin);
     view.selection.start();
   } else {
@@ -271,17 +331,22 @@ function select(isin) {
 function close() {
   if (view.selection === null) return false;
   hide();
+  leave();
+  return true;
+}
+
+// Go back to the step before, or put the place in this one's.
+function leave() {
   if (history.state?.isOwn) {
     leaving = setTimeout(forget, LEFT_MS); // there may be nowhere to go
     history.back();
   } else {
     forget();
   }
-  return true;
 }
 
 function forget() {
-  history.replaceState(null, "", addressWith(null));
+  history.replaceState(null, "", addressOf(view.place));
   arrive();
 }
 
@@ -289,12 +354,14 @@ function arrive() {
   clearTimeout(leaving);
   leaving = null;
   follow();
-  if (nextIsin !== null) select(nextIsin);
-  nextIsin = null;
+  const then = next;
+  next = null;
+  then?.();
 }
 
-// The address says which issue is open.
+// The address says which view is shown, or which issue is open in the view there is.
 function follow() {
+  showPlace(viewOf(location.hash) ?? history.state?.under ?? view.place);
   const link = issueOf(location.hash);
   const isin = link === null ? null : store.isinOf(link);
   view.strangeLink = isin === null && areNamesKnown ? link : null;
@@ -305,6 +372,7 @@ function follow() {
 }
 
 const addressWith = (isin) => location.pathname + location.search + withIssue(location.hash, isin);
+const addressOf = (place) => location.pathname + location.search + withView(location.hash, place);
 
 function show(isin) {
   clearTimeout(settling);
@@ -323,11 +391,11 @@ function hide() {
   view.selection.stop();
   view.selection = null;
   draw();
-  focusOn("table[role=grid]");
+  focusOn(MAIN);
 }
 
 function focusOn(selector) {
-  document.querySelector(selector).focus({ preventScroll: true });
+  document.querySelector(selector)?.focus({ preventScroll: true });
 }
 
 // From the open issue to the one above or below it.
@@ -376,7 +444,7 @@ async function askForNames() {
 
 // Names, previous closes and halts change while the page is open.
 async function renewNames() {
-  const news = await getNews("/v1/issues", namesTag);
+  const news = await getNews("/v1/issues", namesTag, readIssues);
   if (news === null) return;
   namesTag = news.tag;
   store.setIssues(news.json.data);
@@ -399,7 +467,10 @@ async function keepMovers() {
     const movers = await getMovers();
     const isNews = view.movers === null && movers !== null;
     view.movers = movers;
-    if (isNews) view.selection?.followBars();
+    if (isNews) {
+      view.selection?.followBars();
+      view.charts.choose();
+    }
     paintSoon();
   } catch {
     // It is asked again.
@@ -407,12 +478,32 @@ async function keepMovers() {
   areMoversAskedFor = false;
 }
 
+// Bursts are on no stream. A hidden page asks as well: that is when alerts are needed.
+async function keepBursts() {
+  if (!alerts.hasBursts || !CONNECTED.has(line.link.kind)) return;
+  try {
+    alerts.judgeBursts((await getJson(`/v1/bursts?limit=${MOST_BURSTS}`)).data);
+  } catch {
+    // It is asked again.
+  }
+}
+
+document.addEventListener("visibilitychange", keepBursts);
+setInterval(keepBursts, BURSTS_EVERY_MS);
 setInterval(judgeLine, JUDGED_EVERY_MS);
 setInterval(keepMovers, MOVERS_EVERY_MS);
 setInterval(keepNames, NAMES_EVERY_MS);
 addEventListener("popstate", arrive);
 beside.addEventListener("change", draw);
+onWords(() => {
+  judgeLine();
+  draw();
+});
 onKeys({ search, close, step });
+addEventListener("storage", () => alerts.follow());
+for (const press of ["pointerdown", "keydown"]) addEventListener(press, wakeSound);
+// The view a visitor chose the last time, where the address says nothing.
+if (viewOf(location.hash)?.name === "table") history.replaceState(history.state, "", addressOf(view.place));
 follow();
 if (token === undefined) askForNames();
 ticks.subscribe(["*"], put);

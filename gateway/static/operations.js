@@ -6,14 +6,17 @@
 import { render } from "preact";
 import { useEffect, useState } from "preact/hooks";
 
+import { Analytics } from "./operations/analytics.js";
 import { Archives } from "./operations/archives.js";
 import { Charts } from "./operations/charts.js";
 import { Clients } from "./operations/clients.js";
 import { Flow } from "./operations/flow.js";
 import { html } from "./operations/html.js";
+import { Incidents } from "./operations/incidents.js";
 import { Ledger } from "./operations/ledger.js";
 import { Letters } from "./operations/letters.js";
 import { Settings } from "./operations/settings.js";
+import { showInTab } from "./operations/tab.js";
 import { TokenForm } from "./operations/token_form.js";
 import { Verdict } from "./operations/verdict.js";
 import { verdict } from "./operations/verdicts.js";
@@ -36,6 +39,7 @@ function App() {
       before = verdict(now, Date.now() + now.skewMs, before);
       setKnown({ ...now, verdict: before });
       shell.setState(STATES[now.contact.state]);
+      showInTab(before);
     });
     setWatcher(started);
   }, []);
@@ -49,7 +53,9 @@ function App() {
       <${Flow} known=${known} />
       <${Charts} known=${known} />
       <${Ledger} known=${known} />
+      <${Analytics} known=${known} />
       <${Archives} known=${known} />
+      <${Incidents} known=${known} watcher=${watcher} />
       <div class="pair uneven">
         <${Clients} known=${known} watcher=${watcher} />
         <${Letters} known=${known} watcher=${watcher} />

@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import redis
@@ -12,8 +13,10 @@ from playwright.sync_api import Locator, Page, expect
 from ingest.process.ports import free_port
 from tests.conftest import eventually
 from tests.gateway.publisher import Publisher
-from tests.gateway.samples import SAMSUNG, make_row
+from tests.gateway.samples import FIRST_WINDOW, SAMSUNG, make_row
 from tests.gateway.servers import Gateway, running_gateway
+from throttle.contract.snapshot import Row
+from throttle.contract.trade_order import encode_version
 
 NAMES = """isin,code,name,market,sector,prev_close
 KR7005930003,005930,삼성전자,KOSPI,반도체,200000
@@ -56,7 +59,12 @@ class Board:
         self.page.goto(self.url + fragment)
         # On a busy machine loading takes longer than a page stays live by itself.
         self.publisher.publish()
-        self.is_in_state("Live")
+        self.is_live()
+
+    def is_live(self) -> None:
+        """Wait until the page is live, in whatever language it says so."""
+        state = self.page.locator("#state")
+        expect(state).to_have_attribute("data-kind", "live", timeout=20_000)
 
     def resize(self, width: int) -> None:
         """Make the window this wide; wait until columns and rows follow it."""
@@ -96,6 +104,18 @@ class Board:
     def is_right(self) -> None:
         """Wait until the page shows the newest price of each issue, and no other."""
         eventually(lambda: self.shown() == self.prices)
+
+
+def publish_trade(board: Board, seq: int, isin: str, price: str, **day: int) -> None:
+    """Publish a window with one trade that says what was traded up to it."""
+    time_us = FIRST_WINDOW * 1_000 + seq
+    body: dict[str, Any] = {"isin": isin, "time": time_us, "seq": seq}
+    text = json.dumps(body)[:-1] + f', "price": {price}, "size": 40'
+    for name, amount in day.items():
+        text += f', "cum_{name}": {amount}'
+    row = Row(isin, encode_version(time_us, seq, seq), 1, (text + "}").encode())
+    board.publisher.publish(row)
+    board.prices[isin] = price
 
 
 @contextmanager

@@ -1,9 +1,7 @@
 """The market board's day: turnover, ranges, marks, markets, columns, watch-lists."""
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 import redis
@@ -12,9 +10,8 @@ from playwright.sync_api import Page, expect
 from tests.conftest import eventually
 from tests.e2e.axe import grave_findings
 from tests.e2e.board_page import Board, running_board
-from tests.gateway.samples import FIRST_WINDOW, HYNIX, NAVER, SAMSUNG
-from throttle.contract.snapshot import Row
-from throttle.contract.trade_order import encode_version
+from tests.e2e.board_page import publish_trade as publish
+from tests.gateway.samples import HYNIX, NAVER, SAMSUNG
 
 pytestmark = [pytest.mark.browser, pytest.mark.redis]
 
@@ -39,18 +36,6 @@ def board(page: Page, client: redis.Redis, tmp_path: Path) -> Iterator[Board]:
         publish(board, 1_003, NAVER, "13000", volume=9_000, value=117_000_000)
         expect(board.row(NAVER).locator(".turnover")).to_have_text("117M")
         yield board
-
-
-def publish(board: Board, seq: int, isin: str, price: str, **day: int) -> None:
-    """Publish a window with one trade that says what was traded up to it."""
-    time_us = FIRST_WINDOW * 1_000 + seq
-    body: dict[str, Any] = {"isin": isin, "time": time_us, "seq": seq}
-    text = json.dumps(body)[:-1] + f', "price": {price}, "size": 40'
-    for name, amount in day.items():
-        text += f', "cum_{name}": {amount}'
-    row = Row(isin, encode_version(time_us, seq, seq), 1, (text + "}").encode())
-    board.publisher.publish(row)
-    board.prices[isin] = price
 
 
 def is_ordered(board: Board, *isins: str) -> None:
@@ -127,7 +112,7 @@ def test_columns_can_be_chosen_and_moved_and_are_kept(board: Board) -> None:
     page = board.page
     before = columns(board)
     assert before[:3] == ["Issue", "Price", "Change"]
-    assert before[-4:] == ["Turnover", "Volume", "Trades", "Last trade"]
+    assert before[-4:] == ["Turnover", "Volume", "Trades", "Last trade local"]
     height = page.locator("#rows tr").first.evaluate("(row) => row.offsetHeight")
     page.locator("#columns").focus()
     page.keyboard.press("Enter")

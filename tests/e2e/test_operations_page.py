@@ -2,12 +2,14 @@
 
 import json
 import re
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import orjson
 import psutil
 import pytest
 import redis
@@ -22,7 +24,8 @@ from tests.e2e.live_job import LiveJob, live_job
 from tests.gateway.samples import SAMSUNG
 from tests.gateway.servers import Gateway, running_gateway
 from throttle.contract.candidate import candidate_field, encode_candidate
-from throttle.contract.redis_keys import Keys
+from throttle.contract.cut import Cut
+from throttle.contract.redis_keys import ANALYTICS_JOB, PRODUCTS, AnalyticsKeys, Keys
 
 pytestmark = [pytest.mark.browser, pytest.mark.redis]
 
@@ -200,9 +203,30 @@ def test_a_dead_job_is_the_verdict_until_it_runs_again(
     expect(stage(view, "gateway")).to_contain_text(
         "serves old prices", timeout=WITHIN_MS
     )
+    expect(view).to_have_title(
+        re.compile("^Trouble: The throttle job has been dead"), timeout=WITHIN_MS
+    )
+    icon = view.locator("link[rel=icon]")
+    expect(icon).to_have_attribute("href", re.compile("c62828"))
+    incident = view.locator("[data-incident=job_dead][data-lasts=true]")
+    expect(incident).to_contain_text("lasts", timeout=WITHIN_MS)
+    incident.get_by_role("button", name="Note on").click()
+    view.get_by_role("dialog").get_by_label("dead").fill("started it again")
+    view.keyboard.press("Enter")
+    expect(incident).to_contain_text("started it again", timeout=WITHIN_MS)
+    view.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    view.get_by_role("button", name="Copy as text").click()
+    expect(view.get_by_role("button", name="Copied")).to_be_visible()
+    copied = view.evaluate("navigator.clipboard.readText()")
+    assert "- bad job_dead: The throttle job has been dead" in copied
+    assert "to now: started it again" in copied
     pipeline.job.start_job()
     expect_verdict(view, "All is well")
     expect(stage(view, "job")).to_contain_text("well")
+    expect(view).to_have_title("tickthrottle: operations", timeout=WITHIN_MS)
+    expect(icon).not_to_have_attribute("href", re.compile("c62828"))
+    ended = view.locator("[data-incident=job_dead][data-lasts=false]")
+    expect(ended.first).to_contain_text("started it again", timeout=2 * WITHIN_MS)
 
 
 def test_a_dead_feed_is_the_verdict_until_trades_come(
@@ -410,6 +434,55 @@ def test_archives_are_shown_and_one_that_falls_behind_is_the_verdict(
         pipeline.client.delete(key)
     expect(verdict(view)).to_contain_text("All is well since", timeout=WITHIN_MS)
     expect(heading).to_have_count(0)
+
+
+def test_analytics_are_shown_and_a_query_that_falls_behind_is_the_verdict(
+    pipeline: Pipeline, view: Page
+) -> None:
+    """A line for each product that Redis knows; without one there is no such card."""
+    client, keys = pipeline.client, AnalyticsKeys("tt")
+    heading = view.get_by_role("heading", name="Analytics")
+    expect(heading).to_have_count(0)
+    now_ms = time.time_ns() // 1_000_000
+    lease = keys.lease_keys.lease(ANALYTICS_JOB)
+    written = [lease]
+    try:
+        client.set(lease, "17 host:1:a")
+        for number, product in enumerate(PRODUCTS):
+            # Analytics run ahead of the clock here, and so stay well for the test.
+            cut = orjson.dumps(Cut(now_ms + 60_000, (9,), (9,)).to_offset())
+            named = keys.progress(product), keys.ledger(product), keys.state(product)
+            written += named
+            client.hset(named[0], mapping={"cut": cut, "clock": now_ms})
+            books = {"since": cut, "upto": cut, "batches": 1}
+            counts = {"0:read": 1_238, "0:counted": 1_234 - number}
+            counts["0:too_late"] = 4 + number
+            client.hset(named[1], mapping={**books, **counts})
+            state = {"rows": 56_789, "bytes": 5 * 2**20, "commit_ms": 85}
+            client.hset(named[2], mapping=state)
+        for number, product in enumerate(PRODUCTS):
+            line = view.locator(f"[data-query={product}]")
+            expect(line).to_contain_text("well", timeout=WITHIN_MS)
+            shown = line.locator("td").all_inner_texts()
+            assert shown[3:] == [
+                *(count(1_234 - number), str(4 + number), "0"),
+                *("56,789", "5.0 MiB", "85 ms"),
+            ]
+        assert grave_findings(view) == []
+        late = orjson.dumps(Cut(now_ms - 900_000, (9,), (9,)).to_offset())
+        client.hset(keys.progress("bars"), "cut", late)
+        expect_verdict(view, "The analytics query bars has been behind")
+        client.delete(lease)
+        expect_verdict(view, "The analytics job has been dead")
+        for product in PRODUCTS:
+            client.hset(keys.state(product), "stopped", 1)
+        expect(verdict(view)).to_contain_text("All is well since", timeout=WITHIN_MS)
+        line = view.locator("[data-query=bars]")
+        expect(line).to_contain_text("stopped", timeout=WITHIN_MS)
+    finally:
+        client.delete(*written)
+    expect(verdict(view)).to_contain_text("All is well since", timeout=WITHIN_MS)
+    expect(heading).to_have_count(0, timeout=WITHIN_MS)
 
 
 def test_an_accessibility_scan_finds_nothing_serious(

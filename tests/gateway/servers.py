@@ -57,8 +57,12 @@ class Gateway:
 
     def close_client(self, client_id: str) -> int:
         """Close a client as an operator at this port; return the status."""
-        url = f"http://{self.host}:{self.port}/v1/clients/{client_id}"
-        asked = urllib.request.Request(url, method="DELETE")
+        return self.send("DELETE", f"/v1/clients/{client_id}")
+
+    def send(self, method: str, path: str) -> int:
+        """Ask for a change; return the status."""
+        url = f"http://{self.host}:{self.port}{path}"
+        asked = urllib.request.Request(url, method=method)
         try:
             with urllib.request.urlopen(asked, timeout=10) as answer:
                 return int(answer.status)

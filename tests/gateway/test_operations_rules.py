@@ -216,3 +216,62 @@ def test_figures_are_as_short_as_they_can_be(rules: Rules) -> None:
         *("512 B", "225 MiB", "11,655,278", "\N{EN DASH}"),
         *("09:01:02", "2026-03-19 09:01:02"),
     ]
+
+
+def test_a_report_says_what_matters_as_text(rules: Rules) -> None:
+    """The verdict, each part of the pipeline, and the newest incidents."""
+    shown = rules.call(
+        "report",
+        "report",
+        {
+            "verdict": {
+                "text": "Many clients have taken nothing",
+                "sinceMs": NOW_MS,
+                "findings": [STUCK],
+            },
+            "pipeline": {
+                "version": "1.2.3",
+                "now_ms": NOW_MS,
+                "log": {"kind": "redis", "partitions": [{}, {}], "problem": None},
+                "jobs": [
+                    {
+                        "job": "throttle",
+                        "is_active": True,
+                        "cut_ms": NOW_MS,
+                        "windows": 12,
+                        "balanced": True,
+                        "problems": [],
+                    }
+                ],
+                "stream": {"window": NOW_MS, "offset": 12, "epoch": "e1", "issues": 3},
+                "fanout": {
+                    "clients": 4,
+                    "states": {"stuck": 4},
+                    "publish_lag_ms": 4,
+                    "fanout_lag_ms": 5,
+                    "rss_bytes": 1_048_576,
+                },
+            },
+            "incidents": {
+                "data": [
+                    {
+                        "code": "clients_stuck",
+                        "since_ms": WELL_SINCE_MS,
+                        "until_ms": None,
+                        "note": "looked at it",
+                    }
+                ]
+            },
+        },
+    )
+    assert shown.splitlines() == [
+        "tickthrottle 1.2.3, 2026-03-20T00:01:02.000Z",
+        "Verdict: Many clients have taken nothing since 2026-03-20T00:01:02.000Z",
+        "- warn clients_stuck: Many clients have taken nothing (4 of 4). "
+        "To do: Look at the network.",
+        "Log: redis, 2 partitions",
+        "Job throttle: active, cut 2026-03-20T00:01:02.000Z, 12 windows, books balance",
+        "Stream: window 2026-03-20T00:01:02.000Z, offset 12, epoch e1, 3 issues",
+        "Clients: 4 (4 stuck), published after 4 ms, with the last after 5 ms, 1.0 MiB",
+        "Incident clients_stuck: 2026-03-20T00:00:02.000Z to now: looked at it",
+    ]

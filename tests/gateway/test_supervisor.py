@@ -85,6 +85,23 @@ def test_an_operator_closes_anybodys_client(running: Crew) -> None:
 
 
 @pytest.mark.redis
+def test_incidents_are_the_same_whoever_is_asked(running: Crew) -> None:
+    """One worker keeps them. No job has ever run here: there is one."""
+    operators = running.gateway.operators
+
+    def listed() -> Any:
+        listed = orjson.loads(operators.get("/v1/incidents")[1]).get("data", ())
+        return [one for one in listed if one["code"] == "job_dead"]
+
+    [incident] = eventually(listed)
+    path = f"/v1/incidents/{incident['id']}/note?text="
+    for note in map(str, range(8)):
+        assert operators.send("PUT", f"{path}{note}") == 204
+        assert [one["note"] for one in listed()] == [note]
+    assert operators.send("PUT", "/v1/incidents/x/note?text=y") == 404
+
+
+@pytest.mark.redis
 def test_a_worker_that_dies_begins_again(
     metrics: Path, running: Crew, publisher: Publisher
 ) -> None:

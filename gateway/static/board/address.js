@@ -1,14 +1,18 @@
-// The part of the address behind "#", which browsers send to no server: the issue that is
-// open, by ISIN or code, and the token. Pure.
+// The part of the address behind "#", which browsers send to no server: the view that is
+// shown, the issue that is open in it, by ISIN or code, and the token. Pure.
 //
-//   #/KR7005930003    #token=…    #/KR7005930003&token=…
+//   #/map    #/map/반도체    #/charts    #/KR7005930003    #token=…    #/005930&token=…
+//
+// The table is the view of an address that names none. Where an issue is named, the view
+// is not: it is what the visitor sees already. Views are lower-case, codes are not.
+
+export const VIEWS = ["table", "map", "charts"];
 
 const parts = (hash) => hash.slice(1).split("&").filter(Boolean);
 
-// The issue that an address names, null if it names none.
-export function issueOf(hash) {
-  const text = parts(hash).find((part) => part.startsWith("/"))?.slice(1);
-  if (!text) return null;
+const pathOf = (hash) => parts(hash).find((part) => part.startsWith("/"))?.slice(1) ?? "";
+
+function decoded(text) {
   try {
     return decodeURIComponent(text);
   } catch {
@@ -16,9 +20,32 @@ export function issueOf(hash) {
   }
 }
 
-// The same part with another issue, or with none.
-export function withIssue(hash, isin) {
+function withPath(hash, path) {
   const rest = parts(hash).filter((part) => !part.startsWith("/"));
-  const all = isin === null ? rest : [`/${isin}`, ...rest];
+  const all = path === "" ? rest : [`/${path}`, ...rest];
   return all.length ? `#${all.join("&")}` : "";
 }
+
+// The view that an address names, {name, group}: a group of the map, null for all of them.
+// Null where it names an issue.
+export function viewOf(hash) {
+  const [name, ...rest] = pathOf(hash).split("/");
+  if (name === "") return { name: "table", group: null };
+  if (!VIEWS.includes(name)) return null;
+  const group = name === "map" ? decoded(rest.join("/")) : "";
+  return { name, group: group || null };
+}
+
+// The issue that an address names, null if it names none.
+export function issueOf(hash) {
+  return viewOf(hash) === null ? decoded(pathOf(hash)) : null;
+}
+
+// The same part with another view, and no issue.
+export function withView(hash, { name, group }) {
+  if (name === "table") return withPath(hash, "");
+  return withPath(hash, group === null ? name : `${name}/${encodeURIComponent(group)}`);
+}
+
+// The same part with an issue, or with none.
+export const withIssue = (hash, isin) => withPath(hash, isin ?? "");

@@ -1,13 +1,13 @@
-// The issue a visitor looks at: its windows, and the same price asked for every so often.
+// The issue a visitor looks at: its windows, and, while the visitor compares, the same
+// price asked for every so often.
 
-import { authorization, getJson } from "../shell.js";
+import { authorization } from "../shell.js";
 import { readMessage } from "../tick.js";
 import { BarFeed } from "./candles/bar_feed.js";
-import { merged } from "./history.js";
+import { WindowFeed } from "./candles/window_feed.js";
 import { madeMs, Staleness } from "./staleness.js";
 
 export const POLL_MS = 10_000;
-const HISTORY = 300;
 
 export class Selection {
   // `clock()` is the server's time, `windowMs()` a window's length, as far as is known;
@@ -17,12 +17,11 @@ export class Selection {
     this.isin = isin;
     this.feed = new BarFeed(isin, { ticks, onChange });
     this._chart = chart;
-    this.windows = [];
-    this.history = "loading"; // or "ready", "missing"
+    this._past = new WindowFeed(isin, { onChange });
     this.staleness = new Staleness(["polled", "pushed"]);
     this.pushed = null;
     this.polled = { item: null, refreshedMs: null, polls: 0, unchanged: 0, problem: null };
-    this.openedMs = clock();
+    this.comparedMs = clock(); // since when prices are compared
     this._clock = clock;
     this._windowMs = windowMs;
     this._onChange = onChange;
@@ -30,17 +29,40 @@ export class Selection {
     this._stopped = new AbortController();
   }
 
+  get windows() {
+    return this._past.windows;
+  }
+
+  get history() {
+    return this._past.state;
+  }
+
   start() {
     this._isStarted = true;
     this.followBars();
-    this._fill();
+    this._past.load();
+    if (this._isCompared) this.startPolling();
+  }
+
+  // Ask from now on, or once the issue stays open.
+  startPolling() {
+    this._isCompared = true;
+    if (!this._isStarted || this._timer !== undefined) return;
+    if (this.polled.polls === 0) this.comparedMs = this._clock();
     this._poll();
     this._timer = setInterval(() => this._poll(), POLL_MS);
   }
 
-  stop() {
+  stopPolling() {
+    this._isCompared = false;
     clearInterval(this._timer);
+    this._timer = undefined;
+  }
+
+  stop() {
+    this.stopPolling();
     this._stopped.abort();
+    this._past.stop();
     this.feed.stop();
   }
 
@@ -56,23 +78,7 @@ export class Selection {
   put(item, window) {
     this.pushed = item;
     this.staleness.show("pushed", item, this._clock(), madeMs(item, this._windowMs(), window));
-    if (window === null) return;
-    const { price, size, trades, time } = item;
-    this.windows = merged(this.windows, [{ window, price, size, trades, time }]);
-  }
-
-  async _fill() {
-    try {
-      const { data } = await getJson(`/v1/issues/${this.isin}/windows?limit=${HISTORY}`, {
-        read: readMessage,
-        signal: this._stopped.signal,
-      });
-      this.windows = merged(data, this.windows);
-      this.history = "ready";
-    } catch {
-      this.history = "missing";
-    }
-    if (!this._stopped.signal.aborted) this._onChange();
+    if (window !== null) this._past.put(item, window);
   }
 
   // As a page without a stream would: a real request, cheap when nothing has changed.

@@ -4,6 +4,7 @@ import { useEffect, useState } from "preact/hooks";
 
 import { html } from "./html.js";
 import { LevelIcon } from "./level.js";
+import { report } from "./report.js";
 import { clock, duration } from "./words.js";
 
 export function Verdict({ known }) {
@@ -38,8 +39,24 @@ export function Verdict({ known }) {
           )}
         </ul>`}
       </div>
+      ${known.pipeline && known.verdict && html`<${Copy} known=${known} />`}
     </section>
   `;
+}
+
+// All that matters of this page, for a message to somebody.
+function Copy({ known }) {
+  const [told, setTold] = useState("Copy as text");
+  const copy = async () => {
+    try {
+      await navigator.clipboard.writeText(report(known));
+      setTold("Copied");
+    } catch {
+      setTold("The browser does not let this page copy");
+    }
+    setTimeout(() => setTold("Copy as text"), 3_000);
+  };
+  return html`<button type="button" id="copy-report" class="small" onClick=${copy}>${told}</button>`;
 }
 
 function Advice({ finding: { detail, todo, code } }) {

@@ -17,6 +17,7 @@ export const UNKNOWN = {
   pipeline: null,
   windows: [],
   logCounts: [],
+  incidents: null,
   clients: null,
   letters: null,
   settings: null,
@@ -86,6 +87,7 @@ function questions(known, pipeline) {
       path: `/v1/pipeline/windows?limit=${limit}`,
       take: (body) => ({ windows: append(known.windows, body.data, KEPT) }),
     },
+    { name: "incidents", path: "/v1/incidents", take: (body) => ({ incidents: body }) },
     {
       name: "clients",
       path: `/v1/clients?limit=${LINES}${byState}`,

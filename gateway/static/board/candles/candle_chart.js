@@ -1,17 +1,18 @@
 // The chart of an issue's bars: candles, their volume beneath, the previous close as a
 // line. What the pointer or the arrow keys are at is told above it, in figures.
 
-import { CandlestickSeries, createChart, HistogramSeries, LineStyle } from "lightweight-charts";
+import { CandlestickSeries, LineStyle } from "lightweight-charts";
 import { Component, createRef } from "preact";
 
-import { colour, onColours } from "../../shell.js";
-import { faded } from "../chart.js";
-import { clockText, countText, priceText } from "../format.js";
+import { parts, say } from "../../language.js";
+import { colour } from "../../shell.js";
+import { clockText, priceText, zoneText } from "../format.js";
 import { html } from "../html.js";
 import { barAfter, barText, candleOf, digitsOf, kindOf, spanText } from "./bars.js";
+import { faded, TimeChart } from "./time_chart.js";
 
 // Properties: name, bars (bars.js; a new array for each change), interval, prevClose
-// (decimal text or null).
+// (decimal text or null), isSmall: without figures and words around it.
 export class CandleChart extends Component {
   constructor() {
     super();
@@ -23,38 +24,22 @@ export class CandleChart extends Component {
   componentDidMount() {
     const { interval } = this.props;
     const tick = (time) => spanText({ start: time * 1000, end: time * 1000 }, interval);
-    this.chart = createChart(this.frame.current, {
-      autoSize: true,
-      layout: { attributionLogo: false, background: { color: "transparent" }, fontSize: 11 },
-      grid: { vertLines: { visible: false } },
-      rightPriceScale: { borderVisible: false, scaleMargins: { top: 0.08, bottom: 0.26 } },
-      timeScale: {
-        borderVisible: false,
-        timeVisible: interval !== "1d",
-        secondsVisible: false,
-        tickMarkFormatter: tick,
-        rightOffset: 2,
-        barSpacing: 7,
-      },
-      localization: {
-        timeFormatter: (time) => (interval === "1d" ? tick(time) : clockText(time * 1000).slice(0, 5)),
-      },
-      handleScale: { mouseWheel: false },
-      handleScroll: { mouseWheel: false, vertTouchDrag: false },
+    const clock = (time) => (interval === "1d" ? tick(time) : clockText(time * 1000).slice(0, 5));
+    this.drawing = new TimeChart(this.frame.current, {
+      series: CandlestickSeries,
+      seriesOptions: { borderVisible: false },
+      timeScale: { timeVisible: interval !== "1d", secondsVisible: false, barSpacing: 7 },
+      timeText: clock,
+      tickText: tick,
+      columnsTop: 0.8,
+      onPaint: () => this.paint(),
     });
-    this.candles = this.chart.addSeries(CandlestickSeries, { borderVisible: false });
-    this.volumes = this.chart.addSeries(HistogramSeries, {
-      priceScaleId: "volume",
-      priceFormat: { type: "volume" },
-      lastValueVisible: false,
-      priceLineVisible: false,
-    });
-    this.chart.priceScale("volume").applyOptions({ scaleMargins: { top: 0.8, bottom: 0 } });
+    this.chart = this.drawing.chart;
+    this.candles = this.drawing.prices;
     this.chart.subscribeCrosshairMove(({ time }) => this.point(time));
-    this.endColours = onColours(() => this.paint());
     // What is drawn, for who asks in the console, and for tests.
-    this.frame.current.drawn = () => ({ candles: this.candles.data(), volumes: this.volumes.data() });
-    this.paint();
+    this.frame.current.drawn = () => ({ candles: this.candles.data(), volumes: this.drawing.columns.data() });
+    this.drawing.paint();
   }
 
   componentDidUpdate(before) {
@@ -63,21 +48,12 @@ export class CandleChart extends Component {
   }
 
   componentWillUnmount() {
-    this.endColours();
-    this.chart.remove();
+    this.drawing.remove();
   }
 
   paint() {
-    const [line, soft, up, down] = ["line", "soft", "up", "down"].map(colour);
+    const [soft, up, down] = ["soft", "up", "down"].map(colour);
     this.colours = { up: faded(up, 0.4), down: faded(down, 0.4), soft: faded(soft, 0.4) };
-    this.chart.applyOptions({
-      layout: { textColor: soft },
-      grid: { horzLines: { color: line } },
-      crosshair: {
-        vertLine: { color: soft, labelBackgroundColor: soft },
-        horzLine: { color: soft, labelBackgroundColor: soft },
-      },
-    });
     this.candles.applyOptions({ upColor: up, downColor: down, wickUpColor: up, wickDownColor: down });
     this.fill();
     this.drawClose();
@@ -85,22 +61,12 @@ export class CandleChart extends Component {
 
   fill() {
     const { bars } = this.props;
-    const digits = digitsOf(bars);
-    this.candles.applyOptions({
-      priceFormat: {
-        type: "custom",
-        minMove: 10 ** -digits,
-        formatter: (price) => priceText(price.toFixed(digits)),
-      },
-    });
-    this.candles.setData(bars.map(candleOf));
-    this.volumes.setData(
-      bars.map((bar) => ({
-        time: bar.start / 1000,
-        value: Number(bar.volume ?? 0),
-        color: this.colours[kindOf(bar)],
-      })),
-    );
+    const volumes = bars.map((bar) => ({
+      time: bar.start / 1000,
+      value: Number(bar.volume ?? 0),
+      color: this.colours[kindOf(bar)],
+    }));
+    this.drawing.fill(bars.map(candleOf), volumes, digitsOf(bars));
   }
 
   drawClose() {
@@ -114,7 +80,7 @@ export class CandleChart extends Component {
       lineWidth: 1,
       lineStyle: LineStyle.Dashed,
       axisLabelVisible: true,
-      title: "prev. close",
+      title: this.props.isSmall ? "" : say("prev. close"),
     });
   }
 
@@ -149,31 +115,37 @@ export class CandleChart extends Component {
     this.setState({ start: null });
   }
 
-  render({ bars, name, interval, prevClose }) {
+  render({ bars, name, interval, prevClose, isSmall }) {
     const place = this.place();
     const bar = bars[place];
     return html`
       <figure class="chart">
-        <${Legend} bar=${bar} interval=${interval} />
+        ${!isSmall && html`<${Legend} bar=${bar} interval=${interval} />`}
         <div
           class="canvas candles"
           role="slider"
           tabindex="0"
-          aria-label=${`Bars of ${name}`}
+          aria-label=${say("Bars of {name}", { name })}
           aria-orientation="horizontal"
           aria-valuemin="1"
           aria-valuemax=${Math.max(1, bars.length)}
           aria-valuenow=${Math.max(1, place + 1)}
-          aria-valuetext=${bar === undefined ? "no bar yet" : barText(bar, interval)}
+          aria-valuetext=${bar === undefined ? say("no bar yet") : barText(bar, interval)}
           onKeyDown=${(event) => this.pressed(event)}
           onBlur=${() => this.left()}
           ref=${this.frame}
         ></div>
-        <figcaption class="soft">
-          Candles by the exchange's clock, their volume${Number(prevClose) ? ", the previous close" : ""}.
-          <kbd>←</kbd> <kbd>→</kbd> go from bar to bar.${" "}
-          <a href="https://www.tradingview.com/" target="_blank" rel="noopener noreferrer">Charts by TradingView</a>
-        </figcaption>
+        ${!isSmall &&
+        html`
+          <figcaption class="soft">
+            ${Number(prevClose)
+              ? say("Candles by the exchange's clock, their volume, the previous close.")
+              : say("Candles by the exchange's clock, their volume.")}${" "}
+            ${say("Times: {zone}.", { zone: zoneText() })}${" "}
+            ${parts("{left} {right} go from bar to bar.", { left: html`<kbd>←</kbd>`, right: html`<kbd>→</kbd>` })}${" "}
+            <a href="https://www.tradingview.com/" target="_blank" rel="noopener noreferrer">${say("Charts by TradingView")}</a>
+          </figcaption>
+        `}
       </figure>
     `;
   }
@@ -181,13 +153,13 @@ export class CandleChart extends Component {
 
 // The figures of the bar that is looked at.
 function Legend({ bar, interval }) {
-  if (bar === undefined) return html`<p class="legend soft">No bar yet.</p>`;
+  if (bar === undefined) return html`<p class="legend soft">${say("No bar yet.")}</p>`;
   const kind = kindOf(bar);
   const figures = [
-    ["O", bar.open],
-    ["H", bar.high],
-    ["L", bar.low],
-    ["C", bar.close],
+    [say("legend::O"), bar.open],
+    [say("legend::H"), bar.high],
+    [say("legend::L"), bar.low],
+    [say("legend::C"), bar.close],
   ];
   return html`
     <p class="legend" aria-hidden="true">
@@ -196,9 +168,9 @@ function Legend({ bar, interval }) {
         ([label, price]) =>
           html`<span key=${label}><span class="soft">${label}</span> <b class=${kind}>${priceText(price)}</b></span>`,
       )}
-      <span><span class="soft">Vol</span> <b>${bar.volume === null ? "–" : priceText(bar.volume)}</b></span>
-      ${!bar.closed && html`<span class="soft">open</span>`}
-      ${bar.revision > 0 && html`<span class="soft">amended ${countText(bar.revision)}×</span>`}
+      <span><span class="soft">${say("Vol")}</span> <b>${bar.volume === null ? "–" : priceText(bar.volume)}</b></span>
+      ${!bar.closed && html`<span class="soft">${say("bar::open")}</span>`}
+      ${bar.revision > 0 && html`<span class="soft">${say("amended {count}×", { count: bar.revision })}</span>`}
     </p>
   `;
 }

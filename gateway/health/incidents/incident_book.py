@@ -1,0 +1,164 @@
+"""Which faults there were: what, since when, until when, and what was done. Pure.
+
+A finding that is a warning or bad is an incident from the first look that has it until
+the first of the looks, over ``SETTLE_MS``, that do not have it any more. One that comes
+back sooner is the same incident.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Annotated
+
+from pydantic import Field
+
+from gateway.health.finding_codes import Level, Stage
+from gateway.health.findings import Finding
+
+KEPT = 500
+"""Incidents that are remembered; beyond it the oldest that have ended are forgotten."""
+
+KEPT_MS = 14 * 86_400_000
+"""An incident is forgotten this long after its end."""
+
+SETTLE_MS = 10_000
+"""What is away for less has not ended."""
+
+NOTE_CHARS = 500
+"""Length of the longest note."""
+
+_DETAIL_CHARS = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Incident:
+    """One fault; times in ms. ``until_ms`` is null while it lasts.
+
+    ``since_ms`` is what the finding says, or else when it was seen first. ``times`` is
+    how often it was seen to begin. ``note`` is what an operator wrote.
+    """
+
+    id: Annotated[str, Field(examples=["job_dead-1773964802000-0"])]
+    code: Annotated[str, Field(examples=["job_dead"])]
+    level: Annotated[Level, Field(examples=["bad"])]
+    stage: Annotated[Stage, Field(examples=["job"])]
+    text: Annotated[str, Field(examples=["The throttle job has been dead"])]
+    detail: Annotated[str | None, Field(examples=[None])]
+    job: Annotated[str | None, Field(examples=["throttle"])]
+    since_ms: Annotated[int, Field(examples=[1773964802000])]
+    until_ms: Annotated[int | None, Field(examples=[1773964862000])]
+    times: Annotated[int, Field(examples=[1])]
+    note: Annotated[str, Field(examples=["started it again on the other machine"])]
+
+
+@dataclass(slots=True)
+class _Open:
+    incident: Incident
+    gone_ms: int | None = None
+
+
+@dataclass(slots=True)
+class IncidentBook:
+    """The incidents that last and those that have ended."""
+
+    _ended: list[Incident] = field(default_factory=list)
+    _open: dict[tuple[str, str | None], _Open] = field(default_factory=dict)
+    _number: int = 0
+
+    @classmethod
+    def of(cls, incidents: Iterable[Incident]) -> "IncidentBook":
+        """Go on with incidents of before; what lasted then is waited for."""
+        book = cls()
+        for incident in incidents:
+            if incident.until_ms is None:
+                book._open[incident.code, incident.job] = _Open(incident)
+            else:
+                book._ended.append(incident)
+        return book
+
+    def observe(self, findings: Sequence[Finding], now_ms: int) -> bool:
+        """Take in what is wrong at the moment; say whether an incident changed."""
+        present = {(f.code, f.job): f for f in findings if _is_incident(f)}
+        before = self.incidents()
+        for key, finding in present.items():
+            self._see(key, finding, now_ms)
+        for key in self._open.keys() - present.keys():
+            self._miss(key, now_ms)
+        self._forget(now_ms)
+        return self.incidents() != before
+
+    def incidents(self) -> list[Incident]:
+        """Return all of them: those that last first, each kind newest first."""
+        lasting = [one.incident for one in self._open.values()]
+        lasting.sort(key=lambda one: one.since_ms, reverse=True)
+        ended = sorted(self._ended, key=lambda one: one.until_ms or 0, reverse=True)
+        return lasting + ended
+
+    def note(self, incident_id: str, text: str) -> bool:
+        """Write down what was done; False if there is no such incident."""
+        for one in self._open.values():
+            if one.incident.id == incident_id:
+                one.incident = replace(one.incident, note=text)
+                return True
+        for place, incident in enumerate(self._ended):
+            if incident.id == incident_id:
+                self._ended[place] = replace(incident, note=text)
+                return True
+        return False
+
+    def _see(self, key: tuple[str, str | None], found: Finding, now_ms: int) -> None:
+        known = self._open.get(key)
+        if known is None:
+            since_ms = now_ms if found.since_ms is None else found.since_ms
+            incident_id = f"{found.code}-{since_ms}-{self._number}"
+            self._number += 1
+            self._open[key] = _Open(
+                Incident(
+                    incident_id,
+                    found.code,
+                    found.level,
+                    found.stage,
+                    found.text,
+                    _cut(found.detail),
+                    found.job,
+                    since_ms,
+                    None,
+                    1,
+                    "",
+                )
+            )
+            return
+        incident = known.incident
+        known.incident = replace(
+            incident,
+            # As bad as it has been at worst.
+            level="bad" if "bad" in (found.level, incident.level) else "warn",
+            times=incident.times + (known.gone_ms is not None),
+        )
+        known.gone_ms = None
+
+    def _miss(self, key: tuple[str, str | None], now_ms: int) -> None:
+        known = self._open[key]
+        if known.gone_ms is None:
+            known.gone_ms = now_ms
+        elif now_ms - known.gone_ms >= SETTLE_MS:
+            del self._open[key]
+            self._ended.append(replace(known.incident, until_ms=known.gone_ms))
+
+    def _forget(self, now_ms: int) -> None:
+        def end_ms(incident: Incident) -> int:
+            return incident.until_ms or 0
+
+        young = [one for one in self._ended if end_ms(one) > now_ms - KEPT_MS]
+        room = max(0, KEPT - len(self._open))
+        young.sort(key=end_ms)
+        self._ended = young[len(young) - room :] if len(young) > room else young
+
+
+def _is_incident(finding: Finding) -> bool:
+    # A closed market is quiet, too: that is a fault only if the settings say so.
+    is_closed = finding.code == "quiet" and finding.level == "warn"
+    return finding.level in ("warn", "bad") and not is_closed
+
+
+def _cut(text: str | None) -> str | None:
+    return None if text is None else text[:_DETAIL_CHARS]

@@ -1,0 +1,100 @@
+// The same as the map, as a table: the groups, or the issues of one, the largest first.
+// Its rows are made while it is open only, and there are 100 at most.
+
+import { useState } from "preact/hooks";
+
+import { say } from "../../language.js";
+import { shortText } from "../day/breadth.js";
+import { countText, priceText } from "../format.js";
+import { html } from "../html.js";
+import { Change } from "../table.js";
+import { groupName, sizeOf, summary } from "./groups.js";
+
+const MOST = 100;
+
+// Properties: groups(), name -> rows, null where issues are shown; rows(); hasSums;
+// onGroup(name), onSelect(isin).
+export function MapTable({ groups, rows, hasSums, onGroup, onSelect }) {
+  const [isOpen, setIsOpen] = useState(false);
+  return html`
+    <details class="windows" onToggle=${(event) => setIsOpen(event.target.open)}>
+      <summary>${say("The same as a table")}</summary>
+      ${isOpen &&
+      (groups === null
+        ? html`<${Issues} rows=${rows()} hasSums=${hasSums} onSelect=${onSelect} />`
+        : html`<${Groups} groups=${groups()} hasSums=${hasSums} onGroup=${onGroup} />`)}
+    </details>
+  `;
+}
+
+const sizeName = (hasSums) => (hasSums ? say("Turnover") : say("Trades"));
+const rest = (count) => count > MOST && html`<p class="soft">${say("and {count} smaller ones", { count: count - MOST })}</p>`;
+
+function Groups({ groups, hasSums, onGroup }) {
+  const sums = [...groups].map(([name, rows]) => summary(name, rows, hasSums)).sort((a, b) => b.size - a.size);
+  return html`
+    <div class="scrolls" tabindex="0" role="region" aria-label=${say("Groups as a table")}>
+      <table class="greys">
+        <caption class="visually-hidden">${say("Groups of the map, the largest first")}</caption>
+        <thead>
+          <tr>
+            <th scope="col">${say("Group")}</th>
+            ${[say("Issues"), say("Up"), say("Unchanged"), say("Down"), sizeName(hasSums)].map(
+              (title) => html`<th key=${title} scope="col" class="number">${title}</th>`,
+            )}
+          </tr>
+        </thead>
+        <tbody>
+          ${sums.slice(0, MOST).map(
+            ({ name, issues, up, same, down, size }) => html`
+              <tr key=${name}>
+                <th scope="row"><button type="button" class="quiet" lang="ko" onClick=${() => onGroup(name)}>${groupName(name)}</button></th>
+                <td class="number">${countText(issues)}</td>
+                <td class="number up">${countText(up)}</td>
+                <td class="number">${countText(same)}</td>
+                <td class="number down">${countText(down)}</td>
+                <td class="number">${shortText(size)}</td>
+              </tr>
+            `,
+          )}
+        </tbody>
+      </table>
+      ${rest(sums.length)}
+    </div>
+  `;
+}
+
+function Issues({ rows, hasSums, onSelect }) {
+  const size = (row) => sizeOf(row, hasSums);
+  const largest = [...rows].sort((a, b) => size(b) - size(a)).slice(0, MOST);
+  return html`
+    <div class="scrolls" tabindex="0" role="region" aria-label=${say("Issues as a table")}>
+      <table class="greys">
+        <caption class="visually-hidden">${say("Issues of the map, the largest first")}</caption>
+        <thead>
+          <tr>
+            <th scope="col">${say("Issue")}</th>
+            ${[say("Price"), say("Change"), sizeName(hasSums)].map(
+              (title) => html`<th key=${title} scope="col" class="number">${title}</th>`,
+            )}
+          </tr>
+        </thead>
+        <tbody>
+          ${largest.map(
+            (row) => html`
+              <tr key=${row.isin}>
+                <th scope="row">
+                  <button type="button" class="quiet" lang="ko" onClick=${() => onSelect(row.isin)}>${row.issue?.name ?? row.isin}</button>
+                </th>
+                <td class=${`number ${row.change.kind}`}>${priceText(row.item.price)}</td>
+                <td class=${`number ${row.change.kind}`}><${Change} row=${row} /></td>
+                <td class="number">${shortText(size(row))}</td>
+              </tr>
+            `,
+          )}
+        </tbody>
+      </table>
+      ${rest(rows.length)}
+    </div>
+  `;
+}

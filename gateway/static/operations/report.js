@@ -1,0 +1,33 @@
+// What the page says, as a text that can be sent to somebody. Pure.
+
+import { bytes, count, duration } from "./words.js";
+
+const iso = (ms) => (ms === null || ms === undefined ? "–" : new Date(ms).toISOString());
+
+export function report({ verdict, pipeline, incidents }) {
+  const { stream, fanout, jobs, archives = [], log } = pipeline;
+  const lines = [
+    `tickthrottle ${pipeline.version}, ${iso(pipeline.now_ms)}`,
+    `Verdict: ${verdict.text}${verdict.sinceMs === null ? "" : ` since ${iso(verdict.sinceMs)}`}`,
+    ...verdict.findings.map(
+      (one) => `- ${one.level} ${one.code}: ${one.text}${one.detail ? ` (${one.detail})` : ""}. To do: ${one.todo}`,
+    ),
+    `Log: ${log.kind}, ${count(log.partitions.length)} partitions${log.problem ? `, ${log.problem}` : ""}`,
+    ...jobs.map(
+      (job) =>
+        `Job ${job.job}: ${job.is_active ? "active" : "not active"}, cut ${iso(job.cut_ms)}, ` +
+        `${count(job.windows)} windows, books ${job.balanced ? "balance" : job.problems.join("; ")}`,
+    ),
+    `Stream: window ${iso(stream.window)}, offset ${stream.offset ?? "–"}, epoch ${stream.epoch ?? "–"}, ` +
+      `${count(stream.issues)} issues`,
+    `Clients: ${count(fanout.clients)} (${Object.entries(fanout.states).map(([state, number]) => `${number} ${state}`).join(", ")}), ` +
+      `published after ${duration(fanout.publish_lag_ms)}, with the last after ${duration(fanout.fanout_lag_ms)}, ` +
+      `${bytes(fanout.rss_bytes)}`,
+    ...archives.map((one) => `Archive ${one.name}: up to ${iso(one.window)}, ${count(one.gaps)} gaps${one.problem ? `, ${one.problem}` : ""}`),
+    ...(incidents?.data ?? []).slice(0, 10).map(
+      (one) =>
+        `Incident ${one.code}: ${iso(one.since_ms)} to ${one.until_ms === null ? "now" : iso(one.until_ms)}${one.note ? `: ${one.note}` : ""}`,
+    ),
+  ];
+  return `${lines.join("\n")}\n`;
+}
