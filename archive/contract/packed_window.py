@@ -47,12 +47,13 @@ def unpack_window(packed: bytes) -> bytes:
     if packed.startswith(_KEPT):
         return packed.removeprefix(_KEPT)
     head, *columns = packed.split(_BETWEEN)
-    if not columns:
-        return head
     try:
-        return b"\n".join([head, *_rows_of([c.split(b"\n") for c in columns])])
+        rows = _rows_of([c.split(b"\n") for c in columns]) if columns else []
     except (IndexError, TypeError, ValueError) as error:
         raise ValueError(f"{packed[:120]!r}: is no window of an archive") from error
+    if b"\n" in head:
+        raise ValueError(f"{packed[:120]!r}: is no window of this archive's version")
+    return b"\n".join([head, *rows])
 
 
 def _columns_of(rows: list[tuple[bytes, ...]]) -> list[list[bytes]]:

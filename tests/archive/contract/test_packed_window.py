@@ -71,7 +71,9 @@ def test_a_quiet_window_is_its_header() -> None:
     assert pack_window(message) == message
 
 
-@pytest.mark.parametrize("columns", [b"1", b"a\n\n0", b"a\n\n9" + b"\n\n1" * 6])
-def test_what_was_never_packed_is_refused(columns: bytes) -> None:
-    with pytest.raises(ValueError, match="is no window of an archive"):
-        unpack_window(b"{}\n\n" + columns)
+@pytest.mark.parametrize(
+    "packed", [b"\n\n1", b"\n\na\n\n0", b"\n\na\n\n9" + b"\n\n1" * 6, b"\n1 2 3 {}"]
+)
+def test_what_was_never_packed_is_refused(packed: bytes) -> None:
+    with pytest.raises(ValueError, match="is no window of"):
+        unpack_window(b"{}" + packed)
