@@ -3,10 +3,10 @@
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date
+from datetime import date, timedelta
 
 from archive.contract.archive_gap import ArchiveGap
-from archive.contract.segment import day_of
+from archive.contract.segment import Segment, day_of
 from throttle.contract.ledger import BatchEntry
 from throttle.contract.snapshot import WindowSnapshot
 
@@ -36,6 +36,17 @@ class WindowRows:
         return sum(self.rows.values())
 
 
+@dataclass(frozen=True, slots=True)
+class StoredDay:
+    """The windows of a day that are stored, with their rows counted one by one.
+
+    ``told`` is how many rows the archive says that each of them has.
+    """
+
+    windows: Mapping[Place, WindowRows]
+    told: Mapping[Place, int]
+
+
 @dataclass(slots=True)
 class DayAccount:
     """A day: windows and rows of the log, those of them that are stored, and all."""
@@ -51,11 +62,15 @@ class DayAccount:
 
 @dataclass(slots=True)
 class ArchiveAccount:
-    """What the comparison found, by day; ``problems`` are the differences."""
+    """What the comparison found, by day; ``problems`` are the differences.
+
+    ``stored`` are those windows of the log that are stored.
+    """
 
     days: dict[date, DayAccount] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    stored: dict[Place, WindowRows] = field(default_factory=dict)
 
     @property
     def is_right(self) -> bool:
@@ -65,52 +80,56 @@ class ArchiveAccount:
 
 def account_for(
     log: Mapping[Place, WindowRows],
-    stored: Mapping[Place, WindowRows],
-    told: Mapping[Place, int],
+    stored: Iterable[StoredDay],
     gaps: Sequence[ArchiveGap] = (),
 ) -> ArchiveAccount:
-    """Compare the windows of the log with those that are stored.
+    """Compare the windows of the log with those that are stored, a day at a time.
 
-    ``stored`` counts rows one by one, ``told`` is how many rows the archive says that
-    each window has. Windows of the log behind the newest stored one wait; others that
-    are missing are a difference.
+    Windows of the log behind the newest stored one wait; others that are missing are a
+    difference. Of a day that was looked at, only what the log has is remembered.
     """
     found = ArchiveAccount()
     days: defaultdict[date, DayAccount] = defaultdict(DayAccount)
-    stored_at = [n for n, place in enumerate(log) if place in stored]
+    for stored_day in stored:
+        for place, kept in stored_day.windows.items():
+            day = days[day_of(kept.window)]
+            day.kept_windows += 1
+            day.kept_rows += kept.total
+            found.problems += _miscounted(place, kept, stored_day.told.get(place))
+            if place in log:
+                found.stored[place] = kept
+    stored_at = [n for n, place in enumerate(log) if place in found.stored]
     newest = stored_at[-1] if stored_at else -1
     for number, (place, window) in enumerate(log.items()):
         day = days[day_of(window.window)]
-        day.published_windows += 1
-        day.published_rows.update(window.rows)
-        kept = stored.get(place)
-        if kept is not None:
+        kept_window = found.stored.get(place)
+        if kept_window is not None:
+            day.published_windows += 1
+            day.published_rows.update(window.rows)
             day.stored_windows += 1
-            day.stored_rows.update(kept.rows)
-            found.problems += _differences(place, window, kept)
+            day.stored_rows.update(kept_window.rows)
+            found.problems += _differences(place, window, kept_window)
         elif number > newest:
+            day.published_windows += 1
             day.waiting_windows += 1
-            day.published_rows.subtract(window.rows)
-        elif not stored_at or number > stored_at[0]:
+        elif number > stored_at[0]:
+            # Before that, the archive began later, or has removed it.
+            day.published_windows += 1
+            day.published_rows.update(window.rows)
             epoch, offset = place
             found.problems.append(f"offset {offset} of epoch {epoch}: is not stored")
-        else:
-            # The archive began later, or has removed it.
-            day.published_windows -= 1
-            day.published_rows.subtract(window.rows)
-    for place, kept in stored.items():
-        day = days[day_of(kept.window)]
-        day.kept_windows += 1
-        day.kept_rows += kept.total
-        if told.get(place) != kept.total:
-            epoch, offset = place
-            found.problems.append(
-                f"offset {offset} of epoch {epoch}: {kept.total:,} rows are stored, "
-                f"the window has {told.get(place)}"
-            )
     found.days = dict(sorted(days.items()))
     found.notes += [gap.text for gap in gaps]
     return found
+
+
+def _miscounted(place: Place, kept: WindowRows, told: int | None) -> Iterable[str]:
+    epoch, offset = place
+    if told != kept.total:
+        yield (
+            f"offset {offset} of epoch {epoch}: {kept.total:,} rows are stored, "
+            f"the window has {told}"
+        )
 
 
 def _differences(place: Place, window: WindowRows, kept: WindowRows) -> Iterable[str]:
@@ -138,16 +157,32 @@ def rows_of_log(
     }
 
 
-def rows_of_archive(
-    windows: Iterable[tuple[Place, int, int]],
-    rows: Iterable[tuple[Place, str]],
-    partition: PartitionOf,
-) -> dict[Place, WindowRows]:
-    """Count stored rows, by the windows that are stored."""
+def stored_day(
+    windows: Iterable[tuple[Place, int, int]], rows: Iterable[tuple[Place, int, int]]
+) -> StoredDay:
+    """Put together a day: windows with their end and what is said of their rows.
+
+    ``rows`` are counts by window and partition.
+    """
     counts: defaultdict[Place, Counter[int]] = defaultdict(Counter)
-    for place, isin in rows:
-        counts[place][partition(isin)] += 1
-    return {place: WindowRows(end, counts[place]) for place, end, _ in windows}
+    for place, partition, count in rows:
+        counts[place][partition] += count
+    told = {place: (end_ms, count) for place, end_ms, count in windows}
+    return StoredDay(
+        {place: WindowRows(end, counts[place]) for place, (end, _) in told.items()},
+        {place: count for place, (_, count) in told.items()},
+    )
+
+
+def days_of(segments: Iterable[Segment]) -> list[date]:
+    """Return the days of which there are windows, oldest first."""
+    days = set()
+    for segment in segments:
+        day, last = day_of(segment.first_ms), day_of(segment.last_ms)
+        while day <= last:
+            days.add(day)
+            day += timedelta(days=1)
+    return sorted(days)
 
 
 def batch_differences(

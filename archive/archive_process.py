@@ -10,7 +10,7 @@ import pyarrow as pa
 import redis
 from prometheus_client import CollectorRegistry
 
-from archive.account import Place
+from archive.account import PartitionOf, Place
 from archive.archive_metrics import ArchiveMetrics
 from archive.archiver import Archiver, Sink, SinkRefused
 from archive.contract.segment import BadEpoch, Segment
@@ -30,16 +30,19 @@ _NICE = 10
 
 
 class ArchiveCounts(Protocol):
-    """What an archive says of its contents; times are ends of windows.
+    """What an archive says of its contents, between two ends of windows.
 
-    Methods raise OSError and SinkRefused.
+    ``windows`` returns the place, end and number of rows of each window, ``rows`` how
+    many rows each window has of each partition. Methods raise OSError and SinkRefused.
     """
 
     def segments(self) -> list[Segment]: ...
 
-    def windows(self, first_ms: int) -> list[tuple[Place, int, int]]: ...
+    def windows(self, first_ms: int, last_ms: int) -> list[tuple[Place, int, int]]: ...
 
-    def rows(self, first_ms: int) -> list[tuple[Place, str]]: ...
+    def rows(
+        self, first_ms: int, last_ms: int, partition: PartitionOf
+    ) -> list[tuple[Place, int, int]]: ...
 
 
 class ArchiveFailed(RuntimeError):

@@ -1,6 +1,6 @@
 """How fast the archive stores, how big a day is, and how fast a history is read.
 
-    python bench/archiving.py                 # a day of 2,879 issues, in files
+    python bench/archiving.py                 # a day of 2,879 issues: ten minutes
     python bench/archiving.py --seconds 1800  # a part of it, in a minute
     python bench/archiving.py --postgres postgresql://user:password@host/database
 
@@ -13,7 +13,8 @@ import os
 import statistics
 import tempfile
 import time
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -29,6 +30,14 @@ from ingest.issue_table.known_issues import Issues
 from ingest.sources.market import encode_issues
 from ingest.sources.simulator import Simulator
 from ingest.trade import Trade
+from throttle.contract.group import (
+    Group,
+    GroupFigures,
+    market_key,
+    sector_key,
+    units,
+    value_of,
+)
 from throttle.contract.snapshot import Row, WindowSnapshot
 from throttle.contract.trade_order import encode_version
 
@@ -88,7 +97,7 @@ def store_all(
     """Store all windows, a flush at a time; return counts and seconds."""
     sink.open()
     windows, rows, spent_s, wall_s = 0, 0, 0.0, 0.0
-    for flush in flushes(market):
+    for flush in flushes(market, issues):
         began_s, at_s = time.process_time(), time.perf_counter()
         for run in runs_of(flush):
             tables = build_tables(run, [1] * len(run), lambda _: issues, 2_000)
@@ -101,7 +110,7 @@ def store_all(
     return windows, rows, spent_s, wall_s
 
 
-def flushes(market: Simulator) -> Iterator[list[LoggedWindow]]:
+def flushes(market: Simulator, issues: Issues) -> Iterator[list[LoggedWindow]]:
     """Yield the windows of the market, as many as are stored together."""
     latest: dict[str, tuple[Trade, int, int]] = {}
     pending: list[LoggedWindow] = []
@@ -110,7 +119,7 @@ def flushes(market: Simulator) -> Iterator[list[LoggedWindow]]:
         append_us = BEGIN_US + event.due_us
         while append_us >= end_us:
             offset += 1
-            pending.append(window_of(latest, offset, end_us))
+            pending.append(window_of(latest, offset, end_us, issues))
             latest.clear()
             end_us += WINDOW_US
             if len(pending) == WINDOWS_A_FLUSH:
@@ -125,9 +134,12 @@ def flushes(market: Simulator) -> Iterator[list[LoggedWindow]]:
 
 
 def window_of(
-    latest: dict[str, tuple[Trade, int, int]], offset: int, end_us: int
+    latest: dict[str, tuple[Trade, int, int]],
+    offset: int,
+    end_us: int,
+    issues: Issues,
 ) -> LoggedWindow:
-    """Return a window as it is published."""
+    """Return a window as it is published, with its groups."""
     rows = tuple(
         Row(
             isin,
@@ -138,8 +150,34 @@ def window_of(
         for isin, (trade, count, position) in latest.items()
     )
     end_ms = end_us // 1_000
-    snapshot = WindowSnapshot("a1b2c3d4", offset, end_ms, 1, end_us + 50_000, rows)
+    traded = (
+        (isin, trade.price, trade.size, n) for isin, (trade, n, _) in latest.items()
+    )
+    snapshot = WindowSnapshot(
+        *("a1b2c3d4", offset, end_ms, 1, end_us + 50_000, rows),
+        groups=groups_of(traded, end_ms, issues),
+        issues_version=1,
+    )
     return LoggedWindow.decode(snapshot.encode())
+
+
+def groups_of(
+    traded: Iterable[tuple[str, str, str, int]], end_ms: int, issues: Issues
+) -> tuple[Group, ...]:
+    """Return what a window says of markets and sectors.
+
+    Of ISINs with their price, size and number of trades, as if all were of this size.
+    """
+    figures: defaultdict[str, GroupFigures] = defaultdict(GroupFigures)
+    for isin, price, size, trades in traded:
+        entry = issues.get(isin)
+        if entry is None:
+            continue
+        volume, value = units(size) * trades, value_of(price, size) * trades
+        for key in (market_key(entry.market), sector_key(entry.sector)):
+            figures[key].add_trades(trades, volume, value)
+            figures[key].add_issue(price, entry.prev_close)
+    return tuple(figures[key].encode(key, end_ms) for key in sorted(figures))
 
 
 def read_histories(root: Path, issues: Issues) -> None:

@@ -76,6 +76,7 @@ EXAMPLES = {
     "reconcile": (
         "tickthrottle reconcile --acknowledged feed.json",
         "tickthrottle reconcile --archive-dir /var/lib/tickthrottle",
+        "tickthrottle reconcile --archive-dir /var/lib/tickthrottle --day 2026-03-20",
     ),
     "state": ("tickthrottle state --isin KR7005930003 --limit 5",),
     "topology": ("tickthrottle topology --mermaid",),

@@ -1,53 +1,101 @@
-"""A window's message with what it says twice said once; unpacked byte for byte. Pure.
+"""A window's message in columns, which compress well; unpacked byte for byte. Pure.
 
-The first line is the header, as it is. Of a row whose version can be told from its
-body, a line has the position in two parts, the trades and the body; any other row's
-line is kept as it is, behind an equals sign.
+First comes the header, as it is. Then, separated by empty lines, one value a row:
+which text stands around the numbers of its body, and the parts of what differs from
+row to row. A version is told by them, and not kept. A quiet window is its header; a
+window that would not come back as it was is kept as it is, behind an equals sign.
 """
 
 import re
+from itertools import chain, zip_longest
 
 from throttle.contract.trade_order import encode_version
 
-_BODY = re.compile(rb'\{"isin":"([0-9A-Z]{12})","time":([0-9]+),"seq":([0-9]+),')
+_ROW = re.compile(
+    rb"^([0-9A-Z]{12}) [0-9]{35}([0-9]{19}) ([0-9]+) "
+    rb'\{"isin":"[0-9A-Z]{12}","time":([0-9]+),"seq":([0-9]+),(.*)$',
+    re.MULTILINE,
+)
+_NUMBER = re.compile(rb"[0-9]+(?:\.[0-9]+)?")
+
+_PLACE = b"\0"
+"""Where a number was; JSON has no such character."""
 
 _BITS = 21
 """Positions of a log in Redis: a time, and a number in its last bits."""
 
 _KEPT = b"="
+_BETWEEN = b"\n\n"
 
 
 def pack_window(message: bytes) -> bytes:
     """Return a shorter form of a published message."""
-    head, *lines = message.split(b"\n")
-    return b"\n".join([head, *map(_pack, lines)])
+    head, _, text = message.partition(b"\n")
+    rows = _ROW.findall(text)
+    if not rows:
+        return _KEPT + message if text else message
+    packed = _BETWEEN.join([head, *map(b"\n".join, _columns_of(rows))])
+    try:
+        is_exact = unpack_window(packed) == message
+    except ValueError:
+        is_exact = False
+    return packed if is_exact else _KEPT + message
 
 
 def unpack_window(packed: bytes) -> bytes:
     """Return the message that was packed. Raises ValueError for anything else."""
-    head, *lines = packed.split(b"\n")
-    return b"\n".join([head, *map(_unpack, lines)])
+    if packed.startswith(_KEPT):
+        return packed.removeprefix(_KEPT)
+    head, *columns = packed.split(_BETWEEN)
+    try:
+        rows = _rows_of([c.split(b"\n") for c in columns]) if columns else []
+    except (IndexError, TypeError, ValueError) as error:
+        raise ValueError(f"{packed[:120]!r}: is no window of an archive") from error
+    if b"\n" in head:
+        raise ValueError(f"{packed[:120]!r}: is no window of this archive's version")
+    return b"\n".join([head, *rows])
 
 
-def _pack(line: bytes) -> bytes:
-    parts = line.split(b" ", 3)
-    if len(parts) == 4 and parts[1][35:].isdigit():
-        position = int(parts[1][35:])
-        high, low = position >> _BITS, position & (1 << _BITS) - 1
-        packed = b"%d %d %b %b" % (high, low, parts[2], parts[3])
-        if _BODY.match(parts[3]) and _unpack(packed) == line:
-            return packed
-    return _KEPT + line
+def _columns_of(rows: list[tuple[bytes, ...]]) -> list[list[bytes]]:
+    isins, positions, trades, times, seqs, ends = map(list, zip(*rows, strict=True))
+    text = b"\n".join(ends)
+    numbers = _NUMBER.findall(text)
+    around = _NUMBER.sub(_PLACE, text).split(b"\n")
+    kinds = list(dict.fromkeys(around))
+    places = {kind: b"%d" % place for place, kind in enumerate(kinds)}
+    counts = {kind.count(_PLACE) for kind in kinds}
+    # The n-th numbers of all rows together, if all have as many.
+    step = counts.pop() if len(counts) == 1 else 1
+    highs, lows = [], []
+    for position, time_us in zip(map(int, positions), times, strict=True):
+        # How long after the trade it was appended, where the position says that.
+        highs.append(b"%d" % ((position >> _BITS) - int(time_us) // 1_000))
+        lows.append(b"%d" % (position & (1 << _BITS) - 1))
+    return [
+        kinds,
+        [places[kind] for kind in around],
+        *(isins, highs, lows, trades, times, seqs),
+        *(numbers[first::step] for first in range(step)),
+    ]
 
 
-def _unpack(line: bytes) -> bytes:
-    if line.startswith(_KEPT):
-        return line.removeprefix(_KEPT)
-    high, low, trades, body = line.split(b" ", 3)
-    match = _BODY.match(body)
-    if match is None:
-        raise ValueError(f"{line[:120]!r}: is no row of an archive")
-    isin, time_us, seq = match.groups()
-    position = int(high) << _BITS | int(low)
-    version = encode_version(int(time_us), int(seq), position)
-    return b"%b %b %b %b" % (isin, version, trades, body)
+def _rows_of(columns: list[list[bytes]]) -> list[bytes]:
+    kinds, places, *others, trades, times, seqs = columns[:8]
+    of_numbers = columns[8:]
+    # Where rows do not have as many numbers each, all are in one column.
+    numbers = chain.from_iterable(zip(*of_numbers, strict=True))
+    around = b"\n".join([kinds[int(place)] for place in places]).split(_PLACE)
+    text = b"".join(chain.from_iterable(zip_longest(around, numbers, fillvalue=b"")))
+    ends = text.split(b"\n")
+    rows = []
+    for isin, high, low, count, time, seq, end in zip(
+        *others, trades, times, seqs, ends, strict=True
+    ):
+        time_us = int(time)
+        position = int(high) + time_us // 1_000 << _BITS | int(low)
+        version = encode_version(time_us, int(seq), position)
+        rows.append(
+            b'%b %b %b {"isin":"%b","time":%b,"seq":%b,%b'
+            % (isin, version, count, isin, time, seq, end)
+        )
+    return rows

@@ -29,6 +29,15 @@ KEPT_FOOTERS = 64
 
 _ATTEMPTS = 5
 
+_NO_COUNTS = pa.schema(
+    [
+        ("epoch", pa.string()),
+        ("offset", pa.int64()),
+        ("partition", pa.int64()),
+        ("rows", pa.int64()),
+    ]
+).empty_table()
+
 _COLUMNS = [
     *("isin", "window", "epoch", "offset", "time", "seq"),
     *("price_text", "size_text", "trades"),
@@ -145,12 +154,26 @@ class ArchiveReader:
 
         return self._steadily(read)
 
-    def row_keys(self, first_ms: int, last_ms: int) -> pa.Table:
-        """Return ``epoch``, ``offset``, ``window`` and ``isin`` of stored rows."""
+    def row_counts(
+        self, first_ms: int, last_ms: int, partition: Callable[[str], int]
+    ) -> pa.Table:
+        """Return ``epoch``, ``offset``, ``partition`` and ``rows`` of stored rows.
+
+        A group of rows is in memory at a time.
+        """
 
         def read() -> pa.Table:
-            names = ["epoch", "offset", "window", "isin"]
-            return self._select(ROWS_FILE, names, first_ms, last_ms)
+            total = _NO_COUNTS
+            for _, path in self._placed(first_ms, last_ms):
+                with pq.ParquetFile(path / ROWS_FILE) as file:
+                    for group in range(file.num_row_groups):
+                        columns = ["epoch", "offset", "window", "isin"]
+                        rows = _within(
+                            file.read_row_group(group, columns), first_ms, last_ms
+                        )
+                        counts = _counted(_with_partition(rows, partition))
+                        total = _counted(pa.concat_tables([total, counts]))
+            return total
 
         return self._steadily(read)
 
@@ -231,6 +254,22 @@ def _within(table: pa.Table, first_ms: int, last_ms: int) -> pa.Table:
     ends = pc.cast(table["window"], pa.int64())
     is_within = pc.and_(pc.greater_equal(ends, first_ms), pc.less_equal(ends, last_ms))
     return table.filter(is_within)
+
+
+def _with_partition(rows: pa.Table, partition: Callable[[str], int]) -> pa.Table:
+    """Return ``epoch``, ``offset``, ``partition`` and ``rows``, 1, of each row."""
+    isins = rows["isin"].unique()
+    partitions = pa.array([partition(i) for i in isins.to_pylist()], pa.int64())
+    found = partitions.take(pc.index_in(rows["isin"], value_set=isins))
+    ones = pa.array([1] * rows.num_rows, pa.int64())
+    columns = [rows["epoch"], rows["offset"], found, ones]
+    return pa.table(columns, schema=_NO_COUNTS.schema)
+
+
+def _counted(rows: pa.Table) -> pa.Table:
+    keys = ["epoch", "offset", "partition"]
+    sums = rows.group_by(keys).aggregate([("rows", "sum")])
+    return sums.rename_columns([*keys, "rows"]).cast(_NO_COUNTS.schema)
 
 
 def _is_in(outer: Segment, inner: Segment) -> bool:

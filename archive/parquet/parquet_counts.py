@@ -1,5 +1,6 @@
 """Counts what an archive in files holds."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
@@ -7,8 +8,6 @@ import pyarrow.compute as pc
 
 from archive.contract.segment import Segment
 from archive.parquet.archive_reader import ArchiveReader
-
-_END_OF_TIME_MS = 2**53
 
 
 class ParquetCounts:
@@ -21,20 +20,24 @@ class ParquetCounts:
         """Return each segment."""
         return self._reader.segments()
 
-    def windows(self, first_ms: int) -> list[tuple[tuple[str, int], int, int]]:
-        """Return place, end and number of rows of each window since then."""
-        found = self._reader.counts(first_ms, _END_OF_TIME_MS)
+    def windows(
+        self, first_ms: int, last_ms: int
+    ) -> list[tuple[tuple[str, int], int, int]]:
+        """Return place, end and number of rows of each window."""
+        found = self._reader.counts(first_ms, last_ms)
         if not found.num_rows:
             return []
         ends = pc.cast(found["window"], pa.int64()).to_pylist()
         rows = found["rows"].to_pylist()
         return list(zip(_places(found), ends, rows, strict=True))
 
-    def rows(self, first_ms: int) -> list[tuple[tuple[str, int], str]]:
-        """Return place and ISIN of each row since then."""
-        found = self._reader.row_keys(first_ms, _END_OF_TIME_MS)
-        isins = found["isin"].to_pylist()
-        return list(zip(_places(found), isins, strict=True))
+    def rows(
+        self, first_ms: int, last_ms: int, partition: Callable[[str], int]
+    ) -> list[tuple[tuple[str, int], int, int]]:
+        """Return place, partition and number of the rows of it, counted one by one."""
+        found = self._reader.row_counts(first_ms, last_ms, partition)
+        numbers = found["partition"].to_pylist(), found["rows"].to_pylist()
+        return list(zip(_places(found), *numbers, strict=True))
 
 
 def _places(table: pa.Table) -> list[tuple[str, int]]:

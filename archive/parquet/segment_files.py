@@ -20,13 +20,16 @@ WINDOWS_A_GROUP = 16
 """Windows of a group: as many as are looked at at a time."""
 
 LEVEL, FINAL_LEVEL = 3, 9
-"""How hard it is tried to make files small: during a day, and once it is over."""
+"""How hard it is tried to make rows small: during a day, and once it is over."""
+
+WINDOWS_LEVEL = 1
+"""Windows are columns of digits: higher levels make them larger."""
 
 PAGE_BYTES = 8_388_608
 """A group of windows is compressed as a whole."""
 
 # As dictionaries: what repeats within an issue's rows.
-_GROWING = ("position", "seq", "time")
+_GROWING = ("offset", "position", "seq", "time")
 _REPEATED = sorted({*ROWS.names} - {*_GROWING, "fields"})
 
 
@@ -45,7 +48,7 @@ def merge_files(sources: Sequence[Path], folder: Path, *, is_final: bool) -> Non
     memory at a time. Raises OSError.
     """
     level = FINAL_LEVEL if is_final else LEVEL
-    with _windows_writer(folder, level) as writer:
+    with _windows_writer(folder) as writer:
         for source in sources:
             with pq.ParquetFile(source / WINDOWS_FILE) as file:
                 for group in range(file.num_row_groups):
@@ -94,12 +97,12 @@ def _merged(files: Sequence[pq.ParquetFile]) -> Iterator[pa.Table]:
         yield pa.concat_tables(ready).sort_by(SORTED_BY)
 
 
-def _windows_writer(folder: Path, level: int = LEVEL) -> pq.ParquetWriter:
+def _windows_writer(folder: Path) -> pq.ParquetWriter:
     return pq.ParquetWriter(
         folder / WINDOWS_FILE,
         WINDOWS,
         compression="zstd",
-        compression_level=level,
+        compression_level=WINDOWS_LEVEL,
         use_dictionary=["epoch"],
         data_page_size=PAGE_BYTES,
     )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,7 +17,8 @@ from deploy.commands.tables import print_json, print_table
 from throttle.settings import ThrottleSettings
 
 if TYPE_CHECKING:
-    from archive.account import ArchiveAccount
+    from archive.account import ArchiveAccount, StoredDay
+    from archive.archive_process import ArchiveCounts
     from deploy.commands.open_history import Past
     from ingest.feed.receipt import Receipt
     from ingest.tradelog.contract import LogInfo
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from throttle.contract.ledger import Ledger
 
 _LOOKS = 5
+_END_OF_TIME_MS = 2**53
 
 
 @options_of(ThrottleSettings, "trade_log", "kafka_servers", "kafka_topic", "redis_url")
@@ -52,6 +55,14 @@ def reconcile(
     postgres: Annotated[
         str | None, typer.Option(help="Go on to the archive in this database.")
     ] = None,
+    day: Annotated[
+        str | None,
+        typer.Option(help="Of the archive only this day (UTC), such as 2026-03-20."),
+    ] = None,
+    since: Annotated[
+        str | None,
+        typer.Option(help="Of the archive only this day (UTC) and later ones."),
+    ] = None,
     json: AsJson = False,
     settings: ThrottleSettings,
 ) -> None:
@@ -62,8 +73,10 @@ def reconcile(
     windows and rows of the window log = those stored. Ends with 1 on any difference.
     Trades that wait to be read are no difference.
     """
+    from archive.archive_process import open_counts
     from deploy.commands.open_history import open_past
 
+    bounds_ms = _bounds_ms(day, since)
     with open_past(settings) as past:
         if job is None:
             source = past.log()
@@ -75,7 +88,14 @@ def reconcile(
         found = _look(past, source, jobs, receipts, is_whole, others)
         kept = None
         if archive_dir is not None or postgres is not None:
-            kept = _reconcile_archive(past, source.info, jobs, archive_dir, postgres)
+            counts = open_counts(
+                read_settings(
+                    ArchiveSettings,
+                    archive_dir=archive_dir,
+                    postgres_url=postgres or "",
+                )
+            )
+            kept = _reconcile_archive(past, source.info, jobs, counts, bounds_ms)
     is_right = found.is_right and (kept is None or kept.is_right)
     if json:
         print_json(reconciliation_object(source.info, found, kept))
@@ -86,12 +106,29 @@ def reconcile(
     raise typer.Exit(0 if is_right else 1)
 
 
+def _bounds_ms(day: str | None, since: str | None) -> tuple[int, int]:
+    """Return the ends of the first and the last window of the archive that count."""
+    from archive.contract.segment import span_of
+
+    if day is not None and since is not None:
+        fail("day, since: only one of them", code=2)
+    try:
+        if since is not None:
+            return span_of(date.fromisoformat(since))[0], _END_OF_TIME_MS
+        if day is not None:
+            return span_of(date.fromisoformat(day))
+    except ValueError:
+        name = "since" if since is not None else "day"
+        fail(f"{name} {since or day}: must be a day such as 2026-03-20", code=2)
+    return 0, _END_OF_TIME_MS
+
+
 def _reconcile_archive(
     past: Past,
     info: LogInfo,
     jobs: list[str],
-    archive_dir: Path | None,
-    postgres: str | None,
+    counts: ArchiveCounts,
+    bounds_ms: tuple[int, int],
 ) -> ArchiveAccount:
     """Compare the window log, and the batches that are recorded, with an archive.
 
@@ -101,35 +138,44 @@ def _reconcile_archive(
         NOWHERE,
         account_for,
         batch_differences,
-        rows_of_archive,
+        days_of,
         rows_of_log,
+        stored_day,
     )
-    from archive.archive_process import open_counts
     from archive.archiver import SinkRefused
     from archive.contract.archive_gap import find_gaps
+    from archive.contract.segment import span_of
     from ingest.tradelog.contract import partition_of
 
     has_partitions = past.settings.trade_log == "redis"
+    first_ms, last_ms = bounds_ms
 
     def partition(isin: str) -> int:
         return partition_of(isin, info.partitions) if has_partitions else NOWHERE
 
-    counts = open_counts(
-        read_settings(
-            ArchiveSettings, archive_dir=archive_dir, postgres_url=postgres or ""
-        )
-    )
+    def stored() -> Iterator[StoredDay]:
+        for day in days_of(segments):
+            of_day = span_of(day)
+            if first_ms <= of_day[1] and of_day[0] <= last_ms:
+                rows = counts.rows(*of_day, partition)
+                yield stored_day(counts.windows(*of_day), rows)
+
+    # The log first: of a window that is stored meanwhile nothing is missing.
+    log = rows_of_log(past.history.windows(), partition)
+    log = {p: w for p, w in log.items() if first_ms <= w.window <= last_ms}
     try:
-        # The archive first: what is stored meanwhile was published before.
-        gaps, kept = find_gaps(counts.segments()), counts.windows(0)
-        stored = rows_of_archive(kept, counts.rows(0), partition)
+        segments = counts.segments()
+        gaps = [
+            gap
+            for gap in find_gaps(segments)
+            if gap.before_ms >= first_ms and (gap.after_ms or 0) <= last_ms
+        ]
+        found = account_for(log, stored(), gaps)
     except (OSError, SinkRefused) as error:
         fail(f"archive: {error}")
-    log = rows_of_log(past.history.windows(), partition)
-    found = account_for(log, stored, {place: n for place, _, n in kept}, gaps)
     for job in jobs if has_partitions else ():
         batches = past.history.batches(job)
-        found.problems += batch_differences(job, batches, log, stored)
+        found.problems += batch_differences(job, batches, log, found.stored)
     return found
 
 

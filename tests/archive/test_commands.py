@@ -100,6 +100,21 @@ def test_reconcile_goes_on_to_the_archive(
     assert (day["published_windows"], day["stored_windows"]) == (3, 3)
     assert day["published_rows"] == day["stored_rows"]
     assert sum(day["stored_rows"].values()) == day["kept_rows"] == 6
+    # A day at a time, and no other.
+    for option, name, days in (
+        ("--day", day["day"], [day]),
+        ("--since", day["day"], [day]),
+        ("--day", "2020-02-02", []),
+        ("--since", "2099-01-01", []),
+    ):
+        done = run(*where, option, name, "--json")
+        assert (done.exit_code, json.loads(done.stdout)["archive"]["days"]) == (0, days)
+    for options, words in (
+        (("--day", "today"), "day today: must be a day such as 2026-03-20"),
+        (("--day", "2020-02-02", "--since", "2020-02-02"), "only one of them"),
+    ):
+        refused = run(*where, *options)
+        assert (refused.exit_code, words in refused.stderr) == (2, True)
     # As if a row had got lost on the way.
     [file] = tmp_path.glob("day=*/*/rows.parquet")
     table = pq.read_table(file)

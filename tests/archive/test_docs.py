@@ -4,17 +4,15 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
 import duckdb
-import psycopg
 import pytest
 import redis
 
-from tests.archive.postgres.server import PostgresServer, find_programs
+from tests.archive.postgres.server import PostgresServer
 from tests.archive.rig import archiving, settings_of, wait_until_stored
 from tests.conftest import skip_or_fail
 from tests.gateway.publisher import load_issues
@@ -95,31 +93,14 @@ def test_the_query_for_pandas() -> None:
     assert Decimal(done.stdout.splitlines()[-1]) == Decimal("199600.75")
 
 
-@pytest.fixture
-def database() -> Iterator[PostgresServer]:
-    """A database for the test alone."""
-    programs = find_programs()
-    if programs is None:
-        skip_or_fail("PostgreSQL is not installed (on Debian: postgresql)")
-        raise AssertionError
-    server = PostgresServer(programs)
-    try:
-        server.start()
-        yield server
-    finally:
-        server.close()
-
-
 @pytest.mark.usefixtures("published")
 def test_the_query_for_sql(
-    client: redis.Redis, database: PostgresServer, redis_url: str, tmp_path: Path
+    client: redis.Redis, server: PostgresServer, redis_url: str, tmp_path: Path
 ) -> None:
-    settings = settings_of(redis_url, tmp_path, postgres_url=database.url())
+    settings = settings_of(redis_url, tmp_path, postgres_url=server.url())
     with archiving(settings):
         wait_until_stored(client, 2, "postgres")
-    with psycopg.connect(database.url()) as connection:
-        found = connection.execute(query("sql").encode()).fetchall()
-    assert found == [
+    assert server.ask(query("sql")) == [
         (HYNIX, "SK hynix, Inc.", Decimal("0.10"), Decimal("-0.20")),
         (SAMSUNG, "Samsung Electronics", Decimal("199500.25"), Decimal("100.25")),
     ]

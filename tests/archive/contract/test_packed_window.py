@@ -10,30 +10,60 @@ from throttle.contract.snapshot import Row
 from throttle.contract.trade_order import encode_version
 
 positions = st.integers(0, 2**63 - 1)
+times, seqs = st.integers(0, 10**15), st.integers(0, 2**63 - 1)
+ends = st.lists(
+    st.sampled_from(
+        ['"price":0.30', '"size":7', '"side":"B2"', '"none":null', '"low":-5', "\0"]
+    ),
+    min_size=1,
+)
 
 
-@given(positions, st.integers(0, 10**15), st.integers(0, 2**63 - 1))
-def test_a_window_comes_back(position: int, time_us: int, seq: int) -> None:
-    """With positions of any log, and with rows that agree with their version or not."""
+@given(st.lists(st.tuples(positions, times, seqs, ends), min_size=1, max_size=20))
+def test_a_window_comes_back(rows: list[tuple[int, int, int, list[str]]]) -> None:
+    """With positions of any log, and however many numbers each row has."""
+    message = make_snapshot(
+        1,
+        *(
+            Row(
+                SAMSUNG,
+                encode_version(time_us, seq, position),
+                7,
+                b'{"isin":"%b","time":%d,"seq":%d,%b}'
+                % (SAMSUNG.encode(), time_us, seq, ",".join(end).encode()),
+            )
+            for position, time_us, seq, end in rows
+        ),
+    ).encode()
+    assert unpack_window(pack_window(message)) == message
+
+
+@given(positions, times, seqs)
+def test_rows_that_are_not_as_they_should_be_come_back(
+    position: int, time_us: int, seq: int
+) -> None:
+    """They disagree with their version, or are none of a throttle's."""
+    right = encode_version(time_us, seq, position)
     body = b'{"isin":"%b","time":%d,"seq":%d,"price":0.30}' % (
         SAMSUNG.encode(),
         time_us,
         seq,
     )
-    rows = (
-        Row(SAMSUNG, encode_version(time_us, seq, position), 7, body),
-        Row(HYNIX, encode_version(time_us, seq, position), 7, body),
+    good = Row(SAMSUNG, right, 7, body)
+    for odd in (
+        Row(HYNIX, right, 7, body),
         Row(SAMSUNG, encode_version(time_us + 1, seq, position), 7, body),
         Row(SAMSUNG, b"odd", 1, b'{"a b":"= \\n"}'),
-    )
-    message = make_snapshot(1, *rows).encode()
-    assert unpack_window(pack_window(message)) == message
+    ):
+        for rows in ((good, odd), (odd,)):
+            message = make_snapshot(1, *rows).encode()
+            assert unpack_window(pack_window(message)) == message
 
 
 def test_a_packed_window_is_shorter() -> None:
-    """A version is told once."""
+    """What rows have in common is told once."""
     message = make_snapshot(1, make_row(), make_row(HYNIX)).encode()
-    assert len(pack_window(message)) < len(message) - 2 * 45
+    assert len(pack_window(message)) < len(message) - 2 * 60
 
 
 def test_a_quiet_window_is_its_header() -> None:
@@ -41,7 +71,9 @@ def test_a_quiet_window_is_its_header() -> None:
     assert pack_window(message) == message
 
 
-@pytest.mark.parametrize("line", [b"1 2 3", b"1 2 3 {}", b"x y 3 {}"])
-def test_what_was_never_packed_is_refused(line: bytes) -> None:
-    with pytest.raises(ValueError, match=r"."):
-        unpack_window(b"{}\n" + line)
+@pytest.mark.parametrize(
+    "packed", [b"\n\n1", b"\n\na\n\n0", b"\n\na\n\n9" + b"\n\n1" * 6, b"\n1 2 3 {}"]
+)
+def test_what_was_never_packed_is_refused(packed: bytes) -> None:
+    with pytest.raises(ValueError, match="is no window of"):
+        unpack_window(b"{}" + packed)

@@ -35,7 +35,7 @@ class PostgresServer:
         self._programs = programs
         # Not below pytest's own folder, which only its owner may enter.
         self._folder = Path(tempfile.mkdtemp(prefix="tt-postgres-"))
-        self._port = free_port()
+        self.port = free_port()
         self._process: subprocess.Popen[bytes] | None = None
         # The server refuses to be run by root.
         self._as: dict[str, Any] = {}
@@ -52,9 +52,21 @@ class PostgresServer:
             [*make, *options], check=True, capture_output=True, cwd="/", **self._as
         )
 
-    def url(self, password: str = PASSWORD, database: str = "postgres") -> str:
-        """Return the address of a database."""
-        return f"postgresql://tick:{password}@127.0.0.1:{self._port}/{database}"
+    def url(
+        self,
+        password: str = PASSWORD,
+        database: str = "postgres",
+        port: int | None = None,
+    ) -> str:
+        """Return the address of a database; ``port`` is that of a proxy before it."""
+        port = self.port if port is None else port
+        return f"postgresql://tick:{password}@127.0.0.1:{port}/{database}"
+
+    def ask(self, query: str) -> list[tuple[Any, ...]]:
+        """Return what the database answers."""
+        with psycopg.connect(self.url()) as connection:
+            cursor = connection.execute(query.encode())
+            return [] if cursor.description is None else cursor.fetchall()
 
     def start(self) -> None:
         """Start, and wait until it answers."""
@@ -62,7 +74,7 @@ class PostgresServer:
             "listen_addresses": "127.0.0.1",
             "unix_socket_directories": "",
             "fsync": "off",
-            "port": self._port,
+            "port": self.port,
         }
         words = [
             word for pair in options.items() for word in ("-c", "{}={}".format(*pair))

@@ -1,7 +1,8 @@
 """The archive in a real PostgreSQL: every window once, whatever happens to either."""
 
+import json
 import signal
-from collections.abc import Iterator
+import time
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -10,8 +11,10 @@ import psycopg
 import pytest
 import redis
 
+from archive.account import rows_of_log, stored_day
+from archive.archive_process import open_counts
 from archive.settings import ArchiveSettings
-from tests.archive.postgres.server import PASSWORD, PostgresServer, find_programs
+from tests.archive.postgres.server import PASSWORD, PostgresServer
 from tests.archive.rig import (
     ISINS,
     archive_process,
@@ -21,29 +24,16 @@ from tests.archive.rig import (
     state_of,
     wait_until_stored,
 )
-from tests.conftest import eventually, skip_or_fail
+from tests.conftest import eventually
+from tests.e2e.proxy import Proxy, take_all
 from tests.gateway.publisher import Publisher
 from tests.gateway.samples import EPOCH, SAMSUNG, make_row
+from tests.gateway.servers import Gateway, running_gateway
 from tests.published import read_snapshots
 from throttle.contract.redis_keys import Keys
 
 pytestmark = pytest.mark.redis
 NAME = "postgres"
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[PostgresServer]:
-    """A running server."""
-    programs = find_programs()
-    if programs is None:
-        skip_or_fail("PostgreSQL is not installed (on Debian: postgresql)")
-        raise AssertionError
-    server = PostgresServer(programs)
-    try:
-        server.start()
-        yield server
-    finally:
-        server.close()
 
 
 @pytest.fixture
@@ -55,24 +45,15 @@ def publisher(client: redis.Redis) -> Publisher:
 @pytest.fixture
 def settings(server: PostgresServer, redis_url: str, tmp_path: Path) -> ArchiveSettings:
     """An archive to a database without tables."""
-    ask(server, "DROP TABLE IF EXISTS tickthrottle_archive")
-    ask(server, "DROP TABLE IF EXISTS tickthrottle_windows, tickthrottle_rows")
     return settings_of(redis_url, tmp_path, postgres_url=server.url())
-
-
-def ask(server: PostgresServer, query: str) -> list[tuple[Any, ...]]:
-    """Return what the database answers."""
-    with psycopg.connect(server.url()) as connection:
-        cursor = connection.execute(query.encode())
-        return [] if cursor.description is None else cursor.fetchall()
 
 
 def check_whole(client: redis.Redis, server: PostgresServer) -> None:
     """Hold what is stored to the window log: each row once, each price's digits."""
     snapshots = read_snapshots(client)
-    found = ask(server, 'SELECT epoch, "offset", rows FROM tickthrottle_windows')
+    found = server.ask('SELECT epoch, "offset", rows FROM tickthrottle_windows')
     assert sorted(found) == [(s.epoch, s.offset, len(s.rows)) for s in snapshots]
-    found = ask(server, 'SELECT epoch, "offset", isin FROM tickthrottle_rows')
+    found = server.ask('SELECT epoch, "offset", isin FROM tickthrottle_rows')
     wanted = [(s.epoch, s.offset, row.isin) for s in snapshots for row in s.rows]
     assert sorted(found) == sorted(wanted)
 
@@ -91,8 +72,14 @@ def test_every_window_is_stored_with_its_rows(
     with archiving(settings):
         wait_until_stored(client, 5, NAME)
     check_whole(client, server)
-    [row] = ask(
-        server,
+    counts = open_counts(settings)
+    log = rows_of_log(read_snapshots(client), len)
+    every = 0, 2**53
+    kept = stored_day(counts.windows(*every), counts.rows(*every, len))
+    assert kept.windows == log
+    assert kept.told == {place: window.total for place, window in log.items()}
+    assert counts.rows(0, 1, len) == counts.windows(0, 1) == []
+    [row] = server.ask(
         "SELECT price, trades, extract(epoch FROM time) * 1000000, listed, fields "
         f"FROM tickthrottle_rows WHERE isin = '{SAMSUNG}'",
     )
@@ -115,7 +102,7 @@ def test_a_restart_goes_on_from_what_is_there(
     with archiving(settings):
         state = wait_until_stored(client, 7, NAME)
     assert (state.gaps, state.missing_windows) == (1, 2)
-    offsets = ask(server, 'SELECT "offset" FROM tickthrottle_windows ORDER BY 1')
+    offsets = server.ask('SELECT "offset" FROM tickthrottle_windows ORDER BY 1')
     assert offsets == [(n,) for n in (1, 2, 3, 6, 7)]
 
 
@@ -157,6 +144,85 @@ def test_a_server_that_is_restarted_is_waited_for(
         assert state_of(client, NAME).problem is None
         assert ends == []
     check_whole(client, server)
+
+
+def test_an_outage_that_outlasts_the_window_log_costs_what_left_it(
+    client: redis.Redis,
+    publisher: Publisher,
+    server: PostgresServer,
+    settings: ArchiveSettings,
+) -> None:
+    """Silence, then refused connections. Readiness names the archive meanwhile.
+
+    It holds on to the windows that it was about to store and takes no more, so the log
+    keeps the rest; what leaves the log before the end of the outage is a named gap.
+    """
+    publisher.know_jobs("job")
+    proxy = Proxy(server.port, take_all)
+    away = settings.model_copy(update={"postgres_url": server.url(port=proxy.port)})
+    began_ms = time.time_ns() // 1_000_000 + 60_000
+
+    def publish_live(windows: int) -> None:
+        for _ in range(windows):
+            seq = publisher.offset + 1
+            end_ms = began_ms + seq * 2_000
+            rows = (make_row(isin, f"{seq}.50", seq, 2) for isin in ISINS[:3])
+            publisher.publish_lost(*rows, window=end_ms)
+            client.hset(publisher.keys.meta, "cut:job", f'{{"end_ms":{end_ms}}}')
+
+    try:
+        with (
+            archiving(away) as ends,
+            running_gateway(settings.redis_url) as gateway,
+        ):
+            publish_live(2)
+            wait_until_stored(client, 2, NAME)
+            assert archive_findings(gateway) == []
+            proxy.pause()
+            publish_live(20)
+            [silent] = eventually(lambda: archive_findings(gateway), 30)
+            assert silent["text"] == f"The archive {NAME} has been behind"
+            assert silent["since_ms"] == began_ms + 2 * 2_000
+            assert silent["detail"].startswith("it has said nothing for ")
+            proxy.cut()
+            proxy.resume()
+            eventually(lambda: state_of(client, NAME).problem, 30)
+            held = state_of(client, NAME).offset
+            publish_live(200)
+            refused = eventually(
+                lambda: [
+                    found["detail"]
+                    for found in archive_findings(gateway)
+                    if found["detail"].startswith("postgres_url postgresql://127.")
+                ],
+                30,
+            )
+            assert PASSWORD not in str(refused)
+            client.xtrim(Keys("tt").windows, minid="123-0", approximate=False)
+            proxy.restore()
+            state = wait_until_stored(client, 222, NAME)
+            assert state.problem is None
+            assert held == 2
+            assert ends == []
+            eventually(lambda: archive_findings(gateway) == [], 30)
+    finally:
+        proxy.close()
+    stored = [n for (n,) in server.ask('SELECT "offset" FROM tickthrottle_windows')]
+    taken = max(n for n in stored if n < 123)
+    assert 2 < taken <= 22
+    assert sorted(stored) == [*range(1, taken + 1), *range(123, 223)]
+    assert len(server.ask("SELECT 1 FROM tickthrottle_rows")) == 3 * len(stored)
+    assert (state.gaps, state.missing_windows) == (1, 122 - taken)
+    assert f"{122 - taken} windows of epoch {EPOCH} between" in str(state.last_gap)
+
+
+def archive_findings(gateway: Gateway) -> list[dict[str, Any]]:
+    """Return what a gateway finds wrong with archives; they leave it ready."""
+    answer = json.loads(gateway.operators.get("/v1/pipeline")[1])
+    assert answer["problem"] is None
+    assert "archive_behind" not in {r["code"] for r in answer["ready"]["reasons"]}
+    findings = answer["diagnosis"]["findings"]
+    return [found for found in findings if found["code"] == "archive_behind"]
 
 
 def test_a_server_that_takes_no_writes_is_waited_for(
@@ -235,7 +301,7 @@ def test_tables_of_another_version_are_left_alone(
     settings: ArchiveSettings,
 ) -> None:
     """With a sentence that says what to do."""
-    ask(server, table)
+    server.ask(table)
     with archiving(settings) as ends:
         eventually(lambda: ends, 30)
     assert words in str(ends[0])
@@ -256,6 +322,6 @@ def test_days_that_are_too_old_go(
     kept = settings.model_copy(update={"archive_days": 2})
     with archiving(kept):
         wait_until_stored(client, 4, NAME)
-        eventually(lambda: len(ask(server, "SELECT 1 FROM tickthrottle_rows")) == 2, 20)
-    found = ask(server, 'SELECT epoch, "offset" FROM tickthrottle_windows ORDER BY 2')
+        eventually(lambda: len(server.ask("SELECT 1 FROM tickthrottle_rows")) == 2, 20)
+    found = server.ask('SELECT epoch, "offset" FROM tickthrottle_windows ORDER BY 2')
     assert found == [(EPOCH, 3), (EPOCH, 4)]

@@ -1,0 +1,31 @@
+"""A database for the tests of the archive."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.archive.postgres.server import PostgresServer, find_programs
+from tests.conftest import skip_or_fail
+
+
+@pytest.fixture(scope="session")
+def running_postgres() -> Iterator[PostgresServer]:
+    """A running server, one for all tests."""
+    programs = find_programs()
+    if programs is None:
+        skip_or_fail("PostgreSQL is not installed (on Debian: postgresql)")
+        raise AssertionError
+    server = PostgresServer(programs)
+    try:
+        server.start()
+        yield server
+    finally:
+        server.close()
+
+
+@pytest.fixture
+def server(running_postgres: PostgresServer) -> PostgresServer:
+    """A database without tables of an archive."""
+    for name in ("archive", "windows", "rows"):
+        running_postgres.ask(f"DROP TABLE IF EXISTS tickthrottle_{name}")
+    return running_postgres
