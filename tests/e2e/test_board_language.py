@@ -64,7 +64,10 @@ def test_who_asks_for_korean_gets_it_everywhere(board: Board) -> None:
     chart = page.get_by_role("img", name=re.compile(r"삼성전자 차트: .* 2개 구간"))
     expect(chart).to_be_visible()
     page.get_by_text("최근 구간 표로 보기").click()
+    page.get_by_role("tab", name="폴링").click()
     expect(page.locator(".side.polled .price")).to_have_text("201,000")
+    assert english_left(page) == []
+    page.get_by_role("tab", name="차트").click()
     page.locator(".alerts summary").click()
     page.get_by_label("현재가", exact=True).fill("201,500")
     page.get_by_role("button", name="알림 설정").click()
@@ -74,6 +77,7 @@ def test_who_asks_for_korean_gets_it_everywhere(board: Board) -> None:
     )
     is_korean(page)
     page.keyboard.press("Escape")
+    expect(page.locator(".detail")).to_have_count(0)
     for name, dialog in (
         ("columns", "표시 항목"),
         ("lists", "관심종목 목록"),
@@ -128,6 +132,7 @@ def test_a_time_says_whose_it_is(board: Board) -> None:
     board.row(SAMSUNG).locator(".price").click()
     expect(page.locator(".quote .size")).to_have_text(re.compile("09:00:02 KST"))
     page.keyboard.press("Escape")
+    eventually(lambda: page.evaluate("location.hash") == "")
     page.reload()
     board.publisher.publish()
     board.is_live()

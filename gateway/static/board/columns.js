@@ -31,7 +31,7 @@ export const isOptional = (id) => OPTIONAL.includes(id);
 // two lines.
 const TALL_BELOW_REM = 52;
 const [STAR_REM, NAME_REM] = [2.9, 17];
-const [TALL_STAR_REM, TALL_NAME_REM] = [2.25, 9];
+const [TALL_STAR_REM, TALL_NAME_REM] = [2.1, 9];
 
 // What a visitor has chosen: {order: ids, hidden: set of ids, isDense}. Whatever else is
 // kept in its place is put right.

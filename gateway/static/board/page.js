@@ -192,6 +192,7 @@ const KEYS = {
   `,
   charts: () => html`
     <span>
+      ${say("Times: {zone}.", { zone: zoneText() })}${" "}
       <a href="https://www.tradingview.com/" target="_blank" rel="noopener noreferrer">${say("Charts by TradingView")}</a>
     </span>
   `,

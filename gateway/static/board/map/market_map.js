@@ -204,8 +204,8 @@ export class MarketMap extends Component {
               class="visually-hidden"
               role="option"
               aria-selected=${active !== undefined && active.isin === selected}
-              aria-posinset=${this.activePlace + 1}
-              aria-setsize=${layout?.tiles.length ?? 0}
+              aria-posinset=${active && this.activePlace + 1}
+              aria-setsize=${active && layout.tiles.length}
             >
               ${active === undefined ? say("No issue") : issueText(rowOf(active.isin))}
             </div>
