@@ -6,7 +6,7 @@
 
 import { h, render } from "preact";
 
-import { issueOf, viewOf, VIEWS, withIssue, withView } from "./board/address.js";
+import { isBare, issueOf, viewOf, VIEWS, withIssue, withView } from "./board/address.js";
 import { getMovers } from "./board/candles/bar_feed.js";
 import { INTERVALS } from "./board/candles/bars.js";
 import { activeList, listsText, parseLists } from "./board/choice/lists.js";
@@ -457,7 +457,7 @@ addEventListener("popstate", arrive);
 beside.addEventListener("change", draw);
 onKeys({ search, close, step });
 // The view a visitor chose the last time, where the address says nothing.
-if (viewOf(location.hash)?.name === "table") history.replaceState(history.state, "", addressOf(view.place));
+if (isBare(location.hash)) history.replaceState(history.state, "", addressOf(view.place));
 follow();
 if (token === undefined) askForNames();
 ticks.subscribe(["*"], put);
