@@ -18,13 +18,14 @@ FEED  ?=
 SYMBOLS ?=
 ARCHIVE ?=
 ANALYTICS ?=
+BASE ?=
 KAFKA_PORT ?= 9092
 
 # The recipes' own tools: nothing of the caller's Python may leak in.
 unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-all check bench kafka kafka-jars pandas autobahn lock dist sbom site release clean
+.PHONY: help run test test-all check bench kafka kafka-jars pandas autobahn lock dist sbom site images release clean
 
 help: ## Show this help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -85,11 +86,16 @@ site: $(VENV)/.site ## Build the documents as a site into dist/site
 	@mkdir -p dist
 	@$(BIN)/python packaging/site/build.py dist/site
 
+images: ## Build the container images with podman; BASE=image:tag to build on another
+	@$(foreach target,gateway all,podman build --format docker --file deploy/Containerfile --target $(target) --tag tickthrottle:$(target) $(if $(BASE),--build-arg BASE=$(BASE)) . && ) true
+
 # Everything that is published, each tried where nothing else is. Needs npm and node.
-release: dist site ## Build wheels, sdist, npm tarball and site into dist/, and try each
+# Images are left out, and named, where there is no podman.
+release: dist site ## Build wheels, sdist, npm tarball, site and images, and try each
 	@$(BIN)/python -m hatchling build -t sdist -d $(abspath dist)
 	@$(BIN)/python packaging/pack_npm.py dist
 	@$(BIN)/python packaging/try_release.py dist
+	@if command -v podman >/dev/null; then $(MAKE) images && $(BIN)/python packaging/try_images.py; else echo "left out: the images, there is no podman"; fi
 
 clean: ## Remove the environment and all caches
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis bench/peers/build bench/peers/*/build

@@ -25,6 +25,7 @@ from archive.master.issue_versions import IssueVersions
 from archive.parquet.tables import StoredTables, build_tables
 from archive.window_source import WindowSource
 from ingest.issue_table.issue_store import TableAway
+from ingest.process.service_manager import tell_ready
 from throttle.contract.redis_keys import Keys
 from throttle.lease.lease import Fenced, Keeper, LeaseHeld
 from throttle.lease.name_lease import NameLease
@@ -133,6 +134,7 @@ class Archiver:
                 try:
                     self._until_stored(self._open)
                     log.info("archiving", name=self._name, **self._position())
+                    tell_ready()
                     self._work(keeper)
                 finally:
                     self._sink.close()
@@ -147,6 +149,8 @@ class Archiver:
                 return got
             if not is_told:
                 log.info("another archive stores", name=self._name, owner=got.by)
+                # It does what it was started for: to be there when the other is not.
+                tell_ready()
                 is_told = True
             self._pause(_ASK_AGAIN_S)
 

@@ -1,7 +1,8 @@
 """What bars and movers cost: beside the throttle, at a high rate, and over an hour.
 
 `beside` measures the throttle without and with the analytics job, in turns, and how
-soon a trade is in its bar. `rate` feeds many trades and says whether bars keep up.
+soon a trade is in its bar. `rate` feeds many trades and says whether the queries keep
+up. `--only moves` has it and `hour` look at other products than bars and movers.
 `hour` runs windows ten times as short, an hour of them in six minutes, and shows what
 the state has become in each third.
 """
@@ -46,14 +47,19 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, help="how long, each time")
     parser.add_argument("--rate", type=int, help="trades per second")
     parser.add_argument("--store", choices=["rocksdb", "memory"], default="rocksdb")
+    parser.add_argument("--only", default="bars,movers", help="products")
     arguments = parser.parse_args()
     end_on_signals()
+    settings = {
+        "TICKTHROTTLE_STATE_STORE": arguments.store,
+        "TICKTHROTTLE_ANALYTICS": arguments.only,
+    }
     if arguments.what == "beside":
         beside(arguments.rounds, arguments.rate or 900, arguments.seconds or 120)
     elif arguments.what == "rate":
-        keep_up(arguments.rate or 20_000, arguments.seconds or 120, arguments.store)
+        keep_up(arguments.rate or 20_000, arguments.seconds or 120, settings)
     else:
-        hour(arguments.rate or 900, arguments.seconds or 360, arguments.store)
+        hour(arguments.rate or 900, arguments.seconds or 360, settings)
     print(f"\nMachine: {describe_machine()}")
 
 
@@ -181,11 +187,18 @@ def measure_beside(has_analytics: bool, rate: int, seconds: float) -> str:
     return f"{shares}; {memory:,.0f}; {fresh or '-'}"
 
 
-def keep_up(rate: int, seconds: float, store: str) -> None:
-    """Feed many trades and see how far behind the log bars and movers are."""
+def products_of(settings: dict[str, str]) -> list[str]:
+    """Return what the job makes."""
+    return settings["TICKTHROTTLE_ANALYTICS"].split(",")
+
+
+def keep_up(rate: int, seconds: float, settings: dict[str, str]) -> None:
+    """Feed many trades and see how far behind the log the products are."""
+    updates: dict[str, list[float]] = defaultdict(list)
+    states: dict[str, dict[bytes, bytes]] = {}
     with (
         running_server() as server,
-        running_analytics(server, TICKTHROTTLE_STATE_STORE=store) as job,
+        running_analytics(server, **settings) as job,
         feeding(server, rate),
     ):
         time.sleep(SETTLE_S)
@@ -193,8 +206,11 @@ def keep_up(rate: int, seconds: float, store: str) -> None:
         until_s = time.monotonic() + seconds
         while time.monotonic() < until_s:
             job.check_runs()
-            for product in ("bars", "movers"):
+            for product in products_of(settings):
                 clock = server.client.hget(KEYS.progress(product), "clock")
+                if state := server.client.hgetall(KEYS.state(product)):
+                    states[product] = state
+                    updates[product].append(float(state[b"update_ms"]))
                 if clock is not None:
                     behind[product].append(time.time() - int(clock) / 1000)
             time.sleep(0.5)
@@ -205,6 +221,7 @@ def keep_up(rate: int, seconds: float, store: str) -> None:
             )
             for product in behind
         }
+    store = settings["TICKTHROTTLE_STATE_STORE"]
     print(f"\n{rate:,} trades/s for {seconds:g} s, {store}; {memory:,.0f} MiB\n")
     for product, seconds_behind in behind.items():
         half = len(seconds_behind) // 2
@@ -215,14 +232,21 @@ def keep_up(rate: int, seconds: float, store: str) -> None:
         book = books[product]
         read = sum(t.read for t in book.partitions.values()) if book else 0
         print(f"- {product}: {first:.1f} s behind, then {last:.1f} s; {read:,} read")
+        if state := states.get(product):
+            size = float(state[b"bytes"]) / 2**20
+            print(
+                f"  - state: {int(state[b'rows']):,} rows, {size:.1f} MiB, updates of "
+                f"{percentile(updates[product], 0.5):.0f} ms (p50)"
+            )
         for problem in book.problems() if book else ["no books"]:
             print(f"  - {problem}")
 
 
-def hour(rate: int, seconds: float, store: str) -> None:
+def hour(rate: int, seconds: float, chosen: dict[str, str]) -> None:
     """Run windows ten times as short and print the state's size by thirds."""
     settings = {
-        "TICKTHROTTLE_STATE_STORE": store,
+        **chosen,
+        "TICKTHROTTLE_MOVE_SPAN_MS": "1000",
         "TICKTHROTTLE_BARS_MS": "6000",
         "TICKTHROTTLE_LATENESS_S": str(round(seconds / 6)),
         "TICKTHROTTLE_MOVERS_SPAN_S": "30",
@@ -237,7 +261,7 @@ def hour(rate: int, seconds: float, store: str) -> None:
         began_s = time.monotonic()
         while (elapsed_s := time.monotonic() - began_s) < seconds:
             job.check_runs()
-            for product in ("bars", "movers"):
+            for product in products_of(settings):
                 state = server.client.hgetall(KEYS.state(product))
                 if state:
                     figures = (
@@ -247,7 +271,8 @@ def hour(rate: int, seconds: float, store: str) -> None:
                     rows[product].append((elapsed_s, *figures, memory))
             time.sleep(1)
     print(
-        f"\n{rate} trades/s, {store}, windows ten times as short\n\n"
+        f"\n{rate} trades/s, {settings['TICKTHROTTLE_STATE_STORE']}, windows ten times "
+        "as short\n\n"
         "| | third | rows | state, MiB | commit p50, ms | p99, ms | all, MiB (PSS) |\n"
         "| --- | ---: | ---: | ---: | ---: | ---: | ---: |"
     )

@@ -12,6 +12,7 @@ EXAMPLES = {
     ),
     "analytics": (
         "tickthrottle analytics --only bars",
+        "tickthrottle analytics --only bars,movers,moves",
         "TICKTHROTTLE_ANALYTICS_CHECKPOINT=s3a://ticks/state tickthrottle analytics",
     ),
     "prepare": ("tickthrottle prepare",),

@@ -19,12 +19,14 @@ from gateway.backend import Backend
 from gateway.http.compression import Compression
 from gateway.http.head import HeadAnswers
 from gateway.http.openapi import PATH, describe, name_operation
-from gateway.http.operator_access import OperatorGuard
+from gateway.http.operator_access import OperatorAccess, OperatorGuard
 from gateway.http.parameters import check_parameters
 from gateway.http.problems import handlers, problem
 from gateway.http.request_budget import RequestBudget
 from gateway.http.security_headers import SecurityHeaders
 from gateway.operators import operators_router
+from gateway.operators.firehose import firehose_routes
+from gateway.operators.firehose.firehose_reader import Firehose
 from gateway.rest import health_routes, public_router
 from gateway.settings import GatewaySettings
 from gateway.transport import sse
@@ -50,9 +52,10 @@ class GatewayApp:
         self.seat = backend.seat
         self._backend = backend
         self._stream = StreamEndpoint(backend.hub)
-        self._public = create_public_app(backend)
+        firehose = firehose_routes.create_firehose(backend)
+        self._public = create_public_app(backend, firehose)
         self._public.router.lifespan_context = self._lifespan
-        self._operators = create_operators_app(backend)
+        self._operators = create_operators_app(backend, firehose)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request, or a WebSocket for as long as it lasts."""
@@ -106,12 +109,14 @@ def create_app(
     return GatewayApp(Backend(settings, seat, folder))
 
 
-def create_public_app(backend: Backend) -> FastAPI:
+def create_public_app(backend: Backend, firehose: Firehose) -> FastAPI:
     """Build what everybody may ask for, with the market board at ``/``."""
     app = _create_app("tickthrottle", for_operators=False)
     _include_public(app, backend, for_operators=False)
     _add_page(app, "/", "index.html")
     settings = backend.settings
+    if settings.firehose_public:
+        _add_firehose(app, backend, firehose, None)
     _bound(app, backend)
     app.add_middleware(
         RequestBudget,
@@ -128,13 +133,14 @@ def create_public_app(backend: Backend) -> FastAPI:
     return app
 
 
-def create_operators_app(backend: Backend) -> FastAPI:
+def create_operators_app(backend: Backend, firehose: Firehose) -> FastAPI:
     """Build what operators may ask for, with the operations view at ``/``."""
     app = _create_app("tickthrottle for operators", for_operators=True)
     _include_public(app, backend, for_operators=True)
     app.include_router(operators_router.create_router(backend))
     _add_page(app, "/", "operations.html")
     _add_page(app, "/market", "index.html")
+    _add_firehose(app, backend, firehose, backend.access)
     _bound(app, backend)
     app.add_middleware(OperatorGuard, access=backend.access)
     app.add_middleware(SecurityHeaders)
@@ -176,6 +182,13 @@ def _include_public(app: FastAPI, backend: Backend, *, for_operators: bool) -> N
     app.include_router(
         health_routes.create_router(backend, for_operators=for_operators)
     )
+
+
+def _add_firehose(
+    app: FastAPI, backend: Backend, firehose: Firehose, access: OperatorAccess | None
+) -> None:
+    app.include_router(firehose_routes.create_router(backend, firehose, access))
+    _add_page(app, "/firehose", "firehose.html")
 
 
 def _add_page(app: FastAPI, path: str, file: str) -> None:

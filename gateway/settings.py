@@ -11,6 +11,9 @@ from pydantic_settings import NoDecode
 
 from ingest.settings import ProcessSettings, TopicSettings
 
+MOST_FIREHOSE_RATE = 5_000
+"""Most trades a second that a viewer of the firehose can be shown."""
+
 Algorithm: TypeAlias = Literal["HS256", "RS256", "ES256", "EdDSA"]
 
 ANY_ORIGIN = "*"
@@ -151,8 +154,25 @@ class GatewaySettings(TopicSettings, TokenSettings):
     max_stream_s: float = Field(86_400, gt=0)
     """A stream of about this age is closed with 1012, after a notice."""
 
+    firehose_rate: int = Field(1_000, ge=0, le=MOST_FIREHOSE_RATE)
+    """Most trades a second a viewer of the firehose is shown; 0: there is none."""
+
+    firehose_viewers: int = Field(4, ge=1, le=100)
+    """Most viewers of the firehose, of each worker; one more is answered with 503."""
+
+    firehose_public: bool = False
+    """Whether the firehose is at the public port, too."""
+
     auth_s: float = Field(5, gt=0)
     """A stream that has shown no token after this long is closed with 4501."""
+
+    @property
+    def has_firehose(self) -> bool:
+        """Whether there is a firehose.
+
+        Not of a gateway of one market: the log holds every issue.
+        """
+        return self.firehose_rate > 0 and self.served_market is None
 
     @property
     def port_for_operators(self) -> int:

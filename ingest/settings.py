@@ -124,6 +124,11 @@ class IngestSettings(LogSettings):
     trade_log_cap: int = Field(CAP, ge=LEAST_CAP)
     """Most entries the whole log may hold; beyond it the oldest are dropped."""
 
+    redis_replicas: int = Field(0, ge=0, le=10)
+    """Replicas of the server in Redis that must have a trade, too, before it counts as
+    acknowledged.
+    """
+
     list_issues: bool = True
     """Whether the simulator, or an exchange's feed, tells the issue table what its
     issues are called.

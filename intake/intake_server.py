@@ -5,7 +5,6 @@ import time
 
 import structlog
 from prometheus_client import CollectorRegistry
-from redis.asyncio import Redis
 
 from gateway.backend import create_token_reader
 from gateway.server import BACKLOG, PortTaken, bind_public, create_server, url_of
@@ -18,6 +17,7 @@ from intake.intake_app import IntakeMetrics, IntakeState, create_app
 from intake.remembered import Memory
 from intake.settings import IntakeSettings
 from intake.waiting_requests import Requests
+from tickthrottle_client.redis_primary import connect_async
 
 _APPENDED_WITHIN_S = 10.0
 
@@ -40,7 +40,7 @@ def run_intake(settings: IntakeSettings) -> None:
         raise IntakeFailed(str(error)) from None
     registry = CollectorRegistry()
     requests = Requests(settings.intake_waiting_bytes)
-    client = Redis.from_url(settings.redis_url, socket_timeout=3)
+    client = connect_async(settings.redis_url, socket_timeout=3)
     state = IntakeState(
         settings,
         requests,

@@ -9,10 +9,11 @@ import redis
 from tests.paths import ROOT
 
 
-def documented() -> dict[str, list[str]]:
-    """Return the rules of each user in the document."""
+def documented(section: str = "Rights") -> dict[str, list[str]]:
+    """Return the rules of each user in a section of the document."""
     text = (ROOT / "docs" / "redis.md").read_text("utf-8")
-    lines = [line.split() for line in text.splitlines() if line.startswith("user ")]
+    part = text.partition(f"\n## {section}\n")[2].partition("\n## ")[0]
+    lines = [line.split() for line in part.splitlines() if line.startswith("user ")]
     return {name: rules for _, name, *rules in lines}
 
 

@@ -53,6 +53,7 @@ FOREIGN = {
         "ingest.tradelog.redis_positions",
         "ingest.kafka.address",
         "ingest.kafka.ends",
+        "ingest.kafka.kafka_log_reader",
         "ingest.process",
     },
     "intake": {"ingest", "gateway"},
@@ -66,7 +67,7 @@ ONLY_IN = {
     "fastapi": {"gateway", "intake"},
     "starlette": {"gateway"},
     "tickthrottle_client.tick_v1": {"gateway", "deploy"},
-    "tickthrottle_client": {"ingest", "throttle", "gateway", "deploy"},
+    "tickthrottle_client": {"ingest", "throttle", "gateway", "intake", "deploy"},
 }
 # Spark's launcher reads the environment; the runner hands it on to its parts; systemd
 # names its socket there.
@@ -86,6 +87,7 @@ LIBRARIES_OF_THE_CLIENT = {
     "redis_address.py": "redis",
     "redis_appender.py": "redis",
     "redis_faults.py": "redis",
+    "redis_primary.py": "redis",
     "kafka_client.py": "confluent_kafka",
     "topic_writer.py": "confluent_kafka",
 }

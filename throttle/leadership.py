@@ -13,7 +13,7 @@ import structlog
 from ingest.tradelog.contract import LogInfo, LogReader
 from ingest.tradelog.redis_log_reader import check_server
 from throttle.contract.cut import Cut, newest_cut, origin
-from throttle.contract.redis_keys import Keys
+from throttle.contract.redis_keys import Keys, form_refusal
 from throttle.lease.candidacy import Candidacy
 from throttle.lease.lease import Keeper, Lease, LeaseGrant, LeaseHeld
 from throttle.lease.retry import OutageLog, Stopped, until_done
@@ -95,7 +95,7 @@ class Candidate:
         A job that was killed a moment ago still holds its lease: wait until it would
         have run out. Raises JobRefused.
         """
-        self._check_window()
+        self._check_stream()
         until_s = time.monotonic() + self._patience_s()
         while not self._settings.standby:
             holder = self._until_done(self.lease.holder)
@@ -113,7 +113,7 @@ class Candidate:
         None when the log is no longer ``info``. ``check`` is called meanwhile and may
         raise. Raises JobRefused when another job has it and this one is no standby.
         """
-        self._check_window()
+        self._check_stream()
         reader = open_reader(self._client, self._settings, info)
         until_s = time.monotonic() + self._patience_s()
         held_by = None
@@ -223,10 +223,15 @@ class Candidate:
                 f"{', '.join(map(str, known))}; start it under another --job"
             )
 
-    def _check_window(self) -> None:
-        known = self._until_done(
-            lambda: self._client.hget(self._keys.meta, "window_ms")
+    def _check_stream(self) -> None:
+        known, form = cast(
+            "list[bytes | None]",
+            self._until_done(
+                lambda: self._client.hmget(self._keys.meta, "window_ms", "form")
+            ),
         )
+        if (refusal := form_refusal(form)) is not None:
+            raise JobRefused(refusal)
         if known is not None and int(known) != self._settings.window_ms:
             raise JobRefused(
                 f"window_ms {self._settings.window_ms}: this stream has windows of "

@@ -1,6 +1,7 @@
 """Settings of the throttle job."""
 
 from collections.abc import Iterator
+from decimal import Decimal
 from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -13,7 +14,8 @@ from pydantic_settings import NoDecode
 from ingest.settings import LogSettings
 from ingest.trade import MAX_ENTRY_BYTES
 
-PRODUCTS_PATTERN = r"(?:bars|movers|bursts)(?:,(?:bars|movers|bursts))*"
+_PRODUCT = r"(?:bars|movers|bursts|moves)"
+PRODUCTS_PATTERN = rf"{_PRODUCT}(?:,{_PRODUCT})*"
 _CHECKPOINT = r"^(?:[a-z][a-z0-9+.-]*://?|/)\S+$|^$"
 _SPAN = r"[0-9]{1,5}(?:-[0-9]{1,5})?"
 _PARTITIONS = rf"^(?:{_SPAN}(?:,{_SPAN})*)?$"
@@ -162,10 +164,10 @@ class AnalyticsSettings(ThrottleSettings):
     """
 
     analytics: str = Field("bars,movers", pattern=rf"^{PRODUCTS_PATTERN}$")
-    """What is made: bars, movers, bursts, with commas between them."""
+    """What is made: bars, movers, bursts, moves, with commas between them."""
 
     analytics_batch_ms: int = Field(2_000, ge=200, le=60_000)
-    """How often bars and bursts are brought up to date, milliseconds."""
+    """How often bars, bursts and moves are brought up to date, milliseconds."""
 
     analytics_nice: int = Field(10, ge=0, le=19)
     """How far the job lets others of its machine go first, as in `nice`."""
@@ -219,6 +221,17 @@ class AnalyticsSettings(ThrottleSettings):
 
     bursts_kept: int = Field(1_000, ge=1, le=1_000_000)
     """Bursts kept."""
+
+    move_percent: Decimal = Field(
+        Decimal(3), ge=Decimal("0.01"), le=1_000, decimal_places=6
+    )
+    """A price that rises or falls by this many per cent within a span has moved."""
+
+    move_span_ms: int = Field(10_000, ge=100, le=600_000)
+    """Length of that span, milliseconds."""
+
+    moves_kept: int = Field(1_000, ge=1, le=1_000_000)
+    """Moves kept."""
 
     @field_validator("bars_ms")
     @classmethod

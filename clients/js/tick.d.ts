@@ -84,8 +84,8 @@ export interface Options {
   /** Text, or a function that returns a fresh token, or a promise of one. */
   token?: string | (() => string | Promise<string>);
   onState?(state: State, text: string): void;
-  /** Every message, after it was taken in, and the milliseconds that took. */
-  onMessage?(message: Message, tookMs: number): void;
+  /** Every message, after it was taken in, the milliseconds that took, and its length. */
+  onMessage?(message: Message, tookMs: number, size: number): void;
   /** Another epoch: everything known before is void. */
   onReset?(): void;
   /** Keys that were not accepted. */

@@ -22,6 +22,7 @@ from deploy.loadtest.system.deployment import Deployment
 from deploy.loadtest.system.usage import Usage, usage_of
 from deploy.local.process_tree import Named, members
 from throttle.contract.ledger import Ledger
+from tickthrottle_client.redis_primary import connect
 
 JUST_AFTER_MS = 20
 """A feed starts so soon after a window's end that all its windows are full ones."""
@@ -204,7 +205,7 @@ def session(
     """
     targets = [Target(host, port, token) for host, port in deployment.targets]
     with ExitStack() as stack:
-        client = stack.enter_context(redis.Redis.from_url(deployment.redis_url))
+        client = stack.enter_context(connect(deployment.redis_url))
         follower = stack.enter_context(
             following(
                 deployment.redis_url,

@@ -44,6 +44,8 @@ class Exporter:
         self._hub = hub
         self._feed = feed
         self._reasons = reasons
+        self.firehose_viewers: Callable[[], int] = lambda: 0
+        """How many look at the firehose; whoever has it says so."""
         self._is_failing = False
         self._registry = CollectorRegistry()
         self._metrics = GatewayMetrics(self._registry)
@@ -90,6 +92,7 @@ class Exporter:
         metrics.count(hub.counters, hub.close_log)
         metrics.windows_went_out(hub.timings)
         metrics.judged(self._reasons())
+        metrics.watched(self.firehose_viewers())
         traded_s = time.time() - feed.quiet_s(time.monotonic())
         metrics.stands(
             board.position.window,

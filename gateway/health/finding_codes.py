@@ -135,6 +135,30 @@ CODES: dict[str, FaultKind] = {
         "What leaves the window log before it is stored, after a quarter of an hour, "
         "is missing for good.",
     ),
+    "analytics_off": FaultKind(
+        "stream",
+        "warn",
+        "The books of an analytics query have been off balance",
+        "analytics off balance",
+        "Prices go on. The reason says what is missing. Save the job's log lines, and "
+        "compare with the books of the throttle: tickthrottle ledger.",
+    ),
+    "analytics_dead": FaultKind(
+        "stream",
+        "warn",
+        "The analytics job has been dead",
+        "no analytics job",
+        "Prices go on. Start it again: tickthrottle analytics. It goes on where it "
+        "stopped, as far as the log goes back.",
+    ),
+    "analytics_behind": FaultKind(
+        "stream",
+        "warn",
+        "An analytics query has been behind",
+        "analytics behind",
+        "Prices go on. A query that catches up needs nothing. If it stays behind, look "
+        "at the job's log lines and give it more of the machine.",
+    ),
     "clients_stuck": FaultKind(
         "clients",
         "warn",
@@ -150,11 +174,16 @@ CONSEQUENCES: dict[str, frozenset[str]] = {
     "redis_down": frozenset(
         {
             *("unreadable", "job_behind", "ledger_off", "feed_stale", "quiet"),
-            "archive_behind",
+            *("archive_behind", "analytics_dead", "analytics_behind"),
         }
     ),
     "unreadable": frozenset({"feed_stale", "ledger_off"}),
-    "log_away": frozenset({"job_behind", "feed_stale", "quiet", "publish_late"}),
+    "log_away": frozenset(
+        {
+            *("job_behind", "feed_stale", "quiet", "publish_late"),
+            "analytics_behind",
+        }
+    ),
     "starting": frozenset({"job_behind", "feed_stale", "publish_late"}),
     "job_dead": frozenset({"job_behind", "feed_stale", "publish_late"}),
     "job_behind": frozenset({"feed_stale", "publish_late"}),

@@ -104,6 +104,7 @@ def diagnose(
         *_of_log(pipeline, gateway.window_ms),
         *_of_jobs(pipeline, gateway),
         *_of_archives(pipeline, gateway.window_ms),
+        *_of_analytics(pipeline),
         *_of_timings(timings, gateway.window_ms),
         *_of_clients(states or {}),
     ]
@@ -224,6 +225,25 @@ def _of_archives(pipeline: PipelineState, window_ms: int) -> Iterator[Finding]:
             behind = _finding("archive_behind", detail, archive.window or None)
             text = f"The archive {name} has been behind"
             yield replace(behind, text=text)
+
+
+def _of_analytics(pipeline: PipelineState) -> Iterator[Finding]:
+    queries = pipeline.queries
+    dead = [query for query in queries if query.is_dead()]
+    if dead:
+        products = ", ".join(query.product for query in dead)
+        since_ms = max(query.cut.end_ms for query in dead)
+        yield _finding("analytics_dead", f"nobody makes {products}", since_ms or None)
+    for query in queries:
+        cut_ms, name = query.cut.end_ms, query.product
+        if query.is_behind(pipeline.clock_ms):
+            age_s = round((pipeline.clock_ms - cut_ms) / 1_000)
+            detail = f"it has read the log up to {age_s} s ago"
+            behind = _finding("analytics_behind", detail, cut_ms or None)
+            yield replace(behind, text=f"The analytics query {name} has been behind")
+        if query.problems:
+            off = _finding("analytics_off", "; ".join(query.problems))
+            yield replace(off, text=f"The books of {name} have been off balance")
 
 
 def _of_timings(timings: Sequence[WindowTiming], window_ms: int) -> Iterator[Finding]:

@@ -7,6 +7,7 @@ from typing import Any
 import orjson
 
 from archive.contract.archive_state import ArchiveState
+from gateway.health.analytics_queries import QueryState
 from gateway.health.log_ends import LogEnds
 from throttle.contract.cut import Cut
 from throttle.contract.lateness import is_late
@@ -47,7 +48,8 @@ class PipelineState:
 
     While nothing can be known, ``problem`` says why, there are no jobs, and the clock
     is this machine's. ``candidates`` are the owners of processes that are about to
-    publish, by the names of their jobs, ``archives`` what archives say, by their names.
+    publish, by the names of their jobs, ``archives`` what archives say, by their names,
+    ``queries`` those of the analytics job.
     """
 
     clock_ms: int
@@ -57,6 +59,7 @@ class PipelineState:
     is_redis_down: bool = False
     candidates: Mapping[str, str] = field(default_factory=dict)
     archives: Mapping[str, ArchiveState] = field(default_factory=dict)
+    queries: Sequence[QueryState] = ()
 
 
 def job_names(meta: Mapping[bytes, bytes]) -> list[str]:

@@ -91,6 +91,9 @@ class GatewayMetrics:
             "reason",
         )
         self._not_ready = {code: not_ready.labels(code) for code in REASONS}
+        self._firehose_viewers = self._gauge(
+            "firehose_viewers", "Viewers of the firehose.", mode="livesum"
+        )
 
     def _create_times(self) -> None:
         self._newest_window = self._gauge(
@@ -150,6 +153,10 @@ class GatewayMetrics:
         """Take in how many clients there are of each state."""
         for state, gauge in self._clients.items():
             gauge.set(states[state])
+
+    def watched(self, viewers: int) -> None:
+        """Take in how many look at the firehose."""
+        self._firehose_viewers.set(viewers)
 
     def judged(self, reasons: Sequence[Reason]) -> None:
         """Take in why the gateway is not ready; no reason is good."""

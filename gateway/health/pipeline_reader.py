@@ -7,9 +7,11 @@ from dataclasses import replace
 from typing import Any
 
 from redis.asyncio import Redis
+from redis.asyncio.client import Pipeline
 from redis.exceptions import RedisError
 
 from archive.contract.archive_state import archives_key, decode_archives
+from gateway.health.analytics_queries import QueryState, decode_query
 from gateway.health.jobs import JobState, PipelineState, decode_job, job_names
 from gateway.health.kafka_ends import KafkaEndsReader
 from gateway.health.log_ends import LogEnds, decode_redis_ends
@@ -17,10 +19,13 @@ from gateway.health.shared_answer import FRESH_S, SharedAnswer
 from ingest.kafka.address import KafkaTopic
 from ingest.tradelog.redis_positions import decode_info, info_key, stream_key
 from throttle.contract.candidate import decode_candidates
-from throttle.contract.redis_keys import Keys
+from throttle.contract.redis_keys import ANALYTICS_JOB, PRODUCTS, AnalyticsKeys, Keys
 
 ANSWER_S = 1.0
 """Redis that has not answered in this time is away."""
+
+# The lease, and three hashes of each product.
+_ASKED = 1 + 3 * len(PRODUCTS)
 
 NO_ANSWER = f"no answer within {ANSWER_S:g} s"
 
@@ -74,11 +79,13 @@ class PipelineReader:
                 pipe.hgetall(keys.ledger(job))
                 pipe.xrevrange(keys.batches(job), count=1)
                 pipe.hgetall(keys.stages(job))
+            self._ask_analytics(pipe)
             for partition in range(0 if info is None else info.partitions):
                 pipe.xinfo_stream(stream_key(keys.namespace, partition))
             replies: list[Any] = await pipe.execute(raise_on_error=False)
-        of_jobs, of_log = replies[: 4 * len(jobs)], replies[4 * len(jobs) :]
-        for reply in of_jobs:
+        of_jobs, others = replies[: 4 * len(jobs)], replies[4 * len(jobs) :]
+        of_analytics, of_log = others[:_ASKED], others[_ASKED:]
+        for reply in (*of_jobs, *of_analytics):
             if isinstance(reply, Exception):
                 raise reply
         states = tuple(
@@ -96,7 +103,16 @@ class PipelineReader:
             log,
             candidates=candidates,
             archives=decode_archives(archives),
+            queries=_decode_queries(*of_analytics),
         )
+
+    def _ask_analytics(self, pipe: Pipeline) -> None:
+        keys = AnalyticsKeys(self._keys.namespace)
+        pipe.get(keys.lease_keys.lease(ANALYTICS_JOB))
+        for product in PRODUCTS:
+            pipe.hgetall(keys.progress(product))
+            pipe.hgetall(keys.ledger(product))
+            pipe.hgetall(keys.state(product))
 
     async def _ask_first(
         self,
@@ -118,3 +134,13 @@ class PipelineReader:
         if not log_ids:
             return problem
         return f"{problem}; jobs read {', '.join(log_ids)}: see TICKTHROTTLE_TRADE_LOG"
+
+
+def _decode_queries(
+    lease: bytes | None, *hashes: Mapping[bytes, bytes]
+) -> tuple[QueryState, ...]:
+    states = (
+        decode_query(product, lease, *hashes[3 * n : 3 * n + 3])
+        for n, product in enumerate(PRODUCTS)
+    )
+    return tuple(state for state in states if state is not None)

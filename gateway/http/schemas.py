@@ -343,12 +343,32 @@ class BurstsAnswer(BaseModel):
     data: list[BurstAnswer]
 
 
+class MoveAnswer(BaseModel):
+    """A price that went far within seconds, between two trades."""
+
+    isin: Isin
+    start: TimeUs
+    end: TimeUs
+    seq: Annotated[int, Field(ge=0, examples=[412385])]
+    from_price: Annotated[Price, Field(alias="from")]
+    to: Price
+    percent: Percent
+
+
+class MovesAnswer(BaseModel):
+    """Moves, newest first."""
+
+    count: Count
+    data: list[MoveAnswer]
+
+
 class Version(BaseModel):
-    """What answers."""
+    """What answers; ``pages`` are the paths of its web pages."""
 
     name: Literal["tickthrottle"]
     version: Annotated[str, Field(examples=["0.1.0"])]
     protocol: Literal["tick.v1"]
+    pages: Annotated[list[str], Field(examples=[["/"]])]
 
 
 class Live(BaseModel):

@@ -233,6 +233,39 @@ class ArchiveAnswer:
 
 
 @dataclass(frozen=True, slots=True)
+class QueryAnswer:
+    """One query of the analytics job.
+
+    It has read the log up to ``cut_ms``, ``age_ms`` ago; windows that ended by
+    ``window`` are closed. ``trades`` are in its windows, ``too_late`` in none;
+    ``missed`` ones had left the log. Of Spark's state ``rows``, ``bytes``,
+    ``update_ms``, ``commit_ms`` and ``dropped`` are those of the newest batch, null
+    before the first.
+    """
+
+    product: Annotated[str, Field(examples=["bars"])]
+    owner: Annotated[str | None, Field(examples=["host:4711:a1b2c3"])]
+    is_stopped: Annotated[bool, Field(examples=[False])]
+    is_dead: Annotated[bool, Field(examples=[False])]
+    is_behind: Annotated[bool, Field(examples=[False])]
+    cut_ms: WindowMs
+    age_ms: Annotated[int, Field(examples=[1900])]
+    window: WindowMs
+    every_ms: Annotated[int | None, Field(examples=[2000])]
+    batches: Batches
+    trades: Annotated[int, Field(examples=[1620000])]
+    too_late: Annotated[int, Field(examples=[0])]
+    refused: Annotated[int, Field(examples=[0])]
+    missed: Annotated[int, Field(examples=[0])]
+    rows: Annotated[int | None, Field(examples=[86400])]
+    bytes: Annotated[int | None, Field(examples=[104857600])]
+    update_ms: Annotated[int | None, Field(examples=[120])]
+    commit_ms: Annotated[int | None, Field(examples=[85])]
+    dropped: Annotated[int | None, Field(examples=[0])]
+    problems: Problems
+
+
+@dataclass(frozen=True, slots=True)
 class PipelineAnswer:
     """The whole pipeline at one moment.
 
@@ -250,6 +283,7 @@ class PipelineAnswer:
     stream: StreamAnswer
     fanout: FanoutAnswer
     archives: Sequence[ArchiveAnswer]
+    analytics: Sequence[QueryAnswer]
     ready: ReadyAnswer
     diagnosis: Diagnosis
 

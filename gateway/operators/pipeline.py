@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from gateway.health.analytics_queries import QueryState
 from gateway.health.jobs import JobState, PipelineState, is_retired, lag
 from gateway.health.log_ends import LogEnds, PartitionEnd
 from gateway.operators.operators_schemas import (
@@ -14,6 +15,7 @@ from gateway.operators.operators_schemas import (
     LogAnswer,
     LogPartition,
     PartitionAnswer,
+    QueryAnswer,
     StreamAnswer,
     WorkerAnswer,
 )
@@ -136,6 +138,38 @@ def archive_answers(pipeline: PipelineState, window_ms: int) -> list[ArchiveAnsw
         )
         for name, state in pipeline.archives.items()
     ]
+
+
+def analytics_answers(pipeline: PipelineState) -> list[QueryAnswer]:
+    """Show the queries of the analytics job."""
+    return [query_answer(query, pipeline.clock_ms) for query in pipeline.queries]
+
+
+def query_answer(query: QueryState, clock_ms: int) -> QueryAnswer:
+    """Show one of them: how far it is, its books, and Spark's state."""
+    total, figures = query.total, query.figures
+    return QueryAnswer(
+        product=query.product,
+        owner=query.owner,
+        is_stopped=query.is_stopped,
+        is_dead=query.is_dead(),
+        is_behind=query.is_behind(clock_ms),
+        cut_ms=query.cut.end_ms,
+        age_ms=clock_ms - query.cut.end_ms,
+        window=query.window_ms,
+        every_ms=figures.get("every_ms"),
+        batches=0 if query.book is None else query.book.batches,
+        trades=total.counted,
+        too_late=total.too_late,
+        refused=total.refused.total(),
+        missed=total.missed,
+        rows=figures.get("rows"),
+        bytes=figures.get("bytes"),
+        update_ms=figures.get("update_ms"),
+        commit_ms=figures.get("commit_ms"),
+        dropped=figures.get("dropped"),
+        problems=query.problems,
+    )
 
 
 def fanout_answer(

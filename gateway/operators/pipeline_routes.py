@@ -15,6 +15,7 @@ from gateway.operators.operators_schemas import (
     WindowTimingsAnswer,
 )
 from gateway.operators.pipeline import (
+    analytics_answers,
     archive_answers,
     fanout_answer,
     feed_answer,
@@ -86,6 +87,7 @@ class PipelineView:
             ),
             fanout=fanout_answer(look.reports, look.timings),
             archives=archive_answers(pipeline, gateway.window_ms),
+            analytics=analytics_answers(pipeline),
             ready=ReadyAnswer(not reasons, reasons),
             diagnosis=look.diagnosis,
         )

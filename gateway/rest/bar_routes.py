@@ -10,7 +10,7 @@ from gateway.http.authorization import Permit, check_allowed, check_everything_a
 from gateway.http.conditional import ConditionalAnswers
 from gateway.http.openapi import answers, conditional
 from gateway.http.problems import Problem
-from gateway.http.schemas import BarsAnswer, BurstsAnswer, MoversAnswer
+from gateway.http.schemas import BarsAnswer, BurstsAnswer, MoversAnswer, MovesAnswer
 from gateway.rest.issues import IssueKey, Known
 from gateway.rest.selection import resolve
 from gateway.upstream.analytics_store import AnalyticsStore
@@ -38,7 +38,7 @@ def create_router(
     permit: Permit,
     answer: ConditionalAnswers,
 ) -> APIRouter:
-    """Build the router of bars, movers and bursts."""
+    """Build the router of bars, movers, bursts and moves."""
     router = APIRouter(tags=["analytics"])
 
     @router.get(
@@ -113,6 +113,21 @@ def create_router(
         """Where trading has come alive, and for how long; bursts that have ended."""
         check_everything_allowed(permit(request))
         return answer.give(request, await _list(found.bursts, limit))
+
+    @router.get(
+        "/v1/moves",
+        responses=answers(
+            MovesAnswer,
+            *(400, 401, 403, 503),
+            description="The newest moves, newest first",
+            is_conditional=True,
+        ),
+        openapi_extra=conditional(),
+    )
+    async def list_moves(request: Request, limit: Limit = 50) -> Response:
+        """Which prices went far within seconds."""
+        check_everything_allowed(permit(request))
+        return answer.give(request, await _list(found.moves, limit))
 
     return router
 

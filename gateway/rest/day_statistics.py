@@ -8,7 +8,7 @@ import orjson
 from ingest.issue_table.issue_entry import IssueEntry
 from throttle.contract.bar_intervals import DayBar
 from throttle.contract.bars import number, subtract
-from throttle.contract.movers import change_percent
+from throttle.contract.products.movers import change_percent
 
 LEFT_OUT = ("isin", "closed", "revision")
 """Fields of a bar that a day of a quote does not have."""

@@ -12,6 +12,7 @@ from gateway.http.operator_access import OperatorAccess
 from gateway.http.problems import Problem
 from gateway.http.schemas import Version
 from gateway.rest import bar_routes, groups, issues, quote_history, quotes, windows
+from gateway.settings import GatewaySettings
 from ingest.issue_table.known_issues import Issues
 from tickthrottle_client.tick_v1 import PROTOCOL
 
@@ -29,7 +30,7 @@ def create_router(backend: Backend, access: OperatorAccess | None) -> APIRouter:
         return hub.issues
 
     answer = ConditionalAnswers(varies=hub.tokens is not None)
-    _add_version(router)
+    _add_version(router, pages_of(backend.settings, for_operators=access is not None))
     _add_upgrade(router)
     router.include_router(issues.create_router(known, backend.history, permit, answer))
     found = backend.analytics_store
@@ -58,9 +59,22 @@ def create_router(backend: Backend, access: OperatorAccess | None) -> APIRouter:
     return router
 
 
-def _add_version(router: APIRouter) -> None:
+def pages_of(settings: GatewaySettings, *, for_operators: bool) -> list[str]:
+    """Return the paths of a port's web pages."""
+    pages = ["/", "/market"] if for_operators else ["/"]
+    if settings.has_firehose and (for_operators or settings.firehose_public):
+        pages.append("/firehose")
+    return pages
+
+
+def _add_version(router: APIRouter, pages: list[str]) -> None:
     body = orjson.dumps(
-        {"name": PRODUCT, "version": read_version(), "protocol": PROTOCOL}
+        {
+            "name": PRODUCT,
+            "version": read_version(),
+            "protocol": PROTOCOL,
+            "pages": pages,
+        }
     )
     answer = ConditionalAnswers(varies=False)
 

@@ -7,6 +7,9 @@
 import { h, render } from "preact";
 
 import { isBare, issueOf, viewOf, VIEWS, withIssue, withView } from "./board/address.js";
+import { signal, wakeSound } from "./board/alerts/signals.js";
+import { Alerts } from "./board/alerts/watcher.js";
+import { toldText } from "./board/alerts/words.js";
 import { getMovers } from "./board/candles/bar_feed.js";
 import { INTERVALS } from "./board/candles/bars.js";
 import { activeList, listsText, parseLists } from "./board/choice/lists.js";
@@ -17,15 +20,19 @@ import { onKeys } from "./board/keys.js";
 import { ORDERS, nextOrder } from "./board/order.js";
 import { Page } from "./board/page.js";
 import { Selection } from "./board/selection.js";
-import { Store } from "./board/store.js";
+import { readIssues, Store } from "./board/store.js";
 import { afterFrame, noteMeasure } from "./board/views/measure.js";
 import { toggled } from "./board/watchlist.js";
-import { createShell, getNews, storage, streamUrl, token } from "./shell.js";
+import { language, say } from "./language.js";
+import { createShell, getJson, getNews, onWords, storage, streamUrl, token } from "./shell.js";
 import { TickClient } from "./tick.js";
+import { zone } from "./times.js";
 
 const JUDGED_EVERY_MS = 500;
 const NAMES_EVERY_MS = 10_000;
 const MOVERS_EVERY_MS = 10_000;
+const BURSTS_EVERY_MS = 10_000;
+const MOST_BURSTS = 500;
 const WINDOWS = "2s"; // what a visitor chose who wants no candles
 const CONNECTED = new Set(["live", "stale", "starting"]);
 const HELD_MS = 3_000;
@@ -33,7 +40,6 @@ const SETTLED_MS = 150;
 const LEFT_MS = 1_000;
 const MEASURE = "window-update";
 const MAIN = "table[role=grid], #map [role=listbox], #charts";
-const TITLE = document.title;
 
 // Beside the table there is room for an issue; else it lies over it.
 const beside = matchMedia("(min-width: 72rem)");
@@ -74,7 +80,7 @@ const view = {
   filters: { markets: new Set(), sectors: new Set() },
   // Which view is shown: "table", "map", "charts"; of the map, which group alone.
   place: { name: VIEWS.includes(storage.read("view")) ? storage.read("view") : "table", group: null },
-  menu: null, // which is open: "columns", "lists"
+  menu: null, // which is open: "columns", "lists", "alerts"
   isWatchListOnly: storage.read("watch-list-only") === "yes",
   selection: null,
   strangeLink: null, // what the address calls an issue, if none is called so
@@ -126,6 +132,23 @@ const view = {
   close,
 };
 
+// A hidden page draws nothing, but prices come: they are what alerts go by.
+const alerts = (view.alerts = new Alerts({
+  storage,
+  priceOf: (isin) => ticks.items.get(isin)?.price,
+  closeOf: (isin) => store.issues.get(isin)?.prev_close,
+  onTold: signalTold,
+  onChange: draw,
+}));
+
+function signalTold(told) {
+  const texts = told.map((alert) => {
+    const text = toldText(alert, store.issues.get(alert.isin)?.name ?? alert.isin);
+    return { id: alert.id, isin: alert.isin, text };
+  });
+  signal(texts, select);
+}
+
 // Candles are shown if there are any, unless the visitor chose otherwise.
 function chart() {
   const chosen = storage.read("chart");
@@ -163,7 +186,7 @@ const ticks = new TickClient(streamUrl(), {
     view.charts.load();
   },
   onRejected([{ message }]) {
-    view.problem = `The gateway does not give every issue: ${message}.`;
+    view.problem = say("The gateway does not give every issue: {message}.", { message });
     paintSoon();
   },
 });
@@ -184,6 +207,7 @@ function heard(message, tookMs) {
   view.heardMs = view.clock();
   line.wasLive ||= message.epoch !== null;
   if (message.type === "heartbeat" && message.window !== null) store.hear(message.window);
+  if (message.type !== "heartbeat") alerts.judge();
   if (message.type === "update") {
     store.count(message);
     view.lagMs = view.clock() - message.window;
@@ -235,9 +259,13 @@ function inOrder(found) {
 }
 
 function draw() {
-  render(h(Page, { view }), document.getElementById("board"));
+  // In other words it is another page: everything is drawn anew.
+  const key = `${language()} ${zone()}`;
+  render(h(Page, { key, view }), document.getElementById("board"));
   const { isin } = view.selection ?? {};
-  const title = isin === undefined ? TITLE : `${store.issues.get(isin)?.name ?? isin} · ${TITLE}`;
+  const page = say("tickthrottle: market board");
+  const told = alerts.notices.length ? `(${alerts.notices.length}) ` : "";
+  const title = told + (isin === undefined ? page : `${store.issues.get(isin)?.name ?? isin} · ${page}`);
   if (document.title !== title) document.title = title;
 }
 
@@ -416,7 +444,7 @@ async function askForNames() {
 
 // Names, previous closes and halts change while the page is open.
 async function renewNames() {
-  const news = await getNews("/v1/issues", namesTag);
+  const news = await getNews("/v1/issues", namesTag, readIssues);
   if (news === null) return;
   namesTag = news.tag;
   store.setIssues(news.json.data);
@@ -450,12 +478,30 @@ async function keepMovers() {
   areMoversAskedFor = false;
 }
 
+// Bursts are on no stream. A hidden page asks as well: that is when alerts are needed.
+async function keepBursts() {
+  if (!alerts.hasBursts || !CONNECTED.has(line.link.kind)) return;
+  try {
+    alerts.judgeBursts((await getJson(`/v1/bursts?limit=${MOST_BURSTS}`)).data);
+  } catch {
+    // It is asked again.
+  }
+}
+
+document.addEventListener("visibilitychange", keepBursts);
+setInterval(keepBursts, BURSTS_EVERY_MS);
 setInterval(judgeLine, JUDGED_EVERY_MS);
 setInterval(keepMovers, MOVERS_EVERY_MS);
 setInterval(keepNames, NAMES_EVERY_MS);
 addEventListener("popstate", arrive);
 beside.addEventListener("change", draw);
+onWords(() => {
+  judgeLine();
+  draw();
+});
 onKeys({ search, close, step });
+addEventListener("storage", () => alerts.follow());
+for (const press of ["pointerdown", "keydown"]) addEventListener(press, wakeSound);
 // The view a visitor chose the last time, where the address says nothing.
 if (isBare(location.hash)) history.replaceState(history.state, "", addressOf(view.place));
 follow();

@@ -6,6 +6,7 @@
 import { render } from "preact";
 import { useEffect, useState } from "preact/hooks";
 
+import { Analytics } from "./operations/analytics.js";
 import { Archives } from "./operations/archives.js";
 import { Charts } from "./operations/charts.js";
 import { Clients } from "./operations/clients.js";
@@ -52,6 +53,7 @@ function App() {
       <${Flow} known=${known} />
       <${Charts} known=${known} />
       <${Ledger} known=${known} />
+      <${Analytics} known=${known} />
       <${Archives} known=${known} />
       <${Incidents} known=${known} watcher=${watcher} />
       <div class="pair uneven">

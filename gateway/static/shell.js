@@ -1,20 +1,26 @@
 // What every page has: the header, its state, the colours, and how to ask the gateway.
 //
 //   import { createShell, getJson, streamUrl, token, colour } from "/static/shell.js";
-//   const shell = createShell({ page: "board" });          // or "operations"
+//   const shell = createShell({ page: "board" });    // or "operations", "firehose"
 //   shell.setState("stale", { sinceMs, reason: "no window for 6 s" });
 //
 // The page has header#shell and p#banner; base.css has their style, theme.js runs first.
-// A page at /market or named "operations" gets links to both views: it is served to
-// operators. The token in the address's hash goes with every request and both links.
+// Where a port has several pages, each has links to all. The token in the address's hash
+// goes with every request and every link.
+//
+// Pages but the operators' speak the visitor's language (language.js) and write times in
+// the zone chosen (times.js): the header has a switch for each.
+
+import { language, LANGUAGES, phrase, say, setLanguage, wantedLanguage } from "./language.js";
+import { setZone, zone, zonedText, ZONES } from "./times.js";
 
 const LABELS = {
-  connecting: "Connecting",
-  live: "Live",
-  stale: "Stale",
-  starting: "Starting",
-  offline: "Offline",
-  closed: "Closed",
+  connecting: phrase("Connecting"),
+  live: phrase("Live"),
+  stale: phrase("Stale"),
+  starting: phrase("Starting"),
+  offline: phrase("Offline"),
+  closed: phrase("Closed"),
 };
 
 const ICONS = {
@@ -26,14 +32,15 @@ const ICONS = {
   dark: '<svg viewBox="0 0 24 24" aria-hidden="true"><path d="M20 14.5A8 8 0 0 1 9.5 4a8 8 0 1 0 10.5 10.5z" fill="none" stroke="currentColor" stroke-width="2" stroke-linejoin="round"/></svg>',
 };
 
-const THEMES = { auto: "as the system", light: "light", dark: "dark" };
+const THEMES = { auto: phrase("as the system"), light: phrase("light"), dark: phrase("dark") };
 const COLOURS = {
-  korean: "up is red, down is blue",
-  western: "up is green, down is red",
+  korean: phrase("up is red, down is blue"),
+  western: phrase("up is green, down is red"),
 };
 
 const root = document.documentElement;
 const listeners = new Set();
+const readers = new Set();
 
 // Browsers send this part of the address to no server. Undefined without one.
 export const token = new URLSearchParams(location.hash.slice(1)).get("token") ?? undefined;
@@ -56,12 +63,13 @@ export async function getJson(path, { read = JSON.parse, ...options } = {}) {
 }
 
 // Returns the JSON that is at a path and the tag that names it; null, at almost no cost,
-// while it is still what `tag` names. Throws as getJson does.
-export async function getNews(path, tag = null) {
+// while it is still what `tag` names. `read` takes the place of JSON.parse. Throws as getJson
+// does.
+export async function getNews(path, tag = null, read = JSON.parse) {
   const headers = tag === null ? {} : { "If-None-Match": tag };
   const response = await ask(path, { headers, cache: "no-store" });
   if (response.status === 304) return null;
-  return { json: await response.json(), tag: response.headers.get("ETag") };
+  return { json: read(await response.text()), tag: response.headers.get("ETag") };
 }
 
 async function ask(path, { headers, ...options }) {
@@ -113,79 +121,126 @@ export function onColours(callback) {
 const tellColours = () => listeners.forEach((callback) => callback());
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", tellColours);
 
-export const clockText = (timeMs) => new Date(timeMs).toLocaleTimeString("en-GB");
+// Have a callback called when the page has another language, or writes times in another
+// zone; returns a function that ends it.
+export function onWords(callback) {
+  readers.add(callback);
+  return () => readers.delete(callback);
+}
 
 // "12 s", "3 min 5 s", "2 h 14 min"
 export function durationText(ms) {
   const seconds = Math.max(0, Math.floor(ms / 1000));
-  if (seconds < 60) return `${seconds} s`;
+  if (seconds < 60) return say("{seconds} s", { seconds });
   const minutes = Math.floor(seconds / 60);
-  if (minutes < 60) return `${minutes} min ${seconds % 60} s`;
-  return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+  if (minutes < 60) return say("{minutes} min {seconds} s", { minutes, seconds: seconds % 60 });
+  return say("{hours} h {minutes} min", { hours: Math.floor(minutes / 60), minutes: minutes % 60 });
 }
 
-// Fills header#shell. Options: page ("board" or "operations"), withPriceColours, for the
-// switch between Korean and Western ones, and onRetry, which gives the banner a button
+// Fills header#shell. Options: page ("board", "operations" or "firehose"), withPriceColours,
+// for the switch between Korean and Western ones, and onRetry, which gives the banner a button
 // "Try now" while the page is offline. Returns {setState, kind}:
-//   setState(kind, {sinceMs, reason, subject})
+//   setState(kind, {sinceMs, reason})
 //     kind: connecting, live, stale, starting, offline, closed; of body[data-state] as well. Any
-//     but the first two shows a banner: "<subject> have not moved since <clock>, <n> s
+//     but the first two shows a banner: "Prices have not moved since <clock>, <n> s
 //     ago: <reason>". May be called again and again: only a change of kind is announced.
 export function createShell({ page, withPriceColours = false, onRetry = null }) {
+  const isSpoken = page !== "operations";
+  if (isSpoken) beginWords();
   // Beside a verdict that something is wrong, "Live" would contradict it.
   const labels = page === "operations" ? { ...LABELS, live: "Connected" } : LABELS;
   const header = document.getElementById("shell");
-  const pill = make("span", { className: "pill", id: "state", role: "status" });
-  const brand = make("span", { className: "brand" });
-  brand.innerHTML = `${ICONS.brand}<span>tickthrottle</span>`;
-  const tools = make("div", { className: "tools" });
-  if (withPriceColours) tools.append(coloursButton());
-  tools.append(themeButton());
-  const isOperators = page === "operations" || location.pathname === "/market";
-  header.replaceChildren(brand, ...(isOperators ? [navigation(page)] : []), pill, tools);
   const banner = createBanner(document.getElementById("banner"), onRetry);
+  let [pill, told] = [null, {}];
+  const build = () => {
+    pill = make("span", { className: "pill", id: "state", role: "status" });
+    const brand = make("span", { className: "brand" });
+    brand.innerHTML = `${ICONS.brand}<span>tickthrottle</span>`;
+    const tools = make("div", { className: "tools" });
+    if (isSpoken) tools.append(zoneButton(), languageButton());
+    if (withPriceColours) tools.append(coloursButton());
+    tools.append(themeButton());
+    header.replaceChildren(brand, navigation(page), pill, tools);
+  };
   const shell = {
     kind: null,
     setState(kind, about = {}) {
       if (kind !== shell.kind) {
         pill.dataset.kind = document.body.dataset.state = kind;
-        pill.textContent = labels[kind];
+        pill.textContent = say(labels[kind]);
       }
       shell.kind = kind;
+      told = about;
       banner.show(kind, about);
     },
   };
+  onWords(() => {
+    const { kind } = shell;
+    const focused = document.activeElement?.id;
+    build();
+    shell.kind = null;
+    shell.setState(kind, told);
+    if (focused) document.getElementById(focused)?.focus();
+  });
+  build();
   shell.setState("connecting");
   return shell;
 }
 
+function beginWords() {
+  setLanguage(wantedLanguage(storage.read("language"), navigator.languages ?? []));
+  setZone(storage.read("zone"));
+  root.lang = language();
+}
+
+function chooseWords(name, value) {
+  storage.write(name, value);
+  if (name === "language") setLanguage(value);
+  else setZone(value);
+  root.lang = language();
+  readers.forEach((callback) => callback());
+}
+
+// What the port has is known at once of pages that only operators have.
 function navigation(page) {
-  const nav = make("nav", { ariaLabel: "Views" });
-  for (const [name, path, text] of [
-    ["operations", "/", "Operations"],
-    ["board", "/market", "Market"],
-  ]) {
+  const nav = make("nav", { ariaLabel: say("Views"), hidden: true });
+  const fill = (pages) => fillNavigation(nav, page, pages);
+  const isOperators = page === "operations" || location.pathname === "/market";
+  if (isOperators) fill(["/", "/market", "/firehose"]);
+  else getJson("/v1/version").then((version) => fill(version.pages)).catch(() => {});
+  return nav;
+}
+
+function fillNavigation(nav, page, pages) {
+  const hasMarket = pages.includes("/market");
+  const all = [
+    ["operations", hasMarket ? "/" : null, say("Operations")],
+    ["board", hasMarket ? "/market" : "/", say("Market")],
+    ["firehose", "/firehose", say("Firehose")],
+  ];
+  nav.hidden = pages.length < 2;
+  for (const [name, path, text] of all.filter(([, path]) => pages.includes(path))) {
     const hash = token === undefined ? "" : `#token=${encodeURIComponent(token)}`;
     const link = make("a", { href: path + hash, textContent: text });
     if (name === page) link.setAttribute("aria-current", "page");
     nav.append(link);
   }
-  return nav;
 }
 
 function createBanner(banner, onRetry) {
   const [what, age, why] = [make("b"), make("span"), make("span", { className: "soft" })];
-  const retry = make("button", { type: "button", textContent: "Try now", onclick: onRetry });
+  const retry = make("button", { type: "button", onclick: onRetry });
   banner.replaceChildren(what, age, why, retry);
   banner.className = "banner";
   banner.hidden = true;
   let sinceMs = null;
   const tick = () => {
-    age.textContent = sinceMs === null ? "" : `${durationText(Date.now() - sinceMs)} ago`;
+    const time = sinceMs === null ? "" : durationText(Date.now() - sinceMs);
+    age.textContent = sinceMs === null ? "" : say("{time} ago", { time });
   };
   setInterval(tick, 1000);
   return {
-    show(kind, { sinceMs: since = null, reason = "", subject = "Prices" }) {
+    show(kind, { sinceMs: since = null, reason = "" }) {
       const isCalm = kind === "live" || kind === "connecting";
       if (isCalm && banner.hidden) return;
       banner.hidden = isCalm;
@@ -193,9 +248,10 @@ function createBanner(banner, onRetry) {
       sinceMs = since;
       what.textContent =
         since === null
-          ? `${subject} are not live`
-          : `${subject} have not moved since ${clockText(since)}`;
+          ? say("Prices are not live")
+          : say("Prices have not moved since {time}", { time: zonedText(since) });
       why.textContent = reason;
+      retry.textContent = say("Try now");
       retry.hidden = kind !== "offline" || onRetry === null;
       tick();
     },
@@ -205,15 +261,35 @@ function createBanner(banner, onRetry) {
 function themeButton() {
   return switchButton("theme", Object.keys(THEMES), "auto", (button, theme) => {
     button.innerHTML = ICONS[theme];
-    button.ariaLabel = button.title = `Colour scheme: ${THEMES[theme]}`;
+    button.ariaLabel = button.title = say("Colour scheme: {theme}", { theme: say(THEMES[theme]) });
   });
 }
 
 function coloursButton() {
   return switchButton("colours", Object.keys(COLOURS), "korean", (button, colours) => {
     button.innerHTML = '<span aria-hidden="true"><span class="up">▲</span><span class="down">▼</span></span>';
-    button.ariaLabel = button.title = `Price colours: ${COLOURS[colours]}`;
+    button.ariaLabel = button.title = say("Price colours: {colours}", { colours: say(COLOURS[colours]) });
   });
+}
+
+// In the language that it leads to: who cannot read this one finds it.
+function languageButton() {
+  const next = language() === "ko" ? "en" : "ko";
+  const button = make("button", { type: "button", className: "quiet word", id: "language", lang: next });
+  button.textContent = LANGUAGES[next];
+  button.addEventListener("click", () => chooseWords("language", next));
+  return button;
+}
+
+// Says the zone in which times are written now.
+function zoneButton() {
+  const [now, next] = zone() === "kst" ? ["kst", "local"] : ["local", "kst"];
+  const button = make("button", { type: "button", className: "quiet word", id: "zone" });
+  button.textContent = say(ZONES[now]);
+  const texts = { local: phrase("Times are those of this browser"), kst: phrase("Times are those of Korea (KST)") };
+  button.title = say(texts[now]);
+  button.addEventListener("click", () => chooseWords("zone", next));
+  return button;
 }
 
 // A button that goes through its values; the first leaves no trace in the document.

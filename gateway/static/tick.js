@@ -64,8 +64,8 @@ export class TickClient {
   //   onState(state, text)  connecting, live, stale (no windows arrive), starting
   //                         (they will, the job that makes them starts), offline (a new
   //                         connection will be made at retryAtMs), closed (none will)
-  //   onMessage(message, tookMs)  every message of the server, after it was taken in, and
-  //                         how long that took
+  //   onMessage(message, tookMs, size)  every message of the server, after it was taken
+  //                         in, how long that took, and of how many characters it was
   //   onReset()             another epoch: everything known before is void
   //   onRejected(rejected)  keys that were not accepted: [{key, code, message}]
   //   onBarsMissed()        bars that were told before may have been amended meanwhile, or
@@ -376,7 +376,7 @@ export class TickClient {
       const beganMs = performance.now();
       const message = readMessage(event.data);
       this._take(message);
-      this._options.onMessage?.(message, performance.now() - beganMs);
+      this._options.onMessage?.(message, performance.now() - beganMs, event.data.length);
     };
     socket.onclose = (event) => {
       if (socket === this._socket) this._lost(event.code);

@@ -78,6 +78,18 @@ class Counters:
     answers_cut: int = 0
     """Connections cut because their peer took nothing of an answer."""
 
+    firehose_entries_read: int = 0
+    """Entries of the log read for the firehose, once for all who look."""
+
+    firehose_trades_shown: int = 0
+    """Trades sent to viewers of the firehose, once for each."""
+
+    firehose_trades_left_out: int = 0
+    """Trades that viewers were told of by their number alone, once for each."""
+
+    firehose_viewers_refused: int = 0
+    """Requests for the firehose answered with 503: as many looked as may."""
+
     clients_slow_closed: int = 0
     """Connections closed with 4408."""
 

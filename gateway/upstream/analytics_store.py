@@ -1,4 +1,4 @@
-"""Reads movers, bursts and days: what the analytics job keeps beside bars."""
+"""Reads movers, bursts, moves and days: what the analytics job keeps beside bars."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -6,7 +6,8 @@ from typing import Any
 from redis.asyncio import Redis
 
 from throttle.contract.bar_intervals import DayBar
-from throttle.contract.bursts import TradingBurst
+from throttle.contract.products.bursts import TradingBurst
+from throttle.contract.products.moves import Move
 from throttle.contract.redis_keys import AnalyticsKeys
 
 DAYS_PIECE = 500
@@ -36,6 +37,12 @@ class AnalyticsStore:
             b"burst",
             limit,
             lambda line: TradingBurst.decode(line).body(),
+        )
+
+    async def moves(self, limit: int) -> list[bytes]:
+        """Return the newest moves as clients get them, newest first."""
+        return await self._newest(
+            self._keys.moves, b"move", limit, lambda line: Move.decode(line).body()
         )
 
     async def days_version(self) -> str:

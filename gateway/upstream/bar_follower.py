@@ -21,6 +21,7 @@ from gateway.stream.bars.bar_update import BarKeySet, BarPosition, BarRow, BarUp
 from gateway.stream.counters import Counters
 from gateway.upstream.bar_store import BarProgress, BarStore
 from gateway.upstream.redis_client import confirm_subscription
+from ingest.process.outage_reasons import OutageReasons
 from throttle.contract.bar_intervals import DAY, DayBar
 from throttle.contract.bars import Bar, BarsUpdate
 from throttle.contract.redis_keys import AnalyticsKeys
@@ -74,6 +75,7 @@ class BarFollower:
         # Of every issue, by interval, as of a position.
         self._whole: dict[str, tuple[BarPosition, list[BarRow]]] = {}
         self._failures = 0
+        self._reasons = OutageReasons()
         self._is_new = True
 
     @property
@@ -90,7 +92,7 @@ class BarFollower:
                 await self._follow()
             except (RedisError, OSError, ValueError) as error:
                 self._failures += 1
-                if self._failures == 1:
+                if self._reasons.is_news(str(error)):
                     log.warning("bars interrupted", error=str(error))
                 await asyncio.sleep(backoff.compute(self._failures))
             if not self._desk.has_work:
@@ -110,6 +112,7 @@ class BarFollower:
             if self._failures:
                 log.info("bars restored", sequence=self.position.sequence)
                 self._failures = 0
+                self._reasons.end()
             heard_s = watched_s = time.monotonic()
             while True:
                 message = await pubsub.get_message(

@@ -6,6 +6,7 @@ from typing import Any
 
 from gateway.stream.board import DEFAULT_WINDOW_MS, Position
 from throttle.contract.group import StoredGroup
+from throttle.contract.redis_keys import form_refusal
 from throttle.contract.snapshot import LastValue, WindowSnapshot
 
 
@@ -45,8 +46,10 @@ def decode_state(
     """Decode the hashes ``Keys.meta``, ``Keys.last`` and ``Keys.groups``.
 
     None if nothing is published. Raises ValueError when ``meta`` does not say where the
-    stream stands.
+    stream stands, or that it has another form.
     """
+    if (refusal := form_refusal(meta.get(b"form"))) is not None:
+        raise ValueError(refusal)
     if b"window" not in meta:
         return None
     values: list[LastValue] = []

@@ -11,10 +11,10 @@ from redis.exceptions import RedisError
 
 from gateway.protocol.market_issues import MarketIssues
 from gateway.stream.counters import Counters
-from gateway.upstream.outage_reasons import OutageReasons
 from ingest.issue_table.issue_store import IssueStore, TableAway
 from ingest.issue_table.known_issues import Issues
 from ingest.issue_table.table_loader import read_on
+from ingest.process.outage_reasons import OutageReasons
 from ingest.tradelog.contract import LogUnusable
 
 LOOK_S = 0.5

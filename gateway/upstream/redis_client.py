@@ -13,6 +13,7 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import NoPermissionError, RedisError
 
 from tickthrottle_client.redis_address import why_unusable
+from tickthrottle_client.redis_primary import connect_async
 
 CONFIRM_WITHIN_S = 5.0
 """How long the server may take to confirm a subscription."""
@@ -23,14 +24,14 @@ def create_redis(url: str) -> Redis:
 
     A subscription renewed behind our back would have lost messages unseen.
     """
-    redis = Redis.from_url(
+    redis = connect_async(
         url,
         retry=Retry(NoBackoff(), 0),
         socket_connect_timeout=2,
         socket_timeout=5,
     )
     pool = redis.connection_pool
-    # TCP, TLS or a Unix socket, as the address says.
+    # TCP, TLS or a Unix socket, or what Sentinels say: as the address says.
     kind = type("Connection", (_Sending, pool.connection_class), {})
     pool.connection_class = cast("type[AbstractConnection]", kind)
     return redis

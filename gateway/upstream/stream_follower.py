@@ -21,9 +21,9 @@ from gateway.stream.counters import Counters
 from gateway.stream.frames import Update, status_frame
 from gateway.stream.hub import Hub
 from gateway.upstream.decode import StoredState, decode_state, decode_update
-from gateway.upstream.outage_reasons import OutageReasons
 from gateway.upstream.redis_client import check_server, confirm_subscription
 from gateway.upstream.window_log import REACH, WindowLog
+from ingest.process.outage_reasons import OutageReasons
 from throttle.contract.lateness import is_late
 from throttle.contract.redis_keys import Keys
 from throttle.contract.snapshot import WindowSnapshot

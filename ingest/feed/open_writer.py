@@ -15,6 +15,7 @@ from ingest.settings import IngestSettings
 from ingest.tradelog.contract import LogInfo, LogWriter
 from ingest.tradelog.redis_log_reader import open_log
 from ingest.tradelog.redis_log_writer import RedisLogWriter
+from tickthrottle_client.redis_primary import connect
 
 _CONNECT_TIMEOUT_S = 2.0
 _ANSWER_TIMEOUT_S = 3.0
@@ -63,7 +64,11 @@ def _open_redis(settings: IngestSettings) -> Iterator[Outlet]:
                 asked_for=settings.partitions,
             )
         writer = RedisLogWriter(
-            client, settings.namespace, info, settings.trade_log_cap
+            client,
+            settings.namespace,
+            info,
+            settings.trade_log_cap,
+            settings.redis_replicas,
         )
         address = server_address(settings.redis_url)
         place = {"server": address, "namespace": settings.namespace}
@@ -71,7 +76,7 @@ def _open_redis(settings: IngestSettings) -> Iterator[Outlet]:
 
 
 def _connect(url: str) -> redis.Redis:
-    return redis.Redis.from_url(
+    return connect(
         url,
         socket_connect_timeout=_CONNECT_TIMEOUT_S,
         socket_timeout=_ANSWER_TIMEOUT_S,

@@ -7,12 +7,13 @@ from itertools import count
 from threading import Event as Flag
 
 import structlog
+from redis.exceptions import RedisError
 
 from ingest.feed.supply import CHUNK, TICK_S, Schedule, Supply, Taken
 from ingest.sources.event import Event, Refusals
 from ingest.tradelog.contract import LogAway, LogWriter
 from tickthrottle_client.log_v1 import BACKOFF_S
-from tickthrottle_client.redis_faults import TRANSIENT
+from tickthrottle_client.redis_faults import is_passing
 
 _NAP_S = 0.1
 _PROGRESS_EVERY_S = 0.2
@@ -90,7 +91,7 @@ def run_feed(
     (``Arrivals``) is appended first, if the log takes it. ``refusals`` is the tally of
     the events' source. ``on_append`` is told, after each append, the seconds from its
     first event's due time until all of it was acknowledged. Raises what ``events``
-    raises, and what ``writer`` raises beside ``LogAway`` and ``TRANSIENT``.
+    raises, and what ``writer`` raises beside ``LogAway`` and what ``is_passing``.
     """
     feed = _Feed(
         writer, clock, sleep, stop, on_progress, refusals or Refusals(), on_append
@@ -145,7 +146,9 @@ class _Feed:
                 wait_s = TICK_S
                 if attempt == 0:
                     log.warning("the log is silent, waiting", error=str(error))
-            except TRANSIENT as error:
+            except RedisError as error:
+                if not is_passing(error):
+                    raise
                 self.retried += len(entries)
                 wait_s = BACKOFF_S[min(attempt, len(BACKOFF_S) - 1)]
                 if attempt == 0:

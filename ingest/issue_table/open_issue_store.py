@@ -1,6 +1,5 @@
 """Opens the issue table, in Redis or in a topic of Kafka."""
 
-import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
@@ -8,6 +7,7 @@ from ingest.issue_table.issue_store import IssueStore
 from ingest.issue_table.redis_issue_store import RedisIssueStore
 from ingest.kafka.address import KafkaTopic, read_options
 from ingest.settings import TopicSettings
+from tickthrottle_client.redis_primary import connect
 
 CONNECT_S = 2
 ANSWER_S = 10
@@ -25,7 +25,7 @@ def open_issue_store(settings: TopicSettings) -> IssueStore:
         options = read_options(settings.kafka_config)
         name = settings.kafka_issues_topic
         return KafkaIssueStore(KafkaTopic(settings.kafka_servers, name, options))
-    client = redis.Redis.from_url(
+    client = connect(
         settings.redis_url,
         socket_connect_timeout=CONNECT_S,
         socket_timeout=ANSWER_S,

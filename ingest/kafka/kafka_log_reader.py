@@ -88,6 +88,10 @@ class KafkaLogReader:
         self._offsets = KafkaOffsets(topic, info, only, self._reports)
         self._opened: Consumer | None = None
 
+    def server_id(self) -> str:
+        """Return nothing: the brokers take care of what was acknowledged."""
+        return ""
+
     def clock_ms(self) -> int:
         """Return this machine's clock less the margin, milliseconds since 1970."""
         return _now_ms() - self.margin_ms

@@ -44,7 +44,10 @@ def server_address(url: str) -> str:
     """Return a server's address without the password its URL may hold."""
     try:
         parts = urlsplit(url)
-        is_clear = parts.port is None or parts.port > 0
+        # Sentinels are several, with commas between them.
+        hosts = parts.netloc.rpartition("@")[2].split(",")
+        ports = [urlsplit(f"//{host}").port for host in hosts]
+        is_clear = all(port is None or port > 0 for port in ports)
     except ValueError:
         is_clear = False
     # What cannot be told apart may be a password.

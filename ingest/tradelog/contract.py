@@ -144,6 +144,12 @@ class LogReader(Protocol):
     def clock_ms(self) -> int:
         """Return the log server's clock, milliseconds since 1970."""
 
+    def server_id(self) -> str:
+        """Return which process answers, empty where what was read is never lost.
+
+        Another one, as after a fail-over, may lack entries that were read already.
+        """
+
     def partitions(self) -> tuple[int, ...]:
         """Return the partitions that it looks at, those too that were just added."""
 

@@ -149,6 +149,11 @@ class RedisLogReader:
         """Return the server's clock, milliseconds since 1970."""
         return _clock_ms(self._client.time())
 
+    def server_id(self) -> str:
+        """Return the server's run id: it has another one after each start."""
+        server: Any = self._client.info("server")
+        return str(server["run_id"])
+
     def partitions(self) -> tuple[int, ...]:
         """Return the partitions that it looks at."""
         return self._partitions

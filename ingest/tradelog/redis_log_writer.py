@@ -20,6 +20,9 @@ _REMEMBERED_ISSUES = 65_536
 _AT_ONCE = 250
 """Commands that are sent together: the server works while the next are encoded."""
 
+_WAIT_MS = 1_000
+"""How long replicas may take; the server answers sooner once they have all of it."""
+
 log = structlog.get_logger()
 
 
@@ -28,13 +31,20 @@ class RedisLogWriter:
 
     The log is bounded twice: the job trims what it has committed, and a partition
     above its share of ``cap`` entries loses its oldest ones, with a warning and a
-    count in ``dropped_at_cap``.
+    count in ``dropped_at_cap``. An entry is acknowledged when so many ``replicas``
+    have it, too.
     """
 
     def __init__(
-        self, client: redis.Redis, namespace: str, info: LogInfo, cap: int
+        self,
+        client: redis.Redis,
+        namespace: str,
+        info: LogInfo,
+        cap: int,
+        replicas: int = 0,
     ) -> None:
         self._client = client
+        self._replicas = replicas
         self._info = info
         self._keys = [stream_key(namespace, p) for p in range(info.partitions)]
         self._heads = [append_head(key, FIELD) for key in self._keys]
@@ -54,7 +64,8 @@ class RedisLogWriter:
         partitions = [self._partition(isin) for isin, _ in entries]
         heads = [self._heads[partition] for partition in partitions]
         try:
-            ids = append_all(self._client, heads, [payload for _, payload in entries])
+            payloads = [payload for _, payload in entries]
+            ids = append_all(self._client, heads, payloads, self._replicas)
         except redis.RedisError:
             for partition, count in Counter(partitions).items():
                 self.tallies[partition].in_doubt += count
@@ -116,12 +127,16 @@ def append_head(key: str, field: bytes) -> bytes:
 
 
 def append_all(
-    client: redis.Redis, heads: Sequence[bytes], payloads: Sequence[bytes]
+    client: redis.Redis,
+    heads: Sequence[bytes],
+    payloads: Sequence[bytes],
+    replicas: int = 0,
 ) -> list[bytes]:
     """Append each payload to the stream of its head; return the new entries' ids.
 
-    Raises redis.RedisError if the server refused an entry or did not answer; any of
-    the entries may then be in their streams.
+    Raises redis.RedisError if the server refused an entry or did not answer, or if
+    fewer than ``replicas`` have all of them within a second; any of the entries may
+    then be in their streams.
     """
     pool = client.connection_pool
     connection: Any = pool.get_connection()
@@ -135,7 +150,11 @@ def append_all(
                 )
             ]
             connection.send_packed_command([b"".join(commands)])
+        if replicas:
+            # By the connection that wrote: the server waits for what that has written.
+            connection.send_command("WAIT", replicas, _WAIT_MS)
         replies = [_reply(connection) for _ in payloads]
+        reached = _reply(connection) if replicas else 0
     except BaseException:
         # What is on its way must not be taken for the reply to another command.
         connection.disconnect()
@@ -145,6 +164,10 @@ def append_all(
     for reply in replies:
         if isinstance(reply, redis.ResponseError):
             raise reply
+    if isinstance(reached, redis.ResponseError):
+        raise reached
+    if reached < replicas:
+        raise redis.TimeoutError(f"{reached} of {replicas} replicas have the trades")
     return replies
 
 

@@ -13,6 +13,7 @@ from reference import rest_page, stream_page
 
 from gateway.app import create_operators_app, create_public_app
 from gateway.backend import Backend
+from gateway.operators.firehose.firehose_routes import create_firehose
 from gateway.settings import GatewaySettings
 
 HERE = Path(__file__).resolve().parent
@@ -57,8 +58,9 @@ def _with_links(path: Path) -> str:
 def write_references(pages: Path) -> None:
     """Write the pages that follow from the code and from docs/asyncapi.yaml."""
     backend = Backend(GatewaySettings(), None, None)
-    public = create_public_app(backend).openapi()
-    operators = create_operators_app(backend).openapi()
+    firehose = create_firehose(backend)
+    public = create_public_app(backend, firehose).openapi()
+    operators = create_operators_app(backend, firehose).openapi()
     stream = yaml.safe_load((ROOT / "docs" / "asyncapi.yaml").read_text("utf-8"))
     for name, text in {
         "rest-reference.md": rest_page("REST, path by path", public),

@@ -17,7 +17,11 @@ from tests.conftest import eventually
 from tests.gateway.servers import running_gateway
 from throttle.job import ThrottleFailed, run_throttle
 from throttle.settings import ThrottleSettings
-from tickthrottle_client.redis_address import check_redis_url, why_unusable
+from tickthrottle_client.redis_address import (
+    SentinelAddress,
+    check_redis_url,
+    why_unusable,
+)
 
 
 @pytest.mark.parametrize(
@@ -28,6 +32,7 @@ from tickthrottle_client.redis_address import check_redis_url, why_unusable
         "redis://me:pass%2Fword@host:6379/15",
         "rediss://[::1]:6379/0?ssl_cert_reqs=none",
         "unix:///run/valkey.sock?db=2",
+        "redis+sentinel://me:pass@a:26379,b,[::1]:3/main/2?sentinel_username=me",
     ],
 )
 def test_an_address_that_a_client_can_be_made_of_is_taken(url: str) -> None:
@@ -42,16 +47,38 @@ def test_an_address_that_a_client_can_be_made_of_is_taken(url: str) -> None:
         ("redis://host/1/2", "the database '1/2' must be a number"),
         ("redis://host:99999", "Port out of range"),
         ("redis://host?foo=1", "the client has no option 'foo'"),
-        ("redis+sentinel://host:26379/main", "Redis Sentinel is not supported; give"),
+        ("redis+sentinel://host:26379", "must say what Sentinel calls the primary"),
+        ("redis+sentinel:///main", "must name Sentinels, as in redis+sentinel://"),
+        ("redis+sentinel://a,,b/main", "must name Sentinels, as in redis+sentinel://"),
+        ("redis+sentinel://host:x/main", "Port could not be cast to integer"),
+        ("redis+sentinel://host/main/x", "the database 'x' must be a number"),
+        ("redis+sentinel://host/main?foo=1", "the client has no option 'foo'"),
+        ("unix+sentinel://host/main", "Sentinels are asked by an address redis+sen"),
         ("rediss+cluster://host", "Redis Cluster is not supported; give the address"),
         ("host:6379", "must begin with redis://, rediss:// or unix://"),
         ("redis://[", "Invalid IPv6 URL"),
+        ("rediss://h?ssl_ca_certs=/no/ca", "ssl_ca_certs /no/ca: there is no such fi"),
+        ("rediss+sentinel://h/n?ssl_keyfile=/no/k", "ssl_keyfile /no/k: there is no"),
     ],
 )
 def test_an_address_that_means_something_else_is_refused(url: str, rule: str) -> None:
     """Not taken for database 0 of this machine."""
     with pytest.raises(ValueError, match=f"^{re.escape(rule)}"):
         check_redis_url(url)
+
+
+def test_an_address_by_sentinel_is_taken_apart() -> None:
+    """What is for the primary, what for the Sentinels, and what for both."""
+    url = "rediss+sentinel://me:a%2Fb@h:1,[::1]/main/2?ssl_ca_certs=x"
+    address = SentinelAddress.parse(url + "&sentinel_password=c%26d&db_hint=0")
+    assert address is not None
+    assert address.sentinels == (("h", 1), ("::1", 26_379))
+    assert address.name == "main"
+    primary = "rediss://me:a%2Fb@primary/2?ssl_ca_certs=x&db_hint=0"
+    assert address.primary_url == primary
+    assert address.options == {"ssl_ca_certs": "x", "password": "c&d"}
+    assert address.sentinel_url == "rediss://sentinel?ssl_ca_certs=x&password=c%26d"
+    assert SentinelAddress.parse("rediss://h") is None
 
 
 def test_only_a_server_that_stands_alone_is_usable() -> None:

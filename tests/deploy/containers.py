@@ -4,6 +4,7 @@ The images are built from a base that is here already; what others make (Redis, 
 Prometheus) comes from Debian's packages. All containers share the machine's network.
 """
 
+import fcntl
 import json
 import os
 import re
@@ -16,6 +17,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from string import Template
 
+import pytest
+
 from ingest.process.ports import free_port
 from tests.conftest import eventually, skip_or_fail
 from tests.paths import ROOT
@@ -25,13 +28,17 @@ PROJECT = "tickthrottle-test"
 TARGETS = ("all", "gateway")
 SERVICES = (
     *("valkey", "operators-token", "throttle-1", "throttle-2"),
-    *("gateway-1", "gateway-2", "feed", "proxy", "prometheus"),
+    *("gateway-1", "gateway-2", "feed", "archive", "proxy", "prometheus"),
 )
+"""What is run. Not a third Spark: bars are made in tests/packaging, by a pod."""
+
 PORTS = (
     *("REDIS", "THROTTLE_1", "THROTTLE_2", "GATEWAY_1", "OPERATORS_1"),
     *("GATEWAY_2", "OPERATORS_2", "FEED", "HTTP", "HTTPS", "PROMETHEUS"),
+    *("ARCHIVE", "ANALYTICS"),
 )
 HERE = ROOT / "tests" / "deploy"
+IS_WORKER = "PYTEST_XDIST_WORKER" in os.environ
 
 # Health is asked for by the test: podman would have systemd do it.
 ENVIRONMENT = {**os.environ, "DISABLE_HC_SYSTEMD": "true"}
@@ -73,7 +80,7 @@ def need_containers() -> None:
         skip_or_fail(f"podman has no image {BASE}; docs/testing.md says how to make it")
 
 
-def build_images(folder: Path) -> None:
+def _build_images(folder: Path) -> None:
     """Build all images, as docs/containers.md says."""
     options = [
         *("--format", "docker", "--network", "host"),
@@ -87,6 +94,21 @@ def build_images(folder: Path) -> None:
     file = ("--file", str(HERE / "services.Containerfile"))
     tag = ("--tag", image("services"))
     podman("build", *options, *tag, *file, str(folder), within_s=600)
+
+
+@pytest.fixture(scope="session")
+def images(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """All images, built from here: once, whichever worker comes first."""
+    need_containers()
+    folder = tmp_path_factory.mktemp("images")
+    # That of the run, not of the worker alone.
+    shared = folder.parent.parent if IS_WORKER else folder.parent
+    built = shared / "images-are-built"
+    with (shared / "images.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not built.exists():
+            _build_images(folder)
+            built.touch()
 
 
 def pip_options(folder: Path) -> list[str]:
@@ -143,6 +165,8 @@ class Containers:
             "throttle-1:9101": "THROTTLE_1",
             "throttle-2:9101": "THROTTLE_2",
             "feed:9102": "FEED",
+            "archive:9103": "ARCHIVE",
+            "analytics:9104": "ANALYTICS",
         }
         for target, name in ports.items():
             assert target in targets

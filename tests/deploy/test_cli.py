@@ -162,3 +162,10 @@ def test_a_server_that_is_not_there_is_named_without_its_password() -> None:
     assert last.startswith("tickthrottle: ")
     assert "redis://127.0.0.1:1" in last
     assert "secret" not in result.stderr
+
+
+def test_the_state_of_an_unknown_product_is_refused_at_once() -> None:
+    """Before Spark is started for it."""
+    result = runner.invoke(app, ["state", "--product", "candles"])
+    assert result.exit_code == 2
+    assert "product 'candles': must be bars or movers" in result.output

@@ -50,7 +50,13 @@ def test_only_the_proxy_is_open_to_others(name: str) -> None:
         assert all(port.startswith("127.0.0.1:") for port in ports)
 
 
-@pytest.mark.parametrize("name", ["valkey", "kafka", "prometheus", "grafana", "proxy"])
+KEEPERS = (
+    *("valkey", "kafka", "prometheus", "grafana", "proxy"),
+    *("archive", "analytics"),
+)
+
+
+@pytest.mark.parametrize("name", KEEPERS)
 def test_what_keeps_data_keeps_it_in_a_volume(name: str) -> None:
     """Nothing is lost with a container."""
     sources = {volume.partition(":")[0] for volume in SERVICES[name]["volumes"]}
@@ -88,7 +94,7 @@ def test_prometheus_looks_at_the_services_that_there_are() -> None:
         metrics = settings.get("TICKTHROTTLE_METRICS_PORT")
         # The operators' port is the one after the public one.
         assert port == (metrics or str(int(settings["TICKTHROTTLE_PORT"]) + 1))
-    assert len(targets) == 5
+    assert len(targets) == 7
 
 
 def test_the_brokers_settings_fit_together() -> None:

@@ -1,12 +1,10 @@
 """Images are built and run as deploy/compose.yaml has them; containers are killed."""
 
-import asyncio
 import json
 import re
-import threading
+import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
@@ -14,23 +12,23 @@ from urllib.request import urlopen
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.conftest import eventually
+from tests.conftest import eventually, free_port
 from tests.deploy.containers import (
     BASE,
     Containers,
     about,
-    build_images,
     image,
-    need_containers,
+    images,
     podman,
+    run,
     running_containers,
     size_of,
 )
+from tests.deploy.follower import following, wait_for_windows
 from tests.e2e.conftest import browser
 from tests.paths import ROOT
-from tickthrottle_client import TickClient
 
-__all__ = ["browser"]
+__all__ = ["browser", "images"]
 
 pytestmark = [
     pytest.mark.container,
@@ -40,13 +38,6 @@ pytestmark = [
 ]
 
 KILLED = ("gateway-1", "throttle-1", "feed", "proxy", "valkey")
-
-
-@pytest.fixture(scope="module")
-def images(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """All images, built from here."""
-    need_containers()
-    build_images(tmp_path_factory.mktemp("images"))
 
 
 @pytest.fixture(scope="module")
@@ -62,65 +53,14 @@ def containers(
         yield running
 
 
-class Follower:
-    """A client of the proxy that keeps what is wrong with what it gets."""
-
-    def __init__(self) -> None:
-        self.window_ms = 0
-        self.prices = 0
-        self.faults: list[str] = []
-        self._newest: dict[str, tuple[int, int]] = {}
-
-    def take(self, message: dict[str, Any]) -> None:
-        """Check one message of the gateway."""
-        if message["type"] not in ("snapshot", "update"):
-            return
-        self.window_ms = message.get("window") or self.window_ms
-        for row in message["data"]:
-            version = row["time"], row["seq"]
-            before = self._newest.get(row["isin"], version)
-            if version < before:
-                self.faults.append(f"{row['isin']} went back: {before}, {version}")
-            self._newest[row["isin"]] = version
-            self.prices += 1
-
-
-@contextmanager
-def following(containers: Containers) -> Iterator[Follower]:
-    """Follow everything through the proxy, over TLS, until the block ends."""
-    follower = Follower()
-    url = f"wss://localhost:{containers.ports['HTTPS']}/v1/stream"
-
-    async def follow() -> None:
-        async with TickClient(url, waits=True, on_message=follower.take) as ticks:
-            ticks.subscribe(["*"], lambda item: None)
-            await asyncio.to_thread(is_over.wait)
-
-    is_over = threading.Event()
-    thread = threading.Thread(target=asyncio.run, args=(follow(),))
-    thread.start()
-    try:
-        yield follower
-    finally:
-        is_over.set()
-        thread.join()
-
-
-def wait_for_windows(follower: Follower, windows: int = 2) -> None:
-    """Wait until so many windows more have come, with prices."""
-    prices, since_ms = follower.prices, time.time() * 1_000
-    eventually(
-        lambda: (
-            follower.window_ms > since_ms + windows * 2_000 - 2_000
-            and follower.prices > prices
-        ),
-        120,
-    )
+def stream(containers: Containers) -> str:
+    """Return the stream's address at the proxy."""
+    return f"wss://localhost:{containers.ports['HTTPS']}/v1/stream"
 
 
 def test_a_price_arrives_over_tls(containers: Containers) -> None:
     """From the feed's container to a client of the proxy, which checks its name."""
-    with following(containers) as follower:
+    with following(stream(containers)) as follower:
         wait_for_windows(follower)
     assert follower.faults == []
 
@@ -130,7 +70,7 @@ def test_a_browser_shows_a_price_over_tls(
     containers: Containers, browser: Browser
 ) -> None:
     """The board at the proxy's address is live, and has rows with prices."""
-    with following(containers) as follower:
+    with following(stream(containers)) as follower:
         wait_for_windows(follower)
     # It has a store of authorities of its own.
     page = browser.new_page(ignore_https_errors=True)
@@ -141,7 +81,7 @@ def test_a_browser_shows_a_price_over_tls(
         page.close()
 
 
-@pytest.mark.parametrize("service", ["gateway-1", "gateway-2", "feed", "throttle-1"])
+@pytest.mark.parametrize("service", ["gateway-1", "feed", "throttle-1", "archive"])
 def test_a_container_says_that_it_is_well(service: str, containers: Containers) -> None:
     """By the command in compose.yaml, which the image can run."""
 
@@ -156,13 +96,17 @@ def test_a_container_says_that_it_is_well(service: str, containers: Containers) 
 
 
 def test_prometheus_sees_every_process(containers: Containers) -> None:
-    """With the operators' token, which the containers have made themselves."""
+    """With the operators' token, which the containers have made themselves.
+
+    Every one that runs: the analytics job does not.
+    """
     url = f"http://127.0.0.1:{containers.ports['PROMETHEUS']}/api/v1/targets"
 
     def all_are_up() -> bool:
         with urlopen(url) as answer:
             targets = json.load(answer)["data"]["activeTargets"]
-        return [target["health"] for target in targets] == ["up"] * 5
+        up = [target["scrapePool"] for target in targets if target["health"] == "up"]
+        return len(up) == 6 and "tickthrottle-archive" in up
 
     eventually(all_are_up, 60)
 
@@ -172,7 +116,7 @@ def test_the_stream_is_right_after_a_container_was_killed(
     service: str, containers: Containers, record_property: Any
 ) -> None:
     """It runs again by itself, clients go on, and the books balance to the trade."""
-    with following(containers) as follower:
+    with following(stream(containers)) as follower:
         wait_for_windows(follower)
         began_s = time.monotonic()
         containers.kill(service)
@@ -181,6 +125,20 @@ def test_the_stream_is_right_after_a_container_was_killed(
     assert follower.faults == []
     containers.execute("throttle-1", "tickthrottle", "ledger")
     containers.execute("throttle-1", "tickthrottle", "rebuild")
+
+
+def test_a_gateway_shows_what_the_archive_has_stored(containers: Containers) -> None:
+    """Written into a volume by the one user, read from it by the other."""
+    port = containers.ports["GATEWAY_1"]
+
+    def is_stored() -> bool:
+        with urlopen(f"http://127.0.0.1:{port}/v1/quotes") as answer:
+            quote = json.load(answer)["data"][0]
+        url = f"http://127.0.0.1:{port}/v1/quotes/{quote['isin']}/history?limit=1"
+        with urlopen(url) as answer:
+            return bool(json.load(answer)["data"])
+
+    eventually(is_stored, 60)
 
 
 @pytest.mark.parametrize("target", ["all", "gateway"])
@@ -199,6 +157,11 @@ def test_an_image_runs_as_nobody_and_is_as_small_as_told(
     assert beyond / 1e9 == pytest.approx(float(told[1]), 0.2)
 
 
+def test_the_images_pass_the_trial_of_a_release(images: None) -> None:
+    """As `make release` tries them."""
+    run(sys.executable, "packaging/try_images.py", image("x").removesuffix(":x"))
+
+
 def test_the_image_for_gateways_has_no_spark(images: None) -> None:
     """A command that needs it says what to install instead."""
     with pytest.raises(AssertionError, match=r"pip install 'tickthrottle\[spark\]'"):
@@ -206,15 +169,24 @@ def test_the_image_for_gateways_has_no_spark(images: None) -> None:
 
 
 def test_a_container_ends_at_once_when_told(images: None, tmp_path: Path) -> None:
-    """SIGTERM goes through: nothing waits to be killed."""
+    """SIGTERM goes through: nothing waits to be killed. Until then it is well.
+
+    By the command that docs/containers.md has for podman.
+    """
     name = f"tickthrottle-stop-{tmp_path.name}"
+    page = (ROOT / "docs" / "containers.md").read_text("utf-8")
+    [asked] = re.findall(r"--health-cmd '(.+)' \\\n", page)
+    port = free_port()
     podman(
         *("run", "--detach", "--name", name, "--read-only", "--cap-drop", "ALL"),
-        *("--env", "TICKTHROTTLE_PORT=0", "--env", "TICKTHROTTLE_OPERATORS_PORT=0"),
+        *("--env", f"TICKTHROTTLE_PORT={port}"),
+        *("--env", "TICKTHROTTLE_OPERATORS_PORT=0"),
+        *("--health-cmd", asked.replace("8000", str(port))),
         image("gateway"),
     )
     try:
         eventually(lambda: "gateway listening" in podman("logs", name), 60)
+        podman("healthcheck", "run", name)
         podman("stop", "--time", "60", name)
         state = json.loads(podman("inspect", "--format", "{{json .State}}", name))
         assert state["ExitCode"] == 0

@@ -75,7 +75,9 @@ def commands() -> list[object]:
         pytest.param(("gateway", "--workers", "2"), id="workers"),
         pytest.param(("intake",), id="intake"),
         pytest.param(("simulate", "--rate", "10"), id="feed"),
+        pytest.param(("archive",), id="archive"),
         pytest.param(("throttle", "--standby"), id="throttle", marks=pytest.mark.spark),
+        pytest.param(("analytics",), id="analytics", marks=pytest.mark.spark),
     ]
 
 
@@ -107,6 +109,8 @@ def test_a_process_says_that_it_is_ready_and_ends_when_told(
             TICKTHROTTLE_OPERATORS_PORT=str(free_port(port)),
             TICKTHROTTLE_INTAKE_PORT=str(port),
             TICKTHROTTLE_STATE_DIR=str(tmp_path / "state"),
+            TICKTHROTTLE_ARCHIVE_DIR=str(tmp_path / "archive"),
+            TICKTHROTTLE_ANALYTICS="bars",
         ) as process:
             assert eventually(told, 90) == b"READY=1"
             process.process.terminate()

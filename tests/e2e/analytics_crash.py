@@ -1,9 +1,11 @@
-"""The analytics job killed for real, on a feed that goes on; every bar compared."""
+"""The analytics job killed for real, while a feed goes on; bars and moves compared."""
 
+import re
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from fractions import Fraction
 from pathlib import Path
 from random import Random
 from types import TracebackType
@@ -23,6 +25,8 @@ from tests.quick_java import QUICK_JAVA
 from tests.throttle.analytics import bar_oracle
 from tests.throttle.analytics.analytics_rig import fields_of
 from tests.throttle.analytics.bar_oracle import Entry, Rules
+from tests.throttle.analytics.moves import move_oracle
+from tests.throttle.analytics.moves.move_oracle import MoveRules, moves_in
 from throttle.contract.bars import Bar
 from throttle.contract.redis_keys import AnalyticsKeys
 from throttle.contract.tally import TallyBook
@@ -32,6 +36,13 @@ POINTS = ("planned", "state_written", "published", "at_random")
 the batch and Spark does not know; any moment."""
 
 PARTITIONS = 2
+
+PRODUCTS = ("bars", "movers", "moves")
+MOVES = MoveRules(Fraction(12), span_us=2_000_000, batch_ms=1_000)
+ISINS = make_isins(15)
+"""What the feed's trades are of."""
+
+Compare = Callable[[Mapping[tuple[str, int], Mapping[str, Any]]], object]
 
 
 class AnalyticsCrasher:
@@ -45,10 +56,13 @@ class AnalyticsCrasher:
             **QUICK_JAVA,
             "REDIS_URL": url,
             "TICKTHROTTLE_STATE_DIR": str(folder / "state"),
-            "TICKTHROTTLE_ANALYTICS": "bars,movers",
+            "TICKTHROTTLE_ANALYTICS": ",".join(PRODUCTS),
             "TICKTHROTTLE_ANALYTICS_BATCH_MS": "1000",
             "TICKTHROTTLE_MOVERS_SPAN_S": "20",
             "TICKTHROTTLE_MOVERS_EVERY_S": "5",
+            "TICKTHROTTLE_MOVE_PERCENT": "12",
+            "TICKTHROTTLE_MOVE_SPAN_MS": "2000",
+            "TICKTHROTTLE_MOVES_KEPT": "1000000",
         }
         self._writer = RedisLogWriter(
             client, "tt", open_log(client, "tt", PARTITIONS), 10**6
@@ -63,7 +77,7 @@ class AnalyticsCrasher:
     def __enter__(self) -> Self:
         self._thread.start()
         self._start()
-        eventually(lambda: self._cut_ms("bars") and self._cut_ms("movers"), 90)
+        eventually(lambda: all(map(self._cut_ms, PRODUCTS)), 90)
         return self
 
     def __exit__(
@@ -82,8 +96,7 @@ class AnalyticsCrasher:
         self._job = self._stack.enter_context(job)
 
     def _feed(self) -> None:
-        chance, isins = Random(3), make_isins(15)
-        seq = 0
+        chance, seq = Random(3), 0
         while not self._is_over.wait(0.05):
             with self._appending:
                 if self._is_paused.is_set():
@@ -94,23 +107,28 @@ class AnalyticsCrasher:
                     seq += 1
                     late_us = chance.choice((0, 0, 0, 2_000_000, 90_000_000))
                     price = str(chance.randrange(900, 1_100))
-                    fields = chance.choice(isins), now_us - late_us, seq, price, "1.5"
+                    fields = chance.choice(ISINS), now_us - late_us, seq, price, "1.5"
                     trades.append(Trade(*fields))
                 self._writer.append([(one.isin, one.to_wire()) for one in trades])
 
-    def crash_once(self, point: str, chance: Random) -> int:
-        """Kill the job at a point, start it again, compare so many bars."""
+    def crash_once(
+        self, point: str, chance: Random, compare_too: Compare = lambda _: None
+    ) -> int:
+        """Kill the job at a point, start it again, compare so many bars.
+
+        ``compare_too`` compares what others have with the oracle's bars.
+        """
         assert self._job is not None
         self._wait_for(point, chance)
         self._job.kill()
         self._start()
-        return self._compare()
+        return self._compare(compare_too)
 
     def _wait_for(self, point: str, chance: Random) -> None:
         if point == "at_random":
             self._is_over.wait(chance.uniform(0, 2))
             return
-        product = chance.choice(("bars", "movers"))
+        product = chance.choice(PRODUCTS)
         before = self._mark(point, product)
         until_s = time.monotonic() + 60
         while self._mark(point, product) == before and time.monotonic() < until_s:
@@ -121,17 +139,22 @@ class AnalyticsCrasher:
             return self._cut_ms(product)
         folder = self._folder / "state" / "analytics" / product
         part = "offsets" if point == "planned" else "state/0/0"
-        return max((f.name for f in (folder / part).glob("[0-9]*")), default="")
+        names = (file.name for file in (folder / part).glob("[0-9]*"))
+        # As numbers: 9 comes before 10.
+        return max((int(re.split(r"\D", name)[0]) for name in names), default=-1)
 
     def _cut_ms(self, product: str) -> int:
         cut: Any = self._client.hget(self._keys.progress(product), "cut")
         return 0 if cut is None else int(orjson.loads(cut)["end_ms"])
 
-    def _compare(self) -> int:
-        """Compare every bar, and the books, with what the oracle makes of the log."""
+    def _compare(self, compare_too: Compare) -> int:
+        """Compare bars, moves and the books with what oracles make of the log."""
         with self._quiet():
             upto_ms = time.time_ns() // 1_000_000
-            eventually(lambda: self._cut_ms("bars") > upto_ms, 120)
+            # Trades of this moment are judged when they have been waited for.
+            upto_ms += MOVES.close_after_ms
+            for product in ("bars", "moves"):
+                eventually(lambda p=product: self._cut_ms(p) > upto_ms, 120)
             entries = list(self._entries())
             expected, too_late = bar_oracle.bars(entries, Rules())
             found = dict(self._bars())
@@ -141,7 +164,12 @@ class AnalyticsCrasher:
             assert sum(t.counted for t in book.partitions.values()) == (
                 len(entries) - too_late.total()
             )
+            moves, moves_too_late = move_oracle.moves(entries, MOVES)
+            assert moves_in(self._client, self._keys) == moves
+            of_moves = self._books("moves").partitions
+            assert {p: t.too_late for p, t in of_moves.items()} == moves_too_late
             self._books("movers")
+            compare_too(expected)
         return len(found)
 
     @contextmanager

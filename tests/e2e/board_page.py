@@ -59,7 +59,12 @@ class Board:
         self.page.goto(self.url + fragment)
         # On a busy machine loading takes longer than a page stays live by itself.
         self.publisher.publish()
-        self.is_in_state("Live")
+        self.is_live()
+
+    def is_live(self) -> None:
+        """Wait until the page is live, in whatever language it says so."""
+        state = self.page.locator("#state")
+        expect(state).to_have_attribute("data-kind", "live", timeout=20_000)
 
     def resize(self, width: int) -> None:
         """Make the window this wide; wait until columns and rows follow it."""

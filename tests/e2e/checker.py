@@ -2,13 +2,30 @@
 
 import json
 import threading
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import Any
 
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
+from tests.conftest import eventually
+from tests.e2e.processes import Running
+
 Version = tuple[int, int]
+
+
+def checker_at(port: int, gateway: Running) -> "Checker":
+    """Return a client of everything at a gateway that was just started."""
+
+    def connected() -> Checker | None:
+        assert gateway.process.poll() is None, gateway.log()
+        with suppress(OSError):
+            return Checker(port)
+        return None
+
+    checker = eventually(connected, 20)
+    assert checker is not None
+    return checker
 
 
 class Checker:

@@ -3,6 +3,7 @@
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import redis
@@ -39,9 +40,15 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture
-def page(browser: Browser) -> Iterator[Page]:
+def visitor() -> dict[str, Any]:
+    """What a page's visitor is like, in Playwright's words: a locale, a time zone."""
+    return {}
+
+
+@pytest.fixture
+def page(browser: Browser, visitor: dict[str, Any]) -> Iterator[Page]:
     """A page that knows nothing of others, and fails on any error of the script."""
-    page = browser.new_page()
+    page = browser.new_page(**visitor)
     problems: list[str] = []
     page.on("pageerror", lambda error: problems.append(str(error)))
     page.on(

@@ -4,14 +4,25 @@ The named points without a process to kill are in
 tests/throttle/analytics/test_analytics_job.py.
 """
 
-from collections.abc import Iterator
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 import redis
 
-from tests.e2e.analytics_crash import AnalyticsCrasher
+from tests.e2e.analytics_crash import ISINS, AnalyticsCrasher
+from tests.gateway.bar_listener import check_clients, figures_of, listening
+from tests.gateway.servers import running_gateway
+from tests.quick_java import QUICK_JAVA
+from tests.redis_users import documented_users, url_of
 
 pytestmark = [
     pytest.mark.e2e,
@@ -21,17 +32,52 @@ pytestmark = [
 ]
 
 
+Bars = Mapping[tuple[str, int], Mapping[str, Any]]
+
+
 @pytest.fixture
 def crasher(
     client: redis.Redis, redis_url: str, tmp_path: Path
 ) -> Iterator[AnalyticsCrasher]:
-    """A job on a feed that goes on."""
-    with AnalyticsCrasher(client, redis_url, tmp_path) as crasher:
-        yield crasher
+    """A job with no more rights than it needs, on a feed that goes on."""
+    with documented_users(client):
+        user_url = url_of("tt-analytics", redis_url)
+        with AnalyticsCrasher(client, user_url, tmp_path) as crasher:
+            yield crasher
 
 
-def test_a_killed_job_misses_and_doubles_nothing(crasher: AnalyticsCrasher) -> None:
-    """Every bar is as the oracle says, and the books balance."""
+def in_state(folder: Path, isin: str) -> Bars:
+    """Return what Spark's state holds of an issue, as the command shows it."""
+    command = [sys.executable, "-m", "tickthrottle", "state", "--json", "--isin", isin]
+    options = ["--state-dir", str(folder / "state"), "--limit", "1000"]
+    environment = {**os.environ, **QUICK_JAVA}
+    done = subprocess.run(
+        [*command, *options], env=environment, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    bars = [json.loads(s, parse_float=Decimal) for s in done.stdout.splitlines()]
+    assert {bar["isin"] for bar in bars} == {isin}
+    return {(isin, bar["start"]): figures_of(bar) for bar in bars}
+
+
+def test_a_killed_job_misses_and_doubles_nothing(
+    crasher: AnalyticsCrasher, redis_url: str, tmp_path: Path
+) -> None:
+    """Every bar and move is as the oracle says, in Redis, over REST and at a client.
+
+    The books balance, and the command that asks Spark's state says the same.
+    """
     chance = Random(5)
-    for point in ("state_written", "at_random"):
-        assert crasher.crash_once(point, chance) >= 15
+
+    def compare_state(expected: Bars) -> None:
+        isin = min(isin for isin, _ in expected)
+        of_one = {place: bar for place, bar in expected.items() if place[0] == isin}
+        assert in_state(tmp_path, isin) == of_one
+
+    with (
+        running_gateway(url_of("tt-gateway", redis_url)) as gateway,
+        listening(gateway, ISINS) as listener,
+    ):
+        compare = partial(check_clients, gateway, listener)
+        assert crasher.crash_once("state_written", chance, compare_state) >= 15
+        assert crasher.crash_once("at_random", chance, compare) >= 15

@@ -2,8 +2,10 @@
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
+from fractions import Fraction
+from itertools import islice
 from random import Random
 from typing import Any
 
@@ -11,7 +13,9 @@ import pytest
 import redis
 from playwright.sync_api import expect
 
-from tests.conftest import eventually
+from ingest.sources.event import Refusals
+from ingest.sources.tape import read_tape
+from tests.conftest import TAPES, eventually, leave_out
 from tests.e2e.axe import grave_findings
 from tests.e2e.board_page import Board
 from tests.gateway.bar_publisher import FIRST_MS, MINUTE_MS, BarPublisher, make_bar
@@ -24,6 +28,8 @@ DRAWN = "document.querySelector('.candles').drawn()"
 LENGTHS_MS = {"1 m": MINUTE_MS, "5 m": 5 * MINUTE_MS, "1 h": 60 * MINUTE_MS}
 DAY_MS = 86_400_000
 SEOUL_MS = 9 * 3_600_000
+BAC, IBM = "US0605051046", "US4592001014"
+NAMES_OF = {SAMSUNG: "삼성전자", HYNIX: "SK하이닉스"}
 
 
 @dataclass(frozen=True)
@@ -55,6 +61,28 @@ def make_tape(count: int, seed: int) -> list[list[Execution]]:
     return batches
 
 
+def read_executions() -> dict[str, list[Execution]]:
+    """Return the first 8,000 trades of a real tape by issue, before its opening."""
+    path = TAPES / "us_equity_20131007.csv.gz"
+    if not path.exists():
+        leave_out(f"the tape {path.name}")
+    found: dict[str, list[Execution]] = {}
+    for one in islice(read_tape(path, Refusals()), 8_000):
+        sums = Decimal(one.price), Decimal(one.size)
+        execution = Execution(one.time_us // 1_000, one.seq, *sums)
+        found.setdefault(one.isin, []).append(execution)
+    return found
+
+
+def in_batches(tape: list[Execution], count: int) -> list[list[Execution]]:
+    """Return a tape in the order in which it came: one in fifty, minutes late."""
+    random = Random(11)
+    late_ms = {one.seq: random.randint(60_000, 900_000) for one in tape[7::50]}
+    came = sorted(tape, key=lambda t: (t.time_ms + late_ms.get(t.seq, 0), t.seq))
+    size = -(-len(came) // count)
+    return [came[at : at + size] for at in range(0, len(came), size)]
+
+
 def candles(tape: Iterable[Execution], length_ms: int) -> list[dict[str, Any]]:
     """Compute what is to be drawn of a tape; days are those of Seoul."""
     shift_ms = SEOUL_MS if length_ms == DAY_MS else 0
@@ -78,8 +106,8 @@ def candles(tape: Iterable[Execution], length_ms: int) -> list[dict[str, Any]]:
 class Job:
     """Makes bars of a tape as an analytics job would, and publishes what changes."""
 
-    def __init__(self, client: redis.Redis) -> None:
-        self.bars = BarPublisher(client)
+    def __init__(self, bars: BarPublisher) -> None:
+        self.bars = bars
         self.tape: list[Execution] = []
         self._known: dict[int, Bar] = {}
 
@@ -95,25 +123,54 @@ class Job:
             start_ms = number * MINUTE_MS
             known = self._known.get(start_ms)
             late = len(trades) - known.trades if known and known.closed else 0
-            prices = [trade.price for trade in trades]
-            bar = Bar(
-                SAMSUNG,
-                start_ms,
-                start_ms + MINUTE_MS,
-                prices[0],
-                max(prices),
-                min(prices),
-                prices[-1],
-                sum((trade.size for trade in trades), Decimal(0)),
-                sum((trade.size * trade.price for trade in trades), Decimal(0)),
-                len(trades),
-                clock_ms >= start_ms + MINUTE_MS,
-                (known.revision if known else 0) + late,
+            bar = replace(
+                bar_of(SAMSUNG, trades, start_ms, start_ms + MINUTE_MS),
+                closed=clock_ms >= start_ms + MINUTE_MS,
+                revision=(known.revision if known else 0) + late,
             )
             if bar != known:
                 changed.append(bar)
                 self._known[start_ms] = bar
         self.bars.publish(*changed, clock_ms=clock_ms)
+
+
+def bar_of(isin: str, trades: list[Execution], start_ms: int, end_ms: int) -> Bar:
+    """Return the bar of trades in their order."""
+    prices = [trade.price for trade in trades]
+    return Bar(
+        isin,
+        start_ms,
+        end_ms,
+        prices[0],
+        max(prices),
+        min(prices),
+        prices[-1],
+        sum((trade.size for trade in trades), Decimal(0)),
+        sum((trade.size * trade.price for trade in trades), Decimal(0)),
+        len(trades),
+        closed=True,
+        revision=0,
+    )
+
+
+def follow_at_every_moment(
+    board: Board, job: Job, batches: list[list[Execution]]
+) -> None:
+    """Publish 22 batches; after each the chart is to draw what the oracle says."""
+    for batch in batches[:10]:
+        job.publish(batch)
+    board.row(SAMSUNG).locator(".price").click()
+    at = 10
+    for label, length_ms in (*LENGTHS_MS.items(), ("1 d", DAY_MS)):
+        choose(board, label)
+        for batch in ([], *batches[at : at + 3]):
+            if batch:
+                job.publish(batch)
+            wanted = candles(job.tape, length_ms)
+            eventually(lambda wanted=wanted: drawn(board) == wanted)
+        at += 3
+    assert job.tape == [trade for batch in batches for trade in batch]
+    assert any(bar.revision for bar in job._known.values())
 
 
 def drawn(board: Board) -> list[dict[str, Any]]:
@@ -135,23 +192,8 @@ def choose(board: Board, label: str) -> None:
 
 def test_candles_are_right_at_every_moment(board: Board, client: redis.Redis) -> None:
     """Equal to those of the tape after every message, amended by late trades."""
-    job, page = Job(client), board.page
-    batches = make_tape(22, seed=7)
-    for batch in batches[:10]:
-        job.publish(batch)
-    board.row(SAMSUNG).locator(".price").click()
-    for label, length_ms in (*LENGTHS_MS.items(), ("1 d", DAY_MS)):
-        choose(board, label)
-        eventually(
-            lambda length_ms=length_ms: drawn(board) == candles(job.tape, length_ms)
-        )
-        for batch in batches[10:13]:
-            job.publish(batch)
-            eventually(
-                lambda length_ms=length_ms: drawn(board) == candles(job.tape, length_ms)
-            )
-        batches = batches[:10] + batches[13:]
-    assert any(bar.revision for bar in job._known.values())
+    job, page = Job(BarPublisher(client)), board.page
+    follow_at_every_moment(board, job, make_tape(22, seed=7))
     # The figures of the newest bar, and the same for who does not see them.
     choose(board, "1 m")
     newest = candles(job.tape, MINUTE_MS)[-1]
@@ -164,6 +206,39 @@ def test_candles_are_right_at_every_moment(board: Board, client: redis.Redis) ->
     (day,) = candles(job.tape, DAY_MS)
     expect(page.locator(".day")).to_contain_text(f"{day['high']:,.0f}")
     expect(page.locator(".day")).to_contain_text(f"{day['volume']:,.0f}")
+
+
+def test_candles_and_movers_of_a_real_tape_are_right(
+    board: Board, client: redis.Redis
+) -> None:
+    """Equal to the oracle at every moment; movers change with the tape."""
+    tape, page = read_executions(), board.page
+    issues = {SAMSUNG: tape[BAC], HYNIX: tape[IBM]}
+    job = Job(BarPublisher(client))
+
+    def publish_movers(first: float, last: float, sequence: int) -> list[str]:
+        """Publish movers of a part of the tape; return what is to be shown."""
+        wanted, bars = [], []
+        for isin, trades in issues.items():
+            start, end = (int(len(trades) * share) for share in (first, last))
+            part = trades[start:end]
+            bars.append(bar_of(isin, part, part[0].time_ms, part[-1].time_ms))
+            before, after = Fraction(part[0].price), Fraction(part[-1].price)
+            rate = float(round((after - before) / before * 100, 4))
+            assert rate
+            sign = "+" if rate > 0 else "\N{MINUS SIGN}"
+            wanted.append(f"{NAMES_OF[isin]} {sign}{abs(rate):.2f}%")
+        job.bars.publish_movers(bars, sequence)
+        return wanted
+
+    first = publish_movers(0, 0.3, 1)
+    page.reload()
+    for shown in first:
+        expect(page.locator("#movers")).to_contain_text(shown)
+    later = publish_movers(0.3, 1, 2)
+    follow_at_every_moment(board, job, in_batches(issues[SAMSUNG], 22))
+    for shown in later:
+        expect(page.locator("#movers")).to_contain_text(shown, timeout=30_000)
 
 
 def re_text(close: str) -> Any:

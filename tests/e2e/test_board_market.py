@@ -112,7 +112,7 @@ def test_columns_can_be_chosen_and_moved_and_are_kept(board: Board) -> None:
     page = board.page
     before = columns(board)
     assert before[:3] == ["Issue", "Price", "Change"]
-    assert before[-4:] == ["Turnover", "Volume", "Trades", "Last trade"]
+    assert before[-4:] == ["Turnover", "Volume", "Trades", "Last trade local"]
     height = page.locator("#rows tr").first.evaluate("(row) => row.offsetHeight")
     page.locator("#columns").focus()
     page.keyboard.press("Enter")

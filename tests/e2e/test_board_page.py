@@ -98,7 +98,12 @@ def test_headers_sort(board: Board) -> None:
 
 
 def test_an_issue_has_a_chart_and_polling_beside_pushing(board: Board) -> None:
-    """By keyboard: Enter opens, Escape closes and the focus is back where it was."""
+    """By keyboard: Enter opens, Escape closes and the focus is back where it was.
+
+    Nothing is polled before the visitor has chosen the tab, nor after it.
+    """
+    polls: list[str] = []
+    board.page.on("request", lambda r: "/v1/quotes/" in r.url and polls.append(r.url))
     for price in ("201000", "201500"):
         board.publish(**{SAMSUNG: price})
     board.is_right()
@@ -124,9 +129,16 @@ def test_an_issue_has_a_chart_and_polling_beside_pushing(board: Board) -> None:
     page.get_by_text("Newest windows as a table").click()
     prices = page.locator(".windows tbody tr td:nth-child(2)")
     expect(prices).to_have_text(["203,000", "201,500", "201,000", "199,400"])
-    expect(page.locator(".side.polled .price")).to_have_text("201,500")
+    assert polls == []
+    page.get_by_role("tab", name="Chart").focus()
+    page.keyboard.press("ArrowRight")
+    expect(page.get_by_role("tab", name="Polling")).to_be_focused()
+    expect(chart).to_have_count(0)
+    expect(page.locator(".side.polled .price")).to_have_text("203,000")
+    assert len(polls) == 1
+    board.publish(**{SAMSUNG: "204000"})
     expect(page.locator(".side.polled .verdict")).to_contain_text("replaced")
-    expect(page.locator(".side.pushed .price")).to_have_text("203,000")
+    expect(page.locator(".side.pushed .price")).to_have_text("204,000")
     expect(page.locator(".side.pushed .verdict")).to_have_text("newest known")
     assert grave_findings(page) == []
     page.keyboard.press("Escape")
@@ -218,6 +230,7 @@ def test_a_token_opens_the_stream_and_the_rest(
         board.publish(**{SAMSUNG: "199400"})
         board.open(f"#token={make_token(600)}")
         board.row(SAMSUNG).click()
+        page.get_by_role("tab", name="Polling").click()
         expect(page.locator(".side.polled .price")).to_have_text("199,400")
 
 

@@ -2,12 +2,14 @@
 
 import json
 import re
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import orjson
 import psutil
 import pytest
 import redis
@@ -22,7 +24,8 @@ from tests.e2e.live_job import LiveJob, live_job
 from tests.gateway.samples import SAMSUNG
 from tests.gateway.servers import Gateway, running_gateway
 from throttle.contract.candidate import candidate_field, encode_candidate
-from throttle.contract.redis_keys import Keys
+from throttle.contract.cut import Cut
+from throttle.contract.redis_keys import ANALYTICS_JOB, PRODUCTS, AnalyticsKeys, Keys
 
 pytestmark = [pytest.mark.browser, pytest.mark.redis]
 
@@ -431,6 +434,55 @@ def test_archives_are_shown_and_one_that_falls_behind_is_the_verdict(
         pipeline.client.delete(key)
     expect(verdict(view)).to_contain_text("All is well since", timeout=WITHIN_MS)
     expect(heading).to_have_count(0)
+
+
+def test_analytics_are_shown_and_a_query_that_falls_behind_is_the_verdict(
+    pipeline: Pipeline, view: Page
+) -> None:
+    """A line for each product that Redis knows; without one there is no such card."""
+    client, keys = pipeline.client, AnalyticsKeys("tt")
+    heading = view.get_by_role("heading", name="Analytics")
+    expect(heading).to_have_count(0)
+    now_ms = time.time_ns() // 1_000_000
+    lease = keys.lease_keys.lease(ANALYTICS_JOB)
+    written = [lease]
+    try:
+        client.set(lease, "17 host:1:a")
+        for number, product in enumerate(PRODUCTS):
+            # Analytics run ahead of the clock here, and so stay well for the test.
+            cut = orjson.dumps(Cut(now_ms + 60_000, (9,), (9,)).to_offset())
+            named = keys.progress(product), keys.ledger(product), keys.state(product)
+            written += named
+            client.hset(named[0], mapping={"cut": cut, "clock": now_ms})
+            books = {"since": cut, "upto": cut, "batches": 1}
+            counts = {"0:read": 1_238, "0:counted": 1_234 - number}
+            counts["0:too_late"] = 4 + number
+            client.hset(named[1], mapping={**books, **counts})
+            state = {"rows": 56_789, "bytes": 5 * 2**20, "commit_ms": 85}
+            client.hset(named[2], mapping=state)
+        for number, product in enumerate(PRODUCTS):
+            line = view.locator(f"[data-query={product}]")
+            expect(line).to_contain_text("well", timeout=WITHIN_MS)
+            shown = line.locator("td").all_inner_texts()
+            assert shown[3:] == [
+                *(count(1_234 - number), str(4 + number), "0"),
+                *("56,789", "5.0 MiB", "85 ms"),
+            ]
+        assert grave_findings(view) == []
+        late = orjson.dumps(Cut(now_ms - 900_000, (9,), (9,)).to_offset())
+        client.hset(keys.progress("bars"), "cut", late)
+        expect_verdict(view, "The analytics query bars has been behind")
+        client.delete(lease)
+        expect_verdict(view, "The analytics job has been dead")
+        for product in PRODUCTS:
+            client.hset(keys.state(product), "stopped", 1)
+        expect(verdict(view)).to_contain_text("All is well since", timeout=WITHIN_MS)
+        line = view.locator("[data-query=bars]")
+        expect(line).to_contain_text("stopped", timeout=WITHIN_MS)
+    finally:
+        client.delete(*written)
+    expect(verdict(view)).to_contain_text("All is well since", timeout=WITHIN_MS)
+    expect(heading).to_have_count(0, timeout=WITHIN_MS)
 
 
 def test_an_accessibility_scan_finds_nothing_serious(

@@ -9,8 +9,9 @@ import redis
 from tests.gateway.samples import SAMSUNG
 from throttle.contract.bar_intervals import DayBar, with_bar
 from throttle.contract.bars import Bar, BarsUpdate
-from throttle.contract.bursts import TradingBurst
-from throttle.contract.movers import MoversList, rank, row
+from throttle.contract.products.bursts import TradingBurst
+from throttle.contract.products.movers import MoversList, rank, row
+from throttle.contract.products.moves import Move
 from throttle.contract.redis_keys import AnalyticsKeys
 from throttle.contract.session_calendar import EVERYDAY, SessionCalendar
 
@@ -122,6 +123,13 @@ class BarPublisher:
     def publish_burst(self, bar: Bar) -> None:
         """Publish a burst that has ended."""
         self._client.xadd(self.keys.bursts, {"burst": TradingBurst(bar).encode()})
+
+    def publish_move(self, before: str, after: str, isin: str = SAMSUNG) -> None:
+        """Publish a move of three seconds."""
+        start_us = FIRST_MS * 1_000
+        prices = Decimal(before), Decimal(after)
+        move = Move(isin, start_us, start_us + 3_000_000, 7, *prices)
+        self._client.xadd(self.keys.moves, {"move": move.encode()})
 
     def tell_state(self, product: str = "bars", **fields: int | str) -> None:
         """Have the query say what its state store holds."""

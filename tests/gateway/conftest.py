@@ -35,7 +35,7 @@ def listed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
 
     It has a server of its own, so that no other test empties it. Three windows are
     published: an empty one, one with two issues, one with one; then bars of two issues,
-    lists of movers and a burst.
+    lists of movers, a burst and a move.
     """
     folder = tmp_path_factory.mktemp("listed")
     server = ValkeyServer(port=free_port(), data_dir=folder)
@@ -64,6 +64,7 @@ def publish_analytics(bars: BarPublisher) -> None:
     bars.publish(*minutes, hynix, clock_ms=minutes[-1].end_ms)
     bars.publish_movers([minutes[1], hynix])
     bars.publish_burst(minutes[2])
+    bars.publish_move("100", "104")
 
 
 @pytest.fixture(params=["direct", "asgi"])

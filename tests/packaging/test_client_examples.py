@@ -1,11 +1,13 @@
 """Every example of the page about clients prints the price, against a real gateway."""
 
+import json
 import os
 import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -51,6 +53,34 @@ def command(language: str, folder: Path, text: str) -> list[str]:
         flags = ["--experimental-websocket"] if version < 22 else []
         return [program, *flags, str(file)]
     return [program, "run", str(file)] if language == "go" else [program, str(file)]
+
+
+@pytest.mark.redis
+def test_the_example_for_websocat_prints_frames(
+    publisher: Publisher, redis_url: str
+) -> None:
+    """One a line, and what is typed goes to the gateway."""
+    publisher.publish(make_row(SAMSUNG, PRICE))
+    with running_gateway(redis_url) as gateway:
+        gateway.wait_until(1)
+        text = example("bash").replace(":8000", f":{gateway.port}").split("'")[1]
+        # Beside the Python of the tests.
+        command = [str(Path(sys.executable).with_name("websocat")), "-n", text]
+        with subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        ) as process:
+            assert process.stdin is not None
+            assert process.stdout is not None
+            try:
+                process.stdin.write('{"op":"ping","id":9}\n')
+                process.stdin.flush()
+                frames: list[dict[str, Any]] = []
+                while {"pong", "snapshot"} - {frame["type"] for frame in frames}:
+                    frames.append(json.loads(process.stdout.readline()))
+            finally:
+                process.kill()
+    [snapshot] = [frame for frame in frames if frame["type"] == "snapshot"]
+    assert str(snapshot["data"][0]["price"]) in PRICE
 
 
 # Go compiles its library the first time.

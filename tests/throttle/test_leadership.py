@@ -276,8 +276,11 @@ def test_a_topic_that_is_another_one_is_refused(client: redis.Redis) -> None:
     )
 
 
-def test_windows_of_another_length_are_refused(client: redis.Redis) -> None:
-    """Two lengths in one stream would make every window's end a guess."""
+def test_windows_of_another_length_or_form_are_refused(client: redis.Redis) -> None:
+    """Two lengths in one stream would make every window's end a guess.
+
+    A later version's form would be read for something else.
+    """
     job = Job(client)
     job.publish([make_row(A, 1)])
     job.lease.release(job.term)
@@ -287,6 +290,10 @@ def test_windows_of_another_length_are_refused(client: redis.Redis) -> None:
     with pytest.raises(JobRefused) as caught:
         Starter(client, window_ms=1_000).take()
     assert str(caught.value) == sentence
+    client.hset("tt:meta", "form", 2)
+    with pytest.raises(JobRefused, match=r"has the form '2', this version has 1: see"):
+        Starter(client, window_ms=W).take()
+    client.hset("tt:meta", "form", 1)
     assert Starter(client, window_ms=W).take()[0].term > job.term
 
 

@@ -19,23 +19,27 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from ingest.process.prometheus import MetricsUnavailable, exposed
 from ingest.process.redact import server_address
+from ingest.process.service_manager import tell_ready
 from ingest.tradelog.contract import LogInfo, LogUnusable
+from ingest.tradelog.redis_log_reader import check_server
 from throttle.analytics.bar_board import BarChanges
 from throttle.analytics.bar_sink import BarSink
 from throttle.analytics.checkpoint import BadCheckpoint, address_of, check, settings_of
 from throttle.analytics.final_sinks import BurstSink, MoversSink
 from throttle.analytics.log_source import PartialBarsSource
 from throttle.analytics.metrics import AnalyticsMetrics
-from throttle.analytics.product_publisher import JOB, ProductPublisher
-from throttle.analytics.queries import start_query
-from throttle.analytics.state import bars_in_state
+from throttle.analytics.moves.moves_sink import MovesSink
+from throttle.analytics.product_publisher import ProductPublisher
+from throttle.analytics.queries import partial_options, start_query
+from throttle.analytics.state import bars_in_state, trades_in_state
 from throttle.contract.cut import Cut
-from throttle.contract.redis_keys import AnalyticsKeys
+from throttle.contract.redis_keys import ANALYTICS_JOB, PRODUCTS, AnalyticsKeys
 from throttle.contract.tally import BatchNote
 from throttle.job import first_line
 from throttle.lease.lease import Fenced, Keeper, Lease, LeaseGrant
 from throttle.lease.retry import OutageLog, Stopped, create_client, until_done
 from throttle.publish.publisher import StreamLost
+from throttle.publish.rights import check_rights, commands_of_analytics
 from throttle.settings import AnalyticsSettings
 from throttle.spark.java import NoJava, find_java
 from throttle.spark.open_reader import open_log
@@ -98,6 +102,7 @@ def _run(
 ) -> None:
     find_decoder(settings.decoder)
     client = create_client(settings.redis_url)
+    _check_rights(client, settings, stop)
     java = find_java(settings.java_home, scratch)
     log.info("starting spark", java_home=str(java.home))
     spark = create_session(settings, java, scratch)
@@ -109,6 +114,20 @@ def _run(
     finally:
         with suppress(Py4JError, PySparkException, OSError):
             spark.stop()
+
+
+def _check_rights(
+    client: redis.Redis, settings: AnalyticsSettings, stop: threading.Event
+) -> None:
+    keys = AnalyticsKeys(settings.namespace)
+    commands = tuple(commands_of_analytics(keys, settings.trade_log))
+
+    def ask() -> None:
+        # One of another kind answers what it is, and nothing else.
+        check_server(client)
+        check_rights(client, commands)
+
+    until_done(ask, stop)
 
 
 class AnalyticsLeader:
@@ -134,7 +153,9 @@ class AnalyticsLeader:
         self._keys = AnalyticsKeys(settings.namespace)
         self._outage = OutageLog()
         self._is_rolled_back = False
-        self._lease = Lease(client, self._keys.lease_keys, JOB, settings.lease_ms)
+        self._lease = Lease(
+            client, self._keys.lease_keys, ANALYTICS_JOB, settings.lease_ms
+        )
 
     def lead(self) -> None:
         """Run the queries under a new term until told to stop.
@@ -152,6 +173,7 @@ class AnalyticsLeader:
                 log=info.log_id,
                 term=grant.term,
             )
+            tell_ready()
             try:
                 self._wait(queries, keeper)
             except StreamLost as error:
@@ -179,6 +201,7 @@ class AnalyticsLeader:
             if settings.standby and not is_told:
                 is_told = True
                 log.info("standby", active=got.by)
+                tell_ready()
             if self._stop.is_set():
                 raise Stopped("told to stop while waiting for the lease")
             time.sleep(_ASK_AGAIN_S)
@@ -190,11 +213,17 @@ class AnalyticsLeader:
         settings = self._settings
         options = source_options(settings, info, manual_clock=self._manual_clock)
         queries: dict[str, tuple[StreamingQuery, Any]] = {}
+        for product in set(PRODUCTS).difference(settings.products()):
+            self._tell(product, {"stopped": 1})
         with ExitStack() as stack:
+            # The lease is held still then: who comes next says otherwise.
+            stack.callback(self._tell_stopped, queries)
             for product in settings.products():
                 address = address_of(settings, product)
                 wanted = settings_of(settings, product, info.log_id)
                 check(self._spark, address, wanted)
+                every_ms = partial_options(settings, options, product).batch_ms
+                self._tell(product, {"every_ms": every_ms, "stopped": 0})
                 # Spark names a checkpoint when its query starts.
                 sink = _LateSink()
                 query = start_query(
@@ -204,6 +233,11 @@ class AnalyticsLeader:
                 sink.create(partial(self._sink, product, address, query.id, term))
                 queries[product] = query, sink
             yield queries
+
+    def _tell_stopped(self, queries: Mapping[str, Any]) -> None:
+        if self._stop.is_set():
+            for product in queries:
+                self._tell(product, {"stopped": 1})
 
     def _sink(self, product: str, address: str, checkpoint: str, term: int) -> Any:
         publisher = self.create_publisher(product, checkpoint, term)
@@ -216,13 +250,11 @@ class AnalyticsLeader:
                 self._until_done,
                 self._report_bars,
             )
-        kind = MoversSink if product == "movers" else BurstSink
-        return kind(
-            self._settings,
-            publisher,
-            self._until_done,
-            partial(self._metrics.published, product),
-        )
+        report = partial(self._metrics.published, product)
+        means = self._settings, publisher, self._until_done, report
+        if product == "moves":
+            return MovesSink(*means, partial(trades_in_state, self._spark, address))
+        return MoversSink(*means) if product == "movers" else BurstSink(*means)
 
     def create_publisher(
         self, product: str, checkpoint: str, term: int
@@ -256,8 +288,7 @@ class AnalyticsLeader:
         operators = progress["stateOperators"]
         if operators:
             self._metrics.state(product, operators[0])
-            key = self._keys.state(product)
-            values: dict[Any, Any] = {
+            values = {
                 "batch": progress["batchId"],
                 "rows": operators[0]["numRowsTotal"],
                 "bytes": operators[0]["memoryUsedBytes"],
@@ -265,9 +296,12 @@ class AnalyticsLeader:
                 "commit_ms": operators[0]["commitTimeMs"],
                 "dropped": operators[0]["numRowsDroppedByWatermark"],
             }
-            # Nothing depends on it but what operators are shown.
-            with suppress(redis.RedisError):
-                self._client.hset(key, mapping=values)
+            self._tell(product, values)
+
+    def _tell(self, product: str, values: dict[Any, Any]) -> None:
+        # Nothing depends on it but what operators are shown.
+        with suppress(redis.RedisError):
+            self._client.hset(self._keys.state(product), mapping=values)
 
     def _until_done(self, call: Callable[[], T]) -> T:
         return until_done(call, self._stop, self._outage)

@@ -9,7 +9,7 @@ import structlog
 from pyspark.sql import DataFrame
 
 from throttle.analytics.bar_board import BarBoard, BarChanges, Place
-from throttle.analytics.batch_bars import split
+from throttle.analytics.batch_bars import bars_of, split
 from throttle.analytics.product_publisher import BatchChanges, Command, ProductPublisher
 from throttle.contract.bar_intervals import DayBar
 from throttle.contract.bars import Bar, BarsUpdate
@@ -62,8 +62,9 @@ class BarSink:
     def __call__(self, frame: DataFrame, batch_id: int) -> None:
         """Publish one batch. Spark may call it again for the same batch."""
         try:
-            bars, note = split(frame.toArrow())
+            rows, note = split(frame.toArrow())
             if note is not None:
+                bars = list(bars_of(rows))
                 self._retry(lambda: self._publish(bars, note, batch_id))
         except Exception as error:
             self.error = error

@@ -1,4 +1,4 @@
-"""From the rows that Spark's state gives out to bars and what was read. Pure."""
+"""From the rows of a batch to bars and what was read. Pure."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -13,22 +13,26 @@ _NAMES = ("isin", "start_ms", "end_ms", "open", "high", "low", "close")
 _SUMS = ("volume", "value", "trades", "late", "unfit")
 
 
-def split(rows: pa.Table) -> tuple[list[Bar], BatchNote | None]:
-    """Return the bars of a batch, and what it has read; None if nothing.
+def split(rows: pa.Table) -> tuple[pa.Table, BatchNote | None]:
+    """Return a batch without its notes, and what it has read; None if nothing.
 
-    It needs the columns that ``window_transforms.py`` returns. Bars are not said to be
-    closed: that is by the clock of the note. Raises ValueError if notes do not fit
-    together.
+    It needs the column ``note``; the others stay as they are. Raises ValueError if
+    notes do not fit together.
     """
     is_note = pc.is_valid(rows["note"])
     notes = [
         BatchNote.decode(text) for text in rows["note"].filter(is_note).to_pylist()
     ]
-    bars = list(_bars(rows.filter(pc.invert(is_note))))
-    return bars, join_notes(notes) if notes else None
+    others = rows.filter(pc.invert(is_note))
+    return others, join_notes(notes) if notes else None
 
 
-def _bars(rows: pa.Table) -> Iterator[Bar]:
+def bars_of(rows: pa.Table) -> Iterator[Bar]:
+    """Yield the bars of rows that are no notes.
+
+    It needs the columns that the windows of ``window_transforms.py`` return. Bars are
+    not said to be closed: that is by the clock of the note.
+    """
     columns = (rows[name].to_pylist() for name in (*_NAMES, *_SUMS))
     for isin, start_ms, end_ms, *prices, volume, value, trades, late, unfit in zip(
         *columns, strict=True

@@ -42,6 +42,10 @@ def settings_of(
             "movers_every_s": settings.movers_every_s,
         },
         "bursts": {"burst_gap_ms": settings.burst_gap_ms},
+        "moves": {
+            "move_span_ms": settings.move_span_ms,
+            "analytics_batch_ms": settings.analytics_batch_ms,
+        },
     }
     return {
         "form": FORM,

@@ -1,30 +1,32 @@
-"""What Spark calls with every batch of spans or bursts that are over."""
+"""What Spark calls with every batch of what is over: spans, bursts, moves."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import orjson
+import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from throttle.analytics.batch_bars import split
+from throttle.analytics.batch_bars import bars_of, split
 from throttle.analytics.product_publisher import BatchChanges, ProductPublisher
 from throttle.contract.bars import Bar
-from throttle.contract.bursts import TradingBurst
-from throttle.contract.movers import MoversList, rank, row
+from throttle.contract.products.bursts import TradingBurst
+from throttle.contract.products.movers import MoversList, rank, row
 from throttle.contract.redis_keys import AnalyticsKeys
 from throttle.contract.tally import BatchNote
 from throttle.publish.publisher import StreamLost
 from throttle.settings import AnalyticsSettings
 
+T = TypeVar("T")
 
-class FinalSink(ABC):
-    """Publishes windows that are over and never change, under one term.
 
-    Spark gives them out in a batch of their own, right after the one that read what
-    made them be over. ``error`` keeps what stopped it, in its own words. ``retry``
-    calls for as long as Redis is away.
+class FinalSink(ABC, Generic[T]):
+    """Publishes what is over and never changes, under one term.
+
+    ``error`` keeps what stopped it, in its own words. ``retry`` calls for as long as
+    Redis is away.
     """
 
     def __init__(
@@ -42,16 +44,20 @@ class FinalSink(ABC):
         self.batches = 0
 
     @abstractmethod
-    def changes(self, bars: Sequence[Bar], clock_ms: int) -> BatchChanges:
-        """Return what windows change that are over once the clock is there."""
+    def found(self, rows: pa.Table, note: BatchNote, batch_id: int) -> Sequence[T]:
+        """Return what is over, of the rows of a batch."""
+
+    @abstractmethod
+    def changes(self, found: Sequence[T], clock_ms: int) -> BatchChanges:
+        """Return what is changed by that which is over once the clock is there."""
 
     def __call__(self, frame: DataFrame, batch_id: int) -> None:
         """Publish one batch. Spark may call it again for the same batch."""
         try:
-            bars, note = split(frame.toArrow())
+            rows, note = split(frame.toArrow())
             if note is not None:
                 clock_ms = note.end.end_ms - self._settings.close_after_ms
-                changes = self.changes(bars, clock_ms)
+                changes = self.changes(self.found(rows, note, batch_id), clock_ms)
                 self._retry(lambda: self._publish(changes, note, batch_id, clock_ms))
         except Exception as error:
             self.error = error
@@ -74,14 +80,25 @@ class FinalSink(ABC):
             self._report_to(note)
 
 
-class MoversSink(FinalSink):
+class _WindowSink(FinalSink[Bar]):
+    """Of windows: Spark gives them out in a batch of their own, when they are over.
+
+    That is right after the batch that read what made them be over.
+    """
+
+    def found(self, rows: pa.Table, note: BatchNote, batch_id: int) -> Sequence[Bar]:
+        """Return the windows as bars."""
+        return list(bars_of(rows))
+
+
+class MoversSink(_WindowSink):
     """The newest list: of several spans, after an outage, only the newest is listed."""
 
-    def changes(self, bars: Sequence[Bar], clock_ms: int) -> BatchChanges:
+    def changes(self, found: Sequence[Bar], clock_ms: int) -> BatchChanges:
         """Return the list of the span that ends with the clock."""
         settings = self._settings
         start_ms = clock_ms - settings.movers_span_s * 1000
-        newest = [bar for bar in bars if bar.end_ms == clock_ms]
+        newest = [bar for bar in found if bar.end_ms == clock_ms]
         lists = {
             name: [row(bar) for bar in ranked]
             for name, ranked in rank(newest, settings.movers_top).items()
@@ -92,14 +109,14 @@ class MoversSink(FinalSink):
         return BatchChanges(b"{", rest, keep_as=kept_as)
 
 
-class BurstSink(FinalSink):
+class BurstSink(_WindowSink):
     """Each burst, once; the stream keeps the newest, a message those of its batch."""
 
-    def changes(self, bars: Sequence[Bar], clock_ms: int) -> BatchChanges:
+    def changes(self, found: Sequence[Bar], clock_ms: int) -> BatchChanges:
         """Return the bursts that had ended by the clock, in the order of their ends."""
         key = AnalyticsKeys(self._settings.namespace).bursts
         kept = self._settings.bursts_kept
-        ended = sorted(bars, key=lambda bar: (bar.end_ms, bar.isin))
+        ended = sorted(found, key=lambda bar: (bar.end_ms, bar.isin))
         lines = [TradingBurst(bar).encode() for bar in ended]
         head = orjson.dumps({"clock": clock_ms, "bursts": len(lines)})
         return BatchChanges(

@@ -34,7 +34,8 @@ class PartialOptions:
 
     A batch ends ``close_after_ms`` after a multiple of ``batch_ms``. ``product`` says
     which partial bars are made: of ``bars_ms``, amended for ``lateness_ms``; of movers,
-    in which a trade counts for ``span_ms``; or of bursts with gaps of ``gap_ms``.
+    in which a trade counts for ``span_ms``; of bursts with gaps of ``gap_ms``; or for
+    moves of each trade by itself.
     ``start`` says where a query begins that has no checkpoint.
     """
 

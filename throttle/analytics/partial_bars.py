@@ -163,20 +163,50 @@ def burst_partials(
     as made when it was appended. One that could only be in a burst that had ended by
     then (``closed_ms``) is too late.
     """
+    trades, closed, too_late = _in_time(trades, batch_ms, gap_ms, close_after_ms)
+    seconds = _floor(pc.divide(trades["time"], _US_PER_MS), 1_000)
+    late = pa.repeat(_ZERO, len(trades))
+    return combine([_one_each(trades, seconds, late, closed)]), too_late
+
+
+def single_trades(
+    trades: pa.Table, batch_ms: int, close_after_ms: int
+) -> tuple[pa.Table, Counter[int]]:
+    """Return a partial bar of each trade, for moves, and what came too late.
+
+    It needs the columns that ``trades_of`` returns; ``at`` is the millisecond of a
+    trade. A trade that is stamped ahead of the log's clock counts as made when it was
+    appended. One that comes when others of its moment have been judged
+    (``close_after_ms``, and up to ``batch_ms`` more, after they were made) is too late.
+    """
+    trades, closed, too_late = _in_time(trades, batch_ms, 1, close_after_ms)
+    late = pa.repeat(_ZERO, len(trades))
+    return _one_each(
+        trades, pc.divide(trades["time"], _US_PER_MS), late, closed
+    ), too_late
+
+
+def _in_time(
+    trades: pa.Table, batch_ms: int, open_for_ms: int, close_after_ms: int
+) -> tuple[pa.Table, pa.ChunkedArray, Counter[int]]:
+    """Return trades without those that came too late, ``closed_ms``, and how many did.
+
+    A trade comes too late if a batch had ended ``open_for_ms`` after it was made, or
+    later, before it was appended. ``time`` is when it was appended, where it is stamped
+    ahead of that.
+    """
     stamped = pc.multiply(trades["append_ms"], _US_PER_MS)
     times = pc.min_element_wise(trades["time"], stamped)
     after = pa.scalar(close_after_ms, pa.int64())
     closed = _floor(pc.subtract(trades["append_ms"], after), batch_ms)
-    ends = pc.add(pc.divide(times, _US_PER_MS), pa.scalar(gap_ms, pa.int64()))
+    ends = pc.add(pc.divide(times, _US_PER_MS), pa.scalar(open_for_ms, pa.int64()))
     in_time = pc.greater(ends, closed)
     too_late: Counter[int] = Counter()
     trades = trades.set_column(trades.column_names.index("time"), "time", times)
     if pc.all(in_time).as_py() is False:
         too_late.update(trades["partition"].filter(pc.invert(in_time)).to_pylist())
         closed, trades = closed.filter(in_time), trades.filter(in_time)
-    seconds = _floor(pc.divide(trades["time"], _US_PER_MS), 1_000)
-    late = pa.repeat(_ZERO, len(trades))
-    return combine([_one_each(trades, seconds, late, closed)]), too_late
+    return trades, closed, too_late
 
 
 def at_first_trade(table: pa.Table) -> pa.Table:

@@ -95,6 +95,7 @@ def read_partials(options: PartialOptions, part: CutRange) -> Iterator[pa.Record
             ):
                 rows.add(ready)
                 ready = []
+                yield from rows.single()
     if ready:
         rows.add(ready)
     yield from rows.take()
@@ -164,6 +165,10 @@ class _Partials:
             partials, too_late = partial_bars.burst_partials(
                 trades, options.batch_ms, options.gap_ms, after_ms
             )
+        elif options.product == "moves":
+            partials, too_late = partial_bars.single_trades(
+                trades, options.batch_ms, after_ms
+            )
         else:
             partials, too_late = partial_bars.bar_partials(
                 trades, options.bars_ms, after_ms, options.lateness_ms
@@ -172,11 +177,19 @@ class _Partials:
             self._tallies[p].counted -= number
             self._tallies[p].too_late += number
         self._tables.append(partials)
-        if sum(map(len, self._tables)) >= _MOST_ROWS:
+        if options.product != "moves" and sum(map(len, self._tables)) >= _MOST_ROWS:
             self._tables = [partial_bars.combine(self._tables)]
+
+    def single(self) -> Iterator[pa.RecordBatch]:
+        """Yield what is not combined with anything that is still to be read."""
+        if self._options.product == "moves":
+            for table in self._tables:
+                yield from partial_bars.to_spark(table).combine_chunks().to_batches()
+            self._tables = []
 
     def take(self) -> Iterator[pa.RecordBatch]:
         """Yield all partial bars, a tick and the note."""
+        yield from self.single()
         if self._tables:
             table = partial_bars.to_spark(partial_bars.combine(self._tables))
             if self._options.product == "bursts":

@@ -8,13 +8,10 @@ from typing import Any
 import orjson
 import redis
 
-from throttle.contract.redis_keys import AnalyticsKeys
+from throttle.contract.redis_keys import ANALYTICS_JOB, AnalyticsKeys
 from throttle.contract.tally import BatchNote
 from throttle.lease.lease import Fenced
 from throttle.publish.publisher import StreamLost
-
-JOB = "analytics"
-"""The name under which the job holds its lease."""
 
 BATCHES_KEPT = 450
 
@@ -96,7 +93,7 @@ class ProductPublisher:
         settings = [part for pair in changes.settings.items() for part in pair]
         arguments: list[Any] = [
             keys.updates(product),
-            JOB,
+            ANALYTICS_JOB,
             self._term,
             self._checkpoint,
             batch_id,

@@ -7,7 +7,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from throttle.analytics.log_source import FORMAT, PartialOptions
-from throttle.analytics.window_transforms import bars_of, bursts_of, spans_of
+from throttle.analytics.window_transforms import (
+    bars_of,
+    bursts_of,
+    spans_of,
+    trades_of,
+)
 from throttle.settings import AnalyticsSettings
 from throttle.spark.options import SourceOptions
 
@@ -29,9 +34,9 @@ def conf_of(settings: AnalyticsSettings, product: str) -> dict[str, str]:
         f"{state}.rocksdb.changelogCheckpointing.enabled": "true",
         f"{state}.rocksdb.boundedMemoryUsage": "true",
         f"{state}.rocksdb.maxMemoryUsageMB": "64",
-        # Bars come with the batch that changes them, spans and bursts in one after it.
+        # Spans and bursts come in a batch of their own, after the one that ends them.
         "spark.sql.streaming.noDataMicroBatches.enabled": str(
-            product != "bars"
+            product in ("movers", "bursts")
         ).lower(),
     }
     return {**own, **settings.spark_conf}
@@ -64,6 +69,15 @@ def kept_ms(settings: AnalyticsSettings) -> int:
     return settings.lateness_s * 1000 + settings.close_after_ms + settings.max_ahead_ms
 
 
+def trades_kept_ms(settings: AnalyticsSettings) -> int:
+    """Return how long after it was made a trade stays in the state of moves.
+
+    Two spans before what is judged next; the watermark may be as far ahead of that as
+    trades are waited for.
+    """
+    return 2 * settings.move_span_ms + settings.close_after_ms
+
+
 def start_query(
     spark: SparkSession,
     settings: AnalyticsSettings,
@@ -84,6 +98,8 @@ def start_query(
     elif product == "movers":
         windows = spans_of(rows, options.batch_ms, options.span_ms)
         mode = "append"
+    elif product == "moves":
+        windows, mode = trades_of(rows, trades_kept_ms(settings)), "append"
     else:
         windows = bursts_of(rows, options.gap_ms, settings.burst_trades)
         mode = "append"

@@ -7,11 +7,12 @@ streaming query runs or not.
 from collections.abc import Sequence
 from typing import cast
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from throttle.analytics.batch_bars import split
+from throttle.analytics.batch_bars import bars_of
 from throttle.analytics.partial_reader import NOTE_KEY
 from throttle.contract.bars import Bar
 
@@ -77,5 +78,20 @@ def bars_in_state(
     spark: SparkSession, checkpoint: str, batch_id: int | None = None
 ) -> Sequence[Bar]:
     """Return the bars of ``state_of``, the oldest first."""
-    bars, _ = split(state_of(spark, checkpoint, batch_id).toArrow())
+    bars = bars_of(state_of(spark, checkpoint, batch_id).toArrow())
     return sorted(bars, key=lambda bar: (bar.start_ms, bar.isin))
+
+
+def trades_in_state(
+    spark: SparkSession, checkpoint: str, batch_id: int | None = None
+) -> pa.Table:
+    """Return the trades that the state of moves held after a batch, in no order.
+
+    By default after the newest one that was committed. Columns are those that
+    ``window_transforms.trades_of`` returns.
+    """
+    reader = spark.read.format("statestore").option("path", checkpoint)
+    if batch_id is not None:
+        reader = reader.option("batchId", batch_id)
+    trades = reader.load().select("key.*")
+    return trades.where(~F.col("isin").startswith(NOTE_KEY)).toArrow()

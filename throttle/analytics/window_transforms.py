@@ -1,4 +1,4 @@
-"""The transforms: partial bars to bars (tumbling) and to spans (hopping windows).
+"""The transforms: from partial bars to bars, spans and bursts; trades that are kept.
 
 Spark keeps the sums in its state store. What comes too late is left out by the source
 (``partial_bars.py``), by a rule that does not depend on how the log was cut into
@@ -70,6 +70,27 @@ def bursts_of(partials: DataFrame, gap_ms: int, least_trades: int) -> DataFrame:
             "end_ms": F.floor(F.col("last_us") / 1000),
         }
     )
+
+
+def trades_of(trades: DataFrame, kept_ms: int) -> DataFrame:
+    """Return the trades of a batch, for output mode ``append``; the state keeps them.
+
+    Columns are ``isin``, ``time`` (us), ``seq``, ``position``, ``price`` and ``note``.
+    Spark has no sliding window; what it has is an operator that keeps rows, for
+    ``kept_ms`` by the log's clock, to leave out those that come twice. Two rows that
+    are the same in all of these columns would be one trade for a move as well.
+    """
+    marked = trades.withWatermark("at", f"{kept_ms} milliseconds")
+    rows = marked.where(_is_no_tick()).select(
+        "at",
+        "isin",
+        F.col("open_time").alias("time"),
+        F.col("open_seq").alias("seq"),
+        F.col("open_position").alias("position"),
+        F.col("open").alias("price"),
+        "note",
+    )
+    return rows.dropDuplicates(rows.columns)
 
 
 _SUMMED = ("high", "low", "volume", "value", "trades", "late", "unfit")

@@ -6,6 +6,23 @@ and a stream ``<namespace>:log:<partition>`` (``ingest/tradelog/redis_positions.
 
 from dataclasses import dataclass
 
+FORM = 1
+"""The form of all that is published: keys, scripts, messages (docs/upgrade.md).
+
+It grows when this version could not read what the next one writes. ``Keys.meta`` has
+it as ``form``; without that it is 1.
+"""
+
+
+def form_refusal(stored: bytes | None) -> str | None:
+    """Return why a stream of another form cannot be used, None if it has this one."""
+    if stored is None or stored == b"%d" % FORM:
+        return None
+    return (
+        f"the stream in Redis has the form {stored.decode(errors='replace')!r}, this "
+        f"version has {FORM}: see docs/upgrade.md for which versions go together"
+    )
+
 
 @dataclass(frozen=True, slots=True)
 class Keys:
@@ -15,9 +32,10 @@ class Keys:
 
     @property
     def meta(self) -> str:
-        """Hash: ``epoch``, ``offset``, ``window``, ``window_ms`` of the stream and
-        the ``server`` that holds it; ``cut:<job>``, ``log:<job>`` and ``term:<job>``,
-        how far each job has published, of which log, and who may go on;
+        """Hash: ``epoch``, ``offset``, ``window``, ``window_ms`` of the stream, its
+        ``form`` if that is not 1, and the ``server`` that holds it; ``cut:<job>``,
+        ``log:<job>`` and ``term:<job>``, how far each job has published, of which log,
+        and who may go on;
         ``candidate:<job>``, who is about to (``candidate.py``).
         """
         return f"{self.namespace}:meta"
@@ -75,8 +93,12 @@ class Keys:
         return f"{self.namespace}:stages:{job}"
 
 
-PRODUCTS = ("bars", "movers", "bursts")
+PRODUCTS = ("bars", "movers", "bursts", "moves")
 """What the analytics job makes, each by a query of its own."""
+
+
+ANALYTICS_JOB = "analytics"
+"""The name under which the analytics job holds its lease."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +135,8 @@ class AnalyticsKeys:
 
     def state(self, product: str) -> str:
         """Hash: what Spark's state of the query is like: ``rows``, ``bytes``,
-        ``update_ms``, ``commit_ms``, ``dropped`` rows, after which ``batch``.
+        ``update_ms``, ``commit_ms``, ``dropped`` rows, after which ``batch``; how often
+        there is one (``every_ms``); ``stopped``: 1 once the query was told to end.
         """
         return f"{self.namespace}:analytics:{product}:state"
 
@@ -142,3 +165,8 @@ class AnalyticsKeys:
     def bursts(self) -> str:
         """Stream: bursts that have ended, field ``burst``. Bounded."""
         return f"{self.namespace}:bursts"
+
+    @property
+    def moves(self) -> str:
+        """Stream: moves as they happened, field ``move``. Bounded."""
+        return f"{self.namespace}:moves"

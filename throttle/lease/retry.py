@@ -10,25 +10,13 @@ from redis.backoff import ExponentialBackoff, ExponentialWithJitterBackoff
 from redis.retry import Retry
 
 from ingest.tradelog.contract import LogAway
+from tickthrottle_client.redis_faults import is_passing
+from tickthrottle_client.redis_primary import connect
 
 T = TypeVar("T")
 
 SAY_AGAIN_S = 10.0
 """A long outage is mentioned again after this many seconds."""
-
-_PASSING = (
-    redis.ConnectionError,
-    redis.TimeoutError,
-    redis.ReadOnlyError,
-    redis.OutOfMemoryError,
-    redis.exceptions.ClusterDownError,
-    redis.exceptions.TryAgainError,
-)
-# Connection errors by class, but no waiting cures them.
-_LASTING = (redis.AuthenticationError, redis.exceptions.AuthorizationError)
-# Error codes without a class of their own: a slow script, a failed save, a replica
-# that has lost its primary or a primary its replicas.
-_PASSING_CODES = ("BUSY ", "MISCONF ", "NOREPLICAS ", "MASTERDOWN ", "LOADING ")
 
 
 class Stopped(Exception):
@@ -40,7 +28,7 @@ def create_client(redis_url: str) -> redis.Redis:
 
     One retry, at once, covers a connection that broke while it was idle.
     """
-    return redis.Redis.from_url(
+    return connect(
         redis_url,
         socket_timeout=5,
         socket_connect_timeout=5,
@@ -57,12 +45,7 @@ def is_transient(error: Exception) -> bool:
 
     A wrong password, a key of another type or an unknown command do not.
     """
-    if isinstance(error, LogAway):
-        return True
-    if isinstance(error, _LASTING):
-        return False
-    text = str(error)
-    return isinstance(error, _PASSING) or any(code in text for code in _PASSING_CODES)
+    return isinstance(error, LogAway) or is_passing(error)
 
 
 class OutageLog:

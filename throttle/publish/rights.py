@@ -11,7 +11,12 @@ import redis
 
 from ingest.tradelog.contract import LogKind
 from ingest.tradelog.redis_positions import info_key, stream_key
-from throttle.contract.redis_keys import Keys
+from throttle.contract.redis_keys import (
+    ANALYTICS_JOB,
+    PRODUCTS,
+    AnalyticsKeys,
+    Keys,
+)
 
 Command = Sequence[str]
 """A command and what it is given; its key comes first."""
@@ -46,10 +51,46 @@ def commands_of_a_job(keys: Keys, job: str, log: LogKind) -> Iterator[Command]:
     yield from (("HGETALL", f"{issues}:meta"), ("XRANGE", issues, "-", "+"))
     yield ("XREVRANGE", issues, "+", "-")
     if log == "redis":
-        info, stream = info_key(keys.namespace), stream_key(keys.namespace, 0)
-        yield from (("HSETNX", info, *_FIELD), ("HGETALL", info))
-        yield from (("XRANGE", stream, "-", "+"), ("XREVRANGE", stream, "+", "-"))
-        yield from (("XINFO", "STREAM", stream), ("XTRIM", stream, "MINID", "0"))
+        yield from _to_read_log(keys.namespace)
+        yield ("XTRIM", stream_key(keys.namespace, 0), "MINID", "0")
+
+
+def commands_of_analytics(keys: AnalyticsKeys, log: LogKind) -> Iterator[Command]:
+    """Yield every command the analytics job runs, once for each kind of key."""
+    yield from (("TIME",), ("INFO", "server"), ("SCRIPT", "LOAD", "return 1"))
+    yield ("EVALSHA", "0" * 40, "0")
+    own = keys.lease_keys
+    meta, lease = own.meta, own.lease(ANALYTICS_JOB)
+    yield from (("HGET", meta, "x"), ("HSET", meta, *_FIELD))
+    yield from (("GET", lease), ("SET", lease, "x"), ("DEL", lease))
+    for key in (own.last, own.windows, own.groups, own.batches(ANALYTICS_JOB)):
+        yield ("DEL", key)
+    for product in PRODUCTS:
+        progress, batches = keys.progress(product), keys.batches(product)
+        yield from (("HMGET", progress, "x"), ("HGET", progress, "x"))
+        yield from (("HSET", progress, *_FIELD), ("HSET", keys.state(product), *_FIELD))
+        yield from (("DEL", batches), ("XADD", batches, *_ENTRY))
+        yield ("PUBLISH", keys.updates(product), "")
+    for ledger in (own.ledger(ANALYTICS_JOB), *map(keys.ledger, PRODUCTS)):
+        yield from (("EXISTS", ledger), ("DEL", ledger), ("HSET", ledger, *_FIELD))
+        yield ("HINCRBY", ledger, "x", "1")
+    bars = keys.bars("x")
+    yield from (("ZRANGEBYSCORE", bars, "0", "1"), ("ZADD", bars, "0", "x"))
+    yield from (("ZREMRANGEBYSCORE", bars, "0", "1"), ("EXPIRE", bars, "1"))
+    yield ("ZREMRANGEBYRANK", bars, "0", "-2")
+    for key in (keys.last_bars, keys.days):
+        yield from (("HGETALL", key), ("HSET", key, *_FIELD))
+    yield from (("SET", keys.movers, "x"), ("XADD", keys.bursts, *_ENTRY))
+    if log == "redis":
+        yield from _to_read_log(keys.namespace)
+
+
+def _to_read_log(namespace: str) -> Iterator[Command]:
+    info, stream = info_key(namespace), stream_key(namespace, 0)
+    # Whoever comes first makes the log.
+    yield from (("HSETNX", info, *_FIELD), ("HGETALL", info))
+    yield from (("XRANGE", stream, "-", "+"), ("XREVRANGE", stream, "+", "-"))
+    yield ("XINFO", "STREAM", stream)
 
 
 def check_rights(client: redis.Redis, commands: Iterable[Command]) -> None:

@@ -148,10 +148,12 @@ def read_batches(
     """Yield the rows from a cut to a boundary, combined, and what was read of the log.
 
     Their columns are those of ``source_rows.ARROW_SCHEMA``. While the window is open
-    its entries are read in steps; the cut is made once the boundary has passed.
+    its entries are read in steps; the cut is made once the boundary has passed. If
+    another server answers by then, all of it is read again, from that one.
     ``pause`` is called with the seconds to wait.
     """
     log, rows, reached = open_log_reader(options), _Rows(options, part), part.start
+    server = ask_patiently(log.server_id)
     while True:
         tail = ask_patiently(partial(log.tail, part.end_ms, part.partitions))
         is_over = cut.may_be_cut(part.end_ms, tail)
@@ -163,7 +165,11 @@ def read_batches(
             yield from rows.read(log, reached, upto, is_backlog)
             reached = upto
         if is_over:
-            break
+            before, server = server, ask_patiently(log.server_id)
+            if server == before or rows.are_handed_on:
+                break
+            rows, reached = _Rows(options, part), part.start
+            continue
         rows.combine()
         if not _wait_for_step(log, options, part.end_ms, pause):
             yield from source_rows.abandoned_row(part.end_ms).to_batches()
@@ -217,6 +223,8 @@ class _Rows:
         self._names: set[str] = set()
         self._letters = Counter[int]()
         self._tables: list[pa.Table] = []
+        self.are_handed_on = False
+        """Whether Spark has some of them already, because they had become many."""
 
     def read(
         self, log: LogReader, start: Cut, end: Cut, is_backlog: bool
@@ -238,6 +246,7 @@ class _Rows:
                 self._check(ready)
                 ready = []
                 if sum(map(len, self._tables)) >= _BATCH_ROWS:
+                    self.are_handed_on = True
                     yield from self._take()
         if ready:
             self._check(ready)

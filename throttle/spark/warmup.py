@@ -48,6 +48,10 @@ class SyntheticLog:
         self._share = max(1, trades // info.partitions)
         self._payloads = [_payload(i, info.created_ms) for i in range(WARMUP_ISSUES)]
 
+    def server_id(self) -> str:
+        """Return nothing: no server has it."""
+        return ""
+
     def clock_ms(self) -> int:
         """Return the end of the newest window that is over."""
         next_ms = self._cut_ms + self._window_ms

@@ -20,6 +20,7 @@ from redis.retry import Retry
 
 from throttle.publish.publisher import PublishOutcome
 from throttle.window.batch import Batch
+from tickthrottle_client.redis_primary import connect
 
 if TYPE_CHECKING:
     # The metrics are of batch reports.
@@ -121,7 +122,7 @@ class StageWriter:
     """Writes the newest batch's stages, until closed. A context manager."""
 
     def __init__(self, redis_url: str, key: str) -> None:
-        self._client = redis.Redis.from_url(
+        self._client = connect(
             redis_url,
             socket_timeout=_ANSWER_WITHIN_S,
             socket_connect_timeout=_ANSWER_WITHIN_S,

@@ -56,6 +56,7 @@ from throttle.window.conflate import LATEST
 from throttle.window.issue_columns import NO_ISSUES, IssueColumns
 from throttle.window.open_batch import plan_after
 from throttle.window.source_rows import SUMMED, combine
+from tickthrottle_client.redis_primary import connect
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -149,7 +150,7 @@ class ThrottleDriver:
         self._settings = ThrottleSettings(
             **{**self._given, "redis_url": url, "state_dir": folder}
         )
-        self._client = self._open.enter_context(redis.Redis.from_url(url))
+        self._client = self._open.enter_context(connect(url))
         self._keys = Keys(self._settings.namespace)
         self._info = open_log(
             self._client, self._settings.namespace, self._settings.partitions

@@ -10,6 +10,7 @@ import structlog
 from ingest.issue_table.issue_store import IssueStore, TableAway
 from ingest.issue_table.known_issues import Issues
 from ingest.issue_table.table_loader import read_on
+from ingest.process.outage_reasons import OutageReasons
 from ingest.tradelog.contract import LogUnusable
 
 LOOK_S = 0.5
@@ -36,7 +37,8 @@ class IssueWatch:
     def __init__(self, open_store: Callable[[], IssueStore]) -> None:
         self._open_store = open_store
         self._issues = Issues()
-        self._failures = 0
+        self._is_away = False
+        self._reasons = OutageReasons()
         self._is_closing = False
         self._asked = 0
         self._answered = 0
@@ -95,14 +97,15 @@ class IssueWatch:
             return not self._is_closing
 
     def _failed(self, error: Exception) -> None:
-        self._failures += 1
-        if self._failures == 1:
+        self._is_away = True
+        if self._reasons.is_news(str(error)):
             log.warning("the issue table is away", error=str(error))
 
     def _answer_came(self, later: Issues, refused: int) -> None:
-        if self._failures:
+        if self._is_away:
             log.info("the issue table is back", issues=len(later))
-            self._failures = 0
+            self._is_away = False
+            self._reasons.end()
         if refused:
             log.warning("changes of the issue table are no issues", changes=refused)
         if later is not self._issues:

@@ -90,7 +90,13 @@ def encode_info(info: LogInfo) -> dict[str, str | int]:
 
 
 def decode_info(fields: Mapping[bytes, bytes]) -> LogInfo:
-    """Decode a log's identity."""
+    """Decode a log's identity. Raises LogUnusable for a log of another form."""
+    if fields.get(b"form", b"1") != b"1":
+        form = fields[b"form"].decode(errors="replace")
+        raise LogUnusable(
+            f"the trade log has the form {form!r}, this version has 1: "
+            "see docs/upgrade.md for which versions go together"
+        )
     return LogInfo(
         fields[b"id"].decode(), int(fields[b"partitions"]), int(fields[b"created_ms"])
     )

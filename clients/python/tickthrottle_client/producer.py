@@ -108,12 +108,13 @@ _Opening: TypeAlias = Callable[[], Awaitable[Appender]]
 class TradeProducer:
     """Appends trades for as long as the ``async with`` block lasts.
 
-    ``address`` is ``redis://host:port``, ``rediss://`` or ``unix://``, with the
-    pipeline's ``namespace``, or ``kafka://host:9092,host2:9092/topic``, with
-    ``kafka_options`` of librdkafka. A log in Redis is created if there is none, with so
-    many ``partitions``, and keeps to ``cap`` entries as with every feed; a topic has
-    to be there (`tickthrottle topic`). ``receipt`` is a file for
-    `tickthrottle reconcile`, renewed every two seconds.
+    ``address`` is ``redis://host:port``, ``rediss://``, ``unix://`` or
+    ``redis+sentinel://host:26379,host2:26379/name``, with the pipeline's
+    ``namespace``, or ``kafka://host:9092,host2:9092/topic``, with ``kafka_options`` of
+    librdkafka. A log in Redis is created if there is none, with so many
+    ``partitions``, and keeps to ``cap`` entries as with every feed; a topic has to be
+    there (`tickthrottle topic`). ``receipt`` is a file for `tickthrottle reconcile`,
+    renewed every two seconds.
 
     Each trade that ``send`` has taken is appended, in order, in the background. At
     most ``buffer_bytes`` wait for the log; then ``send`` waits, too. While the log's
@@ -149,7 +150,7 @@ class TradeProducer:
         if scheme == "kafka":
             topic = _topic(address, kafka_options or {})
             self._open: _Opening = partial(_open_topic, topic)
-        elif scheme in ("redis", "rediss", "unix"):
+        elif scheme.removesuffix("+sentinel") in ("redis", "rediss", "unix"):
             if not re.fullmatch(NAMESPACE_PATTERN, namespace):
                 rule = f"must be like {NAMESPACE_PATTERN}"
                 raise LogUnusable(f"namespace {namespace!r}: {rule}")

@@ -32,7 +32,8 @@ from tickthrottle_client.log_v1 import (
 )
 from tickthrottle_client.receipt_v1 import AppendTally
 from tickthrottle_client.redis_address import check_redis_url, why_unusable
-from tickthrottle_client.redis_faults import TRANSIENT
+from tickthrottle_client.redis_faults import TRANSIENT, is_passing
+from tickthrottle_client.redis_primary import connect_async
 
 _CONNECT_TIMEOUT_S = 2.0
 _ANSWER_TIMEOUT_S = 3.0
@@ -82,7 +83,7 @@ class RedisAppender:
         ``address`` is what to call the server. Raises LogAway and LogUnusable.
         """
         try:
-            client = Redis.from_url(
+            client = connect_async(
                 check_redis_url(url),
                 socket_connect_timeout=_CONNECT_TIMEOUT_S,
                 socket_timeout=_ANSWER_TIMEOUT_S,
@@ -179,13 +180,11 @@ async def _told(address: str) -> AsyncIterator[None]:
     """Raise in words what the client raises."""
     try:
         yield
-    except exceptions.AuthenticationError as error:
-        raise LogUnusable(f"the server at {address} refuses: {error}") from None
-    except TRANSIENT as error:
-        raise LogAway(
-            f"no Redis or Valkey server takes trades at {address} ({error})"
-        ) from None
     except exceptions.RedisError as error:
+        if is_passing(error):
+            raise LogAway(
+                f"no Redis or Valkey server takes trades at {address} ({error})"
+            ) from None
         raise LogUnusable(f"the server at {address} refuses: {error}") from None
 
 

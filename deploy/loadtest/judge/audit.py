@@ -29,6 +29,7 @@ from throttle.audit.verify import (
 from throttle.contract.ledger import BatchEntry, Ledger
 from throttle.contract.snapshot import WindowSnapshot
 from tickthrottle_client.gc_pause import no_collection
+from tickthrottle_client.redis_primary import connect
 
 _BATCHES_WITHIN_S = 10.0
 
@@ -51,7 +52,7 @@ def audit(deployment: Deployment, follower: Follower, until: Ledger) -> Audited:
     follower.wait_for_batch(until.upto.end_ms, _BATCHES_WITHIN_S)
     try:
         topic = ingest.topic()
-        with redis.Redis.from_url(ingest.redis_url, socket_timeout=30) as client:
+        with connect(ingest.redis_url, socket_timeout=30) as client:
             log = open_log_entries(client, ingest.namespace, topic)
             if log is None:
                 return _failed("it is gone")

@@ -12,6 +12,7 @@ from deploy.loadtest.judge.standing import Standing, read_standing
 from ingest.process.redact import server_address
 from throttle.contract.ledger import BatchEntry
 from throttle.contract.redis_keys import Keys
+from tickthrottle_client.redis_primary import connect
 
 _BLOCK_MS = 200
 _PIECE = 20
@@ -113,7 +114,7 @@ def following(
 
     Whoever needs what was published up to a moment waits for it (``wait_for``).
     """
-    with redis.Redis.from_url(redis_url, socket_timeout=5) as client:
+    with connect(redis_url, socket_timeout=5) as client:
         start = read_standing(client, namespace, job)
         follower = Follower(client, namespace, start, window_ms)
         name = f"windows of {server_address(redis_url)}"

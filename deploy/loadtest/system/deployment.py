@@ -25,6 +25,7 @@ from ingest.process.ports import free_port, why_taken
 from ingest.process.redact import problems_of, server_address
 from ingest.settings import IngestSettings
 from throttle.contract.redis_keys import Keys
+from tickthrottle_client.redis_primary import connect
 
 MAX_AHEAD_MS = 5_000
 """What the job allows unless it is told otherwise."""
@@ -281,7 +282,7 @@ def _read_stream(ingest: IngestSettings, job: str) -> tuple[str, int]:
     """Return the epoch of the stream and its window's length."""
     keys, address = Keys(ingest.namespace), server_address(ingest.redis_url)
     try:
-        with redis.Redis.from_url(ingest.redis_url) as client:
+        with connect(ingest.redis_url) as client:
             found = cast(
                 "list[bytes | None]",
                 client.hmget(keys.meta, ["epoch", "window_ms", f"cut:{job}"]),

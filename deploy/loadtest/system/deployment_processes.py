@@ -9,6 +9,7 @@ import redis
 
 from deploy.local.process_tree import Named, job_family, members
 from throttle.contract.redis_keys import Keys
+from tickthrottle_client.redis_primary import connect
 
 
 def find_family(
@@ -20,7 +21,7 @@ def find_family(
     listens on its port. What cannot be found is left out.
     """
     found: list[Named] = []
-    with suppress(redis.RedisError), redis.Redis.from_url(redis_url) as client:
+    with suppress(redis.RedisError), connect(redis_url) as client:
         host = client.connection_pool.connection_kwargs.get("host", "localhost")
         if _is_here(str(host)):
             info = cast("dict[str, Any]", client.info("server"))

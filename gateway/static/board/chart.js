@@ -3,9 +3,10 @@
 import { AreaSeries } from "lightweight-charts";
 import { Component, createRef } from "preact";
 
+import { phrase, say } from "../language.js";
 import { colour } from "../shell.js";
 import { faded, TimeChart } from "./candles/time_chart.js";
-import { clockText, places, priceText } from "./format.js";
+import { clockText, places, priceText, zoneText } from "./format.js";
 import { chartPoints } from "./history.js";
 import { html } from "./html.js";
 
@@ -67,9 +68,9 @@ export class Chart extends Component {
         ${!isSmall &&
         html`
           <figcaption class="soft">
-            Latest price of each window, and its trades.${" "}
+            ${say("Latest price of each window, and its trades. Times: {zone}.", { zone: zoneText() })}${" "}
             <a href="https://www.tradingview.com/" target="_blank" rel="noopener noreferrer"
-              >Charts by TradingView</a
+              >${say("Charts by TradingView")}</a
             >
           </figcaption>
         `}
@@ -80,14 +81,22 @@ export class Chart extends Component {
 
 // What the picture says, in a sentence.
 export function summaryText(name, windows) {
-  if (!windows.length) return `Chart of ${name}: no window yet`;
+  if (!windows.length) return say("Chart of {name}: no window yet", { name });
   const prices = windows.map(({ price }) => Number(price));
-  const text = (price) => priceText(price);
   const first = windows[0];
   const last = windows.at(-1);
-  return (
-    `Chart of ${name}: ${windows.length} windows from ${clockText(first.window)} to ` +
-    `${clockText(last.window)}, from ${text(first.price)} to ${text(last.price)}, ` +
-    `between ${text(Math.min(...prices))} and ${text(Math.max(...prices))}`
-  );
+  return say(SUMMARY, {
+    name,
+    count: windows.length,
+    from: clockText(first.window),
+    to: `${clockText(last.window)} ${zoneText()}`,
+    first: priceText(first.price),
+    last: priceText(last.price),
+    low: priceText(Math.min(...prices)),
+    high: priceText(Math.max(...prices)),
+  });
 }
+
+const SUMMARY = phrase(
+  "Chart of {name}: {count} window from {from} to {to}, from {first} to {last}, between {low} and {high}|Chart of {name}: {count} windows from {from} to {to}, from {first} to {last}, between {low} and {high}",
+);

@@ -1,17 +1,19 @@
 // Which columns the table has, in which order, and which of them it has room for. Pure.
 
+import { phrase } from "../language.js";
+
 const COLUMNS = {
-  star: { label: "Watch" },
-  name: { label: "Issue", order: "name" },
+  star: { label: phrase("Watch") },
+  name: { label: phrase("Issue"), order: "name" },
   isin: { label: "ISIN", order: "isin", rem: 10.5 },
-  price: { label: "Price", order: "price", isNumber: true, rem: 7.5, tallRem: 6.25 },
-  change: { label: "Change", order: "change", isNumber: true, rem: 13, tallRem: 5.7 },
-  spark: { label: "Trend", rem: 7.5, tallRem: 6 },
-  range: { label: "Range", rem: 9.5, tallRem: 8 },
-  turnover: { label: "Turnover", order: "turnover", isNumber: true, rem: 7, tallRem: 6 },
-  volume: { label: "Volume", order: "volume", isNumber: true, rem: 6.5, tallRem: 5.5 },
-  trades: { label: "Trades", order: "trades", isNumber: true, rem: 8, tallRem: 6.5 },
-  time: { label: "Last trade", order: "time", isNumber: true, rem: 6.5, tallRem: 5.5 },
+  price: { label: phrase("Price"), order: "price", isNumber: true, rem: 7.5, tallRem: 6.25 },
+  change: { label: phrase("Change"), order: "change", isNumber: true, rem: 13, tallRem: 5.7 },
+  spark: { label: phrase("Trend"), rem: 7.5, tallRem: 6 },
+  range: { label: phrase("Range"), rem: 9.5, tallRem: 8 },
+  turnover: { label: phrase("Turnover"), order: "turnover", isNumber: true, rem: 7, tallRem: 6 },
+  volume: { label: phrase("Volume"), order: "volume", isNumber: true, rem: 6.5, tallRem: 5.5 },
+  trades: { label: phrase("Trades"), order: "trades", isNumber: true, rem: 8, tallRem: 6.5 },
+  time: { label: phrase("Last trade"), order: "time", isNumber: true, rem: 7.8, tallRem: 7 },
 };
 
 export const labelOf = (id) => COLUMNS[id].label;

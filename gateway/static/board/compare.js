@@ -2,6 +2,7 @@
 
 import { useEffect, useState } from "preact/hooks";
 
+import { phrase, say } from "../language.js";
 import { priceText, secondsText } from "./format.js";
 import { html } from "./html.js";
 import { POLL_MS } from "./selection.js";
@@ -12,8 +13,8 @@ const SPAN_MS = 3 * 60_000;
 const [WIDTH, HEIGHT] = [360, 96];
 
 const CHANNELS = [
-  { id: "polled", title: `Polling, every ${POLL_MS / 1000} s` },
-  { id: "pushed", title: "Pushing, every window" },
+  { id: "polled", title: phrase("Polling, every {seconds} s") },
+  { id: "pushed", title: phrase("Pushing, every window") },
 ];
 
 // Properties: selection, clock (the server's), heardMs (when the stream last spoke, by
@@ -25,18 +26,18 @@ export function Compare({ selection, clock, heardMs, isLive }) {
     return () => clearInterval(timer);
   }, []);
   const nowMs = clock();
-  const fromMs = Math.max(nowMs - SPAN_MS, selection.openedMs);
+  const fromMs = Math.max(nowMs - SPAN_MS, selection.comparedMs);
   const views = CHANNELS.map((channel) => {
     const points = selection.staleness.series(channel.id, fromMs, nowMs, TICK_MS);
-    return { ...channel, points, summary: summary(points) };
+    const title = say(channel.title, { seconds: POLL_MS / 1000 });
+    return { ...channel, title, points, summary: summary(points) };
   });
   const { polled, pushed } = selection;
   return html`
     <section class="compare" aria-labelledby="compare-title">
-      <h3 id="compare-title">Polling beside pushing</h3>
+      <h3 id="compare-title">${say("Polling beside pushing")}</h3>
       <p class="soft">
-        How long each has shown a price after a newer trade was made. The past is drawn with what
-        is known now.
+        ${say("How long each has shown a price after a newer trade was made. The past is drawn with what is known now.")}
       </p>
       <div class="sides">
         <${Side}
@@ -46,8 +47,8 @@ export function Compare({ selection, clock, heardMs, isLive }) {
           staleMs=${selection.staleness.at("polled", nowMs)}
           refreshedMs=${polled.refreshedMs === null ? null : nowMs - polled.refreshedMs}
           note=${polled.problem
-            ? `Failed: ${polled.problem}`
-            : `${polled.polls} requests, ${polled.unchanged} unchanged`}
+            ? say("Failed: {problem}", { problem: polled.problem })
+            : say("{polls} requests, {unchanged} unchanged", { polls: polled.polls, unchanged: polled.unchanged })}
         />
         <${Side}
           view=${views[1]}
@@ -55,7 +56,7 @@ export function Compare({ selection, clock, heardMs, isLive }) {
           isFollowed=${isLive}
           staleMs=${selection.staleness.at("pushed", nowMs)}
           refreshedMs=${heardMs === null ? null : nowMs - heardMs}
-          note="1 connection for all issues"
+          note=${say("1 connection for all issues")}
         />
       </div>
       <${Picture} views=${views} nowMs=${nowMs} />
@@ -73,9 +74,9 @@ function Side({ view, item, isFollowed, staleMs, refreshedMs, note }) {
         ${verdict(staleMs, isFollowed)}
       </p>
       <dl>
-        <div><dt>Refreshed</dt><dd>${refreshedMs === null ? "–" : `${secondsText(refreshedMs)} ago`}</dd></div>
-        <div><dt>Stale, mean</dt><dd>${view.summary ? secondsText(view.summary.mean) : "–"}</dd></div>
-        <div><dt>Stale, at most</dt><dd>${view.summary ? secondsText(view.summary.most) : "–"}</dd></div>
+        <div><dt>${say("Refreshed")}</dt><dd>${refreshedMs === null ? "–" : say("{time} ago", { time: secondsText(refreshedMs) })}</dd></div>
+        <div><dt>${say("Stale, mean")}</dt><dd>${view.summary ? secondsText(view.summary.mean) : "–"}</dd></div>
+        <div><dt>${say("Stale, at most")}</dt><dd>${view.summary ? secondsText(view.summary.most) : "–"}</dd></div>
       </dl>
       <p class="note soft">${note}</p>
     </div>
@@ -84,8 +85,8 @@ function Side({ view, item, isFollowed, staleMs, refreshedMs, note }) {
 
 function verdict(staleMs, isFollowed) {
   if (staleMs === null) return "–";
-  if (staleMs > 0) return `replaced ${secondsText(staleMs)} ago`;
-  return isFollowed ? "newest known" : "newer ones not known";
+  if (staleMs > 0) return say("replaced {time} ago", { time: secondsText(staleMs) });
+  return isFollowed ? say("newest known") : say("newer ones not known");
 }
 
 // Staleness over the last minutes: two areas over one scale.
@@ -94,7 +95,7 @@ function Picture({ views, nowMs }) {
   const x = (timeMs) => WIDTH * (1 - (nowMs - timeMs) / SPAN_MS);
   const y = (ms) => HEIGHT - (HEIGHT - 4) * (ms / most);
   const words = views
-    .map(({ title, summary: all }) => `${title}: ${all ? secondsText(all.mean) : "nothing yet"}`)
+    .map(({ title, summary: all }) => `${title}: ${all ? secondsText(all.mean) : say("nothing yet")}`)
     .join(", ");
   return html`
     <figure class="picture">
@@ -102,7 +103,7 @@ function Picture({ views, nowMs }) {
         viewBox=${`0 0 ${WIDTH} ${HEIGHT}`}
         preserveAspectRatio="none"
         role="img"
-        aria-label=${`Mean staleness in the last minutes. ${words}`}
+        aria-label=${say("Mean staleness in the last minutes. {words}", { words })}
       >
         <line class="level" x1="0" x2=${WIDTH} y1=${y(POLL_MS)} y2=${y(POLL_MS)} />
         <line class="level" x1="0" x2=${WIDTH} y1=${y(POLL_MS / 2)} y2=${y(POLL_MS / 2)} />
@@ -110,11 +111,11 @@ function Picture({ views, nowMs }) {
         <line class="level" x1="0" x2=${WIDTH} y1=${HEIGHT - 0.5} y2=${HEIGHT - 0.5} />
       </svg>
       <figcaption class="soft" aria-hidden="true">
-        <span>3 min ago</span>
-        <span class="key polled">polling</span>
-        <span class="key pushed">pushing</span>
-        <span>0 to ${Math.ceil(most / 1000)} s</span>
-        <span>now</span>
+        <span>${say("3 min ago")}</span>
+        <span class="key polled">${say("polling")}</span>
+        <span class="key pushed">${say("pushing")}</span>
+        <span>${say("0 to {seconds} s", { seconds: Math.ceil(most / 1000) })}</span>
+        <span>${say("now")}</span>
       </figcaption>
     </figure>
   `;

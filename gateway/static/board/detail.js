@@ -2,23 +2,38 @@
 
 import { useEffect, useRef, useState } from "preact/hooks";
 
+import { phrase, say } from "../language.js";
 import { withIssue } from "./address.js";
+import { IssueAlerts } from "./alerts/panels.js";
 import { Day, IssueChart } from "./candles/issue_chart.js";
 import { Compare } from "./compare.js";
-import { clockText, countText, priceText } from "./format.js";
+import { clockText, countText, priceText, zonedText, zoneText } from "./format.js";
 import { html } from "./html.js";
 import { Change } from "./table.js";
+import { Tabs } from "./tabs.js";
+
+const TABS = { chart: phrase("Chart"), polling: phrase("Polling") };
 
 const TABLE_ROWS = 20;
 
-// Properties: selection, row, clock, heardMs, isLive, isWatched, onStar(isin), onClose(),
+// Properties: selection, row, alerts, store, clock, heardMs, isLive, isWatched, onStar(isin), onClose(),
 // onChart(interval or null).
-export function Detail({ selection, row, isWatched, onStar, onClose, onChart, ...line }) {
+export function Detail({ selection, row, alerts, store, isWatched, onStar, onClose, onChart, ...line }) {
   const heading = useRef();
   const { isin, windows, history, feed } = selection;
   const issue = row?.issue;
   const name = issue?.name ?? isin;
-  useEffect(() => heading.current.focus({ preventScroll: true }), []);
+  const [tab, setTab] = useState("chart");
+  useEffect(() => {
+    // A switch in the header has everything drawn anew, and keeps the focus.
+    if (!document.activeElement.closest("#shell")) heading.current.focus({ preventScroll: true });
+  }, []);
+  // Nothing is asked for again and again that nobody looks at.
+  useEffect(() => {
+    if (tab !== "polling") return undefined;
+    selection.startPolling();
+    return () => selection.stopPolling();
+  }, [tab, selection]);
   return html`
     <section class="detail panel" aria-labelledby="detail-title">
       <header>
@@ -34,45 +49,52 @@ export function Detail({ selection, row, isWatched, onStar, onClose, onChart, ..
             type="button"
             class="quiet icon star"
             aria-pressed=${isWatched}
-            aria-label=${`Watch ${name}`}
+            aria-label=${say("Watch {name}", { name })}
             onClick=${() => onStar(isin)}
           >
             ${isWatched ? "★" : "☆"}
           </button>
-          <button type="button" class="quiet icon" aria-label="Close" onClick=${onClose}>✕</button>
+          <button type="button" class="quiet icon" aria-label=${say("button::Close")} onClick=${onClose}>✕</button>
         </div>
       </header>
       ${row === undefined
-        ? html`<p class="soft note">No trade of this issue has come.</p>`
+        ? html`<p class="soft note">${say("No trade of this issue has come.")}</p>`
         : html`
         <div class="greys quote">
           <span class=${`price ${row.change.kind}`}>${priceText(row.item.price)}</span>${" "}
           <span class=${row.change.kind}><${Change} row=${row} /></span>
           <span class="soft size">
-            ${countText(Number(row.item.size))} at ${clockText(row.item.time / 1000)}
+            ${say("{size} at {time}", { size: priceText(row.item.size), time: zonedText(row.item.time / 1000) })}
           </span>
         </div>
       `}
       <${Day} day=${feed.day} nowMs=${line.clock()} />
-      <${IssueChart}
-        name=${name}
-        isin=${isin}
-        windows=${windows}
-        kind=${row?.change.kind}
-        feed=${feed}
-        prevClose=${issue?.prev_close ?? null}
-        onChart=${onChart}
-      />
-      ${feed.interval === null &&
-      html`
-        ${history === "missing" &&
-        html`<p class="soft note">The windows before this page opened are not available.</p>`}
-        <details class="windows">
-          <summary>Newest windows as a table</summary>
-          <${Windows} windows=${windows} name=${name} />
-        </details>
-      `}
-      <${Compare} key=${isin} selection=${selection} ...${line} />
+      <${IssueAlerts} alerts=${alerts} store=${store} isin=${isin} />
+      <${Tabs} label=${say("Of this issue")} tabs=${TABS} chosen=${tab} panel="detail-tab" onChoose=${setTab} />
+      <div id="detail-tab" role="tabpanel" aria-labelledby=${`tab-${tab}`}>
+        ${tab === "polling"
+          ? html`<${Compare} key=${isin} selection=${selection} ...${line} />`
+          : html`
+              <${IssueChart}
+                name=${name}
+                isin=${isin}
+                windows=${windows}
+                kind=${row?.change.kind}
+                feed=${feed}
+                prevClose=${issue?.prev_close ?? null}
+                onChart=${onChart}
+              />
+              ${feed.interval === null &&
+              html`
+                ${history === "missing" &&
+                html`<p class="soft note">${say("The windows before this page opened are not available.")}</p>`}
+                <details class="windows">
+                  <summary>${say("Newest windows as a table")}</summary>
+                  <${Windows} windows=${windows} name=${name} />
+                </details>
+              `}
+            `}
+      </div>
     </section>
   `;
 }
@@ -84,14 +106,14 @@ function CopyLink({ isin }) {
     const link = location.origin + location.pathname + withIssue("", isin);
     try {
       await navigator.clipboard.writeText(link);
-      setAnswer("Copied.");
+      setAnswer(say("Copied."));
     } catch {
       // A browser may refuse, and does without TLS.
       setAnswer(link);
     }
   };
   return html`
-    <button type="button" class="quiet copy" onClick=${copy}>Copy link</button>${" "}
+    <button type="button" class="quiet copy" onClick=${copy}>${say("Copy link")}</button>${" "}
     <span role="status">${answer}</span>
   `;
 }
@@ -100,13 +122,13 @@ function Windows({ windows, name }) {
   const newest = windows.slice(-TABLE_ROWS).reverse();
   return html`
     <table>
-      <caption class="visually-hidden">Newest windows of ${name}, newest first</caption>
+      <caption class="visually-hidden">${say("Newest windows of {name}, newest first", { name })}</caption>
       <thead>
         <tr>
-          <th scope="col">Window's end</th>
-          <th scope="col" class="number">Price</th>
-          <th scope="col" class="number">Size</th>
-          <th scope="col" class="number">Trades</th>
+          <th scope="col">${say("Window's end")} <span class="zone">${zoneText()}</span></th>
+          <th scope="col" class="number">${say("Price")}</th>
+          <th scope="col" class="number">${say("Size")}</th>
+          <th scope="col" class="number">${say("Trades")}</th>
         </tr>
       </thead>
       <tbody>

@@ -1,6 +1,10 @@
 // How figures are written. Pure: times and differences are for the eye, prices keep
 // their digits.
 
+import { phrase, say } from "../language.js";
+
+export { clockText, dateText, momentText, zonedText, zoneText } from "../times.js";
+
 // "1234567.50" -> "1,234,567.50": only the whole part is grouped, no digit is lost.
 export function priceText(price) {
   const [, sign, whole, rest] = /^(-?)(\d+)(.*)$/.exec(String(price)) ?? [];
@@ -39,15 +43,8 @@ export function ratioText({ kind, ratio }) {
 }
 
 // What a screen reader says in place of the arrow.
-export const KIND_WORDS = { up: "up", down: "down", "": "unchanged" };
-
-export function clockText(timeMs, { withMilliseconds = false } = {}) {
-  const time = new Date(timeMs);
-  const pad = (number, width = 2) => String(number).padStart(width, "0");
-  const text = [time.getHours(), time.getMinutes(), time.getSeconds()].map((n) => pad(n)).join(":");
-  return withMilliseconds ? `${text}.${pad(time.getMilliseconds(), 3)}` : text;
-}
+export const KIND_WORDS = { up: phrase("up"), down: phrase("down"), "": phrase("unchanged") };
 
 export function secondsText(ms) {
-  return `${(Math.max(0, ms) / 1000).toFixed(1)} s`;
+  return say("{seconds} s", { seconds: (Math.max(0, ms) / 1000).toFixed(1) });
 }

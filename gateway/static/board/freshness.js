@@ -1,5 +1,7 @@
 // Whether what is shown is true now, and since when it is not. Pure.
 
+import { phrase, say } from "../language.js";
+
 const SILENT_WINDOWS = 3;
 const SLACK_MS = 1_500;
 
@@ -9,9 +11,18 @@ export function silenceMs({ windowMs, heartbeatMs }) {
 }
 
 const CLOSED = {
-  4401: "The token has expired.",
-  4501: "The gateway asks for a token, or refused this one.",
+  4401: phrase("The token has expired."),
+  4501: phrase("The gateway asks for a token, or refused this one."),
 };
+
+const CLOSED_BY = phrase("The gateway has closed the connection ({code}).");
+
+// What the gateway says of itself, as this page says it; anything else stays as it is.
+const SAID = [
+  [/^no window for ([\d.]+) s$/, phrase("No window for {figure} s.")],
+  [/^no window yet$/, phrase("No window yet.")],
+  [/^the throttle job is starting$/, phrase("The throttle job is starting.")],
+];
 
 // Takes what is known of the line:
 //   link        {kind, text} as TickClient tells it
@@ -27,29 +38,34 @@ export function judge(line) {
   switch (link.kind) {
     case "closed": {
       const code = /\d+/.exec(link.text)?.[0];
-      return { kind: "closed", ...since, reason: CLOSED[code] ?? `The connection is ${link.text}.` };
+      return { kind: "closed", ...since, reason: say(CLOSED[code] ?? CLOSED_BY, { code }) };
     }
     case "offline":
-      return { kind: "offline", ...since, reason: `Connection lost, ${retryText(retryAtMs - nowMs)}.` };
+      return { kind: "offline", ...since, reason: retryText(retryAtMs - nowMs) };
     case "connecting":
       if (!wasLive) return { kind: "connecting", sinceMs: null, reason: "" };
-      return { kind: "offline", ...since, reason: "Connection lost, reconnecting." };
+      return { kind: "offline", ...since, reason: say("Connection lost, reconnecting.") };
     case "stale":
     case "starting": {
       return { kind: link.kind, sinceMs: staleSinceMs ?? heardMs, reason: sentence(link.text) };
     }
   }
   if (heardMs !== null && nowMs - heardMs > silenceMs(line)) {
-    return { kind: "stale", ...since, reason: "Nothing comes from the gateway." };
+    return { kind: "stale", ...since, reason: say("Nothing comes from the gateway.") };
   }
   return { kind: "live", sinceMs: null, reason: "" };
 }
 
 function retryText(leftMs) {
-  return leftMs > 0 ? `next try in ${Math.ceil(leftMs / 1000)} s` : "reconnecting";
+  if (leftMs <= 0) return say("Connection lost, reconnecting.");
+  return say("Connection lost, next try in {seconds} s.", { seconds: Math.ceil(leftMs / 1000) });
 }
 
 function sentence(text) {
+  for (const [form, words] of SAID) {
+    const found = form.exec(text);
+    if (found !== null) return say(words, { figure: found[1] });
+  }
   const first = text.charAt(0).toUpperCase() + text.slice(1);
   return /[.!?]$/.test(first) ? first : `${first}.`;
 }

@@ -1,11 +1,14 @@
 // The board's page as a function of what it shows.
 
+import { parts, phrase, say } from "../language.js";
+import { AlertMenu, Notices } from "./alerts/panels.js";
 import { Movers } from "./candles/issue_chart.js";
 import { ColumnMenu } from "./choice/column_menu.js";
 import { ListMenu } from "./choice/list_menu.js";
+import { listName } from "./choice/lists.js";
 import { glance } from "./day/breadth.js";
 import { Glance } from "./day/glance.js";
-import { clockText, countText } from "./format.js";
+import { clockText, countText, zonedText, zoneText } from "./format.js";
 import { Detail } from "./detail.js";
 import { ChartGrid } from "./grid/chart_grid.js";
 import { html } from "./html.js";
@@ -14,17 +17,20 @@ import { Table } from "./table.js";
 import { ViewSwitch } from "./views/switch.js";
 
 const REFERENCES = {
-  close: "Change is against the previous close.",
-  first: "Change is against the first price seen since this page opened.",
-  mixed:
+  close: phrase("Change is against the previous close."),
+  first: phrase("Change is against the first price seen since this page opened."),
+  mixed: phrase(
     "Change is against the previous close. Where none is known, it is marked * and against the first price seen since this page opened.",
+  ),
 };
 
 // What the page knows only since it opened says so.
 function sinceText({ columns }) {
-  const names = columns.filter(({ id }) => id === "spark" || id === "range").map(({ label }) => label);
+  const names = columns.filter(({ id }) => id === "spark" || id === "range").map(({ label }) => say(label));
   if (!names.length) return "";
-  return ` ${names.join(" and ")} ${names.length > 1 ? "are" : "is"} since this page opened.`;
+  const [name, other] = names;
+  if (other === undefined) return ` ${say("{name} is since this page opened.", { name })}`;
+  return ` ${say("{name} and {other} are since this page opened.", { name, other })}`;
 }
 
 // `view` is what board.js knows and can do; there is no other state than that, but for
@@ -34,7 +40,7 @@ export function Page({ view }) {
   return html`
     <div class="board" data-issue=${selection && (view.isSheet ? "sheet" : "beside")}>
       <div class="market" inert=${view.isSheet}>
-        <h1 class="visually-hidden">Market board</h1>
+        <h1 class="visually-hidden">${say("Market board")}</h1>
         <div class="top">
           <${ViewSwitch} shown=${view.place.name} onView=${view.showView} />
           <${Tools} view=${view} />
@@ -50,7 +56,7 @@ export function Page({ view }) {
         <${Movers} movers=${view.movers} issues=${store.issues} onSelect=${view.select} />
         <${VIEWS[view.place.name]} view=${view} />
         <p class="foot soft">
-          <span>${REFERENCES[store.reference]}${view.place.name === "table" && sinceText(view.layout)}</span>
+          <span>${say(REFERENCES[store.reference])}${view.place.name === "table" && sinceText(view.layout)}</span>
           ${KEYS[view.place.name]()}
         </p>
       </div>
@@ -74,6 +80,8 @@ export function Page({ view }) {
           onClose=${view.closeMenu}
         />
       `}
+      ${view.menu === "alerts" && html`<${AlertMenu} alerts=${view.alerts} store=${store} onClose=${view.closeMenu} />`}
+      <${Notices} alerts=${view.alerts} store=${store} onSelect=${view.select} />
       ${view.isSheet && html`<div class="backdrop" onClick=${view.close}></div>`}
       ${selection &&
       html`
@@ -84,6 +92,8 @@ export function Page({ view }) {
           heardMs=${view.heardMs}
           isLive=${view.isLive}
           isWatched=${watched.has(selection.isin)}
+          alerts=${view.alerts}
+          store=${store}
           onStar=${view.star}
           onClose=${view.close}
           onChart=${view.chooseChart}
@@ -155,22 +165,34 @@ const ChartsView = ({ view }) => html`
 
 const VIEWS = { table: TableView, map: MapView, charts: ChartsView };
 
+const key = (text) => html`<kbd>${text}</kbd>`;
+
 const KEYS = {
   table: () => html`
     <span id="keys">
-      Keys: <kbd>/</kbd> searches, <kbd>↑</kbd> <kbd>↓</kbd> go from issue to issue,${" "}
-      <kbd>Enter</kbd> opens one, <kbd>Esc</kbd> closes it, <kbd>Space</kbd> stars it.
+      ${parts("Keys: {slash} searches, {up} {down} go from issue to issue, {enter} opens one, {esc} closes it, {space} stars it.", {
+        slash: key("/"),
+        up: key("↑"),
+        down: key("↓"),
+        enter: key("Enter"),
+        esc: key("Esc"),
+        space: key("Space"),
+      })}
     </span>
   `,
   map: () => html`
     <span id="keys">
-      Keys: <kbd>/</kbd> searches, arrows go from tile to tile, <kbd>Enter</kbd> opens an issue,${" "}
-      <kbd>+</kbd> shows its group alone, <kbd>Esc</kbd> goes back.
+      ${parts("Keys: {slash} searches, arrows go from tile to tile, {enter} opens an issue, {plus} shows its group alone, {esc} goes back.", {
+        slash: key("/"),
+        enter: key("Enter"),
+        plus: key("+"),
+        esc: key("Esc"),
+      })}
     </span>
   `,
   charts: () => html`
     <span>
-      <a href="https://www.tradingview.com/" target="_blank" rel="noopener noreferrer">Charts by TradingView</a>
+      <a href="https://www.tradingview.com/" target="_blank" rel="noopener noreferrer">${say("Charts by TradingView")}</a>
     </span>
   `,
 };
@@ -178,14 +200,14 @@ const KEYS = {
 function Tools({ view }) {
   const { store, watched, rows } = view;
   const isCharts = view.place.name === "charts"; // they are those of the list, always
-  const placeholder = store.issues.size ? "Name, code, sector…" : "ISIN";
+  const placeholder = store.issues.size ? say("Name, code, sector…") : "ISIN";
   return html`
     <form id="tools" role="search" onSubmit=${(event) => event.preventDefault()}>
       <input
         id="search"
         type="search"
         aria-keyshortcuts="/"
-        aria-label="Search by name, code, ISIN, market or sector"
+        aria-label=${say("Search by name, code, ISIN, market or sector")}
         placeholder=${placeholder}
         autocomplete="off"
         spellcheck=${false}
@@ -200,19 +222,22 @@ function Tools({ view }) {
         disabled=${isCharts}
         onClick=${view.toggleWatchListOnly}
       >
-        <span aria-hidden="true">★</span> <span class="list">${view.lists.active}</span>${" "}
+        <span aria-hidden="true">★</span> <span class="list">${listName(view.lists.active)}</span>${" "}
         <span class="count">${watched.size}</span>
       </button>
-      <button id="lists" type="button" class="quiet icon" aria-label="Watch-lists" title="Watch-lists" onClick=${() => view.openMenu("lists")}>⋯</button>
+      <button id="lists" type="button" class="quiet icon" aria-label=${say("Watch-lists")} title=${say("Watch-lists")} onClick=${() => view.openMenu("lists")}>⋯</button>
       <${Sectors} view=${view} />
       ${view.place.name === "table" &&
       html`
-        <button id="columns" type="button" class="quiet icon" aria-label="Columns" title="Columns" onClick=${() => view.openMenu("columns")}>
+        <button id="columns" type="button" class="quiet icon" aria-label=${say("Columns")} title=${say("Columns")} onClick=${() => view.openMenu("columns")}>
           <svg viewBox="0 0 24 24" aria-hidden="true" fill="none" stroke="currentColor" stroke-width="2"><rect x="4" y="5" width="16" height="14" rx="2" /><path d="M9.5 5v14M14.5 5v14" /></svg>
         </button>
       `}
+      <button id="alerts" type="button" class="quiet icon" aria-label=${say("Alerts")} title=${say("Alerts")} onClick=${() => view.openMenu("alerts")}>
+        <svg viewBox="0 0 24 24" aria-hidden="true" fill="none" stroke="currentColor" stroke-width="2" stroke-linejoin="round"><path d="M6 16V11a6 6 0 0 1 12 0v5l2 2H4zM10 21h4" /></svg>
+      </button>
       <p id="shown" class="soft" aria-live="polite">
-        ${rows.length === store.rows.size ? "" : `${countText(rows.length)} found`}
+        ${rows.length === store.rows.size ? "" : say("{count} found", { count: rows.length })}
       </p>
     </form>
   `;
@@ -228,15 +253,15 @@ function Sectors({ view }) {
     event.target.value = "";
   };
   return html`
-    <select id="sector" aria-label="Show a sector" onChange=${choose}>
-      <option value="">${sectors.size ? "And sector…" : "All sectors"}</option>
+    <select id="sector" aria-label=${say("Show a sector")} onChange=${choose}>
+      <option value="">${sectors.size ? say("And sector…") : say("All sectors")}</option>
       ${known
         .filter(([name]) => !sectors.has(name))
         .map(([name, count]) => html`<option key=${name} value=${name}>${name} (${count})</option>`)}
     </select>
     ${[...sectors].map(
       (name) => html`
-        <button key=${name} type="button" class="chip sector" aria-pressed="true" aria-label=${`No longer ${name}`} onClick=${() => view.toggleSector(name)}>
+        <button key=${name} type="button" class="chip sector" aria-pressed="true" aria-label=${say("No longer {name}", { name })} onClick=${() => view.toggleSector(name)}>
           ${name} <span aria-hidden="true">✕</span>
         </button>
       `,
@@ -249,33 +274,34 @@ function Figures({ view }) {
   const perRow = store.totalRows ? (store.totalTrades / store.totalRows).toFixed(1) : "–";
   return html`
     <dl id="figures" class="greys">
-      <${Figure} id="window" name="Window" text=${store.window === null ? "–" : clockText(store.window)} />
-      <${Figure} id="lag" name="Lag" text=${view.lagMs === null ? "–" : `${Math.round(view.lagMs)} ms`} />
-      <${Figure} id="issues" name="Issues" text=${countText(store.rows.size)} />
-      <${Figure} id="changed" name="Changed" text=${countText(store.changed)} />
-      <${Figure} id="trades" name="Trades" text=${countText(store.tradesInWindow)} />
-      <${Figure} id="ratio" name="Trades per row" text=${perRow} />
+      <${Figure} id="window" name=${say("Window")} zone=${zoneText()} text=${store.window === null ? "–" : clockText(store.window)} />
+      <${Figure} id="lag" name=${say("Lag")} text=${view.lagMs === null ? "–" : `${Math.round(view.lagMs)} ms`} />
+      <${Figure} id="issues" name=${say("Issues")} text=${countText(store.rows.size)} />
+      <${Figure} id="changed" name=${say("Changed")} text=${countText(store.changed)} />
+      <${Figure} id="trades" name=${say("Trades")} text=${countText(store.tradesInWindow)} />
+      <${Figure} id="ratio" name=${say("Trades per row")} text=${perRow} />
     </dl>
   `;
 }
 
-const Figure = ({ id, name, text }) => html`<div class=${id}><dt>${name}</dt><dd id=${id}>${text}</dd></div>`;
+const Figure = ({ id, name, zone, text }) =>
+  html`<div class=${id}><dt>${name}${zone && html` <span class="zone">${zone}</span>`}</dt><dd id=${id}>${text}</dd></div>`;
 
 const strangeText = ({ strangeLink: link }) =>
-  link === null ? "" : `No issue has the code or ISIN “${link.slice(0, 20)}” of this address.`;
+  link === null ? "" : say("No issue has the code or ISIN “{link}” of this address.", { link: link.slice(0, 20) });
 
 // One quiet window is usual; two in a row are worth a word.
 function quietText({ quietMs, sinceMs }, windowMs) {
   if (quietMs < 2 * windowMs) return "";
-  const since = sinceMs === null ? "this page opened" : clockText(sinceMs);
-  return `Windows come, but no trade since ${since}.`;
+  if (sinceMs === null) return say("Windows come, but no trade since this page opened.");
+  return say("Windows come, but no trade since {time}.", { time: zonedText(sinceMs) });
 }
 
 function emptyText({ store, problem, isWatchListOnly, search, watched, place }) {
   if (problem !== null) return problem;
-  if (!store.rows.size) return "Waiting for the first window.";
+  if (!store.rows.size) return say("Waiting for the first window.");
   const isList = isWatchListOnly || place.name === "charts";
-  if (isList && !watched.size) return "No issue is starred: press ☆ in a row to watch it.";
-  if (isList && !search) return "No issue of the watch-list has traded yet.";
-  return "Nothing matches.";
+  if (isList && !watched.size) return say("No issue is starred: press ☆ in a row to watch it.");
+  if (isList && !search) return say("No issue of the watch-list has traded yet.");
+  return say("Nothing matches.");
 }

@@ -1,4 +1,5 @@
-// The issue a visitor looks at: its windows, and the same price asked for every so often.
+// The issue a visitor looks at: its windows, and, while the visitor compares, the same
+// price asked for every so often.
 
 import { authorization } from "../shell.js";
 import { readMessage } from "../tick.js";
@@ -20,7 +21,7 @@ export class Selection {
     this.staleness = new Staleness(["polled", "pushed"]);
     this.pushed = null;
     this.polled = { item: null, refreshedMs: null, polls: 0, unchanged: 0, problem: null };
-    this.openedMs = clock();
+    this.comparedMs = clock(); // since when prices are compared
     this._clock = clock;
     this._windowMs = windowMs;
     this._onChange = onChange;
@@ -40,12 +41,26 @@ export class Selection {
     this._isStarted = true;
     this.followBars();
     this._past.load();
+    if (this._isCompared) this.startPolling();
+  }
+
+  // Ask from now on, or once the issue stays open.
+  startPolling() {
+    this._isCompared = true;
+    if (!this._isStarted || this._timer !== undefined) return;
+    if (this.polled.polls === 0) this.comparedMs = this._clock();
     this._poll();
     this._timer = setInterval(() => this._poll(), POLL_MS);
   }
 
-  stop() {
+  stopPolling() {
+    this._isCompared = false;
     clearInterval(this._timer);
+    this._timer = undefined;
+  }
+
+  stop() {
+    this.stopPolling();
     this._stopped.abort();
     this._past.stop();
     this.feed.stop();

@@ -8,6 +8,11 @@ import { comparator } from "./order.js";
 import { matches, searchText, words } from "./search.js";
 import { ISIN } from "./watchlist.js";
 
+// The text of /v1/issues; a previous close keeps its digits, as decimal text.
+export function readIssues(text) {
+  return JSON.parse(text.replace(/"prev_close":\s*(-?[\d.]+)/g, '"prev_close":"$1"'));
+}
+
 export class Store {
   constructor() {
     this.rows = new Map(); // ISIN -> row

@@ -4,17 +4,18 @@
 
 import { Component, createRef } from "preact";
 
+import { phrase, say } from "../language.js";
 import { DayCells, Marks } from "./day/cells.js";
-import { clockText, countText, differenceText, KIND_WORDS, priceText, ratioText } from "./format.js";
+import { clockText, countText, differenceText, KIND_WORDS, momentText, priceText, ratioText, zoneText } from "./format.js";
 import { html } from "./html.js";
 import { rowAfter, scrollTopFor, visibleRange } from "./virtual.js";
 
 const TITLES = {
-  spark: "the prices of the newest windows that came since this page opened, 60 at most",
-  range: "the lowest and highest price seen since this page opened, and where the price is between them",
-  turnover: "what was paid in the day so far, as the issue's newest trade says (cum_value)",
-  volume: "how much was traded in the day so far, as the issue's newest trade says (cum_volume)",
-  trades: "since this page opened, and how many the newest window's row stands for",
+  spark: phrase("the prices of the newest windows that came since this page opened, 60 at most"),
+  range: phrase("the lowest and highest price seen since this page opened, and where the price is between them"),
+  turnover: phrase("what was paid in the day so far, as the issue's newest trade says (cum_value)"),
+  volume: phrase("how much was traded in the day so far, as the issue's newest trade says (cum_volume)"),
+  trades: phrase("since this page opened, and how many the newest window's row stands for"),
 };
 
 const FLASH_MS = 900;
@@ -115,7 +116,7 @@ export class Table extends Component {
       <div class=${`scroller ${isTall ? "tall" : ""} ${isDense ? "dense" : ""}`} ref=${this.scroller} onScroll=${() => this.scrolled()}>
         <table
           role="grid"
-          aria-label="Issues"
+          aria-label=${say("Issues")}
           aria-rowcount=${rows.length + 1}
           aria-colcount=${columns.length}
           aria-describedby="keys"
@@ -166,13 +167,13 @@ function Head({ columns, order, onOrder }) {
               scope="col"
               class=${`${id} ${isNumber ? "number" : ""}`}
               aria-sort=${column && (isSorted ? order.direction : "none")}
-              title=${TITLES[id]}
+              title=${TITLES[id] && say(TITLES[id])}
             >
               ${column === undefined
-                ? html`<span class=${id === "star" ? "visually-hidden" : ""}>${label}</span>`
+                ? html`<span class=${id === "star" ? "visually-hidden" : ""}>${say(label)}</span>`
                 : html`
                     <button type="button" class="quiet" onClick=${() => onOrder(column)}>
-                      <span>${label}</span>
+                      <span>${say(label)}${id === "time" && html` <span class="zone">${zoneText()}</span>`}</span>
                       ${isSorted && html`<span class="arrow" aria-hidden="true">${arrow}</span>`}
                     </button>
                   `}
@@ -237,7 +238,7 @@ class Row extends Component {
             class="quiet"
             tabindex="-1"
             aria-pressed=${isWatched}
-            aria-label=${`Watch ${issue?.name ?? isin}`}
+            aria-label=${say("Watch {name}", { name: issue?.name ?? isin })}
             onClick=${star}
           >
             ${isWatched ? "★" : "☆"}
@@ -271,7 +272,7 @@ class Row extends Component {
         </td>
       `,
       time: () => html`
-        <td key="time" class="time number" title=${new Date(timeMs).toLocaleString()}>
+        <td key="time" class="time number" title=${momentText(timeMs)}>
           ${clockText(timeMs)}
         </td>
       `,
@@ -294,7 +295,7 @@ class Row extends Component {
 export function Change({ row, isMixed = false }) {
   const { change, digits } = row;
   return html`
-    <span class="visually-hidden">${KIND_WORDS[change.kind]} </span>
+    <span class="visually-hidden">${say(KIND_WORDS[change.kind])} </span>
     <span class="difference">${differenceText(change, digits)}</span>${" "}
     <span class="ratio">${ratioText(change)}${isMixed && !row.isAgainstClose ? "*" : ""}</span>
   `;

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from archive.contract.archive_state import ArchiveState
+from gateway.health.analytics_queries import QueryState
 from gateway.health.client_states import State
 from gateway.health.finding_codes import CODES, CONSEQUENCES, HIDDEN_STAGES, STAGES
 from gateway.health.findings import Diagnosis, diagnose
@@ -458,3 +459,31 @@ def test_an_archive_that_falls_behind_is_named() -> None:
         ("archive_behind", "The archive c has been behind", stuck.problem),
     ]
     assert {f.since_ms for f in diagnosis.findings} == {behind.window}
+
+
+def test_analytics_that_fall_behind_or_die_are_named() -> None:
+    """As warnings; a query that was told to stop is none, nor one without Redis."""
+    cut = Cut(NOW_MS - 90_000, (1,), (1,))
+    behind = QueryState("bars", "host:1", cut, NOW_MS, None)
+    behind = replace(behind, figures={"every_ms": 2_000})
+    well = replace(behind, product="movers", cut=Cut(NOW_MS - 9_000, (1,), (1,)))
+    off = replace(well, fault="analytics of movers: KeyError('cut')")
+    stopped = replace(behind, product="bursts", figures={"stopped": 1}, owner=None)
+    assert diagnose(WELL, make_pipeline(queries=(well, stopped))).level == "ok"
+    diagnosis = diagnose(WELL, make_pipeline(queries=(behind, off, stopped)))
+    assert diagnosis.level == "warn"
+    assert [(f.code, f.text, f.detail, f.since_ms) for f in diagnosis.findings] == [
+        ("analytics_off", "The books of movers have been off balance", off.fault, None),
+        (
+            "analytics_behind",
+            "The analytics query bars has been behind",
+            "it has read the log up to 90 s ago",
+            cut.end_ms,
+        ),
+    ]
+    dead = [replace(query, owner=None) for query in (behind, well, stopped)]
+    [finding] = diagnose(WELL, make_pipeline(queries=dead)).findings
+    assert (finding.code, finding.detail) == (
+        *("analytics_dead", "nobody makes bars, movers"),
+    )
+    assert finding.since_ms == well.cut.end_ms

@@ -4,10 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from gateway.health.jobs import JobState
+from gateway.health.jobs import JobState, PipelineState
 from gateway.health.log_ends import LogEnds, PartitionEnd
 from gateway.operators.operators_schemas import FeedAnswer, JobAnswer
 from gateway.operators.pipeline import (
+    analytics_answers,
     fanout_answer,
     feed_answer,
     imbalance,
@@ -18,6 +19,7 @@ from gateway.operators.pipeline import (
 from gateway.stream.board import Board
 from gateway.stream.window_timings import WindowTimings
 from gateway.workers.worker_report import WorkerReport
+from tests.gateway.health.test_analytics_queries import make_query
 from tests.gateway.samples import FIRST_WINDOW, LISTED, make_board
 from tests.gateway.stream.test_window_timings import make_update
 from throttle.contract.cut import Cut
@@ -124,3 +126,15 @@ def test_fan_out_shows_the_newest_window() -> None:
     assert shown.states == {"new": 1, "live": 6, "behind": 0, "stuck": 0}
     assert (shown.publish_lag_ms, shown.fanout_lag_ms) == (130, 151)
     assert [(w.pid, w.clients) for w in shown.workers] == [(11, 3), (12, 4)]
+
+
+def test_a_query_is_shown_with_its_books_and_its_state() -> None:
+    """What Spark has not said yet is null; of two queries each has its own line."""
+    first, second = make_query(), replace(make_query("bars"), owner=None, figures={})
+    pipeline = PipelineState(70_500, (), LOG, queries=(first, second))
+    shown, other = analytics_answers(pipeline)
+    assert (shown.product, shown.age_ms, shown.window) == ("moves", 10_000, 60_000)
+    assert (shown.trades, shown.too_late, shown.refused) == (4, 1, 2)
+    assert (shown.missed, shown.batches) == (7, 3)
+    assert (shown.rows, shown.bytes, shown.commit_ms) == (12, None, 85)
+    assert (shown.is_dead, other.is_dead, other.rows) == (False, True, None)

@@ -1,4 +1,4 @@
-"""REST: bars, movers, bursts, and the day of a quote."""
+"""REST: bars, movers, bursts, moves, and the day of a quote."""
 
 import json
 from typing import Any
@@ -77,13 +77,13 @@ def test_a_bad_parameter_is_named(listed: Gateway, query: str, rule: str) -> Non
 
 def test_what_has_not_changed_is_not_sent(listed: Gateway) -> None:
     """Polling costs next to nothing."""
-    for path in ("/v1/bars/005930", "/v1/movers", "/v1/bursts"):
+    for path in ("/v1/bars/005930", "/v1/movers", "/v1/bursts", "/v1/moves"):
         _, _, headers = listed.fetch(path)
         status, body, _ = listed.fetch(path, If_None_Match=headers["etag"])
         assert (status, body) == (304, b""), path
 
 
-def test_movers_and_bursts_are_passed_on(listed: Gateway) -> None:
+def test_movers_bursts_and_moves_are_passed_on(listed: Gateway) -> None:
     """As the job has published them."""
     movers = ask(listed, "/v1/movers")
     assert [row["isin"] for row in movers["gainers"]] == [SAMSUNG, HYNIX]
@@ -91,6 +91,8 @@ def test_movers_and_bursts_are_passed_on(listed: Gateway) -> None:
     assert movers["gainers"][0]["percent"] == 10
     (burst,) = ask(listed, "/v1/bursts")["data"]
     assert (burst["isin"], burst["trades"]) == (SAMSUNG, 4)
+    (move,) = ask(listed, "/v1/moves?limit=1")["data"]
+    assert (move["from"], move["to"], move["percent"]) == (100, 104, 4)
 
 
 def test_a_quote_tells_its_day_if_asked(listed: Gateway) -> None:
@@ -135,7 +137,8 @@ def test_without_an_analytics_job_it_is_said(gateway: Gateway) -> None:
     for path in (f"/v1/bars/{SAMSUNG}", "/v1/movers"):
         status, body = gateway.get(path)
         assert (status, json.loads(body)["code"]) == (404, "no_analytics")
-    assert ask(gateway, "/v1/bursts") == {"count": 0, "data": []}
+    for path in ("/v1/bursts", "/v1/moves"):
+        assert ask(gateway, path) == {"count": 0, "data": []}
 
 
 def test_a_token_holds_for_bars_too(

@@ -23,6 +23,7 @@ def test_the_version_is_told(listed: Gateway) -> None:
             "name": "tickthrottle",
             "version": version("tickthrottle"),
             "protocol": "tick.v1",
+            "pages": ["/"],
         },
     )
 

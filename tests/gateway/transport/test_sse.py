@@ -9,10 +9,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+import redis
 
 from gateway.transport.sse import read_since
 from tests.conftest import eventually
 from tests.gateway.asyncapi import check_message
+from tests.gateway.bar_publisher import BarPublisher, make_bar
 from tests.gateway.publisher import Publisher
 from tests.gateway.samples import EPOCH, HYNIX, SAMSUNG, make_isins, make_row
 from tests.gateway.servers import Gateway, running_gateway
@@ -110,6 +112,40 @@ def test_a_returning_client_gets_what_changed(
             assert events.take("ack").data["resumed"] is resumed
             data = events.take("snapshot").data["data"]
             assert [item["isin"] for item in data] == isins
+
+
+def test_bars_come_as_events_and_are_resumed(
+    publisher: Publisher, client: redis.Redis, gateway: Gateway
+) -> None:
+    """The id has two positions; after a cut what changed of bars comes, no other."""
+    bars = BarPublisher(client)
+    bars.publish(make_bar(), make_bar(HYNIX))
+    publisher.publish(make_row(SAMSUNG))
+    gateway.wait_until(2)
+    query = f"?keys={SAMSUNG},bars:1m:{SAMSUNG},bars:1m:{HYNIX}&last=2"
+    with listening(gateway, query) as (_, events):
+        events.take("welcome")
+        assert len(events.take("ack").data["accepted"]) == 3
+        first = [events.next(), events.next()]
+        kinds = {event.data["type"]: event for event in first if event is not None}
+        assert kinds["snapshot"].data["data"][0]["isin"] == SAMSUNG
+        told = kinds["bars"].data["bars"]
+        assert [bar["isin"] for bar in told] == [HYNIX, SAMSUNG]
+        bars.publish(make_bar(trades=5))
+        update = events.take("bars")
+        assert [bar["trades"] for bar in update.data["bars"]] == [5]
+        assert update.id == f"{EPOCH}:2/{bars.epoch}:2"
+        bars.publish(make_bar(trades=6, closed=True))
+        eventually(lambda: gateway.count("bar_updates_published") >= 2)
+    with listening(gateway, query, Last_Event_ID=update.id) as (_, events):
+        events.take("welcome")
+        assert events.take("ack").data["resumed"] is True
+        later = [events.next(), events.next()]
+        (again,) = [e for e in later if e is not None and e.data["type"] == "bars"]
+        assert (again.data["snapshot"], again.data["resumed"]) == (True, True)
+        assert [(b["isin"], b["trades"]) for b in again.data["bars"]] == [(SAMSUNG, 6)]
+        assert later[1] is not None
+        assert later[1].id == f"{EPOCH}:2/{bars.epoch}:3"
 
 
 def test_a_snapshot_in_pieces_has_an_id_at_its_end_only(

@@ -54,6 +54,9 @@ def test_opening_twice_keeps_the_identity(client: redis.Redis) -> None:
     assert open_log(client, NAMESPACE, 8) == first
     assert first.partitions == 3
     assert first.created_ms > 1_700_000_000_000
+    client.hset(f"{NAMESPACE}:log", "form", 2)
+    with pytest.raises(LogUnusable, match=r"has the form '2', this version has 1: see"):
+        open_log(client, NAMESPACE, 3)
 
 
 @pytest.mark.redis

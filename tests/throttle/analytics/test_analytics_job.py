@@ -1,8 +1,10 @@
-"""Bars and movers, through real Spark, compared with an oracle over real tapes."""
+"""Each product through real Spark, compared with an oracle over real tapes."""
 
 import random
 import shutil
 from collections.abc import Callable, Iterator
+from decimal import Decimal
+from fractions import Fraction
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
@@ -16,15 +18,19 @@ from ingest.sources.event import Refusals
 from ingest.sources.tape import read_tape
 from ingest.trade import Trade
 from tests.conftest import TAPES, eventually, leave_out
+from tests.gateway.bar_listener import check_clients, listening
 from tests.gateway.samples import make_isins
+from tests.gateway.servers import Gateway, running_gateway
 from tests.throttle.analytics import bar_oracle
 from tests.throttle.analytics.analytics_rig import START_MS, AnalyticsRig, fields_of
 from tests.throttle.analytics.bar_oracle import Rules
+from tests.throttle.analytics.moves import move_oracle
+from tests.throttle.analytics.moves.move_oracle import MoveRules, moves_in
 from throttle.analytics.analytics_job import AnalyticsFailed
 from throttle.analytics.checkpoint import BadCheckpoint
-from throttle.analytics.state import bars_in_state
+from throttle.analytics.state import bars_in_state, trades_in_state
 from throttle.contract.bars import BarsUpdate
-from throttle.contract.bursts import TradingBurst
+from throttle.contract.products.bursts import TradingBurst
 from throttle.contract.session_calendar import SessionCalendar
 
 pytestmark = [pytest.mark.redis, pytest.mark.spark, pytest.mark.timeout(300)]
@@ -56,11 +62,12 @@ def trade(isin: str, at_ms: int, price: str, seq: int = 1, size: str = "2") -> T
 
 
 def add_tape(
-    rig: AnalyticsRig, name: str, trades: int, late: bool = True
+    rig: AnalyticsRig, name: str, trades: int, late: bool = True, disorder_ms: int = 40
 ) -> tuple[int, int]:
     """Append a tape's trades, some late, some disordered; return first and last time.
 
-    One in fifty comes up to ten minutes late, one in a hundred up to three hours.
+    One in fifty comes up to ten minutes late, one in a hundred up to three hours; all
+    others by less than ``disorder_ms``.
     """
     path = TAPES / name
     if not path.exists():
@@ -70,7 +77,7 @@ def add_tape(
     first_ms = taken[0].time_us // 1_000
     dated = []
     for number, one in enumerate(taken):
-        delay_ms = chance.randrange(0, 40)
+        delay_ms = chance.randrange(0, disorder_ms)
         if late and number % 50 == 7:
             delay_ms = chance.randrange(1_000, 600_000)
         if late and number % 100 == 9:
@@ -116,11 +123,45 @@ def test_bars_and_movers_of_a_tape_are_right(
 ) -> None:
     """With disorder, lateness and what is too late; after two crashes at every point.
 
-    Open, high, low, close, sums and revisions are exact; the books balance.
+    Open, high, low, close, sums and revisions are exact, in Redis, over REST and at a
+    client that has followed them; the books balance.
     """
     rig = make_rig(state_store=store, analytics_batch_ms=60_000)
-    rules = Rules()
     first_ms, last_ms = add_tape(rig, "crypto_20240808.csv.gz", 3_000)
+    isins = sorted({entry.isin for entry in rig.entries})
+    with (
+        running_gateway(rig.settings.redis_url) as gateway,
+        listening(gateway, isins) as listener,
+    ):
+        make_all(rig, first_ms, last_ms)
+        expected, _ = bar_oracle.bars(rig.entries, Rules())
+        check_clients(gateway, listener, expected)
+        check_shown(gateway, rig)
+    check_bars(rig, Rules())
+    check_movers(rig, Rules())
+
+
+def check_shown(gateway: Gateway, rig: AnalyticsRig) -> None:
+    """Compare what operators are shown of the job, now stopped, with what it did."""
+    status, body = gateway.operators.get("/v1/pipeline")
+    assert status == 200, body
+    answer = orjson.loads(body)
+    shown = {query["product"]: query for query in answer["analytics"]}
+    assert list(shown) == ["bars", "movers"]
+    for query in shown.values():
+        assert query["trades"] + query["too_late"] == len(rig.entries)
+        assert (query["is_stopped"], query["is_dead"], query["problems"]) == (
+            *(True, False, []),
+        )
+        assert query["rows"] > 0
+        assert query["bytes"] > 0
+    assert [query["every_ms"] for query in shown.values()] == [60_000, 10_000]
+    codes = {finding["code"] for finding in answer["diagnosis"]["findings"]}
+    assert not any(code.startswith("analytics") for code in codes)
+
+
+def make_all(rig: AnalyticsRig, first_ms: int, last_ms: int) -> None:
+    """Have the job make bars and movers of a tape; it dies four times meanwhile."""
     step_ms = (last_ms - first_ms) // 6
     plan = iter(
         [
@@ -141,8 +182,6 @@ def test_bars_and_movers_of_a_tape_are_right(
             rig.start()
     rig.turn_clock(last_ms + 120_000)
     rig.stop()
-    check_bars(rig, rules)
-    check_movers(rig, rules)
 
 
 def test_a_bar_closes_on_a_silent_market_and_is_amended(make_rig: MakeRig) -> None:
@@ -286,6 +325,48 @@ def test_bursts_of_a_tape_are_right(
         assert sums[isin, start_ms, end_ms] == {**of_one, "revision": 0}
     books = rig.books("bursts").partitions.values()
     assert sum(tally.counted for tally in books) == len(rig.entries)
+
+
+@pytest.mark.parametrize("store", ["rocksdb", "memory"])
+def test_moves_of_a_tape_are_right(
+    make_rig: MakeRig, store: Literal["rocksdb", "memory"]
+) -> None:
+    """Each once, though many trades are too late; after crashes at every point."""
+    rig = make_rig(
+        analytics="moves",
+        state_store=store,
+        move_percent=Decimal("0.01"),
+        move_span_ms=5_000,
+        analytics_batch_ms=1_000,
+    )
+    rules = MoveRules(Fraction("0.01"), span_us=5_000_000, batch_ms=1_000)
+    first_ms, last_ms = add_tape(
+        rig, "crypto_20240808.csv.gz", 3_000, late=False, disorder_ms=2_500
+    )
+    step_ms = (last_ms - first_ms) // 4
+    rig.set_clock(first_ms + step_ms)
+    rig.start()
+    rig.turn_clock(first_ms + step_ms)
+    for step, point in ((2, "before_publish"), (3, "after_publish")):
+        rig.crash_plan["moves"] = point  # type: ignore[assignment]
+        rig.set_clock(first_ms + step * step_ms)
+        rig.wait_for_death()
+        rig.start()
+    rig.turn_clock(last_ms + 3_000)
+    expected, too_late = move_oracle.moves(rig.entries, rules)
+    assert moves_in(rig.client, rig.keys) == expected
+    assert len(expected) >= 30
+    books = rig.books("moves").partitions
+    assert {p: tally.too_late for p, tally in books.items()} == dict(too_late)
+    assert sum(tally.read for tally in books.values()) == len(rig.entries)
+    # Two spans on, the state lets go of them.
+    rig.append(last_ms + 20_000, trade(A, last_ms + 20_000 - START_MS, "1"))
+    rig.turn_clock(last_ms + 22_000)
+    rig.append(last_ms + 22_500, trade(A, last_ms + 22_500 - START_MS, "1"))
+    rig.turn_clock(last_ms + 24_000)
+    rig.stop()
+    address = f"{rig.settings.state_dir.as_uri()}/analytics/moves"
+    assert len(trades_in_state(rig.spark, address)) == 2
 
 
 def test_another_length_of_bars_is_refused(make_rig: MakeRig) -> None:

@@ -16,13 +16,18 @@ from tests.conftest import eventually
 from tests.gateway.bar_publisher import BarPublisher, make_bar
 from tests.gateway.servers import running_gateway
 from tests.redis_users import documented_users, url_of
+from throttle.analytics.analytics_job import AnalyticsFailed, run_analytics
 from throttle.contract.cut import newest_cut
 from throttle.contract.ledger import Ledger
-from throttle.contract.redis_keys import Keys
+from throttle.contract.redis_keys import AnalyticsKeys, Keys
 from throttle.job import ThrottleFailed, run_throttle
 from throttle.leadership import Candidate
-from throttle.publish.rights import check_rights, commands_of_a_job
-from throttle.settings import ThrottleSettings
+from throttle.publish.rights import (
+    check_rights,
+    commands_of_a_job,
+    commands_of_analytics,
+)
+from throttle.settings import AnalyticsSettings, ThrottleSettings
 from throttle.telemetry.batch_report import StageWriter
 from throttle.window.batch import Batch, BatchWindow, PartitionCount
 
@@ -122,12 +127,13 @@ def test_a_gateway_serves_bars_with_its_rights(
     bars.publish(make_bar(), make_bar(minute=1))
     bars.publish_movers([make_bar()])
     bars.publish_burst(make_bar())
+    bars.publish_move("100", "104")
     publish_a_window(redis_url)
     with running_gateway(url_of("tt-gateway", redis_url)) as gateway:
         gateway.wait_until(1)
         for path in (
             *(f"/v1/bars/{ISIN}", f"/v1/bars/{ISIN}?interval=1d"),
-            *("/v1/movers", "/v1/bursts", "/v1/quotes?fields=day"),
+            *("/v1/movers", "/v1/bursts", "/v1/moves", "/v1/quotes?fields=day"),
         ):
             status, body = gateway.get(path)
             assert status == 200, (path, body)
@@ -191,6 +197,32 @@ def test_a_job_that_lacks_a_right_ends_before_it_starts_spark(
     assert f"the user may not run {named}" in str(caught.value)
     assert "docs/redis.md" in str(caught.value)
     assert "password" not in str(caught.value)
+    assert client.dbsize() == 0
+
+
+@pytest.mark.parametrize(
+    ("rules", "named"),
+    [
+        (["-zremrangebyrank"], "ZREMRANGEBYRANK tt:bars:x"),
+        (["resetchannels"], "PUBLISH tt:analytics:bars:updates"),
+        (["resetkeys", "~tt:analytics:*", "~tt:log*"], "ZRANGEBYSCORE tt:bars:x"),
+        (["resetkeys", "~tt:[abdm]*", "%R~tt:log*"], "HSETNX tt:log"),
+    ],
+)
+def test_an_analytics_job_that_lacks_a_right_says_so_before_it_starts_spark(
+    client: redis.Redis, redis_url: str, tmp_path: Path, rules: list[str], named: str
+) -> None:
+    """With those that are documented it lacks none."""
+    url = url_of("tt-analytics", redis_url)
+    with client_of("tt-analytics", redis_url) as user:
+        check_rights(user, commands_of_analytics(AnalyticsKeys("tt"), "redis"))
+        assert open_log(user, "tt", 1)
+        client.flushdb()
+    client.execute_command("ACL", "SETUSER", "tt-analytics", *rules)
+    settings = AnalyticsSettings(redis_url=url, state_dir=tmp_path, analytics_nice=0)
+    with pytest.raises(AnalyticsFailed) as caught:
+        run_analytics(settings, threading.Event())
+    assert f"the user may not run {named}" in str(caught.value)
     assert client.dbsize() == 0
 
 

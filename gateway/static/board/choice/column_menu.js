@@ -1,5 +1,6 @@
 // Which columns, in which order, and how close the rows are.
 
+import { say } from "../../language.js";
 import { choiceText, isOptional, labelOf, moved, parseChoice } from "../columns.js";
 import { html } from "../html.js";
 import { Dialog } from "./dialog.js";
@@ -16,11 +17,11 @@ export function ColumnMenu({ choice, layout, hasSums, onChoice, onClose }) {
   };
   const note = (id) => {
     if (shown.has(id) || hidden.has(id)) return "";
-    if (!hasSums && (id === "turnover" || id === "volume")) return "trades do not say it";
-    return "no room now";
+    if (!hasSums && (id === "turnover" || id === "volume")) return say("trades do not say it");
+    return say("no room now");
   };
   return html`
-    <${Dialog} id="column-menu" title="Columns" onClose=${onClose}>
+    <${Dialog} id="column-menu" title=${say("Columns")} onClose=${onClose}>
       <ul class="columns">
         ${order.map(
           (id, place) => html`
@@ -32,12 +33,12 @@ export function ColumnMenu({ choice, layout, hasSums, onChoice, onClose }) {
                   disabled=${!isOptional(id)}
                   onChange=${() => toggle(id)}
                 />
-                ${labelOf(id)} <span class="soft">${note(id)}</span>
+                ${say(labelOf(id))} <span class="soft">${note(id)}</span>
               </label>
               <button
                 type="button"
                 class="quiet icon"
-                aria-label=${`Move ${labelOf(id)} left`}
+                aria-label=${say("Move {name} left", { name: say(labelOf(id)) })}
                 disabled=${place === 0}
                 onClick=${() => onChoice({ ...choice, order: moved(order, id, -1) })}
               >
@@ -46,7 +47,7 @@ export function ColumnMenu({ choice, layout, hasSums, onChoice, onClose }) {
               <button
                 type="button"
                 class="quiet icon"
-                aria-label=${`Move ${labelOf(id)} right`}
+                aria-label=${say("Move {name} right", { name: say(labelOf(id)) })}
                 disabled=${place === order.length - 1}
                 onClick=${() => onChoice({ ...choice, order: moved(order, id, 1) })}
               >
@@ -58,11 +59,11 @@ export function ColumnMenu({ choice, layout, hasSums, onChoice, onClose }) {
       </ul>
       <label>
         <input type="checkbox" checked=${isDense} onChange=${() => onChoice({ ...choice, isDense: !isDense })} />
-        Rows close together
+        ${say("Rows close together")}
       </label>
       <footer>
         <button type="button" disabled=${choiceText(choice) === choiceText(parseChoice(null))} onClick=${() => onChoice(parseChoice(null))}>
-          As it was at first
+          ${say("As it was at first")}
         </button>
       </footer>
     <//>

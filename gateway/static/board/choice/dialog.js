@@ -2,6 +2,7 @@
 
 import { useEffect, useRef } from "preact/hooks";
 
+import { say } from "../../language.js";
 import { html } from "../html.js";
 
 // Properties: id, title, onClose(), children. It is open for as long as it is drawn.
@@ -18,7 +19,7 @@ export function Dialog({ id, title, onClose, children }) {
       <div class="content">
         <header>
           <h2 id=${`${id}-title`}>${title}</h2>
-          <button type="button" class="quiet icon" aria-label="Close" onClick=${onClose}>✕</button>
+          <button type="button" class="quiet icon" aria-label=${say("button::Close")} onClick=${onClose}>✕</button>
         </header>
         ${children}
       </div>

@@ -2,9 +2,10 @@
 
 import { useState } from "preact/hooks";
 
+import { say } from "../../language.js";
 import { html } from "../html.js";
 import { Dialog } from "./dialog.js";
-import { activeList, exportText, importText, nameProblem, withList, withoutActive } from "./lists.js";
+import { activeList, exportText, importText, listName, nameProblem, withList, withoutActive } from "./lists.js";
 
 // Properties: lists (lists.js), issues (ISIN -> issue), isinOf(text), onLists(lists),
 // onClose().
@@ -22,44 +23,48 @@ export function ListMenu({ lists, issues, isinOf, onLists, onClose }) {
     event.preventDefault();
     const problem = nameProblem(lists, name);
     if (problem !== null) return setAnswer(problem);
-    change(withList(lists, name.trim(), new Set()), `“${name.trim()}” has been made.`);
+    change(withList(lists, name.trim(), new Set()), say("“{name}” has been made.", { name: name.trim() }));
     setName("");
   };
   const take = () => {
     const { isins: taken, unknown, left } = importText(text ?? "", isinOf);
-    const also = unknown.length ? ` Not known: ${unknown.slice(0, 3).join(", ")}${unknown.length > 3 ? ", …" : ""}.` : "";
-    const rest = left ? ` ${left} more had no room.` : "";
-    change(withList(lists, lists.active, taken), `The list has ${taken.size} issues now.${also}${rest}`);
+    const words = unknown.slice(0, 3).join(", ") + (unknown.length > 3 ? ", …" : "");
+    const texts = [
+      say("The list has {count} issue now.|The list has {count} issues now.", { count: taken.size }),
+      unknown.length ? say("Not known: {words}.", { words }) : "",
+      left ? say("{count} more had no room.", { count: left }) : "",
+    ];
+    change(withList(lists, lists.active, taken), texts.filter(Boolean).join(" "));
   };
   const copy = async () => {
     try {
       await navigator.clipboard.writeText(exportText(isins, issues));
-      setAnswer("Copied.");
+      setAnswer(say("Copied."));
     } catch {
       // A browser may refuse, and does without TLS; the text can be marked by hand.
-      setAnswer("The browser does not let it be copied: mark the text by hand.");
+      setAnswer(say("The browser does not let it be copied: mark the text by hand."));
     }
   };
   return html`
-    <${Dialog} id="list-menu" title="Watch-lists" onClose=${onClose}>
+    <${Dialog} id="list-menu" title=${say("Watch-lists")} onClose=${onClose}>
       <div class="line">
         <label class="grows">
-          List
+          ${say("List")}
           <select id="list" value=${lists.active} onChange=${(event) => change({ ...lists, active: event.target.value }, "")}>
-            ${[...lists.lists].map(([each, { size }]) => html`<option key=${each} value=${each}>${each} (${size})</option>`)}
+            ${[...lists.lists].map(([each, { size }]) => html`<option key=${each} value=${each}>${listName(each)} (${size})</option>`)}
           </select>
         </label>
-        <button type="button" onClick=${() => change(withoutActive(lists), `“${lists.active}” is gone.`)}>Delete</button>
+        <button type="button" onClick=${() => change(withoutActive(lists), say("“{name}” is gone.", { name: listName(lists.active) }))}>${say("Delete")}</button>
       </div>
       <form class="line" onSubmit=${begin}>
         <label class="grows">
-          New list
+          ${say("New list")}
           <input id="list-name" type="text" maxlength="40" autocomplete="off" value=${name} onInput=${(event) => setName(event.target.value)} />
         </label>
-        <button type="submit">Make</button>
+        <button type="submit">${say("Make")}</button>
       </form>
       <label>
-        Issues, by ISIN or code
+        ${say("Issues, by ISIN or code")}
         <textarea
           id="list-text"
           rows="7"
@@ -69,8 +74,8 @@ export function ListMenu({ lists, issues, isinOf, onLists, onClose }) {
         ></textarea>
       </label>
       <footer>
-        <button type="button" disabled=${text === null} onClick=${take}>Take these issues</button>
-        <button type="button" onClick=${copy}>Copy</button>
+        <button type="button" disabled=${text === null} onClick=${take}>${say("Take these issues")}</button>
+        <button type="button" onClick=${copy}>${say("Copy")}</button>
         <span role="status">${answer}</span>
       </footer>
     <//>

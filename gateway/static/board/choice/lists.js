@@ -1,9 +1,11 @@
 // A visitor's watch-lists. Pure: {active, lists: Map name -> set of ISINs}; a change is a
 // new object. There is always one list, and one is the active one.
 
+import { phrase, say } from "../../language.js";
 import { ISIN, parseWatchList } from "../watchlist.js";
 
-export const FIRST = "Watch-list";
+// What the first list is called by itself; it is kept in English.
+export const FIRST = phrase("Watch-list");
 const MOST_LISTS = 20;
 const MOST_ISSUES = 1_000;
 const MOST_NAME = 40;
@@ -28,14 +30,16 @@ export function parseLists(text, before = null) {
 export const listsText = ({ active, lists }) =>
   JSON.stringify({ active, lists: [...lists].map(([name, isins]) => [name, [...isins].sort()]) });
 
+export const listName = (name) => (name === FIRST ? say(FIRST) : name);
+
 export const activeList = ({ active, lists }) => lists.get(active);
 
 // Why no list may be called so, null if one may.
 export function nameProblem({ lists }, name) {
-  if (typeof name !== "string" || !name.trim()) return "A list needs a name.";
-  if (name.length > MOST_NAME) return `A name has at most ${MOST_NAME} characters.`;
-  if (lists.has(name)) return `There is a list “${name}”.`;
-  if (lists.size >= MOST_LISTS) return `There are ${MOST_LISTS} lists, and no more are kept.`;
+  if (typeof name !== "string" || !name.trim()) return say("A list needs a name.");
+  if (name.length > MOST_NAME) return say("A name has at most {most} characters.", { most: MOST_NAME });
+  if (lists.has(name)) return say("There is a list “{name}”.", { name });
+  if (lists.size >= MOST_LISTS) return say("There are {most} lists, and no more are kept.", { most: MOST_LISTS });
   return null;
 }
 

@@ -1,6 +1,9 @@
 // The market at a glance: of each market and of all, how many issues are above their
 // reference and below it, and what was turned over. Pure.
 
+import { language } from "../../language.js";
+import { countText } from "../format.js";
+
 // Returns [{market, issues, up, down, same, turnover}], the whole first (market null), then
 // markets by turnover and size. Issues without a market are in the whole only. Turnover is
 // null if no row of them has one.
@@ -26,19 +29,31 @@ function add(sum, { change, turnover }) {
   if (turnover !== null) sum.turnover = (sum.turnover ?? 0) + turnover;
 }
 
-const UNITS = [
-  [1e12, "T"],
-  [1e9, "B"],
-  [1e6, "M"],
-  [1e3, "K"],
-];
+// Each language's units, the largest first; in Korean one goes up to 9,999.
+const UNITS = {
+  en: [
+    [1e12, "T"],
+    [1e9, "B"],
+    [1e6, "M"],
+    [1e3, "K"],
+  ],
+  ko: [
+    [1e16, "경"],
+    [1e12, "조"],
+    [1e8, "억"],
+    [1e4, "만"],
+  ],
+};
+// What rounds up to the next unit is written in that.
+const ROUNDS_UP_FROM = { en: 0.9995, ko: 0.99995 };
 
-// 2918264100 -> "2.92B": three digits for the eye.
+// 2918264100 -> "2.92B", or "29.2억" in Korean: three or four digits for the eye.
 export function shortText(number) {
   if (number === null) return "–";
-  for (const [unit, letter] of UNITS) {
-    // What rounds up to the next unit is written in that.
-    if (number >= unit * 0.9995) return `${(number / unit).toPrecision(3).replace(/e.*/, "")}${letter}`;
+  for (const [unit, letter] of UNITS[language()]) {
+    const count = number / unit;
+    if (count < ROUNDS_UP_FROM[language()]) continue;
+    return (count < 99.95 ? count.toPrecision(3).replace(/e.*/, "") : countText(Math.round(count))) + letter;
   }
-  return String(Math.round(number));
+  return countText(Math.round(number));
 }

@@ -1,21 +1,22 @@
 // The cells of the table that say how an issue's day goes.
 
+import { phrase, say } from "../../language.js";
 import { countText, priceText } from "../format.js";
 import { html } from "../html.js";
 import { shortText } from "./breadth.js";
 import { placeIn, sparkPath } from "./trace.js";
 
 const LIMITS = {
-  upper: { text: "limit ▲", kind: "up", title: "at the day's upper limit" },
-  lower: { text: "limit ▼", kind: "down", title: "at the day's lower limit" },
+  upper: { text: phrase("limit ▲"), kind: "up", title: phrase("at the day's upper limit") },
+  lower: { text: phrase("limit ▼"), kind: "down", title: phrase("at the day's lower limit") },
 };
 
 // What stands in the way of trading an issue; nothing, mostly.
 export function Marks({ row }) {
   const limit = LIMITS[row.limit];
   return html`
-    ${row.isHalted && html`<span class="mark halted" title="not traded for now, says the issue table">halted</span>`}
-    ${limit && html`<span class=${`mark ${limit.kind}`} title=${limit.title}>${limit.text}</span>`}
+    ${row.isHalted && html`<span class="mark halted" title=${say("not traded for now, says the issue table")}>${say("halted")}</span>`}
+    ${limit && html`<span class=${`mark ${limit.kind}`} title=${say(limit.title)}>${say(limit.text)}</span>`}
   `;
 }
 
@@ -40,7 +41,7 @@ function Range({ row }) {
   const place = placeIn(trace, price);
   if (place === null) return html`<span class="soft">–</span>`;
   const [low, high] = [trace.low, trace.high].map((bound) => priceText(bound.toFixed(digits)));
-  const text = `from ${low} to ${high}`;
+  const text = say("from {low} to {high}", { low, high });
   return html`
     <span class="visually-hidden">${text}</span>
     <svg viewBox="0 0 100 6" preserveAspectRatio="none" aria-hidden="true" class=${row.change.kind}>

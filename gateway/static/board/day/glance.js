@@ -1,6 +1,7 @@
 // The market at a glance: a tile for all issues and one for each market. A tile of a
 // market is the filter for it as well.
 
+import { phrase, say } from "../../language.js";
 import { countText } from "../format.js";
 import { html } from "../html.js";
 import { shortText } from "./breadth.js";
@@ -14,7 +15,7 @@ export function Glance({ sums, markets, onMarket, reference }) {
   const [whole] = sums;
   if (!whole.issues) return null;
   return html`
-    <div id="glance" role="group" aria-label="The market at a glance">
+    <div id="glance" role="group" aria-label=${say("The market at a glance")}>
       ${tiles.map(
         (sum) => html`
           <${Tile}
@@ -30,18 +31,28 @@ export function Glance({ sums, markets, onMarket, reference }) {
   `;
 }
 
+const AGAINST = {
+  close: phrase(
+    "{name}: of {issues} issues that have traded, {up} are above their previous close, {same} at it, {down} below.",
+  ),
+  first: phrase(
+    "{name}: of {issues} issues that have traded, {up} are above the first price seen since this page opened, {same} at it, {down} below.",
+  ),
+  mixed: phrase(
+    "{name}: of {issues} issues that have traded, {up} are above their previous close or the first price seen, {same} at it, {down} below.",
+  ),
+};
+const TURNOVER = phrase("Turnover of the day so far: {sum}, the sum over its issues.");
+
 function Tile({ sum, isPressed, onPress, reference }) {
   const { market, issues, up, same, down, turnover } = sum;
-  const against = { close: "their previous close", first: "the first price seen since this page opened" };
-  const text =
-    `${market ?? "All markets"}: of ${countText(issues)} issues that have traded, ${countText(up)} are above ` +
-    `${against[reference] ?? "their previous close or the first price seen"}, ${countText(same)} at it, ` +
-    `${countText(down)} below.` +
-    (turnover === null ? "" : ` Turnover of the day so far: ${countText(Math.round(turnover))}, the sum over its issues.`);
+  const name = market ?? say("All markets");
+  const about = say(AGAINST[reference] ?? AGAINST.mixed, { name, issues, up, same, down });
+  const total = turnover === null ? "" : ` ${say(TURNOVER, { sum: countText(Math.round(turnover)) })}`;
   return html`
-    <button type="button" class="tile panel greys" aria-pressed=${isPressed} title=${text} onClick=${onPress}>
+    <button type="button" class="tile panel greys" aria-pressed=${isPressed} title=${about + total} onClick=${onPress}>
       <span class="head">
-        <span class="market">${market ?? "All"}</span>${" "}
+        <span class="market">${market ?? say("All")}</span>${" "}
         ${turnover !== null && html`<span class="sum">${shortText(turnover)}</span>`}
       </span>
       <span class="bar" aria-hidden="true">
@@ -50,9 +61,9 @@ function Tile({ sum, isPressed, onPress, reference }) {
         )}
       </span>
       <span class="counts">
-        <span class="up">▲ ${countText(up)}<span class="visually-hidden"> up, </span></span>
-        <span class="soft">${countText(same)}<span class="visually-hidden"> unchanged, </span></span>
-        <span class="down">▼ ${countText(down)}<span class="visually-hidden"> down</span></span>
+        <span class="up">▲ ${countText(up)}<span class="visually-hidden"> ${say("up")}, </span></span>
+        <span class="soft">${countText(same)}<span class="visually-hidden"> ${say("unchanged")}, </span></span>
+        <span class="down">▼ ${countText(down)}<span class="visually-hidden"> ${say("down")}</span></span>
       </span>
     </button>
   `;

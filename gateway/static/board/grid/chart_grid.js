@@ -4,9 +4,11 @@
 import { Component, createRef } from "preact";
 import { useState } from "preact/hooks";
 
+import { say } from "../../language.js";
 import { CandleChart } from "../candles/candle_chart.js";
 import { Intervals } from "../candles/issue_chart.js";
 import { Chart } from "../chart.js";
+import { listName } from "../choice/lists.js";
 import { priceText } from "../format.js";
 import { html } from "../html.js";
 import { Change } from "../table.js";
@@ -22,18 +24,18 @@ export function ChartGrid({ rows, list, charts, interval, onChart, selected, onS
   const { rows: shown, page, first, count } = pageOf(rows, wanted);
   const isWhole = count <= AT_ONCE;
   return html`
-    <section id="charts" tabindex="-1" aria-label=${`Charts of ${list}`}>
+    <section id="charts" tabindex="-1" aria-label=${say("Charts of {list}", { list: listName(list) })}>
       <div class="crumbs">
-        <h2>${list}</h2>
+        <h2>${listName(list)}</h2>
         ${!isWhole &&
         html`
           <span class="pages">
-            <button type="button" class="quiet icon" aria-label="Charts before" disabled=${page === 0} onClick=${() => setWanted(page - 1)}>‹</button>
-            <span class="soft" role="status">${first + 1} to ${first + shown.length} of ${count}</span>
+            <button type="button" class="quiet icon" aria-label=${say("Charts before")} disabled=${page === 0} onClick=${() => setWanted(page - 1)}>‹</button>
+            <span class="soft" role="status">${say("{first} to {last} of {count}", { first: first + 1, last: first + shown.length, count })}</span>
             <button
               type="button"
               class="quiet icon"
-              aria-label="Charts after"
+              aria-label=${say("Charts after")}
               disabled=${first + AT_ONCE >= count}
               onClick=${() => setWanted(page + 1)}
             >

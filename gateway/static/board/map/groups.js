@@ -1,8 +1,12 @@
 // How the map of the market divides issues: by sector, else by market; how large each is.
 // Pure: a row is what store.js makes.
 
+import { phrase, say } from "../../language.js";
+
 const KINDS = ["sector", "market"];
-export const OTHERS = "Others"; // the group of an issue that is in none
+export const OTHERS = phrase("Others"); // the group of an issue that is in none
+
+export const groupName = (name) => (name === OTHERS ? say(OTHERS) : name);
 
 // What issues are grouped by: "sector", "market" if no issue has a sector, null if none has
 // either.

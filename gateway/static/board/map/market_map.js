@@ -5,11 +5,11 @@
 
 import { Component, createRef } from "preact";
 
+import { phrase, say } from "../../language.js";
 import { colour, onColours } from "../../shell.js";
-import { countText } from "../format.js";
 import { html } from "../html.js";
 import { afterFrame, noteMeasure } from "../views/measure.js";
-import { grouped, groupKind, groupOf, summary } from "./groups.js";
+import { grouped, groupKind, groupName, groupOf, summary } from "./groups.js";
 import { hit, isLayoutDue, MapLayout } from "./layout.js";
 import { MapPainter } from "./painter.js";
 import { palette, rgbOf } from "./palette.js";
@@ -18,6 +18,8 @@ import { tileAfter } from "./steps.js";
 import { MapTable } from "./table_of_map.js";
 import { issueText, MapTip } from "./tip.js";
 
+const BY_TURNOVER = phrase("Map of {name}, an issue a tile, as large as its turnover");
+const BY_TRADES = phrase("Map of {name}, an issue a tile, as large as its trades");
 const MEASURE = "map-update";
 const TIP_HEIGHT = 110; // about, pixels
 
@@ -163,16 +165,17 @@ export class MarketMap extends Component {
     const { layout, kind } = this;
     const active = layout?.tiles[this.activePlace];
     const isShown = active !== undefined && isFocused;
-    const label = `Map of ${group ?? "the market"}, an issue a tile, as large as its ${hasSums ? "turnover" : "trades"}`;
+    const name = group === null ? say("the market") : groupName(group);
+    const label = say(hasSums ? BY_TURNOVER : BY_TRADES, { name });
     const told = pointed ?? (isShown ? { tile: active } : null);
     return html`
       <div id="map" class="panel">
         <div class="crumbs">
           ${group === null
-            ? html`<h2>${kind === null ? "Issues" : kind === "sector" ? "Sectors" : "Markets"}</h2>`
+            ? html`<h2>${kind === null ? say("Issues") : kind === "sector" ? say("Sectors") : say("Markets")}</h2>`
             : html`
-                <button type="button" class="quiet" onClick=${() => onGroup(null)}>‹ All</button>
-                <h2 lang="ko">${group}</h2>
+                <button type="button" class="quiet" onClick=${() => onGroup(null)}>‹ ${say("All")}</button>
+                <h2 lang="ko">${groupName(group)}</h2>
               `}
           <span class="soft">${noteText(layout)}</span>
           ${steps && html`<${MapScale} steps=${steps} />`}
@@ -204,7 +207,7 @@ export class MarketMap extends Component {
               aria-posinset=${this.activePlace + 1}
               aria-setsize=${layout?.tiles.length ?? 0}
             >
-              ${active === undefined ? "No issue" : issueText(rowOf(active.isin))}
+              ${active === undefined ? say("No issue") : issueText(rowOf(active.isin))}
             </div>
           </div>
           ${told !== null &&
@@ -258,7 +261,7 @@ function tipPlace({ x, y, width, height }, { width: wide, height: high }) {
 function noteText(layout) {
   if (layout === null) return "";
   const parts = [];
-  if (layout.unseen) parts.push(`smaller than a pixel: ${countText(layout.unseen)}`);
-  if (layout.without) parts.push(`without turnover: ${countText(layout.without)}`);
+  if (layout.unseen) parts.push(say("smaller than a pixel: {count}", { count: layout.unseen }));
+  if (layout.without) parts.push(say("without turnover: {count}", { count: layout.without }));
   return parts.join(", ");
 }

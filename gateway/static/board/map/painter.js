@@ -2,6 +2,7 @@
 // before: their places stay (layout.js), and a colour is one of a few (palette.js).
 
 import { ratioText } from "../format.js";
+import { groupName } from "./groups.js";
 import { HEAD } from "./layout.js";
 import { stepOf } from "./palette.js";
 
@@ -77,7 +78,7 @@ export class MapPainter {
     paper.font = `600 ${HEAD_PX}px ${FAMILY}`;
     paper.textAlign = "left";
     paper.textBaseline = "middle";
-    paper.fillText(this._fitted(name, width - 2 * EDGE), x + EDGE, y + HEAD / 2);
+    paper.fillText(this._fitted(groupName(name), width - 2 * EDGE), x + EDGE, y + HEAD / 2);
   }
 
   _tile({ x, y, width, height }, label, figure, { back, ink }) {
@@ -103,7 +104,7 @@ export class MapPainter {
     const px = Math.round(Math.min(MOST_PX, Math.max(LEAST_PX, Math.sqrt(width * height) / 7)));
     if (height < px + EDGE) return null;
     this._paper.font = `600 ${px}px ${FAMILY}`;
-    const text = this._fitted(name, width - EDGE);
+    const text = this._fitted(groupName(name), width - EDGE);
     if (text === "") return null;
     return { px, text, hasFigure: height >= 2.6 * px && width >= 4 * px };
   }

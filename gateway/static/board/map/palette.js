@@ -1,6 +1,8 @@
 // The colours of the map: how far a change goes, in steps, and what can be read on it.
 // Pure: a colour is [red, green, blue], 0 to 255.
 
+import { say } from "../../language.js";
+
 const BOUNDS = [0.5, 1, 2, 3, 5]; // per cent at which the next step begins
 const WEIGHTS = [0, 0.3, 0.44, 0.58, 0.72, 0.86, 1]; // how much of the colour a step has
 export const MOST_STEP = BOUNDS.length + 1;
@@ -54,9 +56,9 @@ export function palette({ up, down, none }) {
 // What each step stands for, in words.
 export function stepText(step) {
   const size = Math.abs(step);
-  if (!size) return "unchanged";
-  const way = step > 0 ? "up" : "down";
-  if (size === 1) return `${way}, less than ${BOUNDS[0]} %`;
-  if (size === MOST_STEP) return `${way} ${BOUNDS.at(-1)} % or more`;
-  return `${way} ${BOUNDS[size - 2]} to ${BOUNDS[size - 1]} %`;
+  if (!size) return say("unchanged");
+  const way = step > 0 ? say("up") : say("down");
+  if (size === 1) return say("{way}, less than {bound} %", { way, bound: BOUNDS[0] });
+  if (size === MOST_STEP) return say("{way} {bound} % or more", { way, bound: BOUNDS.at(-1) });
+  return say("{way} {from} to {to} %", { way, from: BOUNDS[size - 2], to: BOUNDS[size - 1] });
 }

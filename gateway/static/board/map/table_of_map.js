@@ -3,11 +3,12 @@
 
 import { useState } from "preact/hooks";
 
+import { say } from "../../language.js";
 import { shortText } from "../day/breadth.js";
 import { countText, priceText } from "../format.js";
 import { html } from "../html.js";
 import { Change } from "../table.js";
-import { sizeOf, summary } from "./groups.js";
+import { groupName, sizeOf, summary } from "./groups.js";
 
 const MOST = 100;
 
@@ -17,7 +18,7 @@ export function MapTable({ groups, rows, hasSums, onGroup, onSelect }) {
   const [isOpen, setIsOpen] = useState(false);
   return html`
     <details class="windows" onToggle=${(event) => setIsOpen(event.target.open)}>
-      <summary>The same as a table</summary>
+      <summary>${say("The same as a table")}</summary>
       ${isOpen &&
       (groups === null
         ? html`<${Issues} rows=${rows()} hasSums=${hasSums} onSelect=${onSelect} />`
@@ -26,19 +27,19 @@ export function MapTable({ groups, rows, hasSums, onGroup, onSelect }) {
   `;
 }
 
-const sizeName = (hasSums) => (hasSums ? "Turnover" : "Trades");
-const rest = (count) => count > MOST && html`<p class="soft">and ${countText(count - MOST)} smaller ones</p>`;
+const sizeName = (hasSums) => (hasSums ? say("Turnover") : say("Trades"));
+const rest = (count) => count > MOST && html`<p class="soft">${say("and {count} smaller ones", { count: count - MOST })}</p>`;
 
 function Groups({ groups, hasSums, onGroup }) {
   const sums = [...groups].map(([name, rows]) => summary(name, rows, hasSums)).sort((a, b) => b.size - a.size);
   return html`
-    <div class="scrolls" tabindex="0" role="region" aria-label="Groups as a table">
+    <div class="scrolls" tabindex="0" role="region" aria-label=${say("Groups as a table")}>
       <table class="greys">
-        <caption class="visually-hidden">Groups of the map, the largest first</caption>
+        <caption class="visually-hidden">${say("Groups of the map, the largest first")}</caption>
         <thead>
           <tr>
-            <th scope="col">Group</th>
-            ${["Issues", "Up", "Unchanged", "Down", sizeName(hasSums)].map(
+            <th scope="col">${say("Group")}</th>
+            ${[say("Issues"), say("Up"), say("Unchanged"), say("Down"), sizeName(hasSums)].map(
               (title) => html`<th key=${title} scope="col" class="number">${title}</th>`,
             )}
           </tr>
@@ -47,7 +48,7 @@ function Groups({ groups, hasSums, onGroup }) {
           ${sums.slice(0, MOST).map(
             ({ name, issues, up, same, down, size }) => html`
               <tr key=${name}>
-                <th scope="row"><button type="button" class="quiet" lang="ko" onClick=${() => onGroup(name)}>${name}</button></th>
+                <th scope="row"><button type="button" class="quiet" lang="ko" onClick=${() => onGroup(name)}>${groupName(name)}</button></th>
                 <td class="number">${countText(issues)}</td>
                 <td class="number up">${countText(up)}</td>
                 <td class="number">${countText(same)}</td>
@@ -67,13 +68,13 @@ function Issues({ rows, hasSums, onSelect }) {
   const size = (row) => sizeOf(row, hasSums);
   const largest = [...rows].sort((a, b) => size(b) - size(a)).slice(0, MOST);
   return html`
-    <div class="scrolls" tabindex="0" role="region" aria-label="Issues as a table">
+    <div class="scrolls" tabindex="0" role="region" aria-label=${say("Issues as a table")}>
       <table class="greys">
-        <caption class="visually-hidden">Issues of the map, the largest first</caption>
+        <caption class="visually-hidden">${say("Issues of the map, the largest first")}</caption>
         <thead>
           <tr>
-            <th scope="col">Issue</th>
-            ${["Price", "Change", sizeName(hasSums)].map(
+            <th scope="col">${say("Issue")}</th>
+            ${[say("Price"), say("Change"), sizeName(hasSums)].map(
               (title) => html`<th key=${title} scope="col" class="number">${title}</th>`,
             )}
           </tr>

@@ -1,19 +1,21 @@
 // What is told of a tile or a group of the map: beside it, and to a screen reader.
 
+import { say } from "../../language.js";
 import { shortText } from "../day/breadth.js";
-import { clockText, countText, differenceText, KIND_WORDS, priceText, ratioText } from "../format.js";
+import { countText, differenceText, KIND_WORDS, priceText, ratioText, zonedText } from "../format.js";
 import { html } from "../html.js";
+import { groupName } from "./groups.js";
 
 // What a tile says, in a sentence.
 export function issueText(row) {
-  if (row === undefined) return "No trade of this issue has come.";
+  if (row === undefined) return say("No trade of this issue has come.");
   const { isin, item, issue, change, turnover } = row;
   const parts = [
     issue?.name ?? isin,
     issue?.code,
     priceText(item.price),
-    change.ratio === null ? null : `${KIND_WORDS[change.kind]} ${ratioText(change).replace(/^[+−]/, "")}`,
-    turnover === null ? null : `turnover ${shortText(turnover)}`,
+    change.ratio === null ? null : `${say(KIND_WORDS[change.kind])} ${ratioText(change).replace(/^[+−]/, "")}`,
+    turnover === null ? null : say("turnover {sum}", { sum: shortText(turnover) }),
     issue?.sector,
   ];
   return parts.filter(Boolean).join(", ");
@@ -33,19 +35,19 @@ export function MapTip({ row, sum, hasSums, style }) {
         <span class=${change.kind}>${differenceText(change, digits)} ${ratioText(change)}</span>
       </span>
       <span>
-        <span class="soft">${hasSums ? "Turnover" : "Trades"}</span>${" "}
+        <span class="soft">${hasSums ? say("Turnover") : say("Trades")}</span>${" "}
         ${hasSums ? shortText(turnover) : countText(row.trades)}
-        <span class="soft"> at ${clockText(item.time / 1000)}</span>
+        <span class="soft"> ${say("at {time}", { time: zonedText(item.time / 1000) })}</span>
       </span>
     </div>
   `;
 }
 
 const GroupTip = ({ sum, hasSums }) => html`
-  <b class="title" lang="ko">${sum.name}</b>
-  <span class="soft">${countText(sum.issues)} issues: press to see them alone</span>
+  <b class="title" lang="ko">${groupName(sum.name)}</b>
+  <span class="soft">${say("{count} issue: press to see it alone|{count} issues: press to see them alone", { count: sum.issues })}</span>
   <span class="greys">
     <span class="up">▲ ${countText(sum.up)}</span> ${countText(sum.same)} <span class="down">▼ ${countText(sum.down)}</span>
   </span>
-  <span><span class="soft">${hasSums ? "Turnover" : "Trades"}</span> ${shortText(sum.size)}</span>
+  <span><span class="soft">${hasSums ? say("Turnover") : say("Trades")}</span> ${shortText(sum.size)}</span>
 `;

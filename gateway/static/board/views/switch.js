@@ -1,16 +1,17 @@
 // Table, map or charts: which view of the market is shown.
 
+import { phrase, say } from "../../language.js";
 import { html } from "../html.js";
 
-const NAMES = { table: "Table", map: "Map", charts: "Charts" };
+const NAMES = { table: phrase("Table"), map: phrase("Map"), charts: phrase("Charts") };
 
 // Properties: shown (its name), onView(name).
 export const ViewSwitch = ({ shown, onView }) => html`
-  <div id="views" role="group" aria-label="View of the market">
+  <div id="views" role="group" aria-label=${say("View of the market")}>
     ${Object.entries(NAMES).map(
       ([name, label]) => html`
         <button key=${name} type="button" class="quiet" aria-pressed=${name === shown} onClick=${() => onView(name)}>
-          ${label}
+          ${say(label)}
         </button>
       `,
     )}

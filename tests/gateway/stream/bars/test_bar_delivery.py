@@ -80,15 +80,6 @@ def trades(found: list[dict[str, Any]]) -> list[int]:
     return [bar["trades"] for frame in found for bar in frame["bars"]]
 
 
-def test_who_watches_the_same_gets_the_same_bytes(desk: Desk) -> None:
-    """A frame is built once for all who keep up."""
-    first, second = desk.join(ONE), desk.join(ONE)
-    desk.publish(row(trades=5))
-    frame = first.next_frame()
-    assert frame is not None
-    assert frame is second.next_frame()
-
-
 def test_a_bar_comes_once_in_a_window(desk: Desk) -> None:
     """What comes within it is merged, and sent when the window is over."""
     delivery = desk.join(ONE)
@@ -162,19 +153,6 @@ def test_a_long_snapshot_comes_in_pieces(desk: Desk) -> None:
     assert [frame["final"] for frame in found] == [False, True]
 
 
-def test_requests_of_one_client_are_one(desk: Desk) -> None:
-    """However often it subscribes before it is served."""
-    delivery = BarDelivery(desk.desk, desk)
-    for isin in (SAMSUNG, HYNIX):
-        delivery.add([BarKey("1m", isin)], 2, None)
-    (request,) = desk.desk.requests.values()
-    assert {key.isin for key in request.keys} == {SAMSUNG, HYNIX}
-    desk.serve(row(), row(HYNIX))
-    (frame,) = frames(delivery)
-    assert frame["final"]
-    assert len(frame["bars"]) == 2
-
-
 def test_what_is_dropped_is_not_sent(desk: Desk) -> None:
     """And nobody reads for it any more."""
     delivery = desk.join(ONE, BarKey("1m", HYNIX))
@@ -187,17 +165,6 @@ def test_what_is_dropped_is_not_sent(desk: Desk) -> None:
     assert not desk.desk.wants("1m", HYNIX)
     desk.publish(row(HYNIX, trades=9))
     assert frames(delivery) == []
-
-
-def test_a_hole_has_everybody_read_anew(desk: Desk) -> None:
-    """What is pending is forgotten: it may be older than what is read."""
-    delivery = desk.join(ONE)
-    desk.publish(row(trades=5))
-    desk.desk.restart(BarPosition("b", 40))
-    assert frames(delivery) == []
-    desk.serve(row(trades=9))
-    (frame,) = frames(delivery)
-    assert (frame["sequence"], trades([frame])) == (40, [9])
 
 
 def test_without_a_snapshot_only_changes_come(desk: Desk) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 
 from throttle.contract.bars import Bar, number
-from throttle.contract.movers import change_percent
+from throttle.contract.products.movers import change_percent
 
 
 @dataclass(frozen=True, slots=True)

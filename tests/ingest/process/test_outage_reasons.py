@@ -1,6 +1,6 @@
 """Which reasons of an outage are told."""
 
-from gateway.upstream.outage_reasons import MOST, OutageReasons
+from ingest.process.outage_reasons import MOST, OutageReasons
 
 
 def test_each_reason_is_told_once_an_outage() -> None:

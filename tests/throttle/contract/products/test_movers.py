@@ -1,4 +1,4 @@
-"""Movers and bursts: how they are ranked and encoded."""
+"""Movers, bursts and moves: how they are ranked and encoded."""
 
 from decimal import Decimal
 
@@ -8,8 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from throttle.contract.bars import Bar
-from throttle.contract.bursts import TradingBurst
-from throttle.contract.movers import LISTS, MoversList, change_percent, rank, row
+from throttle.contract.products.bursts import TradingBurst
+from throttle.contract.products.movers import (
+    LISTS,
+    MoversList,
+    change_percent,
+    rank,
+    row,
+)
+from throttle.contract.products.moves import Move
 
 PRICES = st.integers(1, 1_000).map(Decimal)
 
@@ -76,3 +83,15 @@ def test_a_burst_survives_redis() -> None:
     fields = orjson.loads(burst.body())
     assert fields["percent"] == -25
     assert not {"closed", "revision"} & fields.keys()
+
+
+def test_a_move_survives_redis() -> None:
+    """With both prices and the rate between them."""
+    move = Move("KR7005930003", 1, 2, 7, Decimal("10.50"), Decimal(11))
+    assert Move.decode(move.encode()) == move
+    assert move.body() == (
+        b'{"isin":"KR7005930003","start":1,"end":2,"seq":7,"from":10.5,"to":11,'
+        b'"percent":4.7619}'
+    )
+    with pytest.raises(ValueError):  # noqa: PT011 - the contract is the type
+        Move.decode(b"x 1 2 3 4 y")

@@ -1,0 +1,284 @@
+"""The pictures of the documents, taken in a real Chromium of a real pipeline.
+
+Starts `tickthrottle run` on free ports, waits until there is something to be seen, and
+takes each view of ``VIEWS`` in both colours and three widths, then a recording of the
+firehose page as an animated WebP, all into a folder. ``--only`` takes some of them,
+``--public`` and ``--operators`` use a pipeline that runs already.
+
+Names of issues are Korean. Without a font for them there are no pictures.
+"""
+
+import argparse
+import base64
+import io
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from machine import end_on_signals
+from PIL import Image
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from ingest.process.ports import free_port
+
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+THEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
+SIZES = ((390, 844), (1_024, 768), (1_440, 900))
+READY_S = 180
+SETTLED_S = 20.0
+"""So long pages are looked at before their pictures: windows come every 2 s."""
+
+RECORDED = "firehose"
+RECORDING_SIZE = (960, 600)
+FRAMES_PER_S = 10
+RECORDED_S = 6.0
+RECORDING_BYTES = 1_500_000
+PICTURES_BYTES = 3_000_000
+QUALITIES = (60, 45, 30, 20)
+STILL_QUALITY = 82
+
+
+def _nothing(page: Page) -> None:
+    """Leave a page as it opens."""
+
+
+def _open_issue(page: Page) -> None:
+    """Open the first issue of the board."""
+    page.locator("#rows tr").first.locator(".price").click()
+    page.locator("#detail-title").wait_for()
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A page to be taken: its path at one of the ports, and what is done first.
+
+    It is there once ``awaited`` can be seen.
+    """
+
+    name: str
+    path: str
+    awaited: str
+    is_operators: bool = False
+    prepare: Callable[[Page], None] = _nothing
+
+
+VIEWS = (
+    View("board", "/", "#rows tr:nth-child(8)"),
+    View("issue", "/", "#rows tr:nth-child(8)", prepare=_open_issue),
+    View("firehose", "/firehose", ".calm .lines tbody tr", is_operators=True),
+    View("operations", "/", "#verdict", is_operators=True),
+)
+"""A new view of the pages is one more line here; its pictures are
+``docs/<name>-<width>-<theme>.webp``.
+"""
+
+
+def main() -> None:
+    """Take the pictures and the recording."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--into", type=Path, default=DOCS)
+    parser.add_argument("--only", nargs="*", default=[], metavar="VIEW")
+    parser.add_argument("--recording", action="store_true", help="nothing else")
+    parser.add_argument("--public", help="of a pipeline that runs: http://host:port")
+    parser.add_argument("--operators", help="the same, its operators' port")
+    arguments = parser.parse_args()
+    end_on_signals()
+    check_font()
+    unknown = set(arguments.only) - {view.name for view in VIEWS}
+    if unknown:
+        raise SystemExit(f"{', '.join(sorted(unknown))}: no such view")
+    views = [v for v in VIEWS if not arguments.only or v.name in arguments.only]
+    arguments.into.mkdir(parents=True, exist_ok=True)
+    with (
+        addresses(arguments.public, arguments.operators) as (public, operators),
+        chromium() as browser,
+    ):
+        if not arguments.recording:
+            take_views(browser, views, public, operators, arguments.into)
+        if arguments.recording or not arguments.only or RECORDED in arguments.only:
+            record(browser, operators, arguments.into / f"{RECORDED}.webp")
+
+
+def check_font() -> None:
+    """Leave with a sentence where nothing can write Korean."""
+    program = shutil.which("fc-list")
+    found = program and subprocess.run(
+        [program, ":lang=ko"], check=True, capture_output=True
+    )
+    if not found or not found.stdout.strip():
+        raise SystemExit(
+            "no font here writes Korean, and names of issues would be boxes (on "
+            "Debian: apt install fontconfig fonts-nanum)"
+        )
+
+
+@contextmanager
+def addresses(public: str | None, operators: str | None) -> Iterator[tuple[str, str]]:
+    """Give the addresses of a pipeline, one that was started for it if need be."""
+    if public is not None and operators is not None:
+        yield public.rstrip("/"), operators.rstrip("/")
+        return
+    port, operators_port = free_port(), free_port()
+    program = Path(sys.executable).with_name("tickthrottle")
+    command = [str(program), "run", "--port", str(port), "--no-archive"]
+    with tempfile.TemporaryDirectory() as folder:
+        run = subprocess.Popen(
+            command,
+            cwd=folder,
+            env=_environment(operators_port),
+            stdout=subprocess.DEVNULL,
+        )
+        try:
+            found = f"http://127.0.0.1:{port}", f"http://127.0.0.1:{operators_port}"
+            _wait_ready(found[1], run)
+            yield found
+        finally:
+            run.send_signal(signal.SIGINT)
+            run.wait(60)
+
+
+def _environment(operators_port: int) -> dict[str, str]:
+    return {**os.environ, "TICKTHROTTLE_OPERATORS_PORT": str(operators_port)}
+
+
+def _wait_ready(address: str, run: "subprocess.Popen[bytes]") -> None:
+    deadline_s = time.monotonic() + READY_S
+    while time.monotonic() < deadline_s and run.poll() is None:
+        # An answer that says no is one of these errors, too.
+        with suppress(OSError), urllib.request.urlopen(f"{address}/health/ready"):
+            return
+        time.sleep(1)
+    raise SystemExit(f"the pipeline was not ready within {READY_S} s")
+
+
+@contextmanager
+def chromium() -> Iterator[Browser]:
+    """Run a Chromium as the tests do."""
+    program = shutil.which("chromium") or shutil.which("google-chrome")
+    if program is None:
+        raise SystemExit("no chromium on PATH")
+    with sync_playwright() as playwright:
+        launched = playwright.chromium.launch(executable_path=program, args=ARGUMENTS)
+        yield launched
+        launched.close()
+
+
+@contextmanager
+def opened(
+    browser: Browser, url: str, theme: Literal["light", "dark"], size: tuple[int, int]
+) -> Iterator[Page]:
+    """Open a page of its own, as somebody in Korea sees it."""
+    width, height = size
+    context = browser.new_context(
+        viewport={"width": width, "height": height},
+        color_scheme=theme,
+        timezone_id="Asia/Seoul",
+    )
+    page = context.new_page()
+    page.on("pageerror", lambda error: print(f"{url} failed: {error}"))
+    page.goto(url)
+    yield page
+    context.close()
+
+
+def take_views(
+    browser: Browser,
+    views: Sequence[View],
+    public: str,
+    operators: str,
+    folder: Path,
+) -> None:
+    """Take each view in both colours and all widths; say how large they are."""
+    sum_bytes = 0
+    for view in views:
+        url = (operators if view.is_operators else public) + view.path
+        with ExitStack() as stack:
+            pages = {
+                f"{size[0]}-{theme}": stack.enter_context(
+                    opened(browser, url, theme, size)
+                )
+                for theme in THEMES
+                for size in SIZES
+            }
+            for page in pages.values():
+                page.locator(view.awaited).first.wait_for(timeout=60_000)
+                view.prepare(page)
+            page.wait_for_timeout(SETTLED_S * 1_000)
+            shots = {name: page.screenshot() for name, page in pages.items()}
+        for name, shot in shots.items():
+            path = folder / f"{view.name}-{name}.webp"
+            _image(shot).save(path, quality=STILL_QUALITY, method=6)
+            sum_bytes += path.stat().st_size
+            print(f"{path.name}: {path.stat().st_size:,} bytes", flush=True)
+    if sum_bytes > PICTURES_BYTES:
+        raise SystemExit(f"{sum_bytes:,} bytes of pictures: {PICTURES_BYTES:,} at most")
+
+
+def record(browser: Browser, operators: str, path: Path) -> None:
+    """Record the firehose page as an animated WebP that plays for ever.
+
+    The browser sends a frame whenever it has drawn one; of those each tenth of a second
+    gets the newest.
+    """
+    with opened(browser, f"{operators}/firehose", "light", RECORDING_SIZE) as page:
+        page.locator(".calm .lines tbody tr").first.wait_for(timeout=60_000)
+        page.wait_for_timeout(SETTLED_S * 1_000)
+        frames = _cast(page)
+    for quality in QUALITIES:
+        frames[0].save(
+            path,
+            save_all=True,
+            append_images=frames[1:],
+            duration=round(1_000 / FRAMES_PER_S),
+            loop=0,
+            quality=quality,
+            method=4,
+            minimize_size=True,
+        )
+        if path.stat().st_size <= RECORDING_BYTES:
+            print(f"{path.name}: {path.stat().st_size:,} bytes, {len(frames)} frames")
+            return
+    raise SystemExit(f"{path}: {RECORDING_BYTES:,} bytes are not enough")
+
+
+def _cast(page: Page) -> list[Image.Image]:
+    """Return a frame for each tenth of a second."""
+    tools = page.context.new_cdp_session(page)
+    newest: list[bytes] = []
+
+    def keep(event: dict[str, object]) -> None:
+        newest[:] = [base64.b64decode(str(event["data"]))]
+        tools.send("Page.screencastFrameAck", {"sessionId": event["sessionId"]})
+
+    tools.on("Page.screencastFrame", keep)
+    tools.send("Page.startScreencast", {"format": "jpeg", "quality": 92})
+    shots: list[bytes] = []
+    began_s = time.monotonic()
+    while len(shots) < RECORDED_S * FRAMES_PER_S:
+        due_s = began_s + (len(shots) + 1) / FRAMES_PER_S
+        page.wait_for_timeout(max(1.0, 1_000 * (due_s - time.monotonic())))
+        if newest:
+            shots.append(newest[0])
+        else:
+            began_s = time.monotonic()
+    tools.send("Page.stopScreencast")
+    return [_image(shot) for shot in shots]
+
+
+def _image(shot: bytes) -> Image.Image:
+    return Image.open(io.BytesIO(shot)).convert("RGB")
+
+
+if __name__ == "__main__":
+    main()

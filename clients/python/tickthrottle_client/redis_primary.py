@@ -1,0 +1,99 @@
+"""Connects to the server that an address names, or to the primary Sentinels name.
+
+With Sentinels every new connection asks them first, one after the other. A connection
+that a demoted primary has refused a write on is given up. So after a fail-over whoever
+tries again is at the new primary, and nobody else needs to know of Sentinel.
+"""
+
+from typing import Any, cast
+
+import redis
+from redis import asyncio as aioredis
+from redis.asyncio.connection import parse_url
+from redis.asyncio.retry import Retry as AsyncRetry
+from redis.asyncio.sentinel import Sentinel as AsyncSentinel
+from redis.asyncio.sentinel import SentinelConnectionPool as AsyncSentinelPool
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+from redis.sentinel import Sentinel, SentinelConnectionPool
+
+from tickthrottle_client.redis_address import SentinelAddress
+
+_ASK_WITHIN_S = 1.0
+"""How long a Sentinel may take before the next one is asked."""
+
+
+def connect(url: str, **options: Any) -> redis.Redis:
+    """Return a client of the server at ``url``; nothing is asked of it yet.
+
+    ``options`` are the client's own, for the server. Commands raise redis.RedisError;
+    ConnectionError also where no Sentinel knows a primary.
+    """
+    address = SentinelAddress.parse(url)
+    if address is None:
+        return redis.Redis.from_url(url, **options)
+    sentinel = Sentinel(  # type: ignore[no-untyped-call]
+        address.sentinels,
+        sentinel_kwargs=_of_sentinels(
+            parse_url(address.sentinel_url), Retry(NoBackoff(), 0)
+        ),
+    )
+    of_primary = _without_place(parse_url(address.primary_url))
+    client = sentinel.master_for(  # type: ignore[no-untyped-call]
+        address.name, connection_pool_class=_Pool, **{**of_primary, **options}
+    )
+    return cast("redis.Redis", client)
+
+
+def connect_async(url: str, **options: Any) -> aioredis.Redis:
+    """Return a client for an event loop, as ``connect`` does."""
+    address = SentinelAddress.parse(url)
+    if address is None:
+        return aioredis.Redis.from_url(url, **options)
+    sentinel = AsyncSentinel(  # type: ignore[no-untyped-call]
+        address.sentinels,
+        sentinel_kwargs=_of_sentinels(
+            parse_url(address.sentinel_url), AsyncRetry(NoBackoff(), 0)
+        ),
+    )
+    of_primary = _without_place(parse_url(address.primary_url))
+    client = sentinel.master_for(
+        address.name, connection_pool_class=_AsyncPool, **{**of_primary, **options}
+    )
+    return cast("aioredis.Redis", client)
+
+
+class _Pool(SentinelConnectionPool):
+    """Disconnects from the Sentinels, too."""
+
+    def disconnect(self, inuse_connections: bool = True) -> None:
+        """Close the connections, those that are in use unless told otherwise."""
+        super().disconnect(inuse_connections)
+        for client in self.sentinel_manager.sentinels:
+            client.connection_pool.disconnect(inuse_connections)
+
+
+class _AsyncPool(AsyncSentinelPool):
+    """Disconnects from the Sentinels, too."""
+
+    async def disconnect(self, inuse_connections: bool = True) -> None:
+        """Close the connections, those that are in use unless told otherwise."""
+        await super().disconnect(inuse_connections)
+        for client in self.sentinel_manager.sentinels:
+            await client.connection_pool.disconnect(inuse_connections)
+
+
+def _without_place(options: Any) -> dict[str, Any]:
+    """Return what an address says of a connection, but where it goes."""
+    rest = {name: value for name, value in options.items() if name != "host"}
+    is_tls = "SSL" in getattr(rest.pop("connection_class", None), "__name__", "")
+    return {**rest, "ssl": True} if is_tls else rest
+
+
+def _of_sentinels(options: Any, retry: Any) -> dict[str, Any]:
+    return {
+        **_without_place(options),
+        "socket_timeout": _ASK_WITHIN_S,
+        "socket_connect_timeout": _ASK_WITHIN_S,
+        "retry": retry,
+    }

@@ -1,0 +1,187 @@
+"""The firehose as server-sent events, ``/v1/firehose``."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import orjson
+from fastapi import APIRouter, Depends, Query, Request
+from fastapi.responses import Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
+
+from gateway.backend import Backend, read_topic
+from gateway.http.authorization import check_everything_allowed, create_permit
+from gateway.http.openapi import OPERATORS, TOKENS, problem_response
+from gateway.http.operator_access import OperatorAccess
+from gateway.http.problems import Problem, problem
+from gateway.operators.firehose.firehose_reader import Firehose, Viewer
+from gateway.operators.firehose.firehose_sample import Sample
+from gateway.operators.firehose.kafka_log_end import KafkaLogEnd
+from gateway.operators.firehose.log_piece import LogEnd
+from gateway.operators.firehose.redis_log_end import RedisLogEnd
+from gateway.settings import MOST_FIREHOSE_RATE
+from gateway.transport.asgi_sender import until_one_ends
+from gateway.transport.uvicorn_http import connection_of
+
+USUAL_RATE = 200
+"""Trades a second that are shown to whoever names no rate."""
+
+_NO_FIREHOSE = "not_served", "There is none", "firehose_rate is 0: there is none"
+
+_EVENTS: dict[int | str, dict[str, Any]] = {
+    200: {
+        "description": "The trades that are shown, and how many others there were",
+        "content": {
+            "text/event-stream": {
+                "schema": {"type": "string"},
+                "example": (
+                    'data: {"type":"trades","appended":83,"shown":1,"left_out":82,'
+                    '"unread":0,"bytes":11703,"data":[{"isin":"KR7005930003",'
+                    '"price":"71500","size":"12","time":1773964804470123,'
+                    '"bytes":141}]}\n\n'
+                ),
+            }
+        },
+    },
+    404: problem_response(404, _NO_FIREHOSE),
+    **{status: problem_response(status) for status in (400, 401, 403, 500, 503)},
+}
+
+_HEADERS = [
+    (b"content-type", b"text/event-stream"),
+    (b"cache-control", b"no-store"),
+    # Proxies that buffer would turn a stream into a download (nginx).
+    (b"x-accel-buffering", b"no"),
+]
+
+
+def create_firehose(backend: Backend) -> Firehose:
+    """Build the firehose of a gateway, from wherever its log is."""
+    settings = backend.settings
+    topic = read_topic(settings)
+    end: LogEnd
+    if topic is None:
+        end = RedisLogEnd(backend.redis, backend.keys.namespace)
+    else:
+        end = KafkaLogEnd(topic)
+    firehose = Firehose(end, backend.counters, settings.firehose_viewers)
+    backend.exporter.firehose_viewers = lambda: firehose.viewers
+    return firehose
+
+
+def create_router(
+    backend: Backend, firehose: Firehose, access: OperatorAccess | None
+) -> APIRouter:
+    """Build the router of the firehose.
+
+    ``access`` is given on the operators' listener, None on the public one.
+    """
+    settings = backend.settings
+    check = _operator(access) if access is not None else _visitor(backend)
+    router = APIRouter(dependencies=[Depends(check)], tags=["firehose"])
+
+    @router.get(
+        "/v1/firehose",
+        name="open_firehose",
+        # For the document: no JSON.
+        response_class=StreamingResponse,
+        responses=_EVENTS,
+        openapi_extra=TOKENS if access is None else OPERATORS,
+    )
+    async def open_firehose(
+        rate: Annotated[
+            int,
+            Query(
+                ge=1, le=MOST_FIREHOSE_RATE, description="most trades shown in a second"
+            ),
+        ] = USUAL_RATE,
+    ) -> Response:
+        """Trades of the log as they come, a bounded sample of them."""
+        if settings.served_market is not None:
+            raise Problem(
+                404,
+                "not_served",
+                "this gateway serves one market, and the log holds every issue",
+            )
+        if settings.firehose_rate == 0:
+            raise Problem(404, *_NO_FIREHOSE[::2])
+        granted = min(rate, settings.firehose_rate)
+        return FirehoseStream(firehose, granted, settings.slow_close_s)
+
+    return router
+
+
+def _operator(access: OperatorAccess) -> Callable[[Request], None]:
+    def check(request: Request) -> None:
+        access.check(request.headers)
+
+    return check
+
+
+def _visitor(backend: Backend) -> Callable[[Request], None]:
+    permit = create_permit(backend.hub, None)
+
+    def check(request: Request) -> None:
+        if not backend.hub.allows_page(request.headers):
+            raise Problem(403, "not_allowed", "a page of another host")
+        check_everything_allowed(permit(request))
+
+    return check
+
+
+class FirehoseStream(Response):
+    """A response that lasts as long as its viewer reads it."""
+
+    def __init__(self, firehose: Firehose, rate: int, patience_s: float) -> None:
+        self.background = None
+        self._firehose = firehose
+        self._rate = rate
+        self._patience_s = patience_s
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send until the viewer goes, takes nothing, or the gateway stops."""
+        viewer = self._firehose.join(self._rate)
+        if viewer is None:
+            refusal = "as many look at the firehose as may: firehose_viewers"
+            await problem(503, "overloaded", refusal)(scope, receive, send)
+            return
+        connection = connection_of(scope)
+        if connection is not None:
+            connection.become_stream()
+            connection.on_shutdown = viewer.end
+        try:
+            await send(
+                {"type": "http.response.start", "status": 200, "headers": _HEADERS}
+            )
+            await until_one_ends(self._write(viewer, send), _until_gone(receive))
+        except TimeoutError:
+            if connection is not None:
+                connection.abort()
+        finally:
+            self._firehose.leave(viewer)
+            if connection is not None:
+                connection.on_shutdown = None
+
+    async def _write(self, viewer: Viewer, send: Send) -> None:
+        first = orjson.dumps({"type": "firehose", "rate": self._rate})
+        await self._push(send, first)
+        while (news := await viewer.next()) is not None:
+            if isinstance(news, Sample):
+                self._firehose.count_sent(news)
+                await self._push(send, news.encode())
+            else:
+                await self._push(
+                    send, orjson.dumps({"type": "problem", "detail": news})
+                )
+        await send({"type": "http.response.body", "body": b""})
+
+    async def _push(self, send: Send, message: bytes) -> None:
+        body = b"data: " + message + b"\n\n"
+        # Whoever takes nothing of it is cut.
+        async with asyncio.timeout(self._patience_s):
+            await send({"type": "http.response.body", "body": body, "more_body": True})
+
+
+async def _until_gone(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass

@@ -1,0 +1,60 @@
+// What an alert is, and when it is due. Pure.
+//
+//   {id, isin, kind, way, value, isOnce, isDone, side, burstMs, toldMs, toldPrice}
+//
+// kind      "price" (it reaches the value), "change" (it is as many per cent from the
+//           previous close, or more), "burst" (a burst of trading has ended)
+// way       "up", "down", "either"
+// value     decimal text; null of a burst
+// side      where the price shown last is: -1 below, 0 at, 1 above the value (of a change:
+//           beyond it, downwards or upwards; 0 between); null before the first
+// burstMs   end of the newest burst that is known; null before the first answer
+// toldMs    when it was last told, by this browser's clock, at toldPrice; null: never
+// isDone    it was to be told once, and has been
+
+import { compareDecimals, isDecimal, sideOfChange } from "./decimal.js";
+
+export const KINDS = ["price", "change", "burst"];
+export const WAYS = ["up", "down", "either"];
+
+export const NEW = { isDone: false, side: null, burstMs: null, toldMs: null, toldPrice: null };
+
+// On which side a price is; null if that is not known.
+export function sideOf({ kind, value }, price, close) {
+  if (!isDecimal(price)) return null;
+  if (kind === "price") return compareDecimals(price, value);
+  if (kind === "change" && isDecimal(close) && Number(close) > 0) return sideOfChange(price, close, value);
+  return null;
+}
+
+// Whether going from one side to the other is what an alert waits for. It is armed again
+// by going back, since then the other side is where it comes from.
+export function isCrossed({ kind, way }, from, to) {
+  if (from === null || to === null) return false;
+  const isUp = kind === "price" ? from < 0 && to >= 0 : from <= 0 && to > 0;
+  const isDown = kind === "price" ? from > 0 && to <= 0 : from >= 0 && to < 0;
+  return (isUp && way !== "down") || (isDown && way !== "up");
+}
+
+// What becomes of an alert when a price is shown: {alert, isDue}; the same alert if nothing
+// does.
+export function judged(alert, price, close, nowMs) {
+  const side = alert.isDone ? null : sideOf(alert, price, close);
+  if (side === null || side === alert.side) return { alert, isDue: false };
+  if (!isCrossed(alert, alert.side, side)) return { alert: { ...alert, side }, isDue: false };
+  return { alert: { ...told(alert, price, nowMs), side }, isDue: true };
+}
+
+// The same when the newest bursts are known, newest first: [{isin, end}].
+export function judgedByBursts(alert, bursts, nowMs) {
+  if (alert.isDone || alert.kind !== "burst") return { alert, isDue: false };
+  const endMs = bursts.reduce((most, { isin, end }) => (isin === alert.isin ? Math.max(most, end) : most), 0);
+  if (alert.burstMs === null) return { alert: { ...alert, burstMs: endMs }, isDue: false };
+  if (endMs <= alert.burstMs) return { alert, isDue: false };
+  return { alert: { ...told(alert, null, nowMs), burstMs: endMs }, isDue: true };
+}
+
+const told = (alert, toldPrice, toldMs) => ({ ...alert, toldMs, toldPrice, isDone: alert.isOnce });
+
+// Waiting anew, from the price that is shown now; undefined if there is none.
+export const armed = (alert, price, close) => ({ ...alert, ...NEW, side: sideOf(alert, price, close) });

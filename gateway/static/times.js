@@ -1,0 +1,47 @@
+// Times of day as they are written: by the Korean exchange's clock (KST) or in the zone of
+// the browser. Pure, but for the one zone that a page has. Nobody sees from a time which
+// of the two it is: whoever shows one says zoneText() beside it, once.
+
+import { language, phrase, say } from "./language.js";
+
+export const ZONES = { local: phrase("local"), kst: "KST" };
+
+const KST_MS = 9 * 3_600_000; // Korea has no summer time
+const KST = "Asia/Seoul";
+
+let current = "local";
+
+export const zone = () => current;
+
+export function setZone(name) {
+  current = Object.hasOwn(ZONES, name) ? name : "local";
+}
+
+export const zoneText = () => (current === "kst" ? ZONES.kst : say(ZONES.local));
+
+const pad = (number, width = 2) => String(number).padStart(width, "0");
+
+// "09:00:02", or "09:00:02.250"
+export function clockText(timeMs, { withMilliseconds = false } = {}) {
+  if (current === "kst") return new Date(timeMs + KST_MS).toISOString().slice(11, withMilliseconds ? 23 : 19);
+  const time = new Date(timeMs);
+  const text = [time.getHours(), time.getMinutes(), time.getSeconds()].map((part) => pad(part)).join(":");
+  return withMilliseconds ? `${text}.${pad(time.getMilliseconds(), 3)}` : text;
+}
+
+// "2026-11-24"
+export function dateText(timeMs) {
+  if (current === "kst") return new Date(timeMs + KST_MS).toISOString().slice(0, 10);
+  const time = new Date(timeMs);
+  return `${time.getFullYear()}-${pad(time.getMonth() + 1)}-${pad(time.getDate())}`;
+}
+
+// The same with its zone, where it stands alone.
+export const zonedText = (timeMs) => `${clockText(timeMs)} ${zoneText()}`;
+
+// All there is to a moment, for a title: date, time and zone as the language writes them.
+export function momentText(timeMs) {
+  const timeZone = current === "kst" ? KST : undefined;
+  const locale = language() === "ko" ? "ko-KR" : "en-GB";
+  return new Intl.DateTimeFormat(locale, { dateStyle: "medium", timeStyle: "long", timeZone }).format(timeMs);
+}

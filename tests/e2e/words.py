@@ -1,0 +1,35 @@
+"""The words of a page: what of them is English where all is to be Korean."""
+
+import re
+
+from playwright.sync_api import Page
+
+KEPT = re.compile(
+    r"tickthrottle|KOSPI|SK|ISIN|KST|TradingView|Enter|Esc|Space|English|EN|GMT|ms|kB|"
+    r"KR7[0-9A-Z]{9}|cum_\w+|https?://\S+"
+)
+"""Names, codes, keys, units, zones: what is in Latin letters in Korean as well."""
+
+# Whatever is shown, read out, or told on hovering.
+TEXTS = """() => {
+  const found = [document.title];
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  while (walker.nextNode()) {
+    const parent = walker.currentNode.parentElement;
+    if (!parent.closest("script, style, noscript, textarea")) {
+      found.push(walker.currentNode.data);
+    }
+  }
+  for (const element of document.querySelectorAll("*")) {
+    for (const name of ["aria-label", "aria-valuetext", "title", "placeholder"]) {
+      found.push(element.getAttribute(name) ?? "");
+    }
+  }
+  return found;
+}"""
+
+
+def english_left(page: Page) -> list[str]:
+    """Return the texts of a page in Korean that are not."""
+    texts = page.evaluate(TEXTS)
+    return [text for text in texts if re.search("[A-Za-z]{2}", KEPT.sub("", text))]
