@@ -1,0 +1,162 @@
+"""Ten things somebody does who sees the board for the first time, and reads nothing.
+
+A step is a press, a choice or a text that is typed, at something in view whose words
+are what the visitor would look for. How many each takes is what docs/board.md says.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import redis
+from playwright.sync_api import Locator, Page, expect
+
+from tests.e2e.board_page import NAMES, Board, publish_trade, running_board
+from tests.gateway.samples import HYNIX, NAVER, SAMSUNG
+from tests.paths import ROOT
+
+pytestmark = [pytest.mark.browser, pytest.mark.redis]
+
+ISSUES = NAMES + "KR7035420009,035420,NAVER,KOSDAQ,인터넷,10000\n"
+
+
+class Visitor:
+    """Somebody at the page, whose steps are counted."""
+
+    def __init__(self, board: Board) -> None:
+        self.board = board
+        self.page = board.page
+        self.steps = 0
+
+    def press(self, what: Locator) -> None:
+        """Press what is in view."""
+        expect(what).to_be_in_viewport()
+        what.click()
+        self.steps += 1
+
+    def button(self, name: str) -> None:
+        """Press a button by its words."""
+        self.press(self.page.get_by_role("button", name=name, exact=True))
+
+    def type(self, label: str, text: str) -> None:
+        """Write into a field by its words."""
+        field = self.page.get_by_label(label)
+        expect(field).to_be_in_viewport()
+        field.fill(text)
+        self.steps += 1
+
+
+@pytest.fixture
+def visitor(page: Page, client: redis.Redis, tmp_path: Path) -> Iterator[Visitor]:
+    """A visitor of a board of three issues of two markets."""
+    issues = tmp_path / "issues.csv"
+    issues.write_text(ISSUES, "utf-8")
+    prices = {SAMSUNG: "199400", HYNIX: "900000.50", NAVER: "10000"}
+    with running_board(page, client, issues, prices) as board:
+        board.resize(1440)
+        publish_trade(board, 2, SAMSUNG, "201000", value=1_780_000_000)
+        publish_trade(board, 3, HYNIX, "890000", value=29_182_641_000)
+        publish_trade(board, 4, NAVER, "10500", value=5_000_000)
+        expect(board.row(HYNIX).locator(".turnover")).to_have_text("29.2B")
+        page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+        yield Visitor(board)
+
+
+def find_an_issue(visitor: Visitor) -> None:
+    """Only its row is left."""
+    visitor.type("Search", "하이닉스")
+    expect(visitor.page.locator("#rows tr")).to_have_count(1)
+    expect(visitor.board.row(HYNIX)).to_be_visible()
+    visitor.page.get_by_label("Search").fill("")
+
+
+def see_what_moved_most(visitor: Visitor) -> None:
+    """The greatest rise is on top."""
+    visitor.button("Change")
+    expect(visitor.page.locator("#rows tr").first).to_have_attribute(
+        "id", f"row-{NAVER}"
+    )
+
+
+def open_an_issue(visitor: Visitor) -> None:
+    """Its name is the panel's."""
+    visitor.press(visitor.board.row(SAMSUNG).locator(".price"))
+    expect(visitor.page.locator("#detail-title")).to_have_text("삼성전자")
+
+
+def share_it(visitor: Visitor) -> None:
+    """What is copied opens it."""
+    visitor.button("Copy link")
+    expect(visitor.page.get_by_text("Copied.")).to_be_visible()
+    copied = visitor.page.evaluate("navigator.clipboard.readText()")
+    assert copied == f"{visitor.board.url}#/{SAMSUNG}"
+
+
+def watch_it(visitor: Visitor) -> None:
+    """The list has one issue more."""
+    panel = visitor.page.locator(".detail")
+    visitor.press(panel.get_by_role("button", name="Watch 삼성전자"))
+    expect(visitor.page.locator("#watched .count")).to_have_text("1")
+
+
+def set_an_alert(visitor: Visitor) -> None:
+    """It is told when the price is there."""
+    visitor.press(visitor.page.locator(".alerts summary"))
+    visitor.page.locator(".alerts").get_by_label("Price", exact=True).fill("202000")
+    visitor.steps += 1
+    visitor.button("Set alert")
+    publish_trade(visitor.board, 5, SAMSUNG, "202000", value=1_790_000_000)
+    expect(visitor.page.locator("#told .text")).to_contain_text("has risen to 202,000")
+
+
+def leave_it(visitor: Visitor) -> None:
+    """The market has the page to itself."""
+    visitor.button("Close")
+    expect(visitor.page.locator("#detail-title")).to_have_count(0)
+
+
+def see_one_market(visitor: Visitor) -> None:
+    """Its tile is the filter."""
+    tile = visitor.page.get_by_role("button", name=re.compile("^KOSDAQ"))
+    visitor.press(tile)
+    expect(visitor.page.locator("#rows tr")).to_have_count(1)
+    tile.click()
+
+
+def see_the_map(visitor: Visitor) -> None:
+    """All of the market is one picture."""
+    visitor.button("Map")
+    expect(visitor.page.locator("#map canvas").first).to_be_visible()
+
+
+def read_korean(visitor: Visitor) -> None:
+    """The page says everything in Korean."""
+    visitor.press(visitor.page.locator("#language"))
+    expect(visitor.page.locator("html")).to_have_attribute("lang", "ko")
+
+
+TASKS: dict[str, Callable[[Visitor], None]] = {
+    "find an issue by its name": find_an_issue,
+    "see what rose most": see_what_moved_most,
+    "open an issue": open_an_issue,
+    "share its link": share_it,
+    "put it on the watch-list": watch_it,
+    "be told when its price is reached": set_an_alert,
+    "close it": leave_it,
+    "see one market": see_one_market,
+    "see the market as a map": see_the_map,
+    "read Korean": read_korean,
+}
+
+
+def test_a_first_visit_needs_no_documents(visitor: Visitor) -> None:
+    """Ten tasks one after the other, in as many steps as the page's text says."""
+    text = (ROOT / "docs" / "board.md").read_text("utf-8")
+    told = re.findall(r"^\| ([a-z][^|]+) \| (\d+) \|", text, re.M)
+    taken = []
+    for name, task in TASKS.items():
+        visitor.steps = 0
+        task(visitor)
+        taken.append((name, str(visitor.steps)))
+    assert [one for one in told if one[0] in TASKS] == taken
