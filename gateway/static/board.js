@@ -6,7 +6,7 @@
 
 import { h, render } from "preact";
 
-import { issueOf, viewOf, VIEWS, withIssue, withView } from "./board/address.js";
+import { isBare, issueOf, viewOf, VIEWS, withIssue, withView } from "./board/address.js";
 import { signal, wakeSound } from "./board/alerts/signals.js";
 import { Alerts } from "./board/alerts/watcher.js";
 import { toldText } from "./board/alerts/words.js";
@@ -503,7 +503,7 @@ onKeys({ search, close, step });
 addEventListener("storage", () => alerts.follow());
 for (const press of ["pointerdown", "keydown"]) addEventListener(press, wakeSound);
 // The view a visitor chose the last time, where the address says nothing.
-if (viewOf(location.hash)?.name === "table") history.replaceState(history.state, "", addressOf(view.place));
+if (isBare(location.hash)) history.replaceState(history.state, "", addressOf(view.place));
 follow();
 if (token === undefined) askForNames();
 ticks.subscribe(["*"], put);

@@ -41,6 +41,10 @@ CORNER = """(isin) => {
   return most === red ? "red" : most === blue ? "blue" : "green";
 }"""
 
+# On a busy machine a page may be stale for a moment; its banner moves what is below.
+WITHOUT_BANNER = """() => document.getElementById("banner")
+  .style.setProperty("display", "none", "important")"""
+
 
 @pytest.fixture
 def board(page: Page, client: redis.Redis, tmp_path: Path) -> Iterator[Board]:
@@ -50,6 +54,7 @@ def board(page: Page, client: redis.Redis, tmp_path: Path) -> Iterator[Board]:
     prices = {SAMSUNG: "200000", HYNIX: "900000", NAVER: "10000"}
     with running_board(page, client, issues, prices) as board:
         board.resize(1440)
+        page.evaluate(WITHOUT_BANNER)
         publish_trade(board, 1_001, SAMSUNG, "201000", value=600_000_000)
         publish_trade(board, 1_002, HYNIX, "890000", value=300_000_000)
         publish_trade(board, 1_003, NAVER, "10000", value=100_000_000)

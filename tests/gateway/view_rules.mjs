@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 
-import { issueOf, viewOf, withIssue, withView } from "./static/board/address.js";
+import { isBare, issueOf, viewOf, withIssue, withView } from "./static/board/address.js";
 import { drawnFrom } from "./static/board/candles/points.js";
 import { pageOf } from "./static/board/grid/pages.js";
 import { grouped, groupKind, OTHERS, sizeOf, summary } from "./static/board/map/groups.js";
@@ -32,6 +32,7 @@ const area = ({ width, height }) => width * height;
 
 test("an address names a view, a group of the map, or an issue", () => {
   for (const hash of ["", "#token=a.b", "#/", "#/table"]) assert.deepEqual(viewOf(hash), TABLE);
+  assert.deepEqual(["", "#token=a.b", "#/", "#/table"].map(isBare), [true, true, true, false]);
   assert.deepEqual(viewOf("#/map&token=a.b"), { name: "map", group: null });
   assert.deepEqual(viewOf("#token=a.b&/charts"), { name: "charts", group: null });
   assert.equal(issueOf("#/map"), null);

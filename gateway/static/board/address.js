@@ -26,6 +26,9 @@ function withPath(hash, path) {
   return all.length ? `#${all.join("&")}` : "";
 }
 
+// Whether an address names neither a view nor an issue.
+export const isBare = (hash) => pathOf(hash) === "";
+
 // The view that an address names, {name, group}: a group of the map, null for all of them.
 // Null where it names an issue.
 export function viewOf(hash) {

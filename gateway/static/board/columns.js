@@ -6,7 +6,7 @@ const COLUMNS = {
   star: { label: phrase("Watch") },
   name: { label: phrase("Issue"), order: "name" },
   isin: { label: "ISIN", order: "isin", rem: 10.5 },
-  price: { label: phrase("Price"), order: "price", isNumber: true, rem: 7.5, tallRem: 6.25 },
+  price: { label: phrase("Price"), order: "price", isNumber: true, rem: 7.5, tallRem: 6 },
   change: { label: phrase("Change"), order: "change", isNumber: true, rem: 13, tallRem: 5.7 },
   spark: { label: phrase("Trend"), rem: 7.5, tallRem: 6 },
   range: { label: phrase("Range"), rem: 9.5, tallRem: 8 },
