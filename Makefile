@@ -41,7 +41,7 @@ test: $(VENV)/.dev ## Run the tests that need no JVM, broker or browser (ARGS="-
 # Most tests wait for processes, not for a core: two at a time, each file in one piece,
 # those of whole pipelines early.
 test-all: $(VENV)/.dev $(VENV)/.prepared ## Run all tests; what a machine lacks is left out and named
-	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
+	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder --durations 20 $(ARGS)
 
 check: $(VENV)/.dev ## Format, lint, types, locks
 	$(BIN)/ruff format --check .
