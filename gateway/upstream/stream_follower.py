@@ -84,8 +84,11 @@ class StreamFollower:
         self._heard_s: float | None = None
         # When trades came last; before the first, when we began to wait for them.
         self._traded_s = self._started_s
-        self.is_job_starting = False
-        """Whether windows are missing because a throttle job is about to publish."""
+        self.is_job_starting: bool | None = False
+        """Whether windows are missing because a throttle job is about to publish.
+
+        None while nobody has looked: clients are told of no silence until then.
+        """
         self._told = "live"
         self.listeners: list[UpdateListener] = []
 
@@ -310,6 +313,8 @@ class StreamFollower:
                 self._hub.announce(frame, is_lasting=False)
         elif self._is_late(now_s - self._started_s):
             status, reason = "stale", self.silence_reason(now_s)
+            if self.is_job_starting is None:
+                return
             if self.is_job_starting:
                 status, reason = "starting", "the throttle job is starting"
             if status == self._told:

@@ -48,7 +48,7 @@ class Visitor:
 
 
 @pytest.fixture
-def visitor(page: Page, client: redis.Redis, tmp_path: Path) -> Iterator[Visitor]:
+def guest(page: Page, client: redis.Redis, tmp_path: Path) -> Iterator[Visitor]:
     """A visitor of a board of three issues of two markets."""
     issues = tmp_path / "issues.csv"
     issues.write_text(ISSUES, "utf-8")
@@ -63,77 +63,77 @@ def visitor(page: Page, client: redis.Redis, tmp_path: Path) -> Iterator[Visitor
         yield Visitor(board)
 
 
-def find_an_issue(visitor: Visitor) -> None:
+def find_an_issue(guest: Visitor) -> None:
     """Only its row is left."""
-    visitor.type("Search", "하이닉스")
-    expect(visitor.page.locator("#rows tr")).to_have_count(1)
-    expect(visitor.board.row(HYNIX)).to_be_visible()
-    visitor.page.get_by_label("Search").fill("")
+    guest.type("Search", "하이닉스")
+    expect(guest.page.locator("#rows tr")).to_have_count(1)
+    expect(guest.board.row(HYNIX)).to_be_visible()
+    guest.page.get_by_label("Search").fill("")
 
 
-def see_what_moved_most(visitor: Visitor) -> None:
+def see_what_moved_most(guest: Visitor) -> None:
     """The greatest rise is on top."""
-    visitor.button("Change")
-    expect(visitor.page.locator("#rows tr").first).to_have_attribute(
+    guest.button("Change")
+    expect(guest.page.locator("#rows tr").first).to_have_attribute(
         "id", f"row-{NAVER}"
     )
 
 
-def open_an_issue(visitor: Visitor) -> None:
+def open_an_issue(guest: Visitor) -> None:
     """Its name is the panel's."""
-    visitor.press(visitor.board.row(SAMSUNG).locator(".price"))
-    expect(visitor.page.locator("#detail-title")).to_have_text("삼성전자")
+    guest.press(guest.board.row(SAMSUNG).locator(".price"))
+    expect(guest.page.locator("#detail-title")).to_have_text("삼성전자")
 
 
-def share_it(visitor: Visitor) -> None:
+def share_it(guest: Visitor) -> None:
     """What is copied opens it."""
-    visitor.button("Copy link")
-    expect(visitor.page.get_by_text("Copied.")).to_be_visible()
-    copied = visitor.page.evaluate("navigator.clipboard.readText()")
-    assert copied == f"{visitor.board.url}#/{SAMSUNG}"
+    guest.button("Copy link")
+    expect(guest.page.get_by_text("Copied.")).to_be_visible()
+    copied = guest.page.evaluate("navigator.clipboard.readText()")
+    assert copied == f"{guest.board.url}#/{SAMSUNG}"
 
 
-def watch_it(visitor: Visitor) -> None:
+def watch_it(guest: Visitor) -> None:
     """The list has one issue more."""
-    panel = visitor.page.locator(".detail")
-    visitor.press(panel.get_by_role("button", name="Watch 삼성전자"))
-    expect(visitor.page.locator("#watched .count")).to_have_text("1")
+    panel = guest.page.locator(".detail")
+    guest.press(panel.get_by_role("button", name="Watch 삼성전자"))
+    expect(guest.page.locator("#watched .count")).to_have_text("1")
 
 
-def set_an_alert(visitor: Visitor) -> None:
+def set_an_alert(guest: Visitor) -> None:
     """It is told when the price is there."""
-    visitor.press(visitor.page.locator(".alerts summary"))
-    visitor.page.locator(".alerts").get_by_label("Price", exact=True).fill("202000")
-    visitor.steps += 1
-    visitor.button("Set alert")
-    publish_trade(visitor.board, 5, SAMSUNG, "202000", value=1_790_000_000)
-    expect(visitor.page.locator("#told .text")).to_contain_text("has risen to 202,000")
+    guest.press(guest.page.locator(".alerts summary"))
+    guest.page.locator(".alerts").get_by_label("Price", exact=True).fill("202000")
+    guest.steps += 1
+    guest.button("Set alert")
+    publish_trade(guest.board, 5, SAMSUNG, "202000", value=1_790_000_000)
+    expect(guest.page.locator("#told .text")).to_contain_text("has risen to 202,000")
 
 
-def leave_it(visitor: Visitor) -> None:
+def leave_it(guest: Visitor) -> None:
     """The market has the page to itself."""
-    visitor.button("Close")
-    expect(visitor.page.locator("#detail-title")).to_have_count(0)
+    guest.button("Close")
+    expect(guest.page.locator("#detail-title")).to_have_count(0)
 
 
-def see_one_market(visitor: Visitor) -> None:
+def see_one_market(guest: Visitor) -> None:
     """Its tile is the filter."""
-    tile = visitor.page.get_by_role("button", name=re.compile("^KOSDAQ"))
-    visitor.press(tile)
-    expect(visitor.page.locator("#rows tr")).to_have_count(1)
+    tile = guest.page.get_by_role("button", name=re.compile("^KOSDAQ"))
+    guest.press(tile)
+    expect(guest.page.locator("#rows tr")).to_have_count(1)
     tile.click()
 
 
-def see_the_map(visitor: Visitor) -> None:
+def see_the_map(guest: Visitor) -> None:
     """All of the market is one picture."""
-    visitor.button("Map")
-    expect(visitor.page.locator("#map canvas").first).to_be_visible()
+    guest.button("Map")
+    expect(guest.page.locator("#map canvas").first).to_be_visible()
 
 
-def read_korean(visitor: Visitor) -> None:
+def read_korean(guest: Visitor) -> None:
     """The page says everything in Korean."""
-    visitor.press(visitor.page.locator("#language"))
-    expect(visitor.page.locator("html")).to_have_attribute("lang", "ko")
+    guest.press(guest.page.locator("#language"))
+    expect(guest.page.locator("html")).to_have_attribute("lang", "ko")
 
 
 TASKS: dict[str, Callable[[Visitor], None]] = {
@@ -150,13 +150,13 @@ TASKS: dict[str, Callable[[Visitor], None]] = {
 }
 
 
-def test_a_first_visit_needs_no_documents(visitor: Visitor) -> None:
+def test_a_first_visit_needs_no_documents(guest: Visitor) -> None:
     """Ten tasks one after the other, in as many steps as the page's text says."""
     text = (ROOT / "docs" / "board.md").read_text("utf-8")
     told = re.findall(r"^\| ([a-z][^|]+) \| (\d+) \|", text, re.M)
     taken = []
     for name, task in TASKS.items():
-        visitor.steps = 0
-        task(visitor)
-        taken.append((name, str(visitor.steps)))
+        guest.steps = 0
+        task(guest)
+        taken.append((name, str(guest.steps)))
     assert [one for one in told if one[0] in TASKS] == taken
