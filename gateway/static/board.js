@@ -210,7 +210,7 @@ function heard(message, tookMs) {
   if (message.type !== "heartbeat") alerts.judge();
   if (message.type === "update") {
     store.count(message);
-    view.lagMs = view.clock() - message.window;
+    view.lagMs = Math.max(0, view.clock() - message.window); // two clocks never agree to the ms
     busyMs += tookMs;
     isWindowDue = true;
   }
