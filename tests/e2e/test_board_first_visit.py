@@ -74,9 +74,7 @@ def find_an_issue(guest: Visitor) -> None:
 def see_what_moved_most(guest: Visitor) -> None:
     """The greatest rise is on top."""
     guest.button("Change")
-    expect(guest.page.locator("#rows tr").first).to_have_attribute(
-        "id", f"row-{NAVER}"
-    )
+    expect(guest.page.locator("#rows tr").first).to_have_attribute("id", f"row-{NAVER}")
 
 
 def open_an_issue(guest: Visitor) -> None:

@@ -8,9 +8,7 @@ from intake.settings import IntakeSettings
 from tests.paths import ROOT
 from throttle.settings import ThrottleSettings
 
-IS_LIMIT = re.compile(
-    r"MAX_|_CAP$|BURST$|PER_SECOND$|_BYTES$|FIREHOSE_(RATE|VIEWERS)$"
-)
+IS_LIMIT = re.compile(r"MAX_|_CAP$|BURST$|PER_SECOND$|_BYTES$|FIREHOSE_(RATE|VIEWERS)$")
 
 
 def test_the_table_is_what_the_settings_are() -> None:
