@@ -3,14 +3,12 @@
 A log that cannot be asked is a sentence to show, never an error.
 """
 
-import asyncio
-import threading
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import structlog
 
 from gateway.health.log_ends import LogEnds, PartitionEnd
+from gateway.upstream.asked_in_thread import AskedInThread
 from ingest.kafka.address import KafkaTopic
 from ingest.tradelog.contract import LogAway, LogUnusable
 
@@ -25,46 +23,28 @@ log = structlog.get_logger()
 
 
 class KafkaEndsReader:
-    """Asks brokers in a thread of its own: a question may take seconds.
-
-    There is never more than one question under way.
-    """
+    """Asks brokers in a thread of its own: a question may take seconds."""
 
     def __init__(self, topic: KafkaTopic) -> None:
         self._topic = topic
         self._ends: KafkaEnds | None = None
-        self._asked: asyncio.Future[LogEnds] | None = None
+        self._brokers = AskedInThread[LogEnds]("log ends")
 
     async def ends(self) -> LogEnds:
         """Return where the topic ends, within ``KAFKA_ANSWER_S``."""
-        if self._asked is None or self._asked.done():
-            self._asked = asyncio.get_running_loop().create_future()
-            arguments = asyncio.get_running_loop(), self._asked
-            # A daemon: brokers that are away must not hold up a planned stop.
-            threading.Thread(
-                target=self._answer, args=arguments, name="log ends", daemon=True
-            ).start()
         try:
-            async with asyncio.timeout(KAFKA_ANSWER_S):
-                return await asyncio.shield(self._asked)
+            return await self._brokers.ask(self._answer, KAFKA_ANSWER_S)
         except TimeoutError:
-            return self._unknown(
-                f"no Kafka broker at {self._topic.servers} answered within "
-                f"{KAFKA_ANSWER_S:g} s"
-            )
+            return self._unknown(no_broker(self._topic, KAFKA_ANSWER_S))
 
-    def _answer(
-        self, loop: asyncio.AbstractEventLoop, asked: "asyncio.Future[LogEnds]"
-    ) -> None:
+    def _answer(self) -> LogEnds:
         try:
-            ends = self._look()
+            return self._look()
         except (LogAway, LogUnusable) as error:
-            ends = self._unknown(str(error))
+            return self._unknown(str(error))
         except Exception:
             log.exception("the ends of the log could not be asked for")
-            ends = self._unknown(f"{self._topic}: a fault of the gateway, see the log")
-        with suppress(RuntimeError):
-            loop.call_soon_threadsafe(_set_result, asked, ends)
+            return self._unknown(f"{self._topic}: a fault of the gateway, see the log")
 
     def _look(self) -> LogEnds:
         from ingest.kafka.ends import KafkaEnds
@@ -81,6 +61,6 @@ class KafkaEndsReader:
         return LogEnds("kafka", problem=problem)
 
 
-def _set_result(asked: "asyncio.Future[LogEnds]", ends: LogEnds) -> None:
-    if not asked.done():
-        asked.set_result(ends)
+def no_broker(topic: KafkaTopic, within_s: float) -> str:
+    """Say that the brokers of a topic have not answered in time."""
+    return f"no Kafka broker at {topic.servers} answered within {within_s:g} s"

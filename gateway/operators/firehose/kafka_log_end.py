@@ -3,21 +3,20 @@
 Markers of transactions have positions, too: they count as appended, and are not read.
 """
 
-import asyncio
-import threading
 import time
-from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
 import structlog
 
-from gateway.health.kafka_ends import KAFKA_ANSWER_S
+from gateway.health.kafka_ends import KAFKA_ANSWER_S, no_broker
 from gateway.operators.firehose.log_piece import (
     LogEntry,
     LogPiece,
     LogUnseen,
     share_out,
 )
+from gateway.upstream.asked_in_thread import AskedInThread
 from ingest.kafka.address import KafkaTopic
 from ingest.tradelog.contract import LogAway, LogUnusable
 
@@ -32,16 +31,14 @@ log = structlog.get_logger()
 
 
 class KafkaLogEnd:
-    """Reads in a thread of its own: brokers may take seconds to answer.
-
-    There is never more than one look under way.
-    """
+    """Reads in a thread of its own: brokers may take seconds to answer."""
 
     def __init__(self, topic: KafkaTopic) -> None:
         self._topic = topic
         self._reader: KafkaLogReader | None = None
         self._ends: dict[int, int] = {}
-        self._under_way: asyncio.Future[LogPiece] | None = None
+        # What a late look has found is counted by no other.
+        self._brokers = AskedInThread[LogPiece | LogUnseen]("firehose", keeps_late=True)
         self._is_beginning = True
 
     def begin(self) -> None:
@@ -53,49 +50,25 @@ class KafkaLogEnd:
 
         At least one of each partition that grew. Raises LogUnseen.
         """
-        if self._under_way is None:
-            loop = asyncio.get_running_loop()
-            self._under_way = loop.create_future()
-            # A daemon: brokers that are away must not hold up a planned stop.
-            threading.Thread(
-                target=self._answer,
-                args=(loop, self._under_way, most),
-                name="firehose",
-                daemon=True,
-            ).start()
         try:
-            async with asyncio.timeout(KAFKA_ANSWER_S):
-                piece = await asyncio.shield(self._under_way)
+            found = await self._brokers.ask(partial(self._answer, most), KAFKA_ANSWER_S)
         except TimeoutError:
-            raise LogUnseen(
-                f"no Kafka broker at {self._topic.servers} answered within "
-                f"{KAFKA_ANSWER_S:g} s"
-            ) from None
-        except LogUnseen:
-            self._under_way = None
-            raise
-        self._under_way = None
-        return piece
+            raise LogUnseen(no_broker(self._topic, KAFKA_ANSWER_S)) from None
+        if isinstance(found, LogUnseen):
+            raise found
+        return found
 
-    def _answer(
-        self,
-        loop: asyncio.AbstractEventLoop,
-        asked: "asyncio.Future[LogPiece]",
-        most: int,
-    ) -> None:
-        piece, problem = LogPiece(), None
+    def _answer(self, most: int) -> LogPiece | LogUnseen:
         try:
-            piece = self._look(most)
+            return self._look(most)
         except (LogAway, LogUnusable) as error:
-            # A topic that was made again has another reader.
-            self._reader, self._is_beginning = None, True
             problem = str(error)
         except Exception:
             log.exception("the end of the log could not be read")
-            self._reader, self._is_beginning = None, True
             problem = f"{self._topic}: a fault of the gateway, see the log"
-        with suppress(RuntimeError):
-            loop.call_soon_threadsafe(_settle, asked, piece, problem)
+        # A topic that was made again has another reader.
+        self._reader, self._is_beginning = None, True
+        return LogUnseen(problem)
 
     def _look(self, most: int) -> LogPiece:
         from ingest.kafka.kafka_log_reader import KafkaLogReader
@@ -122,16 +95,3 @@ class KafkaLogEnd:
         ]
         entries.sort(key=lambda entry: entry.append_ms)
         return LogPiece(max(0, sum(appended.values())), entries)
-
-
-def _settle(
-    asked: "asyncio.Future[LogPiece]", piece: LogPiece, problem: str | None
-) -> None:
-    if asked.done():
-        return
-    if problem is None:
-        asked.set_result(piece)
-    else:
-        asked.set_exception(LogUnseen(problem))
-        # Nobody may wait for it any more.
-        asked.exception()
