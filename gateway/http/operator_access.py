@@ -8,6 +8,7 @@ from hashlib import sha256
 from hmac import compare_digest
 
 from starlette.datastructures import Headers
+from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from gateway.admission.origins import is_allowed
@@ -27,6 +28,10 @@ class OperatorAccess:
         """Return if the request is an operator's. Raises TokenRefused if not."""
         if not self.is_operator(headers):
             raise TokenRefused("the operators' token is missing or wrong")
+
+    def check_request(self, request: Request) -> None:
+        """Return if the request is an operator's, as a dependency of its route."""
+        self.check(request.headers)
 
     def is_operator(self, headers: Headers) -> bool:
         """Say whether a request to the operators' listener is an operator's.

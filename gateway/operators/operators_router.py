@@ -4,7 +4,7 @@ import asyncio
 from typing import Annotated
 
 import orjson
-from fastapi import APIRouter, Depends, Query, Request
+from fastapi import APIRouter, Depends, Query
 from fastapi.responses import PlainTextResponse, Response
 
 from gateway.backend import Backend
@@ -36,11 +36,9 @@ _JSON = "application/json"
 
 def create_router(backend: Backend) -> APIRouter:
     """Build the operators' routes; each asks for the operators' token, if any."""
-
-    def operator(request: Request) -> None:
-        backend.access.check(request.headers)
-
-    router = APIRouter(dependencies=[Depends(operator)], tags=["operators"])
+    router = APIRouter(
+        dependencies=[Depends(backend.access.check_request)], tags=["operators"]
+    )
     router.include_router(pipeline_routes.create_router(backend))
     router.include_router(incident_routes.create_router(backend))
     router.include_router(clients.create_router(backend))

@@ -6,8 +6,6 @@ its position comes back in ``Last-Event-ID``, which browsers send by themselves.
 
 import re
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import partial
 from typing import Annotated, Any
 
@@ -35,6 +33,7 @@ from gateway.stream.close_log import GONE
 from gateway.stream.frames import event
 from gateway.stream.hub import Hub
 from gateway.transport.asgi_sender import AwaitingSender, Close, Write, until_one_ends
+from gateway.transport.event_response import HEADERS, ended_at_shutdown, until_gone
 from gateway.transport.uvicorn_http import connection_of
 from tickthrottle_client.tick_v1 import CloseCode
 
@@ -163,15 +162,16 @@ class EventStream(Response):
             )
             client.post(client.commands.subscribe(self._command))
             await send(self._start())
-            with _ended_at_shutdown(scope, hub, client):
+            restart = partial(hub.end, client, CloseCode.RESTART, "planned stop")
+            with ended_at_shutdown(scope, restart):
                 await until_one_ends(
                     sender.run(client, *_writers(client, sender, send)),
-                    _until_gone(receive),
+                    until_gone(receive),
                 )
                 connection = connection_of(scope)
                 if connection is not None and sender.is_stuck(time.monotonic()):
                     connection.abort()
-                    await _until_gone(receive)
+                    await until_gone(receive)
         except BadMessage as error:
             response = problem(400, error.code, str(error))
             await response(scope, receive, send)
@@ -182,31 +182,13 @@ class EventStream(Response):
             hub.leave(client)
 
     def _start(self) -> Message:
-        headers = [
-            (b"content-type", b"text/event-stream"),
-            (b"cache-control", b"no-store"),
-            # Proxies that buffer would turn a stream into a download (nginx).
-            (b"x-accel-buffering", b"no"),
-        ]
+        headers = [*HEADERS]
         if self._origin is not None:
             headers += [
                 (b"access-control-allow-origin", self._origin.encode("latin-1")),
                 (b"vary", b"origin"),
             ]
         return {"type": "http.response.start", "status": 200, "headers": headers}
-
-
-@contextmanager
-def _ended_at_shutdown(scope: Scope, hub: Hub, client: Client) -> Iterator[None]:
-    connection = connection_of(scope)
-    if connection is None:
-        yield
-        return
-    connection.on_shutdown = partial(hub.end, client, CloseCode.RESTART, "planned stop")
-    try:
-        yield
-    finally:
-        connection.on_shutdown = None
 
 
 def _writers(client: Client, sender: AwaitingSender, send: Send) -> tuple[Write, Close]:
@@ -232,8 +214,3 @@ def _writers(client: Client, sender: AwaitingSender, send: Send) -> tuple[Write,
         await send({"type": "http.response.body", "body": b""})
 
     return write, close
-
-
-async def _until_gone(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass

@@ -21,6 +21,7 @@ from gateway.operators.firehose.log_piece import LogEnd
 from gateway.operators.firehose.redis_log_end import RedisLogEnd
 from gateway.settings import MOST_FIREHOSE_RATE
 from gateway.transport.asgi_sender import until_one_ends
+from gateway.transport.event_response import HEADERS, ended_at_shutdown, until_gone
 from gateway.transport.uvicorn_http import connection_of
 
 USUAL_RATE = 200
@@ -47,13 +48,6 @@ _EVENTS: dict[int | str, dict[str, Any]] = {
     **{status: problem_response(status) for status in (400, 401, 403, 500, 503)},
 }
 
-_HEADERS = [
-    (b"content-type", b"text/event-stream"),
-    (b"cache-control", b"no-store"),
-    # Proxies that buffer would turn a stream into a download (nginx).
-    (b"x-accel-buffering", b"no"),
-]
-
 
 def create_firehose(backend: Backend) -> Firehose:
     """Build the firehose of a gateway, from wherever its log is."""
@@ -77,7 +71,7 @@ def create_router(
     ``access`` is given on the operators' listener, None on the public one.
     """
     settings = backend.settings
-    check = _operator(access) if access is not None else _visitor(backend)
+    check = _visitor(backend) if access is None else access.check_request
     router = APIRouter(dependencies=[Depends(check)], tags=["firehose"])
 
     @router.get(
@@ -111,13 +105,6 @@ def create_router(
     return router
 
 
-def _operator(access: OperatorAccess) -> Callable[[Request], None]:
-    def check(request: Request) -> None:
-        access.check(request.headers)
-
-    return check
-
-
 def _visitor(backend: Backend) -> Callable[[Request], None]:
     permit = create_permit(backend.hub, None)
 
@@ -148,19 +135,16 @@ class FirehoseStream(Response):
         connection = connection_of(scope)
         if connection is not None:
             connection.become_stream()
-            connection.on_shutdown = viewer.end
+        start = {"type": "http.response.start", "status": 200, "headers": [*HEADERS]}
         try:
-            await send(
-                {"type": "http.response.start", "status": 200, "headers": _HEADERS}
-            )
-            await until_one_ends(self._write(viewer, send), _until_gone(receive))
+            with ended_at_shutdown(scope, viewer.end):
+                await send(start)
+                await until_one_ends(self._write(viewer, send), until_gone(receive))
         except TimeoutError:
             if connection is not None:
                 connection.abort()
         finally:
             self._firehose.leave(viewer)
-            if connection is not None:
-                connection.on_shutdown = None
 
     async def _write(self, viewer: Viewer, send: Send) -> None:
         first = orjson.dumps({"type": "firehose", "rate": self._rate})
@@ -180,8 +164,3 @@ class FirehoseStream(Response):
         # Whoever takes nothing of it is cut.
         async with asyncio.timeout(self._patience_s):
             await send({"type": "http.response.body", "body": body, "more_body": True})
-
-
-async def _until_gone(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
