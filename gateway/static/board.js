@@ -14,9 +14,9 @@ import { getMovers } from "./board/candles/bar_feed.js";
 import { INTERVALS } from "./board/candles/bars.js";
 import { activeList, listsText, parseLists } from "./board/choice/lists.js";
 import { choiceText, layoutFor, orderAmong, parseChoice } from "./board/columns.js";
-import { judge } from "./board/freshness.js";
 import { OpenCharts } from "./board/grid/open_charts.js";
 import { onKeys } from "./board/keys.js";
+import { CONNECTED, Line } from "./board/line.js";
 import { ORDERS, nextOrder } from "./board/order.js";
 import { Page } from "./board/page.js";
 import { Selection } from "./board/selection.js";
@@ -34,7 +34,6 @@ const MOVERS_EVERY_MS = 10_000;
 const BURSTS_EVERY_MS = 10_000;
 const MOST_BURSTS = 500;
 const WINDOWS = "2s"; // what a visitor chose who wants no candles
-const CONNECTED = new Set(["live", "stale", "starting"]);
 const HELD_MS = 3_000;
 const SETTLED_MS = 150;
 const LEFT_MS = 1_000;
@@ -50,14 +49,7 @@ const shell = createShell({
   onRetry: () => ticks.reconnect(),
 });
 const store = new Store();
-const line = {
-  link: { kind: "connecting", text: "" },
-  wasLive: false,
-  heardMs: null,
-  staleSinceMs: null,
-  windowMs: 2_000,
-  heartbeatMs: 5_000,
-};
+const line = new Line();
 
 const view = {
   store,
@@ -88,7 +80,9 @@ const view = {
     return view.selection !== null && !beside.matches;
   },
   lagMs: null,
-  windowMs: line.windowMs,
+  get windowMs() {
+    return line.windowMs;
+  },
   heardMs: null,
   isLive: false,
   problem: null,
@@ -194,18 +188,8 @@ const ticks = new TickClient(streamUrl(), {
 view.charts = new OpenCharts({ ticks, interval: chart, onChange: paintSoon });
 
 function heard(message, tookMs) {
-  if (message.type === "welcome") {
-    view.windowMs = line.windowMs = message.window_ms ?? line.windowMs;
-    line.heartbeatMs = message.heartbeat_ms;
-  }
-  if (message.type === "status") {
-    const isStale = message.feed !== "live" && message.since_window != null;
-    line.staleSinceMs = isStale ? message.since_window - ticks.clockSkewMs : null;
-  }
-  if (!["snapshot", "update", "heartbeat"].includes(message.type)) return;
-  line.heardMs = Date.now();
+  if (!line.hear(message, ticks.clockSkewMs)) return;
   view.heardMs = view.clock();
-  line.wasLive ||= message.epoch !== null;
   if (message.type === "heartbeat" && message.window !== null) store.hear(message.window);
   if (message.type !== "heartbeat") alerts.judge();
   if (message.type === "update") {
@@ -416,7 +400,7 @@ function search() {
 }
 
 function judgeLine() {
-  const { kind, ...about } = judge({ ...line, retryAtMs: ticks.retryAtMs, nowMs: Date.now() });
+  const { kind, ...about } = line.judge(ticks.retryAtMs);
   shell.setState(kind, about);
   if (view.isLive === (kind === "live")) return;
   view.isLive = kind === "live";

@@ -4,7 +4,7 @@
 
 import { h, render } from "preact";
 
-import { judge } from "./board/freshness.js";
+import { CONNECTED, Line } from "./board/line.js";
 import { ActiveIssues } from "./firehose/active_issues.js";
 import { follow } from "./firehose/events.js";
 import { Meter } from "./firehose/figures.js";
@@ -25,14 +25,7 @@ const CHOSEN_EVERY_MS = 5_000;
 const MOST_PENDING = 500;
 
 const shell = createShell({ page: "firehose", withPriceColours: true, onRetry: () => ticks.reconnect() });
-const line = {
-  link: { kind: "connecting", text: "" },
-  wasLive: false,
-  heardMs: null,
-  staleSinceMs: null,
-  windowMs: 2_000,
-  heartbeatMs: 5_000,
-};
+const line = new Line();
 
 const view = {
   hose: new Meter(performance.now()),
@@ -43,7 +36,9 @@ const view = {
   calmPrices: new Map(),
   lines: [],
   windows: [],
-  windowMs: 2_000,
+  get windowMs() {
+    return line.windowMs;
+  },
   problem: phrase("Waiting for the log."),
   isTokenWanted: false,
   // Whoever wants no motion starts it by hand.
@@ -134,7 +129,7 @@ const ticks = new TickClient(streamUrl(), {
   onState(kind, text) {
     line.link = { kind, text };
     judgeLine();
-    if (["live", "stale", "starting"].includes(kind)) askForNames();
+    if (CONNECTED.has(kind)) askForNames();
   },
   onReset: () => view.calmPrices.clear(),
   onMessage: heard,
@@ -144,17 +139,7 @@ ticks.subscribe(["*"], (item) => {
 });
 
 function heard(message, tookMs, bytes) {
-  if (message.type === "welcome") {
-    view.windowMs = line.windowMs = message.window_ms ?? line.windowMs;
-    line.heartbeatMs = message.heartbeat_ms;
-  }
-  if (message.type === "status") {
-    const isStale = message.feed !== "live" && message.since_window != null;
-    line.staleSinceMs = isStale ? message.since_window - ticks.clockSkewMs : null;
-  }
-  if (!["snapshot", "update", "heartbeat"].includes(message.type)) return;
-  line.heardMs = Date.now();
-  line.wasLive ||= message.epoch !== null;
+  if (!line.hear(message, ticks.clockSkewMs)) return;
   if (message.type !== "update") return;
   const rows = message.data.length;
   const trades = message.data.reduce((sum, item) => sum + item.trades, 0);
@@ -168,7 +153,7 @@ function heard(message, tookMs, bytes) {
 }
 
 function judgeLine() {
-  const { kind, ...about } = judge({ ...line, retryAtMs: ticks.retryAtMs, nowMs: Date.now() });
+  const { kind, ...about } = line.judge(ticks.retryAtMs);
   shell.setState(kind, about);
 }
 

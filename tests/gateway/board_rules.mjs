@@ -24,6 +24,7 @@ import { placeIn, sparkPath, Trace } from "./static/board/day/trace.js";
 import { changeOf, differenceText, priceText, ratioText } from "./static/board/format.js";
 import { judge, silenceMs } from "./static/board/freshness.js";
 import { chartPoints, merged } from "./static/board/history.js";
+import { Line } from "./static/board/line.js";
 import { comparator, nextOrder } from "./static/board/order.js";
 import { consonants, matches, searchText, words } from "./static/board/search.js";
 import { madeMs, Staleness, summary } from "./static/board/staleness.js";
@@ -428,4 +429,23 @@ test("windows of the log and of the stream become one history", () => {
   assert.deepEqual(chartPoints([point(4_000, "3"), point(4_500, "5")]), [
     { time: 4, value: 5, trades: 2 },
   ]);
+});
+
+test("a line knows what it heard, and since when nothing came", () => {
+  const line = new Line();
+  assert.equal(line.judge(null).kind, "connecting");
+  assert.equal(line.hear({ type: "welcome", window_ms: 500, heartbeat_ms: 700 }, 0), false);
+  assert.deepEqual([line.windowMs, line.heartbeatMs], [500, 700]);
+  assert.equal(line.hear({ type: "snapshot", epoch: null }, 0), true);
+  assert.equal(line.wasLive, false);
+  assert.equal(line.hear({ type: "update", epoch: "k3x9" }, 0), true);
+  assert.equal(line.wasLive, true);
+  line.link = { kind: "live", text: "" };
+  assert.equal(line.judge(null).kind, "live");
+  line.heardMs -= 60_000;
+  assert.equal(line.judge(null).kind, "stale");
+  line.hear({ type: "status", feed: "stale", since_window: 1_000 }, 400);
+  assert.equal(line.staleSinceMs, 600);
+  line.hear({ type: "status", feed: "live", since_window: 1_000 }, 400);
+  assert.equal(line.staleSinceMs, null);
 });
