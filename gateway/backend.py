@@ -130,7 +130,6 @@ class Backend:
         self.feed = StreamFollower(
             self.redis, self.keys, self.board, self.hub, self.counters
         )
-        self.feed.is_job_starting = None
         self._issue_store = open_issue_store(settings)
         self.issues = IssueFollower(
             self._issue_store, self._relist, self.counters, settings.served_market

@@ -84,7 +84,7 @@ class StreamFollower:
         self._heard_s: float | None = None
         # When trades came last; before the first, when we began to wait for them.
         self._traded_s = self._started_s
-        self.is_job_starting: bool | None = False
+        self.is_job_starting: bool | None = None
         """Whether windows are missing because a throttle job is about to publish.
 
         None while nobody has looked: clients are told of no silence until then.
@@ -311,10 +311,10 @@ class StreamFollower:
                 window = self._board.position.window
                 frame = status_frame("live", window, "windows are arriving")
                 self._hub.announce(frame, is_lasting=False)
-        elif self._is_late(now_s - self._started_s):
+        elif self.is_job_starting is not None and self._is_late(
+            now_s - self._started_s
+        ):
             status, reason = "stale", self.silence_reason(now_s)
-            if self.is_job_starting is None:
-                return
             if self.is_job_starting:
                 status, reason = "starting", "the throttle job is starting"
             if status == self._told:

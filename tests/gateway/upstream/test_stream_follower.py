@@ -65,6 +65,7 @@ async def following(redis_url: str) -> AsyncIterator[Follower]:
     hub = Hub(board, GatewaySettings(), counters)
     connection = create_redis(redis_url)
     feed = StreamFollower(connection, Keys("tt"), board, hub, counters)
+    feed.is_job_starting = False
     listener = Listener(hub)
     listener.subscribe("*")
     pump = asyncio.create_task(feed.run())
