@@ -32,16 +32,8 @@ def connect(url: str, **options: Any) -> redis.Redis:
     address = SentinelAddress.parse(url)
     if address is None:
         return redis.Redis.from_url(url, **options)
-    sentinel = Sentinel(  # type: ignore[no-untyped-call]
-        address.sentinels,
-        sentinel_kwargs=_of_sentinels(
-            parse_url(address.sentinel_url), Retry(NoBackoff(), 0)
-        ),
-    )
-    of_primary = _without_place(parse_url(address.primary_url))
-    client = sentinel.master_for(  # type: ignore[no-untyped-call]
-        address.name, connection_pool_class=_Pool, **{**of_primary, **options}
-    )
+    retry = Retry(NoBackoff(), 0)
+    client = _of_primary(address, Sentinel, _Pool, retry, options)
     return cast("redis.Redis", client)
 
 
@@ -50,16 +42,8 @@ def connect_async(url: str, **options: Any) -> aioredis.Redis:
     address = SentinelAddress.parse(url)
     if address is None:
         return aioredis.Redis.from_url(url, **options)
-    sentinel = AsyncSentinel(  # type: ignore[no-untyped-call]
-        address.sentinels,
-        sentinel_kwargs=_of_sentinels(
-            parse_url(address.sentinel_url), AsyncRetry(NoBackoff(), 0)
-        ),
-    )
-    of_primary = _without_place(parse_url(address.primary_url))
-    client = sentinel.master_for(
-        address.name, connection_pool_class=_AsyncPool, **{**of_primary, **options}
-    )
+    retry = AsyncRetry(NoBackoff(), 0)
+    client = _of_primary(address, AsyncSentinel, _AsyncPool, retry, options)
     return cast("aioredis.Redis", client)
 
 
@@ -83,17 +67,29 @@ class _AsyncPool(AsyncSentinelPool):
             await client.connection_pool.disconnect(inuse_connections)
 
 
+def _of_primary(
+    address: SentinelAddress,
+    kind: Any,
+    pool: type[Any],
+    retry: Retry | AsyncRetry,
+    options: dict[str, Any],
+) -> Any:
+    """Return a client of the primary, by Sentinels of a kind."""
+    of_sentinels = {
+        **_without_place(parse_url(address.sentinel_url)),
+        "socket_timeout": _ASK_WITHIN_S,
+        "socket_connect_timeout": _ASK_WITHIN_S,
+        "retry": retry,
+    }
+    sentinel = kind(address.sentinels, sentinel_kwargs=of_sentinels)
+    of_primary = _without_place(parse_url(address.primary_url))
+    return sentinel.master_for(
+        address.name, connection_pool_class=pool, **{**of_primary, **options}
+    )
+
+
 def _without_place(options: Any) -> dict[str, Any]:
     """Return what an address says of a connection, but where it goes."""
     rest = {name: value for name, value in options.items() if name != "host"}
     is_tls = "SSL" in getattr(rest.pop("connection_class", None), "__name__", "")
     return {**rest, "ssl": True} if is_tls else rest
-
-
-def _of_sentinels(options: Any, retry: Any) -> dict[str, Any]:
-    return {
-        **_without_place(options),
-        "socket_timeout": _ASK_WITHIN_S,
-        "socket_connect_timeout": _ASK_WITHIN_S,
-        "retry": retry,
-    }
