@@ -16,7 +16,6 @@ and the gateway share the machine with the page; there is no graphics card.
 
 import argparse
 import json
-import shutil
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -24,9 +23,9 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from machine import end_on_signals, percentile
+from machine import end_on_signals, percentile, running_chromium
 from pinned_gateway import LISTING, WINDOW_S, Bench, make_row, started
-from playwright.sync_api import CDPSession, Page, sync_playwright
+from playwright.sync_api import CDPSession, Page
 
 from deploy.loadtest.system.machine import describe_machine
 from ingest.issue_table.issue_list import parse_list
@@ -44,7 +43,6 @@ CHARTS = 9
 NAMESPACE = "tt"
 MEASURE, MAP_MEASURE = "window-update", "map-update"
 ORDINARY = 1_000
-ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 SCROLL_SPEED, SCROLLED = 3_000, 60_000
 """Pixels a second, and in all: as with a finger that does not stop."""
 
@@ -144,16 +142,11 @@ def market(issues: Sequence[SimulatedIssue]) -> Iterator[Bench]:
 @contextmanager
 def browser() -> Iterator[Page]:
     """Run a Chromium as the tests do; its page collects what it measures."""
-    chromium = shutil.which("chromium") or shutil.which("google-chrome")
-    if chromium is None:
-        raise SystemExit("no chromium on PATH")
-    with sync_playwright() as playwright:
-        launched = playwright.chromium.launch(executable_path=chromium, args=ARGUMENTS)
-        page = launched.new_page(viewport={"width": 1_280, "height": 800})
+    with running_chromium() as chromium:
+        page = chromium.new_page(viewport={"width": 1_280, "height": 800})
         page.on("pageerror", lambda error: print(f"The page failed: {error}"))
         page.add_init_script(OBSERVER)
         yield page
-        launched.close()
 
 
 @dataclass

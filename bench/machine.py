@@ -1,6 +1,7 @@
 """What benchmarks share: tables, a server, a job."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -10,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import psutil
 import redis
@@ -23,6 +24,9 @@ from deploy.local.valkey import valkey_command, wait_for_server
 from ingest.process.ports import free_port
 from throttle.contract.ledger import Ledger
 from throttle.contract.redis_keys import Keys
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 NAMESPACE = "tt"
 KEYS = Keys(NAMESPACE)
@@ -187,6 +191,21 @@ def read_batches(events: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
         elif fields.get("event") == "progress":
             progress[fields["batch"]] = fields
     return [{**progress.get(number, {}), **batches[number]} for number in batches]
+
+
+@contextmanager
+def running_chromium() -> Iterator["Browser"]:
+    """Run a Chromium as the tests do; the script ends where there is none."""
+    from playwright.sync_api import sync_playwright
+
+    program = shutil.which("chromium") or shutil.which("google-chrome")
+    if program is None:
+        raise SystemExit("no chromium on PATH")
+    arguments = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+    with sync_playwright() as playwright:
+        launched = playwright.chromium.launch(executable_path=program, args=arguments)
+        yield launched
+        launched.close()
 
 
 def end_on_signals() -> None:

@@ -26,14 +26,13 @@ from itertools import product
 from pathlib import Path
 from typing import Literal
 
-from machine import end_on_signals
+from machine import end_on_signals, running_chromium
 from PIL import Image
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page
 
 from ingest.process.ports import free_port
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
-ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 THEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 SIZES = ((390, 844), (1_024, 768), (1_440, 900))
 READY_S = 180
@@ -118,7 +117,7 @@ def main() -> None:
     arguments.into.mkdir(parents=True, exist_ok=True)
     with (
         addresses(arguments.public, arguments.operators) as (public, operators),
-        chromium() as browser,
+        running_chromium() as browser,
     ):
         if not arguments.recording:
             take_views(browser, views, public, operators, arguments.into)
@@ -176,18 +175,6 @@ def _wait_ready(address: str, run: "subprocess.Popen[bytes]") -> None:
             return
         time.sleep(1)
     raise SystemExit(f"the pipeline was not ready within {READY_S} s")
-
-
-@contextmanager
-def chromium() -> Iterator[Browser]:
-    """Run a Chromium as the tests do."""
-    program = shutil.which("chromium") or shutil.which("google-chrome")
-    if program is None:
-        raise SystemExit("no chromium on PATH")
-    with sync_playwright() as playwright:
-        launched = playwright.chromium.launch(executable_path=program, args=ARGUMENTS)
-        yield launched
-        launched.close()
 
 
 @contextmanager

@@ -22,7 +22,12 @@ from tests.gateway.bar_listener import check_clients, listening
 from tests.gateway.samples import make_isins
 from tests.gateway.servers import running_gateway
 from tests.throttle.analytics import bar_oracle
-from tests.throttle.analytics.analytics_rig import START_MS, AnalyticsRig, fields_of
+from tests.throttle.analytics.analytics_rig import (
+    START_MS,
+    AnalyticsRig,
+    CrashPoint,
+    fields_of,
+)
 from tests.throttle.analytics.bar_oracle import Rules
 from tests.throttle.analytics.moves import move_oracle
 from tests.throttle.analytics.moves.move_oracle import MoveRules, moves_in
@@ -267,6 +272,21 @@ def test_after_a_lost_checkpoint_older_bars_stay(make_rig: MakeRig) -> None:
     assert rig.days()[A].bar.trades == 5
 
 
+def crash_on_both_sides(
+    rig: AnalyticsRig, product: str, first_ms: int, step_ms: int
+) -> None:
+    """Run the job for three steps; it dies before a publish, then after one."""
+    rig.set_clock(first_ms + step_ms)
+    rig.start()
+    rig.turn_clock(first_ms + step_ms)
+    points: list[CrashPoint] = ["before_publish", "after_publish"]
+    for step, point in enumerate(points, 2):
+        rig.crash_plan[product] = point
+        rig.set_clock(first_ms + step * step_ms)
+        rig.wait_for_death()
+        rig.start()
+
+
 @pytest.mark.parametrize("store", ["rocksdb", "memory"])
 def test_bursts_of_a_tape_are_right(
     make_rig: MakeRig, store: Literal["rocksdb", "memory"]
@@ -281,14 +301,7 @@ def test_bursts_of_a_tape_are_right(
     )
     first_ms, last_ms = add_tape(rig, "crypto_20240808.csv.gz", 1_500, late=False)
     step_ms = (last_ms - first_ms) // 4
-    rig.set_clock(first_ms + step_ms)
-    rig.start()
-    rig.turn_clock(first_ms + step_ms)
-    for step, point in ((2, "before_publish"), (3, "after_publish")):
-        rig.crash_plan["bursts"] = point  # type: ignore[assignment]
-        rig.set_clock(first_ms + step * step_ms)
-        rig.wait_for_death()
-        rig.start()
+    crash_on_both_sides(rig, "bursts", first_ms, step_ms)
     rig.turn_clock(last_ms + 60_000)
     rig.stop()
     stored: Any = rig.client.xrange(rig.keys.bursts)
@@ -324,14 +337,7 @@ def test_moves_of_a_tape_are_right(
         rig, "crypto_20240808.csv.gz", 3_000, late=False, disorder_ms=2_500
     )
     step_ms = (last_ms - first_ms) // 4
-    rig.set_clock(first_ms + step_ms)
-    rig.start()
-    rig.turn_clock(first_ms + step_ms)
-    for step, point in ((2, "before_publish"), (3, "after_publish")):
-        rig.crash_plan["moves"] = point  # type: ignore[assignment]
-        rig.set_clock(first_ms + step * step_ms)
-        rig.wait_for_death()
-        rig.start()
+    crash_on_both_sides(rig, "moves", first_ms, step_ms)
     rig.turn_clock(last_ms + 3_000)
     expected, too_late = move_oracle.moves(rig.entries, rules)
     assert moves_in(rig.client, rig.keys) == expected
