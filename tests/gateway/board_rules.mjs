@@ -332,6 +332,14 @@ test("only rows in view, and a few around them, are drawn", () => {
   assert.deepEqual(visibleRange({ ...place, scrollTop: 0 }), { first: 0, end: 24 });
   const middle = visibleRange({ ...place, scrollTop: 36_000 });
   assert.ok(middle.first <= 1_000 && middle.end >= 1_020 && middle.end - middle.first < 40);
+  // The same rows for some way, with one beyond those in view at least.
+  const ranges = new Set();
+  for (let scrollTop = 36_000; scrollTop < 36_360; scrollTop += 1) {
+    const { first, end } = visibleRange({ ...place, scrollTop });
+    assert.ok(first * 36 < scrollTop && end * 36 > scrollTop + 720);
+    ranges.add(`${first} ${end}`);
+  }
+  assert.ok(ranges.size <= 6, [...ranges].join());
   assert.equal(visibleRange({ ...place, scrollTop: 2_859 * 36 }).end, 2_879);
   assert.deepEqual(visibleRange({ ...place, count: 0, scrollTop: 0 }), { first: 0, end: 0 });
 });

@@ -30,7 +30,8 @@ export class Table extends Component {
     super();
     this.scroller = createRef();
     this.table = createRef();
-    this.state = { scrollTop: 0, viewHeight: 600, rowHeight: 36, activeIsin: null };
+    this.scrollTop = 0;
+    this.state = { viewHeight: 600, rowHeight: 36, activeIsin: null };
   }
 
   componentDidMount() {
@@ -63,15 +64,19 @@ export class Table extends Component {
 
   // Where the table is scrolled to, in rows there are: a search may have left fewer.
   get place() {
-    const { viewHeight, rowHeight, scrollTop } = this.state;
+    const { viewHeight, rowHeight } = this.state;
     const count = this.props.rows.length;
     const most = Math.max(0, count * rowHeight - viewHeight);
-    return { count, viewHeight, rowHeight, scrollTop: Math.min(scrollTop, most) };
+    return { count, viewHeight, rowHeight, scrollTop: Math.min(this.scrollTop, most) };
   }
 
+  // Most steps of a scroll need no other rows.
   scrolled() {
     this.props.onTouch();
-    this.setState({ scrollTop: this.scroller.current.scrollTop });
+    const before = visibleRange(this.place);
+    this.scrollTop = this.scroller.current.scrollTop;
+    const after = visibleRange(this.place);
+    if (after.first !== before.first || after.end !== before.end) this.setState({});
   }
 
   activeIndex() {
@@ -98,7 +103,8 @@ export class Table extends Component {
   activate(index) {
     const scrollTop = scrollTopFor(index, this.place);
     this.scroller.current.scrollTop = scrollTop;
-    this.setState({ activeIsin: this.props.rows[index].isin, scrollTop });
+    this.scrollTop = scrollTop;
+    this.setState({ activeIsin: this.props.rows[index].isin });
   }
 
   focused() {
@@ -155,36 +161,45 @@ export class Table extends Component {
   }
 }
 
-function Head({ columns, hasDays, order, onOrder }) {
-  const titleOf = (id) => TITLES[id === "range" && !hasDays ? "rangeSeen" : id];
-  return html`
-    <thead>
-      <tr aria-rowindex="1">
-        ${columns.map(({ id, label, order: column, isNumber }) => {
-          const isSorted = column !== undefined && order.column === column;
-          const arrow = order.direction === "ascending" ? "↑" : "↓";
-          return html`
-            <th
-              key=${id}
-              scope="col"
-              class=${`${id} ${isNumber ? "number" : ""}`}
-              aria-sort=${column && (isSorted ? order.direction : "none")}
-              title=${titleOf(id) && say(titleOf(id))}
-            >
-              ${column === undefined
-                ? html`<span class=${id === "star" ? "visually-hidden" : ""}>${say(label)}</span>`
-                : html`
-                    <button type="button" class="quiet" onClick=${() => onOrder(column)}>
-                      <span>${say(label)}${id === "time" && html` <span class="zone">${zoneText()}</span>`}</span>
-                      ${isSorted && html`<span class="arrow" aria-hidden="true">${arrow}</span>`}
-                    </button>
-                  `}
-            </th>
-          `;
-        })}
-      </tr>
-    </thead>
-  `;
+const isOther = (next, known) => Object.keys(next).some((name) => next[name] !== known[name]);
+
+// In another language it is another page, which draws it anew.
+class Head extends Component {
+  shouldComponentUpdate(next) {
+    return isOther(next, this.props);
+  }
+
+  render({ columns, hasDays, order, onOrder }) {
+    const titleOf = (id) => TITLES[id === "range" && !hasDays ? "rangeSeen" : id];
+    return html`
+      <thead>
+        <tr aria-rowindex="1">
+          ${columns.map(({ id, label, order: column, isNumber }) => {
+            const isSorted = column !== undefined && order.column === column;
+            const arrow = order.direction === "ascending" ? "↑" : "↓";
+            return html`
+              <th
+                key=${id}
+                scope="col"
+                class=${`${id} ${isNumber ? "number" : ""}`}
+                aria-sort=${column && (isSorted ? order.direction : "none")}
+                title=${titleOf(id) && say(titleOf(id))}
+              >
+                ${column === undefined
+                  ? html`<span class=${id === "star" ? "visually-hidden" : ""}>${say(label)}</span>`
+                  : html`
+                      <button type="button" class="quiet" onClick=${() => onOrder(column)}>
+                        <span>${say(label)}${id === "time" && html` <span class="zone">${zoneText()}</span>`}</span>
+                        ${isSorted && html`<span class="arrow" aria-hidden="true">${arrow}</span>`}
+                      </button>
+                    `}
+              </th>
+            `;
+          })}
+        </tr>
+      </thead>
+    `;
+  }
 }
 
 // Stands for the rows that are not in the document.
@@ -205,7 +220,7 @@ class Row extends Component {
   }
 
   shouldComponentUpdate(next) {
-    return Object.keys(next).some((name) => next[name] !== this.props[name]);
+    return isOther(next, this.props);
   }
 
   componentDidUpdate(before) {
