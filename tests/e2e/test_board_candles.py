@@ -337,8 +337,8 @@ def test_what_moves_is_told_as_it_happens(board: Board, client: redis.Redis) -> 
     bars.publish_move("199400", "205600")
     page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
     lists = page.locator("#events .list")
-    expect(lists.nth(0)).to_contain_text("Bursts SK하이닉스 214 trades +1.00%")
-    expect(lists.nth(1)).to_contain_text("Moves 삼성전자 +3.11%")
+    expect(lists.nth(0)).to_contain_text("BurstsSK하이닉스 214 trades +1.00%")
+    expect(lists.nth(1)).to_contain_text("Moves삼성전자 +3.11%")
     move = lists.nth(1).get_by_role("button")
     told = "삼성전자: from 199,400 to 205,600 (+3.11%) in 3.0 s, until"
     assert (move.get_attribute("title") or "").startswith(told)
@@ -351,7 +351,7 @@ def test_what_moves_is_told_as_it_happens(board: Board, client: redis.Redis) -> 
     expect(page.locator("#detail-title")).to_have_text("삼성전자")
     page.keyboard.press("Escape")
     page.get_by_role("button", name="한국어").click()
-    expect(lists.nth(0)).to_contain_text("체결 급증 SK하이닉스 214건 +1.00%")
+    expect(lists.nth(0)).to_contain_text("체결 급증SK하이닉스 214건 +1.00%")
     expect(lists.nth(1)).to_contain_text("가격 급변")
 
 
@@ -397,7 +397,7 @@ def test_candles_are_for_everyone_at_every_width(
             assert all(strip["lists"] if width > 360 else strip["lists"][:1]), strip
             assert strip["cut"] == 0
             assert strip["name"] >= 39
-        count = {360: 1, 1024: 1, 1440: 2, 2560: 3}[width]
+        count = {360: 1, 1024: 1, 1440: 2, 2560: 2}[width]
         assert page.evaluate(STRIPS)[1]["shown"] == [count, count]
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
         board.row(SAMSUNG).locator(".price").click()
