@@ -7,6 +7,7 @@ import { Component, createRef } from "preact";
 import { phrase, say } from "../language.js";
 import { DayCells, Marks } from "./day/cells.js";
 import { clockText, countText, differenceText, KIND_WORDS, momentText, priceText, ratioText, zoneText } from "./format.js";
+import { douse, light } from "./flash.js";
 import { html } from "./html.js";
 import { rowAfter, scrollTopFor, visibleRange } from "./virtual.js";
 
@@ -18,9 +19,6 @@ const TITLES = {
   volume: phrase("how much was traded in the day so far, as the issue's newest trade says (cum_volume)"),
   trades: phrase("since this page opened, and how many the newest window's row stands for"),
 };
-
-const FLASH_MS = 900;
-const stillness = matchMedia("(prefers-reduced-motion: reduce)");
 
 // Properties: rows, layout (columns.js), hasDays (ranges are of the day), isMixed (not every change is against a close),
 // order, onOrder(column), window (the newest), watched, onStar(isin), selected,
@@ -224,19 +222,15 @@ class Row extends Component {
   }
 
   componentDidUpdate(before) {
-    const { row } = this.props;
+    const { row, isNew } = this.props;
     const isSame = row.isin === before.row.isin;
-    if (!isSame) this.flash?.cancel();
     const rise = row.price - before.row.price;
-    if (!isSame || !rise || !this.props.isNew || stillness.matches) return;
-    const tint = rise > 0 ? "var(--up-tint)" : "var(--down-tint)";
-    // With both ends given it runs off the main thread, which would else draw every frame.
-    // The row's own background is behind the cell's.
-    const ends = [{ backgroundColor: tint }, { backgroundColor: "transparent" }];
-    this.flash = this.price.current.animate(ends, {
-      duration: FLASH_MS,
-      easing: "ease-out",
-    });
+    if (!isSame) douse(this.price.current);
+    else if (rise && isNew) light(this.price.current, rise > 0 ? "up" : "down");
+  }
+
+  componentWillUnmount() {
+    douse(this.price.current);
   }
 
   render({ row, index, columns, isMixed, isNew, isActive, isSelected, isWatched, ...rest }) {
