@@ -102,8 +102,16 @@ export const storage = {
   },
 };
 
-// A token of base.css as the colour it is now, for a canvas: colour("up").
+// A token of base.css as the colour it is now, for a canvas: colour("up"). It is asked of
+// the page once until colours change: each time, the whole page gets its style anew.
 export function colour(name) {
+  if (!colours.has(name)) colours.set(name, readColour(name));
+  return colours.get(name);
+}
+
+const colours = new Map();
+
+function readColour(name) {
   const probe = document.createElement("i");
   probe.style.color = `var(--${name})`;
   document.body.append(probe);
@@ -118,7 +126,10 @@ export function onColours(callback) {
   return () => listeners.delete(callback);
 }
 
-const tellColours = () => listeners.forEach((callback) => callback());
+function tellColours() {
+  colours.clear();
+  listeners.forEach((callback) => callback());
+}
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", tellColours);
 
 // Have a callback called when the page has another language, or writes times in another

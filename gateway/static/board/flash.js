@@ -18,9 +18,9 @@ export function light(cell, kind) {
   }
   batch.push(cell);
   lit.set(cell, batch);
-  cell.dataset.lit = kind;
+  cell.setAttribute("data-lit", kind);
 }
 
 export function douse(cell) {
-  if (lit.delete(cell)) delete cell.dataset.lit;
+  if (lit.delete(cell)) cell.removeAttribute("data-lit");
 }

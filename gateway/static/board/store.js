@@ -68,8 +68,10 @@ export class Store {
   // `window` is null for what was known when the page asked.
   put(item, window) {
     const known = this.rows.get(item.isin);
-    if (!this.firstPrices.has(item.isin)) this.firstPrices.set(item.isin, item.price);
-    if (!this.traces.has(item.isin)) this.traces.set(item.isin, new Trace());
+    if (!this.traces.has(item.isin)) {
+      this.firstPrices.set(item.isin, item.price);
+      this.traces.set(item.isin, new Trace());
+    }
     if (known?.item.seq !== item.seq) this.traces.get(item.isin).add(Number(item.price));
     this.newestMs = Math.max(this.newestMs, item.time / 1000);
     this._widen(item);
