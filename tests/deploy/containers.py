@@ -89,11 +89,17 @@ def need_containers() -> None:
         skip_or_fail(f"podman has no networks (iptables, aardvark-dns): {error}")
 
 
+def digest_of_base() -> str:
+    """Return the base's name with its digest, by the page's command."""
+    [line] = commands(PAGE, "podman image inspect")
+    return run(*shlex.split(line)[:-1], BASE)
+
+
 def _build_images(folder: Path) -> None:
     """Build all images, as docs/containers.md says."""
     options = [
         *("--format", "docker", "--network", "host"),
-        *("--build-arg", f"BASE={BASE}"),
+        *("--build-arg", f"BASE={digest_of_base()}"),
     ]
     packed = [*options, "--build-arg", "PREPARE=no", *pip_options(folder)]
     for line in commands(PAGE, "podman build"):
