@@ -53,7 +53,7 @@ function Line({ client, nowMs, onClose }) {
       ${onClose &&
       html`<td>
         <button type="button" class="danger small" aria-label=${say("Close {client}", { client: client.id })}
-          onClick=${() => onClose(client)}>${say("button::Close")}</button>
+          onClick=${() => onClose(client)}>${say("client::Close")}</button>
       </td>`}
     </tr>
   `;

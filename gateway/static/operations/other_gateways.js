@@ -41,7 +41,7 @@ function Other({ other: { gateway, count, states, data }, wantedState, nowMs }) 
   return html`
     <div class="greys" data-gateway=${gateway}>
       <h3>
-        ${gateway} <span class="soft">${say("{count} client|{count} clients", { count })}${counted.length > 0 && `: ${counted.join(", ")}`}</span>
+        ${gateway} <span class="soft">${say("gateway::{count} client|{count} clients", { count })}${counted.length > 0 && `: ${counted.join(", ")}`}</span>
       </h3>
       ${data.length > 0
         ? html`<${ClientTable} caption=${say("Clients of {gateway}, the slowest first", { gateway })} clients=${data} nowMs=${nowMs} />`

@@ -14,7 +14,7 @@ export function Table({ caption, heads, children, foot }) {
           <tr>
             ${heads.map(([text, name]) =>
               text === null
-                ? html`<th scope="col"><span class="visually-hidden">${say("button::Close")}</span></th>`
+                ? html`<th scope="col"><span class="visually-hidden">${say("client::Close")}</span></th>`
                 : html`<th scope="col" class=${name}>${say(text)}</th>`,
             )}
           </tr>
