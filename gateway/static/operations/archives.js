@@ -12,6 +12,7 @@ const HEADS = [
   ["Stored up to", ""],
   ["Windows", NUMBER],
   ["Rows", NUMBER],
+  ["Bars", NUMBER],
   ["Without a name", NUMBER],
   ["Gaps", NUMBER],
   ["Size", NUMBER],
@@ -24,7 +25,7 @@ export function Archives({ known: { pipeline } }) {
   return html`
     <section class="panel" aria-labelledby="archives-title">
       <h2 id="archives-title">Archive</h2>
-      <p class="soft note">windows, rows and gaps since the archive was started; size of all that it keeps</p>
+      <p class="soft note">windows, rows, bars and gaps since the archive was started; size of all that it keeps</p>
       <${Table} caption="Archives" heads=${HEADS}>
         ${archives.map((archive) => html`<${Line} key=${archive.name} archive=${archive} nowMs=${nowMs} />`)}
       <//>
@@ -45,8 +46,9 @@ function Line({ archive, nowMs }) {
       <td>${age}</td>
       <td class="number">${count(archive.windows)}</td>
       <td class="number">${count(archive.rows)}</td>
+      <td class="number">${count(archive.bars)}</td>
       <td class="number" title=${archive.unknown.join(", ") || undefined}>${count(archive.unknown_issue)}</td>
-      <td class="number">${count(archive.gaps)}</td>
+      <td class="number">${count(archive.gaps + archive.bar_gaps)}</td>
       <td class="number">${bytes(archive.stored_bytes)}</td>
     </tr>
   `;

@@ -23,7 +23,7 @@ export function report({ verdict, pipeline, incidents }) {
     `Clients: ${count(fanout.clients)} (${Object.entries(fanout.states).map(([state, number]) => `${number} ${state}`).join(", ")}), ` +
       `published after ${duration(fanout.publish_lag_ms)}, with the last after ${duration(fanout.fanout_lag_ms)}, ` +
       `${bytes(fanout.rss_bytes)}`,
-    ...archives.map((one) => `Archive ${one.name}: up to ${iso(one.window)}, ${count(one.gaps)} gaps${one.problem ? `, ${one.problem}` : ""}`),
+    ...archives.map((one) => `Archive ${one.name}: up to ${iso(one.window)}, ${count(one.gaps + one.bar_gaps)} gaps${one.problem ? `, ${one.problem}` : ""}`),
     ...(incidents?.data ?? []).slice(0, 10).map(
       (one) =>
         `Incident ${one.code}: ${iso(one.since_ms)} to ${one.until_ms === null ? "now" : iso(one.until_ms)}${one.note ? `: ${one.note}` : ""}`,
