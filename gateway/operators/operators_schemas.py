@@ -226,6 +226,9 @@ class ArchiveAnswer:
     unknown: Annotated[Sequence[str], Field(examples=[[]])]
     gaps: Annotated[int, Field(examples=[0])]
     missing_windows: Annotated[int, Field(examples=[0])]
+    bars: Annotated[int, Field(examples=[53100])]
+    bar_gaps: Annotated[int, Field(examples=[0])]
+    missing_bar_batches: Annotated[int, Field(examples=[0])]
     last_gap: Problem
     stored_bytes: Annotated[int, Field(examples=[104857600])]
     updated_ms: TimeMs

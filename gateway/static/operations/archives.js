@@ -14,6 +14,7 @@ const HEADS = [
   [phrase("Stored up to"), ""],
   [phrase("Windows"), NUMBER],
   [phrase("Rows"), NUMBER],
+  [phrase("Bars"), NUMBER],
   [phrase("Without a name"), NUMBER],
   [phrase("Gaps"), NUMBER],
   [phrase("bytes::Size"), NUMBER],
@@ -26,7 +27,7 @@ export function Archives({ known: { pipeline } }) {
   return html`
     <section class="panel" aria-labelledby="archives-title">
       <h2 id="archives-title">${say("Archive")}</h2>
-      <p class="soft note">${say("windows, rows and gaps since the archive was started; size of all that it keeps")}</p>
+      <p class="soft note">${say("windows, rows, bars and gaps since the archive was started; size of all that it keeps")}</p>
       <${Table} caption=${say("Archives")} heads=${HEADS}>
         ${archives.map((archive) => html`<${Line} key=${archive.name} archive=${archive} nowMs=${nowMs} />`)}
       <//>
@@ -46,8 +47,9 @@ function Line({ archive, nowMs }) {
       <td>${window ? `${clock(window, nowMs)}, ${ago(nowMs - window)}` : say("nothing yet")}</td>
       <td class="number">${count(archive.windows)}</td>
       <td class="number">${count(archive.rows)}</td>
+      <td class="number">${count(archive.bars)}</td>
       <td class="number" title=${archive.unknown.join(", ") || undefined}>${count(archive.unknown_issue)}</td>
-      <td class="number">${count(archive.gaps)}</td>
+      <td class="number">${count(archive.gaps + archive.bar_gaps)}</td>
       <td class="number">${bytes(archive.stored_bytes)}</td>
     </tr>
   `;

@@ -141,10 +141,11 @@ export const OPERATORS_KOREAN = {
   Commit: "커밋",
   Archive: "보관",
   Archives: "보관 목록",
-  "windows, rows and gaps since the archive was started; size of all that it keeps":
-    "구간, 행, 빈틈은 보관 작업이 시작된 뒤의 합계, 크기는 보관된 전체",
+  "windows, rows, bars and gaps since the archive was started; size of all that it keeps":
+    "구간, 행, 봉, 빈틈은 보관 작업이 시작된 뒤의 합계, 크기는 보관된 전체",
   "Stored up to": "보관한 구간",
   Windows: "구간",
+  Bars: "봉",
   "Without a name": "이름 없음",
   Gaps: "빈틈",
 

@@ -29,7 +29,7 @@ export function report({ verdict, pipeline, incidents, others }) {
     ...(others?.data ?? []).map(
       (one) => `Gateway ${one.gateway}: ${one.problem ?? `${count(one.count)} clients`}`,
     ),
-    ...archives.map((one) => `Archive ${one.name}: up to ${iso(one.window)}, ${count(one.gaps)} gaps${one.problem ? `, ${one.problem}` : ""}`),
+    ...archives.map((one) => `Archive ${one.name}: up to ${iso(one.window)}, ${count(one.gaps + one.bar_gaps)} gaps${one.problem ? `, ${one.problem}` : ""}`),
     ...analytics.map((one) => `Analytics ${one.product}: ${one.window ? `up to ${iso(one.window)}` : "nothing yet"}${one.problems.map((text) => `, ${text}`).join("")}`),
     ...(incidents?.data ?? []).slice(0, 10).map(
       (one) =>
