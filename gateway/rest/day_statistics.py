@@ -13,9 +13,7 @@ from throttle.contract.products.movers import change_percent
 LEFT_OUT = ("isin", "closed", "revision")
 """Fields of a bar that a day of a quote does not have."""
 
-_IN_SHORT = (
-    '{"isin":"%s","start":%d,"end":%d,"open":%s,"high":%s,"low":%s,"close":%s}'
-)
+_IN_SHORT = '{"isin":"%s","start":%d,"end":%d,"open":%s,"high":%s,"low":%s,"close":%s}'
 
 
 def encode_day(day: DayBar | None, entry: IssueEntry | None) -> bytes:
