@@ -521,8 +521,9 @@ def test_clients_of_other_gateways_are_shown_in_korean_as_in_english(
         assert page.locator("#state").get_attribute("role") is None
         for summary in page.locator("summary").all():
             summary.click()
-        identifiers = ("[lang=en]", ".code", "pre", "[data-job] h3", "footer", "dd")
-        assert english_left(page, *identifiers, "caption", ".letters", "option") == []
+        names = ("[lang=en]", ".code", "[data-stage=job] dd", "[data-stage=stream] dd")
+        others = ("#letter-reason option", ".letters", "footer")
+        assert english_left(page, *names, *others) == []
         page.emulate_media(color_scheme="dark")
         assert grave_findings(page) == []
         for width in (1440, 768, 360):
