@@ -309,6 +309,29 @@ class ClientsAnswer:
 
 
 @dataclass(frozen=True, slots=True)
+class OtherGatewayAnswer:
+    """Another gateway, by its address; ``problem`` says why it could not be asked.
+
+    ``data`` has its slowest clients first, 20 at most, ``states`` counts all of them;
+    with a ``problem`` nothing is known of them.
+    """
+
+    gateway: Annotated[str, Field(examples=["10.0.0.2:8001"])]
+    problem: Problem
+    count: Annotated[int | None, Field(examples=[1])]
+    states: States
+    data: Sequence[ClientRow]
+
+
+@dataclass(frozen=True, slots=True)
+class OtherGatewaysAnswer:
+    """The other gateways that ``TICKTHROTTLE_OTHER_GATEWAYS`` names."""
+
+    count: One
+    data: Sequence[OtherGatewayAnswer]
+
+
+@dataclass(frozen=True, slots=True)
 class LetterAnswer:
     """A refused trade; ``trade`` is the beginning of its ``bytes`` bytes, as text.
 

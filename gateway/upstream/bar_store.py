@@ -17,7 +17,12 @@ from throttle.contract.bar_intervals import (
 )
 from throttle.contract.bars import Bar, newer
 from throttle.contract.redis_keys import AnalyticsKeys
-from throttle.contract.session_calendar import EVERYDAY, SessionCalendar
+from throttle.contract.session_calendar import (
+    EVERYDAY,
+    EVERYWHERE,
+    SessionCalendar,
+    SessionCalendars,
+)
 
 PRODUCT = "bars"
 
@@ -42,7 +47,7 @@ class BarProgress:
     position: BarPosition
     clock_ms: int
     bars_ms: int
-    calendar: SessionCalendar
+    calendars: SessionCalendars
 
 
 class BarArchive(Protocol):
@@ -127,7 +132,7 @@ class BarStore:
         ``from_ms`` and ``to_ms`` bound their starts, both included. Fewer come if their
         parts are more than ``MOST_READ``. Raises what the archive raises, too.
         """
-        calendar = progress.calendar
+        calendar = progress.calendars.of(isin)
         first_ms, last_ms = _bounds(interval, calendar, from_ms, to_ms)
         parts_each = parts_of(interval, progress.bars_ms)
         count = min(limit * parts_each, MOST_READ)
@@ -166,11 +171,13 @@ def read_progress(fields: Mapping[bytes, bytes]) -> BarProgress | None:
     if bars_ms < 1:
         raise ValueError(f"the stored bars_ms is {bars_ms}")
     position = BarPosition(fields[b"epoch"].decode(), sequence)
-    calendar = EVERYDAY
+    calendars = EVERYWHERE
     if b"zone" in fields:
         begins = fields.get(b"begins", EVERYDAY.begins.encode())
-        calendar = SessionCalendar(fields[b"zone"].decode(), begins.decode())
-    return BarProgress(position, clock_ms, bars_ms, calendar)
+        everyday = SessionCalendar(fields[b"zone"].decode(), begins.decode())
+        named = fields.get(b"calendars", b"").decode()
+        calendars = SessionCalendars.parse(everyday, named)
+    return BarProgress(position, clock_ms, bars_ms, calendars)
 
 
 def parts_of(interval: str, bars_ms: int) -> int:

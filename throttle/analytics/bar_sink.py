@@ -15,7 +15,6 @@ from throttle.contract.bar_intervals import DayBar
 from throttle.contract.bars import Bar, BarsUpdate
 from throttle.contract.products.bar_log import entries_of
 from throttle.contract.redis_keys import AnalyticsKeys
-from throttle.contract.session_calendar import SessionCalendar
 from throttle.contract.tally import BatchNote
 from throttle.publish.publisher import StreamLost
 from throttle.settings import AnalyticsSettings
@@ -125,7 +124,7 @@ class BarSink:
             clock, newest, days = pipe.execute()
         clock_ms = int(clock or 0)
         board = BarBoard(
-            SessionCalendar(settings.day_zone, settings.day_begins),
+            settings.calendars(),
             clock_ms,
             newest={i.decode(): Bar.decode(i.decode(), b) for i, b in newest.items()},
             days={i.decode(): DayBar.decode(i.decode(), d) for i, d in days.items()},
@@ -167,6 +166,7 @@ class BarSink:
                 "close_after_ms": settings.close_after_ms,
                 "zone": settings.day_zone,
                 "begins": settings.day_begins,
+                "calendars": settings.day_calendars,
             },
             logged=entries_of(bar for bar in changes.bars if bar.closed),
             log_as=self._keys.bar_log,

@@ -261,10 +261,13 @@ def test_an_emptied_redis_gets_its_bars_back_from_the_state(make_rig: MakeRig) -
     later: Any = rig.client.hgetall(rig.keys.progress("bars"))
     assert later[b"epoch"] != progress[b"epoch"]  # type: ignore[index]
     assert rig.days()[A].bar.trades == 2
-    state = bars_in_state(
-        rig.spark, f"{rig.settings.state_dir.as_uri()}/analytics/bars"
-    )
-    assert {(b.isin, b.start_ms) for b in state} == set(bars)
+    address = f"{rig.settings.state_dir.as_uri()}/analytics/bars"
+
+    def held_now() -> set[tuple[str, int]]:
+        return {(b.isin, b.start_ms) for b in bars_in_state(rig.spark, address)}
+
+    # What was published is committed a moment later.
+    eventually(lambda: held_now() == set(bars))
 
 
 def test_after_a_lost_checkpoint_older_bars_stay(make_rig: MakeRig) -> None:
@@ -322,7 +325,20 @@ def test_bursts_of_a_tape_are_right(
     step_ms = (last_ms - first_ms) // 4
     crash_on_both_sides(rig, "bursts", first_ms, step_ms)
     rig.turn_clock(last_ms + 60_000)
+    # One that goes on is in the state, from its first to its last trade.
+    for seq, price in enumerate("132"):
+        at_ms = last_ms + 61_000 + 100 * seq
+        rig.append(at_ms, trade(A, at_ms - START_MS, price, seq=seq))
+    # A batch is committed when the next one is published.
+    rig.turn_clock(last_ms + 62_000)
+    rig.turn_clock(last_ms + 63_000)
     rig.stop()
+    address = f"{rig.settings.state_dir.as_uri()}/analytics/bursts"
+    [burst] = bars_in_state(rig.spark, address)
+    assert (burst.isin, burst.open, burst.high, burst.close) == (A, 1, 3, 2)
+    assert (burst.start_ms, burst.end_ms) == (last_ms + 61_000, at_ms)
+    assert (burst.trades, burst.volume) == (3, 6)
+    del rig.entries[-3:]
     stored: Any = rig.client.xrange(rig.keys.bursts)
     found = [TradingBurst.decode(fields[b"burst"]).bar for _, fields in stored]
     assert len(found) >= 10
@@ -336,7 +352,7 @@ def test_bursts_of_a_tape_are_right(
     for isin, start_ms, end_ms, of_one in expected:
         assert sums[isin, start_ms, end_ms] == {**of_one, "revision": 0}
     books = rig.books("bursts").partitions.values()
-    assert sum(tally.counted for tally in books) == len(rig.entries)
+    assert sum(tally.counted for tally in books) == len(rig.entries) + 3
 
 
 @pytest.mark.parametrize("store", ["rocksdb", "memory"])
@@ -368,7 +384,9 @@ def test_moves_of_a_tape_are_right(
     rig.append(last_ms + 20_000, trade(A, last_ms + 20_000 - START_MS, "1"))
     rig.turn_clock(last_ms + 22_000)
     rig.append(last_ms + 22_500, trade(A, last_ms + 22_500 - START_MS, "1"))
+    # A batch is committed when the next one is published.
     rig.turn_clock(last_ms + 24_000)
+    rig.turn_clock(last_ms + 25_000)
     rig.stop()
     address = f"{rig.settings.state_dir.as_uri()}/analytics/moves"
     assert len(trades_in_state(rig.spark, address)) == 2
