@@ -414,6 +414,7 @@ def test_archives_are_shown_and_one_that_falls_behind_is_the_verdict(
         int(window or 0),
         windows=1_234,
         rows=56_789,
+        bars=45_321,
         unknown_issue=3,
         unknown=(SAMSUNG,),
         stored_bytes=5 * 2**20,
@@ -424,7 +425,7 @@ def test_archives_are_shown_and_one_that_falls_behind_is_the_verdict(
         pipeline.client.hset(key, "files", state.encode())
         line = view.locator("[data-archive=files]")
         expect(line).to_contain_text("well", timeout=WITHIN_MS)
-        for figure in ("1,234", "56,789", "5.0 MiB"):
+        for figure in ("1,234", "56,789", "45,321", "5.0 MiB"):
             expect(line).to_contain_text(figure)
         assert grave_findings(view) == []
         late = replace(state, window=state.window - 900_000, flush_ms=1, problem="full")
