@@ -19,7 +19,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from archive.archiver import Sink, runs_of, segment_of
+from archive.archiver import Sink
+from archive.contract.logged_run import runs_of, segment_of
 from archive.contract.logged_window import LoggedWindow
 from archive.contract.segment import day_of, span_of
 from archive.parquet.archive_reader import ArchiveReader

@@ -11,7 +11,7 @@ import orjson
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 from pydantic_settings import NoDecode
 
-from ingest.settings import LogSettings
+from ingest.settings import LogSettings, home_folder
 from ingest.trade import MAX_ENTRY_BYTES
 
 _PRODUCT = r"(?:bars|movers|bursts|moves)"
@@ -47,7 +47,7 @@ SparkOption = Annotated[
 
 def default_state_dir() -> Path:
     """Return where checkpoints live unless told otherwise."""
-    return Path.home() / ".local" / "state" / "tickthrottle"
+    return home_folder() / ".local" / "state" / "tickthrottle"
 
 
 class ThrottleSettings(LogSettings):

@@ -7,7 +7,6 @@ the machine's network, so that each gets ports of its own, and no service has a 
 
 import base64
 import os
-import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,11 +19,13 @@ from urllib.request import urlopen
 import yaml
 
 from ingest.process.ports import free_port
+from tests import pages
 from tests.conftest import eventually, leave_out
 from tests.deploy.containers import TARGETS, image, podman, run
 from tests.paths import ROOT
 
 FOLDER = ROOT / "deploy" / "kubernetes"
+PAGE = "docs/kubernetes.md"
 PREFIX = "tickthrottle-kube-"
 PODS = (
     *("valkey", "feed", "throttle", "gateway-1", "gateway-2"),
@@ -46,16 +47,12 @@ def rendered(folder: Path) -> list[Manifest]:
 
 def blocks(language: str) -> list[str]:
     """Return the blocks of docs/kubernetes.md in a language."""
-    page = (ROOT / "docs" / "kubernetes.md").read_text("utf-8")
-    return re.findall(rf"```{language}\n(.*?)```", page, re.DOTALL)
+    return pages.blocks(PAGE, language)
 
 
 def commands(beginning: str) -> list[str]:
     """Return the page's commands that begin so, each on one line; there are some."""
-    lines = "".join(blocks("sh")).replace("\\\n", "").splitlines()
-    chosen = [line for line in lines if re.match(beginning, line)]
-    assert chosen, beginning
-    return chosen
+    return pages.commands(PAGE, beginning)
 
 
 def secrets() -> list[Manifest]:

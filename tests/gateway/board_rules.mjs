@@ -20,11 +20,13 @@ import {
 import { choiceText, layoutFor, moved, orderAmong, parseChoice } from "./static/board/columns.js";
 import { glance, shortText } from "./static/board/day/breadth.js";
 import { dailyLimits, limitOf } from "./static/board/day/limits.js";
-import { placeIn, sparkPath, Trace } from "./static/board/day/trace.js";
+import { joined, placeIn, readDays, widened } from "./static/board/day/range.js";
+import { sparkPath, Trace } from "./static/board/day/trace.js";
 import { changeOf, differenceText, priceText, ratioText } from "./static/board/format.js";
 import { judge, silenceMs } from "./static/board/freshness.js";
 import { chartPoints, merged } from "./static/board/history.js";
 import { Line } from "./static/board/line.js";
+import { readBursts, readMoves, recent } from "./static/board/movers/recent.js";
 import { comparator, nextOrder } from "./static/board/order.js";
 import { consonants, matches, searchText, words } from "./static/board/search.js";
 import { madeMs, Staleness, summary } from "./static/board/staleness.js";
@@ -184,6 +186,51 @@ test("what was seen of a price is its range and its newest sixty windows", () =>
   assert.equal(trace.prices.length, 60);
   assert.equal(sparkPath(trace).split("L")[0], "M0.0,11.0");
   assert.deepEqual([trace.low, trace.high], [100, 200]);
+});
+
+test("a day's range is what the job tells and what came since", () => {
+  const [day] = readDays('{"count":1,"data":[{"isin":"A","start":0,"end":100,"open":2,"high":3.50,"low":1,"close":2}]}');
+  assert.deepEqual(day, { isin: "A", start: 0, end: 100, low: 1, high: 3.5, digits: 2 });
+  assert.equal(widened(day, 2, 50), day);
+  assert.equal(widened(day, NaN, 50), day);
+  assert.equal(widened({ ...day, start: 10 }, 9, 5).high, 3.5); // of the day before
+  const higher = widened(day, 4, 99);
+  assert.deepEqual([higher.low, higher.high], [1, 4]);
+  assert.equal(joined(higher, day).high, 4); // what the page has seen was traded
+  assert.equal(joined(higher, { ...day, low: 0.5 }).low, 0.5);
+  const next = widened(higher, 7, 250);
+  assert.deepEqual(next, { ...day, start: 200, end: 300, low: 7, high: 7 });
+  assert.equal(joined(next, day), next);
+  const told = { ...day, start: 300, end: 400 };
+  assert.equal(joined(next, told), told);
+  assert.equal(joined(undefined, day), day);
+});
+
+test("the store takes days whenever they come, of issues that have traded", () => {
+  const store = new Store();
+  const day = (isin, start = 0) => ({ isin, start, end: start + 86_400_000, low: 5, high: 6, digits: 0 });
+  store.setDays([day(SAMSUNG)]);
+  store.put(item(SAMSUNG, "7", 2), null);
+  store.put(item(HYNIX, "9"), null);
+  const rangeOf = (isin) => store.rows.get(isin).day && [store.rows.get(isin).day.low, store.rows.get(isin).day.high];
+  assert.deepEqual([rangeOf(SAMSUNG), rangeOf(HYNIX)], [[5, 7], undefined]);
+  store.setDays([day(SAMSUNG), day(HYNIX)]);
+  assert.deepEqual([rangeOf(SAMSUNG), rangeOf(HYNIX)], [[5, 7], [5, 9]]);
+  assert.equal(store.newestMs, 2_000);
+  store.clear();
+  assert.equal(store.hasDays, false);
+});
+
+test("events are recent by the exchange's clock, and absent where nobody makes them", () => {
+  const burst = '{"isin":"A","start":1000,"end":2000,"open":1.50,"close":1,"percent":-33.3}';
+  const [one] = readBursts(`{"count":1,"data":[${burst}]}`);
+  assert.deepEqual([one.startMs, one.endMs, one.end, one.open], [1_000, 2_000, 2_000, "1.50"]);
+  const [move] = readMoves('{"count":1,"data":[{"isin":"A","start":1000000,"end":2500000,"from":1.10,"to":2,"percent":81.8}]}');
+  assert.deepEqual([move.startMs, move.endMs, move.from, move.to], [1_000, 2_500, "1.10", "2"]);
+  assert.equal(recent([], 0), null);
+  assert.deepEqual(recent([one], 2_000 + 600_000), []);
+  const many = [5, 4, 3, 2].map((endMs) => ({ endMs }));
+  assert.deepEqual(recent(many, 10), many.slice(0, 3));
 });
 
 test("the market at a glance adds up by market", () => {

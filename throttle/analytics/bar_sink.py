@@ -13,6 +13,7 @@ from throttle.analytics.batch_bars import bars_of, split
 from throttle.analytics.product_publisher import BatchChanges, Command, ProductPublisher
 from throttle.contract.bar_intervals import DayBar
 from throttle.contract.bars import Bar, BarsUpdate
+from throttle.contract.products.bar_log import entries_of
 from throttle.contract.redis_keys import AnalyticsKeys
 from throttle.contract.session_calendar import SessionCalendar, SessionCalendars
 from throttle.contract.tally import BatchNote
@@ -168,6 +169,8 @@ class BarSink:
                 "begins": settings.day_begins,
                 "calendars": settings.day_calendars,
             },
+            logged=entries_of(bar for bar in changes.bars if bar.closed),
+            log_as=self._keys.bar_log,
         )
 
     def _commands(

@@ -12,7 +12,8 @@ import { rowAfter, scrollTopFor, visibleRange } from "./virtual.js";
 
 const TITLES = {
   spark: phrase("the prices of the newest windows that came since this page opened, 60 at most"),
-  range: phrase("the lowest and highest price seen since this page opened, and where the price is between them"),
+  range: phrase("the lowest and highest price of the issue's day, and where the price is between them"),
+  rangeSeen: phrase("the lowest and highest price seen since this page opened, and where the price is between them"),
   turnover: phrase("what was paid in the day so far, as the issue's newest trade says (cum_value)"),
   volume: phrase("how much was traded in the day so far, as the issue's newest trade says (cum_volume)"),
   trades: phrase("since this page opened, and how many the newest window's row stands for"),
@@ -21,7 +22,7 @@ const TITLES = {
 const FLASH_MS = 900;
 const stillness = matchMedia("(prefers-reduced-motion: reduce)");
 
-// Properties: rows, layout (columns.js), isMixed (not every change is against a close),
+// Properties: rows, layout (columns.js), hasDays (ranges are of the day), isMixed (not every change is against a close),
 // order, onOrder(column), window (the newest), watched, onStar(isin), selected,
 // onSelect(isin), onTouch() while a visitor is busy in it, onWidth(rem).
 export class Table extends Component {
@@ -106,7 +107,7 @@ export class Table extends Component {
     this.setState({ activeIsin: this.props.rows[Math.ceil(scrollTop / rowHeight)]?.isin ?? null });
   }
 
-  render({ rows, layout, isMixed, order, onOrder, onTouch, ...rest }) {
+  render({ rows, layout, hasDays, isMixed, order, onOrder, onTouch, ...rest }) {
     const { window, watched, onStar, selected, onSelect } = rest;
     const { first, end } = visibleRange(this.place);
     const { activeIsin, rowHeight } = this.state;
@@ -126,7 +127,7 @@ export class Table extends Component {
           onKeyDown=${(event) => this.pressed(event)}
           onFocus=${() => this.focused()}
         >
-          <${Head} columns=${columns} order=${order} onOrder=${onOrder} />
+          <${Head} columns=${columns} hasDays=${hasDays} order=${order} onOrder=${onOrder} />
           <${Space} rows=${first} height=${rowHeight} />
           <tbody id="rows" class="greys" onPointerMove=${onTouch}>
             ${rows.slice(first, end).map(
@@ -154,7 +155,8 @@ export class Table extends Component {
   }
 }
 
-function Head({ columns, order, onOrder }) {
+function Head({ columns, hasDays, order, onOrder }) {
+  const titleOf = (id) => TITLES[id === "range" && !hasDays ? "rangeSeen" : id];
   return html`
     <thead>
       <tr aria-rowindex="1">
@@ -167,7 +169,7 @@ function Head({ columns, order, onOrder }) {
               scope="col"
               class=${`${id} ${isNumber ? "number" : ""}`}
               aria-sort=${column && (isSorted ? order.direction : "none")}
-              title=${TITLES[id] && say(TITLES[id])}
+              title=${titleOf(id) && say(titleOf(id))}
             >
               ${column === undefined
                 ? html`<span class=${id === "star" ? "visually-hidden" : ""}>${say(label)}</span>`
