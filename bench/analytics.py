@@ -4,7 +4,8 @@
 soon a trade is in its bar; `--set` adds a third turn under other settings. `rate` feeds
 many trades and says whether the queries keep up. `hour` runs windows ten times as
 short, an hour of them in six minutes, and shows what the state has become in each
-third. `--only moves` has them look at other products than bars and movers.
+third; bars stay in it for a sixth of that, or for `--lateness`. `--only moves` has them
+look at other products than bars and movers.
 """
 
 import argparse
@@ -48,6 +49,9 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, help="how long, each time")
     parser.add_argument("--rate", type=int, help="trades per second")
     parser.add_argument("--store", choices=["rocksdb", "memory"], default="rocksdb")
+    parser.add_argument(
+        "--lateness", type=int, help="of hour: seconds that bars stay in the state"
+    )
     parser.add_argument("--only", default="bars,movers", help="products")
     parser.add_argument(
         "--set",
@@ -74,7 +78,10 @@ def main() -> None:
     elif arguments.what == "rate":
         keep_up(arguments.rate or 20_000, arguments.seconds or 120, settings)
     else:
-        hour(arguments.rate or 900, arguments.seconds or 360, settings)
+        seconds = arguments.seconds or 360
+        lateness_s = arguments.lateness or round(seconds / 6)
+        settings["TICKTHROTTLE_LATENESS_S"] = str(lateness_s)
+        hour(arguments.rate or 900, seconds, settings)
     print(f"\nMachine: {describe_machine()}")
 
 
@@ -290,7 +297,6 @@ def hour(rate: int, seconds: float, chosen: dict[str, str]) -> None:
         **chosen,
         "TICKTHROTTLE_MOVE_SPAN_MS": "1000",
         "TICKTHROTTLE_BARS_MS": "6000",
-        "TICKTHROTTLE_LATENESS_S": str(round(seconds / 6)),
         "TICKTHROTTLE_MOVERS_SPAN_S": "30",
         "TICKTHROTTLE_MOVERS_EVERY_S": "5",
     }
