@@ -13,11 +13,6 @@ from pydantic_settings import NoDecode
 
 from ingest.settings import LogSettings, home_folder
 from ingest.trade import MAX_ENTRY_BYTES
-from throttle.contract.session_calendar import (
-    EVERYDAY,
-    SessionCalendar,
-    SessionCalendars,
-)
 
 _PRODUCT = r"(?:bars|movers|bursts|moves)"
 PRODUCTS_PATTERN = rf"{_PRODUCT}(?:,{_PRODUCT})*"
@@ -269,13 +264,13 @@ class AnalyticsSettings(ThrottleSettings):
     @field_validator("day_calendars")
     @classmethod
     def _check_calendars(cls, named: str) -> str:
-        SessionCalendars.parse(EVERYDAY, named)
+        parts = [part.partition("=")[::2] for part in filter(None, named.split(","))]
+        for letters, calendar in parts:
+            if calendar.partition("@")[0] not in available_timezones():
+                raise ValueError(f"{letters}: needs a time zone such as Asia/Seoul")
+        if len(dict(parts)) < len(parts):
+            raise ValueError("names the same letters twice")
         return named
-
-    def calendars(self) -> SessionCalendars:
-        """Return the calendar of every issue."""
-        everyday = SessionCalendar(self.day_zone, self.day_begins)
-        return SessionCalendars.parse(everyday, self.day_calendars)
 
     def products(self) -> tuple[str, ...]:
         """Return what is made, each once."""

@@ -14,7 +14,7 @@ from throttle.settings import AnalyticsSettings
 
 _NOTE = "tickthrottle.json"
 
-FORM = 1
+FORMS = {"bars": 1, "movers": 2, "bursts": 1, "moves": 1}
 """Of the state's rows (``window_transforms.py``); another one cannot be read."""
 
 
@@ -48,7 +48,7 @@ def settings_of(
         },
     }
     return {
-        "form": FORM,
+        "form": FORMS[product],
         **own[product],
         "close_after_ms": settings.close_after_ms,
         "state_store": settings.state_store,

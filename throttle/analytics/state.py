@@ -30,7 +30,7 @@ _OF_SESSIONS = ("session_window", "isin")
 def state_of(
     spark: SparkSession, checkpoint: str, batch_id: int | None = None
 ) -> DataFrame:
-    """Return the bars, spans or open bursts that a query's state held after a batch.
+    """Return the bars, panes or open bursts that a query's state held after a batch.
 
     By default after the newest one that was committed. Columns are those that
     ``window_transforms.py`` returns. ``checkpoint`` is the query's, a folder or an
@@ -97,6 +97,16 @@ def bars_in_state(
     """Return the bars of ``state_of``, the oldest first."""
     bars = bars_of(state_of(spark, checkpoint, batch_id).toArrow())
     return sorted(bars, key=lambda bar: (bar.start_ms, bar.isin))
+
+
+def panes_in_state(
+    spark: SparkSession, checkpoint: str, batch_id: int | None = None
+) -> pa.Table:
+    """Return the panes that the state of movers held after a batch, in no order.
+
+    Columns are those of ``state_of``.
+    """
+    return state_of(spark, checkpoint, batch_id).toArrow()
 
 
 def trades_in_state(
