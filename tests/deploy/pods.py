@@ -19,10 +19,10 @@ from urllib.request import urlopen
 
 import yaml
 
-from ingest.process.ports import free_port
 from tests.conftest import eventually, leave_out
 from tests.deploy.containers import TARGETS, image, podman, run
 from tests.paths import ROOT
+from tests.ports import free_port
 
 FOLDER = ROOT / "deploy" / "kubernetes"
 PREFIX = "tickthrottle-kube-"

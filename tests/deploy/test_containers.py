@@ -12,7 +12,7 @@ from urllib.request import urlopen
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.conftest import eventually, free_port
+from tests.conftest import eventually
 from tests.deploy.containers import (
     BASE,
     Containers,
@@ -27,6 +27,7 @@ from tests.deploy.containers import (
 from tests.deploy.follower import following, wait_for_windows
 from tests.e2e.conftest import browser
 from tests.paths import ROOT
+from tests.ports import free_port
 
 __all__ = ["browser", "images"]
 

