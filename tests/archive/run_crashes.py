@@ -25,7 +25,6 @@ from archive.bar_account import LoggedBatch, account_for_bars
 from archive.contract.archive_gap import find_gaps
 from archive.contract.segment import Coverage, day_of
 from archive.settings import ArchiveSettings
-from ingest.process.ports import free_port
 from ingest.tradelog.contract import partition_of
 from tests.archive.bar_rig import (
     BAR_LOG,
@@ -36,6 +35,7 @@ from tests.archive.bar_rig import (
 )
 from tests.archive.rig import archiving, publish, wait_until_stored
 from tests.gateway.publisher import Publisher
+from tests.ports import free_port
 from tests.published import read_snapshots
 from tests.throttle.analytics.bar_writer import BarWriter
 from throttle.contract.products.bar_log import BarLogEntry

@@ -21,10 +21,10 @@ from string import Template
 
 import pytest
 
-from ingest.process.ports import free_port
 from tests.conftest import eventually, skip_or_fail
 from tests.pages import commands, text_of
 from tests.paths import ROOT
+from tests.ports import free_port
 
 BASE = "localhost/debian:bookworm"
 PROJECT = "tickthrottle-test"

