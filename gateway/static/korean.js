@@ -7,6 +7,7 @@ export const KOREAN = {
   "tickthrottle: market board": "tickthrottle: 실시간 시세",
   Connecting: "연결 중",
   Live: "실시간",
+  Connected: "연결됨",
   Stale: "갱신 멈춤",
   Starting: "시작 중",
   Offline: "연결 끊김",
@@ -391,4 +392,12 @@ export const KOREAN = {
   "The value is a number above zero.": "0보다 큰 숫자를 입력하세요.",
   "A change is at most {most} %.": "등락률은 최대 {most}%입니다.",
   "There are {most} alerts, and no more are kept.": "알림은 최대 {most}개까지 설정할 수 있습니다.",
+
+  // Questions of operators, here and beside the firehose
+  "Operator's token": "운영자 토큰",
+  "Use it": "사용",
+  "The gateway does not accept this token.": "게이트웨이가 이 토큰을 받아들이지 않습니다.",
+  "It is kept until this tab is closed.": "이 탭을 닫을 때까지 보관합니다.",
+  "The gateway has not answered this in time.": "게이트웨이가 제때 응답하지 않았습니다.",
+  "the gateway answered {status}": "게이트웨이 응답 {status}",
 };
