@@ -89,6 +89,7 @@ def test_a_row_shows_its_range_and_what_stands_in_its_way(board: Board) -> None:
 def test_a_price_that_changes_lights_up_for_a_moment(board: Board) -> None:
     """In the colour of its step, whatever its change; not where motion is unwanted."""
     page = board.page
+    expect(page.locator("[data-lit]")).to_have_count(0)
     page.evaluate(WATCH_LIGHTS)
     publish(board, 1_004, SAMSUNG, "200500", volume=3_001, value=603_200_500)
     lights = [[f"row-{SAMSUNG}", "down"], [f"row-{SAMSUNG}", None]]
