@@ -4,6 +4,7 @@ import os
 import threading
 from collections.abc import Callable
 from contextlib import closing, suppress
+from datetime import date
 from typing import Protocol
 
 import pyarrow as pa
@@ -36,6 +37,7 @@ class ArchiveCounts(Protocol):
     ``windows`` returns the place, end and number of rows of each window, ``rows`` how
     many rows each window has of each partition. ``bars`` returns the trades of each
     bar, ``bar_counts`` how many there are of each width; bounds are ends of bars.
+    ``bar_lines`` is quick: how many lines were stored of each day.
     Methods raise OSError and SinkRefused.
     """
 
@@ -50,6 +52,8 @@ class ArchiveCounts(Protocol):
     def bars(self, first_ms: int, last_ms: int) -> dict[BarKey, int]: ...
 
     def bar_counts(self, first_ms: int, last_ms: int) -> dict[int, int]: ...
+
+    def bar_lines(self) -> dict[date, int]: ...
 
 
 class ArchiveFailed(RuntimeError):

@@ -53,11 +53,10 @@ def archive(
 
 
 def _show(settings: ArchiveSettings, *, as_json: bool) -> None:
-    from archive.account import days_of
     from archive.archive_process import open_counts
     from archive.archiver import SinkRefused
     from archive.contract.archive_gap import find_gaps
-    from archive.contract.segment import day_of, span_of
+    from archive.contract.segment import day_of
 
     counts = open_counts(settings)
     windows: Counter[str] = Counter()
@@ -65,8 +64,8 @@ def _show(settings: ArchiveSettings, *, as_json: bool) -> None:
     bars: Counter[str] = Counter()
     try:
         segments, of_bars = counts.segments("windows"), counts.segments("bars")
-        for day in days_of(of_bars):
-            bars[day.isoformat()] = sum(counts.bar_counts(*span_of(day)).values())
+        for day, lines in counts.bar_lines().items():
+            bars[day.isoformat()] = lines
     except (OSError, SinkRefused) as error:
         fail(f"archive: {error}")
     for segment in segments:

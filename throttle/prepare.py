@@ -84,19 +84,24 @@ def _record(
     try:
         warm_up(spark, settings, options, scratch, stop)
     finally:
-        _end(spark)
+        _end(spark, is_written=not stop.is_set())
     if stop.is_set():
         raise PrepareFailed("told to stop")
     if not file.exists():
         raise PrepareFailed("Java did not write an archive of Spark's classes")
 
 
-def _end(spark: SparkSession) -> None:
-    """Stop Spark and its Java, and wait: what it has to write takes seconds."""
+def _end(spark: SparkSession, is_written: bool) -> None:
+    """Stop Spark and its Java, and wait: what it has to write takes seconds.
+
+    Where nothing ``is_written``, Java is killed before it begins to.
+    """
     gateway = spark.sparkContext._gateway
     assert gateway is not None  # it belongs to the context, whatever the types say
     with suppress(Py4JError, OSError):
         spark.stop()
+    if not is_written:
+        gateway.proc.kill()
     gateway.shutdown()
     # Spark's Java ends when it can read nothing more.
     gateway.proc.stdin.close()

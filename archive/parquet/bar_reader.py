@@ -7,6 +7,7 @@ meanwhile: what is gone when it is opened is looked for again.
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from datetime import date
 from pathlib import Path
 from typing import TypeVar
 
@@ -50,6 +51,20 @@ class BarReader:
     def segments(self) -> list[Segment]:
         """Return every segment there is, in the order of publication."""
         return [segment for segment, _ in all_segments(self._root)]
+
+    def lines(self) -> dict[date, int]:
+        """Return how many lines are stored of each day, by the files' footers."""
+
+        def read() -> dict[date, int]:
+            return {
+                day: sum(
+                    pq.read_metadata(path / BARS_FILE).num_rows
+                    for _, path in segments_in(folder)
+                )
+                for day, folder in days_in(self._root).items()
+            }
+
+        return self._steadily(read)
 
     def newest(
         self, isin: str, width_ms: int, first_ms: int, last_ms: int, limit: int

@@ -1,6 +1,7 @@
 """Counts what an archive in files holds."""
 
 from collections.abc import Callable
+from datetime import date
 from pathlib import Path
 
 import pyarrow as pa
@@ -54,6 +55,10 @@ class ParquetCounts:
         """Return how many bars of each width end then."""
         found = pc.value_counts(self._bars.table(first_ms, last_ms)["width_ms"])
         return {entry["values"]: entry["counts"] for entry in found.to_pylist()}
+
+    def bar_lines(self) -> dict[date, int]:
+        """Return how many lines there are of each day; amended bars may be twice."""
+        return self._bars.lines()
 
 
 def _places(table: pa.Table) -> list[tuple[str, int]]:

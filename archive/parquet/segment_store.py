@@ -47,7 +47,7 @@ class SegmentStore:
         """Return what is stored. Raises FolderLocked."""
         self._folder.close()
         if self._root.exists() or not self._is_made_late:
-            self._folder.open()
+            self._open_folder()
         return self.segments()
 
     def segments(self) -> list[Segment]:
@@ -61,7 +61,7 @@ class SegmentStore:
     def store(self, segment: Segment, tables: Any) -> None:
         """Store a segment: entries that follow each other, of one epoch and day."""
         if not self._folder.is_open:
-            self._folder.open()
+            self._open_folder()
         part = self._folder.part(segment)
         self._files.write(part, tables)
         self._at_step("written")
@@ -114,3 +114,11 @@ class SegmentStore:
     def close(self) -> None:
         """Let another process store."""
         self._folder.close()
+
+    def _open_folder(self) -> None:
+        try:
+            self._folder.open()
+        except OSError:
+            # Half made, as on a full disk: made anew the next time.
+            self._folder.close()
+            raise

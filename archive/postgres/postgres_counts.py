@@ -1,5 +1,7 @@
 """Counts what an archive in PostgreSQL holds."""
 
+from datetime import date
+
 import psycopg
 
 from archive.account import PartitionOf, Place
@@ -35,6 +37,11 @@ FROM tickthrottle_bars WHERE {_BARS_WITHIN}
 _BAR_COUNTS = f"""
 SELECT width_ms, count(*) FROM tickthrottle_bars WHERE {_BARS_WITHIN} GROUP BY width_ms
 """
+# A bar that ends at midnight is of the day before.
+_BAR_LINES = """
+SELECT ((last_end - interval '1 ms') AT TIME ZONE 'UTC')::date, sum(bars)::bigint
+FROM tickthrottle_bar_batches GROUP BY 1
+"""
 
 
 class PostgresCounts:
@@ -69,6 +76,10 @@ class PostgresCounts:
     def bar_counts(self, first_ms: int, last_ms: int) -> dict[int, int]:
         """Return how many bars of each width end then."""
         return dict(self._ask(_BAR_COUNTS, first_ms, last_ms))
+
+    def bar_lines(self) -> dict[date, int]:
+        """Return how many lines were stored of each day, an amended bar each time."""
+        return dict(self._ask(_BAR_LINES))
 
     def _ask(self, query: str, *values: object) -> list[tuple]:  # type: ignore[type-arg]
         try:

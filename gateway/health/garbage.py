@@ -18,6 +18,9 @@ MOST_OF_TIME = 0.02
 
 NEVER = 1_000_000_000
 
+PYTHON_S_OWN = 10_000
+"""Python may begin with some hundreds of frozen objects; more are somebody's choice."""
+
 
 def wait_s(now_ms: int, window_ms: int, took_s: float) -> float:
     """Return after how many seconds a full collection may begin.
@@ -32,8 +35,9 @@ def wait_s(now_ms: int, window_ms: int, took_s: float) -> float:
 class CalmCollections:
     """Full collections at calm moments, and at no other.
 
-    What was there before the first client is never looked at. ``window_ms`` is asked
-    for the length of a window, whose ends are multiples of it.
+    What was there before the first client is never looked at; a process that has frozen
+    objects before (``gc.freeze``) says itself what that is. ``window_ms`` is asked for
+    the length of a window, whose ends are multiples of it.
     """
 
     def __init__(self, window_ms: Callable[[], int]) -> None:
@@ -41,9 +45,10 @@ class CalmCollections:
 
     async def run(self) -> None:
         """Collect until cancelled; the process is as it was then."""
-        before = gc.get_threshold()
+        before, is_ours = gc.get_threshold(), gc.get_freeze_count() < PYTHON_S_OWN
         took_s = _collect()
-        gc.freeze()
+        if is_ours:
+            gc.freeze()
         gc.set_threshold(*before[:2], NEVER)
         try:
             while True:
@@ -52,7 +57,8 @@ class CalmCollections:
                 took_s = _collect()
         finally:
             gc.set_threshold(*before)
-            gc.unfreeze()
+            if is_ours:
+                gc.unfreeze()
 
 
 def _collect() -> float:

@@ -280,6 +280,8 @@ def test_a_database_has_every_bar_once_whatever_is_killed(
         (4, "0.3", "anew"),
     ]
     assert len(server.ask("SELECT 1 FROM tickthrottle_bars")) == 10
+    [day] = open_counts(settings).bar_lines().items()
+    assert day == (day_of(minute_ends(0)), 12)
     assert server.ask("SELECT epoch, number, bars FROM tickthrottle_bar_batches") == [
         *(("b7x1", 1, 3), ("b7x1", 2, 3), ("b7x1", 3, 1), ("b7x1", 4, 3)),
         ("anew", 1, 2),

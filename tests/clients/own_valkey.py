@@ -10,7 +10,7 @@ import psutil
 import redis
 
 from deploy.local.valkey import valkey_command, wait_for_server
-from ingest.process.ports import free_port
+from tests.ports import free_port
 
 
 class OwnValkey:

@@ -29,11 +29,12 @@ from ingest.trade import JsonNumber, Trade
 from ingest.tradelog.redis_log_reader import open_log
 from tests.clients.own_valkey import OwnValkey
 from tests.clients.patience import soon
-from tests.conftest import PATIENCE, free_port
+from tests.conftest import PATIENCE
 from tests.examples import many
 from tests.ingest.strategies import trades
 from tests.logged import logged_in_redis
 from tests.paths import ROOT
+from tests.ports import free_port
 from tests.redis_users import documented_users, url_of
 from throttle.testing.driver import ThrottleDriver
 from tickthrottle_client import (

@@ -10,11 +10,11 @@ import pytest
 import redis
 
 from deploy.local.valkey import valkey_command, wait_for_server
-from ingest.process.ports import free_port
 from ingest.tradelog.contract import LogUnusable
 from ingest.tradelog.redis_log_reader import open_log
 from tests.conftest import eventually
 from tests.gateway.servers import running_gateway
+from tests.ports import free_port
 from throttle.job import ThrottleFailed, run_throttle
 from throttle.settings import ThrottleSettings
 from tickthrottle_client.redis_address import (

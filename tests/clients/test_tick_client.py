@@ -13,7 +13,6 @@ import pytest
 
 from gateway.admission.tokens import CLOCK_SKEW_S
 from tests.clients.patience import soon
-from tests.conftest import free_port
 from tests.e2e.proxy import Proxy, take_all
 from tests.gateway.asyncapi import DOCUMENT_PATH, check_message
 from tests.gateway.bar_publisher import BarPublisher, make_bar
@@ -29,6 +28,7 @@ from tests.gateway.samples import (
     make_row,
 )
 from tests.gateway.servers import running_gateway
+from tests.ports import free_port
 from tickthrottle_client import Bar, Item, TickClient, TickError, tick_client
 from tickthrottle_client.tick_client import backoff_s, is_older, read_message
 from tickthrottle_client.tick_v1 import is_final
@@ -236,17 +236,17 @@ async def test_a_token_is_renewed_in_time(
     path = tmp_path / "token.key"
     path.write_text(SECRET)
     publisher.publish(make_row(SAMSUNG, "1"))
-    tokens = [make_token(3 - CLOCK_SKEW_S), make_token(600)]
+    seconds = [4 - CLOCK_SKEW_S, 600]
 
     async def fresh() -> str:
-        return tokens.pop(0)
+        return make_token(seconds.pop(0))
 
     seen = Seen()
     client = seen.client(address(port), token=fresh)
     async with gateway_on(redis_url, port, token_key_file=path), client as ticks:
         ticks.subscribe([SAMSUNG], seen.put)
-        await soon(lambda: tokens == [])
-        await asyncio.sleep(3)
+        await soon(lambda: seconds == [])
+        await asyncio.sleep(4)
         publisher.publish(make_row(SAMSUNG, "2", seq=2))
         await soon(lambda: seen.prices() == {SAMSUNG: "2"})
     assert seen.states.count("connecting") == 1

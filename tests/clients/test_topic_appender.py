@@ -14,10 +14,11 @@ from ingest.feed.receipt import read_receipt
 from ingest.kafka.address import KafkaTopic
 from ingest.trade import Trade
 from tests.clients.patience import soon
-from tests.conftest import PATIENCE, free_port
+from tests.conftest import PATIENCE
 from tests.ingest.topics import logged, make_topic, payloads
 from tests.kafka import options, sasl_options
 from tests.kafka_broker.broker import Broker
+from tests.ports import free_port
 from tests.throttle.topic_job import TopicJob
 from tickthrottle_client import (
     LogAway,

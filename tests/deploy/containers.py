@@ -21,10 +21,10 @@ from string import Template
 
 import pytest
 
-from ingest.process.ports import free_port
 from tests.conftest import eventually, skip_or_fail
 from tests.pages import commands, text_of
 from tests.paths import ROOT
+from tests.ports import free_port
 
 BASE = "localhost/debian:bookworm"
 PROJECT = "tickthrottle-test"
@@ -89,11 +89,17 @@ def need_containers() -> None:
         skip_or_fail(f"podman has no networks (iptables, aardvark-dns): {error}")
 
 
+def digest_of_base() -> str:
+    """Return the base's name with its digest, by the page's command."""
+    [line] = commands(PAGE, "podman image inspect")
+    return run(*shlex.split(line)[:-1], BASE)
+
+
 def _build_images(folder: Path) -> None:
     """Build all images, as docs/containers.md says."""
     options = [
         *("--format", "docker", "--network", "host"),
-        *("--build-arg", f"BASE={BASE}"),
+        *("--build-arg", f"BASE={digest_of_base()}"),
     ]
     packed = [*options, "--build-arg", "PREPARE=no", *pip_options(folder)]
     for line in commands(PAGE, "podman build"):

@@ -18,11 +18,11 @@ from urllib.request import urlopen
 
 import yaml
 
-from ingest.process.ports import free_port
 from tests import pages
 from tests.conftest import eventually, leave_out
 from tests.deploy.containers import TARGETS, image, podman, run
 from tests.paths import ROOT
+from tests.ports import free_port
 
 FOLDER = ROOT / "deploy" / "kubernetes"
 PAGE = "docs/kubernetes.md"
@@ -78,13 +78,11 @@ class Pods:
         self._secrets = {
             m["metadata"]["name"]: m["data"] for m in manifests if m["kind"] == "Secret"
         }
-        taken: list[int] = []
         self._ports: dict[tuple[str, str], int] = {}
         for pod in PODS:
             [container] = self._template(pod)["spec"]["containers"]
             for port in container["ports"]:
-                taken.append(free_port(*taken))
-                self._ports[pod, port["name"]] = taken[-1]
+                self._ports[pod, port["name"]] = free_port()
 
     def port(self, pod: str, name: str) -> int:
         """Return where a port of a pod is on this machine."""

@@ -18,7 +18,7 @@ from urllib.request import urlopen
 import pytest
 from playwright.sync_api import Browser, expect
 
-from tests.conftest import eventually, free_port
+from tests.conftest import eventually
 from tests.deploy.containers import (
     BASE,
     PAGE,
@@ -35,6 +35,7 @@ from tests.deploy.follower import following, wait_for_windows
 from tests.e2e.conftest import browser
 from tests.pages import commands, text_of
 from tests.paths import ROOT
+from tests.ports import free_port
 
 __all__ = ["browser", "images"]
 

@@ -12,9 +12,10 @@ import pytest
 from typer.testing import CliRunner
 
 from deploy.cli import app
-from tests.conftest import eventually, free_port, skip_or_fail
+from tests.conftest import eventually, skip_or_fail
 from tests.e2e.processes import running
 from tests.paths import ROOT
+from tests.ports import free_port
 
 FOLDER = ROOT / "deploy" / "systemd"
 UNITS = sorted(path.name for path in FOLDER.glob("*.service"))
@@ -103,7 +104,7 @@ def test_a_process_says_that_it_is_ready_and_ends_when_told(
             NOTIFY_SOCKET=str(tmp_path / "notify"),
             REDIS_URL=redis_url,
             TICKTHROTTLE_PORT=str(port),
-            TICKTHROTTLE_OPERATORS_PORT=str(free_port(port)),
+            TICKTHROTTLE_OPERATORS_PORT=str(free_port()),
             TICKTHROTTLE_INTAKE_PORT=str(port),
             TICKTHROTTLE_STATE_DIR=str(tmp_path / "state"),
             TICKTHROTTLE_ARCHIVE_DIR=str(tmp_path / "archive"),

@@ -18,7 +18,7 @@ from ingest.trade import Trade
 from ingest.tradelog.redis_log_reader import open_log
 from ingest.tradelog.redis_log_writer import RedisLogWriter
 from ingest.tradelog.redis_positions import FIELD, position_of, stream_key
-from tests.conftest import eventually
+from tests.conftest import PATIENCE, eventually
 from tests.e2e.processes import Running, running
 from tests.gateway.samples import make_isins
 from tests.quick_java import QUICK_JAVA
@@ -130,7 +130,7 @@ class AnalyticsCrasher:
             return
         product = chance.choice(PRODUCTS)
         before = self._mark(point, product)
-        until_s = time.monotonic() + 60
+        until_s = time.monotonic() + 60 * PATIENCE
         while self._mark(point, product) == before and time.monotonic() < until_s:
             time.sleep(0.002)
 

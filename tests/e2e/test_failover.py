@@ -11,11 +11,12 @@ import redis
 from typer.testing import CliRunner
 
 from deploy.cli import app
-from tests.conftest import PATIENCE, eventually, free_port
+from tests.conftest import PATIENCE, eventually
 from tests.e2e.books import check_against_oracle
 from tests.e2e.checker import checker_at
 from tests.e2e.processes import Running, running
 from tests.gateway.servers import running_gateway
+from tests.ports import free_port
 from tests.quick_java import QUICK_JAVA
 from tests.redis_servers import RedisServers
 from throttle.contract.redis_keys import Keys

@@ -11,12 +11,13 @@ from pathlib import Path
 import pytest
 import redis
 
-from tests.conftest import PATIENCE, eventually, free_port, skip_or_fail
+from tests.conftest import PATIENCE, eventually, skip_or_fail
 from tests.e2e.crash import PUBLISH
 from tests.e2e.feeds import Feed
 from tests.e2e.proxy import When
 from tests.e2e.rig import create_rig
 from tests.e2e.steady import EMPTIED, Steady
+from tests.ports import free_port
 
 pytestmark = [
     pytest.mark.e2e,

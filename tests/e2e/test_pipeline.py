@@ -11,10 +11,11 @@ import pytest
 import redis
 
 from ingest.sources.simulator import Simulator
-from tests.conftest import PATIENCE, TAPES, eventually, free_port
+from tests.conftest import PATIENCE, TAPES, eventually
 from tests.e2e.books import check_against_oracle, check_books
 from tests.e2e.checker import Checker
 from tests.e2e.processes import Running, running
+from tests.ports import free_port
 from tests.published import published_windows
 from tests.quick_java import QUICK_JAVA
 from tests.redis_users import documented_users, url_of

@@ -18,13 +18,14 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 from websockets.typing import Origin
 
-from tests.conftest import PATIENCE, eventually, free_port, skip_or_fail
+from tests.conftest import PATIENCE, eventually, skip_or_fail
 from tests.gateway.crew import Crew, crew
 from tests.gateway.crowd import crowd
 from tests.gateway.publisher import Publisher
 from tests.gateway.samples import make_isins, make_priced_row
 from tests.gateway.servers import Gateway
 from tests.paths import ROOT
+from tests.ports import free_port
 
 pytestmark = [
     pytest.mark.e2e,
@@ -181,7 +182,7 @@ def test_a_proxy_hides_no_page_and_no_address_and_cuts_no_quiet_stream(
         streams = []
         for number, proxy in enumerate(PROXIES, 1):
             # Nobody is at the other address.
-            before, nobody = free_port(port), free_port()
+            before, nobody = free_port(), free_port()
             folder = tmp_path / proxy
             folder.mkdir()
             stack.enter_context(

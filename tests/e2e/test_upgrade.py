@@ -16,11 +16,12 @@ from pathlib import Path
 import pytest
 import redis
 
-from tests.conftest import PATIENCE, eventually, free_port, leave_out
+from tests.conftest import PATIENCE, eventually, leave_out
 from tests.e2e.books import check_against_oracle
 from tests.e2e.checker import Checker, checker_at
 from tests.e2e.processes import Running, running_command
 from tests.paths import ROOT
+from tests.ports import free_port
 from tests.quick_java import QUICK_JAVA
 from throttle.contract.redis_keys import Keys
 

@@ -58,6 +58,21 @@ test("a price keeps its digits through reading and writing", () => {
   assert.equal(priceText("-1000"), "-1,000");
 });
 
+test("every number of a message keeps its text, whichever way it is read", () => {
+  const numbers = [
+    ..."0 -0 0.5 0.30 0.000001 0.0000001 1e5 1E-7 100 100.10 -3.25 5.0".split(" "),
+    ..."123456789012345 1234567890123456 12345678901234.5 123456789012.345 1234567890.123456".split(" "),
+    ..."0.12345678901234 0.1234567890123456 9007199254740993 10000000000000000000000".split(" "),
+  ];
+  for (const price of numbers) {
+    for (const size of ["40", ...numbers]) {
+      const { data } = readMessage(`{"type":"update","data":[{"price":${price},"size":${size},"more":1.50}]}`);
+      assert.deepEqual(data, [{ price, size, more: 1.5 }]);
+    }
+  }
+  assert.deepEqual(readMessage('{"n":1,"data":[{"isin":"A"}]}').data, [{ isin: "A" }]);
+});
+
 test("a group keeps its digits, fields of trades stay numbers", () => {
   const head = '{"type":"update","groups":[{"group":"a,\\"data\\":[","volume":0.10,';
   const group = '"value":12345678901234567890.5,"mean_change_pct":-0.5000,"trades":7}]';
@@ -317,6 +332,14 @@ test("only rows in view, and a few around them, are drawn", () => {
   assert.deepEqual(visibleRange({ ...place, scrollTop: 0 }), { first: 0, end: 24 });
   const middle = visibleRange({ ...place, scrollTop: 36_000 });
   assert.ok(middle.first <= 1_000 && middle.end >= 1_020 && middle.end - middle.first < 40);
+  // The same rows for some way, with one beyond those in view at least.
+  const ranges = new Set();
+  for (let scrollTop = 36_000; scrollTop < 36_360; scrollTop += 1) {
+    const { first, end } = visibleRange({ ...place, scrollTop });
+    assert.ok(first * 36 < scrollTop && end * 36 > scrollTop + 720);
+    ranges.add(`${first} ${end}`);
+  }
+  assert.ok(ranges.size <= 6, [...ranges].join());
   assert.equal(visibleRange({ ...place, scrollTop: 2_859 * 36 }).end, 2_879);
   assert.deepEqual(visibleRange({ ...place, count: 0, scrollTop: 0 }), { first: 0, end: 0 });
 });

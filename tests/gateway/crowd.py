@@ -30,11 +30,12 @@ from picows import (
     ws_connect,
 )
 
+from tests.conftest import PATIENCE
 from tests.gateway.samples import price_of
 
 CONNECTING_AT_ONCE = 100
-PATIENCE_S = 60.0
-RETURN_S = 20.0
+PATIENCE_S = 60.0 * PATIENCE
+RETURN_S = 20.0 * PATIENCE
 BACKOFF_S = 0.5
 BACKOFF_MOST_S = 30.0
 

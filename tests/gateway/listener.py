@@ -68,6 +68,6 @@ class Listener:
     async def is_woken(self) -> bool:
         """Say whether it was woken, now or as soon as the hub gets to it."""
         with suppress(TimeoutError):
-            async with asyncio.timeout(0.05):
+            async with asyncio.timeout(10):
                 await self.woken.wait()
         return self.woken.is_set()

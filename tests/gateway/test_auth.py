@@ -82,12 +82,12 @@ def test_a_newer_token_replaces_the_first(
 ) -> None:
     """The connection outlives the first one; what the second lacks is dropped."""
     with guarded.stream() as stream:
-        authenticate(stream, make_token(-CLOCK_SKEW_S + 1.5))
+        authenticate(stream, make_token(-CLOCK_SKEW_S + 4))
         stream.subscribe(SAMSUNG, HYNIX)
         ack = authenticate(stream, make_token(tick={"keys": [HYNIX]}))
         assert ack["accepted"] == [HYNIX]
         assert [r["key"] for r in ack["rejected"]] == [SAMSUNG]
-        time.sleep(2)
+        time.sleep(4)
         publisher.publish(make_row(SAMSUNG, seq=2), make_row(HYNIX, seq=2))
         assert [i["isin"] for i in stream.take("update")["data"]] == [HYNIX]
 
@@ -95,7 +95,7 @@ def test_a_newer_token_replaces_the_first(
 def test_an_expired_token_closes_with_4401(guarded: Gateway) -> None:
     """On the open connection, and when it is shown."""
     with guarded.stream() as stream:
-        authenticate(stream, make_token(-CLOCK_SKEW_S + 2))
+        authenticate(stream, make_token(-CLOCK_SKEW_S + 3))
         assert stream.close_code() == 4401
     with guarded.stream() as stream:
         stream.say(op="auth", token=make_token(-60))

@@ -5,16 +5,18 @@ import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 
 import pytest
 import redis
 
 from deploy.local.valkey import valkey_command, wait_for_server
-from tests.conftest import eventually, free_port
+from tests.conftest import eventually
 from tests.gateway.publisher import Publisher
 from tests.gateway.samples import make_row
 from tests.gateway.servers import Gateway, running_gateway
+from tests.ports import free_port
 
 pytestmark = pytest.mark.redis
 
@@ -60,8 +62,13 @@ def test_a_market_without_trades_is_a_fault_where_it_is_said_to_be(
         assert first["message"].startswith("no trade for ")
         assert abs(first["since_ms"] - time.time() * 1_000) < 10_000
         eventually(lambda: codes(calm) == [])
-        publisher.publish(make_row(seq=2))
-        eventually(lambda: codes(wary) == [])
+        seqs = count(2)
+
+        def is_well() -> bool:
+            publisher.publish(make_row(seq=next(seqs)))
+            return codes(wary) == []
+
+        eventually(is_well)
 
 
 def test_a_server_that_dies_is_named_and_its_return_is_seen(tmp_path: Path) -> None:
@@ -75,8 +82,13 @@ def test_a_server_that_dies_is_named_and_its_return_is_seen(tmp_path: Path) -> N
         publisher = Publisher(client, window_ms=500)
         publisher.publish(make_row())
         gateway.wait_until(1)
-        publisher.publish(make_row(seq=2))
-        eventually(lambda: codes(gateway) == [])
+        seqs = count(2)
+
+        def is_well() -> bool:
+            publisher.publish(make_row(seq=next(seqs)))
+            return codes(gateway) == []
+
+        eventually(is_well)
         client.shutdown(nosave=True)
         eventually(lambda: codes(gateway)[:1] == ["redis_down"])
         eventually(lambda: codes(gateway) == ["redis_down", "feed_stale"])
@@ -87,7 +99,7 @@ def test_a_server_that_dies_is_named_and_its_return_is_seen(tmp_path: Path) -> N
             again = Publisher(client, "other", window_ms=500)
 
             def recovers() -> bool:
-                again.publish(make_row(seq=3))
+                again.publish(make_row(seq=next(seqs)))
                 return codes(gateway) == []
 
             eventually(recovers)

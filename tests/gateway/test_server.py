@@ -9,8 +9,9 @@ import pytest
 
 from gateway.server import GatewayFailed, run_gateway
 from gateway.settings import GatewaySettings
-from tests.conftest import PATIENCE, eventually, free_port
+from tests.conftest import PATIENCE, eventually
 from tests.gateway.servers import Gateway
+from tests.ports import free_port
 
 RUN = """
 import sys

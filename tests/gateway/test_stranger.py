@@ -17,12 +17,12 @@ import pytest
 import redis
 
 from bench.stranger import ATTACKS, SILENCE, Tally, attack
-from ingest.process.ports import free_port
 from tests.conftest import eventually
 from tests.gateway.issuer import SECRET, make_token
 from tests.gateway.publisher import Publisher
 from tests.gateway.samples import SAMSUNG, make_row
 from tests.gateway.servers import Gateway, Stream
+from tests.ports import free_port
 
 pytestmark = pytest.mark.redis
 

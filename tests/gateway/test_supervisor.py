@@ -15,12 +15,13 @@ import pytest
 from gateway.server import GatewayFailed
 from gateway.settings import GatewaySettings
 from gateway.supervisor import run_workers
-from tests.conftest import PATIENCE, eventually, free_port
+from tests.conftest import PATIENCE, eventually
 from tests.gateway.crew import WORKERS, Crew, crew
 from tests.gateway.publisher import Publisher
 from tests.gateway.samples import HYNIX, SAMSUNG, make_row
 from tests.gateway.servers import Gateway
 from tests.metrics import read_samples
+from tests.ports import free_port
 
 
 @pytest.fixture

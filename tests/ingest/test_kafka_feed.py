@@ -21,9 +21,10 @@ from ingest.kafka.address import KafkaTopic
 from ingest.settings import IngestSettings
 from ingest.sources.replay import ReplayOptions
 from ingest.sources.simulator import Simulator
-from tests.conftest import PATIENCE, eventually, free_port
+from tests.conftest import PATIENCE, eventually
 from tests.ingest.topics import logged, make_topic, payloads
 from tests.kafka_broker.broker import Broker
+from tests.ports import free_port
 from tickthrottle_client.kafka_client import open_topic
 
 

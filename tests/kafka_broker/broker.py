@@ -16,7 +16,7 @@ from confluent_kafka.admin import AdminClient
 
 from deploy.local.child import ChildProcess
 from deploy.local.guardian import Guardian
-from ingest.process.ports import free_port, why_taken
+from ingest.process.ports import why_taken
 from tests.kafka_broker.kraft import (
     CLUSTER_ID,
     Account,
@@ -25,6 +25,7 @@ from tests.kafka_broker.kraft import (
     java_options,
     server_properties,
 )
+from tests.ports import free_port
 from throttle.spark.java import find_java
 
 JARS = Path(sys.prefix) / "kafka"
@@ -64,9 +65,9 @@ class Broker:
         if not any(jars.glob("kafka_*.jar")):
             raise BrokerMissing(f"no Kafka in {jars}: run `make kafka-jars`")
         plain = port or free_port()
-        sasl = sasl_port or free_port(plain)
+        sasl = sasl_port or free_port()
         self.folder = folder
-        self._ports = Ports(plain, sasl, controller=free_port(plain, sasl))
+        self._ports = Ports(plain, sasl, controller=free_port())
         self._account = account or Account("tickthrottle", "correct-horse")
         self._jars = list(jars.glob("*.jar"))
         self._options = [*java_options(heap_mb, is_quick), *more_java_options]

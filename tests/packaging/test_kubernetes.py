@@ -11,7 +11,7 @@ from urllib.request import urlopen
 
 import pytest
 
-from tests.conftest import eventually, free_port
+from tests.conftest import eventually
 from tests.deploy.containers import images
 from tests.deploy.follower import Follower, following, wait_for_windows
 from tests.deploy.pods import (
@@ -25,6 +25,7 @@ from tests.deploy.pods import (
 )
 from tests.e2e.test_proxies import running_proxy
 from tests.gateway.crowd import crowd
+from tests.ports import free_port
 
 __all__ = ["images"]
 

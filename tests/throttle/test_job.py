@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import free_port
+from tests.ports import free_port
 from throttle.job import ThrottleFailed, run_throttle
 from throttle.settings import ThrottleSettings
 

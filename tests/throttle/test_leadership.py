@@ -14,7 +14,8 @@ from structlog.testing import capture_logs
 from ingest.tradelog.contract import LogInfo
 from ingest.tradelog.redis_log_reader import open_log
 from ingest.tradelog.redis_positions import append_time_ms, position_of, stream_key
-from tests.conftest import eventually, free_port
+from tests.conftest import eventually
+from tests.ports import free_port
 from tests.throttle.publishing import KEYS, A, Job, W, ledger_of, make_row
 from throttle.contract.cut import Cut
 from throttle.leadership import Candidate, JobRefused

@@ -7,6 +7,7 @@ import { Component, createRef } from "preact";
 import { phrase, say } from "../language.js";
 import { DayCells, Marks } from "./day/cells.js";
 import { clockText, countText, differenceText, KIND_WORDS, momentText, priceText, ratioText, zoneText } from "./format.js";
+import { douse, light } from "./flash.js";
 import { html } from "./html.js";
 import { rowAfter, scrollTopFor, visibleRange } from "./virtual.js";
 
@@ -19,9 +20,6 @@ const TITLES = {
   trades: phrase("since this page opened, and how many the newest window's row stands for"),
 };
 
-const FLASH_MS = 900;
-const stillness = matchMedia("(prefers-reduced-motion: reduce)");
-
 // Properties: rows, layout (columns.js), hasDays (ranges are of the day), isMixed (not every change is against a close),
 // order, onOrder(column), window (the newest), watched, onStar(isin), selected,
 // onSelect(isin), onTouch() while a visitor is busy in it, onWidth(rem).
@@ -30,7 +28,8 @@ export class Table extends Component {
     super();
     this.scroller = createRef();
     this.table = createRef();
-    this.state = { scrollTop: 0, viewHeight: 600, rowHeight: 36, activeIsin: null };
+    this.scrollTop = 0;
+    this.state = { viewHeight: 600, rowHeight: 36, activeIsin: null };
   }
 
   componentDidMount() {
@@ -63,15 +62,19 @@ export class Table extends Component {
 
   // Where the table is scrolled to, in rows there are: a search may have left fewer.
   get place() {
-    const { viewHeight, rowHeight, scrollTop } = this.state;
+    const { viewHeight, rowHeight } = this.state;
     const count = this.props.rows.length;
     const most = Math.max(0, count * rowHeight - viewHeight);
-    return { count, viewHeight, rowHeight, scrollTop: Math.min(scrollTop, most) };
+    return { count, viewHeight, rowHeight, scrollTop: Math.min(this.scrollTop, most) };
   }
 
+  // Most steps of a scroll need no other rows.
   scrolled() {
     this.props.onTouch();
-    this.setState({ scrollTop: this.scroller.current.scrollTop });
+    const before = visibleRange(this.place);
+    this.scrollTop = this.scroller.current.scrollTop;
+    const after = visibleRange(this.place);
+    if (after.first !== before.first || after.end !== before.end) this.setState({});
   }
 
   activeIndex() {
@@ -98,7 +101,8 @@ export class Table extends Component {
   activate(index) {
     const scrollTop = scrollTopFor(index, this.place);
     this.scroller.current.scrollTop = scrollTop;
-    this.setState({ activeIsin: this.props.rows[index].isin, scrollTop });
+    this.scrollTop = scrollTop;
+    this.setState({ activeIsin: this.props.rows[index].isin });
   }
 
   focused() {
@@ -155,36 +159,45 @@ export class Table extends Component {
   }
 }
 
-function Head({ columns, hasDays, order, onOrder }) {
-  const titleOf = (id) => TITLES[id === "range" && !hasDays ? "rangeSeen" : id];
-  return html`
-    <thead>
-      <tr aria-rowindex="1">
-        ${columns.map(({ id, label, order: column, isNumber }) => {
-          const isSorted = column !== undefined && order.column === column;
-          const arrow = order.direction === "ascending" ? "↑" : "↓";
-          return html`
-            <th
-              key=${id}
-              scope="col"
-              class=${`${id} ${isNumber ? "number" : ""}`}
-              aria-sort=${column && (isSorted ? order.direction : "none")}
-              title=${titleOf(id) && say(titleOf(id))}
-            >
-              ${column === undefined
-                ? html`<span class=${id === "star" ? "visually-hidden" : ""}>${say(label)}</span>`
-                : html`
-                    <button type="button" class="quiet" onClick=${() => onOrder(column)}>
-                      <span>${say(label)}${id === "time" && html` <span class="zone">${zoneText()}</span>`}</span>
-                      ${isSorted && html`<span class="arrow" aria-hidden="true">${arrow}</span>`}
-                    </button>
-                  `}
-            </th>
-          `;
-        })}
-      </tr>
-    </thead>
-  `;
+const isOther = (next, known) => Object.keys(next).some((name) => next[name] !== known[name]);
+
+// In another language it is another page, which draws it anew.
+class Head extends Component {
+  shouldComponentUpdate(next) {
+    return isOther(next, this.props);
+  }
+
+  render({ columns, hasDays, order, onOrder }) {
+    const titleOf = (id) => TITLES[id === "range" && !hasDays ? "rangeSeen" : id];
+    return html`
+      <thead>
+        <tr aria-rowindex="1">
+          ${columns.map(({ id, label, order: column, isNumber }) => {
+            const isSorted = column !== undefined && order.column === column;
+            const arrow = order.direction === "ascending" ? "↑" : "↓";
+            return html`
+              <th
+                key=${id}
+                scope="col"
+                class=${`${id} ${isNumber ? "number" : ""}`}
+                aria-sort=${column && (isSorted ? order.direction : "none")}
+                title=${titleOf(id) && say(titleOf(id))}
+              >
+                ${column === undefined
+                  ? html`<span class=${id === "star" ? "visually-hidden" : ""}>${say(label)}</span>`
+                  : html`
+                      <button type="button" class="quiet" onClick=${() => onOrder(column)}>
+                        <span>${say(label)}${id === "time" && html` <span class="zone">${zoneText()}</span>`}</span>
+                        ${isSorted && html`<span class="arrow" aria-hidden="true">${arrow}</span>`}
+                      </button>
+                    `}
+              </th>
+            `;
+          })}
+        </tr>
+      </thead>
+    `;
+  }
 }
 
 // Stands for the rows that are not in the document.
@@ -205,23 +218,19 @@ class Row extends Component {
   }
 
   shouldComponentUpdate(next) {
-    return Object.keys(next).some((name) => next[name] !== this.props[name]);
+    return isOther(next, this.props);
   }
 
   componentDidUpdate(before) {
-    const { row } = this.props;
+    const { row, isNew } = this.props;
     const isSame = row.isin === before.row.isin;
-    if (!isSame) this.flash?.cancel();
     const rise = row.price - before.row.price;
-    if (!isSame || !rise || !this.props.isNew || stillness.matches) return;
-    const tint = rise > 0 ? "var(--up-tint)" : "var(--down-tint)";
-    // With both ends given it runs off the main thread, which would else draw every frame.
-    // The row's own background is behind the cell's.
-    const ends = [{ backgroundColor: tint }, { backgroundColor: "transparent" }];
-    this.flash = this.price.current.animate(ends, {
-      duration: FLASH_MS,
-      easing: "ease-out",
-    });
+    if (!isSame) douse(this.price.current);
+    else if (rise && isNew) light(this.price.current, rise > 0 ? "up" : "down");
+  }
+
+  componentWillUnmount() {
+    douse(this.price.current);
   }
 
   render({ row, index, columns, isMixed, isNew, isActive, isSelected, isWatched, ...rest }) {

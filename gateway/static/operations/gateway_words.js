@@ -84,6 +84,10 @@ export const SENTENCES = {
   "no window for {seconds} s": "{seconds}초 동안 새 구간이 없습니다",
   "job {job}: no window for {seconds} s": "작업 {job}: {seconds}초 동안 새 구간이 없습니다",
   "no window yet": "아직 첫 구간이 오지 않았습니다",
+  "the gateway uses {used} MiB of memory, {most} MiB is the most for new clients":
+    "게이트웨이가 메모리 {used} MiB를 쓰고 있습니다. 새 클라이언트는 {most} MiB까지 받습니다",
+  "the gateway is {late} ms late, {most} ms is the most for new clients":
+    "게이트웨이가 {late} ms 늦습니다. 새 클라이언트는 {most} ms까지 받습니다",
   "Redis: not connected": "Redis: 연결되지 않음",
   "Redis: no answer within {seconds} s": "Redis: {seconds}초 안에 응답 없음",
   "there is no trade log under {key}": "{key}에 체결 로그가 없습니다",
@@ -119,7 +123,7 @@ export const SENTENCES = {
   "many stuck": "다수 멈춤",
 };
 
-const NUMBERS = new Set(["seconds", "stuck", "all", "count", "size", "status"]);
+const NUMBERS = new Set(["seconds", "stuck", "all", "count", "size", "status", "used", "late", "most"]);
 
 const FORMS = Object.keys(SENTENCES)
   .filter((sentence) => sentence.includes("{"))

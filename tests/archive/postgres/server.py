@@ -11,8 +11,8 @@ from typing import Any
 
 import psycopg
 
-from ingest.process.ports import free_port
 from tests.conftest import eventually
+from tests.ports import free_port
 
 PASSWORD = "made-up-word"
 

@@ -10,8 +10,8 @@ from deploy.local.feed_keys import read_keys
 from ingest.adapters.adapter import BadChoice
 from ingest.adapters.alpaca import Alpaca
 from ingest.adapters.binance import Binance
-from ingest.process.ports import free_port
 from tests.ingest.adapters.exchange import answering
+from tests.ports import free_port
 
 INFO = {
     "symbols": [

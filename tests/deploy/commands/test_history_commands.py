@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 from deploy.cli import app
 from deploy.local.pipelines import leave_note
-from tests.conftest import free_port
+from tests.ports import free_port
 from tests.quick_java import QUICK_JAVA
 from throttle.testing.driver import START_MS, ThrottleDriver
 

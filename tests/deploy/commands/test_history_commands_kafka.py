@@ -16,8 +16,8 @@ from deploy.cli import app
 from ingest.kafka.address import KafkaTopic
 from ingest.trade import Trade
 from ingest.tradelog.contract import partition_of
-from tests.conftest import free_port
 from tests.kafka_broker.broker import Broker
+from tests.ports import free_port
 from tests.throttle.topic_job import TopicJob, append, make_log
 
 pytestmark = [pytest.mark.redis, pytest.mark.kafka]

@@ -6,9 +6,9 @@ import pytest
 from typer.testing import CliRunner
 
 from deploy.cli import app
-from tests.conftest import free_port
 from tests.ingest.topics import make_topic
 from tests.kafka_broker.broker import Broker
+from tests.ports import free_port
 
 runner = CliRunner()
 

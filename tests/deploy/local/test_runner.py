@@ -14,7 +14,8 @@ from deploy.local import runner as runner_module
 from deploy.local.runner import RunFailed, Runner, issues_file_of, run_local
 from deploy.local.settings import RunSettings
 from ingest.issue_table.issue_list import read_issues
-from tests.conftest import eventually, free_port
+from tests.conftest import eventually
+from tests.ports import free_port
 
 
 def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 import redis
 
 from deploy.local.valkey import valkey_command, wait_for_server
-from tests.conftest import free_port
+from tests.ports import free_port
 
 pytestmark = pytest.mark.redis
 

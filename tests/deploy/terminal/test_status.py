@@ -6,8 +6,8 @@ import pytest
 from typer.testing import CliRunner
 
 from deploy.cli import app
-from tests.conftest import free_port
 from tests.gateway.servers import Gateway, running_gateway
+from tests.ports import free_port
 
 pytestmark = pytest.mark.redis
 
@@ -27,6 +27,8 @@ def url_of(gateway: Gateway) -> str:
 def test_a_pipeline_without_a_job_has_a_fault(redis_url: str) -> None:
     """It ends with 1, and says what to do."""
     with running_gateway(redis_url) as gateway:
+        # What it logs of its start would be among the lines.
+        gateway.wait_for("reloads")
         lines = run("--url", url_of(gateway), code=1).splitlines()
         answer = json.loads(run("--url", url_of(gateway), "--json", code=1))
     assert lines[0].startswith("FAULT: ")

@@ -16,11 +16,12 @@ import pytest
 from rich.console import Console
 
 from deploy.terminal.watch import QuoteView
-from tests.conftest import eventually, free_port
+from tests.conftest import eventually
 from tests.gateway.publisher import Publisher
 from tests.gateway.samples import HYNIX, NAVER, SAMSUNG, make_row
 from tests.gateway.servers import Gateway
 from tests.paths import ROOT
+from tests.ports import free_port
 
 pytestmark = pytest.mark.redis
 

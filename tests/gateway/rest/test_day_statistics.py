@@ -61,11 +61,8 @@ def test_a_rate_that_nobody_could_read_is_null() -> None:
 
 def test_in_short_a_day_is_its_span_and_prices() -> None:
     """Prices as decimal text, without an exponent, whatever their size."""
-    for close, shown in [
-        ("110.10", b"110.1"),
-        ("1E+3", b"1000"),
-        ("1E-7", b"0.0000001"),
-    ]:
+    closes = {"110.10": b"110.1", "1E+3": b"1000", "1E-7": b"0.0000001"}
+    for close, shown in closes.items():
         bar = replace(DAY.bar, close=Decimal(close))
         encoded = encode_prices(replace(DAY, bar=bar))
         assert encoded.endswith(b'"low":90,"close":%b}' % shown)

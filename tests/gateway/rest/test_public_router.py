@@ -6,10 +6,11 @@ from importlib.metadata import version
 import pytest
 import redis
 
-from tests.conftest import eventually, free_port
+from tests.conftest import eventually
 from tests.gateway.publisher import Publisher
 from tests.gateway.samples import EPOCH, make_row
 from tests.gateway.servers import Gateway, running_gateway
+from tests.ports import free_port
 
 pytestmark = pytest.mark.redis
 

@@ -11,10 +11,10 @@ from gateway.rest import windows
 from gateway.rest.windows import PreparedWindows
 from gateway.upstream.redis_client import create_redis
 from gateway.upstream.window_log import WindowLog
-from tests.conftest import free_port
 from tests.gateway.publisher import Publisher
 from tests.gateway.samples import FIRST_WINDOW, HYNIX, SAMSUNG, make_board, make_row
 from tests.gateway.servers import Gateway, running_gateway
+from tests.ports import free_port
 
 pytestmark = pytest.mark.redis
 

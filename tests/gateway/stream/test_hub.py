@@ -12,6 +12,7 @@ from gateway.settings import GatewaySettings
 from gateway.stream.client import Ending
 from gateway.stream.counters import Counters
 from gateway.stream.hub import Hub
+from tests.clients.patience import soon
 from tests.gateway.listener import Listener
 from tests.gateway.samples import (
     SAMSUNG,
@@ -88,9 +89,10 @@ async def test_the_last_to_be_served_is_the_first_the_next_time() -> None:
     for listener in listeners:
         listener.client.commands.answer('{"op":"subscribe","keys":["*"]}', 0.0, 0)
         listener.frames()
-    for seq in (2, 3):
+    for turn, seq in enumerate((2, 3), 1):
         publish(hub, seq)
-        await asyncio.sleep(0.01)
+        awaited = turn * len(listeners)
+        await soon(lambda awaited=awaited: len(order) == awaited)
         for listener in listeners:
             listener.frames()
     assert order == listeners[::-1] + listeners

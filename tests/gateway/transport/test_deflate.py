@@ -24,6 +24,7 @@ def compressing(publisher: Publisher, redis_url: str) -> Iterator[Gateway]:
     """A gateway that compresses, and has issues."""
     publisher.publish(*(make_row(isin) for isin in ISSUES))
     with running_gateway(redis_url, compression=True) as gateway:
+        gateway.wait_for("reloads")
         yield gateway
 
 

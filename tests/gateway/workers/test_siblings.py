@@ -9,6 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from gateway.workers.siblings import ANSWER_S, Question, Siblings
+from tests.clients.patience import soon
+
+
+def is_listening(path: Path) -> bool:
+    """Tell whether somebody takes connections there."""
+    with socket.socket(socket.AF_UNIX) as caller:
+        return caller.connect_ex(str(path)) == 0
 
 
 @asynccontextmanager
@@ -27,9 +34,8 @@ async def running(folder: Path, *workers: int) -> AsyncIterator[list[Siblings]]:
 
     siblings = [create(worker) for worker in workers]
     tasks = [asyncio.create_task(each.run()) for each in siblings]
-    # Until all of them listen.
-    for _ in range(len(workers)):
-        await asyncio.sleep(0.02)
+    for worker in workers:
+        await soon(lambda worker=worker: is_listening(folder / f"{worker}.sock"))
     yield siblings
     for task in tasks:
         task.cancel()

@@ -16,12 +16,12 @@ from ingest.adapters.adapter import AdapterFault, Limit
 from ingest.adapters.binance import Binance
 from ingest.adapters.connection import BATCH, MOST_TOLD
 from ingest.adapters.upbit import Upbit
-from ingest.process.ports import free_port
 from ingest.symbol_key import key_of
 from tests.conftest import PATIENCE, eventually
 from tests.ingest.adapters.exchange import Session, exchanging
 from tests.ingest.adapters.feeding import feeding, wait_for
 from tests.ingest.adapters.frames import binance, deals, upbit
+from tests.ports import free_port
 
 pytestmark = pytest.mark.redis
 

@@ -4,8 +4,8 @@ import pytest
 
 from ingest.adapters.adapter import AdapterFault
 from ingest.adapters.exchange_http import fetch
-from ingest.process.ports import free_port
 from tests.ingest.adapters.exchange import answering
+from tests.ports import free_port
 
 
 def test_an_answer_is_returned_and_fields_are_posted() -> None:

@@ -14,7 +14,8 @@ from ingest.settings import IngestSettings
 from ingest.sources.event import Refusals
 from ingest.sources.simulator import Simulator
 from ingest.tradelog.contract import AppendTally
-from tests.conftest import eventually, free_port
+from tests.conftest import eventually
+from tests.ports import free_port
 
 
 class Writer:

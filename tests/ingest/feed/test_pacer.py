@@ -20,7 +20,7 @@ from ingest.trade import InvalidTrade
 from ingest.tradelog.contract import AppendTally, LogAway
 from ingest.tradelog.redis_log_reader import RedisLogReader, open_log
 from ingest.tradelog.redis_log_writer import RedisLogWriter
-from tests.conftest import free_port
+from tests.ports import free_port
 
 ISIN = "KR7005930003"
 SECOND_US = 1_000_000

@@ -26,7 +26,8 @@ from ingest.sources.tape import TapeError
 from ingest.trade import Trade
 from ingest.tradelog.redis_log_reader import RedisLogReader, open_log
 from ingest.tradelog.redis_positions import position_of, stream_key
-from tests.conftest import eventually, free_port
+from tests.conftest import eventually
+from tests.ports import free_port
 
 
 def make_settings(url: str, **changes: Any) -> IngestSettings:

@@ -20,11 +20,12 @@ from ingest.issue_table.open_issue_store import open_issue_store
 from ingest.issue_table.table_loader import changes_of, load_list, read_on, update_table
 from ingest.kafka.address import KafkaTopic
 from ingest.tradelog.contract import LogUnusable
-from tests.conftest import eventually, free_port
+from tests.conftest import eventually
 from tests.gateway.publisher import Publisher
 from tests.gateway.samples import HYNIX, NAVER, SAMSUNG, make_isins, make_row
 from tests.gateway.servers import running_gateway
 from tests.kafka_broker.broker import Broker
+from tests.ports import free_port
 
 pytestmark = pytest.mark.kafka
 

@@ -13,9 +13,9 @@ from ingest.kafka.topic import (
 )
 from ingest.kafka.topic_plan import TopicPlan
 from ingest.tradelog.contract import LogAway, LogUnusable
-from tests.conftest import free_port
 from tests.ingest.topics import make_topic
 from tests.kafka_broker.broker import Broker
+from tests.ports import free_port
 from tickthrottle_client.kafka_client import (
     Reports,
     create_admin,

@@ -20,10 +20,11 @@ from ingest.tradelog.contract import (
     LogUnusable,
     partition_of,
 )
-from tests.conftest import PATIENCE, eventually, free_port
+from tests.conftest import PATIENCE, eventually
 from tests.ingest.topics import logged, make_topic, mock_cluster, payloads
 from tests.kafka import options
 from tests.kafka_broker.broker import Broker
+from tests.ports import free_port
 from tickthrottle_client.kafka_client import open_topic
 
 ISIN = "KR7005930003"
@@ -313,7 +314,7 @@ def test_stop_while_the_broker_is_frozen_leaves_doubt_that_is_told(
         writer.close()
     assert time.monotonic() - began < 3 * PATIENCE
     assert report.stopped
-    assert report.seconds < 10
+    assert report.seconds < 10 * PATIENCE
     assert report.in_doubt > 0
     assert logs[-1]["event"].startswith("gave up waiting for the log")
     assert logs[-1]["in_doubt"] == report.in_doubt

@@ -82,8 +82,7 @@ class AnalyticsRig:
         self.settings = AnalyticsSettings(
             redis_url=f"redis://{address['host']}:{address['port']}/0",
             state_dir=folder,
-            lease_ms=500,
-            **{"movers_span_s": 60, **settings},
+            **{"lease_ms": 500, "movers_span_s": 60, **settings},
         )
         self.spark = spark.newSession()
         self.spark.dataSource.register(PartialBarsSource)

@@ -46,7 +46,7 @@ class BarWriter:
         self.keys = AnalyticsKeys("tt")
         self.client = client
         self.held: Sequence[Bar] = ()
-        self._batch = 0
+        self.batch = 0
         self.clock_ms = 0
         self._checkpoint = f"checkpoint {epoch} {term}"
         meta = self.keys.lease_keys.meta
@@ -63,13 +63,13 @@ class BarWriter:
         note = BatchNote(_cut(self.clock_ms), _cut(clock_ms), {})
         rows = [*map(_row_of, bars), {"note": note.encode()}]
         table = pa.Table.from_pylist(rows, _SCHEMA)
-        self._sink(_Frame(table), self._batch)  # type: ignore[arg-type]
+        self._sink(_Frame(table), self.batch)  # type: ignore[arg-type]
         self.clock_ms = clock_ms
-        self._batch += 1
+        self.batch += 1
 
     def repeat(self, *bars: Bar, clock_ms: int, start_ms: int) -> None:
         """Publish a batch again, as Spark may."""
-        self._batch, self.clock_ms = self._batch - 1, start_ms
+        self.batch, self.clock_ms = self.batch - 1, start_ms
         self.publish(*bars, clock_ms=clock_ms)
 
 

@@ -34,7 +34,8 @@ from tests.throttle.analytics.moves.move_oracle import MoveRules, moves_in
 from throttle.analytics.analytics_job import AnalyticsFailed
 from throttle.analytics.checkpoint import BadCheckpoint
 from throttle.analytics.state import bars_in_state, trades_in_state
-from throttle.contract.bars import BarsUpdate
+from throttle.contract.bars import Bar, BarsUpdate
+from throttle.contract.products.bar_log import BarLogEntry
 from throttle.contract.products.bursts import TradingBurst
 from throttle.contract.session_calendar import SessionCalendar
 
@@ -105,6 +106,22 @@ def check_bars(rig: AnalyticsRig, rules: Rules) -> None:
     of_days = dict(bar_oracle.days(expected, sorted(bounds)))
     for isin, day in rig.days().items():
         assert fields_of(day.bar) == of_days[isin, day.bar.start_ms]
+    check_bar_log(rig)
+
+
+def check_bar_log(rig: AnalyticsRig) -> None:
+    """Hold the log of closed bars to the bars: every change once, numbered."""
+    logged: dict[tuple[str, int], Bar] = {}
+    entries = [
+        BarLogEntry.decode(fields) for _, fields in rig.client.xrange(rig.keys.bar_log)
+    ]
+    for number, entry in enumerate(entries, 1):
+        assert entry.number == number
+        for bar in entry.bars():
+            place = bar.isin, bar.start_ms
+            assert place not in logged or bar.trades > logged[place].trades
+            logged[place] = bar
+    assert logged == {place: bar for place, bar in rig.bars().items() if bar.closed}
 
 
 def check_movers(rig: AnalyticsRig, rules: Rules) -> None:
@@ -207,6 +224,7 @@ def test_a_bar_closes_on_a_silent_market_and_is_amended(make_rig: MakeRig) -> No
     assert [m.sequence for m in sent] == list(range(1, len(sent) + 1))
     changes = [(b.closed, b.revision) for message in sent for b in message.bars]
     assert changes == [(False, 0), (True, 0), (True, 1)]
+    check_bar_log(rig)
 
 
 @pytest.mark.parametrize("begins", ["00:00", "09:00"])
@@ -244,6 +262,7 @@ def test_an_emptied_redis_gets_its_bars_back_from_the_state(make_rig: MakeRig) -
     bars = rig.bars()
     assert {place: bars[place] for place in held} == held
     assert len(bars) == 3
+    check_bar_log(rig)
     later: Any = rig.client.hgetall(rig.keys.progress("bars"))
     assert later[b"epoch"] != progress[b"epoch"]  # type: ignore[index]
     assert rig.days()[A].bar.trades == 2
@@ -394,7 +413,9 @@ def test_another_length_of_bars_is_refused(make_rig: MakeRig) -> None:
 
 def test_two_jobs_do_not_publish_at_once(make_rig: MakeRig) -> None:
     """The second one finds the lease held, and says by whom."""
-    first, second = make_rig(analytics="bars"), make_rig(analytics="bars")
+    # Its lease does not end by itself, whatever keeps its holder from renewing it.
+    first = make_rig(analytics="bars", lease_ms=60_000)
+    second = make_rig(analytics="bars")
     first.set_clock(START_MS + 2_000)
     first.start()
     first.turn_clock(START_MS + 3_000)

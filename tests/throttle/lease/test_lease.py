@@ -6,7 +6,8 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 from structlog.testing import capture_logs
 
-from tests.conftest import eventually, free_port
+from tests.conftest import eventually
+from tests.ports import free_port
 from tests.published import read_snapshots
 from tests.throttle.publishing import (
     KEYS,

@@ -49,7 +49,7 @@ def messages(client: redis.Redis) -> Iterator[Drain]:
 
         def drain() -> list[WindowSnapshot]:
             found = []
-            while (message := pubsub.get_message(timeout=0.1)) is not None:
+            while (message := pubsub.get_message(timeout=0.3)) is not None:
                 found.append(WindowSnapshot.decode(message["data"]))
             return found
 

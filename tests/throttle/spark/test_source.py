@@ -21,7 +21,8 @@ from ingest.tradelog.contract import Chunk, LogAway, LogInfo, Ranges
 from ingest.tradelog.redis_log_reader import RedisLogReader, open_log
 from ingest.tradelog.redis_log_writer import RedisLogWriter
 from ingest.tradelog.redis_positions import position_of
-from tests.conftest import eventually, free_port
+from tests.conftest import eventually
+from tests.ports import free_port
 from throttle.contract.cut import Cut
 from throttle.contract.redis_keys import Keys
 from throttle.lease.lease import Lease

@@ -4,8 +4,9 @@ import { phrase, say } from "../../language.js";
 import { sumText } from "../candles/bars.js";
 import { clockText, countText, priceText, secondsText, zonedText, zoneText } from "../format.js";
 import { html } from "../html.js";
-import { RECENT_MS, recent, SHOWN } from "./recent.js";
+import { RECENT_MS, recent } from "./recent.js";
 
+const MOVERS_SHOWN = 2; // of each list
 const LISTS = {
   gainers: { title: phrase("Rising"), about: phrase("What rose most in these minutes, from its first price to its last.") },
   losers: { title: phrase("Falling"), about: phrase("What fell most in these minutes, from its first price to its last.") },
@@ -23,7 +24,7 @@ export function Movers({ movers, issues, onSelect }) {
         ${Object.entries(LISTS).map(
           ([list, { title, about }]) => html`
             <${List} key=${list} title=${say(title)} about=${say(about)}>
-              ${movers[list].slice(0, SHOWN).map(
+              ${movers[list].slice(0, MOVERS_SHOWN).map(
                 (mover) => html`
                   <${Item} key=${mover.isin} isin=${mover.isin} issues=${issues} about=${moverText(mover, minutes)} onSelect=${onSelect}>
                     ${list === "value" ? html`<b>${sumText(mover.value)}</b>` : html`<${Rate} percent=${mover.percent} />`}

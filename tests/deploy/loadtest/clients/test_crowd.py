@@ -13,11 +13,11 @@ import redis
 from deploy.loadtest.client_mix import Audience, parse_mix
 from deploy.loadtest.clients.crowd import Crowd, CrowdLost, Target, crowd
 from deploy.loadtest.judge.judging import Judgement
-from ingest.process.ports import free_port
-from tests.conftest import eventually
+from tests.conftest import PATIENCE, eventually
 from tests.deploy.loadtest.published import ISSUES, Market
 from tests.gateway.issuer import SECRET, make_token
 from tests.gateway.servers import Gateway, running_gateway
+from tests.ports import free_port
 
 pytestmark = pytest.mark.redis
 
@@ -59,7 +59,7 @@ def listening(
 
 def judge(listeners: Crowd, market: Market, offset: int, from_ms: float) -> Judgement:
     """Settle and judge; all but the stalled have everything."""
-    assert listeners.settle(offset, within_s=20) == 0
+    assert listeners.settle(offset, within_s=20 * PATIENCE) == 0
     return listeners.judge(market.reference(), from_ms, time.time() * 1e3)
 
 
@@ -89,8 +89,17 @@ def test_a_healthy_stream_has_no_fault(
             market.publish_window()
             if number % 3 == 0:
                 TROUBLES[trouble](market)
+        assert listeners.wait_joined(10 * PATIENCE) == CLIENTS
+        resumed = 0
+
+        def has_come_back() -> bool:
+            nonlocal resumed
+            market.publish_window()
+            resumed += listeners.ticks().seen.resumed
+            return resumed > 0
+
+        eventually(has_come_back)
         offset = market.publish_window()
-        assert listeners.wait_joined(10) == CLIENTS
         found = judge(listeners, market, offset, from_ms)
         listeners.leave()
         eventually(lambda: gateway.health()["clients"] == 0)
@@ -123,7 +132,7 @@ def test_a_token_is_shown_where_one_is_asked_for(
         ) as gateway,
         listening(gateway, "watch:2,sse:2,polling:2", 6, make_token()) as listeners,
     ):
-        assert listeners.wait_joined(10) == 6
+        assert listeners.wait_joined(10 * PATIENCE) == 6
         found = judge(listeners, market, market.publish_window(), from_ms)
     assert found.faults == []
     assert sum(judged.tally.refused for judged in found.kinds.values()) == 0
@@ -138,7 +147,7 @@ def test_clients_come_back_when_the_gateway_does(
         running_gateway(redis_url, port=port, heartbeat_ms=300) as gateway,
         listening(gateway, "watch:4,market:2,sse:2", 8) as listeners,
     ):
-        assert listeners.wait_joined(10) == 8
+        assert listeners.wait_joined(10 * PATIENCE) == 8
         market.publish_window()
         gateway.stop()
         eventually(lambda: not listeners.ticks().connected)
@@ -162,9 +171,9 @@ def test_a_difference_to_what_was_published_is_found(
         running_gateway(redis_url, heartbeat_ms=300) as gateway,
         listening(gateway, "market:3,sse:3,polling:3", 9) as listeners,
     ):
-        assert listeners.wait_joined(10) == 9
+        assert listeners.wait_joined(10 * PATIENCE) == 9
         offset = market.publish_window(1)
-        assert listeners.settle(offset, within_s=20) == 0
+        assert listeners.settle(offset, within_s=20 * PATIENCE) == 0
         truth = market.issues
         isin = ISSUES[0]
         newest = truth[isin][-1]
@@ -193,7 +202,7 @@ def test_stalled_clients_are_closed_and_come_back(
         running_gateway(redis_url, heartbeat_ms=100, slow_close_s=1) as gateway,
         listening(gateway, "stalled:3,watch:1", 4) as listeners,
     ):
-        assert listeners.wait_joined(10) == 4
+        assert listeners.wait_joined(10 * PATIENCE) == 4
         stalled = 0
 
         def is_back() -> bool:
@@ -213,12 +222,12 @@ def test_a_crowd_may_join_others_after_it_has_left(
         running_gateway(redis_url, heartbeat_ms=300) as gateway,
         listening(gateway, "watch:4,market:1", 5) as listeners,
     ):
-        assert listeners.wait_joined(10) == 5
+        assert listeners.wait_joined(10 * PATIENCE) == 5
         listeners.leave()
         eventually(lambda: gateway.health()["clients"] == 0)
         members = Audience(3, parse_mix("market:1")).members(ISSUES)
         listeners.join(members, within_s=0)
-        assert listeners.wait_joined(10) == 3
+        assert listeners.wait_joined(10 * PATIENCE) == 3
         offset = market.publish_window(1)
         found = judge(listeners, market, offset, 0)
     assert found.faults == []

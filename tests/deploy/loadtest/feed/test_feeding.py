@@ -9,7 +9,6 @@ import redis
 
 from deploy.loadtest.feed.fed import Fed, add_up
 from deploy.loadtest.feed.feeding import Feed, FeedFailed, FeedPlan, feeding
-from ingest.process.ports import free_port
 from ingest.settings import IngestSettings
 from ingest.sources.rate_profile import Profile
 from ingest.sources.replay import ReplayOptions
@@ -19,6 +18,7 @@ from ingest.tradelog.redis_positions import append_time_ms, position_of
 from tests.conftest import eventually
 from tests.ingest.topics import logged, make_topic
 from tests.kafka_broker.broker import Broker
+from tests.ports import free_port
 
 
 def make_plan(text: str, **options: object) -> FeedPlan:
@@ -64,7 +64,7 @@ def test_everything_that_is_due_is_in_the_log(
         account = feed.stop()
     entries = entries_of(client)
     assert account.due == account.acknowledged == len(entries) == 3_000
-    assert account.behind_ms.count > 5
+    assert account.behind_ms.count
     assert account.words == "simulated market, 50 issues, 2,000/s for 1.5 s"
     assert done is not None
     assert 1_000 < done.acknowledged <= done.due <= account.due

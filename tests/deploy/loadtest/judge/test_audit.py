@@ -16,8 +16,8 @@ from deploy.loadtest.system.deployment import Deployment
 from ingest.settings import IngestSettings
 from ingest.sources.simulator import Simulator
 from ingest.tradelog.contract import partition_of
-from tests.conftest import free_port
 from tests.kafka_broker.broker import Broker
+from tests.ports import free_port
 from tests.throttle.topic_job import TopicJob, W, append, make_log
 from throttle.audit.log_entries import open_log_entries
 from throttle.audit.recompute import WindowRule
