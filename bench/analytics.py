@@ -257,7 +257,9 @@ def keep_up(rate: int, seconds: float, settings: dict[str, str]) -> None:
             job.check_runs()
             for product in products_of(settings):
                 clock = server.client.hget(KEYS.progress(product), "clock")
-                if state := server.client.hgetall(KEYS.state(product)):
+                state = server.client.hgetall(KEYS.state(product))
+                # Before its first batch a query says only how often there is one.
+                if b"update_ms" in state:
                     states[product] = state
                     updates[product].append(float(state[b"update_ms"]))
                 if clock is not None:
@@ -311,7 +313,7 @@ def hour(rate: int, seconds: float, chosen: dict[str, str]) -> None:
             job.check_runs()
             for product in products_of(settings):
                 state = server.client.hgetall(KEYS.state(product))
-                if state:
+                if b"rows" in state:
                     names = (b"rows", b"bytes", b"commit_ms", b"update_ms")
                     values = [float(state[name]) for name in names]
                     memory = memory_of(server, job.group)
