@@ -140,7 +140,7 @@ def check_own_trades(folder: Path, port: int) -> None:
     words = command.replace(":8000", f":{port}").split()
     if shutil.which(words[0]) is not None:
         said = subprocess.run(words, check=True, stdout=subprocess.PIPE).stdout
-        assert json.loads(said)["data"]["price"] == 71900
+        assert json.loads(said)["price"] == 71900
 
 
 def test_make_run_starts_what_the_command_starts() -> None:
