@@ -26,7 +26,6 @@ export const OPERATORS_KOREAN = {
   "{minutes} min": "{minutes}분",
   "{days} days": "{days}일",
   "{count} window|{count} windows": "{count}개 구간",
-  "{count} trade|{count} trades": "{count}건",
   "{count} issue|{count} issues": "{count}개 종목",
   "{count} group|{count} groups": "{count}개 그룹",
   "{count} batch|{count} batches": "{count}개 배치",
