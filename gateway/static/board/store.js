@@ -63,6 +63,7 @@ export class Store {
     this.firstPrices.clear();
     this.traces.clear();
     this.days.clear();
+    this.newestMs = 0;
   }
 
   // `window` is null for what was known when the page asked.
