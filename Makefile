@@ -91,7 +91,7 @@ images: ## Build the container images with podman; BASE=image:tag to build on an
 
 # Everything that is published, each tried where nothing else is. Needs npm and node.
 # Images are left out, and named, where there is no podman.
-release: dist site ## Build wheels, sdist, npm tarball, site and images, and try each
+release: dist sbom site ## Build wheels, sdist, npm tarball, site and images, and try each
 	@$(BIN)/python -m hatchling build -t sdist -d $(abspath dist)
 	@$(BIN)/python packaging/pack_npm.py dist
 	@$(BIN)/python packaging/try_release.py dist

@@ -21,6 +21,10 @@ class ArchiveMetrics:
                 "unknown_issue": "Rows of issues that the issue table did not have.",
                 "gaps": "Gaps found between stored windows.",
                 "missing_windows": "Windows the log had lost before they were stored.",
+                "bars": "Bars stored, amended ones each time.",
+                "bar_gaps": "Gaps found between stored batches of bars.",
+                "missing_bar_batches": "Batches of bars the bar log had lost before "
+                "they were stored.",
             }.items()
         }
         self._window_end = Gauge(
@@ -44,7 +48,7 @@ class ArchiveMetrics:
         self._away.set(0)
         self._seconds = Histogram(
             "tickthrottle_archive_store_seconds",
-            "Time to store the windows of one flush.",
+            "Time to store the windows and bars of one flush.",
             registry=registry,
             buckets=(0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0),
         )

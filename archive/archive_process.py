@@ -4,6 +4,7 @@ import os
 import threading
 from collections.abc import Callable
 from contextlib import closing, suppress
+from datetime import date
 from typing import Protocol
 
 import pyarrow as pa
@@ -13,7 +14,8 @@ from prometheus_client import CollectorRegistry
 from archive.account import PartitionOf, Place
 from archive.archive_metrics import ArchiveMetrics
 from archive.archiver import Archiver, Sink, SinkRefused
-from archive.contract.segment import BadEpoch, Segment
+from archive.bar_account import BarKey
+from archive.contract.segment import BadEpoch, Product, Segment
 from archive.master.issue_versions import IssueVersions
 from archive.parquet.parquet_counts import ParquetCounts
 from archive.parquet.parquet_sink import ParquetSink
@@ -33,16 +35,25 @@ class ArchiveCounts(Protocol):
     """What an archive says of its contents, between two ends of windows.
 
     ``windows`` returns the place, end and number of rows of each window, ``rows`` how
-    many rows each window has of each partition. Methods raise OSError and SinkRefused.
+    many rows each window has of each partition. ``bars`` returns the trades of each
+    bar, ``bar_counts`` how many there are of each width; bounds are ends of bars.
+    ``bar_lines`` is quick: how many lines were stored of each day.
+    Methods raise OSError and SinkRefused.
     """
 
-    def segments(self) -> list[Segment]: ...
+    def segments(self, product: Product = "windows") -> list[Segment]: ...
 
     def windows(self, first_ms: int, last_ms: int) -> list[tuple[Place, int, int]]: ...
 
     def rows(
         self, first_ms: int, last_ms: int, partition: PartitionOf
     ) -> list[tuple[Place, int, int]]: ...
+
+    def bars(self, first_ms: int, last_ms: int) -> dict[BarKey, int]: ...
+
+    def bar_counts(self, first_ms: int, last_ms: int) -> dict[int, int]: ...
+
+    def bar_lines(self) -> dict[date, int]: ...
 
 
 class ArchiveFailed(RuntimeError):
@@ -85,11 +96,13 @@ def run_archive(
     except (Fenced, LogUnusable, MetricsUnavailable, SinkRefused) as error:
         raise ArchiveFailed(str(error)) from error
     except (BadEpoch, BadWindow) as error:
-        raise ArchiveFailed(f"the window log: {error}") from error
+        raise ArchiveFailed(f"the window log or the bar log: {error}") from error
     except ArchiveFailed:
         raise
     except ValueError as error:
-        raise ArchiveFailed(f"the window log is not a throttle's: {error}") from error
+        raise ArchiveFailed(
+            f"a log is not what a job of ours writes: {error}"
+        ) from error
 
 
 def give_way() -> None:

@@ -2,12 +2,12 @@
 
 Where it goes on is never noted down: it is what is stored. Windows are collected for
 a while, joined with the issue table, and stored together, in the order in which they
-were published.
+were published. Bars come from the bar log in the same way, if there is one.
 """
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -19,14 +19,18 @@ import structlog
 from archive.archive_metrics import ArchiveMetrics
 from archive.contract.archive_gap import ArchiveGap, find_gaps
 from archive.contract.archive_state import MOST_UNKNOWN, ArchiveState, archives_key
+from archive.contract.logged_bars import LoggedBars
+from archive.contract.logged_run import runs_of, segment_of
 from archive.contract.logged_window import LoggedWindow
-from archive.contract.segment import Coverage, Segment, check_epoch, day_of
+from archive.contract.segment import Product, Segment
+from archive.log_copy import LogCopy
+from archive.log_follower import LogFollower
 from archive.master.issue_versions import IssueVersions
+from archive.parquet.bar_table import StoredBars, build_bars
 from archive.parquet.tables import StoredTables, build_tables
-from archive.window_source import WindowSource
 from ingest.issue_table.issue_store import TableAway
 from ingest.process.service_manager import tell_ready
-from throttle.contract.redis_keys import Keys
+from throttle.contract.redis_keys import AnalyticsKeys, Keys
 from throttle.lease.lease import Fenced, Keeper, LeaseHeld
 from throttle.lease.name_lease import NameLease
 from throttle.lease.retry import OutageLog, Stopped, until_done
@@ -35,13 +39,8 @@ T = TypeVar("T")
 
 LEASE_MS = 5_000
 
-MOST_PENDING_BYTES = 33_554_432
-"""This much is stored at a time at most, however far behind the archive is."""
-
-MOST_PENDING = 1_000
-
 LOOK_S = 1.0
-"""How often the window log is looked at, at least."""
+"""How often the logs are looked at, at least."""
 
 _ASK_AGAIN_S = 0.2
 
@@ -57,16 +56,17 @@ class SinkRefused(RuntimeError):
 
 
 class Sink(Protocol):
-    """Where windows are kept. Methods raise OSError or SinkAway for what may pass.
+    """Where windows and bars are kept. Methods raise OSError or SinkAway for what may
+    pass.
 
-    ``open`` says what is there, whatever was tried before; ``store`` stores a segment
-    as a whole or not at all, and one that is there changes nothing; ``tidy`` does one
-    thing at a time, and says what.
+    ``open`` says what is there of windows and of bars, whatever was tried before;
+    ``store`` stores a segment as a whole or not at all, and one that is there changes
+    nothing; ``tidy`` does one thing at a time, and says what.
     """
 
-    def open(self) -> list[Segment]: ...
+    def open(self) -> dict[Product, list[Segment]]: ...
 
-    def store(self, segment: Segment, tables: StoredTables) -> None: ...
+    def store(self, segment: Segment, tables: StoredTables | StoredBars) -> None: ...
 
     def tidy(self, newest_ms: int) -> str | None: ...
 
@@ -108,11 +108,13 @@ class Archiver:
         self._sink_outage = OutageLog("the archive")
         self._table_outage = OutageLog("the issue table")
         self._lease = NameLease(client, self._keys, f"archive:{name}", LEASE_MS)
-        self._source = WindowSource(client, self._keys)
-        self._stored, self._seen = Coverage(), Coverage()
-        self._last: Segment | None = None
-        self._pending: list[LoggedWindow] = []
-        self._pending_bytes = 0
+        bar_log = AnalyticsKeys(namespace).bar_log
+        self._windows = LogCopy(
+            "windows",
+            LogFollower(client, self._keys.windows, LoggedWindow.of_entry),
+        )
+        self._bars = LogCopy("bars", LogFollower(client, bar_log, LoggedBars.decode))
+        self._copies: Sequence[LogCopy[Any]] = self._windows, self._bars
         self._due_s = 0.0
         self._state = ArchiveState(
             destination,
@@ -155,36 +157,39 @@ class Archiver:
             self._pause(_ASK_AGAIN_S)
 
     def _open(self) -> None:
-        segments = self._sink.open()
-        self._stored, self._seen = Coverage(segments), Coverage(segments)
-        self._last = max(segments, default=None)
-        self._pending.clear()
-        self._pending_bytes = 0
-        until_done(
-            lambda: self._source.begin_after(self._stored), self._stop, self._outage
-        )
-        found = find_gaps(segments)
+        stored = self._sink.open()
+        gaps: list[ArchiveGap] = []
+        for copy in self._copies:
+            segments = stored[copy.product]
+            copy.begin(segments)
+            until_done(copy.find_place, self._stop, self._outage)
+            gaps += find_gaps(segments, copy.product)
         self._state = replace(
             self._state,
             stored_bytes=self._sink.size_bytes(),
-            last_gap=found[-1].text if found else None,
+            last_gap=gaps[-1].text if gaps else None,
             **self._position(),
         )
 
     def _position(self) -> dict[str, Any]:
-        last = self._last
-        if last is None:
-            return {"epoch": None, "offset": 0, "window": 0}
-        return {"epoch": last.epoch, "offset": last.last, "window": last.last_ms}
+        last, bars = self._windows.last, self._bars.last
+        return {
+            "epoch": None if last is None else last.epoch,
+            "offset": 0 if last is None else last.last,
+            "window": 0 if last is None else last.last_ms,
+            "bar_epoch": None if bars is None else bars.epoch,
+            "bar_number": 0 if bars is None else bars.last,
+        }
 
     def _work(self, keeper: Keeper) -> None:
         while True:
             is_last = self._stop.is_set()
             if keeper.is_fenced:
                 raise Fenced("fenced: another archive of this name has taken over")
-            has_more = until_done(self._collect, self._stop, self._outage)
+            has_more = self._collect()
             now_s = time.monotonic()
-            if self._pending and (has_more or is_last or now_s >= self._due_s):
+            is_due = has_more or is_last or now_s >= self._due_s
+            if self._has_pending and is_due:
                 self._flush()
             if is_last:
                 return
@@ -192,30 +197,29 @@ class Archiver:
             if not has_more:
                 self._pause(min(LOOK_S, self._flush_s), is_end=False)
 
+    @property
+    def _has_pending(self) -> bool:
+        return any(copy.pending for copy in self._copies)
+
     def _collect(self) -> bool:
-        """Read on; return whether there may be more than was taken."""
-        for window in self._source.read_on(self._seen):
-            check_epoch(window.epoch)
-            if not self._pending:
-                self._due_s = time.monotonic() + self._flush_s
-            self._pending.append(window)
-            self._seen.add(window.epoch, window.offset, window.offset)
-            self._pending_bytes += len(window.message)
-            if (
-                self._pending_bytes >= MOST_PENDING_BYTES
-                or len(self._pending) >= MOST_PENDING
-            ):
-                return True
-        return False
+        """Read on in each log; return whether there may be more than was taken."""
+        was_empty, has_more = not self._has_pending, False
+        for copy in self._copies:
+            has_more |= until_done(copy.collect, self._stop, self._outage)
+        if was_empty and self._has_pending:
+            self._due_s = time.monotonic() + self._flush_s
+        return has_more
 
     def _flush(self) -> None:
         self._at_step("read")
         began_s = time.monotonic()
-        window_ms = until_done(self._source.window_ms, self._stop, self._outage)
-        for run in runs_of(self._pending):
-            self._until_stored(partial(self._store, run, window_ms))
-        self._pending.clear()
-        self._pending_bytes = 0
+        window_ms = until_done(self._window_ms, self._stop, self._outage)
+        for windows in runs_of(self._windows.pending):
+            self._until_stored(partial(self._store_windows, windows, window_ms))
+        for bars in runs_of(self._bars.pending):
+            self._until_stored(partial(self._store_bars, bars))
+        for copy in self._copies:
+            copy.clear()
         self._at_step("stored")
         self._metrics.stored_in(time.monotonic() - began_s)
         while not self._stop.is_set():
@@ -227,15 +231,17 @@ class Archiver:
             self._state, stored_bytes=self._until_stored(self._sink.size_bytes)
         )
 
-    def _store(self, run: Sequence[LoggedWindow], window_ms: int) -> None:
+    def _window_ms(self) -> int:
+        value: Any = self._client.hget(self._keys.meta, "window_ms")
+        return 2_000 if value is None else int(value)
+
+    def _store_windows(self, run: Sequence[LoggedWindow], window_ms: int) -> None:
         segment = segment_of(run)
-        if self._stored.has(segment.epoch, segment.last):
+        if self._windows.has(segment):
             return
         tables = self._build(run, window_ms)
         self._sink.store(segment, tables)
-        self._stored.add(segment.epoch, segment.first, segment.last)
-        self._note_gaps(segment)
-        self._last = segment
+        gaps = self._tell_gaps(self._windows.took(segment))
         state = self._state
         names = dict.fromkeys((*tables.unknown, *state.unknown))
         self._state = replace(
@@ -244,8 +250,32 @@ class Archiver:
             rows=state.rows + tables.rows.num_rows,
             unknown_issue=state.unknown_issue + tables.unknown_rows,
             unknown=tuple(names)[:MOST_UNKNOWN],
+            gaps=state.gaps + len(gaps),
+            missing_windows=state.missing_windows + missing_in(gaps),
             **self._position(),
         )
+
+    def _store_bars(self, run: Sequence[LoggedBars]) -> None:
+        segment = segment_of(run)
+        if self._bars.has(segment):
+            return
+        tables = build_bars(run)
+        self._sink.store(segment, tables)
+        gaps = self._tell_gaps(self._bars.took(segment))
+        state = self._state
+        self._state = replace(
+            state,
+            bars=state.bars + tables.bars.num_rows,
+            bar_gaps=state.bar_gaps + len(gaps),
+            missing_bar_batches=state.missing_bar_batches + missing_in(gaps),
+            **self._position(),
+        )
+
+    def _tell_gaps(self, gaps: Sequence[ArchiveGap]) -> Sequence[ArchiveGap]:
+        for gap in gaps:
+            log.warning("a gap in the archive", kind=gap.kind, gap=gap.text)
+            self._state = replace(self._state, last_gap=gap.text)
+        return gaps
 
     def _build(self, run: Sequence[LoggedWindow], window_ms: int) -> StoredTables:
         def join() -> StoredTables:
@@ -267,21 +297,6 @@ class Archiver:
             else:
                 self._table_outage.answered("archive")
                 return tables
-
-    def _note_gaps(self, segment: Segment) -> None:
-        before = [] if self._last is None else [self._last]
-        gaps: list[ArchiveGap] = find_gaps([*before, segment])
-        for gap in gaps:
-            if gap.kind == "before" and before:
-                continue
-            log.warning("a gap in the archive", kind=gap.kind, gap=gap.text)
-            missing = gap.windows if gap.kind in ("trimmed", "epoch") else 0
-            self._state = replace(
-                self._state,
-                gaps=self._state.gaps + 1,
-                missing_windows=self._state.missing_windows + (missing or 0),
-                last_gap=gap.text,
-            )
 
     def _until_stored(self, call: Callable[[], T]) -> T:
         """Call until it succeeds; what may pass is waited for, and told."""
@@ -323,30 +338,6 @@ class Archiver:
             time.sleep(min(left_s, 0.1))
 
 
-def runs_of(windows: Iterable[LoggedWindow]) -> Iterator[list[LoggedWindow]]:
-    """Yield windows that follow each other, of one epoch and day."""
-    run: list[LoggedWindow] = []
-    for window in windows:
-        if run and not _is_next(run[-1], window):
-            yield run
-            run = []
-        run.append(window)
-    if run:
-        yield run
-
-
-def segment_of(run: Sequence[LoggedWindow]) -> Segment:
-    """Return the segment of windows that follow each other."""
-    first, last = run[0], run[-1]
-    ends = [window.window for window in run]
-    offsets = first.offset, last.offset
-    published_ms = first.published_us // 1_000
-    return Segment(published_ms, *offsets, first.epoch, min(ends), max(ends))
-
-
-def _is_next(before: LoggedWindow, after: LoggedWindow) -> bool:
-    return (
-        before.epoch == after.epoch
-        and before.offset + 1 == after.offset
-        and day_of(before.window) == day_of(after.window)
-    )
+def missing_in(gaps: Sequence[ArchiveGap]) -> int:
+    """Return how many entries of a log are missing for good, as far as is known."""
+    return sum(gap.windows or 0 for gap in gaps if gap.kind in ("trimmed", "epoch"))

@@ -4,12 +4,12 @@ from pathlib import Path
 
 from pydantic import Field
 
-from ingest.settings import MetricsSettings, TopicSettings
+from ingest.settings import MetricsSettings, TopicSettings, home_folder
 
 
 def default_archive_dir() -> Path:
     """Return where the archive is unless told otherwise."""
-    return Path.home() / ".local" / "state" / "tickthrottle" / "archive"
+    return home_folder() / ".local" / "state" / "tickthrottle" / "archive"
 
 
 class ArchiveSettings(TopicSettings, MetricsSettings):

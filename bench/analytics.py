@@ -1,10 +1,11 @@
 """What bars and movers cost: beside the throttle, at a high rate, and over an hour.
 
 `beside` measures the throttle without and with the analytics job, in turns, and how
-soon a trade is in its bar. `rate` feeds many trades and says whether the queries keep
-up. `--only moves` has it and `hour` look at other products than bars and movers.
-`hour` runs windows ten times as short, an hour of them in six minutes, and shows what
-the state has become in each third.
+soon a trade is in its bar; `--set` adds a third turn under other settings. `rate` feeds
+many trades and says whether the queries keep up. `hour` runs windows ten times as
+short, an hour of them in six minutes, and shows what the state has become in each
+third; bars stay in it for a sixth of that, or for `--lateness`. `--only moves` has them
+look at other products than bars and movers.
 """
 
 import argparse
@@ -17,6 +18,7 @@ import time
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from typing import NamedTuple
 
 import psutil
 from machine import (
@@ -47,7 +49,17 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, help="how long, each time")
     parser.add_argument("--rate", type=int, help="trades per second")
     parser.add_argument("--store", choices=["rocksdb", "memory"], default="rocksdb")
+    parser.add_argument(
+        "--lateness", type=int, help="of hour: seconds that bars stay in the state"
+    )
     parser.add_argument("--only", default="bars,movers", help="products")
+    parser.add_argument(
+        "--set",
+        nargs="*",
+        default=[],
+        metavar="NAME=VALUE",
+        help="of beside: a third turn with these variables of the analytics job",
+    )
     arguments = parser.parse_args()
     end_on_signals()
     settings = {
@@ -55,11 +67,21 @@ def main() -> None:
         "TICKTHROTTLE_ANALYTICS": arguments.only,
     }
     if arguments.what == "beside":
-        beside(arguments.rounds, arguments.rate or 900, arguments.seconds or 120)
+        others = dict(text.split("=", 1) for text in arguments.set)
+        beside(
+            arguments.rounds,
+            arguments.rate or 900,
+            arguments.seconds or 120,
+            arguments.only,
+            others,
+        )
     elif arguments.what == "rate":
         keep_up(arguments.rate or 20_000, arguments.seconds or 120, settings)
     else:
-        hour(arguments.rate or 900, arguments.seconds or 360, settings)
+        seconds = arguments.seconds or 360
+        lateness_s = arguments.lateness or round(seconds / 6)
+        settings["TICKTHROTTLE_LATENESS_S"] = str(lateness_s)
+        hour(arguments.rate or 900, seconds, settings)
     print(f"\nMachine: {describe_machine()}")
 
 
@@ -148,24 +170,53 @@ def memory_of(server: Server, *groups: int) -> float:
     return used / 2**20
 
 
-def beside(rounds: int, rate: int, seconds: float) -> None:
+class Beside(NamedTuple):
+    """What one run showed: the throttle's lags, ages of trades in bars, memory."""
+
+    lags_ms: list[float]
+    ages_ms: list[float]
+    memory_mib: float
+
+    def cells(self) -> str:
+        """Return a row of the table."""
+        lags, ages = self.lags_ms, self.ages_ms
+        shares = ", ".join(f"{percentile(lags, s):.0f}" for s in (0.5, 0.9, 0.99))
+        fresh = ", ".join(f"{percentile(ages, s):,.0f}" for s in (0.5, 0.99) if ages)
+        return f"{len(lags)} | {shares} | {self.memory_mib:,.0f} | {fresh or '-'}"
+
+
+def beside(
+    rounds: int, rate: int, seconds: float, only: str, others: dict[str, str]
+) -> None:
     """Measure the throttle alone and with the analytics job, in turns."""
-    found: dict[str, list[str]] = defaultdict(list)
-    for _ in range(rounds):
-        for has_analytics in (False, True):
-            name = "with bars and movers" if has_analytics else "alone"
-            found[name].append(measure_beside(has_analytics, rate, seconds))
+    ways: dict[str, dict[str, str] | None] = {"alone": None, f"with {only}": {}}
+    if others:
+        ways[" ".join(f"{name}={value}" for name, value in others.items())] = others
+    runs: dict[str, list[Beside]] = defaultdict(list)
+    for turn in range(rounds):
+        for name, settings in ways.items():
+            if settings is not None:
+                settings = {"TICKTHROTTLE_ANALYTICS": only, **settings}
+            runs[name].append(measure_beside(settings, rate, seconds))
+            print(f"{turn + 1}: {name}: {runs[name][-1].cells()}", flush=True)
     print(
-        f"\n{rate} trades/s, {seconds:g} s each\n\n| | publish lag p50, p90, p99, ms; "
-        "memory, MiB; a trade in its bar p50, p99, ms |\n| --- | --- |"
+        f"\n{rate} trades/s, {rounds} times {seconds:g} s each way\n\n"
+        "| | windows | publish lag p50, p90, p99, ms | memory, MiB | "
+        "a trade in its bar p50, p99, ms |\n| --- | ---: | --- | ---: | --- |"
     )
-    for name, rows in found.items():
-        for row in rows:
-            print(f"| {name} | {row} |")
+    for name, some in runs.items():
+        pooled = Beside(
+            [lag for run in some for lag in run.lags_ms],
+            [age for run in some for age in run.ages_ms],
+            statistics.median(run.memory_mib for run in some),
+        )
+        print(f"| {name} | {pooled.cells()} |")
 
 
-def measure_beside(has_analytics: bool, rate: int, seconds: float) -> str:
-    """Run once; return the figures."""
+def measure_beside(
+    settings: dict[str, str] | None, rate: int, seconds: float
+) -> Beside:
+    """Run once, with the analytics job if it has settings; return the figures."""
     with (
         running_server() as server,
         feeding(server, rate),
@@ -173,18 +224,16 @@ def measure_beside(has_analytics: bool, rate: int, seconds: float) -> str:
         ExitStack() as stack,
     ):
         groups = [job.group]
-        if has_analytics:
-            groups.append(stack.enter_context(running_analytics(server)).group)
+        if settings is not None:
+            program = stack.enter_context(running_analytics(server, **settings))
+            groups.append(program.group)
         time.sleep(SETTLE_S)
         begin = len(job.events)
         with Freshness(server) as freshness:
             time.sleep(seconds)
         memory = memory_of(server, *groups)
         lags = [b["lag_ms"] for b in read_batches(job.events[begin:])]
-    shares = ", ".join(f"{percentile(lags, s):.0f}" for s in (0.5, 0.9, 0.99))
-    ages = freshness.ages_ms
-    fresh = ", ".join(f"{percentile(ages, s):,.0f}" for s in (0.5, 0.99) if ages)
-    return f"{shares}; {memory:,.0f}; {fresh or '-'}"
+    return Beside(lags, freshness.ages_ms, memory)
 
 
 def products_of(settings: dict[str, str]) -> list[str]:
@@ -208,7 +257,9 @@ def keep_up(rate: int, seconds: float, settings: dict[str, str]) -> None:
             job.check_runs()
             for product in products_of(settings):
                 clock = server.client.hget(KEYS.progress(product), "clock")
-                if state := server.client.hgetall(KEYS.state(product)):
+                state = server.client.hgetall(KEYS.state(product))
+                # Before its first batch a query says only how often there is one.
+                if b"update_ms" in state:
                     states[product] = state
                     updates[product].append(float(state[b"update_ms"]))
                 if clock is not None:
@@ -248,7 +299,6 @@ def hour(rate: int, seconds: float, chosen: dict[str, str]) -> None:
         **chosen,
         "TICKTHROTTLE_MOVE_SPAN_MS": "1000",
         "TICKTHROTTLE_BARS_MS": "6000",
-        "TICKTHROTTLE_LATENESS_S": str(round(seconds / 6)),
         "TICKTHROTTLE_MOVERS_SPAN_S": "30",
         "TICKTHROTTLE_MOVERS_EVERY_S": "5",
     }
@@ -263,28 +313,28 @@ def hour(rate: int, seconds: float, chosen: dict[str, str]) -> None:
             job.check_runs()
             for product in products_of(settings):
                 state = server.client.hgetall(KEYS.state(product))
-                if state:
-                    figures = (
-                        float(state[n]) for n in (b"rows", b"bytes", b"commit_ms")
-                    )
+                if b"rows" in state:
+                    names = (b"rows", b"bytes", b"commit_ms", b"update_ms")
+                    values = [float(state[name]) for name in names]
                     memory = memory_of(server, job.group)
-                    rows[product].append((elapsed_s, *figures, memory))
+                    rows[product].append((elapsed_s, *values, memory))
             time.sleep(1)
     print(
         f"\n{rate} trades/s, {settings['TICKTHROTTLE_STATE_STORE']}, windows ten times "
         "as short\n\n"
-        "| | third | rows | state, MiB | commit p50, ms | p99, ms | all, MiB (PSS) |\n"
-        "| --- | ---: | ---: | ---: | ---: | ---: | ---: |"
+        "| | third | rows | state, MiB | updates p50, ms | commit p50, ms | p99, ms | "
+        "all, MiB (PSS) |\n| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"
     )
     for product, figures in rows.items():
         for third in range(3):
             part = [f for f in figures if int(f[0] * 3 / seconds) == third]
             if not part:
                 continue
-            most = [max(f[n] for f in part) for n in (1, 2, 4)]
-            commits = [f[3] for f in part]
+            most = [max(f[n] for f in part) for n in (1, 2, 5)]
+            commits, updates = ([f[n] for f in part] for n in (3, 4))
             print(
                 f"| {product} | {third + 1} | {most[0]:,.0f} | {most[1] / 2**20:.1f} | "
+                f"{percentile(updates, 0.5):.0f} | "
                 f"{percentile(commits, 0.5):.0f} | {percentile(commits, 0.99):.0f} | "
                 f"{most[2]:,.0f} |"
             )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -12,9 +12,6 @@ from deploy.commands.entry import fail, stop_on_signal
 from deploy.commands.setting_options import AsJson, options_of
 from deploy.commands.tables import print_json, print_table
 from deploy.logs import configure_logs
-
-if TYPE_CHECKING:
-    from archive.contract.segment import Segment
 
 
 @options_of(
@@ -37,9 +34,9 @@ def archive(
     json: AsJson = False,
     settings: ArchiveSettings,
 ) -> None:
-    """Keep every published window: in Parquet files, or in PostgreSQL.
+    """Keep every published window and bar: in Parquet files, or in PostgreSQL.
 
-    Each exactly once, its rows joined with what the issue table said at the moment.
+    Each exactly once, rows joined with what the issue table said at the moment.
     Killed at any time and started again, it goes on from what it finds stored.
     """
     from archive.archive_process import ArchiveFailed, give_way, run_archive
@@ -56,21 +53,32 @@ def archive(
 
 
 def _show(settings: ArchiveSettings, *, as_json: bool) -> None:
+    from archive.archive_process import open_counts
+    from archive.archiver import SinkRefused
     from archive.contract.archive_gap import find_gaps
     from archive.contract.segment import day_of
 
-    segments = _segments(settings)
-    gaps = find_gaps(segments)
+    counts = open_counts(settings)
     windows: Counter[str] = Counter()
     pieces: Counter[str] = Counter()
+    bars: Counter[str] = Counter()
+    try:
+        segments, of_bars = counts.segments("windows"), counts.segments("bars")
+        for day, lines in counts.bar_lines().items():
+            bars[day.isoformat()] = lines
+    except (OSError, SinkRefused) as error:
+        fail(f"archive: {error}")
     for segment in segments:
-        day = day_of(segment.first_ms).isoformat()
-        windows[day] += segment.windows
-        pieces[day] += 1
+        day_name = day_of(segment.first_ms).isoformat()
+        windows[day_name] += segment.windows
+        pieces[day_name] += 1
+    gaps = [*find_gaps(segments), *find_gaps(of_bars, "bars")]
+    names = sorted({*windows, *bars})
     if as_json:
-        days = [{"day": d, "windows": windows[d]} for d in sorted(windows)]
+        days = [{"day": d, "windows": windows[d], "bars": bars[d]} for d in names]
         found = [
             {
+                "product": gap.product,
                 "kind": gap.kind,
                 "epoch": gap.epoch,
                 "windows": gap.windows,
@@ -81,23 +89,9 @@ def _show(settings: ArchiveSettings, *, as_json: bool) -> None:
         ]
         print_json({"days": days, "gaps": found})
         return
-    rows = [(day, windows[day], pieces[day]) for day in sorted(windows)]
-    print_table(["day", "windows#", "segments#"], rows)
+    rows = [(day, windows[day], pieces[day], bars[day]) for day in names]
+    print_table(["day", "windows#", "segments#", "bars#"], rows)
     for gap in gaps:
         typer.echo(gap.text)
     if not gaps:
         typer.echo("no gap")
-
-
-def _segments(settings: ArchiveSettings) -> list[Segment]:
-    if not settings.postgres_url:
-        from archive.parquet.archive_reader import ArchiveReader
-
-        return ArchiveReader(settings.archive_dir).segments()
-    from archive.archiver import SinkRefused
-    from archive.postgres.postgres_counts import PostgresCounts
-
-    try:
-        return PostgresCounts(settings.postgres_url).segments()
-    except SinkRefused as error:
-        fail(str(error))

@@ -1,9 +1,12 @@
 """The command line: one program, a sub-command for each part."""
 
+from __future__ import annotations
+
 import re
 import sys
+from collections.abc import Iterable, Sequence
 from importlib.metadata import requires, version
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -30,6 +33,10 @@ from deploy.terminal.watch import watch
 from gateway.settings import GatewaySettings
 from intake.settings import IntakeSettings
 from throttle.settings import AnalyticsSettings, ThrottleSettings
+
+if TYPE_CHECKING:
+    from throttle.analytics.moves.held_trades import HeldTrade
+    from throttle.contract.bars import Bar
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -134,7 +141,9 @@ def analytics(settings: AnalyticsSettings) -> None:
 @options_of(AnalyticsSettings, "state_dir", "analytics_checkpoint")
 def state(
     *,
-    product: Annotated[str, typer.Option(help="Whose state: bars or movers.")] = "bars",
+    product: Annotated[
+        str, typer.Option(help="Whose state: bars, movers, bursts or moves.")
+    ] = "bars",
     isin: Annotated[
         str | None, typer.Option(help="Show what it holds of this issue only.")
     ] = None,
@@ -151,39 +160,79 @@ def state(
     json: AsJson = False,
     settings: AnalyticsSettings,
 ) -> None:
-    """Show what Spark's state store holds of bars or movers.
+    """Show what Spark's state store holds of a product.
+
+    Of bars and movers that are bars, of bursts those that go on, of moves the trades of
+    the last spans, with how far each is from its span's lowest and highest price.
 
     Starts a Spark of its own, which takes some seconds, and reads the checkpoint; the
     job may run meanwhile. See --state-dir, or --analytics-checkpoint.
     """
-    from throttle.analytics.ask_state import NoState, ask_state
-    from throttle.contract.bars import text as decimal_text
+    from throttle.analytics.ask_state import NoState, ask_bars, ask_trades
+    from throttle.contract.redis_keys import PRODUCTS
 
-    if product not in ("bars", "movers"):
-        fail(f"product {product!r}: must be bars or movers", code=2)
+    if product not in PRODUCTS:
+        fail(f"product {product!r}: must be one of {', '.join(PRODUCTS)}", code=2)
+    rows: Sequence[Bar | HeldTrade]
     try:
-        bars = ask_state(settings, product, batch, isin)
+        if product == "moves":
+            rows = trades = ask_trades(settings, batch, isin)
+            table = _held_trades(trades[-limit:])
+        else:
+            rows = bars = ask_bars(settings, product, batch, isin)
+            table = _held_bars(bars[-limit:])
     except NoState as error:
         fail(str(error))
-    shown = bars[-limit:]
+    shown = rows[-limit:]
     if json:
-        for bar in shown:
-            print_json(bar.body())
+        for row in shown:
+            print_json(row.body())
         return
-    print_table(
-        ("start", "isin", "open#", "high#", "low#", "close#", "volume#", "trades#"),
+    print_table(*table)
+    typer.echo(f"{len(rows):,} in the state, {len(shown):,} shown")
+
+
+def _held_bars(bars: Iterable[Bar]) -> tuple[Iterable[str], Iterable[Iterable[object]]]:
+    from throttle.contract.bars import text
+
+    names = "start", "isin", "open#", "high#", "low#", "close#", "volume#", "trades#"
+    return names, (
         (
-            (
-                format_moment(bar.start_ms),
-                bar.isin,
-                *map(decimal_text, (bar.open, bar.high, bar.low, bar.close)),
-                "-" if bar.volume is None else decimal_text(bar.volume),
-                bar.trades,
-            )
-            for bar in shown
-        ),
+            format_moment(bar.start_ms),
+            bar.isin,
+            *map(text, (bar.open, bar.high, bar.low, bar.close)),
+            "-" if bar.volume is None else text(bar.volume),
+            bar.trades,
+        )
+        for bar in bars
     )
-    typer.echo(f"{len(bars):,} in the state, {len(shown):,} shown")
+
+
+def _held_trades(
+    trades: Iterable[HeldTrade],
+) -> tuple[Iterable[str], Iterable[Iterable[object]]]:
+    from throttle.contract.bars import text
+
+    names = (
+        "time",
+        "isin",
+        "seq#",
+        "price#",
+        "lowest#",
+        "rise %#",
+        "highest#",
+        "fall %#",
+    )
+    return names, (
+        (
+            format_moment(held.trade.time_us // 1000),
+            held.isin,
+            held.trade.seq,
+            *map(text, (held.trade.price, held.lowest, held.rise)),
+            *map(text, (held.highest, held.fall)),
+        )
+        for held in trades
+    )
 
 
 @app.command(epilog=examples_of("prepare"))

@@ -135,13 +135,13 @@ class Backend:
             self._issue_store, self._relist, self.counters, settings.served_market
         )
         self.analytics_keys = AnalyticsKeys(settings.namespace)
-        self.bar_store = BarStore(self.redis, self.analytics_keys)
+        self.archived = ArchivedWindows(settings.archive_dir, lambda: self.hub.issues)
+        self.bar_store = BarStore(self.redis, self.analytics_keys, self.archived)
         self.analytics_store = AnalyticsStore(self.redis, self.analytics_keys)
         self.bars = BarFollower(
             self.redis, self.analytics_keys, self.hub.bar_desk, self.counters
         )
         self.window_log = WindowLog(self.redis, self.keys, lambda: self.hub.issues)
-        self.archived = ArchivedWindows(settings.archive_dir, lambda: self.hub.issues)
         self.history = IssueHistory(settings.history_bytes)
         self._history_filler = HistoryFiller(self.history, self.window_log)
         self.feed.listeners.append(self._history_filler)

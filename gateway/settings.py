@@ -5,6 +5,7 @@ from collections.abc import Collection
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
+from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator, model_validator
 from pydantic_settings import NoDecode
@@ -13,6 +14,9 @@ from ingest.settings import ProcessSettings, TopicSettings
 
 MOST_FIREHOSE_RATE = 5_000
 """Most trades a second that a viewer of the firehose can be shown."""
+
+MOST_OTHER_GATEWAYS = 32
+"""Most other gateways whose clients one shows."""
 
 Algorithm: TypeAlias = Literal["HS256", "RS256", "ES256", "EdDSA"]
 
@@ -63,6 +67,12 @@ class GatewaySettings(TopicSettings, TokenSettings):
     operators_token_file: Path | None = None
     """File with the operators' token; without it, everybody at the port is an operator.
     """
+
+    other_gateways: Annotated[frozenset[str], NoDecode] = Field(
+        frozenset(), max_length=MOST_OTHER_GATEWAYS
+    )
+    """Operators' addresses of other gateways, separated by commas: their clients are
+    shown beside this one's."""
 
     workers: int = Field(1, ge=1, le=64)
     """Processes that share the public port; connections are spread over them."""
@@ -196,9 +206,18 @@ class GatewaySettings(TopicSettings, TokenSettings):
     def _split_origins(cls, value: object) -> object:
         if not isinstance(value, str):
             return value
-        origins = [part.strip() for part in value.split(",") if part.strip()]
+        origins = _split(value)
         check_origins(origins)
         return origins
+
+    @field_validator("other_gateways", mode="before")
+    @classmethod
+    def _split_gateways(cls, value: object) -> object:
+        if not isinstance(value, str):
+            return value
+        addresses = _split(value)
+        check_gateways(addresses)
+        return addresses
 
 
 def check_operators_port(port: int, operators_port: int) -> None:
@@ -220,6 +239,24 @@ def check_origins(origins: Collection[str]) -> None:
                 f"{origin!r}: must be like https://example.com or "
                 f"http://localhost:3000, or {ANY_ORIGIN} for every page"
             )
+
+
+def check_gateways(addresses: Collection[str]) -> None:
+    """Raise ValueError for what is no operators' address: ``http://host:port``."""
+    for address in addresses:
+        try:
+            is_known = _ORIGIN.fullmatch(address) and urlsplit(address).port != 0
+        except ValueError:
+            is_known = False
+        if not is_known:
+            raise ValueError(
+                "each must be like http://10.0.0.2:8001, the operators' address of "
+                "another gateway"
+            )
+
+
+def _split(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]
 
 
 def is_loopback(host: str) -> bool:

@@ -31,6 +31,14 @@ def variable_of(kind: type[BaseSettings], name: str) -> str:
     return str(kind.model_fields[name].validation_alias or f"{prefix}{name}".upper())
 
 
+def home_folder() -> Path:
+    """Return the user's home; the root for one without, as that of a systemd unit."""
+    try:
+        return Path.home()
+    except RuntimeError:
+        return Path("/")
+
+
 class ProcessSettings(BaseSettings):
     """How a process logs, and whether it shares its metrics with others.
 

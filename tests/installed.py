@@ -32,6 +32,11 @@ def install(wheels: Iterable[Path], folder: Path) -> Path:
     python = folder / "bin" / "python"
     options = ("install", "--no-index", "--no-deps")
     subprocess.run([*PIP, "--python", python, *options, *wheels], check=True)
+    return link_needs(folder)
+
+
+def link_needs(folder: Path) -> Path:
+    """Link what the wheels of an environment ask for; return its bin."""
     [packages] = folder.glob("lib/*/site-packages")
     seen: set[str] = set()
     for home in packages.glob("tickthrottle*.dist-info"):

@@ -49,9 +49,11 @@ FLOORS = {
     "archive": (
         "settings",
         "contract",
+        "bar_account",
         "master",
         "parquet",
-        "window_source",
+        "log_follower",
+        "log_copy",
         "archive_metrics",
         "archiver",
         "account",

@@ -81,6 +81,7 @@ ANY_TEXT = {
     "token_audience": "whatever the issuer of tokens writes",
     "token_issuer": "as token_audience",
     "allowed_origins": "a validator checks each",
+    "other_gateways": "as allowed_origins",
 }
 """Settings that are any text, and why they have no rule of their own."""
 BOUNDS = (Ge, Gt, Le, Lt, MinLen)

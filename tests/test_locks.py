@@ -1,5 +1,6 @@
 """The locks: hashed, neutral, in step with each other, above known holes."""
 
+import json
 import re
 import subprocess
 import sys
@@ -23,6 +24,9 @@ LOCKS = {
 }
 
 
+OURS = {"tickthrottle", "tickthrottle-client", "tickthrottle-all"}
+
+
 def floors() -> dict[str, tuple[str, str]]:
     """Return {package: (least version, why)}, as operators are told."""
     page = (ROOT / "docs" / "running.md").read_text("utf-8")
@@ -43,6 +47,31 @@ def locked_versions() -> dict[str, str]:
     """Return {package: version} of uv.lock."""
     lock = tomllib.loads((ROOT / "uv.lock").read_text("utf-8"))
     return {p["name"]: p.get("version", "") for p in lock["package"]}
+
+
+@pytest.mark.parametrize(
+    ("image", "lock"),
+    [("gateway", "requirements-gateway.lock"), ("all", "requirements.lock")],
+)
+def test_the_list_of_what_an_image_holds_is_that_of_its_lock(
+    image: str, lock: str, tmp_path: Path
+) -> None:
+    """As ``make sbom`` writes it: every package with its version, and no other."""
+    makefile = (ROOT / "Makefile").read_text("utf-8")
+    [words] = re.findall(
+        rf"^\t\$\(BIN\)/uv (export .*) -o dist/tickthrottle-{image}.cdx.json$",
+        makefile,
+        re.MULTILINE,
+    )
+    file = tmp_path / "sbom.json"
+    command = words.replace("--locked", "--frozen").split()
+    program = Path(sys.executable).with_name("uv")
+    subprocess.run([program, *command, "-o", file], cwd=ROOT, check=True)
+    components = json.loads(file.read_text("utf-8"))["components"]
+    known = {f"{c['name']}=={c['version']}" for c in components if "version" in c}
+    packages = re.findall(r"^[\w.-]+==[\w.]+", (ROOT / lock).read_text("utf-8"), re.M)
+    assert set(packages) <= known
+    assert {name.partition("==")[0] for name in known - set(packages)} <= OURS
 
 
 @pytest.mark.parametrize("name", LOCKS)

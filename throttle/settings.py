@@ -11,12 +11,14 @@ import orjson
 from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 from pydantic_settings import NoDecode
 
-from ingest.settings import LogSettings
+from ingest.settings import LogSettings, home_folder
 from ingest.trade import MAX_ENTRY_BYTES
 
 _PRODUCT = r"(?:bars|movers|bursts|moves)"
 PRODUCTS_PATTERN = rf"{_PRODUCT}(?:,{_PRODUCT})*"
 _CHECKPOINT = r"^(?:[a-z][a-z0-9+.-]*://?|/)\S+$|^$"
+_CALENDAR = r"[A-Z]{2}=[A-Za-z0-9_+/-]+@(?:[01][0-9]|2[0-3]):[0-5][0-9]"
+_CALENDARS = rf"^(?:{_CALENDAR}(?:,{_CALENDAR})*)?$"
 _SPAN = r"[0-9]{1,5}(?:-[0-9]{1,5})?"
 _PARTITIONS = rf"^(?:{_SPAN}(?:,{_SPAN})*)?$"
 _DECODER = r"^(?:[A-Za-z_][\w.]*:[A-Za-z_]\w*)?$"
@@ -45,7 +47,7 @@ SparkOption = Annotated[
 
 def default_state_dir() -> Path:
     """Return where checkpoints live unless told otherwise."""
-    return Path.home() / ".local" / "state" / "tickthrottle"
+    return home_folder() / ".local" / "state" / "tickthrottle"
 
 
 class ThrottleSettings(LogSettings):
@@ -204,6 +206,11 @@ class AnalyticsSettings(ThrottleSettings):
     day_begins: str = Field("00:00", pattern=r"^(?:[01][0-9]|2[0-3]):[0-5][0-9]$")
     """Time at which the exchange's day begins, in that zone."""
 
+    day_calendars: str = Field("", pattern=_CALENDARS)
+    """The same for issues of other markets, by the first two letters of their ISIN, as
+    in ``US=America/New_York@09:30,QM=UTC@00:00``.
+    """
+
     movers_span_s: int = Field(300, ge=10, le=3_600)
     """Movers are of so many seconds."""
 
@@ -253,6 +260,17 @@ class AnalyticsSettings(ThrottleSettings):
         if zone not in available_timezones():
             raise ValueError("must be a time zone such as Asia/Seoul")
         return zone
+
+    @field_validator("day_calendars")
+    @classmethod
+    def _check_calendars(cls, named: str) -> str:
+        parts = [part.partition("=")[::2] for part in filter(None, named.split(","))]
+        for letters, calendar in parts:
+            if calendar.partition("@")[0] not in available_timezones():
+                raise ValueError(f"{letters}: needs a time zone such as Asia/Seoul")
+        if len(dict(parts)) < len(parts):
+            raise ValueError("names the same letters twice")
+        return named
 
     def products(self) -> tuple[str, ...]:
         """Return what is made, each once."""

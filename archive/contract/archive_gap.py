@@ -1,13 +1,19 @@
-"""What an archive does not have, and why: found by the names of its segments. Pure."""
+"""What an archive does not have, and why: found by the names of its segments. Pure.
+
+What is missing of bars is entries of the bar log: a batch has written each of them.
+"""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Literal
 
-from archive.contract.segment import Segment
+from archive.contract.segment import Product, Segment, day_of
 
 GapKind = Literal["before", "trimmed", "epoch", "taken_back"]
+
+_UNITS: dict[Product, str] = {"windows": "windows", "bars": "batches of bars"}
+_LOGS: dict[Product, str] = {"windows": "window log", "bars": "bar log"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +21,8 @@ class ArchiveGap:
     """A place between two stored windows where there should be more, or less.
 
     ``windows`` is how many are missing, None where nobody knows. They were published
-    after the window that ended at ``after_ms`` and before the one of ``before_ms``.
+    after the window that ended at ``after_ms`` and before the one of ``before_ms``. Of
+    bars it is entries of the bar log, and ends of bars.
     """
 
     kind: GapKind
@@ -23,46 +30,62 @@ class ArchiveGap:
     windows: int | None
     after_ms: int | None
     before_ms: int
+    product: Product = "windows"
+
+    def is_within(self, first_ms: int, last_ms: int) -> bool:
+        """Tell whether it touches the time between two ends."""
+        return self.before_ms >= first_ms and (self.after_ms or 0) <= last_ms
 
     @property
     def text(self) -> str:
         """Say it in a sentence."""
+        unit, log = _UNITS[self.product], _LOGS[self.product]
         match self.kind:
             case "before":
                 return (
-                    f"{self.windows:,} windows of epoch {self.epoch} before "
+                    f"{self.windows:,} {unit} of epoch {self.epoch} before "
                     f"{self.before_ms} are not kept: published before the archive "
                     "began, or gone with the oldest days"
                 )
             case "trimmed":
                 return (
-                    f"{self.windows:,} windows of epoch {self.epoch} between "
-                    f"{self.after_ms} and {self.before_ms} are missing: the window "
-                    "log had lost them before they were stored"
+                    f"{self.windows:,} {unit} of epoch {self.epoch} between "
+                    f"{self.after_ms} and {self.before_ms} are missing: the {log} "
+                    "had lost them before they were stored"
                 )
             case "epoch":
                 count = "some" if self.windows is None else f"{self.windows:,}"
                 return (
                     f"epoch {self.epoch} begins between {self.after_ms} and "
-                    f"{self.before_ms}; {count} windows may be missing before it"
+                    f"{self.before_ms}; {count} {unit} may be missing before it"
                 )
             case "taken_back":
                 return (
-                    f"{self.windows:,} windows before {self.before_ms} were published "
+                    f"{self.windows:,} {unit} before {self.before_ms} were published "
                     f"again in epoch {self.epoch}: Redis had come back older than it "
                     "was. Both are kept"
                 )
 
 
-def find_gaps(segments: Iterable[Segment]) -> list[ArchiveGap]:
-    """Return the gaps of an archive with these segments, oldest first."""
+def find_gaps(
+    segments: Iterable[Segment], product: Product = "windows"
+) -> list[ArchiveGap]:
+    """Return the gaps of an archive with these segments, oldest first.
+
+    Bars of an earlier day may be amended between those of a later one. So once the
+    earlier day is removed, the later one, now the oldest, has holes: that is no loss.
+    """
     ordered = sorted(segments)
     gaps = [*_of_the_first(ordered[:1])]
+    is_cut = product == "bars" and bool(gaps)
     for before, after in pairwise(ordered):
         gap = _between(before, after)
         if gap is not None:
+            is_oldest = day_of(before.last_ms) == day_of(ordered[0].last_ms)
+            if is_cut and is_oldest and gap.kind == "trimmed":
+                gap = replace(gap, kind="before")
             gaps.append(gap)
-    return gaps
+    return [replace(gap, product=product) for gap in gaps]
 
 
 def _of_the_first(first: list[Segment]) -> Iterator[ArchiveGap]:

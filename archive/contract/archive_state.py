@@ -20,9 +20,10 @@ MOST_UNKNOWN = 20
 class ArchiveState:
     """One archive: where it stores, how far it is, and what it has counted.
 
-    ``window`` is the end of the newest window stored, 0 before the first. Counts are
-    since the process began, ``stored_bytes`` of all that is stored. ``problem`` says
-    why nothing can be stored now. ``is_stopped``: it was told to end.
+    ``window`` is the end of the newest window stored, 0 before the first;
+    ``bar_number`` the newest entry of the bar log. Counts are since the process began,
+    ``stored_bytes`` of all that is stored. ``problem`` says why nothing can be stored
+    now. ``is_stopped``: it was told to end.
     """
 
     destination: str
@@ -36,6 +37,11 @@ class ArchiveState:
     unknown: tuple[str, ...] = ()
     gaps: int = 0
     missing_windows: int = 0
+    bars: int = 0
+    bar_epoch: str | None = None
+    bar_number: int = 0
+    bar_gaps: int = 0
+    missing_bar_batches: int = 0
     last_gap: str | None = None
     stored_bytes: int = 0
     flush_ms: int = 60_000

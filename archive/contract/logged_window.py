@@ -1,5 +1,6 @@
 """A published window as the archive takes it from the window log. Pure."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import orjson
@@ -37,6 +38,26 @@ class LoggedWindow:
             )
         except (AttributeError, KeyError, TypeError) as error:
             raise ValueError(f"header {head[:200]!r}: {error!r}") from None
+
+    @classmethod
+    def of_entry(cls, fields: Mapping[bytes, bytes]) -> "LoggedWindow":
+        """Decode an entry of the window log. Raises ValueError as ``decode`` does."""
+        return cls.decode(fields.get(b"snapshot", b""))
+
+    @property
+    def first_ms(self) -> int:
+        """Its end."""
+        return self.window
+
+    @property
+    def last_ms(self) -> int:
+        """Its end."""
+        return self.window
+
+    @property
+    def size_bytes(self) -> int:
+        """How long its message is."""
+        return len(self.message)
 
     @property
     def lines(self) -> list[bytes]:

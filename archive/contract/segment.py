@@ -1,14 +1,19 @@
 """A segment: windows that follow each other, stored in one step. Pure.
 
 Its name says which: ``<published_ms>_<epoch>_<first>-<last>_<first_ms>-<last_ms>``,
-the offsets and the ends of its windows. So what an archive holds is known by its
-names alone, and a segment that is there is there as a whole.
+the offsets and the ends of its windows. Of bars it holds entries of the bar log in the
+same way: their numbers, and the ends of their bars. So what an archive holds is known
+by its names alone, and a segment that is there is there as a whole.
 """
 
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
+from typing import Literal
+
+Product = Literal["windows", "bars"]
+"""What an archive keeps."""
 
 _NAME = re.compile(r"(\d{1,16})_([A-Za-z0-9-]{1,64})_(\d+)-(\d+)_(\d+)-(\d+)", re.ASCII)
 _EPOCH_FORM = re.compile(r"[A-Za-z0-9-]{1,64}", re.ASCII)

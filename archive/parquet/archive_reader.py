@@ -79,7 +79,7 @@ class ArchiveReader:
         return [
             gap
             for gap in find_gaps(self.segments())
-            if gap.before_ms >= first_ms and (gap.after_ms or 0) <= last_ms
+            if gap.is_within(first_ms, last_ms)
         ]
 
     def points(

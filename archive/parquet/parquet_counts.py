@@ -1,13 +1,17 @@
 """Counts what an archive in files holds."""
 
 from collections.abc import Callable
+from datetime import date
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from archive.contract.segment import Segment
+from archive.bar_account import BarKey
+from archive.contract.segment import Product, Segment
 from archive.parquet.archive_reader import ArchiveReader
+from archive.parquet.bar_reader import BarReader
+from archive.parquet.bar_table import KEY
 
 
 class ParquetCounts:
@@ -15,10 +19,12 @@ class ParquetCounts:
 
     def __init__(self, root: Path) -> None:
         self._reader = ArchiveReader(root)
+        self._bars = BarReader(root)
 
-    def segments(self) -> list[Segment]:
-        """Return each segment."""
-        return self._reader.segments()
+    def segments(self, product: Product = "windows") -> list[Segment]:
+        """Return each segment, of windows or of bars."""
+        reader = self._reader if product == "windows" else self._bars
+        return reader.segments()
 
     def windows(
         self, first_ms: int, last_ms: int
@@ -38,6 +44,21 @@ class ParquetCounts:
         found = self._reader.row_counts(first_ms, last_ms, partition)
         numbers = found["partition"].to_pylist(), found["rows"].to_pylist()
         return list(zip(_places(found), *numbers, strict=True))
+
+    def bars(self, first_ms: int, last_ms: int) -> dict[BarKey, int]:
+        """Return how many trades each bar has that ends then."""
+        found = self._bars.table(first_ms, last_ms)
+        columns = (found[name].to_pylist() for name in (*KEY, "trades"))
+        return {(isin, start, w): n for isin, start, w, n in zip(*columns, strict=True)}
+
+    def bar_counts(self, first_ms: int, last_ms: int) -> dict[int, int]:
+        """Return how many bars of each width end then."""
+        found = pc.value_counts(self._bars.table(first_ms, last_ms)["width_ms"])
+        return {entry["values"]: entry["counts"] for entry in found.to_pylist()}
+
+    def bar_lines(self) -> dict[date, int]:
+        """Return how many lines there are of each day; amended bars may be twice."""
+        return self._bars.lines()
 
 
 def _places(table: pa.Table) -> list[tuple[str, int]]:

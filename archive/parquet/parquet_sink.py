@@ -1,27 +1,24 @@
-"""Stores windows as Parquet files, merges them, and keeps within the bounds."""
+"""Stores windows and bars as Parquet files, and keeps both within the bounds."""
 
-from collections.abc import Callable
-from datetime import date, timedelta
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
 from pathlib import Path
 
-from archive.contract.merge_rule import choose_merge
-from archive.contract.segment import Segment, day_of
-from archive.parquet.segment_files import merge_files, write_files
-from archive.parquet.segment_folder import (
-    SegmentFolder,
-    all_segments,
-    bytes_in,
-    days_in,
-    segments_in,
-)
+from archive.contract.segment import Product, Segment, day_of
+from archive.parquet.bar_table import StoredBars
+from archive.parquet.segment_files import BarFiles, WindowFiles
+from archive.parquet.segment_folder import bars_root
+from archive.parquet.segment_store import SegmentStore
 from archive.parquet.tables import StoredTables
 
 
 class ParquetSink:
     """The archive in a folder, of at most ``max_bytes`` and ``max_days`` (0: any).
 
-    A ``Sink``. Methods raise OSError; what was being stored then is not there, or is
-    there as a whole.
+    A ``Sink``. Windows are in the folder's days, bars in the folder ``bars``, which is
+    made with the first of them. Methods raise OSError; what was being stored then is
+    not there, or is there as a whole.
     """
 
     def __init__(
@@ -31,81 +28,70 @@ class ParquetSink:
         max_days: int,
         at_step: Callable[[str], None] = lambda _: None,
     ) -> None:
-        self._root = root
         self._max_bytes, self._max_days = max_bytes, max_days
-        self._at_step = at_step
-        self._folder = SegmentFolder(root, at_step)
-        # Segments never change.
-        self._sizes: dict[Path, int] = {}
+        self._stores: dict[Product, SegmentStore] = {
+            "windows": SegmentStore(root, WindowFiles(), at_step),
+            "bars": SegmentStore(
+                bars_root(root), BarFiles(), at_step, is_made_late=True
+            ),
+        }
 
-    def open(self) -> list[Segment]:
+    def open(self) -> dict[Product, list[Segment]]:
         """Return what is stored. Raises FolderLocked."""
-        self._folder.close()
-        self._folder.open()
-        return [segment for segment, _ in all_segments(self._root)]
+        return {product: store.open() for product, store in self._stores.items()}
 
-    def store(self, segment: Segment, tables: StoredTables) -> None:
-        """Store windows that follow each other, of one epoch and day."""
-        try:
-            part = self._folder.part(segment)
-            write_files(part, tables.windows, tables.rows)
-            self._at_step("written")
-            self._folder.add(day_of(segment.first_ms), segment)
-        except OSError:
-            self._folder.clear_parts()
-            raise
+    def store(self, segment: Segment, tables: StoredTables | StoredBars) -> None:
+        """Store entries of a log that follow each other, of one epoch and day."""
+        with self._cleaning_up():
+            self._stores[tables.product].store(segment, tables)
 
     def tidy(self, newest_ms: int) -> str | None:
         """Do one thing that there is to be done; say what, None if there is nothing.
 
-        ``newest_ms`` is the end of the newest window.
+        ``newest_ms`` is the end of the newest window. Bars are of the exchange's clock:
+        their newest day is their own.
         """
-        try:
-            return self._merge(day_of(newest_ms)) or self._remove(day_of(newest_ms))
-        except OSError:
-            self._folder.clear_parts()
-            raise
+        with self._cleaning_up():
+            return self._merge(newest_ms) or self._remove(newest_ms)
 
     def size_bytes(self) -> int:
         """Return how many bytes are stored."""
-        placed = all_segments(self._root)
-        known = self._sizes
-        self._sizes = {path: known.get(path) or bytes_in(path) for _, path in placed}
-        return sum(self._sizes.values())
+        return sum(store.size_bytes() for store in self._stores.values())
 
     def close(self) -> None:
         """Let another process store."""
-        self._folder.close()
+        for store in self._stores.values():
+            store.close()
 
-    def _merge(self, today: date) -> str | None:
-        for day, folder in days_in(self._root).items():
-            paths = dict(segments_in(folder))
-            chosen = choose_merge(list(paths), is_over=day < today)
-            if chosen:
-                merged = chosen[0]
-                for later in chosen[1:]:
-                    merged = merged.join(later)
-                part = self._folder.part(merged)
-                sources = [paths[segment] for segment in chosen]
-                merge_files(sources, part, is_final=day < today)
-                self._at_step("merged")
-                self._folder.replace(day, chosen, merged)
-                return f"merged {len(chosen)} segments of {day}"
+    def _merge(self, newest_ms: int) -> str | None:
+        windows, bars = self._stores["windows"], self._stores["bars"]
+        done = windows.merge(day_of(newest_ms))
+        if done is None and (days := bars.days()):
+            done = bars.merge(days[-1])
+        return done
+
+    def _remove(self, newest_ms: int) -> str | None:
+        for product, store in self._stores.items():
+            days = store.days()
+            if self._max_days and len(days) > 1:
+                today = day_of(newest_ms) if product == "windows" else days[-1]
+                if days[0] <= today - timedelta(days=self._max_days):
+                    return store.remove_oldest()
+        if self.size_bytes() <= self._max_bytes:
+            return None
+        # Of one day, the windows first: they are more.
+        kept = [store for store in self._stores.values() if store.days()]
+        for store in sorted(kept, key=lambda store: store.days()[0]):
+            done = store.remove_oldest()
+            if done is not None:
+                return done
         return None
 
-    def _remove(self, today: date) -> str | None:
-        days = list(days_in(self._root))
-        if not days:
-            return None
-        oldest = days[0]
-        is_old = self._max_days and oldest <= today - timedelta(days=self._max_days)
-        if not is_old and self.size_bytes() <= self._max_bytes:
-            return None
-        if len(days) > 1:
-            self._folder.drop(oldest)
-            return f"removed the day {oldest}"
-        segments = [segment for segment, _ in segments_in(days_in(self._root)[oldest])]
-        if len(segments) < 2:
-            return None
-        self._folder.replace(oldest, segments[:1])
-        return f"removed the oldest segment of {oldest}"
+    @contextmanager
+    def _cleaning_up(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError:
+            for store in self._stores.values():
+                store.clear_parts()
+            raise

@@ -4,6 +4,7 @@
     .days/2026-03-20.7/<segment>/windows.parquet, rows.parquet
     .parts/                     what is being written
     .lock                       held by the process that stores
+    bars/                       the same for bars: day=2026-03-20, a link, and so on
 
 A segment is renamed into its day and is there as a whole. Where segments take the
 place of others, the day gets a new version, of links to the files that stay, and the
@@ -23,10 +24,16 @@ from archive.contract.segment import Segment
 
 DAY = "day="
 _DAYS, _PARTS, _LOCK = ".days", ".parts", ".lock"
+_BARS = "bars"
 
 
 class FolderLocked(OSError):
     """Another process stores into this folder."""
+
+
+def bars_root(root: Path) -> Path:
+    """Return the folder of the bars of an archive."""
+    return root / _BARS
 
 
 def days_in(root: Path) -> dict[date, Path]:
@@ -100,6 +107,11 @@ class SegmentFolder:
         for version in (self.root / _DAYS).iterdir():
             if version.resolve() not in current:
                 shutil.rmtree(version)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether this process has the folder."""
+        return self._lock is not None
 
     def close(self) -> None:
         """Let another process have the folder."""

@@ -7,13 +7,14 @@ published. Never as a binary float.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, ClassVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from archive.contract.logged_window import LoggedWindow
 from archive.contract.packed_window import pack_window
+from archive.contract.segment import Product
 from ingest.issue_table.known_issues import Issues
 
 DECIMAL = pa.decimal128(38, 18)
@@ -106,6 +107,8 @@ class StoredTables:
     ``unknown`` are the ISINs of rows without a master row, ``unknown_rows`` how many
     rows that are.
     """
+
+    product: ClassVar[Product] = "windows"
 
     windows: pa.Table
     rows: pa.Table

@@ -4,7 +4,7 @@ The tables are in ``schema.sql``. A price is numeric: exact, with the digits tha
 published.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, date, datetime, timedelta
 from importlib.resources import files
@@ -16,7 +16,16 @@ from psycopg import sql
 from pyarrow import csv
 
 from archive.archiver import SinkAway, SinkRefused
-from archive.contract.segment import Segment, day_of, span_of
+from archive.contract.segment import Product, Segment, day_of, span_of
+from archive.parquet.bar_table import (
+    BARS,
+    BATCHES,
+    KEY,
+    PRICES,
+    SUMS,
+    StoredBars,
+    newest_bars,
+)
 from archive.parquet.tables import ROWS, StoredTables
 from ingest.process.redact import server_address
 
@@ -33,24 +42,61 @@ _WINDOWS = (
 )
 _ROWS = tuple(n for n in ROWS.names if n not in ("price_text", "size_text"))
 
-# Each run of offsets without a hole, as a segment's name says it.
-RUNS = """
+_Part = tuple[str, tuple[str, ...], pa.Table]
+"""A table, its columns that are stored, and lines for it."""
+
+_TABLES = (
+    *("tickthrottle_windows", "tickthrottle_rows"),
+    *("tickthrottle_bar_batches", "tickthrottle_bars"),
+)
+
+# Each run of numbers without a hole, as a segment's name says it.
+RUNS: dict[Product, str] = {
+    "windows": """
 SELECT (extract(epoch FROM min(published)) * 1000)::bigint, min("offset"),
        max("offset"), epoch, (extract(epoch FROM min("window")) * 1000)::bigint,
        (extract(epoch FROM max("window")) * 1000)::bigint
 FROM (SELECT *, "offset" - row_number() OVER (PARTITION BY epoch ORDER BY "offset")
       AS run FROM tickthrottle_windows) numbered
 GROUP BY epoch, run
-"""
+""",
+    "bars": """
+SELECT (extract(epoch FROM min(published)) * 1000)::bigint, min(number),
+       max(number), epoch, (extract(epoch FROM min(first_end)) * 1000)::bigint,
+       (extract(epoch FROM max(last_end)) * 1000)::bigint
+FROM (SELECT *, number - row_number() OVER (PARTITION BY epoch ORDER BY number)
+      AS run FROM tickthrottle_bar_batches) numbered
+GROUP BY epoch, run
+""",
+}
 
 _SIZE = """
 SELECT coalesce(sum(pg_total_relation_size(to_regclass(name))), 0)::bigint
-FROM unnest(ARRAY['tickthrottle_windows', 'tickthrottle_rows']) name
+FROM unnest(%s::text[]) name
 """
 
+# What is there is renewed by what has the same key; a bar only by a newer one.
 _KEYS = {
     "tickthrottle_windows": ("epoch", "offset"),
     "tickthrottle_rows": ("epoch", "offset", "isin"),
+    "tickthrottle_bar_batches": ("epoch", "number"),
+    "tickthrottle_bars": KEY,
+}
+_NEWER = "WHERE tickthrottle_bars.trades < EXCLUDED.trades"
+
+_DELETE: dict[Product, tuple[bytes, ...]] = {
+    "windows": (
+        b'DELETE FROM tickthrottle_windows WHERE "window" <= %s',
+        b'DELETE FROM tickthrottle_rows WHERE "window" <= %s',
+    ),
+    "bars": (
+        b"DELETE FROM tickthrottle_bar_batches WHERE last_end <= %s",
+        b"DELETE FROM tickthrottle_bars WHERE start < %s",
+    ),
+}
+_OLDEST: dict[Product, bytes] = {
+    "windows": b'SELECT min("window") FROM tickthrottle_windows',
+    "bars": b"SELECT min(first_end) FROM tickthrottle_bar_batches",
 }
 
 # Of what the server says, what no waiting cures, wherever it has no code.
@@ -83,64 +129,74 @@ class PostgresSink:
         self._max_days = max_days
         self._at_step = at_step
         self._connection: psycopg.Connection | None = None
-        self._oldest: date | None = None
+        # The oldest and the newest day.
+        self._days: dict[Product, tuple[date, date]] = {}
 
-    def open(self) -> list[Segment]:
+    def open(self) -> dict[Product, list[Segment]]:
         """Make the tables if there are none; return what is stored."""
+        stored: dict[Product, list[Segment]] = {}
         with self._transaction() as cursor:
             self._check_version(cursor)
-            cursor.execute(RUNS.encode())
-            segments = [Segment(*row) for row in cursor.fetchall()]
-        if segments:
-            self._oldest = day_of(min(segment.first_ms for segment in segments))
-        return segments
+            for product, query in RUNS.items():
+                cursor.execute(query.encode())
+                stored[product] = [Segment(*row) for row in cursor.fetchall()]
+        for product, segments in stored.items():
+            for segment in segments:
+                self._note(product, segment)
+        return stored
 
-    def store(self, segment: Segment, tables: StoredTables) -> None:
-        """Store windows that follow each other; stored ones stay as they are."""
-        rows = tables.rows.set_column(
-            tables.rows.schema.get_field_index("price"),
-            "price",
-            tables.rows["price_text"],
-        )
-        rows = rows.set_column(
-            rows.schema.get_field_index("size"), "size", rows["size_text"]
+    def store(self, segment: Segment, tables: StoredTables | StoredBars) -> None:
+        """Store entries of a log that follow each other; stored ones stay."""
+        parts = (
+            _parts_of_bars(tables)
+            if isinstance(tables, StoredBars)
+            else _parts_of_windows(tables)
         )
         with self._transaction() as cursor:
-            for table, columns, source in (
-                ("tickthrottle_windows", _WINDOWS, tables.windows),
-                ("tickthrottle_rows", _ROWS, rows),
-            ):
+            for table, columns, source in parts:
                 _copy(cursor, table, columns, source.select(list(columns)))
                 self._at_step("copied")
                 _put(cursor, table, columns)
             self._at_step("put")
         self._at_step("committed")
-        day = day_of(segment.first_ms)
-        self._oldest = day if self._oldest is None else min(day, self._oldest)
+        self._note(tables.product, segment)
 
     def tidy(self, newest_ms: int) -> str | None:
-        """Delete the oldest day if it is too old."""
-        oldest, today = self._oldest, day_of(newest_ms)
-        if not self._max_days or oldest is None:
+        """Delete the oldest day if it is too old.
+
+        ``newest_ms`` is the end of the newest window; of bars it is their own newest.
+        """
+        if not self._max_days:
             return None
-        if oldest > today - timedelta(days=self._max_days):
-            return None
-        last = datetime.fromtimestamp(span_of(oldest)[1] / 1_000, UTC)
+        for product, (oldest, newest) in self._days.items():
+            today = day_of(newest_ms) if product == "windows" else newest
+            if oldest <= today - timedelta(days=self._max_days):
+                self._delete(product, oldest)
+                name = " of bars" if product == "bars" else ""
+                return f"removed the day {oldest}{name}"
+        return None
+
+    def _delete(self, product: Product, day: date) -> None:
+        last = datetime.fromtimestamp(span_of(day)[1] / 1_000, UTC)
         with self._transaction() as cursor:
-            for table in _KEYS:
-                statement = sql.SQL('DELETE FROM {} WHERE "window" <= %s')
-                cursor.execute(statement.format(sql.Identifier(table)), [last])
-            cursor.execute('SELECT min("window") FROM tickthrottle_windows')
+            for statement in _DELETE[product]:
+                cursor.execute(statement, [last])
+            cursor.execute(_OLDEST[product])
             [(first,)] = cursor.fetchall()
-        removed, self._oldest = oldest, None
+        newest = self._days.pop(product)[1]
         if first is not None:
-            self._oldest = day_of(round(first.timestamp() * 1_000))
-        return f"removed the day {removed}"
+            oldest = day_of(round(first.timestamp() * 1_000))
+            self._days[product] = oldest, max(oldest, newest)
+
+    def _note(self, product: Product, segment: Segment) -> None:
+        first, last = day_of(segment.first_ms), day_of(segment.last_ms)
+        oldest, newest = self._days.get(product, (first, last))
+        self._days[product] = min(oldest, first), max(newest, last)
 
     def size_bytes(self) -> int:
         """Return how many bytes the tables have, with their indexes."""
         with self._transaction() as cursor:
-            cursor.execute(_SIZE.encode())
+            cursor.execute(_SIZE.encode(), [list(_TABLES)])
             [(size,)] = cursor.fetchall()
         return int(size)
 
@@ -159,8 +215,7 @@ class PostgresSink:
             [(is_older,)] = cursor.fetchall()
             if is_older:
                 raise self._refused("has tables of an older version, without a number")
-            schema = files("archive.postgres").joinpath("schema.sql").read_text("utf-8")
-            cursor.execute(schema.encode())
+            _make_tables(cursor)
             cursor.execute(
                 "INSERT INTO tickthrottle_archive (version) VALUES (%s)", [VERSION]
             )
@@ -172,12 +227,16 @@ class PostgresSink:
             raise self._refused(
                 f"has tables of {age} version, {version}; this is {VERSION}"
             )
+        cursor.execute("SELECT to_regclass('tickthrottle_bars') IS NOT NULL")
+        [(has_bars,)] = cursor.fetchall()
+        if not has_bars:
+            _make_tables(cursor)
 
     def _refused(self, text: str) -> SinkRefused:
+        tables = ", ".join(("tickthrottle_archive", *_TABLES))
         return SinkRefused(
             f"postgres_url {server_address(self._url)}: {text}. Rename or drop them "
-            "(tickthrottle_archive, tickthrottle_windows, tickthrottle_rows), or name "
-            "another database"
+            f"({tables}), or name another database"
         )
 
     @contextmanager
@@ -204,6 +263,11 @@ class PostgresSink:
             if _may_pass(error, words):
                 raise SinkAway(sentence) from None
             raise SinkRefused(sentence) from None
+
+
+def _make_tables(cursor: psycopg.Cursor) -> None:
+    schema = files("archive.postgres").joinpath("schema.sql").read_text("utf-8")
+    cursor.execute(schema.encode())
 
 
 def _may_pass(error: psycopg.Error, words: str) -> bool:
@@ -242,15 +306,46 @@ def _put(cursor: psycopg.Cursor, table: str, columns: tuple[str, ...]) -> None:
     cursor.execute(
         sql.SQL(
             "INSERT INTO {} ({names}) SELECT {names} FROM {} "
-            "ON CONFLICT ({keys}) DO UPDATE SET {news}"
+            "ON CONFLICT ({keys}) DO UPDATE SET {news} {only}"
         ).format(
             sql.Identifier(table),
             sql.Identifier(f"new_{table}"),
             names=names,
             keys=keys,
             news=sql.SQL(", ").join(news),
+            only=sql.SQL(_NEWER if table == "tickthrottle_bars" else ""),
         )
     )
+
+
+def _parts_of_windows(tables: StoredTables) -> Sequence[_Part]:
+    rows = tables.rows
+    for name in ("price", "size"):
+        at = rows.schema.get_field_index(name)
+        rows = rows.set_column(at, name, rows[f"{name}_text"])
+    return (
+        ("tickthrottle_windows", _WINDOWS, tables.windows),
+        ("tickthrottle_rows", _ROWS, rows),
+    )
+
+
+def _parts_of_bars(tables: StoredBars) -> Sequence[_Part]:
+    # A key may be put in once at a time.
+    bars = newest_bars(tables.bars)
+    for name in (*PRICES, *SUMS):
+        texts = _without_zeros(pc.cast(bars[name], pa.string()))
+        bars = bars.set_column(bars.schema.get_field_index(name), name, texts)
+    return (
+        ("tickthrottle_bar_batches", tuple(BATCHES.names), tables.batches),
+        ("tickthrottle_bars", tuple(BARS.names), bars),
+    )
+
+
+def _without_zeros(texts: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return decimals without zeros at their end, as they were published."""
+    for pattern in (r"^([0-9]+)\.0*$", r"^([0-9]+\.[0-9]*[1-9])0*$"):
+        texts = pc.replace_substring_regex(texts, pattern, r"\1")
+    return texts
 
 
 def _to_csv(table: pa.Table) -> bytes:

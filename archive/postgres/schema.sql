@@ -49,3 +49,32 @@ CREATE INDEX IF NOT EXISTS tickthrottle_rows_by_issue
   ON tickthrottle_rows (isin, "window");
 CREATE INDEX IF NOT EXISTS tickthrottle_rows_by_end
   ON tickthrottle_rows USING brin ("window");
+
+CREATE TABLE IF NOT EXISTS tickthrottle_bar_batches (
+  epoch text NOT NULL,
+  number bigint NOT NULL,
+  published timestamptz NOT NULL,
+  first_end timestamptz NOT NULL,
+  last_end timestamptz NOT NULL,
+  bars int NOT NULL,
+  PRIMARY KEY (epoch, number)
+);
+
+CREATE TABLE IF NOT EXISTS tickthrottle_bars (
+  isin text NOT NULL,
+  start timestamptz NOT NULL,
+  width_ms int NOT NULL,
+  open numeric NOT NULL,
+  high numeric NOT NULL,
+  low numeric NOT NULL,
+  close numeric NOT NULL,
+  volume numeric,
+  value numeric,
+  trades bigint NOT NULL,
+  revision bigint NOT NULL,
+  epoch text NOT NULL,
+  number bigint NOT NULL,
+  PRIMARY KEY (isin, width_ms, start)
+);
+CREATE INDEX IF NOT EXISTS tickthrottle_bars_by_start
+  ON tickthrottle_bars USING brin (start);

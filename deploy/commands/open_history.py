@@ -8,18 +8,24 @@ from typing import TypeVar
 
 import redis
 
+from archive.bar_account import LoggedBatch
 from deploy.commands.arguments import BadArgument
 from deploy.commands.entry import fail
 from ingest.process.redis_fault import explain
 from ingest.trade import InvalidTrade, check_isin
 from ingest.tradelog.contract import LogAway, LogInfo, LogUnusable
-from ingest.tradelog.redis_log_reader import check_server
+from ingest.tradelog.redis_log_reader import check_server, scan_stream
 from throttle.audit.log_entries import LogEntries, open_log_entries
 from throttle.audit.published import PublishedHistory
+from throttle.contract.products.bar_log import BarLogEntry
+from throttle.contract.redis_keys import AnalyticsKeys
 from throttle.lease.retry import create_client
 from throttle.settings import ThrottleSettings
 
 T = TypeVar("T")
+
+# Batches of bars are big, some hundred kilobytes each.
+_BATCHES_PIECE = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +63,13 @@ class Past:
         if not jobs:
             fail(f"no job has read the log {info.log_id} yet")
         return jobs
+
+    def bar_batches(self) -> Iterator[LoggedBatch]:
+        """Yield the entries of the bar log, oldest first; none where no job runs."""
+        key = AnalyticsKeys(self.settings.namespace).bar_log
+        for _, fields in scan_stream(self.client, key, piece=_BATCHES_PIECE):
+            entry = BarLogEntry.decode(fields)
+            yield LoggedBatch(entry.epoch, entry.number, tuple(entry.bars()))
 
 
 @contextmanager

@@ -19,6 +19,7 @@ from throttle.settings import ThrottleSettings
 if TYPE_CHECKING:
     from archive.account import ArchiveAccount, StoredDay
     from archive.archive_process import ArchiveCounts
+    from archive.bar_account import BarAccount
     from deploy.commands.open_history import Past
     from ingest.feed.receipt import Receipt
     from ingest.tradelog.contract import LogInfo
@@ -70,10 +71,11 @@ def reconcile(
 
     Counted anew, by reading the log, per partition: acknowledged = held, held +
     trimmed = read, read = published + superseded + stale + refused. With an archive,
-    windows and rows of the window log = those stored. Ends with 1 on any difference.
+    windows, rows and bars of the logs = those stored. Ends with 1 on any difference.
     Trades that wait to be read are no difference.
     """
     from archive.archive_process import open_counts
+    from archive.archiver import SinkRefused
     from deploy.commands.open_history import open_past
 
     bounds_ms = _bounds_ms(day, since)
@@ -86,7 +88,7 @@ def reconcile(
         receipts = _receipts(acknowledged, source.info) if acknowledged else None
         is_whole = job is None
         found = _look(past, source, jobs, receipts, is_whole, others)
-        kept = None
+        kept, bars = None, None
         if archive_dir is not None or postgres is not None:
             counts = open_counts(
                 read_settings(
@@ -95,14 +97,19 @@ def reconcile(
                     postgres_url=postgres or "",
                 )
             )
-            kept = _reconcile_archive(past, source.info, jobs, counts, bounds_ms)
-    is_right = found.is_right and (kept is None or kept.is_right)
+            try:
+                bars = _reconcile_bars(past, counts, bounds_ms)
+                kept = _reconcile_archive(past, source.info, jobs, counts, bounds_ms)
+            except (OSError, SinkRefused) as error:
+                fail(f"archive: {error}")
+    is_right = found.is_right and all(a is None or a.is_right for a in (kept, bars))
     if json:
-        print_json(reconciliation_object(source.info, found, kept))
+        print_json(reconciliation_object(source.info, found, kept, bars))
     else:
         print_reconciliation(source.info, found)
-        if kept is not None:
+        if kept is not None and bars is not None:
             print_account(kept)
+            print_bar_account(bars)
     raise typer.Exit(0 if is_right else 1)
 
 
@@ -142,7 +149,6 @@ def _reconcile_archive(
         rows_of_log,
         stored_day,
     )
-    from archive.archiver import SinkRefused
     from archive.contract.archive_gap import find_gaps
     from archive.contract.segment import span_of
     from ingest.tradelog.contract import partition_of
@@ -163,20 +169,51 @@ def _reconcile_archive(
     # The log first: of a window that is stored meanwhile nothing is missing.
     log = rows_of_log(past.history.windows(), partition)
     log = {p: w for p, w in log.items() if first_ms <= w.window <= last_ms}
-    try:
-        segments = counts.segments()
-        gaps = [
-            gap
-            for gap in find_gaps(segments)
-            if gap.before_ms >= first_ms and (gap.after_ms or 0) <= last_ms
-        ]
-        found = account_for(log, stored(), gaps)
-    except (OSError, SinkRefused) as error:
-        fail(f"archive: {error}")
+    segments = counts.segments()
+    gaps = [gap for gap in find_gaps(segments) if gap.is_within(first_ms, last_ms)]
+    found = account_for(log, stored(), gaps)
     for job in jobs if has_partitions else ():
         batches = past.history.batches(job)
         found.problems += batch_differences(job, batches, log, found.stored)
     return found
+
+
+def _reconcile_bars(
+    past: Past, counts: ArchiveCounts, bounds_ms: tuple[int, int]
+) -> BarAccount:
+    """Compare the bar log with an archive, a day at a time."""
+    from archive.account import days_of
+    from archive.bar_account import BarKey, account_for_bars
+    from archive.contract.archive_gap import find_gaps
+    from archive.contract.segment import Coverage, day_of, span_of
+
+    first_ms, last_ms = bounds_ms
+    # The log first: of a bar that is stored meanwhile nothing is missing.
+    log = [
+        batch
+        for batch in past.bar_batches()
+        if all(first_ms <= bar.end_ms <= last_ms for bar in batch.bars)
+    ]
+    logged_days = {day_of(bar.end_ms) for batch in log for bar in batch.bars}
+    segments = counts.segments("bars")
+    stored: dict[BarKey, int] = {}
+    kept = {}
+    for day in days_of(segments):
+        of_day = span_of(day)
+        if of_day[1] < first_ms or last_ms < of_day[0]:
+            continue
+        for width_ms, count in counts.bar_counts(*of_day).items():
+            kept[day, width_ms] = count
+        if day in logged_days:
+            ends = [
+                bar.end_ms
+                for batch in log
+                for bar in batch.bars
+                if day_of(bar.end_ms) == day
+            ]
+            stored |= counts.bars(min(ends), max(ends))
+    gaps = [g for g in find_gaps(segments, "bars") if g.is_within(first_ms, last_ms)]
+    return account_for_bars(log, Coverage(segments), stored, kept, gaps)
 
 
 def _look(
@@ -231,13 +268,19 @@ def _receipts(paths: list[Path], info: LogInfo) -> dict[str, Receipt]:
 
 
 def reconciliation_object(
-    info: LogInfo, found: Reconciliation, kept: ArchiveAccount | None = None
+    info: LogInfo,
+    found: Reconciliation,
+    kept: ArchiveAccount | None = None,
+    bars: BarAccount | None = None,
 ) -> dict[str, Any]:
     """Return a reconciliation for JSON; with that of the archive, if there is one."""
     of_archive = {} if kept is None else {"archive": account_object(kept)}
+    if bars is not None:
+        of_archive["bars"] = bar_account_object(bars)
+    accounts = (found, kept, bars)
     return {
         "log": info.log_id,
-        "right": found.is_right and (kept is None or kept.is_right),
+        "right": all(account is None or account.is_right for account in accounts),
         **of_archive,
         "partitions": [
             {
@@ -365,6 +408,46 @@ def print_account(found: ArchiveAccount) -> None:
     typer.echo(
         "every window is stored" if found.is_right else "the archive is not right"
     )
+
+
+def bar_account_object(found: BarAccount) -> dict[str, Any]:
+    """Return an account of bars for JSON."""
+    return {
+        "right": found.is_right,
+        "days": [
+            {
+                "day": day.isoformat(),
+                "width_ms": width_ms,
+                "logged_bars": counts.logged,
+                "stored_bars": counts.stored,
+                "waiting_bars": counts.waiting,
+                "kept_bars": counts.kept,
+            }
+            for (day, width_ms), counts in found.days.items()
+        ],
+        "problems": found.problems,
+        "notes": found.notes,
+    }
+
+
+def print_bar_account(found: BarAccount) -> None:
+    """Print an account of bars; nothing where there has never been any."""
+    if not found.days and not found.problems:
+        return
+    typer.echo("bars, by day and width: of those in the log, then all that are kept")
+    print_table(
+        ["day", "width ms#", "bars#", "stored#", "waiting#", "all bars#"],
+        [
+            (
+                str(day),
+                *(width_ms, counts.logged, counts.stored, counts.waiting, counts.kept),
+            )
+            for (day, width_ms), counts in found.days.items()
+        ],
+    )
+    for sentence in (*found.notes, *found.problems):
+        typer.echo(sentence)
+    typer.echo("every bar is stored" if found.is_right else "bars are missing")
 
 
 def _by_partition(rows: Mapping[int, int]) -> dict[str, int]:

@@ -16,7 +16,7 @@ from pydantic import BaseModel
 from pydantic_settings import BaseSettings
 
 from deploy.commands.entry import read_settings
-from ingest.settings import variable_of
+from ingest.settings import home_folder, variable_of
 from throttle.settings import ThrottleSettings
 
 R = TypeVar("R")
@@ -91,8 +91,8 @@ def _help(kind: type[BaseModel], name: str) -> str:
 
 
 def _text(default: Any) -> str:
-    if isinstance(default, Path) and default.is_relative_to(Path.home()):
-        return f"~/{default.relative_to(Path.home())}"
+    if isinstance(default, Path) and default.is_relative_to(home_folder()):
+        return f"~/{default.relative_to(home_folder())}"
     if isinstance(default, float):
         return f"{default:g}"
     if isinstance(default, tuple | frozenset):

@@ -1,11 +1,28 @@
 """Whether all is well, in a few lines: what ``/v1/pipeline`` says. Pure."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from datetime import datetime, tzinfo
 from typing import Any
 
 MARKS = {"ok": "ok", "warn": "warning", "bad": "FAULT", "unknown": "?"}
 """How the levels of a diagnosis are written."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Clock:
+    """Writes times of day, with the date of those of another day than now."""
+
+    now_ms: int
+    zone: tzinfo | None
+
+    def text(self, moment_ms: int) -> str:
+        moment, now = self._at(moment_ms), self._at(self.now_ms)
+        is_today = moment.date() == now.date()
+        return moment.strftime("%H:%M:%S" if is_today else "%Y-%m-%d %H:%M:%S")
+
+    def _at(self, moment_ms: int) -> datetime:
+        return datetime.fromtimestamp(moment_ms / 1000, self.zone)
 
 
 def status_lines(answer: Mapping[str, Any], zone: tzinfo | None = None) -> list[str]:
@@ -14,16 +31,17 @@ def status_lines(answer: Mapping[str, Any], zone: tzinfo | None = None) -> list[
     First what is wrong and what to do, or since when all is well; then a line a stage.
     """
     diagnosis = answer["diagnosis"]
-    lines = [line for f in diagnosis["findings"] for line in _finding(f, zone)]
+    clock = _Clock(answer["now_ms"], zone)
+    lines = [line for f in diagnosis["findings"] for line in _finding(f, clock)]
     if not lines:
-        since = _clock(diagnosis["well_since_ms"], zone)
+        since = clock.text(diagnosis["well_since_ms"])
         or_earlier = "" if diagnosis["is_well_since_exact"] else " or earlier"
         lines = [f"All is well since {since}{or_earlier}."]
     figures = {
         "feed": _feed(answer),
         "log": _log(answer),
-        "job": "; ".join(_job(job, zone) for job in answer["jobs"]),
-        "stream": _stream(answer, zone),
+        "job": "; ".join(_job(job, clock) for job in answer["jobs"]),
+        "stream": _stream(answer, clock),
         "gateway": _gateway(answer),
         "clients": _clients(answer),
     }
@@ -33,9 +51,9 @@ def status_lines(answer: Mapping[str, Any], zone: tzinfo | None = None) -> list[
     return lines
 
 
-def _finding(finding: Mapping[str, Any], zone: tzinfo | None) -> Iterator[str]:
+def _finding(finding: Mapping[str, Any], clock: _Clock) -> Iterator[str]:
     since_ms = finding["since_ms"]
-    since = "" if since_ms is None else f" since {_clock(since_ms, zone)}"
+    since = "" if since_ms is None else f" since {clock.text(since_ms)}"
     detail = "" if finding["detail"] is None else f": {finding['detail']}"
     yield f"{MARKS[finding['level']]}: {finding['text']}{since}{detail}."
     yield f"  {finding['todo']}"
@@ -53,23 +71,23 @@ def _log(answer: Mapping[str, Any]) -> str:
     return log["problem"] or f"{log['kind']}, {len(log['partitions'])} partitions"
 
 
-def _job(job: Mapping[str, Any], zone: tzinfo | None) -> str:
+def _job(job: Mapping[str, Any], clock: _Clock) -> str:
     books = "books balance" if job["balanced"] else "BOOKS DO NOT BALANCE"
     lags = [partition["lag"] for partition in job["partitions"]]
     behind = "?" if None in lags else f"{sum(lags):,}"
-    window = _clock(job["cut_ms"], zone)
+    window = clock.text(job["cut_ms"])
     return (
         f"{job['job']}: window {window}, {behind} trades behind it, {books} "
         f"({job['total']['read']:,} read)"
     )
 
 
-def _stream(answer: Mapping[str, Any], zone: tzinfo | None) -> str:
+def _stream(answer: Mapping[str, Any], clock: _Clock) -> str:
     stream = answer["stream"]
     if stream["window"] is None:
         return "no window yet"
     return (
-        f"window {_clock(stream['window'], zone)}, offset {stream['offset']:,}, "
+        f"window {clock.text(stream['window'])}, offset {stream['offset']:,}, "
         f"{stream['issues']:,} issues"
     )
 
@@ -92,7 +110,3 @@ def _clients(answer: Mapping[str, Any]) -> str:
 
 def _ago(ms: int) -> str:
     return f"{ms / 1000:.1f} s ago"
-
-
-def _clock(moment_ms: int, zone: tzinfo | None) -> str:
-    return datetime.fromtimestamp(moment_ms / 1000, zone).strftime("%H:%M:%S")

@@ -14,7 +14,7 @@ from archive.contract.archive_state import archives_key, decode_archives
 from gateway.health.analytics_queries import QueryState, decode_query
 from gateway.health.jobs import JobState, PipelineState, decode_job, job_names
 from gateway.health.kafka_ends import KafkaEndsReader
-from gateway.health.log_ends import LogEnds, decode_redis_ends
+from gateway.health.log_ends import LogEnds, decode_redis_ends, no_log
 from gateway.health.shared_answer import FRESH_S, SharedAnswer
 from ingest.kafka.address import KafkaTopic
 from ingest.tradelog.redis_positions import decode_info, info_key, stream_key
@@ -129,7 +129,7 @@ class PipelineReader:
         return seconds * 1_000 + micros // 1_000, meta, log_fields, archives
 
     def _no_log(self, jobs: tuple[JobState, ...]) -> str:
-        problem = f"there is no trade log under {info_key(self._keys.namespace)}"
+        problem = no_log(self._keys.namespace)
         log_ids = sorted({job.log_id for job in jobs if job.log_id is not None})
         if not log_ids:
             return problem

@@ -329,6 +329,25 @@ class MoversAnswer(BaseModel):
     volume: list[MoverAnswer]
 
 
+class DayPricesAnswer(BaseModel):
+    """The prices of an issue's newest day."""
+
+    isin: Isin
+    start: StartMs
+    end: SpanEndMs
+    open: Price
+    high: Price
+    low: Price
+    close: Price
+
+
+class DaysAnswer(BaseModel):
+    """The newest day of every issue that has a quote and a bar, by ISIN."""
+
+    count: Count
+    data: list[DayPricesAnswer]
+
+
 class BurstAnswer(TradedSpan):
     """Trades of an issue that followed one another without a pause."""
 

@@ -6,11 +6,12 @@ import orjson
 from fastapi import APIRouter, Query
 from fastapi.responses import Response
 
-from gateway.backend import Backend
+from gateway.backend import Backend, read_operators_token
 from gateway.health.client_states import ClientRow, State
 from gateway.http.openapi import OPERATORS
 from gateway.http.problems import Problem
-from gateway.operators.operators_schemas import ClientsAnswer
+from gateway.operators.operators_schemas import ClientsAnswer, OtherGatewaysAnswer
+from gateway.operators.other_gateways import OtherGateways
 from gateway.operators.responses import UNKNOWN_CLIENT, closed_answers, ops_answers
 from gateway.workers.worker_report import add_states, join_slowest
 
@@ -23,6 +24,8 @@ _JSON = "application/json"
 def create_router(backend: Backend) -> APIRouter:
     """Build the router of the clients."""
     router = APIRouter()
+    settings = backend.settings
+    others = OtherGateways(settings.other_gateways, read_operators_token(settings))
 
     @router.get(
         "/v1/clients",
@@ -38,6 +41,17 @@ def create_router(backend: Backend) -> APIRouter:
         states = add_states(reports)
         rows = join_slowest(reports, limit)
         body = orjson.dumps(ClientsAnswer(sum(states.values()), states, rows))
+        return Response(body, media_type=_JSON)
+
+    @router.get(
+        "/v1/other-gateways",
+        responses=ops_answers(OtherGatewaysAnswer, "The other gateways", 400),
+        openapi_extra=OPERATORS,
+    )
+    async def list_other_gateways(state: State | None = None) -> Response:
+        """The clients of the other gateways; each was asked within half a second."""
+        rows = await others.ask(state)
+        body = orjson.dumps(OtherGatewaysAnswer(len(rows), rows))
         return Response(body, media_type=_JSON)
 
     @router.get(

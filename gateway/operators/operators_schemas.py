@@ -226,6 +226,9 @@ class ArchiveAnswer:
     unknown: Annotated[Sequence[str], Field(examples=[[]])]
     gaps: Annotated[int, Field(examples=[0])]
     missing_windows: Annotated[int, Field(examples=[0])]
+    bars: Annotated[int, Field(examples=[53100])]
+    bar_gaps: Annotated[int, Field(examples=[0])]
+    missing_bar_batches: Annotated[int, Field(examples=[0])]
     last_gap: Problem
     stored_bytes: Annotated[int, Field(examples=[104857600])]
     updated_ms: TimeMs
@@ -303,6 +306,29 @@ class ClientsAnswer:
     count: One
     states: States
     data: Sequence[ClientRow]
+
+
+@dataclass(frozen=True, slots=True)
+class OtherGatewayAnswer:
+    """Another gateway, by its address; ``problem`` says why it could not be asked.
+
+    ``data`` has its slowest clients first, 20 at most, ``states`` counts all of them;
+    with a ``problem`` nothing is known of them.
+    """
+
+    gateway: Annotated[str, Field(examples=["10.0.0.2:8001"])]
+    problem: Problem
+    count: Annotated[int | None, Field(examples=[1])]
+    states: States
+    data: Sequence[ClientRow]
+
+
+@dataclass(frozen=True, slots=True)
+class OtherGatewaysAnswer:
+    """The other gateways that ``TICKTHROTTLE_OTHER_GATEWAYS`` names."""
+
+    count: One
+    data: Sequence[OtherGatewayAnswer]
 
 
 @dataclass(frozen=True, slots=True)

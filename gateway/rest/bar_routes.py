@@ -14,6 +14,7 @@ from gateway.http.schemas import BarsAnswer, BurstsAnswer, MoversAnswer, MovesAn
 from gateway.rest.issues import IssueKey, Known
 from gateway.rest.selection import resolve
 from gateway.upstream.analytics_store import AnalyticsStore
+from gateway.upstream.archived_windows import ArchiveUnreadable
 from gateway.upstream.bar_store import BarStore
 
 MOST_BARS = 1_000
@@ -67,14 +68,21 @@ def create_router(
             int, Query(ge=1, le=MOST_BARS, description="most bars: the newest ones")
         ] = 300,
     ) -> Response:
-        """An issue's newest bars; ``from`` and ``to`` bound their starts."""
+        """An issue's newest bars; ``from`` and ``to`` bound their starts.
+
+        As far back as the analytics job keeps them, and then the archive, if there is
+        one: a year.
+        """
         grant = permit(request)
         isin = resolve(issue, known())
         check_allowed(grant, isin)
         progress = await store.progress()
         if progress is None:
             raise Problem(404, "no_analytics", NO_BARS)
-        bars = await store.last(isin, interval, limit, progress, from_ms, to_ms)
+        try:
+            bars = await store.last(isin, interval, limit, progress, from_ms, to_ms)
+        except ArchiveUnreadable as error:
+            raise Problem(503, "unavailable", str(error)) from None
         bodies = b",".join(bar.body() for bar in bars)
         head = b'{"isin":"%b","interval":"%b"' % (isin.encode(), interval.encode())
         body = b'%b,"count":%d,"data":[%b]}' % (head, len(bars), bodies)

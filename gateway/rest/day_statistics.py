@@ -1,4 +1,4 @@
-"""What a quote says of an issue's day. Pure."""
+"""What is said of an issue's day: with its quote, and in a list of all. Pure."""
 
 from decimal import Decimal
 from typing import Any
@@ -7,11 +7,13 @@ import orjson
 
 from ingest.issue_table.issue_entry import IssueEntry
 from throttle.contract.bar_intervals import DayBar
-from throttle.contract.bars import number, subtract
+from throttle.contract.bars import number, subtract, text
 from throttle.contract.products.movers import change_percent
 
 LEFT_OUT = ("isin", "closed", "revision")
 """Fields of a bar that a day of a quote does not have."""
+
+_IN_SHORT = '{"isin":"%s","start":%d,"end":%d,"open":%s,"high":%s,"low":%s,"close":%s}'
 
 
 def encode_day(day: DayBar | None, entry: IssueEntry | None) -> bytes:
@@ -26,9 +28,17 @@ def encode_day(day: DayBar | None, entry: IssueEntry | None) -> bytes:
     return orjson.dumps(fields | _change(day.bar.close, entry))
 
 
+def encode_prices(day: DayBar) -> bytes:
+    """Return the JSON object of a day in short: whose it is, its span, its prices."""
+    bar = day.bar
+    prices = tuple(map(text, (bar.open, bar.high, bar.low, bar.close)))
+    span = bar.isin, bar.start_ms, bar.end_ms
+    return (_IN_SHORT % (*span, *prices)).encode()
+
+
 def _change(close: Decimal, entry: IssueEntry | None) -> dict[str, Any]:
-    text = None if entry is None else entry.prev_close
-    before = None if text is None else Decimal(text)
+    close_before = None if entry is None else entry.prev_close
+    before = None if close_before is None else Decimal(close_before)
     if not before:
         return {"prev_close": None, "change": None, "percent": None}
     try:

@@ -11,7 +11,15 @@ from gateway.http.openapi import PRODUCT, answers, conditional, read_version
 from gateway.http.operator_access import OperatorAccess
 from gateway.http.problems import Problem
 from gateway.http.schemas import Version
-from gateway.rest import bar_routes, groups, issues, quote_history, quotes, windows
+from gateway.rest import (
+    bar_routes,
+    days,
+    groups,
+    issues,
+    quote_history,
+    quotes,
+    windows,
+)
 from gateway.settings import GatewaySettings
 from ingest.issue_table.known_issues import Issues
 from tickthrottle_client.tick_v1 import PROTOCOL
@@ -46,6 +54,7 @@ def create_router(backend: Backend, access: OperatorAccess | None) -> APIRouter:
     router.include_router(
         bar_routes.create_router(backend.bar_store, found, known, permit, answer)
     )
+    router.include_router(days.create_router(backend.board, found, permit, answer))
     router.include_router(
         windows.create_router(
             backend.board,

@@ -95,7 +95,7 @@ def create_router(
         if isins is not None or codes is not None:
             for isin in sorted(wanted or ()):
                 check_allowed(grant, isin)
-        days_version = await found.days_version() if DAY in names else ""
+        days_version = await found.days_version() if DAY in names else None
         etag = _name(board, wish, names, issues, grant, days_version)
 
         async def build() -> bytes:
@@ -191,7 +191,7 @@ def _name(
     names: tuple[str, ...],
     issues: Issues,
     grant: TokenGrant,
-    days_version: str,
+    days_version: str | None,
 ) -> str:
     """Name the answer by what decides it: nothing has to be built for a 304."""
     position = board.position
@@ -201,7 +201,7 @@ def _name(
         ",".join(names).encode(),
         issues.digest.encode(),
         grant.encode_keys(),
-        days_version.encode(),
+        (days_version or "").encode(),
     )
 
 

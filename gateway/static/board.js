@@ -14,9 +14,11 @@ import { getMovers } from "./board/candles/bar_feed.js";
 import { INTERVALS } from "./board/candles/bars.js";
 import { activeList, listsText, parseLists } from "./board/choice/lists.js";
 import { choiceText, layoutFor, orderAmong, parseChoice } from "./board/columns.js";
+import { readDays } from "./board/day/range.js";
 import { OpenCharts } from "./board/grid/open_charts.js";
 import { onKeys } from "./board/keys.js";
 import { CONNECTED, Line } from "./board/line.js";
+import { readBursts, readMoves, SHOWN } from "./board/movers/recent.js";
 import { ORDERS, nextOrder } from "./board/order.js";
 import { Page } from "./board/page.js";
 import { Selection } from "./board/selection.js";
@@ -31,8 +33,10 @@ import { zone } from "./times.js";
 const JUDGED_EVERY_MS = 500;
 const NAMES_EVERY_MS = 10_000;
 const MOVERS_EVERY_MS = 10_000;
-const BURSTS_EVERY_MS = 10_000;
-const MOST_BURSTS = 500;
+const EVENTS_EVERY_MS = 10_000;
+const EVENTS_RARELY_MS = 60_000; // where there are none
+const MOST_BURSTS = 500; // of which alerts are told
+const DAYS_EVERY_MS = 60_000;
 const WINDOWS = "2s"; // what a visitor chose who wants no candles
 const HELD_MS = 3_000;
 const SETTLED_MS = 150;
@@ -87,6 +91,8 @@ const view = {
   isLive: false,
   problem: null,
   movers: null, // the newest lists; null: the gateway has none, or none was asked for yet
+  bursts: [], // the newest, newest first
+  moves: [],
   clock: () => Date.now() + ticks.clockSkewMs,
   hold: () => (heldUntilMs = performance.now() + HELD_MS),
   setSearch: (search) => choose({ search }),
@@ -168,10 +174,15 @@ const ticks = new TickClient(streamUrl(), {
     line.link = { kind, text };
     judgeLine();
     if (CONNECTED.has(kind)) askForNames();
-    if (kind === "live" && line.link.kind !== before) keepMovers();
+    if (kind !== "live" || line.link.kind === before) return;
+    keepMovers();
+    keepEvents();
+    keepDays();
   },
   onReset() {
     store.clear();
+    daysTag = null;
+    keepDays();
     paintSoon();
   },
   onMessage: heard,
@@ -462,18 +473,58 @@ async function keepMovers() {
   areMoversAskedFor = false;
 }
 
-// Bursts are on no stream. A hidden page asks as well: that is when alerts are needed.
-async function keepBursts() {
-  if (!alerts.hasBursts || !CONNECTED.has(line.link.kind)) return;
+// Bursts and moves are on no stream. A hidden page asks for bursts as well if there are
+// alerts of them: that is when those are needed.
+let areEventsAskedFor = false;
+let eventsAskedMs = -Infinity;
+
+async function keepEvents() {
+  const isForAlerts = alerts.hasBursts;
+  if (areEventsAskedFor || !CONNECTED.has(line.link.kind) || (document.hidden && !isForAlerts)) return;
+  areEventsAskedFor = true;
+  eventsAskedMs = performance.now();
+  const ask = (path, read) => getJson(path, { read, cache: "no-cache" });
   try {
-    alerts.judgeBursts((await getJson(`/v1/bursts?limit=${MOST_BURSTS}`)).data);
+    const most = isForAlerts ? MOST_BURSTS : SHOWN;
+    const bursts = await ask(`/v1/bursts?limit=${most}`, readBursts);
+    if (isForAlerts) alerts.judgeBursts(bursts);
+    view.bursts = bursts.slice(0, SHOWN);
+    if (!document.hidden) view.moves = await ask(`/v1/moves?limit=${SHOWN}`, readMoves);
+    paintSoon();
   } catch {
     // It is asked again.
   }
+  areEventsAskedFor = false;
 }
 
-document.addEventListener("visibilitychange", keepBursts);
-setInterval(keepBursts, BURSTS_EVERY_MS);
+function keepEventsCalmly() {
+  const areThere = view.bursts.length || view.moves.length || alerts.hasBursts;
+  if (areThere || performance.now() - eventsAskedMs >= EVENTS_RARELY_MS) keepEvents();
+}
+
+// Prices that come widen the range of a day; what was traded within windows is asked for.
+let areDaysAskedFor = false;
+let daysTag = null;
+
+async function keepDays() {
+  if (areDaysAskedFor || document.hidden || !CONNECTED.has(line.link.kind)) return;
+  areDaysAskedFor = true;
+  try {
+    const news = await getNews("/v1/days", daysTag, readDays);
+    if (news !== null) {
+      daysTag = news.tag;
+      store.setDays(news.json);
+      paintSoon();
+    }
+  } catch {
+    // There are none, or it is asked again.
+  }
+  areDaysAskedFor = false;
+}
+
+document.addEventListener("visibilitychange", keepEvents);
+setInterval(keepEventsCalmly, EVENTS_EVERY_MS);
+setInterval(keepDays, DAYS_EVERY_MS);
 setInterval(judgeLine, JUDGED_EVERY_MS);
 setInterval(keepMovers, MOVERS_EVERY_MS);
 setInterval(keepNames, NAMES_EVERY_MS);

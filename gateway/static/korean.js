@@ -7,6 +7,7 @@ export const KOREAN = {
   "tickthrottle: market board": "tickthrottle: 실시간 시세",
   Connecting: "연결 중",
   Live: "실시간",
+  Connected: "연결됨",
   Stale: "갱신 멈춤",
   Starting: "시작 중",
   Offline: "연결 끊김",
@@ -65,6 +66,13 @@ export const KOREAN = {
   Changed: "변동 종목",
   Trades: "체결",
   "Trades per row": "행당 체결",
+  "when the newest window ended": "최근 구간이 끝난 시각",
+  "how long after its end the newest window was here": "최근 구간이 끝난 뒤 이 화면에 도착하기까지 걸린 시간",
+  "how many issues are known": "현재 알고 있는 종목 수",
+  "how many issues the newest window has": "최근 구간에 체결된 종목 수",
+  "how many trades the newest window stands for": "최근 구간의 체결 건수",
+  "for how many trades a row has stood on average since this page opened":
+    "이 화면을 연 뒤 행 하나가 대표한 체결 건수의 평균",
   "No issue has the code or ISIN “{link}” of this address.": "이 주소의 코드 또는 ISIN “{link}”에 해당하는 종목이 없습니다.",
   "Windows come, but no trade since this page opened.": "구간은 오고 있으나 이 화면을 연 뒤로 체결이 없습니다.",
   "Windows come, but no trade since {time}.": "구간은 오고 있으나 {time} 이후로 체결이 없습니다.",
@@ -85,6 +93,8 @@ export const KOREAN = {
   "Last trade": "체결시각",
   "the prices of the newest windows that came since this page opened, 60 at most":
     "이 화면을 연 뒤 온 최근 구간의 가격, 최대 60개",
+  "the lowest and highest price of the issue's day, and where the price is between them":
+    "당일 최저가와 최고가, 그 사이 현재가의 위치",
   "the lowest and highest price seen since this page opened, and where the price is between them":
     "이 화면을 연 뒤의 최저가와 최고가, 그 사이 현재가의 위치",
   "what was paid in the day so far, as the issue's newest trade says (cum_value)":
@@ -103,7 +113,8 @@ export const KOREAN = {
   "at the day's lower limit": "당일 하한가",
   halted: "거래정지",
   "not traded for now, says the issue table": "종목 정보에 따르면 거래가 정지되었습니다",
-  "from {low} to {high}": "최저 {low}, 최고 {high}",
+  "of its day, from {low} to {high}": "당일 최저 {low}, 최고 {high}",
+  "since this page opened, from {low} to {high}": "이 화면을 연 뒤 최저 {low}, 최고 {high}",
 
   // The market at a glance, and movers
   "The market at a glance": "시장 현황",
@@ -121,6 +132,25 @@ export const KOREAN = {
   "Most traded": "거래대금 상위",
   "Movers of {minutes} minutes, until {time}": "최근 {minutes}분 등락 상위, {time} 기준",
   "{minutes} min to {time}, {issues} issues": "{time} 기준 {minutes}분, {issues}개 종목",
+  "{minutes} min to {time}": "{time} 기준 {minutes}분",
+  "What rose most in these minutes, from its first price to its last.":
+    "이 시간 동안 첫 가격에 비해 마지막 가격이 가장 많이 오른 종목.",
+  "What fell most in these minutes, from its first price to its last.":
+    "이 시간 동안 첫 가격에 비해 마지막 가격이 가장 많이 내린 종목.",
+  "What most was paid for in these minutes.": "이 시간 동안 거래대금이 가장 많은 종목.",
+  "in {minutes} minutes from {open} to {close} ({percent}); {sum} paid in {trades} trades":
+    "{minutes}분 동안 {open}에서 {close}(으)로 ({percent}), 거래대금 {sum}, 체결 {trades}건",
+  "Bursts and moves of {minutes} minutes": "최근 {minutes}분의 체결 급증과 가격 급변",
+  Bursts: "체결 급증",
+  "Issues whose trades followed one another without a pause. A burst is told when it has ended.":
+    "쉬지 않고 체결이 이어진 종목. 급증이 끝난 뒤에 알립니다.",
+  "{trades} trades in {seconds} until {time}; from {open} to {close} ({percent})":
+    "{time}까지 {seconds} 동안 체결 {trades}건, {open}에서 {close}(으)로 ({percent})",
+  "{count} trade|{count} trades": "{count}건",
+  Moves: "가격 급변",
+  "Prices that went far within seconds.": "몇 초 사이에 크게 움직인 가격.",
+  "from {from} to {to} ({percent}) in {seconds}, until {time}":
+    "{time}까지 {seconds} 동안 {from}에서 {to}(으)로 ({percent})",
   none: "없음",
 
   // The map, and charts beside each other
@@ -362,4 +392,12 @@ export const KOREAN = {
   "The value is a number above zero.": "0보다 큰 숫자를 입력하세요.",
   "A change is at most {most} %.": "등락률은 최대 {most}%입니다.",
   "There are {most} alerts, and no more are kept.": "알림은 최대 {most}개까지 설정할 수 있습니다.",
+
+  // Questions of operators, here and beside the firehose
+  "Operator's token": "운영자 토큰",
+  "Use it": "사용",
+  "The gateway does not accept this token.": "게이트웨이가 이 토큰을 받아들이지 않습니다.",
+  "It is kept until this tab is closed.": "이 탭을 닫을 때까지 보관합니다.",
+  "The gateway has not answered this in time.": "게이트웨이가 제때 응답하지 않았습니다.",
+  "the gateway answered {status}": "게이트웨이 응답 {status}",
 };

@@ -1,18 +1,25 @@
 // The language of a page, and how its texts are said in it. What is said stands in English
-// where it is used; korean.js has the Korean of each text, and a test holds the two to
-// each other. Pure, but for the one language that a page has.
+// where it is used; korean.js has the Korean of each text, operations/korean.js of what
+// the operators' page adds, and a test holds them to each other. Pure, but for the one
+// language that a page has.
 //
 //   say("{count} found", { count: 2_879 })    "2,879 found"; a number is grouped
 //   say("{count} issue|{count} issues", { count: 1 })    one, else several
 //   say("price::Close")    what stands before "::" tells apart what English does not
 //   phrase("Turnover")     marks a text of a table, which is said when it is drawn
 //   parts("{key} searches", { key: html`<kbd>/</kbd>` })    with markup within
+//   learn({ Turnover: "거래대금" })    a page adds what it alone says
 
 import { KOREAN } from "./korean.js";
 
 export const LANGUAGES = { en: "English", ko: "한국어" };
 
 let current = "en";
+let korean = KOREAN;
+
+export function learn(words) {
+  korean = { ...korean, ...words };
+}
 
 export const language = () => current;
 
@@ -29,6 +36,9 @@ export function wantedLanguage(chosen, asked) {
 }
 
 export const phrase = (text) => text;
+
+// Whether there is a Korean text of it.
+export const isTranslated = (text) => Object.hasOwn(korean, text);
 
 export function say(text, values = {}) {
   return form(text, values).replace(PLACE, (place, name) => written(values[name]) ?? place);
@@ -48,7 +58,7 @@ const numbers = new Intl.NumberFormat("en");
 const written = (value) => (typeof value === "number" ? numbers.format(value) : value);
 
 function form(text, { count }) {
-  const translated = current === "ko" ? KOREAN[text] : undefined;
+  const translated = current === "ko" ? korean[text] : undefined;
   if (translated !== undefined) return translated;
   const [one, several = one] = text.slice(text.indexOf("::") < 0 ? 0 : text.indexOf("::") + 2).split("|");
   return count === 1 ? one : several;

@@ -6,32 +6,38 @@
 import { render } from "preact";
 import { useEffect, useState } from "preact/hooks";
 
+import { html } from "./board/html.js";
+import { learn, say } from "./language.js";
 import { Analytics } from "./operations/analytics.js";
 import { Archives } from "./operations/archives.js";
 import { Charts } from "./operations/charts.js";
 import { Clients } from "./operations/clients.js";
 import { Flow } from "./operations/flow.js";
-import { html } from "./operations/html.js";
+import { SENTENCES } from "./operations/gateway_words.js";
 import { Incidents } from "./operations/incidents.js";
+import { OPERATORS_KOREAN } from "./operations/korean.js";
 import { Ledger } from "./operations/ledger.js";
 import { Letters } from "./operations/letters.js";
+import { OtherGateways } from "./operations/other_gateways.js";
 import { Settings } from "./operations/settings.js";
 import { showInTab } from "./operations/tab.js";
 import { TokenForm } from "./operations/token_form.js";
 import { Verdict } from "./operations/verdict.js";
 import { verdict } from "./operations/verdicts.js";
 import { UNKNOWN, watch } from "./operations/watch.js";
-import { createShell } from "./shell.js";
+import { createShell, onWords } from "./shell.js";
 
 const STATES = { starting: "connecting", ok: "live", lost: "offline", failing: "stale", denied: "connecting" };
 
+learn(OPERATORS_KOREAN);
+learn(SENTENCES);
 const shell = createShell({ page: "operations" });
-// The verdict is what is read aloud, and nothing beside it.
-document.getElementById("state").removeAttribute("role");
 
 function App() {
   const [known, setKnown] = useState(UNKNOWN);
   const [watcher, setWatcher] = useState(null);
+  const [, setWords] = useState(0);
+  useEffect(() => onWords(() => setWords((times) => times + 1)), []);
   useEffect(() => {
     let before = null;
     const started = watch((now) => {
@@ -39,13 +45,13 @@ function App() {
       before = verdict(now, Date.now() + now.skewMs, before);
       setKnown({ ...now, verdict: before });
       shell.setState(STATES[now.contact.state]);
-      showInTab(before);
     });
     setWatcher(started);
   }, []);
   const { pipeline, contact } = known;
+  if (known.verdict) showInTab(known.verdict);
   return html`
-    <h1 class="visually-hidden">Operations</h1>
+    <h1 class="visually-hidden">${say("Operations")}</h1>
     <${Verdict} known=${known} />
     ${contact.state === "denied" && html`<${TokenForm} onToken=${watcher.now} />`}
     ${pipeline &&
@@ -60,6 +66,7 @@ function App() {
         <${Clients} known=${known} watcher=${watcher} />
         <${Letters} known=${known} watcher=${watcher} />
       </div>
+      <${OtherGateways} known=${known} />
       <${Settings} known=${known} />
     `}
   `;

@@ -8,8 +8,8 @@
 // Where a port has several pages, each has links to all. The token in the address's hash
 // goes with every request and every link.
 //
-// Pages but the operators' speak the visitor's language (language.js) and write times in
-// the zone chosen (times.js): the header has a switch for each.
+// Pages speak the visitor's language (language.js) and write times in the zone chosen
+// (times.js): the header has a switch for each.
 
 import { language, LANGUAGES, phrase, say, setLanguage, wantedLanguage } from "./language.js";
 import { setZone, zone, zonedText, ZONES } from "./times.js";
@@ -102,8 +102,16 @@ export const storage = {
   },
 };
 
-// A token of base.css as the colour it is now, for a canvas: colour("up").
+// A token of base.css as the colour it is now, for a canvas: colour("up"). It is asked of
+// the page once until colours change: each time, the whole page gets its style anew.
 export function colour(name) {
+  if (!colours.has(name)) colours.set(name, readColour(name));
+  return colours.get(name);
+}
+
+const colours = new Map();
+
+function readColour(name) {
   const probe = document.createElement("i");
   probe.style.color = `var(--${name})`;
   document.body.append(probe);
@@ -118,7 +126,10 @@ export function onColours(callback) {
   return () => listeners.delete(callback);
 }
 
-const tellColours = () => listeners.forEach((callback) => callback());
+function tellColours() {
+  colours.clear();
+  listeners.forEach((callback) => callback());
+}
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", tellColours);
 
 // Have a callback called when the page has another language, or writes times in another
@@ -145,19 +156,19 @@ export function durationText(ms) {
 //     but the first two shows a banner: "Prices have not moved since <clock>, <n> s
 //     ago: <reason>". May be called again and again: only a change of kind is announced.
 export function createShell({ page, withPriceColours = false, onRetry = null }) {
-  const isSpoken = page !== "operations";
-  if (isSpoken) beginWords();
+  beginWords();
   // Beside a verdict that something is wrong, "Live" would contradict it.
-  const labels = page === "operations" ? { ...LABELS, live: "Connected" } : LABELS;
+  const labels = page === "operations" ? { ...LABELS, live: phrase("Connected") } : LABELS;
   const header = document.getElementById("shell");
   const banner = createBanner(document.getElementById("banner"), onRetry);
   let [pill, told] = [null, {}];
   const build = () => {
-    pill = make("span", { className: "pill", id: "state", role: "status" });
+    // The operators' page has a verdict that is read aloud, and nothing beside it.
+    pill = make("span", { className: "pill", id: "state", role: page === "operations" ? null : "status" });
     const brand = make("span", { className: "brand" });
     brand.innerHTML = `${ICONS.brand}<span>tickthrottle</span>`;
     const tools = make("div", { className: "tools" });
-    if (isSpoken) tools.append(zoneButton(), languageButton());
+    tools.append(zoneButton(), languageButton());
     if (withPriceColours) tools.append(coloursButton());
     tools.append(themeButton());
     header.replaceChildren(brand, navigation(page), pill, tools);

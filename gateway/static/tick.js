@@ -13,6 +13,9 @@ const BACKOFF_MOST_MS = 30_000;
 const TOO_MANY_MESSAGES_MS = 30_000;
 const SILENT_HEARTBEATS = 2.5;
 const DECIMALS = /"(price|size)"(\s*:\s*)(-?\d[\d.eE+-]*)/g;
+// A price or size that is more than up to 15 digits without a needless zero.
+const UNSAFE = /"(?:price|size)"(?!:-?(?:[1-9]\d{0,14}|(?=[\d.]{3,16}[,}])\d+\.(?!0{6})\d*[1-9])[,}])/;
+const GROUPS = '"groups":[';
 const GROUP_DECIMALS = /"(volume|value|mean_change_pct)":(-?\d[\d.]*)/g;
 const DATA = ',"data":[';
 const BAR_DECIMALS = /"(open|high|low|close|volume|value|vwap)"(:)(-?\d[\d.eE+-]*)/g;
@@ -26,11 +29,24 @@ const ALL_GROUPS = "group:*";
 // every quote has a backslash before it, so only fields are found; a function called for
 // each value of the whole board would take five times as long. Groups stand before the
 // data, whose items may have fields of any name.
+//
+// Where all prices and sizes are numbers that come back as they were written, as they
+// mostly are, they become text after they were read: that takes half the time, and less
+// garbage, than a copy of the message with quotes in it.
 export function readMessage(text) {
   if (text.startsWith('{"type":"bars"')) return readBars(text);
   const at = Math.max(0, text.indexOf(DATA));
-  const head = text.slice(0, at).replace(GROUP_DECIMALS, '"$1":"$2"');
-  return JSON.parse(head + text.slice(at).replace(DECIMALS, '"$1"$2"$3"'));
+  const head = text.slice(0, at);
+  if (at && !head.includes(GROUPS) && !UNSAFE.test(text)) return withTexts(JSON.parse(text));
+  return JSON.parse(head.replace(GROUP_DECIMALS, '"$1":"$2"') + text.slice(at).replace(DECIMALS, '"$1"$2"$3"'));
+}
+
+function withTexts(message) {
+  for (const item of message.data) {
+    if (typeof item.price === "number") item.price = String(item.price);
+    if (typeof item.size === "number") item.size = String(item.size);
+  }
+  return message;
 }
 
 // The same of an answer with bars.

@@ -45,11 +45,16 @@ class AnalyticsStore:
             self._keys.moves, b"move", limit, lambda line: Move.decode(line).body()
         )
 
-    async def days_version(self) -> str:
-        """Name the state of the days: while it is the same, so are they."""
+    async def days_version(self) -> str | None:
+        """Name the state of the days: while it is the same, so are they.
+
+        None: there are none, no bars were ever published.
+        """
         name = self._keys.progress("bars")
         fields: Any = await self._redis.hmget(name, ["epoch", "sequence"])
-        return ":".join((field or b"").decode() for field in fields)
+        if None in fields:
+            return None
+        return b":".join(fields).decode()
 
     async def days(self, isins: Sequence[str]) -> dict[str, DayBar]:
         """Return the newest day of those issues that have one."""

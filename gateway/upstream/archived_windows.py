@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, TypeVar
 from archive.contract.archive_gap import ArchiveGap
 from gateway.protocol.market_issues import served_part
 from ingest.issue_table.known_issues import Issues
+from throttle.contract.bars import Bar
 from throttle.contract.snapshot import WindowSnapshot
 
 if TYPE_CHECKING:
     from archive.parquet.archive_reader import ArchivedPoint, ArchiveReader
+    from archive.parquet.bar_reader import BarReader
 
 T = TypeVar("T")
 
@@ -40,6 +42,7 @@ class ArchivedWindows:
         self._folder = folder
         self._issues = issues
         self._reader: ArchiveReader | None = None
+        self._bar_reader: BarReader | None = None
         self._turns = asyncio.Semaphore(AT_ONCE)
 
     @property
@@ -61,6 +64,19 @@ class ArchivedWindows:
                 isin, *_bounds(from_ms, to_ms), limit, newest=from_ms is None
             )
         )
+
+    async def bars(
+        self, isin: str, width_ms: int, first_ms: int, last_ms: int, limit: int
+    ) -> list[Bar]:
+        """Return an issue's newest ``limit`` closed bars of a width, oldest first.
+
+        Both bounds are of their starts, and included. How many days are looked at is
+        bounded (``bar_reader.MOST_DAYS``).
+        """
+        if self._folder is None:
+            return []
+        bounds = width_ms, first_ms, last_ms, limit
+        return await self._in_turn(lambda: self._open_bars().newest(isin, *bounds))
 
     async def last_ms(self) -> int:
         """Return the end of the newest window there is, 0 if there is none."""
@@ -91,18 +107,31 @@ class ArchivedWindows:
             yield served_part(window, self._issues())
 
     async def _ask(self, question: Callable[["ArchiveReader"], T]) -> T:
+        return await self._in_turn(lambda: question(self._open()))
+
+    async def _in_turn(self, read: Callable[[], T]) -> T:
         async with self._turns:
-            return await asyncio.to_thread(self._answer, question)
+            return await asyncio.to_thread(self._answer, read)
 
-    def _answer(self, question: Callable[["ArchiveReader"], T]) -> T:
+    def _answer(self, read: Callable[[], T]) -> T:
         try:
-            if self._reader is None:
-                from archive.parquet.archive_reader import ArchiveReader
-
-                self._reader = ArchiveReader(self._folder or Path())
-            return question(self._reader)
+            return read()
         except (OSError, ValueError) as error:
             raise ArchiveUnreadable(f"archive_dir {self._folder}: {error}") from None
+
+    def _open(self) -> "ArchiveReader":
+        if self._reader is None:
+            from archive.parquet.archive_reader import ArchiveReader
+
+            self._reader = ArchiveReader(self._folder or Path())
+        return self._reader
+
+    def _open_bars(self) -> "BarReader":
+        if self._bar_reader is None:
+            from archive.parquet.bar_reader import BarReader
+
+            self._bar_reader = BarReader(self._folder or Path())
+        return self._bar_reader
 
 
 def _bounds(from_ms: int | None, to_ms: int | None) -> tuple[int, int]:

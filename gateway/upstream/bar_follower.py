@@ -142,7 +142,9 @@ class BarFollower:
             return
         self._counters.bar_reloads += 1
         self._forget()
-        self._folder = BarFolder(progress.bars_ms, progress.calendar, progress.clock_ms)
+        self._folder = BarFolder(
+            progress.bars_ms, progress.calendars, progress.clock_ms
+        )
         self._clock_ms = progress.clock_ms
         self._kept_from = progress.position
         if self._is_new:
@@ -250,7 +252,7 @@ class BarFollower:
             bars = [closed_day(day, progress.clock_ms) for day in days]
             return [row_of(DAY, bar) for bar in bars]
         newest = await self._store.newest()
-        folder = BarFolder(progress.bars_ms, progress.calendar)
+        folder = BarFolder(progress.bars_ms, progress.calendars)
 
         def wants(name: str, _: str) -> bool:
             return name == interval
@@ -270,7 +272,7 @@ class BarFollower:
                 days |= {i: DayBar.decode(i, line) for i, line in update.days}
             await asyncio.sleep(0)
         key_set = BarKeySet(request.keys)
-        folder = BarFolder(self._folder.bars_ms, self._folder.calendar)
+        folder = BarFolder(self._folder.bars_ms, self._folder.calendars)
         return await self._rows(
             tuple(bars.values()),
             tuple(days.values()),

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from redis.asyncio import Redis
 
@@ -15,9 +15,14 @@ from throttle.contract.bar_intervals import (
     fold,
     span_of,
 )
-from throttle.contract.bars import Bar
+from throttle.contract.bars import Bar, newer
 from throttle.contract.redis_keys import AnalyticsKeys
-from throttle.contract.session_calendar import EVERYDAY, SessionCalendar
+from throttle.contract.session_calendar import (
+    EVERYDAY,
+    EVERYWHERE,
+    SessionCalendar,
+    SessionCalendars,
+)
 
 PRODUCT = "bars"
 
@@ -28,6 +33,8 @@ ISSUES_AT_ONCE = 100
 
 MOST_READ = 100_000
 """This many bars one question reads at most; it then gets fewer longer ones."""
+
+END_OF_TIME_MS = 2**53
 
 LONGEST_DAY_MS = 90_000_000
 """A day has 25 hours where clocks are set back."""
@@ -40,19 +47,30 @@ class BarProgress:
     position: BarPosition
     clock_ms: int
     bars_ms: int
-    calendar: SessionCalendar
+    calendars: SessionCalendars
+
+
+class BarArchive(Protocol):
+    """What keeps closed bars for longer; the newest within bounds of their starts."""
+
+    async def bars(
+        self, isin: str, width_ms: int, first_ms: int, last_ms: int, limit: int
+    ) -> list[Bar]: ...
 
 
 class BarStore:
-    """The bars of one namespace.
+    """The bars of one namespace; what Redis no longer has comes from the ``archive``.
 
     Every method raises RedisError when the server cannot be asked and ValueError when
     something is not what the job would have written.
     """
 
-    def __init__(self, redis: Redis, keys: AnalyticsKeys) -> None:
+    def __init__(
+        self, redis: Redis, keys: AnalyticsKeys, archive: BarArchive | None = None
+    ) -> None:
         self._redis = redis
         self._keys = keys
+        self._archive = archive
 
     async def progress(self) -> BarProgress | None:
         """Return how far the job has come, None if it has not published any bar."""
@@ -112,21 +130,28 @@ class BarStore:
         """Return an issue's newest ``limit`` bars, oldest first.
 
         ``from_ms`` and ``to_ms`` bound their starts, both included. Fewer come if their
-        parts are more than ``MOST_READ``.
+        parts are more than ``MOST_READ``. Raises what the archive raises, too.
         """
-        calendar = progress.calendar
-        least, most = _bounds(interval, calendar, from_ms, to_ms)
+        calendar = progress.calendars.of(isin)
+        first_ms, last_ms = _bounds(interval, calendar, from_ms, to_ms)
         parts_each = parts_of(interval, progress.bars_ms)
         count = min(limit * parts_each, MOST_READ)
         lines: Any = await self._redis.zrange(
             self._keys.bars(isin),
-            *(most, least),
+            *(last_ms, first_ms),
             byscore=True,
             desc=True,
             offset=0,
             num=count,
         )
         parts = await _decode(isin, reversed(lines))
+        if self._archive is not None and len(parts) < count and first_ms <= last_ms:
+            # With the oldest one: if Redis lost some of its trades, the archive has it.
+            upto_ms = min(last_ms, parts[0].start_ms) if parts else last_ms
+            older = await self._archive.bars(
+                isin, progress.bars_ms, first_ms, upto_ms, count
+            )
+            parts = _joined(older, parts)[-count:]
         bars = list(fold(parts, interval, calendar, progress.clock_ms))
         if len(parts) == MOST_READ:
             # Its first parts were not read.
@@ -146,11 +171,13 @@ def read_progress(fields: Mapping[bytes, bytes]) -> BarProgress | None:
     if bars_ms < 1:
         raise ValueError(f"the stored bars_ms is {bars_ms}")
     position = BarPosition(fields[b"epoch"].decode(), sequence)
-    calendar = EVERYDAY
+    calendars = EVERYWHERE
     if b"zone" in fields:
         begins = fields.get(b"begins", EVERYDAY.begins.encode())
-        calendar = SessionCalendar(fields[b"zone"].decode(), begins.decode())
-    return BarProgress(position, clock_ms, bars_ms, calendar)
+        everyday = SessionCalendar(fields[b"zone"].decode(), begins.decode())
+        named = fields.get(b"calendars", b"").decode()
+        calendars = SessionCalendars.parse(everyday, named)
+    return BarProgress(position, clock_ms, bars_ms, calendars)
 
 
 def parts_of(interval: str, bars_ms: int) -> int:
@@ -158,17 +185,25 @@ def parts_of(interval: str, bars_ms: int) -> int:
     return max(1, INTERVALS_MS.get(interval, LONGEST_DAY_MS) // bars_ms)
 
 
+def _joined(older: Sequence[Bar], newer_bars: Sequence[Bar]) -> list[Bar]:
+    """Join bars of two places, oldest first; of those in both the newer ones count."""
+    joined = {bar.start_ms: bar for bar in older}
+    for bar in newer_bars:
+        joined[bar.start_ms] = newer(joined.get(bar.start_ms), bar)
+    return [joined[start] for start in sorted(joined)]
+
+
 def _bounds(
     interval: str, calendar: SessionCalendar, from_ms: int | None, to_ms: int | None
-) -> tuple[str, str]:
-    """Return between which starts of parts the wanted bars are."""
-    least, most = "-inf", "+inf"
+) -> tuple[int, int]:
+    """Return between which starts of parts the wanted bars are, both included."""
+    first_ms, last_ms = 0, END_OF_TIME_MS
     if from_ms is not None:
         start, end = span_of(from_ms, interval, calendar)
-        least = str(start if start >= from_ms else end)
+        first_ms = start if start >= from_ms else end
     if to_ms is not None:
-        most = f"({span_of(to_ms, interval, calendar)[1]}"
-    return least, most
+        last_ms = span_of(to_ms, interval, calendar)[1] - 1
+    return first_ms, last_ms
 
 
 async def _decode(isin: str, lines: Iterable[bytes]) -> list[Bar]:

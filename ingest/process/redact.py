@@ -17,6 +17,9 @@ def shown(name: str, value: object) -> str:
     if name.lower().endswith("url"):
         # It may hold a password.
         return server_address(str(value))
+    if isinstance(value, str) and "://" in value and "@" in value:
+        # An address where none with a user belongs.
+        return MASK
     if isinstance(value, dict):
         return ", ".join(
             f"{option}={MASK if _SECRET.search(option) else text}"

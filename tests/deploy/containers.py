@@ -1,13 +1,15 @@
 """The services of deploy/compose.yaml as containers of this machine.
 
 The images are built from a base that is here already; what others make (Redis, Caddy,
-Prometheus) comes from Debian's packages. All containers share the machine's network.
+Prometheus) comes from Debian's packages. Containers have a network of their own, with
+the names that the file gives them.
 """
 
 import fcntl
 import json
 import os
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -20,6 +22,7 @@ from string import Template
 import pytest
 
 from tests.conftest import eventually, skip_or_fail
+from tests.pages import commands, text_of
 from tests.paths import ROOT
 from tests.ports import free_port
 
@@ -30,18 +33,20 @@ SERVICES = (
     *("valkey", "operators-token", "throttle-1", "throttle-2"),
     *("gateway-1", "gateway-2", "feed", "archive", "proxy", "prometheus"),
 )
-"""What is run. Not a third Spark: bars are made in tests/packaging, by a pod."""
+"""What is run at once. A third Spark, the analytics job, comes when asked for."""
 
-PORTS = (
-    *("REDIS", "THROTTLE_1", "THROTTLE_2", "GATEWAY_1", "OPERATORS_1"),
-    *("GATEWAY_2", "OPERATORS_2", "FEED", "HTTP", "HTTPS", "PROMETHEUS"),
-    *("ARCHIVE", "ANALYTICS"),
-)
+PORTS = ("REDIS", "HTTPS", "PROMETHEUS")
+PAGE = "docs/containers.md"
 HERE = ROOT / "tests" / "deploy"
 IS_WORKER = "PYTEST_XDIST_WORKER" in os.environ
 
-# Health is asked for by the test: podman would have systemd do it.
-ENVIRONMENT = {**os.environ, "DISABLE_HC_SYSTEMD": "true"}
+# Health is asked for by the test: podman would have systemd do it. Networks want
+# iptables, which not every PATH has.
+ENVIRONMENT = {
+    **os.environ,
+    "DISABLE_HC_SYSTEMD": "true",
+    "PATH": f"{os.environ['PATH']}:/usr/sbin",
+}
 
 
 def image(name: str) -> str:
@@ -78,22 +83,41 @@ def need_containers() -> None:
         podman("image", "exists", BASE)
     except AssertionError:
         skip_or_fail(f"podman has no image {BASE}; docs/testing.md says how to make it")
+    try:
+        podman("run", "--rm", "--network", "podman", BASE, "true")
+    except AssertionError as error:
+        skip_or_fail(f"podman has no networks (iptables, aardvark-dns): {error}")
+
+
+def digest_of_base() -> str:
+    """Return the base's name with its digest, by the page's command."""
+    [line] = commands(PAGE, "podman image inspect")
+    return run(*shlex.split(line)[:-1], BASE)
 
 
 def _build_images(folder: Path) -> None:
     """Build all images, as docs/containers.md says."""
     options = [
         *("--format", "docker", "--network", "host"),
-        *("--build-arg", f"BASE={BASE}"),
+        *("--build-arg", f"BASE={digest_of_base()}"),
     ]
     packed = [*options, "--build-arg", "PREPARE=no", *pip_options(folder)]
-    for target in TARGETS:
-        tag = ("--target", target, "--tag", image(target))
-        file = ("--file", "deploy/Containerfile")
-        podman("build", *packed, *tag, *file, ".", within_s=1_200)
+    for line in commands(PAGE, "podman build"):
+        program, build, *words = shlex.split(line)
+        words = [word.replace("tickthrottle:", image("")) for word in words]
+        run(program, build, *packed, *words, within_s=1_200)
     file = ("--file", str(HERE / "services.Containerfile"))
     tag = ("--tag", image("services"))
     podman("build", *options, *tag, *file, str(folder), within_s=600)
+
+
+def build_systemd() -> None:
+    """Build a machine with systemd on the image that has everything."""
+    options = ("--format", "docker", "--network", "host")
+    base = ("--build-arg", f"BASE={image('all')}")
+    file = HERE / "systemd.Containerfile"
+    tag = ("--file", str(file), "--tag", image("systemd"))
+    podman("build", *options, *base, *tag, str(HERE), within_s=600)
 
 
 @pytest.fixture(scope="session")
@@ -137,6 +161,12 @@ def pip_options(folder: Path) -> list[str]:
     return options
 
 
+def _end() -> str:
+    """Return the command by which the page ends what it has started."""
+    [command] = re.findall(r"`(docker compose [^`]* down)`", text_of(PAGE))
+    return str(command)
+
+
 class Containers:
     """The running services."""
 
@@ -145,42 +175,32 @@ class Containers:
         for _ in PORTS:
             taken.append(free_port(*taken))
         self.ports = dict(zip(PORTS, taken, strict=True))
-        self._file = folder / "host.yaml"
-        prometheus = folder / "prometheus"
-        shutil.copytree(ROOT / "deploy" / "prometheus", prometheus)
-        config = prometheus / "containers.yml"
-        config.write_text(self._on_host(config.read_text("utf-8")), "utf-8")
+        self._file = folder / "here.yaml"
         words = {f"{name}_PORT": str(port) for name, port in self.ports.items()}
-        words["REDIS_URL"] = f"redis://127.0.0.1:{self.ports['REDIS']}"
-        words["PROMETHEUS_FOLDER"] = str(prometheus)
         words["SERVICES_IMAGE"] = image("services")
-        text = Template((HERE / "host.yaml").read_text("utf-8")).substitute(words)
+        text = Template((HERE / "here.yaml").read_text("utf-8")).substitute(words)
         self._file.write_text(text, "utf-8")
 
-    def _on_host(self, targets: str) -> str:
-        """Return a configuration of Prometheus with the addresses of this machine."""
-        ports = {
-            "gateway-1:8001": "OPERATORS_1",
-            "gateway-2:8001": "OPERATORS_2",
-            "throttle-1:9101": "THROTTLE_1",
-            "throttle-2:9101": "THROTTLE_2",
-            "feed:9102": "FEED",
-            "archive:9103": "ARCHIVE",
-            "analytics:9104": "ANALYTICS",
-        }
-        for target, name in ports.items():
-            assert target in targets
-            targets = targets.replace(target, f"127.0.0.1:{self.ports[name]}")
-        return targets
+    def start(self, *services: str) -> None:
+        """Start services by the page's command, with images that are there already."""
+        [line] = commands(PAGE, "docker compose .* up")
+        *words, build = line.split()
+        assert build == "--build"
+        self._compose(*words, "--detach", "--no-build", *services)
 
-    def compose(self, *words: str, within_s: float) -> str:
-        """Run podman-compose with the project's file, and the test's on top."""
+    def stop(self) -> None:
+        """End all services by the page's command; nothing of them is left."""
+        self._compose(*_end().split(), "--volumes", "--timeout", "1")
+
+    def _compose(self, *words: str) -> None:
+        docker, compose, option, file, *rest = words
+        assert (docker, compose, option) == ("docker", "compose", "-f")
         program = Path(sys.executable).with_name("podman-compose")
         images = {f"{t.upper()}_IMAGE": image(t) for t in TARGETS}
         ENVIRONMENT.update(images)
-        files = ("-f", "deploy/compose.yaml", "-f", str(self._file))
+        files = ("-f", file, "-f", str(self._file))
         options = ("--in-pod", "false", "-p", PROJECT)
-        return run(program, *options, *files, *words, within_s=within_s)
+        run(program, *options, *files, *rest, within_s=240)
 
     def name(self, service: str) -> str:
         """Return the name of a service's container."""
@@ -222,12 +242,12 @@ class Containers:
 def running_containers(folder: Path) -> Iterator[Containers]:
     """Run all services until the block ends; nothing of them is left."""
     containers = Containers(folder)
-    containers.compose("down", "--volumes", "--timeout", "1", within_s=180)
+    containers.stop()
     try:
-        containers.compose("up", "--detach", "--no-build", *SERVICES, within_s=180)
+        containers.start(*SERVICES)
         yield containers
     finally:
-        containers.compose("down", "--volumes", "--timeout", "1", within_s=180)
+        containers.stop()
 
 
 def about(name: str) -> dict[str, object]:

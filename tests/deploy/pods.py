@@ -7,7 +7,6 @@ the machine's network, so that each gets ports of its own, and no service has a 
 
 import base64
 import os
-import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,12 +18,14 @@ from urllib.request import urlopen
 
 import yaml
 
+from tests import pages
 from tests.conftest import eventually, leave_out
 from tests.deploy.containers import TARGETS, image, podman, run
 from tests.paths import ROOT
 from tests.ports import free_port
 
 FOLDER = ROOT / "deploy" / "kubernetes"
+PAGE = "docs/kubernetes.md"
 PREFIX = "tickthrottle-kube-"
 PODS = (
     *("valkey", "feed", "throttle", "gateway-1", "gateway-2"),
@@ -46,16 +47,12 @@ def rendered(folder: Path) -> list[Manifest]:
 
 def blocks(language: str) -> list[str]:
     """Return the blocks of docs/kubernetes.md in a language."""
-    page = (ROOT / "docs" / "kubernetes.md").read_text("utf-8")
-    return re.findall(rf"```{language}\n(.*?)```", page, re.DOTALL)
+    return pages.blocks(PAGE, language)
 
 
 def commands(beginning: str) -> list[str]:
     """Return the page's commands that begin so, each on one line; there are some."""
-    lines = "".join(blocks("sh")).replace("\\\n", "").splitlines()
-    chosen = [line for line in lines if re.match(beginning, line)]
-    assert chosen, beginning
-    return chosen
+    return pages.commands(PAGE, beginning)
 
 
 def secrets() -> list[Manifest]:
@@ -81,13 +78,11 @@ class Pods:
         self._secrets = {
             m["metadata"]["name"]: m["data"] for m in manifests if m["kind"] == "Secret"
         }
-        taken: list[int] = []
         self._ports: dict[tuple[str, str], int] = {}
         for pod in PODS:
             [container] = self._template(pod)["spec"]["containers"]
             for port in container["ports"]:
-                taken.append(free_port(*taken))
-                self._ports[pod, port["name"]] = taken[-1]
+                self._ports[pod, port["name"]] = free_port()
 
     def port(self, pod: str, name: str) -> int:
         """Return where a port of a pod is on this machine."""

@@ -168,4 +168,6 @@ def test_the_state_of_an_unknown_product_is_refused_at_once() -> None:
     """Before Spark is started for it."""
     result = runner.invoke(app, ["state", "--product", "candles"])
     assert result.exit_code == 2
-    assert "product 'candles': must be bars or movers" in result.output
+    assert (
+        "product 'candles': must be one of bars, movers, bursts, moves" in result.output
+    )

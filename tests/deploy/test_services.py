@@ -69,22 +69,19 @@ def test_a_unit_starts_a_command_that_exists(name: str) -> None:
     assert help_of.exit_code == 0, help_of.output
 
 
-def commands() -> list[object]:
-    """Return what each unit runs, with ports that are free."""
-    return [
-        pytest.param(("gateway",), id="gateway"),
-        pytest.param(("gateway", "--workers", "2"), id="workers"),
-        pytest.param(("intake",), id="intake"),
-        pytest.param(("simulate", "--rate", "10"), id="feed"),
-        pytest.param(("archive",), id="archive"),
-        pytest.param(("throttle", "--standby"), id="throttle", marks=pytest.mark.spark),
-        pytest.param(("analytics",), id="analytics", marks=pytest.mark.spark),
-    ]
+COMMANDS = {
+    "gateway": ("gateway",),
+    "workers": ("gateway", "--workers", "2"),
+    "intake": ("intake",),
+    "feed": ("simulate", "--rate", "10"),
+    "archive": ("archive",),
+}
+"""What runs without Spark. The two jobs run in tests/packaging/test_systemd.py."""
 
 
 @pytest.mark.e2e
 @pytest.mark.redis
-@pytest.mark.parametrize("command", commands())
+@pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
 def test_a_process_says_that_it_is_ready_and_ends_when_told(
     command: tuple[str, ...], redis_url: str, tmp_path: Path
 ) -> None:
@@ -111,7 +108,6 @@ def test_a_process_says_that_it_is_ready_and_ends_when_told(
             TICKTHROTTLE_INTAKE_PORT=str(port),
             TICKTHROTTLE_STATE_DIR=str(tmp_path / "state"),
             TICKTHROTTLE_ARCHIVE_DIR=str(tmp_path / "archive"),
-            TICKTHROTTLE_ANALYTICS="bars",
         ) as process:
             assert eventually(told, 90) == b"READY=1"
             process.process.terminate()

@@ -18,11 +18,13 @@ from typing import Any
 import pytest
 import redis
 
-from tests.e2e.analytics_crash import ISINS, AnalyticsCrasher
+from tests.e2e.analytics_crash import ISINS, MOVES, AnalyticsCrasher
 from tests.gateway.bar_listener import check_clients, figures_of, listening
 from tests.gateway.servers import running_gateway
 from tests.quick_java import QUICK_JAVA
 from tests.redis_users import documented_users, url_of
+from throttle.contract.redis_keys import AnalyticsKeys
+from throttle.contract.tally import BatchNote
 
 pytestmark = [
     pytest.mark.e2e,
@@ -46,33 +48,63 @@ def crasher(
             yield crasher
 
 
-def in_state(folder: Path, isin: str) -> Bars:
+def in_state(folder: Path, isin: str, *arguments: str) -> list[dict[str, Any]]:
     """Return what Spark's state holds of an issue, as the command shows it."""
     command = [sys.executable, "-m", "tickthrottle", "state", "--json", "--isin", isin]
-    options = ["--state-dir", str(folder / "state"), "--limit", "1000"]
+    options = ["--state-dir", str(folder / "state"), "--limit", "10000"]
     environment = {**os.environ, **QUICK_JAVA}
     done = subprocess.run(
-        [*command, *options], env=environment, capture_output=True, text=True
+        [*command, *options, *arguments],
+        env=environment,
+        capture_output=True,
+        text=True,
     )
     assert done.returncode == 0, done.stderr
-    bars = [json.loads(s, parse_float=Decimal) for s in done.stdout.splitlines()]
-    assert {bar["isin"] for bar in bars} == {isin}
-    return {(isin, bar["start"]): figures_of(bar) for bar in bars}
+    rows = [json.loads(s, parse_float=Decimal) for s in done.stdout.splitlines()]
+    assert {row["isin"] for row in rows} == {isin}
+    return rows
+
+
+def newest_batch(client: redis.Redis, product: str) -> int:
+    """Return the newest batch that has counted a trade: its state holds some."""
+    batches: Any = client.xrevrange(AnalyticsKeys("tt").batches(product))
+    for _, fields in batches:
+        note = BatchNote.decode(fields[b"note"])
+        if any(tally.counted for tally in note.tallies.values()):
+            return int(fields[b"batch"])
+    raise AssertionError("no trade was counted")
+
+
+def check_trades(rows: list[dict[str, Any]]) -> None:
+    """Each held trade has the extremes of those held of its span."""
+    for row in rows:
+        since_us = row["time"] - MOVES.span_us
+        place = row["time"], row["seq"]
+        held = [
+            other["price"]
+            for other in rows
+            if since_us <= other["time"] and (other["time"], other["seq"]) <= place
+        ]
+        assert (row["lowest"], row["highest"]) == (min(held), max(held))
 
 
 def test_a_killed_job_misses_and_doubles_nothing(
-    crasher: AnalyticsCrasher, redis_url: str, tmp_path: Path
+    crasher: AnalyticsCrasher, client: redis.Redis, redis_url: str, tmp_path: Path
 ) -> None:
     """Every bar and move is as the oracle says, in Redis, over REST and at a client.
 
-    The books balance, and the command that asks Spark's state says the same.
+    The books balance, and the command that asks Spark's state says the same of bars;
+    of moves it shows the trades with the extremes of their spans.
     """
     chance = Random(5)
 
     def compare_state(expected: Bars) -> None:
         isin = min(isin for isin, _ in expected)
         of_one = {place: bar for place, bar in expected.items() if place[0] == isin}
-        assert in_state(tmp_path, isin) == of_one
+        held = in_state(tmp_path, isin)
+        assert {(isin, bar["start"]): figures_of(bar) for bar in held} == of_one
+        batch = str(newest_batch(client, "moves"))
+        check_trades(in_state(tmp_path, isin, "--product", "moves", "--batch", batch))
 
     with (
         running_gateway(url_of("tt-gateway", redis_url)) as gateway,

@@ -1,6 +1,7 @@
 """Candles, the day and movers on the market board, in a real Chromium."""
 
 import json
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -303,6 +304,76 @@ def test_movers_change_and_open_an_issue(board: Board, client: redis.Redis) -> N
     expect(page.get_by_role("slider")).to_have_attribute("aria-valuemax", "1")
 
 
+# Of each line of movers and events: which lists are within it, how many entries of each
+# are shown, how many texts are cut off (names end in dots), how wide the least name is.
+STRIPS = """() => [...document.querySelectorAll(".strip")].map((strip) => {
+  const box = strip.getBoundingClientRect();
+  const seen = (part) => part.offsetParent !== null;
+  const parts = (of, names) => [...of.querySelectorAll(names)].filter(seen);
+  const isIn = (part) => {
+    const { left, right } = part.getBoundingClientRect();
+    return left >= box.left && right <= box.right + 0.5;
+  };
+  const lists = [...strip.querySelectorAll(".list")];
+  const isCut = (part) => part.scrollWidth > part.clientWidth + 1;
+  return {
+    lists: lists.map((list) => parts(list, "h2, b, time, .title").every(isIn)),
+    shown: lists.map((list) => parts(list, "li").length),
+    cut: parts(strip, "h2, b, time, p").filter(isCut).length,
+    name: Math.min(...parts(strip, ".title").map((part) => part.clientWidth)),
+  };
+})"""
+
+
+def test_what_moves_is_told_as_it_happens(board: Board, client: redis.Redis) -> None:
+    """Nothing where nobody makes it; then the newest, explained, to open by a press."""
+    bars, page = BarPublisher(client), board.page
+    bars.publish(make_bar(prices="100 110 100 110"))
+    with page.expect_response("**/v1/moves*"):
+        page.reload()
+    expect(page.locator("#state")).to_have_text("Live")
+    expect(page.locator("#events")).to_have_count(0)
+    bars.publish_burst(make_bar(HYNIX, prices="100 102 100 101", trades=214))
+    bars.publish_move("199400", "205600")
+    page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+    lists = page.locator("#events .list")
+    expect(lists.nth(0)).to_contain_text("BurstsSK하이닉스 214 trades +1.00%")
+    expect(lists.nth(1)).to_contain_text("Moves삼성전자 +3.11%")
+    move = lists.nth(1).get_by_role("button")
+    told = "삼성전자: from 199,400 to 205,600 (+3.11%) in 3.0 s, until"
+    assert (move.get_attribute("title") or "").startswith(told)
+    assert "214 trades in 60.0 s until" in str(
+        lists.nth(0).get_by_role("button").get_attribute("title")
+    )
+    for word in page.locator(".strip h2, #figures > div").all():
+        assert word.get_attribute("title")
+    move.click()
+    expect(page.locator("#detail-title")).to_have_text("삼성전자")
+    page.keyboard.press("Escape")
+    page.get_by_role("button", name="한국어").click()
+    expect(lists.nth(0)).to_contain_text("체결 급증SK하이닉스 214건 +1.00%")
+    expect(lists.nth(1)).to_contain_text("가격 급변")
+
+
+def test_a_range_is_the_days_where_it_is_told(
+    board: Board, client: redis.Redis
+) -> None:
+    """Widened by each price; of an issue without a bar, what the page has seen."""
+    bars, page = BarPublisher(client), board.page
+    cells = [board.row(isin).locator(".range") for isin in (SAMSUNG, HYNIX)]
+    header = page.get_by_role("columnheader", name="Range")
+    expect(header).to_have_attribute("title", re.compile("since this page opened"))
+    bars.publish(make_bar(prices="200000 210000 190000 200000"))
+    with page.expect_response("**/v1/days"):
+        page.reload()
+    expect(cells[0]).to_contain_text("of its day, from 190,000 to 210,000")
+    expect(cells[1]).not_to_contain_text("of its day")
+    expect(header).to_have_attribute("title", re.compile("of the issue's day"))
+    expect(page.locator(".foot")).to_contain_text("Trend is since this page opened.")
+    board.publish(**{SAMSUNG: "211000"})
+    expect(cells[0]).to_contain_text("of its day, from 190,000 to 211,000")
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_candles_are_for_everyone_at_every_width(
     board: Board, client: redis.Redis, scheme: str
@@ -313,10 +384,21 @@ def test_candles_are_for_everyone_at_every_width(
     minutes = [make_bar(minute=n, closed=True) for n in range(5)]
     bars.publish(*minutes)
     bars.publish_movers([minutes[0], make_bar(HYNIX, prices="10 10 9 9")])
+    for minute in range(3):
+        bars.publish_burst(make_bar(HYNIX, minute, prices="10 10 9 9", trades=2140))
+        bars.publish_move(f"19940{minute}", "205600")
     page.reload()
-    for width in (360, 1024, 1440):
+    for width in (360, 1024, 1440, 2560):
         board.resize(width)
         expect(page.locator("#movers")).to_contain_text("+10.00%")
+        expect(page.locator("#events")).to_contain_text("2,140 trades")
+        for strip in page.evaluate(STRIPS):
+            # On a phone each list is as wide as the line, and comes with a swipe.
+            assert all(strip["lists"] if width > 360 else strip["lists"][:1]), strip
+            assert strip["cut"] == 0
+            assert strip["name"] >= 39
+        count = {360: 1, 1024: 1, 1440: 2, 2560: 2}[width]
+        assert page.evaluate(STRIPS)[1]["shown"] == [count, count]
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
         board.row(SAMSUNG).locator(".price").click()
         expect(page.get_by_role("slider")).to_have_attribute("aria-valuemax", "5")

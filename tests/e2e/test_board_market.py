@@ -22,6 +22,14 @@ ISSUES = f"""isin,code,name,market,sector,prev_close,tick_table,status
 {NAVER},035420,네이버,KOSDAQ,인터넷,10000,krx,
 """
 
+# Keeps which prices light up, and go out.
+WATCH_LIGHTS = """() => {
+  window.lights = [];
+  new MutationObserver((changes) => changes.forEach(({ target }) =>
+    window.lights.push([target.parentNode.id, target.dataset.lit ?? null]))).observe(
+    document.querySelector("#rows"), { attributeFilter: ["data-lit"], subtree: true });
+}"""
+
 
 @pytest.fixture
 def board(page: Page, client: redis.Redis, tmp_path: Path) -> Iterator[Board]:
@@ -76,6 +84,20 @@ def test_a_row_shows_its_range_and_what_stands_in_its_way(board: Board) -> None:
     publish(board, 1_005, NAVER, "7000", volume=9_002, value=117_019_990)
     expect(naver.locator(".mark")).to_have_text("limit ▼")
     expect(naver.locator(".range")).to_contain_text("from 7,000 to 13,000")
+
+
+def test_a_price_that_changes_lights_up_for_a_moment(board: Board) -> None:
+    """In the colour of its step, whatever its change; not where motion is unwanted."""
+    page = board.page
+    expect(page.locator("[data-lit]")).to_have_count(0)
+    page.evaluate(WATCH_LIGHTS)
+    publish(board, 1_004, SAMSUNG, "200500", volume=3_001, value=603_200_500)
+    lights = [[f"row-{SAMSUNG}", "down"], [f"row-{SAMSUNG}", None]]
+    eventually(lambda: page.evaluate("lights") == lights)
+    page.emulate_media(reduced_motion="reduce")
+    publish(board, 1_005, SAMSUNG, "200600", volume=3_002, value=603_401_100)
+    expect(board.row(SAMSUNG).locator(".price")).to_have_text("200,600")
+    assert page.evaluate("lights") == lights
 
 
 def test_a_tile_tells_of_a_market_and_filters(board: Board) -> None:

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 import urllib.request
@@ -12,7 +13,8 @@ import pytest
 
 from tests.conftest import PATIENCE, eventually
 from tests.e2e.processes import Running, are_gone, family_of, running_command
-from tests.installed import build_wheels, install
+from tests.installed import build_wheels, install, link_needs
+from tests.pages import commands
 from tests.ports import free_port
 from tests.quick_java import QUICK_JAVA
 
@@ -45,15 +47,33 @@ def answers(port: int, path: str) -> bool:
 def everything(
     wheels: dict[str, Path], tmp_path: Path
 ) -> Iterator[tuple[Running, int]]:
-    """``tickthrottle run`` of an environment with all wheels, and its port."""
-    program = install(wheels.values(), tmp_path / "environment") / "tickthrottle"
+    """The page's commands, with the wheels of ``make dist``; the run, and its port.
+
+    Nothing is fetched: what the wheels ask for is linked.
+    """
+    built, make, install_, run = commands("docs/running.md", "make dist|.*~/t")
+    assert built == "make dist"
+    (tmp_path / "dist").mkdir()
+    for wheel in wheels.values():
+        shutil.copy(wheel, tmp_path / "dist")
+    home = {"HOME": str(tmp_path)}
+    offline = {"PIP_NO_INDEX": "1", "PIP_NO_DEPS": "1"}
+    for line in (make, install_):
+        subprocess.run(
+            ["sh", "-ec", line],
+            cwd=tmp_path,
+            env={**os.environ, **home, **offline},
+            check=True,
+        )
+    link_needs(tmp_path / "tickthrottle")
     port = free_port()
     environment = {
         **QUICK_JAVA,
+        **home,
         "TICKTHROTTLE_STATE_DIR": str(tmp_path / "state"),
         "TICKTHROTTLE_WARMUP_WINDOWS": "3",
     }
-    command = [program, "run", "--port", str(port)]
+    command = [*run.replace("~", str(tmp_path)).split(), "--port", str(port)]
     with running_command(tmp_path, "run", command, tmp_path, **environment) as process:
         yield process, port
 

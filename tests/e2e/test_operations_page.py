@@ -20,6 +20,7 @@ from archive.contract.archive_state import ArchiveState, archives_key
 from tests.e2e.axe import grave_findings
 from tests.e2e.feeds import connect
 from tests.e2e.live_job import LiveJob, live_job
+from tests.e2e.words import english_left
 from tests.gateway.samples import SAMSUNG
 from tests.gateway.servers import Gateway, running_gateway
 from tests.ports import free_port
@@ -413,6 +414,7 @@ def test_archives_are_shown_and_one_that_falls_behind_is_the_verdict(
         int(window or 0),
         windows=1_234,
         rows=56_789,
+        bars=45_321,
         unknown_issue=3,
         unknown=(SAMSUNG,),
         stored_bytes=5 * 2**20,
@@ -423,7 +425,7 @@ def test_archives_are_shown_and_one_that_falls_behind_is_the_verdict(
         pipeline.client.hset(key, "files", state.encode())
         line = view.locator("[data-archive=files]")
         expect(line).to_contain_text("well", timeout=WITHIN_MS)
-        for figure in ("1,234", "56,789", "5.0 MiB"):
+        for figure in ("1,234", "56,789", "45,321", "5.0 MiB"):
             expect(line).to_contain_text(figure)
         assert grave_findings(view) == []
         late = replace(state, window=state.window - 900_000, flush_ms=1, problem="full")
@@ -483,6 +485,63 @@ def test_analytics_are_shown_and_a_query_that_falls_behind_is_the_verdict(
         client.delete(*written)
     expect(verdict(view)).to_contain_text("All is well since", timeout=WITHIN_MS)
     expect(heading).to_have_count(0, timeout=WITHIN_MS)
+
+
+def test_clients_of_other_gateways_are_shown_in_korean_as_in_english(
+    pipeline: Pipeline, gateway: Gateway, page: Page
+) -> None:
+    """Under each one's address, with those that could not be asked; nothing stays."""
+    other = f"127.0.0.1:{gateway.operators.port}"
+    nobody = f"127.0.0.1:{free_port()}"
+    addresses = f"http://{other},http://{nobody}"
+    with (
+        pipeline.gateway(other_gateways=addresses) as own,
+        gateway.stream("?keys=*") as stream,
+        own.stream("?keys=*"),
+    ):
+        open_view(page, own)
+        expect_verdict(page, "All is well")
+        card = page.locator(f"[data-gateway='{other}']")
+        expect(card).to_contain_text("1 client: live 1", timeout=WITHIN_MS)
+        line = card.locator(f"[data-client={stream.welcome['connection']}]")
+        expect(line).to_contain_text("live")
+        expect(card.get_by_role("button")).to_have_count(0)
+        expect(page.locator("#silent-gateways")).to_have_text(
+            f"1 gateway could not be asked: {nobody} (no connection: Connection "
+            "refused)."
+        )
+        assert grave_findings(page) == []
+        page.get_by_role("button", name="한국어").click()
+        expect(page.locator("#language")).to_be_focused()
+        expect(page.locator("#silent-gateways")).to_have_text(
+            f"1개 게이트웨이에 물을 수 없습니다: {nobody} (연결 거부됨)."
+        )
+        expect(verdict(page)).to_have_text(
+            re.compile(r"^모두 정상 \(\d\d:\d\d:\d\d부터\)$")
+        )
+        assert page.locator("#state").get_attribute("role") is None
+        for summary in page.locator("summary").all():
+            summary.click()
+        names = (
+            "[lang=en]",
+            ".code, code",
+            "[data-stage=job] dd",
+            "[data-stage=stream] dd",
+        )
+        others = ("#letter-reason option", ".letters", "footer")
+        assert english_left(page, *names, *others) == []
+        page.emulate_media(color_scheme="dark")
+        assert grave_findings(page, "color-contrast") == []
+        for width in (1440, 768, 360):
+            page.set_viewport_size({"width": width, "height": 780})
+            assert page.evaluate("document.documentElement.scrollWidth") == width
+        page.select_option("#client-state", "stuck")
+        expect(card).to_contain_text("멈춤 상태가 없습니다.", timeout=WITHIN_MS)
+        page.locator("#zone").click()
+        expect(page.locator("footer")).to_contain_text("한국 시각(KST)")
+        page.route("**/v1/**", lambda route: route.abort())
+        expect(verdict(page)).to_contain_text("게이트웨이 응답 없음", timeout=WITHIN_MS)
+        expect(page).to_have_title(re.compile("^장애: 게이트웨이 응답 없음"))
 
 
 def test_an_accessibility_scan_finds_nothing_serious(

@@ -1,5 +1,6 @@
 """Several gateways behind the proxies that docs/scaling.md has configurations for."""
 
+import json
 import re
 import shutil
 import signal
@@ -9,11 +10,15 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 import redis
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+from websockets.sync.client import ClientConnection, connect
+from websockets.typing import Origin
 
-from tests.conftest import eventually, skip_or_fail
+from tests.conftest import PATIENCE, eventually, skip_or_fail
 from tests.gateway.crew import Crew, crew
 from tests.gateway.crowd import crowd
 from tests.gateway.publisher import Publisher
@@ -29,6 +34,7 @@ pytestmark = [
     pytest.mark.timeout(300),
 ]
 
+PROXIES = ("haproxy", "nginx", "caddy")
 CLIENTS = 200
 ISSUES = make_isins(100)
 PAGE = (ROOT / "docs" / "scaling.md").read_text("utf-8")
@@ -39,28 +45,44 @@ NGINX_FOLDERS = "".join(
 )
 
 
-def configuration(proxy: str, port: int, gateways: list[int]) -> str:
-    """Return what the page shows, with other ports."""
+QUIET_S = 4
+"""For how long a proxy of the second test waits: the page's is a minute and more."""
+
+
+def configuration(
+    proxy: str, port: int, gateways: list[int], *, is_hasty: bool = False
+) -> str:
+    """Return what the page shows, with other ports; with shorter time-outs if hasty."""
     found = re.search(rf"```{proxy}\n(.*?)```", PAGE, re.DOTALL)
     assert found is not None, f"docs/scaling.md has no configuration of {proxy}"
     ports = {"8080": port, "8000": gateways[0], "8100": gateways[1]}
-    return re.sub(
+    text = re.sub(
         "127.0.0.1:(8080|8000|8100)",
         lambda match: f"127.0.0.1:{ports[match[1]]}",
         found[1],
     )
+    if is_hasty:
+        text, changed = re.subn(r"\b(60s|1h)\b", f"{QUIET_S}s", text)
+        # Caddy lets a stream be quiet for as long as it likes.
+        assert changed or proxy == "caddy"
+    return text
 
 
 @contextmanager
 def running_proxy(
-    proxy: str, folder: Path, port: int, gateways: list[int]
+    proxy: str,
+    folder: Path,
+    port: int,
+    gateways: list[int],
+    *,
+    is_hasty: bool = False,
 ) -> Iterator[None]:
     """Run a proxy until the block ends."""
     program = shutil.which(proxy, path="/usr/sbin:/usr/local/bin:/usr/bin")
     if program is None:
         skip_or_fail(f"there is no {proxy} here")
     assert program is not None
-    text = configuration(proxy, port, gateways)
+    text = configuration(proxy, port, gateways, is_hasty=is_hasty)
     file = folder / f"{proxy}.conf"
     if proxy == "nginx":
         text = text.replace("http {", f"http {{ access_log off;{NGINX_FOLDERS}", 1)
@@ -93,7 +115,7 @@ def answers(port: int) -> bool:
         return False
 
 
-@pytest.mark.parametrize("proxy", ["haproxy", "nginx", "caddy"])
+@pytest.mark.parametrize("proxy", PROXIES)
 def test_clients_go_from_gateway_to_gateway_through_a_proxy(
     proxy: str, client: redis.Redis, redis_url: str, tmp_path: Path
 ) -> None:
@@ -144,3 +166,78 @@ def test_clients_go_from_gateway_to_gateway_through_a_proxy(
         last = publisher.publish(*(make_priced_row(isin, seq=1_000) for isin in ISSUES))
         clients.gather(last.offset, CLIENTS)
         assert clients.faults() == []
+
+
+def test_a_proxy_hides_no_page_and_no_address_and_cuts_no_quiet_stream(
+    client: redis.Redis, redis_url: str, tmp_path: Path
+) -> None:
+    """Rules about strangers hold behind each, whatever they say of themselves."""
+    Publisher(client).publish(make_priced_row(ISSUES[0]))
+    port = free_port()
+    rules = {"heartbeat_ms": 500, "max_clients_per_address": 1}
+    with ExitStack() as stack:
+        only = stack.enter_context(
+            crew(redis_url, tmp_path, workers=1, port=port, **rules)
+        )
+        streams = []
+        for number, proxy in enumerate(PROXIES, 1):
+            # Nobody is at the other address.
+            before, nobody = free_port(), free_port()
+            folder = tmp_path / proxy
+            folder.mkdir()
+            stack.enter_context(
+                running_proxy(proxy, folder, before, [port, nobody], is_hasty=True)
+            )
+            # It knows by now who is not there.
+            eventually(lambda at=before: all(answers(at) for _ in range(8)))  # type: ignore[misc]
+            streams.append(stack.enter_context(check_strangers(before, number)))
+        quiet_until = time.monotonic() + 1.5 * QUIET_S
+        kinds = set()
+        while time.monotonic() < quiet_until:
+            kinds |= {received(stream)["type"] for stream in streams}
+        assert "heartbeat" in kinds
+        eventually(lambda: only.gateway.health()["clients"] == len(PROXIES))
+
+
+@contextmanager
+def check_strangers(port: int, network: int) -> Iterator[ClientConnection]:
+    """Open a stream through a proxy, and have others try theirs meanwhile."""
+    address = f"127.0.{network}.9"
+    with opened(port, address, origin=f"http://127.0.0.1:{port}") as stream:
+        assert received(stream)["type"] == "welcome"
+        with pytest.raises(InvalidStatus) as refused:
+            opened(port, f"127.0.{network}.10", origin="http://elsewhere.example")
+        assert refused.value.response.status_code == 403
+        # Who says that he is another one is still the same, and one too many.
+        with opened(port, address, said="203.0.113.7") as second:
+            assert close_code(second) == 1013
+        with opened(port, f"127.0.{network}.11") as third:
+            assert received(third)["type"] == "welcome"
+        yield stream
+
+
+def opened(
+    port: int, source: str, *, origin: str | None = None, said: str | None = None
+) -> ClientConnection:
+    """Open a stream from an address of this machine."""
+    return connect(
+        f"ws://127.0.0.1:{port}/v1/stream",
+        origin=None if origin is None else Origin(origin),
+        additional_headers={} if said is None else {"X-Forwarded-For": said},
+        source_address=(source, 0),
+        proxy=None,
+    )
+
+
+def received(stream: ClientConnection) -> dict[str, Any]:
+    """Return the next message; one must come."""
+    message: dict[str, Any] = json.loads(stream.recv(timeout=20 * PATIENCE))
+    return message
+
+
+def close_code(stream: ClientConnection) -> int:
+    """Return the code with which a stream is closed."""
+    with pytest.raises(ConnectionClosed) as closed:
+        list(stream)
+    assert closed.value.rcvd is not None
+    return closed.value.rcvd.code

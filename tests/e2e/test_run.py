@@ -3,6 +3,8 @@
 import json
 import os
 import re
+import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,7 +16,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
+from deploy.cli import app
 from ingest.sources.simulator import Simulator
 from ingest.symbol_key import key_of
 from tests.conftest import PATIENCE, eventually
@@ -22,6 +26,7 @@ from tests.e2e.processes import Running, are_gone, family_of, running
 from tests.ingest.adapters.exchange import Session, exchanging
 from tests.ingest.adapters.frames import binance, deals
 from tests.metrics import read_samples
+from tests.pages import blocks, commands, text_of
 from tests.paths import ROOT
 from tests.ports import free_port
 from tests.quick_java import QUICK_JAVA
@@ -120,9 +125,8 @@ def check_commands(folder: Path, port: int) -> None:
 
 
 def check_own_trades(folder: Path, port: int) -> None:
-    """The README's command moves a price on the board."""
-    readme = (ROOT / "README.md").read_text("utf-8")
-    [command] = re.findall(r"^printf .*$", readme, re.MULTILINE)
+    """The quick start's command moves a price on the board, and another shows it."""
+    [command] = commands("docs/quickstart.md", "printf")
     program = Path(sys.executable).parent / "tickthrottle"
     subprocess.run(
         ["bash", "-c", command.replace(".venv/bin/tickthrottle", str(program))],
@@ -132,6 +136,31 @@ def check_own_trades(folder: Path, port: int) -> None:
     )
     path = "/v1/quotes?isins=KR7005930003"
     eventually(lambda: [r["price"] for r in fetch(port, path)["data"]] == [71900], 20)
+    [command] = commands("docs/quickstart.md", "curl")
+    words = command.replace(":8000", f":{port}").split()
+    if shutil.which(words[0]) is not None:
+        said = subprocess.run(words, check=True, stdout=subprocess.PIPE).stdout
+        assert json.loads(said)["price"] == 71900
+
+
+def test_make_run_starts_what_the_command_starts() -> None:
+    """As the pages write it, with every variable: options that the command has."""
+    pages = "\n".join(blocks("README.md", "", "sh")) + text_of("docs/quickstart.md")
+    lines = {line.partition("#")[0] for line in re.findall("^make run.*", pages, re.M)}
+    assert len(lines) >= 5
+    for line in lines:
+        asked = ("--dry-run", "--old-file", ".venv/.prepared")
+        done = subprocess.run(
+            [*line.split(), *asked],
+            cwd=ROOT,
+            check=True,
+            capture_output=True,
+            text=True,
+        )
+        words = shlex.split(done.stdout.splitlines()[-1])
+        assert words[:2] == ["exec", ".venv/bin/tickthrottle"]
+        shown = CliRunner().invoke(app, [*words[2:], "--help"])
+        assert shown.exit_code == 0, shown.output
 
 
 def test_a_tape_is_live_on_the_page_and_ctrl_c_ends_everything(

@@ -20,11 +20,13 @@ import {
 import { choiceText, layoutFor, moved, orderAmong, parseChoice } from "./static/board/columns.js";
 import { glance, shortText } from "./static/board/day/breadth.js";
 import { dailyLimits, limitOf } from "./static/board/day/limits.js";
-import { placeIn, sparkPath, Trace } from "./static/board/day/trace.js";
+import { joined, placeIn, readDays, widened } from "./static/board/day/range.js";
+import { sparkPath, Trace } from "./static/board/day/trace.js";
 import { changeOf, differenceText, priceText, ratioText } from "./static/board/format.js";
 import { judge, silenceMs } from "./static/board/freshness.js";
 import { chartPoints, merged } from "./static/board/history.js";
 import { Line } from "./static/board/line.js";
+import { readBursts, readMoves, recent } from "./static/board/movers/recent.js";
 import { comparator, nextOrder } from "./static/board/order.js";
 import { consonants, matches, searchText, words } from "./static/board/search.js";
 import { madeMs, Staleness, summary } from "./static/board/staleness.js";
@@ -54,6 +56,21 @@ test("a price keeps its digits through reading and writing", () => {
   assert.equal(priceText("1234567.5000"), "1,234,567.5000");
   assert.equal(priceText("999"), "999");
   assert.equal(priceText("-1000"), "-1,000");
+});
+
+test("every number of a message keeps its text, whichever way it is read", () => {
+  const numbers = [
+    ..."0 -0 0.5 0.30 0.000001 0.0000001 1e5 1E-7 100 100.10 -3.25 5.0".split(" "),
+    ..."123456789012345 1234567890123456 12345678901234.5 123456789012.345 1234567890.123456".split(" "),
+    ..."0.12345678901234 0.1234567890123456 9007199254740993 10000000000000000000000".split(" "),
+  ];
+  for (const price of numbers) {
+    for (const size of ["40", ...numbers]) {
+      const { data } = readMessage(`{"type":"update","data":[{"price":${price},"size":${size},"more":1.50}]}`);
+      assert.deepEqual(data, [{ price, size, more: 1.5 }]);
+    }
+  }
+  assert.deepEqual(readMessage('{"n":1,"data":[{"isin":"A"}]}').data, [{ isin: "A" }]);
 });
 
 test("a group keeps its digits, fields of trades stay numbers", () => {
@@ -186,6 +203,51 @@ test("what was seen of a price is its range and its newest sixty windows", () =>
   assert.deepEqual([trace.low, trace.high], [100, 200]);
 });
 
+test("a day's range is what the job tells and what came since", () => {
+  const [day] = readDays('{"count":1,"data":[{"isin":"A","start":0,"end":100,"open":2,"high":3.50,"low":1,"close":2}]}');
+  assert.deepEqual(day, { isin: "A", start: 0, end: 100, low: 1, high: 3.5, digits: 2 });
+  assert.equal(widened(day, 2, 50), day);
+  assert.equal(widened(day, NaN, 50), day);
+  assert.equal(widened({ ...day, start: 10 }, 9, 5).high, 3.5); // of the day before
+  const higher = widened(day, 4, 99);
+  assert.deepEqual([higher.low, higher.high], [1, 4]);
+  assert.equal(joined(higher, day).high, 4); // what the page has seen was traded
+  assert.equal(joined(higher, { ...day, low: 0.5 }).low, 0.5);
+  const next = widened(higher, 7, 250);
+  assert.deepEqual(next, { ...day, start: 200, end: 300, low: 7, high: 7 });
+  assert.equal(joined(next, day), next);
+  const told = { ...day, start: 300, end: 400 };
+  assert.equal(joined(next, told), told);
+  assert.equal(joined(undefined, day), day);
+});
+
+test("the store takes days whenever they come, of issues that have traded", () => {
+  const store = new Store();
+  const day = (isin, start = 0) => ({ isin, start, end: start + 86_400_000, low: 5, high: 6, digits: 0 });
+  store.setDays([day(SAMSUNG)]);
+  store.put(item(SAMSUNG, "7", 2), null);
+  store.put(item(HYNIX, "9"), null);
+  const rangeOf = (isin) => store.rows.get(isin).day && [store.rows.get(isin).day.low, store.rows.get(isin).day.high];
+  assert.deepEqual([rangeOf(SAMSUNG), rangeOf(HYNIX)], [[5, 7], undefined]);
+  store.setDays([day(SAMSUNG), day(HYNIX)]);
+  assert.deepEqual([rangeOf(SAMSUNG), rangeOf(HYNIX)], [[5, 7], [5, 9]]);
+  assert.equal(store.newestMs, 2_000);
+  store.clear();
+  assert.equal(store.hasDays, false);
+});
+
+test("events are recent by the exchange's clock, and absent where nobody makes them", () => {
+  const burst = '{"isin":"A","start":1000,"end":2000,"open":1.50,"close":1,"percent":-33.3}';
+  const [one] = readBursts(`{"count":1,"data":[${burst}]}`);
+  assert.deepEqual([one.startMs, one.endMs, one.end, one.open], [1_000, 2_000, 2_000, "1.50"]);
+  const [move] = readMoves('{"count":1,"data":[{"isin":"A","start":1000000,"end":2500000,"from":1.10,"to":2,"percent":81.8}]}');
+  assert.deepEqual([move.startMs, move.endMs, move.from, move.to], [1_000, 2_500, "1.10", "2"]);
+  assert.equal(recent([], 0), null);
+  assert.deepEqual(recent([one], 2_000 + 600_000), []);
+  const many = [5, 4, 3, 2].map((endMs) => ({ endMs }));
+  assert.deepEqual(recent(many, 10), many.slice(0, 3));
+});
+
 test("the market at a glance adds up by market", () => {
   const row = (market, kind, turnover) => ({ issue: market && { market }, change: { kind }, turnover });
   const sums = glance([row("A", "up", 5), row("B", "down", 9), row("B", "", null), row(null, "up", null)]);
@@ -270,6 +332,14 @@ test("only rows in view, and a few around them, are drawn", () => {
   assert.deepEqual(visibleRange({ ...place, scrollTop: 0 }), { first: 0, end: 24 });
   const middle = visibleRange({ ...place, scrollTop: 36_000 });
   assert.ok(middle.first <= 1_000 && middle.end >= 1_020 && middle.end - middle.first < 40);
+  // The same rows for some way, with one beyond those in view at least.
+  const ranges = new Set();
+  for (let scrollTop = 36_000; scrollTop < 36_360; scrollTop += 1) {
+    const { first, end } = visibleRange({ ...place, scrollTop });
+    assert.ok(first * 36 < scrollTop && end * 36 > scrollTop + 720);
+    ranges.add(`${first} ${end}`);
+  }
+  assert.ok(ranges.size <= 6, [...ranges].join());
   assert.equal(visibleRange({ ...place, scrollTop: 2_859 * 36 }).end, 2_879);
   assert.deepEqual(visibleRange({ ...place, count: 0, scrollTop: 0 }), { first: 0, end: 0 });
 });

@@ -1,4 +1,4 @@
-// The words of the board, in Node, beside a copy of gateway/static: whatever is said has a
+// The words of the pages, in Node, beside a copy of gateway/static: whatever is said has a
 // Korean text, and nothing is shown that is not said.
 
 import assert from "node:assert/strict";
@@ -7,11 +7,15 @@ import { test } from "node:test";
 
 import { shortText } from "./static/board/day/breadth.js";
 import { KOREAN } from "./static/korean.js";
-import { parts, say, setLanguage, wantedLanguage } from "./static/language.js";
+import { learn, parts, say, setLanguage, wantedLanguage } from "./static/language.js";
+import { SENTENCES } from "./static/operations/gateway_words.js";
+import { OPERATORS_KOREAN } from "./static/operations/korean.js";
 import { clockText, dateText, momentText, setZone, zonedText } from "./static/times.js";
 
-// Scripts of pages that speak a visitor's language: all but the operators' and the client.
-const OTHERS = /^(operations|vendor)|^(theme|tick|korean|language)\.js$/;
+// Scripts that speak a visitor's language: all but the client.
+const OTHERS = /^vendor|^(theme|tick|language)\.js$|korean\.js$/;
+// Those of the operators' page alone.
+const OPERATORS = /^operations(\.js|.(?!api|token_form))/;
 const NAMES = readdirSync("static", { recursive: true }).filter((name) => /\.js$/.test(name) && !OTHERS.test(name));
 const SOURCES = new Map(NAMES.map((name) => [name, readFileSync(`static/${name}`, "utf-8")]));
 
@@ -27,18 +31,23 @@ function calls() {
   return found;
 }
 
-const said = () => calls().filter(({ first }) => first.startsWith('"')).map(({ first }) => JSON.parse(first));
+const said = (of = () => true) =>
+  new Set(calls().filter(({ file, first }) => first.startsWith('"') && of(file)).map(({ first }) => JSON.parse(first)));
 const places = (text) => [...new Set(text.match(/\{\w+\}/g))].sort();
 const english = (text) => text.split("::").at(-1).split("|");
 
 test("each text has a Korean one, with the same figures in it, and no Korean one is left over", () => {
-  const texts = new Set(said());
-  assert.ok(texts.size > 150);
-  assert.deepEqual([...texts].filter((text) => !(text in KOREAN)), []);
-  assert.deepEqual(Object.keys(KOREAN).filter((text) => !texts.has(text)), []);
-  for (const text of texts) {
-    for (const form of english(text)) assert.deepEqual(places(KOREAN[text]), places(form), text);
-    assert.doesNotMatch(KOREAN[text], /\}(을|를|은|는|이|가|와|과)( |$|\.)/, "a particle depends on what is before it");
+  const [all, shared] = [said(), said((file) => !OPERATORS.test(file))];
+  const dictionaries = [KOREAN, OPERATORS_KOREAN, SENTENCES];
+  const keys = dictionaries.flatMap((words) => Object.keys(words));
+  assert.ok(shared.size > 150 && all.size > shared.size + 150);
+  assert.deepEqual([...shared].filter((text) => !(text in KOREAN)), []);
+  assert.deepEqual([...all].filter((text) => !(text in KOREAN || text in OPERATORS_KOREAN)), []);
+  assert.deepEqual(Object.keys({ ...KOREAN, ...OPERATORS_KOREAN }).filter((text) => !all.has(text)), []);
+  assert.deepEqual(keys.filter((text, number) => keys.indexOf(text) !== number), []);
+  for (const [text, korean] of dictionaries.flatMap(Object.entries)) {
+    for (const form of english(text)) assert.deepEqual(places(korean), places(form), text);
+    assert.doesNotMatch(korean, /\}(을|를|은|는|이|가|와|과)( |$|\.)/, "a particle depends on what is before it");
   }
 });
 
@@ -111,6 +120,9 @@ test("a text is said with its figures, in one or several", () => {
   assert.equal(say(text, { count: 1 }), KOREAN[text].replace("{count}", "1"));
   assert.notEqual(say("price::Close"), say("button::Close"));
   assert.equal(say("nobody translated it"), "nobody translated it");
+  learn({ "nobody translated it": "x" });
+  assert.equal(say("nobody translated it"), "x");
+  assert.equal(say("price::Close"), KOREAN["price::Close"]);
   setLanguage("nonsense");
   assert.equal(say("price::Close"), "Close");
 });

@@ -14,7 +14,7 @@ import { readFileSync } from "node:fs";
 const calls = JSON.parse(readFileSync(0, "utf8"));
 const answers = [];
 for (const [module, name, parameters] of calls) {
-  const rule = (await import(`./operations/${module}.js`))[name];
+  const rule = (await import(`./static/operations/${module}.js`))[name];
   answers.push((typeof rule === "function" ? rule(...parameters) : rule) ?? null);
 }
 console.log(JSON.stringify(answers));
@@ -29,7 +29,7 @@ class Rules:
         if node is None:
             skip_or_fail("no node on PATH")
         self._command = [str(node), str(folder / "calls.js")]
-        shutil.copytree(STATIC / "operations", folder / "operations")
+        shutil.copytree(STATIC, folder / "static")
         # Node takes a .js file for a module of the old kind otherwise.
         (folder / "package.json").write_text('{"type": "module"}')
         (folder / "calls.js").write_text(CALLS)

@@ -13,7 +13,7 @@ def test_the_rules_of_the_firehose_page_hold(tmp_path: Path) -> None:
     node = shutil.which("node")
     if node is None:
         skip_or_fail("no node on PATH")
-    shutil.copytree(STATIC / "firehose", tmp_path / "static" / "firehose")
+    shutil.copytree(STATIC, tmp_path / "static")
     (tmp_path / "package.json").write_text('{"type":"module"}')
     rules = tmp_path / "firehose_rules.mjs"
     shutil.copy(Path(__file__).with_name("firehose_rules.mjs"), rules)

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from gateway.health.finding_codes import CODES, HIDDEN_STAGES
 from gateway.stream.window_timings import KEPT
 from tests.gateway.rules import Rules
 
@@ -251,6 +252,13 @@ def test_a_report_says_what_matters_as_text(rules: Rules) -> None:
                     "fanout_lag_ms": 5,
                     "rss_bytes": 1_048_576,
                 },
+                "analytics": [{"product": "bars", "window": None, "problems": []}],
+            },
+            "others": {
+                "data": [
+                    {"gateway": "a:1", "problem": None, "count": 3},
+                    {"gateway": "b:1", "problem": "it has answered 500", "count": None},
+                ]
             },
             "incidents": {
                 "data": [
@@ -273,5 +281,52 @@ def test_a_report_says_what_matters_as_text(rules: Rules) -> None:
         "Job throttle: active, cut 2026-03-20T00:01:02.000Z, 12 windows, books balance",
         "Stream: window 2026-03-20T00:01:02.000Z, offset 12, epoch e1, 3 issues",
         "Clients: 4 (4 stuck), published after 4 ms, with the last after 5 ms, 1.0 MiB",
+        "Gateway a:1: 3 clients",
+        "Gateway b:1: it has answered 500",
+        "Analytics bars: nothing yet",
         "Incident clients_stuck: 2026-03-20T00:00:02.000Z to now: looked at it",
     ]
+
+
+def in_korean(rules: Rules, texts: list[str]) -> list[str]:
+    """Return what the page says for the gateway's sentences in Korean."""
+    sentences = rules.call("gateway_words", "SENTENCES")
+    _, _, *told = rules.call_all(
+        ("../language", "learn", sentences),
+        ("../language", "setLanguage", "ko"),
+        *(("gateway_words", "told", text) for text in texts),
+    )
+    return told
+
+
+def test_what_the_gateway_finds_is_said_in_korean(rules: Rules) -> None:
+    """Every fault, what to do about it, and how stages are; figures stay in it."""
+    texts = {text for kind in CODES.values() for text in (kind.text, kind.todo)}
+    words = {kind.word for kind in CODES.values()}
+    # What stages are called elsewhere, in one word.
+    words -= {"dead", "behind", "off balance"}
+    hidden = {word for words in HIDDEN_STAGES.values() for word in words.values()}
+    asked = sorted({*texts, *words, *hidden})
+    told = in_korean(rules, asked)
+    assert [
+        text for text, korean in zip(asked, told, strict=True) if text == korean
+    ] == []
+    named = {
+        "The throttle job low has been dead": "집계 작업 low 중단",
+        "its newest window ended 8 s ago": "최근 구간이 8초 전에 끝났습니다",
+        "3 of 40": "40개 중 3개",
+        "3 unaccounted": "3건 누락",
+        "Redis: no answer within 1 s": "Redis: 1초 안에 응답 없음",
+    }
+    assert in_korean(rules, list(named)) == list(named.values())
+
+
+def test_what_others_have_said_is_shown_as_it_came(rules: Rules) -> None:
+    """Also what has the signs by which texts of the page are told apart."""
+    strange = [
+        "Redis: Error 111 connecting to ::1|x:6379.",
+        "the gateway uses 9 MiB of memory",
+        "half of it",
+    ]
+    assert in_korean(rules, strange) == strange
+    assert rules.call("gateway_words", "told", "a::b|c") == "a::b|c"

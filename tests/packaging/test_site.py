@@ -10,10 +10,15 @@ from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
+from playwright.sync_api import Browser, ViewportSize
 
 from tests.conftest import skip_or_fail
+from tests.e2e.conftest import browser
 from tests.paths import ROOT
 
+__all__ = ["browser"]
+
+PHONE: ViewportSize = {"width": 390, "height": 844}
 LOADS = {"script": "src", "img": "src", "iframe": "src", "source": "src"}
 
 
@@ -90,10 +95,20 @@ def test_a_page_loads_nothing_from_another_host(pages: dict[Path, Page]) -> None
     assert foreign == []
 
 
-def test_a_page_fits_a_phone(pages: dict[Path, Page]) -> None:
-    """It says how wide it is to be drawn."""
-    for path in pages:
-        assert 'name="viewport"' in path.read_text("utf-8")
+@pytest.mark.browser
+def test_a_page_fits_a_phone(pages: dict[Path, Page], browser: Browser) -> None:
+    """Nothing has to be pushed aside to read it: wide tables and lines scroll alone."""
+    phone = browser.new_context(viewport=PHONE, is_mobile=True, has_touch=True)
+    sheet = phone.new_page()
+    try:
+        wide = []
+        for path in pages:
+            sheet.goto(path.as_uri(), wait_until="domcontentloaded")
+            if sheet.evaluate("document.documentElement.scrollWidth") > PHONE["width"]:
+                wide.append(path.name)
+        assert wide == []
+    finally:
+        phone.close()
 
 
 def test_the_references_name_every_path_and_message(site: Path) -> None:

@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from throttle.settings import ThrottleSettings
+from throttle.analytics.bar_sink import calendars_of
+from throttle.settings import AnalyticsSettings, ThrottleSettings
 
 
 @pytest.mark.parametrize(
@@ -143,3 +144,20 @@ def test_a_master_that_spark_would_not_know_is_refused(master: str) -> None:
     """Before Spark is started."""
     with pytest.raises(ValidationError, match="spark_master"):
         ThrottleSettings(spark_master=master)
+
+
+@pytest.mark.parametrize(
+    ("calendars", "rule"),
+    [
+        ("US=America/Gotham@09:30", "US: needs a time zone such as Asia/Seoul"),
+        ("US=UTC@00:00,US=UTC@09:00", "names the same letters twice"),
+        ("US=UTC@24:00", "day_calendars"),
+        ("NASDAQ=UTC@00:00", "day_calendars"),
+    ],
+)
+def test_a_calendar_that_there_is_not_is_refused(calendars: str, rule: str) -> None:
+    """Before anything is started; what is right becomes calendars."""
+    with pytest.raises(ValidationError, match=rule):
+        AnalyticsSettings(day_calendars=calendars)
+    settings = AnalyticsSettings(day_calendars="US=America/New_York@09:30")
+    assert calendars_of(settings).of("US0378331005").begins == "09:30"

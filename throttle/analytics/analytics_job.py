@@ -25,13 +25,14 @@ from ingest.tradelog.redis_log_reader import check_server
 from throttle.analytics.bar_board import BarChanges
 from throttle.analytics.bar_sink import BarSink
 from throttle.analytics.checkpoint import BadCheckpoint, address_of, check, settings_of
-from throttle.analytics.final_sinks import BurstSink, MoversSink
+from throttle.analytics.final_sinks import BurstSink
 from throttle.analytics.log_source import PartialBarsSource
 from throttle.analytics.metrics import AnalyticsMetrics
+from throttle.analytics.movers.movers_sink import MoversSink
 from throttle.analytics.moves.moves_sink import MovesSink
 from throttle.analytics.product_publisher import ProductPublisher
 from throttle.analytics.queries import partial_options, start_query
-from throttle.analytics.state import bars_in_state, trades_in_state
+from throttle.analytics.state import bars_in_state, panes_in_state, trades_in_state
 from throttle.contract.cut import Cut
 from throttle.contract.redis_keys import ANALYTICS_JOB, PRODUCTS, AnalyticsKeys
 from throttle.contract.tally import BatchNote
@@ -53,6 +54,9 @@ log = structlog.get_logger()
 T = TypeVar("T")
 
 _ASK_AGAIN_S = 0.05
+
+# Each question takes the JVM and this process a millisecond.
+_ASK_SPARK_S = 0.5
 
 # How long an open batch may take to end before Spark is made to end it.
 _ENDED_WITHIN_S = 2.0
@@ -254,7 +258,9 @@ class AnalyticsLeader:
         means = self._settings, publisher, self._until_done, report
         if product == "moves":
             return MovesSink(*means, partial(trades_in_state, self._spark, address))
-        return MoversSink(*means) if product == "movers" else BurstSink(*means)
+        if product == "movers":
+            return MoversSink(*means, partial(panes_in_state, self._spark, address))
+        return BurstSink(*means)
 
     def create_publisher(
         self, product: str, checkpoint: str, term: int
@@ -270,17 +276,26 @@ class AnalyticsLeader:
         self, queries: Mapping[str, tuple[StreamingQuery, Any]], keeper: Keeper
     ) -> None:
         seen: dict[str, int] = {}
+        asks_at_s = 0.0
         # Not stop.wait: a signal handler that sets the event could find its lock taken.
         while not self._stop.is_set():
             time.sleep(0.1)
             if keeper.is_fenced:
                 raise Fenced("fenced: another analytics job has taken over")
+            is_time = time.monotonic() >= asks_at_s
+            if is_time:
+                asks_at_s = time.monotonic() + _ASK_SPARK_S
+                self._metrics.process.observe()
             for product, (query, sink) in queries.items():
-                _check(product, query, sink)
-                self._look(product, query, seen)
-            self._metrics.process.observe()
+                if is_time or sink.error is not None:
+                    _check(product, query, sink)
+                    self._look(product, query, sink.batch_id, seen)
 
-    def _look(self, product: str, query: StreamingQuery, seen: dict[str, int]) -> None:
+    def _look(
+        self, product: str, query: StreamingQuery, batch_id: int, seen: dict[str, int]
+    ) -> None:
+        if seen.get(product, -1) >= batch_id:
+            return
         progress = query.lastProgress
         if progress is None or seen.get(product) == progress["batchId"]:
             return
@@ -288,11 +303,13 @@ class AnalyticsLeader:
         operators = progress["stateOperators"]
         if operators:
             self._metrics.state(product, operators[0])
+            # Spark looks through all of the state for what may go, in every batch.
+            changes = ("allUpdatesTimeMs", "allRemovalsTimeMs")
             values = {
                 "batch": progress["batchId"],
                 "rows": operators[0]["numRowsTotal"],
                 "bytes": operators[0]["memoryUsedBytes"],
-                "update_ms": operators[0]["allUpdatesTimeMs"],
+                "update_ms": sum(operators[0][name] for name in changes),
                 "commit_ms": operators[0]["commitTimeMs"],
                 "dropped": operators[0]["numRowsDroppedByWatermark"],
             }
@@ -308,12 +325,16 @@ class AnalyticsLeader:
 
 
 class _LateSink:
-    """A sink that is made when its query has a name; a batch waits for it."""
+    """A sink that is made when its query has a name; a batch waits for it.
+
+    ``batch_id`` is that of the newest batch that came to its end, -1 before.
+    """
 
     def __init__(self) -> None:
         self._is_made = threading.Event()
         self._sink: Any = None
         self.is_open = False
+        self.batch_id = -1
 
     def create(self, make: Callable[[], Any]) -> None:
         """Make the sink."""
@@ -325,6 +346,7 @@ class _LateSink:
         try:
             self._is_made.wait()
             self._sink(frame, batch_id)
+            self.batch_id = batch_id
         finally:
             self.is_open = False
 

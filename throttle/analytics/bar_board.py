@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from throttle.contract.bar_intervals import DayBar, with_bar
 from throttle.contract.bars import Bar, newer
-from throttle.contract.session_calendar import SessionCalendar
+from throttle.contract.session_calendar import SessionCalendars
 
 Place = tuple[str, int]
 """An issue and the start of a bar."""
@@ -29,7 +29,7 @@ class BarChanges:
 class BarBoard:
     """The open bars, the newest bar of each issue and its day, as Redis has them."""
 
-    calendar: SessionCalendar
+    calendars: SessionCalendars
     clock_ms: int = 0
     open: dict[Place, Bar] = field(default_factory=dict)
     newest: dict[str, Bar] = field(default_factory=dict)
@@ -67,7 +67,7 @@ class BarBoard:
                 continue
             changed[place] = after
             day = days.get(bar.isin, self.days.get(bar.isin))
-            later = with_bar(day, before, after, self.calendar)
+            later = with_bar(day, before, after, self.calendars.of(bar.isin))
             if later is not None:
                 days[bar.isin] = later
         for place, bar in self.open.items():

@@ -13,8 +13,9 @@ from throttle.analytics.batch_bars import bars_of, split
 from throttle.analytics.product_publisher import BatchChanges, Command, ProductPublisher
 from throttle.contract.bar_intervals import DayBar
 from throttle.contract.bars import Bar, BarsUpdate
+from throttle.contract.products.bar_log import entries_of
 from throttle.contract.redis_keys import AnalyticsKeys
-from throttle.contract.session_calendar import SessionCalendar
+from throttle.contract.session_calendar import SessionCalendar, SessionCalendars
 from throttle.contract.tally import BatchNote
 from throttle.publish.publisher import StreamLost
 from throttle.settings import AnalyticsSettings
@@ -124,7 +125,7 @@ class BarSink:
             clock, newest, days = pipe.execute()
         clock_ms = int(clock or 0)
         board = BarBoard(
-            SessionCalendar(settings.day_zone, settings.day_begins),
+            calendars_of(settings),
             clock_ms,
             newest={i.decode(): Bar.decode(i.decode(), b) for i, b in newest.items()},
             days={i.decode(): DayBar.decode(i.decode(), d) for i, d in days.items()},
@@ -166,7 +167,10 @@ class BarSink:
                 "close_after_ms": settings.close_after_ms,
                 "zone": settings.day_zone,
                 "begins": settings.day_begins,
+                "calendars": settings.day_calendars,
             },
+            logged=entries_of(bar for bar in changes.bars if bar.closed),
+            log_as=self._keys.bar_log,
         )
 
     def _commands(
@@ -185,6 +189,12 @@ class BarSink:
         for key, pairs in ((keys.last_bars, newest), (keys.days, iter(days))):
             for part in _parts(pairs, _FIELDS):
                 yield cast(Command, ("HSET", key, *chain.from_iterable(part)))
+
+
+def calendars_of(settings: AnalyticsSettings) -> SessionCalendars:
+    """Return the calendar of every issue."""
+    everyday = SessionCalendar(settings.day_zone, settings.day_begins)
+    return SessionCalendars.parse(everyday, settings.day_calendars)
 
 
 def _parts(items: Iterable[T], size: int) -> Iterator[tuple[T, ...]]:

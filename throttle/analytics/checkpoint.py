@@ -14,7 +14,7 @@ from throttle.settings import AnalyticsSettings
 
 _NOTE = "tickthrottle.json"
 
-FORM = 1
+FORMS = {"bars": 1, "movers": 2, "bursts": 1, "moves": 1}
 """Of the state's rows (``window_transforms.py``); another one cannot be read."""
 
 
@@ -48,7 +48,7 @@ def settings_of(
         },
     }
     return {
-        "form": FORM,
+        "form": FORMS[product],
         **own[product],
         "close_after_ms": settings.close_after_ms,
         "state_store": settings.state_store,
@@ -66,15 +66,31 @@ def differences(noted: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str
     ]
 
 
+def noted_settings(spark: SparkSession, address: str) -> Mapping[str, Any]:
+    """Return the settings that a checkpoint was made for; empty if nothing is noted."""
+    files, path = _note_of(spark, address)
+    if not files.exists(path):
+        return {}
+    stream = files.open(path)
+    noted: Mapping[str, Any] = orjson.loads(bytes(stream.readAllBytes()))
+    stream.close()
+    return noted
+
+
+def _note_of(spark: SparkSession, address: str) -> tuple[Any, Any]:
+    """Return the file system of a checkpoint, and the path of its note there."""
+    jvm: Any = spark.sparkContext._jvm
+    path = jvm.org.apache.hadoop.fs.Path(f"{address}.{_NOTE}")
+    return path.getFileSystem(spark.sparkContext._jsc.hadoopConfiguration()), path
+
+
 def check(spark: SparkSession, address: str, wanted: Mapping[str, Any]) -> None:
     """Note a new checkpoint's settings, or compare an old one's. Raises BadCheckpoint.
 
     The note is beside Spark's own files, on whatever file system they are.
     """
+    files, path = _note_of(spark, address)
     jvm: Any = spark.sparkContext._jvm
-    conf = spark.sparkContext._jsc.hadoopConfiguration()
-    path = jvm.org.apache.hadoop.fs.Path(f"{address}.{_NOTE}")
-    files = path.getFileSystem(conf)
     begun = jvm.org.apache.hadoop.fs.Path(f"{address}/metadata")
     if not files.exists(begun):
         # Spark has not begun: whatever was noted, nothing depends on it yet.
@@ -83,12 +99,7 @@ def check(spark: SparkSession, address: str, wanted: Mapping[str, Any]) -> None:
         stream.write(orjson.dumps(wanted))
         stream.close()
         return
-    noted: Mapping[str, Any] = {}
-    if files.exists(path):
-        stream = files.open(path)
-        noted = orjson.loads(bytes(stream.readAllBytes()))
-        stream.close()
-    others = differences(noted, wanted)
+    others = differences(noted_settings(spark, address), wanted)
     if others:
         raise BadCheckpoint(
             f"checkpoint {address}: was made for other settings: {'; '.join(others)}; "

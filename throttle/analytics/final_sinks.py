@@ -1,4 +1,4 @@
-"""What Spark calls with every batch of what is over: spans, bursts, moves."""
+"""What Spark calls with every batch of what is over; of bursts all of it."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -13,7 +13,6 @@ from throttle.analytics.batch_bars import bars_of, split
 from throttle.analytics.product_publisher import BatchChanges, ProductPublisher
 from throttle.contract.bars import Bar
 from throttle.contract.products.bursts import TradingBurst
-from throttle.contract.products.movers import MoversList, rank, row
 from throttle.contract.redis_keys import AnalyticsKeys
 from throttle.contract.tally import BatchNote
 from throttle.publish.publisher import StreamLost
@@ -80,37 +79,16 @@ class FinalSink(ABC, Generic[T]):
             self._report_to(note)
 
 
-class _WindowSink(FinalSink[Bar]):
-    """Of windows: Spark gives them out in a batch of their own, when they are over.
-
-    That is right after the batch that read what made them be over.
-    """
+class BurstSink(FinalSink[Bar]):
+    """Each burst, once; the stream keeps the newest, a message those of its batch."""
 
     def found(self, rows: pa.Table, note: BatchNote, batch_id: int) -> Sequence[Bar]:
-        """Return the windows as bars."""
+        """Return the bursts as bars.
+
+        Spark gives them out in a batch of their own, right after the one that read what
+        made them be over.
+        """
         return list(bars_of(rows))
-
-
-class MoversSink(_WindowSink):
-    """The newest list: of several spans, after an outage, only the newest is listed."""
-
-    def changes(self, found: Sequence[Bar], clock_ms: int) -> BatchChanges:
-        """Return the list of the span that ends with the clock."""
-        settings = self._settings
-        start_ms = clock_ms - settings.movers_span_s * 1000
-        newest = [bar for bar in found if bar.end_ms == clock_ms]
-        lists = {
-            name: [row(bar) for bar in ranked]
-            for name, ranked in rank(newest, settings.movers_top).items()
-        }
-        message = MoversList("", 0, start_ms, clock_ms, len(newest), lists).encode()
-        rest = message.partition(b'"sequence":0')[2]
-        kept_as = AnalyticsKeys(settings.namespace).movers
-        return BatchChanges(b"{", rest, keep_as=kept_as)
-
-
-class BurstSink(_WindowSink):
-    """Each burst, once; the stream keeps the newest, a message those of its batch."""
 
     def changes(self, found: Sequence[Bar], clock_ms: int) -> BatchChanges:
         """Return the bursts that had ended by the clock, in the order of their ends."""

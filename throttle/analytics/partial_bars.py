@@ -12,7 +12,7 @@ from decimal import Decimal
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from throttle.contract.bars import FRACTION_DIGITS, WHOLE_DIGITS
+from throttle.contract.bars import FRACTION_DIGITS, TOO_LARGE
 from throttle.window.source_rows import REFUSED_PREFIX
 from throttle.window.vector_check import prices_and_sizes
 
@@ -21,7 +21,7 @@ SCHEMA = (
     "open_position bigint, open decimal(38,18), close_time bigint, close_seq bigint, "
     "close_position bigint, close decimal(38,18), high decimal(38,18), "
     "low decimal(38,18), volume decimal(38,18), value decimal(38,18), "
-    "trades bigint, late bigint, unfit bigint, closed_ms bigint, note string"
+    "trades bigint, late bigint, unfit bigint, note string"
 )
 
 _PRICE = pa.decimal128(38, FRACTION_DIGITS)
@@ -47,17 +47,15 @@ ARROW_SCHEMA = pa.schema(
         ("trades", pa.int64()),
         ("late", pa.int64()),
         ("unfit", pa.int64()),
-        ("closed_ms", pa.int64()),
         ("note", pa.string()),
     ]
 )
 
-_KEYS = ("at", "isin", "closed_ms")
+_KEYS = ("at", "isin")
 _OPEN = ("open_time", "open_seq", "open_position")
 _CLOSE = ("close_time", "close_seq", "close_position")
 _ONE, _ZERO = pa.scalar(1, pa.int64()), pa.scalar(0, pa.int64())
 _US_PER_MS = pa.scalar(1_000, pa.int64())
-_TOO_LARGE = Decimal(10) ** WHOLE_DIGITS
 OUT_OF_RANGE = "out_of_range"
 """Why a valid trade is in no bar: price x size has too many digits to be summed up."""
 
@@ -77,7 +75,7 @@ def trades_of(rows: pa.Table) -> tuple[pa.Table, Counter[int]]:
     product = pc.multiply(
         price.cast(pa.decimal256(36, 18)), size.cast(pa.decimal256(36, 18))
     )
-    fits = pc.less(product, pa.scalar(_TOO_LARGE, product.type))
+    fits = pc.less(product, pa.scalar(TOO_LARGE, product.type))
     nothing = pa.scalar(Decimal(0), product.type)
     rounded = pc.if_else(fits, product, nothing).cast(
         pa.decimal256(55, FRACTION_DIGITS), safe=False
@@ -121,8 +119,7 @@ def bar_partials(
     if pc.all(in_time).as_py() is False:
         too_late.update(trades["partition"].filter(pc.invert(in_time)).to_pylist())
         starts, late, trades = (c.filter(in_time) for c in (starts, late, trades))
-    never = pa.repeat(_ZERO, len(trades))
-    return combine([_one_each(trades, starts, late, never)]), too_late
+    return combine([_one_each(trades, starts, late)]), too_late
 
 
 def pane_partials(
@@ -133,13 +130,11 @@ def pane_partials(
     Spans of ``span_ms`` begin every ``every_ms``; a pane is what lies between two
     beginnings. It needs the columns that ``trades_of`` returns. ``at`` is the start of
     a trade's pane; a trade that is stamped ahead of the log's clock counts as made when
-    it was appended. ``closed_ms`` is the end of the last span that had been listed by
-    then: in that one, and those before, the trade is missing.
+    it was appended, also among others. One that came when all spans with its pane had
+    been listed is too late.
     """
-    times = pc.min_element_wise(
-        pc.divide(trades["time"], _US_PER_MS), trades["append_ms"]
-    )
-    starts = _floor(times, every_ms)
+    trades = _not_ahead(trades)
+    starts = _floor(pc.divide(trades["time"], _US_PER_MS), every_ms)
     after = pa.scalar(close_after_ms, pa.int64())
     closed = _floor(pc.subtract(trades["append_ms"], after), every_ms)
     last_ends = pc.add(starts, pa.scalar(span_ms, pa.int64()))
@@ -147,9 +142,9 @@ def pane_partials(
     too_late: Counter[int] = Counter()
     if pc.all(in_time).as_py() is False:
         too_late.update(trades["partition"].filter(pc.invert(in_time)).to_pylist())
-        starts, closed, trades = (c.filter(in_time) for c in (starts, closed, trades))
+        starts, trades = (column.filter(in_time) for column in (starts, trades))
     late = pa.repeat(_ZERO, len(trades))
-    return combine([_one_each(trades, starts, late, closed)]), too_late
+    return combine([_one_each(trades, starts, late)]), too_late
 
 
 def burst_partials(
@@ -161,12 +156,12 @@ def burst_partials(
     bar's first trade, ``close_time`` that of its last; they are less than a second
     apart, so less than a gap. A trade that is stamped ahead of the log's clock counts
     as made when it was appended. One that could only be in a burst that had ended by
-    then (``closed_ms``) is too late.
+    then is too late.
     """
-    trades, closed, too_late = _in_time(trades, batch_ms, gap_ms, close_after_ms)
+    trades, too_late = _in_time(trades, batch_ms, gap_ms, close_after_ms)
     seconds = _floor(pc.divide(trades["time"], _US_PER_MS), 1_000)
     late = pa.repeat(_ZERO, len(trades))
-    return combine([_one_each(trades, seconds, late, closed)]), too_late
+    return combine([_one_each(trades, seconds, late)]), too_late
 
 
 def single_trades(
@@ -179,34 +174,39 @@ def single_trades(
     appended. One that comes when others of its moment have been judged
     (``close_after_ms``, and up to ``batch_ms`` more, after they were made) is too late.
     """
-    trades, closed, too_late = _in_time(trades, batch_ms, 1, close_after_ms)
+    trades, too_late = _in_time(trades, batch_ms, 1, close_after_ms)
     late = pa.repeat(_ZERO, len(trades))
-    return _one_each(
-        trades, pc.divide(trades["time"], _US_PER_MS), late, closed
-    ), too_late
+    starts = pc.divide(trades["time"], _US_PER_MS)
+    return _one_each(trades, starts, late), too_late
 
 
 def _in_time(
     trades: pa.Table, batch_ms: int, open_for_ms: int, close_after_ms: int
-) -> tuple[pa.Table, pa.ChunkedArray, Counter[int]]:
-    """Return trades without those that came too late, ``closed_ms``, and how many did.
+) -> tuple[pa.Table, Counter[int]]:
+    """Return trades without those that came too late, and how many did, by partition.
 
     A trade comes too late if a batch had ended ``open_for_ms`` after it was made, or
     later, before it was appended. ``time`` is when it was appended, where it is stamped
     ahead of that.
     """
-    stamped = pc.multiply(trades["append_ms"], _US_PER_MS)
-    times = pc.min_element_wise(trades["time"], stamped)
+    trades = _not_ahead(trades)
     after = pa.scalar(close_after_ms, pa.int64())
     closed = _floor(pc.subtract(trades["append_ms"], after), batch_ms)
-    ends = pc.add(pc.divide(times, _US_PER_MS), pa.scalar(open_for_ms, pa.int64()))
+    made_ms = pc.divide(trades["time"], _US_PER_MS)
+    ends = pc.add(made_ms, pa.scalar(open_for_ms, pa.int64()))
     in_time = pc.greater(ends, closed)
     too_late: Counter[int] = Counter()
-    trades = trades.set_column(trades.column_names.index("time"), "time", times)
     if pc.all(in_time).as_py() is False:
         too_late.update(trades["partition"].filter(pc.invert(in_time)).to_pylist())
-        closed, trades = closed.filter(in_time), trades.filter(in_time)
-    return trades, closed, too_late
+        trades = trades.filter(in_time)
+    return trades, too_late
+
+
+def _not_ahead(trades: pa.Table) -> pa.Table:
+    """Return trades with ``time`` when they were appended, if stamped ahead of that."""
+    appended = pc.multiply(trades["append_ms"], _US_PER_MS)
+    times = pc.min_element_wise(trades["time"], appended)
+    return trades.set_column(trades.column_names.index("time"), "time", times)
 
 
 def at_first_trade(table: pa.Table) -> pa.Table:
@@ -221,10 +221,7 @@ def _floor(times: pa.ChunkedArray, length_ms: int) -> pa.ChunkedArray:
 
 
 def _one_each(
-    trades: pa.Table,
-    starts: pa.ChunkedArray,
-    late: pa.ChunkedArray,
-    closed_ms: pa.Array | pa.ChunkedArray,
+    trades: pa.Table, starts: pa.ChunkedArray, late: pa.Array | pa.ChunkedArray
 ) -> pa.Table:
     size = len(trades)
     order = [trades[name] for name in ("time", "seq", "position")]
@@ -243,14 +240,13 @@ def _one_each(
         "trades": pa.repeat(_ONE, size),
         "late": late,
         "unfit": pa.repeat(_ZERO, size),
-        "closed_ms": closed_ms,
         "note": pa.nulls(size, pa.string()),
     }
     return pa.table(columns)
 
 
 def combine(tables: Iterable[pa.Table]) -> pa.Table:
-    """Return one partial bar per issue, start and ``closed_ms``.
+    """Return one partial bar per issue and start.
 
     Tables come and go with the columns of ``ARROW_SCHEMA``, but with ``volume`` and
     ``value`` in 256 bits (``to_spark`` makes them Spark's).
@@ -307,7 +303,7 @@ def to_spark(table: pa.Table) -> pa.Table:
 
     A sum that does not fit becomes none, and the bar is ``unfit`` for good.
     """
-    limit = pa.scalar(_TOO_LARGE, _WIDE)
+    limit = pa.scalar(TOO_LARGE, _WIDE)
     none = pa.scalar(None, _WIDE)
     unfit = table["unfit"]
     columns = {name: table[name] for name in ARROW_SCHEMA.names}
@@ -319,7 +315,7 @@ def to_spark(table: pa.Table) -> pa.Table:
     return pa.table(columns).cast(ARROW_SCHEMA)
 
 
-def control_row(at_ms: int, key: str, note: str, closed_ms: int = 0) -> pa.Table:
+def control_row(at_ms: int, key: str, note: str) -> pa.Table:
     """Return a row (``ARROW_SCHEMA``) that is no bar: it says what a batch has read.
 
     Its ``key`` stands in the place of an ISIN.
@@ -327,6 +323,5 @@ def control_row(at_ms: int, key: str, note: str, closed_ms: int = 0) -> pa.Table
     row = dict.fromkeys(ARROW_SCHEMA.names)
     row |= {"isin": key, "note": note, "trades": 0, "late": 0, "unfit": 0}
     columns = {name: [value] for name, value in row.items()}
-    columns["closed_ms"] = [closed_ms]
     columns["at"] = [at_ms * 1000]
     return pa.table(columns, schema=ARROW_SCHEMA)

@@ -203,10 +203,7 @@ class _Partials:
                 tally.missed = max(0, after - before - tally.read - tally.blanks)
         note = BatchNote(part.start, part.end, self._tallies).encode()
         key = f"{NOTE_KEY}{part.end.end_ms}:{part.partitions[0]}"
-        # In movers a note is in the one span that ends with the batch; among bursts it
-        # is one that has just ended.
-        before_ms = {"movers": options.batch_ms, "bursts": NOTE_MS}
-        at_ms = clock_ms - before_ms.get(options.product, 0)
-        closed_ms = clock_ms - options.batch_ms
-        yield from partial_bars.control_row(at_ms, key, note, closed_ms).to_batches()
+        # Among bursts it is one that has just ended.
+        at_ms = clock_ms - (NOTE_MS if options.product == "bursts" else 0)
+        yield from partial_bars.control_row(at_ms, key, note).to_batches()
         yield from partial_bars.control_row(clock_ms, TICK_KEY, "").to_batches()

@@ -25,7 +25,7 @@ class BatchChanges:
 
     ``commands`` are carried out in order; each may be carried out again. The message is
     ``begin``, the epoch and the sequence, ``rest``; the key ``keep_as`` keeps it.
-    ``settings`` go to the progress.
+    ``settings`` go to the progress, ``logged`` to the stream ``log_as``, an entry each.
     """
 
     begin: bytes
@@ -33,6 +33,8 @@ class BatchChanges:
     commands: Sequence[Command] = ()
     settings: Mapping[str, str | int] = field(default_factory=dict)
     keep_as: str = ""
+    logged: Sequence[bytes] = ()
+    log_as: str = ""
 
 
 class ProductPublisher:
@@ -110,6 +112,10 @@ class ProductPublisher:
             *counts,
             len(settings) // 2,
             *settings,
+            changes.log_as,
+            f"logged:{product}",
+            len(changes.logged),
+            *changes.logged,
         ]
         for command in changes.commands:
             arguments += [len(command), *command]
@@ -119,7 +125,7 @@ class ProductPublisher:
                 keys.progress(product),
                 keys.ledger(product),
                 keys.batches(product),
-                *filter(None, [changes.keep_as]),
+                *filter(None, [changes.keep_as, changes.log_as]),
                 *dict.fromkeys(str(command[1]) for command in changes.commands),
             ],
             args=arguments,

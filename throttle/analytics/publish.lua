@@ -7,12 +7,15 @@
 --       begin of the message, its rest, key that keeps the message ('' for none),
 --       entries kept in batches, the batch's note,
 --       number of {field, count} for the ledger, these, number of {field, value} for
---       progress, these; then commands: number of arguments, the arguments
+--       progress, these; stream that logs what is over ('' for none), field of meta for
+--       its newest number, number of new entries, these; then commands: number of
+--       arguments, the arguments
 --
 -- A job whose term is not the newest publishes nothing, nor does one whose batch does
 -- not begin where this checkpoint's last one ended. The progress is written last: if a
 -- command fails, all of it is done again. The message is
--- <begin>"epoch":...,"sequence":...<rest>.
+-- <begin>"epoch":...,"sequence":...<rest>. Entries of the log have numbers without holes,
+-- which stand beside the epoch that they belong to; it keeps those of the newest batches.
 -- Returns {ok, sequence}, {repeat}, {fenced, term} or {lost}.
 local meta, progress, ledger, batches = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local channel, job, term, checkpoint, batch, start_cut, end_cut, clock, takes_up,
@@ -42,6 +45,15 @@ for _ = 1, tonumber(take()) do
   fields[#fields + 1] = take()
   fields[#fields + 1] = take()
 end
+local log, logged, entries, number = take(), take(), {}, 0
+for i = 1, tonumber(take()) do entries[i] = take() end
+if log ~= '' then
+  -- Asked for before anything is written: once a number is given, the entry is there.
+  redis.call('XRANGE', log, '0-1', '0-1')
+  number = tonumber(redis.call('HGET', meta, logged) or 0)
+  -- Its ids begin anew where the sequence does.
+  if not known[3] then redis.call('DEL', log) end
+end
 while at <= #ARGV do
   local command = {}
   for i = 1, tonumber(take()) do command[i] = take() end
@@ -58,6 +70,17 @@ if start_cut ~= end_cut then
   redis.call('HSET', ledger, 'upto', end_cut)
   redis.call('XADD', batches, 'MAXLEN', '~', kept, '*', 'batch', batch, 'term', term,
     'sequence', sequence, 'note', note)
+end
+if #entries > 0 then
+  local now = redis.call('TIME')
+  local published_us = now[1] .. string.format('%06d', now[2])
+  local least = string.format('%d-0', math.max(sequence - kept + 1, 0))
+  redis.call('HSET', meta, logged, string.format('%d', number + #entries))
+  for i, bars in ipairs(entries) do
+    redis.call('XADD', log, 'MINID', least, string.format('%d-%d', sequence, i), 'epoch',
+      epoch, 'number', string.format('%d', number + i), 'published', published_us, 'bars',
+      bars)
+  end
 end
 redis.call('HSET', progress, 'epoch', epoch, 'sequence', sequence, 'clock', clock,
   'batch', batch, 'checkpoint', checkpoint, 'cut', end_cut, unpack(fields))

@@ -10,7 +10,6 @@ from throttle.analytics.log_source import FORMAT, PartialOptions
 from throttle.analytics.window_transforms import (
     bars_of,
     bursts_of,
-    spans_of,
     trades_of,
 )
 from throttle.settings import AnalyticsSettings
@@ -34,9 +33,9 @@ def conf_of(settings: AnalyticsSettings, product: str) -> dict[str, str]:
         f"{state}.rocksdb.changelogCheckpointing.enabled": "true",
         f"{state}.rocksdb.boundedMemoryUsage": "true",
         f"{state}.rocksdb.maxMemoryUsageMB": "64",
-        # Spans and bursts come in a batch of their own, after the one that ends them.
+        # Bursts come in a batch of their own, after the one that ends them.
         "spark.sql.streaming.noDataMicroBatches.enabled": str(
-            product in ("movers", "bursts")
+            product == "bursts"
         ).lower(),
     }
     return {**own, **settings.spark_conf}
@@ -96,8 +95,9 @@ def start_query(
     if product == "bars":
         windows, mode = bars_of(rows, settings.bars_ms, kept_ms(settings)), "update"
     elif product == "movers":
-        windows = spans_of(rows, options.batch_ms, options.span_ms)
-        mode = "append"
+        # A pane is needed for as long as a span to come holds it.
+        windows = bars_of(rows, options.batch_ms, options.span_ms)
+        mode = "update"
     elif product == "moves":
         windows, mode = trades_of(rows, trades_kept_ms(settings)), "append"
     else:

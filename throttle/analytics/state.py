@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import cast
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
@@ -23,11 +23,14 @@ _BUFFERS = (
     *("trades", "late", "unfit", "note"),
 )
 
+# A session's key holds its start only: the whole of it stands before the buffers.
+_OF_SESSIONS = ("session_window", "isin")
+
 
 def state_of(
     spark: SparkSession, checkpoint: str, batch_id: int | None = None
 ) -> DataFrame:
-    """Return the bars or spans that a query's state held after a batch.
+    """Return the bars, panes or open bursts that a query's state held after a batch.
 
     By default after the newest one that was committed. Columns are those that
     ``window_transforms.py`` returns. ``checkpoint`` is the query's, a folder or an
@@ -39,10 +42,11 @@ def state_of(
     state = reader.load()
     kind = cast(StructType, state.schema["value"].dataType)
     buffers = F.col("value").cast(_with_names(kind)).alias("of")
-    rows = state.select("key.window", "key.isin", buffers)
+    rows = state.select("key", "key.isin", buffers)
+    start_ms, end_ms = _bounds(state)
     return rows.where(~F.col("isin").startswith(NOTE_KEY)).select(
-        F.unix_millis("window.start").alias("start_ms"),
-        F.unix_millis("window.end").alias("end_ms"),
+        start_ms.alias("start_ms"),
+        end_ms.alias("end_ms"),
         "isin",
         F.col("of.opened.price").alias("open"),
         "of.high",
@@ -57,8 +61,19 @@ def state_of(
     )
 
 
+def _bounds(state: DataFrame) -> tuple[Column, Column]:
+    """Return the start and the end of a state's windows, in milliseconds.
+
+    Those of an open burst are its first and its last trade, as when it is told.
+    """
+    if "window" in cast(StructType, state.schema["key"].dataType).names:
+        return F.unix_millis("key.window.start"), F.unix_millis("key.window.end")
+    first, last = (F.col(f"of.{end}.time") for end in ("opened", "closed"))
+    return F.floor(first / 1000), F.floor(last / 1000)
+
+
 def _with_names(buffers: StructType) -> str:
-    """Return the type of a state's buffers with names of their own.
+    """Return the type of a state's value with names of its own.
 
     Spark names them by function, several alike, and takes one for the other. Where the
     first and the last trade stand among them is its optimizer's matter.
@@ -66,7 +81,9 @@ def _with_names(buffers: StructType) -> str:
     names = iter(_BUFFERS)
     parts = []
     for field in buffers.fields:
-        if isinstance(field.dataType, StructType):
+        if field.name in _OF_SESSIONS:
+            parts.append(f"{field.name}: {field.dataType.simpleString()}")
+        elif isinstance(field.dataType, StructType):
             is_first = field.dataType.names[0] == "open_time"
             parts.append(f"{'opened' if is_first else 'closed'}: {_END}")
         else:
@@ -80,6 +97,16 @@ def bars_in_state(
     """Return the bars of ``state_of``, the oldest first."""
     bars = bars_of(state_of(spark, checkpoint, batch_id).toArrow())
     return sorted(bars, key=lambda bar: (bar.start_ms, bar.isin))
+
+
+def panes_in_state(
+    spark: SparkSession, checkpoint: str, batch_id: int | None = None
+) -> pa.Table:
+    """Return the panes that the state of movers held after a batch, in no order.
+
+    Columns are those of ``state_of``.
+    """
+    return state_of(spark, checkpoint, batch_id).toArrow()
 
 
 def trades_in_state(

@@ -1,4 +1,4 @@
-"""The transforms: from partial bars to bars, spans and bursts; trades that are kept.
+"""The transforms: from partial bars to bars and bursts; trades that are kept.
 
 Spark keeps the sums in its state store. What comes too late is left out by the source
 (``partial_bars.py``), by a rule that does not depend on how the log was cut into
@@ -18,33 +18,13 @@ def bars_of(partials: DataFrame, bars_ms: int, kept_ms: int) -> DataFrame:
     """Return the bars that a batch has changed, for output mode ``update``.
 
     It needs the columns of ``partial_bars.SCHEMA`` and returns those of ``_selected``.
-    The state keeps a bar for ``kept_ms`` after its end, by the log's clock.
+    The state keeps a bar for ``kept_ms`` after its end, by the log's clock. Panes of
+    movers are bars, too.
     """
     window = F.window("at", f"{bars_ms} milliseconds").alias("window")
     marked = partials.withWatermark("at", f"{kept_ms} milliseconds")
     rows = marked.where(_is_no_tick())
     return _selected(rows.groupBy(window, "isin").agg(*_aggregates()))
-
-
-def spans_of(partials: DataFrame, every_ms: int, span_ms: int) -> DataFrame:
-    """Return the spans that are over, for output mode ``append``.
-
-    A span is a hopping window; a trade is missing in those that had been listed when it
-    came (``closed_ms``). Columns are those of ``_selected``.
-    """
-    every = f"{every_ms} milliseconds"
-    window = F.window("at", f"{span_ms} milliseconds", every).alias("window")
-    marked = partials.withWatermark("at", "0 milliseconds")
-    rows = marked.where(_is_no_tick()).select(
-        window, "isin", *_OPENED, *_CLOSED, *_SUMMED, "closed_ms", "note"
-    )
-    ends_ms = F.unix_millis("window.end")
-    is_note = F.col("isin").startswith(NOTE_KEY)
-    # A note belongs to the one span that ends with its batch.
-    is_open = ends_ms > F.col("closed_ms")
-    is_own = ends_ms == F.col("closed_ms") + every_ms
-    counted = rows.where(F.when(is_note, is_own).otherwise(is_open))
-    return _selected(counted.groupBy("window", "isin").agg(*_aggregates()))
 
 
 def bursts_of(partials: DataFrame, gap_ms: int, least_trades: int) -> DataFrame:

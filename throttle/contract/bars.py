@@ -15,6 +15,9 @@ import orjson
 WHOLE_DIGITS, FRACTION_DIGITS = 20, 18
 """Digits of a sum, before and after the point: ``decimal(38, 18)`` in Spark."""
 
+TOO_LARGE = Decimal(10) ** WHOLE_DIGITS
+"""The least sum that does not fit."""
+
 VWAP_DIGITS = 4
 """Digits that a VWAP has after the point, beyond those of the bar's prices."""
 

@@ -147,6 +147,15 @@ class AnalyticsKeys:
         return f"{self.namespace}:bars:{isin}"
 
     @property
+    def bar_log(self) -> str:
+        """Stream, the bar log: bars as they were closed or amended (``bar_log.py``);
+        id ``<sequence>-<n>``, fields ``epoch``, ``number``, ``published`` (us) and
+        ``bars``. Those of the newest batches. The newest number is in the ``meta`` of
+        ``lease_keys``, beside the epoch it belongs to: ``logged:bars``.
+        """
+        return f"{self.namespace}:analytics:bars:log"
+
+    @property
     def last_bars(self) -> str:
         """Hash: ISIN -> its newest bar (``Bar.encode``)."""
         return f"{self.namespace}:bars"

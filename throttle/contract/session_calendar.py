@@ -1,6 +1,7 @@
 """When an exchange's day begins: a time zone and a time of day. Pure."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, time, timedelta
 from functools import lru_cache
 from zoneinfo import ZoneInfo
@@ -58,3 +59,39 @@ def _day_of(zone: str, begins: str, minute: int) -> tuple[int, int]:
 
 EVERYDAY = SessionCalendar()
 """The calendar of who says nothing else: Korea's days, from midnight to midnight."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionCalendars:
+    """The calendars of several markets, by the first two letters of an ISIN.
+
+    They are the issue's country, or the venue of a key that is none. Other than the
+    market in an issue table they never change: a bar belongs to one day for good.
+    ``everyday`` is for those that are not ``named``.
+    """
+
+    everyday: SessionCalendar = EVERYDAY
+    named: Mapping[str, SessionCalendar] = field(default_factory=dict)
+
+    def of(self, isin: str) -> SessionCalendar:
+        """Return the calendar of an issue."""
+        return self.named.get(isin[:2], self.everyday)
+
+    @classmethod
+    def parse(cls, everyday: SessionCalendar, named: str) -> "SessionCalendars":
+        """Read ``US=America/New_York@09:30,QM=UTC@00:00``. Raises ValueError."""
+        found: dict[str, SessionCalendar] = {}
+        for part in filter(None, named.split(",")):
+            letters, _, calendar = part.partition("=")
+            zone, _, begins = calendar.partition("@")
+            if letters in found:
+                raise ValueError(f"{letters}: is named twice")
+            try:
+                found[letters] = SessionCalendar(zone, begins)
+            except ValueError as error:
+                raise ValueError(f"{letters}: {error}") from None
+        return cls(everyday, found)
+
+
+EVERYWHERE = SessionCalendars()
+"""The calendars of who says nothing else: one for all."""

@@ -109,7 +109,7 @@ class Publisher:
         epoch, offset, windows, rows, old, listeners, stored = values
         self._has_listeners = listeners > 0
         if batch.groups is not None:
-            self._shown.learn(batch)
+            self._shown.learn()
         ledger = Ledger.decode(job, dict(zip(stored[::2], stored[1::2], strict=True)))
         off_by = 0 if ledger is None else ledger.off_by
         return PublishOutcome(epoch.decode(), offset, windows, rows, old, off_by)
@@ -150,20 +150,20 @@ class Publisher:
         ]
         rows = batch.groups
         groups = _NO_GROUPS if rows is None else rows.groups(stale)
-        markets = {} if rows is None else rows.markets
-        places = {name: n for n, name in enumerate(sorted(set(markets.values())))}
+        markets = [] if rows is None else rows.markets
+        places = {name: n for n, name in enumerate(markets)}
         has_places = self._has_listeners
         arguments += [len(places), *places, *_named(batch), int(has_places)]
         codes = {}
-        if has_places:
-            codes = {isin: f"{places[name]:05}" for isin, name in markets.items()}
+        if has_places and rows is not None:
+            of_issues = rows.market_of_issue().items()
+            codes = {isin: f"{places[name]:05}" for isin, name in of_issues}
         for number, window in enumerate(batch.windows):
             ordered = [window.of_partition(p) for p in partitions]
             arguments.append(window.end_ms)
             arguments += [len(of_one) for of_one in ordered]
-            arguments.append(
-                "".join(codes[r.isin] for o in ordered for r in o if codes)
-            )
+            coded = ordered if codes else ()
+            arguments.append("".join(codes[row.isin] for o in coded for row in o))
             arguments += _placed(groups.windows[number] if rows else (), places)
             arguments += [row.encode() for of_one in ordered for row in of_one]
         if len(batch.windows) > 1:

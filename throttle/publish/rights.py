@@ -83,6 +83,9 @@ def commands_of_analytics(keys: AnalyticsKeys, log: LogKind) -> Iterator[Command
     yield ("SET", keys.movers, "x")
     for key in (keys.bursts, keys.moves):
         yield ("XADD", key, *_ENTRY)
+    bar_log = keys.bar_log
+    yield from (("XRANGE", bar_log, "-", "+"), ("XADD", bar_log, *_ENTRY))
+    yield ("DEL", bar_log)
     if log == "redis":
         yield from _to_read_log(keys.namespace)
 

@@ -22,6 +22,7 @@ class ShownVersions:
         self._client = client
         self._last = last
         self._newest: dict[str, bytes] = {}
+        self._in_batch: dict[str, bytes] = {}
 
     def stale(self, batch: Batch) -> frozenset[Place]:
         """Return the rows that are no news. Raises redis.RedisError."""
@@ -35,14 +36,12 @@ class ShownVersions:
                     newest[row.isin] = row.version
                 else:
                     stale.append((window.end_ms, row.isin))
+        self._in_batch = newest
         return frozenset(stale)
 
-    def learn(self, batch: Batch) -> None:
-        """Take in that a batch was published; what was stale in it had been before."""
-        for window in batch.windows:
-            for _, row in window.rows.values():
-                if is_newer(row.version, self._newest.get(row.isin)):
-                    self._newest[row.isin] = row.version
+    def learn(self) -> None:
+        """Take in that the batch that ``stale`` looked at was published."""
+        self._newest |= self._in_batch
 
     def _ask_for(self, batch: Batch) -> None:
         """Look up the issues that were in no batch yet."""

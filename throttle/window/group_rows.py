@@ -59,7 +59,8 @@ class BatchGroups(NamedTuple):
 class GroupRows:
     """The joined rows of a batch, from which its groups are computed.
 
-    ``markets`` says the market of each of their issues, empty where nobody has said.
+    ``markets`` are the markets of their issues, sorted; the one of issues whose market
+    nobody has said is empty.
     """
 
     def __init__(
@@ -107,8 +108,12 @@ class GroupRows:
                 **{name: rows[name].fill_null(0) for name in _OF_TRADES},
             }
         )
+        self.markets = sorted(pc.unique(self._table["market"]).to_pylist())
+
+    def market_of_issue(self) -> dict[str, str]:
+        """Return the market of each issue of the batch, empty where it is unknown."""
         keys, markets = (self._table[n].to_pylist() for n in ("key", "market"))
-        self.markets = dict(zip(keys, markets, strict=True))
+        return dict(zip(keys, markets, strict=True))
 
     def groups(self, stale: Set[Place] = frozenset()) -> BatchGroups:
         """Return the groups of what is published: all rows but the ``stale`` ones."""

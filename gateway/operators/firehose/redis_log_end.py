@@ -7,7 +7,7 @@ from typing import Any
 from redis.asyncio import Redis
 from redis.exceptions import NoPermissionError, RedisError
 
-from gateway.health.log_ends import PartitionEnd, decode_redis_ends
+from gateway.health.log_ends import PartitionEnd, decode_redis_ends, no_log
 from gateway.health.pipeline_reader import ANSWER_S, NO_ANSWER
 from gateway.operators.firehose.log_piece import (
     LogEntry,
@@ -67,9 +67,7 @@ class RedisLogEnd:
         if info is None:
             fields: Any = await self._redis.hgetall(info_key(self._namespace))
             if not fields:
-                raise LogUnseen(
-                    f"there is no trade log under {info_key(self._namespace)}"
-                )
+                raise LogUnseen(no_log(self._namespace))
             info = decode_info(fields)
         async with self._redis.pipeline(transaction=True) as pipe:
             pipe.hgetall(info_key(self._namespace))

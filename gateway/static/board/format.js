@@ -15,7 +15,9 @@ export function priceText(price) {
 export const countText = (count) => priceText(count);
 
 export function places(price) {
-  return (String(price).split(".")[1] ?? "").length;
+  const text = String(price);
+  const point = text.indexOf(".");
+  return point < 0 ? 0 : text.length - point - 1;
 }
 
 // The difference between two prices: {kind, difference, ratio}. Binary arithmetic is good

@@ -27,7 +27,8 @@ export function comparator({ column, direction }) {
   const { key } = ORDERS[column];
   const sign = direction === "ascending" ? 1 : -1;
   return (a, b) => {
-    const [left, right] = [key(a), key(b)];
+    const left = key(a);
+    const right = key(b);
     if (left === right) return compareTexts(a.isin, b.isin);
     if (left === null) return 1;
     if (right === null) return -1;

@@ -2,7 +2,6 @@
 
 import { parts, phrase, say } from "../language.js";
 import { AlertMenu, Notices } from "./alerts/panels.js";
-import { Movers } from "./candles/issue_chart.js";
 import { ColumnMenu } from "./choice/column_menu.js";
 import { ListMenu } from "./choice/list_menu.js";
 import { listName } from "./choice/lists.js";
@@ -13,6 +12,7 @@ import { Detail } from "./detail.js";
 import { ChartGrid } from "./grid/chart_grid.js";
 import { html } from "./html.js";
 import { MarketMap } from "./map/market_map.js";
+import { Events, Movers } from "./movers/movers.js";
 import { Table } from "./table.js";
 import { ViewSwitch } from "./views/switch.js";
 
@@ -25,8 +25,9 @@ const REFERENCES = {
 };
 
 // What the page knows only since it opened says so.
-function sinceText({ columns }) {
-  const names = columns.filter(({ id }) => id === "spark" || id === "range").map(({ label }) => say(label));
+function sinceText({ columns }, hasDays) {
+  const isSince = (id) => id === "spark" || (id === "range" && !hasDays);
+  const names = columns.filter(({ id }) => isSince(id)).map(({ label }) => say(label));
   if (!names.length) return "";
   const [name, other] = names;
   if (other === undefined) return ` ${say("{name} is since this page opened.", { name })}`;
@@ -54,9 +55,16 @@ export function Page({ view }) {
           reference=${store.reference}
         />
         <${Movers} movers=${view.movers} issues=${store.issues} onSelect=${view.select} />
+        <${Events}
+          bursts=${view.bursts}
+          moves=${view.moves}
+          nowMs=${store.newestMs}
+          issues=${store.issues}
+          onSelect=${view.select}
+        />
         <${VIEWS[view.place.name]} view=${view} />
         <p class="foot soft">
-          <span>${say(REFERENCES[store.reference])}${view.place.name === "table" && sinceText(view.layout)}</span>
+          <span>${say(REFERENCES[store.reference])}${view.place.name === "table" && sinceText(view.layout, store.hasDays)}</span>
           ${KEYS[view.place.name]()}
         </p>
       </div>
@@ -110,6 +118,7 @@ function TableView({ view }) {
       <${Table}
         rows=${rows}
         layout=${view.layout}
+        hasDays=${store.hasDays}
         isMixed=${store.reference === "mixed"}
         order=${view.order}
         onOrder=${view.setOrder}
@@ -275,18 +284,18 @@ function Figures({ view }) {
   const perRow = store.totalRows ? (store.totalTrades / store.totalRows).toFixed(1) : "–";
   return html`
     <dl id="figures" class="greys">
-      <${Figure} id="window" name=${say("Window")} zone=${zoneText()} text=${store.window === null ? "–" : clockText(store.window)} />
-      <${Figure} id="lag" name=${say("Lag")} text=${view.lagMs === null ? "–" : `${Math.round(view.lagMs)} ms`} />
-      <${Figure} id="issues" name=${say("Issues")} text=${countText(store.rows.size)} />
-      <${Figure} id="changed" name=${say("Changed")} text=${countText(store.changed)} />
-      <${Figure} id="trades" name=${say("Trades")} text=${countText(store.tradesInWindow)} />
-      <${Figure} id="ratio" name=${say("Trades per row")} text=${perRow} />
+      <${Figure} id="window" name=${say("Window")} about=${say("when the newest window ended")} zone=${zoneText()} text=${store.window === null ? "–" : clockText(store.window)} />
+      <${Figure} id="lag" name=${say("Lag")} about=${say("how long after its end the newest window was here")} text=${view.lagMs === null ? "–" : `${Math.round(view.lagMs)} ms`} />
+      <${Figure} id="issues" name=${say("Issues")} about=${say("how many issues are known")} text=${countText(store.rows.size)} />
+      <${Figure} id="changed" name=${say("Changed")} about=${say("how many issues the newest window has")} text=${countText(store.changed)} />
+      <${Figure} id="trades" name=${say("Trades")} about=${say("how many trades the newest window stands for")} text=${countText(store.tradesInWindow)} />
+      <${Figure} id="ratio" name=${say("Trades per row")} about=${say("for how many trades a row has stood on average since this page opened")} text=${perRow} />
     </dl>
   `;
 }
 
-const Figure = ({ id, name, zone, text }) =>
-  html`<div class=${id}><dt>${name}${zone && html` <span class="zone">${zone}</span>`}</dt><dd id=${id}>${text}</dd></div>`;
+const Figure = ({ id, name, about, zone, text }) =>
+  html`<div class=${id} title=${about}><dt>${name}${zone && html` <span class="zone">${zone}</span>`}</dt><dd id=${id}>${text}</dd></div>`;
 
 const strangeText = ({ strangeLink: link }) =>
   link === null ? "" : say("No issue has the code or ISIN “{link}” of this address.", { link: link.slice(0, 20) });

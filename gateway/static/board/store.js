@@ -2,6 +2,7 @@
 
 import { isWanted, sectorsOf } from "./choice/filters.js";
 import { limitOf } from "./day/limits.js";
+import { joined, widened } from "./day/range.js";
 import { Trace } from "./day/trace.js";
 import { changeOf, places } from "./format.js";
 import { comparator } from "./order.js";
@@ -20,6 +21,8 @@ export class Store {
     this.sectors = []; // [name, count of issues], by name
     this.firstPrices = new Map(); // ISIN -> price first seen since the page opened
     this.traces = new Map(); // ISIN -> what was seen of its price (day/trace.js)
+    this.days = new Map(); // ISIN -> the range of its newest day (day/range.js)
+    this.newestMs = 0; // the time of the newest trade, by the exchange's clock
     this.hasSums = false; // whether a trade has said what was traded in its day
     this.window = null; // the newest window's end
     this.changed = 0; // rows that came with it
@@ -34,7 +37,14 @@ export class Store {
   setIssues(issues) {
     this.issues = new Map(issues.map((issue) => [issue.isin, issue]));
     this.sectors = sectorsOf(issues);
-    for (const [isin, row] of this.rows) this.rows.set(isin, this._row(row.item, row));
+    this._renew();
+  }
+
+  // Of all issues that have one: another list takes the place of the one before.
+  setDays(days) {
+    this.days = new Map(days.map((day) => [day.isin, joined(this.days.get(day.isin), day)]));
+    for (const { item } of this.rows.values()) this._widen(item);
+    this._renew();
   }
 
   // The issue that has this ISIN or this code, null if none is known to have it.
@@ -52,14 +62,19 @@ export class Store {
     this.rows.clear();
     this.firstPrices.clear();
     this.traces.clear();
+    this.days.clear();
   }
 
   // `window` is null for what was known when the page asked.
   put(item, window) {
     const known = this.rows.get(item.isin);
-    if (!this.firstPrices.has(item.isin)) this.firstPrices.set(item.isin, item.price);
-    if (!this.traces.has(item.isin)) this.traces.set(item.isin, new Trace());
+    if (!this.traces.has(item.isin)) {
+      this.firstPrices.set(item.isin, item.price);
+      this.traces.set(item.isin, new Trace());
+    }
     if (known?.item.seq !== item.seq) this.traces.get(item.isin).add(Number(item.price));
+    this.newestMs = Math.max(this.newestMs, item.time / 1000);
+    this._widen(item);
     const trades = (known?.trades ?? 0) + item.trades;
     this.rows.set(item.isin, this._row(item, { trades, window }));
   }
@@ -104,12 +119,25 @@ export class Store {
     return found.sort(comparator(order));
   }
 
+  get hasDays() {
+    return this.days.size > 0;
+  }
+
   // What changes are measured against: "close", "first", or "mixed".
   get reference() {
     let closes = 0;
     for (const row of this.rows.values()) closes += row.isAgainstClose;
     if (!closes) return "first";
     return closes === this.rows.size ? "close" : "mixed";
+  }
+
+  _renew() {
+    for (const [isin, row] of this.rows) this.rows.set(isin, this._row(row.item, row));
+  }
+
+  _widen({ isin, price, time }) {
+    const day = this.days.get(isin);
+    if (day !== undefined) this.days.set(isin, widened(day, Number(price), time / 1000));
   }
 
   _row(item, { trades, window }) {
@@ -133,6 +161,7 @@ export class Store {
       volume: sumOf(item.cum_volume), // of the day so far, as its newest trade says
       turnover,
       trace: this.traces.get(item.isin),
+      day: this.days.get(item.isin), // undefined: nobody tells it
       limit: limitOf(issue, Number(item.price)),
       isHalted: issue?.status === "halted",
       text: known?.issue === issue ? known.text : searchText(item.isin, issue),

@@ -7,21 +7,20 @@ import { Component, createRef } from "preact";
 import { phrase, say } from "../language.js";
 import { DayCells, Marks } from "./day/cells.js";
 import { clockText, countText, differenceText, KIND_WORDS, momentText, priceText, ratioText, zoneText } from "./format.js";
+import { douse, light } from "./flash.js";
 import { html } from "./html.js";
 import { rowAfter, scrollTopFor, visibleRange } from "./virtual.js";
 
 const TITLES = {
   spark: phrase("the prices of the newest windows that came since this page opened, 60 at most"),
-  range: phrase("the lowest and highest price seen since this page opened, and where the price is between them"),
+  range: phrase("the lowest and highest price of the issue's day, and where the price is between them"),
+  rangeSeen: phrase("the lowest and highest price seen since this page opened, and where the price is between them"),
   turnover: phrase("what was paid in the day so far, as the issue's newest trade says (cum_value)"),
   volume: phrase("how much was traded in the day so far, as the issue's newest trade says (cum_volume)"),
   trades: phrase("since this page opened, and how many the newest window's row stands for"),
 };
 
-const FLASH_MS = 900;
-const stillness = matchMedia("(prefers-reduced-motion: reduce)");
-
-// Properties: rows, layout (columns.js), isMixed (not every change is against a close),
+// Properties: rows, layout (columns.js), hasDays (ranges are of the day), isMixed (not every change is against a close),
 // order, onOrder(column), window (the newest), watched, onStar(isin), selected,
 // onSelect(isin), onTouch() while a visitor is busy in it, onWidth(rem).
 export class Table extends Component {
@@ -29,7 +28,8 @@ export class Table extends Component {
     super();
     this.scroller = createRef();
     this.table = createRef();
-    this.state = { scrollTop: 0, viewHeight: 600, rowHeight: 36, activeIsin: null };
+    this.scrollTop = 0;
+    this.state = { viewHeight: 600, rowHeight: 36, activeIsin: null };
   }
 
   componentDidMount() {
@@ -62,15 +62,19 @@ export class Table extends Component {
 
   // Where the table is scrolled to, in rows there are: a search may have left fewer.
   get place() {
-    const { viewHeight, rowHeight, scrollTop } = this.state;
+    const { viewHeight, rowHeight } = this.state;
     const count = this.props.rows.length;
     const most = Math.max(0, count * rowHeight - viewHeight);
-    return { count, viewHeight, rowHeight, scrollTop: Math.min(scrollTop, most) };
+    return { count, viewHeight, rowHeight, scrollTop: Math.min(this.scrollTop, most) };
   }
 
+  // Most steps of a scroll need no other rows.
   scrolled() {
     this.props.onTouch();
-    this.setState({ scrollTop: this.scroller.current.scrollTop });
+    const before = visibleRange(this.place);
+    this.scrollTop = this.scroller.current.scrollTop;
+    const after = visibleRange(this.place);
+    if (after.first !== before.first || after.end !== before.end) this.setState({});
   }
 
   activeIndex() {
@@ -97,7 +101,8 @@ export class Table extends Component {
   activate(index) {
     const scrollTop = scrollTopFor(index, this.place);
     this.scroller.current.scrollTop = scrollTop;
-    this.setState({ activeIsin: this.props.rows[index].isin, scrollTop });
+    this.scrollTop = scrollTop;
+    this.setState({ activeIsin: this.props.rows[index].isin });
   }
 
   focused() {
@@ -106,7 +111,7 @@ export class Table extends Component {
     this.setState({ activeIsin: this.props.rows[Math.ceil(scrollTop / rowHeight)]?.isin ?? null });
   }
 
-  render({ rows, layout, isMixed, order, onOrder, onTouch, ...rest }) {
+  render({ rows, layout, hasDays, isMixed, order, onOrder, onTouch, ...rest }) {
     const { window, watched, onStar, selected, onSelect } = rest;
     const { first, end } = visibleRange(this.place);
     const { activeIsin, rowHeight } = this.state;
@@ -126,7 +131,7 @@ export class Table extends Component {
           onKeyDown=${(event) => this.pressed(event)}
           onFocus=${() => this.focused()}
         >
-          <${Head} columns=${columns} order=${order} onOrder=${onOrder} />
+          <${Head} columns=${columns} hasDays=${hasDays} order=${order} onOrder=${onOrder} />
           <${Space} rows=${first} height=${rowHeight} />
           <tbody id="rows" class="greys" onPointerMove=${onTouch}>
             ${rows.slice(first, end).map(
@@ -154,35 +159,45 @@ export class Table extends Component {
   }
 }
 
-function Head({ columns, order, onOrder }) {
-  return html`
-    <thead>
-      <tr aria-rowindex="1">
-        ${columns.map(({ id, label, order: column, isNumber }) => {
-          const isSorted = column !== undefined && order.column === column;
-          const arrow = order.direction === "ascending" ? "↑" : "↓";
-          return html`
-            <th
-              key=${id}
-              scope="col"
-              class=${`${id} ${isNumber ? "number" : ""}`}
-              aria-sort=${column && (isSorted ? order.direction : "none")}
-              title=${TITLES[id] && say(TITLES[id])}
-            >
-              ${column === undefined
-                ? html`<span class=${id === "star" ? "visually-hidden" : ""}>${say(label)}</span>`
-                : html`
-                    <button type="button" class="quiet" onClick=${() => onOrder(column)}>
-                      <span>${say(label)}${id === "time" && html` <span class="zone">${zoneText()}</span>`}</span>
-                      ${isSorted && html`<span class="arrow" aria-hidden="true">${arrow}</span>`}
-                    </button>
-                  `}
-            </th>
-          `;
-        })}
-      </tr>
-    </thead>
-  `;
+const isOther = (next, known) => Object.keys(next).some((name) => next[name] !== known[name]);
+
+// In another language it is another page, which draws it anew.
+class Head extends Component {
+  shouldComponentUpdate(next) {
+    return isOther(next, this.props);
+  }
+
+  render({ columns, hasDays, order, onOrder }) {
+    const titleOf = (id) => TITLES[id === "range" && !hasDays ? "rangeSeen" : id];
+    return html`
+      <thead>
+        <tr aria-rowindex="1">
+          ${columns.map(({ id, label, order: column, isNumber }) => {
+            const isSorted = column !== undefined && order.column === column;
+            const arrow = order.direction === "ascending" ? "↑" : "↓";
+            return html`
+              <th
+                key=${id}
+                scope="col"
+                class=${`${id} ${isNumber ? "number" : ""}`}
+                aria-sort=${column && (isSorted ? order.direction : "none")}
+                title=${titleOf(id) && say(titleOf(id))}
+              >
+                ${column === undefined
+                  ? html`<span class=${id === "star" ? "visually-hidden" : ""}>${say(label)}</span>`
+                  : html`
+                      <button type="button" class="quiet" onClick=${() => onOrder(column)}>
+                        <span>${say(label)}${id === "time" && html` <span class="zone">${zoneText()}</span>`}</span>
+                        ${isSorted && html`<span class="arrow" aria-hidden="true">${arrow}</span>`}
+                      </button>
+                    `}
+              </th>
+            `;
+          })}
+        </tr>
+      </thead>
+    `;
+  }
 }
 
 // Stands for the rows that are not in the document.
@@ -203,23 +218,19 @@ class Row extends Component {
   }
 
   shouldComponentUpdate(next) {
-    return Object.keys(next).some((name) => next[name] !== this.props[name]);
+    return isOther(next, this.props);
   }
 
   componentDidUpdate(before) {
-    const { row } = this.props;
+    const { row, isNew } = this.props;
     const isSame = row.isin === before.row.isin;
-    if (!isSame) this.flash?.cancel();
     const rise = row.price - before.row.price;
-    if (!isSame || !rise || !this.props.isNew || stillness.matches) return;
-    const tint = rise > 0 ? "var(--up-tint)" : "var(--down-tint)";
-    // With both ends given it runs off the main thread, which would else draw every frame.
-    // The row's own background is behind the cell's.
-    const ends = [{ backgroundColor: tint }, { backgroundColor: "transparent" }];
-    this.flash = this.price.current.animate(ends, {
-      duration: FLASH_MS,
-      easing: "ease-out",
-    });
+    if (!isSame) douse(this.price.current);
+    else if (rise && isNew) light(this.price.current, rise > 0 ? "up" : "down");
+  }
+
+  componentWillUnmount() {
+    douse(this.price.current);
   }
 
   render({ row, index, columns, isMixed, isNew, isActive, isSelected, isWatched, ...rest }) {

@@ -1,11 +1,13 @@
 // Which of many rows are in the document, and how keys move among them. Pure.
 
-const OVERSCAN = 4;
+const OVERSCAN = 2;
+const STEP = 4;
 
-// [first, end) of the rows to draw: those in view, and a few around them.
+// [first, end) of the rows to draw: those in view, and a few around them. Both go by steps
+// of a few rows: a table that is laid out anew for each row cannot keep up with a finger.
 export function visibleRange({ count, rowHeight, scrollTop, viewHeight }) {
-  const first = Math.floor(scrollTop / rowHeight) - OVERSCAN;
-  const end = Math.ceil((scrollTop + viewHeight) / rowHeight) + OVERSCAN;
+  const first = Math.floor((scrollTop / rowHeight - OVERSCAN) / STEP) * STEP;
+  const end = Math.ceil(((scrollTop + viewHeight) / rowHeight + OVERSCAN) / STEP) * STEP;
   const bound = (index) => Math.min(count, Math.max(0, index));
   return { first: bound(Math.min(first, count - 1)), end: bound(end) };
 }

@@ -1,5 +1,7 @@
 // What is counted on each side, and how the sides compare. Pure.
 
+import { countText } from "../board/format.js";
+
 const SPAN_MS = 6_000;
 
 // Sums of amounts by name: all of them, and a second's mean over the newest six seconds.
@@ -41,11 +43,7 @@ export class Meter {
 export function timesText(left, right) {
   if (!left || !right) return null;
   const times = left / right;
-  return times >= 10 ? countText(times) : times.toFixed(1);
-}
-
-export function countText(count) {
-  return Math.round(count).toLocaleString("en-US");
+  return times >= 10 ? countText(Math.round(times)) : times.toFixed(1);
 }
 
 // "812 B", "4.1 kB", "193 kB", "2.4 MB"

@@ -1,10 +1,10 @@
 // The page as a function of what it shows: the firehose on the left, the stream on the right.
 
-import { clockText, priceText, zoneText } from "../board/format.js";
+import { clockText, countText, priceText, zoneText } from "../board/format.js";
 import { html } from "../board/html.js";
 import { parts, say } from "../language.js";
 import { TokenForm } from "../operations/token_form.js";
-import { bytesText, countText, timesText } from "./figures.js";
+import { bytesText, timesText } from "./figures.js";
 import { Tiles } from "./tiles.js";
 
 const HOSE_FLASH_MS = 300;
@@ -30,9 +30,9 @@ export function Page({ view }) {
         </header>
         <${Figures}
           figures=${[
-            [say("Trades a second"), countText(hose.rate("trades", nowMs)), hose.total("trades"), countText],
+            [say("Trades a second"), countText(Math.round(hose.rate("trades", nowMs))), hose.total("trades"), countText],
             [say("Bytes a second"), bytesText(hose.rate("bytes", nowMs)), hose.total("bytes"), bytesText],
-            [say("Changes on the screen a second"), countText(hose.rate("changes", nowMs)), hose.total("changes"), countText],
+            [say("Changes on the screen a second"), countText(Math.round(hose.rate("changes", nowMs))), hose.total("changes"), countText],
           ]}
         />
         ${view.problem !== null && html`<p class="complaint" role="status">${say(view.problem)}</p>`}
@@ -55,9 +55,9 @@ export function Page({ view }) {
         </header>
         <${Figures}
           figures=${[
-            [say("Rows a second"), countText(calm.rate("rows", nowMs)), calm.total("rows"), countText],
+            [say("Rows a second"), countText(Math.round(calm.rate("rows", nowMs))), calm.total("rows"), countText],
             [say("Bytes a second"), bytesText(calm.rate("bytes", nowMs)), calm.total("bytes"), bytesText],
-            [say("Changes on the screen a second"), countText(calm.rate("changes", nowMs)), calm.total("changes"), countText],
+            [say("Changes on the screen a second"), countText(Math.round(calm.rate("changes", nowMs))), calm.total("changes"), countText],
           ]}
         />
         <div class="greys">

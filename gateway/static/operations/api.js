@@ -1,9 +1,9 @@
-// Questions to the gateway. An answer that says no is an Answer, too; none is a NoAnswer.
+// Questions to the gateway. Each has an answer: one that says no, or that none came.
+
+import { say } from "../language.js";
 
 const TOKEN = "tickthrottle.operator";
 const PATIENCE_MS = 5_000;
-
-export class NoAnswer extends Error {}
 
 // Kept as long as the tab is open, and sent to nobody but this gateway.
 export const token = {
@@ -12,22 +12,21 @@ export const token = {
   forget: () => sessionStorage.removeItem(TOKEN),
 };
 
-// Returns {status, isOk, body}, the body null if it is empty or no JSON.
+// Returns {status, isOk, body}, the body null if it is empty or no JSON; the status is null
+// if the gateway has not answered in time.
 export async function ask(path, { method = "GET" } = {}) {
   const held = token.get();
-  let answer, text;
   try {
-    answer = await fetch(path, {
+    const answer = await fetch(path, {
       method,
       headers: held === null ? {} : { Authorization: `Bearer ${held}` },
       signal: AbortSignal.timeout(PATIENCE_MS),
       cache: "no-cache",
     });
-    text = await answer.text();
-  } catch (error) {
-    throw new NoAnswer(String(error.message ?? error));
+    return { status: answer.status, isOk: answer.ok, body: read(await answer.text()) };
+  } catch {
+    return { status: null, isOk: false, body: null };
   }
-  return { status: answer.status, isOk: answer.ok, body: read(text) };
 }
 
 function read(text) {
@@ -38,7 +37,8 @@ function read(text) {
   }
 }
 
-// What a refused question was answered with, in one sentence.
+// What a question without a good answer was answered with, in one sentence.
 export function complaint({ status, body }) {
-  return body?.detail ?? body?.title ?? `the gateway answered ${status}`;
+  if (status === null) return say("The gateway has not answered this in time.");
+  return body?.detail ?? body?.title ?? say("the gateway answered {status}", { status: String(status) });
 }

@@ -1,12 +1,17 @@
 // A line of the ledger in words. Pure.
 
+import { say } from "../language.js";
+import { count } from "./words.js";
+
 export const refused = (books) => Object.values(books.refused ?? {}).reduce((a, b) => a + b, 0);
 
 // What a decoder made of entries that are not one trade each, or nothing.
 export function decoded(books) {
   const skipped = Object.entries(books.skipped ?? {}).filter(([, number]) => number > 0);
-  const words = skipped.map(([name, number]) => `${number.toLocaleString("en")} entries skipped as ${name}`);
-  if (books.extra > 0) words.push(`${books.extra.toLocaleString("en")} trades more than entries`);
+  const words = skipped.map(([name, number]) =>
+    say("{count} entry skipped as {name}|{count} entries skipped as {name}", { count: number, name }),
+  );
+  if (books.extra > 0) words.push(say("{count} trade more than entries|{count} trades more than entries", { count: books.extra }));
   return words.join(", ");
 }
 
@@ -15,6 +20,6 @@ export function reasons(books) {
   return Object.entries(books.refused ?? {})
     .filter(([, number]) => number > 0)
     .sort((a, b) => b[1] - a[1])
-    .map(([reason, number]) => `${reason} ${number.toLocaleString("en")}`)
+    .map(([reason, number]) => `${reason} ${count(number)}`)
     .join(", ");
 }

@@ -3,9 +3,10 @@
 import { useEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
 
+import { html } from "../board/html.js";
+import { phrase, say } from "../language.js";
 import { colour, onColours } from "../shell.js";
 import { columns, summary } from "./history.js";
-import { html } from "./html.js";
 import { clock, count, duration } from "./words.js";
 
 const HEIGHT = 190;
@@ -14,24 +15,24 @@ const ROWS = 15;
 const CHARTS = [
   {
     id: "lag",
-    title: "Lag of every window",
-    about: "from a window's end until it is published, and until the last client was sent it",
+    title: phrase("Lag of every window"),
+    about: phrase("from a window's end until it is published, and until the last client was sent it"),
     word: duration,
     axis: (ms) => (ms >= 1000 ? `${ms / 1000} s` : `${ms} ms`),
     series: [
-      { field: "publish_lag_ms", name: "publish", colour: "accent" },
-      { field: "fanout_lag_ms", name: "fan-out", colour: "amber", dash: [5, 3] },
+      { field: "publish_lag_ms", name: phrase("publish"), colour: "accent" },
+      { field: "fanout_lag_ms", name: phrase("fan-out"), colour: "amber", dash: [5, 3] },
     ],
   },
   {
     id: "rate",
-    title: "Rate of every window",
-    about: "trades that came in, and rows that went out in their place",
+    title: phrase("Rate of every window"),
+    about: phrase("trades that came in, and rows that went out in their place"),
     word: count,
     axis: count,
     series: [
-      { field: "trades", name: "trades in", colour: "accent" },
-      { field: "rows", name: "rows out", colour: "amber", dash: [5, 3] },
+      { field: "trades", name: phrase("trades in"), colour: "accent" },
+      { field: "rows", name: phrase("rows out"), colour: "amber", dash: [5, 3] },
     ],
   },
 ];
@@ -51,14 +52,14 @@ function Chart({ chart, windows, windowMs, nowMs, complaint }) {
   const words = chart.series.map((one) => inWords(one, chart, windows));
   return html`
     <section class="panel chart" aria-labelledby=${`${chart.id}-title`}>
-      <h2 id=${`${chart.id}-title`}>${chart.title}</h2>
-      <p class="soft note">${chart.about}</p>
+      <h2 id=${`${chart.id}-title`}>${say(chart.title)}</h2>
+      <p class="soft note">${say(chart.about)}</p>
       ${complaint && html`<p class="complaint">${complaint}</p>`}
       ${windows.length > 0
-        ? html`<div class="plot" role="img" aria-label=${`${chart.title}. ${words.join(" ")}`}>
+        ? html`<div class="plot" role="img" aria-label=${`${say(chart.title)}. ${words.join(" ")}`}>
             <${Plot} chart=${chart} windows=${windows} windowMs=${windowMs} nowMs=${nowMs} />
           </div>`
-        : html`<p class="empty soft">No window since the gateway's start.</p>`}
+        : html`<p class="empty soft">${say("No window since the gateway's start.")}</p>`}
       <ul class="legend">
         ${chart.series.map(
           (one, number) => html`<li key=${one.field}>
@@ -74,21 +75,27 @@ function Chart({ chart, windows, windowMs, nowMs, complaint }) {
 
 function inWords({ field, name }, { word }, windows) {
   const found = summary(windows, field);
-  if (found === null) return `${name}: nothing yet.`;
+  if (found === null) return say("{name}: nothing yet.", { name: say(name) });
   const { newest, median, most, mostAt } = found;
-  return `${name}: ${word(newest)} newest, median ${word(median)}, ${word(most)} at most (${clock(mostAt, windows.at(-1).window)}).`;
+  return say("{name}: {newest} newest, median {median}, {most} at most ({time}).", {
+    name: say(name),
+    newest: word(newest),
+    median: word(median),
+    most: word(most),
+    time: clock(mostAt, windows.at(-1).window),
+  });
 }
 
 function AsTable({ chart, windows }) {
   return html`
     <details>
-      <summary>The newest ${Math.min(ROWS, windows.length)} windows as a table</summary>
+      <summary>${say("The newest {count} window as a table|The newest {count} windows as a table", { count: Math.min(ROWS, windows.length) })}</summary>
       <table>
-        <caption class="visually-hidden">${chart.title}, newest first</caption>
+        <caption class="visually-hidden">${say("{title}, newest first", { title: say(chart.title) })}</caption>
         <thead>
           <tr>
-            <th scope="col">Window's end</th>
-            ${chart.series.map(({ name }) => html`<th scope="col" class="number">${name}</th>`)}
+            <th scope="col">${say("Window's end")}</th>
+            ${chart.series.map(({ name }) => html`<th scope="col" class="number">${say(name)}</th>`)}
           </tr>
         </thead>
         <tbody>
@@ -167,7 +174,7 @@ function options({ series, axis }, width, now) {
     series: [
       {},
       ...series.map((one, number) => ({
-        label: one.name,
+        label: say(one.name),
         stroke: colour(one.colour),
         width: 1.75,
         dash: one.dash,

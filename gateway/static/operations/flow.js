@@ -1,20 +1,23 @@
 // The pipeline as it flows: six stages, and what passes between them.
 
+import { html } from "../board/html.js";
+import { phrase, say } from "../language.js";
 import { refused } from "./books.js";
+import { STATES } from "./client_table.js";
+import { told } from "./gateway_words.js";
 import { feedRate, rates } from "./history.js";
-import { html } from "./html.js";
 import { Level } from "./level.js";
-import { bytes, clock, count, duration, plural, rate } from "./words.js";
+import { bytes, clock, count, duration, rate } from "./words.js";
 
 const PARTITIONS = 4;
 
 const TITLES = {
-  feed: "Feeds",
-  log: "Trade log",
-  job: "Throttle",
-  stream: "Redis stream",
-  gateway: "Gateway",
-  clients: "Browsers",
+  feed: phrase("Feeds"),
+  log: phrase("Trade log"),
+  job: phrase("Throttle"),
+  stream: phrase("Redis stream"),
+  gateway: phrase("Gateway"),
+  clients: phrase("Browsers"),
 };
 
 export function Flow({ known }) {
@@ -31,22 +34,22 @@ export function Flow({ known }) {
     clients: ClientsStage,
   };
   const links = {
-    feed: [rate(perSecond.trades), "trades/s"],
-    log: [count(waiting(pipeline.jobs)), "trades waiting"],
-    job: [rate(perSecond.rows), "rows/s"],
-    stream: [duration(pipeline.fanout.publish_lag_ms), "to publish"],
-    gateway: [duration(pipeline.fanout.fanout_lag_ms), "to fan out"],
+    feed: [rate(perSecond.trades), say("trades/s")],
+    log: [count(waiting(pipeline.jobs)), say("trades waiting")],
+    job: [rate(perSecond.rows), say("rows/s")],
+    stream: [duration(pipeline.fanout.publish_lag_ms), say("to publish")],
+    gateway: [duration(pipeline.fanout.fanout_lag_ms), say("to fan out")],
   };
   return html`
     <section class="flow greys" aria-labelledby="flow-title">
-      <h2 id="flow-title" class="visually-hidden">Pipeline</h2>
+      <h2 id="flow-title" class="visually-hidden">${say("Pipeline")}</h2>
       <ol>
         ${Object.entries(pipeline.diagnosis.stages).map(
           ([name, { level, word, is_flowing: isFlowing }]) => html`
             <li key=${name} class="stage" data-stage=${name} data-level=${level}>
               <div class="card panel">
-                <h3>${TITLES[name]}</h3>
-                <${Level} level=${level} word=${word} />
+                <h3>${say(TITLES[name])}</h3>
+                <${Level} level=${level} word=${told(word)} />
                 <${parts[name]} pipeline=${pipeline} perSecond=${perSecond} />
               </div>
               ${links[name] && html`<${Link} link=${links[name]} isFlowing=${isFlowing} />`}
@@ -67,6 +70,9 @@ function Link({ link: [figure, unit], isFlowing }) {
   `;
 }
 
+// How many of something, a dash where that is not known.
+const counted = (text, number) => say(text, { count: number ?? "–" });
+
 const Big = ({ figure, unit }) => html`<p class="big"><b>${figure}</b> <span>${unit}</span></p>`;
 
 const Facts = ({ facts }) => html`
@@ -77,10 +83,10 @@ const Facts = ({ facts }) => html`
 
 function FeedStage({ pipeline: { feed, now_ms: nowMs }, perSecond }) {
   return html`
-    <${Big} figure=${rate(perSecond.trades)} unit="trades/s" />
+    <${Big} figure=${rate(perSecond.trades)} unit=${say("trades/s")} />
     <${Facts} facts=${[
-      ["newest", clock(feed.last_append_ms, nowMs)],
-      ["quiet for", duration(feed.quiet_ms)],
+      [say("newest"), clock(feed.last_append_ms, nowMs)],
+      [say("quiet for"), duration(feed.quiet_ms)],
     ]} />
   `;
 }
@@ -104,9 +110,9 @@ function LogStage({ pipeline: { log, jobs, now_ms: nowMs } }) {
       ? all.toSorted((a, b) => b.lag - a.lag).slice(0, PARTITIONS - 1)
       : all;
   return html`
-    <${Big} figure=${count(all.length || null)} unit=${`partition${all.length === 1 ? "" : "s"} in ${log.kind === "kafka" ? "Kafka" : "Redis"}`} />
+    <${Big} figure=${count(all.length || null)} unit=${say("partition in {server}|partitions in {server}", { count: all.length, server: log.kind === "kafka" ? "Kafka" : "Redis" })} />
     <dl class="ends">
-      ${shown.length > 0 && html`<div><dt>partition, its end</dt><dd>trades waiting</dd></div>`}
+      ${shown.length > 0 && html`<div><dt>${say("partition, its end")}</dt><dd>${say("trades waiting")}</dd></div>`}
       ${shown.map(
         ({ partition, last_append_ms: lastMs, lag }) => html`
           <div key=${partition}>
@@ -116,17 +122,17 @@ function LogStage({ pipeline: { log, jobs, now_ms: nowMs } }) {
         `,
       )}
       ${shown.length < all.length &&
-      html`<div><dt>others</dt><dd>${plural(all.length - shown.length, "partition")}</dd></div>`}
+      html`<div><dt>${say("others")}</dt><dd>${counted(phrase("{count} partition|{count} partitions"), all.length - shown.length)}</dd></div>`}
     </dl>
   `;
 }
 
 function JobStage({ pipeline: { jobs } }) {
   const running = jobs.filter((job) => !job.is_retired);
-  if (!running.length) return html`<${Big} figure="–" unit="since the cut" />`;
+  if (!running.length) return html`<${Big} figure="–" unit=${say("since the cut")} />`;
   const slowest = running.reduce((a, b) => (b.age_ms > a.age_ms ? b : a));
   return html`
-    <${Big} figure=${duration(slowest.age_ms)} unit="since the cut" />
+    <${Big} figure=${duration(slowest.age_ms)} unit=${say("since the cut")} />
     ${running.map((job) => html`<${Job} key=${job.job} job=${job} />`)}
   `;
 }
@@ -140,19 +146,20 @@ function Job({ job }) {
   const waited = stages.filter(isWaitedFor);
   const others = stages.filter((stage) => !isWaitedFor(stage));
   const facts = [
-    [job.job, job.is_active ? "active" : "no lease"],
-    ["owner", job.owner ?? "–"],
-    ...(job.last_batch ? [["batch", `${count(job.last_batch.batch)}, ${plural(job.last_batch.windows, "window")}`]] : []),
-    ["refused", plural(refused(job.total), "trade")],
+    [job.job, job.is_active ? say("active") : say("no lease")],
+    [say("owner"), job.owner ?? "–"],
+    ...(job.last_batch ? [[say("batch"), `${count(job.last_batch.batch)}, ${counted(phrase("{count} window|{count} windows"), job.last_batch.windows)}`]] : []),
+    [say("refused"), counted(phrase("{count} trade|{count} trades"), refused(job.total))],
   ];
   return html`
     <${Facts} facts=${facts} />
-    ${waited.length > 0 && html`<${Stages} title="waited for" stages=${waited} />`}
-    ${others.length > 0 && html`<${Stages} title="meanwhile" stages=${others} />`}
+    ${waited.length > 0 && html`<${Stages} title=${say("waited for")} stages=${waited} />`}
+    ${others.length > 0 && html`<${Stages} title=${say("meanwhile")} stages=${others} />`}
   `;
 }
 
-// Where the time of the last batch went: each step's share of their sum.
+// Where the time of the last batch went: each step's share of their sum. Steps are called
+// what the job and its metrics call them.
 function Stages({ title, stages }) {
   const sum = stages.reduce((total, [, ms]) => total + ms, 0);
   return html`
@@ -161,7 +168,7 @@ function Stages({ title, stages }) {
       ${stages.map(
         ([name, ms]) => html`
           <div key=${name}>
-            <dt>${name.slice(0, -"_ms".length).replaceAll("_", " ")}</dt>
+            <dt lang="en">${name.slice(0, -"_ms".length).replaceAll("_", " ")}</dt>
             <dd>${duration(ms)}</dd>
             <span class="bar" aria-hidden="true"><i style=${{ width: `${(100 * ms) / (sum || 1)}%` }}></i></span>
           </div>
@@ -173,37 +180,35 @@ function Stages({ title, stages }) {
 
 function StreamStage({ pipeline: { stream, now_ms: nowMs } }) {
   return html`
-    <${Big} figure=${duration(stream.window_age_ms)} unit="since the window" />
+    <${Big} figure=${duration(stream.window_age_ms)} unit=${say("since the window")} />
     <${Facts} facts=${[
-      ["window", clock(stream.window, nowMs)],
-      ["epoch", stream.epoch ?? "–"],
-      ["offset", plural(stream.offset, "window")],
-      ["traded", plural(stream.issues, "issue")],
-      ["without a name", plural(stream.unlisted, "issue")],
-      ["markets, sectors", plural(stream.groups, "group")],
-      ...(stream.served_market === null ? [] : [["served here", stream.served_market]]),
+      [say("window"), clock(stream.window, nowMs)],
+      [say("epoch"), stream.epoch ?? "–"],
+      [say("offset"), counted(phrase("{count} window|{count} windows"), stream.offset)],
+      [say("traded"), counted(phrase("{count} issue|{count} issues"), stream.issues)],
+      [say("without a name"), counted(phrase("{count} issue|{count} issues"), stream.unlisted)],
+      [say("markets, sectors"), counted(phrase("{count} group|{count} groups"), stream.groups)],
+      ...(stream.served_market === null ? [] : [[say("served here"), stream.served_market]]),
     ]} />
   `;
 }
 
 function GatewayStage({ pipeline: { fanout, ready, started_ms: startedMs, now_ms: nowMs } }) {
   return html`
-    <${Big} figure=${duration(fanout.fanout_lag_ms)} unit="to fan out" />
+    <${Big} figure=${duration(fanout.fanout_lag_ms)} unit=${say("to fan out")} />
     <${Facts} facts=${[
-      ["ready", ready.ready ? "yes" : "no"],
-      ["loop lag", duration(fanout.loop_lag_ms)],
-      ["memory", bytes(fanout.rss_bytes)],
-      ["up", duration(nowMs - startedMs)],
+      [say("ready"), ready.ready ? say("yes") : say("no")],
+      [say("loop lag"), duration(fanout.loop_lag_ms)],
+      [say("memory"), bytes(fanout.rss_bytes)],
+      [say("since::up"), duration(nowMs - startedMs)],
     ]} />
   `;
 }
 
-const STATES = ["live", "behind", "stuck", "new"];
-
 function ClientsStage({ pipeline: { fanout } }) {
   const { clients, states } = fanout;
   return html`
-    <${Big} figure=${count(clients)} unit=${clients === 1 ? "client" : "clients"} />
-    <${Facts} facts=${STATES.map((state) => [state, plural(states[state], "client")])} />
+    <${Big} figure=${count(clients)} unit=${say("client|clients", { count: clients })} />
+    <${Facts} facts=${Object.entries(STATES).map(([state, word]) => [say(word), counted(phrase("{count} client|{count} clients"), states[state])])} />
   `;
 }

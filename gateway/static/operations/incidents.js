@@ -2,52 +2,55 @@
 
 import { useRef, useState } from "preact/hooks";
 
-import { NoAnswer, ask, complaint } from "./api.js";
-import { html } from "./html.js";
+import { html } from "../board/html.js";
+import { phrase, say } from "../language.js";
+import { ask, complaint } from "./api.js";
+import { told } from "./gateway_words.js";
 import { Level } from "./level.js";
 import { Table } from "./table.js";
-import { clock, duration, plural } from "./words.js";
+import { clock, duration } from "./words.js";
 
 const FEW = 5;
 const NOTE_CHARS = 500;
-const WORDS = { warn: "warning", bad: "trouble" };
+const WORDS = { warn: phrase("warning"), bad: phrase("trouble") };
+const NUMBER = "number";
 const HEADS = [
-  ["What", ""],
-  ["How bad", ""],
-  ["Since", "number"],
-  ["Until", "number"],
-  ["For", "number"],
-  ["What was done", ""],
+  [phrase("What"), ""],
+  [phrase("How bad"), ""],
+  [phrase("Since"), NUMBER],
+  [phrase("Until"), NUMBER],
+  [phrase("For"), NUMBER],
+  [phrase("What was done"), ""],
 ];
 
 export function Incidents({ known, watcher }) {
   const { incidents, complaints, pipeline } = known;
   const [isAll, setAll] = useState(false);
   const [noted, setNoted] = useState(null);
-  const [told, setTold] = useState("");
+  const [problem, setProblem] = useState("");
   const dialog = useRef(null);
   const all = incidents?.data ?? [];
   const open = (incident) => {
     setNoted({ id: incident.id, text: incident.text, note: incident.note });
-    setTold("");
+    setProblem("");
     dialog.current.showModal();
   };
   const write = async (event) => {
     event.preventDefault();
-    const problem = await written(noted);
-    setTold(problem);
-    if (problem === "") dialog.current.close();
+    const answer = await written(noted);
+    setProblem(answer.isOk ? "" : complaint(answer));
+    if (answer.isOk) dialog.current.close();
     watcher.now();
   };
   return html`
     <section class="panel" aria-labelledby="incidents-title">
-      <h2 id="incidents-title">Incidents</h2>
+      <h2 id="incidents-title">${say("Incidents")}</h2>
       ${complaints.incidents && html`<p class="complaint">${complaints.incidents}</p>`}
       ${all.length === 0
-        ? html`<p class="soft note">None in the last 14 days that this gateway remembers.</p>`
+        ? html`<p class="soft note">${say("None in the last 14 days that this gateway remembers.")}</p>`
         : html`
             <div class="incidents">
-              <${Table} caption="Incidents, those that last first" heads=${HEADS}>
+              <${Table} caption=${say("Incidents, those that last first")} heads=${HEADS}>
                 ${(isAll ? all : all.slice(0, FEW)).map(
                   (one) => html`<${Line} key=${one.id} incident=${one} nowMs=${pipeline.now_ms} onNote=${() => open(one)} />`,
                 )}
@@ -55,21 +58,21 @@ export function Incidents({ known, watcher }) {
             </div>
             ${all.length > FEW &&
             html`<button type="button" id="all-incidents" aria-expanded=${isAll} onClick=${() => setAll(!isAll)}>
-              ${isAll ? "Show fewer" : `Show all ${all.length}`}
+              ${isAll ? say("Show fewer") : say("Show all {count}", { count: all.length })}
             </button>`}
           `}
       <dialog ref=${dialog} aria-labelledby="note-title">
         <form onSubmit=${write}>
-          <h3 id="note-title">What was done?</h3>
-          <p><label for="note">${noted?.text}</label></p>
+          <h3 id="note-title">${say("What was done?")}</h3>
+          <p><label for="note">${noted && told(noted.text)}</label></p>
           <p>
             <input id="note" maxlength=${NOTE_CHARS} autocomplete="off" value=${noted?.note ?? ""}
               onInput=${(event) => setNoted({ ...noted, note: event.target.value })} />
           </p>
-          ${told && html`<p class="complaint">${told}</p>`}
+          ${problem && html`<p class="complaint">${problem}</p>`}
           <p class="choice">
-            <button type="submit" id="write-note">Write it down</button>
-            <button type="button" onClick=${() => dialog.current.close()}>Leave it</button>
+            <button type="submit" id="write-note">${say("Write it down")}</button>
+            <button type="button" onClick=${() => dialog.current.close()}>${say("Leave it")}</button>
           </p>
         </form>
       </dialog>
@@ -79,34 +82,30 @@ export function Incidents({ known, watcher }) {
 
 function Line({ incident, nowMs, onNote }) {
   const { code, level, text, detail, since_ms: sinceMs, until_ms: untilMs, times, note } = incident;
-  const verb = note ? "Change note" : "Note";
+  const verb = note ? say("Change note") : say("Note");
+  const what = told(text);
+  const since = clock(sinceMs, nowMs);
+  const label = note
+    ? say("Change note on {what}, {time}", { what, time: since })
+    : say("Note on {what}, {time}", { what, time: since });
   return html`
     <tr data-incident=${code} data-lasts=${untilMs === null}>
-      <th scope="row" title=${detail ?? undefined}>
-        ${text}${times > 1 && html` <span class="soft">(${plural(times, "time")})</span>`}
+      <th scope="row" title=${detail ? told(detail) : undefined}>
+        ${what}${times > 1 && html` <span class="soft">(${say("{count} time|{count} times", { count: times })})</span>`}
       </th>
-      <td><${Level} level=${level} word=${WORDS[level]} /></td>
-      <td class="number">${clock(sinceMs, nowMs)}</td>
-      <td class="number">${untilMs === null ? "lasts" : clock(untilMs, nowMs)}</td>
+      <td><${Level} level=${level} word=${say(WORDS[level])} /></td>
+      <td class="number">${since}</td>
+      <td class="number">${untilMs === null ? say("lasts") : clock(untilMs, nowMs)}</td>
       <td class="number">${duration((untilMs ?? nowMs) - sinceMs)}</td>
       <td class="done">
         ${note}${" "}
-        <button type="button" class="small" aria-label=${`${verb} on ${text}, ${clock(sinceMs, nowMs)}`} onClick=${onNote}>
-          ${verb}
-        </button>
+        <button type="button" class="small" aria-label=${label} onClick=${onNote}>${verb}</button>
       </td>
     </tr>
   `;
 }
 
-// Returns why it was not written, nothing if it was.
-async function written({ id, note }) {
+function written({ id, note }) {
   const path = `/v1/incidents/${encodeURIComponent(id)}/note?text=${encodeURIComponent(note.trim())}`;
-  try {
-    const answer = await ask(path, { method: "PUT" });
-    return answer.isOk ? "" : complaint(answer);
-  } catch (error) {
-    if (error instanceof NoAnswer) return "The gateway does not answer.";
-    throw error;
-  }
+  return ask(path, { method: "PUT" });
 }

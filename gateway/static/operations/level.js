@@ -1,6 +1,6 @@
 // How good something is: a shape, a colour and a word, so that no one of them is needed.
 
-import { html } from "./html.js";
+import { html } from "../board/html.js";
 
 const SHAPES = {
   ok: "M7 12.5l3.2 3.2L17 9",

@@ -1,11 +1,14 @@
-// What the page says, as a text that can be sent to somebody. Pure.
+// What the page says, as a text that can be sent to somebody. Pure. It is in English whatever
+// the page speaks: it has the words of the log lines and of the documents.
 
-import { bytes, count, duration } from "./words.js";
+import { bytes, count } from "./words.js";
 
-const iso = (ms) => (ms === null || ms === undefined ? "–" : new Date(ms).toISOString());
+const isMissing = (value) => value === null || value === undefined;
+const iso = (ms) => (isMissing(ms) ? "–" : new Date(ms).toISOString());
+const lag = (ms) => (isMissing(ms) ? "–" : `${count(ms)} ms`);
 
-export function report({ verdict, pipeline, incidents }) {
-  const { stream, fanout, jobs, archives = [], log } = pipeline;
+export function report({ verdict, pipeline, incidents, others }) {
+  const { stream, fanout, jobs, archives = [], analytics = [], log } = pipeline;
   const lines = [
     `tickthrottle ${pipeline.version}, ${iso(pipeline.now_ms)}`,
     `Verdict: ${verdict.text}${verdict.sinceMs === null ? "" : ` since ${iso(verdict.sinceMs)}`}`,
@@ -21,9 +24,13 @@ export function report({ verdict, pipeline, incidents }) {
     `Stream: window ${iso(stream.window)}, offset ${stream.offset ?? "–"}, epoch ${stream.epoch ?? "–"}, ` +
       `${count(stream.issues)} issues`,
     `Clients: ${count(fanout.clients)} (${Object.entries(fanout.states).map(([state, number]) => `${number} ${state}`).join(", ")}), ` +
-      `published after ${duration(fanout.publish_lag_ms)}, with the last after ${duration(fanout.fanout_lag_ms)}, ` +
+      `published after ${lag(fanout.publish_lag_ms)}, with the last after ${lag(fanout.fanout_lag_ms)}, ` +
       `${bytes(fanout.rss_bytes)}`,
-    ...archives.map((one) => `Archive ${one.name}: up to ${iso(one.window)}, ${count(one.gaps)} gaps${one.problem ? `, ${one.problem}` : ""}`),
+    ...(others?.data ?? []).map(
+      (one) => `Gateway ${one.gateway}: ${one.problem ?? `${count(one.count)} clients`}`,
+    ),
+    ...archives.map((one) => `Archive ${one.name}: up to ${iso(one.window)}, ${count(one.gaps + one.bar_gaps)} gaps${one.problem ? `, ${one.problem}` : ""}`),
+    ...analytics.map((one) => `Analytics ${one.product}: ${one.window ? `up to ${iso(one.window)}` : "nothing yet"}${one.problems.map((text) => `, ${text}`).join("")}`),
     ...(incidents?.data ?? []).slice(0, 10).map(
       (one) =>
         `Incident ${one.code}: ${iso(one.since_ms)} to ${one.until_ms === null ? "now" : iso(one.until_ms)}${one.note ? `: ${one.note}` : ""}`,

@@ -1,10 +1,12 @@
 // The browser's tab says by its icon and its title how things are, for who looks elsewhere.
 
-const TITLE = document.title;
+import { phrase, say } from "../language.js";
+import { told } from "./gateway_words.js";
+
 const ICON = document.querySelector("link[rel=icon]");
 const CALM = ICON.href;
 const COLOURS = { warn: "%23b36b00", bad: "%23c62828" };
-const WORDS = { warn: "Warning", bad: "Trouble" };
+const WORDS = { warn: phrase("Warning"), bad: phrase("Trouble") };
 
 const shape = (colour) =>
   "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 24 24'%3E" +
@@ -13,7 +15,8 @@ const shape = (colour) =>
 
 export function showInTab({ level, text }) {
   const word = WORDS[level];
-  const title = word === undefined ? TITLE : `${word}: ${text} · ${TITLE}`;
+  const calm = say("tickthrottle: operations");
+  const title = word === undefined ? calm : `${say(word)}: ${told(text)} · ${calm}`;
   const icon = word === undefined ? CALM : shape(COLOURS[level]);
   if (document.title !== title) document.title = title;
   if (ICON.href !== icon) ICON.href = icon;

@@ -2,8 +2,9 @@
 
 import { useState } from "preact/hooks";
 
+import { html } from "../board/html.js";
+import { say } from "../language.js";
 import { token } from "./api.js";
-import { html } from "./html.js";
 
 export function TokenForm({ onToken }) {
   const [text, setText] = useState("");
@@ -16,13 +17,13 @@ export function TokenForm({ onToken }) {
   };
   return html`
     <form class="token panel" onSubmit=${submit}>
-      <label for="token">Operator's token</label>
+      <label for="token">${say("Operator's token")}</label>
       <input id="token" type="password" autocomplete="off" spellcheck="false" required
         value=${text} onInput=${(event) => setText(event.target.value)}
         aria-describedby="token-note" />
-      <button type="submit">Use it</button>
+      <button type="submit">${say("Use it")}</button>
       <p id="token-note" class="soft">
-        ${wasRefused ? "The gateway does not accept this token. " : ""}It is kept until this tab is closed.
+        ${wasRefused && say("The gateway does not accept this token.")}${" "}${say("It is kept until this tab is closed.")}
       </p>
     </form>
   `;

@@ -2,28 +2,31 @@
 
 import { useEffect, useState } from "preact/hooks";
 
-import { html } from "./html.js";
+import { html } from "../board/html.js";
+import { parts, phrase, say } from "../language.js";
+import { told } from "./gateway_words.js";
 import { LevelIcon } from "./level.js";
 import { report } from "./report.js";
 import { clock, duration } from "./words.js";
 
+const PAGE = "docs/operators.md";
+const COPY = phrase("Copy as text");
+
 export function Verdict({ known }) {
   const { level, text, sinceMs, isExact, findings } = known.verdict ?? {
     level: "unknown",
-    text: "Asking the gateway",
+    text: phrase("Asking the gateway"),
     sinceMs: null,
     findings: [],
   };
   const [first, ...others] = findings;
   const nowMs = Date.now() + known.skewMs;
   return html`
-    <section class="verdict panel" data-level=${level} aria-label="Verdict">
+    <section class="verdict panel" data-level=${level} aria-label=${say("Verdict")}>
       <${LevelIcon} level=${level} />
       <div class="says">
         <h2>
-          <span id="verdict" role="status">
-            ${text}${sinceMs !== null && ` since ${clock(sinceMs, nowMs)}`}${isExact === false && " or earlier"}
-          </span>${" "}
+          <span id="verdict" role="status">${since(text, sinceMs, nowMs, isExact)}</span>${" "}
           ${sinceMs !== null && html`<${Age} sinceMs=${sinceMs - known.skewMs} />`}
         </h2>
         ${first && html`<${Advice} finding=${first} />`}
@@ -32,7 +35,7 @@ export function Verdict({ known }) {
           ${others.map(
             (one) => html`
               <li key=${one.code + (one.job ?? "")} data-level=${one.level}>
-                <p class="what"><${LevelIcon} level=${one.level} /> ${one.text} since ${clock(one.since_ms, nowMs)}</p>
+                <p class="what"><${LevelIcon} level=${one.level} /> ${since(one.text, one.since_ms, nowMs)}</p>
                 <${Advice} finding=${one} />
               </li>
             `,
@@ -44,25 +47,33 @@ export function Verdict({ known }) {
   `;
 }
 
+function since(text, sinceMs, nowMs, isExact = true) {
+  const what = told(text);
+  if (sinceMs === null) return what;
+  const time = clock(sinceMs, nowMs);
+  return isExact ? say("{what} since {time}", { what, time }) : say("{what} since {time} or earlier", { what, time });
+}
+
 // All that matters of this page, for a message to somebody.
 function Copy({ known }) {
-  const [told, setTold] = useState("Copy as text");
+  const [label, setLabel] = useState(COPY);
   const copy = async () => {
     try {
       await navigator.clipboard.writeText(report(known));
-      setTold("Copied");
+      setLabel(phrase("Copied"));
     } catch {
-      setTold("The browser does not let this page copy");
+      setLabel(phrase("The browser does not let this page copy"));
     }
-    setTimeout(() => setTold("Copy as text"), 3_000);
+    setTimeout(() => setLabel(COPY), 3_000);
   };
-  return html`<button type="button" id="copy-report" class="small" onClick=${copy}>${told}</button>`;
+  return html`<button type="button" id="copy-report" class="small" onClick=${copy}>${say(label)}</button>`;
 }
 
 function Advice({ finding: { detail, todo, code } }) {
+  const where = html`${PAGE}, <code>${code}</code>`;
   return html`
-    ${detail && html`<p class="detail">${sentence(detail)}</p>`}
-    <p class="todo"><b>What to do:</b> ${todo} <span class="soft">More: docs/operators.md, <code>${code}</code></span></p>
+    ${detail && html`<p class="detail">${sentence(told(detail))}</p>`}
+    <p class="todo"><b>${say("What to do:")}</b> ${told(todo)} <span class="soft">${parts("More: {where}", { where })}</span></p>
   `;
 }
 

@@ -1,20 +1,23 @@
 // The verdict: what the gateway says is wrong, or that it says nothing. Pure.
 //
 // What is wrong is judged by the gateway (gateway/health/findings.py). The page knows by
-// itself only that the gateway does not answer, and since when it has seen a finding.
+// itself only that the gateway does not answer, and since when it has seen a finding. All
+// texts are English here; what draws them says them (gateway_words.js).
+
+import { phrase } from "../language.js";
 
 const UNDECIDED = {
-  starting: "Asking the gateway",
-  denied: "The gateway asks for an operator's token",
+  starting: phrase("Asking the gateway"),
+  denied: phrase("The gateway asks for an operator's token"),
 };
 const SILENCES = {
-  lost: "The gateway has not answered",
-  failing: "The gateway has not said how things are",
+  lost: phrase("The gateway has not answered"),
+  failing: phrase("The gateway has not said how things are"),
 };
 const SILENT = {
   code: "gateway_silent",
   level: "bad",
-  todo: "See whether it runs, and start it again: tickthrottle gateway. The page below shows its last answer.",
+  todo: phrase("See whether it runs, and start it again: tickthrottle gateway. The page below shows its last answer."),
   job: null,
 };
 
@@ -38,7 +41,7 @@ export function verdict(known, nowMs, before = null) {
   // Only what was seen to end is known to have ended: not what passed unseen.
   const hasEnded = before?.level === "bad" || before?.level === "warn";
   const wellFromMs = hasEnded ? nowMs : base.wellFromMs;
-  const well = { ...base, level, text: "All is well", wellFromMs };
+  const well = { ...base, level, text: phrase("All is well"), wellFromMs };
   return wellFromMs > sinceMs ? { ...well, sinceMs: wellFromMs } : { ...well, sinceMs, isExact };
 }
 

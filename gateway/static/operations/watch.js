@@ -1,6 +1,6 @@
 // What the page knows, kept up to date by asking the gateway.
 
-import { NoAnswer, ask, complaint } from "./api.js";
+import { ask, complaint } from "./api.js";
 import { KEPT, append, countLog, missing } from "./history.js";
 import { poll } from "./poll.js";
 
@@ -19,6 +19,7 @@ export const UNKNOWN = {
   logCounts: [],
   incidents: null,
   clients: null,
+  others: null,
   letters: null,
   settings: null,
   complaints: {},
@@ -35,26 +36,21 @@ export function watch(show) {
   };
 
   async function round() {
-    try {
-      const pipeline = await ask("/v1/pipeline");
-      if (!pipeline.isOk) return put({ contact: contactAfter(known.contact, pipeline) });
-      const asked = questions(known, pipeline.body);
-      put({
-        pipeline: pipeline.body,
-        logCounts: countLog(known.logCounts, pipeline.body),
-        answeredMs: Date.now(),
-        skewMs: pipeline.body.now_ms - Date.now(),
-        contact: { state: "ok", sinceMs: null, message: null },
-      });
-      const parts = await Promise.all(asked.map(answered));
-      put({
-        ...Object.assign({}, ...parts.map((part) => part.values)),
-        complaints: Object.assign({}, ...parts.map((part) => part.complaints)),
-      });
-    } catch (error) {
-      if (!(error instanceof NoAnswer)) throw error;
-      put({ contact: contactAfter(known.contact, null) });
-    }
+    const pipeline = await ask("/v1/pipeline");
+    if (!pipeline.isOk) return put({ contact: contactAfter(known.contact, pipeline) });
+    const asked = questions(known, pipeline.body);
+    put({
+      pipeline: pipeline.body,
+      logCounts: countLog(known.logCounts, pipeline.body),
+      answeredMs: Date.now(),
+      skewMs: pipeline.body.now_ms - Date.now(),
+      contact: { state: "ok", sinceMs: null, message: null },
+    });
+    const answers = await Promise.all(asked.map(answered));
+    put({
+      ...Object.assign({}, ...answers.map((answer) => answer.values)),
+      complaints: Object.assign({}, ...answers.map((answer) => answer.complaints)),
+    });
   }
 
   const { now } = poll(round, EVERY_MS);
@@ -70,8 +66,8 @@ export function watch(show) {
 
 // Since when it is so is remembered for as long as it is so.
 export function contactAfter(before, answer, nowMs = Date.now()) {
-  const state = answer === null ? "lost" : answer.status === 401 ? "denied" : "failing";
-  const message = answer === null ? null : complaint(answer);
+  const state = answer.status === null ? "lost" : answer.status === 401 ? "denied" : "failing";
+  const message = state === "lost" ? null : complaint(answer);
   const sinceMs = before.state === state ? before.sinceMs : nowMs;
   return { state, sinceMs, message };
 }
@@ -81,6 +77,9 @@ function questions(known, pipeline) {
   const limit = missing(known.windows, window, windowMs, KEPT);
   const byState = known.wantedState ? `&state=${encodeURIComponent(known.wantedState)}` : "";
   const byReason = known.wantedReason ? `&reason=${encodeURIComponent(known.wantedReason)}` : "";
+  // What cannot change while the gateway runs is asked for once.
+  const hasChanged = !isSameStart(known.pipeline, pipeline);
+  const once = (isKnown, question) => (hasChanged || !isKnown ? [question] : []);
   return [
     {
       name: "windows",
@@ -93,15 +92,18 @@ function questions(known, pipeline) {
       path: `/v1/clients?limit=${LINES}${byState}`,
       take: (body) => ({ clients: body }),
     },
+    // Where there are no others, there will be none.
+    ...once(known.others?.count === 0, {
+      name: "others",
+      path: `/v1/other-gateways${byState.replace("&", "?")}`,
+      take: (body) => ({ others: body }),
+    }),
     {
       name: "letters",
       path: `/v1/dead-letters?limit=${LINES}${byReason}`,
       take: (body) => ({ letters: body }),
     },
-    // What cannot change while the gateway runs is asked for once.
-    ...(isSameStart(known.pipeline, pipeline) && known.settings
-      ? []
-      : [{ name: "settings", path: "/v1/settings", take: (body) => ({ settings: body }) }]),
+    ...once(known.settings, { name: "settings", path: "/v1/settings", take: (body) => ({ settings: body }) }),
   ];
 }
 
@@ -109,13 +111,7 @@ const isSameStart = (before, now) => before?.started_ms === now.started_ms;
 
 // One question that is not answered in time costs none of the other answers.
 async function answered({ name, path, take }) {
-  let answer;
-  try {
-    answer = await ask(path);
-  } catch (error) {
-    if (!(error instanceof NoAnswer)) throw error;
-    return { values: {}, complaints: { [name]: "The gateway has not answered this in time." } };
-  }
+  const answer = await ask(path);
   return answer.isOk && answer.body !== null
     ? { values: take(answer.body), complaints: {} }
     : { values: {}, complaints: { [name]: complaint(answer) } };

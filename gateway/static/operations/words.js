@@ -1,16 +1,14 @@
 // How figures are worded, the same all over the page. Pure.
 
+import { clockText, countText, dateText } from "../board/format.js";
+import { say } from "../language.js";
+
 const NONE = "–";
-const WHOLE = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
 const isMissing = (number) => number === null || number === undefined;
 const pad = (number) => String(number).padStart(2, "0");
 
 export function count(number) {
-  return isMissing(number) ? NONE : WHOLE.format(number);
-}
-
-export function plural(number, one, many = `${one}s`) {
-  return `${count(number)} ${number === 1 ? one : many}`;
+  return isMissing(number) ? NONE : countText(Math.round(number));
 }
 
 // As short as an operator needs it: the longer, the coarser.
@@ -18,21 +16,22 @@ export function duration(ms) {
   if (isMissing(ms)) return NONE;
   const seconds = Math.max(ms, 0) / 1000;
   if (seconds < 1) return `${Math.round(Math.max(ms, 0))} ms`;
-  if (seconds < 9.95) return `${seconds.toFixed(1)} s`;
-  if (seconds < 119.5) return `${Math.round(seconds)} s`;
+  if (seconds < 9.95) return say("{seconds} s", { seconds: seconds.toFixed(1) });
+  if (seconds < 119.5) return say("{seconds} s", { seconds: Math.round(seconds) });
   const minutes = Math.round(seconds / 60);
-  if (minutes < 120) return `${minutes} min`;
+  if (minutes < 120) return say("{minutes} min", { minutes });
   const hours = Math.floor(minutes / 60);
-  return hours < 48 ? `${hours} h ${pad(minutes % 60)} min` : `${Math.floor(hours / 24)} days`;
+  if (hours < 48) return say("{hours} h {minutes} min", { hours, minutes: pad(minutes % 60) });
+  return say("{days} days", { days: Math.floor(hours / 24) });
 }
 
-// A time of day by the reader's clock; with the date if it is of another day than now.
+export const ago = (ms) => say("{time} ago", { time: duration(ms) });
+
+// A time of day, with the date if it is of another day than now.
 export function clock(timeMs, nowMs = timeMs) {
   if (isMissing(timeMs)) return NONE;
-  const time = new Date(timeMs);
-  const text = [time.getHours(), time.getMinutes(), time.getSeconds()].map(pad).join(":");
-  if (time.toDateString() === new Date(nowMs).toDateString()) return text;
-  return `${time.getFullYear()}-${pad(time.getMonth() + 1)}-${pad(time.getDate())} ${text}`;
+  const date = dateText(timeMs);
+  return date === dateText(nowMs) ? clockText(timeMs) : `${date} ${clockText(timeMs)}`;
 }
 
 export function bytes(number) {

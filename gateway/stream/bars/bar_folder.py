@@ -12,7 +12,7 @@ from typing import NamedTuple
 from gateway.stream.bars.bar_update import BarId, BarRow
 from throttle.contract.bar_intervals import DAY, INTERVALS_MS, DayBar, fold, span_of
 from throttle.contract.bars import Bar, newer
-from throttle.contract.session_calendar import EVERYDAY, SessionCalendar
+from throttle.contract.session_calendar import EVERYWHERE, SessionCalendars
 
 Wants = Callable[[str, str], bool]
 """Says whether anybody watches an interval of an issue."""
@@ -45,17 +45,17 @@ class BarFolder:
 
     ``missing`` says which parts have to be read first; ``put`` takes them in; ``rows``
     is then what changed. ``bars_ms`` is the length of the bars that are published;
-    ``calendar`` says when days begin, ``clock_ms`` how far the log's clock is.
+    ``calendars`` say when days begin, ``clock_ms`` how far the log's clock is.
     """
 
     def __init__(
         self,
         bars_ms: int = 60_000,
-        calendar: SessionCalendar = EVERYDAY,
+        calendars: SessionCalendars = EVERYWHERE,
         clock_ms: int = 0,
     ) -> None:
         self.bars_ms = bars_ms
-        self.calendar = calendar
+        self.calendars = calendars
         self._longer = tuple(n for n, ms in INTERVALS_MS.items() if ms > bars_ms)
         self._same = tuple(n for n, ms in INTERVALS_MS.items() if ms == bars_ms)
         self._shelves: dict[tuple[str, str], _Shelf] = {}
@@ -142,12 +142,13 @@ class BarFolder:
     ) -> Iterator[BarSpan]:
         starts = {day.bar.isin: day.bar.start_ms for day in days}
         for bar in bars:
+            calendar = self.calendars.of(bar.isin)
             for interval in self._longer:
                 if wants(interval, bar.isin):
-                    start, end = span_of(bar.start_ms, interval, self.calendar)
+                    start, end = span_of(bar.start_ms, interval, calendar)
                     yield BarSpan(interval, bar.isin, start, end)
             if wants(DAY, bar.isin):
-                start, end = span_of(bar.start_ms, DAY, self.calendar)
+                start, end = span_of(bar.start_ms, DAY, calendar)
                 # Of the newest day we are told; an earlier one is folded.
                 if starts.get(bar.isin) != start:
                     yield BarSpan(DAY, bar.isin, start, end)
@@ -178,7 +179,8 @@ class BarFolder:
 
     def _folded(self, shelf: _Shelf, clock_ms: int) -> Bar:
         parts = [shelf.parts[start] for start in sorted(shelf.parts)]
-        (folded,) = fold(parts, shelf.span.interval, self.calendar, clock_ms)
+        calendar = self.calendars.of(shelf.span.isin)
+        (folded,) = fold(parts, shelf.span.interval, calendar, clock_ms)
         return folded
 
     def _ended(self, clock_ms: int) -> Iterator[tuple[BarSpan, Bar]]:

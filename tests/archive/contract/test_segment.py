@@ -96,3 +96,21 @@ def test_every_gap_has_a_name(
     found = find_gaps(reversed(segments))
     assert [(gap.kind, gap.windows) for gap in found] == gaps
     assert all(gap.text and gap.epoch in gap.text for gap in found)
+
+
+def test_of_bars_the_oldest_day_may_have_holes() -> None:
+    """What was amended of a day that is gone; after that day a hole is a loss."""
+    # Two seconds each: the next day begins some 21,600 later.
+    late = 40_000
+    segments = [
+        *(make_segment(5, 6), make_segment(8, 9)),
+        *(make_segment(late, late + 1), make_segment(late + 3, late + 3)),
+    ]
+    of_bars = find_gaps(segments, "bars")
+    assert [gap.kind for gap in of_bars] == ["before", "before", "before", "trimmed"]
+    assert all("batches of bars" in gap.text for gap in of_bars)
+    of_windows = find_gaps(segments)
+    assert [gap.kind for gap in of_windows] == ["before", *["trimmed"] * 3]
+    # An archive that has all from the first on has lost what it lacks.
+    whole = [make_segment(1, 6), make_segment(8, 9)]
+    assert [gap.kind for gap in find_gaps(whole, "bars")] == ["trimmed"]

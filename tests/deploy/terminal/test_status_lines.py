@@ -27,6 +27,7 @@ def make_answer(**changes: Any) -> dict[str, Any]:
         "partitions": [{"lag": 30}, {"lag": 7}],
     }
     return {
+        "now_ms": WELL_MS + 4_200,
         "feed": {"quiet_ms": 240},
         "log": {"kind": "redis", "partitions": [{}, {}], "problem": None},
         "jobs": [job],
@@ -60,6 +61,12 @@ def test_what_is_not_known_exactly_is_said_so() -> None:
     """A gateway knows nothing from before its start."""
     lines = status_lines(make_answer(is_well_since_exact=False), UTC)
     assert lines[0] == "All is well since 00:00:00 or earlier."
+
+
+def test_a_time_of_another_day_has_its_date() -> None:
+    """Or it would be taken for today's."""
+    lines = status_lines(make_answer(well_since_ms=WELL_MS - 1_000), UTC)
+    assert lines[0] == "All is well since 2026-03-19 23:59:59."
 
 
 def test_a_fault_comes_first_with_what_to_do() -> None:

@@ -111,6 +111,7 @@ def test_operators_routes_are_in_their_own_document_only(listed: Gateway) -> Non
         "/v1/bars/005930?interval=1d",
         "/v1/bars/005930?interval=2m",
         "/v1/movers",
+        "/v1/days",
         "/v1/bursts",
         "/v1/moves",
         "/health/live",

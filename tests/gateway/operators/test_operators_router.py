@@ -95,7 +95,8 @@ def test_real_answers_are_as_the_document_says(
 ) -> None:
     """Whoever generates a client from it can read them."""
     job = Job(client)
-    with running_gateway(redis_url) as gateway, gateway.stream("?keys=*"):
+    settings = {"other_gateways": "http://127.0.0.1:1"}
+    with running_gateway(redis_url, **settings) as gateway, gateway.stream("?keys=*"):
         letters = [letter(0, 1_000, "bad_isin")]
         job.publish([make_row(A, 1)], refused={0: {"bad_isin": 1}}, letters=letters)
         gateway.wait_until(1)
@@ -103,6 +104,7 @@ def test_real_answers_are_as_the_document_says(
         for path in (
             *("/v1/pipeline", "/v1/pipeline/windows", "/v1/clients"),
             *("/v1/dead-letters", "/v1/settings", "/v1/counters"),
+            "/v1/other-gateways",
         ):
             answers = document["paths"][path]["get"]["responses"]
             schema = answers["200"]["content"]["application/json"]["schema"]

@@ -15,6 +15,8 @@ from tests.gateway.servers import Gateway, running_gateway
 
 pytestmark = pytest.mark.redis
 
+FOUND = ("/v1/days", "/v1/movers", "/v1/bursts", "/v1/moves")
+
 
 def ask(gateway: Gateway, path: str) -> dict[str, Any]:
     """Return an answer that has to be a good one."""
@@ -77,7 +79,7 @@ def test_a_bad_parameter_is_named(listed: Gateway, query: str, rule: str) -> Non
 
 def test_what_has_not_changed_is_not_sent(listed: Gateway) -> None:
     """Polling costs next to nothing."""
-    for path in ("/v1/bars/005930", "/v1/movers", "/v1/bursts", "/v1/moves"):
+    for path in ("/v1/bars/005930", *FOUND):
         _, _, headers = listed.fetch(path)
         status, body, _ = listed.fetch(path, If_None_Match=headers["etag"])
         assert (status, body) == (304, b""), path
@@ -113,6 +115,22 @@ def test_a_quote_tells_its_day_if_asked(listed: Gateway) -> None:
     assert b'"change":0.005,' in exact
 
 
+def test_one_answer_has_the_day_of_every_issue(listed: Gateway) -> None:
+    """Its prices, exact, in the order of ISINs."""
+    _, body = listed.get("/v1/days")
+    answer = json.loads(body)
+    assert answer["count"] == 2
+    hynix, samsung = answer["data"]
+    assert samsung == {
+        "isin": SAMSUNG,
+        "start": FIRST_MS - 9 * 3_600_000,
+        "end": FIRST_MS + 15 * 3_600_000,
+        **{"open": 100, "high": 120, "low": 90, "close": 110},
+    }
+    assert hynix["isin"] == HYNIX
+    assert b'"open":0.3,"high":0.31,"low":0.3,"close":0.305}' in body
+
+
 def test_the_day_changes_while_the_stream_stands(
     publisher: Publisher, client: redis.Redis, gateway: Gateway
 ) -> None:
@@ -134,7 +152,7 @@ def test_the_day_changes_while_the_stream_stands(
 
 def test_without_an_analytics_job_it_is_said(gateway: Gateway) -> None:
     """No empty chart that looks like a silent market."""
-    for path in (f"/v1/bars/{SAMSUNG}", "/v1/movers"):
+    for path in (f"/v1/bars/{SAMSUNG}", "/v1/movers", "/v1/days"):
         status, body = gateway.get(path)
         assert (status, json.loads(body)["code"]) == (404, "no_analytics")
     for path in ("/v1/bursts", "/v1/moves"):
@@ -157,6 +175,11 @@ def test_a_token_holds_for_bars_too(
         ]
         assert statuses == [200, 403, 403]
         assert gateway.get(f"/v1/bars/{SAMSUNG}")[0] == 401
+        assert json.loads(gateway.fetch("/v1/days", **shown)[1])["count"] == 0
+        Publisher(client).publish(make_row(SAMSUNG), make_row(HYNIX))
+        gateway.wait_until(1)
+        (day,) = json.loads(gateway.fetch("/v1/days", **shown)[1])["data"]
+        assert day["isin"] == SAMSUNG
         with gateway.stream() as stream:
             stream.say(op="auth", token=token)
             stream.take("ack")

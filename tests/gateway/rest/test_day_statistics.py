@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 import pytest
 
-from gateway.rest.day_statistics import LEFT_OUT, encode_day
+from gateway.rest.day_statistics import LEFT_OUT, encode_day, encode_prices
 from ingest.issue_table.issue_entry import IssueEntry
 from tests.gateway.bar_publisher import FIRST_MS, make_bar
 from tests.gateway.samples import SAMSUNG
@@ -57,3 +57,17 @@ def test_a_rate_that_nobody_could_read_is_null() -> None:
     day = told(f"0.{'0' * 80}1", "9" * 26)
     assert day["percent"] is None
     assert day["change"] is not None
+
+
+def test_in_short_a_day_is_its_span_and_prices() -> None:
+    """Prices as decimal text, without an exponent, whatever their size."""
+    closes = {"110.10": b"110.1", "1E+3": b"1000", "1E-7": b"0.0000001"}
+    for close, shown in closes.items():
+        bar = replace(DAY.bar, close=Decimal(close))
+        encoded = encode_prices(replace(DAY, bar=bar))
+        assert encoded.endswith(b'"low":90,"close":%b}' % shown)
+        whole = bar.to_object()
+        assert orjson.loads(encoded).keys() == {
+            *("isin", "start", "end", "open", "high", "low", "close")
+        }
+        assert orjson.loads(encoded)["start"] == whole["start"]

@@ -13,7 +13,7 @@ from gateway.upstream.redis_client import create_redis
 from tests.gateway.bar_publisher import FIRST_MS, MINUTE_MS, BarPublisher, make_bar
 from tests.gateway.samples import HYNIX, NAVER, SAMSUNG
 from throttle.contract.redis_keys import AnalyticsKeys
-from throttle.contract.session_calendar import EVERYDAY, SessionCalendar
+from throttle.contract.session_calendar import EVERYWHERE, SessionCalendar
 
 PROGRESS = {b"epoch": b"b", b"sequence": b"7"}
 
@@ -33,12 +33,19 @@ def test_progress_is_read_with_its_calendar() -> None:
     plain = read_progress(PROGRESS)
     assert plain is not None
     assert (plain.position, plain.clock_ms, plain.bars_ms) == (("b", 7), 0, 60_000)
-    assert plain.calendar is EVERYDAY
+    assert plain.calendars is EVERYWHERE
     named = {b"zone": b"Europe/London", b"begins": b"08:00", b"bars_ms": b"30000"}
     full = read_progress({**PROGRESS, **named, b"clock": b"5"})
     assert full is not None
     assert (full.clock_ms, full.bars_ms) == (5, 30_000)
-    assert full.calendar == SessionCalendar("Europe/London", "08:00")
+    assert full.calendars.of("US0378331005") == SessionCalendar(
+        "Europe/London", "08:00"
+    )
+    of_several = {**PROGRESS, **named, b"calendars": b"US=America/New_York@09:30"}
+    several = read_progress(of_several)
+    assert several is not None
+    assert several.calendars.of("US0378331005").zone == "America/New_York"
+    assert several.calendars.of(SAMSUNG).zone == "Europe/London"
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ from ingest.process.redact import server_address, shown
             "a.password=***, a.cores=2",
         ),
         ("allowed_origins", frozenset({"b", "a"}), "a,b"),
+        ("other_gateways", "http://a:1,http://me:secret@host:1", "***"),
         ("token_key_file", Path("/run/key"), "/run/key"),
         ("token_issuer", None, ""),
         ("port", 8_000, "8000"),

@@ -61,10 +61,11 @@ def span(entries: Iterable[Entry], end_ms: int, rules: Rules) -> dict[str, Sums]
     """Return each issue's sums of the span that ends at a moment, as it was listed."""
     groups: dict[str, list[Entry]] = defaultdict(list)
     for entry in entries:
-        time_ms = min(entry.time_us // 1_000, entry.append_ms)
+        time_us = min(entry.time_us, entry.append_ms * 1_000)
+        time_ms = time_us // 1_000
         came = entry.append_ms < end_ms + rules.close_after_ms
         if came and end_ms - rules.span_ms <= time_ms < end_ms:
-            groups[entry.isin].append(entry)
+            groups[entry.isin].append(entry._replace(time_us=time_us))
     return {isin: sums(trades) for isin, trades in groups.items()}
 
 

@@ -34,7 +34,8 @@ from tests.throttle.analytics.moves.move_oracle import MoveRules, moves_in
 from throttle.analytics.analytics_job import AnalyticsFailed
 from throttle.analytics.checkpoint import BadCheckpoint
 from throttle.analytics.state import bars_in_state, trades_in_state
-from throttle.contract.bars import BarsUpdate
+from throttle.contract.bars import Bar, BarsUpdate
+from throttle.contract.products.bar_log import BarLogEntry
 from throttle.contract.products.bursts import TradingBurst
 from throttle.contract.session_calendar import SessionCalendar
 
@@ -105,6 +106,22 @@ def check_bars(rig: AnalyticsRig, rules: Rules) -> None:
     of_days = dict(bar_oracle.days(expected, sorted(bounds)))
     for isin, day in rig.days().items():
         assert fields_of(day.bar) == of_days[isin, day.bar.start_ms]
+    check_bar_log(rig)
+
+
+def check_bar_log(rig: AnalyticsRig) -> None:
+    """Hold the log of closed bars to the bars: every change once, numbered."""
+    logged: dict[tuple[str, int], Bar] = {}
+    entries = [
+        BarLogEntry.decode(fields) for _, fields in rig.client.xrange(rig.keys.bar_log)
+    ]
+    for number, entry in enumerate(entries, 1):
+        assert entry.number == number
+        for bar in entry.bars():
+            place = bar.isin, bar.start_ms
+            assert place not in logged or bar.trades > logged[place].trades
+            logged[place] = bar
+    assert logged == {place: bar for place, bar in rig.bars().items() if bar.closed}
 
 
 def check_movers(rig: AnalyticsRig, rules: Rules) -> None:
@@ -170,7 +187,10 @@ def make_all(rig: AnalyticsRig, first_ms: int, last_ms: int) -> None:
 
 
 def test_a_bar_closes_on_a_silent_market_and_is_amended(make_rig: MakeRig) -> None:
-    """Open at once, closed when the log's clock has passed its end, then amended."""
+    """Open at once, closed when the log's clock has passed its end, then amended.
+
+    The clock may be set back meanwhile.
+    """
     rig = make_rig(analytics="bars", lateness_s=60)
     updates = rig.client.pubsub()
     updates.subscribe(rig.keys.updates("bars"))
@@ -183,6 +203,8 @@ def test_a_bar_closes_on_a_silent_market_and_is_amended(make_rig: MakeRig) -> No
     rig.turn_clock(START_MS + MINUTE + 1_000)
     [bar] = rig.bars().values()
     assert (bar.closed, bar.revision) == (True, 0)
+    # The clock is set back: what was closed stays closed, and nothing is lost.
+    rig.set_clock(START_MS + 30_000)
     rig.append(START_MS + MINUTE + 5_000, trade(A, 500, "9", seq=2))
     rig.turn_clock(START_MS + MINUTE + 7_000)
     [bar] = rig.bars().values()
@@ -202,6 +224,7 @@ def test_a_bar_closes_on_a_silent_market_and_is_amended(make_rig: MakeRig) -> No
     assert [m.sequence for m in sent] == list(range(1, len(sent) + 1))
     changes = [(b.closed, b.revision) for message in sent for b in message.bars]
     assert changes == [(False, 0), (True, 0), (True, 1)]
+    check_bar_log(rig)
 
 
 @pytest.mark.parametrize("begins", ["00:00", "09:00"])
@@ -239,13 +262,17 @@ def test_an_emptied_redis_gets_its_bars_back_from_the_state(make_rig: MakeRig) -
     bars = rig.bars()
     assert {place: bars[place] for place in held} == held
     assert len(bars) == 3
+    check_bar_log(rig)
     later: Any = rig.client.hgetall(rig.keys.progress("bars"))
     assert later[b"epoch"] != progress[b"epoch"]  # type: ignore[index]
     assert rig.days()[A].bar.trades == 2
-    state = bars_in_state(
-        rig.spark, f"{rig.settings.state_dir.as_uri()}/analytics/bars"
-    )
-    assert {(b.isin, b.start_ms) for b in state} == set(bars)
+    address = f"{rig.settings.state_dir.as_uri()}/analytics/bars"
+
+    def held_now() -> set[tuple[str, int]]:
+        return {(b.isin, b.start_ms) for b in bars_in_state(rig.spark, address)}
+
+    # What was published is committed a moment later.
+    eventually(lambda: held_now() == set(bars))
 
 
 def test_after_a_lost_checkpoint_older_bars_stay(make_rig: MakeRig) -> None:
@@ -303,7 +330,20 @@ def test_bursts_of_a_tape_are_right(
     step_ms = (last_ms - first_ms) // 4
     crash_on_both_sides(rig, "bursts", first_ms, step_ms)
     rig.turn_clock(last_ms + 60_000)
+    # One that goes on is in the state, from its first to its last trade.
+    for seq, price in enumerate("132"):
+        at_ms = last_ms + 61_000 + 100 * seq
+        rig.append(at_ms, trade(A, at_ms - START_MS, price, seq=seq))
+    # A batch is committed when the next one is published.
+    rig.turn_clock(last_ms + 62_000)
+    rig.turn_clock(last_ms + 63_000)
     rig.stop()
+    address = f"{rig.settings.state_dir.as_uri()}/analytics/bursts"
+    [burst] = bars_in_state(rig.spark, address)
+    assert (burst.isin, burst.open, burst.high, burst.close) == (A, 1, 3, 2)
+    assert (burst.start_ms, burst.end_ms) == (last_ms + 61_000, at_ms)
+    assert (burst.trades, burst.volume) == (3, 6)
+    del rig.entries[-3:]
     stored: Any = rig.client.xrange(rig.keys.bursts)
     found = [TradingBurst.decode(fields[b"burst"]).bar for _, fields in stored]
     assert len(found) >= 10
@@ -317,7 +357,7 @@ def test_bursts_of_a_tape_are_right(
     for isin, start_ms, end_ms, of_one in expected:
         assert sums[isin, start_ms, end_ms] == {**of_one, "revision": 0}
     books = rig.books("bursts").partitions.values()
-    assert sum(tally.counted for tally in books) == len(rig.entries)
+    assert sum(tally.counted for tally in books) == len(rig.entries) + 3
 
 
 @pytest.mark.parametrize("store", ["rocksdb", "memory"])
@@ -349,7 +389,9 @@ def test_moves_of_a_tape_are_right(
     rig.append(last_ms + 20_000, trade(A, last_ms + 20_000 - START_MS, "1"))
     rig.turn_clock(last_ms + 22_000)
     rig.append(last_ms + 22_500, trade(A, last_ms + 22_500 - START_MS, "1"))
+    # A batch is committed when the next one is published.
     rig.turn_clock(last_ms + 24_000)
+    rig.turn_clock(last_ms + 25_000)
     rig.stop()
     address = f"{rig.settings.state_dir.as_uri()}/analytics/moves"
     assert len(trades_in_state(rig.spark, address)) == 2

@@ -5,10 +5,12 @@ from decimal import Decimal
 
 from throttle.analytics.bar_board import BarBoard
 from throttle.contract.bars import Bar
-from throttle.contract.session_calendar import SessionCalendar
+from throttle.contract.session_calendar import EVERYDAY, SessionCalendars
 
-A, B = "KR7005930003", "KR7000660001"
+A, B, AMERICAN = "KR7005930003", "KR7000660001", "US0378331005"
 MINUTE = 60_000
+SUMMER = 29_705_760
+"""2026-06-25 00:00 UTC, in minutes since 1970."""
 
 
 def make_bar(isin: str, minute: int, trades: int = 1, price: int = 5) -> Bar:
@@ -31,7 +33,7 @@ def publish(
 
 def make_board() -> BarBoard:
     """Make a board that knows nothing."""
-    return BarBoard(SessionCalendar())
+    return BarBoard(SessionCalendars.parse(EVERYDAY, "US=America/New_York@09:30"))
 
 
 def test_an_open_bar_closes_when_the_clock_has_passed_its_end() -> None:
@@ -75,6 +77,17 @@ def test_a_closed_bar_is_amended_with_its_day() -> None:
     assert changed == (replace(amended, closed=True),)
     day = board.days[A].bar
     assert (day.trades, day.volume, day.revision) == (3, 3, 1)
+
+
+def test_days_are_those_of_the_market_of_an_issue() -> None:
+    """At 09:30 in New York, 13:30 UTC then, a day begins there; not in Seoul."""
+    board, half_past_nine = make_board(), 13 * 60 + 30
+    for minute in (half_past_nine - 1, half_past_nine):
+        bars = [make_bar(isin, SUMMER + minute) for isin in (A, AMERICAN)]
+        publish(board, bars, (SUMMER + minute + 1) * MINUTE)
+    assert board.days[A].bar.trades == 2
+    assert board.days[AMERICAN].bar.trades == 1
+    assert board.days[AMERICAN].bar.start_ms == (SUMMER + half_past_nine) * MINUTE
 
 
 def test_a_poorer_bar_changes_nothing_and_is_counted() -> None:

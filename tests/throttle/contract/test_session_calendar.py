@@ -6,7 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from throttle.contract.session_calendar import SessionCalendar
+from throttle.contract.session_calendar import (
+    EVERYDAY,
+    SessionCalendar,
+    SessionCalendars,
+)
 
 HOUR_MS = 3_600_000
 
@@ -50,3 +54,27 @@ def test_what_there_is_not_is_refused(zone: str, begins: str, words: str) -> Non
     """The error names field, value and rule."""
     with pytest.raises(ValueError, match=words):
         SessionCalendar(zone, begins)
+
+
+def test_an_issue_has_the_calendar_of_its_letters() -> None:
+    """Of its country or venue; who is not named has the everyday one."""
+    named = "US=America/New_York@09:30,QM=UTC@00:00"
+    calendars = SessionCalendars.parse(EVERYDAY, named)
+    assert calendars.of("US0378331005") == SessionCalendar("America/New_York", "09:30")
+    assert calendars.of("QM1BTCUSDT09") == SessionCalendar("UTC", "00:00")
+    assert calendars.of("KR7005930003") is EVERYDAY
+    assert SessionCalendars.parse(EVERYDAY, "").of("US0378331005") is EVERYDAY
+
+
+@pytest.mark.parametrize(
+    ("named", "words"),
+    [
+        ("US=America/Gotham@09:30", "US: zone 'America/Gotham': must be"),
+        ("US=UTC@9:30", "US: begins '9:30': must be"),
+        ("US=UTC@09:30,US=UTC@00:00", "US: is named twice"),
+    ],
+)
+def test_a_calendar_that_there_is_not_is_refused(named: str, words: str) -> None:
+    """With the letters that it was for."""
+    with pytest.raises(ValueError, match=words):
+        SessionCalendars.parse(EVERYDAY, named)

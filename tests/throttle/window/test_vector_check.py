@@ -139,6 +139,8 @@ def test_a_chunk_becomes_what_the_rules_say_of_each_entry(
 @settings(max_examples=many(200))
 @given(st.lists(payloads, max_size=12))
 @example([HEAD + b',"side":"B","n":1,"side":"S"}'])
+@example([HEAD + b',"ask1":"1","ask2":"2"}', HEAD + b',"ask1":"1","ask1":"2"}'])
+@example([HEAD + b',"1":"1","2":"2"}', HEAD + b',"1":"1","1":"2"}'])
 def test_the_body_of_a_row_is_what_the_trade_writes(some: list[bytes]) -> None:
     """Clients get one form of a trade, however it was written in the log."""
     valid = [payload for payload in some if is_valid(payload)]

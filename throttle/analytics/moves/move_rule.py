@@ -44,6 +44,28 @@ class MoveRule:
         return EXACT.multiply(change, _HUNDRED) >= wanted
 
 
+class JudgedTrade(NamedTuple):
+    """A trade, and those with the lowest and the highest price of its span.
+
+    Of equal prices they are the latest; either may be the trade itself.
+    """
+
+    trade: PricedTrade
+    low: PricedTrade
+    high: PricedTrade
+
+
+def judged(trades: Iterable[PricedTrade], span_us: int) -> Iterator[JudgedTrade]:
+    """Yield each trade of an issue with the extremes of the span that ends with it.
+
+    ``trades`` are in their order; the spans hold those that are among them.
+    """
+    lowest = _Extreme(span_us, lambda price, known: price <= known)
+    highest = _Extreme(span_us, lambda price, known: price >= known)
+    for trade in trades:
+        yield JudgedTrade(trade, lowest.with_trade(trade), highest.with_trade(trade))
+
+
 def moves_of(
     isin: str, trades: Iterable[PricedTrade], rule: MoveRule, since_us: int
 ) -> Iterator[Move]:
@@ -51,11 +73,8 @@ def moves_of(
 
     ``trades`` are in their order, none is missing in the two spans before that moment.
     """
-    lowest = _Extreme(rule.span_us, lambda price, known: price <= known)
-    highest = _Extreme(rule.span_us, lambda price, known: price >= known)
     has_risen = has_fallen = False
-    for trade in trades:
-        low, high = lowest.with_trade(trade), highest.with_trade(trade)
+    for trade, low, high in judged(trades, rule.span_us):
         rises = low.price < trade.price and rule.is_met(low.price, trade.price)
         falls = high.price > trade.price and rule.is_met(high.price, trade.price)
         if trade.time_us >= since_us:

@@ -1,8 +1,8 @@
 // The charts of an open issue: windows of two seconds, or bars; and its day in figures.
 
-import { phrase, say } from "../../language.js";
+import { say } from "../../language.js";
 import { Chart } from "../chart.js";
-import { clockText, priceText, zonedText, zoneText } from "../format.js";
+import { priceText, zoneText } from "../format.js";
 import { html } from "../html.js";
 import { barText, INTERVALS, spanText, sumText } from "./bars.js";
 import { CandleChart } from "./candle_chart.js";
@@ -118,46 +118,4 @@ export function Day({ day, nowMs }) {
       )}
     </dl>
   `;
-}
-
-const LISTS = { gainers: phrase("Rising"), losers: phrase("Falling"), value: phrase("Most traded") };
-const SHOWN = 3;
-
-// What moved in the newest minutes. Properties: movers, issues, onSelect(isin).
-export function Movers({ movers, issues, onSelect }) {
-  if (movers === null) return null;
-  const minutes = Math.round((movers.end - movers.start) / 60_000);
-  return html`
-    <section id="movers" class="panel greys" aria-label=${say("Movers of {minutes} minutes, until {time}", { minutes, time: zonedText(movers.end) })}>
-      ${Object.entries(LISTS).map(
-        ([list, title]) => html`
-          <div key=${list} class="list">
-            <h2 class="soft">${say(title)}</h2>
-            <ol>
-              ${movers[list].slice(0, SHOWN).map(
-                (mover) => html`
-                  <li key=${mover.isin}>
-                    <button type="button" class="quiet" onClick=${() => onSelect(mover.isin)}>
-                      <span class="title" lang="ko">${issues.get(mover.isin)?.name ?? mover.isin}</span>${" "}
-                      <${Figure} list=${list} mover=${mover} />
-                    </button>
-                  </li>
-                `,
-              )}
-              ${movers[list].length === 0 && html`<li class="soft">${say("none")}</li>`}
-            </ol>
-          </div>
-        `,
-      )}
-      <p class="soft">${say("{minutes} min to {time}, {issues} issues", { minutes, time: `${clockText(movers.end).slice(0, 5)} ${zoneText()}`, issues: movers.issues })}</p>
-    </section>
-  `;
-}
-
-function Figure({ list, mover }) {
-  if (list === "value") return html`<b>${sumText(mover.value)}</b>`;
-  const rate = Number(mover.percent);
-  const kind = rate > 0 ? "up" : rate < 0 ? "down" : "";
-  const sign = { up: "+", down: "−", "": "" }[kind];
-  return html`<b class=${kind}>${sign}${Math.abs(rate).toFixed(2)}%</b>`;
 }

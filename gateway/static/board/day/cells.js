@@ -4,7 +4,8 @@ import { phrase, say } from "../../language.js";
 import { countText, priceText } from "../format.js";
 import { html } from "../html.js";
 import { shortText } from "./breadth.js";
-import { placeIn, sparkPath } from "./trace.js";
+import { placeIn } from "./range.js";
+import { sparkPath } from "./trace.js";
 
 const LIMITS = {
   upper: { text: phrase("limit ▲"), kind: "up", title: phrase("at the day's upper limit") },
@@ -19,6 +20,9 @@ export function Marks({ row }) {
     ${limit && html`<span class=${`mark ${limit.kind}`} title=${say(limit.title)}>${say(limit.text)}</span>`}
   `;
 }
+
+const OF_DAY = phrase("of its day, from {low} to {high}");
+const SEEN = phrase("since this page opened, from {low} to {high}");
 
 // Column -> what draws its cell.
 export const DayCells = (row) => ({
@@ -36,12 +40,15 @@ export const DayCells = (row) => ({
 
 const exactly = (sum) => (sum === null ? undefined : countText(sum));
 
+// The day's where it is known, else what the page has seen.
 function Range({ row }) {
-  const { trace, price, digits } = row;
-  const place = placeIn(trace, price);
+  const { trace, day, price } = row;
+  const range = day ?? trace;
+  const place = placeIn(range, price);
   if (place === null) return html`<span class="soft">–</span>`;
-  const [low, high] = [trace.low, trace.high].map((bound) => priceText(bound.toFixed(digits)));
-  const text = say("from {low} to {high}", { low, high });
+  const digits = Math.max(row.digits, day?.digits ?? 0);
+  const [low, high] = [range.low, range.high].map((bound) => priceText(bound.toFixed(digits)));
+  const text = say(day === undefined ? SEEN : OF_DAY, { low, high });
   return html`
     <span class="visually-hidden">${text}</span>
     <svg viewBox="0 0 100 6" preserveAspectRatio="none" aria-hidden="true" class=${row.change.kind}>

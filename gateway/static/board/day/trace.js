@@ -20,11 +20,6 @@ export class Trace {
   }
 }
 
-// Where in its range a price is, 0 to 1; null while there is no range.
-export function placeIn({ low, high }, price) {
-  return high > low ? (price - low) / (high - low) : null;
-}
-
 // A line through the prices as an SVG path in a box of 96 by 22; "" for less than two.
 // Fewer windows than are kept begin at the right, where the newest is.
 export function sparkPath({ prices }) {

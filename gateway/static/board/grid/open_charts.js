@@ -11,18 +11,21 @@ export class OpenCharts {
     this._interval = interval;
     this._onChange = onChange;
     this._charts = new Set();
+    this._isins = new Set();
   }
 
   // Begin to feed an issue's chart; whoever opens it closes it.
   open(isin) {
     const chart = new OpenChart(isin, { ticks: this._ticks, onChange: this._onChange });
     this._charts.add(chart);
+    this._isins.add(isin);
     chart.choose(this._interval() ?? null);
     return chart;
   }
 
   close(chart) {
     this._charts.delete(chart);
+    this._isins = new Set([...this._charts].map((each) => each.isin));
     chart.stop();
   }
 
@@ -33,7 +36,7 @@ export class OpenCharts {
 
   // The stream has brought an item.
   put(item, window) {
-    if (window === null) return;
+    if (window === null || !this._isins.has(item.isin)) return;
     for (const chart of this._charts) if (chart.isin === item.isin) chart.windows.put(item, window);
   }
 

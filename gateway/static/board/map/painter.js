@@ -12,13 +12,15 @@ const MOST_DENSITY = 2; // canvas pixels for one of the page
 const EDGE = 4;
 const HEAD_PX = 11;
 const LEAST_LETTERS = 2;
+const FIGURE_FROM = 0.1; // below a tile's middle, in sizes of its letters: the name ends above
 
 export class MapPainter {
   constructor(canvas) {
     this._canvas = canvas;
     this._paper = canvas.getContext("2d", { alpha: false });
     this._layout = null;
-    this._looks = []; // of each tile, as it was painted
+    this._steps = []; // of each tile, as it was painted
+    this._figures = [];
     this._labels = []; // of each tile: where and how it is written, null without room
     this._names = [];
   }
@@ -30,32 +32,49 @@ export class MapPainter {
   }
 
   // Paint what has changed; `rowOf(isin)` is the store's row. Returns how many tiles.
+  //
+  // Backgrounds first, then what is written, size by size: setting a font costs about as
+  // much as writing with it.
   paint(layout, rowOf) {
     if (layout !== this._layout || layout.tiles !== this._tiles) this._begin(layout);
+    const paper = this._paper;
+    const written = new Map(); // size of letters -> what is to be written
     let painted = 0;
     layout.tiles.forEach((tile, place) => {
       const row = rowOf(tile.isin);
       const step = row === undefined ? 0 : stepOf(row.change);
       const name = row?.issue?.name ?? row?.issue?.code ?? tile.isin;
-      if (name !== this._names[place]) {
+      const isNamed = name === this._names[place];
+      if (!isNamed) {
         this._names[place] = name;
         this._labels[place] = this._label(tile, name);
       }
       const label = this._labels[place];
       const figure = label?.hasFigure && row !== undefined ? ratioText(row.change) : "";
-      const look = label === null ? String(step) : `${step} ${label.text} ${figure}`;
-      if (look === this._looks[place]) return;
-      this._looks[place] = look;
-      this._tile(tile, label, figure, this._colours.steps.get(step));
+      const isFilled = isNamed && step === this._steps[place];
+      if (isFilled && figure === this._figures[place]) return;
+      // The name stays where nothing but the figure below it is another one.
+      const isBelow = isFilled && figure !== "" && this._figures[place] !== "";
+      this._steps[place] = step;
+      this._figures[place] = figure;
       painted += 1;
+      const { back, ink } = this._colours.steps.get(step);
+      const top = isBelow ? tile.y + tile.height / 2 + label.px * FIGURE_FROM : tile.y;
+      paper.fillStyle = back;
+      paper.fillRect(tile.x, top, tile.width, tile.y + tile.height - top);
+      if (label === null) return;
+      if (!written.has(label.px)) written.set(label.px, []);
+      written.get(label.px).push({ tile, text: isBelow ? "" : label.text, figure, ink });
     });
+    for (const [px, texts] of written) this._write(px, texts);
     return painted;
   }
 
   _begin(layout) {
     this._layout = layout;
     this._tiles = layout.tiles;
-    this._looks = [];
+    this._steps = [];
+    this._figures = [];
     this._names = [];
     const { width, height } = layout;
     const density = Math.min(MOST_DENSITY, devicePixelRatio || 1);
@@ -81,21 +100,23 @@ export class MapPainter {
     paper.fillText(this._fitted(groupName(name), width - 2 * EDGE), x + EDGE, y + HEAD / 2);
   }
 
-  _tile({ x, y, width, height }, label, figure, { back, ink }) {
+  _write(px, texts) {
     const paper = this._paper;
-    paper.fillStyle = back;
-    paper.fillRect(x, y, width, height);
-    if (label === null) return;
-    const { px, text } = label;
-    const middle = y + height / 2;
-    paper.fillStyle = ink;
     paper.textAlign = "center";
     paper.textBaseline = "middle";
     paper.font = `600 ${px}px ${FAMILY}`;
-    paper.fillText(text, x + width / 2, figure ? middle - px * 0.6 : middle);
-    if (!figure) return;
+    for (const { tile, text, figure, ink } of texts) {
+      if (text === "") continue;
+      const middle = tile.y + tile.height / 2;
+      paper.fillStyle = ink;
+      paper.fillText(text, tile.x + tile.width / 2, figure ? middle - px * 0.6 : middle);
+    }
     paper.font = `${Math.max(LEAST_PX, Math.round(px * 0.85))}px ${FAMILY}`;
-    paper.fillText(figure, x + width / 2, middle + px * 0.65, width);
+    for (const { tile, figure, ink } of texts) {
+      if (figure === "") continue;
+      paper.fillStyle = ink;
+      paper.fillText(figure, tile.x + tile.width / 2, tile.y + tile.height / 2 + px * 0.65, tile.width);
+    }
   }
 
   // How a tile is written on: its name as far as it fits, and a figure if there is room.

@@ -15,7 +15,8 @@ const [BLACK, WHITE] = [
 export function stepOf({ ratio }) {
   if (!ratio) return 0;
   const percent = Math.abs(ratio) * 100;
-  const steps = 1 + BOUNDS.filter((bound) => percent >= bound).length;
+  let steps = 1;
+  while (percent >= BOUNDS[steps - 1]) steps += 1;
   return ratio > 0 ? steps : -steps;
 }
 

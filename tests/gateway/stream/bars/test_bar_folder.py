@@ -11,6 +11,7 @@ from tests.gateway.bar_publisher import FIRST_MS, MINUTE_MS, make_bar
 from tests.gateway.samples import HYNIX, SAMSUNG
 from throttle.contract.bar_intervals import DAY, DayBar, fold, span_of, with_bar
 from throttle.contract.bars import Bar
+from throttle.contract.session_calendar import EVERYDAY, SessionCalendars
 
 INTERVALS = ("1m", "5m", "15m", "1h", "1d")
 
@@ -166,3 +167,15 @@ def test_the_calendar_says_when_a_day_begins() -> None:
     late = make_bar(minute=0, trades=5, closed=True, revision=1)
     kept.publish(late, clock_ms=end)
     assert b'"revision":1' in kept.told[DAY, SAMSUNG, start]
+
+
+def test_days_are_those_of_the_market_of_an_issue() -> None:
+    """An amended day is folded by the calendar of its issue."""
+    calendars = SessionCalendars.parse(EVERYDAY, "US=UTC@00:00")
+    folder = BarFolder(calendars=calendars)
+    american = replace(make_bar(minute=0), isin="US0378331005")
+    for bar in (make_bar(minute=0), american):
+        (span,) = (s for s in folder.missing([bar], [], wants_all) if s[0] == DAY)
+        calendar = calendars.of(bar.isin)
+        assert (span.start_ms, span.end_ms) == calendar.day_of(bar.start_ms)
+    assert calendars.everyday.day_of(FIRST_MS) != calendar.day_of(FIRST_MS)

@@ -1,0 +1,180 @@
+"""Reads the bars of an archive's files: an issue's, and how many there are.
+
+Of a bar that is there several times the newest counts. Whoever stores may merge files
+meanwhile: what is gone when it is opened is looked for again.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from datetime import date
+from pathlib import Path
+from typing import TypeVar
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from archive.contract.segment import Segment, span_of
+from archive.parquet.bar_table import BARS, KEY, PRICES, SUMS
+from archive.parquet.segment_files import BARS_FILE
+from archive.parquet.segment_folder import (
+    all_segments,
+    bars_root,
+    days_in,
+    segments_in,
+)
+from throttle.contract.bars import Bar, newer
+
+T = TypeVar("T")
+
+MOST_DAYS = 370
+"""This many days one question looks at, at most: a year and some."""
+
+KEPT_FOOTERS = 64
+"""This many files' footers are kept, a hundred kilobytes of a whole day's."""
+
+_ATTEMPTS = 5
+_COUNTED = [*KEY, "trades"]
+
+
+class BarReader:
+    """The bars of the archive in a folder, of which there may be none.
+
+    Methods raise OSError.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self._root = bars_root(root)
+        self._footers: OrderedDict[Path, pq.FileMetaData] = OrderedDict()
+
+    def segments(self) -> list[Segment]:
+        """Return every segment there is, in the order of publication."""
+        return [segment for segment, _ in all_segments(self._root)]
+
+    def lines(self) -> dict[date, int]:
+        """Return how many lines are stored of each day, by the files' footers."""
+
+        def read() -> dict[date, int]:
+            return {
+                day: sum(
+                    pq.read_metadata(path / BARS_FILE).num_rows
+                    for _, path in segments_in(folder)
+                )
+                for day, folder in days_in(self._root).items()
+            }
+
+        return self._steadily(read)
+
+    def newest(
+        self, isin: str, width_ms: int, first_ms: int, last_ms: int, limit: int
+    ) -> list[Bar]:
+        """Return an issue's newest bars of a width, oldest first; ``limit`` at most.
+
+        ``first_ms`` and ``last_ms`` bound their starts, both included. ``MOST_DAYS``
+        days that have bars are looked at, the newest.
+        """
+
+        def read() -> list[Bar]:
+            bars: dict[int, Bar] = {}
+            for placed in self._days(first_ms, last_ms):
+                for _, path in placed:
+                    for bar in self._of_issue(path / BARS_FILE, isin, width_ms):
+                        if first_ms <= bar.start_ms <= last_ms:
+                            bars[bar.start_ms] = newer(bars.get(bar.start_ms), bar)
+                # Days do not overlap, and each is read as a whole.
+                if len(bars) >= limit:
+                    break
+            return [bars[start] for start in sorted(bars)[-limit:]]
+
+        return self._steadily(read)
+
+    def table(self, first_ms: int, last_ms: int) -> pa.Table:
+        """Return ``isin``, ``start``, ``width_ms`` and ``trades`` of bars, each once.
+
+        Of those that end within these bounds; ``start`` is milliseconds since 1970.
+        """
+
+        def read() -> pa.Table:
+            tables = []
+            for placed in self._days(first_ms, last_ms, most=None):
+                for _, path in placed:
+                    with pq.ParquetFile(path / BARS_FILE) as file:
+                        tables.append(file.read(_COUNTED))
+            if not tables:
+                return pa.schema([BARS.field(name) for name in _COUNTED]).empty_table()
+            found = pa.concat_tables(tables)
+            start = pc.cast(found["start"], pa.int64())
+            end = pc.add(start, pc.cast(found["width_ms"], pa.int64()))
+            found = found.set_column(1, "start", start).filter(
+                pc.and_(pc.greater_equal(end, first_ms), pc.less_equal(end, last_ms))
+            )
+            most = found.group_by(list(KEY)).aggregate([("trades", "max")])
+            return most.rename_columns([*KEY, "trades"])
+
+        return self._steadily(read)
+
+    def _days(
+        self, first_ms: int, last_ms: int, most: int | None = MOST_DAYS
+    ) -> Iterator[list[tuple[Segment, Path]]]:
+        """Yield the segments of each day that may have such bars, newest day first.
+
+        Of a bar that ends within the bounds, or begins there.
+        """
+        newest_first = sorted(days_in(self._root).items(), reverse=True)
+        within = [
+            (day, folder)
+            for day, folder in newest_first
+            if span_of(day)[0] <= last_ms + 1 and span_of(day)[1] >= first_ms
+        ]
+        for _, folder in within[:most]:
+            yield segments_in(folder)
+
+    def _of_issue(self, path: Path, isin: str, width_ms: int) -> Iterator[Bar]:
+        footer = self._footer(path)
+        at = footer.schema.names.index("isin")
+        groups = []
+        for group in range(footer.num_row_groups):
+            known = footer.row_group(group).column(at).statistics
+            if known is None or known.min <= isin <= known.max:
+                groups.append(group)
+        if not groups:
+            return
+        with pq.ParquetFile(path, metadata=footer) as file:
+            table = file.read_row_groups(groups, use_threads=False)
+        is_wanted = pc.and_(
+            pc.equal(table["isin"], isin), pc.equal(table["width_ms"], width_ms)
+        )
+        yield from _bars_of(table.filter(is_wanted))
+
+    def _footer(self, path: Path) -> pq.FileMetaData:
+        footer = self._footers.get(path)
+        if footer is None:
+            footer = self._footers[path] = pq.read_metadata(path)
+            while len(self._footers) > KEPT_FOOTERS:
+                # Another thread may have been faster.
+                with suppress(KeyError):
+                    self._footers.popitem(last=False)
+        return footer
+
+    def _steadily(self, read: Callable[[], T]) -> T:
+        for _ in range(_ATTEMPTS - 1):
+            try:
+                return read()
+            except FileNotFoundError:
+                self._footers.clear()
+        return read()
+
+
+def _bars_of(table: pa.Table) -> Iterator[Bar]:
+    starts = pc.cast(table["start"], pa.int64()).to_pylist()
+    names = ("isin", "width_ms", *PRICES, *SUMS, "trades", "revision")
+    columns = (table[name].to_pylist() for name in names)
+    for start_ms, isin, width_ms, *amounts, trades, revision in zip(
+        starts, *columns, strict=True
+    ):
+        opened, high, low, close, volume, value = amounts
+        yield Bar(
+            *(isin, start_ms, start_ms + width_ms, opened, high, low, close),
+            *(volume, value, trades, True, revision),
+        )

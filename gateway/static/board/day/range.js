@@ -1,0 +1,39 @@
+// The lowest and highest price of an issue's day: as the analytics job tells them, and as
+// later prices widen them. Pure.
+
+import { readBars } from "../../tick.js";
+import { places } from "../format.js";
+
+// The text of /v1/days as [{isin, start, end, low, high, digits}], times in ms.
+export const readDays = (text) =>
+  readBars(text).data.map(({ isin, start, end, low, high }) => {
+    const digits = Math.max(places(low), places(high));
+    return { isin, start, end, low: Number(low), high: Number(high), digits };
+  });
+
+// What is known of an issue's day once the job has told more of it: whoever is further in
+// time is right, and of one day both are.
+export function joined(known, told) {
+  if (known === undefined || known.start < told.start) return told;
+  if (known.start > told.start) return known;
+  const digits = Math.max(known.digits, told.digits);
+  return { ...told, digits, low: Math.min(known.low, told.low), high: Math.max(known.high, told.high) };
+}
+
+// The day once there was a trade at a time: the same object if it changes nothing. A trade
+// behind its end begins another one, as long.
+export function widened(day, price, timeMs) {
+  if (!Number.isFinite(price) || timeMs < day.start) return day;
+  if (timeMs >= day.end) {
+    const length = day.end - day.start;
+    const start = day.end + Math.floor((timeMs - day.end) / length) * length;
+    return { ...day, start, end: start + length, low: price, high: price };
+  }
+  if (price >= day.low && price <= day.high) return day;
+  return { ...day, low: Math.min(day.low, price), high: Math.max(day.high, price) };
+}
+
+// Where in a range a price is, 0 to 1; null while there is no range.
+export function placeIn({ low, high }, price) {
+  return high > low ? (price - low) / (high - low) : null;
+}

@@ -1,6 +1,0 @@
-// Markup in a template, without a build step.
-
-import htm from "htm";
-import { h } from "preact";
-
-export const html = htm.bind(h);

@@ -1,0 +1,65 @@
+"""Bars as a table: exact, and of those that are there twice the newest."""
+
+from dataclasses import replace
+from decimal import Decimal
+
+import pytest
+
+from archive.contract.logged_bars import LoggedBars
+from archive.parquet.bar_table import BATCHES, build_bars, newest_bars
+from archive.parquet.tables import BadWindow
+from tests.gateway.bar_publisher import FIRST_MS, MINUTE_MS, make_bar
+from tests.gateway.samples import HYNIX, SAMSUNG
+from throttle.contract.bars import Bar
+
+MOST = Decimal("99999999999999999999.999999999999999999")
+LEAST = Decimal("0.000000000000000001")
+
+
+def entry(number: int, *bars: Bar) -> LoggedBars:
+    """Return an entry of the bar log."""
+    lines = tuple(b"%b %b" % (bar.isin.encode(), bar.encode()) for bar in bars)
+    ends = [bar.end_ms for bar in bars]
+    place = "b7x1", number, number * 1_000
+    return LoggedBars(*place, min(ends), max(ends), lines)
+
+
+def closed(isin: str = SAMSUNG, minute: int = 0, trades: int = 4) -> Bar:
+    """Return a bar that is closed."""
+    return make_bar(isin, minute, trades=trades, closed=True)
+
+
+def test_every_digit_is_kept_and_a_sum_that_did_not_fit_is_null() -> None:
+    bar = replace(closed(), volume=None, value=MOST, low=LEAST, revision=3)
+    [line] = build_bars([entry(7, bar)]).bars.to_pylist()
+    assert (line["volume"], line["value"], line["low"]) == (None, MOST, LEAST)
+    assert (line["isin"], line["width_ms"]) == (SAMSUNG, MINUTE_MS)
+    assert line["start"].timestamp() * 1_000 == FIRST_MS
+    assert (line["trades"], line["revision"]) == (4, 3)
+    assert (line["epoch"], line["number"]) == ("b7x1", 7)
+
+
+def test_the_newest_of_each_is_kept_whatever_order_they_come_in() -> None:
+    short = replace(closed(), end_ms=FIRST_MS + 1_000)
+    tables = build_bars(
+        [
+            entry(1, closed(trades=6), closed(HYNIX)),
+            entry(2, closed(trades=5), short, closed(minute=1)),
+        ]
+    )
+    assert tables.batches.schema == BATCHES
+    assert tables.batches["bars"].to_pylist() == [2, 3]
+    newest = newest_bars(tables.bars)
+    assert newest.select(["isin", "width_ms", "trades"]).to_pylist() == [
+        {"isin": HYNIX, "width_ms": MINUTE_MS, "trades": 4},
+        {"isin": SAMSUNG, "width_ms": 1_000, "trades": 4},
+        {"isin": SAMSUNG, "width_ms": MINUTE_MS, "trades": 6},
+        {"isin": SAMSUNG, "width_ms": MINUTE_MS, "trades": 4},
+    ]
+    assert newest_bars(tables.bars[:1]).num_rows == 1
+    assert newest_bars(tables.bars[:0]).num_rows == 0
+
+
+def test_a_line_that_is_no_closed_bar_is_named() -> None:
+    with pytest.raises(BadWindow, match=r"entry 2 of the bar log: .* 4 0 0'"):
+        build_bars([entry(1, closed()), entry(2, closed(), make_bar())])

@@ -1,0 +1,308 @@
+"""The archive stores every closed and amended bar, whatever happens to it."""
+
+import signal
+import threading
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+import redis
+
+from archive.archive_process import open_counts, run_archive
+from archive.contract.archive_gap import find_gaps
+from archive.contract.segment import day_of
+from archive.parquet.bar_reader import BarReader
+from archive.settings import ArchiveSettings
+from tests.archive.bar_rig import (
+    BAR_LOG,
+    ISSUES,
+    amend,
+    close_minutes,
+    logged_bars,
+    minute_ends,
+    newest_number,
+    stored_lines,
+    wait_until_bars_stored,
+)
+from tests.archive.postgres.server import PostgresServer
+from tests.archive.rig import (
+    archive_process,
+    archiving,
+    publish,
+    settings_of,
+    state_of,
+    wait_until_stored,
+)
+from tests.conftest import eventually
+from tests.gateway.bar_publisher import FIRST_MS, MINUTE_MS, make_bar
+from tests.gateway.publisher import Publisher
+from tests.gateway.samples import SAMSUNG
+from tests.throttle.analytics.bar_writer import BarWriter
+
+pytestmark = pytest.mark.redis
+
+EVERY = 0, 2**53
+MINUTES_A_DAY = 1_440
+LEASE = "tt:lease:archive:{}"
+
+
+@pytest.fixture
+def writer(client: redis.Redis) -> BarWriter:
+    """What publishes bars, through the job's own sink and script."""
+    return BarWriter(client)
+
+
+def check_whole(client: redis.Redis, settings: ArchiveSettings) -> None:
+    """Hold what is stored to the bar log: each bar once, the newest."""
+    wanted = {key: bar.trades for key, bar in logged_bars(client).items()}
+    assert open_counts(settings).bars(*EVERY) == wanted
+    assert open_counts(settings).bar_counts(*EVERY) == {MINUTE_MS: len(wanted)}
+    if not settings.postgres_url:
+        reader = BarReader(settings.archive_dir)
+        for isin in ISSUES:
+            of_issue = [b for b in logged_bars(client).values() if b.isin == isin]
+            found = reader.newest(isin, MINUTE_MS, *EVERY, 10_000)
+            assert found == sorted(of_issue, key=lambda bar: bar.start_ms)
+
+
+def test_every_closed_bar_is_stored_and_the_newest_amendment_counts(
+    client: redis.Redis, writer: BarWriter, redis_url: str, tmp_path: Path
+) -> None:
+    """An open bar is not stored; a sum that did not fit is null. Windows go on."""
+    settings = settings_of(redis_url, tmp_path)
+    close_minutes(writer, 0, 3)
+    amend(writer, 1)
+    unfit = make_bar(SAMSUNG, 3, "0.30 100 0.10 7.5")
+    writer.publish(
+        type(unfit)(
+            *(unfit.isin, unfit.start_ms, unfit.end_ms, unfit.open, unfit.high),
+            *(unfit.low, unfit.close, None, None, unfit.trades, False, 0),
+        ),
+        make_bar(SAMSUNG, 4),
+        clock_ms=minute_ends(3),
+    )
+    publish(Publisher(client), 2)
+    with archiving(settings):
+        state = wait_until_bars_stored(client, 5)
+        wait_until_stored(client, 2)
+    check_whole(client, settings)
+    assert (state.bars, state.bar_gaps) == (3 * 3 + 1 + 1, 0)
+    last = stored_lines(tmp_path)[-1]
+    assert (last["open"], last["low"]) == (Decimal("0.30"), Decimal("0.10"))
+    assert (last["volume"], last["value"], last["width_ms"]) == (None, None, MINUTE_MS)
+    [amended] = BarReader(tmp_path).newest(
+        SAMSUNG, MINUTE_MS, FIRST_MS + MINUTE_MS, FIRST_MS + MINUTE_MS, 9
+    )
+    assert (amended.trades, amended.revision, amended.volume) == (5, 1, 50)
+    assert not BarReader(tmp_path).newest(SAMSUNG, 1_000, *EVERY, 9)
+
+
+def test_nothing_is_written_where_no_analytics_job_runs(
+    client: redis.Redis, redis_url: str, tmp_path: Path
+) -> None:
+    """And nobody complains."""
+    publish(Publisher(client), 2)
+    with archiving(settings_of(redis_url, tmp_path)) as ends:
+        state = wait_until_stored(client, 2)
+        assert (state.bars, state.bar_gaps, state.problem, ends) == (0, 0, None, [])
+    assert not (tmp_path / "bars").exists()
+    assert BarReader(tmp_path).segments() == []
+
+
+def test_a_restart_goes_on_and_a_merge_keeps_the_newest(
+    client: redis.Redis, writer: BarWriter, redis_url: str, tmp_path: Path
+) -> None:
+    """Nothing is noted down anywhere else; files stay few."""
+    settings = settings_of(redis_url, tmp_path)
+    for n in range(9):
+        close_minutes(writer, n)
+        amend(writer, n)
+        with archiving(settings):
+            wait_until_bars_stored(client, newest_number(client))
+        check_whole(client, settings)
+    assert len(BarReader(tmp_path).segments()) < 6
+    merged = [line for line in stored_lines(tmp_path) if line["isin"] == SAMSUNG]
+    assert len(merged) < 18
+
+
+def test_bars_are_in_the_folder_of_their_day(
+    client: redis.Redis, writer: BarWriter, redis_url: str, tmp_path: Path
+) -> None:
+    """A batch that closes bars of two days has two entries.
+
+    Once the earlier day is removed, what was amended of it is no loss.
+    """
+    settings = settings_of(redis_url, tmp_path, archive_days=1)
+    writer.publish(
+        make_bar(SAMSUNG, MINUTES_A_DAY - 1),
+        make_bar(SAMSUNG, MINUTES_A_DAY),
+        clock_ms=minute_ends(MINUTES_A_DAY),
+    )
+    amend(writer, MINUTES_A_DAY - 1)
+    close_minutes(writer, MINUTES_A_DAY + 1)
+    with archiving(settings):
+        wait_until_bars_stored(client, 4)
+        eventually(lambda: state_of(client).bars == 6, 20)
+        eventually(lambda: len(BarReader(tmp_path).segments()) == 2, 20)
+    days = {day_of(segment.first_ms) for segment in BarReader(tmp_path).segments()}
+    assert days == {day_of(minute_ends(MINUTES_A_DAY))}
+    gaps = find_gaps(BarReader(tmp_path).segments(), "bars")
+    assert [(gap.kind, gap.windows) for gap in gaps] == [("before", 1), ("before", 1)]
+
+
+def test_a_trimmed_log_leaves_a_gap_with_a_name(
+    client: redis.Redis, writer: BarWriter, redis_url: str, tmp_path: Path
+) -> None:
+    """Counted in entries, which are numbered without holes."""
+    settings = settings_of(redis_url, tmp_path)
+    close_minutes(writer, 0, 2)
+    with archiving(settings):
+        wait_until_bars_stored(client, 2)
+    close_minutes(writer, 2, 5)
+    newest = client.xrevrange(BAR_LOG, count=2)[-1][0]
+    client.xtrim(BAR_LOG, minid=newest, approximate=False)
+    with archiving(settings):
+        state = wait_until_bars_stored(client, 7)
+    assert (state.bar_gaps, state.missing_bar_batches) == (1, 3)
+    assert (state.gaps, state.missing_windows) == (0, 0)
+    [gap] = find_gaps(BarReader(tmp_path).segments(), "bars")
+    assert (gap.kind, gap.windows) == ("trimmed", 3)
+    assert state.last_gap == gap.text
+    assert "3 batches of bars of epoch b7x1" in gap.text
+
+
+def test_an_emptied_server_begins_anew(
+    client: redis.Redis, writer: BarWriter, redis_url: str, tmp_path: Path
+) -> None:
+    """Numbers begin at 1 again under another epoch; no bar is worse for it."""
+    settings = settings_of(redis_url, tmp_path)
+    close_minutes(writer, 0, 2)
+    amend(writer, 0)
+    with archiving(settings):
+        wait_until_bars_stored(client, 3)
+        client.delete(BAR_LOG, *client.keys("tt:analytics*"), *client.keys("tt:bars*"))
+        anew = BarWriter(client, epoch="anew", term=2)
+        close_minutes(anew, 0)
+        eventually(lambda: state_of(client).bar_epoch == "anew", 20)
+    found = BarReader(tmp_path).newest(SAMSUNG, MINUTE_MS, *EVERY, 9)
+    assert [bar.trades for bar in found] == [5, 4]
+    [gap] = find_gaps(BarReader(tmp_path).segments(), "bars")
+    assert (gap.kind, gap.windows) == ("epoch", None)
+
+
+STEPS = ("read", "written", "synced", "visible", "stored", "told")
+MERGING = ("merged", "linked", "switched", "cleaned")
+KILLED = ("visible", "switched")
+
+
+class Crash(BaseException):
+    """Ends an archive where it is: nothing handles it."""
+
+
+def crash(settings: ArchiveSettings, step: str, *, is_killed: bool) -> None:
+    """Run an archive until it has done a step, and no further."""
+    if is_killed:
+        with archive_process(settings, crash_at=step) as process:
+            assert process.wait(120) == -signal.SIGKILL
+        return
+
+    def at_step(name: str) -> None:
+        if name == step:
+            raise Crash
+
+    with pytest.raises(Crash):
+        run_archive(settings, threading.Event(), at_step)
+
+
+@pytest.mark.parametrize("step", [*STEPS, *MERGING])
+def test_a_crash_at_any_step_leaves_every_bar(
+    step: str, client: redis.Redis, writer: BarWriter, redis_url: str, tmp_path: Path
+) -> None:
+    """Each entry of the log is stored by one segment, no more."""
+    settings = settings_of(redis_url, tmp_path)
+    if step in MERGING:
+        # Three segments of one size; the fourth starts the merge.
+        for n in range(3):
+            close_minutes(writer, n)
+            with archiving(settings):
+                wait_until_bars_stored(client, newest_number(client))
+    close_minutes(writer, 5)
+    crash(settings, step, is_killed=step in KILLED)
+    client.delete(LEASE.format("parquet"))
+    amend(writer, 5)
+    with archiving(settings):
+        wait_until_bars_stored(client, newest_number(client))
+    check_whole(client, settings)
+    numbers = [
+        number
+        for segment in BarReader(tmp_path).segments()
+        for number in range(segment.first, segment.last + 1)
+    ]
+    assert sorted(numbers) == list(range(1, newest_number(client) + 1))
+    assert not list((tmp_path / "bars" / ".parts").iterdir())
+
+
+@pytest.mark.parametrize("step", ["copied", "put", "committed"])
+def test_a_database_has_every_bar_once_whatever_is_killed(
+    step: str,
+    client: redis.Redis,
+    writer: BarWriter,
+    server: PostgresServer,
+    redis_url: str,
+    tmp_path: Path,
+) -> None:
+    """Renewed by a newer amendment only; with the digits that were published."""
+    settings = settings_of(redis_url, tmp_path, postgres_url=server.url())
+    close_minutes(writer, 0, 2)
+    amend(writer, 0, trades=6)
+    crash(settings, step, is_killed=step == "put")
+    client.delete(LEASE.format("postgres"))
+    close_minutes(writer, 2)
+    with archiving(settings):
+        wait_until_bars_stored(client, 4, "postgres")
+        client.delete(BAR_LOG, *client.keys("tt:analytics*"), *client.keys("tt:bars*"))
+        # Made again from what was left of a trade log: with fewer trades.
+        anew = BarWriter(client, epoch="anew", term=2)
+        anew.publish(
+            make_bar(SAMSUNG, 0, trades=5),
+            make_bar(SAMSUNG, 3, "0.30 0.30 0.30 0.30"),
+            clock_ms=minute_ends(3),
+        )
+        eventually(lambda: state_of(client, "postgres").bar_epoch == "anew", 20)
+    rows = server.ask(
+        "SELECT trades, open::text, epoch FROM tickthrottle_bars "
+        f"WHERE isin = '{SAMSUNG}' ORDER BY start"
+    )
+    assert rows == [
+        (6, "100", "b7x1"),
+        (4, "100", "b7x1"),
+        (4, "100", "b7x1"),
+        (4, "0.3", "anew"),
+    ]
+    assert len(server.ask("SELECT 1 FROM tickthrottle_bars")) == 10
+    [day] = open_counts(settings).bar_lines().items()
+    assert day == (day_of(minute_ends(0)), 12)
+    assert server.ask("SELECT epoch, number, bars FROM tickthrottle_bar_batches") == [
+        *(("b7x1", 1, 3), ("b7x1", 2, 3), ("b7x1", 3, 1), ("b7x1", 4, 3)),
+        ("anew", 1, 2),
+    ]
+
+
+def test_what_no_analytics_job_wrote_is_one_sentence(
+    client: redis.Redis, redis_url: str, tmp_path: Path
+) -> None:
+    """It says which entry."""
+    entry = {"epoch": "b7x1", "number": 1, "published": 5}
+    line = f"{SAMSUNG} 0 60000 1 1 1 1 1 1 1 0 0"
+    late = f"{SAMSUNG} 86400000 86460000 1 1 1 1 1 1 1 1 0"
+    for bars, words in (
+        ("nonsense", "entry 1 of epoch b7x1: a line is no bar"),
+        (line, "entry 1 of the bar log: a line is no closed bar"),
+        (f"{line}\n{late}", "bars of 1970-01-01 and of 1970-01-02"),
+    ):
+        client.delete(BAR_LOG)
+        client.xadd(BAR_LOG, {**entry, "bars": bars})
+        with archiving(settings_of(redis_url, tmp_path)) as ends:
+            eventually(lambda: ends, 20)
+        assert words in str(ends[0])
+        client.delete(LEASE.format("parquet"))

@@ -1,0 +1,35 @@
+"""What the documents tell a reader to type, for the tests that type it."""
+
+import re
+
+from tests.paths import ROOT
+
+
+def text_of(page: str) -> str:
+    """Return a page by its path in the project."""
+    return (ROOT / page).read_text("utf-8")
+
+
+def blocks(page: str, *languages: str) -> list[str]:
+    """Return a page's blocks in some languages, in their order; "" has none named."""
+    text = text_of(page)
+    # Of a list's item, a block stands further in.
+    found = re.findall(r"^( *)```(\w*)\n(.*?)^ *```", text, re.DOTALL | re.MULTILINE)
+    return [
+        re.sub(f"^{indent}", "", block, flags=re.MULTILINE)
+        for indent, language, block in found
+        if language in languages
+    ]
+
+
+def commands(page: str, beginning: str = "") -> list[str]:
+    """Return the commands of a page that begin so, each on one line; there are some."""
+    lines = "".join(blocks(page, "sh")).replace("\\\n", "").splitlines()
+    chosen = [
+        re.sub(r"\s+", " ", line).partition(" # ")[0].strip()
+        for line in lines
+        if re.match(beginning, line) and not line.startswith("#")
+    ]
+    chosen = [line for line in chosen if line]
+    assert chosen, f"{page}: no command begins with {beginning!r}"
+    return chosen

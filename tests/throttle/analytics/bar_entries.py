@@ -1,0 +1,52 @@
+"""Entries of a log as property tests make them, and their rows."""
+
+import pyarrow as pa
+from hypothesis import strategies as st
+
+from ingest.trade import Trade
+from ingest.tradelog.contract import Chunk
+from tests.gateway.samples import make_isins
+from tests.throttle.analytics.bar_oracle import Entry, Rules
+from throttle.window.source_rows import trade_rows
+
+START_MS = 1_773_964_800_000
+ISINS = make_isins(3)
+RULES = Rules(lateness_ms=120_000)
+AMOUNTS = st.decimals(min_value="0.000001", max_value=10**8, places=6).map(
+    lambda amount: f"{amount:f}"
+)
+ENTRIES = st.lists(
+    st.builds(
+        lambda isin, at_ms, delay_ms, seq, price, size: Entry(
+            START_MS + at_ms + delay_ms,
+            ISINS.index(isin) % 2,
+            0,
+            isin,
+            (START_MS + at_ms) * 1_000 + seq,
+            seq,
+            price,
+            size,
+        ),
+        st.sampled_from(ISINS),
+        st.integers(0, 200_000),
+        st.integers(-1_000, 300_000),
+        st.integers(0, 5),
+        AMOUNTS,
+        AMOUNTS,
+    ),
+    min_size=1,
+    max_size=40,
+).map(lambda found: [e._replace(position=n) for n, e in enumerate(found)])
+
+
+def rows_of(entries: list[Entry]) -> pa.Table:
+    """Return the checked rows of entries, as the source has them."""
+    trades = [Trade(e.isin, e.time_us, e.seq, e.price, e.size) for e in entries]
+    chunk = Chunk(
+        pa.array([entry.position for entry in entries], pa.int64()),
+        pa.array([entry.append_ms for entry in entries], pa.int64()),
+        pa.array([one.to_wire() for one in trades], pa.binary()),
+        len(entries),
+    )
+    partitions = pa.array([entry.partition for entry in entries], pa.int32())
+    return trade_rows(chunk, partitions, 0, 2**50, 5_000, every_trade=True)

@@ -1,0 +1,104 @@
+"""The log of closed bars: every change once, numbered, bounded. Without Spark."""
+
+import pytest
+import redis
+
+from tests.gateway.bar_publisher import FIRST_MS, MINUTE_MS, make_bar
+from tests.gateway.samples import HYNIX, SAMSUNG
+from tests.throttle.analytics.bar_writer import BarWriter
+from throttle.analytics.product_publisher import BATCHES_KEPT
+from throttle.contract.products.bar_log import BarLogEntry
+from throttle.lease.lease import Fenced
+
+pytestmark = pytest.mark.redis
+
+SECOND_MS = 1_000
+
+
+def entries(writer: BarWriter) -> list[BarLogEntry]:
+    """Return the entries of the bar log, oldest first."""
+    found = writer.client.xrange(writer.keys.bar_log)
+    return [BarLogEntry.decode(fields) for _, fields in found]
+
+
+def numbers(writer: BarWriter) -> list[int]:
+    """Return their numbers."""
+    return [entry.number for entry in entries(writer)]
+
+
+def end_of(minute: int) -> int:
+    """Return the end of a minute."""
+    return FIRST_MS + (minute + 1) * MINUTE_MS
+
+
+def test_what_closes_or_is_amended_is_logged_once(client: redis.Redis) -> None:
+    """Not what is open, and no batch that changes nothing closed."""
+    writer = BarWriter(client)
+    writer.publish(make_bar(), clock_ms=FIRST_MS + SECOND_MS)
+    assert entries(writer) == []
+    writer.publish(make_bar(HYNIX), clock_ms=end_of(0))
+    writer.publish(clock_ms=end_of(0) + SECOND_MS)
+    late = make_bar(trades=5, revision=1)
+    writer.publish(late, make_bar(minute=1), clock_ms=end_of(0) + 2 * SECOND_MS)
+    # Spark calls again for a batch that it does not know to be done.
+    writer.repeat(
+        *(late, make_bar(minute=1)),
+        start_ms=end_of(0) + SECOND_MS,
+        clock_ms=end_of(0) + 2 * SECOND_MS,
+    )
+    first, second = entries(writer)
+    assert (first.epoch, first.number, second.number) == ("b7x1", 1, 2)
+    assert {(bar.isin, bar.trades) for bar in first.bars()} == {
+        (SAMSUNG, 4),
+        (HYNIX, 4),
+    }
+    [amended] = second.bars()
+    assert (amended.isin, amended.trades, amended.closed) == (SAMSUNG, 5, True)
+    assert second.published_us > first.published_us
+
+
+def test_the_log_keeps_those_of_the_newest_batches(client: redis.Redis) -> None:
+    """However many entries those have; numbers go on."""
+    writer = BarWriter(client)
+    writer.publish(make_bar(minute=-1), make_bar(minute=0), clock_ms=end_of(0))
+    assert numbers(writer) == [1, 2]
+    # A batch does not look at those in between: as if they had been published.
+    progress = writer.keys.progress("bars")
+    client.hincrby(progress, "sequence", BATCHES_KEPT - 2)
+    writer.publish(make_bar(minute=1), clock_ms=end_of(1))
+    assert numbers(writer) == [1, 2, 3]
+    writer.publish(make_bar(minute=2), clock_ms=end_of(2))
+    assert numbers(writer) == [3, 4]
+
+
+def test_a_number_belongs_to_one_entry_for_good(client: redis.Redis) -> None:
+    """Whatever else is lost, and whoever comes next."""
+    writer = BarWriter(client)
+    writer.publish(make_bar(), clock_ms=end_of(0))
+    writer.publish(make_bar(minute=1), clock_ms=end_of(1))
+    client.delete(writer.keys.bar_log)
+    writer.publish(make_bar(minute=2), clock_ms=end_of(2))
+    assert numbers(writer) == [3]
+    # The sequence begins anew, and with it the ids.
+    client.delete(writer.keys.progress("bars"))
+    later = BarWriter(client, term=2)
+    later.publish(make_bar(minute=3), clock_ms=end_of(3))
+    assert numbers(later) == [4]
+    with pytest.raises(Fenced):
+        writer.publish(make_bar(minute=4), clock_ms=end_of(4))
+    assert numbers(later) == [4]
+
+
+def test_what_is_taken_up_is_logged_if_redis_lacks_it(client: redis.Redis) -> None:
+    """After a fail-over to a server that had not got the newest batch."""
+    writer = BarWriter(client)
+    writer.publish(make_bar(), clock_ms=end_of(0))
+    # Another run of the same checkpoint, whose state knows more than Redis.
+    later = BarWriter(client, term=2)
+    later.held = [make_bar(), make_bar(minute=1)]
+    later.batch = 5
+    later.clock_ms = end_of(1)
+    later.publish(clock_ms=end_of(1) + SECOND_MS)
+    assert numbers(later) == [1, 2]
+    [taken_up] = entries(later)[1].bars()
+    assert taken_up.start_ms == FIRST_MS + MINUTE_MS

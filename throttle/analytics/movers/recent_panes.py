@@ -1,0 +1,112 @@
+"""The panes of a span, of all issues, and what they add up to. Pure.
+
+Spans begin more often than they are long, so they overlap; a pane is what lies between
+two beginnings, and a span is the sum of its panes. Spark's state keeps the panes.
+"""
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from throttle.contract.bars import FRACTION_DIGITS, TOO_LARGE
+
+_PRICE = pa.decimal128(38, FRACTION_DIGITS)
+_WIDE = pa.decimal256(58, FRACTION_DIGITS)
+"""Of sums within this file: 128 bits would wrap around without a word."""
+
+SCHEMA = pa.schema(
+    [
+        ("start_ms", pa.int64()),
+        ("isin", pa.string()),
+        *((name, _PRICE) for name in ("open", "high", "low", "close")),
+        *((name, _PRICE) for name in ("volume", "value")),
+        *((name, pa.int64()) for name in ("trades", "late", "unfit")),
+    ]
+)
+
+_AMOUNTS = ("volume", "value")
+_SUMS = (*_AMOUNTS, "trades", "late", "unfit")
+_ONLY_NULL = pc.CountOptions("only_null")
+
+
+class RecentPanes:
+    """The newest state of every pane that a span to come may hold.
+
+    ``panes`` has the columns of ``SCHEMA``, milliseconds since 1970.
+    """
+
+    def __init__(self, span_ms: int, panes: pa.Table) -> None:
+        self._span_ms = span_ms
+        self._panes = _as_kept(panes)
+
+    def span(self, changed: pa.Table, end_ms: int) -> pa.Table:
+        """Take in panes that have changed; return the span that ends at a moment.
+
+        One row per issue, with the columns that ``batch_bars.bars_of`` needs, in no
+        order. From then on no earlier span can be asked for.
+        """
+        known = _newest([self._panes, _as_kept(changed)])
+        start_ms = end_ms - self._span_ms
+        begun = pc.greater_equal(known["start_ms"], pa.scalar(start_ms, pa.int64()))
+        self._panes = known.filter(begun)
+        is_over = pc.less(self._panes["start_ms"], pa.scalar(end_ms, pa.int64()))
+        return _added_up(self._panes.filter(is_over), start_ms, end_ms)
+
+
+def _as_kept(panes: pa.Table) -> pa.Table:
+    return panes.select(SCHEMA.names).cast(SCHEMA)
+
+
+def _newest(tables: Sequence[pa.Table]) -> pa.Table:
+    """Return each pane once, as the last of the tables that has it."""
+    panes = _numbered(pa.concat_tables(tables))
+    groups = panes.group_by(["isin", "start_ms"], use_threads=False)
+    rows = groups.aggregate([("row", "max")])["row_max"]
+    return panes.take(rows).drop_columns("row")
+
+
+def _added_up(panes: pa.Table, start_ms: int, end_ms: int) -> pa.Table:
+    wide = panes
+    for name in _AMOUNTS:
+        wide = wide.set_column(
+            wide.column_names.index(name), name, wide[name].cast(_WIDE)
+        )
+    # Of an issue the panes follow one another, so their order is that of its trades.
+    ordered = _numbered(wide.sort_by("start_ms"))
+    groups = ordered.group_by("isin", use_threads=False).aggregate(
+        [
+            *(("row", "min"), ("row", "max"), ("high", "max"), ("low", "min")),
+            *((name, "sum") for name in _SUMS),
+            *((name, "count", _ONLY_NULL) for name in _AMOUNTS),
+        ]
+    )
+    columns = {}
+    for name in _AMOUNTS:
+        total = groups[f"{name}_sum"].cast(_WIDE)
+        fits = pc.less(total, pa.scalar(TOO_LARGE, _WIDE))
+        is_whole = pc.equal(groups[f"{name}_count"], pa.scalar(0, pa.int64()))
+        # None if a part of it did not fit, or it does not: never a wrong one.
+        columns[name] = pc.if_else(
+            pc.and_(is_whole, fits), total, pa.scalar(None, _WIDE)
+        ).cast(_PRICE)
+    size = len(groups)
+    return pa.table(
+        {
+            "isin": groups["isin"],
+            "start_ms": pa.repeat(pa.scalar(start_ms, pa.int64()), size),
+            "end_ms": pa.repeat(pa.scalar(end_ms, pa.int64()), size),
+            "open": ordered["open"].take(groups["row_min"]),
+            "high": groups["high_max"],
+            "low": groups["low_min"],
+            "close": ordered["close"].take(groups["row_max"]),
+            **columns,
+            "trades": groups["trades_sum"],
+            "late": groups["late_sum"],
+            "unfit": groups["unfit_sum"],
+        }
+    )
+
+
+def _numbered(table: pa.Table) -> pa.Table:
+    return table.append_column("row", pa.array(range(len(table)), pa.int64()))
