@@ -25,7 +25,7 @@ from throttle.spark.session import NoSpark, create_session
 TRAINING_WINDOWS = 30
 """Made-up windows from which Java learns what is called often."""
 
-_WRITTEN_WITHIN_S = 120.0
+_WRITTEN_WITHIN_S = 300.0
 
 
 class PrepareFailed(RuntimeError):

@@ -111,7 +111,7 @@ class StreamFollower:
         return silence_s is not None and not self._is_late(silence_s)
 
     async def first_look(self) -> None:
-        """Wait until the stored state was read once, or could not be; not for long.
+        """Wait until the stored state was read, or twice could not be; not for long.
 
         A client that returns before it would be told that nothing is known.
         """
@@ -138,7 +138,9 @@ class StreamFollower:
                 await self._follow()
             except (RedisError, OSError, ValueError) as error:
                 self._failures += 1
-                self._has_looked.set()
+                # The first try may be too late only because all else begins just then.
+                if self._failures > 1:
+                    self._has_looked.set()
                 self._counters.connects_failed += 1
                 if self._reasons.is_news(str(error)):
                     log.warning("feed interrupted", error=str(error))

@@ -22,9 +22,12 @@ def publisher(client: redis.Redis) -> Publisher:
 
 @pytest.fixture
 def gateway(publisher: Publisher, redis_url: str) -> Iterator[Gateway]:
-    """A gateway that follows; one empty window, offset 1, is published already."""
+    """A gateway that follows; one empty window, offset 1, is published already.
+
+    Who reads nothing stays, however long a test takes.
+    """
     publisher.publish()
-    with running_gateway(redis_url) as running:
+    with running_gateway(redis_url, slow_close_s=200) as running:
         running.wait_for("reloads")
         yield running
 

@@ -50,6 +50,7 @@ def make_at(path: Path, *words: str) -> str:
 
 
 @pytest.mark.spark
+@pytest.mark.timeout(300)
 def test_an_archive_is_made_without_a_word_and_without_a_cluster(
     tmp_path: Path,
 ) -> None:

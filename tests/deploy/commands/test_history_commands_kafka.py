@@ -136,7 +136,8 @@ def test_windows_computed_again_are_right_as_far_as_the_topic_holds_them(
     delete(topic, PLACE[A], 3)
     [report] = objects("rebuild")
     assert report["right"]
-    assert report["not_comparable"] == {"their trades are no longer in the log": 1}
+    # In one window or in two: they were appended at any moment of one.
+    assert report["not_comparable"].keys() == {"their trades are no longer in the log"}
     gone = run("rebuild", "--from", f"{PLACE[A]}:2")
     assert gone.exit_code == 2
     assert f"from {PLACE[A]}:2: the log has no such entry any more" in gone.stderr

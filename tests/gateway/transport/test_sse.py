@@ -52,13 +52,17 @@ class EventStream:
         return Event(message, fields.get("id"), int(retry) if retry else None)
 
     def take(self, kind: str) -> Event:
-        """Return the next event but heartbeats, which has to be of this kind."""
+        """Return the next event, which has to be of this kind.
+
+        Those that come by the clock, heartbeats and status, are passed over.
+        """
         while True:
             event = self.next()
             assert event is not None, f"wanted {kind}, got the end"
             if event.data["type"] == kind:
                 return event
-            assert event.data["type"] == "heartbeat", f"wanted {kind}, got {event}"
+            passing = ("heartbeat", "status")
+            assert event.data["type"] in passing, f"wanted {kind}, got {event}"
 
 
 @contextmanager
