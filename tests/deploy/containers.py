@@ -171,10 +171,7 @@ class Containers:
     """The running services."""
 
     def __init__(self, folder: Path) -> None:
-        taken: list[int] = []
-        for _ in PORTS:
-            taken.append(free_port(*taken))
-        self.ports = dict(zip(PORTS, taken, strict=True))
+        self.ports = {name: free_port() for name in PORTS}
         self._file = folder / "here.yaml"
         words = {f"{name}_PORT": str(port) for name, port in self.ports.items()}
         words["SERVICES_IMAGE"] = image("services")
