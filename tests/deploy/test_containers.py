@@ -97,15 +97,7 @@ def test_a_browser_shows_a_price_over_tls(
 @pytest.mark.parametrize("service", ["gateway-1", "feed", "throttle-1", "archive"])
 def test_a_container_says_that_it_is_well(service: str, containers: Containers) -> None:
     """By the command in compose.yaml, which the image can run."""
-
-    def is_well() -> bool:
-        try:
-            podman("healthcheck", "run", containers.name(service))
-        except AssertionError:
-            return False
-        return True
-
-    eventually(is_well, 60)
+    eventually(lambda: is_well(containers.name(service)), 60)
 
 
 def test_trades_of_ones_own_go_in_at_the_published_port(
@@ -284,6 +276,15 @@ def test_the_image_for_gateways_has_no_spark(images: None) -> None:
         podman("run", "--rm", image("gateway"), "throttle")
 
 
+def is_well(name: str) -> bool:
+    """Ask a container for its health, by the command of its image."""
+    try:
+        podman("healthcheck", "run", name)
+    except AssertionError:
+        return False
+    return True
+
+
 def test_a_container_ends_at_once_when_told(images: None, tmp_path: Path) -> None:
     """SIGTERM goes through: nothing waits to be killed. Until then it is well.
 
@@ -292,7 +293,7 @@ def test_a_container_ends_at_once_when_told(images: None, tmp_path: Path) -> Non
     [line] = commands(PAGE, "podman run --detach")
     with run_by_the_page(line, tmp_path) as (name, port):
         eventually(lambda: "gateway listening" in podman("logs", name), 60)
-        podman("healthcheck", "run", name)
+        eventually(lambda: is_well(name), 60)
         assert is_answered(f"http://127.0.0.1:{port}/health/live")
         podman("stop", "--time", "60", name)
         state = json.loads(podman("inspect", "--format", "{{json .State}}", name))

@@ -149,7 +149,7 @@ def test_make_run_starts_what_the_command_starts() -> None:
     lines = {line.partition("#")[0] for line in re.findall("^make run.*", pages, re.M)}
     assert len(lines) >= 5
     for line in lines:
-        asked = ("--dry-run", "--old-file", ".venv/.prepared")
+        asked = ("--dry-run", "--no-print-directory", "--old-file", ".venv/.prepared")
         done = subprocess.run(
             [*line.split(), *asked],
             cwd=ROOT,

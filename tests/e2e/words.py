@@ -7,7 +7,7 @@ from playwright.sync_api import Page
 KEPT = re.compile(
     r"(?:tick)?throttle|c-[0-9a-f]{8}|KOSPI|SK|ISIN|KST|TradingView|Enter|Esc|Space|"
     r"English|EN|GMT|ms|kB|[KMG]iB|KR7[0-9A-Z]{9}|Redis|SHA|SSE|docs/operators\.md|"
-    r"TICKTHROTTLE_\w+|cum_\w+|https?://\S+"
+    r"TICKTHROTTLE_\w+|[a-z]+(?:_[a-z]+)+|https?://\S+"
 )
 """Names, codes, keys, units, zones: what is in Latin letters in Korean as well."""
 
