@@ -1,15 +1,9 @@
-"""Reads an archive's files: what an issue did, and windows as they were published.
+"""Reads an archive's files: what an issue did, and windows as they were published."""
 
-Whoever stores may merge files meanwhile: what is gone when it is opened is looked for
-again.
-"""
-
-from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,16 +12,10 @@ import pyarrow.parquet as pq
 from archive.contract.archive_gap import ArchiveGap, find_gaps
 from archive.contract.packed_window import unpack_window
 from archive.contract.segment import Segment, span_of
+from archive.parquet.changing_files import ATTEMPTS, ChangingFiles
 from archive.parquet.segment_files import ROWS_FILE, WINDOWS_FILE
 from archive.parquet.segment_folder import all_segments, days_in, segments_in
 from throttle.contract.snapshot import WindowSnapshot
-
-T = TypeVar("T")
-
-KEPT_FOOTERS = 64
-"""This many files' footers are kept, some hundred kilobytes of a whole day's."""
-
-_ATTEMPTS = 5
 
 _NO_COUNTS = pa.schema(
     [
@@ -68,7 +56,7 @@ class ArchiveReader:
 
     def __init__(self, root: Path) -> None:
         self._root = root
-        self._footers: OrderedDict[Path, pq.FileMetaData] = OrderedDict()
+        self._files = ChangingFiles()
 
     def segments(self) -> list[Segment]:
         """Return every segment there is, in the order of publication."""
@@ -104,7 +92,7 @@ class ArchiveReader:
             chosen = windows[-limit:] if newest else windows[:limit]
             return [points[window] for window in chosen]
 
-        return self._steadily(read)
+        return self._files.steadily(read)
 
     def windows(
         self, first_ms: int, last_ms: int, *, newest_first: bool = False
@@ -114,7 +102,7 @@ class ArchiveReader:
         A few are read at a time. Raises ValueError for what no throttle has written.
         """
         done: set[Segment] = set()
-        for _ in range(_ATTEMPTS):
+        for _ in range(ATTEMPTS):
             placed = self._placed(first_ms, last_ms)
             # Merged meanwhile: what of them was yielded already is not again.
             left = [p for p in placed if not any(_is_in(d, p[0]) for d in done)]
@@ -143,7 +131,7 @@ class ArchiveReader:
                 return int(column[0].as_py())
             return None
 
-        return self._steadily(read)
+        return self._files.steadily(read)
 
     def counts(self, first_ms: int, last_ms: int) -> pa.Table:
         """Return ``epoch``, ``offset``, ``window`` and ``rows`` of stored windows."""
@@ -152,7 +140,7 @@ class ArchiveReader:
             names = ["epoch", "offset", "window", "rows"]
             return self._select(WINDOWS_FILE, names, first_ms, last_ms)
 
-        return self._steadily(read)
+        return self._files.steadily(read)
 
     def row_counts(
         self, first_ms: int, last_ms: int, partition: Callable[[str], int]
@@ -175,7 +163,7 @@ class ArchiveReader:
                         total = _counted(pa.concat_tables([total, counts]))
             return total
 
-        return self._steadily(read)
+        return self._files.steadily(read)
 
     def _select(
         self, name: str, columns: list[str], first_ms: int, last_ms: int
@@ -203,32 +191,9 @@ class ArchiveReader:
         self, isin: str, first_ms: int, last_ms: int, *, newest: bool
     ) -> Iterator[pa.Table]:
         for _, path in sorted(self._placed(first_ms, last_ms), reverse=newest):
-            table = self._read_issue(path / ROWS_FILE, isin)
+            table = self._files.rows_of_issue(path / ROWS_FILE, isin, _COLUMNS)
             if table is not None:
                 yield _within(table, first_ms, last_ms)
-
-    def _read_issue(self, path: Path, isin: str) -> pa.Table | None:
-        footer = self._footer(path)
-        column = footer.schema.names.index("isin")
-        groups = []
-        for group in range(footer.num_row_groups):
-            known = footer.row_group(group).column(column).statistics
-            if known is None or known.min <= isin <= known.max:
-                groups.append(group)
-        if not groups:
-            return None
-        with pq.ParquetFile(path, metadata=footer) as file:
-            table = file.read_row_groups(groups, _COLUMNS, use_threads=False)
-        return table.filter(pc.equal(table["isin"], isin))
-
-    def _footer(self, path: Path) -> pq.FileMetaData:
-        footer = self._footers.get(path)
-        if footer is None:
-            footer = self._footers[path] = pq.read_metadata(path)
-            while len(self._footers) > KEPT_FOOTERS:
-                with suppress(KeyError):
-                    self._footers.popitem(last=False)
-        return footer
 
     def _read_windows(
         self, path: Path, *, newest_first: bool
@@ -240,14 +205,6 @@ class ArchiveReader:
                 texts = packed.to_pylist()
                 for text in reversed(texts) if newest_first else texts:
                     yield WindowSnapshot.decode(unpack_window(text))
-
-    def _steadily(self, read: Callable[[], T]) -> T:
-        for _ in range(_ATTEMPTS - 1):
-            try:
-                return read()
-            except FileNotFoundError:
-                self._footers.clear()
-        return read()
 
 
 def _within(table: pa.Table, first_ms: int, last_ms: int) -> pa.Table:

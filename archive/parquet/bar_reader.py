@@ -1,15 +1,11 @@
 """Reads the bars of an archive's files: an issue's, and how many there are.
 
-Of a bar that is there several times the newest counts. Whoever stores may merge files
-meanwhile: what is gone when it is opened is looked for again.
+Of a bar that is there several times the newest counts.
 """
 
-from collections import OrderedDict
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
-from typing import TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,6 +13,7 @@ import pyarrow.parquet as pq
 
 from archive.contract.segment import Segment, span_of
 from archive.parquet.bar_table import BARS, KEY, PRICES, SUMS
+from archive.parquet.changing_files import ChangingFiles
 from archive.parquet.segment_files import BARS_FILE
 from archive.parquet.segment_folder import (
     all_segments,
@@ -26,15 +23,9 @@ from archive.parquet.segment_folder import (
 )
 from throttle.contract.bars import Bar, newer
 
-T = TypeVar("T")
-
 MOST_DAYS = 370
 """This many days one question looks at, at most: a year and some."""
 
-KEPT_FOOTERS = 64
-"""This many files' footers are kept, a hundred kilobytes of a whole day's."""
-
-_ATTEMPTS = 5
 _COUNTED = [*KEY, "trades"]
 
 
@@ -46,7 +37,7 @@ class BarReader:
 
     def __init__(self, root: Path) -> None:
         self._root = bars_root(root)
-        self._footers: OrderedDict[Path, pq.FileMetaData] = OrderedDict()
+        self._files = ChangingFiles()
 
     def segments(self) -> list[Segment]:
         """Return every segment there is, in the order of publication."""
@@ -64,7 +55,7 @@ class BarReader:
                 for day, folder in days_in(self._root).items()
             }
 
-        return self._steadily(read)
+        return self._files.steadily(read)
 
     def newest(
         self, isin: str, width_ms: int, first_ms: int, last_ms: int, limit: int
@@ -87,7 +78,7 @@ class BarReader:
                     break
             return [bars[start] for start in sorted(bars)[-limit:]]
 
-        return self._steadily(read)
+        return self._files.steadily(read)
 
     def table(self, first_ms: int, last_ms: int) -> pa.Table:
         """Return ``isin``, ``start``, ``width_ms`` and ``trades`` of bars, each once.
@@ -112,7 +103,7 @@ class BarReader:
             most = found.group_by(list(KEY)).aggregate([("trades", "max")])
             return most.rename_columns([*KEY, "trades"])
 
-        return self._steadily(read)
+        return self._files.steadily(read)
 
     def _days(
         self, first_ms: int, last_ms: int, most: int | None = MOST_DAYS
@@ -131,39 +122,9 @@ class BarReader:
             yield segments_in(folder)
 
     def _of_issue(self, path: Path, isin: str, width_ms: int) -> Iterator[Bar]:
-        footer = self._footer(path)
-        at = footer.schema.names.index("isin")
-        groups = []
-        for group in range(footer.num_row_groups):
-            known = footer.row_group(group).column(at).statistics
-            if known is None or known.min <= isin <= known.max:
-                groups.append(group)
-        if not groups:
-            return
-        with pq.ParquetFile(path, metadata=footer) as file:
-            table = file.read_row_groups(groups, use_threads=False)
-        is_wanted = pc.and_(
-            pc.equal(table["isin"], isin), pc.equal(table["width_ms"], width_ms)
-        )
-        yield from _bars_of(table.filter(is_wanted))
-
-    def _footer(self, path: Path) -> pq.FileMetaData:
-        footer = self._footers.get(path)
-        if footer is None:
-            footer = self._footers[path] = pq.read_metadata(path)
-            while len(self._footers) > KEPT_FOOTERS:
-                # Another thread may have been faster.
-                with suppress(KeyError):
-                    self._footers.popitem(last=False)
-        return footer
-
-    def _steadily(self, read: Callable[[], T]) -> T:
-        for _ in range(_ATTEMPTS - 1):
-            try:
-                return read()
-            except FileNotFoundError:
-                self._footers.clear()
-        return read()
+        table = self._files.rows_of_issue(path, isin)
+        if table is not None:
+            yield from _bars_of(table.filter(pc.equal(table["width_ms"], width_ms)))
 
 
 def _bars_of(table: pa.Table) -> Iterator[Bar]:

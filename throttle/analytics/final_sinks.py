@@ -79,6 +79,48 @@ class FinalSink(ABC, Generic[T]):
             self._report_to(note)
 
 
+class HoldingSink(FinalSink[T]):
+    """Holds the rows that Spark's state holds: batches say only what has changed.
+
+    ``state`` returns the rows that Spark's state held after a batch, with the columns
+    of ``schema``. It is asked when a job has started, and when a batch is run again.
+    """
+
+    def __init__(
+        self,
+        settings: AnalyticsSettings,
+        publisher: ProductPublisher,
+        retry: Callable[[Callable[[], Any]], Any],
+        report_to: Callable[[BatchNote], None] | None,
+        state: Callable[[int], pa.Table],
+        schema: pa.Schema,
+    ) -> None:
+        super().__init__(settings, publisher, retry, report_to)
+        self._state = state
+        self._schema = schema
+        self._held_after: int | None = None
+
+    @abstractmethod
+    def hold(self, rows: pa.Table) -> None:
+        """Take what was held before a batch."""
+
+    @abstractmethod
+    def take(self, rows: pa.Table, note: BatchNote) -> Sequence[T]:
+        """Take in what a batch has changed; return what is over."""
+
+    def found(self, rows: pa.Table, note: BatchNote, batch_id: int) -> Sequence[T]:
+        """Return what is over, of the rows of a batch and those that are held."""
+        if self._held_after != batch_id - 1:
+            is_first = batch_id == 0
+            empty = self._schema.empty_table()
+            self.hold(empty if is_first else self._state(batch_id - 1))
+        # What fails half-way is not what is held.
+        self._held_after = None
+        found = self.take(rows, note)
+        self._held_after = batch_id
+        return found
+
+
 class BurstSink(FinalSink[Bar]):
     """Each burst, once; the stream keeps the newest, a message those of its batch."""
 

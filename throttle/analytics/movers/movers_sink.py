@@ -6,7 +6,7 @@ from typing import Any
 import pyarrow as pa
 
 from throttle.analytics.batch_bars import bars_of
-from throttle.analytics.final_sinks import FinalSink
+from throttle.analytics.final_sinks import HoldingSink
 from throttle.analytics.movers.recent_panes import SCHEMA, RecentPanes
 from throttle.analytics.product_publisher import BatchChanges, ProductPublisher
 from throttle.contract.bars import Bar
@@ -16,11 +16,10 @@ from throttle.contract.tally import BatchNote
 from throttle.settings import AnalyticsSettings
 
 
-class MoversSink(FinalSink[Bar]):
+class MoversSink(HoldingSink[Bar]):
     """The newest list: of several spans, after an outage, only the newest is listed.
 
-    ``state`` returns the panes that Spark's state held after a batch, with the columns
-    of ``recent_panes.SCHEMA``. It is asked once; from then on the sink has them.
+    Its state has the columns of ``recent_panes.SCHEMA``.
     """
 
     def __init__(
@@ -31,24 +30,17 @@ class MoversSink(FinalSink[Bar]):
         report_to: Callable[[BatchNote], None] | None,
         state: Callable[[int], pa.Table],
     ) -> None:
-        super().__init__(settings, publisher, retry, report_to)
+        super().__init__(settings, publisher, retry, report_to, state, SCHEMA)
         self._span_ms = settings.movers_span_s * 1000
-        self._state = state
-        self._recent = RecentPanes(self._span_ms, SCHEMA.empty_table())
-        self._batch = -1
 
-    def found(self, rows: pa.Table, note: BatchNote, batch_id: int) -> Sequence[Bar]:
+    def hold(self, rows: pa.Table) -> None:
+        """Take the panes that were held before a batch."""
+        self._recent = RecentPanes(self._span_ms, rows)
+
+    def take(self, rows: pa.Table, note: BatchNote) -> Sequence[Bar]:
         """Return the issues of the span that ends with the clock, as bars."""
-        if self._batch != batch_id - 1:
-            # A job that has started anew, or a batch that is run again.
-            self._recent = RecentPanes(self._span_ms, self._held(batch_id - 1))
         end_ms = note.end.end_ms - self._settings.close_after_ms
-        span = self._recent.span(rows, end_ms)
-        self._batch = batch_id
-        return list(bars_of(span))
-
-    def _held(self, batch_id: int) -> pa.Table:
-        return SCHEMA.empty_table() if batch_id < 0 else self._state(batch_id)
+        return list(bars_of(self._recent.span(rows, end_ms)))
 
     def changes(self, found: Sequence[Bar], clock_ms: int) -> BatchChanges:
         """Return the list of the span that ends with the clock."""

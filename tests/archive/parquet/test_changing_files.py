@@ -1,0 +1,47 @@
+"""Files that are merged while somebody reads them, and an issue's rows in them."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from archive.parquet.changing_files import ATTEMPTS, ChangingFiles
+
+ROWS = pa.table({"isin": ["A", "A", "B", "C"], "trades": [1, 2, 3, 4]})
+
+
+def test_a_question_is_asked_anew_while_files_go() -> None:
+    """A few times; what is gone for good is said."""
+    asked: list[int] = []
+
+    def read(gone: int) -> str:
+        asked.append(gone)
+        if len(asked) <= gone:
+            raise FileNotFoundError("merged")
+        return "read"
+
+    files = ChangingFiles()
+    assert files.steadily(lambda: read(ATTEMPTS - 1)) == "read"
+    assert len(asked) == ATTEMPTS
+    asked.clear()
+    with pytest.raises(FileNotFoundError, match="merged"):
+        files.steadily(lambda: read(ATTEMPTS))
+    assert len(asked) == ATTEMPTS
+
+
+def test_the_rows_of_an_issue_are_found_in_whatever_groups_they_are(
+    tmp_path: Path,
+) -> None:
+    """None where the file's own statistics say that there are none."""
+    file = tmp_path / "rows.parquet"
+    pq.write_table(ROWS, file, row_group_size=1)
+    files = ChangingFiles()
+    for isin, trades in (("A", [1, 2]), ("C", [4])):
+        found = files.rows_of_issue(file, isin)
+        assert found is not None
+        assert found["trades"].to_pylist() == trades
+    only = files.rows_of_issue(file, "B", ["isin"])
+    assert only is not None
+    assert only.column_names == ["isin"]
+    assert files.rows_of_issue(file, "D") is None
