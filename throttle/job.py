@@ -152,6 +152,7 @@ def _lead(
         begins_live=False,
         report_to=reporter.published,
         newest_issues=newest_issues,
+        max_windows=settings.max_windows_per_batch,
     )
     options = source_options(settings, info, candidate.lease.owner)
     query = start_query(spark, options, sink, checkpoint)

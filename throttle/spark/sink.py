@@ -28,6 +28,10 @@ _INTERRUPTIONS = frozenset(
 )
 
 
+MOST_UNGROUPED = 200_000
+"""Trades of a backlog that are not grouped by Spark: as rows they have some 40 MB."""
+
+
 class SparkFailed(RuntimeError):
     """What Spark's Java says of a failure, without its stack traces."""
 
@@ -36,9 +40,10 @@ class BatchSink:
     """The function given to ``foreachBatch``; publishing is passed in.
 
     ``begins_live`` says whether to expect live windows, one per batch, as long as
-    nothing was published. ``report_to`` is called after every publish. The batch is
-    joined with the issue table that ``newest_issues`` returns at its begin. ``batches``
-    counts what was published, ``is_open`` says that one is being read or published.
+    nothing was published, ``max_windows`` how many a batch has at most. ``report_to``
+    is called after every publish. The batch is joined with the issue table that
+    ``newest_issues`` returns at its begin. ``batches`` counts what was published,
+    ``is_open`` says that one is being read or published.
     ``error`` keeps what stopped it, in its own words: through Spark it comes back
     wrapped in three stack traces.
     """
@@ -50,8 +55,10 @@ class BatchSink:
         begins_live: bool = True,
         report_to: Callable[[BatchReport], None] | None = None,
         newest_issues: Callable[[], Issues] = Issues,
+        max_windows: int = 30,
     ) -> None:
         self._window_ms = window_ms
+        self._max_windows = max_windows
         self._report_to = report_to
         self._publish = publish
         self._conflate = create_conflate(window_ms)
@@ -60,6 +67,7 @@ class BatchSink:
         self._off_by = 0
         self.begins_live = begins_live
         self._end: Cut | None = None
+        self._trades_per_window = 0.0
         self._ended_s = time.monotonic()
         self.batches = 0
         self.is_open = False
@@ -95,7 +103,7 @@ class BatchSink:
         # The window is open: a change from now on counts from the next batch on.
         newest = self._newest_issues()
         issues, joined = self._issue_frame.of(frame.sparkSession, newest)
-        conflated = self._conflate(frame, self._expects_live(began * 1000), joined)
+        conflated = self._conflate(frame, self._expects_few(began * 1000), joined)
         planned = time.time()
         table = conflated.toArrow()
         collected = time.time()
@@ -107,6 +115,8 @@ class BatchSink:
         if published is None:
             return
         self._end, self._ended_s = batch.end, time.monotonic()
+        trades = sum(count.read + count.extra for count in batch.counts)
+        self._trades_per_window = trades / len(batch.windows)
         self._say(published, batch_id)
         if self._report_to is not None:
             boundary = batch.end.end_ms / 1000
@@ -121,11 +131,17 @@ class BatchSink:
             }
             self._report_to(BatchReport(batch_id, batch, published, ended, stages_s))
 
-    def _expects_live(self, now_ms: float) -> bool:
-        """Guess whether the batch is one window; wrong, it only takes longer."""
+    def _expects_few(self, now_ms: float) -> bool:
+        """Guess whether the batch is one window, or has as few trades as before.
+
+        Wrong, it takes longer and more memory, and the same is published.
+        """
         if self._end is None:
             return self.begins_live
-        return now_ms - self._end.end_ms < 2 * self._window_ms
+        due = (now_ms - self._end.end_ms) / self._window_ms
+        if due < 2:
+            return True
+        return min(due, self._max_windows) * self._trades_per_window <= MOST_UNGROUPED
 
     def _say(self, published: PublishOutcome, batch_id: int) -> None:
         if published.windows > 1:
