@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import pytest
 import redis
 
 from archive.archive_process import run_archive
@@ -119,3 +120,25 @@ def archive_process(
         if process.poll() is None:
             process.send_signal(signal.SIGTERM)
         process.communicate()
+
+
+class Crash(BaseException):
+    """Ends an archive where it is: nothing handles it."""
+
+
+def crash(settings: ArchiveSettings, step: str, *, is_killed: bool) -> None:
+    """Run an archive until it has done a step, and no further.
+
+    One that ``is_killed`` is a process that kills itself; it takes seconds to start.
+    """
+    if is_killed:
+        with archive_process(settings, crash_at=step) as process:
+            assert process.wait(120) == -signal.SIGKILL
+        return
+
+    def at_step(name: str) -> None:
+        if name == step:
+            raise Crash
+
+    with pytest.raises(Crash):
+        run_archive(settings, threading.Event(), at_step)

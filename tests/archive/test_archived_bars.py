@@ -1,14 +1,12 @@
 """The archive stores every closed and amended bar, whatever happens to it."""
 
-import signal
-import threading
 from decimal import Decimal
 from pathlib import Path
 
 import pytest
 import redis
 
-from archive.archive_process import open_counts, run_archive
+from archive.archive_process import open_counts
 from archive.contract.archive_gap import find_gaps
 from archive.contract.segment import day_of
 from archive.parquet.bar_reader import BarReader
@@ -26,8 +24,8 @@ from tests.archive.bar_rig import (
 )
 from tests.archive.postgres.server import PostgresServer
 from tests.archive.rig import (
-    archive_process,
     archiving,
+    crash,
     publish,
     settings_of,
     state_of,
@@ -193,25 +191,6 @@ def test_an_emptied_server_begins_anew(
 STEPS = ("read", "written", "synced", "visible", "stored", "told")
 MERGING = ("merged", "linked", "switched", "cleaned")
 KILLED = ("visible", "switched")
-
-
-class Crash(BaseException):
-    """Ends an archive where it is: nothing handles it."""
-
-
-def crash(settings: ArchiveSettings, step: str, *, is_killed: bool) -> None:
-    """Run an archive until it has done a step, and no further."""
-    if is_killed:
-        with archive_process(settings, crash_at=step) as process:
-            assert process.wait(120) == -signal.SIGKILL
-        return
-
-    def at_step(name: str) -> None:
-        if name == step:
-            raise Crash
-
-    with pytest.raises(Crash):
-        run_archive(settings, threading.Event(), at_step)
 
 
 @pytest.mark.parametrize("step", [*STEPS, *MERGING])

@@ -3,7 +3,6 @@
 import os
 import signal
 import subprocess
-import threading
 from collections.abc import Iterator
 from contextlib import suppress
 from decimal import Decimal
@@ -12,16 +11,15 @@ from pathlib import Path
 import pytest
 import redis
 
-from archive.archive_process import run_archive
 from archive.contract.archive_gap import find_gaps
 from archive.contract.packed_window import unpack_window
 from archive.contract.segment import Segment
 from archive.parquet.segment_folder import all_segments
-from archive.settings import ArchiveSettings
 from tests.archive.rig import (
     ISINS,
     archive_process,
     archiving,
+    crash,
     publish,
     settings_of,
     state_of,
@@ -255,28 +253,6 @@ LEASE = "tt:lease:archive:parquet"
 KILLED = ("synced", "visible", "linked", "switched")
 
 
-class Crash(BaseException):
-    """Ends an archive where it is: nothing handles it."""
-
-
-def crash(settings: ArchiveSettings, step: str) -> None:
-    """Run an archive until it has done a step, and no further.
-
-    Some are processes that kill themselves; it takes them seconds to start.
-    """
-    if step in KILLED:
-        with archive_process(settings, crash_at=step) as process:
-            assert process.wait(120) == -signal.SIGKILL
-        return
-
-    def at_step(name: str) -> None:
-        if name == step:
-            raise Crash
-
-    with pytest.raises(Crash):
-        run_archive(settings, threading.Event(), at_step)
-
-
 @pytest.mark.parametrize("step", [*STEPS, *MERGING])
 def test_a_crash_at_any_step_leaves_no_half_file_and_no_double_row(
     step: str, client: redis.Redis, publisher: Publisher, redis_url: str, tmp_path: Path
@@ -291,7 +267,7 @@ def test_a_crash_at_any_step_leaves_no_half_file_and_no_double_row(
                 wait_until_stored(client, publisher.offset)
     publish(publisher, 2)
     before = stored_keys(tmp_path)
-    crash(settings, step)
+    crash(settings, step, is_killed=step in KILLED)
     client.delete(LEASE)
     found = stored_keys(tmp_path)
     assert set(found.values()) <= {1}

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 import orjson
 import pyarrow as pa
@@ -86,6 +86,8 @@ class HoldingSink(FinalSink[T]):
     of ``schema``. It is asked when a job has started, and when a batch is run again.
     """
 
+    schema: ClassVar[pa.Schema]
+
     def __init__(
         self,
         settings: AnalyticsSettings,
@@ -93,11 +95,9 @@ class HoldingSink(FinalSink[T]):
         retry: Callable[[Callable[[], Any]], Any],
         report_to: Callable[[BatchNote], None] | None,
         state: Callable[[int], pa.Table],
-        schema: pa.Schema,
     ) -> None:
         super().__init__(settings, publisher, retry, report_to)
         self._state = state
-        self._schema = schema
         self._held_after: int | None = None
 
     @abstractmethod
@@ -112,7 +112,7 @@ class HoldingSink(FinalSink[T]):
         """Return what is over, of the rows of a batch and those that are held."""
         if self._held_after != batch_id - 1:
             is_first = batch_id == 0
-            empty = self._schema.empty_table()
+            empty = self.schema.empty_table()
             self.hold(empty if is_first else self._state(batch_id - 1))
         # What fails half-way is not what is held.
         self._held_after = None

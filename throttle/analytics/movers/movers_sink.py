@@ -1,19 +1,17 @@
 """What Spark calls with every batch of panes: the list of the span that is over."""
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import pyarrow as pa
 
 from throttle.analytics.batch_bars import bars_of
 from throttle.analytics.final_sinks import HoldingSink
 from throttle.analytics.movers.recent_panes import SCHEMA, RecentPanes
-from throttle.analytics.product_publisher import BatchChanges, ProductPublisher
+from throttle.analytics.product_publisher import BatchChanges
 from throttle.contract.bars import Bar
 from throttle.contract.products.movers import MoversList, rank, row
 from throttle.contract.redis_keys import AnalyticsKeys
 from throttle.contract.tally import BatchNote
-from throttle.settings import AnalyticsSettings
 
 
 class MoversSink(HoldingSink[Bar]):
@@ -22,16 +20,7 @@ class MoversSink(HoldingSink[Bar]):
     Its state has the columns of ``recent_panes.SCHEMA``.
     """
 
-    def __init__(
-        self,
-        settings: AnalyticsSettings,
-        publisher: ProductPublisher,
-        retry: Callable[[Callable[[], Any]], Any],
-        report_to: Callable[[BatchNote], None] | None,
-        state: Callable[[int], pa.Table],
-    ) -> None:
-        super().__init__(settings, publisher, retry, report_to, state, SCHEMA)
-        self._span_ms = settings.movers_span_s * 1000
+    schema = SCHEMA
 
     def hold(self, rows: pa.Table) -> None:
         """Take the panes that were held before a batch."""
@@ -53,3 +42,7 @@ class MoversSink(HoldingSink[Bar]):
         rest = message.partition(b'"sequence":0')[2]
         kept_as = AnalyticsKeys(self._settings.namespace).movers
         return BatchChanges(b"{", rest, keep_as=kept_as)
+
+    @property
+    def _span_ms(self) -> int:
+        return self._settings.movers_span_s * 1000

@@ -1,7 +1,6 @@
 """What Spark calls with every batch of trades: the moves they complete, once each."""
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import orjson
 import pyarrow as pa
@@ -9,11 +8,10 @@ import pyarrow as pa
 from throttle.analytics.final_sinks import HoldingSink
 from throttle.analytics.moves.move_rule import MoveRule
 from throttle.analytics.moves.recent_trades import SCHEMA, RecentTrades
-from throttle.analytics.product_publisher import BatchChanges, ProductPublisher
+from throttle.analytics.product_publisher import BatchChanges
 from throttle.contract.products.moves import Move
 from throttle.contract.redis_keys import AnalyticsKeys
 from throttle.contract.tally import BatchNote
-from throttle.settings import AnalyticsSettings
 
 
 class MovesSink(HoldingSink[Move]):
@@ -22,20 +20,13 @@ class MovesSink(HoldingSink[Move]):
     Its state has the columns of ``recent_trades.SCHEMA``.
     """
 
-    def __init__(
-        self,
-        settings: AnalyticsSettings,
-        publisher: ProductPublisher,
-        retry: Callable[[Callable[[], Any]], Any],
-        report_to: Callable[[BatchNote], None] | None,
-        state: Callable[[int], pa.Table],
-    ) -> None:
-        super().__init__(settings, publisher, retry, report_to, state, SCHEMA)
-        self._rule = MoveRule(settings.move_span_ms * 1_000, settings.move_percent)
+    schema = SCHEMA
 
     def hold(self, rows: pa.Table) -> None:
         """Take the trades that were held before a batch."""
-        self._recent = RecentTrades(self._rule, rows)
+        settings = self._settings
+        rule = MoveRule(settings.move_span_ms * 1_000, settings.move_percent)
+        self._recent = RecentTrades(rule, rows)
 
     def take(self, rows: pa.Table, note: BatchNote) -> Sequence[Move]:
         """Return the moves whose last trade the log's clock has passed in a batch."""
