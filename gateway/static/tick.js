@@ -629,8 +629,11 @@ export class TickClient {
     for (const [name, window] of changed) {
       const value = this.items.get(name) ?? this.groups.get(name);
       if (value === undefined) continue;
+      // Without a function for each: of a whole board they are thousands.
       for (const key of this._keysOf(name)) {
-        this._listeners.get(key)?.forEach((callback) => callback(value, window));
+        const callbacks = this._listeners.get(key);
+        if (callbacks === undefined) continue;
+        for (const callback of callbacks) callback(value, window);
       }
     }
   }

@@ -24,7 +24,7 @@ import { joined, placeIn, readDays, widened } from "./static/board/day/range.js"
 import { sparkPath, Trace } from "./static/board/day/trace.js";
 import { changeOf, differenceText, priceText, ratioText } from "./static/board/format.js";
 import { judge, silenceMs } from "./static/board/freshness.js";
-import { chartPoints, merged } from "./static/board/history.js";
+import { chartPoints, merged, newPoint } from "./static/board/history.js";
 import { Line } from "./static/board/line.js";
 import { readBursts, readMoves, recent } from "./static/board/movers/recent.js";
 import { comparator, nextOrder } from "./static/board/order.js";
@@ -381,6 +381,33 @@ test("the store measures against the close, else against the first price", () =>
   assert.deepEqual(isins({}), []);
 });
 
+test("a row is one object, and another version for another look", () => {
+  const store = new Store();
+  store.put(item(SAMSUNG, "1000"), null);
+  const row = store.rows.get(SAMSUNG);
+  const versions = [row.version];
+  const changes = [
+    () => store.put(item(SAMSUNG, "1000", 2), 2_000),
+    () => store.put(item(SAMSUNG, "1100", 3), 4_000),
+    () => store.setIssues([{ isin: SAMSUNG, name: "삼성전자", prev_close: "1000.5" }]),
+    () => store.setDays([{ isin: SAMSUNG, start: 0, end: 86_400_000, low: 5, high: 6, digits: 0 }]),
+  ];
+  for (const change of changes) {
+    change();
+    assert.equal(store.rows.get(SAMSUNG), row);
+    assert.ok(row.version > versions.at(-1));
+    versions.push(row.version);
+  }
+  assert.deepEqual([row.price, row.change.kind, row.digits, row.text.includes("삼성전자")], [1_100, "up", 1, true]);
+  store.setDays([]);
+  assert.equal(row.day, undefined);
+  assert.ok(row.version > versions.at(-1));
+  store.clear();
+  store.put(item(SAMSUNG, "7", 9), null);
+  assert.notEqual(store.rows.get(SAMSUNG), row);
+  assert.equal(store.rows.get(SAMSUNG).trades, 1);
+});
+
 test("a window in parts is counted as one", () => {
   const store = new Store();
   store.count({ window: 2_000, data: [item(SAMSUNG, "1", 1, { trades: 3 })] });
@@ -499,6 +526,31 @@ test("windows of the log and of the stream become one history", () => {
   assert.deepEqual(chartPoints([point(4_000, "3"), point(4_500, "5")]), [
     { time: 4, value: 5, trades: 2 },
   ]);
+});
+
+test("a chart is told of its newest point alone, where it has all others", () => {
+  const point = (window) => ({ window, price: String(window), trades: 1 });
+  const before = [2_000, 4_000].map(point);
+  const after = merged(before, [point(6_000)]);
+  assert.deepEqual(newPoint(before, after), { time: 6, value: 6_000, trades: 1 });
+  assert.deepEqual(newPoint(after, merged(after, [point(6_500)])), { time: 6, value: 6_500, trades: 2 });
+  assert.equal(newPoint([], before), null);
+  assert.equal(newPoint(before, merged(before, [point(4_000)])), null);
+  assert.equal(newPoint(before, merged(before, [point(3_000)])), null);
+  assert.equal(newPoint(before, merged([point(1_000)], after)), null);
+});
+
+test("a history is bounded, and seldom cut", () => {
+  let windows = [];
+  let cuts = 0;
+  for (let window = 1; window <= 10_000; window += 1) {
+    const before = windows;
+    windows = merged(windows, [{ window, price: "1", trades: 1 }]);
+    cuts += before.length > windows.length;
+    assert.ok(windows.length <= 2_000);
+  }
+  assert.equal(windows.at(-1).window, 10_000);
+  assert.ok(windows.length >= 1_800 && cuts < 50, String(cuts));
 });
 
 test("a line knows what it heard, and since when nothing came", () => {

@@ -7,7 +7,7 @@ import { phrase, say } from "../language.js";
 import { colour } from "../shell.js";
 import { faded, TimeChart } from "./candles/time_chart.js";
 import { clockText, places, priceText, zoneText } from "./format.js";
-import { chartPoints } from "./history.js";
+import { chartPoints, newPoint } from "./history.js";
 import { html } from "./html.js";
 
 // Properties: name, windows (history.js; a new array for each change), kind of the change
@@ -28,11 +28,11 @@ export class Chart extends Component {
       onPaint: () => this.paint(),
     });
     this.drawing.paint();
-    this.fill();
+    this.fill([]);
   }
 
   componentDidUpdate(before) {
-    if (before.windows !== this.props.windows) this.fill();
+    if (before.windows !== this.props.windows) this.fill(before.windows);
     if (before.kind !== this.props.kind) this.paint();
   }
 
@@ -51,14 +51,17 @@ export class Chart extends Component {
     this.drawing.columns.applyOptions({ color: faded(soft, 0.45) });
   }
 
-  fill() {
-    const points = chartPoints(this.props.windows);
-    const digits = Math.max(0, ...this.props.windows.map(({ price }) => places(price)));
-    this.drawing.fill(
-      points.map(({ time, value }) => ({ time, value })),
-      points.map(({ time, trades }) => ({ time, value: trades })),
-      digits,
-    );
+  // `before` are the windows that are drawn.
+  fill(before) {
+    const { windows } = this.props;
+    const newest = newPoint(before, windows);
+    if (newest !== null && places(windows.at(-1).price) <= this.digits) {
+      this.drawing.put(priceOf(newest), columnOf(newest));
+      return;
+    }
+    const points = chartPoints(windows);
+    this.digits = windows.reduce((most, { price }) => Math.max(most, places(price)), 0);
+    this.drawing.fill(points.map(priceOf), points.map(columnOf), this.digits);
   }
 
   render({ windows, name, isSmall }) {
@@ -78,6 +81,9 @@ export class Chart extends Component {
     `;
   }
 }
+
+const priceOf = ({ time, value }) => ({ time, value });
+const columnOf = ({ time, trades }) => ({ time, value: trades });
 
 // What the picture says, in a sentence.
 export function summaryText(name, windows) {

@@ -7,6 +7,7 @@ import { withIssue } from "./address.js";
 import { IssueAlerts } from "./alerts/panels.js";
 import { Day, IssueChart } from "./candles/issue_chart.js";
 import { Compare } from "./compare.js";
+import { Fold } from "./fold.js";
 import { clockText, countText, priceText, zonedText, zoneText } from "./format.js";
 import { html } from "./html.js";
 import { Change } from "./table.js";
@@ -88,10 +89,10 @@ export function Detail({ selection, row, alerts, store, isWatched, onStar, onClo
               html`
                 ${history === "missing" &&
                 html`<p class="soft note">${say("The windows before this page opened are not available.")}</p>`}
-                <details class="windows">
-                  <summary>${say("Newest windows as a table")}</summary>
-                  <${Windows} windows=${windows} name=${name} />
-                </details>
+                <${Fold}
+                  title=${say("Newest windows as a table")}
+                  content=${() => html`<${Windows} windows=${windows} name=${name} />`}
+                />
               `}
             `}
       </div>

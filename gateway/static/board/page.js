@@ -38,6 +38,7 @@ function sinceText({ columns }, hasDays) {
 // where the table is scrolled to.
 export function Page({ view }) {
   const { store, watched, selection } = view;
+  const { reference } = store;
   return html`
     <div class="board" data-issue=${selection && (view.isSheet ? "sheet" : "beside")}>
       <div class="market" inert=${view.isSheet}>
@@ -52,7 +53,7 @@ export function Page({ view }) {
           sums=${glance(store.rows.values())}
           markets=${view.filters.markets}
           onMarket=${view.toggleMarket}
-          reference=${store.reference}
+          reference=${reference}
         />
         <${Movers} movers=${view.movers} issues=${store.issues} onSelect=${view.select} />
         <${Events}
@@ -62,9 +63,9 @@ export function Page({ view }) {
           issues=${store.issues}
           onSelect=${view.select}
         />
-        <${VIEWS[view.place.name]} view=${view} />
+        <${VIEWS[view.place.name]} view=${view} reference=${reference} />
         <p class="foot soft">
-          <span>${say(REFERENCES[store.reference])}${view.place.name === "table" && sinceText(view.layout, store.hasDays)}</span>
+          <span>${say(REFERENCES[reference])}${view.place.name === "table" && sinceText(view.layout, store.hasDays)}</span>
           ${KEYS[view.place.name]()}
         </p>
       </div>
@@ -111,7 +112,7 @@ export function Page({ view }) {
   `;
 }
 
-function TableView({ view }) {
+function TableView({ view, reference }) {
   const { store, rows } = view;
   return html`
     <div class="panel table">
@@ -119,7 +120,7 @@ function TableView({ view }) {
         rows=${rows}
         layout=${view.layout}
         hasDays=${store.hasDays}
-        isMixed=${store.reference === "mixed"}
+        isMixed=${reference === "mixed"}
         order=${view.order}
         onOrder=${view.setOrder}
         window=${store.window}

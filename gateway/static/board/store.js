@@ -1,12 +1,10 @@
 // What the board knows: the newest row of every issue. Pure.
 
 import { isWanted, sectorsOf } from "./choice/filters.js";
-import { limitOf } from "./day/limits.js";
 import { joined, widened } from "./day/range.js";
-import { Trace } from "./day/trace.js";
-import { changeOf, places } from "./format.js";
 import { comparator } from "./order.js";
-import { matches, searchText, words } from "./search.js";
+import { Row } from "./row.js";
+import { matches, words } from "./search.js";
 import { ISIN } from "./watchlist.js";
 
 // The text of /v1/issues; a previous close keeps its digits, as decimal text.
@@ -16,11 +14,9 @@ export function readIssues(text) {
 
 export class Store {
   constructor() {
-    this.rows = new Map(); // ISIN -> row
+    this.rows = new Map(); // ISIN -> row (row.js)
     this.issues = new Map(); // ISIN -> {code, name, market, sector, prev_close}
     this.sectors = []; // [name, count of issues], by name
-    this.firstPrices = new Map(); // ISIN -> price first seen since the page opened
-    this.traces = new Map(); // ISIN -> what was seen of its price (day/trace.js)
     this.days = new Map(); // ISIN -> the range of its newest day (day/range.js)
     this.newestMs = 0; // the time of the newest trade, by the exchange's clock
     this.hasSums = false; // whether a trade has said what was traded in its day
@@ -37,14 +33,13 @@ export class Store {
   setIssues(issues) {
     this.issues = new Map(issues.map((issue) => [issue.isin, issue]));
     this.sectors = sectorsOf(issues);
-    this._renew();
+    for (const row of this.rows.values()) row.join(this._issueOf(row));
   }
 
   // Of all issues that have one: another list takes the place of the one before.
   setDays(days) {
     this.days = new Map(days.map((day) => [day.isin, joined(this.days.get(day.isin), day)]));
-    for (const { item } of this.rows.values()) this._widen(item);
-    this._renew();
+    for (const row of this.rows.values()) this._widen(row);
   }
 
   // The issue that has this ISIN or this code, null if none is known to have it.
@@ -60,24 +55,21 @@ export class Store {
   // Another epoch: everything known before is void. What was counted stays counted.
   clear() {
     this.rows.clear();
-    this.firstPrices.clear();
-    this.traces.clear();
     this.days.clear();
     this.newestMs = 0;
   }
 
   // `window` is null for what was known when the page asked.
   put(item, window) {
-    const known = this.rows.get(item.isin);
-    if (!this.traces.has(item.isin)) {
-      this.firstPrices.set(item.isin, item.price);
-      this.traces.set(item.isin, new Trace());
+    let row = this.rows.get(item.isin);
+    if (row === undefined) {
+      row = new Row(item, this._issueOf(item));
+      this.rows.set(item.isin, row);
     }
-    if (known?.item.seq !== item.seq) this.traces.get(item.isin).add(Number(item.price));
+    row.put(item, window);
     this.newestMs = Math.max(this.newestMs, item.time / 1000);
-    this._widen(item);
-    const trades = (known?.trades ?? 0) + item.trades;
-    this.rows.set(item.isin, this._row(item, { trades, window }));
+    this.hasSums ||= row.turnover !== null;
+    this._widen(row);
   }
 
   // A window that went by without a trade is only heard of.
@@ -132,46 +124,16 @@ export class Store {
     return closes === this.rows.size ? "close" : "mixed";
   }
 
-  _renew() {
-    for (const [isin, row] of this.rows) this.rows.set(isin, this._row(row.item, row));
+  _issueOf({ isin }) {
+    return this.issues.get(isin) ?? null;
   }
 
-  _widen({ isin, price, time }) {
-    const day = this.days.get(isin);
-    if (day !== undefined) this.days.set(isin, widened(day, Number(price), time / 1000));
+  // Prices widen the range of their day.
+  _widen(row) {
+    const { isin, item, price } = row;
+    const known = this.days.get(isin);
+    const day = known && widened(known, price, item.time / 1000);
+    if (day !== known) this.days.set(isin, day);
+    row.setDay(day);
   }
-
-  _row(item, { trades, window }) {
-    const issue = this.issues.get(item.isin) ?? null;
-    const close = issue?.prev_close ?? null;
-    const isAgainstClose = Boolean(Number(close));
-    const reference = isAgainstClose ? close : this.firstPrices.get(item.isin);
-    const known = this.rows.get(item.isin);
-    const turnover = sumOf(item.cum_value);
-    this.hasSums ||= turnover !== null;
-    return {
-      isin: item.isin,
-      item,
-      issue,
-      window, // in which the item came
-      trades, // since the page opened
-      price: Number(item.price),
-      change: changeOf(item.price, reference),
-      digits: Math.max(places(item.price), places(reference)),
-      isAgainstClose,
-      volume: sumOf(item.cum_volume), // of the day so far, as its newest trade says
-      turnover,
-      trace: this.traces.get(item.isin),
-      day: this.days.get(item.isin), // undefined: nobody tells it
-      limit: limitOf(issue, Number(item.price)),
-      isHalted: issue?.status === "halted",
-      text: known?.issue === issue ? known.text : searchText(item.isin, issue),
-    };
-  }
-}
-
-// Of a trade that says nothing of its day: null.
-function sumOf(value) {
-  const sum = Number(value ?? NaN);
-  return Number.isFinite(sum) ? sum : null;
 }

@@ -139,6 +139,8 @@ export class Table extends Component {
                 <${Row}
                   key=${first + place}
                   row=${row}
+                  version=${row.version}
+                  price=${row.price}
                   index=${first + place}
                   columns=${columns}
                   isMixed=${isMixed}
@@ -210,11 +212,22 @@ function Space({ rows, height }) {
   `;
 }
 
-// A place in the table: the issue in it may be another one the next time.
+// A place in the table: the issue in it may be another one the next time. A row changes in
+// place (row.js): its version and price are properties of their own.
 class Row extends Component {
   constructor() {
     super();
     this.price = createRef();
+    this.cells = new Map(); // column -> a cell that seldom changes, and what it was drawn of
+  }
+
+  // What is drawn of the same as before is not drawn, nor compared, again.
+  kept(column, parts, draw) {
+    const known = this.cells.get(column);
+    if (known?.parts.every((part, place) => part === parts[place])) return known.cell;
+    const cell = draw();
+    this.cells.set(column, { parts, cell });
+    return cell;
   }
 
   shouldComponentUpdate(next) {
@@ -222,9 +235,9 @@ class Row extends Component {
   }
 
   componentDidUpdate(before) {
-    const { row, isNew } = this.props;
+    const { row, price, isNew } = this.props;
     const isSame = row.isin === before.row.isin;
-    const rise = row.price - before.row.price;
+    const rise = price - before.price;
     if (!isSame) douse(this.price.current);
     else if (rise && isNew) light(this.price.current, rise > 0 ? "up" : "down");
   }
@@ -242,28 +255,30 @@ class Row extends Component {
     };
     const timeMs = item.time / 1000;
     const cells = {
-      star: () => html`
-        <td key="star" class="star">
-          <button
-            type="button"
-            class="quiet"
-            tabindex="-1"
-            aria-pressed=${isWatched}
-            aria-label=${say("Watch {name}", { name: issue?.name ?? isin })}
-            onClick=${star}
-          >
-            ${isWatched ? "★" : "☆"}
-          </button>
-        </td>
-      `,
-      name: () => html`
-        <td key="name" class="name">
-          <span class="title" lang="ko" title=${issue?.name}>${issue?.name ?? isin}</span>
-          <span class="under">
-            <${Marks} row=${row} />${[issue?.code, issue?.market, issue?.sector].filter(Boolean).join(" · ")}
-          </span>
-        </td>
-      `,
+      star: () =>
+        this.kept("star", [isin, issue, isWatched], () => html`
+          <td key="star" class="star">
+            <button
+              type="button"
+              class="quiet"
+              tabindex="-1"
+              aria-pressed=${isWatched}
+              aria-label=${say("Watch {name}", { name: issue?.name ?? isin })}
+              onClick=${star}
+            >
+              ${isWatched ? "★" : "☆"}
+            </button>
+          </td>
+        `),
+      name: () =>
+        this.kept("name", [isin, issue, row.limit], () => html`
+          <td key="name" class="name">
+            <span class="title" lang="ko" title=${issue?.name}>${issue?.name ?? isin}</span>
+            <span class="under">
+              <${Marks} row=${row} />${[issue?.code, issue?.market, issue?.sector].filter(Boolean).join(" · ")}
+            </span>
+          </td>
+        `),
       isin: () => html`<td key="isin" class="isin code">${isin}</td>`,
       price: () => html`
         <td key="price" class=${`price number ${change.kind}`} ref=${this.price}>

@@ -2,6 +2,7 @@
 
 import { say } from "../../language.js";
 import { Chart } from "../chart.js";
+import { Fold } from "../fold.js";
 import { priceText, zoneText } from "../format.js";
 import { html } from "../html.js";
 import { barText, INTERVALS, spanText, sumText } from "./bars.js";
@@ -30,10 +31,10 @@ export function IssueChart({ name, isin, windows, kind, feed, prevClose, onChart
             </div>
             ${state === "missing" &&
             html`<p class="soft note" role="status">${say("No bars come: the gateway has none, or the analytics job does not run.")}</p>`}
-            <details class="windows">
-              <summary>${say("Newest bars as a table")}</summary>
-              <${Bars} bars=${bars} interval=${interval} name=${name} />
-            </details>
+            <${Fold}
+              title=${say("Newest bars as a table")}
+              content=${() => html`<${Bars} bars=${bars} interval=${interval} name=${name} />`}
+            />
           `}
     </div>
   `;

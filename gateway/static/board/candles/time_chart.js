@@ -63,6 +63,17 @@ export class TimeChart {
     this._fill(this.columns, columns);
   }
 
+  // Draw the newest point of each, where all points before it are drawn and no price has
+  // more digits.
+  put(price, column) {
+    for (const [series, point] of [[this.prices, price], [this.columns, column]]) {
+      const drawn = this._drawn.get(series);
+      if (drawn.at(-1).time === point.time) drawn.pop();
+      drawn.push(point);
+      series.update(point);
+    }
+  }
+
   // Of a window only the end is new, mostly: the rest stays as it is drawn.
   _fill(series, points) {
     const from = drawnFrom(this._drawn.get(series) ?? [], points);

@@ -1,11 +1,10 @@
 // The same as the map, as a table: the groups, or the issues of one, the largest first.
 // Its rows are made while it is open only, and there are 100 at most.
 
-import { useState } from "preact/hooks";
-
 import { say } from "../../language.js";
 import { shortText } from "../day/breadth.js";
 import { countText, priceText } from "../format.js";
+import { Fold } from "../fold.js";
 import { html } from "../html.js";
 import { Change } from "../table.js";
 import { groupName, sizeOf, summary } from "./groups.js";
@@ -15,16 +14,11 @@ const MOST = 100;
 // Properties: groups(), name -> rows, null where issues are shown; rows(); hasSums;
 // onGroup(name), onSelect(isin).
 export function MapTable({ groups, rows, hasSums, onGroup, onSelect }) {
-  const [isOpen, setIsOpen] = useState(false);
-  return html`
-    <details class="windows" onToggle=${(event) => setIsOpen(event.target.open)}>
-      <summary>${say("The same as a table")}</summary>
-      ${isOpen &&
-      (groups === null
-        ? html`<${Issues} rows=${rows()} hasSums=${hasSums} onSelect=${onSelect} />`
-        : html`<${Groups} groups=${groups()} hasSums=${hasSums} onGroup=${onGroup} />`)}
-    </details>
-  `;
+  const content = () =>
+    groups === null
+      ? html`<${Issues} rows=${rows()} hasSums=${hasSums} onSelect=${onSelect} />`
+      : html`<${Groups} groups=${groups()} hasSums=${hasSums} onGroup=${onGroup} />`;
+  return html`<${Fold} title=${say("The same as a table")} content=${content} />`;
 }
 
 const sizeName = (hasSums) => (hasSums ? say("Turnover") : say("Trades"));

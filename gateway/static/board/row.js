@@ -1,0 +1,105 @@
+// What the board knows of one issue. Pure.
+//
+// A row is the same object for as long as its issue is known, and changes in place: objects
+// of thousands of issues anew in each window are what the page's garbage would be made of.
+// `version` is another number whenever something in the row is another one.
+
+import { limitOf } from "./day/limits.js";
+import { Trace } from "./day/trace.js";
+import { changeOf, places } from "./format.js";
+import { searchText } from "./search.js";
+
+export class Row {
+  // Begins with the first item of its issue that the page has seen.
+  constructor({ isin, price }, issue) {
+    this.isin = isin;
+    this.item = null; // the newest
+    this.issue = issue; // what the issue table says of it; null: nothing
+    this.day = undefined; // the range of its newest day (day/range.js); undefined: nobody tells it
+    this.window = null; // in which the item came; null: it was known when the page asked
+    this.trades = 0; // since the page opened
+    this.price = NaN;
+    this.change = null; // against the previous close, or else the first price seen (format.js)
+    this.turnover = null; // of the day so far, as its newest trade says; null: it does not
+    this.trace = new Trace(); // what was seen of its price
+    this.version = 0;
+    this._first = price;
+    this._compared = null; // the price and the reference that the change is of
+    this._against = null;
+    this._text = null;
+  }
+
+  // A newer item has come.
+  put(item, window) {
+    if (this.item?.seq !== item.seq) this.trace.add(Number(item.price));
+    this.item = item;
+    this.window = window;
+    this.trades += item.trades;
+    this.turnover = sumOf(item.cum_value);
+    this._compare();
+  }
+
+  // The issue table is another one, or has come.
+  join(issue) {
+    if (issue !== this.issue) this._text = null;
+    this.issue = issue;
+    this._compare();
+  }
+
+  // More is told of its day.
+  setDay(day) {
+    if (day === this.day) return;
+    this.day = day;
+    this.version += 1;
+  }
+
+  // Whether the change is against a previous close.
+  get isAgainstClose() {
+    return Boolean(Number(this.issue?.prev_close ?? null));
+  }
+
+  // How many places its prices and their differences are written with.
+  get digits() {
+    return Math.max(places(this.item.price), places(this._reference));
+  }
+
+  get volume() {
+    return sumOf(this.item.cum_volume);
+  }
+
+  // "upper", "lower" or null (day/limits.js).
+  get limit() {
+    return limitOf(this.issue, this.price);
+  }
+
+  get isHalted() {
+    return this.issue?.status === "halted";
+  }
+
+  // What a search looks at.
+  get text() {
+    this._text ??= searchText(this.isin, this.issue);
+    return this._text;
+  }
+
+  get _reference() {
+    return this.isAgainstClose ? this.issue.prev_close : this._first;
+  }
+
+  _compare() {
+    this.version += 1;
+    const { price } = this.item;
+    const reference = this._reference;
+    if (price === this._compared && reference === this._against) return;
+    this._compared = price;
+    this._against = reference;
+    this.price = Number(price);
+    this.change = changeOf(price, reference);
+  }
+}
+
+// Of a trade that says nothing of its day: null.
+function sumOf(value) {
+  const sum = Number(value ?? NaN);
+  return Number.isFinite(sum) ? sum : null;
+}
