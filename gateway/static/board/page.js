@@ -50,7 +50,7 @@ export function Page({ view }) {
         </div>
         <p id="notice" role="status">${strangeText(view) || quietText(store.quiet(), view.windowMs)}</p>
         <${Glance}
-          sums=${glance(store.rows.values())}
+          sums=${glance(store.all)}
           markets=${view.filters.markets}
           onMarket=${view.toggleMarket}
           reference=${reference}

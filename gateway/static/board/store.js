@@ -15,6 +15,7 @@ export function readIssues(text) {
 export class Store {
   constructor() {
     this.rows = new Map(); // ISIN -> row (row.js)
+    this.all = []; // the same rows: an array is gone through without making anything
     this.issues = new Map(); // ISIN -> {code, name, market, sector, prev_close}
     this.sectors = []; // [name, count of issues], by name
     this.days = new Map(); // ISIN -> the range of its newest day (day/range.js)
@@ -33,13 +34,13 @@ export class Store {
   setIssues(issues) {
     this.issues = new Map(issues.map((issue) => [issue.isin, issue]));
     this.sectors = sectorsOf(issues);
-    for (const row of this.rows.values()) row.join(this._issueOf(row));
+    this.all.forEach((row) => row.join(this._issueOf(row)));
   }
 
   // Of all issues that have one: another list takes the place of the one before.
   setDays(days) {
     this.days = new Map(days.map((day) => [day.isin, joined(this.days.get(day.isin), day)]));
-    for (const row of this.rows.values()) this._widen(row);
+    this.all.forEach((row) => this._widen(row));
   }
 
   // The issue that has this ISIN or this code, null if none is known to have it.
@@ -55,6 +56,7 @@ export class Store {
   // Another epoch: everything known before is void. What was counted stays counted.
   clear() {
     this.rows.clear();
+    this.all = [];
     this.days.clear();
     this.newestMs = 0;
   }
@@ -65,6 +67,7 @@ export class Store {
     if (row === undefined) {
       row = new Row(item, this._issueOf(item));
       this.rows.set(item.isin, row);
+      this.all.push(row);
     }
     row.put(item, window);
     this.newestMs = Math.max(this.newestMs, item.time / 1000);
@@ -102,13 +105,12 @@ export class Store {
   // The rows a visitor asked for, in the order asked for.
   select({ search = "", watched = null, filters = null, order }) {
     const wanted = words(search);
-    const found = [];
-    for (const row of this.rows.values()) {
-      if (watched !== null && !watched.has(row.isin)) continue;
-      if (filters !== null && !isWanted(filters, row.issue)) continue;
-      if (wanted.length && !matches(row.text, wanted)) continue;
-      found.push(row);
-    }
+    const found = this.all.filter(
+      (row) =>
+        (watched === null || watched.has(row.isin)) &&
+        (filters === null || isWanted(filters, row.issue)) &&
+        (!wanted.length || matches(row.text, wanted)),
+    );
     return found.sort(comparator(order));
   }
 
@@ -118,10 +120,8 @@ export class Store {
 
   // What changes are measured against: "close", "first", or "mixed".
   get reference() {
-    let closes = 0;
-    for (const row of this.rows.values()) closes += row.isAgainstClose;
-    if (!closes) return "first";
-    return closes === this.rows.size ? "close" : "mixed";
+    if (!this.all.some((row) => row.isAgainstClose)) return "first";
+    return this.all.every((row) => row.isAgainstClose) ? "close" : "mixed";
   }
 
   _issueOf({ isin }) {

@@ -1,10 +1,9 @@
 // Which markets and sectors a visitor wants to see. Pure: sets of names; an empty one
 // wants them all.
 
-export function isWanted({ markets, sectors }, issue) {
-  const isIn = (names, name) => !names.size || names.has(name);
-  return isIn(markets, issue?.market) && isIn(sectors, issue?.sector);
-}
+export const isWanted = ({ markets, sectors }, issue) => isIn(markets, issue?.market) && isIn(sectors, issue?.sector);
+
+const isIn = (names, name) => !names.size || names.has(name);
 
 // The sectors there are, by name, each with the count of its issues.
 export function sectorsOf(issues) {

@@ -10,13 +10,13 @@ import { countText } from "../format.js";
 export function glance(rows) {
   const whole = empty(null);
   const markets = new Map();
-  for (const row of rows) {
+  rows.forEach((row) => {
     add(whole, row);
     const market = row.issue?.market;
-    if (!market) continue;
+    if (!market) return;
     if (!markets.has(market)) markets.set(market, empty(market));
     add(markets.get(market), row);
-  }
+  });
   const size = ({ turnover, issues }) => (turnover ?? 0) + issues / 1e6;
   return [whole, ...[...markets.values()].sort((a, b) => size(b) - size(a))];
 }
