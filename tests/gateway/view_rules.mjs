@@ -15,7 +15,7 @@ import { tileAfter } from "./static/board/map/steps.js";
 
 const TABLE = { name: "table", group: null };
 
-// A row as store.js makes it, as far as the map asks.
+// A row as row.js has it, as far as the map asks.
 const row = (isin, turnover, { sector, market, trades = 0, kind = "" } = {}) => ({
   isin,
   turnover,

@@ -1,4 +1,4 @@
-// The orders of the board's rows. Pure: a row is what store.js makes.
+// The orders of the board's rows. Pure: a row is what row.js says.
 
 // Column -> what it is sorted by, and which way first. A row without a value is last,
 // whichever way; equals are in the order of ISINs.

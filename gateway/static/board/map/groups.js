@@ -1,5 +1,5 @@
 // How the map of the market divides issues: by sector, else by market; how large each is.
-// Pure: a row is what store.js makes.
+// Pure: a row is what row.js says.
 
 import { phrase, say } from "../../language.js";
 
