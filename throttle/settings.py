@@ -104,8 +104,11 @@ class ThrottleSettings(LogSettings):
     warmup_windows: int = Field(3, ge=0)
     """How many made-up windows Spark processes before the first real one."""
 
-    spark_memory_mb: int = Field(512, ge=256)
-    """Heap of Spark's JVM (on a cluster: of the driver's), MiB."""
+    spark_memory_mb: int = Field(512, ge=480)
+    """Heap of Spark's JVM (on a cluster: of the driver's), MiB.
+
+    Spark starts with 450 MiB at least, of which the collector takes a thirtieth.
+    """
 
     spark_master: str | None = Field(
         None,

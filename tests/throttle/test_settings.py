@@ -94,6 +94,13 @@ def test_settings_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> 
     assert str(topic) == "topic 'deals' at one:1,two:2"
 
 
+def test_a_heap_with_which_spark_would_not_start_is_refused() -> None:
+    """By its name, before a JVM is asked."""
+    assert ThrottleSettings(spark_memory_mb=480).spark_memory_mb == 480
+    with pytest.raises(ValidationError, match="spark_memory_mb"):
+        ThrottleSettings(spark_memory_mb=479)
+
+
 def test_spark_options_are_json_in_the_environment(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
