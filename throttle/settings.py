@@ -107,7 +107,7 @@ class ThrottleSettings(LogSettings):
     spark_memory_mb: int = Field(512, ge=480)
     """Heap of Spark's JVM (on a cluster: of the driver's), MiB.
 
-    Spark starts with 450 MiB at least, of which the collector takes a thirtieth.
+    Spark wants 450 MiB at least, and is shown a thirtieth less than there are.
     """
 
     spark_master: str | None = Field(

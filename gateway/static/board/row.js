@@ -14,7 +14,6 @@ export class Row {
   constructor({ isin, price }, issue) {
     this.isin = isin;
     this.item = null; // the newest
-    this.issue = issue; // what the issue table says of it; null: nothing
     this.day = undefined; // the range of its newest day (day/range.js); undefined: nobody tells it
     this.window = null; // in which the item came; null: it was known when the page asked
     this.trades = 0; // since the page opened
@@ -26,7 +25,7 @@ export class Row {
     this._first = price;
     this._compared = null; // the price and the reference that the change is of
     this._against = null;
-    this._text = null;
+    this._know(issue);
   }
 
   // A newer item has come.
@@ -41,8 +40,7 @@ export class Row {
 
   // The issue table is another one, or has come.
   join(issue) {
-    if (issue !== this.issue) this._text = null;
-    this.issue = issue;
+    this._know(issue);
     this._compare();
   }
 
@@ -51,11 +49,6 @@ export class Row {
     if (day === this.day) return;
     this.day = day;
     this.version += 1;
-  }
-
-  // Whether the change is against a previous close.
-  get isAgainstClose() {
-    return Boolean(Number(this.issue?.prev_close ?? null));
   }
 
   // How many places its prices and their differences are written with.
@@ -84,6 +77,12 @@ export class Row {
 
   get _reference() {
     return this.isAgainstClose ? this.issue.prev_close : this._first;
+  }
+
+  _know(issue) {
+    this.issue = issue; // what the issue table says of it; null: nothing
+    this.isAgainstClose = Boolean(Number(issue?.prev_close)); // whether the change is
+    this._text = null;
   }
 
   _compare() {
