@@ -1,6 +1,7 @@
 """The command that shows a live table of quotes in the terminal."""
 
 import asyncio
+import os
 import signal
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -143,11 +144,14 @@ async def _print_items(page: str, token: str | None, keys: Sequence[str]) -> Non
         out.write(encode_item(item) + b"\n")
 
     client = TickClient(stream_of(page), token=token, on_message=lambda _: out.flush())
-    # Whoever reads may have read enough.
-    with _until_told(), suppress(BrokenPipeError, asyncio.CancelledError):
-        async with client as ticks:
-            ticks.subscribe(keys, put)
-            await asyncio.get_running_loop().create_future()
+    with _until_told(), suppress(asyncio.CancelledError):
+        try:
+            async with client as ticks:
+                ticks.subscribe(keys, put)
+                await asyncio.get_running_loop().create_future()
+        except BrokenPipeError:
+            # Whoever reads has read enough. At its end Python writes what it still has.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 async def _show(
