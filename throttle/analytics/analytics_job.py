@@ -42,6 +42,7 @@ from throttle.lease.retry import OutageLog, Stopped, create_client, until_done
 from throttle.publish.publisher import StreamLost
 from throttle.publish.rights import check_rights, commands_of_analytics
 from throttle.settings import AnalyticsSettings
+from throttle.spark.idle_collector import IdleCollector
 from throttle.spark.java import NoJava, find_java
 from throttle.spark.open_reader import open_log
 from throttle.spark.options import source_options
@@ -60,6 +61,9 @@ _ASK_SPARK_S = 0.5
 
 # How long an open batch may take to end before Spark is made to end it.
 _ENDED_WITHIN_S = 2.0
+
+# Spark broadcasts Hadoop's settings for each batch with a state: 20 MB a minute.
+_COLLECT_EVERY_S = 30.0
 
 
 class AnalyticsFailed(RuntimeError):
@@ -277,6 +281,7 @@ class AnalyticsLeader:
     ) -> None:
         seen: dict[str, int] = {}
         asks_at_s = 0.0
+        collector = IdleCollector(_COLLECT_EVERY_S)
         # Not stop.wait: a signal handler that sets the event could find its lock taken.
         while not self._stop.is_set():
             time.sleep(0.1)
@@ -286,6 +291,7 @@ class AnalyticsLeader:
             if is_time:
                 asks_at_s = time.monotonic() + _ASK_SPARK_S
                 self._metrics.process.observe()
+                collector.idle(self._spark)
             for product, (query, sink) in queries.items():
                 if is_time or sink.error is not None:
                     _check(product, query, sink)

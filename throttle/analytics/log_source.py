@@ -25,7 +25,7 @@ from throttle.spark.worker_daemon import quiet_hang_ups
 
 FORMAT = "partialbars"
 
-quiet_hang_ups(stays=True)
+quiet_hang_ups()
 
 
 @dataclass(frozen=True, slots=True)

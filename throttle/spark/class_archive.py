@@ -17,6 +17,10 @@ from throttle.spark.java import Java
 
 _FIRST_JAVA = 25
 
+# By default Java puts it elsewhere each time, and for that writes to all of it: every
+# JVM would have a copy of its own, 160 MB, and they could share nothing.
+_WHERE_IT_WAS = "-XX:+UnlockDiagnosticVMOptions -XX:ArchiveRelocationMode=0"
+
 
 def path() -> Path:
     """Return the archive of the installed Spark and the bundled Java, made or not.
@@ -39,7 +43,7 @@ def options(java: Java) -> str:
     if not java.is_bundled or not os.access(archive, os.R_OK):
         return ""
     # It would tell in a dozen lines why it does not use what does not fit.
-    return f"-XX:AOTCache={archive} -Xlog:aot*=off"
+    return f"-XX:AOTCache={archive} {_WHERE_IT_WAS} -Xlog:aot*=off"
 
 
 def recording(file: Path) -> str:

@@ -1,5 +1,7 @@
 """The issue table as a DataFrame that is broadcast, made once per version."""
 
+from typing import Any
+
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -27,3 +29,21 @@ class IssueFrame:
                 frame = spark.createDataFrame(self._columns.places)
                 self._frame = F.broadcast(frame)
         return self._columns, self._frame
+
+
+def release_broadcasts(joined: DataFrame) -> None:
+    """Give back what was broadcast for a frame that has been collected.
+
+    Spark would keep a copy of the table for each batch, 2 MB for three thousand issues,
+    until Java has looked through its whole heap and found that nobody refers to it. No
+    public call gives it back: it is looked up in the plan that was run. The frame
+    cannot be collected again.
+    """
+    plans: list[Any] = [joined._jdf.queryExecution().executedPlan()]
+    while plans:
+        plan = plans.pop()
+        if plan.getClass().getSimpleName() == "BroadcastExchangeExec":
+            plan.executeBroadcast().destroy()
+            continue
+        children = plan.children()
+        plans += [children.apply(number) for number in range(children.size())]

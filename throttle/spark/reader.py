@@ -17,13 +17,13 @@ import pyarrow as pa
 import redis
 
 from ingest.tradelog.contract import PIECE_BYTES, Chunk, LogInfo, LogReader, Ranges
+from ingest.tradelog.manual_clock import ManualClockLog
 from ingest.tradelog.redis_log_reader import RedisLogReader
 from throttle.contract import cut
 from throttle.contract.cut import Cut, between
 from throttle.contract.redis_keys import Keys
 from throttle.lease.lease import owner_of
 from throttle.lease.retry import AWAY, create_client, is_transient
-from throttle.spark.manual_clock import ManualClockLog
 from throttle.spark.open_reader import kafka_reader
 from throttle.spark.options import BatchRange, SourceOptions
 from throttle.spark.read_ahead import read_ahead

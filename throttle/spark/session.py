@@ -48,6 +48,11 @@ _EVERYWHERE = {
     "spark.sql.shuffle.partitions": "1",
     "spark.locality.wait": "0",
     "spark.sql.streaming.pollingDelay": "1ms",
+    # What the page of Spark would show is kept without the page, too: 30 MB a thousand.
+    "spark.ui.retainedJobs": "10",
+    "spark.ui.retainedStages": "10",
+    "spark.ui.retainedTasks": "10",
+    "spark.sql.ui.retainedExecutions": "10",
     "spark.sql.streaming.numRecentProgressUpdates": "2",
     "spark.sql.streaming.stopTimeout": "5s",
 }
@@ -71,11 +76,16 @@ _CLUSTER = {
 }
 
 # Spark uses 60 MiB of its heap. Java's own choice of collector would keep 100 MiB more
-# of it, and the second compiler 40 MiB for itself and its profiles. Where less memory
-# is set aside for code, it is searched for garbage again and again, all of the heap
-# with it, and the heap grows.
+# of it, and the second compiler 40 MiB for itself and its profiles. What a batch makes
+# fits into the new generation and is gone with it; the old one shrinks to what is used
+# whenever it is looked through (idle_collector.py). Java would look through all when
+# there are many classes for the first time, too, at any moment. Where less memory is
+# set aside for code, it is searched for garbage again and again, all of the heap with
+# it, and the heap grows.
 _JAVA = (
-    "-XX:+UseSerialGC -Xms64m -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
+    "-XX:+UseSerialGC -Xms96m -XX:NewSize=48m -XX:SurvivorRatio=4 "
+    "-XX:MinHeapFreeRatio=20 -XX:MaxHeapFreeRatio=40 -XX:MetaspaceSize=64m "
+    "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
 )
 
 # With these, Java and Python give back what they no longer use: more than 32 MiB, not

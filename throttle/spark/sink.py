@@ -10,7 +10,8 @@ from pyspark.sql import DataFrame
 from ingest.issue_table.known_issues import Issues
 from throttle.contract.cut import Cut
 from throttle.publish.publisher import PublishOutcome
-from throttle.spark.issue_frame import IssueFrame
+from throttle.spark.idle_collector import IdleCollector
+from throttle.spark.issue_frame import IssueFrame, release_broadcasts
 from throttle.telemetry.batch_report import BatchReport
 from throttle.window.batch import Abandoned, Batch, assemble
 from throttle.window.conflate import create_conflate
@@ -30,6 +31,9 @@ _INTERRUPTIONS = frozenset(
 
 MOST_UNGROUPED = 200_000
 """Trades of a backlog that are not grouped by Spark: as rows they have some 40 MB."""
+
+# A batch leaves little behind.
+_COLLECT_EVERY_S = 120.0
 
 
 class SparkFailed(RuntimeError):
@@ -64,6 +68,7 @@ class BatchSink:
         self._conflate = create_conflate(window_ms)
         self._newest_issues = newest_issues
         self._issue_frame = IssueFrame()
+        self._collector = IdleCollector(_COLLECT_EVERY_S)
         self._off_by = 0
         self.begins_live = begins_live
         self._end: Cut | None = None
@@ -112,6 +117,8 @@ class BatchSink:
         assembled = time.time()
         published = self._publish(batch, batch_id)
         ended = time.time()
+        if joined is not None:
+            release_broadcasts(conflated)
         if published is None:
             return
         self._end, self._ended_s = batch.end, time.monotonic()
@@ -130,6 +137,9 @@ class BatchSink:
                 "publish": ended - assembled,
             }
             self._report_to(BatchReport(batch_id, batch, published, ended, stages_s))
+        if published.windows == 1:
+            # The next one has just opened.
+            self._collector.idle(frame.sparkSession)
 
     def _expects_few(self, now_ms: float) -> bool:
         """Guess whether the batch is one window, or has as few trades as before.

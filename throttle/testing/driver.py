@@ -39,6 +39,7 @@ from ingest.issue_table.table_loader import load_list, read_on
 from ingest.process.ports import free_port
 from ingest.trade import Trade
 from ingest.tradelog.contract import partition_of
+from ingest.tradelog.manual_clock import ManualClockLog
 from ingest.tradelog.redis_log_reader import open_log
 from ingest.tradelog.redis_positions import FIELD, stream_key
 from throttle.contract.cut import Cut, origin, wait_ms
@@ -48,7 +49,6 @@ from throttle.contract.snapshot import Row, WindowSnapshot
 from throttle.lease.lease import Lease, LeaseGrant
 from throttle.publish.publisher import Publisher, PublishOptions
 from throttle.settings import ThrottleSettings
-from throttle.spark.manual_clock import ManualClockLog
 from throttle.spark.options import source_options
 from throttle.spark.source import TradeLogReader
 from throttle.window.batch import Batch, assemble

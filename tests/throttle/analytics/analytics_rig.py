@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 
 from ingest.trade import Trade
 from ingest.tradelog.contract import partition_of
+from ingest.tradelog.manual_clock import ManualClockLog
 from ingest.tradelog.redis_log_reader import open_log
 from ingest.tradelog.redis_positions import FIELD, position_of, stream_key
 from tests.conftest import eventually
@@ -25,7 +26,6 @@ from throttle.contract.bars import Bar
 from throttle.contract.redis_keys import AnalyticsKeys
 from throttle.contract.tally import BatchNote, TallyBook
 from throttle.settings import AnalyticsSettings
-from throttle.spark.manual_clock import ManualClockLog
 
 START_MS = 1_773_964_800_000
 PARTITIONS = 2
