@@ -291,20 +291,24 @@ class AnalyticsLeader:
             if is_time:
                 asks_at_s = time.monotonic() + _ASK_SPARK_S
                 self._metrics.process.observe()
-                collector.idle(self._spark)
+            has_ended = False
             for product, (query, sink) in queries.items():
                 if is_time or sink.error is not None:
                     _check(product, query, sink)
-                    self._look(product, query, sink.batch_id, seen)
+                    has_ended |= self._look(product, query, sink.batch_id, seen)
+            if has_ended:
+                # Which is far from the ends of the throttle's windows, by default.
+                collector.idle(self._spark)
 
     def _look(
         self, product: str, query: StreamingQuery, batch_id: int, seen: dict[str, int]
-    ) -> None:
+    ) -> bool:
+        """Report a batch; return whether one has ended since the last look."""
         if seen.get(product, -1) >= batch_id:
-            return
+            return False
         progress = query.lastProgress
         if progress is None or seen.get(product) == progress["batchId"]:
-            return
+            return False
         seen[product] = progress["batchId"]
         operators = progress["stateOperators"]
         if operators:
@@ -320,6 +324,7 @@ class AnalyticsLeader:
                 "dropped": operators[0]["numRowsDroppedByWatermark"],
             }
             self._tell(product, values)
+        return True
 
     def _tell(self, product: str, values: dict[Any, Any]) -> None:
         # Nothing depends on it but what operators are shown.

@@ -25,7 +25,7 @@ from throttle.spark.worker_daemon import quiet_hang_ups
 
 FORMAT = "partialbars"
 
-quiet_hang_ups()
+quiet_hang_ups(stays=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,12 +6,13 @@ import time
 import psutil
 from pyspark.sql import SparkSession
 
-# Spark ends a worker a minute after its last answer, and looks every ten seconds.
-_ENDS_WITHIN_S = 90.0
+# A minute after its last answer Spark ends a planner's worker, or forgets that it has
+# ended; it looks every ten seconds.
+_FORGOTTEN_AFTER_S = 90.0
 
 
 class IdleCollector:
-    """Gives memory back, every ``every_s`` seconds at most.
+    """Gives memory back, every ``every_s`` seconds at most; one for each start.
 
     Java looks through its whole heap. By itself it does so when the heap is full: then
     it is as large as it may be, and the 140 ms that it stands still are as likely as
@@ -20,30 +21,33 @@ class IdleCollector:
 
     def __init__(self, every_s: float) -> None:
         self._every_s = every_s
-        self._due_s = time.monotonic() + every_s
+        self._began_s = time.monotonic()
+        self._due_s = self._began_s + every_s
 
     def idle(self, spark: SparkSession) -> bool:
         """Take the chance that nobody waits now; return whether it was taken."""
         if time.monotonic() < self._due_s:
             return False
         spark._jvm.java.lang.System.gc()  # type: ignore[union-attr]
-        end_idle_planners(_ENDS_WITHIN_S)
-        self._due_s = time.monotonic() + self._every_s
+        now_s = time.monotonic()
+        if now_s - self._began_s > _FORGOTTEN_AFTER_S:
+            end_idle_planners()
+        self._due_s = now_s + self._every_s
         return True
 
 
-def end_idle_planners(older_s: float) -> int:
+def end_idle_planners() -> int:
     """End the daemons of planners without a worker; return how many those were.
 
-    A query asks its planners when it starts, and never again; Spark ends the workers,
-    but their daemons, 25 MiB each, would stay as long as the job. It starts another one
-    when it finds that one has gone. One of less than ``older_s`` seconds may be about
-    to fork its first worker. To be found, Java has to be a child of this process.
+    A query asks its planners when it starts, and never again: their daemons, 25 MiB
+    each, would stay as long as the job. Spark starts another one when it finds that one
+    has gone, but fails if it still knows of one of its workers. To be found, Java has
+    to be a child of this process.
     """
     ended = 0
     for process in psutil.Process().children(recursive=True):
         try:
-            if _is_idle_planner(process, older_s):
+            if _is_idle_planner(process):
                 process.terminate()
                 ended += 1
         except (psutil.NoSuchProcess, ProcessLookupError):
@@ -51,13 +55,12 @@ def end_idle_planners(older_s: float) -> int:
     return ended
 
 
-def _is_idle_planner(process: psutil.Process, older_s: float) -> bool:
+def _is_idle_planner(process: psutil.Process) -> bool:
     command = process.cmdline()
     return (
         "pyspark.daemon" in command
         and command[-1].startswith("pyspark.sql.worker.")
         # A worker has its daemon's command, but is in its group.
         and os.getpgid(process.pid) == process.pid
-        and time.time() - process.create_time() > older_s
         and not process.children()
     )

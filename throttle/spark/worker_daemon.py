@@ -5,21 +5,28 @@ batches is asked something when Spark is told to stop. That Spark has hung up is
 news then, but twelve lines and more are printed about it each time.
 """
 
+import os
 import sys
 import traceback
 from types import SimpleNamespace, TracebackType
 from typing import Any
 
+_OF_THE_PLANNER = "pyspark.sql.worker."
 
-def quiet_hang_ups(main: Any = None) -> None:
+
+def quiet_hang_ups(main: Any = None, *, stays: bool = False) -> None:
     """Let this process say nothing when Spark hangs up, if it is one of Spark's.
 
-    Elsewhere it does nothing. ``main`` is the program's own module.
+    Elsewhere it does nothing. ``main`` is the program's own module. Planners end when
+    they have answered, unless they are told to stay: where several queries start at
+    the same time, one would be asked again just when it ends.
     """
     main = sys.modules["__main__"] if main is None else main
     program = getattr(main.__spec__, "name", "")
     if program == "pyspark.daemon":
         quiet_workers(main)
+        if sys.argv[-1].startswith(_OF_THE_PLANNER) and not stays:
+            _end_when_answered(main)
     elif program.startswith("pyspark."):
         sys.excepthook = _tell
 
@@ -32,6 +39,12 @@ def quiet_workers(daemon: Any) -> None:
     daemon.traceback = SimpleNamespace(
         print_exc=_print_exc, format_exc=traceback.format_exc
     )
+
+
+def _end_when_answered(daemon: Any) -> None:
+    # It would wait a minute for the next question, with 40 MiB, and there are as many
+    # questions as queries. Spark makes sure that a worker lives before it asks.
+    daemon.gc = SimpleNamespace(collect=lambda: os._exit(0))
 
 
 def _print_exc() -> None:

@@ -33,7 +33,7 @@ export class Chart extends Component {
 
   componentDidUpdate(before) {
     if (before.windows !== this.props.windows) this.fill(before.windows);
-    if (before.kind !== this.props.kind) this.paint();
+    if (before.kind !== this.props.kind) this.paintPrices();
   }
 
   componentWillUnmount() {
@@ -41,14 +41,18 @@ export class Chart extends Component {
   }
 
   paint() {
-    const [soft, price] = ["soft", this.props.kind || "soft"].map(colour);
+    this.paintPrices();
+    this.drawing.columns.applyOptions({ color: faded(colour("soft"), 0.45) });
+  }
+
+  paintPrices() {
+    const price = colour(this.props.kind || "soft");
     this.drawing.prices.applyOptions({
       lineColor: price,
       topColor: faded(price, 0.24),
       bottomColor: faded(price, 0.02),
       priceLineColor: price,
     });
-    this.drawing.columns.applyOptions({ color: faded(soft, 0.45) });
   }
 
   // `before` are the windows that are drawn.

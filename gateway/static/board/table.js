@@ -133,7 +133,7 @@ export class Table extends Component {
         >
           <${Head} columns=${columns} hasDays=${hasDays} order=${order} onOrder=${onOrder} />
           <${Space} rows=${first} height=${rowHeight} />
-          <tbody id="rows" class="greys" onPointerMove=${onTouch}>
+          <tbody id="rows" role="rowgroup" class="greys" onPointerMove=${onTouch}>
             ${rows.slice(first, end).map(
               (row, place) => html`
                 <${Row}
@@ -172,8 +172,8 @@ class Head extends Component {
   render({ columns, hasDays, order, onOrder }) {
     const titleOf = (id) => TITLES[id === "range" && !hasDays ? "rangeSeen" : id];
     return html`
-      <thead>
-        <tr aria-rowindex="1">
+      <thead role="rowgroup">
+        <tr role="row" aria-rowindex="1">
           ${columns.map(({ id, label, order: column, isNumber }) => {
             const isSorted = column !== undefined && order.column === column;
             const arrow = order.direction === "ascending" ? "↑" : "↓";
@@ -181,6 +181,7 @@ class Head extends Component {
               <th
                 key=${id}
                 scope="col"
+                role="columnheader"
                 class=${`${id} ${isNumber ? "number" : ""}`}
                 aria-sort=${column && (isSorted ? order.direction : "none")}
                 title=${titleOf(id) && say(titleOf(id))}
@@ -205,11 +206,7 @@ class Head extends Component {
 // Stands for the rows that are not in the document.
 function Space({ rows, height }) {
   if (rows <= 0) return null;
-  return html`
-    <tbody aria-hidden="true" class="space">
-      <tr><td style=${{ height: `${rows * height}px` }}></td></tr>
-    </tbody>
-  `;
+  return html`<tbody aria-hidden="true" style=${{ height: `${rows * height}px` }}></tbody>`;
 }
 
 // A place in the table: the issue in it may be another one the next time. A row changes in
@@ -257,7 +254,7 @@ class Row extends Component {
     const cells = {
       star: () =>
         this.kept("star", [isin, issue, isWatched], () => html`
-          <td key="star" class="star">
+          <td role="gridcell" key="star" class="star">
             <button
               type="button"
               class="quiet"
@@ -272,39 +269,40 @@ class Row extends Component {
         `),
       name: () =>
         this.kept("name", [isin, issue, row.limit], () => html`
-          <td key="name" class="name">
+          <td role="gridcell" key="name" class="name">
             <span class="title" lang="ko" title=${issue?.name}>${issue?.name ?? isin}</span>
             <span class="under">
               <${Marks} row=${row} />${[issue?.code, issue?.market, issue?.sector].filter(Boolean).join(" · ")}
             </span>
           </td>
         `),
-      isin: () => html`<td key="isin" class="isin code">${isin}</td>`,
+      isin: () => html`<td role="gridcell" key="isin" class="isin code">${isin}</td>`,
       price: () => html`
-        <td key="price" class=${`price number ${change.kind}`} ref=${this.price}>
+        <td role="gridcell" key="price" class=${`price number ${change.kind}`} ref=${this.price}>
           ${priceText(item.price)}
         </td>
       `,
       change: () => html`
-        <td key="change" class=${`change number ${change.kind}`}>
+        <td role="gridcell" key="change" class=${`change number ${change.kind}`}>
           <${Change} row=${row} isMixed=${isMixed} />
         </td>
       `,
       ...DayCells(row),
       trades: () => html`
-        <td key="trades" class="trades number">
+        <td role="gridcell" key="trades" class="trades number">
           ${isNew && item.trades ? html`<span class="soft">+${item.trades}</span> ` : ""}
           ${row.trades ? countText(row.trades) : "–"}
         </td>
       `,
       time: () => html`
-        <td key="time" class="time number" title=${momentText(timeMs)}>
+        <td role="gridcell" key="time" class="time number" title=${momentText(timeMs)}>
           ${clockText(timeMs)}
         </td>
       `,
     };
     return html`
       <tr
+        role="row"
         id=${`row-${isin}`}
         aria-rowindex=${index + 2}
         aria-selected=${isSelected}

@@ -1,5 +1,6 @@
 """Spark's Python processes, and what they say."""
 
+import gc
 import io
 import os
 import pickle
@@ -40,6 +41,25 @@ def test_a_worker_that_spark_has_hung_up_on_ends_without_a_word(
     except OSError:
         main.traceback.print_exc()
     assert ("Traceback" in capsys.readouterr().err) == is_told
+
+
+@pytest.mark.parametrize(
+    ("program", "ends"),
+    [("pyspark.sql.worker.create_data_source", True), ("pyspark.worker", False)],
+)
+def test_who_plans_ends_when_it_has_answered_and_who_reads_does_not(
+    program: str, ends: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A query asks its planners once, and has a task read in every window."""
+    ended: list[int] = []
+    monkeypatch.setattr(sys, "argv", ["daemon.py", program])
+    monkeypatch.setattr(os, "_exit", ended.append)
+    main = make_main("pyspark.daemon")
+    main.gc = gc
+    quiet_hang_ups(main)
+    # What Spark's daemon does between two questions.
+    main.gc.collect()
+    assert ended == [0] * ends
 
 
 def test_a_planner_that_spark_has_hung_up_on_ends_without_a_word(

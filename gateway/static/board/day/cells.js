@@ -27,15 +27,15 @@ const SEEN = phrase("since this page opened, from {low} to {high}");
 // Column -> what draws its cell.
 export const DayCells = (row) => ({
   spark: () => html`
-    <td key="spark" class="spark">
+    <td role="gridcell" key="spark" class="spark">
       <svg viewBox="0 0 96 22" preserveAspectRatio="none" aria-hidden="true" class=${row.change.kind}>
         <path d=${sparkPath(row.trace)} />
       </svg>
     </td>
   `,
-  range: () => html`<td key="range" class="range"><${Range} row=${row} /></td>`,
-  turnover: () => html`<td key="turnover" class="turnover number" title=${exactly(row.turnover)}>${shortText(row.turnover)}</td>`,
-  volume: () => html`<td key="volume" class="volume number" title=${exactly(row.volume)}>${shortText(row.volume)}</td>`,
+  range: () => html`<td role="gridcell" key="range" class="range"><${Range} row=${row} /></td>`,
+  turnover: () => html`<td role="gridcell" key="turnover" class="turnover number" title=${exactly(row.turnover)}>${shortText(row.turnover)}</td>`,
+  volume: () => html`<td role="gridcell" key="volume" class="volume number" title=${exactly(row.volume)}>${shortText(row.volume)}</td>`,
 });
 
 const exactly = (sum) => (sum === null ? undefined : countText(sum));
