@@ -2,11 +2,16 @@
 
 Each round starts a server, a feed and a job that has nothing to catch up with, and
 watches the job while it is live. Nothing else runs; there are no clients.
+
+`--everything` measures the memory of all processes of `tickthrottle run` in its place.
 """
 
 import argparse
+import os
+import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator
@@ -26,11 +31,15 @@ from machine import (
 
 from deploy.loadtest.system.machine import describe_machine
 from deploy.local.process_tree import job_family
+from ingest.process.ports import free_port
 
 PARTS = ("job", "driver", "JVM", "worker")
 
 SETTLE_S = 20.0
 """After it is ready; then its processor time is counted."""
+
+LOOKS_S = (60, 120, 240, 420, 600)
+"""When the memory of all is looked at, after the start."""
 
 
 def main() -> None:
@@ -39,8 +48,14 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--rate", type=int, default=900, help="trades per second")
     parser.add_argument("--seconds", type=float, default=60, help="live, each round")
+    parser.add_argument(
+        "--everything", action="store_true", help="ten minutes of tickthrottle run"
+    )
     arguments = parser.parse_args()
     end_on_signals()
+    if arguments.everything:
+        report_everything()
+        return
     found: dict[str, list[float]] = defaultdict(list)
     for _ in range(arguments.rounds):
         for name, value in measure(arguments.rate, arguments.seconds).items():
@@ -80,6 +95,63 @@ def measure(rate: int, seconds: float) -> dict[str, float]:
         **{f"{part}, MiB (PSS)": memory.most[part] / 2**20 for part in PARTS},
         **{f"{part}, of a core": used[part] / over_s for part in PARTS},
     }
+
+
+def report_everything() -> None:
+    """Run the whole pipeline; print what all its processes need."""
+    totals: list[str] = []
+    with tempfile.TemporaryDirectory() as folder, everything(folder) as run:
+        began_s = time.monotonic()
+        for look_s in LOOKS_S:
+            time.sleep(max(0.0, began_s + look_s - time.monotonic()))
+            if run.poll() is not None:
+                raise SystemExit(f"tickthrottle run ended with {run.returncode}")
+            used = memory_by_program(run.pid)
+            totals.append(f"{used.total() / 2**20:,.0f}")
+    head = " | ".join(f"{look_s} s" for look_s in LOOKS_S)
+    print(f"\nAll of `tickthrottle run`, MiB (PSS), after its start\n\n| {head} |")
+    print(f"|{' ---: |' * len(LOOKS_S)}\n| {' | '.join(totals)} |")
+    print("\n| at the end | MiB (PSS) |\n| --- | ---: |")
+    for program, size in used.most_common():
+        print(f"| {program} | {size / 2**20:,.0f} |")
+    print(f"\nMachine: {describe_machine()}")
+
+
+@contextmanager
+def everything(folder: str) -> Iterator[subprocess.Popen[bytes]]:
+    """Run the whole pipeline within the block, with files in a folder."""
+    ports = {"PORT": free_port(), "OPERATORS_PORT": free_port()}
+    run = subprocess.Popen(
+        [sys.executable, "-m", "tickthrottle", "run"],
+        stdout=subprocess.DEVNULL,
+        env={
+            **os.environ,
+            **{f"TICKTHROTTLE_{name}": str(port) for name, port in ports.items()},
+            "TICKTHROTTLE_STATE_DIR": folder,
+        },
+    )
+    try:
+        yield run
+    finally:
+        run.send_signal(signal.SIGINT)
+        run.wait()
+
+
+def memory_by_program(pid: int) -> Counter[str]:
+    """Return the bytes (PSS) of a process and all below it, by what they run."""
+    used: Counter[str] = Counter()
+    root = psutil.Process(pid)
+    for process in [root, *root.children(recursive=True)]:
+        with suppress(psutil.NoSuchProcess):
+            words = process.cmdline()
+            parts = [
+                words[place + 1] for place, word in enumerate(words) if word == "-m"
+            ]
+            program = parts[0] if parts else process.name()
+            if program == "tickthrottle":
+                program = words[words.index(program) + 1]
+            used[program] += int(process.memory_full_info().pss)
+    return used
 
 
 @contextmanager
