@@ -207,6 +207,9 @@ def test_candles_are_right_at_every_moment(board: Board, client: redis.Redis) ->
     (day,) = candles(job.tape, DAY_MS)
     expect(page.locator(".day")).to_contain_text(f"{day['high']:,.0f}")
     expect(page.locator(".day")).to_contain_text(f"{day['volume']:,.0f}")
+    value = sum(trade.price * trade.size for trade in job.tape)
+    vwap = float(value) / day["volume"]
+    expect(page.locator(".day")).to_contain_text(f"VWAP{vwap:,.1f}")
 
 
 def test_candles_and_movers_of_a_real_tape_are_right(

@@ -3,7 +3,7 @@
 import { say } from "../../language.js";
 import { Chart } from "../chart.js";
 import { Fold } from "../fold.js";
-import { priceText, zoneText } from "../format.js";
+import { places, priceText, zoneText } from "../format.js";
 import { html } from "../html.js";
 import { barText, INTERVALS, spanText, sumText } from "./bars.js";
 import { CandleChart } from "./candle_chart.js";
@@ -99,6 +99,10 @@ function Bars({ bars, interval, name }) {
   `;
 }
 
+// For the eye: a digit more than prices have says on which side of them it is.
+const vwapText = ({ vwap, close }) =>
+  priceText(Number(vwap).toFixed(Math.min(places(vwap), places(close) + 1)));
+
 // Until the first trade of a new day the newest is the last one: then its date is told.
 export function Day({ day, nowMs }) {
   if (day === null) return null;
@@ -108,7 +112,7 @@ export function Day({ day, nowMs }) {
     [say("Low"), priceText(day.low)],
     [say("Volume"), day.volume === null ? "–" : priceText(day.volume)],
     [say("Value"), sumText(day.value)],
-    [say("VWAP"), day.vwap === null ? "–" : priceText(day.vwap)],
+    [say("VWAP"), day.vwap === null ? "–" : vwapText(day)],
   ];
   const isOver = nowMs >= day.end;
   return html`
