@@ -58,6 +58,7 @@ const line = new Line();
 const view = {
   store,
   rows: [],
+  areNamesAwaited: true,
   search: "",
   chosenOrder: { column: "turnover", direction: ORDERS.turnover.first },
   columnChoice: parseChoice(storage.read("columns")),
@@ -434,6 +435,8 @@ async function askForNames() {
     areNamesAskedFor = error.status !== undefined;
   }
   areNamesKnown = areNamesAskedFor;
+  view.areNamesAwaited = false;
+  paintSoon();
   if (view.selection === null) follow();
 }
 

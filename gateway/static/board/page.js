@@ -160,16 +160,17 @@ function askedText({ search, filters, isWatchListOnly, watched, place }) {
   return JSON.stringify([place.group, search, [...markets], [...sectors], isWatchListOnly && [...watched]]);
 }
 
+// Charts are in the order of names: before those have come, others would be loaded.
 const ChartsView = ({ view }) => html`
   <${ChartGrid}
-    rows=${view.rows}
+    rows=${view.areNamesAwaited ? [] : view.rows}
     list=${view.lists.active}
     charts=${view.charts}
     interval=${view.chartInterval()}
     onChart=${view.chooseChart}
     selected=${view.selection?.isin}
     onSelect=${view.select}
-    emptyText=${emptyText(view)}
+    emptyText=${view.areNamesAwaited ? "" : emptyText(view)}
   />
 `;
 
