@@ -17,14 +17,14 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from typing import NamedTuple
 
-import psutil
 from machine import (
     Program,
     Server,
     end_on_signals,
+    memory_by_name,
     percentile,
     read_batches,
     running_job,
@@ -160,14 +160,10 @@ class Freshness:
 
 def memory_of(server: Server, *groups: int) -> float:
     """Return what the server and some jobs use, MiB (PSS)."""
-    used = 0
     parts = [*members("server", server.pid)]
     for group in groups:
         parts += job_family("", group)
-    for _, process in parts:
-        with suppress(psutil.NoSuchProcess):
-            used += process.memory_full_info().pss
-    return used / 2**20
+    return memory_by_name(parts).total() / 2**20
 
 
 class Beside(NamedTuple):

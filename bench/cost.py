@@ -23,6 +23,7 @@ from machine import (
     PeakMemory,
     Server,
     end_on_signals,
+    memory_by_name,
     percentile,
     read_batches,
     running_job,
@@ -30,7 +31,7 @@ from machine import (
 )
 
 from deploy.loadtest.system.machine import describe_machine
-from deploy.local.process_tree import job_family
+from deploy.local.process_tree import Named, job_family
 from ingest.process.ports import free_port
 
 PARTS = ("job", "driver", "JVM", "worker")
@@ -106,7 +107,7 @@ def report_everything() -> None:
             time.sleep(max(0.0, began_s + look_s - time.monotonic()))
             if run.poll() is not None:
                 raise SystemExit(f"tickthrottle run ended with {run.returncode}")
-            used = memory_by_program(run.pid)
+            used = memory_by_name(programs(run.pid))
             totals.append(f"{used.total() / 2**20:,.0f}")
     head = " | ".join(f"{look_s} s" for look_s in LOOKS_S)
     print(f"\nAll of `tickthrottle run`, MiB (PSS), after its start\n\n| {head} |")
@@ -137,21 +138,15 @@ def everything(folder: str) -> Iterator[subprocess.Popen[bytes]]:
         run.wait()
 
 
-def memory_by_program(pid: int) -> Counter[str]:
-    """Return the bytes (PSS) of a process and all below it, by what they run."""
-    used: Counter[str] = Counter()
+def programs(pid: int) -> Iterator[Named]:
+    """Yield a process and all below it, by what they run."""
     root = psutil.Process(pid)
     for process in [root, *root.children(recursive=True)]:
         with suppress(psutil.NoSuchProcess):
             words = process.cmdline()
-            parts = [
-                words[place + 1] for place, word in enumerate(words) if word == "-m"
-            ]
-            program = parts[0] if parts else process.name()
-            if program == "tickthrottle":
-                program = words[words.index(program) + 1]
-            used[program] += int(process.memory_full_info().pss)
-    return used
+            after = words[words.index("-m") + 1 :] if "-m" in words else []
+            name = after[0] if after else process.name()
+            yield Named(after[1] if name == "tickthrottle" else name, process)
 
 
 @contextmanager

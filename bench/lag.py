@@ -12,15 +12,14 @@ import sys
 import tempfile
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
 import orjson
-import psutil
 import redis
 from fill import running_topic
-from machine import end_on_signals, print_table, read_batches
+from machine import end_on_signals, memory_by_name, print_table, read_batches
 from rich.console import Console
 
 from archive.contract.archive_state import archives_key, decode_archives
@@ -60,11 +59,7 @@ def main() -> None:
     ):
         with RunDisplay(Console(stderr=True)) as display:
             result = carry_out(plan, plan.feed.isins(), deployment, display)
-        memory = 0
-        for named in deployment.processes():
-            # Java runs commands that end at once.
-            with suppress(psutil.NoSuchProcess):
-                memory += named.process.memory_full_info().pss
+        memory = memory_by_name(deployment.processes()).total()
         stored = "" if archived is None else f", {archived()}"
         log = (deployment.logs / "throttle.log").read_bytes().splitlines()
         batches = read_batches(orjson.loads(x) for x in log if x.startswith(b"{"))

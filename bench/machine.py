@@ -19,7 +19,7 @@ import redis
 from deploy.loadtest.figures.percentiles import nearest_rank
 from deploy.loadtest.judge import books
 from deploy.local.child import ChildProcess
-from deploy.local.process_tree import job_family, members
+from deploy.local.process_tree import Named, job_family, members
 from deploy.local.valkey import valkey_command, wait_for_server
 from ingest.process.ports import free_port
 from throttle.contract.ledger import Ledger
@@ -163,6 +163,16 @@ def starting_job(server: Server, **settings: str) -> Iterator[Job]:
         job.end()
 
 
+def memory_by_name(processes: Iterable[Named]) -> Counter[str]:
+    """Return the bytes (PSS) of processes, added up by name; of none that has ended."""
+    used: Counter[str] = Counter()
+    for name, process in processes:
+        # Java runs commands that end at once.
+        with suppress(psutil.NoSuchProcess):
+            used[name.strip()] += process.memory_full_info().pss
+    return used
+
+
 class PeakMemory:
     """The most that server, job and the parts of the job used: bytes, PSS."""
 
@@ -173,10 +183,7 @@ class PeakMemory:
 
     def note(self) -> None:
         """Take in what they use now."""
-        used: Counter[str] = Counter()
-        for name, process in [*self._server, *job_family("", self._job.group)]:
-            with suppress(psutil.NoSuchProcess):
-                used[name.strip()] += process.memory_full_info().pss
+        used = memory_by_name([*self._server, *job_family("", self._job.group)])
         used["job"] = used.total() - used["server"]
         self.most |= used
 

@@ -2,7 +2,6 @@
 
 import json
 import re
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -71,12 +70,6 @@ def show(board: Board, view: str) -> None:
     """Press the switch."""
     board.page.get_by_role("button", name=view, exact=True).click()
     is_shown(board, view)
-
-
-def continue_late(route: Route) -> None:
-    """Let a request go on in a second."""
-    time.sleep(1)
-    route.continue_()
 
 
 def is_shown(board: Board, view: str) -> None:
@@ -318,10 +311,16 @@ def test_charts_of_a_watch_list_are_live_and_freed(
     )
     page.goto("about:blank")
     # Names, whose order is that of the charts, come after prices.
-    page.route(re.compile("/v1/issues$"), continue_late)
+    held: list[Route] = []
+    names = re.compile("/v1/issues$")
+    page.route(names, lambda route: held.append(route))
     board.open("#/charts")
     is_shown(board, "Charts")
     cells = page.locator("#charts .cell")
+    expect(page.locator("#issues")).to_have_text("12")
+    expect(cells).to_have_count(0)
+    held.pop().continue_()
+    page.unroute(names)
     expect(cells).to_have_count(9)
     expect(page.locator("#charts [role=status]")).to_have_text("1 to 9 of 10")
     samsung = page.locator(f"#charts [data-isin={SAMSUNG}]")
