@@ -145,8 +145,8 @@ def programs(pid: int) -> Iterator[Named]:
         with suppress(psutil.NoSuchProcess):
             words = process.cmdline()
             after = words[words.index("-m") + 1 :] if "-m" in words else []
-            name = after[0] if after else process.name()
-            yield Named(after[1] if name == "tickthrottle" else name, process)
+            name, *rest = after or [process.name()]
+            yield Named(rest[0] if name == "tickthrottle" and rest else name, process)
 
 
 @contextmanager
