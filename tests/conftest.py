@@ -29,6 +29,8 @@ PATIENCE = 3.0
 IN_CI = os.environ.get("CI") == "true"
 settings.load_profile(THOROUGH)
 TAPES = ROOT.parent / "shared" / "data" / "tapes"
+INPUTS = ROOT.parent / "shared" / "inputs"
+"""Small files as people have them, beside the project."""
 GUARD = Guard()
 
 
@@ -84,6 +86,14 @@ def skip_or_fail(reason: str) -> None:
     if IN_CI:
         pytest.fail(f"in CI this must not be missing: {reason}")
     pytest.skip(reason)
+
+
+def input_file(name: str) -> Path:
+    """Return one of ``INPUTS``, such as ``b/b04_tabs.tsv``; skip where it is not."""
+    path = INPUTS / name
+    if not path.is_file():
+        skip_or_fail(f"{name} is not beside the project")
+    return path
 
 
 def leave_out(what: str) -> NoReturn:
