@@ -15,6 +15,7 @@ from ingest.issue_table.issue_list import read_issues
 from ingest.sources.trade_lines import LineOptions, LineReader
 from intake.intake_app import IntakeMetrics, IntakeState, create_app
 from intake.remembered import Memory
+from intake.room import Room
 from intake.settings import IntakeSettings
 from intake.waiting_requests import Requests
 from tickthrottle_client.redis_primary import connect_async
@@ -39,7 +40,7 @@ def run_intake(settings: IntakeSettings) -> None:
     except ValueError as error:
         raise IntakeFailed(str(error)) from None
     registry = CollectorRegistry()
-    requests = Requests(settings.intake_waiting_bytes)
+    requests = Requests()
     client = connect_async(settings.redis_url, socket_timeout=3)
     state = IntakeState(
         settings,
@@ -48,6 +49,7 @@ def run_intake(settings: IntakeSettings) -> None:
         tokens,
         Memory(client, settings.namespace, settings.intake_remember_s),
         IntakeMetrics(registry),
+        Room(settings.intake_waiting_bytes),
     )
     bounds = settings.bounds()
     try:

@@ -9,6 +9,7 @@ give it the right to write trades::
 """
 
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import Any
 
 import jwt
@@ -51,13 +52,15 @@ class TokenGrant:
     """What a client may have. ``keys`` is None for every key.
 
     ``expires_us`` is the time of day, None for never. ``may_write`` is the right to
-    append trades of these keys.
+    append trades of these keys. ``holder`` tells those who hold tokens apart: by the
+    claim ``sub``, which a renewed token has again, or else by the token itself.
     """
 
     keys: frozenset[str] | None = None
     min_interval_ms: int = 0
     expires_us: int | None = None
     may_write: bool = False
+    holder: str = ""
 
     def allows(self, key: str) -> bool:
         """Say whether the key may be watched."""
@@ -131,10 +134,18 @@ class TokenReader:
             raise TokenRefused(
                 f"the token is refused: {rule[:MAX_RULE_CHARS]}"
             ) from None
-        return _read_grant(claims)
+        return _read_grant(claims, _holder(claims, token))
 
 
-def _read_grant(claims: dict[str, Any]) -> TokenGrant:
+def _holder(claims: dict[str, Any], token: str) -> str:
+    issuer, subject = claims.get("iss"), claims.get("sub")
+    if not isinstance(subject, str) or not subject:
+        return "token " + sha256(token.encode("utf-8", "replace")).hexdigest()
+    # Repeated as ASCII: text of a stranger may hold what UTF-8 has no bytes for.
+    return f"subject {issuer!a} {subject!a}"
+
+
+def _read_grant(claims: dict[str, Any], holder: str) -> TokenGrant:
     exp, wishes = claims["exp"], claims.get("tick", {})
     if type(exp) not in (int, float) or not exp <= LAST_EXP_S:
         raise TokenRefused(
@@ -157,4 +168,5 @@ def _read_grant(claims: dict[str, Any]) -> TokenGrant:
         interval,
         int((exp + CLOCK_SKEW_S) * 1_000_000),
         may_write,
+        holder,
     )

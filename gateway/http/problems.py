@@ -93,7 +93,8 @@ async def _unauthorized(request: Request, error: TokenRefused) -> Response:
 
 
 async def _unavailable(request: Request, error: RedisError) -> Response:
-    return problem(503, "unavailable", "Redis cannot be read at the moment")
+    detail = "Redis cannot be read at the moment"
+    return problem(503, "unavailable", detail, {"Retry-After": "1"})
 
 
 async def _fault(request: Request, error: Exception) -> Response:

@@ -448,3 +448,11 @@ def numbered_lines(
         yield [(number + 1, None)]
     elif rest and not rest.isspace():
         yield [(number + 1, rest.rstrip(b"\r"))]
+
+
+def whole_line(line: bytes | None) -> bytes:
+    """Return a line of ``numbered_lines``; raise InvalidTrade for one too long."""
+    if line is None:
+        rule = f"over {MAX_LINE_BYTES} bytes in a line"
+        raise InvalidTrade("too_large", "trade", "", rule)
+    return line

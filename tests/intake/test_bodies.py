@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.admission.tokens import TokenGrant
-from ingest.sources.trade_lines import LineOptions, LineReader
+from ingest.sources.trade_lines import MAX_LINE_BYTES, LineOptions, LineReader
 from ingest.trade import Trade
 from intake.bodies import SHOWN_REFUSALS, BadBody, ReadBody, read_body
 from intake.settings import MOST_TRADES
@@ -111,3 +111,13 @@ def test_any_bytes_are_read_or_refused(body: bytes, kind: str) -> None:
     except BadBody:
         return
     assert orjson.dumps(answer)
+
+
+def test_a_line_that_is_too_long_is_refused_alone() -> None:
+    wire = orjson.dumps(FIELDS)
+    long = orjson.dumps({**FIELDS, "pad": "x" * MAX_LINE_BYTES})
+    for lines in ([wire, long, wire], [wire, wire, long]):
+        answer = read(b"\n".join(lines), "application/x-ndjson").to_answer()
+        assert (answer["accepted"], answer["refused"]) == (2, 1)
+        assert answer["reasons"] == {"too_large": 1}
+        assert answer["refusals"][0]["index"] == lines.index(long)
