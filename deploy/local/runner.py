@@ -428,9 +428,9 @@ def issues_file_of(settings: RunSettings, folder: Path) -> Path | None:
 
 def _write_exchange_issues(feed: str, symbols: str, folder: Path) -> Path:
     from ingest.adapters.adapter import AdapterFault
-    from ingest.adapters.known import find_adapter
     from ingest.adapters.listing import encode_listing
     from ingest.adapters.run_exchange import find_issues
+    from ingest.exchanges.known import find_adapter
     from ingest.sources.exchange_options import ExchangeOptions
 
     try:

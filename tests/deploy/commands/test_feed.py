@@ -8,8 +8,8 @@ from typer.testing import CliRunner, Result
 from deploy.cli import app
 from deploy.local.feed_keys import read_keys
 from ingest.adapters.adapter import BadChoice
-from ingest.adapters.alpaca import Alpaca
-from ingest.adapters.binance import Binance
+from ingest.exchanges.alpaca import Alpaca
+from ingest.exchanges.binance import Binance
 from tests.ingest.adapters.exchange import answering
 from tests.ports import free_port
 

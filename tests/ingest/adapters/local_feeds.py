@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterable
 
 from ingest.adapters.adapter import ExchangeIssue, Fetch
-from ingest.adapters.binance import Binance
+from ingest.exchanges.binance import Binance
 
 
 class Local(Binance):
