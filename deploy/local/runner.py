@@ -220,7 +220,10 @@ class Runner:
         if file is None:
             return {}
         self._issues_file = file
-        # Told once, from here: a feed that starts again knows no better.
+        if self._settings.feed is not None:
+            # An exchange's feed leaves names as they are, and tells of the day.
+            return {}
+        # Told once, from here: a simulator that starts again knows no better.
         return {"TICKTHROTTLE_LIST_ISSUES": "false"}
 
     def _archive(self) -> dict[str, str]:

@@ -9,6 +9,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 from typing import Any, NamedTuple, NoReturn, TypeVar
 
 from ingest.decimals import plain_decimal
@@ -301,6 +302,7 @@ def milliseconds(fields: Mapping[str, Any], name: str) -> int:
     return value * 1_000
 
 
+@lru_cache(maxsize=4_096)
 def shortest_decimal(value: str | int) -> str:
     """Return a number without zeros at its end: ``70000000.0`` is ``70000000``.
 

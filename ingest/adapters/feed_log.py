@@ -60,7 +60,8 @@ class FeedLog:
         """Say what became of all that came, in one line; the last of the feed."""
         self.say_what_came()
         counts, numbers = self._intake.counts, self._intake.numbers
-        if counts.left and not counts.trades + numbers.repeated:
+        took_nothing = counts.left and not counts.trades + numbers.repeated
+        if took_nothing and not self.takes_nothing:
             self._say_nothing_taken()
         if counts.frames:
             log.info(f"{self._name}: of what came", **self._intake.account())

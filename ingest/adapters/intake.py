@@ -1,7 +1,7 @@
 """From an exchange's frames to entries of the trade log, all of it counted. Pure."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from types import GeneratorType
 from typing import Any
@@ -122,6 +122,7 @@ class Intake:
         self._refusals = refusals
         self._arrived_us = 0
         self._newest: dict[str, tuple[int, int]] = {}
+        self._days: dict[str, IssueDay] = {}
         self.numbers = TradeNumbers(numbering, len(keys))
         self.counts = FrameCounts()
         self.clock = ClockDifference()
@@ -143,20 +144,26 @@ class Intake:
         except Exception as error:  # noqa: BLE001 - a user's adapter may raise anything
             self._refuse_rest(frame, error)
             return entries, others
-        for _ in range(MOST_FAULTS_A_FRAME):
+        for piece in self._each(pieces, frame):
             try:
-                for piece in pieces:
-                    self._sort(piece, now_us, entries, others)
-                break
-            except Exception as error:  # noqa: BLE001 - see above
-                if isinstance(pieces, GeneratorType):
-                    self._refuse_rest(frame, error)
-                    break
-                self._refuse_raised(frame, error)
-        else:
-            self._skip(REST_OF_FRAME)
+                self._sort(piece, now_us, entries, others)
+            except Exception as error:  # noqa: BLE001 - of a value of an odd type
+                self.refuse(not_decoded("piece", repr(piece), error))
         self.counts.trades += len(entries)
         return entries, others
+
+    def _each(self, pieces: Iterator[Any], frame: Frame) -> Iterator[Any]:
+        """Yield what an adapter yields; what it raises is refused, and it goes on."""
+        for _ in range(MOST_FAULTS_A_FRAME):
+            try:
+                yield from pieces
+                return
+            except Exception as error:  # noqa: BLE001 - a user's may raise anything
+                if isinstance(pieces, GeneratorType):
+                    self._refuse_rest(frame, error)
+                    return
+                self._refuse_raised(frame, error)
+        self._skip(REST_OF_FRAME)
 
     def refuse(self, error: InvalidTrade) -> None:
         """Count what cannot be read; the first few are kept in words."""
@@ -219,8 +226,10 @@ class Intake:
 
     def _note_day(self, day: IssueDay) -> None:
         isin = self._keys.get(day.symbol)
-        if isin is None:
+        # Nearly every trade says what the one before it said.
+        if isin is None or self._days.get(isin) == day:
             return
+        self._days[isin] = day
         try:
             self.days.note(isin, day.prev_close, day.is_halted)
         except BadIssues:
@@ -242,8 +251,11 @@ class Intake:
             self.refuse(error)
             return
         size = int(trade.size) if trade.size.isdigit() else 0
+        number = None
+        if traded.number is not None:
+            number = trade.extra.get("trade_id", trade.seq)
         if self.numbers.is_new(
-            *(traded.symbol, traded.number, traded.series, size),
+            *(traded.symbol, number, traded.series, size),
             time_us=trade.time_us,
             price=trade.price,
             now_us=now_us,

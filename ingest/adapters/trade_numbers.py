@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from ingest.adapters.adapter import Numbering
 
-REMEMBERED = 262_144
+REMEMBERED = 131_072
 """Trades remembered of all symbols together; they share them equally."""
 
 LEAST_REMEMBERED = 16
@@ -195,10 +195,10 @@ class TradeNumbers:
     def _note_volume(self, symbol: str, series: str, number: int, size: int) -> None:
         """Compare a volume with the one before; wherever it is, the next goes on there.
 
-        Of another day or board it begins anew.
+        In another series, a day or a board, it may begin anew.
         """
         line = self._lines.get(symbol)
-        if line is None or (line.series != series and number < line.highest):
+        if line is None or line.series != series:
             self._lines[symbol] = _Line(series, number, number)
             return
         before = number - size
@@ -209,4 +209,4 @@ class TradeNumbers:
             self.missing += 1
             self.gap_count += 1
             self.last_gap = NumberStep(symbol, line.highest, before)
-        line.series, line.highest = series, number
+        line.highest = number

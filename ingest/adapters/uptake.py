@@ -1,6 +1,6 @@
 """Whether a feed takes anything of the trades that come to it. Pure."""
 
-NOTHING_FOR_S = 8.0
+NOTHING_FOR_S = 7.0
 """A feed that has taken nothing for so long, while trades came, takes nothing."""
 
 QUIET_AFTER_S = 60.0

@@ -130,12 +130,17 @@ def _trade(message: Mapping[str, Any]) -> ExchangeTrade:
         field(message, "p", (str, int)),
         field(message, "s", (str, int)),
         field(message, "i", int),
-        # Ids are an exchange's own, and begin anew with its days.
-        f"{extra.get('exchange', '')}/{stamp[:10]}",
+        _series(extra.get("exchange", ""), stamp[:10]),
         extra,
         # The exchange stamps nothing else; the way here is in it.
         time_us,
     )
+
+
+@lru_cache(maxsize=64)
+def _series(exchange: str, day: str) -> str:
+    """Return what ids are unique in: an exchange's day. One text for all of them."""
+    return f"{exchange}/{day}"
 
 
 def _time_us(text: str) -> int:

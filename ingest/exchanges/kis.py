@@ -138,7 +138,7 @@ class Kis(Adapter):
         if text[:2] in ("0|", "1|"):
             yield from self._trades(text)
         else:
-            yield from self._answer(text)
+            yield from read_records([text], self._answer)
 
     def _trades(self, text: str) -> Iterator[Piece]:
         parts = text.split("|", 3)
@@ -307,13 +307,18 @@ def _close_before(price: str, sign: str, change: str) -> str | None:
 
     KIS writes a fall as ``5`` and ``-100``, also seen as ``5`` and ``100``.
     """
-    by = Decimal(plain_decimal(change.removeprefix("-")))
+    by = _number(change.removeprefix("-"))
     if sign in _DOWN:
         by = -by
     elif change.startswith("-") or (by == 0) != (sign == _SAME) or sign not in _UP_SAME:
         return None
-    before = Decimal(plain_decimal(price)) - by
+    before = _number(price) - by
     return shortest_decimal(format(before, "f")) if before > 0 else None
+
+
+@lru_cache(maxsize=4_096)
+def _number(text: str) -> Decimal:
+    return Decimal(plain_decimal(text))
 
 
 def _meant(symbol: str) -> str:

@@ -117,3 +117,16 @@ def test_a_raw_tape_that_is_not_there_is_named(tmp_path: Path) -> None:
     result = invoke("upbit", "--replay-raw", str(tmp_path / "raw.gz"))
     assert result.exit_code == 3
     assert "raw.gz: cannot be read: No such file" in sentence(result)
+
+
+@pytest.mark.parametrize(
+    ("name", "symbol", "meant"),
+    [("binance", "BTC/USDT:USDT", "BTCUSDT"), ("upbit", "btcusdt", "USDT-BTC")],
+)
+def test_a_symbol_that_cannot_be_one_is_refused_before_connecting(
+    name: str, symbol: str, meant: str
+) -> None:
+    result = invoke(name, "--symbols", symbol, "--url", "ws://127.0.0.1:9")
+    assert result.exit_code == 2
+    assert sentence(result).startswith(f"tickthrottle: feed {name}: symbol {symbol!r}")
+    assert sentence(result).endswith(f"did you mean {meant}?")

@@ -128,6 +128,27 @@ def test_a_record_that_makes_an_adapter_raise_costs_itself() -> None:
     assert read_by(lambda _: None) == (0, {"not_decoded": 1}, lost)
 
 
+def test_a_piece_of_an_odd_type_costs_itself() -> None:
+    """Also in a generator, which could not go on if it had raised itself."""
+
+    def decode(_: Frame) -> Iterator[Any]:
+        yield traded(symbol=["A"])
+        yield Skip(None, "x")  # type: ignore[arg-type]
+        yield 5
+        yield traded()
+
+    assert read_by(decode) == (1, {"not_decoded": 3}, {})
+
+
+def test_numbers_may_be_text() -> None:
+    """As a trade's may."""
+    intake = Intake("MYX", Numbering.BY_ONE, {"A": ISIN}, Refusals())
+    numbers: list[Any] = ["7", 8, "8", "10"]
+    entries, _ = intake.read(Played(*(traded(number=n) for n in numbers)), "", NOW_US)
+    assert [Trade.from_wire(payload).seq for _, payload in entries] == [7, 8, 10]
+    assert (intake.numbers.missing, intake.numbers.repeated) == (1, 1)
+
+
 def test_an_iterator_that_raises_for_ever_is_asked_so_often_only() -> None:
     def count_for_ever() -> Iterator[int]:
         while True:
