@@ -18,6 +18,9 @@ OPEN_GAPS = 32
 MOST_MISSING = 10_000_000
 """A step over more numbers than these is no gap but a jump."""
 
+ANEW_AFTER_US = 60_000_000
+"""A number that came before, on a trade so much newer than all, is of a new count."""
+
 
 class NumberStep(NamedTuple):
     """A symbol's step from one number to another: over a gap, far off, or back."""
@@ -31,7 +34,8 @@ class NumberStep(NamedTuple):
 class _Line:
     """The numbers of one symbol: from ``lowest`` to ``highest``, but for the gaps.
 
-    ``aside`` is a number far off both: the last that came of them.
+    ``aside`` is a number far off both: the last that came of them. ``newest_us`` is the
+    time of the newest trade.
     """
 
     series: str
@@ -41,6 +45,7 @@ class _Line:
         default_factory=lambda: deque(maxlen=OPEN_GAPS)
     )
     aside: int | None = None
+    newest_us: int = -1
 
 
 @dataclass(slots=True)
@@ -105,12 +110,12 @@ class TradeNumbers:
         """
         if number is None or self._numbering is Numbering.NONE:
             return True
+        # A stamp of next year would make all later trades old.
+        seen_us = time_us if now_us is None else min(time_us, now_us)
         if self._numbering is Numbering.BY_ONE:
-            is_new = self._is_next(symbol, series, number)
+            is_new = self._is_next(symbol, series, number, seen_us)
             self.repeated += not is_new
             return is_new
-        # A stamp of next year would make all later trades too old to be remembered.
-        seen_us = time_us if now_us is None else min(time_us, now_us)
         if self._numbering is Numbering.UNIQUE:
             identity: object = (series, number) if series else number
         else:
@@ -138,11 +143,17 @@ class TradeNumbers:
         self.unremembered += 1
         return True
 
-    def _is_next(self, symbol: str, series: str, number: int) -> bool:
+    def _is_next(self, symbol: str, series: str, number: int, time_us: int) -> bool:
         line = self._lines.get(symbol)
         if line is None or line.series != series:
-            self._lines[symbol] = _Line(series, number, number)
+            self._lines[symbol] = _Line(series, number, number, newest_us=time_us)
             return True
+        if number <= line.highest and time_us > line.newest_us + ANEW_AFTER_US:
+            # What comes again is no newer than it was.
+            self._note_jump(symbol, line.highest, number)
+            self._lines[symbol] = _Line(series, number, number, newest_us=time_us)
+            return True
+        line.newest_us = max(line.newest_us, time_us)
         if number == line.highest + 1:
             line.highest = number
             return True
@@ -166,7 +177,9 @@ class TradeNumbers:
         if number == aside:
             return False
         if aside is not None and number == aside + 1:
-            self._lines[symbol] = _Line(line.series, aside, number)
+            self._lines[symbol] = _Line(
+                line.series, aside, number, newest_us=line.newest_us
+            )
             return True
         self._note_jump(symbol, line.highest, number)
         return True

@@ -192,6 +192,18 @@ def test_a_number_far_off_is_put_aside(far: int) -> None:
     assert MOST_MISSING < 2**40
 
 
+def test_numbers_that_begin_anew_silence_nothing() -> None:
+    """Minutes later, at 1 again: none of them came before."""
+    numbers = TradeNumbers(Numbering.BY_ONE)
+    minute_us = 60_000_000
+    before = [numbers.is_new("A", n, time_us=minute_us + n) for n in range(1, 50)]
+    assert not numbers.is_new("A", 7, time_us=minute_us + 7)
+    later = [numbers.is_new("A", n, time_us=3 * minute_us + n) for n in range(1, 60)]
+    assert all(before + later)
+    assert (numbers.repeated, numbers.late, numbers.jumps) == (1, 0, 1)
+    assert numbers.last_jump == NumberStep("A", 49, 1)
+
+
 @pytest.mark.parametrize("numbering", list(Numbering))
 def test_symbols_have_numbers_of_their_own(numbering: Numbering) -> None:
     numbers = TradeNumbers(numbering)

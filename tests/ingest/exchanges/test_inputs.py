@@ -326,6 +326,15 @@ def test_the_day_of_kis_gets_into_the_table_and_a_halt_ends(player: Player) -> N
     assert player.issue("KR7005930003").status is None
 
 
+def test_ids_of_two_exchanges_do_not_say_which_trade_is_newer(player: Player) -> None:
+    """Of one nanosecond: the one that comes last is."""
+    stamp = "2026-11-25T15:00:00.123456789Z"
+    trade = {"T": "t", "S": "AAPL", "s": 1, "t": stamp}
+    rows = [{**trade, "i": 9, "x": "V", "p": 1}, {**trade, "i": 3, "x": "D", "p": 2}]
+    played = player.play_frames(Alpaca, "AAPL", json.dumps(rows))
+    assert played.newest() == "2"
+
+
 def test_all_304_trades_that_come_three_times_are_known(player: Player) -> None:
     frames = [upbit(Deal("KRW-BTC", n, time_ms=NOW_US // 1000)) for n in range(304)]
     played = player.play_frames(Upbit, "KRW-BTC", *frames * 3)
