@@ -139,5 +139,5 @@ class IngestSettings(LogSettings):
 
     list_issues: bool = True
     """Whether the simulator, or an exchange's feed, tells the issue table what its
-    issues are called.
+    issues are called, and what the exchange says of their days.
     """

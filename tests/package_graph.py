@@ -28,6 +28,7 @@ FLOORS = {
         "sources",
         "feed",
         "adapters",
+        "exchanges",
     ),
     "throttle": (
         "settings",

@@ -236,10 +236,10 @@ def feed(
     """
     from deploy.local.feed_keys import read_keys
     from ingest.adapters.adapter import AdapterFault, BadChoice
-    from ingest.adapters.known import find_adapter
     from ingest.adapters.listing import encode_listing
     from ingest.adapters.raw_tape import RawTapeError
     from ingest.adapters.run_exchange import at_addresses, find_issues, run_exchange
+    from ingest.exchanges.known import find_adapter
     from ingest.feed.run import FeedError
 
     configure_logs(settings)

@@ -220,7 +220,10 @@ class Runner:
         if file is None:
             return {}
         self._issues_file = file
-        # Told once, from here: a feed that starts again knows no better.
+        if self._settings.feed is not None:
+            # An exchange's feed leaves names as they are, and tells of the day.
+            return {}
+        # Told once, from here: a simulator that starts again knows no better.
         return {"TICKTHROTTLE_LIST_ISSUES": "false"}
 
     def _archive(self) -> dict[str, str]:
@@ -428,9 +431,9 @@ def issues_file_of(settings: RunSettings, folder: Path) -> Path | None:
 
 def _write_exchange_issues(feed: str, symbols: str, folder: Path) -> Path:
     from ingest.adapters.adapter import AdapterFault
-    from ingest.adapters.known import find_adapter
     from ingest.adapters.listing import encode_listing
     from ingest.adapters.run_exchange import find_issues
+    from ingest.exchanges.known import find_adapter
     from ingest.sources.exchange_options import ExchangeOptions
 
     try:

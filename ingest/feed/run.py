@@ -84,7 +84,7 @@ def run_simulator(
 def _named(settings: IngestSettings, simulator: Simulator) -> Iterator[Iterable[Event]]:
     """Yield a market's events once the issue table knows what its issues are called."""
     listed = encode_issues(simulator.listing()).splitlines(keepends=True)
-    tell_names(settings, parse_list(listed))
+    tell_names(settings, parse_list(listed).issues)
     yield simulator.events(_now_us())
 
 

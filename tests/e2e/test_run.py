@@ -264,5 +264,8 @@ def test_a_live_market_is_on_the_board(tmp_path: Path, port: int) -> None:
             assert quote["isin"] == isin
             assert quote["price"] == 71900.5
             assert (quote["venue"], quote["side"]) == ("BINANCE", "B")
+            # Told by the feed itself, a few seconds after its first trade.
+            eventually(lambda: fetch(port, "/v1/issues")["data"][0]["prev_close"])
             [issue] = fetch(port, "/v1/issues")["data"]
             assert (issue["code"], issue["name"]) == ("BTCUSDT", "BTCUSDT by name")
+            assert issue["prev_close"] == 70000.5

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import redis
 
-from ingest.adapters.known import BUILT_IN
+from ingest.exchanges.known import BUILT_IN
 from ingest.sources.exchange_options import ExchangeOptions
 from ingest.symbol_key import key_of
 from tests.conftest import eventually
@@ -53,7 +53,9 @@ def test_the_example_of_an_own_adapter_works_as_it_stands(
 
     def script(session: Session) -> None:
         assert session.hear() == '{"op": "subscribe", "symbols": ["ABC", "DEF"]}'
-        rows = ",".join(row % number for number in (1, 2, 4))
+        good = [row % number for number in (1, 2, 4)]
+        # A row without its fields costs itself.
+        rows = ",".join([good[0], '{"id":7}', *good[1:]])
         session.send('{"kind":"hello"}', "half", '{"odd":1}')
         session.send(f'{{"kind":"trades","symbol":"ABC","rows":[{rows}]}}')
         session.send(f'{{"kind":"trades","symbol":"ABC","rows":[{row % 4}]}}')
@@ -86,5 +88,5 @@ def test_the_example_of_an_own_adapter_works_as_it_stands(
     assert found[0]["price"] == "1.50"
     assert found[0]["size"] == "0.00000006"
     assert found[0]["venue"] == "MYX"
-    assert '"refused": {"not_json": 1, "not_decoded": 1}' in told
+    assert '"refused": {"not_json": 1, "not_decoded": 2}' in told
     assert "trades are missing" in told

@@ -1,13 +1,18 @@
 """Korea Investment & Securities (KIS): Korean stocks, with a key. Pure.
 
-``H0STCNT0``, trades of KRX: text frames, ``0|H0STCNT0|003|`` and 46 fields a trade with
-carets between them. No trade has a number, but each has the day's volume up to and with
-it, which only grows; so a trade that comes again has a volume that was there before.
+``H0STCNT0``, trades of KRX: text frames, ``0|H0STCNT0|003|`` and the fields of each
+trade with carets between them (``kis_records.py``). No trade has a number, but each has
+the day's volume up to and with it; so a trade that comes again has a volume that was
+there before. Each also has the change against the day before, and whether the issue is
+halted.
 """
 
+import re
 from base64 import b64decode
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta, timezone
+from decimal import Decimal
 from functools import lru_cache
 from json import dumps, loads
 from typing import Any
@@ -15,10 +20,13 @@ from typing import Any
 from ingest.adapters.adapter import (
     Adapter,
     AdapterFault,
+    BadChoice,
     ExchangeTrade,
     Fetch,
     Frame,
+    IssueDay,
     Limit,
+    Notice,
     Numbering,
     Piece,
     Reconnect,
@@ -27,17 +35,31 @@ from ingest.adapters.adapter import (
     Told,
     TurnedAway,
     read_json,
+    read_records,
+    shortest_decimal,
 )
+from ingest.decimals import plain_decimal
+from ingest.exchanges.kis_records import FIELDS, KNOWN_LENGTHS, Record, split_records
 from ingest.trade import InvalidTrade
 from tickthrottle_client.trade_v1 import isin_check_digit
 
 TRADES = "H0STCNT0"
-FIELDS = 46
-MOST_TRADES_A_FRAME = 999
+OTHER_TRADES = {
+    "H0NXCNT0": "trades of NXT",
+    "H0UNCNT0": "trades of KRX and NXT together",
+}
+"""Channels of trades that this adapter does not follow, and what they hold."""
 
-_CODE, _HOUR, _PRICE, _SIZE, _VOLUME, _VALUE, _SIDE = 0, 1, 2, 12, 13, 14, 21
-_DATE, _SESSION, _EXPECTED = 33, 34, 43
+_CODE, _HOUR, _PRICE, _SIGN, _CHANGE, _SIZE = 0, 1, 2, 3, 4, 12
+_VOLUME, _VALUE, _SIDE, _DATE, _SESSION, _HALTED, _EXPECTED = 13, 14, 21, 33, 34, 35, 43
+_MARKET_CLASS = 46
 _SIDES = {"1": "B", "5": "S"}
+_CLASSES = {"1": "pre", "2": "regular", "3": "after", "5": "closed"}
+_DOWN, _SAME, _UP_SAME = {"4", "5"}, "3", {"1", "2", "3"}
+_HALTS = {"Y": True, "N": False}
+_CODE_FORM = re.compile(
+    r"(?:A(?=[0-9]{6}))?([0-9A-Z]{6}|Q[0-9]{6})(?:\.K[SQ])?", re.ASCII
+)
 _SEOUL = timezone(timedelta(hours=9))
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _IN_USE = ("OPSP8996",)
@@ -68,6 +90,7 @@ class Kis(Adapter):
         super().__init__(symbols, secrets)
         self._approval = ""
         self._cipher: tuple[str, str] | None = None
+        self._asked = frozenset(symbols)
 
     def prepare(self, fetch: Fetch) -> None:
         """Get the approval key of this connection with the application's keys."""
@@ -115,7 +138,7 @@ class Kis(Adapter):
         if text[:2] in ("0|", "1|"):
             yield from self._trades(text)
         else:
-            yield from self._answer(text)
+            yield from read_records([text], self._answer)
 
     def _trades(self, text: str) -> Iterator[Piece]:
         parts = text.split("|", 3)
@@ -124,17 +147,29 @@ class Kis(Adapter):
             raise InvalidTrade("not_decoded", "frame", text, rule)
         form, kind, count_text, body = parts
         if kind != TRADES:
-            yield Skip("no_trade")
+            yield from self._other_channel(kind)
             return
         if form == "1":
             body = self._decrypt(body)
-        count = int(count_text) if count_text.isascii() and count_text.isdigit() else 0
-        values = body.split("^")
-        if not 0 < count <= MOST_TRADES_A_FRAME or len(values) != count * FIELDS:
-            rule = f"has {len(values)} fields for {count_text[:10]} trades of {FIELDS}"
-            raise InvalidTrade("not_decoded", "frame", text, rule)
-        for first in range(0, len(values), FIELDS):
-            yield _trade(values[first : first + FIELDS])
+        records, lost = split_records(body.split("^"), count_text, self._asked)
+        lengths = set(map(len, records))
+        if not lost and len(lengths) == 1 and (length := lengths.pop()) > FIELDS:
+            yield _grown(length)
+        yield from read_records(records, _read)
+        for _ in range(lost):
+            rule = f"has {len(records)} records where {count_text} are announced"
+            yield InvalidTrade("not_decoded", "frame", text, rule)
+
+    def _other_channel(self, kind: str) -> Iterator[Piece]:
+        holds = OTHER_TRADES.get(kind)
+        if holds is None:
+            yield Skip("no_trade", may_be_trade=True)
+            return
+        yield Skip(kind, may_be_trade=True)
+        yield Notice(
+            f"frames of {kind} ({holds}) come and are not taken: this feed follows "
+            f"{TRADES}, trades of KRX"
+        )
 
     def _decrypt(self, body: str) -> str:
         if self._cipher is None:
@@ -179,6 +214,20 @@ class Kis(Adapter):
             return ""
 
     @classmethod
+    def canonical(cls, symbol: str) -> str:
+        """Return a code of six characters: ``005930``.
+
+        ``A005930``, as exchanges' files have it, and ``005930.KS`` mean the same.
+        """
+        code = _CODE_FORM.fullmatch(symbol.upper())
+        if code is None:
+            raise BadChoice(
+                f"symbol {symbol!r}: must be a code of six digits or letters, such as "
+                f"005930{_meant(symbol)}"
+            )
+        return code[1]
+
+    @classmethod
     def isin_of(cls, symbol: str) -> str | None:
         """Return the ISIN of a common share whose code has six digits.
 
@@ -205,30 +254,86 @@ def decrypt(key: str, iv: str, body: str) -> str:
     return (unpadder.update(padded) + unpadder.finalize()).decode()
 
 
-def _trade(values: Sequence[str]) -> Piece:
-    if values[_EXPECTED] in ("A", "B", "C", "D") and values[_SIZE] in ("", "0"):
-        return Skip("expected")
-    volume = values[_VOLUME]
+def _read(record: Record) -> Iterator[Piece]:
+    if len(record) < FIELDS:
+        rule = f"has {len(record)} fields, a trade has {FIELDS} at least"
+        raise InvalidTrade("not_decoded", "record", "^".join(record), rule)
+    if record[_EXPECTED] in ("A", "B", "C", "D") and record[_SIZE] in ("", "0"):
+        yield Skip("expected")
+        return
+    yield _trade(record)
+    yield from _day(record)
+
+
+def _trade(record: Record) -> ExchangeTrade:
+    volume = record[_VOLUME]
     if not (volume.isascii() and volume.isdigit() and len(volume) < 19):
         raise InvalidTrade("bad_seq", "ACML_VOL", volume, "must be a whole number")
     extra: dict[str, Any] = {"cum_volume": int(volume)}
-    value = values[_VALUE]
+    value = record[_VALUE]
     if value.isascii() and value.isdigit() and len(value) < 19:
         extra["cum_value"] = int(value)
-    side = _SIDES.get(values[_SIDE])
+    side = _SIDES.get(record[_SIDE])
     if side is not None:
         extra["side"] = side
-    # The volume begins anew every day, and on every board.
-    series = f"{values[_DATE]}/{values[_SESSION][:1]}"
-    time_us = _time_us(values[_DATE], values[_HOUR])
+    if len(record) > FIELDS and (session := _CLASSES.get(record[_MARKET_CLASS])):
+        extra["session"] = session
+    # The volume begins anew every day, perhaps on every board.
+    series = f"{record[_DATE]}/{record[_SESSION][:1]}"
+    time_us = _time_us(record[_DATE], record[_HOUR])
     return ExchangeTrade(
-        values[_CODE],
+        record[_CODE],
         time_us,
-        values[_PRICE],
-        values[_SIZE],
+        record[_PRICE],
+        record[_SIZE],
         int(volume),
         series,
         extra,
+    )
+
+
+def _day(record: Record) -> Iterator[IssueDay]:
+    """Yield what a trade says of its day: the price less its change, and a halt."""
+    is_halted = _HALTS.get(record[_HALTED])
+    close = None
+    with suppress(ValueError):
+        close = _close_before(record[_PRICE], record[_SIGN], record[_CHANGE])
+    if close is not None or is_halted is not None:
+        yield IssueDay(record[_CODE], close, is_halted)
+
+
+def _close_before(price: str, sign: str, change: str) -> str | None:
+    """Return the close that a change is against; None where the two disagree.
+
+    KIS writes a fall as ``5`` and ``-100``, also seen as ``5`` and ``100``.
+    """
+    by = _number(change.removeprefix("-"))
+    if sign in _DOWN:
+        by = -by
+    elif change.startswith("-") or (by == 0) != (sign == _SAME) or sign not in _UP_SAME:
+        return None
+    before = _number(price) - by
+    return shortest_decimal(format(before, "f")) if before > 0 else None
+
+
+@lru_cache(maxsize=4_096)
+def _number(text: str) -> Decimal:
+    return Decimal(plain_decimal(text))
+
+
+def _meant(symbol: str) -> str:
+    """Return a question with the code of an ISIN, or one that has lost its zeros."""
+    if len(symbol) == 12 and symbol.startswith("KR7"):
+        return f"; did you mean {symbol[3:9]}?"
+    is_cut = symbol.isascii() and symbol.isdigit() and len(symbol) < 6
+    return f"; did you mean {symbol.zfill(6)}?" if is_cut else ""
+
+
+def _grown(length: int) -> Notice:
+    return Notice(
+        f"records have {length} fields where {FIELDS} were expected; {FIELDS} are read "
+        "by position",
+        is_drift=length not in KNOWN_LENGTHS,
     )
 
 

@@ -18,6 +18,8 @@ from ingest.adapters.adapter import (
     AdapterFault,
     ExchangeTrade,
     Frame,
+    IssueDay,
+    Notice,
     Numbering,
     Piece,
     Reconnect,
@@ -26,12 +28,12 @@ from ingest.adapters.adapter import (
     Told,
     TurnedAway,
 )
-from ingest.adapters.alpaca import Alpaca
-from ingest.adapters.binance import Binance
 from ingest.adapters.intake import Intake
-from ingest.adapters.kis import FIELDS, Kis
-from ingest.adapters.known import BUILT_IN
-from ingest.adapters.upbit import Upbit
+from ingest.exchanges.alpaca import Alpaca
+from ingest.exchanges.binance import Binance
+from ingest.exchanges.kis import FIELDS, Kis
+from ingest.exchanges.known import BUILT_IN
+from ingest.exchanges.upbit import Upbit
 from ingest.sources.event import Refusals
 from ingest.trade import InvalidTrade, Trade
 from tests.ingest.adapters import frames
@@ -76,7 +78,12 @@ def make(kind: type[Adapter], *symbols: str) -> Adapter:
 
 def read(kind: type[Adapter], frame: Frame) -> list[Piece]:
     """Return what a frame holds."""
-    return list(make(kind, "AAPL").decode(frame))
+    return list(make(kind, "AAPL", "005930").decode(frame))
+
+
+def trades(kind: type[Adapter], frame: Frame) -> list[Piece]:
+    """Return what a frame holds beside what it says of the day."""
+    return [piece for piece in read(kind, frame) if type(piece) is not IssueDay]
 
 
 @given(KINDS, FRAMES)
@@ -175,6 +182,9 @@ RECORDED = (
 )
 
 
+OTHER_EVENT = Skip("no_trade", may_be_trade=True)
+
+
 def test_a_trade_of_upbit_as_documented() -> None:
     assert read(Upbit, RECORDED) == [
         ExchangeTrade(
@@ -185,7 +195,8 @@ def test_a_trade_of_upbit_as_documented() -> None:
             1618678262000003,
             extra={"side": "B"},
             sent_us=1618678262712000,
-        )
+        ),
+        IssueDay("KRW-LAMB", prev_close="123"),
     ]
 
 
@@ -193,7 +204,7 @@ def test_a_trade_of_upbit_as_documented() -> None:
     ("kind", "frame", "piece"),
     [
         (Upbit, '{"status":"UP"}', Skip("keep_alive")),
-        (Upbit, '{"type":"orderbook","code":"KRW-BTC"}', Skip("no_trade")),
+        (Upbit, '{"type":"orderbook","code":"KRW-BTC"}', OTHER_EVENT),
         (
             Upbit,
             '{"error":{"name":"TOO_MANY_SUBSCRIBE","message":"m"}}',
@@ -212,9 +223,9 @@ def test_a_trade_of_upbit_as_documented() -> None:
             Reconnect("code -1003: Too many requests", is_rate_limit=True),
         ),
         (Binance, '{"code":-1001,"msg":"Internal"}', Told("code -1001: Internal")),
-        (Alpaca, '[{"T":"c","S":"AAPL"}]', Skip("correction")),
-        (Alpaca, '[{"T":"x","S":"AAPL"}]', Skip("cancel")),
-        (Alpaca, '[{"T":"q","S":"AAPL"}]', Skip("no_trade")),
+        (Alpaca, '[{"T":"c","S":"AAPL"}]', Skip("correction_not_applied")),
+        (Alpaca, '[{"T":"x","S":"AAPL"}]', Skip("cancel_not_applied")),
+        (Alpaca, '[{"T":"q","S":"AAPL"}]', OTHER_EVENT),
         (
             Alpaca,
             '[{"T":"error","code":402,"msg":"auth failed"}]',
@@ -294,18 +305,77 @@ def kis_trade(price: str, size: str, volume: int, value: int) -> ExchangeTrade:
 
 
 def test_a_frame_of_kis_as_recorded() -> None:
+    day = IssueDay("005930", "70600", is_halted=False)
     assert read(Kis, KIS_RECORDED) == [
-        kis_trade("71950", "1", 8305216, 595403999350),
-        kis_trade("71900", "2", 8305218, 595404143150),
+        *(kis_trade("71950", "1", 8305216, 595403999350), day),
+        *(kis_trade("71900", "2", 8305218, 595404143150), day),
     ]
 
 
-def test_a_frame_of_kis_that_does_not_add_up_is_refused() -> None:
-    with pytest.raises(InvalidTrade, match=r"has 92 fields for 003 trades of 46"):
-        read(Kis, KIS_RECORDED.replace("|002|", "|003|"))
+def test_what_a_frame_of_kis_announces_and_has_not_is_refused() -> None:
+    *taken, lost = trades(Kis, KIS_RECORDED.replace("|002|", "|003|"))
+    assert taken == trades(Kis, KIS_RECORDED)
+    assert isinstance(lost, InvalidTrade)
+    assert str(lost).endswith("has 2 records where 003 are announced")
     with pytest.raises(InvalidTrade, match=r"must have four parts"):
         read(Kis, KIS_RECORDED[:12])
-    assert read(Kis, "0|H0STASP0|001|x") == [Skip("no_trade")]
+    assert read(Kis, "0|H0STASP0|001|x") == [OTHER_EVENT]
+
+
+def longer(frame: str, *more: str) -> str:
+    """Return a frame of KIS whose records have further fields at their ends."""
+    head, body = frame[: len("0|H0STCNT0|002|")], frame[len("0|H0STCNT0|002|") :]
+    values = body.split("^")
+    records = [values[at : at + FIELDS] for at in range(0, len(values), FIELDS)]
+    return head + "^".join("^".join([*record, *more]) for record in records)
+
+
+@pytest.mark.parametrize(
+    ("more", "is_drift"), [(["2"], False), (["2", "x"], True), (["2", "", "0"], True)]
+)
+def test_records_of_kis_that_have_grown_are_read_and_told(
+    more: list[str], is_drift: bool
+) -> None:
+    """By position; the 47th field is the part of the day."""
+    notice, *taken = trades(Kis, longer(KIS_RECORDED, *more))
+    assert isinstance(notice, Notice)
+    length = FIELDS + len(more)
+    assert notice.words.startswith(f"records have {length} fields where 46 were")
+    assert notice.is_drift is is_drift
+    expected = trades(Kis, KIS_RECORDED)
+    for trade, before in zip(taken, expected, strict=True):
+        assert isinstance(trade, ExchangeTrade)
+        assert isinstance(before, ExchangeTrade)
+        assert trade == before._replace(extra={**before.extra, "session": "regular"})
+
+
+@pytest.mark.parametrize(
+    ("price", "sign", "change", "close"),
+    [
+        *(("71950", "2", "1350", "70600"), ("71950", "1", "1350", "70600")),
+        *(("71950", "5", "-50", "72000"), ("71950", "4", "50", "72000")),
+        *(("71950", "3", "0", "71950"), ("71950", "2", "-50", None)),
+        *(("71950", "3", "50", None), ("71950", "0", "0", None)),
+        *(("71950", "2", "71950", None), ("71950", "2", "99999", None)),
+        *(("71950", "2", "", None), ("71950", "5", "1E99999999", None)),
+    ],
+)
+def test_the_close_before_is_the_price_less_its_change(
+    price: str, sign: str, change: str, close: str | None
+) -> None:
+    """Unless the sign and the change disagree: then nothing is said."""
+    fields = frames.kis_fields(Deal("005930", 0, price, "1"), 100)
+    fields[3:5] = [sign, change]
+    fields[35] = ""
+    days = [p for p in read(Kis, frames.kis(fields)) if isinstance(p, IssueDay)]
+    assert days == ([] if close is None else [IssueDay("005930", close)])
+
+
+def test_kis_says_whether_an_issue_is_halted() -> None:
+    for flag, is_halted in (("Y", True), ("N", False)):
+        fields = frames.kis_fields(Deal("005930", 0, "71900", "1"), 100)
+        fields[35] = flag
+        assert IssueDay("005930", None, is_halted) in read(Kis, frames.kis(fields))
 
 
 def test_kis_is_answered_and_subscribed_issue_by_issue() -> None:

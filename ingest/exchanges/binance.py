@@ -1,10 +1,13 @@
 """Binance, spot: public trades, no key. Pure."""
 
+import re
 from collections.abc import Iterable, Iterator
 from json import dumps
+from typing import Any
 
 from ingest.adapters.adapter import (
     Adapter,
+    BadChoice,
     ExchangeIssue,
     ExchangeTrade,
     Fetch,
@@ -17,15 +20,18 @@ from ingest.adapters.adapter import (
     Told,
     TurnedAway,
     field,
+    milliseconds,
     read_json,
+    read_records,
+    shortest_decimal,
 )
-from ingest.decimals import plain_decimal
 from ingest.trade import InvalidTrade
 
 _STREAMS_IN_THE_ADDRESS = 100
 _STREAMS_A_MESSAGE = 200
 _TOO_MANY_REQUESTS = -1003
 _INTERNAL = range(-1010, -999)
+_SEPARATORS = re.compile("[-/_ ]")
 
 
 class Binance(Adapter):
@@ -69,31 +75,18 @@ class Binance(Adapter):
         fields = read_json(frame)
         if not isinstance(fields, dict):
             raise InvalidTrade("not_object", "frame", frame, "is not an object")
-        event = fields.get("data", fields)
-        if not isinstance(event, dict):
-            raise InvalidTrade("not_object", "data", event, "is not an object")
-        kind = event.get("e")
-        if kind == "trade":
-            yield ExchangeTrade(
-                field(event, "s", str),
-                field(event, "T", int) * 1000,
-                field(event, "p", str),
-                field(event, "q", str),
-                field(event, "t", int),
-                # The buyer was waiting in the book, so it was the seller who traded.
-                extra={"side": "S" if event.get("m") is True else "B"},
-                sent_us=field(event, "E", int) * 1000,
+        return read_records([fields.get("data", fields)], _read)
+
+    @classmethod
+    def canonical(cls, symbol: str) -> str:
+        """Return a symbol in capitals, without what parts its assets."""
+        joined = _SEPARATORS.sub("", symbol).upper()
+        if not joined.isalnum():
+            raise BadChoice(
+                f"symbol {symbol!r}: must be two assets of the spot market, such as "
+                f"BTCUSDT{_meant(joined)}"
             )
-        elif kind == "serverShutdown":
-            yield Reconnect("the server is about to shut down")
-        elif kind is not None:
-            yield Skip("no_trade")
-        elif "error" in event or "code" in event:
-            yield _error(event)
-        elif "result" in event:
-            yield Skip("acknowledged")
-        else:
-            raise InvalidTrade("missing_field", "e", None, "is required")
+        return joined
 
     @classmethod
     def listed(cls, fetch: Fetch) -> list[ExchangeIssue]:
@@ -121,14 +114,46 @@ class Binance(Adapter):
         return symbol.endswith("USDT")
 
 
+def _read(event: Any) -> Iterator[Piece]:
+    if not isinstance(event, dict):
+        raise InvalidTrade("not_object", "data", event, "is not an object")
+    kind = event.get("e")
+    if kind == "trade":
+        yield ExchangeTrade(
+            field(event, "s", str),
+            milliseconds(event, "T"),
+            field(event, "p", str),
+            field(event, "q", str),
+            field(event, "t", int),
+            # The buyer was waiting in the book, so it was the seller who traded.
+            extra={"side": "S" if event.get("m") is True else "B"},
+            sent_us=milliseconds(event, "E"),
+        )
+    elif kind == "serverShutdown":
+        yield Reconnect("the server is about to shut down")
+    elif kind is not None:
+        yield Skip("no_trade", may_be_trade=True)
+    elif "error" in event or "code" in event:
+        yield _error(event)
+    elif "result" in event:
+        yield Skip("acknowledged")
+    else:
+        raise InvalidTrade("missing_field", "e", None, "is required")
+
+
+def _meant(symbol: str) -> str:
+    """Return a question with what stands in front of ``:`` or ``@``, if it is one."""
+    first = re.split("[:@]", symbol)[0]
+    return f"; did you mean {first}?" if first.isalnum() and first != symbol else ""
+
+
 def _tick_size(filters: object) -> str:
     for rule in filters if isinstance(filters, list) else []:
         if isinstance(rule, dict) and rule.get("filterType") == "PRICE_FILTER":
             try:
-                text = plain_decimal(str(rule.get("tickSize")))
+                return shortest_decimal(str(rule.get("tickSize")))
             except ValueError:
                 return ""
-            return text.rstrip("0").rstrip(".") if "." in text else text
     return ""
 
 

@@ -8,7 +8,7 @@ import redis
 from structlog.testing import capture_logs
 
 from ingest.adapters.adapter import Limit
-from ingest.adapters.kis import Kis
+from ingest.exchanges.kis import Kis
 from tests.conftest import PATIENCE, eventually
 from tests.ingest.adapters.exchange import Session, answering, exchanging
 from tests.ingest.adapters.feeding import feeding, wait_for

@@ -1,15 +1,22 @@
-"""Upbit, a Korean exchange for crypto: public trades, no key. Pure."""
+"""Upbit, a Korean exchange for crypto: public trades, no key. Pure.
 
+Every frame of a trade also has the close of the day before (``prev_closing_price``).
+"""
+
+import re
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from json import dumps
 from typing import Any
 
 from ingest.adapters.adapter import (
     Adapter,
+    BadChoice,
     ExchangeIssue,
     ExchangeTrade,
     Fetch,
     Frame,
+    IssueDay,
     Limit,
     Numbering,
     Piece,
@@ -18,7 +25,10 @@ from ingest.adapters.adapter import (
     Told,
     TurnedAway,
     field,
+    milliseconds,
     read_json,
+    read_records,
+    shortest_decimal,
 )
 from ingest.trade import InvalidTrade
 
@@ -32,12 +42,18 @@ _LONG = {
     "sequential_id": "sid",
     "ask_bid": "ab",
     "stream_type": "st",
+    "prev_closing_price": "pcp",
 }
 """The fields that are read, and what formats with SIMPLE in their names call them."""
 
 _SIDES = {"ASK": "S", "BID": "B"}
 _OF_THE_REQUEST = {"WRONG_FORMAT", "NO_TICKET", "NO_TYPE", "NO_CODES", "INVALID_PARAM"}
 _TOO_MANY = "TOO_MANY"
+_SYMBOL_FORM = re.compile("([0-9A-Z]+)(?:([-/_])([0-9A-Z]+))?", re.ASCII)
+_WON = "KRW"
+_MONEY = {_WON, "SGD", "IDR", "THB"}
+_CURRENCIES = {*_MONEY, "BTC", "USDT"}
+"""What markets are quoted in; it stands in front of a market's code."""
 
 
 class Upbit(Adapter):
@@ -73,10 +89,31 @@ class Upbit(Adapter):
     def decode(self, frame: Frame) -> Iterator[Piece]:
         """Read any of the formats DEFAULT, SIMPLE, JSON_LIST and SIMPLE_LIST."""
         decoded = read_json(frame)
-        for fields in decoded if isinstance(decoded, list) else [decoded]:
-            if not isinstance(fields, dict):
-                raise InvalidTrade("not_object", "frame", frame, "is not an object")
-            yield _piece(fields)
+        return read_records(decoded if isinstance(decoded, list) else [decoded], _read)
+
+    @classmethod
+    def canonical(cls, symbol: str) -> str:
+        """Return a market's code: the currency first, as in ``KRW-BTC``.
+
+        ``BTC/KRW``, as other exchanges and libraries write it, is turned round.
+        """
+        parts = _SYMBOL_FORM.fullmatch(symbol.upper())
+        first, separator, second = parts.groups() if parts else ("", None, None)
+        if not second and first.startswith(_WON):
+            first, second = _WON, first.removeprefix(_WON)
+        elif not second and first.endswith(_WON):
+            first, second = _WON, first.removesuffix(_WON)
+        if not (first and second):
+            raise BadChoice(
+                f"symbol {symbol!r}: must be a currency and what is traded in it, such "
+                f"as KRW-BTC{_meant(first)}"
+            )
+        is_turned = second in _MONEY or first not in _CURRENCIES
+        if separator == "/" and {first, second} <= _CURRENCIES:
+            is_turned = first not in _MONEY
+        if is_turned and second in _CURRENCIES:
+            first, second = second, first
+        return f"{first}-{second}"
 
     @classmethod
     def listed(cls, fetch: Fetch) -> list[ExchangeIssue]:
@@ -105,18 +142,28 @@ class Upbit(Adapter):
         return symbol.startswith("KRW-")
 
 
-def _piece(fields: Mapping[str, Any]) -> Piece:
+def _read(fields: Any) -> Iterator[Piece]:
+    if not isinstance(fields, dict):
+        raise InvalidTrade("not_object", "record", fields, "is not an object")
     if "error" in fields:
-        return _error(fields["error"])
+        yield _error(fields["error"])
+        return
     if "status" in fields:
-        return Skip("keep_alive")
+        yield Skip("keep_alive")
+        return
     if "type" in fields:
         fields = {short: fields.get(name) for name, short in _LONG.items()}
     kind = fields.get("ty")
     if kind is None:
         raise InvalidTrade("missing_field", "type", None, "is required")
     if kind != "trade":
-        return Skip("no_trade")
+        yield Skip("no_trade", may_be_trade=True)
+        return
+    yield _trade(fields)
+    yield from _day(fields)
+
+
+def _trade(fields: Mapping[str, Any]) -> ExchangeTrade:
     extra = {}
     side = _SIDES.get(str(fields.get("ab")))
     if side is not None:
@@ -125,13 +172,28 @@ def _piece(fields: Mapping[str, Any]) -> Piece:
     is_live = fields.get("st") == "REALTIME"
     return ExchangeTrade(
         field(fields, "cd", str),
-        field(fields, "ttms", int) * 1000,
+        milliseconds(fields, "ttms"),
         field(fields, "tp", (str, int)),
         field(fields, "tv", (str, int)),
         field(fields, "sid", int),
         extra=extra,
-        sent_us=field(fields, "tms", int) * 1000 if is_live else None,
+        sent_us=milliseconds(fields, "tms") if is_live else None,
     )
+
+
+def _day(fields: Mapping[str, Any]) -> Iterator[IssueDay]:
+    close = fields.get("pcp")
+    if isinstance(close, str | int) and not isinstance(close, bool):
+        with suppress(ValueError):
+            yield IssueDay(fields["cd"], prev_close=shortest_decimal(close))
+
+
+def _meant(symbol: str) -> str:
+    ends = (c for c in sorted(_CURRENCIES) if symbol.endswith(c) and symbol != c)
+    currency = next(ends, None)
+    if currency is None:
+        return f"; did you mean KRW-{symbol}?" if symbol not in ("", _WON) else ""
+    return f"; did you mean {currency}-{symbol.removesuffix(currency)}?"
 
 
 def _error(error: Any) -> Piece:

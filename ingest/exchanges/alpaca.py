@@ -9,6 +9,7 @@ from typing import Any
 
 from ingest.adapters.adapter import (
     Adapter,
+    BadChoice,
     ExchangeTrade,
     Frame,
     Limit,
@@ -21,6 +22,7 @@ from ingest.adapters.adapter import (
     TurnedAway,
     field,
     read_json,
+    read_records,
 )
 from ingest.trade import InvalidTrade
 
@@ -28,6 +30,10 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TIME_FORM = re.compile(
     r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)", re.ASCII
 )
+_SEPARATORS = re.compile("[-/_ ]")
+_TICKER_FORM = re.compile(r"[0-9A-Z]+(?:\.[0-9A-Z]+)*", re.ASCII)
+CANCEL = "cancel_not_applied"
+CORRECTION = "correction_not_applied"
 _KEY_CODES = {401, 402, 404}
 _FOR_GOOD = {400, 405, 409, 410}
 _LIMIT_CODES = {406, 407}
@@ -61,12 +67,19 @@ class Alpaca(Adapter):
         messages = read_json(frame)
         if not isinstance(messages, list):
             raise InvalidTrade("not_object", "frame", frame, "is not a list")
-        for message in messages:
-            if not isinstance(message, dict):
-                raise InvalidTrade("not_object", "message", message, "is no object")
-            yield from self._pieces(message)
+        return read_records(messages, self._read)
 
-    def _pieces(self, message: Mapping[str, Any]) -> Iterator[Piece]:
+    @classmethod
+    def canonical(cls, symbol: str) -> str:
+        """Return a ticker in capitals; a point parts a class of shares: ``BRK.B``."""
+        ticker = _SEPARATORS.sub(".", symbol.upper())
+        if not _TICKER_FORM.fullmatch(ticker):
+            raise BadChoice(f"symbol {symbol!r}: must be a ticker, such as AAPL, BRK.B")
+        return ticker
+
+    def _read(self, message: Any) -> Iterator[Piece]:
+        if not isinstance(message, dict):
+            raise InvalidTrade("not_object", "message", message, "is no object")
         kind = message.get("T")
         if kind == "t":
             yield _trade(message)
@@ -79,9 +92,9 @@ class Alpaca(Adapter):
             yield _error(message)
         elif kind in ("c", "x"):
             # A trade that was corrected or cancelled: what was published stays.
-            yield Skip("correction" if kind == "c" else "cancel")
+            yield Skip(CORRECTION if kind == "c" else CANCEL)
         elif isinstance(kind, str):
-            yield Skip("no_trade")
+            yield Skip("no_trade", may_be_trade=True)
         else:
             raise InvalidTrade("missing_field", "T", kind, "is required")
 
@@ -109,18 +122,25 @@ def _trade(message: Mapping[str, Any]) -> ExchangeTrade:
     conditions = message.get("c")
     if isinstance(conditions, list) and all(isinstance(c, str) for c in conditions):
         extra["conditions"] = " ".join(conditions)
-    time_us = _time_us(field(message, "t", str))
+    stamp = field(message, "t", str)
+    time_us = _time_us(stamp)
     return ExchangeTrade(
         field(message, "S", str),
         time_us,
         field(message, "p", (str, int)),
         field(message, "s", (str, int)),
         field(message, "i", int),
-        extra.get("exchange", ""),
+        _series(extra.get("exchange", ""), stamp[:10]),
         extra,
         # The exchange stamps nothing else; the way here is in it.
         time_us,
     )
+
+
+@lru_cache(maxsize=64)
+def _series(exchange: str, day: str) -> str:
+    """Return what ids are unique in: an exchange's day. One text for all of them."""
+    return f"{exchange}/{day}"
 
 
 def _time_us(text: str) -> int:

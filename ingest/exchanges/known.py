@@ -4,10 +4,10 @@ import re
 from pkgutil import resolve_name
 
 from ingest.adapters.adapter import Adapter, BadChoice
-from ingest.adapters.alpaca import Alpaca
-from ingest.adapters.binance import Binance
-from ingest.adapters.kis import Kis
-from ingest.adapters.upbit import Upbit
+from ingest.exchanges.alpaca import Alpaca
+from ingest.exchanges.binance import Binance
+from ingest.exchanges.kis import Kis
+from ingest.exchanges.upbit import Upbit
 from ingest.process.packages import PACKAGES
 
 BUILT_IN: dict[str, type[Adapter]] = {
