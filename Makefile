@@ -36,13 +36,14 @@ help: ## Show this help
 run: $(VENV)/.prepared ## Run the whole pipeline on this machine, until Ctrl-C
 	@exec $(BIN)/tickthrottle run --port $(PORT) $(if $(RATE),--rate $(RATE)) $(if $(TAPE),--tape '$(TAPE)') $(if $(SPEED),--speed $(SPEED)) $(if $(FEED),--feed '$(FEED)') $(if $(SYMBOLS),--symbols '$(SYMBOLS)') $(if $(filter off,$(ARCHIVE)),--no-archive) $(if $(ANALYTICS),--analytics '$(ANALYTICS)')
 
+# Most tests wait for processes or for time, not for a core: more at once than there are
+# cores. Those of whole pipelines keep a core busy at times: fewer, each file in one
+# piece, and they come early.
 test: $(VENV)/.dev ## Run the tests that need no JVM, broker or browser (ARGS="-k name" to choose)
-	$(BIN)/pytest -n 2 --dist worksteal --hypothesis-profile quick -m "not (spark or kafka or browser or container or slow)" $(ARGS)
+	$(BIN)/pytest -n 4 --dist worksteal --hypothesis-profile quick -m "not (spark or kafka or browser or container or slow)" $(ARGS)
 
-# Most tests wait for processes, not for a core: two at a time, each file in one piece,
-# those of whole pipelines early.
 test-all: $(VENV)/.dev $(VENV)/.prepared ## Run all tests but those of test-deploy; what a machine lacks is left out and named
-	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder --durations 20 -m "not container" $(ARGS)
+	$(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder --durations 20 -m "not container" $(ARGS)
 
 # Chromium gives up what it is loading whenever a container starts or ends, even from
 # loopback: these tests run beside no other.
