@@ -193,8 +193,8 @@ def test_every_command_is_in_the_readme() -> None:
 def test_a_close_code_is_in_the_table() -> None:
     """Whoever writes a client finds what to do."""
     rows = [row for row in PROTOCOL.splitlines() if row.startswith("| ")]
-    told = " ".join(row.split("|")[1] for row in rows)
-    check(str(code.value) for code in CloseCode if str(code.value) not in told)
+    cells = " ".join(row.split("|")[1] for row in rows)
+    check(str(code.value) for code in CloseCode if str(code.value) not in cells)
 
 
 def test_every_example_of_a_client_message_is_understood() -> None:
@@ -295,13 +295,13 @@ def file_names() -> set[str]:
 
 def test_a_file_that_the_code_names_exists() -> None:
     """Who follows a comment finds what it speaks of."""
-    there = file_names()
+    names = file_names()
     check(
         f"{name_of(path)}: {name}"
         for path in CODE
         for words in words_of(path)
         for name in FILE_NAME.findall(words)
-        if name not in there
+        if name not in names
     )
 
 

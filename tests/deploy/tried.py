@@ -1,10 +1,10 @@
 """Tells whether images, services and pods must be tried again.
 
-Run as ``python -m tests.deploy.tried``.
-Their tests take long, and depend on files that seldom change. ``tried.json`` has the
-digest of each of these files as it was when all tests passed. The program says whether
-one has changed, and ends with 1 if so; it needs nothing but Python. ``--try`` runs the
-tests, and notes the digests if all passed and none was left out.
+Their tests take long, and what they alone try is in files that seldom change; the code
+in the images is tried by every other test. ``tried.json`` has the digest of each of
+these files as it was when all tests passed. ``python -m tests.deploy.tried`` says
+whether one has changed, and ends with 1 if so; it needs nothing but Python. ``--try``
+runs the tests, and notes the digests if all passed and none was left out.
 """
 
 import hashlib

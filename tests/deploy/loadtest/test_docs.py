@@ -27,9 +27,9 @@ def test_an_option_is_explained() -> None:
 def test_a_scenario_a_kind_and_a_metric_have_a_row() -> None:
     """What may be named is in a table."""
     rows = [row for row in DOCUMENT.splitlines() if row.startswith("| ")]
-    told = "".join(row.split("|")[1] for row in rows)
+    cells = "".join(row.split("|")[1] for row in rows)
     names = (*SCENARIOS, *KINDS, *DISTRIBUTIONS, *COUNTS)
-    check(name for name in names if f"`{name}`" not in told)
+    check(name for name in names if f"`{name}`" not in cells)
 
 
 def test_every_figure_of_a_metric_is_named() -> None:
