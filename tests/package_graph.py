@@ -148,16 +148,17 @@ def tree_of(path: Path) -> ast.Module:
         gc.enable()
 
 
-def imports_of(path: Path) -> set[str]:
+@cache
+def imports_of(path: Path) -> frozenset[str]:
     """Return the modules a file imports, wherever in it, and the names out of them."""
-    imported = set()
+    imported: set[str] = set()
     for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.Import):
             imported |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}: relative import"
             imported |= {f"{node.module}.{alias.name}" for alias in node.names}
-    return imported
+    return frozenset(imported)
 
 
 def room_of(module: str, floor: str | None = None) -> tuple[str, str]:
