@@ -27,7 +27,7 @@ from ingest.feed.supply import ENTRY_OVERHEAD_BYTES, Ended
 from ingest.sources.trade_lines import LineReader
 from intake.bodies import BadBody, ReadBody, read_body
 from intake.remembered import Clash, Memory, Remembered, RequestKey
-from intake.room import Full, Place, Room
+from intake.room import Full, Reservation, Room
 from intake.settings import IntakeSettings
 from intake.waiting_requests import Requests
 
@@ -151,7 +151,7 @@ def create_app(state: IntakeState, client: Redis) -> FastAPI:
 async def _append(state: IntakeState, request: Request, text: str | None) -> Response:
     grant = _permit(state, request)
     key = _read_key(grant, text)
-    place = _enter(state, request, grant)
+    reservation = _enter(state, request, grant)
     is_waiting = False
     try:
         body = await request.body()
@@ -159,16 +159,16 @@ async def _append(state: IntakeState, request: Request, text: str | None) -> Res
             before = await _begin(state, key, body)
             if before is not None:
                 return _answer(before.status, before.body)
-        found, done = await _take_in(state, request, grant, place, key, body)
+        found, done = await _take_in(state, request, grant, reservation, key, body)
         answer = orjson.dumps(found.to_answer())
         if done is None:
             await _keep(state, key, body, answer)
             return _answer(200, answer)
-        task = asyncio.create_task(_finish(state, done, place, key, body, answer))
+        task = asyncio.create_task(_finish(state, done, reservation, key, body, answer))
         is_waiting = True
     finally:
         if not is_waiting:
-            place.leave()
+            reservation.leave()
     try:
         async with asyncio.timeout(state.settings.intake_answer_s):
             await asyncio.shield(task)
@@ -189,7 +189,7 @@ async def _take_in(
     state: IntakeState,
     request: Request,
     grant: TokenGrant,
-    place: Place,
+    reservation: Reservation,
     key: RequestKey | None,
     body: bytes,
 ) -> "tuple[ReadBody, asyncio.Future[None] | None]":
@@ -200,7 +200,7 @@ async def _take_in(
     try:
         kind = request.headers.get("content-type", "")
         found = await asyncio.to_thread(read_body, body, kind, state.reader, grant)
-        return found, _hand_over(state, place, found)
+        return found, _hand_over(state, reservation, found)
     except BadBody as error:
         await _forget(state, key)
         raise Problem(error.status, "bad_request", str(error)) from None
@@ -212,7 +212,7 @@ async def _take_in(
 async def _finish(
     state: IntakeState,
     done: "asyncio.Future[None]",
-    place: Place,
+    reservation: Reservation,
     key: RequestKey | None,
     body: bytes,
     answer: bytes,
@@ -231,7 +231,7 @@ async def _finish(
         done.result()
     finally:
         del state.waiting_since[number]
-        place.leave()
+        reservation.leave()
         state.metrics.waiting.set(state.room.bytes)
     await _keep(state, key, body, answer)
 
@@ -263,7 +263,7 @@ def _bad_key() -> Problem:
     return Problem(400, "bad_request", f"Idempotency-Key: {rule}")
 
 
-def _enter(state: IntakeState, request: Request, grant: TokenGrant) -> Place:
+def _enter(state: IntakeState, request: Request, grant: TokenGrant) -> Reservation:
     """Return room for a body as long as it says, or may be. Raises Problem."""
     most = state.settings.intake_request_bytes
     length = request.headers.get("content-length", "")
@@ -272,23 +272,23 @@ def _enter(state: IntakeState, request: Request, grant: TokenGrant) -> Place:
     if grant.holder:
         senders.append(grant.holder)
     try:
-        place = state.room.reserve(
+        reservation = state.room.reserve(
             senders, min(int(length), most) if is_short else most
         )
     except Full:
         raise _full() from None
     state.metrics.waiting.set(state.room.bytes)
-    return place
+    return reservation
 
 
 def _hand_over(
-    state: IntakeState, place: Place, found: ReadBody
+    state: IntakeState, reservation: Reservation, found: ReadBody
 ) -> "asyncio.Future[None] | None":
     if not found.entries:
         return None
     sizes = (len(payload) + ENTRY_OVERHEAD_BYTES for _, payload in found.entries)
     try:
-        place.resize(sum(sizes))
+        reservation.resize(sum(sizes))
         done = state.requests.put(found.entries)
     except Full:
         raise _full() from None

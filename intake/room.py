@@ -27,17 +27,17 @@ class Room:
         self.bytes = 0
         """Bytes of all requests together."""
 
-    def reserve(self, senders: Iterable[str], size: int) -> "Place":
-        """Return the place of a request of ``size`` bytes. Raises Full.
+    def reserve(self, senders: Iterable[str], size: int) -> "Reservation":
+        """Return the reservation of a request of ``size`` bytes. Raises Full.
 
         There is at least one sender. A request of any size gets in where no other is.
         """
-        place = Place(self, tuple(dict.fromkeys(senders)))
-        place.resize(size)
-        return place
+        reservation = Reservation(self, tuple(dict.fromkeys(senders)))
+        reservation.resize(size)
+        return reservation
 
     def change(self, senders: tuple[str, ...], before: int, size: int) -> None:
-        """Have a place of ``before`` bytes hold ``size``. Raises Full."""
+        """Have a reservation of ``before`` bytes be of ``size``. Raises Full."""
         others = self.bytes - before
         free = self._most_bytes - others - size
         of_senders = max(self._held[sender] for sender in senders) - before
@@ -50,7 +50,7 @@ class Room:
                 del self._held[sender]
 
 
-class Place:
+class Reservation:
     """What one request holds of the room."""
 
     def __init__(self, room: Room, senders: tuple[str, ...]) -> None:

@@ -82,6 +82,7 @@ FLOORS = {
     "intake": (
         "settings",
         "bodies",
+        "room",
         "waiting_requests",
         "remembered",
         "intake_app",

@@ -4,12 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from intake.room import Full, Place, Room
+from intake.room import Full, Reservation, Room
 
 KIB = 1_024
 
 
-def fill(room: Room, *senders: str, size: int = KIB) -> list[Place]:
+def fill(room: Room, *senders: str, size: int = KIB) -> list[Reservation]:
     """Reserve places of one size until there is no more room for these senders."""
     places = []
     while True:
