@@ -115,7 +115,7 @@ def test_stamps_go_on_rising_from_pass_to_pass(path: Path) -> None:
     passes = [stamps(events[at : at + 4]) for at in (0, 4, 8)]
     assert passes[0] == [0, 500, -100, 400]
     assert all(max(a) < min(b) for a, b in pairwise(passes))
-    assert passes[1] == [1_600, 2_100, 1_500, 2_000]
+    assert passes[1] == [1_000_000, 1_000_500, 999_900, 1_000_400]
     assert dues(events) == sorted(dues(events))
 
 
@@ -156,7 +156,7 @@ def test_limit_of_gaps_is_in_the_tape_s_seconds(path: Path) -> None:
 def test_late_trade_after_a_shortened_gap_keeps_its_place(path: Path) -> None:
     """A stamp from before or within the gap lands before or within what is left."""
     times = [0, 100, 9_000_000, 50, 100, 200, 5_000_000, 8_600_000]
-    events = play(path, times, max_gap_s=1.0)
+    events = play(path, times, max_gap_s=1.0, order="recorded")
     assert stamps(events) == [0, 100, 1_000_100, 50, 100, 100, 100, 600_100]
 
 
@@ -258,7 +258,8 @@ def test_several_tapes_are_played_at_the_same_time(tmp_path: Path) -> None:
     second = make_tape(tmp_path / "b", [5_000_000, 5_000_500, 5_004_000])
     options = ReplayOptions(loop=2)
     events = list(replay([first, second], options, START_US, Refusals()))
-    expected = [0, 0, 500, 1_000, 2_000, 3_000, 4_000, 5_000, 5_500, 9_000]
+    one_pass = [0, 0, 500, 1_000, 4_000]
+    expected = [*one_pass, *(1_000_000 + due_us for due_us in one_pass)]
     assert dues(events) == stamps(events) == expected
     assert all(one.due_us <= other.due_us for one, other in pairwise(events))
 

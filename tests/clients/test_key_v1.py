@@ -4,8 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ingest.symbol_key import BadSymbol, key_of, keys_of, symbol_of
-from ingest.trade import check_isin
+from tickthrottle_client.key_v1 import (
+    BadSymbol,
+    key_of,
+    keys_of,
+    symbol_of,
+)
+from tickthrottle_client.trade_v1 import check_isin
 
 PREFIXES = st.sampled_from([f"Q{letter}" for letter in "MNOPQRSTUVWXYZ"])
 SYMBOLS = st.text(max_size=64, min_size=1) | st.from_regex(
@@ -72,7 +77,7 @@ def test_two_symbols_of_one_key_are_refused_by_name(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """As rare as it is, nobody's prices become somebody else's."""
-    monkeypatch.setattr("ingest.symbol_key._compute", lambda _: "ABCDEFGH")
+    monkeypatch.setattr("tickthrottle_client.key_v1._compute", lambda _: "ABCDEFGH")
     with pytest.raises(BadSymbol, match=r"'LONGSYMBOL1' and 'LONGSYMBOL2': have the"):
         keys_of("QX", ["LONGSYMBOL1", "SHORT", "LONGSYMBOL2"])
 
