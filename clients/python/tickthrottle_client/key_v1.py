@@ -163,9 +163,9 @@ def keys_of(prefix: str, symbols: Iterable[str]) -> dict[str, str]:
 def _check_owner(key: str, symbol: str, owner: str) -> None:
     if owner != symbol:
         raise BadSymbol(
-            f"symbols {owner!r} and {symbol!r}",
-            f"have the same key {key}; give one of them an ISIN of your own in an "
-            "issue list",
+            f"symbol {symbol!r}",
+            f"has the same key {key} as {owner!r}; give one of them an ISIN of your "
+            "own in an issue list",
         )
 
 
