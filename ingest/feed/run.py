@@ -32,7 +32,7 @@ from ingest.sources.event import Event, Refusals
 from ingest.sources.faults import Faults
 from ingest.sources.market import encode_issues
 from ingest.sources.pipe import PipeOptions, read_pipe
-from ingest.sources.replay import ReplayOptions, replay
+from ingest.sources.replay import Replay, ReplayOptions
 from ingest.sources.simulator import Simulator
 from ingest.sources.trade_lines import LineReader
 from ingest.symbol_key import SymbolKeys
@@ -107,7 +107,8 @@ def run_replay(
     played, and FeedError when the log's server cannot be reached or refuses the log.
     """
     refusals = Refusals()
-    events = replay(tapes, options, _now_us(), refusals, log.warning)
+    played = Replay(tapes, options, log.warning)
+    events = played.events(_now_us(), refusals)
     if faults is not None:
         events = faults.inject(events)
     # The tape first: a wrong path is told before a server is asked for.

@@ -17,7 +17,7 @@ from typing import Any
 from ingest.trade import InvalidTrade, JsonNumber
 
 _FORM = re.compile(
-    r"(?P<field>[^=~\s]{1,100})(?:(?P<operator>=|~~|~)(?P<values>.{1,300}))?"
+    r"(?P<field>[^=~\s][^=~]{0,99})(?:(?P<operator>=|~~|~)(?P<values>.{1,300}))?"
 )
 _SEPARATORS = re.compile(r"[\s,;/|]+")
 
@@ -50,7 +50,7 @@ class Condition:
             )
         written = form["values"] or ""
         values = written if form["operator"] == "~~" else written.split("|")
-        path = tuple(form["field"].split("."))
+        path = tuple(form["field"].rstrip().split("."))
         return cls(form[0], path, form["operator"] or "", frozenset(values))
 
     def __str__(self) -> str:

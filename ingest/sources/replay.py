@@ -108,6 +108,39 @@ def _tell_nobody(_: str) -> None:
     pass
 
 
+class Replay:
+    """Tapes to be played: looked through when it is made, and sorted if need be.
+
+    That takes some seconds of a long tape. ``tell`` is told of tapes that are not in
+    the order of time, and of gaps over a minute when they begin.
+    """
+
+    def __init__(
+        self, tapes: Sequence[Path], options: ReplayOptions, tell: Tell = _tell_nobody
+    ) -> None:
+        self._options = options
+        self._tell = tell
+        most_bytes = SORTED_BYTES // len(tapes)
+        self._readers = [_TapeReader(t, options, most_bytes, tell) for t in tapes]
+
+    def events(self, start_us: int, refusals: Refusals) -> Iterator[Event]:
+        """Yield the tapes' trades as events of a feed that starts at ``start_us``.
+
+        Each tape begins with the replay and has its own gaps and passes; their trades
+        come merged by their due times. ``start_us`` is in microseconds since 1970 UTC.
+        A pass begins 1 ms after the newest stamp of the pass before; ``refusals``
+        counts the bad lines of every pass. Raises TapeError as ``read_tape`` does.
+        """
+        restamp = _restamp if self._options.stamp == "now" else _keep
+        played = [_played(self._options, reader, refusals) for reader in self._readers]
+        merged = merge(*played, key=itemgetter(0)) if len(played) > 1 else played[0]
+        if self._options.is_at_own_pace:
+            merged = _telling_gaps(merged, start_us, self._tell)
+        for due_us, at_us, trade in _paced(self._options, merged):
+            stamped = restamp(trade, start_us + at_us)
+            yield Event(due_us, trade.isin, stamped.to_wire())
+
+
 def replay(
     tapes: Sequence[Path],
     options: ReplayOptions,
@@ -115,26 +148,8 @@ def replay(
     refusals: Refusals,
     tell: Tell = _tell_nobody,
 ) -> Iterator[Event]:
-    """Yield the tapes' trades as events of a feed that starts at ``start_us``.
-
-    Each tape begins with the replay and has its own gaps and passes; their trades
-    come merged by their due times. ``start_us`` is in microseconds since 1970 UTC. A
-    pass begins 1 ms after the newest stamp of the pass before; ``refusals`` counts the
-    bad lines of every pass. ``tell`` is told of tapes that are not in the order of
-    time, and of gaps over a minute when they begin. Raises TapeError as ``read_tape``
-    does.
-    """
-    restamp = _restamp if options.stamp == "now" else _keep
-    most_bytes = SORTED_BYTES // len(tapes)
-    played = [
-        _played(options, _TapeReader(tape, options, most_bytes, tell), refusals)
-        for tape in tapes
-    ]
-    merged = merge(*played, key=itemgetter(0)) if len(played) > 1 else played[0]
-    if options.is_at_own_pace:
-        merged = _telling_gaps(merged, start_us, tell)
-    for due_us, offset_us, trade in _paced(options, merged):
-        yield Event(due_us, trade.isin, restamp(trade, start_us + offset_us).to_wire())
+    """Return the events of a ``Replay`` that starts at once."""
+    return Replay(tapes, options, tell).events(start_us, refusals)
 
 
 _Due = tuple[int, int, Trade]
@@ -194,35 +209,22 @@ class _TapeReader:
         self._most_bytes = most_bytes
         self._say = tell
         self._watches = options.is_at_own_pace
+        self._sorted: list[bytes] | None = None
+        self._tally = Refusals()
+        self._faults: list[TapeError] = []
         # What comes from a stream can be read once only.
-        self._is_undecided = (
-            self._watches and options.order == "time" and path.is_file()
-        )
-        self._is_sorted = False
+        if self._watches and options.order == "time" and path.is_file():
+            self._look()
 
     def read(self, refusals: Refusals) -> Iterator[Trade]:
         """Yield the trades of a pass. Raises TapeError."""
-        if self._is_undecided:
-            self._is_undecided = False
-            self._look()
-        if self._is_sorted:
-            faults: list[TapeError] = []
-            tally = Refusals()
-            try:
-                trades = sort_trades(
-                    _until_fault(read_tape(self._path, tally), faults),
-                    self._most_bytes,
-                )
-            except TooManyTrades:
-                self._is_sorted = False
-                self._tell("it takes too much memory to be sorted: played as it is")
-            else:
-                refusals.take_over(tally)
-                yield from trades
-                if faults:
-                    raise faults[0]
-                return
-        yield from self._watched(read_tape(self._path, refusals))
+        if self._sorted is None:
+            yield from self._watched(read_tape(self._path, refusals))
+            return
+        refusals.take_over(self._tally)
+        yield from map(Trade.from_wire, self._sorted)
+        if self._faults:
+            raise self._faults[0]
 
     def tell_length(self, least_us: int) -> None:
         """Tell of a tape that is repeated and has no length of its own."""
@@ -240,10 +242,24 @@ class _TapeReader:
             if order.is_broken or order.is_clear:
                 break
         if order.is_broken:
-            self._is_sorted, self._watches = True, False
-            self._tell(f"is not in the order of time: {order.first}; it is sorted")
+            self._watches = False
+            is_sorted = self._sort()
+            what = (
+                "it is sorted"
+                if is_sorted
+                else "too large to be sorted, it is played as it is"
+            )
+            self._tell(f"is not in the order of time: {order.first}; {what}")
         elif order.first is not None:
             self._tell(f"{order.first}: it is played in its place, and no price")
+
+    def _sort(self) -> bool:
+        trades = _until_fault(read_tape(self._path, self._tally), self._faults)
+        try:
+            self._sorted = sort_trades(trades, self._most_bytes)
+        except TooManyTrades:
+            return False
+        return True
 
     def _watched(self, trades: Iterator[Trade]) -> Iterator[Trade]:
         """Yield trades; tell once if they turn out not to be in order."""

@@ -5,7 +5,7 @@ A single one beyond that is a wrong clock. Three say that the tape is sorted by
 something else: by issue, as the daily files of exchanges are, or from its end.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from operator import itemgetter
 
@@ -88,12 +88,10 @@ class TooManyTrades(ValueError):
     """A tape does not fit into the memory that sorting may take."""
 
 
-def sort_trades(
-    trades: Iterable[Trade], most_bytes: int = SORTED_BYTES
-) -> Iterator[Trade]:
-    """Return trades in the order of time, equal ones as they stand.
+def sort_trades(trades: Iterable[Trade], most_bytes: int = SORTED_BYTES) -> list[bytes]:
+    """Return encoded trades in the order of time, equal ones as they stand.
 
-    Raises TooManyTrades, and whatever reading them raises, at once.
+    Raises TooManyTrades, and whatever reading them raises.
     """
     held: list[tuple[int, bytes]] = []
     size = 0
@@ -104,4 +102,4 @@ def sort_trades(
             raise TooManyTrades
         held.append((trade.time_us, payload))
     held.sort(key=itemgetter(0))
-    return (Trade.from_wire(payload) for _, payload in held)
+    return [payload for _, payload in held]

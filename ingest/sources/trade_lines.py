@@ -349,7 +349,8 @@ class LineReader:
         value = fields.get("time")
         text = value if type(value) is str else _text_of(value)
         if self._has_date:
-            text = time_text.join_time(_text_of(fields.pop("date", None)), text)
+            date = whole_number(fields.pop("date", None))
+            text = time_text.join_time(_text_of(date), text)
         if not _NUMBER.fullmatch(text):
             text = plain_time(text.strip())
             if not text:

@@ -14,6 +14,7 @@ from ingest.sources.faults import Faults
 from ingest.sources.rate_profile import Profile
 from ingest.sources.replay import (
     BETWEEN_PASSES_US,
+    Replay,
     ReplayOptions,
     least_pass_us,
     replay,
@@ -89,9 +90,10 @@ class FeedPlan:
             return source.model_copy(update={"seconds": self.seconds}).prepare()
         for path in self.tapes:
             next(read_tape(path, Refusals()))
+        played = Replay(self.tapes, source)
 
         def create_events(start_us: int) -> Iterator[Event]:
-            events = self._in_time(replay(self.tapes, source, start_us, refusals))
+            events = self._in_time(played.events(start_us, refusals))
             return self.faults.inject(events)
 
         return create_events

@@ -110,7 +110,7 @@ def test_a_time_without_its_date_is_said_to_be_one() -> None:
 
 @pytest.mark.parametrize("name", ["price", "$.px"])
 def test_a_date_may_be_that_of_all_lines(name: str, tmp_path: Path) -> None:
-    row = f'{{"k":"{SAMSUNG}","{name}":1,"size":1,"seq":1,"time":"090001"}}'
+    row = f'{{"k":"{SAMSUNG}","{name}":1,"size":1,"seq":1,"time":"090001","d":0}}'
     [trade], _ = ingest(
         lines(tmp_path, row),
         map=f"isin=k,price={name}",
