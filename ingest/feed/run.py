@@ -107,7 +107,7 @@ def run_replay(
     played, and FeedError when the log's server cannot be reached or refuses the log.
     """
     refusals = Refusals()
-    played = Replay(tapes, options, log.warning)
+    played = Replay(tapes, options, tell=log.warning)
     events = played.events(_now_us(), refusals)
     if faults is not None:
         events = faults.inject(events)

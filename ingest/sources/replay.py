@@ -39,6 +39,9 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 Tell = Callable[[str], None]
 """Takes one sentence about a tape."""
 
+Read = Callable[[Path, Refusals], Iterator[Trade]]
+"""Reads a tape as ``read_tape`` does."""
+
 
 class ReplayOptions(FeedOptions):
     """How tapes are played."""
@@ -116,12 +119,18 @@ class Replay:
     """
 
     def __init__(
-        self, tapes: Sequence[Path], options: ReplayOptions, tell: Tell = _tell_nobody
+        self,
+        tapes: Sequence[Path],
+        options: ReplayOptions,
+        read: Read = read_tape,
+        tell: Tell = _tell_nobody,
     ) -> None:
         self._options = options
         self._tell = tell
         most_bytes = SORTED_BYTES // len(tapes)
-        self._readers = [_TapeReader(t, options, most_bytes, tell) for t in tapes]
+        self._readers = [
+            _TapeReader(tape, options, read, most_bytes, tell) for tape in tapes
+        ]
 
     def events(self, start_us: int, refusals: Refusals) -> Iterator[Event]:
         """Yield the tapes' trades as events of a feed that starts at ``start_us``.
@@ -146,10 +155,11 @@ def replay(
     options: ReplayOptions,
     start_us: int,
     refusals: Refusals,
+    read: Read = read_tape,
     tell: Tell = _tell_nobody,
 ) -> Iterator[Event]:
     """Return the events of a ``Replay`` that starts at once."""
-    return Replay(tapes, options, tell).events(start_us, refusals)
+    return Replay(tapes, options, read, tell).events(start_us, refusals)
 
 
 _Due = tuple[int, int, Trade]
@@ -203,9 +213,15 @@ class _TapeReader:
     """Reads one tape pass by pass, sorted if it has to be, and tells what it is."""
 
     def __init__(
-        self, path: Path, options: ReplayOptions, most_bytes: int, tell: Tell
+        self,
+        path: Path,
+        options: ReplayOptions,
+        read: Read,
+        most_bytes: int,
+        tell: Tell,
     ) -> None:
         self._path = path
+        self._read = read
         self._most_bytes = most_bytes
         self._say = tell
         self._watches = options.is_at_own_pace
@@ -219,7 +235,7 @@ class _TapeReader:
     def read(self, refusals: Refusals) -> Iterator[Trade]:
         """Yield the trades of a pass. Raises TapeError."""
         if self._sorted is None:
-            yield from self._watched(read_tape(self._path, refusals))
+            yield from self._watched(self._read(self._path, refusals))
             return
         refusals.take_over(self._tally)
         yield from map(Trade.from_wire, self._sorted)
@@ -237,7 +253,7 @@ class _TapeReader:
     def _look(self) -> None:
         """Find out whether the tape is in the order of time."""
         order = TapeOrder()
-        for trade in _until_fault(read_tape(self._path, Refusals()), []):
+        for trade in _until_fault(self._read(self._path, Refusals()), []):
             order.add(trade)
             if order.is_broken or order.is_clear:
                 break
@@ -254,7 +270,7 @@ class _TapeReader:
             self._tell(f"{order.first}: it is played in its place, and no price")
 
     def _sort(self) -> bool:
-        trades = _until_fault(read_tape(self._path, self._tally), self._faults)
+        trades = _until_fault(self._read(self._path, self._tally), self._faults)
         try:
             self._sorted = sort_trades(trades, self._most_bytes)
         except TooManyTrades:

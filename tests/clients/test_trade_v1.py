@@ -154,6 +154,12 @@ def test_a_datetime_that_its_clocks_leave_out_is_refused() -> None:
     left_out = datetime(2026, 3, 8, 2, 30, tzinfo=NEW_YORK)
     with pytest.raises(InvalidTrade, match="America/New_York leave out"):
         encode_trade({**fields, "time": left_out}, int)
+    for edge in (
+        datetime(1, 1, 1, tzinfo=NEW_YORK),
+        datetime(9999, 12, 31, 23, tzinfo=NEW_YORK),
+    ):
+        with pytest.raises(InvalidTrade):
+            encode_trade({**fields, "time": edge}, int)
     twice = datetime(2026, 11, 1, 1, 10, tzinfo=NEW_YORK)
     times = [
         Trade.from_wire(encode_trade({**fields, "time": moment}, int)[1]).time_us

@@ -230,9 +230,7 @@ def in_zone(moment: datetime, zone: tzinfo, fold: Fold | None = None) -> datetim
     later = moment.replace(tzinfo=zone, fold=1)
     if earlier.utcoffset() == later.utcoffset():
         return earlier
-    if is_left_out(earlier):
-        rule = f"is a time that the clocks of {zone} leave out"
-        raise InvalidTrade("bad_time", "time", str(moment), rule)
+    _check_is_shown(earlier)
     if fold is None:
         rule = (
             f"comes twice on the clocks of {zone}: give its offset from UTC, or say "
@@ -246,6 +244,18 @@ def is_left_out(moment: datetime) -> bool:
     """Tell whether a moment's local time is one that the clocks of its zone skip."""
     local = moment.astimezone(UTC).astimezone(moment.tzinfo)
     return local.replace(tzinfo=None, fold=0) != moment.replace(tzinfo=None, fold=0)
+
+
+def _check_is_shown(moment: datetime) -> None:
+    """Raise InvalidTrade for a moment that the clocks of its zone leave out."""
+    try:
+        is_wrong = is_left_out(moment)
+    except OverflowError:
+        # The first or the last day of all: refused for its year.
+        return
+    if is_wrong:
+        rule = f"is a time that the clocks of {moment.tzinfo} leave out"
+        raise InvalidTrade("bad_time", "time", str(moment), rule)
 
 
 def microseconds_of(moment: datetime) -> int:
@@ -318,9 +328,8 @@ def _as_time(value: Any) -> Any:
             rule = "needs its offset from UTC: datetime.now(UTC), for instance"
             raise InvalidTrade("bad_time", "time", str(value), rule)
         # A zone with a fixed offset leaves out nothing.
-        if type(value.tzinfo) is not timezone and is_left_out(value):
-            rule = f"is a time that the clocks of {value.tzinfo} leave out"
-            raise InvalidTrade("bad_time", "time", str(value), rule)
+        if type(value.tzinfo) is not timezone:
+            _check_is_shown(value)
         return microseconds_of(value)
     return as_microseconds(value) if isinstance(value, str) else value
 

@@ -280,7 +280,9 @@ def test_several_tapes_are_merged_before_they_are_paced(tmp_path: Path) -> None:
 def told(tape: Path, **options: Any) -> tuple[list[Event], list[str]]:
     """The events of a tape, and what is said of it."""
     said: list[str] = []
-    events = replay([tape], ReplayOptions(**options), START_US, Refusals(), said.append)
+    events = replay(
+        [tape], ReplayOptions(**options), START_US, Refusals(), tell=said.append
+    )
     return list(events), said
 
 
@@ -352,7 +354,7 @@ def test_a_gap_is_told_when_it_begins() -> None:
     tape = input_file("b/b35_interleaved_months.csv")
     said: list[str] = []
     options = ReplayOptions(speed=10)
-    events = replay([tape], options, START_US, Refusals(), said.append)
+    events = replay([tape], options, START_US, Refusals(), tell=said.append)
     first = list(islice(events, 5))
     assert dues(first) == [0, 10_000, 20_000, 30_000, 40_000]
     assert [line for line in said if "gap" in line] == []
@@ -375,7 +377,7 @@ def test_a_tape_without_length_is_not_repeated_at_full_speed(speed: float) -> No
     tape = input_file("b/b41_same_time.csv")
     said: list[str] = []
     options = ReplayOptions(loop=0, speed=speed)
-    events = list(islice(replay([tape], options, 0, Refusals(), said.append), 100))
+    events = list(islice(replay([tape], options, 0, Refusals(), tell=said.append), 100))
     assert dues(events) == [int(n * 1e6 / speed) for n in range(10) for _ in range(10)]
     assert len(said) == 1
     assert "shorter than a second: a pass takes" in said[0]
