@@ -26,6 +26,7 @@ from deploy.commands.topology import topology
 from deploy.commands.trades import trades
 from deploy.commands.windows import windows
 from deploy.examples import examples_of
+from deploy.key_command import key
 from deploy.local.settings import RunSettings
 from deploy.logs import configure_logs
 from deploy.terminal.status import status
@@ -288,7 +289,7 @@ def intake(settings: IntakeSettings) -> None:
 
 
 for command in (
-    *(simulate, replay, ingest, feed, topic),
+    *(simulate, replay, ingest, feed, topic, key),
     archive,
     *(watch, status, ledger, windows, trades, rebuild, reconcile, topology),
     load,

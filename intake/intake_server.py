@@ -13,6 +13,7 @@ from ingest.feed.run import FeedError, run_supply
 from ingest.issue_table.issue_entry import BadIssues
 from ingest.issue_table.issue_list import read_issues
 from ingest.sources.trade_lines import LineOptions, LineReader
+from ingest.symbol_key import SymbolKeys
 from intake.intake_app import IntakeMetrics, IntakeState, create_app
 from intake.remembered import Memory
 from intake.room import Room
@@ -96,10 +97,12 @@ def run_intake(settings: IntakeSettings) -> None:
 def _create_reader(settings: IntakeSettings) -> LineReader:
     try:
         file = settings.issues_file
-        issues = None if file is None else read_issues(file)
+        options = LineOptions.model_validate({"venue": settings.intake_venue or None})
+        keys = None if options.venue is None else SymbolKeys(options.venue)
+        issues = None if file is None else read_issues(file, keys)
     except BadIssues as error:
         raise IntakeFailed(str(error)) from None
-    return LineReader(LineOptions(), _now_us(), _now_us, issues, numbers_missing=True)
+    return LineReader(options, _now_us(), _now_us, issues, numbers_missing=True)
 
 
 def _now_us() -> int:

@@ -49,7 +49,9 @@ class RunSettings(StateSettings):
     """A recorded tape to replay in place of the simulator."""
 
     speed: float = Field(1.0, gt=0, le=10_000)
-    """How many times faster than it was recorded a tape is replayed."""
+    """How many times faster than it was recorded a tape is replayed. At 10 a window of
+    two seconds holds twenty seconds of the tape.
+    """
 
     feed: str | None = Field(None, pattern=r"^[\w.-]{1,100}(:[\w.]{1,100})?$")
     """An exchange in place of the simulator: upbit, binance, alpaca, kis, or an adapter

@@ -43,6 +43,7 @@ from tickthrottle_client import (
     LogUnusable,
     NotAppended,
     TradeProducer,
+    key_of,
 )
 from tickthrottle_client.log_v1 import partition_of
 
@@ -710,3 +711,27 @@ def test_the_example_of_a_page_runs(
     assert len(payloads(client)) == 1
     with suppress(FileNotFoundError):
         assert read_receipt((tmp_path / "morning.json").read_bytes()).ended
+
+
+async def test_a_producer_with_a_venue_takes_symbols(
+    redis_url: str, client: redis.Redis
+) -> None:
+    """Beside ISINs; without a venue a symbol is a further field as any other."""
+    fields = make_fields(1)
+    del fields["isin"]
+    async with TradeProducer(redis_url, partitions=1, venue="XMKT=QM") as producer:
+        await producer.send({**fields, "symbol": "BTC-PERP"})
+        await producer.send(make_fields(2))
+        with pytest.raises(InvalidTrade, match="symbol 5930: must be text"):
+            await producer.send({**fields, "symbol": 5930})
+    sent = [Trade.from_wire(payload) for payload in payloads(client)]
+    assert [trade.isin for trade in sent] == [key_of("QM", "BTC-PERP"), ISIN]
+    assert sent[0].extra == {"symbol": "BTC-PERP", "venue": "XMKT"}
+    async with TradeProducer(redis_url, partitions=1) as producer:
+        with pytest.raises(InvalidTrade, match="isin None: is required"):
+            await producer.send({**fields, "symbol": "BTC-PERP"})
+
+
+def test_a_bad_venue_is_refused_before_anything_else() -> None:
+    with pytest.raises(LogUnusable, match="venue 'X Y': must be a name"):
+        TradeProducer("redis://127.0.0.1:1", venue="X Y")

@@ -21,6 +21,7 @@ from typing import Any, Protocol, Self, TypeAlias
 from urllib.parse import urlsplit
 
 from tickthrottle_client.kafka_topic import OWNED, KafkaTopic
+from tickthrottle_client.key_v1 import SymbolKeys, Venue
 from tickthrottle_client.log_v1 import (
     BACKOFF_S,
     CAP,
@@ -113,8 +114,9 @@ class TradeProducer:
     ``namespace``, or ``kafka://host:9092,host2:9092/topic``, with ``kafka_options`` of
     librdkafka. A log in Redis is created if there is none, with so many
     ``partitions``, and keeps to ``cap`` entries as with every feed; a topic has to be
-    there (`tickthrottle topic`). ``receipt`` is a file for `tickthrottle reconcile`,
-    renewed every two seconds.
+    there (`tickthrottle topic`). With a ``venue``, ``XNAS`` or with letters of its own
+    ``XNAS=QM``, trades may have a ``symbol`` in place of an ISIN. ``receipt`` is a
+    file for `tickthrottle reconcile`, renewed every two seconds.
 
     Each trade that ``send`` has taken is appended, in order, in the background. At
     most ``buffer_bytes`` wait for the log; then ``send`` waits, too. While the log's
@@ -140,6 +142,7 @@ class TradeProducer:
         namespace: str = "tt",
         partitions: int = PARTITIONS,
         cap: int = CAP,
+        venue: str | None = None,
         kafka_options: Mapping[str, str] | None = None,
         receipt: str | Path | None = None,
         buffer_bytes: int = BUFFER_BYTES,
@@ -163,6 +166,7 @@ class TradeProducer:
         else:
             rule = "must begin with redis://, rediss://, unix:// or kafka://"
             raise LogUnusable(f"address {scheme[:20]!r}: {rule}")
+        self._keys = None if venue is None else SymbolKeys(_venue(venue))
         _check_least("buffer_bytes", buffer_bytes, 1)
         self._buffer_bytes = buffer_bytes
         self._leave_within_s = leave_within_s
@@ -240,17 +244,20 @@ class TradeProducer:
     async def send(self, trade: Mapping[str, Any]) -> None:
         """Take a trade to append; wait while too many bytes wait for the log.
 
-        It has ``isin``; ``time``, microseconds since 1970 UTC, or text as in ISO 8601
-        or a datetime, each with its offset; ``price`` and ``size``, text, ``int`` or
-        Decimal, so that no digit is lost; ``seq``, its number within the issue, or
-        none: then it gets one, greater than that of the trade before. Further fields
-        go along. Raises InvalidTrade for a trade that breaks a rule, and LogUnusable.
-        A ``send`` that raises, or is cancelled, has taken nothing.
+        It has ``isin``, or ``symbol`` if the producer has a venue; ``time``,
+        microseconds since 1970 UTC, or text as in ISO 8601 or a datetime, each with its
+        offset; ``price`` and ``size``, text, ``int`` or Decimal, so that no digit is
+        lost; ``seq``, its number within the issue, or none: then it gets one, greater
+        than that of the trade before. Further fields go along. Raises InvalidTrade for
+        a trade that breaks a rule, and LogUnusable. A ``send`` that raises, or is
+        cancelled, has taken nothing.
         """
         self._check()
         self._sends += 1
         if self._sends % _TURN_SENDS == 0:
             await asyncio.sleep(0)
+        if self._keys is not None and isinstance(trade, Mapping):
+            trade = self._keys.keyed(trade)
         entry = encode_trade(trade, self._next_seq)
         size = len(entry[1]) + ENTRY_OVERHEAD_BYTES
         if self._turn.locked() or not self._has_room(size):
@@ -431,6 +438,13 @@ def _topic(address: str, options: Mapping[str, str]) -> KafkaTopic:
         if name in OWNED:
             raise LogUnusable(f"kafka_options: {name} may not be set: {OWNED[name]}")
     return KafkaTopic(form["servers"], form["topic"], tuple(options.items()))
+
+
+def _venue(text: str) -> Venue:
+    try:
+        return Venue.parse(text)
+    except ValueError as error:
+        raise LogUnusable(f"venue {error}") from None
 
 
 async def _open_topic(topic: KafkaTopic) -> Appender:

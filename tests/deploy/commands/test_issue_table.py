@@ -17,6 +17,7 @@ from ingest.issue_table.issue_list import parse_list
 from ingest.issue_table.known_issues import Issues
 from ingest.issue_table.redis_issue_store import RedisIssueStore
 from ingest.issue_table.table_loader import load_list, read_on
+from ingest.symbol_key import key_of
 from tests.gateway.samples import HYNIX, ISSUE_LIST, NAVER, SAMSUNG, make_isins
 
 pytestmark = pytest.mark.redis
@@ -190,3 +191,12 @@ def test_a_loader_that_is_killed_leaves_the_old_list_or_the_new(
         assert (len(known), len(names), refused) == (3_000, 1, 0)
         seen |= names
     assert seen <= {"name 0", "name 1"}
+
+
+def test_a_list_of_symbols_is_loaded_with_a_venue(table: Table) -> None:
+    """A bad venue is refused before the server is asked."""
+    text = "code,name\nBTC,Bitcoin\n"
+    assert "--venue makes keys" in table.load(text, code=3)
+    assert "venue 'X Y': must be" in table.load(text, "--venue", "X Y", code=2)
+    assert table.load(text, "--venue", "XMKT").startswith("1 added")
+    assert table.run("show", "BTC").splitlines()[1].split()[0] == key_of("QX", "BTC")

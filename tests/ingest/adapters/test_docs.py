@@ -11,13 +11,14 @@ import redis
 
 from ingest.exchanges.known import BUILT_IN
 from ingest.sources.exchange_options import ExchangeOptions
-from ingest.symbol_key import key_of
+from ingest.symbol_key import OWN_VENUES, key_of
 from tests.conftest import eventually
 from tests.ingest.adapters.exchange import Session, exchanging
 from tests.ingest.adapters.feeding import wait_for
 from tests.paths import ROOT
 
 PAGE = (ROOT / "docs" / "adapters.md").read_text("utf-8")
+KEYS_PAGE = (ROOT / "docs" / "keys.md").read_text("utf-8")
 
 
 def test_every_adapter_is_in_the_table() -> None:
@@ -25,7 +26,8 @@ def test_every_adapter_is_in_the_table() -> None:
     for name, kind in BUILT_IN.items():
         assert f"| `{name}` |" in PAGE
         if kind.prefix:
-            assert f"| `{kind.prefix}` |" in PAGE
+            assert f"| `{kind.venue}` | `{kind.prefix}` |" in KEYS_PAGE
+            assert OWN_VENUES[kind.venue] == kind.prefix
         for secret in kind.secrets:
             assert f"`TICKTHROTTLE_{name.upper()}_{secret.upper()}`" in PAGE
 
