@@ -76,16 +76,21 @@ def program(
 @app.command(epilog=examples_of("run"))
 @options_of(
     RunSettings,
-    *("port", "rate", "tape", "speed", "feed", "analytics"),
+    *("port", "rate", "tape", "speed", "feed", "analytics", "trade_log"),
+    *("kafka_servers", "kafka_topic", "kafka_config", "decoder", "start"),
     feed_symbols="--symbols",
+    issues_file="--issues",
     archive="--archive/--no-archive",
 )
 def run(settings: RunSettings) -> None:
     """Run the whole pipeline on this machine, until Ctrl-C.
 
     Starts an embedded Valkey server, the Spark job, the gateway with its page, a
-    feed, the archive and the analytics job, restarts what dies, and leaves nothing
-    behind.
+    feed, the archive and the analytics job. Each of them is started again when it
+    dies, the server with all it had. At the end nothing is left running.
+
+    With --feed none there is no feed: others append, or --trade-log kafka reads a
+    topic that exists.
     """
     from deploy.local.runner import RunFailed, run_local
 

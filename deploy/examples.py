@@ -5,6 +5,7 @@ EXAMPLES = {
         "tickthrottle run --port 8123 --rate 900",
         "tickthrottle run --tape day.csv.gz --speed 10",
         "tickthrottle run --feed upbit",
+        "tickthrottle run --feed none --trade-log kafka --kafka-topic executions",
     ),
     "throttle": (
         "tickthrottle throttle --redis-url redis://10.0.0.5:6379/0",

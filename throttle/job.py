@@ -31,9 +31,10 @@ from throttle.settings import ThrottleSettings
 from throttle.spark.java import NoJava, find_java
 from throttle.spark.options import SourceOptions, made_up_windows, source_options
 from throttle.spark.scratch import NoFolder, scratch_folder
-from throttle.spark.session import NoSpark, create_session
+from throttle.spark.session import create_session
 from throttle.spark.sink import BatchSink, discard
 from throttle.spark.source import FORMAT
+from throttle.spark.start.java_process import NoSpark
 from throttle.spark.warmup import made_up_issues
 from throttle.telemetry.batch_report import BatchReporter, StageWriter
 from throttle.telemetry.metrics import ThrottleMetrics

@@ -229,6 +229,9 @@ def _table(settings: TopicSettings) -> Iterator[IssueStore]:
         with closing(open_issue_store(settings)) as store:
             yield store
     except (TableAway, TableMoved, LogUnusable) as error:
+        why = error.__cause__
+        if isinstance(why, redis.RedisError):
+            fail(explain(settings.redis_url, why))
         fail(str(error))
     except redis.RedisError as error:
         fail(explain(settings.redis_url, error))

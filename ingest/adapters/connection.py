@@ -16,6 +16,7 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import (
     ConnectionClosed,
     InvalidHandshake,
+    InvalidProxy,
     InvalidStatus,
     InvalidURI,
 )
@@ -38,6 +39,7 @@ from ingest.adapters.raw_tape import RawRecorder
 from ingest.adapters.reconnect import Allowance, Backoff
 from ingest.feed.supply import Arrivals, Ended
 from ingest.trade import InvalidTrade
+from tickthrottle_client.loopback import is_loopback
 
 BATCH = 2_000
 """So many entries wait for the log before frames do."""
@@ -232,11 +234,17 @@ class ExchangeFeed:
                 open_timeout=_OPEN_TIMEOUT_S,
                 close_timeout=_CLOSE_TIMEOUT_S,
                 user_agent_header="tickthrottle",
+                proxy=None if is_loopback(host) else True,
             )
         except InvalidStatus as error:
             raise self._refused(host, error) from None
         except InvalidURI as error:
             raise AdapterFault(f"{address}: is no address of a WebSocket") from error
+        except (InvalidProxy, ImportError) as error:
+            # Not in its own words, which have the proxy's password.
+            rule = f"the proxy in the environment cannot be used ({error.msg})"
+            way = f"NO_PROXY={host} goes without it"
+            raise AdapterFault(f"{host} cannot be reached: {rule}; {way}") from None
         except (OSError, InvalidHandshake, TimeoutError) as error:
             fault = unreachable(host, error)
             if self._has_opened:

@@ -14,6 +14,6 @@ def explain(url: str, error: redis.RedisError) -> str:
     ):
         return (
             f"no Redis or Valkey server answers at {address} ({error}); "
-            "start one, or set REDIS_URL to where it is"
+            "start one, or `tickthrottle run`, or set REDIS_URL to where it is"
         )
     return f"the server at {address} refuses: {error}"

@@ -47,7 +47,8 @@ from throttle.spark.java import NoJava, find_java
 from throttle.spark.open_reader import open_log
 from throttle.spark.options import source_options
 from throttle.spark.scratch import NoFolder, scratch_folder
-from throttle.spark.session import NoSpark, create_session
+from throttle.spark.session import create_session
+from throttle.spark.start.java_process import NoSpark
 from throttle.window.decoder import NoDecoder, find_decoder
 
 log = structlog.get_logger()

@@ -144,7 +144,8 @@ def test_without_a_server_there_is_one_sentence(tmp_path: Path) -> None:
     for arguments in (("show",), ("history", SAMSUNG)):
         sentence = nowhere.run(*arguments, code=3)
         assert len(sentence.splitlines()) == 1
-        assert "127.0.0.1:1" in sentence
+        assert "no Redis or Valkey server answers at redis://127.0.0.1:1 " in sentence
+        assert "`tickthrottle run`" in sentence
         assert "secret" not in sentence
 
 

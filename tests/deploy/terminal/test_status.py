@@ -6,6 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from deploy.cli import app
+from tests.dead_proxy import DEAD_PROXY
 from tests.gateway.servers import Gateway, running_gateway
 from tests.ports import free_port
 
@@ -55,3 +56,15 @@ def test_nobody_there_is_told_in_a_sentence() -> None:
     assert run("--url", "here", code=2) == (
         "tickthrottle: url 'here': must be like http://127.0.0.1:8000/\n"
     )
+
+
+def test_no_proxy_is_asked_for_an_operators_port(
+    redis_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Company networks have one in every environment; it knows nothing of loopback."""
+    with running_gateway(redis_url) as gateway:
+        gateway.wait_for("reloads")
+        for name, value in DEAD_PROXY.items():
+            monkeypatch.setenv(name, value)
+        answer = json.loads(run("--url", url_of(gateway), "--json", code=1))
+    assert answer["diagnosis"]["level"] == "bad"

@@ -19,6 +19,7 @@ from ingest.exchanges.binance import Binance
 from ingest.exchanges.upbit import Upbit
 from ingest.symbol_key import key_of
 from tests.conftest import PATIENCE, eventually
+from tests.dead_proxy import DEAD_PROXY
 from tests.ingest.adapters.exchange import Session, exchanging
 from tests.ingest.adapters.feeding import feeding, wait_for
 from tests.ingest.adapters.frames import binance, deals, upbit
@@ -327,6 +328,37 @@ def test_a_host_that_has_no_address_is_told_at_the_start(redis_url: str) -> None
     with feeding(redis_url, Quick, url=url, symbols=BTC) as running:
         eventually(running.ended)
     assert "no-such-host.invalid cannot be reached: " in str(running.errors[0])
+
+
+def test_no_proxy_is_asked_for_this_machine(
+    redis_url: str, client: redis.Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An exchange here, such as one under test, is beyond none."""
+    for name, value in DEAD_PROXY.items():
+        monkeypatch.setenv(name, value)
+
+    def script(session: Session) -> None:
+        session.send(*(binance(deal) for deal in deals(BTC, range(1, 3))))
+        session.wait()
+
+    with (
+        exchanging(script) as exchange,
+        feeding(redis_url, Quick, url=exchange.url, symbols=BTC),
+    ):
+        assert numbers(client, 2) == [1, 2]
+
+
+def test_a_proxy_that_cannot_be_used_is_told_without_its_password(
+    redis_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Exchanges are asked through the environment's proxy, if it is one for that."""
+    monkeypatch.setenv("https_proxy", "ftp://u:secret@127.0.0.1:9")
+    url = "wss://exchange.invalid"
+    with feeding(redis_url, Quick, url=url, symbols=BTC) as running:
+        eventually(running.ended)
+    [error] = running.errors
+    assert "NO_PROXY=exchange.invalid goes without it" in str(error)
+    assert "secret" not in str(error)
 
 
 def test_many_symbols_are_spread_over_connections(
