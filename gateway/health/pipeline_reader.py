@@ -17,6 +17,7 @@ from gateway.health.kafka_ends import KafkaEndsReader
 from gateway.health.log_ends import LogEnds, decode_redis_ends, no_log
 from gateway.health.shared_answer import FRESH_S, SharedAnswer
 from ingest.kafka.address import KafkaTopic
+from ingest.process.redis_fault import in_words
 from ingest.tradelog.redis_positions import decode_info, info_key, stream_key
 from throttle.contract.candidate import decode_candidates
 from throttle.contract.redis_keys import ANALYTICS_JOB, PRODUCTS, AnalyticsKeys, Keys
@@ -52,7 +53,7 @@ class PipelineReader:
                 return await self._shared.get(at_most_s)
         except (RedisError, OSError) as error:
             # A timeout is an OSError, with nothing to say.
-            problem, is_redis_down = f"Redis: {str(error) or NO_ANSWER}", True
+            problem, is_redis_down = f"Redis: {in_words(error) or NO_ANSWER}", True
         except ValueError as error:
             # Nothing the throttle would have written.
             problem, is_redis_down = str(error), False

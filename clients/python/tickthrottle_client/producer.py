@@ -18,7 +18,6 @@ from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any, Protocol, Self, TypeAlias
-from urllib.parse import urlsplit
 
 from tickthrottle_client.kafka_topic import OWNED, KafkaTopic
 from tickthrottle_client.log_v1 import (
@@ -49,7 +48,7 @@ _RECEIPT_TICK_S = 0.25
 # Who sends in a loop without a pause lets others have their turn so often.
 _TURN_SENDS = 256
 
-_KAFKA_FORM = re.compile(rf"kafka://(?P<servers>[^/?#\s]+)/(?P<topic>{TOPIC_PATTERN})")
+_KAFKA_FORM = re.compile(rf"kafka://(?P<servers>[^/?#@\s]+)/(?P<topic>{TOPIC_PATTERN})")
 
 log = logging.getLogger(__name__)
 
@@ -162,7 +161,7 @@ class TradeProducer:
             self._open = partial(_open_redis, address, namespace, partitions, cap)
         else:
             rule = "must begin with redis://, rediss://, unix:// or kafka://"
-            raise LogUnusable(f"address {scheme[:20]!r}: {rule}")
+            raise LogUnusable(f"address: {rule}")
         _check_least("buffer_bytes", buffer_bytes, 1)
         self._buffer_bytes = buffer_bytes
         self._leave_within_s = leave_within_s
@@ -426,7 +425,7 @@ def _topic(address: str, options: Mapping[str, str]) -> KafkaTopic:
     form = _KAFKA_FORM.fullmatch(address)
     if form is None:
         rule = "must be like kafka://host:9092,host2:9092/topic"
-        raise LogUnusable(f"address {address!r}: {rule}")
+        raise LogUnusable(f"address: {rule}")
     for name in options:
         if name in OWNED:
             raise LogUnusable(f"kafka_options: {name} may not be set: {OWNED[name]}")
@@ -446,10 +445,7 @@ async def _open_redis(url: str, namespace: str, partitions: int, cap: int) -> Ap
         from tickthrottle_client.redis_appender import RedisAppender
     except ModuleNotFoundError as error:
         raise _missing("redis", "redis", error) from None
-    # Without the password.
-    parts = urlsplit(url)
-    here = parts.path if parts.scheme == "unix" else parts.netloc.rpartition("@")[2]
-    return await RedisAppender.open(url, here, namespace, partitions, cap)
+    return await RedisAppender.open(url, namespace, partitions, cap)
 
 
 def _missing(kind: str, package: str, error: ModuleNotFoundError) -> LogUnusable:

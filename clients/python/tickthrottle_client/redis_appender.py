@@ -32,8 +32,9 @@ from tickthrottle_client.log_v1 import (
 )
 from tickthrottle_client.receipt_v1 import AppendTally
 from tickthrottle_client.redis_address import check_redis_url, why_unusable
-from tickthrottle_client.redis_faults import TRANSIENT, is_passing
+from tickthrottle_client.redis_faults import TRANSIENT, in_words, is_passing
 from tickthrottle_client.redis_primary import connect_async
+from tickthrottle_client.server_url import server_address
 
 _CONNECT_TIMEOUT_S = 2.0
 _ANSWER_TIMEOUT_S = 3.0
@@ -75,13 +76,12 @@ class RedisAppender:
         self._may_be_away = False
 
     @classmethod
-    async def open(
-        cls, url: str, address: str, namespace: str, partitions: int, cap: int
-    ) -> Self:
+    async def open(cls, url: str, namespace: str, partitions: int, cap: int) -> Self:
         """Open a log, which is created if there is none.
 
-        ``address`` is what to call the server. Raises LogAway and LogUnusable.
+        Raises LogAway and LogUnusable.
         """
+        address = server_address(url)
         try:
             client = connect_async(
                 check_redis_url(url),
@@ -185,7 +185,9 @@ async def _told(address: str) -> AsyncIterator[None]:
             raise LogAway(
                 f"no Redis or Valkey server takes trades at {address} ({error})"
             ) from None
-        raise LogUnusable(f"the server at {address} refuses: {error}") from None
+        raise LogUnusable(
+            f"the server at {address} refuses: {in_words(error)}"
+        ) from None
 
 
 async def _check_server(client: Redis) -> None:
