@@ -141,6 +141,9 @@ class IngestSettings(LogSettings):
     acknowledged.
     """
 
+    may_evict: bool = False
+    """Append to a server in Redis that may evict keys, though trades may be lost."""
+
     list_issues: bool = True
     """Whether the simulator, or an exchange's feed, tells the issue table what its
     issues are called.

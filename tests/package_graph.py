@@ -62,6 +62,7 @@ FLOORS = {
         "playback",
     ),
     "gateway": (
+        "market_hours",
         "settings",
         "protocol",
         "admission",

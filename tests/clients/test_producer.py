@@ -578,7 +578,9 @@ async def test_a_server_that_is_full_is_waited_for(own: OwnValkey) -> None:
 async def test_a_server_that_is_not_there_is_one_clear_sentence() -> None:
     """The address is named, never its password."""
     address = f"127.0.0.1:{free_port()}"
-    with pytest.raises(LogAway, match=f"no Redis or Valkey .* at redis://{address}") as caught:
+    with pytest.raises(
+        LogAway, match=f"no Redis or Valkey .* at redis://{address}"
+    ) as caught:
         async with TradeProducer(f"redis://:secret@{address}/0"):
             pass
     assert "secret" not in str(caught.value)

@@ -20,6 +20,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from ingest.process.prometheus import MetricsUnavailable, exposed
 from ingest.process.redact import server_address
 from ingest.process.redis_fault import in_words
+from ingest.process.redis_memory import warn_of_memory
 from ingest.process.service_manager import tell_ready
 from ingest.tradelog.contract import LogInfo, LogUnusable
 from ingest.tradelog.redis_log_reader import check_server
@@ -134,6 +135,7 @@ def _check_rights(
     def ask() -> None:
         # One of another kind answers what it is, and nothing else.
         check_server(client)
+        warn_of_memory(client)
         check_rights(client, commands)
 
     until_done(ask, stop)

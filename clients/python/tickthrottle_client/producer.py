@@ -111,9 +111,10 @@ class TradeProducer:
     ``redis+sentinel://host:26379,host2:26379/name``, with the pipeline's
     ``namespace``, or ``kafka://host:9092,host2:9092/topic``, with ``kafka_options`` of
     librdkafka. A log in Redis is created if there is none, with so many
-    ``partitions``, and keeps to ``cap`` entries as with every feed; a topic has to be
-    there (`tickthrottle topic`). ``receipt`` is a file for `tickthrottle reconcile`,
-    renewed every two seconds.
+    ``partitions``, and keeps to ``cap`` entries as with every feed; a server that may
+    evict keys is refused unless ``may_evict``. A topic has to be there (`tickthrottle
+    topic`). ``receipt`` is a file for `tickthrottle reconcile`, renewed every two
+    seconds.
 
     Each trade that ``send`` has taken is appended, in order, in the background. At
     most ``buffer_bytes`` wait for the log; then ``send`` waits, too. While the log's
@@ -139,6 +140,7 @@ class TradeProducer:
         namespace: str = "tt",
         partitions: int = PARTITIONS,
         cap: int = CAP,
+        may_evict: bool = False,
         kafka_options: Mapping[str, str] | None = None,
         receipt: str | Path | None = None,
         buffer_bytes: int = BUFFER_BYTES,
@@ -158,7 +160,9 @@ class TradeProducer:
                 rule = f"must be at most {MOST_PARTITIONS}"
                 raise LogUnusable(f"partitions {partitions}: {rule}")
             _check_least("cap", cap, LEAST_CAP)
-            self._open = partial(_open_redis, address, namespace, partitions, cap)
+            self._open = partial(
+                _open_redis, address, namespace, partitions, cap, may_evict
+            )
         else:
             rule = "must begin with redis://, rediss://, unix:// or kafka://"
             raise LogUnusable(f"address: {rule}")
@@ -440,12 +444,16 @@ async def _open_topic(topic: KafkaTopic) -> Appender:
     return await TopicAppender.open(topic)
 
 
-async def _open_redis(url: str, namespace: str, partitions: int, cap: int) -> Appender:
+async def _open_redis(
+    url: str, namespace: str, partitions: int, cap: int, may_evict: bool
+) -> Appender:
     try:
         from tickthrottle_client.redis_appender import RedisAppender
     except ModuleNotFoundError as error:
         raise _missing("redis", "redis", error) from None
-    return await RedisAppender.open(url, namespace, partitions, cap)
+    return await RedisAppender.open(
+        url, namespace, partitions, cap, may_evict=may_evict
+    )
 
 
 def _missing(kind: str, package: str, error: ModuleNotFoundError) -> LogUnusable:

@@ -34,6 +34,7 @@ from tickthrottle_client.receipt_v1 import AppendTally
 from tickthrottle_client.redis_address import check_redis_url, why_unusable
 from tickthrottle_client.redis_faults import TRANSIENT, in_words, is_passing
 from tickthrottle_client.redis_primary import connect_async
+from tickthrottle_client.server_memory import SECTIONS, ServerMemory
 from tickthrottle_client.server_url import server_address
 
 _CONNECT_TIMEOUT_S = 2.0
@@ -76,10 +77,19 @@ class RedisAppender:
         self._may_be_away = False
 
     @classmethod
-    async def open(cls, url: str, namespace: str, partitions: int, cap: int) -> Self:
+    async def open(
+        cls,
+        url: str,
+        namespace: str,
+        partitions: int,
+        cap: int,
+        *,
+        may_evict: bool = False,
+    ) -> Self:
         """Open a log, which is created if there is none.
 
-        Raises LogAway and LogUnusable.
+        A server that may evict keys is refused unless ``may_evict``. Raises LogAway and
+        LogUnusable.
         """
         address = server_address(url)
         try:
@@ -94,7 +104,7 @@ class RedisAppender:
             raise LogUnusable(f"address {address}: {error}") from None
         try:
             async with _told(address):
-                await _check_server(client)
+                await _check_server(client, may_evict)
                 info = await _identify(client, info_key(namespace), partitions)
         except BaseException:
             await client.aclose()
@@ -190,13 +200,17 @@ async def _told(address: str) -> AsyncIterator[None]:
         ) from None
 
 
-async def _check_server(client: Redis) -> None:
+async def _check_server(client: Redis, may_evict: bool) -> None:
     try:
-        server = await client.info("server")
+        server = await client.info(*SECTIONS)
     except exceptions.NoPermissionError:
         return
     if (reason := why_unusable(server)) is not None:
         raise LogUnusable(reason)
+    if (reason := ServerMemory.decode(server).why_forgetful()) is not None:
+        if not may_evict:
+            raise LogUnusable(f"{reason}. may_evict=True appends all the same")
+        log.warning(reason)
 
 
 async def _identify(client: Redis, key: str, partitions: int) -> LogInfo:
