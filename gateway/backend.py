@@ -33,7 +33,6 @@ from gateway.health.readiness import (
     faults_of_pipeline,
 )
 from gateway.http.operator_access import OperatorAccess
-from gateway.market_hours import MarketHours
 from gateway.settings import GatewaySettings, TokenSettings
 from gateway.stream.board import Board
 from gateway.stream.counters import Counters, CounterTotals
@@ -60,6 +59,7 @@ from gateway.workers.worker_report import (
 from ingest.issue_table.known_issues import Issues
 from ingest.issue_table.open_issue_store import open_issue_store
 from ingest.kafka.address import KafkaTopic
+from ingest.market_hours import MarketHours
 from ingest.tradelog.contract import LogUnusable
 from throttle.contract.redis_keys import AnalyticsKeys, Keys
 

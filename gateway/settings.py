@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, Field, field_validator, model_validator
 from pydantic_settings import NoDecode
 
-from gateway.market_hours import MarketHours
+from ingest.market_hours import MarketHours
 from ingest.settings import ProcessSettings, TopicSettings
 
 MOST_FIREHOSE_RATE = 5_000
@@ -86,7 +86,9 @@ class GatewaySettings(TopicSettings, TokenSettings):
     quiet_s: float = Field(0, ge=0)
     """Not ready when no trade came for this long; 0: a silence is no fault."""
 
-    market_hours: Annotated[str, AfterValidator(_check_hours)] = ""
+    market_hours: Annotated[
+        str, Field(pattern=r"^[\w/+:;, -]*$"), AfterValidator(_check_hours)
+    ] = ""
     """When the market trades, as ``Asia/Seoul Mon-Fri 09:00-15:20``; unset: unknown."""
 
     max_memory_bytes: int = Field(2_147_483_648, ge=1_048_576)

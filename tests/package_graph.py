@@ -20,6 +20,7 @@ FLOORS = {
         "trade",
         "wire_form",
         "symbol_key",
+        "market_hours",
         "tradelog",
         "kafka",
         "settings",
@@ -62,7 +63,6 @@ FLOORS = {
         "playback",
     ),
     "gateway": (
-        "market_hours",
         "settings",
         "protocol",
         "admission",

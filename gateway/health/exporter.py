@@ -13,10 +13,10 @@ from gateway.health.findings import Finding
 from gateway.health.jobs import PipelineState
 from gateway.health.metrics import GatewayMetrics
 from gateway.health.readiness import Reason
-from gateway.market_hours import MarketHours
 from gateway.settings import GatewaySettings
 from gateway.stream.hub import Hub
 from gateway.upstream.stream_follower import StreamFollower
+from ingest.market_hours import MarketHours
 from ingest.process.prometheus import forget_process, render
 
 log = structlog.get_logger()

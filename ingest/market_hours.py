@@ -22,7 +22,7 @@ _DAY_MINUTES = 24 * 60
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
+class MarketSession:
     """Trading from one time of day to another, on some days of the week, in a zone.
 
     ``end`` may be on the next day; both are in minutes since midnight of the first.
@@ -50,7 +50,7 @@ class Session:
 class MarketHours:
     """All sessions that are known; without any, nobody knows when a market trades."""
 
-    sessions: Sequence[Session] = ()
+    sessions: Sequence[MarketSession] = ()
 
     @classmethod
     def parse(cls, text: str) -> "MarketHours":
@@ -96,7 +96,7 @@ def _moment(now_ms: int) -> datetime:
     return datetime.fromtimestamp(now_ms / 1_000, UTC)
 
 
-def _parse_session(text: str) -> Session:
+def _parse_session(text: str) -> MarketSession:
     form = _SESSION.fullmatch(text)
     if form is None:
         raise ValueError(f"{text[:80]!r}: must be like {EXAMPLE}")
@@ -105,7 +105,7 @@ def _parse_session(text: str) -> Session:
     begin, end = _minutes(form["begin"]), _minutes(form["end"])
     end += _DAY_MINUTES if end <= begin else 0
     days, closed = _parse_days(form["days"]), _parse_dates(form["closed"] or "")
-    return Session(form["zone"], days, begin, end, closed)
+    return MarketSession(form["zone"], days, begin, end, closed)
 
 
 def _minutes(text: str) -> int:

@@ -5,7 +5,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from gateway.market_hours import EXAMPLE, MarketHours
+from ingest.market_hours import EXAMPLE, MarketHours
 
 SEOUL = MarketHours.parse(EXAMPLE)
 
