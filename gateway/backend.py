@@ -68,7 +68,7 @@ LOOK_S = 0.5
 
 CANCEL_AGAIN_S = 0.1
 
-STARTING_S = 20.0
+STARTING_S = 15.0
 """So long after a start it is no fault that no window has come."""
 
 _REPORT = TypeAdapter(WorkerReport)

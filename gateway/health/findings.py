@@ -358,7 +358,9 @@ def _roots(findings: Sequence[Finding]) -> list[Finding]:
 
 def _not_yet(finding: Finding) -> Finding:
     """Return a finding of a gateway that has just begun: it need not be a fault."""
-    is_early = finding.code in ("feed_stale", "job_dead", "log_away")
+    # A job that has published, and is dead, is one.
+    is_missing = finding.code in ("job_dead", "log_away") and finding.word == "none"
+    is_early = finding.code == "feed_stale" or is_missing
     return replace(finding, level="unknown") if is_early else finding
 
 

@@ -547,12 +547,11 @@ def test_a_start_is_no_fault() -> None:
     """No window can have come yet; what else is wrong is told as ever."""
     starting = replace(STALE, silence="no window yet", is_starting=True)
     waits = Reason("feed_stale", "no window yet", NOW_MS)
-    for pipeline in (make_pipeline(), make_pipeline(make_dead_job())):
-        assert diagnose(starting, pipeline, [waits]).level == "unknown"
     none = make_pipeline(jobs=(), log=LogEnds("redis", problem="no log"))
-    assert diagnose(starting, none, [waits]).level == "unknown"
-    off = make_pipeline(make_unbalanced_job())
-    assert diagnose(starting, off, [waits]).level == "bad"
+    for pipeline in (make_pipeline(), make_pipeline(jobs=()), none):
+        assert diagnose(starting, pipeline, [waits]).level == "unknown"
+    for job in (make_unbalanced_job(), make_dead_job()):
+        assert diagnose(starting, make_pipeline(job), [waits]).level == "bad"
 
 
 def test_a_transaction_that_has_just_begun_is_no_fault() -> None:
