@@ -22,7 +22,7 @@ from ingest.process.redis_fault import in_words
 from ingest.tradelog.redis_positions import decode_info, info_key, stream_key
 from throttle.contract.candidate import decode_candidates
 from throttle.contract.redis_keys import ANALYTICS_JOB, PRODUCTS, AnalyticsKeys, Keys
-from tickthrottle_client.server_memory import SECTIONS, ServerMemory
+from tickthrottle_client.server_memory import ServerMemory
 
 ANSWER_S = 1.0
 """Redis that has not answered in this time is away."""
@@ -122,7 +122,7 @@ class PipelineReader:
     async def _ask_memory(self) -> ServerMemory | None:
         # Not in one step with the rest, which a user without the right would lose.
         with suppress(NoPermissionError):
-            return ServerMemory.decode(await self._redis.info(*SECTIONS))
+            return ServerMemory.decode(await self._redis.info())
         return None
 
     async def _ask_first(

@@ -7,7 +7,7 @@ import redis
 import structlog
 
 from ingest.tradelog.contract import LogUnusable
-from tickthrottle_client.server_memory import SECTIONS, ServerMemory
+from tickthrottle_client.server_memory import ServerMemory
 
 log = structlog.get_logger()
 
@@ -33,6 +33,6 @@ def warn_of_memory(client: redis.Redis) -> None:
 
 def _why_forgetful(client: redis.Redis) -> str | None:
     with suppress(redis.exceptions.NoPermissionError):
-        info: Any = client.info(*SECTIONS)
+        info: Any = client.info()
         return ServerMemory.decode(info).why_forgetful()
     return None

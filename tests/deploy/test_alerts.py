@@ -88,6 +88,7 @@ WELL: Mapping[str, Series] = {
     f"{F}schedule_lag_seconds": constant(0.1),
     f"{F}log_cap_trades": constant(4e6),
     f"{F}takes_nothing": constant(0),
+    f"{F}drifted_frames_total": constant(0),
     "tickthrottle_archive_window_end_timestamp_seconds": age(60),
     "tickthrottle_archive_destination_away": constant(0),
     'tickthrottle_analytics_clock_timestamp_seconds{product="bars"}': age(5),
@@ -177,6 +178,9 @@ FAULTS = {
     ),
     "a feed takes nothing": Fault(
         {"FeedTakesNothing"}, {f"{F}takes_nothing": constant(1)}
+    ),
+    "records have grown": Fault(
+        {"RecordsDrift"}, {f"{F}drifted_frames_total": growing(9)}
     ),
     "a feed is late": Fault({"FeedLate"}, {f"{F}schedule_lag_seconds": constant(5)}),
     "the log drops trades": Fault(

@@ -34,7 +34,7 @@ from tickthrottle_client.receipt_v1 import AppendTally
 from tickthrottle_client.redis_address import check_redis_url, why_unusable
 from tickthrottle_client.redis_faults import TRANSIENT, in_words, is_passing
 from tickthrottle_client.redis_primary import connect_async
-from tickthrottle_client.server_memory import SECTIONS, ServerMemory
+from tickthrottle_client.server_memory import ServerMemory
 from tickthrottle_client.server_url import server_address
 
 _CONNECT_TIMEOUT_S = 2.0
@@ -202,7 +202,7 @@ async def _told(address: str) -> AsyncIterator[None]:
 
 async def _check_server(client: Redis, may_evict: bool) -> None:
     try:
-        server = await client.info(*SECTIONS)
+        server = await client.info()
     except exceptions.NoPermissionError:
         return
     if (reason := why_unusable(server)) is not None:

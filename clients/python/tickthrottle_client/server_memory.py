@@ -4,9 +4,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-SECTIONS = ("server", "memory", "stats", "replication")
-"""What INFO is asked for; everybody who may connect has the right to it."""
-
 KEEPS = "noeviction"
 
 NEARLY_FULL = 0.9
@@ -28,7 +25,7 @@ class ServerMemory:
 
     @classmethod
     def decode(cls, info: Mapping[str, Any]) -> "ServerMemory":
-        """Decode the ``SECTIONS`` of INFO; what a server does not say does no harm."""
+        """Decode an answer to INFO; what a server does not say does no harm."""
         is_replica = info.get("role") in ("slave", "replica")
         return cls(
             _number(info.get("used_memory")),
