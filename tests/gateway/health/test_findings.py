@@ -484,7 +484,8 @@ def test_an_archive_that_falls_behind_is_named() -> None:
     """As a warning: prices go on, and the gateway stays ready."""
     state = ArchiveState("parquet", "host:1", "k3x9", 7, NOW_MS - 1_000)
     behind = replace(state, window=NOW_MS - 300_000, updated_ms=NOW_MS - 290_000)
-    stuck = replace(behind, problem="archive_dir /x: No space left on device")
+    # It is told at once, long before the archive is behind.
+    stuck = replace(state, problem="archive_dir /x: No space left on device")
     archives = {
         "a": state,
         "b": behind,
