@@ -358,9 +358,8 @@ def _roots(findings: Sequence[Finding]) -> list[Finding]:
 
 def _not_yet(finding: Finding) -> Finding:
     """Return a finding of a gateway that has just begun: it need not be a fault."""
-    # A job that has published, and is dead, is one.
-    is_missing = finding.code in ("job_dead", "log_away") and finding.word == "none"
-    is_early = finding.code == "feed_stale" or is_missing
+    # Job and feed may be starting with it, and be a moment behind.
+    is_early = finding.code in ("feed_stale", "job_dead", "log_away")
     return replace(finding, level="unknown") if is_early else finding
 
 

@@ -502,7 +502,7 @@ def test_an_archive_that_falls_behind_is_named() -> None:
             "it has said nothing for 290 s",
         ),
     ]
-    assert {f.since_ms for f in diagnosis.findings} == {behind.window}
+    assert [f.since_ms for f in diagnosis.findings] == [state.window, behind.window]
 
 
 def test_analytics_that_fall_behind_or_die_are_named() -> None:
@@ -549,10 +549,11 @@ def test_a_start_is_no_fault() -> None:
     starting = replace(STALE, silence="no window yet", is_starting=True)
     waits = Reason("feed_stale", "no window yet", NOW_MS)
     none = make_pipeline(jobs=(), log=LogEnds("redis", problem="no log"))
-    for pipeline in (make_pipeline(), make_pipeline(jobs=()), none):
+    dead = make_pipeline(make_dead_job())
+    for pipeline in (make_pipeline(), make_pipeline(jobs=()), none, dead):
         assert diagnose(starting, pipeline, [waits]).level == "unknown"
-    for job in (make_unbalanced_job(), make_dead_job()):
-        assert diagnose(starting, make_pipeline(job), [waits]).level == "bad"
+    off = make_pipeline(make_unbalanced_job())
+    assert diagnose(starting, off, [waits]).level == "bad"
 
 
 def test_a_transaction_that_has_just_begun_is_no_fault() -> None:
