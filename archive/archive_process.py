@@ -24,6 +24,7 @@ from archive.settings import ArchiveSettings
 from ingest.issue_table.open_issue_store import open_issue_store
 from ingest.process.prometheus import MetricsUnavailable, exposed
 from ingest.process.redact import server_address
+from ingest.process.redis_fault import in_words
 from ingest.tradelog.contract import LogUnusable
 from throttle.lease.lease import Fenced
 from throttle.lease.retry import create_client
@@ -92,7 +93,7 @@ def run_archive(
             ).run()
     except redis.RedisError as error:
         address = server_address(settings.redis_url)
-        raise ArchiveFailed(f"redis_url {address}: {error}") from error
+        raise ArchiveFailed(f"redis_url {address}: {in_words(error)}") from error
     except (Fenced, LogUnusable, MetricsUnavailable, SinkRefused) as error:
         raise ArchiveFailed(str(error)) from error
     except (BadEpoch, BadWindow) as error:

@@ -21,6 +21,7 @@ FLOORS = {
         "wire_form",
         "symbol_key",
         "span_words",
+        "market_hours",
         "tradelog",
         "kafka",
         "settings",

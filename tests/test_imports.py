@@ -48,6 +48,7 @@ FOREIGN = {
         "throttle.contract",
         "ingest.trade",
         "ingest.issue_table",
+        "ingest.market_hours",
         "ingest.settings",
         "ingest.tradelog.contract",
         "ingest.tradelog.redis_positions",

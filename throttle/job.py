@@ -20,6 +20,7 @@ from ingest.issue_table.known_issues import Issues
 from ingest.issue_table.open_issue_store import open_issue_store
 from ingest.process.prometheus import MetricsUnavailable, exposed
 from ingest.process.redact import server_address
+from ingest.process.redis_fault import in_words
 from ingest.process.service_manager import tell_ready
 from ingest.tradelog.contract import LogUnusable
 from throttle.contract.redis_keys import Keys
@@ -84,7 +85,7 @@ def run_throttle(settings: ThrottleSettings, stop: threading.Event) -> None:
         log.info("told to stop, and Spark has ended", error=first_line(error))
     except redis.RedisError as error:
         address = server_address(settings.redis_url)
-        raise ThrottleFailed(f"redis_url {address}: {error}") from error
+        raise ThrottleFailed(f"redis_url {address}: {in_words(error)}") from error
     except Fenced as error:
         metrics.fenced()
         raise ThrottleFailed(str(error)) from error

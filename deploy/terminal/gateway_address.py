@@ -113,6 +113,8 @@ def _only_one(pipelines: Sequence[tuple[Pipeline, str]]) -> str | None:
 
 
 def _checked(url: str) -> str:
+    if "@" in url:
+        raise ValueError("url: takes no user and no password; see --token-file")
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ValueError(f"url {url!r}: must be like http://127.0.0.1:8000/")

@@ -66,6 +66,12 @@ class FeedMetrics:
             registry=registry,
             multiprocess_mode="livemax",
         )
+        self._cap = Gauge(
+            "tickthrottle_feed_log_cap_trades",
+            "Entries that the log in Redis may hold, 0 where it is not there.",
+            registry=registry,
+            multiprocess_mode="livemax",
+        )
         self._last_append = Gauge(
             "tickthrottle_feed_last_append_timestamp_seconds",
             "When the log's server last confirmed a trade, 0 if it never did.",
@@ -73,6 +79,10 @@ class FeedMetrics:
             multiprocess_mode="max",
         )
         self._seen = 0
+
+    def capped_at(self, entries: int) -> None:
+        """Take in how many entries the log may hold."""
+        self._cap.set(entries)
 
     def show(
         self,

@@ -239,6 +239,8 @@ def _run(
             open_outlet(settings) as outlet,
             _stopping(stop) as flag,
         ):
+            if settings.trade_log == "redis":
+                metrics.capped_at(settings.trade_log_cap)
             log.info(f"{title}: started", **outlet.place)
             tell_ready()
             with (

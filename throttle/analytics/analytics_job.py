@@ -19,6 +19,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from ingest.process.prometheus import MetricsUnavailable, exposed
 from ingest.process.redact import server_address
+from ingest.process.redis_fault import in_words
+from ingest.process.redis_memory import warn_of_memory
 from ingest.process.service_manager import tell_ready
 from ingest.tradelog.contract import LogInfo, LogUnusable
 from ingest.tradelog.redis_log_reader import check_server
@@ -98,7 +100,7 @@ def run_analytics(settings: AnalyticsSettings, stop: threading.Event) -> None:
         log.info("told to stop, and Spark has ended", error=first_line(error))
     except redis.RedisError as error:
         address = server_address(settings.redis_url)
-        raise AnalyticsFailed(f"redis_url {address}: {error}") from error
+        raise AnalyticsFailed(f"redis_url {address}: {in_words(error)}") from error
     except (Fenced, *_LASTING) as error:
         raise AnalyticsFailed(str(error)) from error
 
@@ -134,6 +136,7 @@ def _check_rights(
     def ask() -> None:
         # One of another kind answers what it is, and nothing else.
         check_server(client)
+        warn_of_memory(client)
         check_rights(client, commands)
 
     until_done(ask, stop)
