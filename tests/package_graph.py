@@ -52,6 +52,7 @@ FLOORS = {
         "bar_account",
         "master",
         "parquet",
+        "storing",
         "log_follower",
         "log_copy",
         "archive_metrics",
