@@ -9,21 +9,20 @@ from fastapi.responses import Response
 from gateway.http.authorization import Permit, check_allowed, check_everything_allowed
 from gateway.http.conditional import ConditionalAnswers
 from gateway.http.openapi import answers, conditional
+from gateway.http.parameters import LATEST_MS
 from gateway.http.problems import Problem
 from gateway.http.schemas import BarsAnswer, BurstsAnswer, MoversAnswer, MovesAnswer
+from gateway.rest.archive_gaps import gaps_object
 from gateway.rest.issues import IssueKey, Known
 from gateway.rest.selection import resolve
 from gateway.upstream.analytics_store import AnalyticsStore
-from gateway.upstream.archived_windows import ArchiveUnreadable
+from gateway.upstream.archived_windows import ArchivedWindows, ArchiveUnreadable
 from gateway.upstream.bar_store import BarStore
 
 MOST_BARS = 1_000
 """So many bars are in an answer at most: 300 KiB."""
 
 MOST_FOUND = 500
-
-LATEST_MS = 253_370_764_800_000
-"""The beginning of the year 9999: calendars end there."""
 
 Interval: TypeAlias = Literal["1m", "5m", "15m", "1h", "1d"]
 
@@ -35,6 +34,7 @@ NO_BARS = "no bars are published here: the analytics job has not run"
 def create_router(
     store: BarStore,
     found: AnalyticsStore,
+    archived: ArchivedWindows,
     known: Known,
     permit: Permit,
     answer: ConditionalAnswers,
@@ -81,11 +81,14 @@ def create_router(
             raise Problem(404, "no_analytics", NO_BARS)
         try:
             bars = await store.last(isin, interval, limit, progress, from_ms, to_ms)
+            oldest_ms = bars[0].start_ms if len(bars) == limit else from_ms
+            missing = await archived.damaged("bars", oldest_ms, to_ms)
         except ArchiveUnreadable as error:
             raise Problem(503, "unavailable", str(error)) from None
         bodies = b",".join(bar.body() for bar in bars)
         head = b'{"isin":"%b","interval":"%b"' % (isin.encode(), interval.encode())
-        body = b'%b,"count":%d,"data":[%b]}' % (head, len(bars), bodies)
+        gaps = gaps_object(missing)
+        body = b'%b,"count":%d,"gaps":%b,"data":[%b]}' % (head, len(bars), gaps, bodies)
         return answer.give(request, body)
 
     @router.get(

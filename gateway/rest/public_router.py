@@ -52,7 +52,9 @@ def create_router(backend: Backend, access: OperatorAccess | None) -> APIRouter:
         )
     )
     router.include_router(
-        bar_routes.create_router(backend.bar_store, found, known, permit, answer)
+        bar_routes.create_router(
+            backend.bar_store, found, backend.archived, known, permit, answer
+        )
     )
     router.include_router(days.create_router(backend.board, found, permit, answer))
     router.include_router(

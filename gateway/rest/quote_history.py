@@ -2,15 +2,16 @@
 
 from typing import Annotated
 
-import orjson
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 
 from gateway.http.authorization import Permit, check_allowed
 from gateway.http.conditional import ConditionalAnswers
 from gateway.http.openapi import answers, conditional
+from gateway.http.parameters import LATEST_MS
 from gateway.http.problems import Problem
 from gateway.http.schemas import History
+from gateway.rest.archive_gaps import gaps_object
 from gateway.rest.issues import IssueKey, Known
 from gateway.rest.selection import resolve
 from gateway.upstream.archived_windows import ArchivedWindows, ArchiveUnreadable
@@ -19,20 +20,24 @@ from gateway.upstream.issue_history import IssueHistory
 MOST_POINTS = 20_000
 """Most windows one request may ask for: more than a day of trading has."""
 
-MOST_GAPS = 100
-
 From = Annotated[
     int | None,
     Query(
         alias="from",
         ge=0,
+        le=LATEST_MS,
         description="begin with the first window that ends then or later, ms; without "
         "it the newest windows are told",
     ),
 ]
 To = Annotated[
     int | None,
-    Query(alias="to", ge=0, description="the last window ends then or earlier, ms"),
+    Query(
+        alias="to",
+        ge=0,
+        le=LATEST_MS,
+        description="the last window ends then or earlier, ms",
+    ),
 ]
 
 
@@ -90,17 +95,7 @@ def create_router(
             isin.encode(),
             len(chosen),
             b"%d" % windows[limit] if is_cut else b"null",
-            orjson.dumps(
-                [
-                    {
-                        "kind": gap.kind,
-                        "after": gap.after_ms,
-                        "before": gap.before_ms,
-                        "windows": gap.windows,
-                    }
-                    for gap in gaps[:MOST_GAPS]
-                ]
-            ),
+            gaps_object(gaps),
             b",".join(bodies[window] for window in chosen),
         )
         return answer.give(request, body)

@@ -1,18 +1,21 @@
 """REST: published windows, of the window log and of the archive."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from functools import partial
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Request
 from fastapi.responses import Response
 
+from archive.contract.archive_gap import ArchiveGap
 from gateway.http.authorization import Permit, check_everything_allowed
 from gateway.http.conditional import ConditionalAnswers, Prepared, make_etag
 from gateway.http.openapi import answers, conditional
+from gateway.http.parameters import LATEST_MS
 from gateway.http.problems import Problem
 from gateway.http.schemas import WindowsAnswer
+from gateway.rest.archive_gaps import gaps_object
 from gateway.stream.board import Board, Position
 from gateway.stream.frames import window_object, windows_object
 from gateway.upstream.archived_windows import (
@@ -27,6 +30,9 @@ MAX_BYTES = 8_388_608
 """An answer ends with the window that makes it longer than this."""
 
 Read = Callable[[Position], AsyncIterator[WindowSnapshot]]
+
+Gaps = Callable[[int | None], Awaitable[Sequence[ArchiveGap]]]
+"""Says what cannot be read since the end of the oldest window of an answer."""
 
 Rows = Annotated[bool, Query(description="whether the windows come with their rows")]
 
@@ -60,10 +66,12 @@ def create_router(
             int, Query(ge=1, le=limit_most, description="most windows")
         ] = min(20, limit_most),
         from_ms: Annotated[
-            int | None, Query(alias="from", ge=0, description="earliest end, ms")
+            int | None,
+            Query(alias="from", ge=0, le=LATEST_MS, description="earliest end, ms"),
         ] = None,
         to_ms: Annotated[
-            int | None, Query(alias="to", ge=0, description="latest end, ms")
+            int | None,
+            Query(alias="to", ge=0, le=LATEST_MS, description="latest end, ms"),
         ] = None,
         rows: Rows = True,
     ) -> Response:
@@ -72,6 +80,7 @@ def create_router(
         etag, build = prepared.name(
             f"{limit} {from_ms} {to_ms}",
             lambda _: _read_some(window_log, archived, limit, from_ms, to_ms),
+            lambda oldest_ms: archived.damaged("windows", oldest_ms or from_ms, to_ms),
             with_rows=rows,
         )
         return await answer.give_named(request, etag, build)
@@ -107,7 +116,12 @@ def create_router(
         request: Request,
         end_ms: Annotated[
             int,
-            Path(ge=0, description="the window's end", examples=[1773964804000]),
+            Path(
+                ge=0,
+                le=LATEST_MS,
+                description="the window's end",
+                examples=[1773964804000],
+            ),
         ],
         rows: Rows = True,
     ) -> Response:
@@ -123,6 +137,10 @@ def create_router(
     return router
 
 
+async def _no_gaps(_: int | None) -> Sequence[ArchiveGap]:
+    return ()
+
+
 class PreparedWindows:
     """Answers with windows: read once per step of the stream, however many ask.
 
@@ -135,11 +153,12 @@ class PreparedWindows:
         self._reading = asyncio.Lock()
 
     def name(
-        self, asked: str, read: Read, *, with_rows: bool
+        self, asked: str, read: Read, gaps: Gaps = _no_gaps, *, with_rows: bool
     ) -> tuple[str, Callable[[], Awaitable[bytes]]]:
         """Return the tag of what is asked for now, and what builds its body.
 
-        Building raises what ``read`` raises.
+        ``gaps`` is asked for what the windows lack. Building raises what ``read``
+        and ``gaps`` raise.
         """
         position = self._board.position
         place = f"{position.epoch}:{position.offset}"
@@ -150,24 +169,31 @@ class PreparedWindows:
             async with self._reading:
                 body = self._prepared.find(position, etag)
                 if body is None:
-                    body = await _encode(read(position), with_rows=with_rows)
+                    body = await _encode(read(position), gaps, with_rows=with_rows)
                     self._prepared.keep(position, etag, body)
                 return body
 
         return etag, build
 
 
-async def _encode(windows: AsyncIterator[WindowSnapshot], *, with_rows: bool) -> bytes:
+async def _encode(
+    windows: AsyncIterator[WindowSnapshot], gaps: Gaps, *, with_rows: bool
+) -> bytes:
     objects: list[bytes] = []
-    size = 0
+    size, oldest_ms = 0, None
     async for window in windows:
+        oldest_ms = window.window
         objects.append(window_object(window, with_rows=with_rows))
         size += len(objects[-1])
         if size > MAX_BYTES:
             break
         # Some milliseconds of work each.
         await asyncio.sleep(0)
-    return windows_object(objects)
+    try:
+        missing = gaps_object(await gaps(oldest_ms))
+    except ArchiveUnreadable as error:
+        raise Problem(503, "unavailable", str(error)) from None
+    return windows_object(objects, missing)
 
 
 async def _read_latest(
@@ -210,6 +236,10 @@ async def _read_one(
         except ArchiveUnreadable as error:
             raise Problem(503, "unavailable", str(error)) from None
     if not windows:
-        raise Problem(404, "unknown_window", f"no window that ends at {end_ms} is kept")
+        raise Problem(
+            404,
+            "unknown_window",
+            f"no window that ends at {end_ms} is kept, or it cannot be read any more",
+        )
     for window in windows:
         yield window
