@@ -31,12 +31,16 @@ EXAMPLES = {
     ),
     "replay": (
         "tickthrottle replay day.csv.gz --speed 10 --report feed.json",
-        "zstdcat day.jsonl.zst | tickthrottle replay -",
+        "tickthrottle replay day.csv.zst --map isin=symbol,price=px --time-unit ns",
         "tickthrottle replay --archive 2026-03-20 --speed 10",
     ),
     "ingest": (
         "my-feed | tickthrottle ingest - --map isin=symbol,price=px --time-unit ms",
         "tickthrottle ingest trades.fifo --follow --issues issues.csv",
+    ),
+    "inspect": (
+        "tickthrottle inspect day.csv.zst",
+        "tickthrottle inspect day.parquet --issues issues.csv",
     ),
     "feed": (
         "tickthrottle feed upbit --record day.jsonl.gz",
@@ -50,6 +54,7 @@ EXAMPLES = {
     "issues load": (
         "tickthrottle issues load issues.csv",
         "tickthrottle issues load closes.csv --update",
+        "tickthrottle issues load krx.csv --encoding cp949 --map isin=표준코드",
     ),
     "issues show": (
         "tickthrottle issues show 005930",

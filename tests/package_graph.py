@@ -24,6 +24,7 @@ FLOORS = {
         "kafka",
         "settings",
         "process",
+        "files",
         "issue_table",
         "sources",
         "feed",

@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from functools import partial
 from itertools import chain
 from math import inf
 from pathlib import Path
@@ -23,6 +24,7 @@ from ingest.feed.progress import log_report, open_display
 from ingest.feed.supply import Arrivals, Ended, Supply
 from ingest.feed.tape_recorder import BadTapeFile, RecordingWriter, TapeFile
 from ingest.issue_table.issue_list import parse_list, read_issues
+from ingest.issue_table.known_issues import Issues
 from ingest.process.prometheus import MetricsUnavailable, exposed
 from ingest.process.redis_fault import explain
 from ingest.process.service_manager import tell_ready
@@ -33,7 +35,8 @@ from ingest.sources.market import encode_issues
 from ingest.sources.pipe import PipeOptions, read_pipe
 from ingest.sources.replay import ReplayOptions, replay
 from ingest.sources.simulator import Simulator
-from ingest.sources.trade_lines import LineReader
+from ingest.sources.tape import read_tape
+from ingest.sources.trade_lines import LineOptions, LineReader
 from ingest.tradelog.contract import LogAway, LogUnusable, LogWriter
 from tickthrottle_client.receipt_file import ReceiptFile
 
@@ -96,16 +99,20 @@ def run_replay(
     report_to: Path | None = None,
     faults: Faults | None = None,
     record_to: Path | None = None,
+    lines: LineOptions | None = None,
 ) -> FeedReport:
     """Append recorded tapes to the log until they end or are stopped.
 
     Without ``stop``, SIGINT and SIGTERM end the feed. ``report_to`` is a file to keep
     the feed's receipt in, ``record_to`` one for a tape of what it appended; ``faults``
-    are injected into the tapes' trades. Raises TapeError for a tape that cannot be
-    played, and FeedError when the log's server cannot be reached or refuses the log.
+    are injected into the tapes' trades, ``lines`` says how the tapes are written.
+    Raises TapeError for a tape that cannot be played, BadIssues for the issue list, and
+    FeedError when the log's server cannot be reached or refuses the log.
     """
     refusals = Refusals()
-    events = replay(tapes, options, _now_us(), refusals)
+    lines = lines or LineOptions()
+    read = partial(read_tape, options=lines, issues=_issues_of(lines))
+    events = replay(tapes, options, _now_us(), refusals, read)
     if faults is not None:
         events = faults.inject(events)
     # The tape first: a wrong path is told before a server is asked for.
@@ -128,7 +135,7 @@ def run_pipe(
     are as those of the other feeds. Raises PipeError for what cannot be read, BadIssues
     for the issue list, and FeedError as the other feeds do.
     """
-    issues = None if options.issues_file is None else read_issues(options.issues_file)
+    issues = _issues_of(options)
     reader = LineReader(options, _now_us(), _now_us, issues)
     refusals = Refusals()
 
@@ -139,6 +146,10 @@ def run_pipe(
     return run_arrivals(
         "ingest", settings, pump, refusals, stop, report_to, record_to=record_to
     )
+
+
+def _issues_of(options: LineOptions) -> Issues | None:
+    return None if options.issues_file is None else read_issues(options.issues_file)
 
 
 def run_arrivals(

@@ -1,6 +1,6 @@
 """Recorded tapes as a schedule of events."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from heapq import merge
 from itertools import count
 from operator import itemgetter
@@ -59,17 +59,22 @@ class ReplayOptions(FeedOptions):
 
 
 def replay(
-    tapes: Sequence[Path], options: ReplayOptions, start_us: int, refusals: Refusals
+    tapes: Sequence[Path],
+    options: ReplayOptions,
+    start_us: int,
+    refusals: Refusals,
+    read: Callable[[Path, Refusals], Iterator[Trade]] = read_tape,
 ) -> Iterator[Event]:
     """Yield the tapes' trades as events of a feed that starts at ``start_us``.
 
     Each tape begins with the replay and has its own gaps and passes; their trades
     come merged by their due times. ``start_us`` is in microseconds since 1970 UTC. A
     pass begins 1 ms after the newest stamp of the pass before; ``refusals`` counts the
-    bad lines of every pass. Raises TapeError as ``read_tape`` does.
+    bad lines of every pass; ``read`` reads a tape. Raises TapeError as ``read_tape``
+    does.
     """
     restamp = _restamp if options.stamp == "now" else _keep
-    played = [_played(options, tape, refusals) for tape in tapes]
+    played = [_played(options, tape, refusals, read) for tape in tapes]
     merged = merge(*played, key=itemgetter(0)) if len(played) > 1 else played[0]
     for due_us, offset_us, trade in _paced(options, merged):
         yield Event(due_us, trade.isin, restamp(trade, start_us + offset_us).to_wire())
@@ -93,12 +98,17 @@ def _paced(options: ReplayOptions, merged: Iterator[_Due]) -> Iterator[_Due]:
         yield from merged
 
 
-def _played(options: ReplayOptions, path: Path, refusals: Refusals) -> Iterator[_Due]:
+def _played(
+    options: ReplayOptions,
+    path: Path,
+    refusals: Refusals,
+    read: Callable[[Path, Refusals], Iterator[Trade]],
+) -> Iterator[_Due]:
     """Yield all passes of one tape, by its own times."""
     pace = _ByTape(options)
     for _ in range(options.loop) if options.loop else count():
         pace.rewind()
-        for trade in read_tape(path, refusals):
+        for trade in read(path, refusals):
             yield *pace.schedule(trade), trade
 
 

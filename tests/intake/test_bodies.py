@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.admission.tokens import TokenGrant
+from ingest.files.records import MAX_LINE_BYTES
 from ingest.sources.trade_lines import LineOptions, LineReader
 from ingest.trade import Trade
 from intake.bodies import SHOWN_REFUSALS, BadBody, ReadBody, read_body
@@ -111,3 +112,13 @@ def test_any_bytes_are_read_or_refused(body: bytes, kind: str) -> None:
     except BadBody:
         return
     assert orjson.dumps(answer)
+
+
+def test_a_line_that_is_too_long_is_refused_alone() -> None:
+    line = orjson.dumps(FIELDS)
+    body = b"\n".join((line, b"x" * (MAX_LINE_BYTES + 1), line))
+
+    found = read(body, "application/x-ndjson")
+
+    assert len(found.entries) == 2
+    assert found.to_answer()["reasons"] == {"too_large": 1}
