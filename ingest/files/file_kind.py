@@ -65,6 +65,8 @@ def foreign_file(head: bytes) -> str | None:
     for magic, words in _OTHERS.items():
         if head.startswith(magic) and not (magic == b"ORC" and b"," in head):
             return words
+    if head[257:262] == b"ustar":
+        return "is a tar archive: unpack it first, tar -xOf FILE | ... -"
     return None
 
 

@@ -5,6 +5,7 @@ guess by itself.
 """
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from ingest.files.file_form import WORDS
@@ -89,10 +90,10 @@ def name_columns(
         if field not in named:
             rule = delimiter_hint(columns, delimiter).removeprefix("; ")
             raise BadHeader(rule or _missing(field, columns, needed, names))
-    for name in named:
-        if name and named.count(name) > 1:
-            rule = "every column of its header needs a name of its own"
-            raise BadHeader(f"{rule}: {name!r} is there twice")
+    name, count = Counter(filter(None, named)).most_common(1)[0]
+    if count > 1:
+        rule = "every column of its header needs a name of its own"
+        raise BadHeader(f"{rule}: {name!r} is there twice")
     return named
 
 

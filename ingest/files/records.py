@@ -37,23 +37,24 @@ def numbered_lines(
     Of a piece that completes none, none. A line over ``most_bytes`` is refused, and
     never held whole. What is left at the end is the last line.
     """
-    rest, number, is_long = b"", 0, False
+    rest, number = b"", 0
+    too_long: InvalidTrade | None = None
     for piece in pieces:
         *whole, rest = (rest + piece).split(b"\n")
         lines: list[Record] = []
         for line in whole:
             number += 1
-            if is_long or len(line) > most_bytes:
-                lines.append((number, _too_long(most_bytes)))
-            else:
+            if too_long is None and len(line) <= most_bytes:
                 lines.append((number, line))
-            is_long = False
+            else:
+                lines.append((number, too_long or _too_long(most_bytes, line)))
+                too_long = None
         if len(rest) > most_bytes:
-            rest, is_long = b"", True
+            too_long = too_long or _too_long(most_bytes, rest)
+            rest = b""
         yield lines
-    if is_long or rest:
-        last = _too_long(most_bytes) if is_long else rest
-        yield [(number + 1, last)]
+    if too_long or rest:
+        yield [(number + 1, too_long or rest)]
 
 
 def written_lines(lines: list[Record]) -> list[Record]:
@@ -81,7 +82,7 @@ def cut_records(pieces: Iterator[bytes], delimiter: str) -> Iterator[list[Record
             lines = _without_preamble(lines)
             has_begun = bool(lines)
             if has_begun and not _is_json(lines[0][1]):
-                quoted = _Quoted(delimiter)
+                quoted = _Quoted(delimiter, _is_spaced(lines[0][1], delimiter))
         yield written_lines(lines) if quoted is None else quoted.join(lines)
     if quoted is not None and quoted.is_open:
         yield [quoted.give_up("the end")]
@@ -92,7 +93,7 @@ class _Quoted:
     """Joins the lines of a value in quotes."""
 
     delimiter: str
-    is_spaced: bool | None = None
+    is_spaced: bool
     first: int = 0
     parts: list[bytes] = field(default_factory=list)
     size: int = 0
@@ -121,11 +122,12 @@ class _Quoted:
         return self.first, refused
 
     def _add(self, number: int, line: bytes | InvalidTrade) -> Iterator[Record]:
-        if isinstance(line, InvalidTrade) or len(line) > MAX_LINE_BYTES:
+        if isinstance(line, bytes) and len(line) > MAX_LINE_BYTES:
+            line = _too_long(MAX_LINE_BYTES, line)
+        if isinstance(line, InvalidTrade):
             if self.parts:
                 yield self.give_up(f"line {number}, which is too long")
-            too_long = _too_long(MAX_LINE_BYTES)
-            yield number, line if isinstance(line, InvalidTrade) else too_long
+            yield number, line
             return
         if self.parts:
             was_closed = self._closes(line)
@@ -143,8 +145,6 @@ class _Quoted:
             elif self.size > MAX_LINE_BYTES:
                 yield self.give_up(f"line {number}, within {MAX_LINE_BYTES} bytes")
             return
-        if self.is_spaced is None:
-            self.is_spaced = is_spaced(line, self.delimiter)
         if ends_open(line, self.delimiter, is_spaced=self.is_spaced):
             self.first, self.parts, self.size = number, [line], len(line)
         else:
@@ -154,7 +154,7 @@ class _Quoted:
         """Tell whether a line closes the quote; None if it cannot be in quotes."""
         if b'"' not in line:
             return False
-        is_open = ends_open(b'"' + line, self.delimiter, is_spaced=bool(self.is_spaced))
+        is_open = ends_open(b'"' + line, self.delimiter, is_spaced=self.is_spaced)
         return None if is_open is None else not is_open
 
 
@@ -193,7 +193,7 @@ def is_spaced(header: bytes, delimiter: str) -> bool:
 def split_row(line: bytes, delimiter: str = ",", is_spaced: bool = False) -> list[str]:
     """Return the values of a record of CSV. Raises InvalidTrade."""
     if len(line) > MAX_LINE_BYTES:
-        raise _too_long(MAX_LINE_BYTES)
+        raise _too_long(MAX_LINE_BYTES, line)
     try:
         text = line.decode()
         if '"' in text:
@@ -219,10 +219,18 @@ def _without_preamble(lines: list[Record]) -> list[Record]:
     return []
 
 
+def _is_spaced(first: bytes | InvalidTrade, delimiter: str) -> bool:
+    return isinstance(first, bytes) and is_spaced(first, delimiter)
+
+
 def _is_json(first: bytes | InvalidTrade) -> bool:
     return type(first) is bytes and first.lstrip()[:1] in (b"{", b"[")
 
 
-def _too_long(most_bytes: int) -> InvalidTrade:
+def _too_long(most_bytes: int, line: bytes) -> InvalidTrade:
     rule = f"over {most_bytes} bytes in a line"
-    return InvalidTrade("too_large", "trade", "", rule)
+    if b"\r" in line[:most_bytes]:
+        rule += ": has old line ends, CR alone; tr '\\r' '\\n' makes new ones"
+    elif _is_json(line):
+        rule += ": jq -c '.[]' makes a line of each trade"
+    return InvalidTrade("too_large", "trade", line[:80], rule)

@@ -37,6 +37,7 @@ from ingest.trade import (
 from ingest.wire_form import read_wire
 from tickthrottle_client.trade_v1 import as_microseconds
 
+R = TypeVar("R")
 T = TypeVar("T")
 
 UNKNOWN_SYMBOL = "unknown_symbol"
@@ -127,6 +128,7 @@ class LineReader:
         # Of CSV, which field each value is; nothing is left out.
         self._columns: list[str] | None = None
         self._is_spaced = False
+        self._fields_of: Callable[[bytes], dict[str, Any]] = self._json_fields
         # Whether a trade may be as it is: of fields, and of a whole line of JSON.
         self._is_canonical = _keep_values(options) and not numbers_missing
         self._is_plain = _keep_values(options) and not options.map
@@ -155,6 +157,7 @@ class LineReader:
         )
         self.numbers_by_arrival = "seq" not in self._columns
         self._is_plain = False
+        self._fields_of = self._row
         return not form.columns
 
     @property
@@ -172,7 +175,7 @@ class LineReader:
         """
         if self._is_plain and (whole := self._as_it_came(record)) is not None:
             return whole
-        return self._finish(record, self._encode)
+        return self._finish(self._fields_of, record, self._encode)
 
     def read_trade(self, record: bytes) -> Trade:
         """Return a record's trade. Raises InvalidTrade."""
@@ -182,7 +185,7 @@ class LineReader:
             except InvalidTrade:
                 # Another notation perhaps, which the log does not know.
                 pass
-        trade = self._finish(record, self.trade_of)
+        trade = self._finish(self._fields_of, record, self.trade_of)
         # Escapes, quotes and repeated names make text at most eight times as long.
         if (len(record) + self._header_chars) * 8 > MAX_PAYLOAD_BYTES:
             check_size(len(trade.to_wire()))
@@ -199,7 +202,7 @@ class LineReader:
             return
         for part in parts:
             try:
-                yield finish(self._named(part))
+                yield self._finish(self._part_fields, part, finish)
             except InvalidTrade as error:
                 yield error
 
@@ -279,11 +282,20 @@ class LineReader:
         fields.pop("", None)
         return self._with_plain_numbers(fields) if self._clean else fields
 
-    def _finish(self, record: bytes, finish: Callable[[dict[str, Any]], T]) -> T:
-        fields_of = self._json_fields if self._columns is None else self._row
+    def _finish(
+        self,
+        fields_of: Callable[[R], dict[str, Any]],
+        record: R,
+        finish: Callable[[dict[str, Any]], T],
+    ) -> T:
+        """Return what ``finish`` makes of a record; spaces around fields are none.
+
+        Raises InvalidTrade, with what the fault comes from.
+        """
         try:
             return finish(fields_of(record))
         except InvalidTrade as error:
+            # What was refused may have been changed on the way.
             fields = fields_of(record)
             trimmed = {
                 name: value.strip()
@@ -296,10 +308,10 @@ class LineReader:
         return finish(trimmed)
 
     def _explained(
-        self, error: InvalidTrade, record: bytes, fields: Mapping[str, Any]
+        self, error: InvalidTrade, record: object, fields: Mapping[str, Any]
     ) -> InvalidTrade:
         """Return what a record's refusal comes from, if that can be told."""
-        if self._columns is not None:
+        if self._columns is not None and isinstance(record, bytes):
             values = self._split(record.removeprefix(BOM))
             if [value.strip() for value in values] == self._header:
                 return InvalidTrade("bad_field", "trade", record, "is the header again")
@@ -326,6 +338,9 @@ class LineReader:
         if not isinstance(decoded, dict):
             raise InvalidTrade("not_object", "trade", line, "is not a JSON object")
         return decoded
+
+    def _part_fields(self, part: Any) -> dict[str, Any]:
+        return self._named(dict(part) if isinstance(part, dict) else part)
 
     def _json_fields(self, line: bytes) -> dict[str, Any]:
         decoded = _decode(line)

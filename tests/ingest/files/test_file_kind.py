@@ -18,12 +18,13 @@ from ingest.files.file_kind import foreign_kind, guess_encoding, packed_kind
         (b"\xff\xfe\x00\x00i\x00\x00\x00", "is UTF-32: --encoding utf-32"),
         (b"i\x00s\x00i\x00n\x00,\x00", "without its mark: --encoding utf-16-le"),
         (b"\x00i\x00s\x00i\x00n\x00,", "without its mark: --encoding utf-16-be"),
+        (b"day.csv".ljust(257, b"\0") + b"ustar\0", "is a tar archive: unpack it"),
         (b"<!DOCTYPE html>", "is a page of HTML or XML"),
         (b"isin,time\rKR7005930003,1", "has old line ends, CR alone"),
         ("종목코드,체결가".encode("cp949"), "is not UTF-8: --encoding cp949 perhaps"),
         (b"\x01\x02\xff", "is neither CSV with a header nor JSON lines"),
     ],
-    ids=range(14),
+    ids=range(15),
 )
 def test_a_first_line_that_is_no_text_is_named(first: bytes, words: str) -> None:
     """With what to do about it."""

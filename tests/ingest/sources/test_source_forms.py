@@ -200,6 +200,18 @@ def test_kiwooms_frames_are_lists(tmp_path: Path) -> None:
     assert (trade.isin, trade.price, trade.size) == ("KR7005930003", "71900", "82")
 
 
+def test_spaces_around_the_fields_are_none(tmp_path: Path) -> None:
+    """In CSV, in objects and in lists; other values keep theirs."""
+    path = tmp_path / "spaces"
+    row = {"isin": " KR7005930003", "time": "1764028801123456 ", "seq": " 1"}
+    row |= {"price": " 71900", "size": "10 ", "memo": " m "}
+    in_csv = ",".join(row) + "\n" + ",".join(row.values())
+    for text in (in_csv, json.dumps(row), json.dumps([row])):
+        path.write_text(text + "\n")
+        [trade] = read(path, {})[0]
+        assert (trade.price, trade.seq, trade.extra) == ("71900", 1, {"memo": " m "})
+
+
 def test_columns_are_named_where_there_is_no_header(tmp_path: Path) -> None:
     """A column without a name is left out."""
     path = tmp_path / "no_header.csv"

@@ -170,7 +170,7 @@ def test_row_whose_encoding_is_too_large_is_refused(path: Path) -> None:
         (b"isin,time,seq,price,size,isin\n", "a name of its own"),
         (b"[\n{}]", "is JSON over several lines"),
         (b"PAR1\xff\xfe\x00", "Parquet damaged after line 0: "),
-        (b"x" * 100_000, "its first line: trade '': over 65536 bytes"),
+        (b"x" * 100_000, "its first line: trade b'xxx"),
         (gzip.compress(HEADER + GOOD * 9)[:-9], "gzip damaged after line"),
         (b"\x1f\x8b\x00nonsense", "gzip damaged after line 0"),
         (gzip.compress(HEADER + GOOD)[:-5] + b"12345", "gzip damaged after line 2"),
