@@ -14,7 +14,6 @@ from deploy.archive_command import archive
 from deploy.commands.arguments import format_moment
 from deploy.commands.entry import FAILED, fail, stop_on_signal
 from deploy.commands.feeds import TAPE_FORM, feed, ingest, replay, simulate
-from deploy.commands.inspect_file import inspect
 from deploy.commands.issues import issues
 from deploy.commands.ledger import ledger
 from deploy.commands.load import load
@@ -29,6 +28,7 @@ from deploy.commands.windows import windows
 from deploy.examples import examples_of
 from deploy.local.settings import RunSettings
 from deploy.logs import configure_logs
+from deploy.terminal.inspect_file import inspect
 from deploy.terminal.status import status
 from deploy.terminal.watch import watch
 from gateway.settings import GatewaySettings
