@@ -99,6 +99,9 @@ class FileForm(BaseModel):
     delimiter: Annotated[str, BeforeValidator(_parse_delimiter)] = ","
     """What separates the values of CSV: one character, or tab, or space."""
 
+    no_quotes: bool = False
+    """Values of CSV have no quotes around them: a quote is a character like others."""
+
     encoding: Annotated[str, BeforeValidator(_parse_encoding)] = "utf-8"
     """How the text is encoded: cp949, utf-16, latin-1 or any other that Python has."""
 

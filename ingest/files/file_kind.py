@@ -85,6 +85,8 @@ def foreign_kind(first: bytes, encoding: str = "utf-8") -> str | None:
     if first.count(b"\0") >= max(len(first) // 4, 1):
         order = "be" if first[:1] == b"\0" else "le"
         return f"is UTF-16 without its mark: --encoding utf-16-{order}"
+    if _CONTROL.search(first):
+        return "is neither CSV with a header nor JSON lines"
     if b"\r" in first.strip(b"\r"):
         return (
             "has old line ends, CR alone: tr '\\r' '\\n' < FILE | ... - makes new ones"
@@ -94,8 +96,6 @@ def foreign_kind(first: bytes, encoding: str = "utf-8") -> str | None:
     except UnicodeDecodeError:
         if encoding != "utf-8":
             return f"is not {encoding}"
-        if _CONTROL.search(first):
-            return "is neither CSV with a header nor JSON lines"
         return f"is not UTF-8: --encoding {guess_encoding(first)} perhaps"
     return None
 

@@ -66,14 +66,16 @@ def written_lines(lines: list[Record]) -> list[Record]:
     ]
 
 
-def cut_records(pieces: Iterator[bytes], delimiter: str) -> Iterator[list[Record]]:
+def cut_records(
+    pieces: Iterator[bytes], delimiter: str, *, no_quotes: bool = False
+) -> Iterator[list[Record]]:
     """Yield the records that each piece of a stream completes.
 
     Before the first one, comments (``#``) and a line such as ``sep=;`` are left out;
     it tells whether the source is JSON. In CSV a value in quotes may have line breaks.
     A quote that is not closed within ``MAX_LINE_BYTES``, or by the end, refuses the
     lines from it on: they may be text that looks like trades. Lines without quotes
-    wait for nothing.
+    wait for nothing. With ``no_quotes`` a quote is a character like others.
     """
     quoted: _Quoted | None = None
     has_begun = False
@@ -81,7 +83,7 @@ def cut_records(pieces: Iterator[bytes], delimiter: str) -> Iterator[list[Record
         if not has_begun:
             lines = _without_preamble(lines)
             has_begun = bool(lines)
-            if has_begun and not _is_json(lines[0][1]):
+            if has_begun and not (no_quotes or _is_json(lines[0][1])):
                 quoted = _Quoted(delimiter, _is_spaced(lines[0][1], delimiter))
         yield written_lines(lines) if quoted is None else quoted.join(lines)
     if quoted is not None and quoted.is_open:
@@ -116,7 +118,9 @@ class _Quoted:
 
     def give_up(self, where: str) -> Record:
         """Refuse what is open."""
-        rule = f"has a quote that is not closed by {where}"
+        rule = (
+            f"has a quote that is not closed by {where}; --no-quotes takes it as it is"
+        )
         refused = InvalidTrade("bad_field", "trade", self.parts[0], rule)
         self.parts, self.size = [], 0
         return self.first, refused
@@ -190,13 +194,18 @@ def is_spaced(header: bytes, delimiter: str) -> bool:
     return not delimiter.isspace() and 0 < count == header.count(mark + b" ")
 
 
-def split_row(line: bytes, delimiter: str = ",", is_spaced: bool = False) -> list[str]:
+def split_row(
+    line: bytes,
+    delimiter: str = ",",
+    is_spaced: bool = False,
+    no_quotes: bool = False,
+) -> list[str]:
     """Return the values of a record of CSV. Raises InvalidTrade."""
     if len(line) > MAX_LINE_BYTES:
         raise _too_long(MAX_LINE_BYTES, line)
     try:
         text = line.decode()
-        if '"' in text:
+        if '"' in text and not no_quotes:
             rows = csv.reader(
                 [text], delimiter=delimiter, skipinitialspace=is_spaced, strict=True
             )

@@ -136,7 +136,12 @@ def _rows(lines: Iterable[str], form: FileForm) -> Iterator[tuple[int, list[str]
         yield from _json_rows(first, numbered)
         return
     text = (line for _, line in (first, *numbered))
-    reader = csv.reader(text, delimiter=form.delimiter, strict=True)
+    reader = csv.reader(
+        text,
+        delimiter=form.delimiter,
+        quoting=csv.QUOTE_NONE if form.no_quotes else csv.QUOTE_MINIMAL,
+        strict=True,
+    )
     try:
         for cells in reader:
             if cells:

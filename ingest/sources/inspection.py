@@ -97,7 +97,9 @@ def inspect_sample(
         records = _records(sample, options)
         form = f"CSV, separated by {_words(options.delimiter)}"
         try:
-            columns = options.column_names or split_row(first, options.delimiter)
+            columns = options.column_names or split_row(
+                first, options.delimiter, no_quotes=options.no_quotes
+            )
         except InvalidTrade:
             columns = []
         free = [name for name in REQUIRED if name not in options.map]
@@ -120,7 +122,8 @@ def inspect_sample(
 
 def _records(sample: bytes, options: LineOptions) -> list[Record]:
     pieces = to_utf8(iter([sample]), options.encoding)
-    records = [r for part in cut_records(pieces, options.delimiter) for r in part]
+    parts = cut_records(pieces, options.delimiter, no_quotes=options.no_quotes)
+    records = [record for part in parts for record in part]
     if len(sample) >= SAMPLE_BYTES and len(records) > 1:
         # The last one is cut off.
         records.pop()

@@ -78,9 +78,10 @@ def read_source(
     what a trade needs.
     """
     number, has_begun = 0, False
-    pieces = read_pieces(path, reader.form.encoding, follow=follow)
+    form = reader.form
+    pieces = read_pieces(path, form.encoding, follow=follow)
     try:
-        for records in cut_records(pieces, reader.form.delimiter):
+        for records in cut_records(pieces, form.delimiter, no_quotes=form.no_quotes):
             if records and not has_begun:
                 has_begun = True
                 records = begin(reader, records)

@@ -265,11 +265,12 @@ class LineReader:
         return needed
 
     def _split(self, record: bytes) -> list[str]:
-        return split_row(record, self._options.delimiter, self._is_spaced)
+        form = self._options
+        return split_row(record, form.delimiter, self._is_spaced, form.no_quotes)
 
     def _row(self, record: bytes) -> dict[str, Any]:
         columns = self._columns or []
-        values = split_row(record, self._options.delimiter, self._is_spaced)
+        values = self._split(record)
         if len(values) == len(columns) + 1 and not values[-1].strip():
             # A delimiter at the end of a row, and none at that of the header.
             values.pop()

@@ -200,6 +200,21 @@ def test_kiwooms_frames_are_lists(tmp_path: Path) -> None:
     assert (trade.isin, trade.price, trade.size) == ("KR7005930003", "71900", "82")
 
 
+def test_a_quote_may_be_a_character_like_others(tmp_path: Path) -> None:
+    """Where the option says so; otherwise the refusal names it."""
+    path = tmp_path / "inches.tsv"
+    row = 'KR7005930003\t1764028801123456\t{}\t71900\t10\t"5 inch\n'
+    path.write_text(
+        "isin\ttime\tseq\tprice\tsize\tmemo\n" + row.format(1) + row.format(2)
+    )
+
+    trades, _ = read(path, {"delimiter": "tab", "no_quotes": True})
+
+    assert [trade.extra["memo"] for trade in trades] == ['"5 inch'] * 2
+    with pytest.raises(PipeError, match="--no-quotes takes it as it is"):
+        read(path, {"delimiter": "tab"})
+
+
 def test_spaces_around_the_fields_are_none(tmp_path: Path) -> None:
     """In CSV, in objects and in lists; other values keep theirs."""
     path = tmp_path / "spaces"
