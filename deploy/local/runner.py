@@ -11,7 +11,7 @@ import time
 import urllib.error
 import urllib.request
 from collections import defaultdict, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any, TypeVar
@@ -47,8 +47,12 @@ class RunFailed(RuntimeError):
     """The pipeline cannot start or go on; the message says why."""
 
 
-def run_local(settings: RunSettings, stop: threading.Event) -> None:
+def run_local(
+    settings: RunSettings, stop: threading.Event, tape_form: Sequence[str] = ()
+) -> None:
     """Run everything until ``stop`` is set. Raises RunFailed.
+
+    ``tape_form`` are the arguments of ``replay`` that say how the tape is written.
 
     Leaves no process behind, and takes at most 5 s to stop; if this process is
     killed, a guardian ends the others.
@@ -69,7 +73,7 @@ def run_local(settings: RunSettings, stop: threading.Event) -> None:
         for old in folder.iterdir():
             if old.name != "lock":
                 shutil.rmtree(old) if old.is_dir() else old.unlink()
-        runner = Runner(settings, folder, stop)
+        runner = Runner(settings, folder, stop, tape_form)
         try:
             runner.start()
             runner.watch()
@@ -90,6 +94,7 @@ class Runner:
         settings: RunSettings,
         folder: Path,
         stop: threading.Event,
+        tape_form: Sequence[str] = (),
         *,
         has_feed: bool = True,
         overrides: Mapping[str, str] | None = None,
@@ -98,6 +103,7 @@ class Runner:
         self._settings = settings
         self._folder = folder
         self._stop = stop
+        self._tape_form = tape_form
         self._has_feed = has_feed
         self._console = console or Console(stderr=True, highlight=False)
         self._began = time.monotonic()
@@ -282,7 +288,10 @@ class Runner:
             return [*program, "feed", settings.feed, "--issues", issues, *symbols]
         if settings.tape is not None:
             tape, speed = str(settings.tape.resolve()), str(settings.speed)
-            return [*program, "replay", tape, "--speed", speed, "--loop", "0"]
+            form = list(self._tape_form)
+            if settings.issues_file is not None:
+                form += ["--issues", str(settings.issues_file.resolve())]
+            return [*program, "replay", tape, "--speed", speed, "--loop", "0", *form]
         return [*program, "simulate", "--rate", str(settings.rate)]
 
     def _feed_words(self) -> str:

@@ -9,7 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
 from typer.testing import CliRunner
 
-from deploy.commands.setting_options import options_of
+from deploy.commands.setting_options import options_of, spell_options
+from ingest.sources.trade_lines import LineOptions
 
 
 class Meal(BaseSettings):
@@ -115,3 +116,23 @@ def test_help_tells_meaning_variable_and_default() -> None:
     assert "--book <path> Where it is written. [env: RECIPE]" in words
     assert "To stand on. [default: 4]" in words
     assert "--secret" not in words
+
+
+def test_options_are_spelled_as_they_may_be_given() -> None:
+    """Only those that are not as by default."""
+    lines = LineOptions.model_validate(
+        {
+            "map": "isin=s,price=p",
+            "delimiter": "tab",
+            "time_zone": "Asia/Seoul",
+            "issues_file": "list.csv",
+        }
+    )
+    assert " ".join(spell_options(lines, issues_file="--issues")) == (
+        "--map isin=s,price=p --delimiter tab --time-zone Asia/Seoul --issues list.csv"
+    )
+    assert spell_options(LineOptions()) == []
+    meal = Meal(guests=2, hot=True, herbs=("dill", "mint"))
+    assert spell_options(meal) == [
+        *("--guests", "2", "--hot", "--herbs", "dill", "--herbs", "mint")
+    ]
