@@ -102,7 +102,7 @@ def run(settings: RunSettings, lines: LineOptions) -> None:
         if settings.tape is not None:
             # Before anything is started.
             check_tape(settings.tape, lines, settings.issues_file)
-        run_local(settings, stop_on_signal(), arguments)
+        run_local(settings, stop_on_signal(), arguments, lines.venue)
     except (BadIssues, TapeError) as error:
         fail(str(error))
     except RunFailed as error:

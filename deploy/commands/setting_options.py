@@ -118,7 +118,10 @@ def spell_options(options: BaseModel, **flags: str) -> list[str]:
         elif isinstance(value, Mapping):
             spelled += [flag, ",".join(f"{key}={text}" for key, text in value.items())]
         elif isinstance(value, tuple | list | frozenset):
-            spelled += [word for item in value for word in (flag, str(item))]
+            texts = [str(item) for item in value]
+            # A set has an order for the eye only.
+            texts = sorted(texts) if isinstance(value, frozenset) else texts
+            spelled += [word for text in texts for word in (flag, text)]
         else:
             spelled += [flag, _WORDS.get(value, str(value))]
     return spelled

@@ -32,6 +32,7 @@ from ingest.issue_table.table_loader import load_list
 from ingest.process.ports import free_port, why_taken
 from ingest.process.prometheus import forget_process
 from ingest.settings import TopicSettings
+from ingest.symbol_key import SymbolKeys, Venue
 
 T = TypeVar("T")
 
@@ -48,11 +49,15 @@ class RunFailed(RuntimeError):
 
 
 def run_local(
-    settings: RunSettings, stop: threading.Event, tape_form: Sequence[str] = ()
+    settings: RunSettings,
+    stop: threading.Event,
+    tape_form: Sequence[str] = (),
+    venue: Venue | None = None,
 ) -> None:
     """Run everything until ``stop`` is set. Raises RunFailed.
 
-    ``tape_form`` are the arguments of ``replay`` that say how the tape is written.
+    ``tape_form`` are the arguments of ``replay`` that say how the tape is written,
+    ``venue`` is that of symbols without an ISIN, in the tape and in the issue list.
 
     Leaves no process behind, and takes at most 5 s to stop; if this process is
     killed, a guardian ends the others.
@@ -73,7 +78,7 @@ def run_local(
         for old in folder.iterdir():
             if old.name != "lock":
                 shutil.rmtree(old) if old.is_dir() else old.unlink()
-        runner = Runner(settings, folder, stop, tape_form)
+        runner = Runner(settings, folder, stop, tape_form, venue)
         try:
             runner.start()
             runner.watch()
@@ -95,6 +100,7 @@ class Runner:
         folder: Path,
         stop: threading.Event,
         tape_form: Sequence[str] = (),
+        venue: Venue | None = None,
         *,
         has_feed: bool = True,
         overrides: Mapping[str, str] | None = None,
@@ -104,6 +110,7 @@ class Runner:
         self._folder = folder
         self._stop = stop
         self._tape_form = tape_form
+        self._keys = None if venue is None else SymbolKeys(venue)
         self._has_feed = has_feed
         self._console = console or Console(stderr=True, highlight=False)
         self._began = time.monotonic()
@@ -252,7 +259,8 @@ class Runner:
             return
         store = open_issue_store(TopicSettings(redis_url=self.redis_url))
         try:
-            loaded = load_list(store, read_list(self._issues_file), is_forced=True)
+            issues = read_list(self._issues_file, keys=self._keys)
+            loaded = load_list(store, issues, is_forced=True)
         except (BadIssues, TableAway) as error:
             raise RunFailed(str(error)) from None
         finally:

@@ -109,8 +109,8 @@ def run_replay(
     Raises TapeError for a tape that cannot be played, BadIssues for the issue list, and
     FeedError when the log's server cannot be reached or refuses the log.
     """
-    refusals = Refusals()
     lines = lines or LineOptions()
+    refusals = _tally_for(lines)
     read = partial(
         read_tape, options=lines, issues=read_symbols(lines.issues_file, lines.venue)
     )
@@ -140,8 +140,7 @@ def run_pipe(
     """
     issues = read_symbols(options.issues_file, options.venue)
     reader = LineReader(options, _now_us(), _now_us, issues)
-    # At the end a condition that nothing has met is told, too.
-    refusals = Refusals(left_out=Counter({c.text: 0 for c in options.leave_out}))
+    refusals = _tally_for(options)
 
     def pump(arrivals: Arrivals) -> None:
         for entries in read_pipe(path, reader, refusals, follow=options.follow):
@@ -150,6 +149,11 @@ def run_pipe(
     return run_arrivals(
         "ingest", settings, pump, refusals, stop, report_to, record_to=record_to
     )
+
+
+def _tally_for(lines: LineOptions) -> Refusals:
+    # At the end a condition that nothing has met is told, too.
+    return Refusals(left_out=Counter({c.text: 0 for c in lines.leave_out}))
 
 
 def run_arrivals(

@@ -46,7 +46,8 @@ def read_tape(
     except PipeError as error:
         raise TapeError(path, error.rule) from error
     if not has_trades:
-        example = "".join(f"; {text}" for text in refusals.examples[:1])
+        left_out = [f"left out by {text}" for text in +refusals.left_out]
+        example = "".join(f"; {text}" for text in (*refusals.examples, *left_out)[:1])
         raise TapeError(path, f"holds no valid trade{example}")
 
 

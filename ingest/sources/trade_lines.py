@@ -436,20 +436,20 @@ class LineReader:
         return trade.isin, payload
 
     def _trade(self, fields: dict[str, Any]) -> Trade:
-        if not self._rules.are_none:
-            self._rules.apply(fields)
-        # What else is there passes through, but a trade has no parts of its own.
-        if not _EXACT_KINDS.issuperset(map(type, fields.values())):
-            fields = {k: v for k, v in fields.items() if type(v) not in (dict, list)}
         try:
+            if not self._rules.are_none:
+                self._rules.apply(fields)
             fields["price"] = decimal_of("price", fields.get("price"))
             fields["size"] = decimal_of("size", fields.get("size"))
         except InvalidTrade as error:
-            shown = _text_of(fields[error.field])
+            shown = _text_of(fields.get(error.field))
             if self._numbers_missing or not shown.startswith("-"):
                 raise
             rule = f"{error.rule}; if the sign says up or down: --unsigned price,size"
             raise InvalidTrade(error.reason, error.field, shown, rule) from None
+        # What else is there passes through, but a trade has no parts of its own.
+        if not _EXACT_KINDS.issuperset(map(type, fields.values())):
+            fields = {k: v for k, v in fields.items() if type(v) not in (dict, list)}
         if self._options.stamp == "now":
             fields["time"] = self._now_us()
         else:
