@@ -347,25 +347,20 @@ class LineReader:
         try:
             return finish(fields_of(record))
         except InvalidTrade as error:
+            if self._is_header(record):
+                rule = "is the header again"
+                raise InvalidTrade("bad_field", "trade", record, rule) from None
+            if error.field not in MARKED or self._clean:
+                raise
             # What was refused may have been changed on the way.
-            raise self._explained(error, record, fields_of(record)) from None
+            value = fields_of(record).get(error.field)
+            raise _explained(error, value) from None
 
-    def _explained(
-        self, error: InvalidTrade, record: object, fields: Mapping[str, Any]
-    ) -> InvalidTrade:
-        """Return what a record's refusal comes from, if that can be told."""
-        if self._columns is not None and isinstance(record, bytes):
-            values = self._split(record.removeprefix(BOM))
-            if [value.strip() for value in values] == self._header:
-                return InvalidTrade("bad_field", "trade", record, "is the header again")
-        value = fields.get(error.field) if error.field in MARKED else None
-        if isinstance(value, str) and _COMMA.search(value) and not self._clean:
-            rule = (
-                "must be a plain decimal: --thousands names a mark between thousands, "
-                "--decimal-mark , a comma before decimals"
-            )
-            return InvalidTrade(error.reason, error.field, value, rule)
-        return error
+    def _is_header(self, record: object) -> bool:
+        if self._columns is None or not isinstance(record, bytes):
+            return False
+        values = self._split(record.removeprefix(BOM))
+        return [value.strip() for value in values] == self._header
 
     def _as_it_came(self, line: bytes) -> tuple[str, bytes] | None:
         if (known := read_wire(line)) is not None:
@@ -448,7 +443,9 @@ class LineReader:
             rule = f"{error.rule}; if the sign says up or down: --unsigned price,size"
             raise InvalidTrade(error.reason, error.field, shown, rule) from None
         # What else is there passes through, but a trade has no parts of its own.
-        if not _EXACT_KINDS.issuperset(map(type, fields.values())):
+        if self._columns is None and not _EXACT_KINDS.issuperset(
+            map(type, fields.values())
+        ):
             fields = {k: v for k, v in fields.items() if type(v) not in (dict, list)}
         if self._options.stamp == "now":
             fields["time"] = self._now_us()
@@ -526,6 +523,17 @@ class LineReader:
 
     def _is_listed(self, code: str) -> bool:
         return self._issues is not None and self._issues.isin_of(code) is not None
+
+
+def _explained(error: InvalidTrade, value: object) -> InvalidTrade:
+    """Return why a number is refused, with the option that helps if it has marks."""
+    if not isinstance(value, str) or not _COMMA.search(value):
+        return error
+    rule = (
+        "must be a plain decimal: --thousands names a mark between thousands, "
+        "--decimal-mark , a comma before decimals"
+    )
+    return InvalidTrade(error.reason, error.field, value, rule)
 
 
 def _decode(line: bytes) -> Any:

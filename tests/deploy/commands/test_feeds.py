@@ -2,6 +2,7 @@
 
 import gzip
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -78,6 +79,46 @@ def test_run_says_what_a_tape_lacks_before_it_starts_anything(tmp_path: Path) ->
     alone = CliRunner().invoke(app, ["run", "--map", "isin=s"])
     assert alone.exit_code == 2
     assert alone.stderr == "tickthrottle: --map: is for a tape, and there is none\n"
+
+
+@pytest.mark.redis
+def test_a_tape_has_the_keys_and_conditions_of_a_pipe(
+    redis_url: str, client: redis.Redis, tmp_path: Path
+) -> None:
+    """And what is left out is told at the end."""
+    path = tmp_path / "coins.csv"
+    path.write_text("symbol,day,t,px,qty,fix\nBTC,20261125,9:30:00,-71900,2,0\n")
+    names = ["--map", "date=day,time=t,price=px,size=qty", "--set", "side=B"]
+    values = ["--unsigned", "price", "--scale", "price=0.01", "--leave-out", "fix"]
+    options = [*names, *values, "--venue", "XMKT", "--time-zone", "America/New_York"]
+    done = subprocess.run(
+        [sys.executable, "-m", "tickthrottle", "replay", str(path), *options],
+        env={**os.environ, "REDIS_URL": redis_url, "TICKTHROTTLE_PARTITIONS": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    assert re.search("left_out.*fix.*0", done.stderr)
+    [(_, entry)] = client.xrange(stream_key("tt", 0))
+    [trade] = [v for v in entry.values() if b"QX1BTC" in v]
+    assert b'"719"' in trade
+    assert b'"side":"B"' in trade
+
+
+@pytest.mark.parametrize("venue", [[], ["--venue", "XMKT"]])
+def test_run_has_the_list_of_a_tape_with_keys(venue: list[str], tmp_path: Path) -> None:
+    """The venue is that of the list, too; what is wrong is told before all starts."""
+    listed = tmp_path / "list.csv"
+    listed.write_text("symbol,name\nBTC,Bitcoin\n")
+    path = tmp_path / "coins.csv"
+    path.write_text("symbol,time,price,size\nBTC,yesterday,1,1\n")
+    options = ["--tape", str(path), "--issues", str(listed), *venue]
+    result = CliRunner().invoke(app, ["run", *options])
+    assert result.exit_code == 3
+    rule = "holds no valid trade; line 2: bad_time" if venue else "column isin"
+    assert rule in result.stderr
 
 
 def test_inspect_prints_the_command_that_takes_a_file(tmp_path: Path) -> None:

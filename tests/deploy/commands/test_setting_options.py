@@ -126,11 +126,30 @@ def test_options_are_spelled_as_they_may_be_given() -> None:
             "delimiter": "tab",
             "time_zone": "Asia/Seoul",
             "issues_file": "list.csv",
+            "fold": "later",
+            "set": "side=B",
+            "scale": "price=1e-9",
+            "unsigned": "size,price",
+            "leave_out": ["type=cancel", "sale~~TU"],
+            "venue": "XMKT",
         }
     )
-    assert " ".join(spell_options(lines, issues_file="--issues")) == (
-        "--map isin=s,price=p --delimiter tab --time-zone Asia/Seoul --issues list.csv"
+    spelled = spell_options(lines, issues_file="--issues")
+    assert " ".join(spelled) == (
+        "--map isin=s,price=p --delimiter tab --fold later --set side=B --scale "
+        "price=1E-9 --unsigned price --unsigned size --leave-out type=cancel "
+        "--leave-out sale~~TU --venue XMKT=QX --time-zone Asia/Seoul --issues list.csv"
     )
+    asked: list[LineOptions] = []
+
+    @options_of(LineOptions, *LineOptions.model_fields, issues_file="--issues")
+    def read(*, options: LineOptions) -> None:
+        asked.append(options)
+
+    app = typer.Typer()
+    app.command()(read)
+    assert CliRunner().invoke(app, spelled).exit_code == 0
+    assert asked == [lines]
     assert spell_options(LineOptions()) == []
     meal = Meal(guests=2, hot=True, herbs=("dill", "mint"))
     assert spell_options(meal) == [

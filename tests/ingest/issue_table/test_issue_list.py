@@ -243,3 +243,22 @@ def test_what_can_have_no_key_is_refused(lines: list[str], words: str) -> None:
 def test_a_wrong_check_digit_is_told_with_the_right_one() -> None:
     with pytest.raises(BadIssues, match=r"'QX0000000BTC': .* check digit, which is 7"):
         read_issues(input_file("g/g05_list_bad_check.csv"))
+
+
+def test_keys_are_made_of_lists_in_any_form(tmp_path: Path) -> None:
+    """``symbol`` may be called otherwise; a list without it names both options."""
+    path = tmp_path / "coins.csv"
+    path.write_bytes("티커;이름\nBTC;비트코인\n".encode("cp949"))
+    options = {"encoding": "cp949", "delimiter": ";"}
+    form = FileForm.model_validate({**options, "map": "symbol=티커,name=이름"})
+    wanted = read_list(path, form, keys("XMKT=QM"))
+    assert [(i.isin, i.name) for i in wanted.issues] == [("QM1BTC000008", "비트코인")]
+    assert wanted.fields == ("name",)
+    with pytest.raises(BadIssues, match="'symbol' is no field of an issue"):
+        read_list(path, form)
+
+    path.write_text("표준코드\nKR7005930003\n", "utf-8")
+    with pytest.raises(BadIssues, match="--map isin=표준코드 perhaps; --venue makes"):
+        read_list(path)
+    with pytest.raises(BadIssues, match=r"`issues load` takes it .*; --venue makes"):
+        read_issues(path)

@@ -27,6 +27,23 @@ POLYGON = {
     "time_unit": "ms",
     "issues": "b/list_us.csv",
 }
+POLYGON_FLAT = {
+    "map": "isin=ticker,time=sip_timestamp,seq=sequence_number",
+    "time_unit": "ns",
+    "leave_out": ["correction", "conditions~12|37|52"],
+    "issues": "b/list_us.csv",
+}
+BINANCE = {
+    "map": "seq=agg_trade_id,size=quantity,time=transact_time",
+    "time_unit": "ms",
+    "set": "isin=BTCUSDT",
+    "venue": "BINANCE",
+}
+TAQ = {
+    "map": "isin=SYM_ROOT,size=SIZE,price=PRICE,seq=TR_SEQNUM,date=DATE,time=TIME_M",
+    "time_zone": "America/New_York",
+    "issues": "b/list_us.csv",
+}
 KIWOOM = {
     "map": "isin=item,price=values.10,size=values.15",
     "records": "data",
@@ -66,6 +83,10 @@ def read(path: Path, options: Mapping[str, Any]) -> tuple[list[Trade], Refusals]
         ("b/b01_krx_cp949.csv", {"encoding": "cp949", **KRX}, 2, 0),
         ("b/b02_krx_utf8_thousands.csv", KRX, 2, 0),
         ("b/b03_bom_crlf.csv", {}, 2, 0),
+        ("b/b06_polygon_flat.csv", POLYGON_FLAT, 1, 0),
+        ("b/b16b_binance_fut_header_mixed_units.csv", BINANCE, 2, 1),
+        ("b/b17_taq.csv", TAQ, 2, 0),
+        ("g/g03_own_symbols.csv", {"venue": "XMKT"}, 1, 2),
         ("b/b04_tabs.tsv", {"delimiter": "tab"}, 2, 0),
         ("b/b07_float_epoch_s.csv", {"time_unit": "s"}, 2, 0),
         ("b/b09_empty_lines.csv", {}, 2, 0),
@@ -280,3 +301,74 @@ def test_an_unclosed_quote_costs_what_may_be_its_text(tmp_path: Path) -> None:
     assert [trade.price for trade in trades] == ["72000", "72100"]
     assert refusals.counts == {"bad_field": 1}
     assert refusals.examples[0].startswith("line 2: ")
+
+
+def test_numbers_are_looked_at_after_conditions_and_marks_before_signs(
+    tmp_path: Path,
+) -> None:
+    """A row that is left out may have anything for a number."""
+    path = tmp_path / "marks.csv"
+    row = 'KR7005930003,1764028801123456,{},"{}",10,{}\n'
+    path.write_text(
+        "isin,time,seq,price,size,type\n"
+        + row.format(1, "-71,900", "T")
+        + row.format(2, "7,1", "cancel")
+    )
+    options = {"thousands": ",", "unsigned": "price", "scale": "price=0.1"}
+
+    trades, refusals = read(path, {**options, "leave_out": ["type=cancel"]})
+
+    assert [trade.price for trade in trades] == ["7190"]
+    assert (refusals.total, refusals.left_out) == (0, {"type=cancel": 1})
+
+
+def test_marks_of_numbers_are_those_of_json_too(tmp_path: Path) -> None:
+    """Where 71.900 is a number of thousands, no line of any form has another."""
+    path = tmp_path / "marks.jsonl"
+    line = '{"isin":"KR7005930003","time":1764028801123456,"seq":1,"price":"71.900",'
+    path.write_text(line + '"size":"10"}\n')
+    [trade] = read(path, {"thousands": ".", "decimal_mark": ","})[0]
+    assert trade.price == "71900"
+
+
+def test_conditions_may_be_about_whatever_is_there(tmp_path: Path) -> None:
+    """About a list, what lies around trades, a column in capitals; not the header."""
+    row = '{"isin":"KR7005930003","time":1764028801123456,"seq":1,"price":1,"size":1'
+    path = tmp_path / "conditions"
+    path.write_text(
+        row + ',"c":["T"]}\n' + f'{{"topic":"test","data":[{row}}}]}}\n' + row + "}\n"
+    )
+    options = {"leave_out": ["c~T|U", "topic=test"], "records": "data"}
+    trades, refusals = read(path, options)
+    assert (len(trades), refusals.total) == (1, 0)
+    assert refusals.left_out == {"c~T|U": 1, "topic=test": 1}
+
+    header = "ISIN,time,seq,PRICE,size,correction\n"
+    row = "KR7005930003,1764028801123456,1,{},1,{}\n"
+    path.write_text(
+        header + row.format(99, 0) + row.format(2, 8) + header + row.format(3, 0)
+    )
+    trades, refusals = read(path, {"leave_out": ["correction", "PRICE=99"]})
+    assert [trade.price for trade in trades] == ["3"]
+    assert refusals.left_out == {"correction": 1, "PRICE=99": 1}
+    assert refusals.counts == {"bad_field": 1}
+    assert "is the header again" in refusals.examples[0]
+    with pytest.raises(PipeError, match="no column 'corection', which leave_out names"):
+        read(path, {"leave_out": ["corection"]})
+
+
+def test_a_tape_of_which_all_is_left_out_says_by_what(tmp_path: Path) -> None:
+    """It cannot be played."""
+    path = tmp_path / "tape.csv"
+    path.write_text("isin,time,seq,price,size,n\nKR7005930003,1764028801123456,1,1,1,8")
+    options = LineOptions.model_validate({"leave_out": ["n=8"]})
+    with pytest.raises(TapeError, match="holds no valid trade; left out by n=8"):
+        list(read_tape(path, Refusals(), options))
+
+
+def test_a_time_with_a_blank_is_no_number_with_marks(tmp_path: Path) -> None:
+    """It is told its own rule."""
+    path = tmp_path / "time.csv"
+    path.write_text("isin,time,seq,price,size\nKR7005930003,2026-11-25 09:00:01,1,1,1")
+    with pytest.raises(PipeError, match="needs its offset from UTC"):
+        read(path, {})
