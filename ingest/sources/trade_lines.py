@@ -101,7 +101,7 @@ class LineOptions(FieldOptions, FileForm):
     @property
     def has_date(self) -> bool:
         """Whether a trade's day and its time of day are two fields."""
-        return "date" in self.map or "date" in self.set
+        return "date" in (*self.map, *self.set, *self.column_names)
 
     @model_validator(mode="after")
     def _check_set(self) -> "LineOptions":

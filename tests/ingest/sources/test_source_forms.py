@@ -1,5 +1,6 @@
 """Files as people have them: what is taken of each, as a pipe and as a tape."""
 
+import gzip
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -364,6 +365,21 @@ def test_a_tape_of_which_all_is_left_out_says_by_what(tmp_path: Path) -> None:
     options = LineOptions.model_validate({"leave_out": ["n=8"]})
     with pytest.raises(TapeError, match="holds no valid trade; left out by n=8"):
         list(read_tape(path, Refusals(), options))
+
+
+def test_a_column_that_columns_call_date_is_the_day(tmp_path: Path) -> None:
+    """As one that ``--map`` calls so; in another encoding, with marks and signs."""
+    path = tmp_path / "day"
+    row = 'KR7005930003;20261125;093000;"71.900,5";-12\n'
+    path.write_bytes(gzip.compress(row.encode("utf-16")))
+    form = {"encoding": "utf-16", "delimiter": ";", "thousands": "."}
+    marks = {"decimal_mark": ",", "unsigned": "size", "scale": "price=10"}
+    columns = {"columns": "isin,date,time,price,size", **SEOUL}
+
+    [trade] = read(path, {**form, **marks, **columns})[0]
+
+    assert (trade.price, trade.size) == ("719005", "12")
+    assert trade.time_us == 1_795_566_600_000_000
 
 
 def test_a_time_with_a_blank_is_no_number_with_marks(tmp_path: Path) -> None:
