@@ -13,13 +13,13 @@ import typer
 from deploy.archive_command import archive
 from deploy.commands.arguments import format_moment
 from deploy.commands.entry import FAILED, fail, stop_on_signal
-from deploy.commands.feeds import feed, ingest, replay, simulate
+from deploy.commands.feeds import TAPE_FORM, feed, ingest, replay, simulate
 from deploy.commands.issues import issues
 from deploy.commands.ledger import ledger
 from deploy.commands.load import load
 from deploy.commands.rebuild import rebuild
 from deploy.commands.reconcile import reconcile
-from deploy.commands.setting_options import AsJson, options_of
+from deploy.commands.setting_options import AsJson, options_of, spell_options
 from deploy.commands.tables import print_json, print_table
 from deploy.commands.topic import topic
 from deploy.commands.topology import topology
@@ -29,9 +29,11 @@ from deploy.examples import examples_of
 from deploy.key_command import key
 from deploy.local.settings import RunSettings
 from deploy.logs import configure_logs
+from deploy.terminal.inspect_file import inspect
 from deploy.terminal.status import status
 from deploy.terminal.watch import watch
 from gateway.settings import GatewaySettings
+from ingest.sources.trade_lines import LineOptions
 from intake.settings import IntakeSettings
 from throttle.settings import AnalyticsSettings, ThrottleSettings
 
@@ -66,10 +68,10 @@ def program(
     """Turn a firehose of stock trades into a calm, exact, two-second stream.
 
     `run` starts everything on this machine. The other commands start one part each,
-    load the issue table (issues), or look and change nothing (watch, status, ledger,
-    windows, trades, rebuild, reconcile, topology), against the server at REDIS_URL, or
-    the pipeline that `run` has started here. Every setting is also an environment
-    variable, see docs/settings.md.
+    load the issue table (issues), say what a file is (inspect), or look and change
+    nothing (watch, status, ledger, windows, trades, rebuild, reconcile, topology),
+    against the server at REDIS_URL, or the pipeline that `run` has started here. Every
+    setting is also an environment variable, see docs/settings.md.
     """
 
 
@@ -82,7 +84,8 @@ def program(
     issues_file="--issues",
     archive="--archive/--no-archive",
 )
-def run(settings: RunSettings) -> None:
+@TAPE_FORM
+def run(settings: RunSettings, lines: LineOptions) -> None:
     """Run the whole pipeline on this machine, until Ctrl-C.
 
     Starts an embedded Valkey server, the Spark job, the gateway with its page, a
@@ -93,9 +96,19 @@ def run(settings: RunSettings) -> None:
     topic that exists.
     """
     from deploy.local.runner import RunFailed, run_local
+    from ingest.issue_table.issue_entry import BadIssues
+    from ingest.sources.tape import TapeError, check_tape
 
+    arguments = spell_options(lines)
+    if settings.tape is None and arguments:
+        fail(f"{arguments[0]}: is for a tape, and there is none", code=2)
     try:
-        run_local(settings, stop_on_signal())
+        if settings.tape is not None:
+            # Before anything is started.
+            check_tape(settings.tape, lines, settings.issues_file)
+        run_local(settings, stop_on_signal(), arguments, lines.venue)
+    except (BadIssues, TapeError) as error:
+        fail(str(error))
     except RunFailed as error:
         fail(str(error))
 
@@ -294,7 +307,7 @@ def intake(settings: IntakeSettings) -> None:
 
 
 for command in (
-    *(simulate, replay, ingest, feed, topic, key),
+    *(simulate, replay, ingest, inspect, feed, topic, key),
     archive,
     *(watch, status, ledger, windows, trades, rebuild, reconcile, topology),
     load,

@@ -32,7 +32,7 @@ EXAMPLES = {
     ),
     "replay": (
         "tickthrottle replay day.csv.gz --speed 10 --report feed.json",
-        "zstdcat day.jsonl.zst | tickthrottle replay -",
+        "tickthrottle replay day.csv.zst --map isin=symbol,price=px --time-unit ns",
         "tickthrottle replay --archive 2026-03-20 --speed 10",
     ),
     "ingest": (
@@ -40,6 +40,10 @@ EXAMPLES = {
         "tickthrottle ingest trades.fifo --follow --issues issues.csv",
         "tickthrottle ingest day.csv --map isin=ticker --venue XNAS "
         "--leave-out correction",
+    ),
+    "inspect": (
+        "tickthrottle inspect day.csv.zst",
+        "tickthrottle inspect day.parquet --issues issues.csv",
     ),
     "feed": (
         "tickthrottle feed upbit --record day.jsonl.gz",
@@ -59,6 +63,7 @@ EXAMPLES = {
         "tickthrottle issues load issues.csv",
         "tickthrottle issues load closes.csv --update",
         "tickthrottle issues load coins.csv --venue XMKT",
+        "tickthrottle issues load krx.csv --encoding cp949 --map isin=표준코드",
     ),
     "issues show": (
         "tickthrottle issues show 005930",

@@ -7,12 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gateway.admission.tokens import TokenGrant
-from ingest.sources.trade_lines import (
-    LineReader,
-    exact_json,
-    numbered_lines,
-    whole_line,
-)
+from ingest.files.records import numbered_lines, written_lines
+from ingest.sources.trade_lines import LineReader, exact_json
 from ingest.trade import InvalidTrade
 from intake.settings import MOST_TRADES
 
@@ -92,8 +88,8 @@ def _readers(body: bytes, kind: str, reader: LineReader) -> Iterator[tuple[int, 
     if kind in LINES:
         index = 0
         for lines in numbered_lines(iter([body])):
-            for _, line in lines:
-                yield index, lambda line=line: reader.read_line(whole_line(line))  # type: ignore[misc]
+            for _, line in written_lines(lines):
+                yield index, lambda line=line: _read_line(line, reader)  # type: ignore[misc]
                 index += 1
     elif kind == JSON:
         for index, fields in enumerate(_trades_of(body)):
@@ -101,6 +97,12 @@ def _readers(body: bytes, kind: str, reader: LineReader) -> Iterator[tuple[int, 
     else:
         shown = kind[:60] or "none"
         raise BadBody(415, f"content-type {shown}: must be {JSON} or {LINES[0]}")
+
+
+def _read_line(line: bytes | InvalidTrade, reader: LineReader) -> tuple[str, bytes]:
+    if isinstance(line, InvalidTrade):
+        raise line
+    return reader.read_line(line)
 
 
 def _read(fields: Any, reader: LineReader) -> tuple[str, bytes]:

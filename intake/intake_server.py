@@ -11,9 +11,8 @@ from gateway.server import BACKLOG, PortTaken, bind_public, create_server, url_o
 from gateway.server import stop_signals_end_quietly as quietly
 from ingest.feed.run import FeedError, run_supply
 from ingest.issue_table.issue_entry import BadIssues
-from ingest.issue_table.issue_list import read_issues
+from ingest.issue_table.issue_list import read_symbols
 from ingest.sources.trade_lines import LineOptions, LineReader
-from ingest.symbol_key import SymbolKeys
 from intake.intake_app import IntakeMetrics, IntakeState, create_app
 from intake.remembered import Memory
 from intake.room import Room
@@ -96,10 +95,8 @@ def run_intake(settings: IntakeSettings) -> None:
 
 def _create_reader(settings: IntakeSettings) -> LineReader:
     try:
-        file = settings.issues_file
         options = LineOptions.model_validate({"venue": settings.intake_venue or None})
-        keys = None if options.venue is None else SymbolKeys(options.venue)
-        issues = None if file is None else read_issues(file, keys)
+        issues = read_symbols(settings.issues_file, options.venue)
     except BadIssues as error:
         raise IntakeFailed(str(error)) from None
     return LineReader(options, _now_us(), _now_us, issues, numbers_missing=True)

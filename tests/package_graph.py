@@ -26,6 +26,7 @@ FLOORS = {
         "kafka",
         "settings",
         "process",
+        "files",
         "issue_table",
         "records",
         "sources",

@@ -16,11 +16,20 @@ from ingest.sources.faults import Faults
 from ingest.sources.pipe import PipeOptions
 from ingest.sources.replay import ReplayOptions
 from ingest.sources.simulator import Simulator
+from ingest.sources.trade_lines import LineOptions
 
 APPENDS = options_of(
     IngestSettings, "trade_log", "kafka_servers", "kafka_topic", "redis_url"
 )
 """Where a feed appends to."""
+
+# How tapes are stamped is a matter of the replay; `run` has a list of its own.
+_FORM = [n for n in LineOptions.model_fields if n not in ("stamp", "issues_file")]
+TAPE_FORM = options_of(LineOptions, *_FORM)
+"""How a tape is written, as for ``ingest``."""
+
+TAPE_LINES = options_of(LineOptions, *_FORM, issues_file="--issues")
+"""The same, with the list that tells the ISINs of its symbols."""
 
 _INPUT = Path("-")
 
@@ -63,19 +72,21 @@ def simulate(
 
 @APPENDS
 @options_of(ReplayOptions, *ReplayOptions.model_fields, max_gap_s="--max-gap")
+@TAPE_LINES
 @options_of(Faults, "disorder", "repeats", "malformed")
 def replay(
     *,
     tapes: Annotated[
         list[Path] | None,
         typer.Argument(
-            help="CSV with a header or JSON lines, gzip or not, with the fields "
-            "isin, time (microseconds since 1970 UTC, or ISO 8601 with an offset or "
-            "Z), seq, price, size; further fields are passed through. Several tapes "
-            "play at the same time; - is standard input."
+            help="CSV, JSON lines or Parquet, in gzip, zstd or zip or not, with the "
+            "fields isin, time (microseconds since 1970 UTC, or ISO 8601 with an "
+            "offset or Z), price, size, and seq if there is one; further fields are "
+            "passed through. Several tapes play at the same time; - is standard input."
         ),
     ] = None,
     options: ReplayOptions,
+    lines: LineOptions,
     faults: Faults,
     archive: Annotated[
         str | None,
@@ -105,21 +116,24 @@ def replay(
     if not tapes:
         fail("tapes: name one, or a day of the archive with --archive", code=2)
     from ingest.feed.run import FeedError, run_replay
+    from ingest.issue_table.issue_entry import BadIssues
     from ingest.sources.tape import TapeError
 
     configure_logs(settings)
     if (streams := tapes.count(_INPUT)) and (streams > 1 or options.loop != 1):
         fail("tape -: standard input can be played once", code=2)
-    tapes = [Path("/dev/stdin") if tape == _INPUT else tape for tape in tapes]
     try:
         run_replay(
             *(settings, tapes, options),
             faults=faults,
             report_to=report,
             record_to=record,
+            lines=lines,
         )
     except (FeedError, TapeError) as error:
         fail(str(error))
+    except BadIssues as error:
+        fail(str(error), code=2)
 
 
 def _play(
@@ -186,9 +200,9 @@ def ingest(
     source: Annotated[
         Path,
         typer.Argument(
-            help="- is standard input; or a named pipe, or a file. CSV with a header, "
-            "or JSON lines, with the fields isin, time, price, size, and seq if there "
-            "is one; further fields are passed through."
+            help="- is standard input; or a named pipe, or a file. CSV, JSON lines or "
+            "Parquet, in gzip, zstd or zip or not, with the fields isin, time, price, "
+            "size, and seq if there is one; further fields are passed through."
         ),
     ],
     options: PipeOptions,

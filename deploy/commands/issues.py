@@ -15,6 +15,7 @@ from deploy.commands.entry import fail
 from deploy.commands.setting_options import AsJson, options_of
 from deploy.commands.tables import print_json, print_table
 from deploy.examples import examples_of
+from ingest.files.file_form import FileForm
 from ingest.issue_table.issue_entry import FIELDS, BadIssues, IssueEntry
 from ingest.issue_table.issue_store import IssueStore, TableAway, TableMoved
 from ingest.issue_table.known_issues import Issues
@@ -42,15 +43,18 @@ def _command(function: Callable[..., None]) -> Callable[..., None]:
 
 
 @_command
+@options_of(FileForm, *FileForm.model_fields)
 @_WHERE
 def load(
     *,
     file: Annotated[
         Path,
         typer.Argument(
-            help="CSV in UTF-8 with a header, see docs/issues.md; - is standard input."
+            help="CSV with a header, JSON lines or Parquet, in gzip, zstd or zip or "
+            "not, see docs/issues.md; - is standard input."
         ),
     ],
+    form: FileForm,
     update: Annotated[
         bool,
         typer.Option(
@@ -87,11 +91,10 @@ def load(
     except ValueError as error:
         fail(f"venue {error}", code=2)
     with _table(settings) as store:
-        path = Path("/dev/stdin") if file == Path("-") else file
         try:
-            wanted = read_list(path, keys)
+            wanted = read_list(file, form, keys)
         except BadIssues as error:
-            fail(str(error).replace("issues_file /dev/stdin", "file -"))
+            fail(str(error).replace("issues_file -", "file -"))
         try:
             if update:
                 loaded = update_table(store, wanted)

@@ -4,7 +4,7 @@ An option has the name, type, default, variable and docstring of its field. The 
 itself checks the values: a bad option and a bad variable are refused alike.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import wraps
 from inspect import Parameter, Signature, signature
 from pathlib import Path
@@ -19,6 +19,8 @@ from deploy.commands.entry import read_settings
 from ingest.settings import home_folder, variable_of
 from throttle.settings import ThrottleSettings
 
+# Characters that a shell or a reader would lose, as they may be given.
+_WORDS: dict[Any, str] = {"\t": "tab", " ": "space"}
 R = TypeVar("R")
 _KEYWORD = Parameter.KEYWORD_ONLY
 
@@ -98,6 +100,31 @@ def _text(default: Any) -> str:
     if isinstance(default, tuple | frozenset):
         return ", ".join(_text(value) for value in default)
     return str(default)
+
+
+def spell_options(options: BaseModel, **flags: str) -> list[str]:
+    """Return the arguments that give the options that are not as by default.
+
+    ``flags`` are as for ``options_of``.
+    """
+    spelled: list[str] = []
+    for name, field in type(options).model_fields.items():
+        value = getattr(options, name)
+        if value == field.get_default(call_default_factory=True):
+            continue
+        flag = flags.get(name) or "--" + name.replace("_", "-")
+        if value is True:
+            spelled.append(flag)
+        elif isinstance(value, Mapping):
+            spelled += [flag, ",".join(f"{key}={text}" for key, text in value.items())]
+        elif isinstance(value, tuple | list | frozenset):
+            texts = [str(item) for item in value]
+            # A set has an order for the eye only.
+            texts = sorted(texts) if isinstance(value, frozenset) else texts
+            spelled += [word for text in texts for word in (flag, text)]
+        else:
+            spelled += [flag, _WORDS.get(value, str(value))]
+    return spelled
 
 
 AsJson = Annotated[

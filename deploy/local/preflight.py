@@ -11,8 +11,6 @@ from ingest.adapters.adapter import AdapterFault
 from ingest.adapters.exchange_http import unreachable
 from ingest.exchanges.known import find_adapter
 from ingest.settings import TopicSettings
-from ingest.sources.event import Refusals
-from ingest.sources.tape import TapeError, read_tape
 from ingest.tradelog.contract import LogAway, LogUnusable
 from throttle.spark.java import NoJava, choose_java
 from throttle.window.decoder import NoDecoder, find_decoder
@@ -22,7 +20,7 @@ from tickthrottle_client.loopback import is_loopback
 _CONNECTED_WITHIN_S = 10.0
 _PORTS = {"ws": 80, "wss": 443}
 
-_LASTING = (AdapterFault, TapeError, NoJava, NoDecoder, LogAway, LogUnusable)
+_LASTING = (AdapterFault, NoJava, NoDecoder, LogAway, LogUnusable)
 
 
 def check_parts(
@@ -30,14 +28,14 @@ def check_parts(
 ) -> None:
     """Check whatever the parts need that can be known. Raises CannotStart.
 
+    A tape was looked at by the command, which knows its form.
+
     ``log`` says where the topic is that a run follows, None if it has its own log.
     """
     try:
         choose_java(Path(java_home) if java_home else None)
         if settings.exchange is not None:
             _check_exchange(settings.exchange)
-        if settings.tape is not None:
-            next(read_tape(settings.tape, Refusals()))
         if settings.follows_log:
             find_decoder(settings.decoder or "")
         topic = None if log is None else log.topic()

@@ -10,7 +10,7 @@ import threading
 import time
 import urllib.error
 from collections import defaultdict, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any, TypeVar
@@ -42,6 +42,7 @@ from ingest.process.direct_http import open_direct
 from ingest.process.ports import free_port
 from ingest.process.prometheus import forget_process
 from ingest.settings import TopicSettings, variable_of
+from ingest.symbol_key import SymbolKeys, Venue
 
 T = TypeVar("T")
 
@@ -57,8 +58,16 @@ class RunFailed(RuntimeError):
     """The pipeline cannot start or go on; the message says why."""
 
 
-def run_local(settings: RunSettings, stop: threading.Event) -> None:
+def run_local(
+    settings: RunSettings,
+    stop: threading.Event,
+    tape_form: Sequence[str] = (),
+    venue: Venue | None = None,
+) -> None:
     """Run everything until ``stop`` is set. Raises RunFailed.
+
+    ``tape_form`` are the arguments of ``replay`` that say how the tape is written,
+    ``venue`` is that of symbols without an ISIN, in the tape and in the issue list.
 
     Leaves no process behind, and takes at most 5 s to stop; if this process is
     killed, a guardian ends the others.
@@ -84,7 +93,7 @@ def run_local(settings: RunSettings, stop: threading.Event) -> None:
         for old in folder.iterdir():
             if old.name != "lock":
                 shutil.rmtree(old) if old.is_dir() else old.unlink()
-        runner = Runner(settings, folder, stop)
+        runner = Runner(settings, folder, stop, tape_form, venue)
         try:
             check_parts(settings, runner.environment.get("JAVA_HOME"), runner.topic())
             runner.start()
@@ -109,6 +118,8 @@ class Runner:
         settings: RunSettings,
         folder: Path,
         stop: threading.Event,
+        tape_form: Sequence[str] = (),
+        venue: Venue | None = None,
         *,
         has_feed: bool = True,
         persistent: bool = True,
@@ -120,6 +131,8 @@ class Runner:
         self._stop = stop
         self._has_feed = has_feed and not settings.follows_log
         self._persistent = persistent
+        self._tape_form = tape_form
+        self._keys = None if venue is None else SymbolKeys(venue)
         self._console = console or Console(stderr=True, highlight=False)
         self._began = time.monotonic()
         self._parts: dict[str, ChildProcess] = {}
@@ -308,7 +321,8 @@ class Runner:
             )
         )
         try:
-            loaded = load_list(store, read_list(self._issues_file), is_forced=True)
+            issues = read_list(self._issues_file, keys=self._keys)
+            loaded = load_list(store, issues, is_forced=True)
         except (BadIssues, TableAway) as error:
             raise RunFailed(str(error)) from None
         finally:
@@ -346,7 +360,10 @@ class Runner:
             return [*program, "feed", settings.exchange, "--issues", issues, *symbols]
         if settings.tape is not None:
             tape, speed = str(settings.tape.resolve()), str(settings.speed)
-            return [*program, "replay", tape, "--speed", speed, "--loop", "0"]
+            form = list(self._tape_form)
+            if settings.issues_file is not None:
+                form += ["--issues", str(settings.issues_file.resolve())]
+            return [*program, "replay", tape, "--speed", speed, "--loop", "0", *form]
         return [*program, "simulate", "--rate", str(settings.rate)]
 
     def _say_what_is_odd(self) -> None:

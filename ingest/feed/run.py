@@ -6,6 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from functools import partial
 from itertools import chain
 from math import inf
 from pathlib import Path
@@ -23,7 +24,7 @@ from ingest.feed.pacer import FeedProgress, FeedReport, run_feed
 from ingest.feed.progress import log_report, open_display
 from ingest.feed.supply import Arrivals, Ended, Supply
 from ingest.feed.tape_recorder import BadTapeFile, RecordingWriter, TapeFile
-from ingest.issue_table.issue_list import parse_list, read_issues
+from ingest.issue_table.issue_list import parse_list, read_symbols
 from ingest.process.prometheus import MetricsUnavailable, exposed
 from ingest.process.redis_fault import explain
 from ingest.process.service_manager import tell_ready
@@ -34,8 +35,8 @@ from ingest.sources.market import encode_issues
 from ingest.sources.pipe import PipeOptions, read_pipe
 from ingest.sources.replay import Replay, ReplayOptions
 from ingest.sources.simulator import Simulator
-from ingest.sources.trade_lines import LineReader
-from ingest.symbol_key import SymbolKeys
+from ingest.sources.tape import read_tape
+from ingest.sources.trade_lines import LineOptions, LineReader
 from ingest.tradelog.contract import LogAway, LogUnusable, LogWriter
 from tickthrottle_client.receipt_file import ReceiptFile
 
@@ -98,16 +99,22 @@ def run_replay(
     report_to: Path | None = None,
     faults: Faults | None = None,
     record_to: Path | None = None,
+    lines: LineOptions | None = None,
 ) -> FeedReport:
     """Append recorded tapes to the log until they end or are stopped.
 
     Without ``stop``, SIGINT and SIGTERM end the feed. ``report_to`` is a file to keep
     the feed's receipt in, ``record_to`` one for a tape of what it appended; ``faults``
-    are injected into the tapes' trades. Raises TapeError for a tape that cannot be
-    played, and FeedError when the log's server cannot be reached or refuses the log.
+    are injected into the tapes' trades, ``lines`` says how the tapes are written.
+    Raises TapeError for a tape that cannot be played, BadIssues for the issue list, and
+    FeedError when the log's server cannot be reached or refuses the log.
     """
-    refusals = Refusals()
-    played = Replay(tapes, options, tell=log.warning)
+    lines = lines or LineOptions()
+    refusals = _tally_for(lines)
+    read = partial(
+        read_tape, options=lines, issues=read_symbols(lines.issues_file, lines.venue)
+    )
+    played = Replay(tapes, options, read, tell=log.warning)
     events = played.events(_now_us(), refusals)
     if faults is not None:
         events = faults.inject(events)
@@ -131,12 +138,9 @@ def run_pipe(
     are as those of the other feeds. Raises PipeError for what cannot be read, BadIssues
     for the issue list, and FeedError as the other feeds do.
     """
-    file = options.issues_file
-    keys = None if options.venue is None else SymbolKeys(options.venue)
-    issues = None if file is None else read_issues(file, keys)
+    issues = read_symbols(options.issues_file, options.venue)
     reader = LineReader(options, _now_us(), _now_us, issues)
-    # At the end a condition that nothing has met is told, too.
-    refusals = Refusals(left_out=Counter({c.text: 0 for c in options.leave_out}))
+    refusals = _tally_for(options)
 
     def pump(arrivals: Arrivals) -> None:
         for entries in read_pipe(path, reader, refusals, follow=options.follow):
@@ -145,6 +149,11 @@ def run_pipe(
     return run_arrivals(
         "ingest", settings, pump, refusals, stop, report_to, record_to=record_to
     )
+
+
+def _tally_for(lines: LineOptions) -> Refusals:
+    # At the end a condition that nothing has met is told, too.
+    return Refusals(left_out=Counter({c.text: 0 for c in lines.leave_out}))
 
 
 def run_arrivals(

@@ -65,7 +65,7 @@ class IssueEntry:
     def encode(self, names: Iterable[str]) -> bytes:
         """Encode some fields as clients get them."""
         shown = {name: getattr(self, name) for name in names}
-        for name in _NUMBERS.intersection(shown):
+        for name in NUMBERS.intersection(shown):
             if shown[name] is not None:
                 shown[name] = orjson.Fragment(shown[name])
         return orjson.dumps(shown)
@@ -74,7 +74,8 @@ class IssueEntry:
 FIELDS = tuple(field.name for field in fields(IssueEntry))
 """The fields of an issue, in the order in which they are shown."""
 
-_NUMBERS = frozenset({"prev_close", "listed_shares"})
+NUMBERS = frozenset({"prev_close", "listed_shares"})
+"""Those that are numbers."""
 
 
 def is_code(text: str) -> bool:

@@ -1,6 +1,7 @@
-"""The issue list: a CSV file with what is known of each issue.
+"""The issue list: a file with what is known of each issue.
 
-In UTF-8, with a header. Its columns are the fields of an issue (``issue_entry.py``), in
+CSV with a header in UTF-8, if its ``FileForm`` does not say otherwise, JSON lines or
+Parquet, packed or not. Its columns are the fields of an issue (``issue_entry.py``), in
 any order; only ``isin`` has to be there, any other cell may be empty, and further
 columns are not looked at. With keys of a venue a line without an ISIN gets the key of
 its ``symbol`` or, if it has none, of its ``code``. A list that is wrong in one line is
@@ -8,13 +9,32 @@ refused as a whole.
 """
 
 import csv
-from collections.abc import Iterable, Sequence
+import io
+import json
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ingest.issue_table.issue_entry import FIELDS, BadIssues, IssueEntry, read_entry
+from ingest.files.file_form import FileForm
+from ingest.files.file_kind import DamagedFile, Unreadable, guess_encoding
+from ingest.files.header import (
+    delimiter_hint,
+    fold_names,
+    guess_map,
+    looks_like_data,
+    spell_map,
+)
+from ingest.files.number_marks import number_cleaner
+from ingest.files.open_pieces import read_pieces
+from ingest.issue_table.issue_entry import (
+    FIELDS,
+    NUMBERS,
+    BadIssues,
+    IssueEntry,
+    read_entry,
+)
 from ingest.issue_table.known_issues import Issues
-from ingest.symbol_key import BadSymbol, SymbolKeys
+from ingest.symbol_key import BadSymbol, SymbolKeys, Venue
 
 INSTEAD = {
     "sector": "industry",
@@ -27,6 +47,14 @@ INSTEAD = {
 MOST_ISSUES = 100_000
 """Most issues of a list."""
 
+MOST_BYTES = 64 * 2**20
+"""Most bytes of a list, unpacked."""
+
+PLAIN = FileForm()
+
+_SYMBOL = "symbol"
+_VENUE_HINT = "; --venue makes keys of symbols or codes that have no ISIN"
+
 
 @dataclass(frozen=True, slots=True)
 class IssueList:
@@ -37,21 +65,54 @@ class IssueList:
 
 
 def read_issues(path: Path, keys: SymbolKeys | None = None) -> Issues:
-    """Read an issue list. Raises BadIssues with one sentence."""
-    return Issues(read_list(path, keys).issues)
+    """Read an issue list as it has to be. Raises BadIssues with one sentence."""
+    try:
+        return Issues(read_list(path, keys=keys).issues)
+    except BadIssues as error:
+        # Options of this command are those of its trades, but for the venue.
+        text, is_hinted, hints = str(error).partition(": --")
+        _, *venue = hints.partition(_VENUE_HINT)
+        rule = "; `issues load` takes it with --encoding, --map and others"
+        text += rule + "".join(venue) if is_hinted else ""
+        raise BadIssues(text) from None
 
 
-def read_list(path: Path, keys: SymbolKeys | None = None) -> IssueList:
+def read_symbols(path: Path | None, venue: Venue | None) -> Issues | None:
+    """Read the list that tells the ISINs of symbols, if there is one.
+
+    Symbols of a venue may have keys in place of ISINs. Raises BadIssues.
+    """
+    keys = None if venue is None else SymbolKeys(venue)
+    return None if path is None else read_issues(path, keys)
+
+
+def read_list(
+    path: Path, form: FileForm = PLAIN, keys: SymbolKeys | None = None
+) -> IssueList:
     """Read an issue list as it is written. Raises BadIssues with one sentence."""
     try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            return parse_list(file, keys)
+        text = _read_text(path, form.encoding)
+        return parse_list(io.StringIO(text, newline=""), form, keys)
     except OSError as error:
-        raise BadIssues(f"issues_file {path}: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise BadIssues(f"issues_file {path}: must be UTF-8") from None
-    except BadIssues as error:
+        raise BadIssues(f"issues_file {path}: {error.strerror or error}") from None
+    except (BadIssues, DamagedFile, Unreadable) as error:
         raise BadIssues(f"issues_file {path}: {error}") from None
+
+
+def _read_text(path: Path, encoding: str) -> str:
+    pieces: list[bytes] = []
+    for piece in read_pieces(path, encoding):
+        pieces.append(piece)
+        if sum(map(len, pieces)) > MOST_BYTES:
+            raise BadIssues(f"has over {MOST_BYTES:,} bytes")
+    content = b"".join(pieces)
+    try:
+        return content.decode()
+    except UnicodeDecodeError:
+        if encoding != "utf-8":
+            raise BadIssues(f"has what is no text in {encoding}") from None
+        guess = guess_encoding(content)
+        raise BadIssues(f"must be UTF-8: --encoding {guess} perhaps") from None
 
 
 def parse_issues(lines: Iterable[str]) -> list[IssueEntry]:
@@ -59,52 +120,102 @@ def parse_issues(lines: Iterable[str]) -> list[IssueEntry]:
     return parse_list(lines).issues
 
 
-def parse_list(lines: Iterable[str], keys: SymbolKeys | None = None) -> IssueList:
+def parse_list(
+    lines: Iterable[str], form: FileForm = PLAIN, keys: SymbolKeys | None = None
+) -> IssueList:
     """Read the lines of an issue list. Raises BadIssues for the first rule broken."""
-    reader = csv.reader(lines, strict=True)
     issues: list[IssueEntry] = []
     # Where each ISIN and each code was said first.
     isins: dict[str, int] = {}
     codes: dict[str, int] = {}
-    try:
-        header = next(reader, [])
-        places = _find_columns(header, keys)
-        for cells in reader:
-            if not cells:
-                continue
-            line = reader.line_num
-            if len(cells) != len(header):
-                raise BadIssues(
-                    f"line {line}: has {len(cells)} cells, the header has {len(header)}"
-                )
-            issue = _read_issue(line, cells, places, keys)
-            _check_is_new(line, "isin", issue.isin, isins)
-            if issue.code is not None:
-                _check_is_new(line, "code", issue.code, codes)
-            if len(issues) == MOST_ISSUES:
-                raise BadIssues(f"line {line}: a list has at most {MOST_ISSUES} issues")
-            issues.append(issue)
-    except csv.Error as error:
-        raise BadIssues(f"line {reader.line_num}: not CSV: {error}") from None
+    rows = _rows(lines, form)
+    _, header = (0, form.column_names) if form.columns else next(rows, (1, []))
+    places = _find_columns(header, form, keys)
+    for line, cells in rows:
+        if len(cells) == len(header) + 1 and not cells[-1]:
+            cells.pop()
+        if len(cells) != len(header):
+            raise BadIssues(
+                f"line {line}: has {len(cells)} cells, the header has {len(header)}"
+            )
+        issue = _read_issue(line, cells, places, form, keys)
+        _check_is_new(line, "isin", issue.isin, isins)
+        if issue.code is not None:
+            _check_is_new(line, "code", issue.code, codes)
+        if len(issues) == MOST_ISSUES:
+            raise BadIssues(f"line {line}: a list has at most {MOST_ISSUES} issues")
+        issues.append(issue)
     return IssueList(issues, tuple(field for field in FIELDS if field in places))
 
 
-_SYMBOL = "symbol"
+def _rows(lines: Iterable[str], form: FileForm) -> Iterator[tuple[int, list[str]]]:
+    """Yield the rows of CSV or of JSON lines, with the numbers of their lines."""
+    numbered = enumerate(lines, 1)
+    # Comments may stand before the header.
+    first = next(((n, t) for n, t in numbered if t.strip() and t[0] != "#"), (1, ""))
+    if first[1].lstrip().startswith("{"):
+        yield from _json_rows(first, numbered)
+        return
+    text = (line for _, line in (first, *numbered))
+    reader = csv.reader(
+        text,
+        delimiter=form.delimiter,
+        quoting=csv.QUOTE_NONE if form.no_quotes else csv.QUOTE_MINIMAL,
+        strict=True,
+    )
+    try:
+        for cells in reader:
+            if cells:
+                yield first[0] - 1 + reader.line_num, cells
+    except csv.Error as error:
+        number = first[0] - 1 + reader.line_num
+        raise BadIssues(f"line {number}: not CSV: {error}") from None
 
 
-def _find_columns(header: Sequence[str], keys: SymbolKeys | None) -> dict[str, int]:
+def _json_rows(
+    first: tuple[int, str], numbered: Iterator[tuple[int, str]]
+) -> Iterator[tuple[int, list[str]]]:
+    header: list[str] = []
+    for number, line in (first, *numbered):
+        if not line.strip():
+            continue
+        try:
+            fields = json.loads(line, parse_float=str, parse_int=str)
+        except (ValueError, RecursionError) as error:
+            raise BadIssues(f"line {number}: not JSON: {str(error)[:80]}") from None
+        if not isinstance(fields, dict):
+            raise BadIssues(f"line {number}: is not a JSON object")
+        if not header:
+            header = list(fields)
+            yield number, header
+        values = (fields.get(name) for name in header)
+        yield number, ["" if value is None else str(value) for value in values]
+
+
+def _find_columns(
+    header: Sequence[str], form: FileForm, keys: SymbolKeys | None
+) -> dict[str, int]:
     names = [name.strip() for name in header]
-    if "isin" not in names and (keys is None or not {_SYMBOL, "code"} & {*names}):
-        shown = ",".join(names)[:80]
-        rule = "must have a column isin"
-        if keys is None:
-            rule += "; --venue makes keys of symbols or codes that have no ISIN"
-        else:
-            rule += ", symbol or code"
-        raise BadIssues(f"line 1, header {shown!r}: {rule}")
+    fields = FIELDS if keys is None else (*FIELDS, _SYMBOL)
+    if unknown := form.map.keys() - set(fields):
+        known = ", ".join(fields)
+        raise BadIssues(f"map: {min(unknown)!r} is no field of an issue: {known}")
+    called = {**fold_names(names, fields), **form.map}
+    shown = ",".join(names)[:80]
+    for name in form.map.values():
+        if name not in names:
+            hint = delimiter_hint(names, form.delimiter)
+            raise BadIssues(f"line 1, header {shown!r}: has no column {name!r}{hint}")
+    names_issues = ("isin",) if keys is None else ("isin", _SYMBOL, "code")
+    if not any(called.get(field, field) in names for field in names_issues):
+        rule = "isin" if keys is None else f"isin, {_SYMBOL} or code"
+        rule += _missing_rule(names, form)
+        hint = _VENUE_HINT if keys is None else ""
+        raise BadIssues(f"line 1, header {shown!r}: must have a column {rule}{hint}")
     places = {}
-    for field in FIELDS if keys is None else (*FIELDS, _SYMBOL):
-        name = field if field in names else INSTEAD.get(field, field)
+    for field in fields:
+        name = called.get(field, field)
+        name = name if name in names else INSTEAD.get(field, field)
         if names.count(name) > 1:
             raise BadIssues(f"line 1, header {name!r}: must be there only once")
         if name in names:
@@ -112,17 +223,40 @@ def _find_columns(header: Sequence[str], keys: SymbolKeys | None) -> dict[str, i
     return places
 
 
+def _missing_rule(names: Sequence[str], form: FileForm) -> str:
+    if hint := delimiter_hint(names, form.delimiter):
+        return hint
+    if looks_like_data(names):
+        return ", or no header and: --columns isin,code,name"
+    guess = guess_map(names, [field for field in FIELDS if field not in form.map])
+    return f": {spell_map({**form.map, **guess})} perhaps" if guess else ""
+
+
 def _read_issue(
-    line: int, cells: Sequence[str], places: dict[str, int], keys: SymbolKeys | None
+    line: int,
+    cells: Sequence[str],
+    places: dict[str, int],
+    form: FileForm,
+    keys: SymbolKeys | None,
 ) -> IssueEntry:
+    clean = number_cleaner(form.thousands, form.decimal_mark)
     values = {field: cells[place] for field, place in places.items()}
+    for field in NUMBERS.intersection(values):
+        try:
+            values[field] = clean(values[field].strip()) if clean else values[field]
+        except ValueError as error:
+            raise BadIssues(
+                f"line {line}, {field} {values[field]!r}: {error}"
+            ) from None
     symbol = values.pop(_SYMBOL, "").strip() or values.get("code", "").strip()
     try:
         if keys is not None and symbol and not values.get("isin", "").strip():
             values["isin"] = keys.key_of(symbol)
         return read_entry(values)
     except (BadIssues, BadSymbol) as error:
-        raise BadIssues(f"line {line}, {error}") from None
+        has_marks = any("," in values.get(field, "") for field in NUMBERS)
+        hint = ": --thousands , takes commas" if has_marks and not clean else ""
+        raise BadIssues(f"line {line}, {error}{hint}") from None
 
 
 def _check_is_new(line: int, field: str, value: str, lines: dict[str, int]) -> None:

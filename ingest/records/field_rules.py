@@ -1,7 +1,7 @@
 """What the values of a record become: constants, signs, scales. Pure."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from decimal import Context, Decimal
 from typing import Any
 
@@ -11,6 +11,9 @@ from ingest.trade import InvalidTrade, JsonNumber
 
 # Twice 36 digits, multiplied exactly.
 _EXACT = Context(prec=72)
+
+MARKED = frozenset({"price", "size", "seq"})
+"""The numbers that may have marks between their thousands."""
 
 
 class FieldRules:
@@ -24,19 +27,21 @@ class FieldRules:
         scale: Mapping[str, Decimal],
         unsigned: Iterable[str],
         names: Mapping[str, str],
+        clean: Callable[[str], str] | None = None,
     ) -> None:
         """``names`` says what a field is called in the input, where they differ.
 
-        A condition may call it by either name.
+        A condition may call it by either name. ``clean`` takes the marks out of a
+        number, and raises ValueError.
         """
         fields = {name: field for field, name in names.items()}
         self._constants = constants
         self._conditions = [c.renamed(fields) for c in conditions]
         self._scale = scale
         self._unsigned = tuple(unsigned)
-        self.are_none = not (
-            self._constants or self._conditions or self._scale or self._unsigned
-        )
+        self._clean = clean
+        changes = (self._constants, self._conditions, scale, self._unsigned, clean)
+        self.are_none = not any(changes)
 
     @property
     def fields_looked_at(self) -> list[str]:
@@ -52,10 +57,22 @@ class FieldRules:
         for condition in self._conditions:
             if condition.is_met_by(fields):
                 raise LeftOut(condition.text)
+        if self._clean is not None:
+            for name in MARKED & fields.keys():
+                fields[name] = _with_plain_digits(name, fields[name], self._clean)
         for name in self._unsigned:
             fields[name] = _without_sign(fields.get(name))
         for name, factor in self._scale.items():
             fields[name] = _scaled(name, fields.get(name), factor)
+
+
+def _with_plain_digits(name: str, value: Any, clean: Callable[[str], str]) -> Any:
+    if not isinstance(value, str):
+        return value
+    try:
+        return clean(value.strip())
+    except ValueError as error:
+        raise InvalidTrade(f"bad_{name}", name, value, str(error)) from None
 
 
 def _without_sign(value: Any) -> Any:

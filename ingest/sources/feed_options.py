@@ -5,17 +5,16 @@ A command makes its own options of them (``deploy/commands/setting_options.py``)
 
 from typing import Annotated
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, InstanceOf
+from pydantic import BaseModel, BeforeValidator, Field, InstanceOf
 
+from ingest.files.file_form import FROZEN
 from ingest.sources.rate_profile import Profile
 
 
 class FeedOptions(BaseModel):
     """Options that do not change; ``ValidationError`` names each one out of bounds."""
 
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True
-    )
+    model_config = FROZEN
 
 
 def _parse(value: object) -> object:

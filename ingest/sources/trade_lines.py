@@ -4,23 +4,29 @@
 in the project's own form and use the parts.
 """
 
-import csv
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from decimal import Context, Decimal
 from itertools import count
-from typing import Annotated, Any, Literal
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import orjson
 from pydantic import BeforeValidator, Field, InstanceOf, model_validator
 
 from ingest.decimals import decimal_of, plain_time, whole_number
+from ingest.files.file_form import FileForm
+from ingest.files.file_kind import BOM, foreign_kind
+from ingest.files.header import fold_names, name_columns
+from ingest.files.number_marks import number_cleaner
+from ingest.files.records import BadHeader, Record, is_spaced, split_row
 from ingest.issue_table.known_issues import Issues
 from ingest.records import symbol_hint, time_text
-from ingest.records.field_rules import FieldRules
+from ingest.records.field_rules import MARKED, FieldRules
 from ingest.records.leave_out import value_at
+from ingest.sources.event import Refusals
 from ingest.sources.field_options import FieldOptions
 from ingest.symbol_key import SymbolKeys
 from ingest.trade import (
@@ -37,15 +43,8 @@ from ingest.trade import (
 from ingest.wire_form import read_wire
 from tickthrottle_client.trade_v1 import as_microseconds
 
-GZIP_MAGIC = b"\x1f\x8b"
-"""What a gzip file begins with."""
-
-BOM = b"\xef\xbb\xbf"
-"""What some programs put before UTF-8."""
-
-# A line may be longer than its trade: blanks in JSON, quotes in CSV.
-MAX_LINE_BYTES = 4 * MAX_PAYLOAD_BYTES
-"""Longest line that is read, in bytes."""
+R = TypeVar("R")
+T = TypeVar("T")
 
 UNKNOWN_SYMBOL = "unknown_symbol"
 """Why a trade is refused whose symbol is not on the issue list."""
@@ -55,29 +54,10 @@ _EXACT = Context(prec=64)
 # What a decoder that knows doubles keeps as it was.
 _EXACT_KINDS = frozenset({str, int, bool, type(None)})
 _ISIN_FORM = re.compile(ISIN_PATTERN, re.ASCII)
-_NAME = re.compile(r"[^=,\s][^=,]{0,99}")
+_COMMA = re.compile(r"[0-9][,' \u00a0\u202f][0-9]")
 
 # By how many places the point of a time moves for microseconds.
 _PLACES = {"s": 6, "ms": 3, "us": 0, "ns": -3}
-
-
-class BadHeader(ValueError):
-    """The first line of a source that cannot be read; says the rule."""
-
-
-def _parse_map(value: object) -> object:
-    if not isinstance(value, str):
-        return value
-    names: dict[str, str] = {}
-    for part in value.split(","):
-        field, is_pair, name = part.partition("=")
-        field, name = field.strip(), name.strip()
-        if not is_pair or not _NAME.fullmatch(field) or not _NAME.fullmatch(name):
-            raise ValueError(f"{part.strip()!r}: must be like price=px")
-        if field in names:
-            raise ValueError(f"{field!r}: is there twice")
-        names[field] = name
-    return names
 
 
 def _parse_zone(value: object) -> object:
@@ -89,15 +69,13 @@ def _parse_zone(value: object) -> object:
         raise ValueError("must be a time zone such as Asia/Seoul") from None
 
 
-class LineOptions(FieldOptions):
+class LineOptions(FieldOptions, FileForm):
     """How lines are read."""
 
-    map: Annotated[dict[str, str], BeforeValidator(_parse_map)] = Field(
-        default_factory=dict
-    )
-    """What the trade's fields are called in the input, as
-    isin=symbol,price=px,time=ts; in JSON with points, as price=data.px. Other names
-    stay.
+    records: str = Field("", pattern=r"^[^,=\s]{0,100}$")
+    """Where in an object of JSON the list of its trades is, with points, as data. Of
+    the object around it only what map and leave-out name is taken. A line that is a
+    list itself needs no option.
     """
 
     time_unit: Literal["s", "ms", "us", "ns"] = "us"
@@ -112,6 +90,9 @@ class LineOptions(FieldOptions):
     Asia/Seoul. Without it, they are refused.
     """
 
+    issues_file: Path | None = None
+    """Issue list, as CSV: it tells the ISINs of codes and other symbols."""
+
     stamp: Literal["recorded", "now"] = "recorded"
     """``recorded``: a trade has its own time. ``now``: it has the time at which it was
     read, for sources that tell none.
@@ -120,32 +101,13 @@ class LineOptions(FieldOptions):
     @property
     def has_date(self) -> bool:
         """Whether a trade's day and its time of day are two fields."""
-        return "date" in self.map or "date" in self.set
-
-    def needed_columns(self, columns: Sequence[str]) -> list[str]:
-        """Return the fields that have to be among the columns of a header."""
-        needed = [name for name in REQUIRED if name != "seq" and name not in self.set]
-        if self.stamp == "now":
-            needed.remove("time")
-        if self.venue is not None and "symbol" in columns and "isin" in needed:
-            needed.remove("isin")
-        return needed
+        return "date" in (*self.map, *self.set, *self.column_names)
 
     @model_validator(mode="after")
     def _check_set(self) -> "LineOptions":
         if twice := sorted(self.map.keys() & self.set.keys()):
             raise ValueError(f"set: {twice[0]!r} is in map, too")
         return self
-
-    @model_validator(mode="after")
-    def _check_map(self) -> "LineOptions":
-        twice = [n for n in self.map.values() if self._count(n) > 1]
-        if twice:
-            raise ValueError(f"map: {twice[0]!r} can be one field only")
-        return self
-
-    def _count(self, name: str) -> int:
-        return list(self.map.values()).count(name)
 
 
 class LineReader:
@@ -173,137 +135,275 @@ class LineReader:
         self.numbers_by_arrival = False
         self._numbers_missing = numbers_missing
         self._options = options
+        self.form: FileForm = options
         self._now_us = now_us
         self._issues = issues
         self._arrivals = count(start_us)
-        self._rules = FieldRules(
-            constants=options.set,
-            conditions=options.leave_out,
-            scale=options.scale,
-            unsigned=options.unsigned,
-            names=options.map,
-        )
-        self._has_rules = not self._rules.are_none
+        self._names = dict(options.map)
+        self._clean = number_cleaner(options.thousands, options.decimal_mark)
+        self._rules = self._rules_by(self._names)
         self._keys = None if options.venue is None else SymbolKeys(options.venue)
         self._has_date = options.has_date
-        self._is_mapped = bool(options.map)
-        # What the log wants is not decoded, unless something may change in it.
-        self._may_change = bool(
-            self._is_mapped
-            or options.stamp == "now"
-            or options.time_unit != "us"
-            or self._has_date
-            or self._has_rules
-        )
-        self._paths = {
-            field: tuple(name.split(".")) for field, name in options.map.items()
-        }
+        self._header: list[str] = []
+        self._header_chars = 0
+        # Of CSV, which field each value is; nothing is left out.
         self._columns: list[str] | None = None
-        self._parse: Callable[[bytes], tuple[str, bytes]] | None = None
+        self._is_spaced = False
+        self._fields_of: Callable[[bytes], dict[str, Any]] = self._json_fields
+        # Whether a trade may be as it is: of fields, and of a whole line of JSON.
+        keeps_values = (
+            self._rules.are_none
+            and not self._has_date
+            and options.stamp == "recorded"
+            and options.time_unit == "us"
+        )
+        self._is_canonical = keeps_values and not numbers_missing
+        self._is_plain = keeps_values and not options.map
+        self._use_names()
 
     def begin(self, first: bytes) -> bool:
-        """Learn the format from the first line; tell whether it is only a header.
+        """Learn the format from the first record; tell whether it is only a header.
 
         Raises BadHeader.
         """
-        start = first.lstrip()
-        if start.startswith(b"["):
-            raise BadHeader("is a JSON array; there has to be one object a line")
-        if start.startswith(b"{"):
-            self._parse = self._read_json
-            self.numbers_by_arrival = not self._has_number(first)
+        form = self._options
+        if (words := foreign_kind(first, form.encoding)) is not None:
+            raise BadHeader(words)
+        if first.lstrip()[:1] in (b"{", b"["):
+            self._begin_json(first)
             return False
-        self._columns = self._read_header(first)
+        self._is_spaced = is_spaced(first, form.delimiter)
+        try:
+            cells = form.column_names or self._split(first)
+        except InvalidTrade as error:
+            raise BadHeader(f"its first line: {error}") from None
+        self._header = [cell.strip() for cell in cells]
+        self._header_chars = sum(map(len, self._header))
+        needed = self._needed((*self._header, *form.map))
+        self._columns = name_columns(
+            *(cells, form.map, REQUIRED, needed, form.delimiter)
+        )
+        pairs = zip(self._columns, self._header, strict=True)
+        self._rules = self._rules_by({field: name for field, name in pairs if field})
+        self._check_conditions(self._columns)
         self.numbers_by_arrival = "seq" not in self._columns
-        self._parse = self._read_csv
-        return True
+        self._is_plain = False
+        self._fields_of = self._row
+        return not form.columns
 
-    def read(self, line: bytes) -> tuple[str, bytes]:
-        """Return a line's ISIN, and its trade as the log holds it.
+    @property
+    def taken_names(self) -> dict[str, str]:
+        """What the fields of a trade are called in the source."""
+        if self._columns is None:
+            return {field: self._names.get(field, field) for field in REQUIRED}
+        pairs = zip(self._columns, self._header, strict=True)
+        return {field: name for field, name in pairs if field in REQUIRED}
+
+    def read(self, record: bytes) -> tuple[str, bytes]:
+        """Return a record's ISIN, and its trade as the log holds it.
 
         Raises InvalidTrade. JSON that is as the log wants it leaves as it came.
         """
-        assert self._parse is not None, "begin comes first"
-        return self._parse(line)
+        if self._is_plain and (whole := self._as_it_came(record)) is not None:
+            return whole
+        return self._finish(self._fields_of, record, self._encode)
+
+    def read_trade(self, record: bytes) -> Trade:
+        """Return a record's trade. Raises InvalidTrade."""
+        if self._is_plain:
+            try:
+                return Trade.from_wire(record)
+            except InvalidTrade:
+                # Another notation perhaps, which the log does not know.
+                pass
+        trade = self._finish(self._fields_of, record, self.trade_of)
+        # Escapes, quotes and repeated names make text at most eight times as long.
+        if (len(record) + self._header_chars) * 8 > MAX_PAYLOAD_BYTES:
+            check_size(len(trade.to_wire()))
+        return trade
+
+    def read_list(
+        self, record: bytes, finish: Callable[[dict[str, Any]], T]
+    ) -> Iterator[T | InvalidTrade]:
+        """Yield what ``finish`` makes of each trade of a list, or why it is none."""
+        try:
+            parts = self._parts(record)
+        except InvalidTrade as error:
+            yield error
+            return
+        for part in parts:
+            try:
+                yield self._finish(self._part_fields, part, finish)
+            except InvalidTrade as error:
+                yield error
+
+    @property
+    def has_lists(self) -> bool:
+        """Whether records may be lists."""
+        return self._columns is None
+
+    def is_list(self, record: bytes) -> bool:
+        """Tell whether a record of JSON may hold many trades."""
+        return record.lstrip()[:1] == b"[" or self._options.records != ""
 
     def read_line(self, line: bytes) -> tuple[str, bytes]:
         """Return the same of a line of JSON, whatever the first one was."""
-        return self._read_json(line)
+        whole = self._as_it_came(line) if self._is_plain else None
+        return whole or self._encode(self._json_fields(line))
 
     def read_fields(self, fields: Mapping[str, Any]) -> tuple[str, bytes]:
         """Return the same of fields that ``exact_json`` has decoded."""
         return self._encode(dict(fields))
 
-    def _has_number(self, first: bytes) -> bool:
+    def _begin_json(self, first: bytes) -> None:
+        if self._options.columns:
+            raise BadHeader("is JSON, which has no columns: leave out --columns")
+        if not first.rstrip().endswith((b"}", b"]")):
+            parts = "'.[]'" if first.lstrip()[:1] == b"[" else "."
+            raise BadHeader(
+                "is JSON over several lines; each record has to be on a line of its "
+                f"own: jq -c {parts} FILE | ... -"
+            )
         try:
-            fields = self._json_fields(first)
+            objects = self._parts(first) if self.is_list(first) else [_decode(first)]
         except InvalidTrade:
-            return True
-        return "seq" in fields
+            objects = []
+        fields: dict[str, Any] = next((o for o in objects if type(o) is dict), {})
+        unmapped = [field for field in REQUIRED if field not in self._names]
+        if "isin" not in fields:
+            self._names |= fold_names(list(fields), unmapped)
+            self._use_names()
+        # Whoever says where the number is has one, whatever comes first.
+        has_number = not fields or "seq" in self._names or "seq" in fields
+        self.numbers_by_arrival = not has_number
+        self._is_plain = self._is_plain and has_number and not self._names
 
-    def _read_header(self, header: bytes) -> list[str]:
-        try:
-            columns = [column.strip() for column in split_row(header)]
-        except InvalidTrade:
-            raise BadHeader("is neither CSV with a header nor JSON lines") from None
-        fields = {name: field for field, name in self._options.map.items()}
-        for name in fields:
-            if name not in columns:
-                raise BadHeader(
-                    f"its header has no column {name!r}, which map names: it has "
-                    f"{', '.join(columns)[:200]}"
-                )
+    def _use_names(self) -> None:
+        self._paths = {
+            field: tuple(name.split(".")) for field, name in self._names.items()
+        }
+        # Of the object around a list, what a name may lead to.
+        self._around = {path[0] for path in self._paths.values()}
+        self._around |= {condition.path[0] for condition in self._options.leave_out}
+        self._list_path = tuple(self._options.records.split("."))
+
+    def _needed(self, columns: Sequence[str]) -> list[str]:
+        """Return the fields that have to be among the columns of a header."""
+        free = {"seq", *self._options.set}
+        if self._options.stamp == "now":
+            free.add("time")
+        if self._keys is not None and "symbol" in columns:
+            free.add("isin")
+        return [name for name in REQUIRED if name not in free]
+
+    def _rules_by(self, names: Mapping[str, str]) -> FieldRules:
+        """Return what becomes of values, where fields are called so in the source."""
+        return FieldRules(
+            constants=self._options.set,
+            conditions=self._options.leave_out,
+            clean=self._clean,
+            scale=self._options.scale,
+            unsigned=self._options.unsigned,
+            names=names,
+        )
+
+    def _check_conditions(self, columns: Sequence[str]) -> None:
         for name in self._rules.fields_looked_at:
-            if name not in (*columns, *self._options.map, *self._options.set):
+            if name not in (*columns, *self._options.set):
                 raise BadHeader(
                     f"its header has no column {name!r}, which leave_out names: it has "
-                    f"{', '.join(columns)[:200]}"
+                    f"{', '.join(self._header)[:200]}"
                 )
-        # A column called like a field that another column is mapped to is left out.
-        taken = {name: "" for name in fields.values()}
-        check_columns(columns, [])
-        named = [fields.get(c) or taken.get(c, c) for c in columns]
-        check_columns(
-            [name for name in named if name], self._options.needed_columns(named)
-        )
-        return named
 
-    def _read_csv(self, line: bytes) -> tuple[str, bytes]:
+    def _split(self, record: bytes) -> list[str]:
+        form = self._options
+        return split_row(record, form.delimiter, self._is_spaced, form.no_quotes)
+
+    def _row(self, record: bytes) -> dict[str, Any]:
         columns = self._columns or []
-        values = split_row(line)
+        values = self._split(record)
+        if len(values) == len(columns) + 1 and not values[-1].strip():
+            # A delimiter at the end of a row, and none at that of the header.
+            values.pop()
         if len(values) != len(columns):
             rule = f"has {len(values)} values, the header {len(columns)}"
-            raise InvalidTrade("bad_field", "trade", line, rule)
-        found = dict(zip(columns, values, strict=True))
-        found.pop("", None)
-        return self._encode(found, has_parts=False)
+            if not record.strip(b"\0"):
+                rule = "is nothing but NUL bytes, as of a file that was cut off"
+            raise InvalidTrade("bad_field", "trade", record, rule)
+        fields: dict[str, Any] = dict(zip(columns, values, strict=True))
+        fields.pop("", None)
+        return fields
 
-    def _read_json(self, line: bytes) -> tuple[str, bytes]:
-        if not (self._may_change or self.numbers_by_arrival):
-            known = read_wire(line)
-            if known is not None:
-                return known[0], line
-            try:
-                return Trade.from_wire(line).isin, line
-            except InvalidTrade as error:
-                if error.field not in REQUIRED and error.reason != "bad_field":
-                    raise
-                # Another notation perhaps, which the log does not know.
-        return self._encode(self._json_fields(line))
+    def _finish(
+        self,
+        fields_of: Callable[[R], dict[str, Any]],
+        record: R,
+        finish: Callable[[dict[str, Any]], T],
+    ) -> T:
+        """Return what ``finish`` makes of a record.
+
+        Raises InvalidTrade, with what the fault comes from.
+        """
+        try:
+            return finish(fields_of(record))
+        except InvalidTrade as error:
+            if self._is_header(record):
+                rule = "is the header again"
+                raise InvalidTrade("bad_field", "trade", record, rule) from None
+            if error.field not in MARKED or self._clean:
+                raise
+            # What was refused may have been changed on the way.
+            value = fields_of(record).get(error.field)
+            raise _explained(error, value) from None
+
+    def _is_header(self, record: object) -> bool:
+        if self._columns is None or not isinstance(record, bytes):
+            return False
+        values = self._split(record.removeprefix(BOM))
+        return [value.strip() for value in values] == self._header
+
+    def _as_it_came(self, line: bytes) -> tuple[str, bytes] | None:
+        if (known := read_wire(line)) is not None:
+            return known[0], line
+        try:
+            return Trade.from_wire(line).isin, line
+        except InvalidTrade:
+            # Another notation perhaps, which the log does not know.
+            return None
+
+    def _part_fields(self, part: Any) -> dict[str, Any]:
+        return self._named(dict(part) if isinstance(part, dict) else part)
 
     def _json_fields(self, line: bytes) -> dict[str, Any]:
-        try:
-            found = orjson.loads(line)
-            if not isinstance(found, dict) or not _is_exact(found, line):
-                found = exact_json(line)
-        except (ValueError, RecursionError) as error:
-            raise InvalidTrade("not_json", "trade", line, str(error)[:80]) from None
+        decoded = _decode(line)
+        return self._named(decoded if isinstance(decoded, dict) else line)
+
+    def _parts(self, line: bytes) -> list[Any]:
+        """Return the objects of a line that may hold many. Raises InvalidTrade."""
+        decoded = _decode(line)
+        objects = decoded if isinstance(decoded, list) else [decoded]
+        if not self._options.records:
+            return objects
+        parts: list[Any] = []
+        for whole in objects:
+            listed = (
+                value_at(whole, self._list_path) if isinstance(whole, dict) else None
+            )
+            if not isinstance(listed, list):
+                parts.append(whole if listed is None else listed)
+                continue
+            around = {name: whole[name] for name in self._around if name in whole}
+            for part in listed:
+                parts.append({**around, **part} if isinstance(part, dict) else part)
+        return parts
+
+    def _named(self, found: Any) -> dict[str, Any]:
+        """Return an object with the names of a trade. Raises InvalidTrade."""
         if not isinstance(found, dict):
-            raise InvalidTrade("not_object", "trade", line, "is not a JSON object")
-        if not self._is_mapped:
-            return found
+            shown = found if isinstance(found, bytes) else str(found)
+            raise InvalidTrade("not_object", "trade", shown, "is not a JSON object")
         values = {field: value_at(found, path) for field, path in self._paths.items()}
-        for name in self._options.map.values():
+        for name in self._names.values():
             found.pop(name, None)
         for field, value in values.items():
             if value is not None:
@@ -312,23 +412,41 @@ class LineReader:
                 found.pop(field, None)
         return found
 
-    def _encode(
-        self, fields: dict[str, Any], *, has_parts: bool = True
-    ) -> tuple[str, bytes]:
-        if self._has_rules:
-            self._rules.apply(fields)
-        # What else is there passes through, but a trade has no parts of its own.
-        if has_parts and not _EXACT_KINDS.issuperset(map(type, fields.values())):
-            fields = {k: v for k, v in fields.items() if type(v) not in (dict, list)}
+    def trade_of(self, fields: dict[str, Any]) -> Trade:
+        """Return the trade of fields with its names. Raises InvalidTrade."""
+        if not self._is_canonical or self.numbers_by_arrival:
+            return self._trade(fields)
         try:
+            return Trade.from_fields(fields)
+        except InvalidTrade:
+            trade = self._trade(fields)
+        # The source has another notation, and will have it in the next lines.
+        self._is_canonical = False
+        return trade
+
+    def _encode(self, fields: dict[str, Any]) -> tuple[str, bytes]:
+        trade = self.trade_of(fields)
+        payload = trade.to_wire()
+        check_size(len(payload))
+        return trade.isin, payload
+
+    def _trade(self, fields: dict[str, Any]) -> Trade:
+        try:
+            if not self._rules.are_none:
+                self._rules.apply(fields)
             fields["price"] = decimal_of("price", fields.get("price"))
             fields["size"] = decimal_of("size", fields.get("size"))
         except InvalidTrade as error:
-            shown = _text_of(fields[error.field])
+            shown = _text_of(fields.get(error.field))
             if self._numbers_missing or not shown.startswith("-"):
                 raise
             rule = f"{error.rule}; if the sign says up or down: --unsigned price,size"
             raise InvalidTrade(error.reason, error.field, shown, rule) from None
+        # What else is there passes through, but a trade has no parts of its own.
+        if self._columns is None and not _EXACT_KINDS.issuperset(
+            map(type, fields.values())
+        ):
+            fields = {k: v for k, v in fields.items() if type(v) not in (dict, list)}
         if self._options.stamp == "now":
             fields["time"] = self._now_us()
         else:
@@ -340,10 +458,7 @@ class LineReader:
         else:
             fields["seq"] = whole_number(fields.get("seq"))
         fields["isin"] = self._isin(fields)
-        trade = Trade.from_fields(fields)
-        payload = trade.to_wire()
-        check_size(len(payload))
-        return trade.isin, payload
+        return Trade.from_fields(fields)
 
     def _time(self, fields: dict[str, Any]) -> Any:
         value = fields.get("time")
@@ -410,34 +525,92 @@ class LineReader:
         return self._issues is not None and self._issues.isin_of(code) is not None
 
 
+def _explained(error: InvalidTrade, value: object) -> InvalidTrade:
+    """Return why a number is refused, with the option that helps if it has marks."""
+    if not isinstance(value, str) or not _COMMA.search(value):
+        return error
+    rule = (
+        "must be a plain decimal: --thousands names a mark between thousands, "
+        "--decimal-mark , a comma before decimals"
+    )
+    return InvalidTrade(error.reason, error.field, value, rule)
+
+
+def _decode(line: bytes) -> Any:
+    """Decode a line of JSON; NaN and infinities, which JSON has not, are null.
+
+    Raises InvalidTrade.
+    """
+    try:
+        decoded = orjson.loads(line)
+        if isinstance(decoded, dict) and _is_exact(decoded, line):
+            return decoded
+    except (ValueError, RecursionError) as error:
+        if b"NaN" not in line and b"Infinity" not in line:
+            raise _not_json(line, error) from None
+    try:
+        return json.loads(
+            line,
+            parse_float=JsonNumber,
+            parse_int=_whole,
+            parse_constant=lambda _: None,
+        )
+    except (ValueError, RecursionError) as error:
+        raise _not_json(line, error) from None
+
+
+def _not_json(line: bytes, error: Exception) -> InvalidTrade:
+    return InvalidTrade("not_json", "trade", line, str(error)[:80])
+
+
+def begin(reader: LineReader, records: list[Record]) -> list[Record]:
+    """Have a reader learn from the first record; return those that are no header.
+
+    Raises BadHeader.
+    """
+    _, first = records[0]
+    if isinstance(first, InvalidTrade):
+        raise BadHeader(f"its first line: {first}")
+    return records[1:] if reader.begin(first) else records
+
+
+def read_records(
+    records: Iterable[Record],
+    reader: LineReader,
+    refusals: Refusals,
+    read: Callable[[bytes], T],
+    finish: Callable[[dict[str, Any]], T],
+) -> list[T]:
+    """Return what ``read`` makes of records, and ``finish`` of the trades of lists.
+
+    What is none is counted in ``refusals``, each for itself.
+    """
+    results: list[T] = []
+    has_lists = reader.has_lists
+    for number, record in records:
+        try:
+            if isinstance(record, InvalidTrade):
+                raise record
+            if not (has_lists and reader.is_list(record)):
+                results.append(read(record))
+                continue
+        except InvalidTrade as error:
+            refusals.add(number, error)
+            continue
+        for result in reader.read_list(record, finish):
+            if isinstance(result, InvalidTrade):
+                refusals.add(number, result)
+            else:
+                results.append(result)
+    return results
+
+
 def exact_json(text: bytes) -> Any:
     """Decode JSON; a number that no type of Python keeps is a ``JsonNumber``.
 
     Raises ValueError and RecursionError.
     """
     return json.loads(text, parse_float=JsonNumber, parse_int=_whole)
-
-
-def split_row(line: bytes) -> list[str]:
-    """Return the values of a line of CSV. Raises InvalidTrade."""
-    if len(line) >= MAX_LINE_BYTES:
-        raise InvalidTrade("too_large", "trade", len(line), "bytes are too many")
-    try:
-        text = line.decode()
-        return next(csv.reader([text])) if '"' in text else text.split(",")
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise InvalidTrade("bad_field", "trade", line, str(error)) from None
-
-
-def check_columns(columns: Sequence[str], needed: Sequence[str]) -> None:
-    """Raise BadHeader unless each column has a name of its own, and none is missing."""
-    for name in needed:
-        if name not in columns:
-            raise BadHeader(
-                f"its header has no column {name!r}; trades need {', '.join(needed)}"
-            )
-    if "" in columns or len(set(columns)) < len(columns):
-        raise BadHeader("every column of its header needs a name of its own")
 
 
 def check_size(size: int) -> None:
@@ -489,40 +662,3 @@ def _unit_rule(text: str, unit: str) -> str:
         return f"{rule}; in {fits[0]} it is: --time-unit {fits[0]}"
     hint = time_text.hint_of(text)
     return f"{rule}; it {hint}" if hint else rule
-
-
-def numbered_lines(
-    pieces: Iterator[bytes],
-) -> Iterator[list[tuple[int, bytes | None]]]:
-    """Yield the lines that each piece of a stream completes, with their numbers from 1.
-
-    Of a piece that completes none, none. Blank lines are left out. A line over
-    ``MAX_LINE_BYTES`` is None, and never held whole. What is left at the end is the
-    last line.
-    """
-    rest, number, is_long = b"", 0, False
-    for piece in pieces:
-        *whole, rest = (rest + piece).split(b"\n")
-        lines: list[tuple[int, bytes | None]] = []
-        for line in whole:
-            number += 1
-            if is_long or len(line) > MAX_LINE_BYTES:
-                lines.append((number, None))
-            elif line and not line.isspace():
-                lines.append((number, line.rstrip(b"\r")))
-            is_long = False
-        if len(rest) > MAX_LINE_BYTES:
-            rest, is_long = b"", True
-        yield lines
-    if is_long:
-        yield [(number + 1, None)]
-    elif rest and not rest.isspace():
-        yield [(number + 1, rest.rstrip(b"\r"))]
-
-
-def whole_line(line: bytes | None) -> bytes:
-    """Return a line of ``numbered_lines``; raise InvalidTrade for one too long."""
-    if line is None:
-        rule = f"over {MAX_LINE_BYTES} bytes in a line"
-        raise InvalidTrade("too_large", "trade", "", rule)
-    return line

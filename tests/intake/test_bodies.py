@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.admission.tokens import TokenGrant
-from ingest.sources.trade_lines import MAX_LINE_BYTES, LineOptions, LineReader
+from ingest.files.records import MAX_LINE_BYTES
+from ingest.sources.trade_lines import LineOptions, LineReader
 from ingest.symbol_key import key_of
 from ingest.trade import Trade
 from intake.bodies import SHOWN_REFUSALS, BadBody, ReadBody, read_body

@@ -16,7 +16,10 @@ from tests.paths import ROOT
 
 PAGE = (ROOT / "docs" / "feeding.md").read_text("utf-8")
 BLOCKS = re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)
-PRICES = (["71900"], ["71900", "72000"], ["71900"], ["71900"], ["71900"])
+PRICES = (
+    *(["71900"], ["71900", "72000"], ["71900"], ["71900"], ["71900"]),
+    *(["71900.50"], ["71900", "72000", "72100"], ["71900"], ["71900", "72000"]),
+)
 
 pytestmark = [pytest.mark.redis, pytest.mark.timeout(120)]
 
@@ -50,8 +53,7 @@ def test_an_example_of_the_page_puts_its_trades_into_the_log(
 
     assert done.returncode == 0, done.stderr
     trades = [Trade.from_wire(payload) for payload in logged(client)]
-    expected = [*PRICES, ["71900", "72000"]][number]
-    assert [trade.price for trade in trades] == expected, done.stderr
+    assert [trade.price for trade in trades] == PRICES[number], done.stderr
     assert {trade.isin for trade in trades} == {"KR7005930003"}
 
 

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 from typer.testing import CliRunner
 
 from deploy.cli import app
@@ -9,6 +10,7 @@ from deploy.local.runner import issues_file_of
 from deploy.local.settings import RunSettings
 from ingest.sources.market import encode_issues
 from ingest.sources.simulator import Simulator
+from tests.conftest import input_file
 
 runner = CliRunner()
 OWN = encode_issues(Simulator().listing())
@@ -54,3 +56,31 @@ def test_a_run_of_a_tape_has_the_names_it_was_given(tmp_path: Path) -> None:
     ):
         assert issues_file_of(chosen, tmp_path) == named
     assert not (tmp_path / "issues.csv").exists()
+
+
+@pytest.mark.redis
+@pytest.mark.usefixtures("client")
+def test_a_list_of_the_exchange_is_loaded_as_it_is(redis_url: str) -> None:
+    """In its own encoding, with its own columns and marks."""
+    krx = "isin=표준코드,code=단축코드,name=한글 종목약명,listed_shares=상장주식수"
+    for name, encoding, names in (
+        ("b/b37_krx_list_cp949.csv", "cp949", krx),
+        ("b/b37b_list_utf8_krxcols.csv", "utf-8", krx),
+        ("b/b38_list_cp949_ourcols.csv", "cp949", "prev_close=previous_close"),
+    ):
+        options = ["--encoding", encoding, "--map", names, "--thousands", ","]
+        where = ["--update", "--redis-url", redis_url]
+        path = str(input_file(name))
+        done = runner.invoke(app, ["issues", "load", path, *options, *where])
+        assert done.exit_code == 0, done.stderr
+    shown = runner.invoke(app, ["issues", "show", "--json", "--redis-url", redis_url])
+    assert '"name":"가나전자"' in shown.stdout
+    assert '"prev_close":71500' in shown.stdout
+    assert '"listed_shares":5969782550' in shown.stdout
+
+
+def test_a_list_in_another_encoding_is_told_so() -> None:
+    """With the option."""
+    path = str(input_file("b/b37_krx_list_cp949.csv"))
+    done = runner.invoke(app, ["issues", "load", path, "--redis-url", "redis://x"])
+    assert "must be UTF-8: --encoding cp949 perhaps" in done.stderr

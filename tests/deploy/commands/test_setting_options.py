@@ -9,7 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
 from typer.testing import CliRunner
 
-from deploy.commands.setting_options import options_of
+from deploy.commands.setting_options import options_of, spell_options
+from ingest.sources.trade_lines import LineOptions
 
 
 class Meal(BaseSettings):
@@ -115,3 +116,42 @@ def test_help_tells_meaning_variable_and_default() -> None:
     assert "--book <path> Where it is written. [env: RECIPE]" in words
     assert "To stand on. [default: 4]" in words
     assert "--secret" not in words
+
+
+def test_options_are_spelled_as_they_may_be_given() -> None:
+    """Only those that are not as by default."""
+    lines = LineOptions.model_validate(
+        {
+            "map": "isin=s,price=p",
+            "delimiter": "tab",
+            "time_zone": "Asia/Seoul",
+            "issues_file": "list.csv",
+            "fold": "later",
+            "set": "side=B",
+            "scale": "price=1e-9",
+            "unsigned": "size,price",
+            "leave_out": ["type=cancel", "sale~~TU"],
+            "venue": "XMKT",
+        }
+    )
+    spelled = spell_options(lines, issues_file="--issues")
+    assert " ".join(spelled) == (
+        "--map isin=s,price=p --delimiter tab --fold later --set side=B --scale "
+        "price=1E-9 --unsigned price --unsigned size --leave-out type=cancel "
+        "--leave-out sale~~TU --venue XMKT=QX --time-zone Asia/Seoul --issues list.csv"
+    )
+    asked: list[LineOptions] = []
+
+    @options_of(LineOptions, *LineOptions.model_fields, issues_file="--issues")
+    def read(*, options: LineOptions) -> None:
+        asked.append(options)
+
+    app = typer.Typer()
+    app.command()(read)
+    assert CliRunner().invoke(app, spelled).exit_code == 0
+    assert asked == [lines]
+    assert spell_options(LineOptions()) == []
+    meal = Meal(guests=2, hot=True, herbs=("dill", "mint"))
+    assert spell_options(meal) == [
+        *("--guests", "2", "--hot", "--herbs", "dill", "--herbs", "mint")
+    ]

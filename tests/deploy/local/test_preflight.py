@@ -39,13 +39,6 @@ def test_a_machine_without_java_is_told(
     assert refusal(RunSettings()).startswith("no Java 17 or newer found; tried ")
 
 
-def test_a_tape_that_is_none_is_told(tmp_path: Path) -> None:
-    """With what its header lacks."""
-    tape = tmp_path / "us.csv"
-    tape.write_text("ts_event,symbol,px,qty\n1,AAPL,2,3\n")
-    assert refusal(RunSettings(tape=tape)).startswith(f"tape {tape}: ")
-
-
 def test_an_exchange_at_whose_address_nobody_is_is_told(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -1,15 +1,18 @@
 """The issue list: what is read of it, and what is refused."""
 
+import gzip
 from pathlib import Path
 
 import pytest
 
+from ingest.files.file_form import FileForm
 from ingest.issue_table.issue_entry import BadIssues, IssueEntry
 from ingest.issue_table.issue_list import (
     MOST_ISSUES,
     parse_issues,
     parse_list,
     read_issues,
+    read_list,
 )
 from ingest.issue_table.known_issues import Issues
 from ingest.sources.market import encode_issues
@@ -102,6 +105,68 @@ def test_a_mark_of_byte_order_is_no_part_of_the_header(tmp_path: Path) -> None:
     assert len(read_issues(path)) == 3
 
 
+@pytest.mark.parametrize(
+    ("content", "options"),
+    [
+        (f"ISIN,Code,Prev_Close\n{SAMSUNG},005930,71500\n", {}),
+        (
+            f"# a list\nisin;code;prev_close;\n{SAMSUNG};005930;71500;\n",
+            {"delimiter": ";"},
+        ),
+        (f'{SAMSUNG},005930,"71.500,00"\n', {"columns": "isin,code,prev_close"}),
+        (f'{{"isin":"{SAMSUNG}","code":"005930","prev_close":71500,"x":[1]}}\n', {}),
+    ],
+    ids=["capitals", "semicolons", "no header", "JSON"],
+)
+def test_a_list_may_have_the_forms_of_files(
+    tmp_path: Path, content: str, options: dict[str, str]
+) -> None:
+    """With the options of files, packed or not."""
+    marks = {"thousands": ".", "decimal_mark": ","} if "71." in content else {}
+    path = tmp_path / "issues"
+    path.write_bytes(gzip.compress(content.encode()))
+    [issue] = read_list(path, FileForm.model_validate({**options, **marks})).issues
+    assert (issue.isin, issue.code) == (SAMSUNG, "005930")
+    assert issue.prev_close in ("71500", "71500.00")
+
+
+@pytest.mark.parametrize(
+    ("content", "options", "words"),
+    [
+        (f"isin;code\n{SAMSUNG};1\n", {}, "by semicolons: --delimiter ';'"),
+        ("표준코드,단축코드\n", {}, "a column isin: --map isin=표준코드,code=단축코드"),
+        (f"{SAMSUNG},005930\n", {}, "or no header and: --columns isin,code,name"),
+        ("isin\n", {"map": "price=px"}, "map: 'price' is no field of an issue: isin"),
+        ("isin\n", {"map": "code=px"}, "has no column 'px'"),
+        (
+            f'isin,prev_close\n{SAMSUNG},"7,5"\n',
+            {"thousands": ","},
+            "has ',' elsewhere",
+        ),
+        (f'isin,prev_close\n{SAMSUNG},"71,5"\n', {}, ": --thousands , takes commas"),
+        ('{"isin":\n', {}, "line 1: not JSON"),
+    ],
+    ids=range(8),
+)
+def test_what_helps_is_said(
+    tmp_path: Path, content: str, options: dict[str, str], words: str
+) -> None:
+    """Where a list is read that may have options."""
+    path = tmp_path / "issues.csv"
+    path.write_text(content, "utf-8")
+    with pytest.raises(BadIssues) as caught:
+        read_list(path, FileForm.model_validate(options))
+    assert words in str(caught.value)
+
+
+def test_a_list_for_symbols_names_the_command_that_has_options(tmp_path: Path) -> None:
+    """The options of `ingest` are those of its trades."""
+    path = tmp_path / "issues.csv"
+    path.write_bytes("isin,name\nKR7005930003,가나전자\n".encode("cp949"))
+    with pytest.raises(BadIssues, match="must be UTF-8; `issues load` takes it with"):
+        read_issues(path)
+
+
 def test_the_simulated_markets_list_is_read_as_it_is() -> None:
     """What `tickthrottle issues` writes, a gateway takes."""
     simulated = Simulator(seed=1, issues=200).listing()
@@ -156,7 +221,7 @@ def test_a_symbol_comes_before_a_code_and_an_isin_before_both() -> None:
 
 def parse_issues_with(lines: list[str]) -> list[IssueEntry]:
     """Read a list with the keys of a venue that has letters of its own."""
-    return parse_list(lines, keys("XMKT=QM")).issues
+    return parse_list(lines, keys=keys("XMKT=QM")).issues
 
 
 @pytest.mark.parametrize(
@@ -178,3 +243,22 @@ def test_what_can_have_no_key_is_refused(lines: list[str], words: str) -> None:
 def test_a_wrong_check_digit_is_told_with_the_right_one() -> None:
     with pytest.raises(BadIssues, match=r"'QX0000000BTC': .* check digit, which is 7"):
         read_issues(input_file("g/g05_list_bad_check.csv"))
+
+
+def test_keys_are_made_of_lists_in_any_form(tmp_path: Path) -> None:
+    """``symbol`` may be called otherwise; a list without it names both options."""
+    path = tmp_path / "coins.csv"
+    path.write_bytes("티커;이름\nBTC;비트코인\n".encode("cp949"))
+    options = {"encoding": "cp949", "delimiter": ";"}
+    form = FileForm.model_validate({**options, "map": "symbol=티커,name=이름"})
+    wanted = read_list(path, form, keys("XMKT=QM"))
+    assert [(i.isin, i.name) for i in wanted.issues] == [("QM1BTC000008", "비트코인")]
+    assert wanted.fields == ("name",)
+    with pytest.raises(BadIssues, match="'symbol' is no field of an issue"):
+        read_list(path, form)
+
+    path.write_text("표준코드\nKR7005930003\n", "utf-8")
+    with pytest.raises(BadIssues, match="--map isin=표준코드 perhaps; --venue makes"):
+        read_list(path)
+    with pytest.raises(BadIssues, match=r"`issues load` takes it .*; --venue makes"):
+        read_issues(path)

@@ -157,7 +157,7 @@ def test_share_of_malformed_trades() -> None:
         seqs[trade.isin] += 1
         assert trade.seq == seqs[trade.isin]
     assert refused.total() / len(events) == pytest.approx(0.1, rel=0.15)
-    assert set(refused) == {*REASONS} - {"not_decoded"}
+    assert set(refused) == {*REASONS} - {"not_decoded", "old_stamp"}
 
 
 @pytest.mark.parametrize("shape", ["flat", "day"])

@@ -12,16 +12,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from ingest.files.records import BadHeader
 from ingest.issue_table.issue_list import parse_issues
 from ingest.issue_table.known_issues import Issues
-from ingest.sources.trade_lines import (
-    MAX_LINE_BYTES,
-    UNKNOWN_SYMBOL,
-    BadHeader,
-    LineOptions,
-    LineReader,
-    numbered_lines,
-)
+from ingest.sources.trade_lines import UNKNOWN_SYMBOL, LineOptions, LineReader
 from ingest.trade import InvalidTrade, Trade
 from tests.gateway.samples import ISSUE_LIST, SAMSUNG
 from tests.ingest.strategies import trades
@@ -182,13 +176,14 @@ def test_further_fields_pass_through_and_parts_do_not() -> None:
 @pytest.mark.parametrize(
     ("first", "rule"),
     [
-        (b"[1]", "is a JSON array"),
+        (b"[", r"is JSON over several lines; .*: jq -c '.\[\]' FILE"),
+        (b'{"isin":', r"is JSON over several lines; .*: jq -c \. FILE"),
         pytest.param(
-            b"\xff\xfe", "is neither CSV with a header nor JSON lines", id="bytes"
+            b"\x01\xff", "is neither CSV with a header nor JSON lines", id="bytes"
         ),
         (b"isin,time,size", "its header has no column 'price'"),
         (b"isin,time,price,price,size", "needs a name of its own"),
-        (b"isin,time,price,size,", "needs a name of its own"),
+        (b"isin,time,price", "no column 'size'; trades need isin, time, price, size"),
     ],
 )
 def test_a_first_line_that_tells_no_format_is_refused(first: bytes, rule: str) -> None:
@@ -235,35 +230,3 @@ def test_any_line_is_a_trade_or_refused(line: bytes, names: str | None) -> None:
         except InvalidTrade:
             continue
         assert Trade.from_wire(payload).isin == isin
-
-
-@given(
-    st.lists(st.binary(max_size=30).map(lambda b: b.replace(b"\n", b"")), max_size=20),
-    st.data(),
-)
-def test_lines_are_the_same_however_they_come(
-    lines: list[bytes], data: st.DataObject
-) -> None:
-    stream = b"\n".join(lines)
-    cuts = sorted(data.draw(st.lists(st.integers(0, len(stream)), max_size=8)))
-    pieces = [
-        stream[a:b] for a, b in zip([0, *cuts], [*cuts, len(stream)], strict=True)
-    ]
-
-    came = [pair for part in numbered_lines(iter(pieces)) for pair in part]
-
-    assert came == [
-        (number, line.rstrip(b"\r"))
-        for number, line in enumerate(lines, 1)
-        if line and not line.isspace()
-    ]
-
-
-@pytest.mark.parametrize("size", [MAX_LINE_BYTES + 1, 5 * MAX_LINE_BYTES])
-def test_a_line_that_is_too_long_is_one_and_not_held(size: int) -> None:
-    stream = b"a\n" + b"x" * size + b"\nb\n" + b"y" * size
-    pieces = (stream[i : i + 10_000] for i in range(0, len(stream), 10_000))
-
-    came = [pair for part in numbered_lines(pieces) for pair in part]
-
-    assert came == [(1, b"a"), (2, None), (3, b"b"), (4, None)]

@@ -1,0 +1,132 @@
+"""How a file is written: what its options say of delimiters, names and numbers. Pure.
+
+The same options are those of trades (``ingest``, ``replay``, ``run --tape``) and of
+issue lists (``issues load``).
+"""
+
+import codecs
+import re
+from typing import Annotated
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+FROZEN = ConfigDict(
+    frozen=True, extra="forbid", allow_inf_nan=False, use_attribute_docstrings=True
+)
+"""Options do not change, and take nothing unknown; docstrings are their help."""
+
+WORDS = {"tab": "\t", "\\t": "\t", "space": " "}
+"""Characters that are hard to type, by what is typed for them."""
+
+_NAME = re.compile(r"[^=,\s](?:[^=,]{0,98}[^=,\s])?")
+
+
+def parse_map(value: object) -> object:
+    """Read ``price=px,size=qty``. Raises ValueError with the rule."""
+    if not isinstance(value, str):
+        return value
+    names: dict[str, str] = {}
+    for part in value.split(","):
+        field, is_pair, name = part.partition("=")
+        field, name = field.strip(), name.strip()
+        if not is_pair or not _NAME.fullmatch(field) or not _NAME.fullmatch(name):
+            raise ValueError(f"{part.strip()!r}: must be like price=px")
+        if field in names:
+            raise ValueError(f"{field!r}: is there twice")
+        names[field] = name
+    return names
+
+
+def _parse_delimiter(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    character = WORDS.get(value, value)
+    if len(character) != 1 or character in '"\r\n' or character.isalnum():
+        raise ValueError("must be one character, such as ; or |, or tab or space")
+    return character
+
+
+def _parse_thousands(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    character = WORDS.get(value, value)
+    if character not in (",", ".", "'", " ", "_", ""):
+        raise ValueError("must be one of , . ' _ or space")
+    return character
+
+
+def _parse_encoding(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    try:
+        # What makes bytes of bytes (base64, zip) is no encoding of text.
+        b" ".decode(value, "ignore")
+        codecs.getincrementaldecoder(value)
+        return codecs.lookup(value).name
+    except (LookupError, ValueError):
+        rule = "must be an encoding that Python has, such as cp949, utf-16 or latin-1"
+        raise ValueError(rule) from None
+
+
+def _parse_columns(value: object) -> object:
+    if not isinstance(value, str) or not value:
+        return value
+    names = [name for name in _split_columns(value) if name]
+    if not names:
+        raise ValueError("must name at least one column")
+    if len(set(names)) < len(names):
+        raise ValueError("every column needs a name of its own")
+    return value
+
+
+def _split_columns(text: str) -> list[str]:
+    names = (name.strip() for name in text.split(","))
+    return ["" if name == "_" else name for name in names]
+
+
+class FileForm(BaseModel):
+    """How a file is written. What is compressed is seen by itself."""
+
+    model_config = FROZEN
+
+    map: Annotated[dict[str, str], BeforeValidator(parse_map)] = Field(
+        default_factory=dict
+    )
+    """What the fields are called in the input, as isin=symbol,price=px,time=ts; in
+    JSON with points, as price=data.px. Other names stay.
+    """
+
+    delimiter: Annotated[str, BeforeValidator(_parse_delimiter)] = ","
+    """What separates the values of CSV: one character, or tab, or space."""
+
+    no_quotes: bool = False
+    """Values of CSV have no quotes around them: a quote is a character like others."""
+
+    encoding: Annotated[str, BeforeValidator(_parse_encoding)] = "utf-8"
+    """How the text is encoded: cp949, utf-16, latin-1 or any other that Python has."""
+
+    columns: Annotated[str, BeforeValidator(_parse_columns)] = ""
+    """The names of the columns of CSV that has no header, with commas between them;
+    _ is a column that is left out.
+    """
+
+    thousands: Annotated[str, BeforeValidator(_parse_thousands)] = ""
+    """What stands between the thousands of a number, as the comma in "71,900"."""
+
+    decimal_mark: Annotated[str, Field(pattern=r"^[.,]$")] = "."
+    """What stands before the decimals of a number: a point or a comma."""
+
+    @model_validator(mode="after")
+    def _check_form(self) -> "FileForm":
+        names = list(self.map.values())
+        twice = [name for name in names if names.count(name) > 1]
+        if twice:
+            raise ValueError(f"map: {twice[0]!r} can be one field only")
+        if self.thousands == self.decimal_mark:
+            raise ValueError("thousands and decimal_mark: must differ")
+        return self
+
+    @property
+    def column_names(self) -> list[str]:
+        """The columns as ``columns`` names them; an empty name is left out."""
+        return _split_columns(self.columns) if self.columns else []
