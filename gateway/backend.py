@@ -20,6 +20,7 @@ from gateway.health.findings import Diagnosis, Finding, diagnose
 from gateway.health.garbage import CalmCollections
 from gateway.health.incidents.incident_book import Incident
 from gateway.health.incidents.incident_keeper import IncidentKeeper
+from gateway.health.job_starts import JobStarts
 from gateway.health.jobs import PipelineState
 from gateway.health.overload import LoadMonitor, Overload
 from gateway.health.pipeline_reader import PipelineReader
@@ -49,6 +50,7 @@ from gateway.upstream.issue_history import IssueHistory
 from gateway.upstream.redis_client import create_redis
 from gateway.upstream.stream_follower import StreamFollower
 from gateway.upstream.window_log import WindowLog
+from gateway.workers.pulse import BEAT_S, beat, lost_workers_ms
 from gateway.workers.siblings import Question, Siblings
 from gateway.workers.worker_report import (
     WorkerReport,
@@ -154,6 +156,7 @@ class Backend:
         self.exporter = Exporter(settings, self.hub, self.feed, self.reasons, seat.name)
         self._hours = MarketHours.parse(settings.market_hours)
         self._readiness = Readiness()
+        self._starts = JobStarts()
         self._incidents = IncidentKeeper(settings.incidents_file, self._findings)
 
     @asynccontextmanager
@@ -210,6 +213,8 @@ class Backend:
             opened_ms,
             # While no window has come, it is quiet since the start.
             is_starting=silence_s is None and quiet_s < STARTING_S,
+            starts=self._starts.lasting(),
+            lost_workers_ms=lost_workers_ms(self.seat.lost_ms),
         )
 
     def reasons(self) -> tuple[Reason, ...]:
@@ -330,7 +335,10 @@ class Backend:
         pipeline = await self.pipeline.read(at_most_s=0)
         self.exporter.pipeline = pipeline
         window_ms = self.board.window_ms
-        self._faults_of_pipeline = faults_of_pipeline(pipeline, window_ms)
+        self._starts.observe(pipeline, window_ms)
+        self._faults_of_pipeline = faults_of_pipeline(
+            pipeline, window_ms, self._starts.lasting()
+        )
         self.feed.is_job_starting = "starting" in self._faults_of_pipeline
 
     def _relist(self, issues: Issues) -> None:
@@ -359,7 +367,13 @@ class Backend:
             ("incidents", self._keep_incidents()),
             ("metrics", self.exporter.run()),
             ("siblings", self.siblings.run()),
+            ("pulse", self._beat()),
         ]
+
+    async def _beat(self) -> None:
+        while True:
+            beat(self.seat)
+            await asyncio.sleep(BEAT_S)
 
     async def _keep_judging(self) -> None:
         # Nobody may ask for an hour, and then want to know since when.

@@ -130,6 +130,9 @@ class GatewaySettings(TopicSettings, TokenSettings):
     incidents_file: Path | None = None
     """Where incidents are kept beyond the gateway's end; unset: in its memory alone."""
 
+    docs_url: str | None = Field(None, pattern=r"^https?://[^\s/]\S*[^\s/]$")
+    """Where the documents are served as a site, without a slash at the end."""
+
     slow_close_s: float = Field(15, gt=0)
     """A client that takes not a single byte for this long is closed with 4408."""
 

@@ -1,4 +1,4 @@
-"""Runs several workers of one gateway: begins again those that die, stops all at once.
+"""Runs several workers of one gateway: replaces those that die or stand still.
 
 Each worker is a process with an event loop of its own. On Linux each listens at the
 public port for itself, and the system spreads the connections over them; elsewhere they
@@ -37,6 +37,7 @@ from gateway.server import (
 )
 from gateway.settings import GatewaySettings
 from gateway.stream.counters import CounterTotals
+from gateway.workers.pulse import BEAT_S, Pulse
 from ingest.process.prometheus import forget_process, keep_metrics_as
 
 STOP_S = 10.0
@@ -78,6 +79,10 @@ class WorkerProcess:
     began_s: float = 0.0
     due_s: float = 0.0
     deaths: int = field(default=0)
+    pulse: Pulse = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.pulse = Pulse(self.post.seat)
 
     def begin(self, now_s: float) -> None:
         """Start the process."""
@@ -87,6 +92,16 @@ class WorkerProcess:
             )
             process.start()
         self.process, self.began_s = process, now_s
+        self.pulse.begin()
+
+    def kill_if_frozen(self) -> None:
+        """Look at its pulse; a process that stands still dies at once."""
+        process = self.process
+        if process is not None and self.pulse.look():
+            log.error(
+                "worker frozen, killed", worker=self.post.seat.worker, pid=process.pid
+            )
+            process.kill()
 
     def end(self, now_s: float) -> None:
         """Clear up after the process, which has died; say when to begin again."""
@@ -106,6 +121,7 @@ class WorkerProcess:
         )
         forget_process(seat.name, self.post.settings.metrics_dir)
         clear(seat)
+        self.pulse.lose(time.time_ns() // 1_000_000)
         self.process = None
         process.close()
 
@@ -199,17 +215,23 @@ def clear(seat: Seat) -> None:
 
 
 def _watch(workers: list[WorkerProcess], wakes: int) -> None:
-    """Begin workers, and again those that die, until a stop signal wakes this."""
+    """Begin workers, replace those that are lost, until a stop signal wakes this."""
+    looked_s = time.monotonic()
     while True:
         now_s = time.monotonic()
+        is_look = now_s - looked_s >= BEAT_S
+        looked_s = now_s if is_look else looked_s
         for worker in workers:
+            if is_look:
+                worker.kill_if_frozen()
             if worker.process is not None and not worker.process.is_alive():
                 worker.end(now_s)
             if worker.process is None and worker.due_s <= now_s:
                 worker.begin(now_s)
         running = [w.process.sentinel for w in workers if w.process is not None]
         due_s = [w.due_s - now_s for w in workers if w.process is None]
-        if wakes in wait([*running, wakes], min(due_s, default=None)):
+        next_look_s = looked_s + BEAT_S - now_s
+        if wakes in wait([*running, wakes], min([*due_s, next_look_s])):
             return
 
 

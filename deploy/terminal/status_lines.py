@@ -40,7 +40,7 @@ def status_lines(answer: Mapping[str, Any], zone: tzinfo | None = None) -> list[
     figures = {
         "feed": _feed(answer),
         "log": _log(answer),
-        "job": "; ".join(_job(job, clock) for job in answer["jobs"]),
+        "job": _jobs(answer, clock),
         "stream": _stream(answer, clock),
         "gateway": _gateway(answer),
         "clients": _clients(answer),
@@ -62,13 +62,25 @@ def _finding(finding: Mapping[str, Any], clock: _Clock) -> Iterator[str]:
 def _feed(answer: Mapping[str, Any]) -> str:
     quiet_ms = answer["feed"]["quiet_ms"]
     if quiet_ms is None:
-        return "no trade yet"
+        return "no trade yet" if _is_known(answer) else "not known"
     return f"last trade {_ago(quiet_ms)}"
 
 
 def _log(answer: Mapping[str, Any]) -> str:
     log = answer["log"]
     return log["problem"] or f"{log['kind']}, {len(log['partitions'])} partitions"
+
+
+def _is_known(answer: Mapping[str, Any]) -> bool:
+    """Say whether the log could be asked; one in Redis that is not there could."""
+    log = answer["log"]
+    return answer["problem"] is None and not (log["problem"] and log["kind"] == "kafka")
+
+
+def _jobs(answer: Mapping[str, Any], clock: _Clock) -> str:
+    if answer["problem"] is not None:
+        return "not known"
+    return "; ".join(_job(job, clock) for job in answer["jobs"])
 
 
 def _job(job: Mapping[str, Any], clock: _Clock) -> str:
@@ -85,7 +97,7 @@ def _job(job: Mapping[str, Any], clock: _Clock) -> str:
 def _stream(answer: Mapping[str, Any], clock: _Clock) -> str:
     stream = answer["stream"]
     if stream["window"] is None:
-        return "no window yet"
+        return "no window yet" if answer["problem"] is None else "not known"
     return (
         f"window {clock.text(stream['window'])}, offset {stream['offset']:,}, "
         f"{stream['issues']:,} issues"

@@ -89,6 +89,7 @@ class Seat:
     Counts and ``counters`` have a row for each worker, ``counters`` one more at the
     end for those that have died. Moments are seconds of a clock that does not go back.
     Metrics are kept under ``name``, which stays when a worker dies and begins again.
+    ``beats`` and ``lost_ms`` have a place for each worker: ``gateway.workers.pulse``.
     """
 
     name: str
@@ -100,6 +101,8 @@ class Seat:
     request_moments: Cells
     refusal_moments: Cells
     counters: Cells
+    beats: Cells
+    lost_ms: Cells
 
     def tally(self, counts: Cells) -> Tally:
         """Count in this worker's row of ``streams`` or ``connections``."""
@@ -126,4 +129,6 @@ def take_seat(
         request_moments=make("d", CELLS),
         refusal_moments=make("d", CELLS),
         counters=make("q", (workers + 1) * counters),
+        beats=make("q", workers),
+        lost_ms=make("q", workers),
     )

@@ -88,6 +88,14 @@ CODES: dict[str, FaultKind] = {
         "Nothing. It warms up, which takes about twenty seconds, and goes on where it "
         "stopped.",
     ),
+    "start_fails": FaultKind(
+        "job",
+        "bad",
+        "The throttle job has failed to start",
+        "does not start",
+        "See its log: it says what the job waits for, or why it ends. Then end it and "
+        "start it again: tickthrottle throttle. Prices are old until it publishes.",
+    ),
     "job_dead": FaultKind(
         "job",
         "bad",
@@ -134,6 +142,15 @@ CODES: dict[str, FaultKind] = {
         "overloaded",
         "New clients are sent away, the others are served. Start another gateway, or "
         "give it more memory.",
+    ),
+    "worker_lost": FaultKind(
+        "gateway",
+        "warn",
+        "A worker of the gateway has been lost",
+        "lost a worker",
+        "Nothing: the supervisor begins another one within ten seconds, and its "
+        "clients come back by themselves. If it happens again, the gateway's log says "
+        "whether the worker died or stood still.",
     ),
     "publish_late": FaultKind(
         "job",
@@ -225,6 +242,7 @@ CONSEQUENCES: dict[str, frozenset[str]] = {
     "redis_down": frozenset(
         {
             *("unreadable", "job_behind", "ledger_off", "feed_stale", "quiet"),
+            *("starting", "start_fails"),
             *("archive_behind", "analytics_dead", "analytics_behind"),
             *("archive_away", "memory_short"),
         }
@@ -236,9 +254,10 @@ CONSEQUENCES: dict[str, frozenset[str]] = {
     "log_away": frozenset(
         {
             *("job_behind", "feed_stale", "quiet", "publish_late"),
-            "analytics_behind",
+            *("start_fails", "analytics_behind"),
         }
     ),
+    "start_fails": frozenset({"starting", "job_behind", "feed_stale", "publish_late"}),
     "starting": frozenset({"job_behind", "feed_stale", "publish_late"}),
     "job_dead": frozenset({"job_behind", "feed_stale", "publish_late"}),
     "job_behind": frozenset({"feed_stale", "publish_late"}),
@@ -254,7 +273,8 @@ HIDDEN_STAGES: dict[str, dict[Stage, str]] = {
         "job": "waits for the log",
         "stream": "no new window",
     },
-    "starting": {"stream": "no new window", "gateway": "waits for windows"},
+    "start_fails": {"stream": "no new window"},
+    "starting": {"stream": "no new window"},
     "job_dead": {"stream": "no new window"},
     "job_behind": {"stream": "old windows"},
 }

@@ -20,6 +20,7 @@ from gateway.health.finding_codes import (
     Level,
     Stage,
 )
+from gateway.health.job_starts import JobStart
 from gateway.health.jobs import (
     JobState,
     PipelineState,
@@ -110,6 +111,7 @@ def diagnose(
         *_of_jobs(pipeline, gateway),
         *_of_archives(pipeline, gateway.window_ms),
         *_of_analytics(pipeline),
+        *_of_workers(gateway.lost_workers_ms),
         *_of_timings(timings, gateway.window_ms),
         *_of_clients(states or {}),
     ]
@@ -118,7 +120,7 @@ def diagnose(
         findings = [_not_yet(finding) for finding in findings]
     findings.sort(key=lambda f: (-_BADNESS[f.level], _SEVERITY.index(f.code)))
     level = findings[0].level if findings else "ok"
-    stages = _stages(findings, pipeline, is_live=gateway.silence is None)
+    stages = _stages(findings, pipeline, gateway)
     return Diagnosis(level, findings, stages, *_well_since(gateway, timings))
 
 
@@ -226,13 +228,11 @@ def _of_jobs(pipeline: PipelineState, gateway: GatewayState) -> Iterator[Finding
     jobs = pipeline.jobs
     about_to = dict(starting(pipeline, gateway.window_ms))
     for name, cut_ms in about_to.items():
-        text = f"The throttle job {name} has been starting"
-        detail = "it has published nothing yet"
-        if cut_ms is not None:
-            age_s = round((pipeline.clock_ms - cut_ms) / 1_000)
-            detail = f"its newest window ended {age_s} s ago"
-        found = _finding("starting", detail, cut_ms, name)
-        yield replace(found, text=text) if len(jobs) > 1 else found
+        observed = _of_start(name, cut_ms, pipeline.clock_ms, gateway.starts.get(name))
+        if len(jobs) > 1:
+            named = observed.text.replace("throttle job", f"throttle job {name}")
+            observed = replace(observed, text=named)
+        yield observed
     if not jobs and not about_to and pipeline.problem is None:
         yield replace(
             _finding("job_dead", since_ms=gateway.started_ms),
@@ -245,6 +245,25 @@ def _of_jobs(pipeline: PipelineState, gateway: GatewayState) -> Iterator[Finding
             yield from _of_job(job, name, pipeline, gateway.window_ms)
         elif job.problems:
             yield _finding("ledger_off", "; ".join(job.problems), job=job.job)
+
+
+def _of_start(
+    name: str, cut_ms: int | None, clock_ms: int, start: JobStart | None
+) -> Finding:
+    if start is not None and start.fault is not None:
+        since_ms = start.begun_ms if cut_ms is None else cut_ms
+        return _finding("start_fails", start.fault, since_ms, name)
+    detail = "it has published nothing yet"
+    if cut_ms is not None:
+        age_s = round((clock_ms - cut_ms) / 1_000)
+        detail = f"its newest window ended {age_s} s ago"
+    return _finding("starting", detail, cut_ms, name)
+
+
+def _of_workers(lost_ms: Mapping[int, int]) -> Iterator[Finding]:
+    if lost_ms:
+        workers = ", ".join(f"worker {worker}" for worker in sorted(lost_ms))
+        yield _finding("worker_lost", workers, min(lost_ms.values()))
 
 
 def _of_job(
@@ -364,8 +383,9 @@ def _not_yet(finding: Finding) -> Finding:
 
 
 def _stages(
-    findings: Sequence[Finding], pipeline: PipelineState, *, is_live: bool
+    findings: Sequence[Finding], pipeline: PipelineState, gateway: GatewayState
 ) -> dict[Stage, StageState]:
+    is_live, silent = gateway.silence is None, _silent(gateway)
     stages: dict[Stage, tuple[Level, str]] = dict.fromkeys(STAGES, ("ok", "well"))
     for finding in findings:
         for stage, word in HIDDEN_STAGES.get(finding.code, {}).items():
@@ -376,11 +396,11 @@ def _stages(
         # It is not in Redis, and says itself whether it is well.
         stages["log"] = "ok", "well"
     if not is_live and stages["gateway"][0] == "ok":
-        stages["gateway"] = "warn", "serves old prices"
+        stages["gateway"] = silent
     for finding in findings:
         level, word = stages[finding.stage]
         is_worse = _BADNESS[finding.level] > _BADNESS[level] or level == "ok"
-        if is_worse or word == "serves old prices":
+        if is_worse or (finding.stage, (level, word)) == ("gateway", silent):
             stages[finding.stage] = finding.level, finding.word
     levels = {stage: level for stage, (level, _) in stages.items()}
     is_active = any(job.owner is not None for job in pipeline.jobs)
@@ -393,6 +413,13 @@ def _stages(
         "clients": False,
     }
     return {stage: StageState(*stages[stage], flows[stage]) for stage in STAGES}
+
+
+def _silent(gateway: GatewayState) -> tuple[Level, str]:
+    """Say how a gateway is that gets no windows: clients may have older prices."""
+    if gateway.newest_window_ms is None:
+        return "unknown", "waits for windows"
+    return "warn", "serves old prices"
 
 
 def _well_since(

@@ -4,15 +4,17 @@ Everything else that is wrong with the pipeline is found in ``findings``.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated
 
 from pydantic import Field
 
+from gateway.health.job_starts import JobStart
 from gateway.health.jobs import PipelineState, imbalances, left_behind, starting
 
 REASONS = (
     "redis_down",
+    "start_fails",
     "starting",
     "feed_stale",
     "job_behind",
@@ -31,7 +33,8 @@ class GatewayState:
     ``quiet_s`` is the time without a trade and ``most_quiet_s`` how long that may be,
     0 for ever; ``excess`` says why no more clients are let in. ``open_since_ms`` is
     when the market opened, None while it is closed, 0 where nobody knows its hours.
-    ``is_starting``: it has just begun, and no window need have come.
+    ``is_starting``: it has just begun, and no window need have come. ``starts`` are
+    the jobs' that last, ``lost_workers_ms`` since when workers have been lost.
     """
 
     started_ms: int
@@ -45,6 +48,8 @@ class GatewayState:
     excess: str | None = None
     open_since_ms: int | None = 0
     is_starting: bool = False
+    starts: Mapping[str, JobStart] = field(default_factory=dict)
+    lost_workers_ms: Mapping[int, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +84,13 @@ def faults_of_gateway(gateway: GatewayState) -> dict[str, Fault]:
     return faults
 
 
-def faults_of_pipeline(pipeline: PipelineState, window_ms: int) -> dict[str, Fault]:
-    """Return what only Redis can tell, by the reason's code."""
+def faults_of_pipeline(
+    pipeline: PipelineState, window_ms: int, starts: Mapping[str, JobStart]
+) -> dict[str, Fault]:
+    """Return what only Redis can tell, by the reason's code.
+
+    ``starts`` are those of jobs that last, by the names of the jobs.
+    """
     if pipeline.problem is not None:
         code = "redis_down" if pipeline.is_redis_down else "ledger_off"
         return {code: Fault(pipeline.problem)}
@@ -91,24 +101,33 @@ def faults_of_pipeline(pipeline: PipelineState, window_ms: int) -> dict[str, Fau
     clock_ms = pipeline.clock_ms
     about_to = starting(pipeline, window_ms)
     if about_to:
+        words = {
+            name: start.fault
+            for name, _ in about_to
+            if (start := starts.get(name)) is not None and start.fault is not None
+        }
         names = ", ".join(name for name, _ in about_to)
         cuts = [clock_ms if cut_ms is None else cut_ms for _, cut_ms in about_to]
         lasts_s = max(0, clock_ms - min(cuts)) / 1_000
-        faults["starting"] = Fault(f"job {names}: is starting", lasts_s)
+        if words:
+            message = "; ".join(f"job {name}: {text}" for name, text in words.items())
+            faults["start_fails"] = Fault(message, lasts_s)
+        else:
+            faults["starting"] = Fault(f"job {names}: is starting", lasts_s)
     behind = [
         job
         for job in left_behind(pipeline.jobs, clock_ms, window_ms)
         if job.job not in dict(about_to)
     ]
     if behind:
-        words = (
+        silences = (
             f"job {job.job}: no window for {(clock_ms - job.cut.end_ms) / 1_000:.1f} s"
             for job in behind
         )
         # The next window of each was due one window after its last one.
         due_ms = min(job.cut.end_ms for job in behind) + window_ms
         lasts_s = max(0, clock_ms - due_ms) / 1_000
-        faults["job_behind"] = Fault("; ".join(words), lasts_s)
+        faults["job_behind"] = Fault("; ".join(silences), lasts_s)
     return faults
 
 
@@ -117,7 +136,7 @@ def all_faults(
 ) -> dict[str, Fault]:
     """Join both; while a job starts, that no window comes is no fault of its own."""
     faults = {**of_gateway, **of_pipeline}
-    if "starting" in faults:
+    if faults.keys() & {"starting", "start_fails"}:
         faults.pop("feed_stale", None)
     return faults
 

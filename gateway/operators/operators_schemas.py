@@ -280,12 +280,14 @@ class PipelineAnswer:
 
     ``now_ms`` is Redis' clock, this machine's while Redis cannot be asked; then
     ``problem`` says why, and nothing is known of jobs. ``archive_damage`` names files
-    of the archive that this gateway could not read, each with the reason.
+    of the archive that this gateway could not read, each with the reason. ``docs_url``
+    is where the documents are served, null if nobody has said.
     """
 
     now_ms: TimeMs
     version: Annotated[str, Field(examples=["0.1.0"])]
     started_ms: Annotated[int, Field(examples=[1773961200000])]
+    docs_url: Annotated[str | None, Field(examples=["https://docs.example.com"])]
     problem: Problem
     feed: FeedAnswer
     log: LogAnswer

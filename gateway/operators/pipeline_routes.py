@@ -78,6 +78,7 @@ class PipelineView:
             now_ms=clock_ms,
             version=self._version,
             started_ms=backend.started_ms,
+            docs_url=backend.settings.docs_url,
             problem=pipeline.problem,
             feed=feed_answer(log, clock_ms),
             log=log_answer(log),

@@ -354,6 +354,24 @@ def test_a_client_can_be_closed(view: Page, gateway: Gateway) -> None:
         expect(view.locator("[data-client]")).to_have_count(0)
 
 
+@pytest.mark.parametrize("docs_url", ["https://docs.example.com", None])
+def test_a_finding_links_to_the_documents_that_are_served(
+    page: Page, docs_url: str | None
+) -> None:
+    """Where nobody serves them, it names the page and the code."""
+    away = f"redis://127.0.0.1:{free_port()}"
+    with running_gateway(away, docs_url=docs_url) as gateway:
+        open_view(page, gateway)
+        expect_verdict(page, "Redis has not answered")
+        more = page.locator(".verdict .todo").first
+        expect(more).to_contain_text("More: docs/operators.md, redis_down")
+        if docs_url is None:
+            expect(more.locator("a")).to_have_count(0)
+        else:
+            address = f"{docs_url}/operators.html#what-can-be-wrong"
+            expect(more.locator("a")).to_have_attribute("href", address)
+
+
 def test_a_token_is_asked_for_and_sent(
     page: Page, pipeline: Pipeline, tmp_path: Path
 ) -> None:

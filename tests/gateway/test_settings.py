@@ -25,6 +25,17 @@ def test_settings_cannot_be_changed_or_be_nonsense() -> None:
             GatewaySettings.model_validate(bad)
 
 
+@pytest.mark.parametrize(
+    "bad", ["docs.example", "javascript:x", "https://d/", "ws://d"]
+)
+def test_an_address_of_documents_is_one_of_a_site(bad: str) -> None:
+    """It becomes a link; the page's name is put behind it."""
+    for good in ("https://d.example", "http://d:8080/tickthrottle"):
+        assert GatewaySettings(docs_url=good).docs_url == good
+    with pytest.raises(ValidationError, match="docs_url"):
+        GatewaySettings(docs_url=bad)
+
+
 def test_origins_are_a_list_in_one_setting(monkeypatch: pytest.MonkeyPatch) -> None:
     """Separated by commas; a bad one is named."""
     monkeypatch.setenv(

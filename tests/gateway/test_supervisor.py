@@ -3,6 +3,7 @@
 import os
 import signal
 import socket
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -15,6 +16,7 @@ import pytest
 from gateway.server import GatewayFailed
 from gateway.settings import GatewaySettings
 from gateway.supervisor import run_workers
+from gateway.workers.pulse import BEAT_S, FROZEN_LOOKS, LOST_LOOKS
 from tests.conftest import PATIENCE, eventually
 from tests.gateway.crew import WORKERS, Crew, crew
 from tests.gateway.publisher import Publisher
@@ -132,6 +134,55 @@ def test_a_worker_that_dies_begins_again(
         eventually(lambda: sample(gateway.operators, sent) >= 150)
         assert sample(gateway.operators, "tickthrottle_processes") == WORKERS
         assert sorted(metrics.iterdir()) == files
+
+
+@pytest.mark.redis
+def test_a_worker_that_stands_still_is_replaced(running: Crew, tmp_path: Path) -> None:
+    """Operators are told, and new clients served; also where it kept the incidents."""
+    gateway, frozen = running.gateway, running.reports()[0]
+    others = set(running.pids()) - {frozen["pid"]}
+    os.kill(frozen["pid"], signal.SIGSTOP)
+    eventually(lambda: not psutil.pid_exists(frozen["pid"]), FROZEN_LOOKS * BEAT_S + 5)
+    reports = eventually(lambda: running.reports_without(frozen["pid"]), 40)
+    assert others < {report["pid"] for report in reports}
+    with ExitStack() as stack:
+        for _ in range(20):
+            stack.enter_context(gateway.stream("?keys=*")).take("ack")
+
+    def losses(path: str, *names: str) -> list[Any]:
+        answer = orjson.loads(gateway.operators.get(path)[1])
+        for name in names:
+            answer = answer[name]
+        return [one for one in answer if one["code"] == "worker_lost"]
+
+    [finding] = losses("/v1/pipeline", "diagnosis", "findings")
+    assert (finding["level"], finding["detail"]) == ("warn", "worker 0")
+    eventually(lambda: losses("/v1/incidents", "data"))
+    text = (tmp_path / "log").read_text()
+    lines = [orjson.loads(line) for line in text.splitlines() if line[:1] == "{"]
+    [line] = [line for line in lines if line["event"] == "worker frozen, killed"]
+    assert (line["worker"], line["pid"]) == (0, frozen["pid"])
+    eventually(
+        lambda: not losses("/v1/pipeline", "diagnosis", "findings"), LOST_LOOKS + 10
+    )
+
+
+@pytest.mark.redis
+def test_a_gateway_that_stood_still_as_a_whole_keeps_its_workers(
+    running: Crew, tmp_path: Path
+) -> None:
+    """As on a machine that was suspended: the supervisor did not look meanwhile."""
+    pids = running.pids()
+    for pid in (running.process.pid, *pids):
+        os.kill(pid, signal.SIGSTOP)
+    until_s = time.monotonic() + (FROZEN_LOOKS + 2) * BEAT_S
+    eventually(lambda: time.monotonic() > until_s, 2 * FROZEN_LOOKS * BEAT_S)
+    for pid in (running.process.pid, *pids):
+        os.kill(pid, signal.SIGCONT)
+    until_s = time.monotonic() + 3 * BEAT_S
+    eventually(lambda: time.monotonic() > until_s)
+    assert eventually(lambda: running.pids() == pids)
+    assert "frozen" not in (tmp_path / "log").read_text()
 
 
 @pytest.mark.redis

@@ -2,7 +2,7 @@
 
 A finding that is a warning or bad is an incident from the first look that has it until
 the first of the looks, over ``SETTLE_MS``, that do not have it any more. One that comes
-back sooner is the same incident.
+back sooner is the same incident. That a job publishes nothing lasts while it starts.
 """
 
 from collections.abc import Iterable, Sequence
@@ -27,6 +27,10 @@ NOTE_CHARS = 500
 """Length of the longest note."""
 
 _DETAIL_CHARS = 500
+
+_STARTS = frozenset({"starting", "start_fails"})
+
+_UNTIL_PUBLISHED = frozenset({"job_dead", "job_behind", "start_fails"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +85,12 @@ class IncidentBook:
         before = self.incidents()
         for key, finding in present.items():
             self._see(key, finding, now_ms)
-        for key in self._open.keys() - present.keys():
-            self._miss(key, now_ms)
+        jobs = {f.job for f in findings if f.code in _STARTS}
+        for code, job in self._open.keys() - present.keys():
+            # "No job has published" names none.
+            is_awaited = bool(jobs) and (job is None or job in jobs)
+            if code not in _UNTIL_PUBLISHED or not is_awaited:
+                self._miss((code, job), now_ms)
         self._forget(now_ms)
         return self.incidents() != before
 

@@ -13,6 +13,8 @@ export const SENTENCES = {
   "The gateway has not seen the trade log": "게이트웨이가 체결 로그를 볼 수 없음",
   "The throttle job has been starting": "집계 작업 시작 중",
   "The throttle job {job} has been starting": "집계 작업 {job} 시작 중",
+  "The throttle job has failed to start": "집계 작업 시작 실패",
+  "The throttle job {job} has failed to start": "집계 작업 {job} 시작 실패",
   "No throttle job has published": "발행한 집계 작업이 없음",
   "The throttle job has been dead": "집계 작업 중단",
   "The throttle job {job} has been dead": "집계 작업 {job} 중단",
@@ -28,6 +30,7 @@ export const SENTENCES = {
   "Producers stamp entries of the topic wrongly": "프로듀서가 토픽의 시각을 잘못 기록함",
   "The archive has stored nothing": "보관되지 않음",
   "The archive {archive} has stored nothing": "보관 {archive}: 보관되지 않음",
+  "A worker of the gateway has been lost": "게이트웨이의 워커를 잃음",
   "The gateway has been overloaded": "게이트웨이 과부하",
   "Windows have been published late": "구간 발행 지연",
   "Windows have reached the clients late": "클라이언트 전송 지연",
@@ -52,6 +55,10 @@ export const SENTENCES = {
     "시세는 계속됩니다. 게이트웨이에 피드와 작업이 쓰는 로그 설정을 주세요: TICKTHROTTLE_TRADE_LOG, TICKTHROTTLE_KAFKA_….",
   "Nothing. It warms up, which takes about twenty seconds, and goes on where it stopped.":
     "할 일이 없습니다. 약 20초 동안 준비한 뒤 멈춘 곳에서 이어 갑니다.",
+  "See its log: it says what the job waits for, or why it ends. Then end it and start it again: tickthrottle throttle. Prices are old until it publishes.":
+    "로그를 보세요. 무엇을 기다리는지, 왜 끝나는지 나와 있습니다. 그다음 끝내고 다시 시작하세요: tickthrottle throttle. 작업이 발행할 때까지 시세는 지난 값입니다.",
+  "Nothing: the supervisor begins another one within ten seconds, and its clients come back by themselves. If it happens again, the gateway's log says whether the worker died or stood still.":
+    "할 일이 없습니다. 10초 안에 새 워커가 시작되고 클라이언트는 스스로 다시 연결합니다. 되풀이되면 워커가 죽었는지 멎었는지 게이트웨이 로그에서 확인하세요.",
   "Start it again, on any machine: tickthrottle throttle. It goes on where it stopped and loses no trade.":
     "어느 서버에서든 다시 시작하세요: tickthrottle throttle. 멈춘 곳에서 이어 가며 체결을 잃지 않습니다.",
   "A job that catches up needs nothing. If it stays behind, look at its log lines. End a frozen job and start it again.":
@@ -94,6 +101,8 @@ export const SENTENCES = {
   // Why
   "its newest window ended {seconds} s ago": "최근 구간이 {seconds}초 전에 끝났습니다",
   "it has published nothing yet": "아직 아무것도 발행하지 않았습니다",
+  "it has been starting for {seconds} s": "{seconds}초 동안 시작 중입니다",
+  "it has been started {count} times in a row": "연달아 {count}번 시작되었습니다",
   "it has said nothing for {seconds} s": "{seconds}초 동안 아무 소식이 없습니다",
   "nobody makes {products}": "만드는 작업이 없습니다: {products}",
   "it has read the log up to {seconds} s ago": "{seconds}초 전까지의 로그를 읽었습니다",
@@ -133,6 +142,8 @@ export const SENTENCES = {
   "old windows": "지난 구간",
   "serves old prices": "지난 시세 제공",
   starting: "시작 중",
+  "does not start": "시작 안 됨",
+  "lost a worker": "워커 잃음",
   "hears no window": "구간 수신 없음",
   quiet: "조용함",
   overloaded: "과부하",

@@ -10,6 +10,7 @@ import { report } from "./report.js";
 import { clock, duration } from "./words.js";
 
 const PAGE = "docs/operators.md";
+const SITE_PAGE = "/operators.html#what-can-be-wrong";
 const COPY = phrase("Copy as text");
 
 export function Verdict({ known }) {
@@ -21,6 +22,7 @@ export function Verdict({ known }) {
   };
   const [first, ...others] = findings;
   const nowMs = Date.now() + known.skewMs;
+  const docs = known.pipeline?.docs_url;
   return html`
     <section class="verdict panel" data-level=${level} aria-label=${say("Verdict")}>
       <${LevelIcon} level=${level} />
@@ -29,14 +31,14 @@ export function Verdict({ known }) {
           <span id="verdict" role="status">${since(text, sinceMs, nowMs, isExact)}</span>${" "}
           ${sinceMs !== null && html`<${Age} sinceMs=${sinceMs - known.skewMs} />`}
         </h2>
-        ${first && html`<${Advice} finding=${first} />`}
+        ${first && html`<${Advice} finding=${first} docs=${docs} />`}
         ${others.length > 0 &&
         html`<ul class="also">
           ${others.map(
             (one) => html`
               <li key=${one.code + (one.job ?? "")} data-level=${one.level}>
                 <p class="what"><${LevelIcon} level=${one.level} /> ${since(one.text, one.since_ms, nowMs)}</p>
-                <${Advice} finding=${one} />
+                <${Advice} finding=${one} docs=${docs} />
               </li>
             `,
           )}
@@ -69,8 +71,10 @@ function Copy({ known }) {
   return html`<button type="button" id="copy-report" class="small" onClick=${copy}>${say(label)}</button>`;
 }
 
-function Advice({ finding: { detail, todo, code } }) {
-  const where = html`${PAGE}, <code>${code}</code>`;
+// A link where the documents are served; without that a path in a checkout.
+function Advice({ finding: { detail, todo, code }, docs }) {
+  const page = docs ? html`<a href=${docs + SITE_PAGE} target="_blank" rel="noreferrer">${PAGE}</a>` : PAGE;
+  const where = html`${page}, <code>${code}</code>`;
   return html`
     ${detail && html`<p class="detail">${sentence(told(detail))}</p>`}
     <p class="todo"><b>${say("What to do:")}</b> ${told(todo)} <span class="soft">${parts("More: {where}", { where })}</span></p>

@@ -28,6 +28,7 @@ def make_answer(**changes: Any) -> dict[str, Any]:
     }
     return {
         "now_ms": WELL_MS + 4_200,
+        "problem": None,
         "feed": {"quiet_ms": 240},
         "log": {"kind": "redis", "partitions": [{}, {}], "problem": None},
         "jobs": [job],
@@ -100,3 +101,23 @@ def test_before_the_first_window_little_is_known() -> None:
         "gateway  ok       100 MiB",
         "clients  ok       none",
     ]
+
+
+def test_what_nobody_could_ask_is_not_known() -> None:
+    """While Redis hangs there may have been many trades, and a job."""
+    problem = "Redis: no answer within 1 s"
+    answer = make_answer() | {"problem": problem, "jobs": []}
+    answer["feed"]["quiet_ms"] = None
+    answer["log"] |= {"partitions": [], "problem": problem}
+    lines = status_lines(answer, UTC)
+    assert lines[1:4] == [
+        "feed     ok       not known",
+        f"log      ok       {problem}",
+        "job      ok       not known",
+    ]
+    assert lines[4].endswith("offset 1,235, 2,879 issues")
+    answer["stream"]["window"] = None
+    assert status_lines(answer, UTC)[4] == "stream   ok       not known"
+    answer |= {"problem": None}
+    answer["log"] |= {"kind": "kafka"}
+    assert status_lines(answer, UTC)[1] == "feed     ok       not known"

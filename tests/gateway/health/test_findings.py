@@ -11,6 +11,7 @@ from gateway.health.analytics_queries import QueryState
 from gateway.health.client_states import State
 from gateway.health.finding_codes import CODES, CONSEQUENCES, HIDDEN_STAGES, STAGES
 from gateway.health.findings import Diagnosis, diagnose
+from gateway.health.job_starts import LONGEST_START_MS, JobStart
 from gateway.health.jobs import JobState, PipelineState
 from gateway.health.log_ends import LogEnds, PartitionEnd
 from gateway.health.readiness import REASONS, GatewayState, Reason
@@ -29,6 +30,9 @@ NO_WINDOW = Reason("feed_stale", "no window for 14.0 s", NOW_MS - 8_000)
 WELL = GatewayState(STARTED_MS, WINDOW_MS, NOW_MS - 800)
 STALE = replace(
     WELL, newest_window_ms=SINCE_MS, silence=NO_WINDOW.message, silence_s=14.0
+)
+LONG_START = JobStart(
+    "host:2", SINCE_MS, NOW_MS - 64_000, NOW_MS, LONGEST_START_MS + 4_000
 )
 PAGE_KNOWS = {"gateway_silent"}
 """What only the page can find, because the gateway does not answer."""
@@ -177,7 +181,7 @@ FAULTS: dict[str, Scenario] = {
         {
             "job": "starting",
             "stream": "no new window",
-            "gateway": "waits for windows",
+            "gateway": "serves old prices",
         },
     ),
     "a job has its lease and makes its first window": (
@@ -188,7 +192,7 @@ FAULTS: dict[str, Scenario] = {
         {
             "job": "starting",
             "stream": "no new window",
-            "gateway": "waits for windows",
+            "gateway": "serves old prices",
         },
     ),
     "a job is behind, and another one stands by": (
@@ -197,6 +201,40 @@ FAULTS: dict[str, Scenario] = {
         [NO_WINDOW],
         [("job_behind", "bad", SINCE_MS)],
         {"job": "behind", "stream": "old windows", "gateway": "serves old prices"},
+    ),
+    "a job takes too long to start": (
+        replace(STALE, starts={"main": LONG_START}),
+        make_pipeline(make_dead_job(), candidates={"main": "host:2"}),
+        [Reason("start_fails", "job main: it has been starting", NOW_MS - 8_000)],
+        [("start_fails", "bad", SINCE_MS)],
+        {
+            "job": "does not start",
+            "stream": "no new window",
+            "gateway": "serves old prices",
+        },
+    ),
+    "the first job starts again and again": (
+        replace(
+            WELL,
+            newest_window_ms=None,
+            silence="no window yet",
+            starts={"main": replace(LONG_START, lasted_ms=0, number=2)},
+        ),
+        make_pipeline(jobs=(), candidates={"main": "host:2"}),
+        [Reason("start_fails", "job main: it has been started", NOW_MS)],
+        [("start_fails", "bad", LONG_START.begun_ms)],
+        {
+            "job": "does not start",
+            "stream": "no new window",
+            "gateway": "waits for windows",
+        },
+    ),
+    "a worker of the gateway stood still": (
+        replace(WELL, lost_workers_ms={1: SINCE_MS, 0: NOW_MS}),
+        make_pipeline(),
+        [],
+        [("worker_lost", "warn", SINCE_MS)],
+        {"gateway": "lost a worker"},
     ),
     "one of two jobs starts": (
         WELL,
@@ -219,7 +257,7 @@ FAULTS: dict[str, Scenario] = {
         make_pipeline(jobs=()),
         [Reason("feed_stale", "no window yet", SINCE_MS)],
         [("job_dead", "bad", STARTED_MS)],
-        {"job": "none", "stream": "no new window", "gateway": "serves old prices"},
+        {"job": "none", "stream": "no new window", "gateway": "waits for windows"},
     ),
     "one of two jobs is dead": (
         WELL,
@@ -573,3 +611,17 @@ def test_partitions_are_named_up_to_a_bound() -> None:
     assert finding.detail == (
         "partitions 1, 2, 3, 4, 5, 6, 7, 8, …: the newest is 98 s ahead of the clock"
     )
+
+
+def test_a_start_that_fails_says_why_and_of_which_job() -> None:
+    """The name where there are several; in a row, or for how long."""
+    jobs = make_job("low", 0), make_dead_job("high", 1)
+    pipeline = make_pipeline(*jobs, candidates={"high": "host:2"})
+    for start, detail in (
+        (LONG_START, "it has been starting for 64 s"),
+        (replace(LONG_START, number=3), "it has been started 3 times in a row"),
+    ):
+        gateway = replace(WELL, starts={"high": start})
+        [finding] = diagnose(gateway, pipeline).findings
+        assert finding.text == "The throttle job high has failed to start"
+        assert (finding.detail, finding.job) == (detail, "high")

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from gateway.health.job_starts import LONGEST_START_MS, JobStart
 from gateway.health.jobs import JobState, PipelineState
 from gateway.health.log_ends import LogEnds
 from gateway.health.readiness import (
@@ -65,10 +66,15 @@ def test_what_the_gateway_sees_is_a_reason_of_its_own() -> None:
 def test_a_pipeline_that_cannot_be_read_is_a_reason() -> None:
     """Books that cannot be read do not balance as far as anybody knows."""
     away = PipelineState(0, (), LogEnds("redis"), "Redis: no answer", True)
-    assert faults_of_pipeline(away, 2_000) == {"redis_down": Fault("Redis: no answer")}
+    assert faults_of_pipeline(away, 2_000, {}) == {
+        "redis_down": Fault("Redis: no answer")
+    }
     garbled = PipelineState(0, (), LogEnds("redis"), "cut of main: ?")
-    assert faults_of_pipeline(garbled, 2_000) == {"ledger_off": Fault("cut of main: ?")}
-    assert faults_of_pipeline(PipelineState(0, (), LogEnds("redis")), 2_000) == {}
+    assert faults_of_pipeline(garbled, 2_000, {}) == {
+        "ledger_off": Fault("cut of main: ?")
+    }
+    empty = PipelineState(0, (), LogEnds("redis"))
+    assert faults_of_pipeline(empty, 2_000, {}) == {}
 
 
 def test_a_job_left_behind_is_named_since_its_next_window_was_due() -> None:
@@ -78,7 +84,7 @@ def test_a_job_left_behind_is_named_since_its_next_window_was_due() -> None:
         for p, (name, end_ms) in enumerate((("low", 20_000), ("high", 26_000)))
     )
     pipeline = PipelineState(26_500, (low, high), LogEnds("redis"))
-    assert faults_of_pipeline(pipeline, 2_000) == {
+    assert faults_of_pipeline(pipeline, 2_000, {}) == {
         "job_behind": Fault("job low: no window for 6.5 s", 4.5)
     }
 
@@ -88,15 +94,28 @@ def test_a_job_that_starts_is_the_only_reason_for_missing_windows() -> None:
     log = LogEnds("redis")
     fresh = PipelineState(9_000, (), log, candidates={"main": "me"})
     starts = {"starting": Fault("job main: is starting", 0.0)}
-    assert faults_of_pipeline(fresh, 2_000) == starts
+    assert faults_of_pipeline(fresh, 2_000, {}) == starts
     silent = faults_of_gateway(replace(GATEWAY, silence="no window yet"))
     assert all_faults(silent, starts) == starts
     assert all_faults(silent, {}) == silent
     cut = Cut(20_000, (0,), (0,), (0,))
     dead = JobState("main", "x", None, 1, cut, None, None, {})
     killed = PipelineState(26_500, (dead,), log, candidates={"main": "me"})
-    assert faults_of_pipeline(killed, 2_000) == {
+    assert faults_of_pipeline(killed, 2_000, {}) == {
         "starting": Fault("job main: is starting", 6.5)
     }
     standby = replace(dead, owner="other")
-    assert not faults_of_pipeline(replace(killed, jobs=(standby,)), 2_000)
+    assert not faults_of_pipeline(replace(killed, jobs=(standby,)), 2_000, {})
+
+
+def test_a_start_that_fails_is_a_reason_of_its_own() -> None:
+    """Then clients are not told that the job is starting; others may well be."""
+    both = {"high": "me", "low": "you"}
+    pipeline = PipelineState(90_000, (), LogEnds("redis"), candidates=both)
+    usual = JobStart("you", None, 80_000, 90_000, LONGEST_START_MS)
+    starts = {"high": replace(usual, number=2), "low": usual}
+    faults = faults_of_pipeline(pipeline, 2_000, starts)
+    message = "job high: it has been started 2 times in a row"
+    assert faults == {"start_fails": Fault(message, 0.0)}
+    silent = faults_of_gateway(replace(GATEWAY, silence="no window yet"))
+    assert all_faults(silent, faults) == faults

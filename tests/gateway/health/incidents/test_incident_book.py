@@ -86,6 +86,34 @@ def test_what_is_no_fault_is_no_incident() -> None:
     assert book.observe([make_finding("quiet")], NOW_MS)
 
 
+def test_a_job_that_starts_again_has_not_published_yet() -> None:
+    """What was wrong with it lasts; other incidents, and other jobs', end."""
+    book = IncidentBook()
+    dead, none = make_finding("job_dead", NOW_MS, "high"), make_finding("job_dead")
+    other, down = make_finding("job_dead", NOW_MS, "low"), make_finding("redis_down")
+    book.observe([dead, none, other, down], NOW_MS)
+    starts, fails = (make_finding(c, job="high") for c in ("starting", "start_fails"))
+    for at_ms, finding in (
+        (1_000, starts),
+        (2_000 + SETTLE_MS, starts),
+        (62_000, fails),
+        (63_000, starts),
+        (64_000 + SETTLE_MS, starts),
+    ):
+        book.observe([finding], NOW_MS + at_ms)
+    lasting = [one for one in book.incidents() if one.until_ms is None]
+    assert sorted((one.code, one.job) for one in lasting if one.job) == [
+        ("job_dead", "high"),
+        ("start_fails", "high"),
+    ]
+    assert len(lasting) == 3
+    for at_ms in (90_000, 90_000 + SETTLE_MS):
+        book.observe([], NOW_MS + at_ms)
+    ends = {(one.code, one.job): one.until_ms for one in book.incidents()}
+    assert ends["job_dead", "high"] == ends["start_fails", "high"] == NOW_MS + 90_000
+    assert ends["job_dead", "low"] == NOW_MS + 1_000
+
+
 def test_jobs_have_incidents_of_their_own() -> None:
     """The newest comes first."""
     book = IncidentBook()
