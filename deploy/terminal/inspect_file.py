@@ -47,7 +47,7 @@ def inspect(
 
 def _read_sample(file: Path) -> tuple[bytes, str]:
     """Return a file's first bytes, unpacked, and what is damaged in them."""
-    from ingest.files.file_kind import Damaged, Unreadable
+    from ingest.files.file_kind import DamagedFile, Unreadable
     from ingest.files.open_pieces import read_pieces
 
     sample = bytearray()
@@ -56,7 +56,7 @@ def _read_sample(file: Path) -> tuple[bytes, str]:
             sample += piece
             if len(sample) >= SAMPLE_BYTES:
                 break
-    except Damaged as error:
+    except DamagedFile as error:
         return bytes(sample), str(error)
     except Unreadable as error:
         fail(f"{file}: {error}")
