@@ -54,9 +54,9 @@ class ArchivedPoint:
 class ArchiveReader:
     """The archive in a folder, which need not be there yet. Methods raise OSError."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, files: ChangingFiles | None = None) -> None:
         self._root = root
-        self._files = ChangingFiles()
+        self._files = files or ChangingFiles()
 
     def segments(self) -> list[Segment]:
         """Return every segment there is, in the order of publication."""

@@ -35,9 +35,9 @@ class BarReader:
     Methods raise OSError.
     """
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, files: ChangingFiles | None = None) -> None:
         self._root = bars_root(root)
-        self._files = ChangingFiles()
+        self._files = files or ChangingFiles()
 
     def segments(self) -> list[Segment]:
         """Return every segment there is, in the order of publication."""

@@ -99,6 +99,7 @@ class Seat:
     connections: Cells
     request_moments: Cells
     refusal_moments: Cells
+    work_moments: Cells
     counters: Cells
 
     def tally(self, counts: Cells) -> Tally:
@@ -125,5 +126,6 @@ def take_seat(
         connections=make("i", counts),
         request_moments=make("d", CELLS),
         refusal_moments=make("d", CELLS),
+        work_moments=make("d", CELLS),
         counters=make("q", (workers + 1) * counters),
     )

@@ -8,12 +8,15 @@ give it the right to write trades::
     {"exp": 1774000000, "tick": {"write": true}}
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import Any
 
 import jwt
 
 from gateway.settings import Algorithm
+from ingest.issue_table.known_issues import MARKET, SECTOR, Issues
 from tickthrottle_client.tick_v1 import ALL, ALL_GROUPS, is_group
 
 CLOCK_SKEW_S = 10
@@ -24,6 +27,9 @@ MIN_SECRET_BYTES = 32
 
 MAX_TOKEN_CHARS = 8_192
 """A longer token is refused unread."""
+
+LONGEST_INTERVAL_MS = 86_400_000
+"""A token may allow one price of an issue a day, and no fewer."""
 
 LAST_EXP_S = 253_402_300_799
 """A token may last to the end of the year 9999."""
@@ -51,19 +57,25 @@ class TokenGrant:
     """What a client may have. ``keys`` is None for every key.
 
     ``expires_us`` is the time of day, None for never. ``may_write`` is the right to
-    append trades of these keys.
+    append trades of these keys. ``bearer`` tells whose token it is: its ``sub``, or
+    else the token itself.
     """
 
     keys: frozenset[str] | None = None
     min_interval_ms: int = 0
     expires_us: int | None = None
     may_write: bool = False
+    bearer: str | None = None
 
     def allows(self, key: str) -> bool:
         """Say whether the key may be watched."""
         if self.keys is None or key in self.keys:
             return True
         return ALL_GROUPS in self.keys and is_group(key)
+
+    def allows_issue(self, isin: str, issues: Issues) -> bool:
+        """Say whether an issue may be had, by itself, its market or its sector."""
+        return self.allows(isin) or any(map(self.allows, _groups_of(isin, issues)))
 
     def encode_keys(self) -> bytes:
         """Return what tells the keys from those of other grants."""
@@ -131,10 +143,19 @@ class TokenReader:
             raise TokenRefused(
                 f"the token is refused: {rule[:MAX_RULE_CHARS]}"
             ) from None
-        return _read_grant(claims)
+        return _read_grant(claims, token)
 
 
-def _read_grant(claims: dict[str, Any]) -> TokenGrant:
+def _groups_of(isin: str, issues: Issues) -> Iterator[str]:
+    """Yield the market and the sector that the table says an issue is of."""
+    entry = issues.get(isin)
+    if entry is not None and entry.market is not None:
+        yield MARKET + entry.market
+    if entry is not None and entry.sector is not None:
+        yield SECTOR + entry.sector
+
+
+def _read_grant(claims: dict[str, Any], token: str) -> TokenGrant:
     exp, wishes = claims["exp"], claims.get("tick", {})
     if type(exp) not in (int, float) or not exp <= LAST_EXP_S:
         raise TokenRefused(
@@ -147,8 +168,12 @@ def _read_grant(claims: dict[str, Any]) -> TokenGrant:
         not isinstance(keys, list) or not all(isinstance(key, str) for key in keys)
     ):
         raise TokenRefused("the token's tick.keys: must be a list of text")
-    if type(interval) is not int or interval < 0:
-        raise TokenRefused("the token's tick.min_interval_ms: must be from 0")
+    if keys is not None and not all(map(_is_text, keys)):
+        raise TokenRefused("the token's tick.keys: half of a character is no text")
+    if type(interval) is not int or not 0 <= interval <= LONGEST_INTERVAL_MS:
+        raise TokenRefused(
+            f"the token's tick.min_interval_ms: must be from 0 to {LONGEST_INTERVAL_MS}"
+        )
     may_write = wishes.get("write", False)
     if type(may_write) is not bool:
         raise TokenRefused("the token's tick.write: must be true or false")
@@ -157,4 +182,19 @@ def _read_grant(claims: dict[str, Any]) -> TokenGrant:
         interval,
         int((exp + CLOCK_SKEW_S) * 1_000_000),
         may_write,
+        _bearer(claims.get("sub"), token),
     )
+
+
+def _is_text(key: str) -> bool:
+    """Say whether a key can be written: JSON may name one half of a surrogate pair."""
+    try:
+        key.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _bearer(subject: Any, token: str) -> str:
+    name = token if subject is None else repr(subject)
+    return blake2b(name.encode("utf-8", "replace"), digest_size=12).hexdigest()
