@@ -39,11 +39,18 @@ class Market:
         self.now_ms = BEGIN
         self.offset = 1
 
-    def publish(self, *rows: Row, after_ms: int = WINDOW_MS, **further: Any) -> None:
-        """Publish the window that ends so long after the one before."""
+    def publish(
+        self,
+        *rows: Row,
+        after_ms: int = WINDOW_MS,
+        behind_ms: int = 0,
+        **further: Any,
+    ) -> None:
+        """Publish a window so long after the one before, its end behind the clock."""
         self.now_ms += after_ms
         self.offset += 1
-        snapshot = make_snapshot(self.offset, *rows, window=self.now_ms, **further)
+        window = self.now_ms - behind_ms
+        snapshot = make_snapshot(self.offset, *rows, window=window, **further)
         news = self.board.apply(snapshot)
         update = Update(
             *(self.board.complete, news.windows, news.rows, self.board.numbers),
@@ -130,6 +137,30 @@ async def test_intervals_are_of_the_clock_while_an_outage_is_worked_off() -> Non
     assert prices(client) == [2]
     market.prices(range(3, 12), after_ms=1)
     assert prices(client) == []
+
+
+async def test_intervals_that_clients_wish_for_are_of_the_clock_too() -> None:
+    """An outage is worked off within seconds: its windows are no reason to hurry."""
+    market = Market()
+    client = market.join(0)
+    text = json.dumps({"op": "subscribe", "keys": ["*"], "min_interval_ms": 10_000})
+    client.client.commands.answer(text, 0.0, 0)
+    assert prices(client) == [1]
+    # Its windows come a minute late, one each 100 ms.
+    behind_ms = 60_000
+    got = []
+    for seq in range(2, 32):
+        row = make_row(price=str(seq), seq=seq)
+        market.publish(row, after_ms=100, behind_ms=behind_ms)
+        behind_ms -= 1_900
+        got += prices(client)
+    assert len(got) <= 1
+    # What came late in an interval is that of the next one.
+    market.prices(range(32, 45))
+    late = prices(client)
+    market.prices(range(45, 47))
+    assert len(late) <= 2
+    assert len(prices(client)) <= 1
 
 
 async def test_an_interval_waits_a_little_for_its_window() -> None:
