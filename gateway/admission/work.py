@@ -27,6 +27,10 @@ ROWS_A_SEGMENT = 300
 ROWS_A_STREAM = 200
 """A stream that is opened."""
 
+ROWS_A_MESSAGE = 5
+CHARS_A_ROW = 32
+"""A message of a client, and each so many characters of it: a key or two."""
+
 STREAM_ROWS_PER_S = 1_000
 STREAM_BURST_ROWS = 30_000
 """What one stream may have sent in snapshots: some ten boards at once, of 2,900 rows.
@@ -100,6 +104,11 @@ class SnapshotBudget:
     def charge(self, rows: int, now_s: float) -> None:
         """Take what a snapshot has cost."""
         self._full_s = max(self._full_s, now_s) + rows / STREAM_ROWS_PER_S
+
+
+def message_rows(text: str) -> int:
+    """Return what it costs to read a client's message and to answer it."""
+    return ROWS_A_MESSAGE + len(text) // CHARS_A_ROW
 
 
 def payers_of(address: str, bearer: str | None) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ from gateway.admission.work import (
     SnapshotBudget,
     WorkBudget,
     WorkRefused,
+    message_rows,
     payers_of,
 )
 from gateway.protocol.bar_keys import BarKey, bars_read, is_bar_key, read_bar_key
@@ -141,7 +142,12 @@ class ClientCommands:
             reason = f"more than {rate:g} messages a second"
             return self._put_off(WorkRefused(reason, wait_ms), read_id(text))
         try:
-            answer = self._carry_out(parse(text), now_s, now_us)
+            command = parse(text)
+            if not isinstance(command, Auth):
+                # Who cannot even show a token could never be anybody else.
+                self._check_work(now_s)
+            self._charge(message_rows(text), now_s)
+            answer = self._carry_out(command, now_s, now_us)
             self._limited = self._bad = 0
             return answer
         except WorkRefused as refusal:
@@ -244,6 +250,8 @@ class ClientCommands:
             )
         if command.wants_snapshot:
             self._check_work(now_s)
+            if self._snapshots is not None:
+                self._snapshots.check(now_s)
         # First without looking at the keys: checking thousands of them takes time.
         if len(command.keys) > self._settings.max_keys:
             self._check_limit(command.message_id, command.keys)
@@ -273,7 +281,7 @@ class ClientCommands:
         rows = self.delivery.add(accepted, since, wants_snapshot=command.wants_snapshot)
         self._add_bars(bar_keys, command, bars_read)
         if command.wants_snapshot:
-            self._charge(rows + ROWS_A_BAR * bars_read, now_s)
+            self._charge_snapshot(rows + ROWS_A_BAR * bars_read, now_s)
         self._set_interval(command.min_interval_ms)
         told = [replace(r, key=names.get(r.key, r.key)) for r in rejected]
         # What a code stands for is told to those who may have the issue.
@@ -287,7 +295,7 @@ class ClientCommands:
             min_interval_ms=self.delivery.interval_ms,
             resumed=since is not None and command.wants_snapshot,
             **_told(codes | bar_codes),
-            **self._members(accepted),
+            **self._members(accepted, now_s),
         )
 
     def _read_bar_keys(
@@ -312,15 +320,16 @@ class ClientCommands:
         return list(accepted), codes, rejected
 
     def _check_work(self, now_s: float) -> None:
-        """Return if the client may be sent a snapshot. Raises WorkRefused."""
+        """Return if more may be worked out for the client. Raises WorkRefused."""
         if self._work is not None:
             self._work.check(self.payers, now_s)
-        if self._snapshots is not None:
-            self._snapshots.check(now_s)
 
     def _charge(self, rows: int, now_s: float) -> None:
         if self._work is not None:
             self._work.charge(self.payers, rows, now_s)
+
+    def _charge_snapshot(self, rows: int, now_s: float) -> None:
+        self._charge(rows, now_s)
         if rows >= CHARGED_FROM:
             self._snapshots = self._snapshots or SnapshotBudget()
             self._snapshots.charge(rows, now_s)
@@ -365,10 +374,11 @@ class ClientCommands:
         last = command.last if command.wants_snapshot else 0
         self.bars.add(keys, last, position, bars_read)
 
-    def _members(self, keys: Sequence[str]) -> dict[str, Any]:
+    def _members(self, keys: Sequence[str], now_s: float) -> dict[str, Any]:
         members = self.delivery.members_of(keys)
         if not members:
             return {}
+        self._charge(sum(map(len, members.values())), now_s)
         return {"members": members, "issues": self.delivery.issues.digest}
 
     def _resolve(self, keys: Sequence[str]) -> dict[str, str]:

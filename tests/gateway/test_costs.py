@@ -157,15 +157,30 @@ def test_a_token_pays_wherever_it_is_shown(
         assert ask(tokens[2], "127.0.0.8") == 200
 
 
+def test_messages_have_a_price_even_if_nothing_is_sent_for_them(
+    market: Publisher, redis_url: str
+) -> None:
+    """Long lists of keys, without a snapshot, in and out again."""
+    with (
+        serving(redis_url, rows_per_second=30, message_burst=100) as gateway,
+        gateway.stream() as stream,
+    ):
+        codes = []
+        for number in range(20):
+            op = "unsubscribe" if number % 2 else "subscribe"
+            further = {} if number % 2 else {"snapshot": False}
+            stream.say(op=op, id=number, keys=ISSUES, **further)
+            codes.append(answer_of(stream, number).get("code"))
+        assert codes[0] is None
+        assert codes[-1] == "rate_limited"
+        assert None not in codes[codes.index("rate_limited") :]
+
+
 def test_opening_streams_has_a_price(publisher: Publisher, redis_url: str) -> None:
     """However little they ask for."""
-    with serving(redis_url, rows_per_second=20) as gateway:
-        codes = [gateway.close_code_of_a_new_stream() for _ in range(2)]
-        with ExitStack() as streams:
-            for _ in range(2):
-                streams.enter_context(gateway.stream())
-            codes = [gateway.close_code_of_a_new_stream()]
-        assert codes == [1013]
+    with serving(redis_url, rows_per_second=2) as gateway:
+        with gateway.stream():
+            assert gateway.close_code_of_a_new_stream() == 1013
         assert gateway.count("work_refused") == 1
 
 

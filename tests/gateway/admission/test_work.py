@@ -9,6 +9,7 @@ from gateway.admission.work import (
     SnapshotBudget,
     WorkBudget,
     WorkRefused,
+    message_rows,
     payers_of,
 )
 
@@ -56,6 +57,12 @@ def test_the_heaviest_is_who_has_spent_most_and_much() -> None:
     assert budget.heaviest(["a", "b", "c"], 0.0) == "b"
     assert [budget.is_heavy(name, 0.0) for name in "abc"] == [False, True, True]
     assert not budget.is_heavy("c", 0.2 * BURST_S)
+
+
+def test_a_message_costs_what_is_in_it() -> None:
+    """A thousand keys take as long to read as many issues to send."""
+    assert message_rows('{"op":"ping"}') == 5
+    assert message_rows("x" * 32_000) == 1_005
 
 
 def test_a_stream_has_rows_of_its_own() -> None:
