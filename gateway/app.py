@@ -69,6 +69,7 @@ class GatewayApp:
             await self._stream(scope, receive, send)
             return
         if scope["type"] == "http":
+            await self._backend.hub.requests.taken()
             await self._backend.hub.served()
         app = self._operators if self._is_operators(scope) else self._public
         try:

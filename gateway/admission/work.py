@@ -31,6 +31,9 @@ ROWS_A_MESSAGE = 5
 CHARS_A_ROW = 32
 """A message of a client, and each so many characters of it: a key or two."""
 
+SNAPSHOT_SHARE = 0.25
+"""Whole boards in snapshots may take this part of what an address may spend at once."""
+
 STREAM_ROWS_PER_S = 1_000
 STREAM_BURST_ROWS = 30_000
 """What one stream may have sent in snapshots: some ten boards at once, of 2,900 rows.
@@ -60,9 +63,12 @@ class WorkBudget:
         self._rows_per_s = rows_per_s
         self._budgets = Budgets(rows_per_s, burst, moments, key)
 
-    def check(self, payers: Iterable[str], now_s: float) -> None:
-        """Return if each of the payers has a row left. Raises WorkRefused."""
-        wait_ms = max(self._budgets.wait_ms(payer, now_s) for payer in payers)
+    def check(self, payers: Iterable[str], now_s: float, share: float = 1) -> None:
+        """Return if each of the payers has a row left. Raises WorkRefused.
+
+        Only a ``share`` of what each may spend at once counts.
+        """
+        wait_ms = max(self._budgets.wait_ms(payer, now_s, share) for payer in payers)
         if wait_ms:
             rate = f"{self._rows_per_s:g} rows a second of an address or a token"
             raise WorkRefused(f"more work than {rate}", wait_ms)

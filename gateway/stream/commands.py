@@ -14,6 +14,7 @@ from gateway.admission.tokens import (
 )
 from gateway.admission.work import (
     ROWS_A_BAR,
+    SNAPSHOT_SHARE,
     SnapshotBudget,
     WorkBudget,
     WorkRefused,
@@ -42,6 +43,7 @@ from gateway.stream.bars.bar_update import BarPosition
 from gateway.stream.counters import Counters
 from gateway.stream.delivery import Delivery
 from gateway.stream.paced_source import PacedSource, PacedSources
+from ingest.issue_table.known_issues import has_members
 from ingest.trade import ISIN_CHARS
 from tickthrottle_client.tick_v1 import ALL, CloseCode
 
@@ -249,7 +251,7 @@ class ClientCommands:
                 "not_allowed", "show a token first, with auth", command.message_id
             )
         if command.wants_snapshot:
-            self._check_work(now_s)
+            self._check_work(now_s, SNAPSHOT_SHARE if is_long(command.keys) else 1)
             if self._snapshots is not None:
                 self._snapshots.check(now_s)
         # First without looking at the keys: checking thousands of them takes time.
@@ -319,10 +321,10 @@ class ClientCommands:
                     codes[text] = str(key)
         return list(accepted), codes, rejected
 
-    def _check_work(self, now_s: float) -> None:
+    def _check_work(self, now_s: float, share: float = 1) -> None:
         """Return if more may be worked out for the client. Raises WorkRefused."""
         if self._work is not None:
-            self._work.check(self.payers, now_s)
+            self._work.check(self.payers, now_s, share)
 
     def _charge(self, rows: int, now_s: float) -> None:
         if self._work is not None:
@@ -441,6 +443,12 @@ class ClientCommands:
         return frames.ack_frame(
             message_id, op, accepted, rejected, len(self._held()), **granted
         )
+
+
+def is_long(keys: Sequence[str]) -> bool:
+    """Say whether the snapshot of these keys may have very many rows."""
+    stand_for_many = (key == ALL or has_members(key) for key in keys)
+    return len(keys) >= CHARGED_FROM or any(stand_for_many)
 
 
 def put_off_frame(refusal: WorkRefused, message_id: MessageId = None) -> bytes:

@@ -34,6 +34,7 @@ from gateway.stream.counters import Counters
 from gateway.stream.delivery import Delivery, NewestUpdate
 from gateway.stream.frames import Update, notice_frame, welcome_frame
 from gateway.stream.lifetimes import Lifetime
+from gateway.stream.loop_turns import LoopTurns
 from gateway.stream.paced_source import PacedSources
 from gateway.stream.timer_wheel import TimerWheel
 from gateway.stream.window_timings import WindowTimings
@@ -88,6 +89,7 @@ class Hub:
         self.counters = counters
         self.excess: Callable[[], str | None] = lambda: None
         """Why no more clients can be served, None while they can."""
+        self.messages, self.requests = LoopTurns(), LoopTurns()
         self._admission = Admission(
             settings.max_clients, settings.max_clients_per_address, tally
         )

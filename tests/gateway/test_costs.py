@@ -132,7 +132,7 @@ def test_a_token_pays_wherever_it_is_shown(
     """Its bearer is named by the issuer; another one's token is good all the same."""
     path = tmp_path / "token.key"
     path.write_text(SECRET)
-    settings = {"token_key_file": path, "rows_per_second": 10}
+    settings = {"token_key_file": path, "rows_per_second": 30}
     market.publish(*map(make_row, make_isins(2_000)[len(ISSUES) :]))
     tokens = [make_token(sub=sub) for sub in ("a", "a", "b")]
     with serving(redis_url, **settings) as gateway:

@@ -4,6 +4,7 @@ import pytest
 
 from gateway.admission.work import (
     BURST_S,
+    SNAPSHOT_SHARE,
     STREAM_BURST_ROWS,
     STREAM_ROWS_PER_S,
     SnapshotBudget,
@@ -25,6 +26,17 @@ def test_who_has_a_row_left_may_ask_for_anything() -> None:
     with pytest.raises(WorkRefused):
         budget.check(("a",), 5.0)
     budget.check(("a",), 5.02)
+
+
+def test_whole_boards_may_take_a_part_of_it() -> None:
+    """So that what is short is still to be had."""
+    budget = WorkBudget(rows_per_s=100)
+    budget.charge(("a",), 100 * BURST_S * SNAPSHOT_SHARE, 0.0)
+    budget.check(("a",), 0.0)
+    with pytest.raises(WorkRefused) as refused:
+        budget.check(("a",), 0.0, SNAPSHOT_SHARE)
+    assert refused.value.wait_ms == 10
+    budget.check(("a",), 0.02, SNAPSHOT_SHARE)
 
 
 def test_others_do_not_pay() -> None:
