@@ -16,32 +16,50 @@ TAPE  ?=
 SPEED ?=
 FEED  ?=
 SYMBOLS ?=
+ISSUES ?=
+TRADE_LOG ?=
+SERVERS ?=
+TOPIC ?=
+DECODER ?=
+CODE ?=
+START ?=
 ARCHIVE ?=
 ANALYTICS ?=
 BASE ?=
 KAFKA_PORT ?= 9092
 
-# The recipes' own tools: nothing of the caller's Python may leak in.
-unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
+# What FEED=none follows.
+LOG = $(if $(TRADE_LOG),--trade-log $(TRADE_LOG)) $(if $(SERVERS),--kafka-servers '$(SERVERS)') $(if $(TOPIC),--kafka-topic '$(TOPIC)') $(if $(DECODER),--decoder '$(DECODER)') $(if $(ISSUES),--issues '$(ISSUES)') $(if $(START),--start $(START))
+
+# The recipes' own tools: nothing of the caller's Python may leak in. Without compiled
+# files each process of a test compiles the product again, and pytest all tests.
+unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-all check bench kafka kafka-jars pandas autobahn lock dist sbom site images release clean
+.PHONY: help run test test-all test-deploy check bench kafka kafka-jars pandas autobahn lock dist sbom site images release clean
 
 help: ## Show this help
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
 	@echo "  make run takes PORT=8123 RATE=900, or TAPE=path/to/tape.csv.gz SPEED=1,"
 	@echo "  or FEED=upbit (binance, ...) SYMBOLS=KRW-BTC,KRW-ETH; ARCHIVE=off ANALYTICS=off leave out"
+	@echo "  or FEED=none TRADE_LOG=kafka SERVERS=host:9092 TOPIC=trades DECODER=my_feed:decode CODE=its/folder ISSUES=issues.csv"
 
 run: $(VENV)/.prepared ## Run the whole pipeline on this machine, until Ctrl-C
-	@exec $(BIN)/tickthrottle run --port $(PORT) $(if $(RATE),--rate $(RATE)) $(if $(TAPE),--tape '$(TAPE)') $(if $(SPEED),--speed $(SPEED)) $(if $(FEED),--feed '$(FEED)') $(if $(SYMBOLS),--symbols '$(SYMBOLS)') $(if $(filter off,$(ARCHIVE)),--no-archive) $(if $(ANALYTICS),--analytics '$(ANALYTICS)')
+	@exec $(if $(and $(FEED),$(CODE)),env PYTHONPATH='$(abspath $(CODE))' )$(BIN)/tickthrottle run --port $(PORT) $(if $(RATE),--rate $(RATE)) $(if $(TAPE),--tape '$(TAPE)') $(if $(SPEED),--speed $(SPEED)) $(if $(FEED),--feed '$(FEED)') $(if $(SYMBOLS),--symbols '$(SYMBOLS)') $(if $(filter none,$(FEED)),$(LOG)) $(if $(filter off,$(ARCHIVE)),--no-archive) $(if $(ANALYTICS),--analytics '$(ANALYTICS)')
 
+# Most tests wait for processes or for time, not for a core: more at once than there are
+# cores. Those of whole pipelines keep a core busy at times: fewer, each file in one
+# piece, and they come early.
 test: $(VENV)/.dev ## Run the tests that need no JVM, broker or browser (ARGS="-k name" to choose)
-	$(BIN)/pytest -n 2 --dist worksteal --hypothesis-profile quick -m "not (spark or kafka or browser or container or slow)" $(ARGS)
+	$(BIN)/pytest -n 4 --dist worksteal --hypothesis-profile quick -m "not (spark or kafka or browser or container or slow)" $(ARGS)
 
-# Most tests wait for processes, not for a core: two at a time, each file in one piece,
-# those of whole pipelines early.
-test-all: $(VENV)/.dev $(VENV)/.prepared ## Run all tests; what a machine lacks is left out and named
-	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder --durations 20 $(ARGS)
+test-all: $(VENV)/.dev $(VENV)/.prepared ## Run all tests but those of test-deploy; what a machine lacks is left out and named
+	$(BIN)/pytest -n 3 --dist loadfile --no-loadscope-reorder --durations 20 -m "not container" $(ARGS)
+
+# Chromium gives up what it is loading whenever a container starts or ends, even from
+# loopback: these tests run beside no other.
+test-deploy: $(VENV)/.dev ## Build images with podman and try them, as services and pods; note what was tried
+	$(BIN)/python -m tests.deploy.tried --try
 
 check: $(VENV)/.dev ## Format, lint, types, locks
 	$(BIN)/ruff format --check .
@@ -90,12 +108,12 @@ images: ## Build the container images with podman; BASE=image:tag to build on an
 	@$(foreach target,gateway all,podman build --format docker --file deploy/Containerfile --target $(target) --tag tickthrottle:$(target) $(if $(BASE),--build-arg BASE=$(BASE)) . && ) true
 
 # Everything that is published, each tried where nothing else is. Needs npm and node.
-# Images are left out, and named, where there is no podman.
-release: dist sbom site ## Build wheels, sdist, npm tarball, site and images, and try each
+# Images, services and pods are left out, and named, where there is no podman.
+release: dist sbom site $(VENV)/.dev ## Build wheels, sdist, npm tarball, site and images, and try each
 	@$(BIN)/python -m hatchling build -t sdist -d $(abspath dist)
 	@$(BIN)/python packaging/pack_npm.py dist
 	@$(BIN)/python packaging/try_release.py dist
-	@if command -v podman >/dev/null; then $(MAKE) images && $(BIN)/python packaging/try_images.py; else echo "left out: the images, there is no podman"; fi
+	@if command -v podman >/dev/null; then $(MAKE) images && $(BIN)/python packaging/try_images.py && $(MAKE) test-deploy; else echo "left out: the images, services and pods, there is no podman"; fi
 
 clean: ## Remove the environment and all caches
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis bench/peers/build bench/peers/*/build

@@ -1,7 +1,7 @@
 """Is every published window stored? The window log against an archive. Pure."""
 
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 
@@ -13,27 +13,13 @@ from throttle.contract.snapshot import WindowSnapshot
 Place = tuple[str, int]
 """An epoch and an offset."""
 
-NOWHERE = -1
-"""The partition of all rows where nobody knows theirs."""
-
-PartitionOf = Callable[[str], int]
-"""Returns the partition of an issue."""
-
 
 @dataclass(frozen=True, slots=True)
 class WindowRows:
-    """A window, and how many rows it has in each partition of the trade log.
-
-    Where nobody knows the partitions, all are in ``NOWHERE``.
-    """
+    """The end of a window, and how many rows it has."""
 
     window: int
-    rows: Mapping[int, int]
-
-    @property
-    def total(self) -> int:
-        """All its rows."""
-        return sum(self.rows.values())
+    rows: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +40,8 @@ class DayAccount:
     published_windows: int = 0
     stored_windows: int = 0
     waiting_windows: int = 0
-    published_rows: Counter[int] = field(default_factory=Counter)
-    stored_rows: Counter[int] = field(default_factory=Counter)
+    published_rows: int = 0
+    stored_rows: int = 0
     kept_windows: int = 0
     kept_rows: int = 0
 
@@ -94,7 +80,7 @@ def account_for(
         for place, kept in stored_day.windows.items():
             day = days[day_of(kept.window)]
             day.kept_windows += 1
-            day.kept_rows += kept.total
+            day.kept_rows += kept.rows
             found.problems += _miscounted(place, kept, stored_day.told.get(place))
             if place in log:
                 found.stored[place] = kept
@@ -105,9 +91,9 @@ def account_for(
         kept_window = found.stored.get(place)
         if kept_window is not None:
             day.published_windows += 1
-            day.published_rows.update(window.rows)
+            day.published_rows += window.rows
             day.stored_windows += 1
-            day.stored_rows.update(kept_window.rows)
+            day.stored_rows += kept_window.rows
             found.problems += _differences(place, window, kept_window)
         elif number > newest:
             day.published_windows += 1
@@ -115,61 +101,53 @@ def account_for(
         elif number > stored_at[0]:
             # Before that, the archive began later, or has removed it.
             day.published_windows += 1
-            day.published_rows.update(window.rows)
+            day.published_rows += window.rows
             epoch, offset = place
             found.problems.append(f"offset {offset} of epoch {epoch}: is not stored")
     found.days = dict(sorted(days.items()))
-    found.notes += [gap.text for gap in gaps]
+    for gap in gaps:
+        # What was never there, or went with its day, is no difference.
+        (found.problems if gap.is_damage else found.notes).append(gap.text)
     return found
 
 
 def _miscounted(place: Place, kept: WindowRows, told: int | None) -> Iterable[str]:
     epoch, offset = place
-    if told != kept.total:
+    if told != kept.rows:
         yield (
-            f"offset {offset} of epoch {epoch}: {kept.total:,} rows are stored, "
+            f"offset {offset} of epoch {epoch}: {kept.rows:,} rows are stored, "
             f"the window has {told}"
         )
 
 
 def _differences(place: Place, window: WindowRows, kept: WindowRows) -> Iterable[str]:
     epoch, offset = place
-    for partition in sorted({*window.rows, *kept.rows}):
-        published = window.rows.get(partition, 0)
-        stored = kept.rows.get(partition, 0)
-        if published != stored:
-            where = f", partition {partition}" if partition != NOWHERE else ""
-            yield (
-                f"offset {offset} of epoch {epoch}{where}: {published:,} rows were "
-                f"published, {stored:,} are stored"
-            )
-
-
-def rows_of_log(
-    windows: Iterable[WindowSnapshot], partition: PartitionOf
-) -> dict[Place, WindowRows]:
-    """Count the rows of published windows."""
-    return {
-        (s.epoch, s.offset): WindowRows(
-            s.window, Counter(partition(row.isin) for row in s.rows)
+    if window.rows != kept.rows:
+        yield (
+            f"offset {offset} of epoch {epoch}: {window.rows:,} rows were published, "
+            f"{kept.rows:,} are stored"
         )
-        for s in windows
-    }
+
+
+def rows_of_log(windows: Iterable[WindowSnapshot]) -> dict[Place, WindowRows]:
+    """Count the rows of published windows."""
+    return {(s.epoch, s.offset): WindowRows(s.window, len(s.rows)) for s in windows}
 
 
 def stored_day(
-    windows: Iterable[tuple[Place, int, int]], rows: Iterable[tuple[Place, int, int]]
+    windows: Iterable[tuple[Place, int, int]], rows: Iterable[tuple[Place, int]]
 ) -> StoredDay:
     """Put together a day: windows with their end and what is said of their rows.
 
-    ``rows`` are counts by window and partition.
+    ``rows`` are counts by window; none is a count of 0.
     """
-    counts: defaultdict[Place, Counter[int]] = defaultdict(Counter)
-    for place, partition, count in rows:
-        counts[place][partition] += count
+    counts = dict(rows)
     told = {place: (end_ms, count) for place, end_ms, count in windows}
     return StoredDay(
-        {place: WindowRows(end, counts[place]) for place, (end, _) in told.items()},
+        {
+            place: WindowRows(end, counts.get(place, 0))
+            for place, (end, _) in told.items()
+        },
         {place: count for place, (_, count) in told.items()},
     )
 
@@ -193,20 +171,17 @@ def batch_differences(
 ) -> Iterable[str]:
     """Hold the books of recorded batches to what is stored of their windows.
 
-    Only where all windows of a batch are stored, and by partition.
+    Only where all windows of a batch are stored, and over all partitions together: a
+    row does not say which one it came from, and no rule does that holds for every log.
     """
     places = {offset: (epoch, offset) for epoch, offset in log}
     for batch in batches:
         offsets = range(batch.offset - batch.windows + 1, batch.offset + 1)
         kept = [stored.get(places.get(offset, ("", offset))) for offset in offsets]
-        rows: Counter[int] = Counter()
-        for window in filter(None, kept):
-            rows.update(window.rows)
-        if None in kept:
-            continue
-        for p, books in zip(batch.end.partitions, batch.partitions, strict=True):
-            if rows[p] != books.published:
-                yield (
-                    f"job {job}, batch {batch.offset}, partition {p}: "
-                    f"{books.published:,} rows were published, {rows[p]:,} are stored"
-                )
+        rows = sum(window.rows for window in kept if window is not None)
+        published = sum(books.published for books in batch.partitions)
+        if None not in kept and rows != published:
+            yield (
+                f"job {job}, batch {batch.offset}: {published:,} rows were published, "
+                f"{rows:,} are stored"
+            )

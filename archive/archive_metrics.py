@@ -25,6 +25,7 @@ class ArchiveMetrics:
                 "bar_gaps": "Gaps found between stored batches of bars.",
                 "missing_bar_batches": "Batches of bars the bar log had lost before "
                 "they were stored.",
+                "tidy_failures": "Merges and removals of old days that failed.",
             }.items()
         }
         self._window_end = Gauge(
@@ -36,6 +37,12 @@ class ArchiveMetrics:
         self._bytes = Gauge(
             "tickthrottle_archive_stored_bytes",
             "Bytes that are stored.",
+            registry=registry,
+            multiprocess_mode="livemax",
+        )
+        self._damaged = Gauge(
+            "tickthrottle_archive_damaged_segments",
+            "Segments that cannot be read and were set aside.",
             registry=registry,
             multiprocess_mode="livemax",
         )
@@ -59,6 +66,7 @@ class ArchiveMetrics:
             total.reach(getattr(state, name))
         self._window_end.set(state.window / 1_000)
         self._bytes.set(state.stored_bytes)
+        self._damaged.set(state.damaged_segments)
         self._away.set(state.problem is not None)
         self.process.observe()
 

@@ -11,19 +11,23 @@ import pyarrow as pa
 import redis
 from prometheus_client import CollectorRegistry
 
-from archive.account import PartitionOf, Place
+from archive.account import Place
 from archive.archive_metrics import ArchiveMetrics
-from archive.archiver import Archiver, Sink, SinkRefused
+from archive.archiver import Archiver
 from archive.bar_account import BarKey
+from archive.contract.archive_gap import ArchiveGap
 from archive.contract.segment import BadEpoch, Product, Segment
 from archive.master.issue_versions import IssueVersions
+from archive.parquet.folder_lock import FolderLost
 from archive.parquet.parquet_counts import ParquetCounts
 from archive.parquet.parquet_sink import ParquetSink
 from archive.parquet.tables import BadWindow
 from archive.settings import ArchiveSettings
+from archive.storing.archive_sink import Sink, SinkRefused
 from ingest.issue_table.open_issue_store import open_issue_store
 from ingest.process.prometheus import MetricsUnavailable, exposed
 from ingest.process.redact import server_address
+from ingest.process.redis_fault import in_words
 from ingest.tradelog.contract import LogUnusable
 from throttle.lease.lease import Fenced
 from throttle.lease.retry import create_client
@@ -35,19 +39,24 @@ class ArchiveCounts(Protocol):
     """What an archive says of its contents, between two ends of windows.
 
     ``windows`` returns the place, end and number of rows of each window, ``rows`` how
-    many rows each window has of each partition. ``bars`` returns the trades of each
-    bar, ``bar_counts`` how many there are of each width; bounds are ends of bars.
-    ``bar_lines`` is quick: how many lines were stored of each day.
+    many rows of each window are there, ``damage`` which files cannot be read. ``bars``
+    returns the trades of each bar, ``bar_counts`` how many there are of each width;
+    bounds are ends of bars. ``bar_lines`` is quick: how many lines were stored of each
+    day.
     Methods raise OSError and SinkRefused.
     """
 
     def segments(self, product: Product = "windows") -> list[Segment]: ...
 
+    def gaps(
+        self, product: Product, first_ms: int = 0, last_ms: int = 2**53
+    ) -> list[ArchiveGap]: ...
+
+    def damage(self) -> list[str]: ...
+
     def windows(self, first_ms: int, last_ms: int) -> list[tuple[Place, int, int]]: ...
 
-    def rows(
-        self, first_ms: int, last_ms: int, partition: PartitionOf
-    ) -> list[tuple[Place, int, int]]: ...
+    def rows(self, first_ms: int, last_ms: int) -> list[tuple[Place, int]]: ...
 
     def bars(self, first_ms: int, last_ms: int) -> dict[BarKey, int]: ...
 
@@ -92,8 +101,11 @@ def run_archive(
             ).run()
     except redis.RedisError as error:
         address = server_address(settings.redis_url)
-        raise ArchiveFailed(f"redis_url {address}: {error}") from error
-    except (Fenced, LogUnusable, MetricsUnavailable, SinkRefused) as error:
+        raise ArchiveFailed(f"redis_url {address}: {in_words(error)}") from error
+    except (
+        *(Fenced, FolderLost, LogUnusable),
+        *(MetricsUnavailable, SinkRefused),
+    ) as error:
         raise ArchiveFailed(str(error)) from error
     except (BadEpoch, BadWindow) as error:
         raise ArchiveFailed(f"the window log or the bar log: {error}") from error
@@ -123,7 +135,9 @@ def open_sink(
     # An extra: who archives to files does not need it.
     from archive.postgres.postgres_sink import PostgresSink
 
-    return PostgresSink(settings.postgres_url, settings.archive_days, at_step)
+    return PostgresSink(
+        settings.postgres_url, settings.archive_days, settings.name, at_step
+    )
 
 
 def open_counts(settings: ArchiveSettings) -> ArchiveCounts:

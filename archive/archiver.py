@@ -11,23 +11,30 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import redis
 import structlog
 
 from archive.archive_metrics import ArchiveMetrics
 from archive.contract.archive_gap import ArchiveGap, find_gaps
-from archive.contract.archive_state import MOST_UNKNOWN, ArchiveState, archives_key
+from archive.contract.archive_state import (
+    MOST_DAMAGED,
+    MOST_UNKNOWN,
+    ArchiveState,
+    archives_key,
+)
 from archive.contract.logged_bars import LoggedBars
 from archive.contract.logged_run import runs_of, segment_of
 from archive.contract.logged_window import LoggedWindow
-from archive.contract.segment import Product, Segment
 from archive.log_copy import LogCopy
 from archive.log_follower import LogFollower
 from archive.master.issue_versions import IssueVersions
-from archive.parquet.bar_table import StoredBars, build_bars
+from archive.parquet.bar_table import build_bars
 from archive.parquet.tables import StoredTables, build_tables
+from archive.storing.answer_watch import watched
+from archive.storing.archive_sink import Sink, SinkAway
+from archive.storing.tidier import Tidier
 from ingest.issue_table.issue_store import TableAway
 from ingest.process.service_manager import tell_ready
 from throttle.contract.redis_keys import AnalyticsKeys, Keys
@@ -42,37 +49,12 @@ LEASE_MS = 5_000
 LOOK_S = 1.0
 """How often the logs are looked at, at least."""
 
+SILENT_S = 10.0
+"""Where windows are stored may take this long to answer before that is a problem."""
+
 _ASK_AGAIN_S = 0.2
 
 log = structlog.get_logger()
-
-
-class SinkAway(RuntimeError):
-    """Nothing can be stored now; it may pass."""
-
-
-class SinkRefused(RuntimeError):
-    """Nothing can be stored where it should be, and no waiting cures that."""
-
-
-class Sink(Protocol):
-    """Where windows and bars are kept. Methods raise OSError or SinkAway for what may
-    pass.
-
-    ``open`` says what is there of windows and of bars, whatever was tried before;
-    ``store`` stores a segment as a whole or not at all, and one that is there changes
-    nothing; ``tidy`` does one thing at a time, and says what.
-    """
-
-    def open(self) -> dict[Product, list[Segment]]: ...
-
-    def store(self, segment: Segment, tables: StoredTables | StoredBars) -> None: ...
-
-    def tidy(self, newest_ms: int) -> str | None: ...
-
-    def size_bytes(self) -> int: ...
-
-    def close(self) -> None: ...
 
 
 class Archiver:
@@ -116,6 +98,10 @@ class Archiver:
         self._bars = LogCopy("bars", LogFollower(client, bar_log, LoggedBars.decode))
         self._copies: Sequence[LogCopy[Any]] = self._windows, self._bars
         self._due_s = 0.0
+        self._term = 0
+        # Set by the tidier: something that was stored is not there any more.
+        self._is_reduced = threading.Event()
+        self._tidier = Tidier(sink, lambda: self._state.window, self._is_reduced.set)
         self._state = ArchiveState(
             destination,
             self._lease.owner,
@@ -131,15 +117,18 @@ class Archiver:
         what no waiting cures.
         """
         with suppress(Stopped):
-            term = self._take_lease()
-            with Keeper(self._lease, term, LEASE_MS, self._outage) as keeper:
+            self._term = self._take_lease()
+            with Keeper(self._lease, self._term, LEASE_MS, self._outage):
                 try:
                     self._until_stored(self._open)
                     log.info("archiving", name=self._name, **self._position())
                     tell_ready()
-                    self._work(keeper)
+                    with self._tidier:
+                        self._tidier.ask()
+                        self._work()
                 finally:
                     self._sink.close()
+                self._check_fence()
                 self._state = replace(self._state, is_stopped=True)
                 self._tell()
 
@@ -157,19 +146,44 @@ class Archiver:
             self._pause(_ASK_AGAIN_S)
 
     def _open(self) -> None:
-        stored = self._sink.open()
+        self._in_sink(self._sink.open)
+        stored = self._in_sink(self._sink.stored)
+        is_whole = not self._in_sink(self._sink.damaged)
         gaps: list[ArchiveGap] = []
         for copy in self._copies:
             segments = stored[copy.product]
             copy.begin(segments)
-            until_done(copy.find_place, self._stop, self._outage)
+            # Killed before it had stored again what was set aside, it does so now.
+            if is_whole:
+                until_done(copy.find_place, self._stop, self._outage)
             gaps += find_gaps(segments, copy.product)
         self._state = replace(
             self._state,
-            stored_bytes=self._sink.size_bytes(),
             last_gap=gaps[-1].text if gaps else None,
+            **self._contents(),
             **self._position(),
         )
+
+    def _begin_anew(self) -> None:
+        """Store again what was set aside, as far as the logs still have it."""
+        stored = self._in_sink(self._sink.stored)
+        for copy in self._copies:
+            copy.begin(stored[copy.product])
+        self._state = replace(self._state, **self._contents(), **self._position())
+
+    def _check_fence(self) -> None:
+        """Raise Fenced if another archive of the name has taken over meanwhile."""
+        renew = partial(self._lease.renew, self._term)
+        if not until_done(renew, self._stop, self._outage):
+            raise Fenced("fenced: another archive of this name has taken over")
+
+    def _contents(self) -> dict[str, Any]:
+        damaged = self._in_sink(self._sink.damaged)
+        return {
+            "stored_bytes": self._in_sink(self._sink.size_bytes),
+            "damaged_segments": len(damaged),
+            "damaged": tuple(damaged[-MOST_DAMAGED:]),
+        }
 
     def _position(self) -> dict[str, Any]:
         last, bars = self._windows.last, self._bars.last
@@ -181,11 +195,15 @@ class Archiver:
             "bar_number": 0 if bars is None else bars.last,
         }
 
-    def _work(self, keeper: Keeper) -> None:
+    def _work(self) -> None:
         while True:
             is_last = self._stop.is_set()
-            if keeper.is_fenced:
-                raise Fenced("fenced: another archive of this name has taken over")
+            self._check_fence()
+            if self._tidier.death is not None:
+                raise self._tidier.death
+            if self._is_reduced.is_set():
+                self._is_reduced.clear()
+                self._until_stored(self._begin_anew)
             has_more = self._collect()
             now_s = time.monotonic()
             is_due = has_more or is_last or now_s >= self._due_s
@@ -222,14 +240,9 @@ class Archiver:
             copy.clear()
         self._at_step("stored")
         self._metrics.stored_in(time.monotonic() - began_s)
-        while not self._stop.is_set():
-            done = self._until_stored(partial(self._sink.tidy, self._state.window))
-            if done is None:
-                break
-            log.info("the archive was tidied", done=done)
-        self._state = replace(
-            self._state, stored_bytes=self._until_stored(self._sink.size_bytes)
-        )
+        self._tidier.ask()
+        contents = self._until_stored(self._contents)
+        self._state = replace(self._state, **contents)
 
     def _window_ms(self) -> int:
         value: Any = self._client.hget(self._keys.meta, "window_ms")
@@ -240,7 +253,9 @@ class Archiver:
         if self._windows.has(segment):
             return
         tables = self._build(run, window_ms)
-        self._sink.store(segment, tables)
+        # Joining may have waited for long.
+        self._check_fence()
+        self._in_sink(partial(self._sink.store, segment, tables))
         gaps = self._tell_gaps(self._windows.took(segment))
         state = self._state
         names = dict.fromkeys((*tables.unknown, *state.unknown))
@@ -260,7 +275,7 @@ class Archiver:
         if self._bars.has(segment):
             return
         tables = build_bars(run)
-        self._sink.store(segment, tables)
+        self._in_sink(partial(self._sink.store, segment, tables))
         gaps = self._tell_gaps(self._bars.took(segment))
         state = self._state
         self._state = replace(
@@ -306,10 +321,9 @@ class Archiver:
             except (OSError, SinkAway) as error:
                 if isinstance(error, redis.RedisError):
                     raise
+                self._check_fence()
                 self._sink_outage.failed("archive", error)
-                problem = str(error) or repr(error)
-                self._state = replace(self._state, problem=problem)
-                self._tell()
+                self._say_problem(str(error) or repr(error))
                 self._pause(_ASK_AGAIN_S * 5)
             else:
                 self._sink_outage.answered("archive")
@@ -317,9 +331,33 @@ class Archiver:
                     self._state = replace(self._state, problem=None)
                 return result
 
+    def _in_sink(self, call: Callable[[], T]) -> T:
+        """Ask what windows are stored in; that it does not answer is told."""
+        with watched(SILENT_S, self._say_silent):
+            return call()
+
+    def _say_silent(self, silent_s: float) -> None:
+        where = self._state.destination
+        error = TimeoutError(f"{where} has not answered for {silent_s:.0f} s")
+        self._sink_outage.failed("archive", error)
+        self._say_problem(str(error))
+        if self._stop.is_set():
+            # It is stored after the next start.
+            self._sink.interrupt()
+
+    def _say_problem(self, problem: str) -> None:
+        self._state = replace(self._state, problem=problem)
+        self._tell()
+
     def _tell(self) -> None:
         """Say how far the archive is; nothing depends on it."""
-        self._state = replace(self._state, updated_ms=time.time_ns() // 1_000_000)
+        tidier = self._tidier
+        self._state = replace(
+            self._state,
+            tidy_failures=tidier.failures,
+            tidy_problem=tidier.problem,
+            updated_ms=time.time_ns() // 1_000_000,
+        )
         self._metrics.show(self._state)
         with suppress(redis.RedisError):
             key = archives_key(self._keys.namespace)

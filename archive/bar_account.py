@@ -92,7 +92,9 @@ def account_for_bars(
     for place, count in kept.items():
         found.days.setdefault(place, BarCounts()).kept = count
     found.days = dict(sorted(found.days.items()))
-    found.notes += [gap.text for gap in gaps]
+    for gap in gaps:
+        # What was never there, or went with its day, is no difference.
+        (found.problems if gap.is_damage else found.notes).append(gap.text)
     return found
 
 

@@ -1,4 +1,4 @@
-"""A log on its way into an archive: what is stored of it, what was read, and waits."""
+"""Copies one log into an archive: what is stored of it, and what was read and waits."""
 
 from collections.abc import Sequence
 from typing import Generic, TypeVar
@@ -29,15 +29,23 @@ class LogCopy(Generic[L]):
         self._follower = follower
         self._pending_bytes = 0
         self._stored, self._seen = Coverage(), Coverage()
+        # Which epoch came first, second, and so on.
+        self._epochs: dict[str, int] = {}
 
     def begin(self, segments: Sequence[Segment]) -> None:
-        """Go on from what is stored."""
+        """Go on from what is stored: the whole log is read for what is not."""
         self._stored, self._seen = Coverage(segments), Coverage(segments)
         self.last = max(segments, default=None)
+        for segment in sorted(segments):
+            self._order_of(segment)
+        self._follower.begin()
         self.clear()
 
     def find_place(self) -> None:
-        """Look for the newest entry that is stored. Raises redis.RedisError."""
+        """Have what is older than the newest stored entry not be read.
+
+        Raises redis.RedisError.
+        """
         self._follower.begin_after(self._stored)
 
     def collect(self) -> bool:
@@ -70,6 +78,15 @@ class LogCopy(Generic[L]):
         """Note that a segment is stored; return what is missing before it."""
         before = [] if self.last is None else [self.last]
         self._stored.add(segment.epoch, segment.first, segment.last)
+        newest = max(self._order_of(s) for s in (*before, segment))
+        if newest != self._order_of(segment):
+            # It was set aside, and is stored again.
+            return []
         self.last = segment
         gaps = find_gaps([*before, segment], self.product)
         return [gap for gap in gaps if not (before and gap.kind == "before")]
+
+    def _order_of(self, segment: Segment) -> tuple[int, int]:
+        """Return what orders segments as the log has them, whatever clocks did."""
+        number = self._epochs.setdefault(segment.epoch, len(self._epochs))
+        return number, segment.first

@@ -31,9 +31,13 @@ class LogFollower(Generic[L]):
         self._decode = decode
         self._anchor: tuple[bytes, str, int] | None = None
 
+    def begin(self) -> None:
+        """Look through the whole log."""
+        self._anchor = None
+
     def begin_after(self, coverage: Coverage) -> None:
         """Look for the newest of the entries that are stored."""
-        self._anchor = None
+        self.begin()
         end = "+"
         while any(coverage.ends()):
             entries: Any = self._client.xrevrange(self._key, end, "-", count=PIECE)

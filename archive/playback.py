@@ -22,6 +22,9 @@ from throttle.contract.snapshot import WindowSnapshot
 WINDOW_LOG = 450
 """Windows kept in the window log, as a throttle keeps them."""
 
+LONG_WAIT_S = 60
+"""A longer wait for the next window is told."""
+
 _OWN = "playback"
 
 
@@ -46,11 +49,13 @@ def play(
     max_gap_s: float | None,
     stop: threading.Event,
     begun: Callable[[], None] = lambda: None,
+    told_wait: Callable[[float], None] = lambda _: None,
 ) -> Played:
     """Publish the windows that end within ``bounds_ms``, ``speed`` times as fast.
 
     No pause is longer than ``max_gap_s`` of the windows' time. ``begun`` is called
-    when the namespace is ready. Raises PlaybackRefused, redis.RedisError and OSError.
+    when the namespace is ready, ``told_wait`` with the seconds of a wait over a minute
+    when it begins. Raises PlaybackRefused, redis.RedisError and OSError.
     """
     keys = Keys(namespace)
     window_ms = reader.window_ms(*bounds_ms)
@@ -63,7 +68,10 @@ def play(
     for window in reader.windows(*bounds_ms):
         if before_ms is not None:
             gap_s = max(0, window.window - before_ms) / 1_000
-            due_s += min(gap_s, max_gap_s or gap_s) / speed
+            wait_s = min(gap_s, max_gap_s or gap_s) / speed
+            due_s += wait_s
+            if wait_s > LONG_WAIT_S:
+                told_wait(wait_s)
         before_ms = window.window
         if not _wait_until(due_s, stop):
             break

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from pydantic import Field
 
-from ingest.settings import MetricsSettings, TopicSettings, home_folder
+from ingest.settings import MetricsSettings, ServerUrl, TopicSettings, home_folder
 
 
 def default_archive_dir() -> Path:
@@ -22,7 +22,7 @@ class ArchiveSettings(TopicSettings, MetricsSettings):
     archive_dir: Path = Field(default_factory=default_archive_dir)
     """Folder of the archive's Parquet files."""
 
-    postgres_url: str = Field("", pattern=r"^(postgres(ql)?://\S+)?$")
+    postgres_url: ServerUrl = Field("", pattern=r"^(postgres(ql)?://\S+)?$")
     """Database to archive to, in place of Parquet files: postgresql://user@host/name."""
 
     archive_name: str = Field("", pattern=r"^[A-Za-z0-9_-]{0,32}$")

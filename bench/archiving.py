@@ -23,7 +23,6 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from archive.archiver import Sink
 from archive.contract.logged_bars import LoggedBars
 from archive.contract.logged_run import runs_of, segment_of
 from archive.contract.logged_window import LoggedWindow
@@ -33,6 +32,7 @@ from archive.parquet.bar_reader import BarReader
 from archive.parquet.bar_table import build_bars
 from archive.parquet.parquet_sink import ParquetSink
 from archive.parquet.tables import build_tables
+from archive.storing.archive_sink import Sink
 from ingest.issue_table.issue_list import parse_issues
 from ingest.issue_table.known_issues import Issues
 from ingest.sources.market import encode_issues
@@ -78,7 +78,7 @@ def main() -> None:
         if arguments.postgres:
             from archive.postgres.postgres_sink import PostgresSink
 
-            sink: Sink = PostgresSink(arguments.postgres, 0)
+            sink: Sink = PostgresSink(arguments.postgres, 0, "bench")
         else:
             sink = ParquetSink(root, 2**50, 0)
         windows, rows, spent_s, wall_s = store_all(sink, market, issues)

@@ -18,7 +18,6 @@ import subprocess
 import sys
 import tempfile
 import time
-import urllib.request
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
@@ -30,6 +29,7 @@ from machine import end_on_signals, running_chromium
 from PIL import Image
 from playwright.sync_api import Browser, Page
 
+from ingest.process.direct_http import open_direct
 from ingest.process.ports import free_port
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
@@ -171,7 +171,7 @@ def _wait_ready(address: str, run: "subprocess.Popen[bytes]") -> None:
     deadline_s = time.monotonic() + READY_S
     while time.monotonic() < deadline_s and run.poll() is None:
         # An answer that says no is one of these errors, too.
-        with suppress(OSError), urllib.request.urlopen(f"{address}/health/ready"):
+        with suppress(OSError), open_direct(f"{address}/health/ready", 5):
             return
         time.sleep(1)
     raise SystemExit(f"the pipeline was not ready within {READY_S} s")

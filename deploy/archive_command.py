@@ -54,29 +54,30 @@ def archive(
 
 def _show(settings: ArchiveSettings, *, as_json: bool) -> None:
     from archive.archive_process import open_counts
-    from archive.archiver import SinkRefused
-    from archive.contract.archive_gap import find_gaps
     from archive.contract.segment import day_of
+    from archive.storing.archive_sink import SinkRefused
 
     counts = open_counts(settings)
     windows: Counter[str] = Counter()
     pieces: Counter[str] = Counter()
     bars: Counter[str] = Counter()
     try:
-        segments, of_bars = counts.segments("windows"), counts.segments("bars")
+        # First: what is damaged is a gap from then on.
+        damage = counts.damage()
+        for segment in counts.segments():
+            # A segment is of one day, in files and in a database.
+            day_name = day_of(segment.first_ms).isoformat()
+            windows[day_name] += segment.windows
+            pieces[day_name] += 1
         for day, lines in counts.bar_lines().items():
             bars[day.isoformat()] = lines
+        gaps = [*counts.gaps("windows"), *counts.gaps("bars")]
     except (OSError, SinkRefused) as error:
         fail(f"archive: {error}")
-    for segment in segments:
-        day_name = day_of(segment.first_ms).isoformat()
-        windows[day_name] += segment.windows
-        pieces[day_name] += 1
-    gaps = [*find_gaps(segments), *find_gaps(of_bars, "bars")]
     names = sorted({*windows, *bars})
     if as_json:
         days = [{"day": d, "windows": windows[d], "bars": bars[d]} for d in names]
-        found = [
+        missing = [
             {
                 "product": gap.product,
                 "kind": gap.kind,
@@ -87,11 +88,13 @@ def _show(settings: ArchiveSettings, *, as_json: bool) -> None:
             }
             for gap in gaps
         ]
-        print_json({"days": days, "gaps": found})
+        print_json({"days": days, "gaps": missing, "damaged": damage})
         return
     rows = [(day, windows[day], pieces[day], bars[day]) for day in names]
     print_table(["day", "windows#", "segments#", "bars#"], rows)
     for gap in gaps:
         typer.echo(gap.text)
+    for words in damage:
+        typer.echo(f"damaged: {words}")
     if not gaps:
         typer.echo("no gap")

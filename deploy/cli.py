@@ -26,6 +26,7 @@ from deploy.commands.topology import topology
 from deploy.commands.trades import trades
 from deploy.commands.windows import windows
 from deploy.examples import examples_of
+from deploy.key_command import key
 from deploy.local.settings import RunSettings
 from deploy.logs import configure_logs
 from deploy.terminal.status import status
@@ -75,16 +76,21 @@ def program(
 @app.command(epilog=examples_of("run"))
 @options_of(
     RunSettings,
-    *("port", "rate", "tape", "speed", "feed", "analytics"),
+    *("port", "rate", "tape", "speed", "feed", "analytics", "trade_log"),
+    *("kafka_servers", "kafka_topic", "kafka_config", "decoder", "start"),
     feed_symbols="--symbols",
+    issues_file="--issues",
     archive="--archive/--no-archive",
 )
 def run(settings: RunSettings) -> None:
     """Run the whole pipeline on this machine, until Ctrl-C.
 
     Starts an embedded Valkey server, the Spark job, the gateway with its page, a
-    feed, the archive and the analytics job, restarts what dies, and leaves nothing
-    behind.
+    feed, the archive and the analytics job. Each of them is started again when it
+    dies, the server with all it had. At the end nothing is left running.
+
+    With --feed none there is no feed: others append, or --trade-log kafka reads a
+    topic that exists.
     """
     from deploy.local.runner import RunFailed, run_local
 
@@ -288,7 +294,7 @@ def intake(settings: IntakeSettings) -> None:
 
 
 for command in (
-    *(simulate, replay, ingest, feed, topic),
+    *(simulate, replay, ingest, feed, topic, key),
     archive,
     *(watch, status, ledger, windows, trades, rebuild, reconcile, topology),
     load,

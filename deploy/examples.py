@@ -5,6 +5,7 @@ EXAMPLES = {
         "tickthrottle run --port 8123 --rate 900",
         "tickthrottle run --tape day.csv.gz --speed 10",
         "tickthrottle run --feed upbit",
+        "tickthrottle run --feed none --trade-log kafka --kafka-topic executions",
     ),
     "throttle": (
         "tickthrottle throttle --redis-url redis://10.0.0.5:6379/0",
@@ -37,6 +38,8 @@ EXAMPLES = {
     "ingest": (
         "my-feed | tickthrottle ingest - --map isin=symbol,price=px --time-unit ms",
         "tickthrottle ingest trades.fifo --follow --issues issues.csv",
+        "tickthrottle ingest day.csv --map isin=ticker --venue XNAS "
+        "--leave-out correction",
     ),
     "feed": (
         "tickthrottle feed upbit --record day.jsonl.gz",
@@ -47,9 +50,15 @@ EXAMPLES = {
         "TICKTHROTTLE_TOKEN_KEY_FILE=key.txt tickthrottle intake --host 0.0.0.0",
     ),
     "topic": ("tickthrottle topic --partitions 8 --kafka-servers 10.0.0.6:9092",),
+    "key": (
+        "tickthrottle key BTC ETH --venue XMKT",
+        "tickthrottle key - --venue XMKT --list < symbols.txt | "
+        "tickthrottle issues load -",
+    ),
     "issues load": (
         "tickthrottle issues load issues.csv",
         "tickthrottle issues load closes.csv --update",
+        "tickthrottle issues load coins.csv --venue XMKT",
     ),
     "issues show": (
         "tickthrottle issues show 005930",

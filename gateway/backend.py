@@ -60,6 +60,7 @@ from gateway.workers.worker_report import (
 from ingest.issue_table.known_issues import Issues
 from ingest.issue_table.open_issue_store import open_issue_store
 from ingest.kafka.address import KafkaTopic
+from ingest.market_hours import MarketHours
 from ingest.tradelog.contract import LogUnusable
 from throttle.contract.redis_keys import AnalyticsKeys, Keys
 
@@ -67,6 +68,9 @@ LOOK_S = 0.5
 """How often the gateway asks itself whether it is ready."""
 
 CANCEL_AGAIN_S = 0.1
+
+STARTING_S = 15.0
+"""So long after a start it is no fault that no window has come."""
 
 _REPORT = TypeAdapter(WorkerReport)
 
@@ -151,6 +155,7 @@ class Backend:
         self.pipeline = PipelineReader(self.redis, self.keys, read_topic(settings))
         self._faults_of_pipeline: dict[str, Fault] = {}
         self.exporter = Exporter(settings, self.hub, self.feed, self.reasons, seat.name)
+        self._hours = MarketHours.parse(settings.market_hours)
         self._readiness = Readiness()
         self._incidents = IncidentKeeper(settings.incidents_file, self._findings)
 
@@ -190,16 +195,24 @@ class Backend:
     def state(self) -> GatewayState:
         """Return what the gateway itself sees at the moment."""
         now_s, feed = time.monotonic(), self.feed
+        now_ms = time.time_ns() // 1_000_000
+        silence_s, quiet_s = feed.silence_s(now_s), feed.quiet_s(now_s)
+        opened_ms = self._hours.open_since_ms(now_ms)
+        # What is quiet before the market opens is not quiet yet.
+        open_s = 0.0 if opened_ms is None else (now_ms - opened_ms) / 1_000
         return GatewayState(
             self.started_ms,
             self.board.window_ms,
             self.board.position.window,
             None if feed.is_live(now_s) else feed.silence_reason(now_s),
-            feed.silence_s(now_s) or 0.0,
-            feed.quiet_s(now_s),
+            silence_s or 0.0,
+            min(quiet_s, open_s),
             self.settings.quiet_s,
             feed.is_cut_off,
             self.load.excess,
+            opened_ms,
+            # While no window has come, it is quiet since the start.
+            is_starting=silence_s is None and quiet_s < STARTING_S,
         )
 
     def reasons(self) -> tuple[Reason, ...]:
@@ -306,7 +319,9 @@ class Backend:
         return self.seat.worker == 0
 
     async def _findings(self) -> Sequence[Finding]:
-        return (await self.look()).diagnosis.findings
+        findings = (await self.look()).diagnosis.findings
+        self.exporter.findings = findings
+        return findings
 
     async def _keep_incidents(self) -> None:
         if not self._keeps_incidents:
@@ -316,6 +331,7 @@ class Backend:
     async def _ask(self) -> None:
         """Find out what only Redis can tell."""
         pipeline = await self.pipeline.read(at_most_s=0)
+        self.exporter.pipeline = pipeline
         window_ms = self.board.window_ms
         self._faults_of_pipeline = faults_of_pipeline(pipeline, window_ms)
         self.feed.is_job_starting = "starting" in self._faults_of_pipeline

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 from urllib.parse import urlsplit
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 from pydantic_settings import NoDecode
 
+from ingest.market_hours import MarketHours
 from ingest.settings import ProcessSettings, TopicSettings
 
 MOST_FIREHOSE_RATE = 5_000
@@ -23,6 +24,11 @@ Algorithm: TypeAlias = Literal["HS256", "RS256", "ES256", "EdDSA"]
 ANY_ORIGIN = "*"
 
 _ORIGIN = re.compile(r"https?://[A-Za-z0-9.:\[\]-]+")
+
+
+def _check_hours(text: str) -> str:
+    MarketHours.parse(text)
+    return text
 
 
 class TokenSettings(ProcessSettings):
@@ -79,6 +85,11 @@ class GatewaySettings(TopicSettings, TokenSettings):
 
     quiet_s: float = Field(0, ge=0)
     """Not ready when no trade came for this long; 0: a silence is no fault."""
+
+    market_hours: Annotated[
+        str, Field(pattern=r"^[\w/+:;, -]*$"), AfterValidator(_check_hours)
+    ] = ""
+    """When the market trades, as ``Asia/Seoul Mon-Fri 09:00-15:20``; unset: unknown."""
 
     max_memory_bytes: int = Field(2_147_483_648, ge=1_048_576)
     """A process that uses more than this takes no more streams."""
@@ -156,7 +167,7 @@ class GatewaySettings(TopicSettings, TokenSettings):
     """Requests that one address may make at once."""
 
     rows_per_second: float = Field(25_000, gt=0)
-    """Rows a second that one address, or one bearer of tokens, may have worked out."""
+    """Rows a second that one address, or one holder of tokens, may have worked out."""
 
     refusals_per_second: float = Field(10, gt=0)
     """Refusals a second from which on an address's new connections are read late."""

@@ -1,6 +1,9 @@
 """Numbers as others write them, turned into the plain decimals of a trade. Pure."""
 
 import re
+from typing import Any
+
+from tickthrottle_client.trade_v1 import InvalidTrade, JsonNumber
 
 MAX_CHARS = 64
 """Longest text that is looked at."""
@@ -12,6 +15,7 @@ _NOTATION = re.compile(
     r"\+?(?P<whole>[0-9]*)(?:\.(?P<fraction>[0-9]*))?(?:[eE](?P<exponent>[+-]?[0-9]{1,4}))?",
     re.ASCII,
 )
+_EXPONENT = re.compile(r"[0-9.]{1,40}[eE][+-]?[0-9]{1,4}", re.ASCII)
 _PLAIN = re.compile(r"(?:0|[1-9][0-9]{0,17})(?:\.[0-9]{1,18})?", re.ASCII)
 
 
@@ -49,3 +53,49 @@ def plain_decimal(text: str) -> str:
         # Only zeros: what counts was looked at above.
         fraction = fraction[:PLACES]
     return f"{whole}.{fraction}" if fraction else whole
+
+
+def decimal_of(name: str, value: Any) -> Any:
+    """Return a price or size as plain decimal text. Raises InvalidTrade.
+
+    What is neither text nor a number stays as it is, for the trade's own rule.
+    """
+    if type(value) is str and _PLAIN.fullmatch(value):
+        return value
+    text = value.text if type(value) is JsonNumber else value
+    if type(text) is int and text < 0:
+        text = str(text)
+    if type(text) is not str or not text or text.isspace():
+        return value
+    try:
+        return plain_decimal(text.strip())
+    except ValueError as error:
+        shown = value if type(value) is int else text
+        raise InvalidTrade(f"bad_{name}", name, shown, str(error)) from None
+
+
+def whole_number(value: Any) -> Any:
+    """Return a number without its empty fraction or its exponent, as text.
+
+    ``2.0`` is 2, ``1.79e15`` is 1790000000000000. What is not a whole number stays as
+    it is, for the trade's own rule.
+    """
+    text = value.text if type(value) is JsonNumber else value
+    if type(text) is not str or (text.isdigit() and text[0] != "0"):
+        return text
+    text = text.strip()
+    try:
+        whole, _, fraction = plain_decimal(text).partition(".")
+    except ValueError:
+        return text
+    return text if fraction.strip("0") else whole
+
+
+def plain_time(text: str) -> str:
+    """Return a time that is a number without its exponent; any other as it is."""
+    if not _EXPONENT.fullmatch(text):
+        return text
+    try:
+        return plain_decimal(text)
+    except ValueError:
+        return text

@@ -17,6 +17,10 @@ from tickthrottle_client.log_v1 import (
     TOPIC_PATTERN,
 )
 from tickthrottle_client.redis_address import check_redis_url
+from tickthrottle_client.server_url import split_url
+
+ServerUrl = Annotated[str, AfterValidator(lambda url: split_url(url) and url)]
+"""Address of a server of another kind, which may hold a password."""
 
 RedisUrl = Annotated[str, AfterValidator(check_redis_url)]
 """Address of a Redis or Valkey server."""
@@ -92,7 +96,7 @@ class TopicSettings(ProcessSettings):
     trade_log: LogKind = "redis"
     """Where trades are logged: in Redis Streams, or in a topic of Kafka."""
 
-    kafka_servers: str = Field("127.0.0.1:9092", min_length=1)
+    kafka_servers: str = Field("127.0.0.1:9092", pattern="^[^@/]+$")
     """Addresses of some Kafka brokers, ``host:port``, with commas between them."""
 
     kafka_topic: str = Field("trades", pattern=f"^{TOPIC_PATTERN}$")
@@ -137,7 +141,10 @@ class IngestSettings(LogSettings):
     acknowledged.
     """
 
+    may_evict: bool = False
+    """Append to a server in Redis that may evict keys, though trades may be lost."""
+
     list_issues: bool = True
     """Whether the simulator, or an exchange's feed, tells the issue table what its
-    issues are called.
+    issues are called, and what the exchange says of their days.
     """

@@ -69,6 +69,7 @@ REASONS = (
     "bad_price",
     "bad_size",
     "future_time",
+    "old_stamp",
 )
 
 
@@ -207,18 +208,32 @@ def _with_exact_numbers(fields: dict[str, Any], payload: bytes) -> dict[str, Any
     return fields
 
 
-def check_not_ahead(trade: Trade, append_time_us: int, max_ahead_us: int) -> None:
-    """Refuse a trade stamped further than ``max_ahead_us`` after its append time.
+def check_not_ahead(
+    trade: Trade,
+    stamp_us: int,
+    max_ahead_us: int,
+    cuts_us: tuple[int, int] | None = None,
+) -> None:
+    """Refuse a trade that is further than ``max_ahead_us`` after its entry's stamp.
 
     One stamp in the year 2099 would otherwise hold back its issue for ever. The
-    rule looks at the record alone, so a re-run decides the same.
+    rule looks at the record, and at the two cuts it stands between if they are told, so
+    a re-run decides the same. Where it is the entry that was stamped before the first
+    cut, and the trade is not ahead of the second one, the stamp is wrong.
     Raises InvalidTrade.
     """
-    if trade.time_us > append_time_us + max_ahead_us:
-        raise InvalidTrade(
-            "future_time",
-            "time",
-            trade.time_us,
-            f"more than {max_ahead_us // 1000} ms ahead of the log's clock "
-            f"({append_time_us})",
-        )
+    if trade.time_us <= stamp_us + max_ahead_us:
+        return
+    ahead = f"more than {max_ahead_us // 1000} ms ahead of its entry's stamp"
+    if cuts_us is not None:
+        after_us, before_us = cuts_us
+        if stamp_us < after_us and trade.time_us <= before_us + max_ahead_us:
+            raise InvalidTrade(
+                "old_stamp",
+                "time",
+                trade.time_us,
+                f"{ahead} ({stamp_us}), which is older than the window it came in "
+                f"({after_us} on): whoever stamped it, with CreateTime the producer, "
+                "has a wrong clock or unit",
+            )
+    raise InvalidTrade("future_time", "time", trade.time_us, f"{ahead} ({stamp_us})")

@@ -7,7 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gateway.admission.tokens import TokenGrant
-from ingest.sources.trade_lines import LineReader, exact_json, numbered_lines
+from ingest.sources.trade_lines import (
+    LineReader,
+    exact_json,
+    numbered_lines,
+    whole_line,
+)
 from ingest.trade import InvalidTrade
 from intake.settings import MOST_TRADES
 
@@ -88,7 +93,7 @@ def _readers(body: bytes, kind: str, reader: LineReader) -> Iterator[tuple[int, 
         index = 0
         for lines in numbered_lines(iter([body])):
             for _, line in lines:
-                yield index, lambda line=line: reader.read_line(line)  # type: ignore[misc]
+                yield index, lambda line=line: reader.read_line(whole_line(line))  # type: ignore[misc]
                 index += 1
     elif kind == JSON:
         for index, fields in enumerate(_trades_of(body)):

@@ -15,6 +15,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
+from gateway.admission.addresses import address_of
 from gateway.admission.limits import Budgets
 from gateway.admission.tokens import TokenGrant, TokenReader, TokenRefused
 from gateway.http.parameters import check_parameters
@@ -22,12 +23,13 @@ from gateway.http.problems import Problem, handlers
 from gateway.http.request_budget import RequestBudget
 from gateway.http.security_headers import SecurityHeaders
 from gateway.stream.counters import Counters
-from ingest.feed.supply import Ended
+from ingest.feed.supply import ENTRY_OVERHEAD_BYTES, Ended
 from ingest.sources.trade_lines import LineReader
 from intake.bodies import BadBody, ReadBody, read_body
-from intake.remembered import Clash, Memory, Remembered
+from intake.remembered import Clash, Memory, Remembered, RequestKey
+from intake.room import Full, Reservation, Room
 from intake.settings import IntakeSettings
-from intake.waiting_requests import Full, Requests
+from intake.waiting_requests import Requests
 
 COME_AGAIN_S = 1
 """When to ask again after 409, 429 and 503."""
@@ -70,9 +72,9 @@ class IntakeState:
     tokens: TokenReader | None
     memory: Memory
     metrics: IntakeMetrics
+    room: Room
     counters: Counters = field(default_factory=Counters)
     is_open: bool = False
-    reading_bytes: int = 0
     waiting_since: dict[int, float] = field(default_factory=dict)
 
     @property
@@ -146,29 +148,27 @@ def create_app(state: IntakeState, client: Redis) -> FastAPI:
     return app
 
 
-async def _append(state: IntakeState, request: Request, key: str | None) -> Response:
+async def _append(state: IntakeState, request: Request, text: str | None) -> Response:
     grant = _permit(state, request)
-    _check_key(key)
-    body = await _read(state, request)
-    if key is not None:
-        before = await _begin(state, key, body)
-        if before is not None:
-            return _answer(before.status, before.body)
+    key = _read_key(grant, text)
+    reservation = _enter(state, request, grant)
+    is_waiting = False
     try:
-        kind = request.headers.get("content-type", "")
-        found = await asyncio.to_thread(read_body, body, kind, state.reader, grant)
-        done = _hand_over(state, found)
-    except BadBody as error:
-        await _forget(state, key)
-        raise Problem(error.status, "bad_request", str(error)) from None
-    except BaseException:
-        await _forget(state, key)
-        raise
-    answer = orjson.dumps(found.to_answer())
-    if done is None:
-        await _keep(state, key, body, answer)
-        return _answer(200, answer)
-    task = asyncio.create_task(_finish(state, done, key, body, answer))
+        body = await request.body()
+        if key is not None:
+            before = await _begin(state, key, body)
+            if before is not None:
+                return _answer(before.status, before.body)
+        found, done = await _take_in(state, request, grant, reservation, key, body)
+        answer = orjson.dumps(found.to_answer())
+        if done is None:
+            await _keep(state, key, body, answer)
+            return _answer(200, answer)
+        task = asyncio.create_task(_finish(state, done, reservation, key, body, answer))
+        is_waiting = True
+    finally:
+        if not is_waiting:
+            reservation.leave()
     try:
         async with asyncio.timeout(state.settings.intake_answer_s):
             await asyncio.shield(task)
@@ -185,10 +185,35 @@ async def _append(state: IntakeState, request: Request, key: str | None) -> Resp
     return _answer(200, answer)
 
 
+async def _take_in(
+    state: IntakeState,
+    request: Request,
+    grant: TokenGrant,
+    reservation: Reservation,
+    key: RequestKey | None,
+    body: bytes,
+) -> "tuple[ReadBody, asyncio.Future[None] | None]":
+    """Return what a body holds, and the future of its trades if it has any.
+
+    Whatever goes wrong gives the key back: nothing was appended.
+    """
+    try:
+        kind = request.headers.get("content-type", "")
+        found = await asyncio.to_thread(read_body, body, kind, state.reader, grant)
+        return found, _hand_over(state, reservation, found)
+    except BadBody as error:
+        await _forget(state, key)
+        raise Problem(error.status, "bad_request", str(error)) from None
+    except BaseException:
+        await _forget(state, key)
+        raise
+
+
 async def _finish(
     state: IntakeState,
     done: "asyncio.Future[None]",
-    key: str | None,
+    reservation: Reservation,
+    key: RequestKey | None,
     body: bytes,
     answer: bytes,
 ) -> None:
@@ -206,7 +231,8 @@ async def _finish(
         done.result()
     finally:
         del state.waiting_since[number]
-        state.metrics.waiting.set(state.requests.waiting_bytes)
+        reservation.leave()
+        state.metrics.waiting.set(state.room.bytes)
     await _keep(state, key, body, answer)
 
 
@@ -222,45 +248,57 @@ def _permit(state: IntakeState, request: Request) -> TokenGrant:
     return grant
 
 
-def _check_key(key: str | None) -> None:
-    if key is None:
-        return
-    if not 0 < len(key) <= MAX_KEY_CHARS or not key.isascii() or not key.isprintable():
-        rule = f"must have 1 to {MAX_KEY_CHARS} printable characters of ASCII"
-        raise Problem(400, "bad_request", f"Idempotency-Key: {rule}")
+def _read_key(grant: TokenGrant, text: str | None) -> RequestKey | None:
+    if text is None:
+        return None
+    if not 0 < len(text) <= MAX_KEY_CHARS or not text.isascii():
+        raise _bad_key()
+    if not text.isprintable():
+        raise _bad_key()
+    return RequestKey(grant.holder, text)
 
 
-async def _read(state: IntakeState, request: Request) -> bytes:
-    """Read a body, if there is room for one as long as it says, or may be."""
-    settings = state.settings
-    told = request.headers.get("content-length", "")
-    is_short = told.isdecimal() and len(told) < 20
-    size = int(told) if is_short else settings.intake_request_bytes
-    size = min(size, settings.intake_request_bytes)
-    waiting = state.reading_bytes + state.requests.waiting_bytes
-    if waiting and waiting + size > settings.intake_waiting_bytes:
-        raise _full()
-    state.reading_bytes += size
+def _bad_key() -> Problem:
+    rule = f"must have 1 to {MAX_KEY_CHARS} printable characters of ASCII"
+    return Problem(400, "bad_request", f"Idempotency-Key: {rule}")
+
+
+def _enter(state: IntakeState, request: Request, grant: TokenGrant) -> Reservation:
+    """Return room for a body as long as it says, or may be. Raises Problem."""
+    most = state.settings.intake_request_bytes
+    length = request.headers.get("content-length", "")
+    is_short = length.isdecimal() and len(length) < 20
+    senders = [f"address {address_of(request.scope)}"]
+    if grant.holder:
+        senders.append(grant.holder)
     try:
-        return await request.body()
-    finally:
-        state.reading_bytes -= size
+        reservation = state.room.reserve(
+            senders, min(int(length), most) if is_short else most
+        )
+    except Full:
+        raise _full() from None
+    state.metrics.waiting.set(state.room.bytes)
+    return reservation
 
 
-def _hand_over(state: IntakeState, found: ReadBody) -> "asyncio.Future[None] | None":
+def _hand_over(
+    state: IntakeState, reservation: Reservation, found: ReadBody
+) -> "asyncio.Future[None] | None":
     if not found.entries:
         return None
+    sizes = (len(payload) + ENTRY_OVERHEAD_BYTES for _, payload in found.entries)
     try:
+        reservation.resize(sum(sizes))
         done = state.requests.put(found.entries)
     except Full:
         raise _full() from None
     except Ended:
         raise _later(503, "stopping", "the intake stops") from None
-    state.metrics.waiting.set(state.requests.waiting_bytes)
+    state.metrics.waiting.set(state.room.bytes)
     return done
 
 
-async def _begin(state: IntakeState, key: str, body: bytes) -> Remembered | None:
+async def _begin(state: IntakeState, key: RequestKey, body: bytes) -> Remembered | None:
     before = await state.memory.begin(key, body)
     if before is Clash.PENDING:
         raise _later(409, "in_progress", "the request with this key is not answered")
@@ -271,7 +309,7 @@ async def _begin(state: IntakeState, key: str, body: bytes) -> Remembered | None
 
 
 async def _keep(
-    state: IntakeState, key: str | None, body: bytes, answer: bytes
+    state: IntakeState, key: RequestKey | None, body: bytes, answer: bytes
 ) -> None:
     if key is None:
         return
@@ -282,14 +320,15 @@ async def _keep(
         log.warning("an Idempotency-Key was not kept", error=str(error))
 
 
-async def _forget(state: IntakeState, key: str | None) -> None:
+async def _forget(state: IntakeState, key: RequestKey | None) -> None:
     if key is not None:
         with suppress(RedisError):
             await state.memory.forget(key)
 
 
 def _full() -> Problem:
-    return _later(429, "full", "too many trades wait for the trade log")
+    detail = "too many trades of yours, or of all, wait for the trade log"
+    return _later(429, "full", detail)
 
 
 def _later(status: int, code: str, detail: str) -> Problem:

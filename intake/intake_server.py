@@ -13,8 +13,10 @@ from ingest.feed.run import FeedError, run_supply
 from ingest.issue_table.issue_entry import BadIssues
 from ingest.issue_table.issue_list import read_issues
 from ingest.sources.trade_lines import LineOptions, LineReader
+from ingest.symbol_key import SymbolKeys
 from intake.intake_app import IntakeMetrics, IntakeState, create_app
 from intake.remembered import Memory
+from intake.room import Room
 from intake.settings import IntakeSettings
 from intake.waiting_requests import Requests
 from tickthrottle_client.redis_primary import connect_async
@@ -39,7 +41,7 @@ def run_intake(settings: IntakeSettings) -> None:
     except ValueError as error:
         raise IntakeFailed(str(error)) from None
     registry = CollectorRegistry()
-    requests = Requests(settings.intake_waiting_bytes)
+    requests = Requests()
     client = connect_async(settings.redis_url, socket_timeout=3)
     state = IntakeState(
         settings,
@@ -48,6 +50,7 @@ def run_intake(settings: IntakeSettings) -> None:
         tokens,
         Memory(client, settings.namespace, settings.intake_remember_s),
         IntakeMetrics(registry),
+        Room(settings.intake_waiting_bytes),
     )
     bounds = settings.bounds()
     try:
@@ -94,10 +97,12 @@ def run_intake(settings: IntakeSettings) -> None:
 def _create_reader(settings: IntakeSettings) -> LineReader:
     try:
         file = settings.issues_file
-        issues = None if file is None else read_issues(file)
+        options = LineOptions.model_validate({"venue": settings.intake_venue or None})
+        keys = None if options.venue is None else SymbolKeys(options.venue)
+        issues = None if file is None else read_issues(file, keys)
     except BadIssues as error:
         raise IntakeFailed(str(error)) from None
-    return LineReader(LineOptions(), _now_us(), _now_us, issues, numbers_missing=True)
+    return LineReader(options, _now_us(), _now_us, issues, numbers_missing=True)
 
 
 def _now_us() -> int:

@@ -1,12 +1,13 @@
 """Which requests were answered already: Idempotency-Keys, kept in Redis for a while.
 
 A request that is sent again with its key gets the first one's answer, and its trades
-are not appended again. Every intake of a pipeline knows the keys of all.
+are not appended again. Every intake of a pipeline knows the keys of all. A key belongs
+to whoever holds the token it was sent with: the same key of somebody else is another.
 """
 
-import hashlib
 from dataclasses import dataclass
 from enum import Enum
+from hashlib import sha256
 
 import orjson
 from redis.asyncio import Redis
@@ -32,6 +33,21 @@ class Remembered:
     body: bytes
 
 
+@dataclass(frozen=True, slots=True)
+class RequestKey:
+    """An Idempotency-Key, and who sent it (``TokenGrant.holder``)."""
+
+    holder: str
+    text: str
+
+    @property
+    def digest(self) -> str:
+        """A text of 32 characters that no other key of any holder has."""
+        # A digest each: no holder and key read like another holder and key.
+        parts = (sha256(part.encode()).digest() for part in (self.holder, self.text))
+        return sha256(b"".join(parts)).hexdigest()[:32]
+
+
 class Memory:
     """Keys and answers. All methods raise redis.RedisError while Redis is away."""
 
@@ -40,7 +56,7 @@ class Memory:
         self._prefix = f"{namespace}:intake:"
         self._remember_s = remember_s
 
-    async def begin(self, key: str, body: bytes) -> Remembered | Clash | None:
+    async def begin(self, key: RequestKey, body: bytes) -> Remembered | Clash | None:
         """Take a key for a body: None if nobody had it, or what became of it."""
         name, digest = self._name(key), _digest(body)
         pending = orjson.dumps({"body": digest})
@@ -53,27 +69,29 @@ class Memory:
                 return _decode(stored, digest)
         return Clash.PENDING
 
-    async def keep(self, key: str, body: bytes, status: int, answer: bytes) -> None:
+    async def keep(
+        self, key: RequestKey, body: bytes, status: int, answer: bytes
+    ) -> None:
         """Keep an answer."""
         stored = {"body": _digest(body), "status": status, "answer": answer.decode()}
         await self._client.set(
             self._name(key), orjson.dumps(stored), ex=self._remember_s
         )
 
-    async def extend(self, key: str) -> None:
+    async def extend(self, key: RequestKey) -> None:
         """Keep a key whose request is still waiting for the log."""
         await self._client.expire(self._name(key), PENDING_FOR_S)
 
-    async def forget(self, key: str) -> None:
+    async def forget(self, key: RequestKey) -> None:
         """Give a key back: nothing was appended."""
         await self._client.delete(self._name(key))
 
-    def _name(self, key: str) -> str:
-        return self._prefix + hashlib.sha256(key.encode()).hexdigest()[:32]
+    def _name(self, key: RequestKey) -> str:
+        return self._prefix + key.digest
 
 
 def _digest(body: bytes) -> str:
-    return hashlib.sha256(body).hexdigest()
+    return sha256(body).hexdigest()
 
 
 def _decode(stored: bytes | str, digest: str) -> Remembered | Clash:

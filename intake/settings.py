@@ -6,6 +6,7 @@ from pydantic import Field, model_validator
 
 from gateway.settings import GatewaySettings, TokenSettings, is_loopback
 from ingest.settings import IngestSettings
+from ingest.symbol_key import VENUE_PATTERN
 
 MAX_HEAD_BYTES = 65_536
 
@@ -46,6 +47,11 @@ class IntakeSettings(IngestSettings, TokenSettings):
 
     issues_file: Path | None = None
     """CSV file with the issues' codes: trades may name their issue by one."""
+
+    intake_venue: str = Field("", pattern=rf"^(?:{VENUE_PATTERN})?$")
+    """Venue of symbols that have no ISIN: trades may name their issue by one, and it
+    gets a key. XNAS, or XNAS=QM with letters of its own.
+    """
 
     @model_validator(mode="after")
     def _check_host(self) -> "IntakeSettings":

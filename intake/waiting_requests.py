@@ -6,17 +6,12 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import Any
 
-from ingest.feed.supply import CHUNK, ENTRY_OVERHEAD_BYTES, TICK_S, Ended, Taken
-
-
-class Full(RuntimeError):
-    """Too many bytes are waiting; more may be asked for in a moment."""
+from ingest.feed.supply import CHUNK, TICK_S, Ended, Taken
 
 
 @dataclass(slots=True)
 class _Waiting:
     entries: list[tuple[str, bytes]]
-    size: int
     loop: asyncio.AbstractEventLoop
     done: "asyncio.Future[None]"
 
@@ -28,9 +23,7 @@ class Requests:
     taken is acknowledged as a whole, by ``acknowledged``.
     """
 
-    def __init__(self, most_bytes: int) -> None:
-        self._most_bytes = most_bytes
-        self._bytes = 0
+    def __init__(self) -> None:
         self._waiting: deque[_Waiting] = deque()
         self._taken: list[_Waiting] = []
         self._is_stopped = False
@@ -39,24 +32,15 @@ class Requests:
     def put(self, entries: list[tuple[str, bytes]]) -> "asyncio.Future[None]":
         """Have at most ``CHUNK`` entries appended; the future ends when they are.
 
-        Raises Full and Ended.
+        Raises Ended.
         """
         loop = asyncio.get_running_loop()
-        size = sum(len(payload) + ENTRY_OVERHEAD_BYTES for _, payload in entries)
         with self._lock:
             if self._is_stopped:
                 raise Ended("the intake is stopping")
-            if self._bytes and self._bytes + size > self._most_bytes:
-                raise Full
-            self._bytes += size
-            waiting = _Waiting(entries, size, loop, loop.create_future())
+            waiting = _Waiting(entries, loop, loop.create_future())
             self._waiting.append(waiting)
         return waiting.done
-
-    @property
-    def waiting_bytes(self) -> int:
-        """How many bytes are not in the log yet."""
-        return self._bytes
 
     @property
     def unsent(self) -> int:
@@ -90,8 +74,6 @@ class Requests:
     def acknowledged(self, _lag_s: float = 0.0) -> None:
         """Say that what was taken last is in the log."""
         taken, self._taken = self._taken, []
-        with self._lock:
-            self._bytes -= sum(one.size for one in taken)
         for one in taken:
             _tell(one, _end)
 

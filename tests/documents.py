@@ -8,6 +8,7 @@ PAGES = (
     "running",
     "inspecting",
     "observing",
+    "alerts",
     "operators",
     "redis",
     "kafka",

@@ -20,14 +20,18 @@ FLOORS = {
         "trade",
         "wire_form",
         "symbol_key",
+        "span_words",
+        "market_hours",
         "tradelog",
         "kafka",
         "settings",
         "process",
         "issue_table",
+        "records",
         "sources",
         "feed",
         "adapters",
+        "exchanges",
     ),
     "throttle": (
         "settings",
@@ -52,6 +56,7 @@ FLOORS = {
         "bar_account",
         "master",
         "parquet",
+        "storing",
         "log_follower",
         "log_copy",
         "archive_metrics",
@@ -81,6 +86,7 @@ FLOORS = {
     "intake": (
         "settings",
         "bodies",
+        "room",
         "waiting_requests",
         "remembered",
         "intake_app",
@@ -94,6 +100,7 @@ FLOORS = {
         "commands",
         "terminal",
         "archive_command",
+        "key_command",
         "cli",
     ),
     "deploy.loadtest": (
@@ -121,7 +128,7 @@ A room that has rooms itself stands here a second time, with its full name.
 
 PACKAGES = tuple(package for package in FLOORS if "." not in package)
 
-MOST_IN_A_ROOM = 15
+MOST_IN_A_ROOM = 20
 
 
 def sources(*packages: str) -> Iterator[Path]:
@@ -147,16 +154,17 @@ def tree_of(path: Path) -> ast.Module:
         gc.enable()
 
 
-def imports_of(path: Path) -> set[str]:
+@cache
+def imports_of(path: Path) -> frozenset[str]:
     """Return the modules a file imports, wherever in it, and the names out of them."""
-    imported = set()
+    imported: set[str] = set()
     for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.Import):
             imported |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}: relative import"
             imported |= {f"{node.module}.{alias.name}" for alias in node.names}
-    return imported
+    return frozenset(imported)
 
 
 def room_of(module: str, floor: str | None = None) -> tuple[str, str]:

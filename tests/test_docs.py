@@ -12,7 +12,6 @@ from typing import Annotated, Literal, get_args, get_origin
 import pytest
 from annotated_types import Ge, Gt, Le, Lt, MinLen
 from pydantic.fields import FieldInfo
-from pydantic_settings import BaseSettings
 
 from archive.contract.archive_state import archives_key
 from archive.settings import ArchiveSettings
@@ -27,8 +26,9 @@ from ingest.settings import IngestSettings, variable_of
 from ingest.trade import REASONS
 from intake.settings import IntakeSettings
 from tests.documents import OPERATIONS
-from tests.package_graph import FLOORS, name_of, sources, tree_of
+from tests.package_graph import FLOORS, PACKAGES, name_of, sources, tree_of
 from tests.paths import ROOT
+from tests.tidy import check
 from throttle.contract.redis_keys import Keys
 from throttle.settings import AnalyticsSettings, ThrottleSettings
 from tickthrottle_client.tick_v1 import ALL, CloseCode
@@ -51,25 +51,30 @@ def variables() -> Iterator[tuple[str, str]]:
             yield variable_of(kind, name), default
 
 
-@pytest.mark.parametrize(("variable", "default"), sorted(set(variables())))
-def test_a_setting_is_in_the_table_with_its_default(
-    variable: str, default: str
-) -> None:
+def test_a_setting_is_in_the_table_with_its_default() -> None:
     """An operator finds every setting, and what it is when left alone."""
+    check(line for setting in sorted(set(variables())) for line in untold(*setting))
+
+
+def untold(variable: str, default: str) -> Iterator[str]:
+    """Yield what the table of settings gets wrong about one of them."""
     rows = [s for s in OPERATIONS.splitlines() if s.startswith(f"| `{variable}` |")]
-    assert len(rows) == 1, variable
-    cell = rows[0].split("|")[2].strip().strip("`")
-    if default not in ("None", "PydanticUndefined"):
-        assert cell.replace(",", "") == re.sub(r"\.0$|,", "", default)
+    if len(rows) != 1:
+        yield f"{variable}: has {len(rows)} rows"
+        return
+    cell = rows[0].split("|")[2].strip().strip("`").replace(",", "")
+    is_told = cell == re.sub(r"\.0$|,", "", default)
+    if default not in ("None", "PydanticUndefined") and not is_told:
+        yield f"{variable}: is {default}, documented as {cell}"
 
 
-@pytest.mark.parametrize("kind", SETTINGS)
-def test_settings_are_frozen_and_take_nothing_unknown(
-    kind: type[BaseSettings],
-) -> None:
+def test_settings_are_frozen_and_take_nothing_unknown() -> None:
     """Settings are read once and cannot be changed afterwards."""
-    assert kind.model_config["frozen"]
-    assert kind.model_config["extra"] == "forbid"
+    check(
+        kind.__name__
+        for kind in SETTINGS
+        if not kind.model_config["frozen"] or kind.model_config["extra"] != "forbid"
+    )
 
 
 ANY_TEXT = {
@@ -102,41 +107,45 @@ def constraints_of(kind: object) -> tuple[set[object], list[object]]:
     return (types, further) if get_args(kind) else ({kind}, [])
 
 
-@pytest.mark.parametrize("kind", SETTINGS)
-def test_a_setting_has_bounds_or_a_closed_set(kind: type[BaseSettings]) -> None:
+def test_a_setting_has_bounds_or_a_closed_set() -> None:
     """A number has a least or a greatest value, a text a form, or a reason."""
-    for name, field in kind.model_fields.items():
-        types, further = constraints_of(field.annotation)
-        rules = [*further, *field.metadata]
-        for rule in [rule for rule in rules if isinstance(rule, FieldInfo)]:
-            rules += rule.metadata
-        has_bound = any(isinstance(rule, BOUNDS) for rule in rules)
-        has_form = has_bound or any(getattr(rule, "pattern", None) for rule in rules)
-        if types & {int, float}:
-            assert has_bound, name
-        elif str in types:
-            assert has_form != (name in ANY_TEXT), name
+    check(
+        f"{kind.__name__}: {name}"
+        for kind in SETTINGS
+        for name, field in kind.model_fields.items()
+        if not is_bounded(name, field)
+    )
 
 
-@pytest.mark.parametrize("reason", REASONS)
-def test_a_reason_for_refusal_is_explained(reason: str) -> None:
+def is_bounded(name: str, field: FieldInfo) -> bool:
+    """Tell whether a setting has the rule that its type needs."""
+    types, further = constraints_of(field.annotation)
+    rules = [*further, *field.metadata]
+    for rule in [rule for rule in rules if isinstance(rule, FieldInfo)]:
+        rules += rule.metadata
+    has_bound = any(isinstance(rule, BOUNDS) for rule in rules)
+    has_form = has_bound or any(getattr(rule, "pattern", None) for rule in rules)
+    if types & {int, float}:
+        return has_bound
+    return str not in types or has_form != (name in ANY_TEXT)
+
+
+def test_a_reason_for_refusal_is_explained() -> None:
     """Whoever finds a dead letter finds the rule it broke."""
-    assert f"`{reason}`" in OPERATIONS
+    check(reason for reason in REASONS if f"`{reason}`" not in OPERATIONS)
 
 
-@pytest.mark.parametrize("counter", [field.name for field in fields(Counters)])
-def test_a_counter_of_the_gateway_is_explained(counter: str) -> None:
+def test_a_counter_of_the_gateway_is_explained() -> None:
     """A number on a dashboard has a meaning."""
-    assert f"| `{counter}` |" in OPERATIONS
+    names = [field.name for field in fields(Counters)]
+    check(name for name in names if f"| `{name}` |" not in OPERATIONS)
 
 
-@pytest.mark.parametrize(
-    "counter", ["acknowledged", "refused", "retried", "in_doubt", "dropped_at_cap"]
-)
-def test_a_counter_of_a_feed_is_explained(counter: str) -> None:
+def test_a_counter_of_a_feed_is_explained() -> None:
     """The last line of a feed can be understood."""
-    assert counter in {field.name for field in fields(FeedReport)}
-    assert f"| `{counter}` |" in OPERATIONS
+    names = ("acknowledged", "refused", "retried", "in_doubt", "dropped_at_cap")
+    assert {field.name for field in fields(FeedReport)} >= {*names}
+    check(name for name in names if f"| `{name}` |" not in OPERATIONS)
     assert f"`{TOO_LARGE}`" in OPERATIONS
 
 
@@ -166,10 +175,11 @@ def log_lines() -> Iterator[str]:
                         yield event
 
 
-@pytest.mark.parametrize("event", sorted(set(log_lines())))
-def test_a_log_line_is_explained(event: str) -> None:
+def test_a_log_line_is_explained() -> None:
     """Whoever reads a log finds what happened and what it means."""
-    assert f"`{event.replace('`', '')}`" in OPERATIONS
+    events = sorted(set(log_lines()))
+    assert events
+    check(e for e in events if f"`{e.replace('`', '')}`" not in OPERATIONS)
 
 
 def test_every_command_is_in_the_readme() -> None:
@@ -180,11 +190,11 @@ def test_every_command_is_in_the_readme() -> None:
         assert f"`tickthrottle {command.callback.__name__}`" in readme
 
 
-@pytest.mark.parametrize("code", list(CloseCode))
-def test_a_close_code_is_in_the_table(code: CloseCode) -> None:
+def test_a_close_code_is_in_the_table() -> None:
     """Whoever writes a client finds what to do."""
     rows = [row for row in PROTOCOL.splitlines() if row.startswith("| ")]
-    assert any(str(code.value) in row.split("|")[1] for row in rows)
+    cells = " ".join(row.split("|")[1] for row in rows)
+    check(str(code.value) for code in CloseCode if str(code.value) not in cells)
 
 
 def test_every_example_of_a_client_message_is_understood() -> None:
@@ -240,25 +250,27 @@ def anchors(path: Path) -> set[str]:
     }
 
 
-@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda p: str(p.relative_to(ROOT)))
-def test_links_between_the_documents_lead_somewhere(path: Path) -> None:
+def test_links_between_the_documents_lead_somewhere() -> None:
     """No document points to a file or a section that is not there."""
-    for target, anchor in links(path):
-        assert target.exists(), f"{path.name}: {target}"
-        if anchor:
-            assert anchor in anchors(target), f"{path.name}: {target.name}#{anchor}"
+    check(
+        f"{name_of(path)}: {target.name}#{anchor}"
+        for path in DOCUMENTS
+        for target, anchor in links(path)
+        if not target.exists() or (anchor and anchor not in anchors(target))
+    )
 
 
-@pytest.mark.parametrize(
-    "path",
-    [path for path in DOCUMENTS if path.stem != "CHANGELOG"],
-    ids=lambda path: str(path.relative_to(ROOT)),
-)
-def test_a_file_that_a_document_names_exists(path: Path) -> None:
+def test_a_file_that_a_document_names_exists() -> None:
     """A reader can open it; the history alone names what is gone."""
-    tops = "archive|bench|clients|deploy|docs|gateway|ingest|tests|throttle"
-    for name in re.findall(rf"`((?:{tops})/[\w./-]+)`", path.read_text("utf-8")):
-        assert (ROOT / name).exists(), f"{path.name}: {name}"
+    tops = "|".join((*PACKAGES, "bench", "clients", "docs", "packaging", "tests"))
+    name_in_text = re.compile(rf"`((?:{tops})/[\w./-]+)`")
+    check(
+        f"{name_of(path)}: {name}"
+        for path in DOCUMENTS
+        if path.stem != "CHANGELOG"
+        for name in name_in_text.findall(path.read_text("utf-8"))
+        if not (ROOT / name).exists()
+    )
 
 
 CODE = [*sources(), *sources("bench")]
@@ -273,42 +285,43 @@ def words_of(path: Path) -> Iterator[str]:
                 yield token.string
 
 
-@pytest.fixture(scope="module")
 def file_names() -> set[str]:
-    """The path of every file of the project, and each of its ends."""
-    tops = ("bench", "clients", "deploy", "docs", "gateway", "ingest", "throttle")
-    paths = [
-        path
-        for top in ("archive", *tops, "tests")
-        for path in (ROOT / top).rglob("*.*")
-    ]
+    """Return the path of every file of the project, and each of its ends."""
+    tops = (*PACKAGES, "bench", "clients", "docs", "packaging", "tests")
+    paths = [path for top in tops for path in (ROOT / top).rglob("*.*")]
     parts = [path.relative_to(ROOT).parts for path in paths]
     return {"/".join(p[i:]) for p in parts for i in range(len(p))}
 
 
-@pytest.mark.parametrize("path", CODE, ids=name_of)
-def test_a_file_that_the_code_names_exists(path: Path, file_names: set[str]) -> None:
+def test_a_file_that_the_code_names_exists() -> None:
     """Who follows a comment finds what it speaks of."""
-    for words in words_of(path):
-        assert set(FILE_NAME.findall(words)) <= file_names
+    names = file_names()
+    check(
+        f"{name_of(path)}: {name}"
+        for path in CODE
+        for words in words_of(path)
+        for name in FILE_NAME.findall(words)
+        if name not in names
+    )
 
 
-@pytest.mark.parametrize("package", FLOORS)
-def test_design_names_the_rooms_of_a_package_in_their_order(package: str) -> None:
+def test_design_names_the_rooms_of_a_package_in_their_order() -> None:
     """A newcomer sees the floor before opening it."""
     design = (ROOT / "docs" / "design.md").read_text("utf-8")
-    [row] = re.findall(rf"^\| `{package}/` \| (.*) \|$", design, re.M)
-    rooms = [re.match(r"`(\w+)`", part) for part in row.split(" · ")]
-    assert tuple(room[1] for room in rooms if room) == FLOORS[package]
+    for package, floor in FLOORS.items():
+        [row] = re.findall(rf"^\| `{package}/` \| (.*) \|$", design, re.M)
+        rooms = [re.match(r"`(\w+)`", part) for part in row.split(" · ")]
+        assert tuple(room[1] for room in rooms if room) == floor
 
 
-@pytest.mark.parametrize(
-    "path", sorted(ROOT.glob("docs/*.md")), ids=lambda path: path.stem
-)
-def test_a_page_is_short_enough_to_read_and_can_be_found(path: Path) -> None:
+def test_a_page_is_short_enough_to_read_and_can_be_found() -> None:
     """A page has one subject; README or the index of operations leads to it."""
-    assert path.stat().st_size <= MOST_BYTES_OF_A_PAGE
-    assert path in {target for index in INDEXES for target, _ in links(index)}
+    reached = {target for index in INDEXES for target, _ in links(index)}
+    check(
+        name_of(path)
+        for path in ROOT.glob("docs/*.md")
+        if path.stat().st_size > MOST_BYTES_OF_A_PAGE or path not in reached
+    )
 
 
 @pytest.mark.redis

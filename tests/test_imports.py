@@ -2,10 +2,9 @@
 
 import ast
 import sys
+from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
-
-import pytest
 
 from tests.package_graph import (
     FLOORS,
@@ -20,6 +19,7 @@ from tests.package_graph import (
     tree_of,
 )
 from tests.paths import ROOT
+from tests.tidy import check
 
 FOREIGN = {
     "ingest": set(),
@@ -48,6 +48,7 @@ FOREIGN = {
         "throttle.contract",
         "ingest.trade",
         "ingest.issue_table",
+        "ingest.market_hours",
         "ingest.settings",
         "ingest.tradelog.contract",
         "ingest.tradelog.redis_positions",
@@ -99,84 +100,132 @@ def is_within(module: str, allowed: set[str]) -> bool:
     return any(module == name or module.startswith(name + ".") for name in allowed)
 
 
-def is_inside(path: Path) -> bool:
-    """Tell whether a file is code of a room, not the mark of a package."""
-    return path.name != "__init__.py"
+def code() -> list[Path]:
+    """Return the files of the product that hold code, not the marks of packages."""
+    return [path for path in sources() if path.name != "__init__.py"]
 
 
-@pytest.mark.parametrize("path", [*filter(is_inside, sources())], ids=name_of)
-def test_a_file_imports_only_what_it_may(path: Path) -> None:
-    """Contracts flow downstream, from room to room and from package to package."""
+def upward(path: Path) -> Iterator[str]:
+    """Yield what a file imports of a room above its own."""
     for floor in floors_of(module_of(path)):
         rooms = FLOORS[floor]
         _, room = room_of(module_of(path), floor)
+        # A room that is not on the plan may import none, nor be imported.
+        below = rooms[: rooms.index(room) + 1] if room in rooms else ()
         for module in imports_of(path):
-            if module.startswith(f"{floor}."):
-                _, its_room = room_of(module, floor)
-                assert rooms.index(its_room) <= rooms.index(room), f"imports {module}"
+            is_of_floor = module.startswith(f"{floor}.")
+            if is_of_floor and room_of(module, floor)[1] not in below:
+                yield module
+
+
+def foreign(path: Path) -> Iterator[str]:
+    """Yield what a file imports of packages that are not for its own."""
     package, _ = room_of(module_of(path))
     for module in imports_of(path):
         other, _ = room_of(module)
         if other != package and other in FLOORS:
-            assert is_within(module, FOREIGN[package]), f"imports {module}"
-        assert other not in NOT_OURS_TO_IMPORT, f"imports {module}"
-        for library, homes in ONLY_IN.items():
-            assert not is_within(module, {library}) or package in homes, module
+            if not is_within(module, FOREIGN[package]):
+                yield module
         # What serves those who are not the product is not for the product.
-        assert not is_within(module, NOT_OURS_OF_THE_CLIENT), module
+        elif other in NOT_OURS_TO_IMPORT or is_within(module, NOT_OURS_OF_THE_CLIENT):
+            yield module
+        for library, homes in ONLY_IN.items():
+            if is_within(module, {library}) and package not in homes:
+                yield module
 
 
-@pytest.mark.parametrize("path", [*sources("clients/python")], ids=name_of)
-def test_the_client_needs_nothing_of_the_product(path: Path) -> None:
+def test_a_file_imports_only_what_it_may() -> None:
+    """Contracts flow downstream, from room to room and from package to package."""
+    check(
+        f"{name_of(path)}: imports {module}"
+        for path in code()
+        for module in (*upward(path), *foreign(path))
+    )
+
+
+def test_the_client_needs_nothing_of_the_product() -> None:
     """Whoever follows a stream installs the client and what it names, no more."""
-    others = {room_of(module)[0] for module in imports_of(path)}
-    library = {LIBRARIES_OF_THE_CLIENT.get(path.name, "tickthrottle_client")}
-    assert others - sys.stdlib_module_names <= {"tickthrottle_client", *library}
+    allowed = {"tickthrottle_client", *sys.stdlib_module_names}
+    check(
+        f"{name_of(path)}: imports {module}"
+        for path in sources("clients/python")
+        for module in imports_of(path)
+        if room_of(module)[0] not in {*allowed, LIBRARIES_OF_THE_CLIENT.get(path.name)}
+    )
 
 
-@pytest.mark.parametrize("path", [*sources("bench")], ids=name_of)
-def test_a_benchmark_imports_no_test(path: Path) -> None:
+def test_a_benchmark_imports_no_test() -> None:
     """Whoever measures needs the product, not its tests."""
-    for module in imports_of(path):
-        assert room_of(module)[0] != "tests", f"imports {module}"
+    check(
+        f"{name_of(path)}: imports {module}"
+        for path in sources("bench")
+        for module in imports_of(path)
+        if room_of(module)[0] == "tests"
+    )
 
 
-@pytest.mark.parametrize("path", [*sources("bench")], ids=name_of)
-def test_a_benchmark_finds_what_it_imports(path: Path) -> None:
+def is_there(name: str) -> bool:
+    """Tell whether a name out of a module can be imported."""
+    module, _, attribute = name.rpartition(".")
+    try:
+        return hasattr(import_module(module), attribute)
+    except ImportError:
+        return False
+
+
+def test_a_benchmark_finds_what_it_imports() -> None:
     """Nothing else would tell that a name has changed."""
-    for name in imports_of(path):
-        package, _, attribute = name.rpartition(".")
-        if package.partition(".")[0] in FLOORS:
-            assert hasattr(import_module(package), attribute), f"imports {name}"
+    check(
+        f"{name_of(path)}: imports {name}"
+        for path in sources("bench")
+        for name in imports_of(path)
+        if room_of(name)[0] in FLOORS and "." in name and not is_there(name)
+    )
 
 
-@pytest.mark.parametrize("package", FLOORS)
-def test_every_room_is_on_the_plan_and_has_few_files(package: str) -> None:
-    """A newcomer sees at a glance what a package and each room of it holds."""
+def misplaced(package: str) -> Iterator[str]:
+    """Yield the rooms of a package that are not on the plan, not there or too full."""
     here = {
         path.stem
         for path in ROOT.joinpath(*package.split(".")).iterdir()
         if path.suffix == ".py" or any(path.glob("*.py"))
     }
-    assert here - {"__init__", "__pycache__"} == set(FLOORS[package])
-    assert len(FLOORS[package]) <= MOST_IN_A_ROOM
-    for room in FLOORS[package]:
-        assert files_in(package, room) <= MOST_IN_A_ROOM, room
+    rooms = set(FLOORS[package])
+    for room in (here - {"__init__", "__pycache__"}) ^ rooms:
+        yield f"{package}: {room} is on the plan or there, not both"
+    for name, count in [
+        (package, len(rooms)),
+        *((f"{package}.{room}", files_in(package, room)) for room in rooms),
+    ]:
+        if count > MOST_IN_A_ROOM:
+            yield f"{name}: holds {count}, at most {MOST_IN_A_ROOM}"
 
 
-@pytest.mark.parametrize("path", [*sources()], ids=name_of)
-def test_the_environment_is_read_through_settings(path: Path) -> None:
+def test_every_room_is_on_the_plan_and_has_few_files() -> None:
+    """A newcomer sees at a glance what a package and each room of it holds."""
+    check(line for package in FLOORS for line in misplaced(package))
+
+
+def test_the_environment_is_read_through_settings() -> None:
     """A setting has one place: nothing else looks into the environment."""
-    if name_of(path) not in MAY_TOUCH_ENVIRONMENT:
-        names = ast.walk(tree_of(path))
-        attributes = {n.attr for n in names if isinstance(n, ast.Attribute)}
-        assert not imports_of(path) & {"os.environ", "os.getenv"}
-        assert not attributes & {"environ", "getenv"}
+    check(
+        f"{name_of(path)}: reads the environment"
+        for path in sources()
+        if name_of(path) not in MAY_TOUCH_ENVIRONMENT
+        and (
+            imports_of(path) & {"os.environ", "os.getenv"}
+            or attributes_of(path) & {"environ", "getenv"}
+        )
+    )
 
 
-def test_package_files_are_empty_and_names_say_something() -> None:
-    """No code hides in __init__.py, no file is called utils."""
-    for path in sources():
-        if path.name == "__init__.py":
-            assert path.read_text("utf-8") == "", path
-        assert path.stem not in {"utils", "common", "helpers", "manager", "core"}
+def attributes_of(path: Path) -> set[str]:
+    """Return the names that a file reads of objects."""
+    return {n.attr for n in ast.walk(tree_of(path)) if isinstance(n, ast.Attribute)}
+
+
+def test_package_files_are_empty() -> None:
+    """No code hides in __init__.py."""
+    marks = [path for path in sources() if path.name == "__init__.py"]
+    assert marks
+    check(name_of(path) for path in marks if path.read_text("utf-8"))

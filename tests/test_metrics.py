@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 import subprocess
+from collections.abc import Iterator
 from dataclasses import fields
 from typing import Any
 
@@ -15,6 +16,7 @@ from tests.conftest import skip_or_fail
 from tests.documents import OPERATIONS
 from tests.metrics import every_metric, scrapes
 from tests.paths import ROOT
+from tests.tidy import check
 
 PROMETHEUS = ROOT / "deploy" / "prometheus"
 RULES = yaml.safe_load((PROMETHEUS / "alerts.yml").read_text("utf-8"))
@@ -25,6 +27,7 @@ DASHBOARD = json.loads(
 METRICS = every_metric()
 SERIES = {series for metric in METRICS.values() for series in metric.series}
 COUNTERS = {f"tickthrottle_gateway_{field.name}_total" for field in fields(Counters)}
+ALL_COUNTERS = "tickthrottle_gateway_<counter>_total"
 UNITS = {"s", "bytes", "short", "percentunit", "ops", "cps", "reqps", "none", "Bps"}
 
 
@@ -50,55 +53,62 @@ def panels() -> list[dict[str, Any]]:
     return [panel for panel in DASHBOARD["panels"] if panel["type"] != "row"]
 
 
-@pytest.mark.parametrize("name", sorted(METRICS.keys() - COUNTERS))
-def test_a_metric_is_documented_as_it_is(name: str) -> None:
+def test_a_metric_is_documented_as_it_is() -> None:
     """Whoever writes a query finds type, labels and meaning."""
-    kind, labels, _ = documented()[name]
-    assert kind == METRICS[name].kind
-    assert labels == METRICS[name].labels
+    rows = documented()
+    check(
+        f"{name}: {metric.kind} {metric.labels}"
+        for name, metric in METRICS.items()
+        if name not in COUNTERS
+        and rows.get(name, ())[:2] != (metric.kind, metric.labels)
+    )
 
 
 def test_what_is_documented_exists() -> None:
     """No metric is left in the table that nobody sets any more."""
-    for name in documented():
-        assert name in METRICS or name == "tickthrottle_gateway_<counter>_total", name
+    check(documented().keys() - METRICS.keys() - {ALL_COUNTERS})
 
 
 def test_the_gateways_counters_are_metrics_without_labels() -> None:
     """One row stands for all of them; the counters have a table of their own."""
-    assert documented()["tickthrottle_gateway_<counter>_total"][0] == "counter"
+    assert documented()[ALL_COUNTERS][0] == "counter"
     for name in COUNTERS:
         assert METRICS[name].kind == "counter"
         assert METRICS[name].labels == ()
 
 
-@pytest.mark.parametrize("alert", ALERTS, ids=lambda rule: rule["alert"])
-def test_an_alert_asks_for_what_there_is_and_says_what_to_do(
-    alert: dict[str, Any],
-) -> None:
+def test_an_alert_asks_for_what_there_is_and_says_what_to_do() -> None:
     """Who is woken at night finds the line that helps."""
-    assert names_in(alert["expr"]) <= SERIES
-    assert alert["labels"]["severity"] in ("page", "ticket")
-    assert alert["annotations"].keys() == {"summary", "description", "runbook"}
-    assert alert["annotations"]["runbook"] == "docs/observing.md#alerts"
     section = OPERATIONS.split("\n## Alerts\n")[1].split("\n## ")[0]
-    row = rf"^\| `{alert['alert']}` \| [^|]+ \| [^|]+ \|$"
-    assert len(re.findall(row, section, re.M)) == 1
+    rows = re.findall(r"^\| `(\w+)` \| [^|]+ \| [^|]+ \|$", section, re.M)
+    assert ALERTS
+    check(
+        f"{alert['alert']}: {sentence}"
+        for alert in ALERTS
+        for sentence in faults_of_alert(alert, rows)
+    )
+
+
+def faults_of_alert(alert: dict[str, Any], rows: list[str]) -> Iterator[str]:
+    """Yield what is wrong with an alert, given those that the table names."""
+    notes = alert["annotations"]
+    for name in names_in(alert["expr"]) - SERIES:
+        yield f"asks for {name}, which there is not"
+    if alert["labels"]["severity"] not in ("page", "ticket"):
+        yield "its severity is neither page nor ticket"
+    if notes.keys() != {"summary", "description", "runbook_url"}:
+        yield "it needs summary, description and runbook_url"
+    if not notes.get("runbook_url", "").endswith("#alerts"):
+        yield "its runbook_url is not the table of alerts"
+    if rows.count(alert["alert"]) != 1:
+        yield "it needs one row of the table"
 
 
 def test_every_alert_in_the_table_exists() -> None:
-    """And each of them is tried by the rules' own tests."""
+    """``tests/deploy/test_alerts.py`` tries each of them."""
     section = OPERATIONS.split("\n## Alerts\n")[1].split("\n## ")[0]
     names = {rule["alert"] for rule in ALERTS}
     assert set(re.findall(r"^\| `(Tickthrottle\w+)` \|", section, re.M)) == names
-    tests = yaml.safe_load((PROMETHEUS / "alerts_test.yml").read_text("utf-8"))
-    fired = {
-        case["alertname"]
-        for test in tests["tests"]
-        for case in test["alert_rule_test"]
-        if case.get("exp_alerts")
-    }
-    assert fired == names
 
 
 @pytest.mark.parametrize(
@@ -106,11 +116,10 @@ def test_every_alert_in_the_table_exists() -> None:
     [
         ("check", "rules", "alerts.yml"),
         ("check", "config", "prometheus.yml"),
-        ("test", "rules", "alerts_test.yml"),
     ],
     ids=lambda command: " ".join(command),
 )
-def test_prometheus_takes_the_rules_and_they_do_what_they_say(
+def test_prometheus_takes_rules_and_configuration(
     command: tuple[str, ...],
 ) -> None:
     """Checked with Prometheus' own tool."""
@@ -139,19 +148,30 @@ def _promtool(*arguments: str, text: bytes = b"") -> str:
     return said
 
 
-@pytest.mark.parametrize("panel", panels(), ids=lambda panel: panel["title"])
-def test_a_panel_shows_what_there_is_with_a_title_and_a_unit(
-    panel: dict[str, Any],
-) -> None:
+def test_a_panel_shows_what_there_is_with_a_title_and_a_unit() -> None:
     """A number on a dashboard has a meaning."""
-    assert panel["title"]
-    assert panel["description"]
-    assert panel["fieldConfig"]["defaults"]["unit"] in UNITS
-    assert panel["targets"]
+    assert panels()
+    check(
+        f"{panel['title'] or panel['id']}: {sentence}"
+        for panel in panels()
+        for sentence in faults_of_panel(panel)
+    )
+
+
+def faults_of_panel(panel: dict[str, Any]) -> Iterator[str]:
+    """Yield what is wrong with a panel."""
+    if not (panel["title"] and panel["description"]):
+        yield "it needs a title and a description"
+    if panel["fieldConfig"]["defaults"]["unit"] not in UNITS:
+        yield "it has no unit, or an unknown one"
+    if not panel["targets"]:
+        yield "it shows nothing"
     for target in panel["targets"]:
-        assert names_in(target["expr"])
-        assert names_in(target["expr"]) <= SERIES
-        assert target["datasource"]["uid"] == "${datasource}"
+        names = names_in(target["expr"])
+        if not names or not names <= SERIES:
+            yield f"asks for what there is not: {target['expr']}"
+        if target["datasource"]["uid"] != "${datasource}":
+            yield "its data source is no variable"
 
 
 def test_the_dashboard_can_be_imported() -> None:

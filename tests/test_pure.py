@@ -5,9 +5,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 from tests.package_graph import imports_of, name_of, sources, tree_of
+from tests.tidy import check
 
 WORLD = {
     "aiohttp",
@@ -47,27 +46,40 @@ def calls(node: ast.AST) -> Iterator[str]:
 PURE = [path for path in (*sources(), *sources("clients/python")) if is_pure(path)]
 
 
-@pytest.mark.parametrize("path", PURE, ids=name_of)
-def test_a_pure_file_touches_nothing(path: Path) -> None:
-    """The same arguments give the same answer, at once."""
-    assert not {module.partition(".")[0] for module in imports_of(path)} & WORLD
-    assert not CLOCKS & set(calls(tree_of(path)))
+def touched(path: Path) -> Iterator[str]:
+    """Yield what a file uses that differs from call to call."""
+    yield from {module.partition(".")[0] for module in imports_of(path)} & WORLD
+    yield from CLOCKS & set(calls(tree_of(path)))
 
 
-@pytest.mark.parametrize("path", PURE, ids=name_of)
-def test_a_pure_file_draws_nothing_by_chance(path: Path) -> None:
-    """A generator with a seed is an argument; the module's own functions are not."""
-    drawn = {m for m in imports_of(path) if m.startswith("random.")}
-    assert drawn <= {"random.Random"}
+def drawn(path: Path) -> Iterator[str]:
+    """Yield where a file takes numbers by chance, but for a generator with a seed."""
+    yield from {m for m in imports_of(path) if m.startswith("random.")} - {
+        "random.Random"
+    }
     for node in tree_of(path).body:
-        if not isinstance(node, ast.FunctionDef | ast.ClassDef):
-            assert "Random" not in set(calls(node)), "at import"
+        is_statement = not isinstance(node, ast.FunctionDef | ast.ClassDef)
+        if is_statement and "Random" in set(calls(node)):
+            yield "Random at import"
 
 
-@pytest.mark.parametrize("path", [*sources()], ids=name_of)
-def test_there_is_one_way_to_say_it(path: Path) -> None:
+def test_a_pure_file_touches_nothing() -> None:
+    """The same arguments give the same answer, at once."""
+    check(f"{name_of(path)}: {name}" for path in PURE for name in touched(path))
+
+
+def test_a_pure_file_draws_nothing_by_chance() -> None:
+    """A generator with a seed is an argument; the module's own functions are not."""
+    check(f"{name_of(path)}: {name}" for path in PURE for name in drawn(path))
+
+
+def test_there_is_one_way_to_say_it() -> None:
     """Whoever looks for the pure files finds all of them."""
-    assert not OTHER_SPELLING.search(path.read_text("utf-8"))
+    check(
+        f"{name_of(path)}: {match[0]}"
+        for path in sources()
+        for match in OTHER_SPELLING.finditer(path.read_text("utf-8"))
+    )
 
 
 def test_there_are_pure_files() -> None:

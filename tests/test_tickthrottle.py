@@ -1,13 +1,16 @@
 """The program starts with its own packages, or says which file is in the way."""
 
 import os
+import re
 import subprocess
 import sys
+import tomllib
+from itertools import chain
 from pathlib import Path
 
 import pytest
 
-from ingest.process.packages import PACKAGES
+from ingest.process.packages import LIBRARIES, PACKAGES
 from tests.paths import ROOT
 
 PROGRAM = Path(sys.executable).with_name("tickthrottle")
@@ -55,3 +58,45 @@ def test_the_names_are_those_of_the_packages() -> None:
     """A package that is added is looked for, too."""
     packages = {path.parent.name for path in ROOT.glob("*/__init__.py")}
     assert packages - {"tests", "bench"} == set(PACKAGES)
+
+
+@pytest.mark.parametrize("library", ["pyspark", "redis"])
+def test_a_library_on_the_path_does_not_take_the_installed_ones_place(
+    library: str, tmp_path: Path
+) -> None:
+    """Another Spark, above all: it is named before anything of it is imported."""
+    file = tmp_path / library / "__init__.py"
+    file.parent.mkdir()
+    file.write_text("print('executed')")
+    code, said = run(tmp_path, "--help", PYTHONPATH=str(tmp_path))
+    assert code == 3
+    assert said == (
+        f"tickthrottle: {file} hides the one that is installed with tickthrottle: take "
+        "its folder off PYTHONPATH\n"
+    )
+
+
+def test_the_installed_libraries_may_be_on_the_path_and_so_may_sparks_own(
+    tmp_path: Path,
+) -> None:
+    """The same files are nobody's rivals; spark-submit brings a PySpark."""
+    import redis
+
+    installed = str(Path(redis.__file__).parents[1])
+    assert run(tmp_path, "--version", PYTHONPATH=installed)[0] == 0
+    (tmp_path / "pyspark").mkdir()
+    (tmp_path / "pyspark" / "__init__.py").touch()
+    submitted = {"PYSPARK_GATEWAY_PORT": "1", "PYTHONPATH": str(tmp_path)}
+    assert run(tmp_path, "--version", **submitted)[0] == 0
+
+
+def test_the_libraries_are_those_of_the_project() -> None:
+    """A library that is added is looked for, too."""
+    own = {"tickthrottle", "tickthrottle_client"}
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    extras = project["optional-dependencies"].values()
+    needed = {
+        re.split(r"[^\w-]", need)[0].replace("-", "_")
+        for need in chain(project["dependencies"], *extras)
+    }
+    assert needed - own - {"pyjwt"} | {"jwt"} == set(LIBRARIES)

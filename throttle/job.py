@@ -20,6 +20,7 @@ from ingest.issue_table.known_issues import Issues
 from ingest.issue_table.open_issue_store import open_issue_store
 from ingest.process.prometheus import MetricsUnavailable, exposed
 from ingest.process.redact import server_address
+from ingest.process.redis_fault import in_words
 from ingest.process.service_manager import tell_ready
 from ingest.tradelog.contract import LogUnusable
 from throttle.contract.redis_keys import Keys
@@ -31,9 +32,10 @@ from throttle.settings import ThrottleSettings
 from throttle.spark.java import NoJava, find_java
 from throttle.spark.options import SourceOptions, made_up_windows, source_options
 from throttle.spark.scratch import NoFolder, scratch_folder
-from throttle.spark.session import NoSpark, create_session
+from throttle.spark.session import create_session
 from throttle.spark.sink import BatchSink, discard
 from throttle.spark.source import FORMAT
+from throttle.spark.start.java_process import NoSpark
 from throttle.spark.warmup import made_up_issues
 from throttle.telemetry.batch_report import BatchReporter, StageWriter
 from throttle.telemetry.metrics import ThrottleMetrics
@@ -83,7 +85,7 @@ def run_throttle(settings: ThrottleSettings, stop: threading.Event) -> None:
         log.info("told to stop, and Spark has ended", error=first_line(error))
     except redis.RedisError as error:
         address = server_address(settings.redis_url)
-        raise ThrottleFailed(f"redis_url {address}: {error}") from error
+        raise ThrottleFailed(f"redis_url {address}: {in_words(error)}") from error
     except Fenced as error:
         metrics.fenced()
         raise ThrottleFailed(str(error)) from error

@@ -10,6 +10,7 @@ import orjson
 import redis
 import structlog
 
+from ingest.process.redis_memory import warn_of_memory
 from ingest.tradelog.contract import LogInfo, LogReader
 from ingest.tradelog.redis_log_reader import check_server
 from throttle.contract.cut import Cut, newest_cut, origin
@@ -74,6 +75,7 @@ class Candidate:
         settings, log = self._settings, self._settings.trade_log
         # One of another kind answers what it is, and nothing else.
         self._until_done(lambda: check_server(self._client))
+        self._until_done(lambda: warn_of_memory(self._client))
         self._until_done(
             lambda: check_rights(
                 self._client, commands_of_a_job(self._keys, settings.job, log)

@@ -20,7 +20,8 @@ from throttle.spark import class_archive
 from throttle.spark.java import NoJava, find_java
 from throttle.spark.options import source_options
 from throttle.spark.scratch import NoFolder, scratch_folder
-from throttle.spark.session import NoSpark, create_session
+from throttle.spark.session import create_session
+from throttle.spark.start.java_process import NoSpark
 
 TRAINING_WINDOWS = 30
 """Made-up windows from which Java learns what is called often."""

@@ -21,7 +21,7 @@ _CALENDAR = r"[A-Z]{2}=[A-Za-z0-9_+/-]+@(?:[01][0-9]|2[0-3]):[0-5][0-9]"
 _CALENDARS = rf"^(?:{_CALENDAR}(?:,{_CALENDAR})*)?$"
 _SPAN = r"[0-9]{1,5}(?:-[0-9]{1,5})?"
 _PARTITIONS = rf"^(?:{_SPAN}(?:,{_SPAN})*)?$"
-_DECODER = r"^(?:[A-Za-z_][\w.]*:[A-Za-z_]\w*)?$"
+DECODER_PATTERN = r"^(?:[A-Za-z_][\w.]*:[A-Za-z_]\w*)?$"
 
 # Options of Spark that are not the operator's, and what to do in their place.
 _OURS = {
@@ -68,7 +68,7 @@ class ThrottleSettings(LogSettings):
     behind.
     """
 
-    decoder: str = Field("", pattern=_DECODER)
+    decoder: str = Field("", pattern=DECODER_PATTERN)
     """Turns an entry into a trade, ``package.module:function``; empty: JSON."""
 
     job: str = Field("throttle", pattern=r"^[A-Za-z0-9_-]{1,32}$")

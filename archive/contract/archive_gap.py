@@ -5,12 +5,11 @@ What is missing of bars is entries of the bar log: a batch has written each of t
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import Literal
 
 from archive.contract.segment import Product, Segment, day_of
 
-GapKind = Literal["before", "trimmed", "epoch", "taken_back"]
+GapKind = Literal["before", "trimmed", "epoch", "taken_back", "damaged"]
 
 _UNITS: dict[Product, str] = {"windows": "windows", "bars": "batches of bars"}
 _LOGS: dict[Product, str] = {"windows": "window log", "bars": "bar log"}
@@ -31,6 +30,11 @@ class ArchiveGap:
     after_ms: int | None
     before_ms: int
     product: Product = "windows"
+
+    @property
+    def is_damage(self) -> bool:
+        """Whether it was stored, and cannot be read."""
+        return self.kind == "damaged"
 
     def is_within(self, first_ms: int, last_ms: int) -> bool:
         """Tell whether it touches the time between two ends."""
@@ -65,27 +69,55 @@ class ArchiveGap:
                     f"again in epoch {self.epoch}: Redis had come back older than it "
                     "was. Both are kept"
                 )
+            case "damaged":
+                return (
+                    f"{self.windows:,} {unit} of epoch {self.epoch} before "
+                    f"{self.before_ms} cannot be read: their file is damaged"
+                )
 
 
 def find_gaps(
-    segments: Iterable[Segment], product: Product = "windows"
+    segments: Iterable[Segment],
+    product: Product = "windows",
+    damaged: Iterable[Segment] = (),
 ) -> list[ArchiveGap]:
     """Return the gaps of an archive with these segments, oldest first.
 
-    Bars of an earlier day may be amended between those of a later one. So once the
-    earlier day is removed, the later one, now the oldest, has holes: that is no loss.
+    ``damaged`` cannot be read: what of them is in no other segment is a gap. Bars of an
+    earlier day may be amended between those of a later one. So once the earlier day is
+    removed, the later one, now the oldest, has holes: that is no loss.
     """
-    ordered = sorted(segments)
+    ordered, lost = sorted(segments), list[Segment]()
+    for segment in sorted(damaged):
+        lost += segment.without([*ordered, *lost])
+    ordered = sorted([*ordered, *lost])
     gaps = [*_of_the_first(ordered[:1])]
     is_cut = product == "bars" and bool(gaps)
-    for before, after in pairwise(ordered):
-        gap = _between(before, after)
+    neighbours = [None, *ordered, None]
+    for before, segment, after in zip(
+        neighbours, ordered, neighbours[2:], strict=False
+    ):
+        if segment in lost:
+            gaps.append(_of_damage(before, segment, after))
+        gap = None if after is None else _between(segment, after)
         if gap is not None:
-            is_oldest = day_of(before.last_ms) == day_of(ordered[0].last_ms)
+            is_oldest = day_of(segment.last_ms) == day_of(ordered[0].last_ms)
             if is_cut and is_oldest and gap.kind == "trimmed":
                 gap = replace(gap, kind="before")
             gaps.append(gap)
     return [replace(gap, product=product) for gap in gaps]
+
+
+def _of_damage(
+    before: Segment | None, segment: Segment, after: Segment | None
+) -> ArchiveGap:
+    return ArchiveGap(
+        "damaged",
+        segment.epoch,
+        segment.windows,
+        None if before is None else before.last_ms,
+        segment.last_ms if after is None else after.first_ms,
+    )
 
 
 def _of_the_first(first: list[Segment]) -> Iterator[ArchiveGap]:

@@ -16,6 +16,10 @@ MOST_UNKNOWN = 20
 """This many issues without a master row are named."""
 
 
+MOST_DAMAGED = 20
+"""This many damaged segments are named, the newest."""
+
+
 @dataclass(frozen=True, slots=True)
 class ArchiveState:
     """One archive: where it stores, how far it is, and what it has counted.
@@ -23,7 +27,9 @@ class ArchiveState:
     ``window`` is the end of the newest window stored, 0 before the first;
     ``bar_number`` the newest entry of the bar log. Counts are since the process began,
     ``stored_bytes`` of all that is stored. ``problem`` says why nothing can be stored
-    now. ``is_stopped``: it was told to end.
+    now, ``tidy_problem`` why nothing can be merged or removed. ``damaged_segments``
+    cannot be read and were set aside; ``damaged`` are their paths. ``is_stopped``: it
+    was told to end.
     """
 
     destination: str
@@ -44,6 +50,10 @@ class ArchiveState:
     missing_bar_batches: int = 0
     last_gap: str | None = None
     stored_bytes: int = 0
+    damaged_segments: int = 0
+    damaged: tuple[str, ...] = ()
+    tidy_failures: int = 0
+    tidy_problem: str | None = None
     flush_ms: int = 60_000
     started_ms: int = 0
     updated_ms: int = 0
@@ -62,7 +72,8 @@ class ArchiveState:
             names = {field.name for field in fields(cls)}
             # A newer archive may say more.
             values = {name: known[name] for name in known.keys() & names}
-            values["unknown"] = tuple(values.get("unknown", ()))
+            for name in ("unknown", "damaged"):
+                values[name] = tuple(values.get(name, ()))
             state = cls(**values)
             int(state.window), int(state.flush_ms), int(state.offset)
         except (TypeError, KeyError) as error:
@@ -70,14 +81,16 @@ class ArchiveState:
         return state
 
     def is_behind(self, published_ms: int, window_ms: int) -> bool:
-        """Tell whether windows should be stored by now that are not.
+        """Tell whether windows should be stored by now that are not, or cannot be.
 
         ``published_ms`` is the end of the newest window that was published. Two
-        flushes may pass: the one that collects, and one for a merge of files; and so
-        many after a start, while it catches up.
+        flushes may pass: the one that collects, and one to spare; and so many after a
+        start, while it catches up.
         """
         if self.is_stopped:
             return False
+        if self.problem is not None:
+            return True
         allowed_ms = 2 * self.flush_ms + LATE_AFTER_WINDOWS * window_ms
         return published_ms - max(self.window, self.started_ms) > allowed_ms
 

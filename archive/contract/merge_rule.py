@@ -10,19 +10,25 @@ times in a day, and a day has a dozen segments at most.
 """
 
 
+MOST_MERGED = 32
+"""This many segments become one at a time: each has its files open meanwhile."""
+
+
 def choose_merge(segments: Sequence[Segment], *, is_over: bool) -> list[Segment]:
     """Return segments of one day that shall become one, in their order; none at all.
 
-    Of a day that ``is_over`` all that follow each other.
+    Of a day that ``is_over`` all that follow each other; where those are more than
+    ``MOST_MERGED``, segments of about one size come first.
     """
-    least = 2 if is_over else FAN_IN
     for run in _runs(sorted(segments)):
-        if is_over and len(run) >= least:
+        if is_over and 2 <= len(run) <= MOST_MERGED:
             return run
         for begin in range(len(run) - FAN_IN + 1):
             chosen = run[begin : begin + FAN_IN]
             if len({_tier(segment) for segment in chosen}) == 1:
                 return chosen
+        if is_over and len(run) > MOST_MERGED:
+            return run[:MOST_MERGED]
     return []
 
 

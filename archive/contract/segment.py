@@ -8,7 +8,7 @@ by its names alone, and a segment that is there is there as a whole.
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from typing import Literal
 
@@ -70,6 +70,22 @@ class Segment:
         )
         return Segment(self.published_ms, self.first, later.last, self.epoch, *ends)
 
+    def without(self, others: Iterable["Segment"]) -> "list[Segment]":
+        """Return what of it none of the others holds, each with all of its times."""
+        pieces = [(self.first, self.last)]
+        for other in others:
+            if other.epoch == self.epoch:
+                pieces = [
+                    (first, last)
+                    for begin, end in pieces
+                    for first, last in (
+                        (begin, min(end, other.first - 1)),
+                        (max(begin, other.last + 1), end),
+                    )
+                    if first <= last
+                ]
+        return [replace(self, first=first, last=last) for first, last in pieces]
+
     def is_followed_by(self, later: "Segment") -> bool:
         """Tell whether nothing was published between the two."""
         return self.epoch == later.epoch and self.last + 1 == later.first
@@ -85,8 +101,11 @@ def check_epoch(epoch: str) -> str:
 
 
 def day_of(window_ms: int) -> date:
-    """Return the day, in UTC, in which the window that ends then lies."""
-    # A window that ends at midnight is of the day before.
+    """Return the day, in UTC, of a window or bar that ends then.
+
+    It is that of its last millisecond: what ends at midnight is of the day before, in
+    which all of it lies. In SQL, ``tickthrottle_day`` says the same (``schema.sql``).
+    """
     return datetime.fromtimestamp((window_ms - 1) // 1_000, UTC).date()
 
 

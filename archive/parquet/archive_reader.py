@@ -1,29 +1,25 @@
 """Reads an archive's files: what an issue did, and windows as they were published."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from archive.contract.archive_gap import ArchiveGap, find_gaps
 from archive.contract.packed_window import unpack_window
 from archive.contract.segment import Segment, span_of
 from archive.parquet.changing_files import ATTEMPTS, ChangingFiles
-from archive.parquet.segment_files import ROWS_FILE, WINDOWS_FILE
+from archive.parquet.checked_file import CheckedFile
+from archive.parquet.segment_files import ROWS_FILE, WINDOWS_FILE, WindowFiles
 from archive.parquet.segment_folder import all_segments, days_in, segments_in
+from archive.parquet.tables import ROWS, WINDOWS
 from throttle.contract.snapshot import WindowSnapshot
 
 _NO_COUNTS = pa.schema(
-    [
-        ("epoch", pa.string()),
-        ("offset", pa.int64()),
-        ("partition", pa.int64()),
-        ("rows", pa.int64()),
-    ]
+    [("epoch", pa.string()), ("offset", pa.int64()), ("rows", pa.int64())]
 ).empty_table()
 
 _COLUMNS = [
@@ -52,23 +48,33 @@ class ArchivedPoint:
 
 
 class ArchiveReader:
-    """The archive in a folder, which need not be there yet. Methods raise OSError."""
+    """The archive in a folder, which need not be there yet. Methods raise OSError.
 
-    def __init__(self, root: Path, files: ChangingFiles | None = None) -> None:
+    Damaged files are left out, and among the ``gaps`` from then on.
+    """
+
+    def __init__(self, root: Path, files: type[ChangingFiles] = ChangingFiles) -> None:
         self._root = root
-        self._files = files or ChangingFiles()
+        schema = pa.schema([ROWS.field(name) for name in _COLUMNS])
+        self._files = files(root, schema)
 
     def segments(self) -> list[Segment]:
-        """Return every segment there is, in the order of publication."""
-        return [segment for segment, _ in all_segments(self._root)]
+        """Return every segment that can be read, in the order of publication."""
+        damaged = {path.parent for path in self._files.damage()}
+        return [s for s, path in all_segments(self._root) if path not in damaged]
 
     def gaps(self, first_ms: int, last_ms: int) -> list[ArchiveGap]:
         """Return the gaps between windows that end within these bounds."""
-        return [
-            gap
-            for gap in find_gaps(self.segments())
-            if gap.is_within(first_ms, last_ms)
-        ]
+        gaps = find_gaps(self.segments(), damaged=self._files.damaged_segments())
+        return [gap for gap in gaps if gap.is_within(first_ms, last_ms)]
+
+    def check(self) -> list[str]:
+        """Look at every segment; return what is wrong, and what was set aside."""
+        return self._files.check(WindowFiles())
+
+    def damage(self) -> list[str]:
+        """Return what is wrong with each file that was found damaged."""
+        return [*self._files.damage().values()]
 
     def points(
         self, isin: str, first_ms: int, last_ms: int, limit: int, *, newest: bool
@@ -83,8 +89,13 @@ class ArchiveReader:
         def read() -> list[ArchivedPoint]:
             points: dict[int, ArchivedPoint] = {}
             epochs: dict[int, str] = {}
-            for table in self._tables(isin, first_ms, last_ms, newest=newest):
-                _add(points, epochs, table, is_older=newest)
+            placed = self._placed(first_ms, last_ms)
+            for _, path in sorted(placed, reverse=newest):
+                with self._files.skipping_damage(path / ROWS_FILE):
+                    table = self._files.rows_of_issue(path / ROWS_FILE, isin)
+                    if table is not None:
+                        table = _within(table, first_ms, last_ms)
+                        _add(points, epochs, table, is_older=newest)
                 # Parts of one window may be in two segments: one more than asked.
                 if len(points) > limit:
                     break
@@ -99,7 +110,7 @@ class ArchiveReader:
     ) -> Iterator[WindowSnapshot]:
         """Yield the windows that end within these bounds, in the order of publication.
 
-        A few are read at a time. Raises ValueError for what no throttle has written.
+        A few are read at a time.
         """
         done: set[Segment] = set()
         for _ in range(ATTEMPTS):
@@ -109,12 +120,13 @@ class ArchiveReader:
             try:
                 for segment, path in sorted(left, reverse=newest_first):
                     skipped = [d for d in done if _is_in(segment, d)]
-                    for window in self._read_windows(path, newest_first=newest_first):
-                        is_done = any(
-                            d.first <= window.offset <= d.last for d in skipped
-                        )
-                        if first_ms <= window.window <= last_ms and not is_done:
-                            yield window
+                    with self._files.skipping_damage(path / WINDOWS_FILE):
+                        for window in _read_windows(path, newest_first=newest_first):
+                            is_done = any(
+                                d.first <= window.offset <= d.last for d in skipped
+                            )
+                            if first_ms <= window.window <= last_ms and not is_done:
+                                yield window
                     done.add(segment)
                 return
             except FileNotFoundError:
@@ -126,9 +138,12 @@ class ArchiveReader:
 
         def read() -> int | None:
             for _, path in self._placed(first_ms, last_ms):
-                with pq.ParquetFile(path / WINDOWS_FILE) as file:
-                    column = file.read_row_group(0, ["window_ms"])["window_ms"]
-                return int(column[0].as_py())
+                with (
+                    self._files.skipping_damage(path / WINDOWS_FILE),
+                    CheckedFile(path / WINDOWS_FILE, WINDOWS) as file,
+                ):
+                    column = file.read_group(0, ["window_ms"])["window_ms"]
+                    return int(column[0].as_py())
             return None
 
         return self._files.steadily(read)
@@ -138,14 +153,19 @@ class ArchiveReader:
 
         def read() -> pa.Table:
             names = ["epoch", "offset", "window", "rows"]
-            return self._select(WINDOWS_FILE, names, first_ms, last_ms)
+            tables = [pa.schema([WINDOWS.field(n) for n in names]).empty_table()]
+            for _, path in self._placed(first_ms, last_ms):
+                with (
+                    self._files.skipping_damage(path / WINDOWS_FILE),
+                    CheckedFile(path / WINDOWS_FILE, WINDOWS) as file,
+                ):
+                    tables.append(_within(file.read(names), first_ms, last_ms))
+            return pa.concat_tables(tables)
 
         return self._files.steadily(read)
 
-    def row_counts(
-        self, first_ms: int, last_ms: int, partition: Callable[[str], int]
-    ) -> pa.Table:
-        """Return ``epoch``, ``offset``, ``partition`` and ``rows`` of stored rows.
+    def row_counts(self, first_ms: int, last_ms: int) -> pa.Table:
+        """Return ``epoch``, ``offset`` and ``rows`` of stored rows, counted one by one.
 
         A group of rows is in memory at a time.
         """
@@ -153,27 +173,17 @@ class ArchiveReader:
         def read() -> pa.Table:
             total = _NO_COUNTS
             for _, path in self._placed(first_ms, last_ms):
-                with pq.ParquetFile(path / ROWS_FILE) as file:
-                    for group in range(file.num_row_groups):
-                        columns = ["epoch", "offset", "window", "isin"]
-                        rows = _within(
-                            file.read_row_group(group, columns), first_ms, last_ms
-                        )
-                        counts = _counted(_with_partition(rows, partition))
-                        total = _counted(pa.concat_tables([total, counts]))
+                with (
+                    self._files.skipping_damage(path / ROWS_FILE),
+                    CheckedFile(path / ROWS_FILE, ROWS) as file,
+                ):
+                    for group in range(file.footer.num_row_groups):
+                        rows = file.read_group(group, ["epoch", "offset", "window"])
+                        counts = _counted(_within(rows, first_ms, last_ms))
+                        total = _added(pa.concat_tables([total, counts]))
             return total
 
         return self._files.steadily(read)
-
-    def _select(
-        self, name: str, columns: list[str], first_ms: int, last_ms: int
-    ) -> pa.Table:
-        tables = []
-        for _, path in self._placed(first_ms, last_ms):
-            with pq.ParquetFile(path / name) as file:
-                tables.append(_within(file.read(columns), first_ms, last_ms))
-        empty = pa.table({column: pa.array([], pa.string()) for column in columns})
-        return pa.concat_tables(tables) if tables else empty
 
     def _placed(self, first_ms: int, last_ms: int) -> list[tuple[Segment, Path]]:
         placed = []
@@ -187,24 +197,15 @@ class ArchiveReader:
             if segment.first_ms <= last_ms and segment.last_ms >= first_ms
         ]
 
-    def _tables(
-        self, isin: str, first_ms: int, last_ms: int, *, newest: bool
-    ) -> Iterator[pa.Table]:
-        for _, path in sorted(self._placed(first_ms, last_ms), reverse=newest):
-            table = self._files.rows_of_issue(path / ROWS_FILE, isin, _COLUMNS)
-            if table is not None:
-                yield _within(table, first_ms, last_ms)
 
-    def _read_windows(
-        self, path: Path, *, newest_first: bool
-    ) -> Iterator[WindowSnapshot]:
-        with pq.ParquetFile(path / WINDOWS_FILE) as file:
-            groups = range(file.num_row_groups)
-            for group in reversed(groups) if newest_first else groups:
-                packed: Any = file.read_row_group(group, ["packed"])["packed"]
-                texts = packed.to_pylist()
-                for text in reversed(texts) if newest_first else texts:
-                    yield WindowSnapshot.decode(unpack_window(text))
+def _read_windows(path: Path, *, newest_first: bool) -> Iterator[WindowSnapshot]:
+    with CheckedFile(path / WINDOWS_FILE, WINDOWS) as file:
+        groups = range(file.footer.num_row_groups)
+        for group in reversed(groups) if newest_first else groups:
+            packed: Any = file.read_group(group, ["packed"])["packed"]
+            texts = packed.to_pylist()
+            for text in reversed(texts) if newest_first else texts:
+                yield WindowSnapshot.decode(unpack_window(text))
 
 
 def _within(table: pa.Table, first_ms: int, last_ms: int) -> pa.Table:
@@ -213,20 +214,16 @@ def _within(table: pa.Table, first_ms: int, last_ms: int) -> pa.Table:
     return table.filter(is_within)
 
 
-def _with_partition(rows: pa.Table, partition: Callable[[str], int]) -> pa.Table:
-    """Return ``epoch``, ``offset``, ``partition`` and ``rows``, 1, of each row."""
-    isins = rows["isin"].unique()
-    partitions = pa.array([partition(i) for i in isins.to_pylist()], pa.int64())
-    found = partitions.take(pc.index_in(rows["isin"], value_set=isins))
-    ones = pa.array([1] * rows.num_rows, pa.int64())
-    columns = [rows["epoch"], rows["offset"], found, ones]
-    return pa.table(columns, schema=_NO_COUNTS.schema)
-
-
 def _counted(rows: pa.Table) -> pa.Table:
-    keys = ["epoch", "offset", "partition"]
-    sums = rows.group_by(keys).aggregate([("rows", "sum")])
-    return sums.rename_columns([*keys, "rows"]).cast(_NO_COUNTS.schema)
+    """Return how many rows each ``epoch`` and ``offset`` has."""
+    counts = rows.group_by(["epoch", "offset"]).aggregate([([], "count_all")])
+    return counts.rename_columns(_NO_COUNTS.column_names).cast(_NO_COUNTS.schema)
+
+
+def _added(counts: pa.Table) -> pa.Table:
+    """Add up counts of the same ``epoch`` and ``offset``."""
+    sums = counts.group_by(["epoch", "offset"]).aggregate([("rows", "sum")])
+    return sums.rename_columns(_NO_COUNTS.column_names).cast(_NO_COUNTS.schema)
 
 
 def _is_in(outer: Segment, inner: Segment) -> bool:

@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
+from archive.contract.archive_gap import ArchiveGap, find_gaps
 from archive.contract.segment import Segment, span_of
 from archive.parquet.bar_table import BARS, KEY, PRICES, SUMS
 from archive.parquet.changing_files import ChangingFiles
-from archive.parquet.segment_files import BARS_FILE
+from archive.parquet.checked_file import CheckedFile
+from archive.parquet.segment_files import BARS_FILE, BarFiles
 from archive.parquet.segment_folder import (
     all_segments,
     bars_root,
@@ -32,28 +33,47 @@ _COUNTED = [*KEY, "trades"]
 class BarReader:
     """The bars of the archive in a folder, of which there may be none.
 
-    Methods raise OSError.
+    Methods raise OSError. Damaged files are left out, and among the ``gaps`` from then
+    on.
     """
 
-    def __init__(self, root: Path, files: ChangingFiles | None = None) -> None:
+    def __init__(self, root: Path, files: type[ChangingFiles] = ChangingFiles) -> None:
         self._root = bars_root(root)
-        self._files = files or ChangingFiles()
+        self._files = files(self._root, BARS)
 
     def segments(self) -> list[Segment]:
-        """Return every segment there is, in the order of publication."""
-        return [segment for segment, _ in all_segments(self._root)]
+        """Return every segment that can be read, in the order of publication."""
+        damaged = {path.parent for path in self._files.damage()}
+        return [s for s, path in all_segments(self._root) if path not in damaged]
+
+    def gaps(self, first_ms: int, last_ms: int) -> list[ArchiveGap]:
+        """Return the gaps between batches of bars that end within these bounds."""
+        damaged = self._files.damaged_segments()
+        gaps = find_gaps(self.segments(), "bars", damaged)
+        return [gap for gap in gaps if gap.is_within(first_ms, last_ms)]
+
+    def check(self) -> list[str]:
+        """Look at every segment; return what is wrong, and what was set aside."""
+        return self._files.check(BarFiles())
+
+    def damage(self) -> list[str]:
+        """Return what is wrong with each file that was found damaged."""
+        return [*self._files.damage().values()]
 
     def lines(self) -> dict[date, int]:
         """Return how many lines are stored of each day, by the files' footers."""
 
         def read() -> dict[date, int]:
-            return {
-                day: sum(
-                    pq.read_metadata(path / BARS_FILE).num_rows
-                    for _, path in segments_in(folder)
-                )
-                for day, folder in days_in(self._root).items()
-            }
+            lines = dict[date, int]()
+            for day, folder in days_in(self._root).items():
+                lines[day] = 0
+                for _, path in segments_in(folder):
+                    with (
+                        self._files.skipping_damage(path / BARS_FILE),
+                        CheckedFile(path / BARS_FILE, BARS) as file,
+                    ):
+                        lines[day] += file.footer.num_rows
+            return lines
 
         return self._files.steadily(read)
 
@@ -70,9 +90,10 @@ class BarReader:
             bars: dict[int, Bar] = {}
             for placed in self._days(first_ms, last_ms):
                 for _, path in placed:
-                    for bar in self._of_issue(path / BARS_FILE, isin, width_ms):
-                        if first_ms <= bar.start_ms <= last_ms:
-                            bars[bar.start_ms] = newer(bars.get(bar.start_ms), bar)
+                    with self._files.skipping_damage(path / BARS_FILE):
+                        for bar in self._of_issue(path / BARS_FILE, isin, width_ms):
+                            if first_ms <= bar.start_ms <= last_ms:
+                                bars[bar.start_ms] = newer(bars.get(bar.start_ms), bar)
                 # Days do not overlap, and each is read as a whole.
                 if len(bars) >= limit:
                     break
@@ -90,7 +111,10 @@ class BarReader:
             tables = []
             for placed in self._days(first_ms, last_ms, most=None):
                 for _, path in placed:
-                    with pq.ParquetFile(path / BARS_FILE) as file:
+                    with (
+                        self._files.skipping_damage(path / BARS_FILE),
+                        CheckedFile(path / BARS_FILE, BARS) as file,
+                    ):
                         tables.append(file.read(_COUNTED))
             if not tables:
                 return pa.schema([BARS.field(name) for name in _COUNTED]).empty_table()

@@ -1,6 +1,5 @@
 """Counts what an archive in files holds."""
 
-from collections.abc import Callable
 from datetime import date
 from pathlib import Path
 
@@ -8,6 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from archive.bar_account import BarKey
+from archive.contract.archive_gap import ArchiveGap
 from archive.contract.segment import Product, Segment
 from archive.parquet.archive_reader import ArchiveReader
 from archive.parquet.bar_reader import BarReader
@@ -22,9 +22,20 @@ class ParquetCounts:
         self._bars = BarReader(root)
 
     def segments(self, product: Product = "windows") -> list[Segment]:
-        """Return each segment, of windows or of bars."""
-        reader = self._reader if product == "windows" else self._bars
-        return reader.segments()
+        """Return each segment that can be read, of windows or of bars."""
+        return self._reader_of(product).segments()
+
+    def gaps(
+        self, product: Product, first_ms: int = 0, last_ms: int = 2**53
+    ) -> list[ArchiveGap]:
+        """Return the gaps between two ends, with what is known to be damaged."""
+        return self._reader_of(product).gaps(first_ms, last_ms)
+
+    def damage(self) -> list[str]:
+        """Look at every segment's footers and counts; return what is wrong, and what
+        was set aside.
+        """
+        return [*self._reader.check(), *self._bars.check()]
 
     def windows(
         self, first_ms: int, last_ms: int
@@ -37,13 +48,10 @@ class ParquetCounts:
         rows = found["rows"].to_pylist()
         return list(zip(_places(found), ends, rows, strict=True))
 
-    def rows(
-        self, first_ms: int, last_ms: int, partition: Callable[[str], int]
-    ) -> list[tuple[tuple[str, int], int, int]]:
-        """Return place, partition and number of the rows of it, counted one by one."""
-        found = self._reader.row_counts(first_ms, last_ms, partition)
-        numbers = found["partition"].to_pylist(), found["rows"].to_pylist()
-        return list(zip(_places(found), *numbers, strict=True))
+    def rows(self, first_ms: int, last_ms: int) -> list[tuple[tuple[str, int], int]]:
+        """Return the rows of each place, counted one by one."""
+        counts = self._reader.row_counts(first_ms, last_ms)
+        return list(zip(_places(counts), counts["rows"].to_pylist(), strict=True))
 
     def bars(self, first_ms: int, last_ms: int) -> dict[BarKey, int]:
         """Return how many trades each bar has that ends then."""
@@ -59,6 +67,9 @@ class ParquetCounts:
     def bar_lines(self) -> dict[date, int]:
         """Return how many lines there are of each day; amended bars may be twice."""
         return self._bars.lines()
+
+    def _reader_of(self, product: Product) -> ArchiveReader | BarReader:
+        return self._reader if product == "windows" else self._bars
 
 
 def _places(table: pa.Table) -> list[tuple[str, int]]:

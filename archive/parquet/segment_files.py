@@ -1,8 +1,8 @@
 """The files of a segment: written at once, or merged from those of others."""
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -10,8 +10,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from archive.contract.segment import Product
+from archive.contract.segment import Product, Segment
 from archive.parquet.bar_table import BAR_ORDER, BARS, newest_bars
+from archive.parquet.checked_file import CheckedFile
+from archive.parquet.damage import reading
 from archive.parquet.tables import ROWS, SORTED_BY, WINDOWS
 
 WINDOWS_FILE, ROWS_FILE = "windows.parquet", "rows.parquet"
@@ -41,11 +43,14 @@ _REPEATED = sorted({*ROWS.names} - {*_GROWING, "fields"})
 
 
 class SegmentFiles(Protocol):
-    """How the segments of one product are written. Methods raise OSError.
+    """How the segments of one product are written. Methods raise OSError, and Damaged
+    for a file that should be merged or checked and is not what was written.
 
     ``write`` writes the files of a segment into an empty folder, ``merge`` those of a
     segment that holds others, in their order; what ``is_final`` is made as small as
-    can be. A few groups of each file are in memory at a time.
+    can be. A few groups of each file are in memory at a time, and ``pause`` is called
+    between them: what it raises ends the merge. ``check`` looks at a segment's footers
+    and counts, not at all of its bytes.
     """
 
     @property
@@ -54,8 +59,15 @@ class SegmentFiles(Protocol):
     def write(self, folder: Path, tables: Any) -> None: ...
 
     def merge(
-        self, sources: Sequence[Path], folder: Path, *, is_final: bool
+        self,
+        sources: Sequence[Path],
+        folder: Path,
+        pause: Callable[[], None],
+        *,
+        is_final: bool,
     ) -> None: ...
+
+    def check(self, segment: Segment, folder: Path) -> None: ...
 
 
 class WindowFiles:
@@ -70,19 +82,46 @@ class WindowFiles:
         with _rows_writer(folder) as writer:
             writer.write_table(tables.rows, row_group_size=ROWS_A_GROUP)
 
-    def merge(self, sources: Sequence[Path], folder: Path, *, is_final: bool) -> None:
+    def merge(
+        self,
+        sources: Sequence[Path],
+        folder: Path,
+        pause: Callable[[], None],
+        *,
+        is_final: bool,
+    ) -> None:
         """Write the files of a segment that holds those of others."""
         with _windows_writer(folder) as writer:
             for source in sources:
-                with pq.ParquetFile(source / WINDOWS_FILE) as file:
-                    for group in range(file.num_row_groups):
-                        writer.write_table(file.read_row_group(group))
-        level = FINAL_LEVEL if is_final else LEVEL
+                with CheckedFile(source / WINDOWS_FILE, WINDOWS) as file:
+                    for group in range(file.footer.num_row_groups):
+                        pause()
+                        writer.write_table(file.read_group(group))
         paths = [source / ROWS_FILE for source in sources]
-        with _rows_writer(folder, level) as writer:
-            _write_merged(
-                paths, writer, ROWS_A_GROUP, lambda rows: rows.sort_by(SORTED_BY)
-            )
+        with (
+            _rows_writer(folder, FINAL_LEVEL if is_final else LEVEL) as writer,
+            _opened(paths, ROWS) as files,
+        ):
+            merged = _merged(files, ROWS, pause)
+            ordered = (rows.sort_by(SORTED_BY) for rows in merged)
+            _write_grouped(ordered, writer, ROWS_A_GROUP)
+
+    def check(self, segment: Segment, folder: Path) -> None:
+        """Raise Damaged unless the files have the windows that the name says."""
+        with CheckedFile(folder / WINDOWS_FILE, WINDOWS) as file:
+            windows = file.read(["epoch", "offset", "rows"])
+        with CheckedFile(folder / ROWS_FILE, ROWS) as file:
+            rows, epochs = file.footer.num_rows, _bounds_of(file.footer, "epoch")
+        with reading(folder / WINDOWS_FILE):
+            offsets = sorted(windows["offset"].to_pylist())
+            is_named = set(windows["epoch"].to_pylist()) == {segment.epoch}
+            if not is_named or offsets != [*range(segment.first, segment.last + 1)]:
+                raise ValueError("has other windows than the segment's name says")
+        with reading(folder / ROWS_FILE):
+            if (of_windows := pc.sum(windows["rows"]).as_py()) != rows:
+                raise ValueError(f"has {rows:,} rows, its windows have {of_windows:,}")
+            if epochs - {segment.epoch}:
+                raise ValueError("has other rows than the segment's name says")
 
 
 class BarFiles:
@@ -95,66 +134,100 @@ class BarFiles:
         with _bars_writer(folder) as writer:
             writer.write_table(tables.bars, row_group_size=BARS_A_GROUP)
 
-    def merge(self, sources: Sequence[Path], folder: Path, *, is_final: bool) -> None:
+    def merge(
+        self,
+        sources: Sequence[Path],
+        folder: Path,
+        pause: Callable[[], None],
+        *,
+        is_final: bool,
+    ) -> None:
         """Write the file of a segment that holds those of others."""
         paths = [source / BARS_FILE for source in sources]
-        with _bars_writer(folder, FINAL_LEVEL if is_final else LEVEL) as writer:
-            _write_merged(
-                paths,
-                writer,
-                BARS_A_GROUP,
-                lambda bars: newest_bars(bars.sort_by(BAR_ORDER)),
-            )
+        with (
+            _bars_writer(folder, FINAL_LEVEL if is_final else LEVEL) as writer,
+            _opened(paths, BARS) as files,
+        ):
+            merged = _merged(files, BARS, pause)
+            ordered = (newest_bars(bars.sort_by(BAR_ORDER)) for bars in merged)
+            _write_grouped(ordered, writer, BARS_A_GROUP)
+
+    def check(self, segment: Segment, folder: Path) -> None:
+        """Raise Damaged unless the file has bars of the entries that the name says."""
+        with CheckedFile(folder / BARS_FILE, BARS) as file:
+            bars = file.read(["epoch", "number"])
+        with reading(folder / BARS_FILE):
+            # Of an entry whose bars were all amended later, none may be left.
+            numbers = pc.min_max(bars["number"]).as_py()
+            is_within = segment.first <= numbers["min"] <= numbers["max"]
+            is_named = set(bars["epoch"].to_pylist()) == {segment.epoch}
+            if not (is_named and is_within and numbers["max"] <= segment.last):
+                raise ValueError("has other bars than the segment's name says")
 
 
-def _write_merged(
-    paths: Sequence[Path],
-    writer: pq.ParquetWriter,
-    size: int,
-    order: Callable[[pa.Table], pa.Table],
+def _bounds_of(footer: pq.FileMetaData, column: str) -> set[Any]:
+    """Return the least and the greatest values of a column, by its groups."""
+    at = footer.schema.names.index(column)
+    groups = (footer.row_group(n) for n in range(footer.num_row_groups))
+    bounds = (group.column(at).statistics for group in groups)
+    return {
+        value
+        for statistics in bounds
+        if statistics is not None and statistics.has_min_max
+        for value in (statistics.min, statistics.max)
+    }
+
+
+@contextmanager
+def _opened(paths: Sequence[Path], schema: pa.Schema) -> Iterator[list[CheckedFile]]:
+    with ExitStack() as files:
+        yield [files.enter_context(CheckedFile(path, schema)) for path in paths]
+
+
+def _write_grouped(
+    tables: Iterable[pa.Table], writer: pq.ParquetWriter, size: int
 ) -> None:
-    """Write the rows of files sorted by ``isin``, in groups of one size.
-
-    ``order`` puts rows of some issues into their order.
-    """
-    with ExitStack() as opened:
-        files = [opened.enter_context(pq.ParquetFile(path)) for path in paths]
-        held: deque[pa.Table] = deque()
-        count = 0
-        for table in map(order, _merged(files)):
-            held.append(table)
-            count += table.num_rows
-            if count >= size:
-                joined = pa.concat_tables(held)
-                whole = count // size * size
-                writer.write_table(joined[:whole], row_group_size=size)
-                held = deque([joined[whole:]])
-                count -= whole
-        if count:
-            writer.write_table(pa.concat_tables(held))
+    """Write tables in groups of one size."""
+    waiting: deque[pa.Table] = deque()
+    count = 0
+    for table in tables:
+        waiting.append(table)
+        count += table.num_rows
+        if count >= size:
+            joined = pa.concat_tables(waiting)
+            whole = count // size * size
+            writer.write_table(joined[:whole], row_group_size=size)
+            waiting = deque([joined[whole:]])
+            count -= whole
+    if count:
+        writer.write_table(pa.concat_tables(waiting))
 
 
-def _merged(files: Sequence[pq.ParquetFile]) -> Iterator[pa.Table]:
-    """Yield the rows of sorted files, issue by issue, a few groups at a time."""
-    groups = [iter(range(file.num_row_groups)) for file in files]
-    heads: list[pa.Table | None] = [None] * len(files)
+def _merged(
+    files: Sequence[CheckedFile], schema: pa.Schema, pause: Callable[[], None]
+) -> Iterator[pa.Table]:
+    """Yield the rows of files sorted by ``isin``, a few groups of each at a time."""
+    groups = [iter(range(file.footer.num_row_groups)) for file in files]
+    # What was read of each file and not yielded: none, once all of it was.
+    heads = [schema.empty_table()] * len(files)
     while True:
+        pause()
         for n, file in enumerate(files):
-            head = heads[n]
-            if head is None or not head.num_rows:
-                group = next(groups[n], None)
-                heads[n] = None if group is None else file.read_row_group(group)
-        present = [head for head in heads if head is not None]
+            # A segment without a trade has groups without a row.
+            while (
+                not heads[n].num_rows and (group := next(groups[n], None)) is not None
+            ):
+                heads[n] = file.read_group(group)
+        present = [n for n, head in enumerate(heads) if head.num_rows]
         if not present:
             return
         # What comes before the end of every head cannot be followed by less.
-        bound = min(head["isin"][-1].as_py() for head in present)
+        bound = min(heads[n]["isin"][-1].as_py() for n in present)
         ready = []
-        for n, head in enumerate(heads):
-            if head is not None:
-                cut = int(pc.sum(pc.less_equal(head["isin"], bound)).as_py() or 0)
-                ready.append(head[:cut])
-                heads[n] = head[cut:]
+        for n in present:
+            cut = int(pc.sum(pc.less_equal(heads[n]["isin"], bound)).as_py())
+            ready.append(heads[n][:cut])
+            heads[n] = heads[n][cut:]
         yield pa.concat_tables(ready)
 
 
@@ -162,6 +235,7 @@ def _windows_writer(folder: Path) -> pq.ParquetWriter:
     return pq.ParquetWriter(
         folder / WINDOWS_FILE,
         WINDOWS,
+        write_page_checksum=True,
         compression="zstd",
         compression_level=WINDOWS_LEVEL,
         use_dictionary=["epoch"],
@@ -173,6 +247,7 @@ def _rows_writer(folder: Path, level: int = LEVEL) -> pq.ParquetWriter:
     return pq.ParquetWriter(
         folder / ROWS_FILE,
         ROWS,
+        write_page_checksum=True,
         compression="zstd",
         compression_level=level,
         use_dictionary=_REPEATED,
@@ -184,6 +259,7 @@ def _bars_writer(folder: Path, level: int = LEVEL) -> pq.ParquetWriter:
     return pq.ParquetWriter(
         folder / BARS_FILE,
         BARS,
+        write_page_checksum=True,
         compression="zstd",
         compression_level=level,
         use_dictionary=["isin", "epoch", "width_ms", "revision"],

@@ -38,6 +38,8 @@ _MASTER = (
 )
 """What a row has of its issue; null is what nobody has said."""
 
+MASTER_NAMES = tuple(name for name, _ in _MASTER)
+
 WINDOWS = pa.schema(
     [
         ("epoch", pa.string()),

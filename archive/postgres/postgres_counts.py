@@ -4,11 +4,12 @@ from datetime import date
 
 import psycopg
 
-from archive.account import PartitionOf, Place
-from archive.archiver import SinkRefused
+from archive.account import Place
 from archive.bar_account import BarKey
+from archive.contract.archive_gap import ArchiveGap, find_gaps
 from archive.contract.segment import Product, Segment
 from archive.postgres.postgres_sink import RUNS
+from archive.storing.archive_sink import SinkRefused
 from ingest.process.redact import server_address
 
 _WITHIN = """
@@ -18,13 +19,9 @@ _WINDOWS = f"""
 SELECT epoch, "offset", (extract(epoch FROM "window") * 1000)::bigint, rows
 FROM tickthrottle_windows WHERE {_WITHIN}
 """
-_ISINS = f"SELECT DISTINCT isin FROM tickthrottle_rows WHERE {_WITHIN}"
 _ROWS = f"""
-SELECT epoch, "offset", partition, count(*)
-FROM tickthrottle_rows
-JOIN unnest(%s::text[], %s::int[]) AS partitions (isin, partition) USING (isin)
-WHERE {_WITHIN}
-GROUP BY epoch, "offset", partition
+SELECT epoch, "offset", count(*) FROM tickthrottle_rows WHERE {_WITHIN}
+GROUP BY epoch, "offset"
 """
 _BARS_WITHIN = """
 start + width_ms * interval '1 ms'
@@ -37,9 +34,8 @@ FROM tickthrottle_bars WHERE {_BARS_WITHIN}
 _BAR_COUNTS = f"""
 SELECT width_ms, count(*) FROM tickthrottle_bars WHERE {_BARS_WITHIN} GROUP BY width_ms
 """
-# A bar that ends at midnight is of the day before.
 _BAR_LINES = """
-SELECT ((last_end - interval '1 ms') AT TIME ZONE 'UTC')::date, sum(bars)::bigint
+SELECT tickthrottle_day(last_end), sum(bars)::bigint
 FROM tickthrottle_bar_batches GROUP BY 1
 """
 
@@ -51,22 +47,29 @@ class PostgresCounts:
         self._url = url
 
     def segments(self, product: Product = "windows") -> list[Segment]:
-        """Return each run of windows, or of entries of the bar log, without a hole."""
+        """Return each day's runs of windows, or of the bar log, without a hole."""
         return [Segment(*row) for row in self._ask(RUNS[product])]
+
+    def gaps(
+        self, product: Product, first_ms: int = 0, last_ms: int = 2**53
+    ) -> list[ArchiveGap]:
+        """Return the gaps between two ends."""
+        gaps = find_gaps(self.segments(product), product)
+        return [gap for gap in gaps if gap.is_within(first_ms, last_ms)]
+
+    def damage(self) -> list[str]:
+        """Return nothing: a database looks after its own files."""
+        return []
 
     def windows(self, first_ms: int, last_ms: int) -> list[tuple[Place, int, int]]:
         """Return place, end and number of rows of each window."""
         found = self._ask(_WINDOWS, first_ms, last_ms)
         return [((epoch, offset), end, rows) for epoch, offset, end, rows in found]
 
-    def rows(
-        self, first_ms: int, last_ms: int, partition: PartitionOf
-    ) -> list[tuple[Place, int, int]]:
-        """Return place, partition and number of the rows of it, counted one by one."""
-        isins = [isin for (isin,) in self._ask(_ISINS, first_ms, last_ms)]
-        partitions = [partition(isin) for isin in isins]
-        found = self._ask(_ROWS, isins, partitions, first_ms, last_ms)
-        return [((epoch, offset), p, n) for epoch, offset, p, n in found]
+    def rows(self, first_ms: int, last_ms: int) -> list[tuple[Place, int]]:
+        """Return the rows of each place, counted one by one."""
+        counts = self._ask(_ROWS, first_ms, last_ms)
+        return [((epoch, offset), n) for epoch, offset, n in counts]
 
     def bars(self, first_ms: int, last_ms: int) -> dict[BarKey, int]:
         """Return how many trades each bar has that ends then."""

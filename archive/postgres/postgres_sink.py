@@ -4,8 +4,8 @@ The tables are in ``schema.sql``. A price is numeric: exact, with the digits tha
 published.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+import threading
+from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime, timedelta
 from importlib.resources import files
 
@@ -15,7 +15,6 @@ import pyarrow.compute as pc
 from psycopg import sql
 from pyarrow import csv
 
-from archive.archiver import SinkAway, SinkRefused
 from archive.contract.segment import Product, Segment, day_of, span_of
 from archive.parquet.bar_table import (
     BARS,
@@ -27,14 +26,14 @@ from archive.parquet.bar_table import (
     newest_bars,
 )
 from archive.parquet.tables import ROWS, StoredTables
+from archive.postgres.postgres_session import PostgresSession
+from archive.storing.archive_sink import SinkRefused
 from ingest.process.redact import server_address
 
 VERSION = 1
 """Of the tables. An archive of another version does not touch them."""
 
-CONNECT_S = 5
-
-_SETTLED_S = 60
+_HOUR_MS = 3_600_000
 
 _WINDOWS = (
     *("epoch", "offset", "window", "published", "window_ms"),
@@ -50,23 +49,27 @@ _TABLES = (
     *("tickthrottle_bar_batches", "tickthrottle_bars"),
 )
 
-# Each run of numbers without a hole, as a segment's name says it.
+# Each day's runs of numbers without a hole, as a segment's name says them.
 RUNS: dict[Product, str] = {
     "windows": """
 SELECT (extract(epoch FROM min(published)) * 1000)::bigint, min("offset"),
        max("offset"), epoch, (extract(epoch FROM min("window")) * 1000)::bigint,
        (extract(epoch FROM max("window")) * 1000)::bigint
-FROM (SELECT *, "offset" - row_number() OVER (PARTITION BY epoch ORDER BY "offset")
-      AS run FROM tickthrottle_windows) numbered
-GROUP BY epoch, run
+FROM (SELECT *, "offset" - row_number() OVER (PARTITION BY epoch, day
+                                              ORDER BY "offset") AS run
+      FROM (SELECT *, tickthrottle_day("window") AS day
+            FROM tickthrottle_windows) dated) numbered
+GROUP BY epoch, day, run
 """,
     "bars": """
 SELECT (extract(epoch FROM min(published)) * 1000)::bigint, min(number),
        max(number), epoch, (extract(epoch FROM min(first_end)) * 1000)::bigint,
        (extract(epoch FROM max(last_end)) * 1000)::bigint
-FROM (SELECT *, number - row_number() OVER (PARTITION BY epoch ORDER BY number)
-      AS run FROM tickthrottle_bar_batches) numbered
-GROUP BY epoch, run
+FROM (SELECT *, number - row_number() OVER (PARTITION BY epoch, day
+                                            ORDER BY number) AS run
+      FROM (SELECT *, tickthrottle_day(last_end) AS day
+            FROM tickthrottle_bar_batches) dated) numbered
+GROUP BY epoch, day, run
 """,
 }
 
@@ -99,23 +102,12 @@ _OLDEST: dict[Product, bytes] = {
     "bars": b"SELECT min(first_end) FROM tickthrottle_bar_batches",
 }
 
-# Of what the server says, what no waiting cures, wherever it has no code.
-_LASTING_WORDS = (
-    "authentication failed",
-    "no password supplied",
-    "does not exist",
-    "no pg_hba.conf entry",
-    "invalid",
-)
-# The class of a code: connection, resources, shutdown, a lost race, a transaction that
-# was read-only, because a standby has not taken over yet.
-_PASSING_CODES = ("08", "53", "57P", "40", "25006", "55P03", "58")
-
 
 class PostgresSink:
     """The archive in a database; a ``Sink``.
 
-    ``max_days``: older ones are deleted; 0: none. Raises SinkAway for what may pass,
+    ``max_days``: older ones are deleted; 0: none. ``name`` is the archive's: ``open``
+    ends sessions of another process of it. Raises SinkAway for what may pass,
     SinkRefused for what does not.
     """
 
@@ -123,20 +115,27 @@ class PostgresSink:
         self,
         url: str,
         max_days: int,
+        name: str,
         at_step: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._url = url
         self._max_days = max_days
         self._at_step = at_step
-        self._connection: psycopg.Connection | None = None
-        # The oldest and the newest day.
+        self._storing, self._tidying = (PostgresSession(url, name) for _ in range(2))
+        # The oldest and the newest day, for both threads.
         self._days: dict[Product, tuple[date, date]] = {}
+        self._days_lock = threading.Lock()
 
-    def open(self) -> dict[Product, list[Segment]]:
-        """Make the tables if there are none; return what is stored."""
-        stored: dict[Product, list[Segment]] = {}
-        with self._transaction() as cursor:
+    def open(self) -> None:
+        """Make the tables if there are none."""
+        self._storing.end_others()
+        with self._storing.transaction() as cursor:
             self._check_version(cursor)
+
+    def stored(self) -> dict[Product, list[Segment]]:
+        """Return each day's runs of windows, and of entries of the bar log."""
+        stored: dict[Product, list[Segment]] = {}
+        with self._storing.transaction() as cursor:
             for product, query in RUNS.items():
                 cursor.execute(query.encode())
                 stored[product] = [Segment(*row) for row in cursor.fetchall()]
@@ -152,7 +151,7 @@ class PostgresSink:
             if isinstance(tables, StoredBars)
             else _parts_of_windows(tables)
         )
-        with self._transaction() as cursor:
+        with self._storing.transaction() as cursor:
             for table, columns, source in parts:
                 _copy(cursor, table, columns, source.select(list(columns)))
                 self._at_step("copied")
@@ -161,50 +160,67 @@ class PostgresSink:
         self._at_step("committed")
         self._note(tables.product, segment)
 
-    def tidy(self, newest_ms: int) -> str | None:
-        """Delete the oldest day if it is too old.
+    def tidy(
+        self, newest_ms: int, pause: Callable[[], None] = lambda: None
+    ) -> str | None:
+        """Delete the oldest day if it is too old, an hour at a time.
 
         ``newest_ms`` is the end of the newest window; of bars it is their own newest.
         """
         if not self._max_days:
             return None
-        for product, (oldest, newest) in self._days.items():
+        with self._days_lock:
+            days = dict(self._days)
+        for product, (oldest, newest) in days.items():
             today = day_of(newest_ms) if product == "windows" else newest
             if oldest <= today - timedelta(days=self._max_days):
-                self._delete(product, oldest)
+                self._delete(product, oldest, pause)
                 name = " of bars" if product == "bars" else ""
                 return f"removed the day {oldest}{name}"
         return None
 
-    def _delete(self, product: Product, day: date) -> None:
-        last = datetime.fromtimestamp(span_of(day)[1] / 1_000, UTC)
-        with self._transaction() as cursor:
-            for statement in _DELETE[product]:
-                cursor.execute(statement, [last])
-            cursor.execute(_OLDEST[product])
-            [(first,)] = cursor.fetchall()
-        newest = self._days.pop(product)[1]
-        if first is not None:
-            oldest = day_of(round(first.timestamp() * 1_000))
-            self._days[product] = oldest, max(oldest, newest)
+    def damaged(self) -> list[str]:
+        """Return nothing: a database looks after its own files."""
+        return []
+
+    def _delete(self, product: Product, day: date, pause: Callable[[], None]) -> None:
+        first_ms, last_ms = span_of(day)
+        first = None
+        for end_ms in range(first_ms - 1 + _HOUR_MS, last_ms + 1, _HOUR_MS):
+            pause()
+            with self._tidying.transaction() as cursor:
+                for statement in _DELETE[product]:
+                    cursor.execute(statement, [_moment(end_ms)])
+                cursor.execute(_OLDEST[product])
+                [(first,)] = cursor.fetchall()
+        with self._days_lock:
+            newest = self._days.pop(product)[1]
+            if first is not None:
+                oldest = day_of(round(first.timestamp() * 1_000))
+                self._days[product] = oldest, max(oldest, newest)
 
     def _note(self, product: Product, segment: Segment) -> None:
         first, last = day_of(segment.first_ms), day_of(segment.last_ms)
-        oldest, newest = self._days.get(product, (first, last))
-        self._days[product] = min(oldest, first), max(newest, last)
+        with self._days_lock:
+            oldest, newest = self._days.get(product, (first, last))
+            self._days[product] = min(oldest, first), max(newest, last)
 
     def size_bytes(self) -> int:
         """Return how many bytes the tables have, with their indexes."""
-        with self._transaction() as cursor:
+        with self._storing.transaction() as cursor:
             cursor.execute(_SIZE.encode(), [list(_TABLES)])
             [(size,)] = cursor.fetchall()
         return int(size)
 
+    def interrupt(self) -> None:
+        """Have whatever waits for the server fail."""
+        self._storing.interrupt()
+        self._tidying.interrupt()
+
     def close(self) -> None:
         """Disconnect."""
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
+        self._storing.close()
+        self._tidying.close()
 
     def _check_version(self, cursor: psycopg.Cursor) -> None:
         found = "SELECT to_regclass('tickthrottle_archive') IS NOT NULL"
@@ -227,9 +243,11 @@ class PostgresSink:
             raise self._refused(
                 f"has tables of {age} version, {version}; this is {VERSION}"
             )
-        cursor.execute("SELECT to_regclass('tickthrottle_bars') IS NOT NULL")
-        [(has_bars,)] = cursor.fetchall()
-        if not has_bars:
+        # The newest part of them.
+        newest = "SELECT to_regprocedure('tickthrottle_day(timestamptz)') IS NOT NULL"
+        cursor.execute(newest)
+        [(is_whole,)] = cursor.fetchall()
+        if not is_whole:
             _make_tables(cursor)
 
     def _refused(self, text: str) -> SinkRefused:
@@ -239,43 +257,14 @@ class PostgresSink:
             f"({tables}), or name another database"
         )
 
-    @contextmanager
-    def _transaction(self) -> Iterator[psycopg.Cursor]:
-        try:
-            if self._connection is None or self._connection.closed:
-                self._connection = psycopg.connect(
-                    self._url,
-                    connect_timeout=CONNECT_S,
-                    application_name="tickthrottle archive",
-                    # A server that is gone without a word is noticed.
-                    options="-c statement_timeout=300000 -c timezone=UTC",
-                    keepalives_idle=10,
-                    tcp_user_timeout=_SETTLED_S * 1_000,
-                )
-            with self._connection.transaction(), self._connection.cursor() as cursor:
-                yield cursor
-        except psycopg.Error as error:
-            self.close()
-            address = server_address(self._url)
-            words = " ".join(str(error).split())
-            # The address that was tried may be shown, never a password.
-            sentence = f"postgres_url {address}: {words}"
-            if _may_pass(error, words):
-                raise SinkAway(sentence) from None
-            raise SinkRefused(sentence) from None
-
 
 def _make_tables(cursor: psycopg.Cursor) -> None:
     schema = files("archive.postgres").joinpath("schema.sql").read_text("utf-8")
     cursor.execute(schema.encode())
 
 
-def _may_pass(error: psycopg.Error, words: str) -> bool:
-    if error.sqlstate is not None:
-        return error.sqlstate.startswith(_PASSING_CODES)
-    if not isinstance(error, psycopg.OperationalError):
-        return False
-    return not any(word in words for word in _LASTING_WORDS)
+def _moment(time_ms: int) -> datetime:
+    return datetime.fromtimestamp(time_ms / 1_000, UTC)
 
 
 def _copy(

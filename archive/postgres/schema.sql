@@ -1,5 +1,11 @@
 -- The archive's tables. Creating them again changes nothing.
 
+-- The day, in UTC, of a window or bar that ends then: that of its last millisecond, as
+-- `day_of` says it in archive/contract/segment.py.
+CREATE OR REPLACE FUNCTION tickthrottle_day(ends timestamptz) RETURNS date
+  LANGUAGE sql IMMUTABLE PARALLEL SAFE
+  AS $$ SELECT (ends AT TIME ZONE 'UTC' - interval '1 millisecond')::date $$;
+
 CREATE TABLE IF NOT EXISTS tickthrottle_archive (
   only_row bool PRIMARY KEY DEFAULT true CHECK (only_row),
   version int NOT NULL

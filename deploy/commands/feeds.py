@@ -136,6 +136,7 @@ def _play(
     from archive.parquet.archive_reader import ArchiveReader
     from archive.playback import PlaybackRefused, play
     from ingest.process.redis_fault import explain
+    from ingest.span_words import span_words
     from throttle.lease.retry import create_client
 
     try:
@@ -152,6 +153,12 @@ def _play(
             f"TICKTHROTTLE_NAMESPACE={namespace} tickthrottle gateway follows it"
         )
 
+    def say_wait(wait_s: float) -> None:
+        typer.echo(
+            f"a gap: the next window is due in {span_words(int(wait_s * 1e6))}; "
+            "--max-gap 10 makes it 10 seconds of the day"
+        )
+
     try:
         with create_client(settings.redis_url) as client:
             played = play(
@@ -163,6 +170,7 @@ def _play(
                 options.max_gap_s,
                 stop_on_signal(),
                 say,
+                say_wait,
             )
     except redis.RedisError as error:
         fail(explain(settings.redis_url, error))
@@ -236,10 +244,10 @@ def feed(
     """
     from deploy.local.feed_keys import read_keys
     from ingest.adapters.adapter import AdapterFault, BadChoice
-    from ingest.adapters.known import find_adapter
     from ingest.adapters.listing import encode_listing
     from ingest.adapters.raw_tape import RawTapeError
     from ingest.adapters.run_exchange import at_addresses, find_issues, run_exchange
+    from ingest.exchanges.known import find_adapter
     from ingest.feed.run import FeedError
 
     configure_logs(settings)

@@ -20,6 +20,7 @@ from ingest.issue_table.issue_store import IssueStore, TableAway, TableMoved
 from ingest.issue_table.known_issues import Issues
 from ingest.settings import TopicSettings
 from ingest.sources.simulator import Simulator
+from ingest.symbol_key import SymbolKeys, Venue
 from ingest.tradelog.contract import LogUnusable
 
 SHOWN = ("isin", "code", "name", "market", "sector", "prev_close", "status")
@@ -58,6 +59,13 @@ def load(
             "stays.",
         ),
     ] = False,
+    venue: Annotated[
+        str | None,
+        typer.Option(
+            help="Give what has no ISIN the key of its symbol, or code, at this venue; "
+            "see docs/keys.md."
+        ),
+    ] = None,
     force: Annotated[
         bool,
         typer.Option(
@@ -74,10 +82,14 @@ def load(
     from ingest.issue_table.issue_list import read_list
     from ingest.issue_table.table_loader import load_list, update_table
 
+    try:
+        keys = None if venue is None else SymbolKeys(Venue.parse(venue))
+    except ValueError as error:
+        fail(f"venue {error}", code=2)
     with _table(settings) as store:
         path = Path("/dev/stdin") if file == Path("-") else file
         try:
-            wanted = read_list(path)
+            wanted = read_list(path, keys)
         except BadIssues as error:
             fail(str(error).replace("issues_file /dev/stdin", "file -"))
         try:
@@ -217,6 +229,9 @@ def _table(settings: TopicSettings) -> Iterator[IssueStore]:
         with closing(open_issue_store(settings)) as store:
             yield store
     except (TableAway, TableMoved, LogUnusable) as error:
+        why = error.__cause__
+        if isinstance(why, redis.RedisError):
+            fail(explain(settings.redis_url, why))
         fail(str(error))
     except redis.RedisError as error:
         fail(explain(settings.redis_url, error))

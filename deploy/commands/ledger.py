@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,9 +12,14 @@ from deploy.commands.arguments import check_number, format_moment
 from deploy.commands.setting_options import AsJson, options_of
 from deploy.commands.tables import print_json, print_table
 from throttle.settings import ThrottleSettings
+from tickthrottle_client.log_v1 import LogError
 
 if TYPE_CHECKING:
     from throttle.contract.ledger import BatchEntry, Books, Ledger
+
+
+_ONE_TRANSACTION_S = 1.0
+"""A transaction that is open for so long holds others up."""
 
 
 @options_of(ThrottleSettings, "job", "redis_url")
@@ -44,15 +50,45 @@ def ledger(
         else:
             typer.echo(f"no ledger yet: no job {name} has run on this stream")
         return
+    waiting = _waiting(settings)
     if json:
         batch_objects = [batch_object(batch) for batch in recorded]
         newest = {"newest_batches": batch_objects} if batches else {}
-        print_json({**ledger_object(found), **newest})
+        print_json({**ledger_object(found), **newest, "waiting": waiting})
     else:
         print_ledger(found)
+        for line in waiting:
+            typer.echo(line)
         if batches:
             print_batches(recorded)
     raise typer.Exit(1 if found.problems() else 0)
+
+
+def _waiting(settings: ThrottleSettings) -> list[str]:
+    """Say which partitions of Kafka wait behind a transaction, and have for a second.
+
+    What waits there is in no book yet, and the books balance without it.
+    """
+    if (topic := settings.topic()) is None:
+        return []
+    # Loaded where it is needed only.
+    from ingest.kafka.ends import KafkaEnds
+
+    ends = KafkaEnds(topic)
+    try:
+        _, before = ends.look()
+        if not any(end.waiting for end in before.values()):
+            return []
+        time.sleep(_ONE_TRANSACTION_S)
+        _, after = ends.look()
+    except LogError as error:
+        return [f"whether anything waits in the topic is not known: {error}"]
+    return [
+        f"partition {p} of {topic.topic}: {end.waiting:,} offsets wait behind a "
+        f"transaction that is open at offset {end.position + 1}"
+        for p, end in sorted(after.items())
+        if end.waiting and p in before and end.position == before[p].position
+    ]
 
 
 def ledger_object(ledger: Ledger) -> dict[str, Any]:

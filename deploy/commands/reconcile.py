@@ -75,7 +75,7 @@ def reconcile(
     Trades that wait to be read are no difference.
     """
     from archive.archive_process import open_counts
-    from archive.archiver import SinkRefused
+    from archive.storing.archive_sink import SinkRefused
     from deploy.commands.open_history import open_past
 
     bounds_ms = _bounds_ms(day, since)
@@ -99,7 +99,7 @@ def reconcile(
             )
             try:
                 bars = _reconcile_bars(past, counts, bounds_ms)
-                kept = _reconcile_archive(past, source.info, jobs, counts, bounds_ms)
+                kept = _reconcile_archive(past, jobs, counts, bounds_ms)
             except (OSError, SinkRefused) as error:
                 fail(f"archive: {error}")
     is_right = found.is_right and all(a is None or a.is_right for a in (kept, bars))
@@ -132,50 +132,39 @@ def _bounds_ms(day: str | None, since: str | None) -> tuple[int, int]:
 
 def _reconcile_archive(
     past: Past,
-    info: LogInfo,
     jobs: list[str],
     counts: ArchiveCounts,
     bounds_ms: tuple[int, int],
 ) -> ArchiveAccount:
-    """Compare the window log, and the batches that are recorded, with an archive.
-
-    By partition where the log is in Redis: there the ISIN decides which it is.
-    """
+    """Compare the window log, and the batches that are recorded, with an archive."""
     from archive.account import (
-        NOWHERE,
         account_for,
         batch_differences,
         days_of,
         rows_of_log,
         stored_day,
     )
-    from archive.contract.archive_gap import find_gaps
     from archive.contract.segment import span_of
-    from ingest.tradelog.contract import partition_of
 
-    has_partitions = past.settings.trade_log == "redis"
     first_ms, last_ms = bounds_ms
-
-    def partition(isin: str) -> int:
-        return partition_of(isin, info.partitions) if has_partitions else NOWHERE
 
     def stored() -> Iterator[StoredDay]:
         for day in days_of(segments):
             of_day = span_of(day)
             if first_ms <= of_day[1] and of_day[0] <= last_ms:
-                rows = counts.rows(*of_day, partition)
-                yield stored_day(counts.windows(*of_day), rows)
+                yield stored_day(counts.windows(*of_day), counts.rows(*of_day))
 
     # The log first: of a window that is stored meanwhile nothing is missing.
-    log = rows_of_log(past.history.windows(), partition)
+    log = rows_of_log(past.history.windows())
     log = {p: w for p, w in log.items() if first_ms <= w.window <= last_ms}
+    counts.damage()
     segments = counts.segments()
-    gaps = [gap for gap in find_gaps(segments) if gap.is_within(first_ms, last_ms)]
-    found = account_for(log, stored(), gaps)
-    for job in jobs if has_partitions else ():
+    gaps = counts.gaps("windows", first_ms, last_ms)
+    account = account_for(log, stored(), gaps)
+    for job in jobs:
         batches = past.history.batches(job)
-        found.problems += batch_differences(job, batches, log, found.stored)
-    return found
+        account.problems += batch_differences(job, batches, log, account.stored)
+    return account
 
 
 def _reconcile_bars(
@@ -184,7 +173,6 @@ def _reconcile_bars(
     """Compare the bar log with an archive, a day at a time."""
     from archive.account import days_of
     from archive.bar_account import BarKey, account_for_bars
-    from archive.contract.archive_gap import find_gaps
     from archive.contract.segment import Coverage, day_of, span_of
 
     first_ms, last_ms = bounds_ms
@@ -212,7 +200,7 @@ def _reconcile_bars(
                 if day_of(bar.end_ms) == day
             ]
             stored |= counts.bars(min(ends), max(ends))
-    gaps = [g for g in find_gaps(segments, "bars") if g.is_within(first_ms, last_ms)]
+    gaps = counts.gaps("bars", first_ms, last_ms)
     return account_for_bars(log, Coverage(segments), stored, kept, gaps)
 
 
@@ -365,8 +353,8 @@ def account_object(found: ArchiveAccount) -> dict[str, Any]:
                 "published_windows": account.published_windows,
                 "stored_windows": account.stored_windows,
                 "waiting_windows": account.waiting_windows,
-                "published_rows": _by_partition(account.published_rows),
-                "stored_rows": _by_partition(account.stored_rows),
+                "published_rows": account.published_rows,
+                "stored_rows": account.stored_rows,
                 "kept_windows": account.kept_windows,
                 "kept_rows": account.kept_rows,
             }
@@ -380,29 +368,28 @@ def account_object(found: ArchiveAccount) -> dict[str, Any]:
 def print_account(found: ArchiveAccount) -> None:
     """Print an account, and whether all is stored that should be."""
     typer.echo("archive, by day: of the windows in the log, then all that is kept")
-    columns = ["day", "windows#", "stored#", "waiting#", "partition"]
-    rows = []
-    for day, account in found.days.items():
-        of_windows = (
-            day,
-            f"{account.published_windows:,}",
-            f"{account.stored_windows:,}",
-            f"{account.waiting_windows:,}",
-        )
-        of_all = f"{account.kept_windows:,}", f"{account.kept_rows:,}"
-        partitions = sorted({*account.published_rows, *account.stored_rows})
-        for number, p in enumerate(partitions or [-1]):
-            rows.append(
-                (
-                    *(of_windows if number == 0 else ("", "", "", "")),
-                    "all" if p == -1 else str(p),
-                    f"{account.published_rows[p]:,}",
-                    f"{account.stored_rows[p]:,}",
-                    *(of_all if number == 0 else ("", "")),
-                )
+    columns = ["day", "windows#", "stored#", "waiting#", "rows#", "rows stored#"]
+    print_table(
+        [*columns, "all windows#", "all rows#"],
+        [
+            (
+                str(day),
+                *(
+                    f"{number:,}"
+                    for number in (
+                        account.published_windows,
+                        account.stored_windows,
+                        account.waiting_windows,
+                        account.published_rows,
+                        account.stored_rows,
+                        account.kept_windows,
+                        account.kept_rows,
+                    )
+                ),
             )
-    columns += ["rows#", "rows stored#", "all windows#", "all rows#"]
-    print_table(columns, rows)
+            for day, account in found.days.items()
+        ],
+    )
     for sentence in (*found.notes, *found.problems):
         typer.echo(sentence)
     typer.echo(
@@ -448,8 +435,3 @@ def print_bar_account(found: BarAccount) -> None:
     for sentence in (*found.notes, *found.problems):
         typer.echo(sentence)
     typer.echo("every bar is stored" if found.is_right else "bars are missing")
-
-
-def _by_partition(rows: Mapping[int, int]) -> dict[str, int]:
-    named = {"all" if p == -1 else str(p): n for p, n in rows.items()}
-    return dict(sorted(named.items()))

@@ -9,7 +9,6 @@ import sys
 import threading
 import time
 import urllib.error
-import urllib.request
 from collections import defaultdict, deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -20,18 +19,29 @@ from rich.console import Console
 
 from deploy.local.child import ChildProcess
 from deploy.local.guardian import Guardian
+from deploy.local.inheritance import in_words, inherited, variable_name
 from deploy.local.pipelines import leave_note, remove_note
+from deploy.local.ports_and_memory import (
+    ANOTHER_PORT,
+    CannotStart,
+    check_memory,
+    check_ports,
+    lacking_memory,
+)
 from deploy.local.process_tree import Named, job_family, members
+from deploy.local.run_issues import issues_file_of
 from deploy.local.settings import RunSettings
 from deploy.local.valkey import valkey_command, wait_for_server
+from ingest.adapters.adapter import AdapterFault
 from ingest.issue_table.issue_entry import BadIssues
 from ingest.issue_table.issue_list import read_list
 from ingest.issue_table.issue_store import TableAway
 from ingest.issue_table.open_issue_store import open_issue_store
 from ingest.issue_table.table_loader import load_list
-from ingest.process.ports import free_port, why_taken
+from ingest.process.direct_http import open_direct
+from ingest.process.ports import free_port
 from ingest.process.prometheus import forget_process
-from ingest.settings import TopicSettings
+from ingest.settings import TopicSettings, variable_of
 
 T = TypeVar("T")
 
@@ -62,17 +72,25 @@ def run_local(settings: RunSettings, stop: threading.Event) -> None:
             f"state_dir {settings.state_dir}: {error.strerror or error}; set "
             "TICKTHROTTLE_STATE_DIR to a folder that can be written"
         ) from error
+    # Its Java belongs to an extra, of which the server is named first.
+    from deploy.local.preflight import check_parts
+
     with lock:
-        for port in (settings.port, settings.port_for_operators):
-            if (reason := why_taken(port)) is not None:
-                raise RunFailed(f"port {port}: {reason}; choose another one")
+        try:
+            check_ports(settings)
+            check_memory()
+        except CannotStart as error:
+            raise RunFailed(str(error)) from None
         for old in folder.iterdir():
             if old.name != "lock":
                 shutil.rmtree(old) if old.is_dir() else old.unlink()
         runner = Runner(settings, folder, stop)
         try:
+            check_parts(settings, runner.environment.get("JAVA_HOME"), runner.topic())
             runner.start()
             runner.watch()
+        except CannotStart as error:
+            raise RunFailed(str(error)) from None
         finally:
             runner.stop()
 
@@ -81,8 +99,9 @@ class Runner:
     """The parts of one run.
 
     Without a feed it is up when the throttle is ready and the gateway answers: no
-    trade is waited for. ``overrides`` are environment variables of the parts that win
-    over all others.
+    trade is waited for. Its server has what it had when it is started again, unless it
+    is not ``persistent``: then its end is the run's. ``overrides`` are environment
+    variables of the parts that win over all others.
     """
 
     def __init__(
@@ -92,13 +111,15 @@ class Runner:
         stop: threading.Event,
         *,
         has_feed: bool = True,
+        persistent: bool = True,
         overrides: Mapping[str, str] | None = None,
         console: Console | None = None,
     ) -> None:
         self._settings = settings
         self._folder = folder
         self._stop = stop
-        self._has_feed = has_feed
+        self._has_feed = has_feed and not settings.follows_log
+        self._persistent = persistent
         self._console = console or Console(stderr=True, highlight=False)
         self._began = time.monotonic()
         self._parts: dict[str, ChildProcess] = {}
@@ -119,8 +140,9 @@ class Runner:
         self._page = f"http://127.0.0.1:{settings.port}/"
         self._operators = f"http://127.0.0.1:{settings.port_for_operators}/"
         self._issues_file: Path | None = None
+        shared, self._ignored = inherited(os.environ, follows_log=settings.follows_log)
         self.environment: Mapping[str, str] = {
-            **os.environ,
+            **shared,
             "REDIS_URL": self.redis_url,
             "TICKTHROTTLE_STATE_DIR": str(folder),
             "TICKTHROTTLE_LOG_LEVEL": settings.log_level,
@@ -130,11 +152,12 @@ class Runner:
             "PROMETHEUS_MULTIPROC_DIR": str(self._metrics),
             "TICKTHROTTLE_METRICS_PORT": "0",
             "TICKTHROTTLE_OPERATORS_PORT": str(settings.port_for_operators),
-            "TICKTHROTTLE_QUIET_S": os.environ.get("TICKTHROTTLE_QUIET_S", "6"),
+            "TICKTHROTTLE_QUIET_S": shared.get("TICKTHROTTLE_QUIET_S", self._quiet_s()),
             "PYTHONUNBUFFERED": "1",
+            **self._log(),
             **self._issues(),
-            **self._archive(),
-            **self._incidents(),
+            **self._archive(shared),
+            "TICKTHROTTLE_INCIDENTS_FILE": self._beside("incidents", ".json"),
             **(overrides or {}),
         }
         """What the parts are told."""
@@ -153,6 +176,7 @@ class Runner:
     def start(self) -> None:
         """Start the parts in order and wait until the page is live."""
         self._say("starting", f"files in {self._folder}")
+        self._say_what_is_odd()
         self._launch("valkey")
         server = self._wait("valkey", lambda: wait_for_server(self.redis_url, 1))
         pages = self._page, self.environment, self._operators
@@ -165,6 +189,8 @@ class Runner:
         self._say("throttle", "starting Spark and warming it up, about twenty seconds")
         self._wait("throttle", self._throttle_ready.is_set)
         self._say("throttle", "ready")
+        if self._settings.follows_log:
+            self._say("feed", f"none: {self._log_words()}")
         if self._has_feed:
             self._launch("feed")
             self._say("feed", f"ready: {self._feed_words()}")
@@ -205,6 +231,8 @@ class Runner:
             time.sleep(0.02)
         for part in parts:
             part.kill()
+        # Nothing of it is wanted again, and it may be large.
+        shutil.rmtree(self._folder / "valkey", ignore_errors=True)
         self._guardian.close()
 
     def processes(self) -> list[Named]:
@@ -215,33 +243,70 @@ class Runner:
             found += find(name, part.group)
         return found
 
+    def topic(self) -> TopicSettings | None:
+        """Return where the topic is that this run follows; None without one."""
+        if self._settings.trade_log != "kafka" or not self._settings.follows_log:
+            return None
+        return TopicSettings(redis_url=self.redis_url, **self._log_options())
+
+    def _quiet_s(self) -> str:
+        return "6" if self._has_feed else "0"
+
+    def _log_options(self) -> dict[str, Any]:
+        """Return what was said of a log that others append to."""
+        names = ("trade_log", "kafka_servers", "kafka_topic", "kafka_config")
+        options = {name: getattr(self._settings, name) for name in names}
+        return {name: value for name, value in options.items() if value is not None}
+
+    def _log(self) -> dict[str, str]:
+        settings = self._settings
+        if not settings.follows_log:
+            return {}
+        more = {"decoder": settings.decoder, "start": settings.start}
+        options = {**self._log_options(), **more}
+        if settings.issues_file is not None:
+            # It is loaded: into the run's own table, not into somebody else's.
+            options["kafka_issues_topic"] = ""
+        return {variable_name(k): str(v) for k, v in options.items() if v is not None}
+
     def _issues(self) -> dict[str, str]:
-        file = issues_file_of(self._settings, self._folder)
+        try:
+            file = issues_file_of(self._settings, self._folder)
+        except (BadIssues, AdapterFault) as error:
+            raise RunFailed(str(error)) from None
         if file is None:
             return {}
         self._issues_file = file
-        # Told once, from here: a feed that starts again knows no better.
+        if self._settings.feed is not None:
+            # An exchange's feed leaves names as they are, and tells of the day.
+            return {}
+        # Told once, from here: a simulator that starts again knows no better.
         return {"TICKTHROTTLE_LIST_ISSUES": "false"}
 
-    def _archive(self) -> dict[str, str]:
+    def _archive(self, shared: Mapping[str, str]) -> dict[str, str]:
         if not self._settings.archive:
             return {}
-        # Beside the run's folder, which is emptied at every start.
-        folder = self._settings.state_dir / f"archive-{self._settings.port}"
-        told = {"ARCHIVE_DIR": str(folder), "ARCHIVE_BYTES": str(ARCHIVE_BYTES)}
-        variables = {f"TICKTHROTTLE_{name}": value for name, value in told.items()}
-        return {name: os.environ.get(name, v) for name, v in variables.items()}
+        name = "TICKTHROTTLE_ARCHIVE_BYTES"
+        return {
+            "TICKTHROTTLE_ARCHIVE_DIR": self._beside("archive"),
+            name: shared.get(name, str(ARCHIVE_BYTES)),
+        }
 
-    def _incidents(self) -> dict[str, str]:
-        # Beside the run's folder, too: what was wrong yesterday is worth knowing.
-        file = self._settings.state_dir / f"incidents-{self._settings.port}.json"
-        name = "TICKTHROTTLE_INCIDENTS_FILE"
-        return {name: os.environ.get(name, str(file))}
+    def _beside(self, what: str, ending: str = "") -> str:
+        """Return a place beside the run's folder, which is emptied at every start."""
+        name = f"{what}-{self._settings.port}{ending}"
+        return str(self._settings.state_dir / name)
 
     def _load_issues(self) -> None:
         if self._issues_file is None:
             return
-        store = open_issue_store(TopicSettings(redis_url=self.redis_url))
+        namespace = self.environment.get(variable_of(TopicSettings, "namespace"), "tt")
+        # In the run's own server, whatever the environment says.
+        store = open_issue_store(
+            TopicSettings(
+                redis_url=self.redis_url, namespace=namespace, kafka_issues_topic=""
+            )
+        )
         try:
             loaded = load_list(store, read_list(self._issues_file), is_forced=True)
         except (BadIssues, TableAway) as error:
@@ -264,23 +329,40 @@ class Runner:
         # -P: a module of the working folder must not hide one of ours.
         program = [sys.executable, "-P", "-m", "tickthrottle"]
         if name == "valkey":
-            return [*valkey_command(self._redis_port, self._folder / "valkey")]
+            folder = self._folder / "valkey"
+            keeps_data = self._persistent
+            return [*valkey_command(self._redis_port, folder, keeps_data=keeps_data)]
         if name == "gateway":
             return [*program, "gateway", "--port", str(settings.port)]
         if name == "analytics":
             return [*program, "analytics", "--only", settings.analytics]
         if name in ("throttle", "archive"):
             return [*program, name]
-        if settings.feed is not None:
+        if settings.exchange is not None:
             # The list that the gateway has: whatever is fed has a name there.
             issues = str(self._issues_file)
             chosen = settings.feed_symbols
             symbols = ["--symbols", chosen] if chosen and chosen != "*" else []
-            return [*program, "feed", settings.feed, "--issues", issues, *symbols]
+            return [*program, "feed", settings.exchange, "--issues", issues, *symbols]
         if settings.tape is not None:
             tape, speed = str(settings.tape.resolve()), str(settings.speed)
             return [*program, "replay", tape, "--speed", speed, "--loop", "0"]
         return [*program, "simulate", "--rate", str(settings.rate)]
+
+    def _say_what_is_odd(self) -> None:
+        if self._ignored:
+            self._say("ignored", in_words(self._ignored))
+        warning = lacking_memory(self._settings.analytics != "off")
+        if warning is not None:
+            self._say("memory", f"warning: {warning}")
+
+    def _log_words(self) -> str:
+        topic = self.topic()
+        if topic is None:
+            return "append trades, for example with tickthrottle ingest"
+        return (
+            f"trades come from the topic {topic.kafka_topic} at {topic.kafka_servers}"
+        )
 
     def _feed_words(self) -> str:
         settings = self._settings
@@ -330,7 +412,7 @@ class Runner:
         # Ready is a gateway only when trades come.
         path = "health/ready" if self._has_feed else "health/live"
         try:
-            with urllib.request.urlopen(f"{self._page}{path}", timeout=1):
+            with open_direct(f"{self._page}{path}", 1):
                 return True
         except urllib.error.HTTPError as error:
             with error, suppress(ValueError):
@@ -346,7 +428,7 @@ class Runner:
             self._say("feed", "ended")
             del self._parts[name]
             return
-        if name == "valkey":
+        if name == "valkey" and not self._persistent:
             raise RunFailed(self._epitaph(name))
         died = self._restarts[name]
         died.append(time.monotonic())
@@ -393,7 +475,8 @@ def _lock(folder: Path, port: int) -> IO[str]:
         file.close()
         raise RunFailed(
             f"tickthrottle already runs on port {port} (process {pid}): "
-            f"http://127.0.0.1:{port}/ - stop it, or choose another port"
+            f"http://127.0.0.1:{port}/ - stop it, or choose "
+            f"{ANOTHER_PORT}"
         ) from None
     file.truncate(0)
     file.write(str(os.getpid()))
@@ -406,38 +489,3 @@ def _ending(code: int) -> str:
         with suppress(ValueError):
             return signal.Signals(-code).name
     return f"exit code {code}"
-
-
-def issues_file_of(settings: RunSettings, folder: Path) -> Path | None:
-    """Return the file that names a run's issues, None if they have no names.
-
-    The simulated market's and an exchange's is written into ``folder``. Raises
-    RunFailed for an exchange that cannot be had.
-    """
-    if settings.issues_file is not None or settings.tape is not None:
-        return settings.issues_file
-    if settings.feed is not None:
-        return _write_exchange_issues(settings.feed, settings.feed_symbols, folder)
-    from ingest.sources.market import encode_issues
-    from ingest.sources.simulator import Simulator
-
-    path = folder / "issues.csv"
-    path.write_text(encode_issues(Simulator().listing()), encoding="utf-8")
-    return path
-
-
-def _write_exchange_issues(feed: str, symbols: str, folder: Path) -> Path:
-    from ingest.adapters.adapter import AdapterFault
-    from ingest.adapters.known import find_adapter
-    from ingest.adapters.listing import encode_listing
-    from ingest.adapters.run_exchange import find_issues
-    from ingest.sources.exchange_options import ExchangeOptions
-
-    try:
-        kind = find_adapter(feed)
-        issues = find_issues(kind, ExchangeOptions(symbols=symbols))
-    except AdapterFault as error:
-        raise RunFailed(str(error)) from None
-    path = folder / "issues.csv"
-    path.write_text(encode_listing(kind, issues), encoding="utf-8")
-    return path

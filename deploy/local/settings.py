@@ -1,13 +1,19 @@
 """Settings of the all-in-one runner."""
 
 from pathlib import Path
+from typing import Literal
 
 from pydantic import Field, FilePath, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from gateway.settings import check_operators_port
 from ingest.settings import LogLevel
-from throttle.settings import PRODUCTS_PATTERN, default_state_dir
+from ingest.tradelog.contract import LogKind
+from throttle.settings import DECODER_PATTERN, PRODUCTS_PATTERN, default_state_dir
+from tickthrottle_client.log_v1 import TOPIC_PATTERN
+
+NO_FEED = "none"
+"""In place of a feed's name: others append to the log."""
 
 
 class StateSettings(BaseSettings):
@@ -26,6 +32,18 @@ class StateSettings(BaseSettings):
 
     state_dir: Path = Field(default_factory=default_state_dir)
     """Folder for the run's files: ``run-<port>`` in it is emptied at every start."""
+
+
+class LogOfEnvironment(BaseSettings):
+    """Which log the environment names; a run with a feed of its own ignores it."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="TICKTHROTTLE_", frozen=True, extra="ignore"
+    )
+
+    trade_log: str = ""
+    kafka_servers: str | None = None
+    kafka_topic: str | None = None
 
 
 class RunSettings(StateSettings):
@@ -49,12 +67,32 @@ class RunSettings(StateSettings):
     """A recorded tape to replay in place of the simulator."""
 
     speed: float = Field(1.0, gt=0, le=10_000)
-    """How many times faster than it was recorded a tape is replayed."""
+    """How many times faster than it was recorded a tape is replayed. At 10 a window of
+    two seconds holds twenty seconds of the tape.
+    """
 
     feed: str | None = Field(None, pattern=r"^[\w.-]{1,100}(:[\w.]{1,100})?$")
     """An exchange in place of the simulator: upbit, binance, alpaca, kis, or an adapter
-    of yours as module:Class.
+    of yours as module:Class; none: no feed, others append to the log.
     """
+
+    trade_log: LogKind | None = None
+    """With ``feed`` none: kafka reads a topic in place of the run's own log."""
+
+    kafka_servers: str | None = Field(None, min_length=1)
+    """That topic's brokers, ``host:port``, with commas between them."""
+
+    kafka_topic: str | None = Field(None, pattern=f"^{TOPIC_PATTERN}$")
+    """Name of that topic."""
+
+    kafka_config: Path | None = None
+    """File of further librdkafka options, ``name=value`` per line: SASL, SSL, any."""
+
+    decoder: str | None = Field(None, pattern=DECODER_PATTERN)
+    """Turns an entry of that log into trades, ``package.module:function``."""
+
+    start: Literal["earliest", "latest"] | None = None
+    """Where that log is read from: its oldest entry (unless told otherwise), or now."""
 
     feed_symbols: str = Field("", pattern=r"^\S*$", max_length=100_000)
     """Which symbols of the exchange, with commas between them; * is all of them."""
@@ -78,6 +116,36 @@ class RunSettings(StateSettings):
         if self.feed is not None and self.tape is not None:
             raise ValueError("feed and tape: only one of them can take the place")
         return self
+
+    @model_validator(mode="after")
+    def _check_log(self) -> "RunSettings":
+        around = LogOfEnvironment()
+        if self.follows_log:
+            places = {self.kafka_servers, self.kafka_topic, None}
+            said = places - {around.kafka_servers, around.kafka_topic, None}
+            if said and self.trade_log != "kafka":
+                raise ValueError("kafka_servers, kafka_topic: need --trade-log kafka")
+        elif self.trade_log == "kafka" != around.trade_log:
+            raise ValueError(
+                "trade_log kafka: the run's own feed would append to the topic; with "
+                "--feed none the run only reads it"
+            )
+        return self
+
+    @property
+    def follows_log(self) -> bool:
+        """Whether the run has no feed of its own."""
+        return self.feed == NO_FEED
+
+    @property
+    def exchange(self) -> str | None:
+        """The exchange that feeds the run, None if none does."""
+        return None if self.follows_log else self.feed
+
+    @property
+    def is_simulated(self) -> bool:
+        """Whether the simulator feeds the run."""
+        return self.feed is None and self.tape is None
 
     @property
     def port_for_operators(self) -> int:

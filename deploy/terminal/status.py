@@ -36,7 +36,7 @@ def status(
     """
     try:
         address = operators_of(url) + "v1/pipeline"
-        body, answer = ask(address, read_token(token_file))
+        body, answer = ask(address, read_token(token_file), of_operators=True)
         lines = status_lines(answer)
     except (NotOne, ValueError) as error:
         fail(str(error), code=2)

@@ -10,7 +10,7 @@ give it the right to write trades::
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from hashlib import blake2b
+from hashlib import sha256
 from typing import Any
 
 import jwt
@@ -57,15 +57,16 @@ class TokenGrant:
     """What a client may have. ``keys`` is None for every key.
 
     ``expires_us`` is the time of day, None for never. ``may_write`` is the right to
-    append trades of these keys. ``bearer`` tells whose token it is: its ``sub``, or
-    else the token itself.
+    append trades of these keys. ``holder`` tells those who hold tokens apart: by the
+    claims ``iss`` and ``sub``, which a renewed token has again, or without ``sub`` by
+    the token itself. It is empty where there is no token.
     """
 
     keys: frozenset[str] | None = None
     min_interval_ms: int = 0
     expires_us: int | None = None
     may_write: bool = False
-    bearer: str | None = None
+    holder: str = ""
 
     def allows(self, key: str) -> bool:
         """Say whether the key may be watched."""
@@ -143,7 +144,19 @@ class TokenReader:
             raise TokenRefused(
                 f"the token is refused: {rule[:MAX_RULE_CHARS]}"
             ) from None
-        return _read_grant(claims, token)
+        return _read_grant(claims, _holder(claims, token))
+
+
+def _holder(claims: dict[str, Any], token: str) -> str:
+    issuer, subject = claims.get("iss"), claims.get("sub")
+    if not isinstance(subject, str) or not subject:
+        return f"token {_digest(token)}"
+    # Repeated as ASCII: text of a stranger may hold what UTF-8 has no bytes for.
+    return f"subject {_digest(f'{issuer!a} {subject!a}')}"
+
+
+def _digest(text: str) -> str:
+    return sha256(text.encode("utf-8", "replace")).hexdigest()
 
 
 def _groups_of(isin: str, issues: Issues) -> Iterator[str]:
@@ -155,7 +168,7 @@ def _groups_of(isin: str, issues: Issues) -> Iterator[str]:
         yield SECTOR + entry.sector
 
 
-def _read_grant(claims: dict[str, Any], token: str) -> TokenGrant:
+def _read_grant(claims: dict[str, Any], holder: str) -> TokenGrant:
     exp, wishes = claims["exp"], claims.get("tick", {})
     if type(exp) not in (int, float) or not exp <= LAST_EXP_S:
         raise TokenRefused(
@@ -182,7 +195,7 @@ def _read_grant(claims: dict[str, Any], token: str) -> TokenGrant:
         interval,
         int((exp + CLOCK_SKEW_S) * 1_000_000),
         may_write,
-        _bearer(claims.get("sub"), token),
+        holder,
     )
 
 
@@ -193,8 +206,3 @@ def _is_text(key: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
-
-
-def _bearer(subject: Any, token: str) -> str:
-    name = token if subject is None else repr(subject)
-    return blake2b(name.encode("utf-8", "replace"), digest_size=12).hexdigest()

@@ -50,7 +50,7 @@ class WorkRefused(Exception):
 
 
 class WorkBudget:
-    """Counts rows against whoever asked for them: an address, a bearer of tokens.
+    """Counts rows against whoever asked for them: an address, a holder of tokens.
 
     Who has a row left is answered, whatever the answer costs. What it costs is known
     afterwards only; who is overdrawn then waits. Raises WorkRefused.
@@ -117,6 +117,6 @@ def message_rows(text: str) -> int:
     return ROWS_A_MESSAGE + len(text) // CHARS_A_ROW
 
 
-def payers_of(address: str, bearer: str | None) -> tuple[str, ...]:
-    """Return against whom work is counted: an address, and the bearer of a token."""
-    return (address,) if bearer is None else (address, f"token {bearer}")
+def payers_of(address: str, holder: str) -> tuple[str, ...]:
+    """Return against whom work is counted: an address, and the holder of a token."""
+    return (address, holder) if holder else (address,)

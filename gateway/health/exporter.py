@@ -9,11 +9,14 @@ import structlog
 from prometheus_client import CollectorRegistry
 
 from gateway.health.client_census import take_census
+from gateway.health.findings import Finding
+from gateway.health.jobs import PipelineState
 from gateway.health.metrics import GatewayMetrics
 from gateway.health.readiness import Reason
 from gateway.settings import GatewaySettings
 from gateway.stream.hub import Hub
 from gateway.upstream.stream_follower import StreamFollower
+from ingest.market_hours import MarketHours
 from ingest.process.prometheus import forget_process, render
 
 log = structlog.get_logger()
@@ -46,6 +49,10 @@ class Exporter:
         self._reasons = reasons
         self.firehose_viewers: Callable[[], int] = lambda: 0
         """How many look at the firehose; whoever has it says so."""
+        self.pipeline: PipelineState | None = None
+        self.findings: Sequence[Finding] = ()
+        """What was wrong when somebody looked last."""
+        self._hours = MarketHours.parse(settings.market_hours)
         self._is_failing = False
         self._registry = CollectorRegistry()
         self._metrics = GatewayMetrics(self._registry)
@@ -93,6 +100,10 @@ class Exporter:
         metrics.windows_went_out(hub.timings)
         metrics.judged(self._reasons())
         metrics.watched(self.firehose_viewers())
+        metrics.markets(self._hours.are_open(time.time_ns() // 1_000_000))
+        metrics.found({finding.code for finding in self.findings})
+        if self.pipeline is not None:
+            metrics.pipeline(self.pipeline)
         traded_s = time.time() - feed.quiet_s(time.monotonic())
         metrics.stands(
             board.position.window,

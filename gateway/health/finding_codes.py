@@ -41,6 +41,30 @@ CODES: dict[str, FaultKind] = {
         "The reason says which data. Another version of the throttle, or somebody "
         "else, has written to its keys.",
     ),
+    "may_evict": FaultKind(
+        "stream",
+        "bad",
+        "Redis may forget what it acknowledged",
+        "may evict keys",
+        "Set what the reason says at once: a key that is evicted takes trades, windows "
+        "or positions with it. Then compare: tickthrottle reconcile.",
+    ),
+    "evicted": FaultKind(
+        "stream",
+        "warn",
+        "Redis has evicted keys",
+        "has evicted keys",
+        "It does not any more. Compare what is left: tickthrottle reconcile. "
+        "CONFIG RESETSTAT, or a restart of Redis, ends this finding.",
+    ),
+    "memory_short": FaultKind(
+        "stream",
+        "warn",
+        "Redis' memory is nearly full",
+        "memory nearly full",
+        "Once it is full, Redis takes nothing more, and feeds and job wait. Raise "
+        "maxmemory, or lower TICKTHROTTLE_TRADE_LOG_CAP.",
+    ),
     "log_away": FaultKind(
         "log",
         "bad",
@@ -126,6 +150,33 @@ CODES: dict[str, FaultKind] = {
         "late",
         "See what else runs on the gateway's machine; start another gateway.",
     ),
+    "transaction_open": FaultKind(
+        "log",
+        "bad",
+        "Trades in Kafka have waited behind an open transaction",
+        "waits for a transaction",
+        "Nobody reads past it until its producer commits or aborts, or the brokers end "
+        "it (transaction.timeout.ms): see to that producer. kafka-transactions.sh "
+        "find-hanging names it.",
+    ),
+    "wrong_stamps": FaultKind(
+        "log",
+        "warn",
+        "Producers stamp entries of the topic wrongly",
+        "wrong stamps",
+        "Correct the clock, or the unit, of whoever sets the time of the records, or "
+        "have the brokers stamp: message.timestamp.type=LogAppendTime. Trades that are "
+        "ahead of an old stamp are refused as old_stamp.",
+    ),
+    "archive_away": FaultKind(
+        "stream",
+        "warn",
+        "The archive has stored nothing",
+        "archive stores nothing",
+        "Prices go on. The reason says what is missing: make room, or bring the "
+        "database back. What leaves the window log before it is stored, after a "
+        "quarter of an hour, is missing for good.",
+    ),
     "archive_behind": FaultKind(
         "stream",
         "warn",
@@ -175,9 +226,13 @@ CONSEQUENCES: dict[str, frozenset[str]] = {
         {
             *("unreadable", "job_behind", "ledger_off", "feed_stale", "quiet"),
             *("archive_behind", "analytics_dead", "analytics_behind"),
+            *("archive_away", "memory_short"),
         }
     ),
     "unreadable": frozenset({"feed_stale", "ledger_off"}),
+    # When the last trade came, only its stamp says.
+    "wrong_stamps": frozenset({"quiet"}),
+    "transaction_open": frozenset({"quiet"}),
     "log_away": frozenset(
         {
             *("job_behind", "feed_stale", "quiet", "publish_late"),

@@ -5,7 +5,7 @@ of its own. Every reason for which the gateway is not ready (``readiness``) is a
 finding, or follows from one.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated
 
@@ -30,12 +30,15 @@ from gateway.health.jobs import (
 from gateway.health.readiness import GatewayState, Reason
 from gateway.stream.window_timings import KEPT, WindowTiming
 from throttle.contract.lateness import is_late
+from tickthrottle_client.server_memory import ServerMemory
 
 LATE_IN_A_ROW = 3
 """This many windows in a row are a trend."""
 
 STUCK_SHARE = 1 / 20
 """A share of the clients that may be stuck at any time."""
+
+_PARTITIONS_NAMED = 8
 
 _BADNESS: dict[Level, int] = {"unknown": 0, "ok": 1, "warn": 2, "bad": 3}
 
@@ -100,8 +103,10 @@ def diagnose(
     """
     observed = [
         *_of_redis(pipeline),
-        *_of_feed(pipeline, gateway.window_ms),
+        *_of_memory(pipeline.memory),
+        *_of_feed(pipeline, gateway),
         *_of_log(pipeline, gateway.window_ms),
+        *_of_partitions(pipeline, gateway.window_ms),
         *_of_jobs(pipeline, gateway),
         *_of_archives(pipeline, gateway.window_ms),
         *_of_analytics(pipeline),
@@ -109,6 +114,8 @@ def diagnose(
         *_of_clients(states or {}),
     ]
     findings = _roots(_with_reasons(observed, reasons, gateway))
+    if gateway.is_starting:
+        findings = [_not_yet(finding) for finding in findings]
     findings.sort(key=lambda f: (-_BADNESS[f.level], _SEVERITY.index(f.code)))
     level = findings[0].level if findings else "ok"
     stages = _stages(findings, pipeline, is_live=gateway.silence is None)
@@ -141,12 +148,27 @@ def _of_redis(pipeline: PipelineState) -> Iterator[Finding]:
         yield _finding(code, pipeline.problem)
 
 
-def _of_feed(pipeline: PipelineState, window_ms: int) -> Iterator[Finding]:
-    # Whether that is a fault is for TICKTHROTTLE_QUIET_S to say: a closed market is
-    # quiet, too.
-    last_ms = pipeline.log.last_append_ms
-    if last_ms is not None and is_late(pipeline.clock_ms - last_ms, window_ms):
-        yield replace(_finding("quiet", since_ms=last_ms), level="warn")
+def _of_memory(memory: ServerMemory | None) -> Iterator[Finding]:
+    if memory is None:
+        return
+    if (reason := memory.why_forgetful()) is not None:
+        yield _finding("may_evict", reason)
+    elif memory.evicted:
+        yield _finding("evicted", f"{memory.evicted:,} keys since it was started")
+    if memory.is_nearly_full:
+        used, most = (n / 2**20 for n in (memory.used_bytes, memory.max_bytes))
+        yield _finding("memory_short", f"{used:,.0f} of {most:,.0f} MiB are used")
+
+
+def _of_feed(pipeline: PipelineState, gateway: GatewayState) -> Iterator[Finding]:
+    # Where nobody knows the market's hours, whether that is a fault is for
+    # TICKTHROTTLE_QUIET_S to say: a closed market is quiet, too.
+    last_ms, opened_ms = pipeline.log.last_append_ms, gateway.open_since_ms
+    if last_ms is None or opened_ms is None:
+        return
+    since_ms = max(last_ms, opened_ms)
+    if is_late(pipeline.clock_ms - since_ms, gateway.window_ms):
+        yield replace(_finding("quiet", since_ms=since_ms), level="warn")
 
 
 def _of_log(pipeline: PipelineState, window_ms: int) -> Iterator[Finding]:
@@ -171,6 +193,33 @@ def _of_log(pipeline: PipelineState, window_ms: int) -> Iterator[Finding]:
             word="none",
             todo="Start a feed: it makes the log.",
         )
+
+
+def _of_partitions(pipeline: PipelineState, window_ms: int) -> Iterator[Finding]:
+    """Find what holds partitions of Kafka up: transactions, stamps of producers."""
+    ends = pipeline.log.partitions or {}
+    waiting = {
+        p: end.waits_since_ms
+        for p, end in ends.items()
+        if end.waits_since_ms is not None
+        and is_late(pipeline.clock_ms - end.waits_since_ms, window_ms)
+    }
+    if waiting:
+        offsets = sum(ends[p].waiting for p in waiting)
+        detail = f"{_named(waiting)}: {offsets:,} offsets wait"
+        yield _finding("transaction_open", detail, min(waiting.values()))
+    off = {p: end.stamp_off_ms for p, end in ends.items() if end.stamp_off_ms}
+    if off:
+        worst_ms = max(off.values(), key=abs)
+        where = "ahead of" if worst_ms > 0 else "behind"
+        detail = f"{_named(off)}: the newest is {abs(worst_ms) // 1_000:,} s {where}"
+        yield _finding("wrong_stamps", f"{detail} the clock")
+
+
+def _named(partitions: Collection[int]) -> str:
+    shown = sorted(partitions)[:_PARTITIONS_NAMED]
+    names = ", ".join(map(str, shown)) + (", …" if len(partitions) > len(shown) else "")
+    return f"partition {names}" if len(partitions) == 1 else f"partitions {names}"
 
 
 def _of_jobs(pipeline: PipelineState, gateway: GatewayState) -> Iterator[Finding]:
@@ -217,11 +266,12 @@ def _of_job(
 def _of_archives(pipeline: PipelineState, window_ms: int) -> Iterator[Finding]:
     newest_ms = max((job.cut.end_ms for job in pipeline.jobs), default=0)
     for name, archive in pipeline.archives.items():
-        if archive.is_behind(newest_ms, window_ms):
-            detail = archive.problem
-            if detail is None:
-                silent_s = round((pipeline.clock_ms - archive.updated_ms) / 1_000)
-                detail = f"it has said nothing for {silent_s} s"
+        if archive.problem is not None and not archive.is_stopped:
+            away = _finding("archive_away", archive.problem, archive.window or None)
+            yield replace(away, text=f"The archive {name} has stored nothing")
+        elif archive.is_behind(newest_ms, window_ms):
+            silent_s = round((pipeline.clock_ms - archive.updated_ms) / 1_000)
+            detail = f"it has said nothing for {silent_s} s"
             behind = _finding("archive_behind", detail, archive.window or None)
             text = f"The archive {name} has been behind"
             yield replace(behind, text=text)
@@ -304,6 +354,13 @@ def _roots(findings: Sequence[Finding]) -> list[Finding]:
         for code in CONSEQUENCES.get(finding.code, frozenset())
     }
     return [finding for finding in findings if finding.code not in following]
+
+
+def _not_yet(finding: Finding) -> Finding:
+    """Return a finding of a gateway that has just begun: it need not be a fault."""
+    # Job and feed may be starting with it, and be a moment behind.
+    is_early = finding.code in ("feed_stale", "job_dead", "log_away")
+    return replace(finding, level="unknown") if is_early else finding
 
 
 def _stages(

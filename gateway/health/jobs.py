@@ -12,6 +12,7 @@ from gateway.health.log_ends import LogEnds
 from throttle.contract.cut import Cut
 from throttle.contract.lateness import is_late
 from throttle.contract.ledger import BatchEntry, Ledger
+from tickthrottle_client.server_memory import ServerMemory
 
 _CUT = b"cut:"
 
@@ -49,7 +50,8 @@ class PipelineState:
     While nothing can be known, ``problem`` says why, there are no jobs, and the clock
     is this machine's. ``candidates`` are the owners of processes that are about to
     publish, by the names of their jobs, ``archives`` what archives say, by their names,
-    ``queries`` those of the analytics job.
+    ``queries`` those of the analytics job. ``memory`` is that of the server, None where
+    the gateway may not ask for it.
     """
 
     clock_ms: int
@@ -60,6 +62,7 @@ class PipelineState:
     candidates: Mapping[str, str] = field(default_factory=dict)
     archives: Mapping[str, ArchiveState] = field(default_factory=dict)
     queries: Sequence[QueryState] = ()
+    memory: ServerMemory | None = None
 
 
 def job_names(meta: Mapping[bytes, bytes]) -> list[str]:

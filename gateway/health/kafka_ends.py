@@ -53,7 +53,14 @@ class KafkaEndsReader:
             self._ends = KafkaEnds(self._topic)
         log_id, ends = self._ends.look()
         partitions = {
-            p: PartitionEnd(end.position, end.append_ms) for p, end in ends.items()
+            p: PartitionEnd(
+                end.position,
+                end.append_ms,
+                waiting=end.waiting,
+                waits_since_ms=end.waits_since_ms,
+                stamp_off_ms=end.stamp_off_ms,
+            )
+            for p, end in ends.items()
         }
         return LogEnds("kafka", log_id, partitions)
 

@@ -22,7 +22,9 @@ class PartitionEnd:
 
     ``position`` is that of its last entry, None if it never had one. In Redis, where
     positions are not dense, ``added`` is how many entries it ever had, and ``left``
-    how many it still has, from the position ``first`` on.
+    how many it still has, from the position ``first`` on. In Kafka, ``waiting``
+    offsets stand behind an open transaction since ``waits_since_ms``, and
+    ``stamp_off_ms`` is how far a stamp is off that cannot be the time of an append.
     """
 
     position: int | None
@@ -30,6 +32,9 @@ class PartitionEnd:
     added: int | None = None
     left: int | None = None
     first: int | None = None
+    waiting: int = 0
+    waits_since_ms: int | None = None
+    stamp_off_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)

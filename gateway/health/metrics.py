@@ -4,13 +4,15 @@ Nothing of it is in the way of a frame: counters stay plain numbers, and are tol
 a few times a second.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import fields
 from typing import Literal
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from gateway.health.client_states import STATES, State
+from gateway.health.finding_codes import CODES
+from gateway.health.jobs import PipelineState
 from gateway.health.readiness import REASONS, Reason
 from gateway.stream.close_log import CloseLog
 from gateway.stream.counters import Counters
@@ -57,6 +59,7 @@ class GatewayMetrics:
         self._create_lags()
         self._create_states()
         self._create_times()
+        self._create_surroundings()
 
     def _create_lags(self) -> None:
         self._publish_lag = self._histogram(
@@ -93,6 +96,26 @@ class GatewayMetrics:
         self._not_ready = {code: not_ready.labels(code) for code in REASONS}
         self._firehose_viewers = self._gauge(
             "firehose_viewers", "Viewers of the firehose.", mode="livesum"
+        )
+
+    def _create_surroundings(self) -> None:
+        self._market_open = self._gauge(
+            "market_open",
+            "1 while a market trades, by its hours, 0 otherwise.",
+            "market",
+        )
+        findings = self._gauge(
+            "finding", "1 for everything that is found to be wrong.", "code"
+        )
+        self._findings = {code: findings.labels(code) for code in CODES}
+        self._redis_used = self._gauge(
+            "redis_used_memory_bytes", "Memory that Redis uses."
+        )
+        self._redis_most = self._gauge(
+            "redis_max_memory_bytes", "Memory that Redis may use, 0 without a limit."
+        )
+        self._log_trades = self._gauge(
+            "log_trades", "Entries that the trade log in Redis holds."
         )
 
     def _create_times(self) -> None:
@@ -164,6 +187,25 @@ class GatewayMetrics:
         self._ready.set(not codes)
         for code, gauge in self._not_ready.items():
             gauge.set(code in codes)
+
+    def markets(self, are_open: Mapping[str, bool]) -> None:
+        """Take in which markets are open."""
+        for market, is_open in are_open.items():
+            self._market_open.labels(market).set(is_open)
+
+    def found(self, codes: Collection[str]) -> None:
+        """Take in everything that is wrong, by its code."""
+        for code, gauge in self._findings.items():
+            gauge.set(code in codes)
+
+    def pipeline(self, pipeline: PipelineState) -> None:
+        """Take in how full Redis is, and the trade log in it."""
+        if pipeline.memory is not None:
+            self._redis_used.set(pipeline.memory.used_bytes)
+            self._redis_most.set(pipeline.memory.max_bytes)
+        if pipeline.log.partitions is not None:
+            ends = pipeline.log.partitions.values()
+            self._log_trades.set(sum(end.left or 0 for end in ends))
 
     def listed(self, issues: int, unlisted: int) -> None:
         """Take in how many issues the issue table has, and how many it lacks."""

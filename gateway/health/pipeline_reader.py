@@ -3,12 +3,13 @@
 import asyncio
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 from redis.asyncio import Redis
 from redis.asyncio.client import Pipeline
-from redis.exceptions import RedisError
+from redis.exceptions import NoPermissionError, RedisError
 
 from archive.contract.archive_state import archives_key, decode_archives
 from gateway.health.analytics_queries import QueryState, decode_query
@@ -17,9 +18,11 @@ from gateway.health.kafka_ends import KafkaEndsReader
 from gateway.health.log_ends import LogEnds, decode_redis_ends, no_log
 from gateway.health.shared_answer import FRESH_S, SharedAnswer
 from ingest.kafka.address import KafkaTopic
+from ingest.process.redis_fault import in_words
 from ingest.tradelog.redis_positions import decode_info, info_key, stream_key
 from throttle.contract.candidate import decode_candidates
 from throttle.contract.redis_keys import ANALYTICS_JOB, PRODUCTS, AnalyticsKeys, Keys
+from tickthrottle_client.server_memory import ServerMemory
 
 ANSWER_S = 1.0
 """Redis that has not answered in this time is away."""
@@ -52,7 +55,7 @@ class PipelineReader:
                 return await self._shared.get(at_most_s)
         except (RedisError, OSError) as error:
             # A timeout is an OSError, with nothing to say.
-            problem, is_redis_down = f"Redis: {str(error) or NO_ANSWER}", True
+            problem, is_redis_down = f"Redis: {in_words(error) or NO_ANSWER}", True
         except ValueError as error:
             # Nothing the throttle would have written.
             problem, is_redis_down = str(error), False
@@ -68,7 +71,8 @@ class PipelineReader:
         return replace(state, log=await self._kafka.ends())
 
     async def _look(self) -> PipelineState:
-        clock, meta, log_fields, archives = await self._ask_first()
+        memory, first = await asyncio.gather(self._ask_memory(), self._ask_first())
+        clock, meta, log_fields, archives = first
         jobs, info = job_names(meta), None
         if self._kafka is None and log_fields:
             info = decode_info(log_fields)
@@ -104,6 +108,7 @@ class PipelineReader:
             candidates=candidates,
             archives=decode_archives(archives),
             queries=_decode_queries(*of_analytics),
+            memory=memory,
         )
 
     def _ask_analytics(self, pipe: Pipeline) -> None:
@@ -113,6 +118,12 @@ class PipelineReader:
             pipe.hgetall(keys.progress(product))
             pipe.hgetall(keys.ledger(product))
             pipe.hgetall(keys.state(product))
+
+    async def _ask_memory(self) -> ServerMemory | None:
+        # Not in one step with the rest, which a user without the right would lose.
+        with suppress(NoPermissionError):
+            return ServerMemory.decode(await self._redis.info())
+        return None
 
     async def _ask_first(
         self,

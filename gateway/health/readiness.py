@@ -29,7 +29,9 @@ class GatewayState:
 
     ``silence`` says for how long no window has come, None while windows come;
     ``quiet_s`` is the time without a trade and ``most_quiet_s`` how long that may be,
-    0 for ever; ``excess`` says why no more clients are let in.
+    0 for ever; ``excess`` says why no more clients are let in. ``open_since_ms`` is
+    when the market opened, None while it is closed, 0 where nobody knows its hours.
+    ``is_starting``: it has just begun, and no window need have come.
     """
 
     started_ms: int
@@ -41,6 +43,8 @@ class GatewayState:
     most_quiet_s: float = 0.0
     is_cut_off: bool = False
     excess: str | None = None
+    open_since_ms: int | None = 0
+    is_starting: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -106,7 +106,7 @@ def create_permit(hub: Hub, access: OperatorAccess | None) -> Permit:
         now_ms = time.time_ns() // 1_000_000
         paced = hub.paces.of(grant.min_interval_ms, now_ms)
         board = hub.board if paced is None else paced.board
-        payers = payers_of(address_of(request.scope), grant.bearer)
+        payers = payers_of(address_of(request.scope), grant.holder)
         try:
             hub.work.check(payers, time.monotonic())
         except WorkRefused as refusal:

@@ -9,6 +9,9 @@ from fastapi.routing import APIRoute
 
 from gateway.http.problems import Problem
 
+LATEST_MS = 253_370_764_800_000
+"""The beginning of the year 9999: calendars end there, and so do moments."""
+
 MAX_SHOWN_CHARS = 60
 """This much of what was asked for is in the answer that refuses it."""
 

@@ -161,10 +161,46 @@ class WindowAnswer(BaseModel):
     data: list[WindowRow] = Field(default=[])
 
 
+class DamageGap(BaseModel):
+    """A place of the archive that cannot be read, because a file is damaged."""
+
+    kind: Annotated[Literal["damaged"], Field(examples=["damaged"])]
+    after: Annotated[
+        int | None, Field(description="the last window before it, ms", examples=[None])
+    ]
+    before: EndMs
+    windows: Annotated[
+        int | None,
+        Field(
+            ge=0,
+            description="how many windows, or batches of bars; null where nobody knows",
+            examples=[3],
+        ),
+    ]
+
+
+class HistoryGap(BaseModel):
+    """Windows that the archive does not have, or has twice, and why."""
+
+    kind: Annotated[
+        Literal["before", "trimmed", "epoch", "taken_back", "damaged"],
+        Field(examples=["trimmed"]),
+    ]
+    after: Annotated[
+        int | None, Field(description="the last window before it, ms", examples=[None])
+    ]
+    before: EndMs
+    windows: Annotated[
+        int | None,
+        Field(ge=0, description="how many, null where nobody knows", examples=[3]),
+    ]
+
+
 class WindowsAnswer(BaseModel):
-    """Published windows, newest first."""
+    """Published windows, newest first; ``gaps`` are those that cannot be read."""
 
     count: Count
+    gaps: Annotated[list[DamageGap], Field(examples=[[]])]
     data: list[WindowAnswer]
 
 
@@ -207,23 +243,6 @@ class Chart(BaseModel):
     isin: Isin
     count: Count
     data: list[ChartPoint]
-
-
-class HistoryGap(BaseModel):
-    """Windows that the archive does not have, or has twice, and why."""
-
-    kind: Annotated[
-        Literal["before", "trimmed", "epoch", "taken_back"],
-        Field(examples=["trimmed"]),
-    ]
-    after: Annotated[
-        int | None, Field(description="the last window before it, ms", examples=[None])
-    ]
-    before: EndMs
-    windows: Annotated[
-        int | None,
-        Field(ge=0, description="how many, null where nobody knows", examples=[3]),
-    ]
 
 
 class History(Chart):
@@ -291,11 +310,15 @@ class BarAnswer(TradedSpan):
 
 
 class BarsAnswer(BaseModel):
-    """Bars of an issue, oldest first; spans without a trade have none."""
+    """Bars of an issue, oldest first; spans without a trade have none.
+
+    ``gaps`` are those that cannot be read.
+    """
 
     isin: Isin
     interval: Literal["1m", "5m", "15m", "1h", "1d"]
     count: Count
+    gaps: Annotated[list[DamageGap], Field(examples=[[]])]
     data: list[BarAnswer]
 
 

@@ -209,7 +209,9 @@ class ReadyAnswer:
 class ArchiveAnswer:
     """One archive, as it last said.
 
-    Counts are since it began; ``problem`` says why it cannot store now.
+    Counts are since it began; ``problem`` says why it cannot store now,
+    ``tidy_problem`` why it cannot merge or remove. ``damaged`` are paths of segments
+    that cannot be read and were set aside, the newest of all ``damaged_segments``.
     """
 
     name: Annotated[str, Field(examples=["parquet"])]
@@ -231,6 +233,10 @@ class ArchiveAnswer:
     missing_bar_batches: Annotated[int, Field(examples=[0])]
     last_gap: Problem
     stored_bytes: Annotated[int, Field(examples=[104857600])]
+    damaged_segments: Annotated[int, Field(examples=[0])]
+    damaged: Annotated[Sequence[str], Field(examples=[[]])]
+    tidy_failures: Annotated[int, Field(examples=[0])]
+    tidy_problem: Problem
     updated_ms: TimeMs
     problem: Problem
 
@@ -273,7 +279,8 @@ class PipelineAnswer:
     """The whole pipeline at one moment.
 
     ``now_ms`` is Redis' clock, this machine's while Redis cannot be asked; then
-    ``problem`` says why, and nothing is known of jobs.
+    ``problem`` says why, and nothing is known of jobs. ``archive_damage`` names files
+    of the archive that this gateway could not read, each with the reason.
     """
 
     now_ms: TimeMs
@@ -286,6 +293,7 @@ class PipelineAnswer:
     stream: StreamAnswer
     fanout: FanoutAnswer
     archives: Sequence[ArchiveAnswer]
+    archive_damage: Annotated[Sequence[str], Field(examples=[[]])]
     analytics: Sequence[QueryAnswer]
     ready: ReadyAnswer
     diagnosis: Diagnosis

@@ -136,6 +136,10 @@ def archive_answers(pipeline: PipelineState, window_ms: int) -> list[ArchiveAnsw
             missing_bar_batches=state.missing_bar_batches,
             last_gap=state.last_gap,
             stored_bytes=state.stored_bytes,
+            damaged_segments=state.damaged_segments,
+            damaged=state.damaged,
+            tidy_failures=state.tidy_failures,
+            tidy_problem=state.tidy_problem,
             updated_ms=state.updated_ms,
             problem=state.problem,
         )

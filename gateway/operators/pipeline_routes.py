@@ -87,6 +87,7 @@ class PipelineView:
             ),
             fanout=fanout_answer(look.reports, look.timings),
             archives=archive_answers(pipeline, gateway.window_ms),
+            archive_damage=backend.archived.damage(),
             analytics=analytics_answers(pipeline),
             ready=ReadyAnswer(not reasons, reasons),
             diagnosis=look.diagnosis,

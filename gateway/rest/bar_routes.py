@@ -11,24 +11,23 @@ from gateway.http.authorization import Caller, Permit
 from gateway.http.built_once import Builds
 from gateway.http.conditional import ConditionalAnswers
 from gateway.http.openapi import answers, conditional
-from gateway.http.problems import Problem
+from gateway.http.parameters import LATEST_MS
+from gateway.http.problems import Problem, unavailable
 from gateway.http.schemas import BarsAnswer, BurstsAnswer, MoversAnswer, MovesAnswer
 from gateway.http.time_slice import in_slices
 from gateway.protocol.bar_keys import BarKey, bars_read
+from gateway.rest.archive_gaps import gaps_object
 from gateway.rest.issues import IssueKey
 from gateway.rest.selection import resolve
 from gateway.upstream.analytics_store import AnalyticsStore
 from gateway.upstream.archive_visit import visiting
-from gateway.upstream.archived_windows import ArchiveUnreadable
+from gateway.upstream.archived_windows import ArchivedWindows, ArchiveUnreadable
 from gateway.upstream.bar_store import BarProgress, BarStore
 
 MOST_BARS = 1_000
 """So many bars are in an answer at most: 300 KiB."""
 
 MOST_FOUND = 500
-
-LATEST_MS = 253_370_764_800_000
-"""The beginning of the year 9999: calendars end there."""
 
 Interval: TypeAlias = Literal["1m", "5m", "15m", "1h", "1d"]
 
@@ -40,6 +39,7 @@ NO_BARS = "no bars are published here: the analytics job has not run"
 def create_router(
     store: BarStore,
     found: AnalyticsStore,
+    archived: ArchivedWindows,
     permit: Permit,
     answer: ConditionalAnswers,
     builds: Builds,
@@ -85,7 +85,8 @@ def create_router(
         if progress is None:
             raise Problem(404, "no_analytics", NO_BARS)
         key = BarKey(interval, isin)
-        work = _bars(*(store, builds, caller, key, progress), limit, from_ms, to_ms)
+        bounds = limit, from_ms, to_ms
+        work = _bars(*(store, archived, builds, caller, key, progress), *bounds)
         return answer.give(request, await builds.awaited(request, work))
 
     @router.get(
@@ -146,6 +147,7 @@ def create_router(
 
 async def _bars(
     store: BarStore,
+    archived: ArchivedWindows,
     builds: Builds,
     caller: Caller,
     key: BarKey,
@@ -159,8 +161,10 @@ async def _bars(
         try:
             with visiting(caller.address, caller.charge):
                 bars = await store.last(isin, interval, limit, progress, from_ms, to_ms)
+                oldest_ms = bars[0].start_ms if len(bars) == limit else from_ms
+                missing = await archived.damaged("bars", oldest_ms, to_ms)
         except ArchiveUnreadable as error:
-            raise Problem(503, "unavailable", str(error)) from None
+            raise unavailable(str(error)) from None
         caller.charge(ROWS_A_BAR * bars_read(key, len(bars)))
         if caller.paced is not None:
             # Of an open bar the close is a price of now.
@@ -168,7 +172,8 @@ async def _bars(
             bars = [bar for bar in bars if bar.closed and bar.end_ms <= shown_ms]
         bodies = [bar.body() async for bar in in_slices(bars)]
     head = b'{"isin":"%b","interval":"%b"' % (isin.encode(), interval.encode())
-    return b'%b,"count":%d,"data":[%b]}' % (head, len(bars), b",".join(bodies))
+    tail = gaps_object(missing), b",".join(bodies)
+    return b'%b,"count":%d,"gaps":%b,"data":[%b]}' % (head, len(bars), *tail)
 
 
 async def _list(

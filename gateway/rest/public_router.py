@@ -48,7 +48,7 @@ def create_router(backend: Backend, access: OperatorAccess | None) -> APIRouter:
         quote_history.create_router(archived, backend.history, *common, deep)
     )
     router.include_router(
-        bar_routes.create_router(backend.bar_store, found, *common, deep)
+        bar_routes.create_router(backend.bar_store, found, archived, *common, deep)
     )
     router.include_router(days.create_router(backend.board, found, *common, quick))
     router.include_router(

@@ -3,7 +3,6 @@
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated
 
-import orjson
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 
@@ -11,9 +10,11 @@ from gateway.http.authorization import Caller, Permit
 from gateway.http.built_once import Builds
 from gateway.http.conditional import ConditionalAnswers
 from gateway.http.openapi import answers, conditional
-from gateway.http.problems import Problem
+from gateway.http.parameters import LATEST_MS
+from gateway.http.problems import unavailable
 from gateway.http.schemas import History
 from gateway.http.time_slice import in_slices
+from gateway.rest.archive_gaps import gaps_object
 from gateway.rest.issues import IssueKey
 from gateway.rest.paced_points import paced_points, whole_from, whole_until
 from gateway.rest.selection import resolve
@@ -27,20 +28,24 @@ if TYPE_CHECKING:
 MOST_POINTS = 20_000
 """Most windows one request may ask for: more than a day of trading has."""
 
-MOST_GAPS = 100
-
 From = Annotated[
     int | None,
     Query(
         alias="from",
         ge=0,
+        le=LATEST_MS,
         description="begin with the first window that ends then or later, ms; without "
         "it the newest windows are told",
     ),
 ]
 To = Annotated[
     int | None,
-    Query(alias="to", ge=0, description="the last window ends then or earlier, ms"),
+    Query(
+        alias="to",
+        ge=0,
+        le=LATEST_MS,
+        description="the last window ends then or earlier, ms",
+    ),
 ]
 
 
@@ -106,7 +111,7 @@ async def _history(
             stored = await archived.points(isin, from_ms, to_ms, most + 1)
             gaps = await archived.gaps(from_ms, to_ms)
     except ArchiveUnreadable as error:
-        raise Problem(503, "unavailable", str(error)) from None
+        raise unavailable(str(error)) from None
     async with builds.turn(caller):
         points: dict[int, ArchivedPoint | Point] = {p.window: p for p in stored}
         recent = islice(memory.newest_first(isin, to_ms), MOST_POINTS)
@@ -129,16 +134,6 @@ async def _history(
         isin.encode(),
         len(chosen),
         b"%d" % told[limit].window if is_cut else b"null",
-        orjson.dumps(
-            [
-                {
-                    "kind": gap.kind,
-                    "after": gap.after_ms,
-                    "before": gap.before_ms,
-                    "windows": gap.windows,
-                }
-                for gap in gaps[:MOST_GAPS]
-            ]
-        ),
+        gaps_object(gaps),
         b",".join(bodies),
     )

@@ -1,19 +1,22 @@
 """REST: published windows, of the window log and of the archive."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from functools import partial
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Request
 from fastapi.responses import Response
 
+from archive.contract.archive_gap import ArchiveGap
 from gateway.http.authorization import Caller, Permit
 from gateway.http.built_once import Builds
 from gateway.http.conditional import ConditionalAnswers, Prepared, make_etag
 from gateway.http.openapi import answers, conditional
-from gateway.http.problems import Problem
+from gateway.http.parameters import LATEST_MS
+from gateway.http.problems import Problem, unavailable
 from gateway.http.schemas import WindowsAnswer
+from gateway.rest.archive_gaps import gaps_object
 from gateway.stream.board import Board, Position
 from gateway.stream.frames import window_object, windows_object
 from gateway.upstream.archive_visit import visiting
@@ -29,6 +32,9 @@ MAX_BYTES = 8_388_608
 """An answer ends with the window that makes it longer than this."""
 
 Read = Callable[[Position], AsyncIterator[WindowSnapshot]]
+
+Gaps = Callable[[int | None], Awaitable[Sequence[ArchiveGap]]]
+"""Says what cannot be read since the end of the oldest window of an answer."""
 
 Rows = Annotated[bool, Query(description="whether the windows come with their rows")]
 
@@ -64,10 +70,12 @@ def create_router(
             int, Query(ge=1, le=limit_most, description="most windows")
         ] = min(20, limit_most),
         from_ms: Annotated[
-            int | None, Query(alias="from", ge=0, description="earliest end, ms")
+            int | None,
+            Query(alias="from", ge=0, le=LATEST_MS, description="earliest end, ms"),
         ] = None,
         to_ms: Annotated[
-            int | None, Query(alias="to", ge=0, description="latest end, ms")
+            int | None,
+            Query(alias="to", ge=0, le=LATEST_MS, description="latest end, ms"),
         ] = None,
         rows: Rows = True,
     ) -> Response:
@@ -78,6 +86,7 @@ def create_router(
             caller,
             f"{limit} {from_ms} {to_ms}",
             lambda _: _read_some(window_log, archived, limit, from_ms, to_ms),
+            lambda oldest_ms: archived.damaged("windows", oldest_ms or from_ms, to_ms),
             with_rows=rows,
         )
 
@@ -111,7 +120,12 @@ def create_router(
         request: Request,
         end_ms: Annotated[
             int,
-            Path(ge=0, description="the window's end", examples=[1773964804000]),
+            Path(
+                ge=0,
+                le=LATEST_MS,
+                description="the window's end",
+                examples=[1773964804000],
+            ),
         ],
         rows: Rows = True,
     ) -> Response:
@@ -126,6 +140,10 @@ def create_router(
         )
 
     return router
+
+
+async def _no_gaps(_: int | None) -> Sequence[ArchiveGap]:
+    return ()
 
 
 class PreparedWindows:
@@ -145,12 +163,14 @@ class PreparedWindows:
         caller: Caller,
         asked: str,
         read: Read,
+        gaps: Gaps = _no_gaps,
         *,
         with_rows: bool,
     ) -> Response:
-        """Answer with what is asked for, as of now. Raises what ``read`` raises.
+        """Answer with what is asked for, as of now. ``gaps`` says what it lacks.
 
-        It raises Problem for a caller who may not have every issue at every moment.
+        Raises what ``read`` and ``gaps`` raise, and Problem for a caller who may not
+        have every issue at every moment.
         """
         caller.check_everything_allowed()
         position = self._board.position
@@ -160,7 +180,7 @@ class PreparedWindows:
 
         async def make() -> bytes:
             with visiting(caller.address, caller.charge):
-                return await _encode(read(position), caller, with_rows=with_rows)
+                return await _encode(read(position), caller, gaps, with_rows=with_rows)
 
         async def build() -> bytes:
             return await self._builds.build_once(
@@ -171,11 +191,16 @@ class PreparedWindows:
 
 
 async def _encode(
-    windows: AsyncIterator[WindowSnapshot], caller: Caller, *, with_rows: bool
+    windows: AsyncIterator[WindowSnapshot],
+    caller: Caller,
+    gaps: Gaps,
+    *,
+    with_rows: bool,
 ) -> bytes:
     objects: list[bytes] = []
-    size = 0
+    size, oldest_ms = 0, None
     async for window in windows:
+        oldest_ms = window.window
         caller.charge(1 + len(window.rows))
         objects.append(window_object(window, with_rows=with_rows))
         size += len(objects[-1])
@@ -183,7 +208,11 @@ async def _encode(
             break
         # Some milliseconds of work each.
         await asyncio.sleep(0)
-    return windows_object(objects)
+    try:
+        missing = gaps_object(await gaps(oldest_ms))
+    except ArchiveUnreadable as error:
+        raise unavailable(str(error)) from None
+    return windows_object(objects, missing)
 
 
 async def _read_latest(
@@ -213,7 +242,7 @@ async def _read_some(
         async for window in newest_of_both(of_log, archived, *bounds):
             yield window
     except ArchiveUnreadable as error:
-        raise Problem(503, "unavailable", str(error)) from None
+        raise unavailable(str(error)) from None
 
 
 async def _read_one(
@@ -224,8 +253,12 @@ async def _read_one(
         try:
             windows = [part async for part in archived.newest(end_ms, end_ms)]
         except ArchiveUnreadable as error:
-            raise Problem(503, "unavailable", str(error)) from None
+            raise unavailable(str(error)) from None
     if not windows:
-        raise Problem(404, "unknown_window", f"no window that ends at {end_ms} is kept")
+        raise Problem(
+            404,
+            "unknown_window",
+            f"no window that ends at {end_ms} is kept, or it cannot be read any more",
+        )
     for window in windows:
         yield window

@@ -73,7 +73,7 @@ class ClientCommands:
     ``answer`` never raises on what a client may send; ``ending`` is set when the
     connection is to be closed after it. A client holds ``max_keys`` keys at most.
     ``bars`` is None until it asks for bars. What it has sent is charged to ``address``,
-    and to the bearer of its token.
+    and to the holder of its token.
     """
 
     __slots__ = (
@@ -339,7 +339,7 @@ class ClientCommands:
     @property
     def payers(self) -> tuple[str, ...]:
         """Against whom work is counted."""
-        return payers_of(self.address, self.grant.bearer if self.grant else None)
+        return payers_of(self.address, self.grant.holder if self.grant else "")
 
     def _check_snapshot(self, command: Subscribe, keys: Sequence[BarKey]) -> int:
         """Return how many bars are read for the snapshot. Raises BadMessage."""

@@ -151,9 +151,10 @@ def window_object(snapshot: WindowSnapshot, *, with_rows: bool) -> bytes:
     )
 
 
-def windows_object(objects: Sequence[bytes]) -> bytes:
-    """Join encoded windows to a list of them for REST."""
-    return b'{"count":%d,"data":[%b]}' % (len(objects), b",".join(objects))
+def windows_object(objects: Sequence[bytes], gaps: bytes) -> bytes:
+    """Join encoded windows to a list of them for REST, with its gaps, encoded."""
+    data = b",".join(objects)
+    return b'{"count":%d,"gaps":%b,"data":[%b]}' % (len(objects), gaps, data)
 
 
 def list_object(position: Position, bodies: list[bytes]) -> bytes:

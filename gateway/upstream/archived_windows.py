@@ -8,7 +8,11 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+import structlog
+
 from archive.contract.archive_gap import ArchiveGap
+from archive.contract.segment import Product
+from archive.parquet.segment_folder import bars_root, damaged_root
 from gateway.admission.turns import Turns
 from gateway.protocol.market_issues import served_part
 from gateway.upstream.archive_visit import current_visit
@@ -31,15 +35,26 @@ MOST_WAITING, MOST_WAITING_EACH = 256, 64
 END_OF_TIME_MS = 2**53
 
 
+UNREADABLE = "the archive cannot be read at the moment"
+
+_UNEXPECTED = (ArithmeticError, LookupError, RuntimeError, TypeError, ValueError)
+
+log = structlog.get_logger()
+
+
 class ArchiveUnreadable(RuntimeError):
-    """The archive's folder or a file of it cannot be read; the message says which."""
+    """Nothing of the archive can be read; the log says why, the message to nobody."""
+
+    def __init__(self) -> None:
+        super().__init__(UNREADABLE)
 
 
 class ArchivedWindows:
     """The archive in a folder; without one it is empty. Raises ArchiveUnreadable.
 
-    Addresses take turns (``archive_visit.py`` says whose question it is). Raises NoTurn
-    where too many wait.
+    A damaged file is left out of answers, and among the gaps of its time. Addresses
+    take turns (``archive_visit.py`` says whose question it is). Raises NoTurn where too
+    many wait.
 
     ``issues`` returns what is served now: of one market's gateway, that market's part.
     """
@@ -52,6 +67,7 @@ class ArchivedWindows:
         self._reader: ArchiveReader | None = None
         self._bar_reader: BarReader | None = None
         self._turns = Turns(AT_ONCE, MOST_WAITING, MOST_WAITING_EACH)
+        self._fault: str | None = None
 
     @property
     def is_there(self) -> bool:
@@ -99,6 +115,33 @@ class ArchivedWindows:
             return []
         return await self._ask(lambda reader: reader.gaps(*_bounds(from_ms, to_ms)))
 
+    async def damaged(
+        self, product: Product, from_ms: int | None, to_ms: int | None
+    ) -> list[ArchiveGap]:
+        """Return what of a product cannot be read between two moments.
+
+        Where nothing is damaged, nobody waits for a turn.
+        """
+        bounds = _bounds(from_ms, to_ms)
+        if self._folder is None or not self._has_damage(product, self._folder):
+            return []
+
+        def read() -> list[ArchiveGap]:
+            reader = self._open() if product == "windows" else self._open_bars()
+            return [gap for gap in reader.gaps(*bounds) if gap.is_damage]
+
+        return await self._in_turn(read)
+
+    def damage(self) -> list[str]:
+        """Return what is wrong with each file that could not be read, for operators."""
+        readers = (self._reader, self._bar_reader)
+        return [words for reader in readers if reader for words in reader.damage()]
+
+    def _has_damage(self, product: Product, folder: Path) -> bool:
+        root = folder if product == "windows" else bars_root(folder)
+        reader = self._reader if product == "windows" else self._bar_reader
+        return damaged_root(root).exists() or bool(reader and reader.damage())
+
     async def newest(
         self, from_ms: int | None, to_ms: int | None
     ) -> AsyncIterator[WindowSnapshot]:
@@ -132,16 +175,23 @@ class ArchivedWindows:
 
     def _answer(self, read: Callable[[], T]) -> T:
         try:
-            return read()
-        except (OSError, ValueError) as error:
-            raise ArchiveUnreadable(f"archive_dir {self._folder}: {error}") from None
+            answer = read()
+        except (OSError, *_UNEXPECTED) as error:
+            fault = f"archive_dir {self._folder}: {error!r}"
+            # Once, however many ask.
+            if fault != self._fault:
+                log.error("the archive cannot be read", error=fault)
+            self._fault = fault
+            raise ArchiveUnreadable from None
+        self._fault = None
+        return answer
 
     def _open(self) -> "ArchiveReader":
         if self._reader is None:
             from archive.parquet.archive_reader import ArchiveReader
             from gateway.upstream.visited_files import VisitedFiles
 
-            self._reader = ArchiveReader(self._folder or Path(), VisitedFiles())
+            self._reader = ArchiveReader(self._folder or Path(), VisitedFiles)
         return self._reader
 
     def _open_bars(self) -> "BarReader":
@@ -149,7 +199,7 @@ class ArchivedWindows:
             from archive.parquet.bar_reader import BarReader
             from gateway.upstream.visited_files import VisitedFiles
 
-            self._bar_reader = BarReader(self._folder or Path(), VisitedFiles())
+            self._bar_reader = BarReader(self._folder or Path(), VisitedFiles)
         return self._bar_reader
 
 

@@ -23,6 +23,7 @@ from gateway.stream.counters import Counters
 from gateway.upstream.bar_store import BarProgress, BarStore
 from gateway.upstream.redis_client import confirm_subscription
 from ingest.process.outage_reasons import OutageReasons
+from ingest.process.redis_fault import in_words
 from throttle.contract.bar_intervals import DAY, DayBar
 from throttle.contract.bars import Bar, BarsUpdate
 from throttle.contract.redis_keys import AnalyticsKeys
@@ -98,8 +99,8 @@ class BarFollower:
                 await self._follow()
             except (RedisError, OSError, ValueError) as error:
                 self._failures += 1
-                if self._reasons.is_news(str(error)):
-                    log.warning("bars interrupted", error=str(error))
+                if self._reasons.is_news(in_words(error)):
+                    log.warning("bars interrupted", error=in_words(error))
                 await asyncio.sleep(backoff.compute(self._failures))
             if not self._desk.has_work:
                 self._work.clear()

@@ -15,6 +15,7 @@ from ingest.issue_table.issue_store import IssueStore, TableAway
 from ingest.issue_table.known_issues import Issues
 from ingest.issue_table.table_loader import read_on
 from ingest.process.outage_reasons import OutageReasons
+from ingest.process.redis_fault import in_words
 from ingest.tradelog.contract import LogUnusable
 
 LOOK_S = 0.5
@@ -67,8 +68,8 @@ class IssueFollower:
                 await self._look()
             except (TableAway, LogUnusable, RedisError, OSError) as error:
                 self._failures += 1
-                if self._reasons.is_news(str(error)):
-                    log.warning("the issue table is away", error=str(error))
+                if self._reasons.is_news(in_words(error)):
+                    log.warning("the issue table is away", error=in_words(error))
                 pause_s = max(LOOK_S, backoff.compute(self._failures))
             self._has_looked.set()
             await asyncio.sleep(pause_s)

@@ -24,6 +24,7 @@ from gateway.upstream.decode import StoredState, decode_state, decode_update
 from gateway.upstream.redis_client import check_server, confirm_subscription
 from gateway.upstream.window_log import REACH, WindowLog
 from ingest.process.outage_reasons import OutageReasons
+from ingest.process.redis_fault import in_words
 from throttle.contract.lateness import is_late
 from throttle.contract.redis_keys import Keys
 from throttle.contract.snapshot import WindowSnapshot
@@ -142,8 +143,8 @@ class StreamFollower:
                 if self._failures > 1:
                     self._has_looked.set()
                 self._counters.connects_failed += 1
-                if self._reasons.is_news(str(error)):
-                    log.warning("feed interrupted", error=str(error))
+                if self._reasons.is_news(in_words(error)):
+                    log.warning("feed interrupted", error=in_words(error))
                 self._tell_status()
                 await self._pause(backoff.compute(self._failures))
 

@@ -1,8 +1,8 @@
 """Files of an archive, each noted in the visit for which it is opened."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-
-import pyarrow as pa
 
 from archive.parquet.changing_files import ChangingFiles
 from gateway.upstream.archive_visit import current_visit
@@ -11,9 +11,9 @@ from gateway.upstream.archive_visit import current_visit
 class VisitedFiles(ChangingFiles):
     """Files that are not read for somebody who has gone. Methods raise VisitOver."""
 
-    def rows_of_issue(
-        self, path: Path, isin: str, columns: list[str] | None = None
-    ) -> pa.Table | None:
-        """Return an issue's rows of a file, None where it cannot have any."""
+    @contextmanager
+    def skipping_damage(self, path: Path) -> Iterator[None]:
+        """Read a file of a segment in this block, which ends where it is damaged."""
         current_visit().note_file()
-        return super().rows_of_issue(path, isin, columns)
+        with super().skipping_damage(path):
+            yield

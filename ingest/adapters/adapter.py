@@ -6,12 +6,16 @@ is the same for each and not its business. ``docs/adapters.md`` has an example.
 """
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, NamedTuple, NoReturn
+from functools import lru_cache
+from typing import Any, NamedTuple, NoReturn, TypeVar
 
-from ingest.trade import InvalidTrade
+from ingest.decimals import plain_decimal
+from ingest.trade import EARLIEST_TIME_US, LATEST_TIME_US, InvalidTrade
+
+T = TypeVar("T")
 
 Frame = str | bytes
 """What a WebSocket message holds."""
@@ -27,11 +31,14 @@ class Numbering(Enum):
     NONE = "none"
     """Not at all: what comes twice cannot be told from two equal trades."""
     UNIQUE = "unique"
-    """No number twice; not by one, perhaps not in order."""
+    """No number twice; not by one, perhaps not in order: arrival says what is newer."""
     BY_ONE = "by one"
     """Each number is one more than the last: what is missing can be told."""
     CUMULATIVE = "cumulative"
-    """The day's volume up to and with the trade, in the same units as its size."""
+    """The day's volume up to and with the trade, in the same units as its size.
+
+    A trade comes again if its volume, time, price and size came before.
+    """
 
 
 class ExchangeTrade(NamedTuple):
@@ -39,8 +46,8 @@ class ExchangeTrade(NamedTuple):
 
     ``price`` and ``size`` are decimals as text, in any notation, or whole numbers.
     ``number`` is the exchange's, within the symbol and ``series`` (a board, a day);
-    without one the feed numbers by arrival. ``sent_us`` is when the exchange sent it,
-    by its clock.
+    without one, and where numbers are ``UNIQUE`` in no order, the feed numbers by
+    arrival. ``sent_us`` is when the exchange sent it, by its clock.
     """
 
     symbol: str
@@ -57,6 +64,30 @@ class Skip(NamedTuple):
     """A frame, or a part of one, that is no trade. Counted under ``name``."""
 
     name: str
+    may_be_trade: bool = False
+    """Whether it may be a trade that this adapter does not read: an unknown event, a
+    channel that is not followed. A feed to which only such come takes nothing.
+    """
+
+
+class Notice(NamedTuple):
+    """What a feed's operator should know of what comes; warned of once in a feed.
+
+    ``is_drift``: records have a form that this adapter does not know. Such frames are
+    counted, though their records are read.
+    """
+
+    words: str
+    is_drift: bool = False
+
+
+class IssueDay(NamedTuple):
+    """What a frame says of a symbol's day, for the issue table; None is left unsaid."""
+
+    symbol: str
+    prev_close: str | None = None
+    """Close of the day before, as decimal text."""
+    is_halted: bool | None = None
 
 
 class Reply(NamedTuple):
@@ -85,8 +116,18 @@ class TurnedAway(NamedTuple):
     words: str
 
 
-Piece = ExchangeTrade | Skip | Reply | Told | Reconnect | TurnedAway
-"""What a frame may consist of."""
+Piece = (
+    ExchangeTrade
+    | Skip
+    | InvalidTrade
+    | IssueDay
+    | Notice
+    | Reply
+    | Told
+    | Reconnect
+    | TurnedAway
+)
+"""What a frame may consist of. An ``InvalidTrade`` is a record that cannot be read."""
 
 
 class AdapterFault(RuntimeError):
@@ -177,12 +218,25 @@ class Adapter:
         raise NotImplementedError
 
     def decode(self, frame: Frame) -> Iterable[Piece]:
-        """Yield what a frame holds. Raises InvalidTrade for what it cannot read."""
+        """Yield what a frame holds. Raises InvalidTrade for a frame it cannot read.
+
+        A record that cannot be read is yielded as an InvalidTrade: what is raised ends
+        the frame. ``read_records`` does so for each record of a frame.
+        """
         raise NotImplementedError
 
     def without_secrets(self, frame: Frame) -> Frame:
         """Return a frame as it may be recorded."""
         return frame
+
+    @classmethod
+    def canonical(cls, symbol: str) -> str:
+        """Return a symbol as the exchange writes it in its frames.
+
+        ``symbol`` is as a user typed it, in any case and with any separator. Raises
+        BadChoice for what cannot be a symbol of this exchange.
+        """
+        return symbol
 
     @classmethod
     def isin_of(cls, symbol: str) -> str | None:
@@ -209,6 +263,65 @@ def read_json(frame: Frame) -> Any:
         return json.loads(frame, parse_float=str, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
         raise InvalidTrade("not_json", "frame", frame, str(error)) from None
+
+
+def read_records(
+    records: Iterable[T], read: Callable[[T], Iterable[Piece]]
+) -> Iterator[Piece]:
+    """Yield what ``read`` makes of each record of a frame; a bad one costs itself only.
+
+    What ``read`` raises becomes an InvalidTrade in the record's place.
+    """
+    for record in records:
+        try:
+            yield from read(record)
+        except InvalidTrade as error:
+            yield error
+        except Exception as error:  # noqa: BLE001 - a user's adapter may raise anything
+            yield not_decoded("record", record, error)
+
+
+def not_decoded(name: str, value: object, error: Exception) -> InvalidTrade:
+    """Return the refusal of what made an adapter raise something of its own."""
+    words = f"{type(error).__name__}: {error}"[:_MOST_WORDS]
+    return InvalidTrade("not_decoded", name, value, words)
+
+
+def milliseconds(fields: Mapping[str, Any], name: str) -> int:
+    """Return a field in milliseconds since 1970 as microseconds. Raises InvalidTrade.
+
+    A value that is a time in another unit is refused with that unit's name.
+    """
+    value: int = field(fields, name, int)
+    if not _is_time_us(value * 1_000):
+        units = (unit for unit, to_us in _OTHER_UNITS if _is_time_us(to_us(value)))
+        unit = next(units, None)
+        seems = f"; this seems to be in {unit}" if unit else ""
+        rule = f"must be in milliseconds since 1970{seems}"
+        raise InvalidTrade("bad_time", name, value, rule)
+    return value * 1_000
+
+
+@lru_cache(maxsize=4_096)
+def shortest_decimal(value: str | int) -> str:
+    """Return a number without zeros at its end: ``70000000.0`` is ``70000000``.
+
+    Raises ValueError as ``plain_decimal`` does.
+    """
+    text = plain_decimal(str(value))
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+_MOST_WORDS = 200
+_OTHER_UNITS: tuple[tuple[str, Callable[[int], int]], ...] = (
+    ("seconds", lambda value: value * 1_000_000),
+    ("microseconds", lambda value: value),
+    ("nanoseconds", lambda value: value // 1_000),
+)
+
+
+def _is_time_us(value: int) -> bool:
+    return EARLIEST_TIME_US <= value < LATEST_TIME_US
 
 
 def _refuse_constant(name: str) -> NoReturn:

@@ -16,6 +16,7 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import (
     ConnectionClosed,
     InvalidHandshake,
+    InvalidProxy,
     InvalidStatus,
     InvalidURI,
 )
@@ -27,23 +28,21 @@ from ingest.adapters.adapter import (
     Piece,
     Reconnect,
     Reply,
-    Skip,
     Told,
     TurnedAway,
 )
 from ingest.adapters.adapter_metrics import AdapterMetrics
 from ingest.adapters.exchange_http import fetch, unreachable
+from ingest.adapters.feed_log import FeedLog
 from ingest.adapters.intake import Entry, Intake
 from ingest.adapters.raw_tape import RawRecorder
 from ingest.adapters.reconnect import Allowance, Backoff
 from ingest.feed.supply import Arrivals, Ended
 from ingest.trade import InvalidTrade
+from tickthrottle_client.loopback import is_loopback
 
 BATCH = 2_000
 """So many entries wait for the log before frames do."""
-
-MOST_TOLD = 20
-"""Most messages of an exchange that are logged of one connection; all are counted."""
 
 DELIVER_EVERY_S = 0.005
 _SHOW_EVERY_S = 0.2
@@ -54,7 +53,6 @@ _QUEUED_FRAMES = (1_024, 256)
 _KEY_REFUSED = {401, 403}
 _RATE_LIMITS = {418, 429}
 _PASSING = {408, *_RATE_LIMITS}
-_TOLD_CHARS = 500
 _TOO_BIG = 1009
 _TOO_MUCH = 1008
 
@@ -120,6 +118,7 @@ class ExchangeFeed:
         intake: Intake,
         arrivals: Arrivals,
         metrics: AdapterMetrics,
+        feed_log: FeedLog,
         recorder: RawRecorder | None = None,
         random: Random | None = None,
     ) -> None:
@@ -134,7 +133,7 @@ class ExchangeFeed:
         self._open = 0
         self._has_opened = False
         self._opened_s: dict[int, float] = {}
-        self._gaps_told = 0
+        self._log = feed_log
         self.reconnects = 0
 
     async def run(self) -> None:
@@ -152,27 +151,29 @@ class ExchangeFeed:
             # The first of them ended the others.
             raise group.exceptions[0] from None
         finally:
-            self._tell_gaps()
+            self._log.say_what_came()
             if self._batch:
                 log.warning(
                     "trades in hand when the feed ended", trades=len(self._batch)
                 )
-            self._metrics.show(self._intake, 0, self.reconnects)
+            self._show(0)
+
+    def _show(self, open_now: int) -> None:
+        is_stuck = self._log.takes_nothing
+        self._metrics.show(self._intake, open_now, self.reconnects, is_stuck)
 
     async def _deliver(self) -> None:
         shown_s = said_s = 0.0
-        was_told = False
         while True:
             await asyncio.sleep(DELIVER_EVERY_S)
             self._hand_over()
             now_s = time.monotonic()
             if now_s - shown_s >= _SHOW_EVERY_S:
                 shown_s = now_s
-                self._metrics.show(self._intake, self._open, self.reconnects)
+                self._show(self._open)
             if now_s - said_s >= _SAY_EVERY_S:
                 said_s = now_s
-                self._tell_gaps()
-                was_told = was_told or self._tell_clock()
+                self._log.say_news(now_s)
 
     def _hand_over(self) -> bool:
         """Hand over what has come; False while there is no room. Raises Ended."""
@@ -180,38 +181,6 @@ class ExchangeFeed:
             return False
         if self._batch:
             self._batch = []
-        return True
-
-    def _tell_gaps(self) -> None:
-        numbers = self._intake.numbers
-        gap = numbers.last_gap
-        if numbers.gap_count > self._gaps_told and gap is not None:
-            log.warning(
-                f"{self._plan.kind.name}: trades are missing",
-                gaps=numbers.gap_count - self._gaps_told,
-                symbol=gap.symbol,
-                first=gap.first,
-                last=gap.last,
-                missing=numbers.missing,
-            )
-            self._gaps_told = numbers.gap_count
-
-    def _tell_clock(self) -> bool:
-        """Warn once of a clock that is far off; tell whether it was told."""
-        seconds = self._intake.clock.seconds
-        bound_s = self._plan.max_ahead_ms / 1000
-        if seconds is None or abs(seconds) <= bound_s:
-            return False
-        if seconds > 0:
-            advice = "a job refuses trades stamped further ahead than its max_ahead_ms"
-        else:
-            advice = "what the exchange sends is old, or this machine's clock is wrong"
-        log.warning(
-            f"{self._plan.kind.name}: the exchange's clock differs from this machine's",
-            seconds=round(seconds, 3),
-            bound_s=bound_s,
-            advice=advice,
-        )
         return True
 
     async def _stay_connected(self, number: int, symbols: Sequence[str]) -> None:
@@ -265,11 +234,17 @@ class ExchangeFeed:
                 open_timeout=_OPEN_TIMEOUT_S,
                 close_timeout=_CLOSE_TIMEOUT_S,
                 user_agent_header="tickthrottle",
+                proxy=None if is_loopback(host) else True,
             )
         except InvalidStatus as error:
             raise self._refused(host, error) from None
         except InvalidURI as error:
             raise AdapterFault(f"{address}: is no address of a WebSocket") from error
+        except (InvalidProxy, ImportError) as error:
+            # Not in its own words, which have the proxy's password.
+            rule = f"the proxy in the environment cannot be used ({error.msg})"
+            way = f"NO_PROXY={host} goes without it"
+            raise AdapterFault(f"{host} cannot be reached: {rule}; {way}") from None
         except (OSError, InvalidHandshake, TimeoutError) as error:
             fault = unreachable(host, error)
             if self._has_opened:
@@ -364,23 +339,15 @@ class ExchangeFeed:
             await asyncio.sleep(DELIVER_EVERY_S)
 
     async def _obey(self, line: _Line, piece: Piece) -> None:
-        name = self._plan.kind.name
         if isinstance(piece, Reply):
             await self._send(line, piece.message)
         elif isinstance(piece, Told):
-            self._intake.counts.skipped["told"] += 1
             line.told += 1
-            if line.told <= MOST_TOLD:
-                words = self._plan.hide(piece.words[:_TOLD_CHARS])
-                log.warning(f"{name}: the exchange says", words=words)
+            self._log.exchange_says(piece.words, line.told)
         elif isinstance(piece, Reconnect):
             raise _Lost(piece.words, is_rate_limit=piece.is_rate_limit)
         elif isinstance(piece, TurnedAway):
             raise AdapterFault(f"the exchange refuses: {piece.words}")
-        elif not isinstance(piece, Skip):
-            kind = type(piece).__name__
-            rule = "is nothing that an adapter may yield"
-            self._intake.refuse(InvalidTrade("not_decoded", "piece", kind, rule))
 
     async def _send(self, line: _Line, message: str) -> None:
         await _take_turn(line.sending)
@@ -412,12 +379,13 @@ def pump_exchange(
     plan: ExchangePlan,
     intake: Intake,
     metrics: AdapterMetrics,
+    feed_log: FeedLog,
     recorder: RawRecorder | None,
 ) -> Callable[[Arrivals], None]:
     """Return what hands over an exchange's trades; it runs in a thread of its own."""
 
     def pump(arrivals: Arrivals) -> None:
-        feed = ExchangeFeed(plan, intake, arrivals, metrics, recorder)
+        feed = ExchangeFeed(plan, intake, arrivals, metrics, feed_log, recorder)
         with suppress(Ended):
             asyncio.run(feed.run())
 

@@ -8,6 +8,7 @@ from http.client import HTTPException
 from urllib.parse import urlsplit
 
 from ingest.adapters.adapter import AdapterFault
+from ingest.process.direct_http import open_url
 
 MAX_ANSWER_BYTES = 64 * 2**20
 _TIMEOUT_S = 10.0
@@ -31,8 +32,8 @@ def fetch(address: str, fields: Mapping[str, str] | None = None) -> bytes:
         headers["Content-Type"] = "application/json; charset=utf-8"
     request = urllib.request.Request(address, body, headers)
     try:
-        with urllib.request.urlopen(request, timeout=_TIMEOUT_S) as response:
-            answer: bytes = response.read(MAX_ANSWER_BYTES + 1)
+        with open_url(request, _TIMEOUT_S) as response:
+            answer = response.read(MAX_ANSWER_BYTES + 1)
     except urllib.error.HTTPError as error:
         with error:
             told = error.read(4096).decode("utf-8", "replace")

@@ -1,30 +1,53 @@
 """From an exchange's frames to entries of the trade log, all of it counted. Pure."""
 
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from types import GeneratorType
 from typing import Any
 
 from ingest.adapters.adapter import (
     Adapter,
     ExchangeTrade,
     Frame,
+    IssueDay,
+    Notice,
     Numbering,
     Piece,
+    Reconnect,
+    Reply,
     Skip,
+    Told,
+    TurnedAway,
+    not_decoded,
 )
 from ingest.adapters.trade_numbers import TradeNumbers
 from ingest.decimals import plain_decimal
+from ingest.issue_table.day_facts import DayNews
+from ingest.issue_table.issue_entry import BadIssues
 from ingest.sources.event import Refusals
-from ingest.trade import InvalidTrade, Trade
+from ingest.trade import MAX_SEQ, InvalidTrade, Trade
+from tickthrottle_client.trade_v1 import check_integer
 
 NOT_ASKED = "not_asked"
 """A trade of a symbol that nobody subscribed to: skipped."""
+
+REST_OF_FRAME = "rest_of_frame"
+"""What is behind the record at which an adapter's ``decode`` raised: skipped."""
 
 OTHER_SKIPS = "other"
 """Names of skips beyond ``MOST_SKIP_NAMES`` are counted together."""
 
 MOST_SKIP_NAMES = 32
+MOST_NOTICES = 32
+"""Most notices that are told apart."""
+
+MOST_FAULTS_A_FRAME = 10_000
+"""An iterator of a user's that raises more often is not asked again."""
+
+SHOWN_SYMBOLS = 5
+"""How many symbols that nobody asked for are kept by name."""
+
 MAX_TEXT_CHARS = 200
 """Longest text an exchange may put into a further field of a trade."""
 
@@ -37,7 +60,16 @@ class FrameCounts:
 
     frames: int = 0
     trades: int = 0
+    left: int = 0
+    """What was or may have been trades, and was not taken; all of it is counted as
+    refused or skipped, too.
+    """
     skipped: Counter[str] = field(default_factory=Counter)
+    drifted: int = 0
+    notices: dict[str, None] = field(default_factory=dict)
+    """What an operator should know of what came, in words."""
+    strangers: dict[str, None] = field(default_factory=dict)
+    """Some of the symbols that nobody asked for."""
 
 
 class ClockDifference:
@@ -85,46 +117,130 @@ class Intake:
         refusals: Refusals,
     ) -> None:
         self._venue = venue
+        self._numbering = numbering
         self._keys = keys
         self._refusals = refusals
         self._arrived_us = 0
-        self.numbers = TradeNumbers(numbering)
+        self._newest: dict[str, tuple[int, int]] = {}
+        self._days: dict[str, IssueDay] = {}
+        self.numbers = TradeNumbers(numbering, len(keys))
         self.counts = FrameCounts()
         self.clock = ClockDifference()
+        self.days = DayNews()
 
     def read(
         self, adapter: Adapter, frame: Frame, now_us: int
     ) -> tuple[list[Entry], list[Piece]]:
         """Return the entries of a frame, and what else it asks for. Raises nothing.
 
-        ``now_us`` is when it came. Trades before a fault in the frame are kept.
+        ``now_us`` is when it came. A record that cannot be read costs itself only,
+        unless ``decode`` is a generator that raised: nobody can go on with that.
         """
         self.counts.frames += 1
         entries: list[Entry] = []
         others: list[Piece] = []
         try:
-            for piece in adapter.decode(frame):
-                if type(piece) is ExchangeTrade:
-                    self._take(piece, now_us, entries)
-                elif type(piece) is Skip:
-                    self._skip(str(piece.name))
-                else:
-                    others.append(piece)
-        except InvalidTrade as error:
-            self.refuse(error)
+            pieces = iter(adapter.decode(frame))
         except Exception as error:  # noqa: BLE001 - a user's adapter may raise anything
-            told = f"{type(error).__name__}: {error}"[:MAX_TEXT_CHARS]
-            self.refuse(InvalidTrade("not_decoded", "frame", frame, told))
+            self._refuse_rest(frame, error)
+            return entries, others
+        for piece in self._each(pieces, frame):
+            try:
+                self._sort(piece, now_us, entries, others)
+            except Exception as error:  # noqa: BLE001 - of a value of an odd type
+                self.refuse(not_decoded("piece", repr(piece), error))
         self.counts.trades += len(entries)
         return entries, others
 
+    def _each(self, pieces: Iterator[Any], frame: Frame) -> Iterator[Any]:
+        """Yield what an adapter yields; what it raises is refused, and it goes on."""
+        for _ in range(MOST_FAULTS_A_FRAME):
+            try:
+                yield from pieces
+                return
+            except Exception as error:  # noqa: BLE001 - a user's may raise anything
+                if isinstance(pieces, GeneratorType):
+                    self._refuse_rest(frame, error)
+                    return
+                self._refuse_raised(frame, error)
+        self._skip(REST_OF_FRAME)
+
     def refuse(self, error: InvalidTrade) -> None:
         """Count what cannot be read; the first few are kept in words."""
+        self.counts.left += 1
         self._refusals.add(self.counts.frames, error, of="frame")
+
+    def account(self) -> dict[str, Any]:
+        """Return what became of all that came, by name, to be logged."""
+        counts, numbers = self.counts, self.numbers
+        account: dict[str, Any] = {
+            "frames": counts.frames,
+            "trades": counts.trades,
+            "repeated": numbers.repeated,
+            "missing": numbers.missing,
+            "refused": dict(self._refusals.by_reason()),
+            "skipped": dict(counts.skipped.copy()),
+        }
+        if counts.strangers:
+            account["not_asked_symbols"] = list(counts.strangers)
+        return account
+
+    def _sort(
+        self, piece: Any, now_us: int, entries: list[Entry], others: list[Piece]
+    ) -> None:
+        kind = type(piece)
+        if kind is ExchangeTrade:
+            self._take(piece, now_us, entries)
+        elif kind is IssueDay:
+            self._note_day(piece)
+        elif kind is Skip:
+            self.counts.left += piece.may_be_trade
+            self._skip(str(piece.name))
+        elif isinstance(piece, InvalidTrade):
+            self.refuse(piece)
+        elif kind is Notice:
+            self.counts.drifted += piece.is_drift
+            if len(self.counts.notices) < MOST_NOTICES:
+                self.counts.notices[str(piece.words)[:MAX_TEXT_CHARS]] = None
+        elif isinstance(piece, (Reply, Told, Reconnect, TurnedAway)):
+            if kind is Told:
+                self._skip("told")
+            others.append(piece)
+        else:
+            rule = "is nothing that an adapter may yield"
+            self.refuse(InvalidTrade("not_decoded", "piece", kind.__name__, rule))
+
+    def _refuse_raised(self, frame: Frame, error: Exception) -> None:
+        if not isinstance(error, InvalidTrade):
+            error = not_decoded("frame", frame, error)
+        self.refuse(error)
+
+    def _refuse_rest(self, frame: Frame, error: Exception) -> None:
+        """Refuse what made ``decode`` raise, and count what nobody can read behind it.
+
+        A fault of the frame itself has nothing behind it.
+        """
+        if not (isinstance(error, InvalidTrade) and error.field == "frame"):
+            self._skip(REST_OF_FRAME)
+        self._refuse_raised(frame, error)
+
+    def _note_day(self, day: IssueDay) -> None:
+        isin = self._keys.get(day.symbol)
+        # Nearly every trade says what the one before it said.
+        if isin is None or self._days.get(isin) == day:
+            return
+        self._days[isin] = day
+        try:
+            self.days.note(isin, day.prev_close, day.is_halted)
+        except BadIssues:
+            self._skip("day_unread")
 
     def _take(self, traded: ExchangeTrade, now_us: int, entries: list[Entry]) -> None:
         isin = self._keys.get(traded.symbol)
         if isin is None:
+            self.counts.left += 1
+            if len(self.counts.strangers) < SHOWN_SYMBOLS:
+                self.counts.strangers[str(traded.symbol)[:MAX_TEXT_CHARS]] = None
             self._skip(NOT_ASKED)
             return
         if traded.sent_us is not None:
@@ -135,8 +251,29 @@ class Intake:
             self.refuse(error)
             return
         size = int(trade.size) if trade.size.isdigit() else 0
-        if self.numbers.is_new(traded.symbol, traded.number, traded.series, size):
-            entries.append((isin, trade.to_wire()))
+        number = None
+        if traded.number is not None:
+            number = trade.extra.get("trade_id", trade.seq)
+        if self.numbers.is_new(
+            *(traded.symbol, number, traded.series, size),
+            time_us=trade.time_us,
+            price=trade.price,
+            now_us=now_us,
+        ):
+            entries.append((isin, self._in_order(trade).to_wire()))
+
+    def _in_order(self, trade: Trade) -> Trade:
+        """Return a trade that is newer than those of its time that came before.
+
+        A volume is no order any more once it went back.
+        """
+        if self._numbering is not Numbering.CUMULATIVE:
+            return trade
+        time_us, seq = self._newest.get(trade.isin, (0, 0))
+        if trade.time_us == time_us and trade.seq <= seq:
+            trade = replace(trade, seq=min(seq + 1, MAX_SEQ))
+        self._newest[trade.isin] = trade.version
+        return trade
 
     def _check(self, isin: str, traded: ExchangeTrade, now_us: int) -> Trade:
         fields: dict[str, Any] = {
@@ -148,7 +285,10 @@ class Intake:
             "venue": self._venue,
             "symbol": traded.symbol,
         }
-        if traded.number is None:
+        if self._numbering is Numbering.UNIQUE and traded.number is not None:
+            fields["trade_id"] = check_integer("seq", traded.number)
+            fields["seq"] = None
+        if fields["seq"] is None:
             # Grows from one trade to the next, and from one run to the next, too.
             self._arrived_us = max(self._arrived_us + 1, now_us)
             fields["seq"] = self._arrived_us

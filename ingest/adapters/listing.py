@@ -54,16 +54,20 @@ def choose_issues(
 
     ``symbols`` are those that were asked for, ``known`` ISINs by symbol of an issue
     list. Without either it is what the adapter chooses of the exchange's own list;
-    ``*`` is all of that list. Raises BadChoice, and AdapterFault as ``fetch`` does.
+    ``*`` is all of that list. Symbols become what the exchange's frames call them.
+    Raises BadChoice, and AdapterFault as ``fetch`` does.
     """
     listed: dict[str, ExchangeIssue] = {}
-    chosen = tuple(dict.fromkeys(symbols))
+    chosen = tuple(symbols)
+    if chosen != (EVERYTHING,):
+        chosen = _in_form(kind, symbols)
+    known = _known_in_form(kind, known or {})
     if chosen == (EVERYTHING,) or not (chosen or known):
         listed = _own_list(kind, fetch)
         is_all = bool(chosen)
         chosen = tuple(s for s in listed if is_all or kind.chosen(s))
     elif not chosen:
-        chosen = tuple(known or ())
+        chosen = _in_form(kind, known)
     if not chosen:
         raise BadChoice(
             f"{kind.name} has no list of its own: name symbols with --symbols, or give "
@@ -78,7 +82,38 @@ def choose_issues(
         raise BadChoice(
             f"{len(chosen)} symbols: {kind.name} gives one feed at most {room}"
         )
-    return FeedIssues(_keys(kind, chosen, known or {}), listed)
+    return FeedIssues(_keys(kind, chosen, known), listed)
+
+
+def _in_form(kind: type[Adapter], symbols: Iterable[str]) -> tuple[str, ...]:
+    """Return symbols as the exchange writes them, each once. Raises BadChoice."""
+    return tuple(dict.fromkeys(_canonical(kind, symbol) for symbol in symbols))
+
+
+def _canonical(kind: type[Adapter], symbol: str) -> str:
+    try:
+        return kind.canonical(symbol)
+    except BadChoice:
+        raise
+    except Exception as error:  # noqa: BLE001 - a user's adapter may raise anything
+        words = f"{type(error).__name__}: {error}"
+        raise BadChoice(f"symbol {symbol!r}: {words}") from None
+
+
+def _known_in_form(kind: type[Adapter], known: Mapping[str, str]) -> dict[str, str]:
+    """Return the ISINs of a list by the exchange's symbols.
+
+    A symbol that cannot be the exchange's stays: it is refused if it is followed.
+    """
+    isins: dict[str, str] = {}
+    for symbol, isin in known.items():
+        try:
+            name = _canonical(kind, symbol)
+        except BadChoice:
+            name = symbol
+        if isins.setdefault(name, isin) != isin:
+            raise BadChoice(f"symbol {name!r}: has two ISINs, {isins[name]} and {isin}")
+    return isins
 
 
 def parse_known(text: str) -> dict[str, str]:

@@ -1,15 +1,24 @@
 """Run a feed from an exchange: what a command asked for becomes connections."""
 
 import threading
+from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from prometheus_client import CollectorRegistry
 
-from ingest.adapters.adapter import Adapter, AdapterFault, BadChoice
+from ingest.adapters.adapter import (
+    Adapter,
+    AdapterFault,
+    BadChoice,
+    Reconnect,
+    Told,
+    TurnedAway,
+)
 from ingest.adapters.adapter_metrics import AdapterMetrics
 from ingest.adapters.connection import BATCH, ExchangePlan, pump_exchange
 from ingest.adapters.exchange_http import fetch
+from ingest.adapters.feed_log import FeedLog
 from ingest.adapters.intake import Entry, Intake
 from ingest.adapters.listing import (
     FeedIssues,
@@ -18,6 +27,7 @@ from ingest.adapters.listing import (
     parse_known,
 )
 from ingest.adapters.raw_tape import Opened, RawRecorder, read_raw
+from ingest.feed.issue_days import telling_days
 from ingest.feed.issue_names import tell_names
 from ingest.feed.pacer import FeedReport
 from ingest.feed.run import run_arrivals
@@ -74,31 +84,40 @@ def run_exchange(
     refusals, registry = Refusals(), CollectorRegistry()
     intake = Intake(kind.venue, kind.numbering, issues.keys, refusals)
     metrics = AdapterMetrics(registry)
-    recorder = plan = None
+    plan = ExchangePlan(
+        kind, issues.symbols, secrets, options.silence_s, options.max_ahead_ms
+    )
+    feed_log = FeedLog(
+        *(kind.name, intake, issues.symbols, options.max_ahead_ms, plan.hide)
+    )
+    recorder = None
     if options.replay_raw is not None:
-        pump = _pump_tape(kind, intake, options.replay_raw)
+        pump = _pump_tape(kind, issues, intake, feed_log, options.replay_raw)
     else:
         if options.record_raw is not None:
             most = options.raw_limit_mb * 1_000_000
             recorder = RawRecorder(options.record_raw, kind.name, most)
-        plan = ExchangePlan(
-            kind, issues.symbols, secrets, options.silence_s, options.max_ahead_ms
-        )
-        pump = pump_exchange(plan, intake, metrics, recorder)
-    listed = parse_list(encode_listing(kind, issues).splitlines(keepends=True))
+        pump = pump_exchange(plan, intake, metrics, feed_log, recorder)
+    lines = encode_listing(kind, issues).splitlines(keepends=True)
+    entries = parse_list(lines).issues
+    by_list = {issues.keys[s] for s in issues.symbols if s in issues.listed}
+    listed = [entry for entry in entries if entry.isin in by_list]
+    guessed = [entry for entry in entries if entry.isin not in by_list]
 
     def begin(arrivals: Arrivals) -> None:
-        tell_names(settings, listed)
-        pump(arrivals)
+        tell_names(settings, listed, guessed)
+        with telling_days(settings, intake.days):
+            pump(arrivals)
 
     try:
         report = run_arrivals(
             kind.name, settings, begin, refusals, stop, report_to, registry, record_to
         )
     except AdapterFault as error:
-        words = str(error) if plan is None else plan.hide(str(error))
+        words = plan.hide(str(error))
         raise AdapterFault(f"feed {kind.name}: {words}") from error.__cause__
     finally:
+        feed_log.say_end()
         if recorder is not None:
             recorder.close()
     metrics.show(intake, 0, 0)
@@ -106,19 +125,28 @@ def run_exchange(
 
 
 def _pump_tape(
-    kind: type[Adapter], intake: Intake, path: Path
+    kind: type[Adapter],
+    issues: FeedIssues,
+    intake: Intake,
+    feed_log: FeedLog,
+    path: Path,
 ) -> Callable[[Arrivals], None]:
     def pump(arrivals: Arrivals) -> None:
         adapters: dict[int, Adapter] = {}
+        said: Counter[int] = Counter()
         batch: list[Entry] = []
         for event in read_raw(path):
-            if isinstance(event, Opened):
-                adapters[event.on] = kind(event.symbols, {})
-                continue
             adapter = adapters.get(event.on)
-            if adapter is None:
-                adapter = adapters[event.on] = kind((), {})
-            batch += intake.read(adapter, event.frame, event.at_us)[0]
+            if adapter is None or isinstance(event, Opened):
+                adapter = adapters[event.on] = kind(issues.symbols, {})
+            if isinstance(event, Opened):
+                continue
+            entries, others = intake.read(adapter, event.frame, event.at_us)
+            batch += entries
+            for piece in others:
+                if isinstance(piece, (Told, Reconnect, TurnedAway)):
+                    said[event.on] += 1
+                    feed_log.exchange_says(piece.words, said[event.on])
             if len(batch) >= BATCH:
                 arrivals.put(batch)
                 batch = []

@@ -6,19 +6,24 @@ from typing import NamedTuple
 
 from ingest.adapters.adapter import Numbering
 
-REMEMBERED = 256
-"""Numbers remembered of a symbol; fewer where there are more than 2,000 symbols."""
+REMEMBERED = 131_072
+"""Trades remembered of all symbols together; they share them equally."""
 
 LEAST_REMEMBERED = 16
-OVER_ALL = REMEMBERED * 2_000
-"""Numbers remembered of all symbols together, while each has more than the least."""
+"""Trades remembered of a symbol at least, however many symbols there are."""
 
 OPEN_GAPS = 32
 """Gaps of a symbol that a late trade may still fill."""
 
+MOST_MISSING = 10_000_000
+"""A step over more numbers than these is no gap but a jump."""
 
-class Gap(NamedTuple):
-    """Numbers that did not come, the first and the last of them."""
+ANEW_AFTER_US = 60_000_000
+"""A number that came before, on a trade so much newer than all, is of a new count."""
+
+
+class NumberStep(NamedTuple):
+    """A symbol's step from one number to another: over a gap, far off, or back."""
 
     symbol: str
     first: int
@@ -27,7 +32,11 @@ class Gap(NamedTuple):
 
 @dataclass(slots=True)
 class _Line:
-    """The numbers of one symbol: from ``lowest`` to ``highest``, but for the gaps."""
+    """The numbers of one symbol: from ``lowest`` to ``highest``, but for the gaps.
+
+    ``aside`` is a number far off both: the last that came of them. ``newest_us`` is the
+    time of the newest trade.
+    """
 
     series: str
     lowest: int
@@ -35,70 +44,121 @@ class _Line:
     gaps: deque[tuple[int, int]] = field(
         default_factory=lambda: deque(maxlen=OPEN_GAPS)
     )
+    aside: int | None = None
+    newest_us: int = -1
 
 
 @dataclass(slots=True)
-class _Recent:
-    order: deque[tuple[str, int]] = field(default_factory=deque)
-    known: set[tuple[str, int]] = field(default_factory=set)
+class _Memory:
+    """The trades of one symbol that came last, each as what it is known by.
+
+    What is forgotten has times up to ``horizon_us`` and numbers up to ``highest``. A
+    trade as old as that is not remembered: played again, old trades do not push out
+    those that come again after them.
+    """
+
+    times: dict[object, int] = field(default_factory=dict)
+    order: deque[tuple[object, int]] = field(default_factory=deque)
+    horizon_us: int = -1
+    highest: int = -1
+
+    def add(self, identity: object, number: int, time_us: int, room: int) -> None:
+        """Remember a trade in place of the oldest."""
+        self.times[identity] = time_us
+        self.order.append((identity, number))
+        if len(self.order) > room:
+            forgotten, number = self.order.popleft()
+            self.horizon_us = max(self.horizon_us, self.times.pop(forgotten))
+            self.highest = max(self.highest, number)
 
 
 class TradeNumbers:
     """The numbers seen of every symbol, over all connections.
 
-    Memory is bounded by the number of symbols. ``missing`` and ``late`` count trades
-    (``CUMULATIVE``: gaps); a late one was missing before. ``gap_count`` counts gaps,
-    and ``last_gap`` is the newest.
+    ``symbols`` is how many there are: memory is bounded by it and ``REMEMBERED``.
+    ``missing`` and ``late`` count trades (``CUMULATIVE``: gaps); a late one was missing
+    before. ``gap_count`` counts gaps, and ``last_gap`` is the newest; ``jumps`` and
+    ``last_jump`` are steps too far for a gap, and volumes that went back.
+    ``unremembered`` counts trades older than what is remembered: whether they came
+    before is not known.
     """
 
-    def __init__(self, numbering: Numbering) -> None:
+    def __init__(self, numbering: Numbering, symbols: int = 1) -> None:
         self._numbering = numbering
-        self._recent: dict[str, _Recent] = {}
+        self._room = max(LEAST_REMEMBERED, REMEMBERED // max(symbols, 1))
+        self._memories: dict[str, _Memory] = {}
         self._lines: dict[str, _Line] = {}
-        self.repeated = self.missing = self.late = 0
-        self.gap_count = 0
-        self.last_gap: Gap | None = None
+        self.repeated = self.missing = self.late = self.unremembered = 0
+        self.gap_count = self.jumps = 0
+        self.last_gap: NumberStep | None = None
+        self.last_jump: NumberStep | None = None
 
     def is_new(
-        self, symbol: str, number: int | None, series: str = "", size: int = 0
+        self,
+        symbol: str,
+        number: int | None,
+        series: str = "",
+        size: int = 0,
+        time_us: int = 0,
+        price: str = "",
+        now_us: int | None = None,
     ) -> bool:
         """Tell whether a trade is new, and remember it.
 
         ``size`` is the trade's, for cumulative numbers; 0 if it is no whole number.
+        ``time_us`` and ``price`` are the trade's, ``now_us`` is when it came.
         """
         if number is None or self._numbering is Numbering.NONE:
             return True
+        # A stamp of next year would make all later trades old.
+        seen_us = time_us if now_us is None else min(time_us, now_us)
+        if self._numbering is Numbering.BY_ONE:
+            is_new = self._is_next(symbol, series, number, seen_us)
+            self.repeated += not is_new
+            return is_new
         if self._numbering is Numbering.UNIQUE:
-            is_new = self._is_unknown(symbol, series, number)
-        elif self._numbering is Numbering.BY_ONE:
-            is_new = self._is_next(symbol, series, number)
+            identity: object = (series, number) if series else number
         else:
-            is_new = self._is_above(symbol, series, number, size)
+            identity = (number, time_us, price, size)
+        is_new = self._is_unknown(symbol, identity, number, seen_us)
+        if is_new and self._numbering is Numbering.CUMULATIVE:
+            self._note_volume(symbol, series, number, size)
         self.repeated += not is_new
         return is_new
 
-    def _is_unknown(self, symbol: str, series: str, number: int) -> bool:
-        recent = self._recent.get(symbol)
-        if recent is None:
-            recent = self._recent[symbol] = _Recent()
-        identity = (series, number)
-        if identity in recent.known:
+    def _is_unknown(
+        self, symbol: str, identity: object, number: int, time_us: int
+    ) -> bool:
+        memory = self._memories.get(symbol)
+        if memory is None:
+            memory = self._memories[symbol] = _Memory()
+        if identity in memory.times:
             return False
-        recent.known.add(identity)
-        recent.order.append(identity)
-        most = min(REMEMBERED, max(LEAST_REMEMBERED, OVER_ALL // len(self._recent)))
-        while len(recent.order) > most:
-            recent.known.discard(recent.order.popleft())
+        if time_us > memory.horizon_us:
+            memory.add(identity, number, time_us, self._room)
+            return True
+        if self._numbering is Numbering.CUMULATIVE and number <= memory.highest:
+            # Its volume was passed when that time was.
+            return False
+        self.unremembered += 1
         return True
 
-    def _is_next(self, symbol: str, series: str, number: int) -> bool:
+    def _is_next(self, symbol: str, series: str, number: int, time_us: int) -> bool:
         line = self._lines.get(symbol)
         if line is None or line.series != series:
-            self._lines[symbol] = _Line(series, number, number)
+            self._lines[symbol] = _Line(series, number, number, newest_us=time_us)
             return True
+        if number <= line.highest and time_us > line.newest_us + ANEW_AFTER_US:
+            # What comes again is no newer than it was.
+            self._note_jump(symbol, line.highest, number)
+            self._lines[symbol] = _Line(series, number, number, newest_us=time_us)
+            return True
+        line.newest_us = max(line.newest_us, time_us)
         if number == line.highest + 1:
             line.highest = number
             return True
+        if not line.lowest - MOST_MISSING <= number <= line.highest + MOST_MISSING:
+            return self._jumps(symbol, line, number)
         if number > line.highest:
             self._open_gap(symbol, line, line.highest + 1, number - 1)
             line.highest = number
@@ -111,11 +171,28 @@ class TradeNumbers:
             return True
         return self._fills_a_gap(line, number)
 
+    def _jumps(self, symbol: str, line: _Line, number: int) -> bool:
+        """Put a number aside that is far off; its successor begins the line anew."""
+        aside, line.aside = line.aside, number
+        if number == aside:
+            return False
+        if aside is not None and number == aside + 1:
+            self._lines[symbol] = _Line(
+                line.series, aside, number, newest_us=line.newest_us
+            )
+            return True
+        self._note_jump(symbol, line.highest, number)
+        return True
+
+    def _note_jump(self, symbol: str, first: int, last: int) -> None:
+        self.jumps += 1
+        self.last_jump = NumberStep(symbol, first, last)
+
     def _open_gap(self, symbol: str, line: _Line, first: int, last: int) -> None:
         line.gaps.append((first, last))
         self.missing += last - first + 1
         self.gap_count += 1
-        self.last_gap = Gap(symbol, first, last)
+        self.last_gap = NumberStep(symbol, first, last)
 
     def _fills_a_gap(self, line: _Line, number: int) -> bool:
         for place, (first, last) in enumerate(line.gaps):
@@ -128,18 +205,21 @@ class TradeNumbers:
                 return True
         return False
 
-    def _is_above(self, symbol: str, series: str, number: int, size: int) -> bool:
+    def _note_volume(self, symbol: str, series: str, number: int, size: int) -> None:
+        """Compare a volume with the one before; wherever it is, the next goes on there.
+
+        In another series, a day or a board, it may begin anew.
+        """
         line = self._lines.get(symbol)
         if line is None or line.series != series:
             self._lines[symbol] = _Line(series, number, number)
-            return True
-        if number <= line.highest:
-            return False
+            return
         before = number - size
-        if size and before > line.highest:
+        if number < line.highest:
+            self._note_jump(symbol, line.highest, number)
+        elif size and before > line.highest:
             # How many trades this volume was, nobody can tell.
             self.missing += 1
             self.gap_count += 1
-            self.last_gap = Gap(symbol, line.highest, before)
+            self.last_gap = NumberStep(symbol, line.highest, before)
         line.highest = number
-        return True

@@ -1,6 +1,7 @@
 """What a feed counts, as Prometheus metrics."""
 
 from collections import Counter as Counts
+from collections.abc import Mapping
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
@@ -32,6 +33,13 @@ class FeedMetrics:
         self._refused_counter = refused
         # From the start: what appears with its first trade has not grown.
         self._refused = {name: Total(refused.labels(name)) for name in REASONS}
+        self._left_out_counter = Counter(
+            "tickthrottle_feed_left_out_trades_total",
+            "Lines of a source that were left out on purpose.",
+            ["condition"],
+            registry=registry,
+        )
+        self._left_out: dict[str, Total] = {}
         self._retried = Total(
             Counter(
                 "tickthrottle_feed_retried_trades_total",
@@ -58,6 +66,12 @@ class FeedMetrics:
             registry=registry,
             multiprocess_mode="livemax",
         )
+        self._cap = Gauge(
+            "tickthrottle_feed_log_cap_trades",
+            "Entries that the log in Redis may hold, 0 where it is not there.",
+            registry=registry,
+            multiprocess_mode="livemax",
+        )
         self._last_append = Gauge(
             "tickthrottle_feed_last_append_timestamp_seconds",
             "When the log's server last confirmed a trade, 0 if it never did.",
@@ -65,6 +79,10 @@ class FeedMetrics:
             multiprocess_mode="max",
         )
         self._seen = 0
+
+    def capped_at(self, entries: int) -> None:
+        """Take in how many entries the log may hold."""
+        self._cap.set(entries)
 
     def show(
         self,
@@ -82,8 +100,17 @@ class FeedMetrics:
             if reason not in self._refused:
                 self._refused[reason] = Total(self._refused_counter.labels(reason))
             self._refused[reason].reach(count)
+        self.leave_out(refusals.left_out.copy())
         self._retried.reach(progress.retried)
         self._dropped.reach(progress.dropped_at_cap)
         self._in_doubt.set(sum(tally.in_doubt for tally in writer.tallies))
         self._lag.set(progress.lag_s)
         self._process.observe()
+
+    def leave_out(self, counts: Mapping[str, int]) -> None:
+        """Take in how many rows were left out, by their condition."""
+        for condition, count in counts.items():
+            if condition not in self._left_out:
+                counter = self._left_out_counter.labels(condition)
+                self._left_out[condition] = Total(counter)
+            self._left_out[condition].reach(count)

@@ -11,9 +11,10 @@ from redis.retry import Retry
 
 from ingest.kafka.address import KafkaTopic
 from ingest.process.redact import server_address
+from ingest.process.redis_memory import check_memory
 from ingest.settings import IngestSettings
 from ingest.tradelog.contract import LogInfo, LogWriter
-from ingest.tradelog.redis_log_reader import open_log
+from ingest.tradelog.redis_log_reader import check_server, open_log
 from ingest.tradelog.redis_log_writer import RedisLogWriter
 from tickthrottle_client.redis_primary import connect
 
@@ -56,6 +57,8 @@ def _open_kafka(topic: KafkaTopic) -> Iterator[Outlet]:
 @contextmanager
 def _open_redis(settings: IngestSettings) -> Iterator[Outlet]:
     with _connect(settings.redis_url) as client:
+        check_server(client)
+        check_memory(client, may_evict=settings.may_evict)
         info = open_log(client, settings.namespace, settings.partitions)
         if info.partitions != settings.partitions:
             log.info(

@@ -67,6 +67,8 @@ class FeedReport:
     """
     in_doubt: int = 0
     """How many entries, at most, may be in the log beyond the acknowledged ones."""
+    left_out: Mapping[str, int] = field(default_factory=dict)
+    """Rows that were left out on purpose, by the condition that they met."""
 
 
 def run_feed(
@@ -226,4 +228,5 @@ class _Feed:
             stopped=stopped,
             unsent=unsent,
             in_doubt=sum(tally.in_doubt for tally in self.writer.tallies),
+            left_out=dict(self.refusals.left_out),
         )

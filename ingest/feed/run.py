@@ -3,6 +3,7 @@
 import signal
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from itertools import chain
@@ -31,9 +32,10 @@ from ingest.sources.event import Event, Refusals
 from ingest.sources.faults import Faults
 from ingest.sources.market import encode_issues
 from ingest.sources.pipe import PipeOptions, read_pipe
-from ingest.sources.replay import ReplayOptions, replay
+from ingest.sources.replay import Replay, ReplayOptions
 from ingest.sources.simulator import Simulator
 from ingest.sources.trade_lines import LineReader
+from ingest.symbol_key import SymbolKeys
 from ingest.tradelog.contract import LogAway, LogUnusable, LogWriter
 from tickthrottle_client.receipt_file import ReceiptFile
 
@@ -84,7 +86,7 @@ def run_simulator(
 def _named(settings: IngestSettings, simulator: Simulator) -> Iterator[Iterable[Event]]:
     """Yield a market's events once the issue table knows what its issues are called."""
     listed = encode_issues(simulator.listing()).splitlines(keepends=True)
-    tell_names(settings, parse_list(listed))
+    tell_names(settings, parse_list(listed).issues)
     yield simulator.events(_now_us())
 
 
@@ -105,7 +107,8 @@ def run_replay(
     played, and FeedError when the log's server cannot be reached or refuses the log.
     """
     refusals = Refusals()
-    events = replay(tapes, options, _now_us(), refusals)
+    played = Replay(tapes, options, tell=log.warning)
+    events = played.events(_now_us(), refusals)
     if faults is not None:
         events = faults.inject(events)
     # The tape first: a wrong path is told before a server is asked for.
@@ -128,9 +131,12 @@ def run_pipe(
     are as those of the other feeds. Raises PipeError for what cannot be read, BadIssues
     for the issue list, and FeedError as the other feeds do.
     """
-    issues = None if options.issues_file is None else read_issues(options.issues_file)
+    file = options.issues_file
+    keys = None if options.venue is None else SymbolKeys(options.venue)
+    issues = None if file is None else read_issues(file, keys)
     reader = LineReader(options, _now_us(), _now_us, issues)
-    refusals = Refusals()
+    # At the end a condition that nothing has met is told, too.
+    refusals = Refusals(left_out=Counter({c.text: 0 for c in options.leave_out}))
 
     def pump(arrivals: Arrivals) -> None:
         for entries in read_pipe(path, reader, refusals, follow=options.follow):
@@ -233,6 +239,8 @@ def _run(
             open_outlet(settings) as outlet,
             _stopping(stop) as flag,
         ):
+            if settings.trade_log == "redis":
+                metrics.capped_at(settings.trade_log_cap)
             log.info(f"{title}: started", **outlet.place)
             tell_ready()
             with (

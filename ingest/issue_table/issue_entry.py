@@ -77,6 +77,11 @@ FIELDS = tuple(field.name for field in fields(IssueEntry))
 _NUMBERS = frozenset({"prev_close", "listed_shares"})
 
 
+def is_code(text: str) -> bool:
+    """Tell whether a text may be an issue's code."""
+    return _CODE_FORM.fullmatch(text) is not None
+
+
 def read_entry(values: Mapping[str, str]) -> IssueEntry:
     """Check the fields of an issue. Raises BadIssues: the field, the value, the rule.
 

@@ -2,7 +2,9 @@
 
 In UTF-8, with a header. Its columns are the fields of an issue (``issue_entry.py``), in
 any order; only ``isin`` has to be there, any other cell may be empty, and further
-columns are not looked at. A list that is wrong in one line is refused as a whole.
+columns are not looked at. With keys of a venue a line without an ISIN gets the key of
+its ``symbol`` or, if it has none, of its ``code``. A list that is wrong in one line is
+refused as a whole.
 """
 
 import csv
@@ -12,6 +14,7 @@ from pathlib import Path
 
 from ingest.issue_table.issue_entry import FIELDS, BadIssues, IssueEntry, read_entry
 from ingest.issue_table.known_issues import Issues
+from ingest.symbol_key import BadSymbol, SymbolKeys
 
 INSTEAD = {
     "sector": "industry",
@@ -33,16 +36,16 @@ class IssueList:
     fields: tuple[str, ...] = FIELDS
 
 
-def read_issues(path: Path) -> Issues:
+def read_issues(path: Path, keys: SymbolKeys | None = None) -> Issues:
     """Read an issue list. Raises BadIssues with one sentence."""
-    return Issues(read_list(path).issues)
+    return Issues(read_list(path, keys).issues)
 
 
-def read_list(path: Path) -> IssueList:
+def read_list(path: Path, keys: SymbolKeys | None = None) -> IssueList:
     """Read an issue list as it is written. Raises BadIssues with one sentence."""
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
-            return parse_list(file)
+            return parse_list(file, keys)
     except OSError as error:
         raise BadIssues(f"issues_file {path}: {error.strerror}") from None
     except UnicodeDecodeError:
@@ -56,7 +59,7 @@ def parse_issues(lines: Iterable[str]) -> list[IssueEntry]:
     return parse_list(lines).issues
 
 
-def parse_list(lines: Iterable[str]) -> IssueList:
+def parse_list(lines: Iterable[str], keys: SymbolKeys | None = None) -> IssueList:
     """Read the lines of an issue list. Raises BadIssues for the first rule broken."""
     reader = csv.reader(lines, strict=True)
     issues: list[IssueEntry] = []
@@ -65,7 +68,7 @@ def parse_list(lines: Iterable[str]) -> IssueList:
     codes: dict[str, int] = {}
     try:
         header = next(reader, [])
-        places = _find_columns(header)
+        places = _find_columns(header, keys)
         for cells in reader:
             if not cells:
                 continue
@@ -74,7 +77,7 @@ def parse_list(lines: Iterable[str]) -> IssueList:
                 raise BadIssues(
                     f"line {line}: has {len(cells)} cells, the header has {len(header)}"
                 )
-            issue = _read_issue(line, cells, places)
+            issue = _read_issue(line, cells, places, keys)
             _check_is_new(line, "isin", issue.isin, isins)
             if issue.code is not None:
                 _check_is_new(line, "code", issue.code, codes)
@@ -83,16 +86,24 @@ def parse_list(lines: Iterable[str]) -> IssueList:
             issues.append(issue)
     except csv.Error as error:
         raise BadIssues(f"line {reader.line_num}: not CSV: {error}") from None
-    return IssueList(issues, tuple(places))
+    return IssueList(issues, tuple(field for field in FIELDS if field in places))
 
 
-def _find_columns(header: Sequence[str]) -> dict[str, int]:
+_SYMBOL = "symbol"
+
+
+def _find_columns(header: Sequence[str], keys: SymbolKeys | None) -> dict[str, int]:
     names = [name.strip() for name in header]
-    if "isin" not in names:
+    if "isin" not in names and (keys is None or not {_SYMBOL, "code"} & {*names}):
         shown = ",".join(names)[:80]
-        raise BadIssues(f"line 1, header {shown!r}: must have a column isin")
+        rule = "must have a column isin"
+        if keys is None:
+            rule += "; --venue makes keys of symbols or codes that have no ISIN"
+        else:
+            rule += ", symbol or code"
+        raise BadIssues(f"line 1, header {shown!r}: {rule}")
     places = {}
-    for field in FIELDS:
+    for field in FIELDS if keys is None else (*FIELDS, _SYMBOL):
         name = field if field in names else INSTEAD.get(field, field)
         if names.count(name) > 1:
             raise BadIssues(f"line 1, header {name!r}: must be there only once")
@@ -101,10 +112,16 @@ def _find_columns(header: Sequence[str]) -> dict[str, int]:
     return places
 
 
-def _read_issue(line: int, cells: Sequence[str], places: dict[str, int]) -> IssueEntry:
+def _read_issue(
+    line: int, cells: Sequence[str], places: dict[str, int], keys: SymbolKeys | None
+) -> IssueEntry:
+    values = {field: cells[place] for field, place in places.items()}
+    symbol = values.pop(_SYMBOL, "").strip() or values.get("code", "").strip()
     try:
-        return read_entry({field: cells[place] for field, place in places.items()})
-    except BadIssues as error:
+        if keys is not None and symbol and not values.get("isin", "").strip():
+            values["isin"] = keys.key_of(symbol)
+        return read_entry(values)
+    except (BadIssues, BadSymbol) as error:
         raise BadIssues(f"line {line}, {error}") from None
 
 

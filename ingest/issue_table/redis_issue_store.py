@@ -145,4 +145,4 @@ def _told() -> Iterator[None]:
     try:
         yield
     except _AWAY as error:
-        raise TableAway(str(error)) from None
+        raise TableAway(str(error)) from error

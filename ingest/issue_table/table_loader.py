@@ -1,8 +1,9 @@
 """Reads the issue table as it is now, and has it say what a list says."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from ingest.issue_table.day_facts import DayFacts
 from ingest.issue_table.issue_change import IssueChange, difference, encode_issue
 from ingest.issue_table.issue_entry import BadIssues, IssueEntry
 from ingest.issue_table.issue_list import MOST_ISSUES, IssueList
@@ -92,6 +93,40 @@ def update_table(store: IssueStore, news: IssueList) -> Loaded:
 
     def choose(known: Issues) -> list[IssueEntry]:
         return [_updated(known.get(i.isin), i, news.fields) for i in news.issues]
+
+    return _load(store, choose, keeps_others=True)
+
+
+def add_issues(
+    store: IssueStore, listed: Sequence[IssueEntry], guessed: Sequence[IssueEntry] = ()
+) -> Loaded:
+    """Have the table say what a feed's list says of its issues.
+
+    What the list leaves empty stays as the table has it. ``guessed`` entries only fill
+    in what the table does not say. Raises BadIssues, TableAway and TableMoved.
+    """
+
+    def choose(known: Issues) -> list[IssueEntry]:
+        entries = [_over(known.get(entry.isin) or entry, entry) for entry in listed]
+        return entries + [_over(e, known.get(e.isin) or e) for e in guessed]
+
+    return _load(store, choose, keeps_others=True)
+
+
+def _over(below: IssueEntry, above: IssueEntry) -> IssueEntry:
+    """Return an entry with the fields that ``above`` has, and else those below."""
+    return replace(below, **above.to_fields())
+
+
+def update_days(store: IssueStore, news: Mapping[str, DayFacts]) -> Loaded:
+    """Have the table say what a feed says of the day of issues that the table has.
+
+    ``news`` is by ISIN. Raises TableAway and TableMoved.
+    """
+
+    def choose(known: Issues) -> list[IssueEntry]:
+        entries = ((known.get(isin), facts) for isin, facts in news.items())
+        return [facts.applied(entry) for entry, facts in entries if entry is not None]
 
     return _load(store, choose, keeps_others=True)
 

@@ -1,22 +1,12 @@
 """How far a topic of Kafka goes: where each partition ends, and when it grew last."""
 
-from dataclasses import dataclass
+import time
 
 from ingest.kafka.address import KafkaTopic
 from ingest.kafka.offsets import KafkaOffsets
+from ingest.kafka.partition_end import KafkaEnd, look_at
 from ingest.tradelog.contract import LogUnusable
 from tickthrottle_client.kafka_client import Reports, open_topic
-
-
-@dataclass(frozen=True, slots=True)
-class KafkaEnd:
-    """The last position of a partition, -1 if it never had one.
-
-    ``append_ms`` is the newest stamp among the entries that are left.
-    """
-
-    position: int
-    append_ms: int | None
 
 
 class KafkaEnds:
@@ -29,6 +19,7 @@ class KafkaEnds:
         self._topic = topic
         self._log_id = ""
         self._offsets: KafkaOffsets | None = None
+        self._before: dict[int, KafkaEnd] = {}
 
     def look(self) -> tuple[str, dict[int, KafkaEnd]]:
         """Return the log's id and the end of each partition.
@@ -37,15 +28,21 @@ class KafkaEnds:
         """
         if self._offsets is None:
             info = open_topic(self._topic)
-            self._log_id = info.log_id
+            self._log_id, self._before = info.log_id, {}
             self._offsets = KafkaOffsets(self._topic, info, (), Reports())
         try:
             ends, stamps = self._offsets.ends(), self._offsets.newest_stamps()
+            highs = self._offsets.highs()
         except LogUnusable:
             # Made again, perhaps: the next look finds the new one.
             self._offsets = None
             raise
-        return self._log_id, {
-            p: KafkaEnd(end - 1, stamps[p] if stamps.get(p, -1) >= 0 else None)
+        now_ms = time.time_ns() // 1_000_000
+        self._before = {
+            p: look_at(
+                *(self._before.get(p), end, highs.get(p, end), stamps.get(p, -1)),
+                now_ms,
+            )
             for p, end in ends.items()
         }
+        return self._log_id, self._before

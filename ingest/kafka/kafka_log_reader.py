@@ -21,6 +21,7 @@ from confluent_kafka import (
 
 from ingest.kafka.address import KafkaTopic
 from ingest.kafka.offsets import KafkaOffsets
+from ingest.kafka.partition_end import AHEAD_MS
 from ingest.tradelog.contract import (
     PIECE_BYTES,
     Chunk,
@@ -39,11 +40,6 @@ from tickthrottle_client.kafka_client import (
     bad_option,
     sentence,
 )
-
-AHEAD_MS = 5_000
-"""An entry stamped further ahead of this machine's clock does not say when it was
-appended: only a topic that lets its producers stamp can hold one.
-"""
 
 _CHUNK = 10_000
 _POLL_S = 0.01

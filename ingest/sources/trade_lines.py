@@ -16,12 +16,17 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import orjson
 from pydantic import BeforeValidator, Field, InstanceOf, model_validator
 
-from ingest.decimals import plain_decimal
+from ingest.decimals import decimal_of, plain_time, whole_number
 from ingest.issue_table.known_issues import Issues
-from ingest.sources.feed_options import FeedOptions
+from ingest.records import symbol_hint, time_text
+from ingest.records.field_rules import FieldRules
+from ingest.records.leave_out import value_at
+from ingest.sources.field_options import FieldOptions
+from ingest.symbol_key import SymbolKeys
 from ingest.trade import (
     EARLIEST_TIME_US,
     ISIN_CHARS,
+    ISIN_PATTERN,
     LATEST_TIME_US,
     MAX_PAYLOAD_BYTES,
     REQUIRED,
@@ -49,6 +54,7 @@ _NUMBER = re.compile(r"[0-9]{1,20}(?:\.[0-9]{1,18})?", re.ASCII)
 _EXACT = Context(prec=64)
 # What a decoder that knows doubles keeps as it was.
 _EXACT_KINDS = frozenset({str, int, bool, type(None)})
+_ISIN_FORM = re.compile(ISIN_PATTERN, re.ASCII)
 _NAME = re.compile(r"[^=,\s][^=,]{0,99}")
 
 # By how many places the point of a time moves for microseconds.
@@ -83,7 +89,7 @@ def _parse_zone(value: object) -> object:
         raise ValueError("must be a time zone such as Asia/Seoul") from None
 
 
-class LineOptions(FeedOptions):
+class LineOptions(FieldOptions):
     """How lines are read."""
 
     map: Annotated[dict[str, str], BeforeValidator(_parse_map)] = Field(
@@ -110,6 +116,26 @@ class LineOptions(FeedOptions):
     """``recorded``: a trade has its own time. ``now``: it has the time at which it was
     read, for sources that tell none.
     """
+
+    @property
+    def has_date(self) -> bool:
+        """Whether a trade's day and its time of day are two fields."""
+        return "date" in self.map or "date" in self.set
+
+    def needed_columns(self, columns: Sequence[str]) -> list[str]:
+        """Return the fields that have to be among the columns of a header."""
+        needed = [name for name in REQUIRED if name != "seq" and name not in self.set]
+        if self.stamp == "now":
+            needed.remove("time")
+        if self.venue is not None and "symbol" in columns and "isin" in needed:
+            needed.remove("isin")
+        return needed
+
+    @model_validator(mode="after")
+    def _check_set(self) -> "LineOptions":
+        if twice := sorted(self.map.keys() & self.set.keys()):
+            raise ValueError(f"set: {twice[0]!r} is in map, too")
+        return self
 
     @model_validator(mode="after")
     def _check_map(self) -> "LineOptions":
@@ -150,7 +176,25 @@ class LineReader:
         self._now_us = now_us
         self._issues = issues
         self._arrivals = count(start_us)
+        self._rules = FieldRules(
+            constants=options.set,
+            conditions=options.leave_out,
+            scale=options.scale,
+            unsigned=options.unsigned,
+            names=options.map,
+        )
+        self._has_rules = not self._rules.are_none
+        self._keys = None if options.venue is None else SymbolKeys(options.venue)
+        self._has_date = options.has_date
         self._is_mapped = bool(options.map)
+        # What the log wants is not decoded, unless something may change in it.
+        self._may_change = bool(
+            self._is_mapped
+            or options.stamp == "now"
+            or options.time_unit != "us"
+            or self._has_date
+            or self._has_rules
+        )
         self._paths = {
             field: tuple(name.split(".")) for field, name in options.map.items()
         }
@@ -209,14 +253,19 @@ class LineReader:
                     f"its header has no column {name!r}, which map names: it has "
                     f"{', '.join(columns)[:200]}"
                 )
+        for name in self._rules.fields_looked_at:
+            if name not in (*columns, *self._options.map, *self._options.set):
+                raise BadHeader(
+                    f"its header has no column {name!r}, which leave_out names: it has "
+                    f"{', '.join(columns)[:200]}"
+                )
         # A column called like a field that another column is mapped to is left out.
         taken = {name: "" for name in fields.values()}
         check_columns(columns, [])
         named = [fields.get(c) or taken.get(c, c) for c in columns]
-        needed = [name for name in REQUIRED if name != "seq"]
-        if self._options.stamp == "now":
-            needed.remove("time")
-        check_columns([name for name in named if name], needed)
+        check_columns(
+            [name for name in named if name], self._options.needed_columns(named)
+        )
         return named
 
     def _read_csv(self, line: bytes) -> tuple[str, bytes]:
@@ -227,24 +276,20 @@ class LineReader:
             raise InvalidTrade("bad_field", "trade", line, rule)
         found = dict(zip(columns, values, strict=True))
         found.pop("", None)
-        return self._encode(found)
+        return self._encode(found, has_parts=False)
 
     def _read_json(self, line: bytes) -> tuple[str, bytes]:
-        if not (self._is_mapped or self.numbers_by_arrival or self._is_restamped):
+        if not (self._may_change or self.numbers_by_arrival):
             known = read_wire(line)
             if known is not None:
                 return known[0], line
             try:
                 return Trade.from_wire(line).isin, line
             except InvalidTrade as error:
-                if error.field not in REQUIRED:
+                if error.field not in REQUIRED and error.reason != "bad_field":
                     raise
                 # Another notation perhaps, which the log does not know.
         return self._encode(self._json_fields(line))
-
-    @property
-    def _is_restamped(self) -> bool:
-        return self._options.stamp == "now" or self._options.time_unit != "us"
 
     def _json_fields(self, line: bytes) -> dict[str, Any]:
         try:
@@ -257,12 +302,9 @@ class LineReader:
             raise InvalidTrade("not_object", "trade", line, "is not a JSON object")
         if not self._is_mapped:
             return found
-        values = {field: _at(found, path) for field, path in self._paths.items()}
+        values = {field: value_at(found, path) for field, path in self._paths.items()}
         for name in self._options.map.values():
             found.pop(name, None)
-        # What else is there passes through, but a trade has no parts of its own.
-        if not _EXACT_KINDS.issuperset(map(type, found.values())):
-            found = {k: v for k, v in found.items() if type(v) not in (dict, list)}
         for field, value in values.items():
             if value is not None:
                 found[field] = value
@@ -270,54 +312,102 @@ class LineReader:
                 found.pop(field, None)
         return found
 
-    def _encode(self, fields: dict[str, Any]) -> tuple[str, bytes]:
-        for name in ("price", "size"):
-            fields[name] = _decimal(name, fields.get(name))
+    def _encode(
+        self, fields: dict[str, Any], *, has_parts: bool = True
+    ) -> tuple[str, bytes]:
+        if self._has_rules:
+            self._rules.apply(fields)
+        # What else is there passes through, but a trade has no parts of its own.
+        if has_parts and not _EXACT_KINDS.issuperset(map(type, fields.values())):
+            fields = {k: v for k, v in fields.items() if type(v) not in (dict, list)}
+        try:
+            fields["price"] = decimal_of("price", fields.get("price"))
+            fields["size"] = decimal_of("size", fields.get("size"))
+        except InvalidTrade as error:
+            shown = _text_of(fields[error.field])
+            if self._numbers_missing or not shown.startswith("-"):
+                raise
+            rule = f"{error.rule}; if the sign says up or down: --unsigned price,size"
+            raise InvalidTrade(error.reason, error.field, shown, rule) from None
         if self._options.stamp == "now":
             fields["time"] = self._now_us()
         else:
-            fields["time"] = self._time(fields.get("time"))
+            fields["time"] = self._time(fields)
         if self.numbers_by_arrival or (
             self._numbers_missing and fields.get("seq") in (None, "")
         ):
             fields["seq"] = next(self._arrivals)
-        elif isinstance(seq := fields.get("seq"), JsonNumber):
-            fields["seq"] = seq.text
-        fields["isin"] = self._isin(fields.get("isin"))
+        else:
+            fields["seq"] = whole_number(fields.get("seq"))
+        fields["isin"] = self._isin(fields)
         trade = Trade.from_fields(fields)
         payload = trade.to_wire()
         check_size(len(payload))
         return trade.isin, payload
 
-    def _time(self, value: Any) -> Any:
-        text = value.text if isinstance(value, JsonNumber) else value
-        if type(text) is int:
-            text = str(text)
-        if not isinstance(text, str) or not text:
-            if value in (None, ""):
+    def _time(self, fields: dict[str, Any]) -> Any:
+        value = fields.get("time")
+        text = value if type(value) is str else _text_of(value)
+        if self._has_date:
+            date = whole_number(fields.pop("date", None))
+            text = time_text.join_time(_text_of(date), text)
+        if not _NUMBER.fullmatch(text):
+            text = plain_time(text.strip())
+            if not text:
                 rule = "is required; if there is none, say --stamp now"
                 raise InvalidTrade("missing_field", "time", value, rule)
-            raise InvalidTrade("bad_time", "time", value, "is no time")
-        if not _NUMBER.fullmatch(text):
-            return as_microseconds(text, self._options.time_zone)
+            if not _NUMBER.fullmatch(text):
+                return self._local_time(text)
         unit = self._options.time_unit
         time_us = _in_microseconds(text, unit)
         if not _is_plausible(time_us):
             raise InvalidTrade("bad_time", "time", text, _unit_rule(text, unit))
         return time_us
 
-    def _isin(self, value: Any) -> Any:
-        if value in (None, "") or (isinstance(value, str) and _is_isin(value)):
+    def _local_time(self, text: str) -> str:
+        time_us = as_microseconds(text, self._options.time_zone, self._options.fold)
+        if time_us is text:
+            rule = time_text.hint_of(text) or (
+                "must be a number, see --time-unit, or as in ISO 8601, such as "
+                "2026-11-25T09:30:00Z"
+            )
+            raise InvalidTrade("bad_time", "time", text, rule)
+        return time_us
+
+    def _isin(self, fields: dict[str, Any]) -> Any:
+        value = fields.get("isin")
+        # Nearly every one; what else has its size is told what an ISIN looks like.
+        if type(value) is str and len(value) == ISIN_CHARS and self._keys is None:
             return value
-        symbol = value.text if isinstance(value, JsonNumber) else str(value)
-        if self._issues is None:
-            rule = "is no ISIN; --issues names the list that knows symbols"
-            raise InvalidTrade("bad_isin", "isin", value, rule)
-        isin = self._issues.isin_of(symbol)
+        if self._keys is not None and value in (None, ""):
+            value = fields.get("symbol")
+        if value in (None, ""):
+            return value
+        symbol = _text_of(value)
+        if _ISIN_FORM.fullmatch(symbol):
+            return symbol
+        isin = None if self._issues is None else self._issues.isin_of(symbol)
+        if isin is None and self._keys is not None:
+            isin = self._keys.isin_of(symbol)
+            fields.setdefault("symbol", symbol)
+            fields.setdefault("venue", self._keys.venue.name)
         if isin is None:
-            rule = "is neither an ISIN nor a code of the issue list"
-            raise InvalidTrade(UNKNOWN_SYMBOL, "isin", value, rule)
+            raise self._unknown_symbol(value, symbol)
         return isin
+
+    def _unknown_symbol(self, value: Any, symbol: str) -> InvalidTrade:
+        if self._issues is None:
+            rule = (
+                "is no ISIN; --issues names the list that knows symbols, --venue "
+                "makes keys of them"
+            )
+            return InvalidTrade("bad_isin", "isin", value, rule)
+        rule = "is neither an ISIN nor a code of the issue list"
+        rule += symbol_hint.hint_of(symbol, self._is_listed)
+        return InvalidTrade(UNKNOWN_SYMBOL, "isin", value, rule)
+
+    def _is_listed(self, code: str) -> bool:
+        return self._issues is not None and self._issues.isin_of(code) is not None
 
 
 def exact_json(text: bytes) -> Any:
@@ -357,19 +447,6 @@ def check_size(size: int) -> None:
         raise InvalidTrade("too_large", "trade", size, rule)
 
 
-def _at(found: Mapping[str, Any], path: Sequence[str]) -> Any:
-    """Return what lies at a path; a name with points in it is found as it is, too."""
-    if len(path) == 1:
-        return found.get(path[0])
-    whole = ".".join(path)
-    if whole in found:
-        return found[whole]
-    value: Any = found
-    for name in path:
-        value = value.get(name) if isinstance(value, dict) else None
-    return value
-
-
 def _is_exact(found: dict[str, Any], line: bytes) -> bool:
     """Tell whether decoding has kept the text of every number that may be used."""
     if b"-0" in line:
@@ -387,14 +464,9 @@ def _whole(text: str) -> int | JsonNumber:
     return value if is_exact and value is not None else JsonNumber(text)
 
 
-def _decimal(name: str, value: Any) -> Any:
+def _text_of(value: Any) -> str:
     text = value.text if isinstance(value, JsonNumber) else value
-    if not isinstance(text, str) or not text:
-        return value
-    try:
-        return plain_decimal(text)
-    except ValueError as error:
-        raise InvalidTrade(f"bad_{name}", name, text, str(error)) from None
+    return "" if text is None else str(text).strip()
 
 
 def _in_microseconds(text: str, unit: str) -> int:
@@ -413,12 +485,10 @@ def _unit_rule(text: str, unit: str) -> str:
     """Say what is wrong with a time, and which unit would fit."""
     rule = f"in {unit} since 1970 it is not between the years 1990 and 2100"
     fits = [u for u in _PLACES if _is_plausible(_in_microseconds(text, u))]
-    return rule + (f"; in {fits[0]} it is: --time-unit {fits[0]}" if fits else "")
-
-
-def _is_isin(text: str) -> bool:
-    # Codes have at most eleven characters: what is longer is told its own rule.
-    return len(text) >= ISIN_CHARS
+    if fits:
+        return f"{rule}; in {fits[0]} it is: --time-unit {fits[0]}"
+    hint = time_text.hint_of(text)
+    return f"{rule}; it {hint}" if hint else rule
 
 
 def numbered_lines(
@@ -448,3 +518,11 @@ def numbered_lines(
         yield [(number + 1, None)]
     elif rest and not rest.isspace():
         yield [(number + 1, rest.rstrip(b"\r"))]
+
+
+def whole_line(line: bytes | None) -> bytes:
+    """Return a line of ``numbered_lines``; raise InvalidTrade for one too long."""
+    if line is None:
+        rule = f"over {MAX_LINE_BYTES} bytes in a line"
+        raise InvalidTrade("too_large", "trade", "", rule)
+    return line

@@ -104,12 +104,19 @@ def stored_keys(folder: Path) -> Counter[tuple[str, int, str]]:
 
 @contextmanager
 def archive_process(
-    settings: ArchiveSettings, crash_at: str = "", crash_after: int = 1
+    settings: ArchiveSettings,
+    crash_at: str = "",
+    crash_after: int = 1,
+    signal_number: int = signal.SIGKILL,
 ) -> Iterator["subprocess.Popen[bytes]"]:
-    """Run an archive as a process; with ``crash_at`` it kills itself at that step."""
+    """Run an archive as a process; with ``crash_at`` it kills itself at that step.
+
+    Or sends itself another signal.
+    """
     command = [
         *(sys.executable, "-m", "tests.archive.crash_at"),
         *(crash_at, str(crash_after), settings.model_dump_json()),
+        str(int(signal_number)),
     ]
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
@@ -118,6 +125,7 @@ def archive_process(
         yield process
     finally:
         if process.poll() is None:
+            process.send_signal(signal.SIGCONT)
             process.send_signal(signal.SIGTERM)
         process.communicate()
 

@@ -25,7 +25,6 @@ from archive.bar_account import LoggedBatch, account_for_bars
 from archive.contract.archive_gap import find_gaps
 from archive.contract.segment import Coverage, day_of
 from archive.settings import ArchiveSettings
-from ingest.tradelog.contract import partition_of
 from tests.archive.bar_rig import (
     BAR_LOG,
     amend,
@@ -45,7 +44,6 @@ STEPS = (
     *("merged", "linked", "switched", "cleaned"),
     *("copied", "put", "committed"),
 )
-PARTITIONS = 4
 
 
 def main() -> None:
@@ -146,21 +144,17 @@ def _kill(
 
 def _count(client: redis.Redis, settings: ArchiveSettings) -> bool:
     """Print what log and archive hold, and say whether that is the same."""
-
-    def partition(isin: str) -> int:
-        return partition_of(isin, PARTITIONS)
-
     counts = open_counts(settings)
     every = 0, 2**53
-    kept = stored_day(counts.windows(*every), counts.rows(*every, partition))
-    log = rows_of_log(read_snapshots(client), partition)
+    kept = stored_day(counts.windows(*every), counts.rows(*every))
+    log = rows_of_log(read_snapshots(client))
     found = account_for(log, [kept])
     is_whole = len(log) == len(kept.windows) == len(found.stored) and found.is_right
     for day, account in found.days.items():
         print(
             f"{settings.name} {day}: {account.published_windows:,} windows published, "
-            f"{account.stored_windows:,} stored; rows by partition "
-            f"{dict(account.published_rows)} and {dict(account.stored_rows)}"
+            f"{account.stored_windows:,} stored; {account.published_rows:,} and "
+            f"{account.stored_rows:,} rows"
         )
     for problem in found.problems:
         print(problem)

@@ -1,6 +1,4 @@
-"""Every published window is stored with every row, by day and partition."""
-
-from collections import Counter
+"""Every published window is stored with every row, by day."""
 
 from archive.account import (
     Place,
@@ -19,27 +17,26 @@ from throttle.contract.ledger import BatchEntry, Books
 DAY_MS = 86_400_000
 
 
-def windows(*offsets: int, day: int = 0, **rows: int) -> dict[Place, WindowRows]:
-    """Return windows with two rows in partition 0 and one in 1, unless given."""
-    counts = Counter({0: 2, 1: 1} if not rows else {0: rows["zero"], 1: rows["one"]})
-    return {("k3x9", o): WindowRows(day * DAY_MS + o * 2_000, counts) for o in offsets}
+def windows(*offsets: int, day: int = 0, rows: int = 3) -> dict[Place, WindowRows]:
+    """Return windows of so many rows."""
+    return {("k3x9", o): WindowRows(day * DAY_MS + o * 2_000, rows) for o in offsets}
 
 
 def stored(
     windows: dict[Place, WindowRows], told: dict[Place, WindowRows] | None = None
 ) -> StoredDay:
     """Return a day of which the archive says what is right, or what others have."""
-    said = {place: w.total for place, w in (told or windows).items()}
+    said = {place: w.rows for place, w in (told or windows).items()}
     return StoredDay(windows, said)
 
 
-def test_what_is_equal_is_right_by_day_and_partition() -> None:
+def test_what_is_equal_is_right_by_day() -> None:
     log = windows(1, 2, 3) | windows(4, day=1)
     found = account_for(log, [stored(windows(1, 2, 3)), stored(windows(4, day=1))])
     assert found.is_right
     first, second = found.days.values()
     assert (first.published_windows, first.stored_windows) == (3, 3)
-    assert first.published_rows == first.stored_rows == {0: 6, 1: 3}
+    assert first.published_rows == first.stored_rows == 9
     assert (second.kept_windows, second.kept_rows) == (1, 3)
 
 
@@ -50,19 +47,19 @@ def test_what_waits_or_came_before_is_no_difference() -> None:
     assert found.is_right
     [day] = found.days.values()
     assert (day.published_windows, day.stored_windows, day.waiting_windows) == (3, 2, 1)
-    assert day.published_rows == day.stored_rows == {0: 4, 1: 2}
+    assert day.published_rows == day.stored_rows == 6
 
 
 def test_a_missing_window_a_missing_row_and_a_double_row_are_told() -> None:
     log = windows(1, 2, 3, 4)
-    kept = windows(1) | windows(3, zero=1, one=1) | windows(4, zero=2, one=2)
+    kept = windows(1) | windows(3, rows=2) | windows(4, rows=4)
     found = account_for(log, [stored(kept, windows(1, 3, 4))])
     assert found.problems == [
         "offset 3 of epoch k3x9: 2 rows are stored, the window has 3",
         "offset 4 of epoch k3x9: 4 rows are stored, the window has 3",
         "offset 2 of epoch k3x9: is not stored",
-        "offset 3 of epoch k3x9, partition 0: 2 rows were published, 1 are stored",
-        "offset 4 of epoch k3x9, partition 1: 1 rows were published, 2 are stored",
+        "offset 3 of epoch k3x9: 3 rows were published, 2 are stored",
+        "offset 4 of epoch k3x9: 3 rows were published, 4 are stored",
     ]
 
 
@@ -72,15 +69,25 @@ def test_a_gap_is_a_note() -> None:
     assert "3 windows of epoch k3x9" in found.notes[0]
 
 
+def test_what_cannot_be_read_is_a_difference() -> None:
+    account = account_for({}, [], [ArchiveGap("damaged", "k3x9", 3, 1, 9)])
+    assert not account.is_right
+    assert account.problems == [
+        "3 windows of epoch k3x9 before 9 cannot be read: their file is damaged"
+    ]
+
+
 def test_books_of_a_batch_are_held_to_what_is_stored() -> None:
-    """Of all its windows, or it is left out."""
+    """Of all its windows, or it is left out; whichever partitions its rows are of."""
     cut = Cut(4_000, (1, 1), (1, 1))
-    books = Books(read=4, published=4), Books(read=3, published=3)
+    books = Books(read=4, published=4), Books(read=3, published=2)
     batch = BatchEntry(2, 1, 1, cut, cut, 2, books)
     log = windows(1, 2)
     assert list(batch_differences("job", [batch], log, windows(1))) == []
-    assert list(batch_differences("job", [batch], log, log)) == [
-        "job job, batch 2, partition 1: 3 rows were published, 2 are stored"
+    assert list(batch_differences("job", [batch], log, log)) == []
+    more = windows(1, 2, rows=4)
+    assert list(batch_differences("job", [batch], log, more)) == [
+        "job job, batch 2: 6 rows were published, 8 are stored"
     ]
 
 
@@ -95,7 +102,7 @@ def test_a_run_of_windows_may_go_over_days() -> None:
 
 def test_a_stored_day_has_the_rows_of_its_windows() -> None:
     place = "k3x9", 7
-    day = stored_day([(place, 2_000, 3), (("k3x9", 8), 4_000, 0)], [(place, 1, 3)])
-    assert day.windows[place] == WindowRows(2_000, {1: 3})
-    assert day.windows["k3x9", 8].total == 0
+    day = stored_day([(place, 2_000, 3), (("k3x9", 8), 4_000, 0)], [(place, 3)])
+    assert day.windows[place] == WindowRows(2_000, 3)
+    assert day.windows["k3x9", 8].rows == 0
     assert day.told == {place: 3, ("k3x9", 8): 0}

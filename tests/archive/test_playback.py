@@ -191,3 +191,20 @@ def test_playing_keeps_the_pace(folder: Path, client: redis.Redis) -> None:
         stop.set()
         thread.join()
     assert ends == [Played(1, 3)]
+
+
+def test_a_long_wait_is_told_when_it_begins(folder: Path, client: redis.Redis) -> None:
+    waits: list[float] = []
+    stop = threading.Event()
+
+    def told(wait_s: float) -> None:
+        waits.append(wait_s)
+        stop.set()
+
+    reader = ArchiveReader(folder)
+    played = play(
+        *(reader, client, "replay", span_of(DAY), 0.001, None, stop),
+        told_wait=told,
+    )
+    assert played.windows == 1
+    assert waits == [2_000]

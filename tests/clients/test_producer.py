@@ -43,6 +43,7 @@ from tickthrottle_client import (
     LogUnusable,
     NotAppended,
     TradeProducer,
+    key_of,
 )
 from tickthrottle_client.log_v1 import partition_of
 
@@ -578,7 +579,9 @@ async def test_a_server_that_is_full_is_waited_for(own: OwnValkey) -> None:
 async def test_a_server_that_is_not_there_is_one_clear_sentence() -> None:
     """The address is named, never its password."""
     address = f"127.0.0.1:{free_port()}"
-    with pytest.raises(LogAway, match=f"no Redis or Valkey .* at {address}") as caught:
+    with pytest.raises(
+        LogAway, match=f"no Redis or Valkey .* at redis://{address}"
+    ) as caught:
         async with TradeProducer(f"redis://:secret@{address}/0"):
             pass
     assert "secret" not in str(caught.value)
@@ -614,9 +617,9 @@ async def test_the_documented_user_has_the_rights_it_takes(
 @pytest.mark.parametrize(
     ("address", "options", "said"),
     [
-        ("http://x", {}, "address 'http': must begin with redis://"),
-        ("localhost:6379", {}, "address 'localhost:6379': must begin with"),
-        ("kafka://host:9092", {}, "address 'kafka://host:9092': must be like kafka://"),
+        ("http://x", {}, "address: must begin with redis://"),
+        ("localhost:6379", {}, "address: must begin with"),
+        ("kafka://host:9092", {}, "address: must be like kafka://"),
         ("kafka:///topic", {}, "must be like kafka://host:9092,host2:9092/topic"),
         (
             "kafka://h:1/t",
@@ -640,7 +643,7 @@ def test_an_address_or_option_that_cannot_be_is_told(
 
 async def test_a_database_that_is_no_number_is_told() -> None:
     """The library would take another one, and say nothing."""
-    with pytest.raises(LogUnusable, match=r"127.0.0.1:1: the database 'x' must be"):
+    with pytest.raises(LogUnusable, match=r"127.0.0.1:1/x: the database must be"):
         async with TradeProducer("redis://127.0.0.1:1/x"):
             pass
 
@@ -710,3 +713,27 @@ def test_the_example_of_a_page_runs(
     assert len(payloads(client)) == 1
     with suppress(FileNotFoundError):
         assert read_receipt((tmp_path / "morning.json").read_bytes()).ended
+
+
+async def test_a_producer_with_a_venue_takes_symbols(
+    redis_url: str, client: redis.Redis
+) -> None:
+    """Beside ISINs; without a venue a symbol is a further field as any other."""
+    fields = make_fields(1)
+    del fields["isin"]
+    async with TradeProducer(redis_url, partitions=1, venue="XMKT=QM") as producer:
+        await producer.send({**fields, "symbol": "BTC-PERP"})
+        await producer.send(make_fields(2))
+        with pytest.raises(InvalidTrade, match="symbol 5930: must be text"):
+            await producer.send({**fields, "symbol": 5930})
+    sent = [Trade.from_wire(payload) for payload in payloads(client)]
+    assert [trade.isin for trade in sent] == [key_of("QM", "BTC-PERP"), ISIN]
+    assert sent[0].extra == {"symbol": "BTC-PERP", "venue": "XMKT"}
+    async with TradeProducer(redis_url, partitions=1) as producer:
+        with pytest.raises(InvalidTrade, match="isin None: is required"):
+            await producer.send({**fields, "symbol": "BTC-PERP"})
+
+
+def test_a_bad_venue_is_refused_before_anything_else() -> None:
+    with pytest.raises(LogUnusable, match="venue 'X Y': must be a name"):
+        TradeProducer("redis://127.0.0.1:1", venue="X Y")

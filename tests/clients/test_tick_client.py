@@ -13,6 +13,7 @@ import pytest
 
 from gateway.admission.tokens import CLOCK_SKEW_S
 from tests.clients.patience import soon
+from tests.dead_proxy import DEAD_PROXY
 from tests.e2e.proxy import Proxy, take_all
 from tests.gateway.asyncapi import DOCUMENT_PATH, check_message
 from tests.gateway.bar_publisher import BarPublisher, make_bar
@@ -144,6 +145,37 @@ async def test_callbacks_get_what_is_known_then_changes(
         assert own.prices() == {SAMSUNG: "0.40"}
     # On a busy machine windows may stay out for long enough to be called stale.
     assert {*seen.states} - {"stale"} == {"connecting", "live"}
+
+
+async def test_no_proxy_is_asked_for_this_machine(
+    publisher: Publisher,
+    redis_url: str,
+    port: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whatever the environment names: it knows nothing of loopback."""
+    for name, value in DEAD_PROXY.items():
+        monkeypatch.setenv(name, value)
+    publisher.publish(make_row(SAMSUNG, "1"))
+    seen = Seen()
+    async with gateway_on(redis_url, port), seen.client(address(port)) as ticks:
+        ticks.subscribe([SAMSUNG], seen.put)
+        await soon(lambda: seen.prices() == {SAMSUNG: "1"})
+
+
+@pytest.mark.parametrize("proxy_url", ["ftp://u:secret@127.0.0.1:9", "proxy:3128"])
+async def test_a_proxy_that_cannot_be_used_is_told_without_its_password(
+    proxy_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a sentence with the way round it; a gateway elsewhere is asked through one."""
+    monkeypatch.setenv("all_proxy", proxy_url)
+    monkeypatch.setenv("https_proxy", proxy_url)
+    monkeypatch.delenv("no_proxy", raising=False)
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    client = Seen().client("ws://gateway.invalid/v1/stream", waits=False)
+    with pytest.raises(TickError, match=r"NO_PROXY=gateway\.invalid goes ") as failed:
+        await follow(client, SAMSUNG, print)
+    assert "secret" not in str(failed.value)
 
 
 async def test_it_comes_back_and_resumes(

@@ -1,8 +1,10 @@
 """The rules of a trade, as whoever appends follows them."""
 
 from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import given
@@ -12,7 +14,12 @@ from stdnum import isin as stdnum_isin
 from ingest.trade import InvalidTrade, Trade
 from ingest.wire_form import read_wire
 from tests.ingest.strategies import decimals, isins
-from tickthrottle_client.trade_v1 import encode_trade, isin_check_digit
+from tickthrottle_client.trade_v1 import (
+    as_microseconds,
+    check_isin,
+    encode_trade,
+    isin_check_digit,
+)
 
 numbers = st.text("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789", min_size=11, max_size=11)
 values = (
@@ -65,3 +72,97 @@ def test_what_has_no_names_is_no_trade() -> None:
     """A list, for instance."""
     with pytest.raises(InvalidTrade, match="is no mapping of fields"):
         encode_trade([1], int)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("isin", "rule"),
+    [
+        ("KR7005930004", "check digit is 3"),
+        ("QX0000000BTC", "1 check digit, which is 7 here"),
+        ("KR700593000", "1 check digit, which is 3 here"),
+        ("kr7005930003", "1 check digit; it has small letters"),
+        ("kr7005930004", "1 check digit; it has small letters"),
+        ("BTC", "must be 2 capitals, 9 capitals or digits, 1 check digit"),
+        ("KR70059300033", "must be 2 capitals, 9 capitals or digits, 1 check digit"),
+    ],
+)
+def test_the_right_check_digit_is_told(isin: str, rule: str) -> None:
+    with pytest.raises(InvalidTrade) as caught:
+        check_isin(isin)
+    assert str(caught.value).endswith(rule)
+
+
+NEW_YORK = ZoneInfo("America/New_York")
+LORD_HOWE = ZoneInfo("Australia/Lord_Howe")
+
+
+@pytest.mark.parametrize(
+    ("zone", "twice"),
+    [
+        (NEW_YORK, datetime.fromisoformat("2026-11-01T01:10")),
+        (LORD_HOWE, datetime.fromisoformat("2026-04-05T01:45")),
+    ],
+)
+def test_a_time_that_comes_twice_is_refused_unless_it_is_said(
+    zone: ZoneInfo, twice: datetime
+) -> None:
+    """Clocks are set back by an hour, and in one place by half of one."""
+    text = twice.isoformat()
+    with pytest.raises(InvalidTrade, match="comes twice on the clocks of"):
+        as_microseconds(text, zone)
+    earlier = int(as_microseconds(text, zone, "earlier"))
+    later = int(as_microseconds(text, zone, "later"))
+    assert later - earlier == (3_600_000_000 if zone is NEW_YORK else 1_800_000_000)
+    for minutes in (-90, 90):
+        other = (twice + timedelta(minutes=minutes)).isoformat()
+        assert as_microseconds(other, zone) == as_microseconds(other, zone, "later")
+
+
+@pytest.mark.parametrize("fold", [None, "earlier", "later"])
+@pytest.mark.parametrize(
+    ("zone", "text"),
+    [
+        (NEW_YORK, "2026-03-08T02:30:00"),
+        (LORD_HOWE, "2026-10-04T02:15:00"),
+        (ZoneInfo("Asia/Seoul"), "1988-05-08T02:30:00"),
+    ],
+)
+def test_a_time_that_the_clocks_leave_out_is_refused(
+    zone: ZoneInfo, text: str, fold: Any
+) -> None:
+    with pytest.raises(InvalidTrade, match=r"the clocks of .* leave out"):
+        as_microseconds(text, zone, fold)
+
+
+@given(st.integers(946_684_800, 3_786_912_000))
+def test_a_local_time_is_the_moment_that_shows_it_or_is_refused(second: int) -> None:
+    """There is one moment that the clocks show so, or none is taken."""
+    moment = datetime.fromtimestamp(second, UTC).replace(tzinfo=None)
+    shown = moment.isoformat()
+    with suppress(InvalidTrade):
+        time_us = int(as_microseconds(shown, NEW_YORK))
+        back = datetime.fromtimestamp(0, UTC) + timedelta(microseconds=time_us)
+        assert back.astimezone(NEW_YORK).replace(tzinfo=None) == moment
+        for hours in (-1, 1):
+            other = (back + timedelta(hours=hours)).astimezone(NEW_YORK)
+            assert other.replace(tzinfo=None) != moment
+
+
+def test_a_datetime_that_its_clocks_leave_out_is_refused() -> None:
+    """One that comes twice says by its own ``fold`` which one it is."""
+    fields = {"isin": "KR7005930003", "price": 1, "size": 1}
+    left_out = datetime(2026, 3, 8, 2, 30, tzinfo=NEW_YORK)
+    with pytest.raises(InvalidTrade, match="America/New_York leave out"):
+        encode_trade({**fields, "time": left_out}, int)
+    for edge in (
+        datetime(1, 1, 1, tzinfo=NEW_YORK),
+        datetime(9999, 12, 31, 23, tzinfo=NEW_YORK),
+    ):
+        with pytest.raises(InvalidTrade):
+            encode_trade({**fields, "time": edge}, int)
+    twice = datetime(2026, 11, 1, 1, 10, tzinfo=NEW_YORK)
+    times = [
+        Trade.from_wire(encode_trade({**fields, "time": moment}, int)[1]).time_us
+        for moment in (twice, twice.replace(fold=1))
+    ]
+    assert times == [1_793_509_800_000_000, 1_793_513_400_000_000]

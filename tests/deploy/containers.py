@@ -5,7 +5,6 @@ Prometheus) comes from Debian's packages. Containers have a network of their own
 the names that the file gives them.
 """
 
-import fcntl
 import json
 import os
 import re
@@ -38,7 +37,6 @@ SERVICES = (
 PORTS = ("REDIS", "HTTPS", "PROMETHEUS")
 PAGE = "docs/containers.md"
 HERE = ROOT / "tests" / "deploy"
-IS_WORKER = "PYTEST_XDIST_WORKER" in os.environ
 
 # Health is asked for by the test: podman would have systemd do it. Networks want
 # iptables, which not every PATH has.
@@ -122,17 +120,9 @@ def build_systemd() -> None:
 
 @pytest.fixture(scope="session")
 def images(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """All images, built from here: once, whichever worker comes first."""
+    """All images, built from here, once."""
     need_containers()
-    folder = tmp_path_factory.mktemp("images")
-    # That of the run, not of the worker alone.
-    shared = folder.parent.parent if IS_WORKER else folder.parent
-    built = shared / "images-are-built"
-    with (shared / "images.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not built.exists():
-            _build_images(folder)
-            built.touch()
+    _build_images(tmp_path_factory.mktemp("images"))
 
 
 def pip_options(folder: Path) -> list[str]:

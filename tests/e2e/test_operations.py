@@ -1,4 +1,4 @@
-"""Operators learn what died: the page, readiness and the right alert, within moments.
+"""Operators learn what died: from page and readiness at once, then by the right alert.
 
 Everything is real: the server, the job, the feed and the gateway are processes that
 are killed; a Prometheus scrapes them and weighs the rules of ``deploy/prometheus``; the
@@ -31,8 +31,10 @@ pytestmark = [pytest.mark.e2e, pytest.mark.spark, pytest.mark.browser]
 
 ALERTS = ROOT / "deploy" / "prometheus" / "alerts.yml"
 WINDOW_MS = 2_000
-# Three windows, and what a scrape, a weighing of the rules and a busy machine add.
+# Three windows, and what a look and a busy machine add.
 WITHIN_S = 3 * WINDOW_MS / 1_000 + 4
+# However rarely it is scraped.
+PAGED_WITHIN_S = 60
 
 
 @dataclass
@@ -138,7 +140,10 @@ def test_what_dies_is_named_everywhere_and_its_return_is_seen(
     """Redis, the job and the feed are killed in turn."""
     port, feed_port, job_port = free_port(), free_port(), free_port()
     # Each process is scraped by itself, as on machines of their own.
-    rig.environment |= {"TICKTHROTTLE_QUIET_S": "3"}
+    rig.environment |= {
+        "TICKTHROTTLE_QUIET_S": "3",
+        "TICKTHROTTLE_MARKET_HOURS": "UTC Mon-Sun 00:00-24:00",
+    }
 
     def job() -> Any:
         return rig.job(TICKTHROTTLE_METRICS_PORT=str(job_port))
@@ -175,17 +180,18 @@ def test_what_dies_is_named_everywhere_and_its_return_is_seen(
             kill()
             seen: dict[str, float] = {}
 
-            def all_seen() -> bool:
-                signs = {
-                    "readiness": code in watched.reasons(),
-                    "page": word in watched.verdict(),
-                    "alert": alert in watched.alerts(),
-                }
-                now_s = time.monotonic() - killed_s
-                seen.update({k: now_s for k, v in signs.items() if v and k not in seen})
-                return len(seen) == len(signs)
+            def is_seen(name: str, sign: bool) -> bool:
+                if sign:
+                    seen.setdefault(name, time.monotonic() - killed_s)
+                return sign
 
-            eventually(all_seen, WITHIN_S)
+            eventually(
+                lambda: is_seen("readiness", code in watched.reasons()), WITHIN_S
+            )
+            eventually(lambda: is_seen("page", word in watched.verdict()), WITHIN_S)
+            eventually(
+                lambda: is_seen("alert", alert in watched.alerts()), PAGED_WITHIN_S
+            )
             took.append(
                 f"{name}: " + ", ".join(f"{k} {v:.1f} s" for k, v in seen.items())
             )

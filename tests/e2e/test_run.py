@@ -197,7 +197,7 @@ def test_a_tape_is_live_on_the_page_and_ctrl_c_ends_everything(
 def test_a_part_that_dies_is_started_again_and_a_killed_parent_leaves_nothing(
     port: int, run: Running
 ) -> None:
-    """SIGKILL of the job: it comes back. SIGKILL of the parent: all is ended."""
+    """SIGKILL of the job or the server: it comes back. Of the parent: all is ended."""
     family = family_of(run)
     driver = next(p for p in family if "throttle" in p.cmdline()[-1:])
     before = fetch(port, "/health/ready")["window"]
@@ -205,11 +205,23 @@ def test_a_part_that_dies_is_started_again_and_a_killed_parent_leaves_nothing(
     eventually(lambda: "ended (SIGKILL), starting it again" in run.log(), 10)
     eventually(lambda: is_past(port, before + 10_000), 100)
     assert len(fetch(port, "/v1/windows?limit=5&rows=false")["data"]) == 5
+    check_server_comes_back(port, run)
 
     family = family_of(run)
     os.kill(run.process.pid, signal.SIGKILL)
     run.process.wait()
     eventually(lambda: are_gone(family), 10)
+
+
+def check_server_comes_back(port: int, run: Running) -> None:
+    """SIGKILL of the server: windows go on in a new epoch, nothing else has ended."""
+    before, ended = fetch(port, "/health/ready"), run.log().count("starting it again")
+    server = next(p for p in family_of(run) if p.name() == "valkey-server")
+    server.kill()
+    eventually(lambda: "valkey    ended (SIGKILL), starting it again" in run.log(), 10)
+    eventually(lambda: is_past(port, before["window"] + 10_000), 100)
+    assert fetch(port, "/health/ready")["epoch"] != before["epoch"]
+    assert run.log().count("starting it again") == ended + 1
 
 
 def is_past(port: int, window: int) -> bool:
@@ -264,5 +276,8 @@ def test_a_live_market_is_on_the_board(tmp_path: Path, port: int) -> None:
             assert quote["isin"] == isin
             assert quote["price"] == 71900.5
             assert (quote["venue"], quote["side"]) == ("BINANCE", "B")
+            # Told by the feed itself, a few seconds after its first trade.
+            eventually(lambda: fetch(port, "/v1/issues")["data"][0]["prev_close"])
             [issue] = fetch(port, "/v1/issues")["data"]
             assert (issue["code"], issue["name"]) == ("BTCUSDT", "BTCUSDT by name")
+            assert issue["prev_close"] == 70000.5

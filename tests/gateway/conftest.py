@@ -70,8 +70,11 @@ def publish_analytics(bars: BarPublisher) -> None:
     bars.publish_move("100", "104")
 
 
-@pytest.fixture(params=["direct", "asgi"])
+@pytest.fixture(params=["direct", pytest.param("asgi", marks=pytest.mark.slow)])
 def writing(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Run the test twice: frames written to the transport, and through ASGI."""
+    """Run the test twice: frames written to the transport, and through ASGI.
+
+    The second is another server's way, and not part of `make test`.
+    """
     monkeypatch.setattr(servers, "WRITES_DIRECTLY", request.param == "direct")
     return str(request.param)

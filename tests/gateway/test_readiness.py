@@ -125,3 +125,51 @@ def test_an_overloaded_gateway_serves_whom_it_has_and_nobody_else(
             publisher.publish(make_row(seq=2))
             assert stream.take("update")["offset"] == 2
             assert gateway.get("/v1/quotes")[0] == 200
+
+
+def test_a_policy_that_changes_on_a_live_server_is_found(tmp_path: Path) -> None:
+    """Within seconds, with what to set; so is a gauge of it, and of the memory."""
+    with (
+        own_server(free_port(), tmp_path) as url,
+        redis.Redis.from_url(url) as client,
+        running_gateway(url) as gateway,
+    ):
+        operators = gateway.operators
+
+        def findings() -> dict[str, str]:
+            answer = json.loads(operators.get("/v1/pipeline")[1])
+            found = answer["diagnosis"]["findings"]
+            return {finding["code"]: finding["detail"] for finding in found}
+
+        assert "may_evict" not in findings()
+        client.config_set("maxmemory", 100_000_000)
+        client.config_set("maxmemory-policy", "allkeys-lfu")
+        eventually(lambda: "may_evict" in findings(), 5)
+        assert "CONFIG SET maxmemory-policy noeviction" in findings()["may_evict"]
+
+        def shown() -> bool:
+            metrics = operators.get("/metrics")[1].decode()
+            return (
+                'tickthrottle_gateway_finding{code="may_evict"} 1.0' in metrics
+                and "tickthrottle_gateway_redis_max_memory_bytes 1e+08" in metrics
+            )
+
+        eventually(shown)
+        client.config_set("maxmemory-policy", "noeviction")
+        eventually(lambda: "may_evict" not in findings(), 5)
+
+
+def test_a_closed_market_is_not_quiet(client: redis.Redis, redis_url: str) -> None:
+    """A gateway that knows the hours is ready at night, and says that it is night."""
+    publisher = Publisher(client)
+    publisher.publish(make_row())
+    days = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+    hours = f"UTC {days[time.gmtime().tm_wday - 3]} 00:00-00:01"
+    with running_gateway(redis_url, quiet_s=0.5, market_hours=hours) as night:
+        night.wait_until(1)
+        began_s = time.monotonic()
+        while time.monotonic() - began_s < 1.5:
+            publisher.publish()
+            assert codes(night) == []
+        metrics = night.operators.get("/metrics")[1].decode()
+        assert 'tickthrottle_gateway_market_open{market="UTC"} 0.0' in metrics

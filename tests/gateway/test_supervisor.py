@@ -23,6 +23,9 @@ from tests.gateway.servers import Gateway
 from tests.metrics import read_samples
 from tests.ports import free_port
 
+# Each test starts a supervisor and its workers.
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def metrics(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.admission.tokens import TokenGrant
-from ingest.sources.trade_lines import LineOptions, LineReader
+from ingest.sources.trade_lines import MAX_LINE_BYTES, LineOptions, LineReader
+from ingest.symbol_key import key_of
 from ingest.trade import Trade
 from intake.bodies import SHOWN_REFUSALS, BadBody, ReadBody, read_body
 from intake.settings import MOST_TRADES
@@ -111,3 +112,29 @@ def test_any_bytes_are_read_or_refused(body: bytes, kind: str) -> None:
     except BadBody:
         return
     assert orjson.dumps(answer)
+
+
+def test_a_line_that_is_too_long_is_refused_alone() -> None:
+    wire = orjson.dumps(FIELDS)
+    long = orjson.dumps({**FIELDS, "pad": "x" * MAX_LINE_BYTES})
+    for lines in ([wire, long, wire], [wire, wire, long]):
+        answer = read(b"\n".join(lines), "application/x-ndjson").to_answer()
+        assert (answer["accepted"], answer["refused"]) == (2, 1)
+        assert answer["reasons"] == {"too_large": 1}
+        assert answer["refusals"][0]["index"] == lines.index(long)
+
+
+def test_symbols_of_a_venue_get_keys() -> None:
+    """In ``isin`` or in ``symbol``, in each form of a body."""
+    options = LineOptions.model_validate({"venue": "XMKT"})
+    reader = LineReader(options, 1, lambda: NOW_US, numbers_missing=True)
+    named = [{**FIELDS, "isin": "BTC"}, {**FIELDS, "isin": None, "symbol": "BTC"}]
+    lines = b"\n".join(orjson.dumps(fields) for fields in named)
+    for body, kind in (
+        (orjson.dumps(named), "application/json"),
+        (lines, "application/x-ndjson"),
+    ):
+        found = read_body(body, kind, reader, EVERYTHING)
+        assert [isin for isin, _ in found.entries] == [key_of("QX", "BTC")] * 2
+        grant = TokenGrant(may_write=True, keys=frozenset({ISIN}))
+        assert not read_body(body, kind, reader, grant).entries

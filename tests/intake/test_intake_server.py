@@ -5,6 +5,7 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import threading
 import time
@@ -173,6 +174,89 @@ def test_a_token_needs_the_right_to_write(
     assert len(logged(client)) == 1
 
 
+@pytest.fixture
+def guarded(tmp_path: Path, redis_url: str) -> Iterator[Intake]:
+    """An intake that asks for tokens and has little room."""
+    key = tmp_path / "key.txt"
+    key.write_text(SECRET)
+    bounds = {"intake_waiting_bytes": "1048576", "intake_request_bytes": "65536"}
+    with intake(tmp_path, redis_url, token_key_file=str(key), **bounds) as guarded:
+        yield guarded
+
+
+def bearer(**claims: Any) -> str:
+    """Return the header of somebody who may write these keys."""
+    return f"Bearer {make_token(**claims)}"
+
+
+def test_an_idempotency_key_is_of_whoever_holds_the_token(
+    guarded: Intake, client: redis.Redis
+) -> None:
+    """Nobody takes, answers or reads the key of somebody else."""
+    alice = bearer(sub="alice", tick={"write": True, "keys": [ISIN]})
+    mallory = bearer(sub="mallory", tick={"write": True, "keys": []})
+    nameless = bearer(tick={"write": True, "keys": [ISIN]})
+    trades, key = [make_fields(1)], "batch 7"
+
+    refused = guarded.post(trades, authorization=mallory, idempotency_key=key)
+    assert refused.body["reasons"] == {"not_allowed": 1}
+    other = guarded.post([make_fields(2)], authorization=mallory, idempotency_key=key)
+    assert other.status == 422
+    first = guarded.post(trades, authorization=alice, idempotency_key=key)
+    assert (first.status, first.body["accepted"]) == (200, 1)
+    # Renewed: her next token is another text, and hers all the same.
+    renewed = bearer(
+        sub="alice", tick={"write": True, "keys": [ISIN]}, jti="second token"
+    )
+    again = guarded.post(trades, authorization=renewed, idempotency_key=key)
+    assert again.body == first.body
+    assert len(logged(client)) == 1
+    # Without a subject a key belongs to the token itself.
+    own = guarded.post(trades, authorization=nameless, idempotency_key=key)
+    assert own.body["accepted"] == 1
+    assert len(logged(client)) == 2
+
+
+def test_whoever_sends_slowly_takes_no_room_from_others(guarded: Intake) -> None:
+    """36 bodies of one token that never end leave the others in."""
+    greedy = bearer(sub="greedy", tick={"write": True, "keys": [ISIN]})
+    modest = bearer(sub="modest", tick={"write": True, "keys": [ISIN]})
+    head = (
+        "POST /v1/trades HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n"
+        f"content-type: application/json\r\nauthorization: {greedy}\r\n"
+    )
+    sockets = []
+    try:
+        for number in range(36):
+            sock = socket.create_connection(("127.0.0.1", guarded.port), timeout=10)
+            sockets.append(sock)
+            address = f"x-forwarded-for: 198.51.100.{number}\r\n\r\n"
+            sock.sendall(f"{head}{address}1\r\n[\r\n".encode())
+        statuses = set()
+        for seq in range(20):
+            answer = guarded.post(
+                [make_fields(seq)],
+                authorization=modest,
+                x_forwarded_for="203.0.113.5",
+            )
+            statuses.add(answer.status)
+        assert statuses == {200}
+    finally:
+        for sock in sockets:
+            sock.close()
+
+
+def test_what_redis_cannot_answer_says_when_to_ask_again(
+    tmp_path: Path, own_server: ValkeyServer
+) -> None:
+    url = f"redis://127.0.0.1:{own_server.port}/0"
+    with intake(tmp_path, url) as found:
+        own_server.terminate()
+        answer = found.post([make_fields(1)], idempotency_key="a")
+        assert (answer.status, answer.body["code"]) == (503, "unavailable")
+        assert answer.headers["Retry-After"] == "1"
+
+
 def test_bodies_are_bounded(tmp_path: Path, redis_url: str) -> None:
     with intake(tmp_path, redis_url, intake_request_bytes="20000") as found:
         big = found.post([make_fields(1, pad="x" * 30_000)])
@@ -212,7 +296,8 @@ def test_while_the_log_is_away_trades_wait_and_more_are_turned_away(
         finally:
             os.kill(pid, signal.SIGCONT)
         eventually(lambda: found.ask("GET", "/health/ready").status == 200, 30)
-        assert found.post([make_fields(2)]).status == 200
+        # Its room is its own again once its trades are in the log.
+        eventually(lambda: found.post([make_fields(2)]).status == 200, 30)
         taken_in = 800 * statuses.count(503)
         eventually(lambda: len(logged(client)) >= 3 + taken_in, 30)
 

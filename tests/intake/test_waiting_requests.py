@@ -1,11 +1,11 @@
-"""Requests on their way to the log: in order, bounded, told when they are there."""
+"""Requests on their way to the log: in order, told when they are there."""
 
 import asyncio
 
 import pytest
 
 from ingest.feed.supply import CHUNK, Ended
-from intake.waiting_requests import Full, Requests
+from intake.waiting_requests import Requests
 
 
 def entries(count: int, size: int = 10) -> list[tuple[str, bytes]]:
@@ -14,7 +14,7 @@ def entries(count: int, size: int = 10) -> list[tuple[str, bytes]]:
 
 
 async def test_a_request_is_done_when_its_entries_are_in_the_log() -> None:
-    requests = Requests(10**9)
+    requests = Requests()
     first, second = requests.put(entries(3)), requests.put(entries(2))
 
     taken = requests.take(5.0)
@@ -24,11 +24,10 @@ async def test_a_request_is_done_when_its_entries_are_in_the_log() -> None:
     assert not first.done()
     requests.acknowledged()
     await asyncio.wait_for(asyncio.gather(first, second), 5)
-    assert requests.waiting_bytes == 0
 
 
 async def test_requests_are_taken_as_a_whole() -> None:
-    requests = Requests(10**9)
+    requests = Requests()
     requests.put(entries(CHUNK - 1))
     second = requests.put(entries(2))
 
@@ -41,20 +40,8 @@ async def test_requests_are_taken_as_a_whole() -> None:
     assert requests.unsent == 2
 
 
-async def test_what_waits_is_bounded_in_bytes() -> None:
-    requests = Requests(100_000)
-    requests.put(entries(1, 90_000))
-    with pytest.raises(Full):
-        requests.put(entries(1, 20_000))
-    requests.take(0.0)
-    with pytest.raises(Full):
-        requests.put(entries(1, 20_000))
-    requests.acknowledged()
-    requests.put(entries(1, 200_000))
-
-
 async def test_a_stop_takes_in_no_more_and_keeps_what_came() -> None:
-    requests = Requests(10**9)
+    requests = Requests()
     done = requests.put(entries(1))
     requests.stop()
     with pytest.raises(Ended):
@@ -67,7 +54,7 @@ async def test_a_stop_takes_in_no_more_and_keeps_what_came() -> None:
 
 
 async def test_what_is_given_up_is_said_to_be_in_doubt() -> None:
-    requests = Requests(10**9)
+    requests = Requests()
     taken, waiting = requests.put(entries(1)), None
     requests.take(0.0)
     waiting = requests.put(entries(1))

@@ -86,7 +86,9 @@ def test_the_example_for_websocat_prints_frames(
 # Go compiles its library the first time.
 @pytest.mark.timeout(600)
 @pytest.mark.redis
-@pytest.mark.parametrize("language", ["sh", "python", "js", "go"])
+@pytest.mark.parametrize(
+    "language", ["sh", "python", "js", pytest.param("go", marks=pytest.mark.slow)]
+)
 def test_an_example_prints_the_price(
     language: str, publisher: Publisher, redis_url: str, tmp_path: Path
 ) -> None:

@@ -24,6 +24,7 @@ type Plain<T> = T extends string ? `${T}`
 const dashboard: Plain<Dashboard> = """
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(300)
 def test_the_dashboard_has_the_fields_that_grafana_knows(tmp_path: Path) -> None:
     """None that it does not know, none that is missing, none of another kind."""

@@ -1,7 +1,4 @@
-"""The pods of deploy/kubernetes/trial, for real, and gateways replaced under load.
-
-Far from tests/deploy/test_containers.py, so that two workers do not run both at once.
-"""
+"""The pods of deploy/kubernetes/trial, for real, and gateways replaced under load."""
 
 import json
 import shlex

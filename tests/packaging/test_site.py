@@ -18,6 +18,8 @@ from tests.paths import ROOT
 
 __all__ = ["browser"]
 
+pytestmark = pytest.mark.slow
+
 PHONE: ViewportSize = {"width": 390, "height": 844}
 LOADS = {"script": "src", "img": "src", "iframe": "src", "source": "src"}
 

@@ -19,6 +19,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from ingest.process.prometheus import MetricsUnavailable, exposed
 from ingest.process.redact import server_address
+from ingest.process.redis_fault import in_words
+from ingest.process.redis_memory import warn_of_memory
 from ingest.process.service_manager import tell_ready
 from ingest.tradelog.contract import LogInfo, LogUnusable
 from ingest.tradelog.redis_log_reader import check_server
@@ -47,7 +49,8 @@ from throttle.spark.java import NoJava, find_java
 from throttle.spark.open_reader import open_log
 from throttle.spark.options import source_options
 from throttle.spark.scratch import NoFolder, scratch_folder
-from throttle.spark.session import NoSpark, create_session
+from throttle.spark.session import create_session
+from throttle.spark.start.java_process import NoSpark
 from throttle.window.decoder import NoDecoder, find_decoder
 
 log = structlog.get_logger()
@@ -97,7 +100,7 @@ def run_analytics(settings: AnalyticsSettings, stop: threading.Event) -> None:
         log.info("told to stop, and Spark has ended", error=first_line(error))
     except redis.RedisError as error:
         address = server_address(settings.redis_url)
-        raise AnalyticsFailed(f"redis_url {address}: {error}") from error
+        raise AnalyticsFailed(f"redis_url {address}: {in_words(error)}") from error
     except (Fenced, *_LASTING) as error:
         raise AnalyticsFailed(str(error)) from error
 
@@ -133,6 +136,7 @@ def _check_rights(
     def ask() -> None:
         # One of another kind answers what it is, and nothing else.
         check_server(client)
+        warn_of_memory(client)
         check_rights(client, commands)
 
     until_done(ask, stop)

@@ -16,7 +16,8 @@ from throttle.job import first_line
 from throttle.settings import AnalyticsSettings
 from throttle.spark.java import NoJava, find_java
 from throttle.spark.scratch import NoFolder, scratch_folder
-from throttle.spark.session import NoSpark, create_session
+from throttle.spark.session import create_session
+from throttle.spark.start.java_process import NoSpark
 
 T = TypeVar("T")
 

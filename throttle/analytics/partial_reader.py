@@ -203,7 +203,10 @@ class _Partials:
                 tally.missed = max(0, after - before - tally.read - tally.blanks)
         note = BatchNote(part.start, part.end, self._tallies).encode()
         key = f"{NOTE_KEY}{part.end.end_ms}:{part.partitions[0]}"
-        # Among bursts it is one that has just ended.
-        at_ms = clock_ms - (NOTE_MS if options.product == "bursts" else 0)
-        yield from partial_bars.control_row(at_ms, key, note).to_batches()
-        yield from partial_bars.control_row(clock_ms, TICK_KEY, "").to_batches()
+        note_ms = tick_ms = clock_ms
+        if options.product == "bursts":
+            # Among bursts it is one that has just ended; none of their trades is later
+            # than the batch's end, so the watermark is the clock whatever they are.
+            note_ms, tick_ms = clock_ms - NOTE_MS, part.end.end_ms
+        yield from partial_bars.control_row(note_ms, key, note).to_batches()
+        yield from partial_bars.control_row(tick_ms, TICK_KEY, "").to_batches()

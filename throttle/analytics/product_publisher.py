@@ -136,5 +136,7 @@ class ProductPublisher:
                 f"(its term is {values[0]}, this one's {self._term})"
             )
         if status == b"lost":
-            raise StreamLost(f"{product}: Redis was emptied or rolled back")
+            raise StreamLost(
+                f"{product}: Redis was emptied, rolled back or started again"
+            )
         return bool(status == b"ok")

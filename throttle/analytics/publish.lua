@@ -12,7 +12,8 @@
 --       arguments, the arguments
 --
 -- A job whose term is not the newest publishes nothing, nor does one whose batch does
--- not begin where this checkpoint's last one ended. The progress is written last: if a
+-- not begin where this checkpoint's last one ended, nor anybody on a server that was
+-- started since the epoch began. The progress is written last: if a
 -- command fails, all of it is done again. The message is
 -- <begin>"epoch":...,"sequence":...<rest>. Entries of the log have numbers without holes,
 -- which stand beside the epoch that they belong to; it keeps those of the newest batches.
@@ -30,6 +31,9 @@ local newest_term = tonumber(redis.call('HGET', meta, 'term:' .. job) or 0)
 if newest_term > tonumber(term) then return {'fenced', newest_term} end
 -- A smaller term than ours: the server has forgotten that it ever gave us one.
 if newest_term < tonumber(term) then return {'lost'} end
+-- As in publisher.lua: on a server that was started since, sequences could come again.
+local server = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
+if redis.call('HGET', meta, 'server') ~= server then return {'lost'} end
 local known = redis.call('HMGET', progress, 'checkpoint', 'cut', 'sequence')
 local is_same = known[1] == checkpoint
 if is_same and known[2] == end_cut then return {'repeat'} end

@@ -101,7 +101,9 @@ def start_query(
     elif product == "moves":
         windows, mode = trades_of(rows, trades_kept_ms(settings)), "append"
     else:
-        windows = bursts_of(rows, options.gap_ms, settings.burst_trades)
+        windows = bursts_of(
+            rows, options.gap_ms, settings.burst_trades, options.close_after_ms
+        )
         mode = "append"
     return (
         windows.writeStream.outputMode(mode)

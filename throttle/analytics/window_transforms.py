@@ -27,13 +27,17 @@ def bars_of(partials: DataFrame, bars_ms: int, kept_ms: int) -> DataFrame:
     return _selected(rows.groupBy(window, "isin").agg(*_aggregates()))
 
 
-def bursts_of(partials: DataFrame, gap_ms: int, least_trades: int) -> DataFrame:
+def bursts_of(
+    partials: DataFrame, gap_ms: int, least_trades: int, close_after_ms: int
+) -> DataFrame:
     """Return the bursts that have ended, for output mode ``append``.
 
     A burst is a session window; of fewer trades it is none. Columns are those of
-    ``_selected``, but a burst goes from its first to its last trade.
+    ``_selected``, but a burst goes from its first to its last trade. A batch's tick is
+    at its end, and no trade is later: ``close_after_ms`` before it, the watermark is
+    the log's clock, by which the source has left out what came too late.
     """
-    marked = partials.withWatermark("at", "0 milliseconds")
+    marked = partials.withWatermark("at", f"{close_after_ms} milliseconds")
     is_note = F.col("isin").startswith(NOTE_KEY)
     lasts_us = F.col("close_time") - F.col("open_time") + F.lit(gap_ms * 1000)
     own_us = F.lit(NOTE_MS * 1000)

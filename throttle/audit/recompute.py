@@ -57,15 +57,20 @@ class WindowRule:
         """Return the end of the window an entry between two cuts belongs to."""
         return cut.window_end(append_ms, start_ms, end_ms, self.window_ms)
 
-    def judge(self, entry: Entry, end_ms: int | None = None) -> Sequence[Judged]:
+    def judge(
+        self, entry: Entry, cuts_ms: tuple[int, int] | None = None
+    ) -> Sequence[Judged]:
         """Return an entry's trade, or why it is refused; of a decoder all it holds.
 
-        ``end_ms`` is the cut it stands before, if there is one yet.
+        ``cuts_ms`` are those it stands between, if it was cut yet.
         """
-        append_ms = entry.append_ms
-        if end_ms is not None:
-            append_ms = min(append_ms, end_ms - 1)
-        return [self._timely(one, append_ms) for one in self._held(entry.payload)]
+        stamp_ms, cuts_us = entry.append_ms, None
+        if cuts_ms is not None:
+            after_ms, before_ms = cuts_ms
+            stamp_ms = min(stamp_ms, before_ms - 1)
+            cuts_us = after_ms * 1000, before_ms * 1000
+        held = self._held(entry.payload)
+        return [self._timely(one, stamp_ms, cuts_us) for one in held]
 
     def _held(self, payload: bytes) -> Sequence[Judged]:
         if self.decoder is not None:
@@ -75,16 +80,19 @@ class WindowRule:
         except InvalidTrade as error:
             return [error]
 
-    def _timely(self, one: Judged, append_ms: int) -> Judged:
+    def _timely(
+        self, one: Judged, stamp_ms: int, cuts_us: tuple[int, int] | None
+    ) -> Judged:
         if isinstance(one, Trade):
+            ahead_us = self.max_ahead_ms * 1000
             try:
-                check_not_ahead(one, append_ms * 1000, self.max_ahead_ms * 1000)
+                check_not_ahead(one, stamp_ms * 1000, ahead_us, cuts_us)
             except InvalidTrade as error:
                 return error
         return one
 
     def read(
-        self, entry: Entry, end_ms: int
+        self, entry: Entry, cuts_ms: tuple[int, int]
     ) -> tuple[str, int, int] | Sequence[Judged]:
         """Return issue, time (us) and seq of an entry's trade, or what else it holds.
 
@@ -92,10 +100,11 @@ class WindowRule:
         """
         if self.decoder is None:
             known = read_wire(entry.payload, self.max_bytes)
-            latest_us = (min(entry.append_ms, end_ms - 1) + self.max_ahead_ms) * 1000
+            stamp_ms = min(entry.append_ms, cuts_ms[1] - 1)
+            latest_us = (stamp_ms + self.max_ahead_ms) * 1000
             if known is not None and known[1] <= latest_us:
                 return known
-        return self.judge(entry, end_ms)
+        return self.judge(entry, cuts_ms)
 
 
 class ComputedRow(NamedTuple):
@@ -208,7 +217,7 @@ def recompute(
     for entry in entries:
         batch.read[entry.partition] += 1
         window = rule.window_of(entry.append_ms, start_ms, end_ms)
-        held = rule.read(entry, end_ms)
+        held = rule.read(entry, (start_ms, end_ms))
         if isinstance(held, tuple):
             isin, time_us, seq = held
             trades = groups[window, isin]

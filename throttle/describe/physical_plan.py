@@ -16,8 +16,9 @@ from throttle.spark.issue_frame import IssueFrame
 from throttle.spark.java import NoJava, find_java
 from throttle.spark.options import made_up_windows, source_options
 from throttle.spark.scratch import NoFolder, scratch_folder
-from throttle.spark.session import NoSpark, create_session
+from throttle.spark.session import create_session
 from throttle.spark.sink import BatchSink, discard
+from throttle.spark.start.java_process import NoSpark
 from throttle.spark.warmup import made_up_issues
 from throttle.window.conflate import create_conflate
 

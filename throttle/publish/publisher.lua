@@ -25,7 +25,8 @@
 --       error, its bytes or their beginning, how many they are, their digest
 --
 -- A job whose term is not the newest publishes nothing, nor does one whose batch does
--- not begin where the job's last one ended. A row whose version is not greater than the
+-- not begin where the job's last one ended, nor anybody on a server that was started since
+-- the epoch began (acquire.lua begins another one there). A row whose version is not greater than the
 -- stored one (trade_order.py) is stale. Every window gets the next offset, an entry in the window log,
 -- and its part of the one message on the channel. Who listens to the channel of a market
 -- gets the same message with that market's rows and group.
@@ -34,7 +35,8 @@
 --     to, the ledger: whether it balances says whoever reads it (ledger.py)
 --   repeat           this batch was published before
 --   fenced, term     another job of this name has taken over
---   lost             the stream is gone, or is older than what this job has published
+--   lost             the stream is gone, or may be older than what was published: it is
+--     older than this job's last batch, or its server was started again
 --   stale, {end, isin}  other rows are stale than groups leave out: nothing was written
 --   listened         somebody listens to a market and no places were given: neither
 local meta, last, windows, ledger, batches, groups = unpack(KEYS)
@@ -62,6 +64,10 @@ for p = 0, partitions - 1 do redis.call('XLEN', KEYS[7 + p]) end
 if newest_term > tonumber(term) then return {'fenced', newest_term} end
 -- A smaller term than ours: the server has forgotten that it ever gave us one.
 if newest_term < tonumber(term) or not since then return {'lost'} end
+-- Another process than the one that the epoch began on may have lost publishes of somebody
+-- who took over meanwhile, with their terms: their offsets would come again.
+local server = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
+if redis.call('HGET', meta, 'server') ~= server then return {'lost'} end
 if published_cut == end_cut then return {'repeat'} end
 if published_cut ~= start_cut then return {'lost'} end
 since = cjson.decode(since)

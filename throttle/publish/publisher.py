@@ -103,7 +103,9 @@ class Publisher:
                 f"(its term is {values[0]}, this one's {self._term})"
             )
         if status == b"lost":
-            raise StreamLost("the stream was emptied or rolled back")
+            raise StreamLost(
+                "the stream was emptied or rolled back, or its server was started again"
+            )
         if status == b"repeat":
             return REPEATED
         epoch, offset, windows, rows, old, listeners, stored = values

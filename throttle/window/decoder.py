@@ -6,7 +6,8 @@ A decoder is a function that is given an entry's bytes and says what the entry h
 - several of them, as anything that can be iterated over, in their order;
 - or no trade at all: text, the name under which such entries are counted.
 
-Whatever it raises refuses the entry. Prices and sizes may have exponents.
+Whatever it raises refuses the entry. Numbers may have exponents. What has no ISIN gets
+a key by ``tickthrottle_client.key_of``.
 """
 
 import re
@@ -17,9 +18,9 @@ from itertools import islice
 from pkgutil import resolve_name
 from typing import Any
 
-from ingest.decimals import plain_decimal
+from ingest.decimals import decimal_of, whole_number
 from ingest.process.packages import PACKAGES
-from ingest.trade import MAX_ENTRY_BYTES, InvalidTrade, JsonNumber, Trade
+from ingest.trade import MAX_ENTRY_BYTES, InvalidTrade, Trade
 
 Fields = Mapping[str, Any]
 Decoder = Callable[[bytes], Fields | Iterable[Fields] | str]
@@ -133,22 +134,15 @@ def _judge(decoded: Any, payload: bytes) -> Judged:
         fields = dict(decoded)
         for name in ("price", "size"):
             if name in fields:
-                fields[name] = _plain(name, fields[name])
+                fields[name] = decimal_of(name, fields[name])
+        for name in ("time", "seq"):
+            if name in fields:
+                fields[name] = whole_number(fields[name])
         return Trade.from_wire(Trade.from_fields(fields).to_wire())
     except InvalidTrade as error:
         return _bare(error)
     except Exception as error:  # noqa: BLE001 - values may only look like text
         return _bare(InvalidTrade("not_decoded", "trade", payload, _told(error)))
-
-
-def _plain(name: str, value: Any) -> Any:
-    text = value.text if isinstance(value, JsonNumber) else value
-    if not isinstance(text, str) or not text:
-        return value
-    try:
-        return plain_decimal(text)
-    except ValueError as error:
-        raise InvalidTrade(f"bad_{name}", name, text, str(error)) from None
 
 
 def _skipped(name: str) -> Skipped:

@@ -108,7 +108,9 @@ def trade_rows(
     if isinstance(partition, int):
         partition = pa.repeat(pa.scalar(partition, pa.int32()), len(chunk))
     if decoder is not None:
-        judged = vector_check.check_decoded(chunk, max_ahead_ms, decoder, max_bytes)
+        judged = vector_check.check_decoded(
+            chunk, (start_ms, end_ms), max_ahead_ms, decoder, max_bytes
+        )
         return _decoded_rows(chunk, partition, start_ms, judged, every_trade)
     quick = vector_check.has_wire_form(chunk.payloads, max_bytes)
     candidates = _select(chunk, quick)
@@ -147,7 +149,8 @@ def trade_rows(
         (_select(candidates, wrong), partition.filter(quick).filter(wrong)),
     ]
     judged = [
-        _judged_rows(*other, start_ms, max_ahead_ms, max_bytes) for other in others
+        _judged_rows(*other, (start_ms, end_ms), max_ahead_ms, max_bytes)
+        for other in others
     ]
     return pa.concat_tables([table, *judged])
 
@@ -366,11 +369,11 @@ def _window_times(append_ms: pa.Array, start_ms: int) -> pa.Array:
 def _judged_rows(
     chunk: Chunk,
     partition: pa.Array,
-    start_ms: int,
+    cuts_ms: tuple[int, int],
     max_ahead_ms: int,
     max_bytes: int,
 ) -> pa.Table:
-    judged = vector_check.check(chunk, max_ahead_ms, max_bytes)
+    judged = vector_check.check(chunk, cuts_ms, max_ahead_ms, max_bytes)
     places = chunk.positions.to_pylist(), chunk.append_ms.to_pylist()
     keys, times_us, seqs, reasons, errors = (
         zip(*map(_values, judged, *places), strict=True) if judged else ((),) * 5
@@ -379,7 +382,7 @@ def _judged_rows(
     units = [_units([one] if isinstance(one, Trade) else []) for one in judged]
     table = pa.table(
         {
-            "append_time": _window_times(chunk.append_ms, start_ms),
+            "append_time": _window_times(chunk.append_ms, cuts_ms[0]),
             "key": pa.array(keys, pa.string()),
             "partition": partition,
             "time": pa.array(times_us, pa.int64()),

@@ -136,43 +136,55 @@ def are_timely(times: pa.Array, append_ms: pa.Array, max_ahead_ms: int) -> pa.Ar
 
 
 def check(
-    chunk: Chunk, max_ahead_ms: int, max_bytes: int = MAX_ENTRY_BYTES
+    chunk: Chunk,
+    cuts_ms: tuple[int, int],
+    max_ahead_ms: int,
+    max_bytes: int = MAX_ENTRY_BYTES,
 ) -> list[InvalidTrade | Trade]:
-    """Judge every trade of a chunk by the rules themselves, one by one."""
+    """Judge every trade of a chunk between two cuts by the rules, one by one."""
     judged: list[InvalidTrade | Trade] = []
     for append_ms, payload in _entries(chunk):
         try:
             trade = read_trade(payload, max_bytes)
-            check_not_ahead(trade, append_ms * 1000, max_ahead_ms * 1000)
-            judged.append(trade)
         except InvalidTrade as error:
             # Its traceback would hold this call, and with it every payload.
             judged.append(error.with_traceback(None))
+        else:
+            judged.append(_timely(trade, append_ms, cuts_ms, max_ahead_ms))
     return judged
 
 
 def check_decoded(
     chunk: Chunk,
+    cuts_ms: tuple[int, int],
     max_ahead_ms: int,
     decoder: Decoder,
     max_bytes: int = MAX_ENTRY_BYTES,
 ) -> list[list[Judged]]:
     """Judge whatever each entry of a chunk holds, as a decoder says."""
     return [
-        [timely(one, append_ms, max_ahead_ms) for one in decode(payload, *how)]
+        [
+            _timely(one, append_ms, cuts_ms, max_ahead_ms)
+            if isinstance(one, Trade)
+            else one
+            for one in decode(payload, *how)
+        ]
         for append_ms, payload in _entries(chunk)
         for how in ((decoder, max_bytes),)
     ]
 
 
-def timely(one: Judged, append_ms: int, max_ahead_ms: int) -> Judged:
+def _timely(
+    trade: Trade, append_ms: int, cuts_ms: tuple[int, int], max_ahead_ms: int
+) -> Trade | InvalidTrade:
     """Return a trade, or why it is refused if it is too far ahead."""
-    if isinstance(one, Trade):
-        try:
-            check_not_ahead(one, append_ms * 1000, max_ahead_ms * 1000)
-        except InvalidTrade as error:
-            return error.with_traceback(None)
-    return one
+    after_ms, before_ms = cuts_ms
+    cuts_us = after_ms * 1000, before_ms * 1000
+    try:
+        check_not_ahead(trade, append_ms * 1000, max_ahead_ms * 1000, cuts_us)
+    except InvalidTrade as error:
+        return error.with_traceback(None)
+    return trade
 
 
 def _entries(chunk: Chunk) -> Iterable[tuple[int, bytes]]:

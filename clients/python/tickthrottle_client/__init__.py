@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tickthrottle_client.bar_book import Bar
+    from tickthrottle_client.key_v1 import BadSymbol, key_of
     from tickthrottle_client.log_v1 import LogAway, LogError, LogUnusable
     from tickthrottle_client.producer import NotAppended, TradeProducer
     from tickthrottle_client.tick_client import (
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from tickthrottle_client.trade_v1 import InvalidTrade
 
 __all__ = [
+    "BadSymbol",
     "Bar",
     "InvalidTrade",
     "Item",
@@ -33,12 +35,14 @@ __all__ = [
     "TickError",
     "Token",
     "TradeProducer",
+    "key_of",
 ]
 
 _HOMES = {
     "bar_book": ("Bar",),
     "tick_client": ("Item", "State", "TickClient", "TickError", "Token"),
     "producer": ("NotAppended", "TradeProducer"),
+    "key_v1": ("BadSymbol", "key_of"),
     "log_v1": ("LogAway", "LogError", "LogUnusable"),
     "trade_v1": ("InvalidTrade",),
 }

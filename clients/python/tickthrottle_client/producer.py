@@ -18,9 +18,9 @@ from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any, Protocol, Self, TypeAlias
-from urllib.parse import urlsplit
 
 from tickthrottle_client.kafka_topic import OWNED, KafkaTopic
+from tickthrottle_client.key_v1 import SymbolKeys, Venue
 from tickthrottle_client.log_v1 import (
     BACKOFF_S,
     CAP,
@@ -49,7 +49,7 @@ _RECEIPT_TICK_S = 0.25
 # Who sends in a loop without a pause lets others have their turn so often.
 _TURN_SENDS = 256
 
-_KAFKA_FORM = re.compile(rf"kafka://(?P<servers>[^/?#\s]+)/(?P<topic>{TOPIC_PATTERN})")
+_KAFKA_FORM = re.compile(rf"kafka://(?P<servers>[^/?#@\s]+)/(?P<topic>{TOPIC_PATTERN})")
 
 log = logging.getLogger(__name__)
 
@@ -112,9 +112,11 @@ class TradeProducer:
     ``redis+sentinel://host:26379,host2:26379/name``, with the pipeline's
     ``namespace``, or ``kafka://host:9092,host2:9092/topic``, with ``kafka_options`` of
     librdkafka. A log in Redis is created if there is none, with so many
-    ``partitions``, and keeps to ``cap`` entries as with every feed; a topic has to be
-    there (`tickthrottle topic`). ``receipt`` is a file for `tickthrottle reconcile`,
-    renewed every two seconds.
+    ``partitions``, and keeps to ``cap`` entries as with every feed; a server that may
+    evict keys is refused unless ``may_evict``. A topic has to be there (`tickthrottle
+    topic`). With a ``venue``, ``XNAS`` or with letters of its own ``XNAS=QM``, trades
+    may have a ``symbol`` in place of an ISIN. ``receipt`` is a file for `tickthrottle
+    reconcile`, renewed every two seconds.
 
     Each trade that ``send`` has taken is appended, in order, in the background. At
     most ``buffer_bytes`` wait for the log; then ``send`` waits, too. While the log's
@@ -140,6 +142,8 @@ class TradeProducer:
         namespace: str = "tt",
         partitions: int = PARTITIONS,
         cap: int = CAP,
+        venue: str | None = None,
+        may_evict: bool = False,
         kafka_options: Mapping[str, str] | None = None,
         receipt: str | Path | None = None,
         buffer_bytes: int = BUFFER_BYTES,
@@ -159,10 +163,13 @@ class TradeProducer:
                 rule = f"must be at most {MOST_PARTITIONS}"
                 raise LogUnusable(f"partitions {partitions}: {rule}")
             _check_least("cap", cap, LEAST_CAP)
-            self._open = partial(_open_redis, address, namespace, partitions, cap)
+            self._open = partial(
+                _open_redis, address, namespace, partitions, cap, may_evict
+            )
         else:
             rule = "must begin with redis://, rediss://, unix:// or kafka://"
-            raise LogUnusable(f"address {scheme[:20]!r}: {rule}")
+            raise LogUnusable(f"address: {rule}")
+        self._keys = None if venue is None else SymbolKeys(_venue(venue))
         _check_least("buffer_bytes", buffer_bytes, 1)
         self._buffer_bytes = buffer_bytes
         self._leave_within_s = leave_within_s
@@ -240,17 +247,20 @@ class TradeProducer:
     async def send(self, trade: Mapping[str, Any]) -> None:
         """Take a trade to append; wait while too many bytes wait for the log.
 
-        It has ``isin``; ``time``, microseconds since 1970 UTC, or text as in ISO 8601
-        or a datetime, each with its offset; ``price`` and ``size``, text, ``int`` or
-        Decimal, so that no digit is lost; ``seq``, its number within the issue, or
-        none: then it gets one, greater than that of the trade before. Further fields
-        go along. Raises InvalidTrade for a trade that breaks a rule, and LogUnusable.
-        A ``send`` that raises, or is cancelled, has taken nothing.
+        It has ``isin``, or ``symbol`` if the producer has a venue; ``time``,
+        microseconds since 1970 UTC, or text as in ISO 8601 or a datetime, each with its
+        offset; ``price`` and ``size``, text, ``int`` or Decimal, so that no digit is
+        lost; ``seq``, its number within the issue, or none: then it gets one, greater
+        than that of the trade before. Further fields go along. Raises InvalidTrade for
+        a trade that breaks a rule, and LogUnusable. A ``send`` that raises, or is
+        cancelled, has taken nothing.
         """
         self._check()
         self._sends += 1
         if self._sends % _TURN_SENDS == 0:
             await asyncio.sleep(0)
+        if self._keys is not None and isinstance(trade, Mapping):
+            trade = self._keys.keyed(trade)
         entry = encode_trade(trade, self._next_seq)
         size = len(entry[1]) + ENTRY_OVERHEAD_BYTES
         if self._turn.locked() or not self._has_room(size):
@@ -426,11 +436,18 @@ def _topic(address: str, options: Mapping[str, str]) -> KafkaTopic:
     form = _KAFKA_FORM.fullmatch(address)
     if form is None:
         rule = "must be like kafka://host:9092,host2:9092/topic"
-        raise LogUnusable(f"address {address!r}: {rule}")
+        raise LogUnusable(f"address: {rule}")
     for name in options:
         if name in OWNED:
             raise LogUnusable(f"kafka_options: {name} may not be set: {OWNED[name]}")
     return KafkaTopic(form["servers"], form["topic"], tuple(options.items()))
+
+
+def _venue(text: str) -> Venue:
+    try:
+        return Venue.parse(text)
+    except ValueError as error:
+        raise LogUnusable(f"venue {error}") from None
 
 
 async def _open_topic(topic: KafkaTopic) -> Appender:
@@ -441,15 +458,16 @@ async def _open_topic(topic: KafkaTopic) -> Appender:
     return await TopicAppender.open(topic)
 
 
-async def _open_redis(url: str, namespace: str, partitions: int, cap: int) -> Appender:
+async def _open_redis(
+    url: str, namespace: str, partitions: int, cap: int, may_evict: bool
+) -> Appender:
     try:
         from tickthrottle_client.redis_appender import RedisAppender
     except ModuleNotFoundError as error:
         raise _missing("redis", "redis", error) from None
-    # Without the password.
-    parts = urlsplit(url)
-    here = parts.path if parts.scheme == "unix" else parts.netloc.rpartition("@")[2]
-    return await RedisAppender.open(url, here, namespace, partitions, cap)
+    return await RedisAppender.open(
+        url, namespace, partitions, cap, may_evict=may_evict
+    )
 
 
 def _missing(kind: str, package: str, error: ModuleNotFoundError) -> LogUnusable:

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
+from tickthrottle_client.server_url import split_url
+
 _SCHEMES = ("redis", "rediss", "unix")
 _DATABASE = re.compile(r"/?[0-9]{0,5}", re.ASCII)
 _FILES = ("ssl_ca_certs", "ssl_certfile", "ssl_keyfile")
@@ -51,7 +53,7 @@ class SentinelAddress:
             return None
         if kind not in ("redis", "rediss"):
             raise ValueError(f"Sentinels are asked by an address {_BY_SENTINEL}")
-        parts = urlsplit(f"//{rest}")
+        parts = split_url(f"//{rest}")
         user, at, hosts = parts.netloc.rpartition("@")
         name, _, database = parts.path.removeprefix("/").partition("/")
         if not name:
@@ -98,23 +100,26 @@ def check_redis_url(url: str) -> str:
         return url
     if scheme not in _SCHEMES:
         raise ValueError(f"must begin with redis://, rediss:// or unix://; {_INSTEAD}")
+    path = split_url(url).path
     if scheme != "unix":
-        _check_database(urlsplit(url).path.removeprefix("/"))
+        _check_database(path.removeprefix("/"))
     _check_options(url)
     return url
 
 
 def _check_database(text: str) -> None:
     if not _DATABASE.fullmatch(text):
-        raise ValueError(f"the database {text!r} must be a number, as in {_INSTEAD}")
+        raise ValueError(f"the database must be a number: {_INSTEAD}")
 
 
 def _check_options(url: str) -> None:
     # The client loads slowly, and most settings are the default.
-    from redis import ConnectionPool
+    from redis import ConnectionPool, RedisError
 
     try:
         ConnectionPool.from_url(url).make_connection()
+    except RedisError as error:
+        raise ValueError(str(error)) from None
     except TypeError as error:
         option = str(error).rpartition(" argument ")[2]
         raise ValueError(f"the client has no option {option}") from None

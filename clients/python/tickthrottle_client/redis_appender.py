@@ -32,8 +32,10 @@ from tickthrottle_client.log_v1 import (
 )
 from tickthrottle_client.receipt_v1 import AppendTally
 from tickthrottle_client.redis_address import check_redis_url, why_unusable
-from tickthrottle_client.redis_faults import TRANSIENT, is_passing
+from tickthrottle_client.redis_faults import TRANSIENT, in_words, is_passing
 from tickthrottle_client.redis_primary import connect_async
+from tickthrottle_client.server_memory import ServerMemory
+from tickthrottle_client.server_url import server_address
 
 _CONNECT_TIMEOUT_S = 2.0
 _ANSWER_TIMEOUT_S = 3.0
@@ -76,12 +78,20 @@ class RedisAppender:
 
     @classmethod
     async def open(
-        cls, url: str, address: str, namespace: str, partitions: int, cap: int
+        cls,
+        url: str,
+        namespace: str,
+        partitions: int,
+        cap: int,
+        *,
+        may_evict: bool = False,
     ) -> Self:
         """Open a log, which is created if there is none.
 
-        ``address`` is what to call the server. Raises LogAway and LogUnusable.
+        A server that may evict keys is refused unless ``may_evict``. Raises LogAway and
+        LogUnusable.
         """
+        address = server_address(url)
         try:
             client = connect_async(
                 check_redis_url(url),
@@ -94,7 +104,7 @@ class RedisAppender:
             raise LogUnusable(f"address {address}: {error}") from None
         try:
             async with _told(address):
-                await _check_server(client)
+                await _check_server(client, may_evict)
                 info = await _identify(client, info_key(namespace), partitions)
         except BaseException:
             await client.aclose()
@@ -185,16 +195,22 @@ async def _told(address: str) -> AsyncIterator[None]:
             raise LogAway(
                 f"no Redis or Valkey server takes trades at {address} ({error})"
             ) from None
-        raise LogUnusable(f"the server at {address} refuses: {error}") from None
+        raise LogUnusable(
+            f"the server at {address} refuses: {in_words(error)}"
+        ) from None
 
 
-async def _check_server(client: Redis) -> None:
+async def _check_server(client: Redis, may_evict: bool) -> None:
     try:
-        server = await client.info("server")
+        server = await client.info()
     except exceptions.NoPermissionError:
         return
     if (reason := why_unusable(server)) is not None:
         raise LogUnusable(reason)
+    if (reason := ServerMemory.decode(server).why_forgetful()) is not None:
+        if not may_evict:
+            raise LogUnusable(f"{reason}. may_evict=True appends all the same")
+        log.warning(reason)
 
 
 async def _identify(client: Redis, key: str, partitions: int) -> LogInfo:

@@ -1,4 +1,4 @@
-"""Which errors of a server of Redis pass, so that it is worth another try."""
+"""What errors of a server of Redis mean: which pass, and what a refusal asks for."""
 
 from redis import exceptions
 
@@ -17,6 +17,8 @@ _LASTING = (exceptions.AuthenticationError, exceptions.AuthorizationError)
 # Error codes without a class of their own: a slow script, a failed save, a replica that
 # has lost its primary or a primary its replicas, a primary that was just demoted.
 _CODES = ("BUSY ", "MISCONF ", "NOREPLICAS ", "MASTERDOWN ", "LOADING ", "UNBLOCKED ")
+_NO_PASSWORD = ("NOAUTH", "Authentication required", "already authenticated")
+_WRONG_PASSWORD = ("WRONGPASS", "invalid username-password", "invalid password")
 
 
 def is_passing(error: Exception) -> bool:
@@ -28,3 +30,20 @@ def is_passing(error: Exception) -> bool:
         return False
     text = str(error)
     return isinstance(error, TRANSIENT) or any(code in text for code in _CODES)
+
+
+def in_words(error: Exception) -> str:
+    """Say what a server's error means: of a password what to do, else its own words."""
+    text = str(error)
+    # What is said about HELLO says the same.
+    if any(words in text for words in _NO_PASSWORD):
+        return (
+            "it asks for a password: put it into the address (REDIS_URL), as in "
+            "redis://user:password@host:6379/0"
+        )
+    if any(words in text for words in _WRONG_PASSWORD):
+        return (
+            "user and password of the address (REDIS_URL) are not the server's; "
+            "characters such as / ? # @ % must be percent-encoded (%2F %3F %23 %40 %25)"
+        )
+    return text

@@ -17,12 +17,19 @@ from contextlib import suppress
 from decimal import Decimal
 from random import random
 from typing import Any, Literal, Self, TypeAlias
+from urllib.parse import urlsplit
 
 from websockets.asyncio.client import ClientConnection, connect
-from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidURI
+from websockets.exceptions import (
+    ConnectionClosed,
+    InvalidHandshake,
+    InvalidProxy,
+    InvalidURI,
+)
 from websockets.frames import Close
 
 from tickthrottle_client.bar_book import Bar, BarBook, read_bar
+from tickthrottle_client.loopback import is_loopback
 from tickthrottle_client.tick_v1 import (
     ALL,
     ALL_GROUPS,
@@ -362,15 +369,7 @@ class TickClient:
         self._stale_reason = None
         self._renew_at_s = None
         try:
-            async with connect(
-                self._url,
-                subprotocols=[PROTOCOL],  # type: ignore[list-item]
-                compression=None,
-                max_size=MAX_FRAME_BYTES,
-                # A dead line is noticed by its silence; the gateway sends the pings.
-                ping_interval=None,
-                close_timeout=1,
-            ) as connection:
+            async with await self._connect() as connection:
                 self._may_be_away = True
                 await self._show_token()
                 self._ask(list(self._listeners), self._resumable())
@@ -395,6 +394,28 @@ class TickClient:
         finally:
             self._outbox = None
         return None
+
+    async def _connect(self) -> ClientConnection:
+        host = urlsplit(self._url).hostname or ""
+        try:
+            return await connect(
+                self._url,
+                subprotocols=[PROTOCOL],  # type: ignore[list-item]
+                compression=None,
+                max_size=MAX_FRAME_BYTES,
+                # A dead line is noticed by its silence; the gateway sends the pings.
+                ping_interval=None,
+                close_timeout=1,
+                # Elsewhere, through that of the environment if it names one.
+                proxy=None if is_loopback(host) else True,
+            )
+        except (InvalidProxy, ImportError) as error:
+            # Not in its own words, which have the proxy's password.
+            reason = error.msg
+            raise TickError(
+                f"no way to {self._address}: the proxy in the environment cannot be "
+                f"used ({reason}); NO_PROXY={host} goes without it"
+            ) from None
 
     @property
     def _address(self) -> str:

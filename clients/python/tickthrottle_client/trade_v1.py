@@ -6,12 +6,12 @@ Whoever appends checks by these rules, and whoever reads does.
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from decimal import Decimal
 from functools import lru_cache
 from json import JSONEncoder
 from math import isfinite
-from typing import Any
+from typing import Any, Literal
 
 MAX_PAYLOAD_BYTES = 16_384
 """Largest encoded trade that is accepted, in bytes."""
@@ -38,6 +38,7 @@ FRACTION_PATTERN = r"\.[0-9]{1,18}"
 """What a decimal may have from the point on."""
 
 _ISIN_FORM = re.compile(ISIN_PATTERN, re.ASCII)
+_ISIN_NUMBER = re.compile(r"[A-Z]{2}[0-9A-Z]{9}(?=.?\Z)", re.ASCII)
 # Exactly the decimals that are also JSON numbers, so that text leaves as it came.
 _DECIMAL_FORM = re.compile(f"(?:0|{WHOLE_PATTERN})(?:{FRACTION_PATTERN})?", re.ASCII)
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -73,6 +74,7 @@ class InvalidTrade(ValueError):
         super().__init__(f"{field_name} {shown}: {rule}")
         self.reason = reason
         self.field = field_name
+        self.rule = rule
 
 
 def isin_check_digit(number: str) -> str:
@@ -101,10 +103,14 @@ def check_isin(value: Any) -> str:
 # A check digit costs some us, an issue list has a few thousand entries.
 @lru_cache(maxsize=65_536)
 def _broken_isin_rule(text: str) -> str | None:
-    if not _ISIN_FORM.fullmatch(text):
-        return _ISIN_RULE
-    digit = isin_check_digit(text[:-1])
-    return None if text[-1] == digit else f"check digit is {digit}"
+    if _ISIN_FORM.fullmatch(text):
+        digit = isin_check_digit(text[:-1])
+        return None if text[-1] == digit else f"check digit is {digit}"
+    if number := _ISIN_NUMBER.match(text):
+        return f"{_ISIN_RULE}, which is {isin_check_digit(number[0])} here"
+    if text != text.upper() and _ISIN_FORM.fullmatch(text.upper()):
+        return f"{_ISIN_RULE}; it has small letters"
+    return _ISIN_RULE
 
 
 def check_extra(name: Any, value: Any) -> None:
@@ -187,11 +193,17 @@ def check_decimal(name: str, value: Any) -> str:
     return text
 
 
-def as_microseconds(time: str, zone: tzinfo | None = None) -> str:
+Fold = Literal["earlier", "later"]
+"""Which of two moments a local time is that the clocks show twice."""
+
+
+def as_microseconds(
+    time: str, zone: tzinfo | None = None, fold: Fold | None = None
+) -> str:
     """Return a time as in ISO 8601 as microseconds since 1970; any other text as is.
 
-    It has to say its offset from UTC, or Z, unless a ``zone`` is given. Digits beyond
-    microseconds are cut. Raises InvalidTrade.
+    It has to say its offset from UTC, or Z, unless a ``zone`` is given, as for
+    ``in_zone``. Digits beyond microseconds are cut. Raises InvalidTrade.
     """
     if _ISO_8601.match(time) is None:
         return time
@@ -200,11 +212,50 @@ def as_microseconds(time: str, zone: tzinfo | None = None) -> str:
     except ValueError as error:
         raise InvalidTrade("bad_time", "time", time, str(error)) from None
     if moment.tzinfo is None and zone is not None:
-        moment = moment.replace(tzinfo=zone)
+        moment = in_zone(moment, zone, fold)
     if moment.tzinfo is None:
         rule = "needs its offset from UTC, such as +09:00, or Z"
         raise InvalidTrade("bad_time", "time", time, rule)
     return str(microseconds_of(moment))
+
+
+def in_zone(moment: datetime, zone: tzinfo, fold: Fold | None = None) -> datetime:
+    """Return a local time, which has no offset, as the moment it is in ``zone``.
+
+    Where the clocks are set back an hour comes twice: ``fold`` says which one is meant,
+    and without it the time is refused. Where they are set forward an hour is left out:
+    its times are refused. Raises InvalidTrade.
+    """
+    earlier = moment.replace(tzinfo=zone, fold=0)
+    later = moment.replace(tzinfo=zone, fold=1)
+    if earlier.utcoffset() == later.utcoffset():
+        return earlier
+    _check_is_shown(earlier)
+    if fold is None:
+        rule = (
+            f"comes twice on the clocks of {zone}: give its offset from UTC, or say "
+            "--fold earlier or --fold later"
+        )
+        raise InvalidTrade("bad_time", "time", str(moment), rule)
+    return earlier if fold == "earlier" else later
+
+
+def is_left_out(moment: datetime) -> bool:
+    """Tell whether a moment's local time is one that the clocks of its zone skip."""
+    local = moment.astimezone(UTC).astimezone(moment.tzinfo)
+    return local.replace(tzinfo=None, fold=0) != moment.replace(tzinfo=None, fold=0)
+
+
+def _check_is_shown(moment: datetime) -> None:
+    """Raise InvalidTrade for a moment that the clocks of its zone leave out."""
+    try:
+        is_wrong = is_left_out(moment)
+    except OverflowError:
+        # The first or the last day of all: refused for its year.
+        return
+    if is_wrong:
+        rule = f"is a time that the clocks of {moment.tzinfo} leave out"
+        raise InvalidTrade("bad_time", "time", str(moment), rule)
 
 
 def microseconds_of(moment: datetime) -> int:
@@ -276,6 +327,9 @@ def _as_time(value: Any) -> Any:
         if value.utcoffset() is None:
             rule = "needs its offset from UTC: datetime.now(UTC), for instance"
             raise InvalidTrade("bad_time", "time", str(value), rule)
+        # A zone with a fixed offset leaves out nothing.
+        if type(value.tzinfo) is not timezone:
+            _check_is_shown(value)
         return microseconds_of(value)
     return as_microseconds(value) if isinstance(value, str) else value
 

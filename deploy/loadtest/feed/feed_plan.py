@@ -12,7 +12,13 @@ from typing import TypeAlias
 from ingest.sources.event import Event, Refusals
 from ingest.sources.faults import Faults
 from ingest.sources.rate_profile import Profile
-from ingest.sources.replay import BETWEEN_PASSES_US, ReplayOptions, replay
+from ingest.sources.replay import (
+    BETWEEN_PASSES_US,
+    Replay,
+    ReplayOptions,
+    least_pass_us,
+    replay,
+)
 from ingest.sources.simulator import Simulator
 from ingest.sources.tape import read_tape
 
@@ -84,9 +90,10 @@ class FeedPlan:
             return source.model_copy(update={"seconds": self.seconds}).prepare()
         for path in self.tapes:
             next(read_tape(path, Refusals()))
+        played = Replay(self.tapes, source)
 
         def create_events(start_us: int) -> Iterator[Event]:
-            events = self._in_time(replay(self.tapes, source, start_us, refusals))
+            events = self._in_time(played.events(start_us, refusals))
             return self.faults.inject(events)
 
         return create_events
@@ -127,7 +134,9 @@ class FeedPlan:
             counts.extend([0] * (slot + 1 - len(counts)))
             counts[slot] += 1
         sums = list(accumulate(counts, initial=0))
-        return partial(_due_by, sums, last_us + BETWEEN_PASSES_US, played.loop or inf)
+        least_us = least_pass_us(last_us, sums[-1], played.speed)
+        period_us = max(last_us + BETWEEN_PASSES_US, least_us)
+        return partial(_due_by, sums, period_us, played.loop or inf)
 
     def _in_time(self, events: Iterator[Event]) -> Iterator[Event]:
         ends_us = inf if self.seconds is None else self.seconds * 1e6

@@ -13,6 +13,7 @@ from deploy.loadtest.system.deployment import Deployment
 from ingest.issue_table.issue_store import TableAway
 from ingest.issue_table.open_issue_store import open_issue_store
 from ingest.process.redact import server_address
+from ingest.process.redis_fault import in_words
 from ingest.tradelog.contract import LogAway, LogUnusable
 from throttle.audit.compare import PublishedVersions
 from throttle.audit.issue_tables import IssueTables
@@ -65,7 +66,9 @@ def audit(deployment: Deployment, follower: Follower, until: Ledger) -> Audited:
     except (LogAway, LogUnusable, TableAway) as error:
         return _failed(str(error))
     except redis.RedisError as error:
-        return _failed(f"redis_url {server_address(ingest.redis_url)}: {error}")
+        return _failed(
+            f"redis_url {server_address(ingest.redis_url)}: {in_words(error)}"
+        )
 
 
 def compare(

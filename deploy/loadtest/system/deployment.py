@@ -3,7 +3,6 @@
 import json
 import threading
 import urllib.error
-import urllib.request
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -21,6 +20,7 @@ from deploy.loadtest.system.deployment_processes import find_family
 from deploy.local.process_tree import Named
 from deploy.local.runner import RunFailed, Runner
 from deploy.local.settings import RunSettings
+from ingest.process.direct_http import open_direct
 from ingest.process.ports import free_port, why_taken
 from ingest.process.redact import problems_of, server_address
 from ingest.settings import IngestSettings
@@ -122,6 +122,7 @@ def local(
             Path(folder),
             stop,
             has_feed=False,
+            persistent=False,
             overrides=told,
             console=Console(stderr=True, highlight=False, quiet=True),
         )
@@ -247,7 +248,7 @@ def _wait_ready(port: int) -> None:
 def _ask_health(host: str, port: int) -> dict[str, Any]:
     url = f"http://{_bracketed(host)}:{port}/health/ready"
     try:
-        with urllib.request.urlopen(url, timeout=_ANSWER_WITHIN_S) as answer:
+        with open_direct(url, _ANSWER_WITHIN_S) as answer:
             return cast("dict[str, Any]", json.load(answer))
     except urllib.error.HTTPError as error:
         # Not ready is an answer too.

@@ -22,7 +22,7 @@ const HEADS = [
 
 // Nothing is shown where nothing is archived.
 export function Archives({ known: { pipeline } }) {
-  const { archives = [], now_ms: nowMs } = pipeline;
+  const { archives = [], archive_damage: damage = [], now_ms: nowMs } = pipeline;
   if (!archives.length) return null;
   return html`
     <section class="panel" aria-labelledby="archives-title">
@@ -32,8 +32,10 @@ export function Archives({ known: { pipeline } }) {
         ${archives.map((archive) => html`<${Line} key=${archive.name} archive=${archive} nowMs=${nowMs} />`)}
       <//>
       ${archives
-        .filter((archive) => archive.problem || archive.last_gap)
-        .map((archive) => html`<p key=${archive.name} class="soft">${archive.name}: ${told(archive.problem ?? archive.last_gap)}</p>`)}
+        .flatMap((archive) => [archive.problem ?? archive.last_gap, archive.tidy_problem, ...archive.damaged]
+          .filter(Boolean)
+          .map((text) => html`<p key=${archive.name + text} class="soft">${archive.name}: ${told(text)}</p>`))}
+      ${damage.map((text) => html`<p key=${text} class="soft">${text}</p>`)}
     </section>
   `;
 }
@@ -58,5 +60,6 @@ function Line({ archive, nowMs }) {
 function state(archive) {
   if (archive.is_stopped) return { level: "unknown", word: say("stopped") };
   if (archive.problem) return { level: "warn", word: say("cannot store") };
+  if (archive.damaged_segments) return { level: "warn", word: say("damaged") };
   return archive.is_behind ? { level: "warn", word: say("behind") } : { level: "ok", word: say("well") };
 }

@@ -21,6 +21,13 @@ export const SENTENCES = {
   "The ledger has been off balance": "장부 불일치",
   "No window has reached the gateway": "게이트웨이에 구간이 오지 않음",
   "No trade has come in": "들어오는 체결 없음",
+  "Redis may forget what it acknowledged": "Redis가 확인한 데이터를 잃을 수 있음",
+  "Redis has evicted keys": "Redis가 키를 축출했음",
+  "Redis' memory is nearly full": "Redis 메모리가 거의 참",
+  "Trades in Kafka have waited behind an open transaction": "Kafka의 체결이 열린 트랜잭션 뒤에서 대기 중",
+  "Producers stamp entries of the topic wrongly": "프로듀서가 토픽의 시각을 잘못 기록함",
+  "The archive has stored nothing": "보관되지 않음",
+  "The archive {archive} has stored nothing": "보관 {archive}: 보관되지 않음",
   "The gateway has been overloaded": "게이트웨이 과부하",
   "Windows have been published late": "구간 발행 지연",
   "Windows have reached the clients late": "클라이언트 전송 지연",
@@ -69,6 +76,18 @@ export const SENTENCES = {
     "시세는 계속됩니다. 다시 시작하세요: tickthrottle analytics. 로그가 남아 있는 한 멈춘 곳에서 이어 갑니다.",
   "Prices go on. A query that catches up needs nothing. If it stays behind, look at the job's log lines and give it more of the machine.":
     "시세는 계속됩니다. 따라잡는 중이면 할 일이 없습니다. 계속 지연되면 작업의 로그를 보고 서버 자원을 늘리세요.",
+  "Set what the reason says at once: a key that is evicted takes trades, windows or positions with it. Then compare: tickthrottle reconcile.":
+    "이유에 적힌 설정을 바로 적용하세요. 축출된 키와 함께 체결, 구간, 위치가 사라집니다. 그다음 비교하세요: tickthrottle reconcile.",
+  "It does not any more. Compare what is left: tickthrottle reconcile. CONFIG RESETSTAT, or a restart of Redis, ends this finding.":
+    "지금은 축출하지 않습니다. 남은 것을 비교하세요: tickthrottle reconcile. CONFIG RESETSTAT 또는 Redis 재시작으로 이 항목이 사라집니다.",
+  "Once it is full, Redis takes nothing more, and feeds and job wait. Raise maxmemory, or lower TICKTHROTTLE_TRADE_LOG_CAP.":
+    "가득 차면 Redis가 더 받지 않고 피드와 작업이 기다립니다. maxmemory를 늘리거나 TICKTHROTTLE_TRADE_LOG_CAP을 줄이세요.",
+  "Nobody reads past it until its producer commits or aborts, or the brokers end it (transaction.timeout.ms): see to that producer. kafka-transactions.sh find-hanging names it.":
+    "프로듀서가 커밋하거나 중단할 때까지, 또는 브로커가 끝낼 때까지(transaction.timeout.ms) 아무도 그 뒤를 읽지 못합니다. 그 프로듀서를 확인하세요. kafka-transactions.sh find-hanging 명령이 알려 줍니다.",
+  "Correct the clock, or the unit, of whoever sets the time of the records, or have the brokers stamp: message.timestamp.type=LogAppendTime. Trades that are ahead of an old stamp are refused as old_stamp.":
+    "레코드 시각을 기록하는 쪽의 시계나 단위를 고치거나 브로커가 기록하게 하세요: message.timestamp.type=LogAppendTime. 오래된 시각보다 앞선 체결은 old_stamp로 거부됩니다.",
+  "Prices go on. The reason says what is missing: make room, or bring the database back. What leaves the window log before it is stored, after a quarter of an hour, is missing for good.":
+    "시세는 계속됩니다. 무엇이 부족한지는 이유에 있습니다. 공간을 만들거나 데이터베이스를 다시 살리세요. 15분 뒤 구간 로그를 벗어날 때까지 보관하지 못한 구간은 되찾을 수 없습니다.",
   "The gateway closes a client that stays stuck. If most clients are stuck, look at the network in front of the gateway.":
     "받지 않는 클라이언트는 게이트웨이가 끊습니다. 대부분이 그러하면 게이트웨이 앞의 네트워크를 보세요.",
 
@@ -83,6 +102,8 @@ export const SENTENCES = {
   "no trade for {seconds} s": "{seconds}초 동안 체결이 없습니다",
   "no window for {seconds} s": "{seconds}초 동안 새 구간이 없습니다",
   "job {job}: no window for {seconds} s": "작업 {job}: {seconds}초 동안 새 구간이 없습니다",
+  "{keys} keys since it was started": "시작한 뒤 키 {keys}개",
+  "{used} of {most} MiB are used": "{most} MiB 중 {used} MiB 사용",
   "no window yet": "아직 첫 구간이 오지 않았습니다",
   "the gateway uses {used} MiB of memory, {most} MiB is the most for new clients":
     "게이트웨이가 메모리 {used} MiB를 쓰고 있습니다. 새 클라이언트는 {most} MiB까지 받습니다",
@@ -117,13 +138,19 @@ export const SENTENCES = {
   overloaded: "과부하",
   late: "늦음",
   "archive behind": "보관 지연",
+  "archive stores nothing": "보관 안 됨",
+  "may evict keys": "키 축출 가능",
+  "has evicted keys": "키 축출됨",
+  "memory nearly full": "메모리 부족",
+  "waits for a transaction": "트랜잭션 대기",
+  "wrong stamps": "잘못된 시각",
   "analytics off balance": "분석 장부 불일치",
   "no analytics job": "분석 작업 없음",
   "analytics behind": "분석 지연",
   "many stuck": "다수 멈춤",
 };
 
-const NUMBERS = new Set(["seconds", "stuck", "all", "count", "size", "status", "used", "late", "most"]);
+const NUMBERS = new Set(["seconds", "stuck", "all", "count", "size", "status", "used", "late", "most", "keys"]);
 
 const FORMS = Object.keys(SENTENCES)
   .filter((sentence) => sentence.includes("{"))

@@ -41,6 +41,7 @@ export const OPERATORS_KOREAN = {
   dead: "중단",
   behind: "지연",
   "cannot store": "저장 불가",
+  damaged: "손상됨",
   balanced: "일치",
   active: "실행 중",
   "not running": "실행 안 함",

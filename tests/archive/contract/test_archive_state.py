@@ -7,7 +7,13 @@ import pytest
 from archive.contract.archive_state import ArchiveState, decode_archives
 
 STATE = ArchiveState(
-    "parquet", "host:1:a", "k3x9", 7, 100_000, unknown=("KR7005930003",)
+    "parquet",
+    "host:1:a",
+    "k3x9",
+    7,
+    100_000,
+    unknown=("KR7005930003",),
+    damaged=("/d/x",),
 )
 
 
@@ -22,6 +28,15 @@ def test_it_comes_back() -> None:
 def test_what_no_archive_says_is_refused(value: bytes) -> None:
     with pytest.raises(ValueError, match=r"."):
         ArchiveState.decode(value)
+
+
+def test_it_is_behind_at_once_when_it_says_why_it_cannot_store() -> None:
+    """As on a full disk; not once it was stopped."""
+    full = replace(STATE, problem="No space left on device")
+    assert full.is_behind(STATE.window, 2_000)
+    assert not replace(full, is_stopped=True).is_behind(STATE.window, 2_000)
+    # What cannot be tidied is stored all the same.
+    assert not replace(STATE, tidy_problem="x").is_behind(STATE.window, 2_000)
 
 
 def test_it_is_behind_when_two_flushes_have_passed() -> None:

@@ -1,6 +1,6 @@
 """Segments of one size become one; a past day becomes one piece."""
 
-from archive.contract.merge_rule import FAN_IN, choose_merge
+from archive.contract.merge_rule import FAN_IN, MOST_MERGED, choose_merge
 from archive.contract.segment import Segment
 from tests.archive.contract.test_segment import make_segment
 
@@ -33,6 +33,21 @@ def test_a_day_that_is_over_becomes_one() -> None:
     segments = run_of(480, 120, 30, 2)
     assert choose_merge(segments, is_over=True) == segments
     assert choose_merge(segments[:1], is_over=True) == []
+
+
+def test_a_day_that_was_never_merged_becomes_one_in_steps() -> None:
+    """A few files are open at a time, and each row is written a few times."""
+    segments = run_of(*([30] * 700), 7, *([120] * 40))
+    windows, written = sum(segment.windows for segment in segments), 0
+    while chosen := choose_merge(segments, is_over=True):
+        assert len(chosen) <= MOST_MERGED
+        merged = chosen[0]
+        for later in chosen[1:]:
+            merged = merged.join(later)
+        written += merged.windows
+        segments = sorted([*(s for s in segments if s not in chosen), merged])
+    assert [segment.windows for segment in segments] == [windows]
+    assert written <= 8 * windows
 
 
 def test_a_day_has_few_segments_and_rows_are_written_few_times() -> None:

@@ -53,6 +53,35 @@ def test_an_epoch_that_no_file_can_have_is_refused() -> None:
         check_epoch("../x")
 
 
+@pytest.mark.parametrize(
+    ("others", "left"),
+    [
+        ([], [(4, 9)]),
+        ([(1, 3), (10, 12)], [(4, 9)]),
+        ([(1, 5)], [(6, 9)]),
+        ([(8, 20)], [(4, 7)]),
+        ([(5, 6)], [(4, 4), (7, 9)]),
+        ([(1, 20)], []),
+        ([(4, 4), (6, 6), (8, 9)], [(5, 5), (7, 7)]),
+    ],
+)
+def test_what_others_do_not_hold_is_left(
+    others: list[tuple[int, int]], left: list[tuple[int, int]]
+) -> None:
+    """Those of another epoch hold nothing of it."""
+    segments = [make_segment(*other) for other in others]
+    segments.append(make_segment(1, 99, "next"))
+    pieces = make_segment(4, 9).without(segments)
+    assert [(piece.first, piece.last) for piece in pieces] == left
+
+
+def test_a_leap_second_is_of_the_day_that_the_clock_says() -> None:
+    """Milliseconds since 1970 have none: the second after 23:59:59 is midnight."""
+    leap_ms = 1_483_228_800_000
+    assert day_of(leap_ms) == date(2016, 12, 31)
+    assert day_of(leap_ms + 1) == date(2017, 1, 1)
+
+
 def test_a_window_that_ends_at_midnight_is_of_the_day_before() -> None:
     day = date(2026, 3, 20)
     first_ms, last_ms = span_of(day)

@@ -11,7 +11,7 @@ from archive.parquet.changing_files import ATTEMPTS, ChangingFiles
 ROWS = pa.table({"isin": ["A", "A", "B", "C"], "trades": [1, 2, 3, 4]})
 
 
-def test_a_question_is_asked_anew_while_files_go() -> None:
+def test_a_question_is_asked_anew_while_files_go(tmp_path: Path) -> None:
     """A few times; what is gone for good is said."""
     asked: list[int] = []
 
@@ -21,7 +21,7 @@ def test_a_question_is_asked_anew_while_files_go() -> None:
             raise FileNotFoundError("merged")
         return "read"
 
-    files = ChangingFiles()
+    files = ChangingFiles(tmp_path, ROWS.schema)
     assert files.steadily(lambda: read(ATTEMPTS - 1)) == "read"
     assert len(asked) == ATTEMPTS
     asked.clear()
@@ -36,12 +36,13 @@ def test_the_rows_of_an_issue_are_found_in_whatever_groups_they_are(
     """None where the file's own statistics say that there are none."""
     file = tmp_path / "rows.parquet"
     pq.write_table(ROWS, file, row_group_size=1)
-    files = ChangingFiles()
+    files = ChangingFiles(tmp_path, ROWS.schema)
     for isin, trades in (("A", [1, 2]), ("C", [4])):
         found = files.rows_of_issue(file, isin)
         assert found is not None
         assert found["trades"].to_pylist() == trades
-    only = files.rows_of_issue(file, "B", ["isin"])
+    few = ChangingFiles(tmp_path, ROWS.select(["isin"]).schema)
+    only = few.rows_of_issue(file, "B")
     assert only is not None
     assert only.column_names == ["isin"]
     assert files.rows_of_issue(file, "D") is None

@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 
 from archive.contract.segment import Segment
+from archive.parquet.folder_lock import FolderLock, FolderLost
 from archive.parquet.segment_folder import (
-    FolderLocked,
     SegmentFolder,
     all_segments,
     bytes_in,
     days_in,
+    segments_aside,
 )
 from tests.archive.contract.test_segment import make_segment
 
@@ -21,18 +22,27 @@ DAY = date(2026, 3, 20)
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Iterator[SegmentFolder]:
+def lock(tmp_path: Path) -> Iterator[FolderLock]:
+    """The lock of a folder, taken."""
+    lock = FolderLock(tmp_path / "archive")
+    lock.take()
+    yield lock
+    lock.give_back()
+
+
+@pytest.fixture
+def folder(lock: FolderLock, tmp_path: Path) -> SegmentFolder:
     """An open folder."""
-    folder = SegmentFolder(tmp_path / "archive")
+    folder = SegmentFolder(tmp_path / "archive", lock)
     folder.open()
-    yield folder
-    folder.close()
+    return folder
 
 
 def add(folder: SegmentFolder, segment: Segment, text: str = "x") -> None:
     """Store a segment of one file."""
-    (folder.part(segment) / "rows.parquet").write_text(text)
-    folder.add(DAY, segment)
+    with folder.part(segment) as part:
+        (part / "rows.parquet").write_text(text)
+        folder.add(DAY, segment)
 
 
 def contents(folder: SegmentFolder) -> dict[int, str]:
@@ -47,8 +57,9 @@ def test_segments_come_and_are_replaced(folder: SegmentFolder) -> None:
         add(folder, segment, f"from {segment.first}")
     assert contents(folder) == {1: "from 1", 3: "from 3", 5: "from 5"}
     merged = segments[0].join(segments[1])
-    (folder.part(merged) / "rows.parquet").write_text("both")
-    folder.replace(DAY, segments[:2], merged)
+    with folder.part(merged) as part:
+        (part / "rows.parquet").write_text("both")
+        folder.replace(DAY, segments[:2], merged)
     assert contents(folder) == {1: "both", 5: "from 5"}
     folder.replace(DAY, [merged])
     assert contents(folder) == {5: "from 5"}
@@ -62,27 +73,74 @@ def test_one_that_is_there_already_stays(folder: SegmentFolder) -> None:
     add(folder, make_segment(1, 2), "first")
     add(folder, make_segment(1, 2), "second")
     assert contents(folder) == {1: "first"}
-    assert os.listdir(folder.root / ".parts") == []
+    assert unfinished(folder) == []
 
 
-def test_only_one_may_store(folder: SegmentFolder) -> None:
-    other = SegmentFolder(folder.root)
-    with pytest.raises(FolderLocked, match="another process has it"):
-        other.open()
-    folder.close()
-    other.open()
-    other.close()
+def unfinished(folder: SegmentFolder) -> list[Path]:
+    """Return what is being written, or was."""
+    return list(folder.root.glob(".parts*/*"))
 
 
-def test_what_a_crash_has_left_is_removed(folder: SegmentFolder) -> None:
+def test_what_a_crash_has_left_is_removed(
+    folder: SegmentFolder, lock: FolderLock
+) -> None:
     add(folder, make_segment(1, 2))
-    folder.part(make_segment(3, 4))
-    (folder.root / ".days" / f"{DAY}.9").mkdir()
-    folder.close()
+    [version] = os.listdir(folder.root / ".days")
+    for leftover in (".parts.0a1b/1_k3x9_3-4_3-4", ".parts", f".days/{DAY}.9"):
+        (folder.root / leftover).mkdir(parents=True)
+    lock.take()
     folder.open()
-    assert os.listdir(folder.root / ".parts") == []
-    assert os.listdir(folder.root / ".days") == [f"{DAY}.1"]
+    assert unfinished(folder) == []
+    assert os.listdir(folder.root / ".days") == [version]
     assert contents(folder) == {1: "x"}
+
+
+@pytest.mark.parametrize("step", ["add", "replace", "drop", "set aside"])
+def test_whoever_lost_the_folder_changes_nothing(
+    step: str, folder: SegmentFolder, lock: FolderLock
+) -> None:
+    """Although it had begun before another process opened it."""
+    add(folder, make_segment(1, 2))
+    late = SegmentFolder(folder.root, lock)
+    late.open()
+
+    def change(part: Path) -> None:
+        (part / "rows.parquet").write_text("late")
+        another = FolderLock(folder.root)
+        (folder.root / ".lock").unlink()
+        another.take()
+        SegmentFolder(folder.root, another).open()
+        try:
+            match step:
+                case "add":
+                    late.add(DAY, make_segment(3, 4))
+                case "replace":
+                    late.replace(DAY, [make_segment(1, 2)], make_segment(3, 4))
+                case "drop":
+                    late.drop(DAY)
+                case "set aside":
+                    late.set_aside(DAY, make_segment(1, 2))
+        finally:
+            another.give_back()
+
+    with (
+        pytest.raises(FolderLost, match="another process has taken it over"),
+        late.part(make_segment(3, 4)) as part,
+    ):
+        change(part)
+    assert contents(folder) == {1: "x"}
+
+
+def test_a_damaged_segment_is_moved_to_where_nobody_looks(
+    folder: SegmentFolder,
+) -> None:
+    """Unchanged, and beside an earlier one of its name."""
+    for n in (1, 2):
+        add(folder, make_segment(1, 2), f"bad {n}")
+        folder.set_aside(DAY, make_segment(1, 2))
+    assert contents(folder) == {}
+    texts = [(p / "rows.parquet").read_text() for p in segments_aside(folder.root)]
+    assert texts == ["bad 1", "bad 2"]
 
 
 def test_files_are_copied_where_there_are_no_links(

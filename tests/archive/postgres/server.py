@@ -6,9 +6,11 @@ import shutil
 import signal
 import subprocess
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import psutil
 import psycopg
 
 from tests.conftest import eventually
@@ -95,6 +97,22 @@ class PostgresServer:
             self._process.send_signal(signal.SIGINT)
             self._process.wait()
             self._process = None
+
+    def freeze(self) -> None:
+        """Have all its processes stand still; connections stand."""
+        self._signal_all(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """Have them go on."""
+        self._signal_all(signal.SIGCONT)
+
+    def _signal_all(self, number: int) -> None:
+        # Each of them is the leader of a session of its own.
+        assert self._process is not None
+        server = psutil.Process(self._process.pid)
+        for process in (server, *server.children(recursive=True)):
+            with suppress(psutil.NoSuchProcess):
+                process.send_signal(number)
 
     def close(self) -> None:
         """Stop, and leave nothing."""

@@ -1,8 +1,10 @@
 """The archive in a real PostgreSQL: every window once, whatever happens to either."""
 
 import json
+import random
 import signal
 import time
+from datetime import date
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -10,10 +12,14 @@ from typing import Any
 import psycopg
 import pytest
 import redis
+from typer.testing import CliRunner
 
 from archive.account import rows_of_log, stored_day
 from archive.archive_process import open_counts
+from archive.contract.segment import day_of, span_of
+from archive.postgres.postgres_sink import PostgresSink
 from archive.settings import ArchiveSettings
+from deploy.cli import app
 from tests.archive.postgres.server import PASSWORD, PostgresServer
 from tests.archive.rig import (
     ISINS,
@@ -24,6 +30,7 @@ from tests.archive.rig import (
     state_of,
     wait_until_stored,
 )
+from tests.archive.test_archiver import is_asleep
 from tests.conftest import eventually
 from tests.e2e.proxy import Proxy, take_all
 from tests.gateway.publisher import Publisher
@@ -73,12 +80,12 @@ def test_every_window_is_stored_with_its_rows(
         wait_until_stored(client, 5, NAME)
     check_whole(client, server)
     counts = open_counts(settings)
-    log = rows_of_log(read_snapshots(client), len)
+    log = rows_of_log(read_snapshots(client))
     every = 0, 2**53
-    kept = stored_day(counts.windows(*every), counts.rows(*every, len))
+    kept = stored_day(counts.windows(*every), counts.rows(*every))
     assert kept.windows == log
-    assert kept.told == {place: window.total for place, window in log.items()}
-    assert counts.rows(0, 1, len) == counts.windows(0, 1) == []
+    assert kept.told == {place: window.rows for place, window in log.items()}
+    assert counts.rows(0, 1) == counts.windows(0, 1) == []
     [row] = server.ask(
         "SELECT price, trades, extract(epoch FROM time) * 1000000, listed, fields "
         f"FROM tickthrottle_rows WHERE isin = '{SAMSUNG}'",
@@ -183,7 +190,10 @@ def test_an_outage_that_outlasts_the_window_log_costs_what_left_it(
             [silent] = eventually(lambda: archive_findings(gateway), 30)
             assert silent["text"] == f"The archive {NAME} has been behind"
             assert silent["since_ms"] == began_ms + 2 * 2_000
-            assert silent["detail"].startswith("it has said nothing for ")
+            words = "postgres has not answered for "
+            eventually(
+                lambda: archive_findings(gateway)[0]["detail"].startswith(words), 30
+            )
             proxy.cut()
             proxy.resume()
             eventually(lambda: state_of(client, NAME).problem, 30)
@@ -216,13 +226,124 @@ def test_an_outage_that_outlasts_the_window_log_costs_what_left_it(
     assert f"{122 - taken} windows of epoch {EPOCH} between" in str(state.last_gap)
 
 
+def test_a_server_that_is_frozen_is_noticed(
+    client: redis.Redis,
+    publisher: Publisher,
+    server: PostgresServer,
+    settings: ArchiveSettings,
+) -> None:
+    """Its connections stand and nothing fails: it is said all the same."""
+    with archiving(settings) as ends:
+        publish(publisher, 2)
+        wait_until_stored(client, 2, NAME)
+        server.freeze()
+        try:
+            publish(publisher, 2)
+            problem = eventually(lambda: state_of(client, NAME).problem, 20)
+            assert problem == "postgres has not answered for 10 s"
+        finally:
+            server.thaw()
+        wait_until_stored(client, 4, NAME)
+        eventually(lambda: state_of(client, NAME).problem is None, 20)
+        assert ends == []
+        publish(publisher, 2)
+        server.freeze()
+    # Told to stop, it does not wait for ever either.
+    assert ends == []
+    server.thaw()
+    with archiving(settings):
+        wait_until_stored(client, 6, NAME)
+    check_whole(client, server)
+
+
+@pytest.mark.parametrize("step", ["copied", "put"])
+def test_an_archive_that_is_frozen_in_a_transaction_holds_up_nobody(
+    step: str,
+    client: redis.Redis,
+    publisher: Publisher,
+    server: PostgresServer,
+    settings: ArchiveSettings,
+) -> None:
+    """What it has locked is given back; when it goes on it ends."""
+    publish(publisher, 2)
+    frozen = archive_process(settings, step, signal_number=signal.SIGSTOP)
+    with frozen as first:
+        eventually(lambda: is_asleep(first.pid), 30)
+        client.delete(f"tt:lease:archive:{NAME}")
+        with archiving(settings) as ends:
+            publish(publisher, 2)
+            wait_until_stored(client, 4, NAME)
+            first.send_signal(signal.SIGCONT)
+            assert first.wait(60) != 0
+            assert ends == []
+    check_whole(client, server)
+
+
+def test_a_day_is_the_same_in_sql(server: PostgresServer, tmp_path: Path) -> None:
+    """Whatever the time zone of whoever asks."""
+    tables = PostgresSink(server.url(), 0, "days")
+    tables.open()
+    tables.close()
+    midnight_ms = span_of(date(2026, 3, 20))[1]
+    chance = random.Random(7)
+    moments = [midnight_ms + n for n in (-1_000, -1, 0, 1, 1_000)]
+    moments += [chance.randrange(1, 4 * 10**12) for _ in range(200)]
+    for zone in ("UTC", "Asia/Seoul", "America/New_York"):
+        with psycopg.connect(server.url(), options=f"-c timezone={zone}") as asked:
+            rows = asked.execute(
+                "SELECT ms, tickthrottle_day(to_timestamp(ms / 1000.0)) "
+                "FROM unnest(%s::bigint[]) AS moments (ms)",
+                [moments],
+            ).fetchall()
+        assert len(rows) == len(moments)
+        assert all(day == day_of(ms) for ms, day in rows)
+
+
+def test_show_has_a_line_for_each_day(
+    client: redis.Redis,
+    publisher: Publisher,
+    server: PostgresServer,
+    settings: ArchiveSettings,
+) -> None:
+    """As of files: the window that ends at midnight is of the day before."""
+    midnight_ms = span_of(date(2026, 3, 20))[1]
+    for number in range(-1, 3):
+        row = make_row(ISINS[0], seq=number + 9)
+        publisher.publish_lost(row, window=midnight_ms + number * 2_000)
+    publisher.publish_lost(window=midnight_ms + 5 * 86_400_000)
+    files = settings.model_copy(update={"postgres_url": ""})
+    for chosen in (settings, files):
+        with archiving(chosen):
+            wait_until_stored(client, 5, chosen.name)
+    shown = []
+    for where in (("--postgres", server.url()), ("--dir", str(settings.archive_dir))):
+        done = CliRunner().invoke(app, ["archive", "--show", "--json", *where])
+        shown.append(json.loads(done.stdout))
+    assert shown[0] == shown[1]
+    assert [(day["day"], day["windows"]) for day in shown[0]["days"]] == [
+        ("2026-03-20", 2),
+        ("2026-03-21", 2),
+        ("2026-03-25", 1),
+    ]
+    assert shown[0]["gaps"] == shown[0]["damaged"] == []
+    # Tables that were made without the function have it after the next start.
+    server.ask("DROP FUNCTION tickthrottle_day")
+    with archiving(settings):
+        eventually(
+            lambda: server.ask(
+                "SELECT to_regprocedure('tickthrottle_day(timestamptz)')"
+            )[0][0],
+            20,
+        )
+
+
 def archive_findings(gateway: Gateway) -> list[dict[str, Any]]:
     """Return what a gateway finds wrong with archives; they leave it ready."""
     answer = json.loads(gateway.operators.get("/v1/pipeline")[1])
     assert answer["problem"] is None
     assert "archive_behind" not in {r["code"] for r in answer["ready"]["reasons"]}
     findings = answer["diagnosis"]["findings"]
-    return [found for found in findings if found["code"] == "archive_behind"]
+    return [found for found in findings if found["code"].startswith("archive_")]
 
 
 def test_a_server_that_takes_no_writes_is_waited_for(

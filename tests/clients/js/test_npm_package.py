@@ -112,6 +112,7 @@ def test_the_installed_package_follows_a_gateway(
     assert json.loads(done.stdout)[:2] == [SAMSUNG, "71900.50"]
 
 
+@pytest.mark.slow
 def test_the_types_are_what_the_compiler_takes(npm: str, project: Path) -> None:
     """Right uses compile under strict rules, wrong ones do not."""
     install = [npm, "install", "--silent", "--no-audit", "--save-exact", TYPESCRIPT]

@@ -8,8 +8,8 @@ from typer.testing import CliRunner, Result
 from deploy.cli import app
 from deploy.local.feed_keys import read_keys
 from ingest.adapters.adapter import BadChoice
-from ingest.adapters.alpaca import Alpaca
-from ingest.adapters.binance import Binance
+from ingest.exchanges.alpaca import Alpaca
+from ingest.exchanges.binance import Binance
 from tests.ingest.adapters.exchange import answering
 from tests.ports import free_port
 
@@ -117,3 +117,16 @@ def test_a_raw_tape_that_is_not_there_is_named(tmp_path: Path) -> None:
     result = invoke("upbit", "--replay-raw", str(tmp_path / "raw.gz"))
     assert result.exit_code == 3
     assert "raw.gz: cannot be read: No such file" in sentence(result)
+
+
+@pytest.mark.parametrize(
+    ("name", "symbol", "meant"),
+    [("binance", "BTC/USDT:USDT", "BTCUSDT"), ("upbit", "btcusdt", "USDT-BTC")],
+)
+def test_a_symbol_that_cannot_be_one_is_refused_before_connecting(
+    name: str, symbol: str, meant: str
+) -> None:
+    result = invoke(name, "--symbols", symbol, "--url", "ws://127.0.0.1:9")
+    assert result.exit_code == 2
+    assert sentence(result).startswith(f"tickthrottle: feed {name}: symbol {symbol!r}")
+    assert sentence(result).endswith(f"did you mean {meant}?")

@@ -8,8 +8,9 @@ import orjson
 import pytest
 import redis
 from click.testing import Result
-from confluent_kafka import TopicPartition
-from confluent_kafka.admin import AdminClient
+from confluent_kafka import Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry
+from confluent_kafka.admin._config import ConfigResource
 from typer.testing import CliRunner
 
 from deploy.cli import app
@@ -61,6 +62,19 @@ def delete(topic: KafkaTopic, partition: int, before: int) -> None:
     for future in admin.delete_records(
         [TopicPartition(topic.topic, partition, before)]
     ).values():
+        future.result(30)
+
+
+def stamp_by_producers(topic: KafkaTopic) -> None:
+    """Have the topic keep the stamps that its producers set."""
+    entry = ConfigEntry(
+        *("message.timestamp.type", "CreateTime"),
+        incremental_operation=AlterConfigOpType.SET,
+    )
+    kind = ConfigResource.Type.TOPIC
+    resource = ConfigResource(kind, topic.topic, incremental_configs=[entry])
+    admin = AdminClient(topic.client_options({}))
+    for future in admin.incremental_alter_configs([resource]).values():
         future.result(30)
 
 
@@ -304,3 +318,45 @@ def test_figures_are_json_of_their_own(job: TopicJob) -> None:
     assert found["log"] == job.info.log_id
     assert [one["partition"] for one in found["partitions"]] == list(range(PARTITIONS))
     assert found["totals"]["total"]["refused"] == {"not_json": 2}
+
+
+def test_the_ledger_names_what_waits_behind_a_transaction(
+    job: TopicJob, topic: KafkaTopic
+) -> None:
+    """It is in no book yet, and the books balance without it."""
+    assert "transaction" not in run("ledger").stdout
+    producer = Producer(topic.client_options({"transactional.id": topic.topic}))
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    isin, payload = wire(A, 21)
+    producer.produce(topic.topic, payload, partition=PLACE[isin])
+    assert producer.flush(30) == 0
+    append(topic, [wire(A, 22)])
+    result = run("ledger")
+    assert result.exit_code == 0
+    line = f"partition {PLACE[A]} of {topic.topic}: 2 offsets wait behind a transaction"
+    assert line in result.stdout
+    [ledger] = objects("ledger")
+    assert len(ledger["waiting"]) == 1
+    producer.abort_transaction(30)
+    job.publish()
+    assert objects("ledger")[0]["waiting"] == []
+
+
+def test_an_old_stamp_of_a_producer_is_told_as_such(
+    job: TopicJob, topic: KafkaTopic
+) -> None:
+    """Its trade is of this moment: it is not refused as one from the future."""
+    stamp_by_producers(topic)
+    producer = Producer(topic.client_options({}))
+    isin, payload = wire(B, 21)
+    old_ms = time.time_ns() // 1_000_000 - 3_600_000
+    producer.produce(topic.topic, payload, partition=PLACE[isin], timestamp=old_ms)
+    assert producer.flush(30) == 0
+    job.publish()
+    letters = [
+        one for one in objects("trades", "--dead") if one["reason"] != "not_json"
+    ]
+    assert [letter["reason"] for letter in letters] == ["old_stamp"]
+    assert "with CreateTime the producer" in letters[0]["error"]
+    assert run("ledger").stdout.endswith("balanced\n")

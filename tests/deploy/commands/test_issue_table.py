@@ -17,6 +17,7 @@ from ingest.issue_table.issue_list import parse_list
 from ingest.issue_table.known_issues import Issues
 from ingest.issue_table.redis_issue_store import RedisIssueStore
 from ingest.issue_table.table_loader import load_list, read_on
+from ingest.symbol_key import key_of
 from tests.gateway.samples import HYNIX, ISSUE_LIST, NAVER, SAMSUNG, make_isins
 
 pytestmark = pytest.mark.redis
@@ -143,7 +144,8 @@ def test_without_a_server_there_is_one_sentence(tmp_path: Path) -> None:
     for arguments in (("show",), ("history", SAMSUNG)):
         sentence = nowhere.run(*arguments, code=3)
         assert len(sentence.splitlines()) == 1
-        assert "127.0.0.1:1" in sentence
+        assert "no Redis or Valkey server answers at redis://127.0.0.1:1 " in sentence
+        assert "`tickthrottle run`" in sentence
         assert "secret" not in sentence
 
 
@@ -190,3 +192,12 @@ def test_a_loader_that_is_killed_leaves_the_old_list_or_the_new(
         assert (len(known), len(names), refused) == (3_000, 1, 0)
         seen |= names
     assert seen <= {"name 0", "name 1"}
+
+
+def test_a_list_of_symbols_is_loaded_with_a_venue(table: Table) -> None:
+    """A bad venue is refused before the server is asked."""
+    text = "code,name\nBTC,Bitcoin\n"
+    assert "--venue makes keys" in table.load(text, code=3)
+    assert "venue 'X Y': must be" in table.load(text, "--venue", "X Y", code=2)
+    assert table.load(text, "--venue", "XMKT").startswith("1 added")
+    assert table.run("show", "BTC").splitlines()[1].split()[0] == key_of("QX", "BTC")

@@ -11,9 +11,8 @@ import pytest
 from rich.console import Console
 
 from deploy.local import runner as runner_module
-from deploy.local.runner import RunFailed, Runner, issues_file_of, run_local
+from deploy.local.runner import RunFailed, Runner, run_local
 from deploy.local.settings import RunSettings
-from ingest.issue_table.issue_list import read_issues
 from tests.conftest import eventually
 from tests.ports import free_port
 
@@ -49,26 +48,22 @@ def test_an_adapter_that_there_is_not_is_named(tmp_path: Path) -> None:
         run_local(settings, threading.Event())
 
 
+@pytest.mark.spark
+def test_what_cannot_start_is_told_before_anything_is_started(tmp_path: Path) -> None:
+    """Such as a tape that is none: no part has a log."""
+    tape = tmp_path / "us.csv"
+    tape.write_text("ts_event,symbol,px,qty\n1,AAPL,2,3\n")
+    settings = RunSettings(port=free_port(), state_dir=tmp_path, tape=tape)
+    with pytest.raises(RunFailed, match=r"^tape .*us\.csv: "):
+        run_local(settings, threading.Event())
+    assert [*tmp_path.glob("run-*/logs/*")] == []
+
+
 def test_a_feed_and_a_tape_are_too_many(tmp_path: Path) -> None:
     tape = tmp_path / "tape"
     tape.touch()
     with pytest.raises(ValueError, match=r"feed and tape: only one"):
         RunSettings(feed="upbit", tape=tape)
-
-
-def test_the_list_of_an_exchange_names_a_runs_issues(tmp_path: Path) -> None:
-    """Those that are followed; a list of the user's own wins."""
-    chosen = RunSettings(feed=f"{LOCAL}:Local")
-    path = issues_file_of(chosen, tmp_path)
-    assert path is not None
-    assert [entry.name for entry in read_issues(path)] == ["BTCUSDT by name"]
-    everything = RunSettings(feed=f"{LOCAL}:Local", feed_symbols="*")
-    path = issues_file_of(everything, tmp_path)
-    assert path is not None
-    assert len(read_issues(path)) == 2
-    own = tmp_path / "own.csv"
-    own.touch()
-    assert issues_file_of(RunSettings(feed="upbit", issues_file=own), tmp_path) == own
 
 
 class OddRunner(Runner):

@@ -40,7 +40,7 @@ def test_whole_boards_may_take_a_part_of_it() -> None:
 
 
 def test_others_do_not_pay() -> None:
-    """Each address has rows of its own, and each bearer of tokens."""
+    """Each address has rows of its own, and each holder of tokens."""
     budget = WorkBudget(rows_per_s=100)
     budget.charge(("a", "token x"), 1_000_000, 0.0)
     budget.check(("b",), 0.0)
@@ -52,7 +52,7 @@ def test_others_do_not_pay() -> None:
 
 def test_a_token_pays_wherever_it_is_shown() -> None:
     """An address alone pays where none is shown."""
-    assert payers_of("a", None) == ("a",)
+    assert payers_of("a", "") == ("a",)
     assert payers_of("a", "x") != payers_of("a", "y")
     assert payers_of("a", "x")[1:] == payers_of("b", "x")[1:]
 

@@ -18,6 +18,7 @@ from gateway.stream.window_timings import KEPT, WindowTiming
 from tests.documents import OPERATIONS
 from throttle.contract.cut import Cut
 from throttle.contract.ledger import Books, Ledger
+from tickthrottle_client.server_memory import ServerMemory
 
 NOW_MS = 1_773_964_862_000
 WINDOW_MS = 2_000
@@ -37,6 +38,11 @@ def make_log(quiet_ms: int = 100, **values: Any) -> LogEnds:
     """Return a log to which a trade was appended so long ago."""
     ends = {p: PartitionEnd(9, NOW_MS - quiet_ms) for p in (0, 1)}
     return replace(LogEnds("redis", "x", ends), **values)
+
+
+def make_partition(append_ms: int, **values: Any) -> LogEnds:
+    """Return a topic of one partition."""
+    return LogEnds("kafka", "kafka:x", {3: PartitionEnd(9, append_ms, **values)})
 
 
 def make_job(
@@ -272,6 +278,43 @@ FAULTS: dict[str, Scenario] = {
         [("quiet", "warn", SINCE_MS)],
         {"feed": "quiet"},
     ),
+    "Redis may evict keys": (
+        WELL,
+        make_pipeline(memory=ServerMemory(1, 9, "allkeys-lru", evicted=3)),
+        [],
+        [("may_evict", "bad", None)],
+        {"stream": "may evict keys"},
+    ),
+    "Redis has evicted keys": (
+        WELL,
+        make_pipeline(memory=ServerMemory(1, 9, evicted=3)),
+        [],
+        [("evicted", "warn", None)],
+        {"stream": "has evicted keys"},
+    ),
+    "Redis' memory is nearly full": (
+        WELL,
+        make_pipeline(memory=ServerMemory(9, 10)),
+        [],
+        [("memory_short", "warn", None)],
+        {"stream": "memory nearly full"},
+    ),
+    "entries of Kafka wait behind a transaction": (
+        WELL,
+        make_pipeline(
+            log=make_partition(append_ms=SINCE_MS, waiting=4, waits_since_ms=SINCE_MS)
+        ),
+        [],
+        [("transaction_open", "bad", SINCE_MS)],
+        {"log": "waits for a transaction"},
+    ),
+    "a producer of Kafka stamps wrongly": (
+        WELL,
+        make_pipeline(log=make_partition(append_ms=SINCE_MS, stamp_off_ms=-14_000)),
+        [],
+        [("wrong_stamps", "warn", None)],
+        {"log": "wrong stamps"},
+    ),
     "the ledger is off": (
         WELL,
         make_pipeline(make_unbalanced_job()),
@@ -441,7 +484,8 @@ def test_an_archive_that_falls_behind_is_named() -> None:
     """As a warning: prices go on, and the gateway stays ready."""
     state = ArchiveState("parquet", "host:1", "k3x9", 7, NOW_MS - 1_000)
     behind = replace(state, window=NOW_MS - 300_000, updated_ms=NOW_MS - 290_000)
-    stuck = replace(behind, problem="archive_dir /x: No space left on device")
+    # It is told at once, long before the archive is behind.
+    stuck = replace(state, problem="archive_dir /x: No space left on device")
     archives = {
         "a": state,
         "b": behind,
@@ -451,14 +495,14 @@ def test_an_archive_that_falls_behind_is_named() -> None:
     diagnosis = diagnose(WELL, make_pipeline(archives=archives))
     assert diagnosis.level == "warn"
     assert [(f.code, f.text, f.detail) for f in diagnosis.findings] == [
+        ("archive_away", "The archive c has stored nothing", stuck.problem),
         (
             "archive_behind",
             "The archive b has been behind",
             "it has said nothing for 290 s",
         ),
-        ("archive_behind", "The archive c has been behind", stuck.problem),
     ]
-    assert {f.since_ms for f in diagnosis.findings} == {behind.window}
+    assert [f.since_ms for f in diagnosis.findings] == [state.window, behind.window]
 
 
 def test_analytics_that_fall_behind_or_die_are_named() -> None:
@@ -487,3 +531,45 @@ def test_analytics_that_fall_behind_or_die_are_named() -> None:
         *("analytics_dead", "nobody makes bars, movers"),
     )
     assert finding.since_ms == well.cut.end_ms
+
+
+def test_a_closed_market_is_not_quiet() -> None:
+    """And an open one only since it has opened."""
+    pipeline = make_pipeline(log=make_log(50_000_000))
+    assert diagnose(replace(WELL, open_since_ms=None), pipeline).level == "ok"
+    just_open = replace(WELL, open_since_ms=NOW_MS - 6_000)
+    assert diagnose(just_open, pipeline).level == "ok"
+    since_ms = NOW_MS - 6_001
+    is_open = replace(WELL, open_since_ms=since_ms)
+    assert found(diagnose(is_open, pipeline)) == [("quiet", "warn", since_ms)]
+
+
+def test_a_start_is_no_fault() -> None:
+    """No window can have come yet; what else is wrong is told as ever."""
+    starting = replace(STALE, silence="no window yet", is_starting=True)
+    waits = Reason("feed_stale", "no window yet", NOW_MS)
+    none = make_pipeline(jobs=(), log=LogEnds("redis", problem="no log"))
+    dead = make_pipeline(make_dead_job())
+    for pipeline in (make_pipeline(), make_pipeline(jobs=()), none, dead):
+        assert diagnose(starting, pipeline, [waits]).level == "unknown"
+    off = make_pipeline(make_unbalanced_job())
+    assert diagnose(starting, off, [waits]).level == "bad"
+
+
+def test_a_transaction_that_has_just_begun_is_no_fault() -> None:
+    """Producers commit several times a second, and what waits is named after that."""
+    fresh = make_partition(NOW_MS, waiting=4, waits_since_ms=NOW_MS - 6_000)
+    assert diagnose(WELL, make_pipeline(log=fresh)).level == "ok"
+    late = make_partition(NOW_MS, waiting=4, waits_since_ms=NOW_MS - 6_001)
+    [finding] = diagnose(WELL, make_pipeline(log=late)).findings
+    assert finding.detail == "partition 3: 4 offsets wait"
+
+
+def test_partitions_are_named_up_to_a_bound() -> None:
+    """A topic may have thousands of them."""
+    ends = {p: PartitionEnd(9, NOW_MS, stamp_off_ms=p * 1_000) for p in range(99)}
+    log = LogEnds("kafka", "kafka:x", ends)
+    [finding] = diagnose(WELL, make_pipeline(log=log)).findings
+    assert finding.detail == (
+        "partitions 1, 2, 3, 4, 5, 6, 7, 8, …: the newest is 98 s ahead of the clock"
+    )

@@ -65,7 +65,8 @@ async def test_python_begins_no_full_collection_by_itself(
     task.cancel()
     await asyncio.wait([task])
     assert gc.get_threshold() == before
-    assert gc.get_freeze_count() == frozen
+    # Still frozen, but for those that nothing refers to any more.
+    assert gc.get_freeze_count() > frozen - PYTHON_S_OWN
 
 
 async def test_what_was_there_before_is_looked_at_once() -> None:

@@ -1,14 +1,16 @@
 """Where a topic ends: what brokers answer, and what if they do not."""
 
 import asyncio
+import time
 
 import pytest
+from confluent_kafka import Producer
 
 from gateway.health import kafka_ends
 from gateway.health.kafka_ends import KafkaEndsReader
 from gateway.health.log_ends import LogEnds, PartitionEnd
 from ingest.kafka.address import KafkaTopic
-from tests.kafka import make_topic, produce
+from tests.kafka import make_topic, options, produce
 from tests.kafka_broker.broker import Broker
 
 
@@ -48,3 +50,50 @@ async def answered(log: KafkaEndsReader) -> LogEnds:
         while (ends := await log.ends()).problem is not None:
             pass
     return ends
+
+
+@pytest.mark.kafka
+async def test_what_waits_behind_a_transaction_is_counted(kafka: Broker) -> None:
+    """What was appended behind it can be read by nobody until it ends."""
+    topic = make_topic(kafka)
+    log = KafkaEndsReader(KafkaTopic(kafka.servers, topic))
+    produce(kafka, topic, [b"1", b"2"])
+    producer = Producer(options(kafka, **{"transactional.id": topic}))
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    producer.produce(topic, b"3", partition=0)
+    assert producer.flush(30) == 0
+    produce(kafka, topic, [b"4", b"5", b"6"])
+
+    end = (await answered(log)).of(0)
+    assert end is not None
+    assert (end.position, end.waiting) == (1, 4)
+    later = (await answered(log)).of(0)
+    assert later is not None
+    assert later.waits_since_ms == end.waits_since_ms is not None
+
+    producer.commit_transaction(30)
+    # The brokers write its mark, which has an offset of its own, a moment later.
+    async with asyncio.timeout(20):
+        while end is None or end.position != 6:
+            end = (await answered(log)).of(0)
+    assert (end.waiting, end.waits_since_ms) == (0, None)
+
+
+@pytest.mark.kafka
+async def test_stamps_of_a_producer_that_are_off_are_told(kafka: Broker) -> None:
+    """Seconds taken for milliseconds, and a clock that is half an hour ahead."""
+    topic = make_topic(kafka, 2)
+    log = KafkaEndsReader(KafkaTopic(kafka.servers, topic))
+    await answered(log)
+    now_ms = time.time_ns() // 1_000_000
+    producer = Producer(options(kafka))
+    producer.produce(topic, b"1", partition=0, timestamp=now_ms // 1_000)
+    producer.produce(topic, b"1", partition=1, timestamp=now_ms + 1_800_000)
+    assert producer.flush(30) == 0
+    ends = await answered(log)
+    seconds, ahead = ends.of(0), ends.of(1)
+    assert seconds is not None
+    assert ahead is not None
+    assert seconds.stamp_off_ms < -1_700_000_000_000
+    assert 1_700_000 < ahead.stamp_off_ms <= 1_800_000

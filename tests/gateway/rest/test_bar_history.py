@@ -98,5 +98,8 @@ def test_the_archive_goes_on_where_redis_ends(gateway: Gateway, tmp_path: Path) 
     status, body, _ = gateway.fetch(
         f"/v1/bars/{SAMSUNG}", Authorization=f"Bearer {make_token(600)}"
     )
-    assert (status, json.loads(body)["code"]) == (503, "unavailable")
-    assert "archive_dir" in json.loads(body)["detail"]
+    answer = json.loads(body)
+    assert (status, answer["count"]) == (200, 3)
+    [gap] = answer["gaps"]
+    assert (gap["kind"], gap["windows"]) == ("damaged", 7)
+    assert tmp_path.name.encode() not in body

@@ -93,13 +93,22 @@ def test_bounds_and_limits(gateway: Gateway) -> None:
     assert ask(gateway, f"?from={end_of(5)}")["next"] is None
 
 
-@pytest.mark.parametrize("query", ["limit=0", "limit=20001", "from=-1", "to=soon"])
+@pytest.mark.parametrize(
+    "query",
+    [
+        *("limit=0", "limit=20001", "from=-1", "to=soon"),
+        *("to=9223372036854775808", "from=253370764800001", f"from={10**30}"),
+    ],
+)
 def test_a_bad_question_is_answered_with_the_field(
     gateway: Gateway, query: str
 ) -> None:
     status, body = gateway.get(f"/v1/quotes/{SAMSUNG}/history?{query}")
     assert status == 400
     assert json.loads(body)["detail"].startswith(query.partition("=")[0] + ": ")
+    if not query.startswith("limit="):
+        assert gateway.get(f"/v1/windows?{query}")[0] == 400
+    assert gateway.get(f"/v1/windows/{2**63}")[0] == 400
 
 
 def test_windows_go_on_in_the_archive(gateway: Gateway) -> None:
@@ -120,15 +129,49 @@ def test_windows_go_on_in_the_archive(gateway: Gateway) -> None:
     assert gateway.get(f"/v1/windows/{end_of(3)}")[0] == 404
 
 
-def test_an_archive_that_cannot_be_read_is_said_to_be(
-    gateway: Gateway, tmp_path: Path
+def test_what_cannot_be_read_is_left_out_and_named(
+    gateway: Gateway, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """To strangers as a gap, to operators by its path; once in the log."""
+    first, *_ = sorted(tmp_path.glob(".days/*/*_1-2_*"))
+    for name in ("rows", "windows"):
+        (first / f"{name}.parquet").write_bytes(b"no such thing")
+    gap = {"kind": "damaged", "after": None, "before": end_of(4), "windows": 2}
+    for _ in range(2):
+        answer = ask(gateway, "")
+        assert [p["window"] for p in answer["data"]] == [end_of(n) for n in range(4, 9)]
+        assert answer["gaps"][0] == gap
+        body = gateway.get("/v1/windows")[1]
+        windows = json.loads(body)
+        assert ([w["offset"] for w in windows["data"]], windows["gaps"]) == (
+            [8, 7, 6, 5, 4],
+            [gap],
+        )
+        assert tmp_path.name.encode() not in body
+    assert json.loads(gateway.get("/v1/windows?limit=4")[1])["gaps"] == []
+    status, body = gateway.get(f"/v1/windows/{end_of(1)}")
+    assert (status, json.loads(body)["code"]) == (404, "unknown_window")
+    shown = json.loads(gateway.operators.get("/v1/pipeline")[1])["archive_damage"]
+    assert sorted(line.partition(": ")[0] for line in shown) == [
+        str(first / "rows.parquet"),
+        str(first / "windows.parquet"),
+    ]
+    assert capsys.readouterr().out.count("a damaged file of the archive") == 2
+
+
+def test_a_folder_that_cannot_be_read_is_named_to_nobody(
+    gateway: Gateway, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """What Redis has is served all the same."""
-    for file in tmp_path.glob(".days/*/*/*.parquet"):
-        file.write_bytes(b"no such thing")
+    for link in tmp_path.glob("day=*"):
+        link.unlink()
+        link.symlink_to(link.name)
     status, body = gateway.get(f"/v1/quotes/{SAMSUNG}/history")
-    assert (status, json.loads(body)["code"]) == (503, "unavailable")
+    problem = json.loads(body)
+    assert (status, problem["code"]) == (503, "unavailable")
+    assert problem["detail"] == "the archive cannot be read at the moment"
     assert gateway.get("/v1/windows?limit=4")[0] == 200
+    assert str(tmp_path) in capsys.readouterr().out
 
 
 def test_without_an_archive_memory_is_all_there_is(redis_url: str) -> None:

@@ -13,6 +13,7 @@ from gateway.stream.board import Board
 from gateway.stream.commands import ClientCommands
 from ingest.issue_table.issue_entry import IssueEntry
 from ingest.issue_table.known_issues import Issues
+from tests.examples import many
 from tests.gateway.samples import (
     EPOCH,
     HYNIX,
@@ -267,7 +268,7 @@ _STEPS = st.one_of(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=many(300))
 @given(st.lists(_STEPS, max_size=40))
 def test_whatever_happens_the_client_has_what_its_keys_stand_for(
     steps: list[tuple[str, Any]],

@@ -1,14 +1,14 @@
 """Adapters that a command can be given by name: of exchanges on this machine."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
-from ingest.adapters.adapter import ExchangeIssue, Fetch
-from ingest.adapters.binance import Binance
+from ingest.adapters.adapter import ExchangeIssue, Fetch, Frame, IssueDay, Piece
+from ingest.exchanges.binance import Binance
 
 
 class Local(Binance):
-    """Binance, at the address that a variable names, with a list of its own."""
+    """Binance, at the address that a variable names, with a list and a close."""
 
     url = os.environ.get("LOCAL_EXCHANGE", "ws://127.0.0.1:9")
 
@@ -17,6 +17,11 @@ class Local(Binance):
         """Return two symbols, one of which it chooses."""
         names: Iterable[str] = ("BTCUSDT", "ETHBTC")
         return [ExchangeIssue(name, f"{name} by name", name) for name in names]
+
+    def decode(self, frame: Frame) -> Iterator[Piece]:
+        """Say a previous close with every trade."""
+        yield from super().decode(frame)
+        yield IssueDay("BTCUSDT", prev_close="70000.5")
 
 
 class Away(Binance):

@@ -2,7 +2,7 @@
 
 from prometheus_client import CollectorRegistry, generate_latest
 
-from ingest.adapters.adapter import ExchangeTrade, Numbering, Skip
+from ingest.adapters.adapter import ExchangeTrade, Notice, Numbering, Skip
 from ingest.adapters.adapter_metrics import AdapterMetrics
 from ingest.adapters.intake import Intake
 from ingest.sources.event import Refusals
@@ -18,9 +18,10 @@ def test_every_count_is_shown() -> None:
         ExchangeTrade("A", NOW_US, "1", "1", number, sent_us=NOW_US - 500_000)
         for number in (1, 5, 3, 5)
     ]
-    intake.read(Played(*trades, Skip("ack")), "", NOW_US)
+    drift = Notice("records have 48 fields", is_drift=True)
+    intake.read(Played(*trades, Skip("ack"), drift), "", NOW_US)
     for _ in range(2):
-        metrics.show(intake, 2, 3)
+        metrics.show(intake, 2, 3, takes_nothing=True)
     samples = read_samples(generate_latest(registry).decode())
     found = {
         name.removeprefix("tickthrottle_feed_"): value
@@ -32,6 +33,10 @@ def test_every_count_is_shown() -> None:
         "repeated_trades_total": 1,
         "missing_trades_total": 3,
         "late_trades_total": 1,
+        "number_jumps_total": 0,
+        "unremembered_trades_total": 0,
+        "drifted_frames_total": 1,
+        "takes_nothing": 1,
         "reconnects_total": 3,
         "skipped_frames_total{reason=keep_alive}": 0,
         "skipped_frames_total{reason=ack}": 1,

@@ -13,11 +13,13 @@ import redis
 from structlog.testing import capture_logs
 
 from ingest.adapters.adapter import AdapterFault, Limit
-from ingest.adapters.binance import Binance
-from ingest.adapters.connection import BATCH, MOST_TOLD
-from ingest.adapters.upbit import Upbit
+from ingest.adapters.connection import BATCH
+from ingest.adapters.feed_log import MOST_TOLD
+from ingest.exchanges.binance import Binance
+from ingest.exchanges.upbit import Upbit
 from ingest.symbol_key import key_of
 from tests.conftest import PATIENCE, eventually
+from tests.dead_proxy import DEAD_PROXY
 from tests.ingest.adapters.exchange import Session, exchanging
 from tests.ingest.adapters.feeding import feeding, wait_for
 from tests.ingest.adapters.frames import binance, deals, upbit
@@ -328,6 +330,37 @@ def test_a_host_that_has_no_address_is_told_at_the_start(redis_url: str) -> None
     assert "no-such-host.invalid cannot be reached: " in str(running.errors[0])
 
 
+def test_no_proxy_is_asked_for_this_machine(
+    redis_url: str, client: redis.Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An exchange here, such as one under test, is beyond none."""
+    for name, value in DEAD_PROXY.items():
+        monkeypatch.setenv(name, value)
+
+    def script(session: Session) -> None:
+        session.send(*(binance(deal) for deal in deals(BTC, range(1, 3))))
+        session.wait()
+
+    with (
+        exchanging(script) as exchange,
+        feeding(redis_url, Quick, url=exchange.url, symbols=BTC),
+    ):
+        assert numbers(client, 2) == [1, 2]
+
+
+def test_a_proxy_that_cannot_be_used_is_told_without_its_password(
+    redis_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Exchanges are asked through the environment's proxy, if it is one for that."""
+    monkeypatch.setenv("https_proxy", "ftp://u:secret@127.0.0.1:9")
+    url = "wss://exchange.invalid"
+    with feeding(redis_url, Quick, url=url, symbols=BTC) as running:
+        eventually(running.ended)
+    [error] = running.errors
+    assert "NO_PROXY=exchange.invalid goes without it" in str(error)
+    assert "secret" not in str(error)
+
+
 def test_many_symbols_are_spread_over_connections(
     redis_url: str, client: redis.Redis
 ) -> None:
@@ -369,7 +402,8 @@ def test_a_snapshot_that_comes_again_is_dropped(
         exchanging(first, second) as exchange,
         feeding(redis_url, Upbit, url=exchange.url, symbols="KRW-BTC"),
     ):
-        assert numbers(client, 2) == [last.number, next_one.number]
+        trades = wait_for(client, 2)
+    assert [trade["trade_id"] for trade in trades] == [last.number, next_one.number]
     assert '"codes": ["KRW-BTC"]' in exchange.heard[0]
 
 
@@ -436,8 +470,9 @@ def test_random_trades_are_what_an_oracle_reads(
         ),
     ):
         found = wait_for(client, 300)
-    by_number = {trade["seq"]: trade for trade in found}
+    by_number = {trade["trade_id"]: trade for trade in found}
     assert len(by_number) == len(found) == 300
+    assert len({trade["seq"] for trade in found}) == 300
     for frame in told:
         fields = json.loads(frame, parse_float=Decimal)
         trade = by_number[fields["sid"]]

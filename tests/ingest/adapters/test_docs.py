@@ -9,15 +9,16 @@ from pathlib import Path
 import pytest
 import redis
 
-from ingest.adapters.known import BUILT_IN
+from ingest.exchanges.known import BUILT_IN
 from ingest.sources.exchange_options import ExchangeOptions
-from ingest.symbol_key import key_of
+from ingest.symbol_key import OWN_VENUES, key_of
 from tests.conftest import eventually
 from tests.ingest.adapters.exchange import Session, exchanging
 from tests.ingest.adapters.feeding import wait_for
 from tests.paths import ROOT
 
 PAGE = (ROOT / "docs" / "adapters.md").read_text("utf-8")
+KEYS_PAGE = (ROOT / "docs" / "keys.md").read_text("utf-8")
 
 
 def test_every_adapter_is_in_the_table() -> None:
@@ -25,7 +26,8 @@ def test_every_adapter_is_in_the_table() -> None:
     for name, kind in BUILT_IN.items():
         assert f"| `{name}` |" in PAGE
         if kind.prefix:
-            assert f"| `{kind.prefix}` |" in PAGE
+            assert f"| `{kind.venue}` | `{kind.prefix}` |" in KEYS_PAGE
+            assert OWN_VENUES[kind.venue] == kind.prefix
         for secret in kind.secrets:
             assert f"`TICKTHROTTLE_{name.upper()}_{secret.upper()}`" in PAGE
 
@@ -53,7 +55,9 @@ def test_the_example_of_an_own_adapter_works_as_it_stands(
 
     def script(session: Session) -> None:
         assert session.hear() == '{"op": "subscribe", "symbols": ["ABC", "DEF"]}'
-        rows = ",".join(row % number for number in (1, 2, 4))
+        good = [row % number for number in (1, 2, 4)]
+        # A row without its fields costs itself.
+        rows = ",".join([good[0], '{"id":7}', *good[1:]])
         session.send('{"kind":"hello"}', "half", '{"odd":1}')
         session.send(f'{{"kind":"trades","symbol":"ABC","rows":[{rows}]}}')
         session.send(f'{{"kind":"trades","symbol":"ABC","rows":[{row % 4}]}}')
@@ -86,5 +90,5 @@ def test_the_example_of_an_own_adapter_works_as_it_stands(
     assert found[0]["price"] == "1.50"
     assert found[0]["size"] == "0.00000006"
     assert found[0]["venue"] == "MYX"
-    assert '"refused": {"not_json": 1, "not_decoded": 1}' in told
+    assert '"refused": {"not_json": 1, "not_decoded": 2}' in told
     assert "trades are missing" in told

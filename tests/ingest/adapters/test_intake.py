@@ -11,19 +11,27 @@ from ingest.adapters.adapter import (
     Adapter,
     ExchangeTrade,
     Frame,
+    IssueDay,
+    Notice,
     Numbering,
     Piece,
     Reply,
     Skip,
+    Told,
+    read_records,
 )
 from ingest.adapters.intake import (
     MAX_TEXT_CHARS,
+    MOST_FAULTS_A_FRAME,
     MOST_SKIP_NAMES,
+    NOT_ASKED,
+    REST_OF_FRAME,
     ClockDifference,
     Intake,
 )
+from ingest.issue_table.day_facts import DayFacts
 from ingest.sources.event import Refusals
-from ingest.trade import Trade
+from ingest.trade import InvalidTrade, Trade
 
 ISIN = "KR7005930003"
 NOW_US = 1_773_964_800_000_000
@@ -61,8 +69,8 @@ def test_a_trade_becomes_an_entry(intake: Intake) -> None:
     )
     [(isin, payload)] = entries
     assert isin == ISIN
-    fields = {"venue": "MYX", "symbol": "A", "side": "B"}
-    assert Trade.from_wire(payload) == Trade(ISIN, NOW_US, 7, "1.50", "2", fields)
+    fields = {"venue": "MYX", "symbol": "A", "trade_id": 7, "side": "B"}
+    assert Trade.from_wire(payload) == Trade(ISIN, NOW_US, NOW_US, "1.50", "2", fields)
     assert others == [Reply("pong")]
     assert intake.counts.skipped == {"ack": 1}
     assert (intake.counts.frames, intake.counts.trades) == (1, 1)
@@ -78,6 +86,130 @@ def test_trades_before_a_fault_are_kept() -> None:
     assert refusals.examples == [
         "frame 1: not_decoded: frame 'frame': KeyError: 'price'"
     ]
+
+
+def read_by(decode: Any) -> tuple[int, dict[str, int], dict[str, int]]:
+    """Return how many trades an adapter's ``decode`` gives, refusals and skips."""
+    refusals = Refusals()
+    intake = Intake("MYX", Numbering.NONE, {"A": ISIN}, refusals)
+
+    class Own(Played):
+        def decode(self, frame: Frame) -> Any:
+            return decode(frame)
+
+    entries, _ = intake.read(Own(), "frame", NOW_US)
+    return len(entries), dict(refusals.counts), dict(intake.counts.skipped)
+
+
+def make_trade(price: str) -> ExchangeTrade:
+    """Return a trade at a price; raise for no price."""
+    return traded(price={"x": "1"}[price])
+
+
+def raise_within(frame: Frame) -> Iterator[Piece]:
+    """Loop over records and raise at the second of three."""
+    for price in ("x", "", "x"):
+        yield make_trade(price)
+
+
+def test_a_record_that_makes_an_adapter_raise_costs_itself() -> None:
+    """Where the adapter's loop can go on; where it cannot, what is lost has a name."""
+    prices = ("x", "", "x")
+    with_help = read_by(
+        lambda _: read_records(prices, lambda price: [make_trade(price)])
+    )
+    assert with_help == (2, {"not_decoded": 1}, {})
+    assert read_by(lambda _: map(make_trade, prices)) == (2, {"not_decoded": 1}, {})
+    fault = InvalidTrade("bad_price", "price", "", "is missing")
+    assert read_by(lambda _: [fault, traded()]) == (1, {"bad_price": 1}, {})
+
+    lost = {REST_OF_FRAME: 1}
+    assert read_by(raise_within) == (1, {"not_decoded": 1}, lost)
+    assert read_by(lambda _: None) == (0, {"not_decoded": 1}, lost)
+
+
+def test_a_piece_of_an_odd_type_costs_itself() -> None:
+    """Also in a generator, which could not go on if it had raised itself."""
+
+    def decode(_: Frame) -> Iterator[Any]:
+        yield traded(symbol=["A"])
+        yield Skip(None, "x")  # type: ignore[arg-type]
+        yield 5
+        yield traded()
+
+    assert read_by(decode) == (1, {"not_decoded": 3}, {})
+
+
+def test_numbers_may_be_text() -> None:
+    """As a trade's may."""
+    intake = Intake("MYX", Numbering.BY_ONE, {"A": ISIN}, Refusals())
+    numbers: list[Any] = ["7", 8, "8", "10"]
+    entries, _ = intake.read(Played(*(traded(number=n) for n in numbers)), "", NOW_US)
+    assert [Trade.from_wire(payload).seq for _, payload in entries] == [7, 8, 10]
+    assert (intake.numbers.missing, intake.numbers.repeated) == (1, 1)
+
+
+def test_an_iterator_that_raises_for_ever_is_asked_so_often_only() -> None:
+    def count_for_ever() -> Iterator[int]:
+        while True:
+            yield 0
+
+    broken = map(lambda _: 1 // 0, count_for_ever())
+    refused = {"not_decoded": MOST_FAULTS_A_FRAME}
+    assert read_by(lambda _: broken) == (0, refused, {REST_OF_FRAME: 1})
+
+
+def test_everything_of_a_frame_is_counted(intake: Intake) -> None:
+    pieces = [
+        *(traded(number=n) for n in (1, 2, 1)),
+        *(traded(symbol="B"), Skip("ack"), traded(price="-1")),
+        *(Told("words"), Notice("grown", is_drift=True), Notice("other channel")),
+    ]
+    entries, others = intake.read(Played(*pieces), "", NOW_US)
+    assert len(entries) == 2
+    assert others == [Told("words")]
+    assert intake.account() == {
+        "frames": 1,
+        "trades": 2,
+        "repeated": 1,
+        "missing": 0,
+        "refused": {"bad_price": 1},
+        "skipped": {NOT_ASKED: 1, "ack": 1, "told": 1},
+        "not_asked_symbols": ["B"],
+    }
+    assert intake.counts.drifted == 1
+    assert list(intake.counts.notices) == ["grown", "other channel"]
+    # Of another symbol, and refused: the rest is no trade.
+    assert intake.counts.left == 2
+
+
+def test_unordered_numbers_do_not_say_what_is_newer(intake: Intake) -> None:
+    """Arrival does; the exchange's number goes along."""
+    trades = [traded(number=n, price=f"{n}") for n in (9, 3, 5)]
+    entries, _ = intake.read(Played(*trades), "", NOW_US)
+    logged = [Trade.from_wire(payload) for _, payload in entries]
+    assert max(logged, key=lambda trade: trade.version).price == "5"
+    assert [trade.extra["trade_id"] for trade in logged] == [9, 3, 5]
+
+
+def test_a_volume_that_went_back_does_not_hide_what_came_later() -> None:
+    """Of trades of one second the last to come is the newest."""
+    intake = Intake("MYX", Numbering.CUMULATIVE, {"A": ISIN}, Refusals())
+    trades = [traded(number=n, price=f"{n}") for n in (9 * 10**17, 20, 22)]
+    later = traded(number=24, price="24", time_us=NOW_US + 10**6)
+    entries, _ = intake.read(Played(*trades, later), "", NOW_US)
+    logged = [Trade.from_wire(payload) for _, payload in entries]
+    assert max(logged[:3], key=lambda trade: trade.version).price == "22"
+    assert logged[3].seq == 24
+
+
+def test_what_a_frame_says_of_the_day_is_news_once(intake: Intake) -> None:
+    days = [IssueDay("A", "70.5"), IssueDay("A", "70.5"), IssueDay("B", "1")]
+    intake.read(Played(*days, IssueDay("A", "-1")), "", NOW_US)
+    assert intake.days.take() == {ISIN: DayFacts("70.5")}
+    assert intake.counts.skipped == {"day_unread": 1}
+    intake.read(Played(*days), "", NOW_US)
+    assert intake.days.take() == {}
 
 
 @pytest.mark.parametrize(

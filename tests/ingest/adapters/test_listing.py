@@ -9,16 +9,16 @@ from pathlib import Path
 import pytest
 
 from ingest.adapters.adapter import Adapter, BadChoice
-from ingest.adapters.alpaca import Alpaca
-from ingest.adapters.binance import Binance
-from ingest.adapters.kis import Kis
 from ingest.adapters.listing import (
     FeedIssues,
     choose_issues,
     encode_listing,
     parse_known,
 )
-from ingest.adapters.upbit import Upbit
+from ingest.exchanges.alpaca import Alpaca
+from ingest.exchanges.binance import Binance
+from ingest.exchanges.kis import Kis
+from ingest.exchanges.upbit import Upbit
 from ingest.issue_table.issue_list import read_issues
 from ingest.symbol_key import key_of
 
@@ -120,6 +120,76 @@ def test_symbols_that_were_named_need_no_list() -> None:
     issues = choose_issues(Binance, ["ETHBTC", "BTCUSDT", "ETHBTC"], None, no_fetch)
     assert issues.symbols == ("ETHBTC", "BTCUSDT")
     assert rows(Binance, issues)["ETHBTC"]["name"] == "ETHBTC"
+
+
+@pytest.mark.parametrize(
+    ("kind", "typed", "symbol"),
+    [
+        *((Binance, typed, "BTCUSDT") for typed in ("btcusdt", "BTC/USDT", "btc-usdt")),
+        *((Binance, typed, "BTCUSDT") for typed in ("BTC_USDT", "BtcUsdt", "BTC USDT")),
+        (Binance, "币安usdt", "币安USDT"),
+        *((Upbit, typed, "KRW-BTC") for typed in ("krw-btc", "KRW/BTC", "BTC/KRW")),
+        *((Upbit, typed, "KRW-BTC") for typed in ("btc-krw", "KRWBTC", "btckrw")),
+        *((Upbit, "BTC/USDT", "USDT-BTC"), (Upbit, "BTC-USDT", "BTC-USDT")),
+        *((Upbit, "eth/btc", "BTC-ETH"), (Upbit, "sgd-btc", "SGD-BTC")),
+        *((Alpaca, "aapl", "AAPL"), (Alpaca, "brk/b", "BRK.B")),
+        *((Kis, typed, "005930") for typed in ("005930", "A005930", "005930.ks")),
+    ],
+)
+def test_symbols_become_what_the_exchange_writes(
+    kind: type[Adapter], typed: str, symbol: str
+) -> None:
+    """Typed, and in an issue list; typed in two ways it is one symbol."""
+    assert choose_issues(kind, [typed, symbol], None, no_fetch).symbols == (symbol,)
+    known = {typed: "KR7005930003"}
+    assert choose_issues(kind, [], known, no_fetch).keys == {symbol: "KR7005930003"}
+    assert choose_issues(kind, [symbol], known, no_fetch).keys[symbol] == known[typed]
+
+
+@pytest.mark.parametrize(
+    ("kind", "typed", "rule"),
+    [
+        (Binance, "BTC/USDT:USDT", "such as BTCUSDT; did you mean BTCUSDT?"),
+        (Binance, "btcusdt@trade", "did you mean BTCUSDT?"),
+        (Binance, "?", "must be two assets of the spot market"),
+        (Upbit, "BTC", "such as KRW-BTC; did you mean KRW-BTC?"),
+        (Upbit, "btcusdt", "did you mean USDT-BTC?"),
+        (Upbit, "KRW", "must be a currency and what is traded in it"),
+        (Upbit, "KRW-BTC-1", "must be a currency and what is traded in it"),
+        (Alpaca, "AAPL?", "must be a ticker, such as AAPL, BRK.B"),
+        (Kis, "5930", "such as 005930; did you mean 005930?"),
+        (Kis, "KR7005930003", "did you mean 005930?"),
+        (Kis, "SAMSUNG", "must be a code of six digits or letters"),
+    ],
+)
+def test_what_cannot_be_a_symbol_is_refused_before_connecting(
+    kind: type[Adapter], typed: str, rule: str
+) -> None:
+    for symbols, known in (([typed], None), ([], {typed: "KR7005930003"})):
+        with pytest.raises(BadChoice) as refused:
+            choose_issues(kind, symbols, known, no_fetch)
+        assert f"symbol {typed!r}: " in str(refused.value)
+        assert rule in str(refused.value)
+
+
+def test_a_list_with_a_symbol_of_others_serves_those_that_are_followed() -> None:
+    known = {"SAMSUNG": "KR7005930003", "a000660": "KR7000660001"}
+    assert choose_issues(Kis, ["000660"], known, no_fetch).keys == {
+        "000660": "KR7000660001"
+    }
+    twice = {"btcusdt": "KR7005930003", "BTC/USDT": "KR7000660001"}
+    with pytest.raises(BadChoice, match="symbol 'BTCUSDT': has two ISINs"):
+        choose_issues(Binance, [], twice, no_fetch)
+
+
+def test_an_own_adapter_that_fails_at_a_symbol_is_told() -> None:
+    class Own(Binance):
+        @classmethod
+        def canonical(cls, symbol: str) -> str:
+            return {"A": "A"}[symbol]
+
+    with pytest.raises(BadChoice, match="symbol 'B': KeyError"):
+        choose_issues(Own, ["B"], None, no_fetch)
 
 
 def test_an_issue_list_gives_the_isins() -> None:

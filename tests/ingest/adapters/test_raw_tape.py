@@ -8,7 +8,6 @@ import pytest
 import redis
 from structlog.testing import capture_logs
 
-from ingest.adapters.alpaca import Alpaca
 from ingest.adapters.raw_tape import (
     Opened,
     RawRecorder,
@@ -16,7 +15,8 @@ from ingest.adapters.raw_tape import (
     Received,
     read_raw,
 )
-from ingest.adapters.upbit import Upbit
+from ingest.exchanges.alpaca import Alpaca
+from ingest.exchanges.upbit import Upbit
 from tests.conftest import eventually
 from tests.ingest.adapters.exchange import Session, exchanging
 from tests.ingest.adapters.feeding import feeding, logged, wait_for

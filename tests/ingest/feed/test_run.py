@@ -5,6 +5,7 @@ import os
 import signal
 import socket
 import threading
+from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,7 @@ from ingest.sources.tape import TapeError
 from ingest.trade import Trade
 from ingest.tradelog.redis_log_reader import RedisLogReader, open_log
 from ingest.tradelog.redis_positions import position_of, stream_key
-from tests.conftest import eventually
+from tests.conftest import eventually, input_file
 from tests.ports import free_port
 
 
@@ -82,6 +83,19 @@ def test_tape_is_in_the_log(redis_url: str, client: redis.Redis, tape: Path) -> 
     assert report.acknowledged == len(logged(client)) == 500
     assert report.refused == {"not_json": 1}
     assert report.refusals[0].startswith("line 10: not_json")
+
+
+@pytest.mark.redis
+def test_a_tape_out_of_order_is_told_before_the_feed_starts(
+    redis_url: str, client: redis.Redis
+) -> None:
+    tape = input_file("b/b40_sorted_by_symbol.csv")
+    with capture_logs() as logs:
+        run_replay(make_settings(redis_url), [tape], ReplayOptions(speed=100))
+    assert logs[0]["log_level"] == "warning"
+    assert "is not in the order of time: trade 8" in logs[0]["event"]
+    times = Counter(Trade.from_wire(payload).time_us for payload in logged(client))
+    assert list(times.values()) == [3] * 7
 
 
 @pytest.mark.redis

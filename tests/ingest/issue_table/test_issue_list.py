@@ -5,11 +5,17 @@ from pathlib import Path
 import pytest
 
 from ingest.issue_table.issue_entry import BadIssues, IssueEntry
-from ingest.issue_table.issue_list import MOST_ISSUES, parse_issues, read_issues
+from ingest.issue_table.issue_list import (
+    MOST_ISSUES,
+    parse_issues,
+    parse_list,
+    read_issues,
+)
 from ingest.issue_table.known_issues import Issues
 from ingest.sources.market import encode_issues
 from ingest.sources.simulator import Simulator
-from tests.conftest import TAPES, skip_or_fail
+from ingest.symbol_key import SymbolKeys, Venue, key_of
+from tests.conftest import TAPES, input_file, skip_or_fail
 from tests.gateway.samples import HYNIX, ISSUE_LIST, NAVER, SAMSUNG, make_isins
 
 KRX = TAPES.parent / "krx" / "issues_2026-03-20.csv"
@@ -121,3 +127,54 @@ def test_the_exchanges_own_list_is_read_as_it_is() -> None:
     assert samsung.listed_shares == "5919637922"
     assert len(issues.of_market("KOSDAQ") or ()) > 1_000
     assert issues.of_sector(samsung.sector or "") is not None
+
+
+def keys(text: str = "XMKT") -> SymbolKeys:
+    """The keys of a venue."""
+    return SymbolKeys(Venue.parse(text))
+
+
+def test_a_list_without_isins_gets_the_keys_of_its_codes() -> None:
+    path = input_file("g/g04_list_no_isin.csv")
+    issues = read_issues(path, keys())
+    assert issues.isin_of("BTC") == key_of("QX", "BTC")
+    assert issues.isin_of("KOSPI200") == key_of("QX", "KOSPI200")
+    with pytest.raises(BadIssues, match="--venue makes keys of symbols or codes"):
+        read_issues(path)
+
+
+def test_a_symbol_comes_before_a_code_and_an_isin_before_both() -> None:
+    lines = [
+        "isin,code,symbol\n",
+        f"{SAMSUNG},005930,x\n",
+        ",BTCP,BTC-USDT-SWAP\n",
+        ",ETH,\n",
+    ]
+    isins = [issue.isin for issue in parse_issues_with(lines)]
+    assert isins == [SAMSUNG, key_of("QM", "BTC-USDT-SWAP"), key_of("QM", "ETH")]
+
+
+def parse_issues_with(lines: list[str]) -> list[IssueEntry]:
+    """Read a list with the keys of a venue that has letters of its own."""
+    return parse_list(lines, keys("XMKT=QM")).issues
+
+
+@pytest.mark.parametrize(
+    ("lines", "words"),
+    [
+        (["name\n", "x\n"], "must have a column isin, symbol or code"),
+        (["isin,code\n", ",\n"], "line 2, isin '': must be"),
+        (["symbol\n", f"{'x' * 65}\n"], "line 2, symbol 'xxxx"),
+        (["symbol\n", "A\n", "A\n"], "line 3, isin 'QM1A"),
+        (["symbol,symbol\n"], "'symbol': must be there only once"),
+    ],
+)
+def test_what_can_have_no_key_is_refused(lines: list[str], words: str) -> None:
+    with pytest.raises(BadIssues) as caught:
+        parse_issues_with(lines)
+    assert words in str(caught.value)
+
+
+def test_a_wrong_check_digit_is_told_with_the_right_one() -> None:
+    with pytest.raises(BadIssues, match=r"'QX0000000BTC': .* check digit, which is 7"):
+        read_issues(input_file("g/g05_list_bad_check.csv"))

@@ -15,6 +15,7 @@ from ingest.issue_table.known_issues import Issues
 from ingest.issue_table.redis_issue_store import RedisIssueStore
 from ingest.issue_table.table_loader import changes_of, load_list, read_on, update_table
 from ingest.tradelog.redis_positions import entry_id
+from tests.examples import many
 from tests.gateway.samples import HYNIX, NAVER, SAMSUNG, make_isins
 
 pytestmark = pytest.mark.redis
@@ -203,7 +204,7 @@ _LISTS = st.lists(
 
 
 @settings(
-    max_examples=60,
+    max_examples=many(60),
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )

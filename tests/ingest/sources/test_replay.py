@@ -1,5 +1,6 @@
-"""A tape as a schedule: pace, stamps, passes, gaps."""
+"""A tape as a schedule: pace, stamps, passes, gaps, order."""
 
+import gzip
 from collections.abc import Sequence
 from itertools import islice, pairwise
 from pathlib import Path
@@ -9,13 +10,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from ingest.sources import replay as replay_module
 from ingest.sources.event import Event, Refusals
 from ingest.sources.rate_profile import Profile
 from ingest.sources.replay import ReplayOptions, replay
 from ingest.sources.simulator import Simulator
 from ingest.sources.tape import TapeError
 from ingest.trade import Trade
-from tests.conftest import TAPES, skip_or_fail
+from tests.conftest import TAPES, input_file, skip_or_fail
 from tests.examples import many
 
 RECORDED_US = 1_448_539_200_000_000
@@ -115,7 +117,7 @@ def test_stamps_go_on_rising_from_pass_to_pass(path: Path) -> None:
     passes = [stamps(events[at : at + 4]) for at in (0, 4, 8)]
     assert passes[0] == [0, 500, -100, 400]
     assert all(max(a) < min(b) for a, b in pairwise(passes))
-    assert passes[1] == [1_600, 2_100, 1_500, 2_000]
+    assert passes[1] == [1_000_000, 1_000_500, 999_900, 1_000_400]
     assert dues(events) == sorted(dues(events))
 
 
@@ -156,7 +158,7 @@ def test_limit_of_gaps_is_in_the_tape_s_seconds(path: Path) -> None:
 def test_late_trade_after_a_shortened_gap_keeps_its_place(path: Path) -> None:
     """A stamp from before or within the gap lands before or within what is left."""
     times = [0, 100, 9_000_000, 50, 100, 200, 5_000_000, 8_600_000]
-    events = play(path, times, max_gap_s=1.0)
+    events = play(path, times, max_gap_s=1.0, order="recorded")
     assert stamps(events) == [0, 100, 1_000_100, 50, 100, 100, 100, 600_100]
 
 
@@ -258,7 +260,8 @@ def test_several_tapes_are_played_at_the_same_time(tmp_path: Path) -> None:
     second = make_tape(tmp_path / "b", [5_000_000, 5_000_500, 5_004_000])
     options = ReplayOptions(loop=2)
     events = list(replay([first, second], options, START_US, Refusals()))
-    expected = [0, 0, 500, 1_000, 2_000, 3_000, 4_000, 5_000, 5_500, 9_000]
+    one_pass = [0, 0, 500, 1_000, 4_000]
+    expected = [*one_pass, *(1_000_000 + due_us for due_us in one_pass)]
     assert dues(events) == stamps(events) == expected
     assert all(one.due_us <= other.due_us for one, other in pairwise(events))
 
@@ -272,3 +275,129 @@ def test_several_tapes_are_merged_before_they_are_paced(tmp_path: Path) -> None:
     seqs = [Trade.from_wire(event.payload).seq for event in events]
     assert seqs == [0, 0, 1, 1, 2]
     assert dues(events) == [0, 100_000, 200_000, 300_000, 400_000]
+
+
+def told(tape: Path, **options: Any) -> tuple[list[Event], list[str]]:
+    """The events of a tape, and what is said of it."""
+    said: list[str] = []
+    events = replay(
+        [tape], ReplayOptions(**options), START_US, Refusals(), tell=said.append
+    )
+    return list(events), said
+
+
+def test_a_tape_sorted_by_issue_is_told_and_sorted() -> None:
+    events, said = told(input_file("b/b40_sorted_by_symbol.csv"))
+    assert stamps(events) == [n * 500_000 for n in range(7) for _ in range(3)]
+    assert [event.key for event in events[:3]] == [
+        "KR7005930003",
+        "KR7000660001",
+        "KR7035420009",
+    ]
+    assert len(said) == 1
+    assert "trade 8 (KR7000660001) is 3 seconds older than one before it" in said[0]
+    assert said[0].endswith("it is sorted")
+
+
+def test_a_tape_with_the_newest_first_is_sorted_in_every_pass(path: Path) -> None:
+    tape = make_tape(path, [5_000_000, 4_000_000, 3_000_000, 2_000_000, 500_000, 0])
+    tape.write_bytes(tape.read_bytes() + b"\nnonsense\n")
+    refusals = Refusals()
+    options = ReplayOptions(loop=2)
+    events = list(replay([tape], options, START_US, refusals))
+    one_pass = [0, 500_000, 2_000_000, 3_000_000, 4_000_000, 5_000_000]
+    assert dues(events) == stamps(events)
+    assert dues(events) == [*one_pass, *(5_001_000 + due_us for due_us in one_pass)]
+    assert refusals.counts == {"not_json": 2}
+
+
+def test_as_recorded_a_tape_is_told_and_not_sorted(path: Path) -> None:
+    tape = make_tape(path, [5_000_000, 3_000_000, 2_000_000, 0, 6_000_000])
+    events, said = told(tape, order="recorded")
+    assert stamps(events) == [0, -2_000_000, -3_000_000, -5_000_000, 1_000_000]
+    assert len(said) == 1
+    assert said[0].endswith("played as it is")
+
+
+def test_a_tape_that_is_too_large_is_told_and_not_sorted(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(replay_module, "SORTED_BYTES", 500)
+    tape = make_tape(path, [5_000_000, 3_000_000, 2_000_000, 0, 6_000_000])
+    events, said = told(tape)
+    assert dues(events) == [0, 0, 0, 0, 1_000_000]
+    assert len(said) == 1
+    assert said[0].endswith("too large to be sorted, it is played as it is")
+
+
+def test_one_wrong_clock_is_played_in_its_place_and_told() -> None:
+    events, said = told(input_file("b/b43_one_bad_time_far_back.csv"))
+    assert dues(events) == [0, 200_000, 200_000, 400_000, 600_000]
+    assert len(said) == 1
+    assert "trade 3 (KR7005930003) is 26.9 years older" in said[0]
+
+
+def test_a_damaged_tape_out_of_order_is_played_up_to_the_damage(path: Path) -> None:
+    tape = make_tape(path, [5_000_000, 3_000_000, 2_000_000, 0] * 3_000)
+    packed = gzip.compress(tape.read_bytes())
+    tape.write_bytes(packed[: len(packed) // 2])
+    events = replay([tape], ReplayOptions(), START_US, Refusals())
+    played: list[Event] = []
+    with pytest.raises(TapeError, match="gzip damaged after line"):
+        played.extend(events)
+    assert played
+    assert dues(played) == sorted(dues(played))
+
+
+def test_a_gap_is_told_when_it_begins() -> None:
+    """At the second trade at the latest, not when the gap is over."""
+    tape = input_file("b/b35_interleaved_months.csv")
+    said: list[str] = []
+    options = ReplayOptions(speed=10)
+    events = replay([tape], options, START_US, Refusals(), tell=said.append)
+    first = list(islice(events, 5))
+    assert dues(first) == [0, 10_000, 20_000, 30_000, 40_000]
+    assert [line for line in said if "gap" in line] == []
+    next(events)
+    [gap] = [line for line in said if "gap" in line]
+    assert gap.startswith("a gap: the next trade is due in 3 days, at 2026-03-2")
+    assert "--max-gap 10" in gap
+    _, said = told(tape, speed=10, max_gap_s=10)
+    assert not any("gap" in line for line in said)
+
+
+def test_a_gap_beyond_all_years_is_told(path: Path) -> None:
+    _, said = told(make_tape(path, [0, 50 * 31_557_600_000_000]), speed=0.01)
+    assert "due in 5000 years, at 2100-01-01 00:00:00 UTC or later" in said[0]
+
+
+@pytest.mark.parametrize("speed", [1.0, 10.0])
+def test_a_tape_without_length_is_not_repeated_at_full_speed(speed: float) -> None:
+    """Ten trades of one moment: ten a second, times the speed."""
+    tape = input_file("b/b41_same_time.csv")
+    said: list[str] = []
+    options = ReplayOptions(loop=0, speed=speed)
+    events = list(islice(replay([tape], options, 0, Refusals(), tell=said.append), 100))
+    assert dues(events) == [int(n * 1e6 / speed) for n in range(10) for _ in range(10)]
+    assert len(said) == 1
+    assert "shorter than a second: a pass takes" in said[0]
+
+
+def test_a_short_tape_of_many_trades_is_repeated_at_a_bounded_rate(path: Path) -> None:
+    tape = make_tape(path, [0] * 5_000)
+    options = ReplayOptions(loop=2)
+    events = list(replay([tape], options, START_US, Refusals()))
+    assert set(dues(events)) == {0, 5_000_000}
+
+
+def test_a_tape_with_a_length_is_repeated_at_its_own_pace(path: Path) -> None:
+    events, said = told(make_tape(path, [0, 1_000_000]), loop=2, speed=4)
+    assert dues(events) == [0, 250_000, 251_000, 501_000]
+    assert said == []
+
+
+def test_order_and_gaps_do_not_matter_at_a_fixed_rate(path: Path) -> None:
+    tape = make_tape(path, [500_000_000, 0, 0, 0, 0, 900_000_000])
+    events, said = told(tape, rate=1_000)
+    assert dues(events) == [n * 1_000 for n in range(6)]
+    assert said == []

@@ -51,7 +51,8 @@ class BarWriter:
         self._checkpoint = f"checkpoint {epoch} {term}"
         meta = self.keys.lease_keys.meta
         client.hsetnx(meta, "epoch", epoch)
-        client.hset(meta, f"term:{ANALYTICS_JOB}", term)
+        server = client.info("server")["run_id"]  # type: ignore[index]
+        client.hset(meta, mapping={f"term:{ANALYTICS_JOB}": term, "server": server})
         settings = AnalyticsSettings(close_after_ms=0)
         publisher = ProductPublisher(client, self.keys, "bars", self._checkpoint, term)
         self._sink = BarSink(

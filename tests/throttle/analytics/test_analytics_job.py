@@ -1,11 +1,11 @@
 """Each product through real Spark, compared with an oracle over real tapes."""
 
+import itertools
 import random
 import shutil
 from collections.abc import Callable, Iterator
 from decimal import Decimal
 from fractions import Fraction
-from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
@@ -79,7 +79,7 @@ def add_tape(
     if not path.exists():
         leave_out(f"the tape {name}")
     chance = random.Random(7)
-    taken = list(islice(read_tape(path, Refusals()), trades))
+    taken = list(itertools.islice(read_tape(path, Refusals()), trades))
     first_ms = taken[0].time_us // 1_000
     dated = []
     for number, one in enumerate(taken):
@@ -358,6 +358,46 @@ def test_bursts_of_a_tape_are_right(
         assert sums[isin, start_ms, end_ms] == {**of_one, "revision": 0}
     books = rig.books("bursts").partitions.values()
     assert sum(tally.counted for tally in books) == len(rig.entries) + 3
+
+
+def test_no_trade_is_counted_that_is_in_no_burst(make_rig: MakeRig) -> None:
+    """Live, with trades as late as they may be while their issue goes on trading."""
+    gap_ms, step_ms, seconds = 3_000, 1_000, 14
+    rig = make_rig(
+        analytics="bursts",
+        burst_gap_ms=gap_ms,
+        burst_trades=2,
+        analytics_batch_ms=step_ms,
+    )
+    chance, numbers = random.Random(7), itertools.count(1)
+    arrivals = []
+    for isin in (A, B):
+        for made_ms in range(0, seconds * 1_000, 170):
+            # A third is late; the source leaves out nothing that is up to a gap late.
+            late_ms = chance.choice([0, 0, chance.randrange(gap_ms + step_ms)])
+            arrivals.append((made_ms + late_ms, isin, made_ms))
+    # One that trades at the end of each second: its stamps are ahead of the clock.
+    last = make_isins(3)[-1]
+    arrivals += [(ms, last, ms) for ms in range(990, seconds * 1_000, 1_000)]
+    # Each issue is quiet at the end for longer than a gap: all bursts are over.
+    arrivals.sort()
+    rig.set_clock(START_MS)
+    rig.start()
+    for end_ms in range(step_ms, (seconds + 12) * 1_000, step_ms):
+        while arrivals and arrivals[0][0] < end_ms:
+            came_ms, isin, made_ms = arrivals.pop(0)
+            bought = trade(isin, made_ms, "7", seq=next(numbers))
+            rig.append(START_MS + came_ms, bought)
+        rig.turn_clock(START_MS + end_ms)
+    rig.stop()
+    stored: Any = rig.client.xrange(rig.keys.bursts)
+    bursts = [TradingBurst.decode(fields[b"burst"]).bar for _, fields in stored]
+    books = rig.books("bursts").partitions.values()
+    counted = sum(tally.counted for tally in books)
+    assert counted == len(rig.entries)
+    assert sum(bar.trades for bar in bursts) == counted
+    # A pause of less than a gap ends no burst: one each.
+    assert sorted(bar.isin for bar in bursts) == sorted([A, B, last])
 
 
 @pytest.mark.parametrize("store", ["rocksdb", "memory"])

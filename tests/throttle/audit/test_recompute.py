@@ -105,6 +105,22 @@ def test_a_time_is_judged_by_a_stamp_inside_the_batch() -> None:
         assert RULE.judge(entry) == [trade]
 
 
+def test_an_old_stamp_is_told_as_such() -> None:
+    """The trade is not from the future; the same is said by the job and the audit."""
+    trade = make_trade(A, 1)
+    for old_ms, reason in ((3_600_000, "old_stamp"), (5_000, None)):
+        entry = make_entry(trade, -old_ms)
+        batch = recompute([entry], FIRST_MS, FIRST_MS + W, RULE)
+        assert batch.refused == ({} if reason is None else {0: {reason: 1}})
+    [refused] = RULE.judge(make_entry(trade, -3_600_000), (FIRST_MS, FIRST_MS + W))
+    assert "whoever stamped it, with CreateTime the producer" in str(refused)
+    # What is ahead of the second cut as well is from the future, whatever the stamp.
+    early = make_entry(make_trade(A, 1, after_us=60_000_000), -3_600_000)
+    assert recompute([early], FIRST_MS, FIRST_MS + W, RULE).refused == {
+        0: {"future_time": 1}
+    }
+
+
 @settings(max_examples=many(400))
 @given(payloads)
 @example(make_trade(A, 1).to_wire().replace(b"}", b',"trades":1}'))
@@ -115,8 +131,9 @@ def test_a_time_is_judged_by_a_stamp_inside_the_batch() -> None:
 def test_what_is_read_of_an_entry_is_what_the_rules_say(payload: bytes) -> None:
     """A pattern recognises most trades; it never gives another answer."""
     entry = make_entry(payload, NOW_MS - FIRST_MS)
-    [trade] = RULE.judge(entry, NOW_MS)
-    found = RULE.read(entry, NOW_MS)
+    cuts_ms = NOW_MS - W, NOW_MS
+    [trade] = RULE.judge(entry, cuts_ms)
+    found = RULE.read(entry, cuts_ms)
     if isinstance(trade, InvalidTrade):
         [refused] = found
         assert isinstance(refused, InvalidTrade)

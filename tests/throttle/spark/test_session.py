@@ -11,12 +11,12 @@ from throttle.settings import ThrottleSettings
 from throttle.spark import task_daemon
 from throttle.spark.java import Java
 from throttle.spark.session import (
-    NoSpark,
     create_session,
     is_local,
     java_locale,
     spark_options,
 )
+from throttle.spark.start.java_process import NoSpark
 
 SCRATCH = Path("/scratch")
 DRIVER = ("spark.driver.host", "spark.driver.bindAddress")

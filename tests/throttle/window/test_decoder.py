@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import tickthrottle_client
 from ingest.process.packages import PACKAGES
 from ingest.trade import MAX_PAYLOAD_BYTES, InvalidTrade, JsonNumber, Trade
 from tests.ingest.strategies import trades
@@ -305,3 +306,19 @@ def test_exponents_are_carried_out(price: object) -> None:
     assert decode(b"x", lambda _: {**FIELDS, "price": price}).price == "0.00000006"
     error = refusal(b"x", lambda _: {**FIELDS, "price": "6E-19"})
     assert (error.reason, "18 digits" in str(error)) == ("bad_price", True)
+
+
+def test_numbers_of_a_decoder_may_have_exponents_and_empty_fractions() -> None:
+    written = {
+        **FIELDS,
+        "time": JsonNumber("1.773964804e15"),
+        "seq": "7.0",
+        "price": JsonNumber("1.995E5"),
+    }
+    assert decode(b"x", lambda _: written) == GOOD
+    assert refusal(b"x", lambda _: {**FIELDS, "seq": "7.5"}).reason == "bad_seq"
+
+
+def test_a_decoder_makes_keys_of_symbols() -> None:
+    isin = tickthrottle_client.key_of("QX", "BTC")
+    assert decode(b"x", lambda _: {**FIELDS, "isin": isin}).isin == isin

@@ -76,7 +76,8 @@ def expected_row(chunk: Chunk, at: int, end_ms: int) -> tuple[object, ...]:
     payload = chunk.payloads[at].as_py()
     try:
         trade = Trade.from_wire(payload)
-        check_not_ahead(trade, append_ms * 1000, MAX_AHEAD_MS * 1000)
+        cuts_us = NOW_MS * 1000, end_ms * 1000
+        check_not_ahead(trade, append_ms * 1000, MAX_AHEAD_MS * 1000, cuts_us)
     except InvalidTrade as error:
         key, version = f"!{position}", (append_ms * 1000, 0)
         refusal = (error.reason, str(error))
@@ -309,7 +310,7 @@ def test_no_payloads_are_no_trouble() -> None:
     assert [c.to_pylist() for c in vector_check.numbers(none)] == [[], [], []]
     assert vector_check.with_valid_isin(pa.array([], pa.string())).to_pylist() == []
     assert vector_check.row_bodies(none) == []
-    assert vector_check.check(make_chunk([]), MAX_AHEAD_MS) == []
+    assert vector_check.check(make_chunk([]), (0, 1), MAX_AHEAD_MS) == []
 
 
 @given(valid_payloads)

@@ -89,6 +89,16 @@ def test_tapes_are_due_by_their_own_times(tapes: tuple[Path, ...]) -> None:
     assert ends.schedule()(60) == pytest.approx(len(dues_us(ends)), abs=6)
 
 
+def test_a_tape_without_length_is_due_as_it_is_played(tmp_path: Path) -> None:
+    """Once a second, times the speed; the load test's books count the same."""
+    tape = make_tape(tmp_path / "a.jsonl", ISINS[0], [0] * 10)
+    plan = played((tape,), loop=0, speed=2.0)
+    dues, due = dues_us(plan, at_most=50), plan.schedule()
+    assert sorted(set(dues)) == [0, 500_000, 1_000_000, 1_500_000, 2_000_000]
+    for at_s in (0.25, 0.75, 1.25, 1.75):
+        assert due(at_s) == sum(us < at_s * 1e6 for us in dues)
+
+
 def test_a_profile_sets_the_pace_of_tapes(tapes: tuple[Path, ...]) -> None:
     """Their order stays; what is done to them comes on top."""
     profile = Profile.parse("50:2s")

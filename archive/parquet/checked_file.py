@@ -1,0 +1,92 @@
+"""One file of a segment, read only as far as it is what an archive writes."""
+
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from archive.parquet.bar_table import SUMS
+from archive.parquet.damage import reading
+from archive.parquet.tables import MASTER_NAMES
+
+_MAY_BE_NULL = {
+    *("price", "size", "price_text", "size_text", "fields"),
+    *(*SUMS, *MASTER_NAMES),
+}
+
+
+class CheckedFile:
+    """The file ``path`` with the columns of ``schema``; a context manager.
+
+    Pages are held to their checksums, columns to their types and to having no null
+    where there is none. Columns of a newer version may be there, too. Every method
+    raises as ``damage.reading``. ``footer`` is one that was read of it and looked at.
+    """
+
+    def __init__(
+        self, path: Path, schema: pa.Schema, footer: pq.FileMetaData | None = None
+    ) -> None:
+        self.path = path
+        self._names = schema.names
+        with reading(path):
+            self._file = pq.ParquetFile(
+                path, metadata=footer, page_checksum_verification=True
+            )
+            try:
+                if footer is None:
+                    _check_columns(self._file.schema_arrow, schema)
+            except ValueError:
+                self._file.close(force=True)
+                raise
+        self.footer: pq.FileMetaData = self._file.metadata
+
+    def __enter__(self) -> "CheckedFile":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._file.close(force=True)
+
+    def read_group(self, group: int, columns: list[str] | None = None) -> pa.Table:
+        """Return a group of lines, with these columns or all of the schema."""
+        return self._read([group], columns)
+
+    def read(
+        self, columns: list[str] | None = None, groups: list[int] | None = None
+    ) -> pa.Table:
+        """Return the lines of all groups, or of these."""
+        if groups is None:
+            groups = list(range(self.footer.num_row_groups))
+        return self._read(groups, columns)
+
+    def _read(self, groups: list[int], columns: list[str] | None) -> pa.Table:
+        with reading(self.path):
+            table: Any = self._file.read_row_groups(
+                groups, columns or self._names, use_threads=False
+            )
+            for name in table.column_names:
+                if name not in _MAY_BE_NULL and table[name].null_count:
+                    raise ValueError(f"column {name}: has nulls")
+        return table
+
+
+def read_footer(path: Path, schema: pa.Schema) -> pq.FileMetaData:
+    """Return the footer of a file with the columns of ``schema``; raises the same."""
+    with CheckedFile(path, schema) as file:
+        return file.footer
+
+
+def _check_columns(there: pa.Schema, schema: pa.Schema) -> None:
+    """Raise ValueError unless a file has these columns, of these types."""
+    for field in schema:
+        if there.get_field_index(field.name) < 0:
+            raise ValueError(f"has no column {field.name}")
+        kind = there.field(field.name).type
+        if kind != field.type:
+            raise ValueError(f"column {field.name}: is {kind}, must be {field.type}")

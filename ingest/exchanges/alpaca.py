@@ -1,0 +1,174 @@
+"""Alpaca, a US broker: trades of US stocks, with a key. Pure."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from json import dumps
+from typing import Any
+
+from ingest.adapters.adapter import (
+    Adapter,
+    BadChoice,
+    ExchangeTrade,
+    Frame,
+    Limit,
+    Numbering,
+    Piece,
+    Reconnect,
+    Reply,
+    Skip,
+    Told,
+    TurnedAway,
+    field,
+    read_json,
+    read_records,
+)
+from ingest.trade import InvalidTrade
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_TIME_FORM = re.compile(
+    r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)", re.ASCII
+)
+_SEPARATORS = re.compile("[-/_ ]")
+_TICKER_FORM = re.compile(r"[0-9A-Z]+(?:\.[0-9A-Z]+)*", re.ASCII)
+CANCEL = "cancel_not_applied"
+CORRECTION = "correction_not_applied"
+_KEY_CODES = {401, 402, 404}
+_FOR_GOOD = {400, 405, 409, 410}
+_LIMIT_CODES = {406, 407}
+
+
+class Alpaca(Adapter):
+    """Trades of ``wss://stream.data.alpaca.markets/v2/iex``; ``--url`` for another one.
+
+    It takes one connection a key. Outside of trading hours nothing comes for long, so
+    silence says nothing; the library's ping frames find a dead connection.
+    """
+
+    name = "alpaca"
+    venue = "ALPACA"
+    prefix = "QP"
+    url = "wss://stream.data.alpaca.markets/v2/iex"
+    # Trade ids are unique within an exchange, and none by one.
+    numbering = Numbering.UNIQUE
+    secrets = ("key", "secret")
+    symbols_a_connection = 10_000
+    most_connections = 1
+    connects = Limit(1, 2.0)
+    silence_s = None
+
+    def subscribe(self) -> Iterable[str]:
+        """Return nothing: the exchange speaks first."""
+        return ()
+
+    def decode(self, frame: Frame) -> Iterator[Piece]:
+        """Read a list of messages; answer those of the login."""
+        messages = read_json(frame)
+        if not isinstance(messages, list):
+            raise InvalidTrade("not_object", "frame", frame, "is not a list")
+        return read_records(messages, self._read)
+
+    @classmethod
+    def canonical(cls, symbol: str) -> str:
+        """Return a ticker in capitals; a point parts a class of shares: ``BRK.B``."""
+        ticker = _SEPARATORS.sub(".", symbol.upper())
+        if not _TICKER_FORM.fullmatch(ticker):
+            raise BadChoice(f"symbol {symbol!r}: must be a ticker, such as AAPL, BRK.B")
+        return ticker
+
+    def _read(self, message: Any) -> Iterator[Piece]:
+        if not isinstance(message, dict):
+            raise InvalidTrade("not_object", "message", message, "is no object")
+        kind = message.get("T")
+        if kind == "t":
+            yield _trade(message)
+        elif kind == "success":
+            yield from self._log_in(message.get("msg"))
+        elif kind == "subscription":
+            yield Skip("acknowledged")
+            yield from self._unknown(message.get("trades"))
+        elif kind == "error":
+            yield _error(message)
+        elif kind in ("c", "x"):
+            # A trade that was corrected or cancelled: what was published stays.
+            yield Skip(CORRECTION if kind == "c" else CANCEL)
+        elif isinstance(kind, str):
+            yield Skip("no_trade", may_be_trade=True)
+        else:
+            raise InvalidTrade("missing_field", "T", kind, "is required")
+
+    def _log_in(self, words: object) -> Iterator[Piece]:
+        yield Skip("acknowledged")
+        if words == "connected":
+            key, secret = self.secret.get("key", ""), self.secret.get("secret", "")
+            yield Reply(dumps({"action": "auth", "key": key, "secret": secret}))
+        elif words == "authenticated":
+            symbols = list(self.symbols)
+            yield Reply(dumps({"action": "subscribe", "trades": symbols}))
+
+    def _unknown(self, accepted: object) -> Iterator[Piece]:
+        known = set(map(str, accepted)) if isinstance(accepted, list) else set()
+        missing = [symbol for symbol in self.symbols if symbol not in known]
+        if missing:
+            yield Told(f"{len(missing)} symbols were not taken: {missing[:5]}")
+
+
+def _trade(message: Mapping[str, Any]) -> ExchangeTrade:
+    extra: dict[str, str] = {}
+    for name, short in (("exchange", "x"), ("tape", "z")):
+        if isinstance(value := message.get(short), str):
+            extra[name] = value
+    conditions = message.get("c")
+    if isinstance(conditions, list) and all(isinstance(c, str) for c in conditions):
+        extra["conditions"] = " ".join(conditions)
+    stamp = field(message, "t", str)
+    time_us = _time_us(stamp)
+    return ExchangeTrade(
+        field(message, "S", str),
+        time_us,
+        field(message, "p", (str, int)),
+        field(message, "s", (str, int)),
+        field(message, "i", int),
+        _series(extra.get("exchange", ""), stamp[:10]),
+        extra,
+        # The exchange stamps nothing else; the way here is in it.
+        time_us,
+    )
+
+
+@lru_cache(maxsize=64)
+def _series(exchange: str, day: str) -> str:
+    """Return what ids are unique in: an exchange's day. One text for all of them."""
+    return f"{exchange}/{day}"
+
+
+def _time_us(text: str) -> int:
+    """Return a time as in RFC 3339, nanoseconds cut to microseconds."""
+    found = _TIME_FORM.fullmatch(text)
+    if found is None:
+        rule = "must be a time as in RFC 3339, such as 2026-03-20T14:30:00.123456789Z"
+        raise InvalidTrade("bad_time", "t", text, rule)
+    fraction = (found[2] or "").ljust(6, "0")[:6]
+    return _second_us(found[1], found[3]) + int(fraction)
+
+
+@lru_cache(maxsize=64)
+def _second_us(second: str, offset: str) -> int:
+    try:
+        moment = datetime.fromisoformat(second + offset)
+        return (moment - _EPOCH) // timedelta(microseconds=1)
+    except (ValueError, OverflowError) as error:
+        raise InvalidTrade("bad_time", "t", second, str(error)) from None
+
+
+def _error(message: Mapping[str, Any]) -> Piece:
+    code, words = message.get("code"), str(message.get("msg", ""))[:200]
+    told = f"code {str(code)[:20]}: {words}"
+    if code in _KEY_CODES:
+        return TurnedAway(f"{told}; is the key right?")
+    if code in _FOR_GOOD:
+        return TurnedAway(told)
+    if code in _LIMIT_CODES:
+        return Reconnect(told, is_rate_limit=True)
+    return Told(told)

@@ -1,0 +1,362 @@
+"""Korea Investment & Securities (KIS): Korean stocks, with a key. Pure.
+
+``H0STCNT0``, trades of KRX: text frames, ``0|H0STCNT0|003|`` and the fields of each
+trade with carets between them (``kis_records.py``). No trade has a number, but each has
+the day's volume up to and with it; so a trade that comes again has a volume that was
+there before. Each also has the change against the day before, and whether the issue is
+halted.
+"""
+
+import re
+from base64 import b64decode
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta, timezone
+from decimal import Decimal
+from functools import lru_cache
+from json import dumps, loads
+from typing import Any
+
+from ingest.adapters.adapter import (
+    Adapter,
+    AdapterFault,
+    BadChoice,
+    ExchangeTrade,
+    Fetch,
+    Frame,
+    IssueDay,
+    Limit,
+    Notice,
+    Numbering,
+    Piece,
+    Reconnect,
+    Reply,
+    Skip,
+    Told,
+    TurnedAway,
+    read_json,
+    read_records,
+    shortest_decimal,
+)
+from ingest.decimals import plain_decimal
+from ingest.exchanges.kis_records import FIELDS, KNOWN_LENGTHS, Record, split_records
+from ingest.trade import InvalidTrade
+from tickthrottle_client.trade_v1 import isin_check_digit
+
+TRADES = "H0STCNT0"
+OTHER_TRADES = {
+    "H0NXCNT0": "trades of NXT",
+    "H0UNCNT0": "trades of KRX and NXT together",
+}
+"""Channels of trades that this adapter does not follow, and what they hold."""
+
+_CODE, _HOUR, _PRICE, _SIGN, _CHANGE, _SIZE = 0, 1, 2, 3, 4, 12
+_VOLUME, _VALUE, _SIDE, _DATE, _SESSION, _HALTED, _EXPECTED = 13, 14, 21, 33, 34, 35, 43
+_MARKET_CLASS = 46
+_SIDES = {"1": "B", "5": "S"}
+_CLASSES = {"1": "pre", "2": "regular", "3": "after", "5": "closed"}
+_DOWN, _SAME, _UP_SAME = {"4", "5"}, "3", {"1", "2", "3"}
+_HALTS = {"Y": True, "N": False}
+_CODE_FORM = re.compile(
+    r"(?:A(?=[0-9]{6}))?([0-9A-Z]{6}|Q[0-9]{6})(?:\.K[SQ])?", re.ASCII
+)
+_SEOUL = timezone(timedelta(hours=9))
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_IN_USE = ("OPSP8996",)
+_ALREADY = ("OPSP0002",)
+_KEY = ("OPSP0011",)
+
+
+class Kis(Adapter):
+    """Trades of ``ws://ops.koreainvestment.com:21000``, at most 41 issues a key."""
+
+    name = "kis"
+    venue = "KRX"
+    # Every listed share has an ISIN of its own: none is made up.
+    prefix = ""
+    url = "ws://ops.koreainvestment.com:21000"
+    rest_url = "https://openapi.koreainvestment.com:9443"
+    numbering = Numbering.CUMULATIVE
+    secrets = ("appkey", "secretkey")
+    symbols_a_connection = 41
+    most_connections = 1
+    connects = Limit(1, 2.0)
+    messages = Limit(10, 1.0)
+    # It sends PINGPONG about every 110 s.
+    silence_s = 300.0
+
+    def __init__(self, symbols: Sequence[str], secrets: Mapping[str, str]) -> None:
+        """Begin without an approval key."""
+        super().__init__(symbols, secrets)
+        self._approval = ""
+        self._cipher: tuple[str, str] | None = None
+        self._asked = frozenset(symbols)
+
+    def prepare(self, fetch: Fetch) -> None:
+        """Get the approval key of this connection with the application's keys."""
+        answer = fetch(
+            f"{self.rest_url}/oauth2/Approval",
+            {
+                "grant_type": "client_credentials",
+                "appkey": self.secret.get("appkey", ""),
+                "secretkey": self.secret.get("secretkey", ""),
+            },
+        )
+        try:
+            approval = read_json(answer)["approval_key"]
+        except (InvalidTrade, KeyError, TypeError):
+            approval = None
+        if not isinstance(approval, str) or not approval:
+            raise AdapterFault("the answer to the keys holds no approval key")
+        self._approval = approval
+
+    def address(self) -> str:
+        """Return the address of trades."""
+        return f"{self.url}/tryitout/{TRADES}"
+
+    def subscribe(self) -> Iterable[str]:
+        """Ask for each issue by itself, as it has to be."""
+        for symbol in self.symbols:
+            yield dumps(
+                {
+                    "header": {
+                        "approval_key": self._approval,
+                        "custtype": "P",
+                        "tr_type": "1",
+                        "content-type": "utf-8",
+                    },
+                    "body": {"input": {"tr_id": TRADES, "tr_key": symbol}},
+                }
+            )
+
+    def decode(self, frame: Frame) -> Iterator[Piece]:
+        """Read trades, an answer to a subscription, or a PINGPONG."""
+        try:
+            text = frame if isinstance(frame, str) else frame.decode()
+        except UnicodeDecodeError as error:
+            raise InvalidTrade("not_decoded", "frame", frame, str(error)) from None
+        if text[:2] in ("0|", "1|"):
+            yield from self._trades(text)
+        else:
+            yield from read_records([text], self._answer)
+
+    def _trades(self, text: str) -> Iterator[Piece]:
+        parts = text.split("|", 3)
+        if len(parts) < 4:
+            rule = "must have four parts with | between them"
+            raise InvalidTrade("not_decoded", "frame", text, rule)
+        form, kind, count_text, body = parts
+        if kind != TRADES:
+            yield from self._other_channel(kind)
+            return
+        if form == "1":
+            body = self._decrypt(body)
+        records, lost = split_records(body.split("^"), count_text, self._asked)
+        lengths = set(map(len, records))
+        if not lost and len(lengths) == 1 and (length := lengths.pop()) > FIELDS:
+            yield _grown(length)
+        yield from read_records(records, _read)
+        for _ in range(lost):
+            rule = f"has {len(records)} records where {count_text} are announced"
+            yield InvalidTrade("not_decoded", "frame", text, rule)
+
+    def _other_channel(self, kind: str) -> Iterator[Piece]:
+        holds = OTHER_TRADES.get(kind)
+        if holds is None:
+            yield Skip("no_trade", may_be_trade=True)
+            return
+        yield Skip(kind, may_be_trade=True)
+        yield Notice(
+            f"frames of {kind} ({holds}) come and are not taken: this feed follows "
+            f"{TRADES}, trades of KRX"
+        )
+
+    def _decrypt(self, body: str) -> str:
+        if self._cipher is None:
+            rule = "is encrypted, and no key for it has come"
+            raise InvalidTrade("not_decoded", "frame", body, rule)
+        try:
+            return decrypt(*self._cipher, body)
+        except ValueError as error:
+            raise InvalidTrade("not_decoded", "frame", body, str(error)) from None
+
+    def _answer(self, text: str) -> Iterator[Piece]:
+        answer = read_json(text)
+        header = answer.get("header") if isinstance(answer, dict) else None
+        if not isinstance(header, dict):
+            raise InvalidTrade("missing_field", "header", header, "is required")
+        if header.get("tr_id") == "PINGPONG":
+            yield Skip("keep_alive")
+            yield Reply(text)
+            return
+        body = answer.get("body")
+        if not isinstance(body, dict):
+            raise InvalidTrade("missing_field", "body", body, "is required")
+        if str(body.get("rt_cd")) != "0":
+            yield _refusal(body, header)
+            return
+        output = body.get("output")
+        if isinstance(output, dict):
+            key, iv = output.get("key"), output.get("iv")
+            if isinstance(key, str) and isinstance(iv, str):
+                self._cipher = (key, iv)
+        yield Skip("acknowledged")
+
+    def without_secrets(self, frame: Frame) -> Frame:
+        """Return an answer without the key it brings."""
+        if not isinstance(frame, str) or '"iv"' not in frame:
+            return frame
+        try:
+            answer = loads(frame)
+            answer["body"]["output"] = {"iv": "", "key": ""}
+            return dumps(answer)
+        except (ValueError, KeyError, TypeError, RecursionError):
+            return ""
+
+    @classmethod
+    def canonical(cls, symbol: str) -> str:
+        """Return a code of six characters: ``005930``.
+
+        ``A005930``, as exchanges' files have it, and ``005930.KS`` mean the same.
+        """
+        code = _CODE_FORM.fullmatch(symbol.upper())
+        if code is None:
+            raise BadChoice(
+                f"symbol {symbol!r}: must be a code of six digits or letters, such as "
+                f"005930{_meant(symbol)}"
+            )
+        return code[1]
+
+    @classmethod
+    def isin_of(cls, symbol: str) -> str | None:
+        """Return the ISIN of a common share whose code has six digits.
+
+        Preferred shares, foreign issuers, funds and codes with a letter need a list.
+        """
+        if len(symbol) != 6 or not (symbol.isascii() and symbol.isdigit()):
+            return None
+        if not symbol.endswith("0"):
+            return None
+        number = f"KR7{symbol}00"
+        return number + isin_check_digit(number)
+
+
+def decrypt(key: str, iv: str, body: str) -> str:
+    """Decrypt text of base64: AES-256 in CBC, padded as PKCS #7. Raises ValueError."""
+    from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+    from cryptography.hazmat.primitives.padding import PKCS7
+
+    data = b64decode(body, validate=True)
+    cipher = Cipher(algorithms.AES(key.encode()), modes.CBC(iv.encode()))
+    decryptor = cipher.decryptor()
+    padded = decryptor.update(data) + decryptor.finalize()
+    unpadder = PKCS7(128).unpadder()
+    return (unpadder.update(padded) + unpadder.finalize()).decode()
+
+
+def _read(record: Record) -> Iterator[Piece]:
+    if len(record) < FIELDS:
+        rule = f"has {len(record)} fields, a trade has {FIELDS} at least"
+        raise InvalidTrade("not_decoded", "record", "^".join(record), rule)
+    if record[_EXPECTED] in ("A", "B", "C", "D") and record[_SIZE] in ("", "0"):
+        yield Skip("expected")
+        return
+    yield _trade(record)
+    yield from _day(record)
+
+
+def _trade(record: Record) -> ExchangeTrade:
+    volume = record[_VOLUME]
+    if not (volume.isascii() and volume.isdigit() and len(volume) < 19):
+        raise InvalidTrade("bad_seq", "ACML_VOL", volume, "must be a whole number")
+    extra: dict[str, Any] = {"cum_volume": int(volume)}
+    value = record[_VALUE]
+    if value.isascii() and value.isdigit() and len(value) < 19:
+        extra["cum_value"] = int(value)
+    side = _SIDES.get(record[_SIDE])
+    if side is not None:
+        extra["side"] = side
+    if len(record) > FIELDS and (session := _CLASSES.get(record[_MARKET_CLASS])):
+        extra["session"] = session
+    # The volume begins anew every day, perhaps on every board.
+    series = f"{record[_DATE]}/{record[_SESSION][:1]}"
+    time_us = _time_us(record[_DATE], record[_HOUR])
+    return ExchangeTrade(
+        record[_CODE],
+        time_us,
+        record[_PRICE],
+        record[_SIZE],
+        int(volume),
+        series,
+        extra,
+    )
+
+
+def _day(record: Record) -> Iterator[IssueDay]:
+    """Yield what a trade says of its day: the price less its change, and a halt."""
+    is_halted = _HALTS.get(record[_HALTED])
+    close = None
+    with suppress(ValueError):
+        close = _close_before(record[_PRICE], record[_SIGN], record[_CHANGE])
+    if close is not None or is_halted is not None:
+        yield IssueDay(record[_CODE], close, is_halted)
+
+
+def _close_before(price: str, sign: str, change: str) -> str | None:
+    """Return the close that a change is against; None where the two disagree.
+
+    KIS writes a fall as ``5`` and ``-100``, also seen as ``5`` and ``100``.
+    """
+    by = _number(change.removeprefix("-"))
+    if sign in _DOWN:
+        by = -by
+    elif change.startswith("-") or (by == 0) != (sign == _SAME) or sign not in _UP_SAME:
+        return None
+    before = _number(price) - by
+    return shortest_decimal(format(before, "f")) if before > 0 else None
+
+
+@lru_cache(maxsize=4_096)
+def _number(text: str) -> Decimal:
+    return Decimal(plain_decimal(text))
+
+
+def _meant(symbol: str) -> str:
+    """Return a question with the code of an ISIN, or one that has lost its zeros."""
+    if len(symbol) == 12 and symbol.startswith("KR7"):
+        return f"; did you mean {symbol[3:9]}?"
+    is_cut = symbol.isascii() and symbol.isdigit() and len(symbol) < 6
+    return f"; did you mean {symbol.zfill(6)}?" if is_cut else ""
+
+
+def _grown(length: int) -> Notice:
+    return Notice(
+        f"records have {length} fields where {FIELDS} were expected; {FIELDS} are read "
+        "by position",
+        is_drift=length not in KNOWN_LENGTHS,
+    )
+
+
+@lru_cache(maxsize=1_024)
+def _time_us(date: str, hour: str) -> int:
+    text = date + hour
+    if not (len(date) == 8 and len(hour) == 6 and text.isascii() and text.isdigit()):
+        rule = "must be a date YYYYMMDD and a time HHMMSS"
+        raise InvalidTrade("bad_time", "time", f"{date} {hour}", rule)
+    try:
+        moment = datetime.fromisoformat(f"{date}T{hour}").replace(tzinfo=_SEOUL)
+        return (moment - _EPOCH) // timedelta(microseconds=1)
+    except (ValueError, OverflowError) as error:
+        raise InvalidTrade("bad_time", "time", text, str(error)) from None
+
+
+def _refusal(body: Mapping[str, Any], header: Mapping[str, Any]) -> Piece:
+    code, words = str(body.get("msg_cd"))[:20], str(body.get("msg1", ""))[:200]
+    told = f"{code}: {words} ({str(header.get('tr_key'))[:20]})"
+    if code in _ALREADY:
+        return Skip("acknowledged")
+    if code in _IN_USE:
+        return Reconnect(told, is_rate_limit=True)
+    if code in _KEY or "approval" in words.lower():
+        return TurnedAway(f"{told}; is the key right?")
+    return Told(told)

@@ -1,0 +1,69 @@
+"""The adapters there are, and those of users."""
+
+import re
+from pkgutil import resolve_name
+
+from ingest.adapters.adapter import Adapter, BadChoice
+from ingest.exchanges.alpaca import Alpaca
+from ingest.exchanges.binance import Binance
+from ingest.exchanges.kis import Kis
+from ingest.exchanges.upbit import Upbit
+from ingest.process.packages import PACKAGES
+
+BUILT_IN: dict[str, type[Adapter]] = {
+    kind.name: kind for kind in (Upbit, Binance, Alpaca, Kis)
+}
+_NAME_FORM = re.compile(r"[a-z][a-z0-9_-]{0,31}", re.ASCII)
+_OWN_FORM = re.compile(r"[\w.]+:[\w.]+")
+_PREFIX_FORM = re.compile("(?:Q[M-Z])?", re.ASCII)
+
+
+def find_adapter(name: str) -> type[Adapter]:
+    """Return an adapter by its name, or a user's as ``package.module:Class``.
+
+    Raises BadChoice.
+    """
+    kind = BUILT_IN.get(name)
+    if kind is not None:
+        return kind
+    if not _OWN_FORM.fullmatch(name):
+        raise BadChoice(
+            f"adapter {name!r}: must be one of {', '.join(BUILT_IN)}, or a class of "
+            "yours as module:Class"
+        )
+    package = name.partition(":")[0].partition(".")[0]
+    if package in PACKAGES:
+        raise BadChoice(
+            f"adapter {name}: {package} is a package of tickthrottle, which would hide "
+            "yours: give it another name"
+        )
+    try:
+        own = resolve_name(name)
+    except Exception as error:  # noqa: BLE001 - the user's module may raise anything
+        raise BadChoice(f"adapter {name}: {type(error).__name__}: {error}") from None
+    if not (isinstance(own, type) and issubclass(own, Adapter)):
+        raise BadChoice(
+            f"adapter {name}: is no class derived from ingest.adapters.adapter.Adapter"
+        )
+    _check(name, own)
+    return own
+
+
+def _check(name: str, own: type[Adapter]) -> None:
+    rules = (
+        (
+            _NAME_FORM.fullmatch(own.name),
+            "name",
+            "must be of a-z, 0-9, _ and -",
+        ),
+        (own.venue, "venue", "must be there: it is a field of every trade"),
+        (
+            _PREFIX_FORM.fullmatch(own.prefix),
+            "prefix",
+            "must be from QM to QZ",
+        ),
+        (own.url, "url", "must be there"),
+    )
+    for holds, field, rule in rules:
+        if not holds:
+            raise BadChoice(f"adapter {name}: {field} {getattr(own, field)!r}: {rule}")

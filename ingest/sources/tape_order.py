@@ -1,0 +1,105 @@
+"""Whether the trades of a tape stand in the order of time, and how to sort them. Pure.
+
+A feed records trades that come a moment late, so a step back of up to a second is none.
+A single one beyond that is a wrong clock. Three say that the tape is sorted by
+something else: by issue, as the daily files of exchanges are, or from its end.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from operator import itemgetter
+
+from ingest.span_words import span_words
+from ingest.trade import Trade
+
+LATE_US = 1_000_000
+"""A trade that is further behind the newest one is out of order."""
+
+DISORDER = 3
+"""So many trades out of order make a tape that is not in the order of time."""
+
+SORTED_BYTES = 512 * 2**20
+"""Most memory that sorting takes."""
+
+LOOKED_AT = 200_000
+"""So many trades are looked at, from the first one of a second issue on."""
+
+_MOST_LOOKED_AT = 2_000_000
+_TRADE_OVERHEAD_BYTES = 150
+
+
+@dataclass(frozen=True, slots=True)
+class OutOfOrder:
+    """A trade that is older than one before it."""
+
+    number: int
+    """Its place among the trades of the tape, from 1."""
+
+    isin: str
+    behind_us: int
+
+    def __str__(self) -> str:
+        return (
+            f"trade {self.number:,} ({self.isin}) is {span_words(self.behind_us)} "
+            "older than one before it"
+        )
+
+
+class TapeOrder:
+    """Looks at the trades of a tape as they stand."""
+
+    def __init__(self) -> None:
+        self.first: OutOfOrder | None = None
+        self.out_of_order = 0
+        self.trades = 0
+        self._newest_us = 0
+        self._first_isin = ""
+        self._mixed_from: int | None = None
+
+    def add(self, trade: Trade) -> None:
+        """Look at the next trade."""
+        self.trades += 1
+        if self.trades == 1:
+            self._first_isin = trade.isin
+        elif self._mixed_from is None and trade.isin != self._first_isin:
+            self._mixed_from = self.trades
+        behind_us = self._newest_us - trade.time_us
+        if behind_us <= LATE_US:
+            self._newest_us = max(self._newest_us, trade.time_us)
+            return
+        self.out_of_order += 1
+        if self.first is None:
+            self.first = OutOfOrder(self.trades, trade.isin, behind_us)
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether the tape is not in the order of time."""
+        return self.out_of_order >= DISORDER
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether enough was looked at: what comes is taken to be as what came."""
+        if self._mixed_from is not None:
+            return self.trades - self._mixed_from >= LOOKED_AT
+        return self.trades >= _MOST_LOOKED_AT
+
+
+class TooManyTrades(ValueError):
+    """A tape does not fit into the memory that sorting may take."""
+
+
+def sort_trades(trades: Iterable[Trade], most_bytes: int = SORTED_BYTES) -> list[bytes]:
+    """Return encoded trades in the order of time, equal ones as they stand.
+
+    Raises TooManyTrades, and whatever reading them raises.
+    """
+    held: list[tuple[int, bytes]] = []
+    size = 0
+    for trade in trades:
+        payload = trade.to_wire()
+        size += len(payload) + _TRADE_OVERHEAD_BYTES
+        if size > most_bytes:
+            raise TooManyTrades
+        held.append((trade.time_us, payload))
+    held.sort(key=itemgetter(0))
+    return [payload for _, payload in held]

@@ -1,0 +1,352 @@
+"""Frames as people had them, and others of their kinds: what becomes of each."""
+
+import gzip
+import json
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+from structlog.testing import capture_logs
+
+from ingest.adapters.adapter import Adapter
+from ingest.exchanges.alpaca import Alpaca
+from ingest.exchanges.binance import Binance
+from ingest.exchanges.kis import Kis
+from ingest.exchanges.upbit import Upbit
+from ingest.issue_table.issue_entry import IssueEntry
+from ingest.issue_table.issue_list import IssueList
+from ingest.issue_table.known_issues import Issues
+from ingest.issue_table.redis_issue_store import RedisIssueStore
+from ingest.issue_table.table_loader import read_on, update_table
+from ingest.symbol_key import key_of
+from tests.conftest import eventually, input_file
+from tests.ingest.adapters.feeding import feeding, logged
+from tests.ingest.adapters.frames import Deal, binance, kis, kis_fields, upbit
+from tests.ports import free_port
+
+pytestmark = pytest.mark.redis
+
+NOW_US = 1_795_593_601_000_000
+SAMSUNG = "005930"
+
+
+class Played:
+    """What became of a raw tape."""
+
+    def __init__(
+        self, trades: list[dict[str, Any]], logs: Sequence[Any], refused: Any
+    ) -> None:
+        self.trades = trades
+        self.refused = dict(refused)
+        self.warnings = [e for e in logs if e["log_level"] == "warning"]
+        self.account = next(e for e in logs if "of what came" in e["event"])
+        assert logs[-1] is self.account
+
+    def newest(self) -> str:
+        """Return the price that the pipeline shows in the end."""
+        newest = max(self.trades, key=lambda trade: (trade["time"], trade["seq"]))
+        return str(newest["price"])
+
+    def said(self, words: str) -> list[str]:
+        """Return the warnings with these words."""
+        told = [f"{e['event']} {e}" for e in self.warnings]
+        return [line for line in told if words in line]
+
+
+class Player:
+    """Plays raw tapes into a real log."""
+
+    def __init__(self, redis_url: str, client: redis.Redis, folder: Path) -> None:
+        self._url = redis_url
+        self._client = client
+        self._folder = folder
+        self.table = RedisIssueStore(client, "test")
+
+    def play(self, kind: type[Adapter], tape: str | Path, **options: Any) -> Played:
+        """Play a tape, or one of the inputs by its name."""
+        path = input_file(tape) if isinstance(tape, str) else tape
+        with (
+            capture_logs() as logs,
+            feeding(self._url, kind, replay_raw=path, **options) as running,
+        ):
+            eventually(running.ended)
+        report = running.report
+        # In the order of arrival: the log has several partitions.
+        trades = sorted(logged(self._client), key=lambda t: (t["time"], t["seq"]))
+        return Played(trades, logs, report.refused)
+
+    def play_frames(
+        self, kind: type[Adapter], recorded: str, *frames: str | bytes, **options: Any
+    ) -> Played:
+        """Play frames a millisecond apart, of a symbol as the tape has it."""
+        opened = {"at": NOW_US, "on": 0, "open": kind.name, "symbols": [recorded]}
+        lines: list[dict[str, Any]] = [opened]
+        for place, frame in enumerate(frames):
+            text = frame if isinstance(frame, str) else frame.decode()
+            lines.append({"at": NOW_US + 1_000 * place, "on": 0, "text": text})
+        path = self._folder / "own.raw.gz"
+        path.write_bytes(gzip.compress("\n".join(map(json.dumps, lines)).encode()))
+        return self.play(kind, path, **options)
+
+    def issue(self, isin: str) -> Any:
+        """Return what the issue table has of an issue."""
+        return read_on(self.table, Issues())[0].get(isin)
+
+
+@pytest.fixture
+def player(redis_url: str, client: redis.Redis, tmp_path: Path) -> Player:
+    """Of an empty log."""
+    return Player(redis_url, client, tmp_path)
+
+
+A = "a/a{}.raw.gz".format
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "appended", "refused"),
+    [
+        (Kis, "01_kis_47_fields", 3, 0),
+        (Kis, "02_kis_several_in_frame", 3, 0),
+        (Kis, "04_kis_nxt_union", 0, 0),
+        (Kis, "06_kis_session_flip", 3, 0),
+        (Kis, "07_kis_offhours_and_empty", 3, 1),
+        (Kis, "08_kis_negative_price_sign", 1, 1),
+        (Kis, "09_kis_errors", 1, 0),
+        (Upbit, "10_upbit_binary_simple_list", 2, 1),
+        (Upbit, "11_upbit_seqid_same_ms", 2, 0),
+        (Upbit, "12_upbit_exponent", 1, 0),
+        (Binance, "13_binance_gap_order", 4, 0),
+        (Binance, "14_binance_microseconds", 0, 2),
+        (Binance, "15_binance_aggtrade_and_zero", 0, 2),
+        (Alpaca, "16_alpaca_conditions", 5, 0),
+        (Alpaca, "17_alpaca_correction_cancel", 1, 0),
+        (Alpaca, "18_alpaca_fraction_size_string_id", 3, 2),
+        (Alpaca, "19_alpaca_msgpack_errors", 1, 1),
+        (Kis, "21_kis_hour_five_digits", 1, 1),
+    ],
+)
+def test_all_of_an_input_is_counted(
+    player: Player, kind: type[Adapter], name: str, appended: int, refused: int
+) -> None:
+    played = player.play(kind, A(name))
+    assert len(played.trades) == appended == played.account["trades"]
+    assert sum(played.refused.values()) == refused
+
+
+def test_records_that_have_grown_are_told_once(player: Player) -> None:
+    played = player.play(Kis, A("01_kis_47_fields"))
+    [told] = [e["event"] for e in played.warnings]
+    assert told.startswith("kis: records have 47 fields where 46 were expected")
+
+
+def test_frames_of_other_venues_are_told_by_name(player: Player) -> None:
+    played = player.play(Kis, A("04_kis_nxt_union"))
+    assert played.account["skipped"] == {"H0NXCNT0": 1, "H0UNCNT0": 1}
+    assert len(played.said("kis: frames of H0NXCNT0 (trades of NXT) come and are")) == 1
+    assert len(played.said("kis: frames of H0UNCNT0")) == 1
+    assert len(played.said("nothing is taken of what comes")) == 1
+
+
+def test_of_equal_times_the_last_to_come_is_the_newest(player: Player) -> None:
+    played = player.play(Upbit, A("11_upbit_seqid_same_ms"), symbols="krw-btc")
+    assert played.newest() == "200"
+    assert [t["trade_id"] for t in played.trades] == [17641200009, 17641200003]
+    assert played.trades[0]["symbol"] == "KRW-BTC"
+
+
+def test_exponents_are_carried_out(player: Player) -> None:
+    [trade] = player.play(Upbit, A("12_upbit_exponent")).trades
+    assert (trade["price"], trade["size"]) == ("0.00000006", "12000000")
+
+
+def test_times_in_microseconds_are_refused_by_that_name(player: Player) -> None:
+    played = player.play(Binance, A("14_binance_microseconds"))
+    assert len(played.said("this seems to be in microseconds")) == 2
+
+
+def test_a_symbol_in_small_letters_is_taken(player: Player) -> None:
+    played = player.play(Binance, A("13_binance_gap_order"), symbols="btcusdt")
+    assert {t["isin"] for t in played.trades} == {key_of("QN", "BTCUSDT")}
+    assert len(played.trades) == 4
+
+
+def test_cancels_and_corrections_are_told_as_not_applied(player: Player) -> None:
+    played = player.play(Alpaca, A("17_alpaca_correction_cancel"))
+    not_applied = {"cancel_not_applied": 1, "correction_not_applied": 1}
+    assert played.account["skipped"] == not_applied
+
+
+def test_a_bad_record_of_alpaca_costs_itself(player: Player) -> None:
+    played = player.play(Alpaca, A("18_alpaca_fraction_size_string_id"))
+    assert [t["trade_id"] for t in played.trades] == [20, 21, 23]
+    assert played.refused == {"bad_field": 1, "bad_seq": 1}
+
+
+def test_the_previous_close_of_upbit_gets_into_the_table(
+    player: Player, tmp_path: Path
+) -> None:
+    script = input_file("g/g20_upbit_live.raw.py")
+    tape = tmp_path / "g20.raw.gz"
+    subprocess.run([sys.executable, str(script), str(tape)], check=True, timeout=60)
+    assert len(player.play(Upbit, tape).trades) == 3
+    issue = player.issue(key_of("QU", "KRW-BTC"))
+    assert (issue.prev_close, issue.name) == ("70000000", "KRW-BTC")
+
+
+def test_a_feed_leaves_what_an_operator_loaded(player: Player) -> None:
+    """Name, market, close: the feed knows none of them by a list."""
+    loaded = IssueEntry(
+        "KR7005930003", name="삼성전자", market="KOSPI", prev_close="71500"
+    )
+    update_table(player.table, IssueList([loaded]))
+    player.play(Kis, A("02_kis_several_in_frame"))
+    issue = player.issue("KR7005930003")
+    assert issue == replace(loaded, code="005930")
+    assert player.issue("KR7000660001").name == "000660"
+
+
+@contextmanager
+def fake_exchange(kind: str) -> Iterator[int]:
+    """Run the exchange that lies beside the inputs; yield its port."""
+    port = free_port()
+    script = str(input_file("a/a_fake_exchange.py"))
+    command = [sys.executable, script, str(port), kind]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    try:
+        yield port
+    finally:
+        process.terminate()
+        process.wait(20)
+
+
+def test_a_live_feed_takes_symbols_in_small_letters(
+    redis_url: str, client: redis.Redis
+) -> None:
+    with fake_exchange("binance_lower") as port:
+        address = f"127.0.0.1:{port}"
+        eventually(lambda: is_open(port))
+        with feeding(
+            redis_url,
+            Binance,
+            url=f"ws://{address}",
+            rest_url=f"http://{address}",
+            symbols="btcusdt",
+        ):
+            trades = eventually(lambda: logged(client))
+    assert trades[0]["symbol"] == "BTCUSDT"
+
+
+def is_open(port: int) -> bool:
+    """Tell whether somebody listens."""
+    import socket
+
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+# Others of each kind.
+
+
+def row(volume: int, *, price: str = "71900", hour: str = "094751") -> list[str]:
+    """Return a record of 10 shares."""
+    return kis_fields(Deal(SAMSUNG, 0, price, "10"), volume, hour=hour)
+
+
+def test_a_bad_list_item_of_upbit_and_a_short_record_of_kis_cost_themselves(
+    player: Player,
+) -> None:
+    good = [upbit(Deal("KRW-BTC", n)).decode() for n in (1, 2)]
+    odd = '{"ty":"trade","cd":"KRW-BTC","ttms":"soon"}'
+    frame = f"[{good[0]},17,{odd},null,{good[1]}]"
+    played = player.play_frames(Upbit, "KRW-BTC", frame)
+    assert [t["trade_id"] for t in played.trades] == [1, 2]
+    assert played.refused == {"not_object": 2, "bad_field": 1}
+
+    short = row(20)
+    del short[44]
+    played = player.play_frames(Kis, SAMSUNG, kis(row(10), short, row(30)))
+    assert [t["seq"] for t in played.trades if "cum_volume" in t] == [10, 30]
+    assert played.refused == {"not_decoded": 1}
+
+
+def test_records_of_52_fields_are_taken_and_counted_as_a_drift(player: Player) -> None:
+    more = ["2", "x", "7", "", "0", "1"]
+    frame = kis([*row(10), *more], [*row(20), *more])
+    played = player.play_frames(Kis, SAMSUNG, frame, frame)
+    assert [t["seq"] for t in played.trades] == [10, 20]
+    assert [t["session"] for t in played.trades] == ["regular"] * 2
+    assert len(played.said("records have 52 fields")) == 1
+    assert played.account["repeated"] == 2
+
+
+@pytest.mark.parametrize(
+    ("kind", "typed", "frame"),
+    [
+        (Binance, "eth/btc", binance(Deal("ETHBTC", 1))),
+        (Upbit, "BTC/KRW", upbit(Deal("KRW-BTC", 1))),
+        (Kis, "a005930", kis(row(10))),
+        (Kis, "005930.KS", kis(row(10))),
+    ],
+)
+def test_symbols_as_others_write_them_are_taken(
+    player: Player, kind: type[Adapter], typed: str, frame: str
+) -> None:
+    """In the option, and on a tape that was recorded with them."""
+    assert len(player.play_frames(kind, typed, frame).trades) == 1
+    assert len(player.play_frames(kind, "X", frame, symbols=typed).trades) == 2
+
+
+def test_trades_of_one_second_are_newest_as_they_come_though_a_volume_went_back(
+    player: Player,
+) -> None:
+    frames = [
+        kis(row(10**17 * 9, price="1000")),
+        kis(row(100, price="2000"), row(110, price="3000")),
+    ]
+    played = player.play_frames(Kis, SAMSUNG, *frames)
+    assert played.newest() == "3000"
+    assert len(played.trades) == 3
+    assert len(played.said("numbers jump, and their trades are taken")) == 1
+
+
+def test_the_day_of_kis_gets_into_the_table_and_a_halt_ends(player: Player) -> None:
+    halted, again = row(10), row(20)
+    for fields, flag in ((halted, "Y"), (again, "N")):
+        fields[3:5], fields[35] = ["5", "-100"], flag
+    player.play_frames(Kis, SAMSUNG, kis(halted))
+    issue = player.issue("KR7005930003")
+    assert (issue.prev_close, issue.status) == ("72000", "halted")
+    player.play_frames(Kis, SAMSUNG, kis(again))
+    assert player.issue("KR7005930003").status is None
+
+
+def test_ids_of_two_exchanges_do_not_say_which_trade_is_newer(player: Player) -> None:
+    """Of one nanosecond: the one that comes last is."""
+    stamp = "2026-11-25T15:00:00.123456789Z"
+    trade = {"T": "t", "S": "AAPL", "s": 1, "t": stamp}
+    rows = [{**trade, "i": 9, "x": "V", "p": 1}, {**trade, "i": 3, "x": "D", "p": 2}]
+    played = player.play_frames(Alpaca, "AAPL", json.dumps(rows))
+    assert played.newest() == "2"
+
+
+def test_all_304_trades_that_come_three_times_are_known(player: Player) -> None:
+    frames = [upbit(Deal("KRW-BTC", n, time_ms=NOW_US // 1000)) for n in range(304)]
+    played = player.play_frames(Upbit, "KRW-BTC", *frames * 3)
+    assert len(played.trades) == 304
+    assert played.account["repeated"] == 608
+
+
+def test_cancels_among_trades_leave_the_trades(player: Player) -> None:
+    stamp = "2026-11-25T15:00:00Z"
+    trade = {"T": "t", "S": "BRK.B", "x": "V", "p": 1, "s": 1, "t": stamp}
+    cancel = {"T": "x", "S": "BRK.B", "i": 1, "x": "V", "a": "E", "t": stamp}
+    frame = json.dumps([{**trade, "i": 1}, cancel, {**trade, "i": 2}])
+    played = player.play_frames(Alpaca, "brk-b", frame)
+    assert [t["trade_id"] for t in played.trades] == [1, 2]
+    assert played.account["skipped"] == {"cancel_not_applied": 1}

@@ -1,0 +1,305 @@
+"""Records as people have them: what their fields become, and what is refused."""
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ingest.issue_table.issue_list import read_issues
+from ingest.sources.event import Refusals
+from ingest.sources.pipe import PipeError, PipeOptions, read_pipe
+from ingest.sources.trade_lines import LineReader
+from ingest.symbol_key import SymbolKeys, key_of
+from ingest.trade import Trade
+from tests.conftest import input_file
+
+APPLE, SAMSUNG = "US0378331005", "KR7005930003"
+NOW_US = 1_795_593_600_000_000
+TAQ = "isin=SYM_ROOT,size=SIZE,price=PRICE,seq=TR_SEQNUM,date=DATE,time=TIME_M"
+AGG_TRADES = "seq=agg_trade_id,size=quantity,time=transact_time"
+
+
+def ingest(
+    path: Path, issues: str = "", **options: Any
+) -> tuple[list[Trade], Refusals]:
+    """Return what ``tickthrottle ingest`` takes of a file, and what it refuses."""
+    chosen = PipeOptions.model_validate(options)
+    keys = None if chosen.venue is None else SymbolKeys(chosen.venue)
+    known = read_issues(input_file(f"b/list_{issues}.csv"), keys) if issues else None
+    reader = LineReader(chosen, NOW_US, lambda: NOW_US, known)
+    refusals = Refusals()
+    entries = [e for some in read_pipe(path, reader, refusals) for e in some]
+    return [Trade.from_wire(payload) for _, payload in entries], refusals
+
+
+def lines(tmp_path: Path, *rows: str) -> Path:
+    """Write a source."""
+    path = tmp_path / "rows"
+    path.write_text("\n".join(rows))
+    return path
+
+
+def refused(path: Path, **options: Any) -> str:
+    """Return what is said of a file of which nothing is taken."""
+    with pytest.raises(PipeError) as caught:
+        ingest(path, **options)
+    return str(caught.value)
+
+
+def test_rows_with_a_correction_or_a_condition_set_no_price() -> None:
+    trades, refusals = ingest(
+        input_file("b/b06_polygon_flat.csv"),
+        issues="us",
+        map="isin=ticker,time=sip_timestamp,seq=sequence_number",
+        time_unit="ns",
+        leave_out=["correction", "conditions~2|52"],
+    )
+    assert [trade.price for trade in trades] == ["230.1500", "230.2"]
+    assert max(trades, key=lambda t: t.version).price == "230.2"
+    assert refusals.left_out == {"correction": 1, "conditions~2|52": 1}
+    assert refusals.total == 0
+
+
+def test_conditions_of_json_may_be_a_list(tmp_path: Path) -> None:
+    row = '{"S":"AAPL","p":%s,"s":1,"t":1795617000000000,"c":%s}'
+    path = lines(tmp_path, row % (150, '["@","W"]'), row % (230, '["@"]'))
+    trades, refusals = ingest(
+        path, issues="us", map="isin=S,price=p,size=s,time=t", leave_out=["c~W|I"]
+    )
+    assert [trade.price for trade in trades] == ["230"]
+    assert refusals.left_out == {"c~W|I": 1}
+
+
+def test_a_source_of_which_all_is_left_out_is_no_fault(tmp_path: Path) -> None:
+    path = lines(tmp_path, "isin,time,seq,price,size", f"{SAMSUNG},{NOW_US},1,1,0")
+    trades, refusals = ingest(path, leave_out=["size=0"])
+    assert trades == []
+    assert refusals.left_out == Counter({"size=0": 1})
+
+
+def test_a_condition_about_a_column_that_is_not_there_is_refused(
+    tmp_path: Path,
+) -> None:
+    path = lines(tmp_path, "isin,time,seq,price,size,corr", f"{SAMSUNG},1,1,1,1,8")
+    said = refused(path, leave_out=["correction=8"])
+    assert "its header has no column 'correction', which leave_out names" in said
+
+
+def test_a_date_and_a_time_may_be_two_columns() -> None:
+    trades, refusals = ingest(
+        input_file("b/b17_taq.csv"),
+        issues="us",
+        map=TAQ,
+        time_zone="America/New_York",
+        leave_out=["TR_CORR"],
+    )
+    [trade] = trades
+    assert trade.time_us == 1_795_617_000_000_123
+    assert "DATE" not in trade.extra
+    assert "date" not in trade.extra
+    assert refusals.left_out == {"TR_CORR": 1}
+
+
+def test_a_time_without_its_date_is_said_to_be_one() -> None:
+    said = refused(
+        input_file("b/b17_taq.csv"), issues="us", map=TAQ.replace("date=DATE,", "")
+    )
+    assert "is a time of day without a date: --map date=COLUMN" in said
+
+
+@pytest.mark.parametrize("name", ["price", "$.px"])
+def test_a_date_may_be_that_of_all_lines(name: str, tmp_path: Path) -> None:
+    row = f'{{"k":"{SAMSUNG}","{name}":1,"size":1,"seq":1,"time":"090001","d":0}}'
+    [trade], _ = ingest(
+        lines(tmp_path, row),
+        map=f"isin=k,price={name}",
+        set="date=2026-11-25",
+        time_zone="Asia/Seoul",
+    )
+    assert trade.time_us == 1_795_564_801_000_000
+
+
+@pytest.mark.parametrize(
+    ("options", "isin"),
+    [
+        ({"set": "isin=BTCUSDT", "venue": "BINANCE"}, key_of("QN", "BTCUSDT")),
+        ({"set": "isin=BTCUSDT", "issues": "coin"}, "QN1BTCUSDT00"),
+        ({"set": f"isin={SAMSUNG}"}, SAMSUNG),
+    ],
+)
+def test_a_file_of_one_issue_names_it_once(options: dict[str, str], isin: str) -> None:
+    """The row that is in microseconds is refused with its unit."""
+    trades, refusals = ingest(
+        input_file("b/b16b_binance_fut_header_mixed_units.csv"),
+        map=AGG_TRADES,
+        time_unit="ms",
+        **options,
+    )
+    assert [trade.isin for trade in trades] == [isin, isin]
+    assert refusals.counts == {"bad_time": 1}
+    assert "line 3" in refusals.examples[0]
+    assert "in us it is: --time-unit us" in refusals.examples[0]
+
+
+def test_nanoseconds_and_sequence_of_a_vendor_are_read() -> None:
+    [trade], _ = ingest(
+        input_file("b/b18_databento.csv"),
+        issues="us",
+        map="isin=symbol,time=ts_event,seq=sequence",
+    )
+    assert (trade.isin, trade.price) == (APPLE, "79.000000000")
+
+
+def test_a_price_of_fixed_point_is_scaled(tmp_path: Path) -> None:
+    path = lines(
+        tmp_path, "isin,time,seq,price,size", f"{SAMSUNG},{NOW_US},1,79000000000,4000"
+    )
+    [trade], _ = ingest(path, scale="price=1e-9,size=0.001")
+    assert (trade.price, trade.size) == ("79", "4")
+
+
+def test_a_sign_that_means_up_or_down_is_left_out() -> None:
+    trades, refusals = ingest(
+        input_file("g/g11_kiwoom_flat.jsonl"),
+        issues="kr",
+        map="isin=item,price=10,size=15",
+        stamp="now",
+        unsigned=["price,size"],
+    )
+    assert [(t.price, t.size) for t in trades] == [
+        ("71900", "82"),
+        ("72000", "5"),
+        ("72000", "5"),
+    ]
+    assert refusals.total == 0
+
+
+def test_a_price_below_zero_is_refused_with_the_option() -> None:
+    trades, refusals = ingest(input_file("b/b25_negative_zero.csv"))
+    assert [trade.price for trade in trades] == ["71900"]
+    assert refusals.counts == {"bad_price": 2, "bad_size": 1}
+    assert "--unsigned price" in refusals.examples[0]
+
+
+def test_fractions_of_seconds_are_exact() -> None:
+    trades, _ = ingest(input_file("b/b07_float_epoch_s.csv"), time_unit="s")
+    assert [t.time_us for t in trades] == [1764028801123456, 1764028802500000]
+
+
+@pytest.mark.parametrize("mapping", ["", "price=price"])
+def test_whole_numbers_may_be_written_as_others_write_them(
+    mapping: str, tmp_path: Path
+) -> None:
+    """A line is taken with and without a map that changes nothing."""
+    head = f'{{"isin":"{SAMSUNG}","price":1,"size":1,'
+    path = lines(
+        tmp_path,
+        head + '"time":1.795593600e15,"seq":2.0,"book":{"b":[1]},"ids":[1]}',
+        head + '"time":"1795593600000000.0","seq":"3.0","ids":[[]]}',
+        head + '"time":1795593600000000,"seq":4e0}',
+        head + '"time":1795593600000000,"seq":4.5}',
+    )
+    trades, refusals = ingest(path, **({"map": mapping} if mapping else {}))
+    assert [(t.time_us, t.seq) for t in trades] == [(NOW_US, n) for n in (2, 3, 4)]
+    assert all(not trade.extra for trade in trades)
+    assert refusals.counts == {"bad_seq": 1}
+
+
+def test_the_day_number_of_a_spreadsheet_is_named() -> None:
+    said = refused(input_file("b/b34_excel_serial.csv"))
+    assert "the day number of a spreadsheet (2026-11-25 09:00)" in said
+
+
+def test_codes_that_are_nearly_right_are_told_which_is_meant() -> None:
+    path = input_file("b/b36_code_lost_zeros.csv")
+    said = refused(path, issues="kr")
+    assert "unknown_symbol: isin '5930'" in said
+    assert "a code without its zeros: '005930' is on the list" in said
+
+
+def test_a_venue_makes_keys_of_symbols() -> None:
+    [trade], refusals = ingest(input_file("g/g03_own_symbols.csv"), venue="OWN")
+    assert trade.isin == key_of("QX", "BTC")
+    assert trade.extra == {"symbol": "BTC", "venue": "OWN"}
+    assert trade.price == "60000.12345678"
+    assert refusals.counts == {"bad_price": 1, "bad_size": 1}
+
+
+def test_without_a_venue_the_option_is_named() -> None:
+    said = refused(input_file("g/g03_own_symbols.csv"))
+    assert "--venue makes keys of them" in said
+
+
+def test_a_venue_keeps_isins_and_refuses_slips(tmp_path: Path) -> None:
+    path = lines(
+        tmp_path,
+        "isin,symbol,time,seq,price,size",
+        f"{SAMSUNG},x,{NOW_US},1,1,1",
+        f"KR7005930004,x,{NOW_US},2,1,1",
+        f",BTC-USDT-SWAP,{NOW_US},3,1,1",
+        f"005930,,{NOW_US},4,1,1",
+    )
+    trades, refusals = ingest(path, issues="kr", venue="XMKT=QM")
+    assert [trade.isin for trade in trades] == [
+        SAMSUNG,
+        key_of("QM", "BTC-USDT-SWAP"),
+        SAMSUNG,
+    ]
+    assert refusals.counts == {"bad_isin": 1}
+    assert "check digit is 3" in refusals.examples[0]
+
+
+def test_with_a_venue_a_column_symbol_is_enough(tmp_path: Path) -> None:
+    path = lines(tmp_path, "symbol,time,price,size", f"ES.H27,{NOW_US},1,1")
+    [trade], _ = ingest(path, venue="XCME")
+    assert trade.isin == key_of("QX", "ES.H27")
+    assert "has no column 'isin'" in refused(path)
+
+
+def test_a_column_called_symbol_is_mapped() -> None:
+    [trade], _ = ingest(
+        input_file("g/g07_symbol_column_only.csv"),
+        issues="kr",
+        map="isin=symbol,time=timestamp,size=quantity",
+    )
+    assert (trade.isin, trade.time_us) == (SAMSUNG, 1_795_564_800_000_000)
+
+
+def test_a_cancel_is_no_trade_and_may_be_left_out() -> None:
+    """As docs/feeding.md says: the price stays until a newer trade comes."""
+    path = input_file("g/g06_cancel.jsonl")
+    trades, refusals = ingest(path)
+    assert [trade.price for trade in trades] == ["71900", "99900"]
+    assert refusals.counts == {"missing_field": 1, "bad_size": 1}
+    trades, refusals = ingest(path, leave_out=["type=cancel", "size~~-"])
+    assert [trade.price for trade in trades] == ["71900", "99900"]
+    assert refusals.total == 0
+    assert refusals.left_out == {"type=cancel": 1, "size~~-": 1}
+
+
+@pytest.mark.parametrize(
+    ("time", "rule"),
+    [
+        ("2026-11-01T01:10:00", "comes twice on the clocks of America/New_York"),
+        ("2026-03-08 02:30:00", "the clocks of America/New_York leave out"),
+    ],
+)
+def test_a_local_time_is_not_guessed(time: str, rule: str, tmp_path: Path) -> None:
+    path = lines(tmp_path, "isin,time,seq,price,size", f"{SAMSUNG},{time},1,1,1")
+    assert rule in refused(path, time_zone="America/New_York")
+
+
+@pytest.mark.parametrize(
+    ("fold", "time_us"),
+    [("earlier", 1_793_509_800_000_000), ("later", 1_793_513_400_000_000)],
+)
+@pytest.mark.parametrize("time", ["2026-11-01T01:10:00", "1:10:00"])
+def test_a_local_time_that_comes_twice_is_the_one_that_is_meant(
+    fold: str, time_us: int, time: str, tmp_path: Path
+) -> None:
+    path = lines(tmp_path, "isin,time,seq,price,size", f"{SAMSUNG},{time},1,1,1")
+    day = {} if "T" in time else {"set": "date=2026-11-01"}
+    zone = "America/New_York"
+    [trade], _ = ingest(path, fold=fold, time_zone=zone, **day)
+    assert trade.time_us == time_us

@@ -1,0 +1,106 @@
+"""When a market trades: by its own clock, through nights, holidays, summer time."""
+
+from datetime import datetime
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from ingest.market_hours import EXAMPLE, MarketHours
+
+SEOUL = MarketHours.parse(EXAMPLE)
+
+
+def at_ms(zone: str, text: str, fold: int = 0) -> int:
+    """Return a moment that is written by a zone's clock."""
+    local = datetime.fromisoformat(text).replace(tzinfo=ZoneInfo(zone), fold=fold)
+    return round(local.timestamp() * 1_000)
+
+
+@pytest.mark.parametrize(
+    ("text", "is_open"),
+    [
+        ("2026-11-26 08:59:59", False),
+        ("2026-11-26 09:00:00", True),
+        ("2026-11-26 15:19:59", True),
+        ("2026-11-26 15:20:00", False),
+        ("2026-11-28 10:00:00", False),
+        ("2026-11-29 10:00:00", False),
+        ("2026-12-25 10:00:00", False),
+    ],
+)
+def test_a_market_is_open_in_its_hours(text: str, is_open: bool) -> None:
+    """Not at night, not on a weekend, not on a holiday."""
+    now_ms = at_ms("Asia/Seoul", text)
+    assert SEOUL.are_open(now_ms) == {"Asia/Seoul": is_open}
+    began_ms = at_ms("Asia/Seoul", f"{text[:10]} 09:00") if is_open else None
+    assert SEOUL.open_since_ms(now_ms) == began_ms
+
+
+def test_hours_may_pass_midnight_and_a_weekend() -> None:
+    """Of a market that opens on Sunday evening and closes for an hour a day."""
+    hours = MarketHours.parse("America/Chicago Sun-Thu 17:00-16:00")
+    chicago = "America/Chicago"
+    for text, began in [
+        ("2026-11-22 16:59", None),
+        ("2026-11-22 17:00", "2026-11-22 17:00"),
+        ("2026-11-23 15:59", "2026-11-22 17:00"),
+        ("2026-11-23 16:30", None),
+        ("2026-11-27 15:59", "2026-11-26 17:00"),
+        ("2026-11-27 17:30", None),
+    ]:
+        expected = None if began is None else at_ms(chicago, began)
+        assert hours.open_since_ms(at_ms(chicago, text)) == expected, text
+
+
+def test_hours_keep_to_the_clock_through_summer_time() -> None:
+    """09:30 is 09:30 before and after, in the night of the change as well."""
+    hours = MarketHours.parse("America/New_York Mon-Fri 09:30-16:00")
+    new_york = "America/New_York"
+    for day in ("2026-03-06", "2026-03-09", "2026-10-30", "2026-11-02"):
+        assert hours.open_since_ms(at_ms(new_york, f"{day} 09:29")) is None
+        opened_ms = at_ms(new_york, f"{day} 09:30")
+        assert hours.open_since_ms(opened_ms) == opened_ms
+    night = MarketHours.parse("America/New_York Sun 00:00-24:00")
+    for fold in (0, 1):
+        assert night.open_since_ms(at_ms(new_york, "2026-11-01 01:30", fold)) == (
+            at_ms(new_york, "2026-11-01 00:00")
+        )
+
+
+def test_several_sessions_are_open_while_one_of_them_is() -> None:
+    """A lunch break is a break; markets are told apart by their zones."""
+    hours = MarketHours.parse(
+        "Asia/Tokyo Mon-Fri 09:00-11:30; Asia/Tokyo Mon-Fri 12:30-15:25;"
+        "Asia/Seoul Mon-Fri 09:00-15:20;"
+    )
+    assert hours.markets == ("Asia/Tokyo", "Asia/Seoul")
+    noon_ms = at_ms("Asia/Tokyo", "2026-11-26 12:00")
+    assert hours.are_open(noon_ms) == {"Asia/Tokyo": False, "Asia/Seoul": True}
+    evening_ms = at_ms("Asia/Tokyo", "2026-11-26 15:22")
+    assert hours.open_since_ms(evening_ms) == at_ms("Asia/Tokyo", "2026-11-26 12:30")
+
+
+def test_without_hours_nobody_knows() -> None:
+    """A market that may trade at any time is not said to be closed."""
+    assert MarketHours.parse("") == MarketHours()
+    assert MarketHours().open_since_ms(1) == 0
+    assert MarketHours().are_open(1) == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("Asia/Seoul 09:00-15:30", "must be like Asia/Seoul Mon-Fri 09:00-15:20"),
+        ("Mon-Fri 09:00-15:30", "must be like Asia/Seoul Mon-Fri"),
+        ("Asia/Seul Mon-Fri 09:00-15:30", "'Asia/Seul': must be a time zone"),
+        ("Asia/Seoul Mo-Fr 09:00-15:30", "'Mo-Fr': must be days like Mon-Fri"),
+        ("Asia/Seoul Mon-Fri 09:60-15:30", "09:60: must be a time from 00:00 to"),
+        ("Asia/Seoul Mon-Fri 09:00-24:01", "24:01: must be a time from 00:00 to"),
+        ("Asia/Seoul Mon 09:00-10:00 except 2026-13-01", "must be dates like 2026-"),
+        ("UTC Mon 09:00-10:00;" * 65, "must be at most 64 sessions"),
+    ],
+)
+def test_hours_of_another_form_are_refused(text: str, words: str) -> None:
+    """With the piece and the rule."""
+    with pytest.raises(ValueError, match=words):
+        MarketHours.parse(text)
