@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from archive.parquet.tables import WINDOWS
 from gateway.admission.turns import NoTurn
 from gateway.admission.work import ROWS_A_SEGMENT
 from gateway.upstream.archive_visit import VisitOver, current_visit, visiting
 from gateway.upstream.archived_windows import MOST_WAITING_EACH, ArchivedWindows
+from gateway.upstream.visited_files import VisitedFiles
 
 
 class Reading:
@@ -78,3 +80,21 @@ def test_nothing_is_opened_once_a_visit_is_over() -> None:
             current_visit().note_file()
     current_visit().note_file()
     assert current_visit().address == ""
+
+
+def test_a_damaged_file_is_remembered_from_one_visit_to_the_next(
+    tmp_path: Path,
+) -> None:
+    """Whoever reads it pays for it, unless he has gone."""
+    files, charged = VisitedFiles(tmp_path, WINDOWS), list[int]()
+    path = tmp_path / "windows.parquet"
+    path.write_bytes(b"no Parquet")
+    for _ in range(2):
+        with visiting("a", charged.append) as visit:
+            with files.skipping_damage(path):
+                raise ValueError("no Parquet")
+            assert list(files.damage()) == [path]
+            visit.end()
+            with pytest.raises(VisitOver), files.skipping_damage(path):
+                pass
+    assert charged == [ROWS_A_SEGMENT] * 2
