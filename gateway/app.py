@@ -31,6 +31,7 @@ from gateway.rest import health_routes, public_router
 from gateway.settings import GatewaySettings
 from gateway.transport import sse
 from gateway.transport.bounded_answers import BoundedAnswers
+from gateway.transport.uvicorn_http import connection_of
 from gateway.transport.websocket import StreamEndpoint, refuse
 
 STATIC = Path(__file__).parent / "static"
@@ -68,11 +69,17 @@ class GatewayApp:
             await self._stream(scope, receive, send)
             return
         if scope["type"] == "http":
+            await self._backend.hub.requests.taken()
             await self._backend.hub.served()
-        if self._is_operators(scope):
-            await self._operators(scope, receive, send)
-        else:
-            await self._public(scope, receive, send)
+        app = self._operators if self._is_operators(scope) else self._public
+        try:
+            await app(scope, receive, send)
+        except asyncio.CancelledError:
+            # What is not done at a planned stop in time; uvicorn says how much that is.
+            connection = connection_of(scope)
+            if connection is None:
+                raise
+            connection.give_up()
 
     def _is_operators(self, scope: Scope) -> bool:
         # The socket's own address, whatever the request says of itself.

@@ -13,6 +13,7 @@ from pydantic import TypeAdapter
 
 from gateway.admission.shared_figures import Seat, take_seat
 from gateway.admission.tokens import TokenReader
+from gateway.admission.work import WorkBudget
 from gateway.health.client_census import take_census
 from gateway.health.client_states import ClientRow, State, row_of
 from gateway.health.exporter import Exporter
@@ -122,6 +123,7 @@ class Backend:
         self.load = LoadMonitor(
             Overload(settings.max_memory_bytes, settings.max_loop_lag_ms / 1_000),
             lambda lag_s: self.exporter.loop_was_late(lag_s),
+            lambda: self.hub.shed_heaviest(),
         )
         self.hub = Hub(
             self.board,
@@ -129,6 +131,7 @@ class Backend:
             self.counters,
             create_token_reader(settings),
             seat.tally(seat.streams),
+            WorkBudget(settings.rows_per_second, seat.work_moments, seat.key),
         )
         self.hub.excess = lambda: self.load.excess
         self.redis = create_redis(settings.redis_url)

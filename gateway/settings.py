@@ -169,6 +169,9 @@ class GatewaySettings(TopicSettings, TokenSettings):
     request_burst: int = Field(1_000, ge=1)
     """Requests that one address may make at once."""
 
+    rows_per_second: float = Field(25_000, gt=0)
+    """Rows a second that one address, or one holder of tokens, may have worked out."""
+
     refusals_per_second: float = Field(10, gt=0)
     """Refusals a second from which on an address's new connections are read late."""
 

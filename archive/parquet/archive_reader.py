@@ -53,10 +53,10 @@ class ArchiveReader:
     Damaged files are left out, and among the ``gaps`` from then on.
     """
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, files: type[ChangingFiles] = ChangingFiles) -> None:
         self._root = root
         schema = pa.schema([ROWS.field(name) for name in _COLUMNS])
-        self._files = ChangingFiles(root, schema)
+        self._files = files(root, schema)
 
     def segments(self) -> list[Segment]:
         """Return every segment that can be read, in the order of publication."""

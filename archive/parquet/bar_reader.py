@@ -37,9 +37,9 @@ class BarReader:
     on.
     """
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, files: type[ChangingFiles] = ChangingFiles) -> None:
         self._root = bars_root(root)
-        self._files = ChangingFiles(self._root, BARS)
+        self._files = files(self._root, BARS)
 
     def segments(self) -> list[Segment]:
         """Return every segment that can be read, in the order of publication."""

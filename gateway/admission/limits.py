@@ -46,6 +46,7 @@ class Budgets:
 
     That is one number, so several workers may keep it together (the virtual scheduling
     algorithm of ITU-T I.371, annex A). Two addresses that share a cell share a bucket.
+    A bucket may be overdrawn: nothing is allowed then until it has a token again.
     """
 
     def __init__(
@@ -68,13 +69,31 @@ class Budgets:
             self._full_s[cell] = max(self._full_s[cell], now_s) + self._interval_s
         return wait_ms
 
+    def charge(self, address: str, tokens: float, now_s: float) -> None:
+        """Spend tokens of the address's bucket, also those that it does not have."""
+        cell = cell_of(self._key, address)
+        spent_s = tokens * self._interval_s
+        self._full_s[cell] = max(self._full_s[cell], now_s) + spent_s
+
     def is_spent(self, address: str, now_s: float) -> bool:
         """Say whether an address has no token left."""
-        return self._wait_ms(cell_of(self._key, address), now_s) > 0
+        return self.wait_ms(address, now_s) > 0
 
-    def _wait_ms(self, cell: int, now_s: float) -> int:
+    def wait_ms(self, address: str, now_s: float, share: float = 1) -> int:
+        """Return the milliseconds until an address has a token, 0 if it has one.
+
+        Only a ``share`` of its bucket counts.
+        """
+        return self._wait_ms(cell_of(self._key, address), now_s, share)
+
+    def spent_share(self, address: str, now_s: float) -> float:
+        """Return which part of its bucket an address has spent; above 1: overdrawn."""
+        full_s: float = self._full_s[cell_of(self._key, address)]
+        return max(0.0, full_s - now_s) / self._burst_s
+
+    def _wait_ms(self, cell: int, now_s: float, share: float = 1) -> int:
         ahead_s = max(0.0, self._full_s[cell] - now_s)
-        wait_s: float = ahead_s + self._interval_s - self._burst_s
+        wait_s: float = ahead_s + self._interval_s - self._burst_s * share
         # Without the last digits of a sum of seconds.
         return max(0, ceil(round(wait_s * 1_000, 6)))
 

@@ -100,6 +100,7 @@ class Seat:
     connections: Cells
     request_moments: Cells
     refusal_moments: Cells
+    work_moments: Cells
     counters: Cells
     beats: Cells
     lost_ms: Cells
@@ -128,6 +129,7 @@ def take_seat(
         connections=make("i", counts),
         request_moments=make("d", CELLS),
         refusal_moments=make("d", CELLS),
+        work_moments=make("d", CELLS),
         counters=make("q", (workers + 1) * counters),
         beats=make("q", workers),
         lost_ms=make("q", workers),

@@ -8,6 +8,7 @@ give it the right to write trades::
     {"exp": 1774000000, "tick": {"write": true}}
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
@@ -15,6 +16,7 @@ from typing import Any
 import jwt
 
 from gateway.settings import Algorithm
+from ingest.issue_table.known_issues import MARKET, SECTOR, Issues
 from tickthrottle_client.tick_v1 import ALL, ALL_GROUPS, is_group
 
 CLOCK_SKEW_S = 10
@@ -25,6 +27,9 @@ MIN_SECRET_BYTES = 32
 
 MAX_TOKEN_CHARS = 8_192
 """A longer token is refused unread."""
+
+LONGEST_INTERVAL_MS = 86_400_000
+"""A token may allow one price of an issue a day, and no fewer."""
 
 LAST_EXP_S = 253_402_300_799
 """A token may last to the end of the year 9999."""
@@ -53,7 +58,8 @@ class TokenGrant:
 
     ``expires_us`` is the time of day, None for never. ``may_write`` is the right to
     append trades of these keys. ``holder`` tells those who hold tokens apart: by the
-    claim ``sub``, which a renewed token has again, or else by the token itself.
+    claims ``iss`` and ``sub``, which a renewed token has again, or without ``sub`` by
+    the token itself. It is empty where there is no token.
     """
 
     keys: frozenset[str] | None = None
@@ -67,6 +73,10 @@ class TokenGrant:
         if self.keys is None or key in self.keys:
             return True
         return ALL_GROUPS in self.keys and is_group(key)
+
+    def allows_issue(self, isin: str, issues: Issues) -> bool:
+        """Say whether an issue may be had, by itself, its market or its sector."""
+        return self.allows(isin) or any(map(self.allows, _groups_of(isin, issues)))
 
     def encode_keys(self) -> bytes:
         """Return what tells the keys from those of other grants."""
@@ -140,9 +150,22 @@ class TokenReader:
 def _holder(claims: dict[str, Any], token: str) -> str:
     issuer, subject = claims.get("iss"), claims.get("sub")
     if not isinstance(subject, str) or not subject:
-        return "token " + sha256(token.encode("utf-8", "replace")).hexdigest()
+        return f"token {_digest(token)}"
     # Repeated as ASCII: text of a stranger may hold what UTF-8 has no bytes for.
-    return f"subject {issuer!a} {subject!a}"
+    return f"subject {_digest(f'{issuer!a} {subject!a}')}"
+
+
+def _digest(text: str) -> str:
+    return sha256(text.encode("utf-8", "replace")).hexdigest()
+
+
+def _groups_of(isin: str, issues: Issues) -> Iterator[str]:
+    """Yield the market and the sector that the table says an issue is of."""
+    entry = issues.get(isin)
+    if entry is not None and entry.market is not None:
+        yield MARKET + entry.market
+    if entry is not None and entry.sector is not None:
+        yield SECTOR + entry.sector
 
 
 def _read_grant(claims: dict[str, Any], holder: str) -> TokenGrant:
@@ -158,8 +181,12 @@ def _read_grant(claims: dict[str, Any], holder: str) -> TokenGrant:
         not isinstance(keys, list) or not all(isinstance(key, str) for key in keys)
     ):
         raise TokenRefused("the token's tick.keys: must be a list of text")
-    if type(interval) is not int or interval < 0:
-        raise TokenRefused("the token's tick.min_interval_ms: must be from 0")
+    if keys is not None and not all(map(_is_text, keys)):
+        raise TokenRefused("the token's tick.keys: half of a character is no text")
+    if type(interval) is not int or not 0 <= interval <= LONGEST_INTERVAL_MS:
+        raise TokenRefused(
+            f"the token's tick.min_interval_ms: must be from 0 to {LONGEST_INTERVAL_MS}"
+        )
     may_write = wishes.get("write", False)
     if type(may_write) is not bool:
         raise TokenRefused("the token's tick.write: must be true or false")
@@ -170,3 +197,12 @@ def _read_grant(claims: dict[str, Any], holder: str) -> TokenGrant:
         may_write,
         holder,
     )
+
+
+def _is_text(key: str) -> bool:
+    """Say whether a key can be written: JSON may name one half of a surrogate pair."""
+    try:
+        key.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -20,17 +20,25 @@ class Overload:
     """Judges samples of the process's memory and of its event loop's lag.
 
     New clients are sent away while ``reason`` is not None, so that those who are
-    there already are served. Memory is in bytes, the rest in seconds.
+    there already are served; of a process that ``is_late`` rather the clients go for
+    whom it works most. Memory is in bytes, the rest in seconds.
     """
 
     def __init__(self, most_bytes: int, most_lag_s: float) -> None:
         self._most_bytes = most_bytes
         self._most_lag_s = most_lag_s
         self._differs_since_s: float | None = None
+        self._lag_s = 0.0
         self.reason: str | None = None
+
+    @property
+    def is_late(self) -> bool:
+        """Whether its event loop is late, and that is too much."""
+        return self.reason is not None and self._lag_s > self._most_lag_s * RELIEF
 
     def observe(self, now_s: float, rss_bytes: int, lag_s: float) -> None:
         """Take in a sample. ``now_s`` may come from any clock that does not go back."""
+        self._lag_s = lag_s
         share = 1.0 if self.reason is None else RELIEF
         excess = self._excess(rss_bytes, lag_s, share)
         if (excess is None) == (self.reason is None):
@@ -60,12 +68,19 @@ class Overload:
 class LoadMonitor:
     """Samples the process's memory and its event loop's lag, for ``Overload`` to judge.
 
-    ``on_sample`` is called after each with the loop's lag in seconds.
+    ``on_sample`` is called after each with the loop's lag in seconds, ``on_late`` if
+    that has been too much for too long.
     """
 
-    def __init__(self, overload: Overload, on_sample: Callable[[float], None]) -> None:
+    def __init__(
+        self,
+        overload: Overload,
+        on_sample: Callable[[float], None],
+        on_late: Callable[[], None] = lambda: None,
+    ) -> None:
         self._overload = overload
         self._on_sample = on_sample
+        self._on_late = on_late
         self._process = psutil.Process()
         self.lag_s = 0.0
         self.rss_bytes = 0
@@ -87,3 +102,5 @@ class LoadMonitor:
                 self.rss_bytes = self._process.memory_info().rss
             self._overload.observe(now_s, self.rss_bytes, self.lag_s)
             self._on_sample(self.lag_s)
+            if self._overload.is_late:
+                self._on_late()

@@ -65,6 +65,10 @@ class Prepared:
 
     def keep(self, position: Position, etag: str, body: bytes) -> None:
         """Keep a body until the stream goes on; only a few of them."""
+        here = self._position
+        if position.epoch == here.epoch and position.offset < here.offset:
+            # It was long in the making.
+            return
         if position != self._position:
             self._position = position
             self._bodies.clear()

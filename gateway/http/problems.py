@@ -61,6 +61,11 @@ def problem(
     )
 
 
+def unavailable(detail: str) -> Problem:
+    """Return the problem of Redis, or the archive, that cannot be read for a while."""
+    return Problem(503, "unavailable", detail, {"Retry-After": "1"})
+
+
 def handlers() -> dict[int | type[Exception], Handler]:
     """Return what answers each kind of error, whoever raised it."""
     return {
@@ -94,7 +99,7 @@ async def _unauthorized(request: Request, error: TokenRefused) -> Response:
 
 async def _unavailable(request: Request, error: RedisError) -> Response:
     detail = "Redis cannot be read at the moment"
-    return problem(503, "unavailable", detail, {"Retry-After": "1"})
+    return await _described(request, unavailable(detail))
 
 
 async def _fault(request: Request, error: Exception) -> Response:

@@ -10,7 +10,7 @@ from fastapi.responses import PlainTextResponse, Response
 from gateway.backend import Backend
 from gateway.health.pipeline_reader import ANSWER_S, NO_ANSWER
 from gateway.http.openapi import OPERATORS
-from gateway.http.problems import Problem
+from gateway.http.problems import Problem, unavailable
 from gateway.operators import clients, incident_routes, pipeline_routes
 from gateway.operators.dead_letters import read_letters
 from gateway.operators.operators_schemas import (
@@ -67,7 +67,7 @@ def _add_dead_letters(router: APIRouter, backend: Backend) -> None:
                     backend.redis, backend.keys, limit, reason, job
                 )
         except TimeoutError:
-            raise Problem(503, "unavailable", f"Redis: {NO_ANSWER}") from None
+            raise unavailable(f"Redis: {NO_ANSWER}") from None
         except ValueError as error:
             raise Problem(503, "unreadable", str(error)) from None
         if letters is None:

@@ -9,10 +9,16 @@ from gateway.protocol.market_issues import MarketIssues, refusal_of
 from gateway.protocol.messages import Rejection, check_key
 from ingest.issue_table.known_issues import Issues
 from ingest.trade import ISIN_CHARS
-from throttle.contract.bar_intervals import INTERVALS
+from throttle.contract.bar_intervals import DAY, INTERVALS, INTERVALS_MS
 from tickthrottle_client.tick_v1 import ALL, BARS
 
 MAX_SHOWN_CHARS = 40
+
+MINUTE_MS, LONGEST_DAY_MS = 60_000, 90_000_000
+"""A day has 25 hours where clocks are set back."""
+
+MOST_READ = 100_000
+"""This many bars one question reads at most; it then gets fewer longer ones."""
 
 
 class BarKey(NamedTuple):
@@ -49,6 +55,21 @@ def read_bar_key(text: str, issues: Issues) -> BarKey | Rejection:
     if rejection is not None:
         return Rejection(text, rejection.code, rejection.message)
     return BarKey(interval, isin or name)
+
+
+def parts_of(interval: str, bars_ms: int = MINUTE_MS) -> int:
+    """Return how many of the published bars a longer one has at most."""
+    return max(1, INTERVALS_MS.get(interval, LONGEST_DAY_MS) // bars_ms)
+
+
+def bars_read(key: BarKey, last: int) -> int:
+    """Return how many bars are read for an issue's newest ``last`` ones.
+
+    A longer bar is folded from those of a minute; the newest day is kept as it is.
+    """
+    if key.interval == DAY and last == 1:
+        return 1
+    return min(last * parts_of(key.interval), MOST_READ)
 
 
 def _refusal_of(name: str, issues: Issues) -> str | None:

@@ -6,18 +6,23 @@ from typing import Annotated, Literal, TypeAlias
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 
-from gateway.http.authorization import Permit, check_allowed, check_everything_allowed
+from gateway.admission.work import ROWS_A_BAR
+from gateway.http.authorization import Caller, Permit
+from gateway.http.built_once import Builds
 from gateway.http.conditional import ConditionalAnswers
 from gateway.http.openapi import answers, conditional
 from gateway.http.parameters import LATEST_MS
-from gateway.http.problems import Problem
+from gateway.http.problems import Problem, unavailable
 from gateway.http.schemas import BarsAnswer, BurstsAnswer, MoversAnswer, MovesAnswer
+from gateway.http.time_slice import in_slices
+from gateway.protocol.bar_keys import BarKey, bars_read
 from gateway.rest.archive_gaps import gaps_object
-from gateway.rest.issues import IssueKey, Known
+from gateway.rest.issues import IssueKey
 from gateway.rest.selection import resolve
 from gateway.upstream.analytics_store import AnalyticsStore
+from gateway.upstream.archive_visit import visiting
 from gateway.upstream.archived_windows import ArchivedWindows, ArchiveUnreadable
-from gateway.upstream.bar_store import BarStore
+from gateway.upstream.bar_store import BarProgress, BarStore
 
 MOST_BARS = 1_000
 """So many bars are in an answer at most: 300 KiB."""
@@ -35,9 +40,9 @@ def create_router(
     store: BarStore,
     found: AnalyticsStore,
     archived: ArchivedWindows,
-    known: Known,
     permit: Permit,
     answer: ConditionalAnswers,
+    builds: Builds,
 ) -> APIRouter:
     """Build the router of bars, movers, bursts and moves."""
     router = APIRouter(tags=["analytics"])
@@ -73,23 +78,16 @@ def create_router(
         As far back as the analytics job keeps them, and then the archive, if there is
         one: a year.
         """
-        grant = permit(request)
-        isin = resolve(issue, known())
-        check_allowed(grant, isin)
+        caller = permit(request)
+        isin = resolve(issue, caller.issues)
+        caller.check_allowed(isin, issue)
         progress = await store.progress()
         if progress is None:
             raise Problem(404, "no_analytics", NO_BARS)
-        try:
-            bars = await store.last(isin, interval, limit, progress, from_ms, to_ms)
-            oldest_ms = bars[0].start_ms if len(bars) == limit else from_ms
-            missing = await archived.damaged("bars", oldest_ms, to_ms)
-        except ArchiveUnreadable as error:
-            raise Problem(503, "unavailable", str(error)) from None
-        bodies = b",".join(bar.body() for bar in bars)
-        head = b'{"isin":"%b","interval":"%b"' % (isin.encode(), interval.encode())
-        gaps = gaps_object(missing)
-        body = b'%b,"count":%d,"gaps":%b,"data":[%b]}' % (head, len(bars), gaps, bodies)
-        return answer.give(request, body)
+        key = BarKey(interval, isin)
+        bounds = limit, from_ms, to_ms
+        work = _bars(*(store, archived, builds, caller, key, progress), *bounds)
+        return answer.give(request, await builds.awaited(request, work))
 
     @router.get(
         "/v1/movers",
@@ -103,7 +101,7 @@ def create_router(
     )
     async def get_movers(request: Request) -> Response:
         """What rose, fell and traded most in the newest span."""
-        check_everything_allowed(permit(request))
+        permit(request).check_everything_allowed()
         body = await found.movers()
         if body is None:
             detail = "no movers are published here: the analytics job has not run"
@@ -122,8 +120,10 @@ def create_router(
     )
     async def list_bursts(request: Request, limit: Limit = 50) -> Response:
         """Where trading has come alive, and for how long; bursts that have ended."""
-        check_everything_allowed(permit(request))
-        return answer.give(request, await _list(found.bursts, limit))
+        caller = permit(request)
+        caller.check_everything_allowed()
+        listed = _list(found.bursts, limit, caller, builds)
+        return answer.give(request, await builds.awaited(request, listed))
 
     @router.get(
         "/v1/moves",
@@ -137,12 +137,52 @@ def create_router(
     )
     async def list_moves(request: Request, limit: Limit = 50) -> Response:
         """Which prices went far within seconds."""
-        check_everything_allowed(permit(request))
-        return answer.give(request, await _list(found.moves, limit))
+        caller = permit(request)
+        caller.check_everything_allowed()
+        listed = _list(found.moves, limit, caller, builds)
+        return answer.give(request, await builds.awaited(request, listed))
 
     return router
 
 
-async def _list(read: Callable[[int], Awaitable[Sequence[bytes]]], limit: int) -> bytes:
-    bodies = await read(limit)
+async def _bars(
+    store: BarStore,
+    archived: ArchivedWindows,
+    builds: Builds,
+    caller: Caller,
+    key: BarKey,
+    progress: BarProgress,
+    limit: int,
+    from_ms: int | None,
+    to_ms: int | None,
+) -> bytes:
+    interval, isin = key
+    async with builds.turn(caller):
+        try:
+            with visiting(caller.address, caller.charge):
+                bars = await store.last(isin, interval, limit, progress, from_ms, to_ms)
+                oldest_ms = bars[0].start_ms if len(bars) == limit else from_ms
+                missing = await archived.damaged("bars", oldest_ms, to_ms)
+        except ArchiveUnreadable as error:
+            raise unavailable(str(error)) from None
+        caller.charge(ROWS_A_BAR * bars_read(key, len(bars)))
+        if caller.paced is not None:
+            # Of an open bar the close is a price of now.
+            shown_ms = caller.paced.shown_ms
+            bars = [bar for bar in bars if bar.closed and bar.end_ms <= shown_ms]
+        bodies = [bar.body() async for bar in in_slices(bars)]
+    head = b'{"isin":"%b","interval":"%b"' % (isin.encode(), interval.encode())
+    tail = gaps_object(missing), b",".join(bodies)
+    return b'%b,"count":%d,"gaps":%b,"data":[%b]}' % (head, len(bars), *tail)
+
+
+async def _list(
+    read: Callable[[int], Awaitable[Sequence[bytes]]],
+    limit: int,
+    caller: Caller,
+    builds: Builds,
+) -> bytes:
+    async with builds.turn(caller):
+        bodies = await read(limit)
+    caller.charge(len(bodies))
     return b'{"count":%d,"data":[%b]}' % (len(bodies), b",".join(bodies))

@@ -28,6 +28,22 @@ def encode_day(day: DayBar | None, entry: IssueEntry | None) -> bytes:
     return orjson.dumps(fields | _change(day.bar.close, entry))
 
 
+class DayBodies:
+    """Encoded days, each anew only once it, or what the table says of it, changes."""
+
+    def __init__(self) -> None:
+        self._bodies: dict[str, tuple[DayBar, IssueEntry | None, bytes]] = {}
+
+    def encode(self, isin: str, day: DayBar | None, entry: IssueEntry | None) -> bytes:
+        """Return ``encode_day`` of an issue's newest day."""
+        if day is None:
+            return b"null"
+        kept = self._bodies.get(isin)
+        if kept is None or kept[0] is not day or kept[1] is not entry:
+            kept = self._bodies[isin] = day, entry, encode_day(day, entry)
+        return kept[2]
+
+
 def encode_prices(day: DayBar) -> bytes:
     """Return the JSON object of a day in short: whose it is, its span, its prices."""
     bar = day.bar

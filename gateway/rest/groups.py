@@ -5,22 +5,18 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Request
 from fastapi.responses import Response
 
-from gateway.http.authorization import Permit, check_allowed
+from gateway.http.authorization import Permit
 from gateway.http.conditional import ConditionalAnswers, make_etag
 from gateway.http.openapi import answers, conditional
 from gateway.http.parameters import shorten
 from gateway.http.problems import Problem
 from gateway.http.schemas import GroupAnswer, GroupsAnswer
 from gateway.protocol.messages import split_keys
-from gateway.rest.issues import Known
-from gateway.stream.board import Board
 from gateway.stream.frames import list_object
 from tickthrottle_client.tick_v1 import GROUP, is_group
 
 
-def create_router(
-    board: Board, known: Known, permit: Permit, answer: ConditionalAnswers
-) -> APIRouter:
+def create_router(permit: Permit, answer: ConditionalAnswers) -> APIRouter:
     """Build the router of groups."""
     router = APIRouter(tags=["groups"])
 
@@ -28,7 +24,7 @@ def create_router(
         "/v1/groups",
         responses=answers(
             GroupsAnswer,
-            *(400, 401),
+            *(400, 401, 429),
             description="The groups that have figures",
             is_conditional=True,
         ),
@@ -39,18 +35,16 @@ def create_router(
 
         Markets and sectors that have not traded yet are left out.
         """
-        grant, issues = permit(request), known()
-        position = board.position
-        etag = make_etag(
-            f"{position.epoch}:{position.offset}".encode(),
-            issues.digest.encode(),
-            grant.encode_keys(),
-        )
+        caller = permit(request)
+        board, position = caller.board, caller.board.position
+        name = f"{position.epoch}:{position.offset}"
+        etag = make_etag(name.encode(), caller.encode_rights())
 
         async def build() -> bytes:
             # What the table no longer names is of the past.
-            keys, _ = split_keys(board.groups.keys(), issues)
-            found = map(board.groups.get, filter(grant.allows, keys))
+            keys, _ = split_keys(board.groups.keys(), caller.issues)
+            caller.charge(len(keys))
+            found = map(board.groups.get, filter(caller.grant.allows, keys))
             return list_object(position, [body for body in found if body is not None])
 
         return await answer.give_named(request, etag, build)
@@ -59,7 +53,7 @@ def create_router(
         "/v1/groups/{group:path}",
         responses=answers(
             GroupAnswer,
-            *(400, 401, 403, 404),
+            *(400, 401, 403, 404, 429),
             description="The group's newest figures",
             is_conditional=True,
         ),
@@ -72,16 +66,17 @@ def create_router(
         ],
     ) -> Response:
         """Newest figures of one market or sector."""
-        grant = permit(request)
+        caller = permit(request)
         if not is_group(group):
             detail = f"{shorten(group)}: a group's key begins with {GROUP}"
             raise Problem(404, "unknown_key", detail)
-        check_allowed(grant, group)
-        _, rejected = split_keys([group], known())
+        if not caller.grant.allows(group):
+            raise Problem(403, "not_allowed", f"{shorten(group)}: not in your token")
+        _, rejected = split_keys([group], caller.issues)
         for rejection in rejected:
             detail = f"{shorten(group)}: {rejection.message}"
             raise Problem(404, rejection.code, detail)
-        body = board.groups.get(group)
+        body = caller.board.groups.get(group)
         if body is None:
             raise Problem(404, "unknown_key", f"{shorten(group)}: has not traded yet")
         return answer.give(request, body)

@@ -1,21 +1,22 @@
 """REST: the issue table, and what each issue did."""
 
 import asyncio
-from collections.abc import Callable
-from typing import Annotated, TypeAlias
+from itertools import islice
+from typing import Annotated
 
 from fastapi import APIRouter, Path, Query, Request
 from fastapi.responses import Response
 
-from gateway.admission.tokens import TokenGrant
-from gateway.http.authorization import Permit, check_allowed
+from gateway.http.authorization import Caller, Permit
+from gateway.http.built_once import Builds
 from gateway.http.conditional import ConditionalAnswers, make_etag
 from gateway.http.openapi import answers, conditional
 from gateway.http.problems import Problem
 from gateway.http.schemas import Chart, ListedIssue, ListedIssues
+from gateway.http.time_slice import in_slices
+from gateway.rest.paced_points import paced_points
 from gateway.rest.selection import Wish, resolve, select
 from gateway.upstream.issue_history import IssueHistory, points_object
-from ingest.issue_table.known_issues import Issues
 
 POINTS_LIMIT = 1_000
 """Most windows one request may ask for; the window log usually holds fewer."""
@@ -34,15 +35,11 @@ IssueKey = Annotated[
     ),
 ]
 
-
-Known: TypeAlias = Callable[[], Issues]
-"""Returns what is known of all issues now."""
-
 MAX_SEARCH_CHARS = 100
 
 
 def create_router(
-    known: Known, history: IssueHistory, permit: Permit, answer: ConditionalAnswers
+    history: IssueHistory, permit: Permit, answer: ConditionalAnswers, builds: Builds
 ) -> APIRouter:
     """Build the router of issues."""
     router = APIRouter(tags=["issues"])
@@ -51,7 +48,7 @@ def create_router(
         "/v1/issues",
         responses=answers(
             ListedIssues,
-            *(400, 401),
+            *(400, 401, 503),
             description="The issues that fit all that is asked for",
             is_conditional=True,
         ),
@@ -72,18 +69,17 @@ def create_router(
         sector: Sector = None,
     ) -> Response:
         """What is known of the issues, in order of ISINs."""
-        grant, issues = permit(request), known()
+        caller = permit(request)
         wish = Wish(market=market, sector=sector)
-        wanted = select(wish, issues)
-        etag = make_etag(
-            issues.digest.encode(),
-            grant.encode_keys(),
-            wish.encode(),
-            repr(q).encode(),
-        )
+        wanted = select(wish, caller.issues)
+        etag = make_etag(caller.encode_rights(), wish.encode(), repr(q).encode())
+
+        async def make() -> bytes:
+            caller.charge(len(caller.issues))
+            return await asyncio.to_thread(_encode, wanted, q, caller)
 
         async def build() -> bytes:
-            return await asyncio.to_thread(_encode, issues, wanted, q, grant)
+            return await builds.build(request, caller, make)
 
         return await answer.give_named(request, etag, build)
 
@@ -91,7 +87,7 @@ def create_router(
         "/v1/issues/{issue}",
         responses=answers(
             ListedIssue,
-            *(400, 401, 403, 404),
+            *(400, 401, 403, 404, 429),
             description="What is known of the issue",
             is_conditional=True,
         ),
@@ -99,10 +95,10 @@ def create_router(
     )
     async def get_issue(request: Request, issue: IssueKey) -> Response:
         """What is known of one issue."""
-        grant, issues = permit(request), known()
-        isin = resolve(issue, issues)
-        check_allowed(grant, isin)
-        entry = issues.get(isin)
+        caller = permit(request)
+        isin = resolve(issue, caller.issues)
+        caller.check_allowed(isin, issue)
+        entry = caller.issues.get(isin)
         if entry is None:
             raise Problem(404, "unknown_key", f"{isin}: is not in the issue table")
         return answer.give(request, entry.encoded)
@@ -111,7 +107,7 @@ def create_router(
         "/v1/issues/{issue}/windows",
         responses=answers(
             Chart,
-            *(400, 401, 403, 404),
+            *(400, 401, 403, 404, 503),
             description="The issue's history",
             is_conditional=True,
         ),
@@ -125,20 +121,27 @@ def create_router(
         ] = 300,
     ) -> Response:
         """The newest windows in which an issue traded, oldest first."""
-        grant = permit(request)
-        isin = resolve(issue, known())
-        check_allowed(grant, isin)
-        return answer.give(request, points_object(isin, history.of(isin, limit)))
+        caller = permit(request)
+        isin = resolve(issue, caller.issues)
+        caller.check_allowed(isin, issue)
+
+        async def make() -> bytes:
+            newest_first = history.newest_first(isin, caller.until_ms())
+            paced = paced_points(newest_first, caller.interval_ms)
+            points = [p async for p in in_slices(islice(paced, limit))]
+            caller.charge(len(points))
+            return points_object(isin, reversed(points))
+
+        return answer.give(request, await builds.build(request, caller, make))
 
     return router
 
 
-def _encode(
-    issues: Issues, wanted: frozenset[str] | None, q: str | None, grant: TokenGrant
-) -> bytes:
+def _encode(wanted: frozenset[str] | None, q: str | None, caller: Caller) -> bytes:
+    issues = caller.issues
     bodies = [
         issue.encoded
         for issue in (issues if q is None else issues.search(q))
-        if (wanted is None or issue.isin in wanted) and grant.allows(issue.isin)
+        if (wanted is None or issue.isin in wanted) and caller.allows(issue.isin)
     ]
     return b'{"count":%d,"data":[%b]}' % (len(bodies), b",".join(bodies))

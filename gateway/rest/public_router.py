@@ -6,6 +6,7 @@ from fastapi.responses import Response
 
 from gateway.backend import Backend
 from gateway.http.authorization import create_permit
+from gateway.http.built_once import Builds
 from gateway.http.conditional import ConditionalAnswers
 from gateway.http.openapi import PRODUCT, answers, conditional, read_version
 from gateway.http.operator_access import OperatorAccess
@@ -21,7 +22,6 @@ from gateway.rest import (
     windows,
 )
 from gateway.settings import GatewaySettings
-from ingest.issue_table.known_issues import Issues
 from tickthrottle_client.tick_v1 import PROTOCOL
 
 
@@ -34,37 +34,29 @@ def create_router(backend: Backend, access: OperatorAccess | None) -> APIRouter:
     hub = backend.hub
     permit = create_permit(hub, access)
 
-    def known() -> Issues:
-        return hub.issues
-
     answer = ConditionalAnswers(varies=hub.tokens is not None)
     _add_version(router, pages_of(backend.settings, for_operators=access is not None))
     _add_upgrade(router)
-    router.include_router(issues.create_router(known, backend.history, permit, answer))
-    found = backend.analytics_store
+    found, archived = backend.analytics_store, backend.archived
+    # Who asks for the board shall not wait for who looks far back.
+    quick, deep = Builds(hub.counters), Builds(hub.counters)
+    common = permit, answer
+    router.include_router(issues.create_router(backend.history, *common, quick))
+    router.include_router(quotes.create_router(found, *common, quick))
+    router.include_router(groups.create_router(*common))
     router.include_router(
-        quotes.create_router(backend.board, known, found, permit, answer)
-    )
-    router.include_router(groups.create_router(backend.board, known, permit, answer))
-    router.include_router(
-        quote_history.create_router(
-            backend.archived, backend.history, known, permit, answer
-        )
+        quote_history.create_router(archived, backend.history, *common, deep)
     )
     router.include_router(
-        bar_routes.create_router(
-            backend.bar_store, found, backend.archived, known, permit, answer
-        )
+        bar_routes.create_router(backend.bar_store, found, archived, *common, deep)
     )
-    router.include_router(days.create_router(backend.board, found, permit, answer))
+    router.include_router(days.create_router(backend.board, found, *common, quick))
     router.include_router(
         windows.create_router(
-            backend.board,
-            backend.window_log,
-            backend.archived,
+            *(backend.board, backend.window_log, archived),
             backend.settings.windows_limit,
-            permit,
-            answer,
+            *common,
+            deep,
         )
     )
     return router

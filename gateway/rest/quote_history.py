@@ -1,21 +1,29 @@
 """REST: what an issue did, as far back as the archive goes."""
 
-from typing import Annotated
+from itertools import islice
+from typing import TYPE_CHECKING, Annotated
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 
-from gateway.http.authorization import Permit, check_allowed
+from gateway.http.authorization import Caller, Permit
+from gateway.http.built_once import Builds
 from gateway.http.conditional import ConditionalAnswers
 from gateway.http.openapi import answers, conditional
 from gateway.http.parameters import LATEST_MS
-from gateway.http.problems import Problem
+from gateway.http.problems import unavailable
 from gateway.http.schemas import History
+from gateway.http.time_slice import in_slices
 from gateway.rest.archive_gaps import gaps_object
-from gateway.rest.issues import IssueKey, Known
+from gateway.rest.issues import IssueKey
+from gateway.rest.paced_points import paced_points, whole_from, whole_until
 from gateway.rest.selection import resolve
+from gateway.upstream.archive_visit import visiting
 from gateway.upstream.archived_windows import ArchivedWindows, ArchiveUnreadable
-from gateway.upstream.issue_history import IssueHistory
+from gateway.upstream.issue_history import IssueHistory, Point
+
+if TYPE_CHECKING:
+    from archive.parquet.archive_reader import ArchivedPoint
 
 MOST_POINTS = 20_000
 """Most windows one request may ask for: more than a day of trading has."""
@@ -44,9 +52,9 @@ To = Annotated[
 def create_router(
     archived: ArchivedWindows,
     memory: IssueHistory,
-    known: Known,
     permit: Permit,
     answer: ConditionalAnswers,
+    builds: Builds,
 ) -> APIRouter:
     """Build the router of histories: the archive, and what is newer than it."""
     router = APIRouter(tags=["quotes"])
@@ -71,33 +79,61 @@ def create_router(
         ] = 1_000,
     ) -> Response:
         """The windows in which an issue traded, oldest first; days back if archived."""
-        isin = resolve(issue, known())
-        check_allowed(permit(request), isin)
-        try:
-            # Before what is in memory: a window that is stored meanwhile is in both.
-            stored_ms = await archived.last_ms()
-            points = await archived.points(isin, from_ms, to_ms, limit + 1)
-            gaps = await archived.gaps(from_ms, to_ms)
-        except ArchiveUnreadable as error:
-            raise Problem(503, "unavailable", str(error)) from None
-        bodies = {point.window: point.encode() for point in points}
-        for point in memory.of(isin, MOST_POINTS):
-            is_wanted = (from_ms or 0) <= point.window and (
-                to_ms is None or point.window <= to_ms
-            )
-            # Of the archive's newest window a part may have come later.
-            if is_wanted and (point.window >= stored_ms or point.window not in bodies):
-                bodies[point.window] = point.encode()
-        windows = sorted(bodies)
-        chosen = windows[-limit:] if from_ms is None else windows[:limit]
-        is_cut = from_ms is not None and len(windows) > limit
-        body = b'{"isin":"%b","count":%d,"next":%b,"gaps":%b,"data":[%b]}' % (
-            isin.encode(),
-            len(chosen),
-            b"%d" % windows[limit] if is_cut else b"null",
-            gaps_object(gaps),
-            b",".join(bodies[window] for window in chosen),
-        )
-        return answer.give(request, body)
+        caller = permit(request)
+        isin = resolve(issue, caller.issues)
+        caller.check_allowed(isin, issue)
+        asked = from_ms, to_ms, limit
+        work = _history(archived, memory, builds, caller, isin, *asked)
+        return answer.give(request, await builds.awaited(request, work))
 
     return router
+
+
+async def _history(
+    archived: ArchivedWindows,
+    memory: IssueHistory,
+    builds: Builds,
+    caller: Caller,
+    isin: str,
+    from_ms: int | None,
+    to_ms: int | None,
+    limit: int,
+) -> bytes:
+    interval_ms = caller.interval_ms
+    from_ms = whole_from(from_ms, interval_ms)
+    to_ms = whole_until(caller.until_ms(to_ms), interval_ms)
+    # Of an interval one point is left: all of it is read.
+    most = MOST_POINTS if interval_ms else limit
+    try:
+        with visiting(caller.address, caller.charge):
+            # Before what is in memory: a window that is stored meanwhile is in both.
+            stored_ms = await archived.last_ms()
+            stored = await archived.points(isin, from_ms, to_ms, most + 1)
+            gaps = await archived.gaps(from_ms, to_ms)
+    except ArchiveUnreadable as error:
+        raise unavailable(str(error)) from None
+    async with builds.turn(caller):
+        points: dict[int, ArchivedPoint | Point] = {p.window: p for p in stored}
+        recent = islice(memory.newest_first(isin, to_ms), MOST_POINTS)
+        async for point in in_slices(recent):
+            # Of the archive's newest window a part may have come later.
+            is_newer = point.window >= stored_ms or point.window not in points
+            if (from_ms or 0) <= point.window and is_newer:
+                points[point.window] = point
+        caller.charge(len(points))
+        newest_first = [points[window] for window in sorted(points, reverse=True)]
+        paced = paced_points(newest_first, interval_ms)
+        told = [point async for point in in_slices(paced)][::-1]
+        if interval_ms and len(stored) > most:
+            # Of the interval where reading ended a part alone is here.
+            told = told[1:] if from_ms is None else told[:-1]
+        chosen = told[-limit:] if from_ms is None else told[:limit]
+        bodies = [point.encode() async for point in in_slices(chosen)]
+    is_cut = from_ms is not None and len(told) > limit
+    return b'{"isin":"%b","count":%d,"next":%b,"gaps":%b,"data":[%b]}' % (
+        isin.encode(),
+        len(chosen),
+        b"%d" % told[limit].window if is_cut else b"null",
+        gaps_object(gaps),
+        b",".join(bodies),
+    )

@@ -1,37 +1,34 @@
 """REST: latest quotes. A poller that has them already costs next to nothing."""
 
-import asyncio
 from collections.abc import Callable, Sequence
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 
-from gateway.admission.tokens import TokenGrant
-from gateway.http.authorization import Permit, check_allowed
+from gateway.admission.work import ROWS_A_DAY
+from gateway.http.authorization import Caller, Permit
+from gateway.http.built_once import Builds
 from gateway.http.conditional import ConditionalAnswers, Prepared, make_etag
 from gateway.http.openapi import answers, conditional
 from gateway.http.parameters import shorten
 from gateway.http.problems import Problem
 from gateway.http.schemas import Quote, Quotes
+from gateway.http.time_slice import in_slices
 from gateway.protocol.messages import check_key, split_list
-from gateway.rest.day_statistics import encode_day
-from gateway.rest.issues import IssueKey, Known, Market, Sector
-from gateway.rest.selection import Wish, resolve, select
-from gateway.stream.board import Board
+from gateway.rest.day_statistics import DayBodies
+from gateway.rest.issues import IssueKey, Market, Sector
+from gateway.rest.selection import Wish, check_named, resolve, select
 from gateway.stream.frames import list_object
 from gateway.upstream.analytics_store import AnalyticsStore
 from ingest.issue_table.issue_entry import FIELDS, IssueEntry
-from ingest.issue_table.known_issues import Issues
+from throttle.contract.bar_intervals import DayBar
 
 DAY = "day"
 """The field that is the statistics of an issue's day."""
 
 MORE_FIELDS = (*FIELDS[1:], DAY)
 """What a quote may have besides: all that is known of an issue, and its day."""
-
-AT_ONCE = 50
-"""This many ISINs are checked before the event loop may do something else."""
 
 Isins = Annotated[
     str | None,
@@ -55,15 +52,12 @@ Fields = Annotated[
 
 
 def create_router(
-    board: Board,
-    known: Known,
-    found: AnalyticsStore,
-    permit: Permit,
-    answer: ConditionalAnswers,
+    found: AnalyticsStore, permit: Permit, answer: ConditionalAnswers, builds: Builds
 ) -> APIRouter:
     """Build the router of latest quotes."""
     router = APIRouter(tags=["quotes"])
     prepared = Prepared()
+    quotes = QuoteBodies(found)
 
     @router.get(
         "/v1/quotes",
@@ -87,26 +81,31 @@ def create_router(
 
         Issues that have not traded yet are left out; the order is that of ISINs.
         """
-        grant, issues = permit(request), known()
+        caller = permit(request)
         wish = Wish(isins, codes, market, sector)
         names = _read_fields(fields)
         await _check_in_slices(isins)
-        wanted = select(wish, issues)
-        if isins is not None or codes is not None:
-            for isin in sorted(wanted or ()):
-                check_allowed(grant, isin)
+        wanted = select(wish, caller.issues)
+        check_named(wish, caller)
         days_version = await found.days_version() if DAY in names else None
-        etag = _name(board, wish, names, issues, grant, days_version)
+        board = caller.board
+        position = board.position
+        etag = make_etag(
+            f"{position.epoch}:{position.offset}".encode(),
+            wish.encode(),
+            ",".join(names).encode(),
+            caller.encode_rights(),
+            (days_version or "").encode(),
+        )
+
+        async def make() -> bytes:
+            isins = board.isins() if wanted is None else sorted(wanted)
+            return await quotes.encode_all(caller, isins, names)
 
         async def build() -> bytes:
-            body = prepared.find(board.position, etag)
-            if body is None:
-                isins = board.isins() if wanted is None else sorted(wanted)
-                allowed = [isin for isin in isins if grant.allows(isin)]
-                add = await _adder(names, issues, found, allowed)
-                body = _encode(board, allowed, add)
-                prepared.keep(board.position, etag, body)
-            return body
+            return await builds.build_once(
+                request, caller, prepared, position, etag, make
+            )
 
         return await answer.give_named(request, etag, build)
 
@@ -124,88 +123,88 @@ def create_router(
         request: Request, issue: IssueKey, fields: Fields = None
     ) -> Response:
         """Latest quote of one issue."""
-        grant, issues = permit(request), known()
+        caller = permit(request)
         names = _read_fields(fields)
-        isin = resolve(issue, issues)
-        check_allowed(grant, isin)
-        row = board.get(isin)
-        if row is None:
+        isin = resolve(issue, caller.issues)
+        caller.check_allowed(isin, issue)
+        if caller.board.get(isin) is None:
             raise Problem(404, "unknown_key", f"{isin} has not traded yet")
-        add = await _adder(names, issues, found, [isin])
-        return answer.give(request, add(isin, row.body))
+        return answer.give(request, await quotes.encode(caller, isin, names))
 
     return router
 
 
 async def _check_in_slices(isins: str | None) -> None:
     """Check ISINs before they are selected: check digits take time."""
-    for number, isin in enumerate(split_list(isins or ""), 1):
-        check_key(isin)
-        if number % AT_ONCE == 0:
-            await asyncio.sleep(0)
+    async for _ in in_slices(map(check_key, split_list(isins or ""))):
+        pass
 
 
 def _read_fields(text: str | None) -> tuple[str, ...]:
+    """Return the fields that are asked for, each once and in one order."""
     names = split_list(text or "")
     for name in names:
         if name not in MORE_FIELDS:
             known = ", ".join(MORE_FIELDS)
             detail = f"fields: {shorten(name)}: must be of {known}"
             raise Problem(400, "bad_request", detail)
-    return names
+    return tuple(name for name in MORE_FIELDS if name in names)
 
 
 _Adder = Callable[[str, bytes], bytes]
 
 
-async def _adder(
-    names: tuple[str, ...],
-    issues: Issues,
-    found: AnalyticsStore,
-    isins: Sequence[str],
-) -> _Adder:
-    """Return what adds fields of the issue table, and the day, to an issue's quote."""
-    if not names:
-        return lambda _, body: body
-    of_table = tuple(name for name in names if name != DAY)
-    has_day = DAY in names
-    days = await found.days(isins) if has_day else {}
+class QuoteBodies:
+    """Encodes quotes with what else is asked for of their issues, and charges it."""
 
-    def add(isin: str, body: bytes) -> bytes:
-        entry = issues.get(isin)
-        parts = body[:-1]
-        if of_table:
-            encoded = (entry or IssueEntry(isin)).encode(of_table)
-            parts = b'%b,"issue":%b' % (parts, encoded)
-        if has_day:
-            day = encode_day(days.get(isin), entry)
-            parts = b'%b,"day":%b' % (parts, day)
-        return parts + b"}"
+    def __init__(self, store: AnalyticsStore) -> None:
+        self._store = store
+        self._days = DayBodies()
 
-    return add
+    async def encode(self, caller: Caller, isin: str, names: tuple[str, ...]) -> bytes:
+        """Return an issue's quote, which it has."""
+        add = await self._adder(caller, names, [isin])
+        row = caller.board.get(isin)
+        return b"null" if row is None else add(isin, row.body)
 
+    async def encode_all(
+        self, caller: Caller, isins: Sequence[str], names: tuple[str, ...]
+    ) -> bytes:
+        """Return the quotes of those issues that have one and may be had."""
+        allowed = [isin async for isin in in_slices(filter(caller.allows, isins))]
+        add = await self._adder(caller, names, allowed)
+        board = caller.board
+        # As of one position, however long it takes.
+        position = board.position
+        rows = [(isin, row.body) for isin in allowed if (row := board.get(isin))]
+        bodies = [add(*row) async for row in in_slices(rows)]
+        caller.charge(len(rows))
+        return list_object(position, bodies)
 
-def _name(
-    board: Board,
-    wish: Wish,
-    names: tuple[str, ...],
-    issues: Issues,
-    grant: TokenGrant,
-    days_version: str | None,
-) -> str:
-    """Name the answer by what decides it: nothing has to be built for a 304."""
-    position = board.position
-    return make_etag(
-        f"{position.epoch}:{position.offset}".encode(),
-        wish.encode(),
-        ",".join(names).encode(),
-        issues.digest.encode(),
-        grant.encode_keys(),
-        (days_version or "").encode(),
-    )
+    async def _adder(
+        self, caller: Caller, names: tuple[str, ...], isins: Sequence[str]
+    ) -> _Adder:
+        """Return what adds fields of the issue table, and the day, to a quote."""
+        if not names:
+            return lambda _, body: body
+        issues = caller.issues
+        of_table = tuple(name for name in names if name != DAY)
+        has_day = DAY in names
+        days: dict[str, DayBar] = {}
+        # A day changes with every trade: there is none that is as old as a quote.
+        if has_day and caller.paced is None:
+            days = await self._store.days(isins)
+            caller.charge(ROWS_A_DAY * len(isins))
 
+        def add(isin: str, body: bytes) -> bytes:
+            entry = issues.get(isin)
+            parts = body[:-1]
+            if of_table:
+                encoded = (entry or IssueEntry(isin)).encode(of_table)
+                parts = b'%b,"issue":%b' % (parts, encoded)
+            if has_day:
+                day = self._days.encode(isin, days.get(isin), entry)
+                parts = b'%b,"day":%b' % (parts, day)
+            return parts + b"}"
 
-def _encode(board: Board, isins: Sequence[str], add: _Adder) -> bytes:
-    rows = ((isin, board.get(isin)) for isin in isins)
-    bodies = [add(isin, row.body) for isin, row in rows if row is not None]
-    return list_object(board.position, bodies)
+        return add

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from gateway.http.authorization import Caller
 from gateway.http.parameters import shorten
 from gateway.http.problems import Problem
 from gateway.protocol.market_issues import refusal_of
@@ -24,8 +25,12 @@ class Wish:
     sector: str | None = None
 
     def encode(self) -> bytes:
-        """Return what tells it from others."""
-        return repr((self.isins, self.codes, self.market, self.sector)).encode()
+        """Return what tells it from others; names may stand in any order."""
+        named = (
+            None if text is None else sorted(set(split_list(text)))
+            for text in (self.isins, self.codes)
+        )
+        return repr((*named, self.market, self.sector)).encode()
 
 
 def select(wish: Wish, issues: Issues) -> frozenset[str] | None:
@@ -46,6 +51,13 @@ def select(wish: Wish, issues: Issues) -> frozenset[str] | None:
     if wish.sector is not None:
         sets.append(_find_members("sector", wish.sector, issues))
     return frozenset.intersection(*sets) if sets else None
+
+
+def check_named(wish: Wish, caller: Caller) -> None:
+    """Return if all issues that are named one by one may be had. Raises Problem."""
+    for text in (wish.isins, wish.codes):
+        for name in sorted(set(split_list(text or ""))):
+            caller.check_allowed(caller.issues.isin_of(name) or name, name)
 
 
 def _split(field: str, text: str) -> tuple[str, ...]:

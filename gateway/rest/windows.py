@@ -9,15 +9,17 @@ from fastapi import APIRouter, Path, Query, Request
 from fastapi.responses import Response
 
 from archive.contract.archive_gap import ArchiveGap
-from gateway.http.authorization import Permit, check_everything_allowed
+from gateway.http.authorization import Caller, Permit
+from gateway.http.built_once import Builds
 from gateway.http.conditional import ConditionalAnswers, Prepared, make_etag
 from gateway.http.openapi import answers, conditional
 from gateway.http.parameters import LATEST_MS
-from gateway.http.problems import Problem
+from gateway.http.problems import Problem, unavailable
 from gateway.http.schemas import WindowsAnswer
 from gateway.rest.archive_gaps import gaps_object
 from gateway.stream.board import Board, Position
 from gateway.stream.frames import window_object, windows_object
+from gateway.upstream.archive_visit import visiting
 from gateway.upstream.archived_windows import (
     ArchivedWindows,
     ArchiveUnreadable,
@@ -44,11 +46,13 @@ def create_router(
     limit_most: int,
     permit: Permit,
     answer: ConditionalAnswers,
+    builds: Builds,
 ) -> APIRouter:
     """Build the router of windows; at most ``limit_most`` are told at once."""
     router = APIRouter(tags=["windows"])
-    # The newest one shall not wait for readers of many.
-    latest, prepared = PreparedWindows(board), PreparedWindows(board)
+    # The newest one shall not be forgotten for readers of many.
+    latest = PreparedWindows(board, builds, answer)
+    prepared = PreparedWindows(board, builds, answer)
 
     @router.get(
         "/v1/windows",
@@ -76,14 +80,15 @@ def create_router(
         rows: Rows = True,
     ) -> Response:
         """Windows, newest first; ``from`` and ``to`` bound their ends."""
-        check_everything_allowed(permit(request))
-        etag, build = prepared.name(
+        caller = permit(request)
+        return await prepared.give(
+            request,
+            caller,
             f"{limit} {from_ms} {to_ms}",
             lambda _: _read_some(window_log, archived, limit, from_ms, to_ms),
             lambda oldest_ms: archived.damaged("windows", oldest_ms or from_ms, to_ms),
             with_rows=rows,
         )
-        return await answer.give_named(request, etag, build)
 
     @router.get(
         "/v1/windows/latest",
@@ -97,10 +102,9 @@ def create_router(
     )
     async def get_latest_window(request: Request, rows: Rows = True) -> Response:
         """The newest window; one part for each job that has published it already."""
-        check_everything_allowed(permit(request))
+        caller = permit(request)
         read = partial(_read_latest, window_log)
-        etag, build = latest.name("latest", read, with_rows=rows)
-        return await answer.give_named(request, etag, build)
+        return await latest.give(request, caller, "latest", read, with_rows=rows)
 
     @router.get(
         "/v1/windows/{end_ms}",
@@ -126,13 +130,14 @@ def create_router(
         rows: Rows = True,
     ) -> Response:
         """The window that ends then; one part for each job that has published it."""
-        check_everything_allowed(permit(request))
-        etag, build = prepared.name(
+        caller = permit(request)
+        return await prepared.give(
+            request,
+            caller,
             str(end_ms),
             lambda _: _read_one(window_log, archived, end_ms),
             with_rows=rows,
         )
-        return await answer.give_named(request, etag, build)
 
     return router
 
@@ -142,47 +147,61 @@ async def _no_gaps(_: int | None) -> Sequence[ArchiveGap]:
 
 
 class PreparedWindows:
-    """Answers with windows: read once per step of the stream, however many ask.
+    """Answers with windows: read once per step of the stream, however many ask."""
 
-    One is read at a time, and between two windows the event loop goes on.
-    """
-
-    def __init__(self, board: Board) -> None:
+    def __init__(
+        self, board: Board, builds: Builds, answer: ConditionalAnswers
+    ) -> None:
         self._board = board
+        self._builds = builds
+        self._answer = answer
         self._prepared = Prepared()
-        self._reading = asyncio.Lock()
 
-    def name(
-        self, asked: str, read: Read, gaps: Gaps = _no_gaps, *, with_rows: bool
-    ) -> tuple[str, Callable[[], Awaitable[bytes]]]:
-        """Return the tag of what is asked for now, and what builds its body.
+    async def give(
+        self,
+        request: Request,
+        caller: Caller,
+        asked: str,
+        read: Read,
+        gaps: Gaps = _no_gaps,
+        *,
+        with_rows: bool,
+    ) -> Response:
+        """Answer with what is asked for, as of now. ``gaps`` says what it lacks.
 
-        ``gaps`` is asked for what the windows lack. Building raises what ``read``
-        and ``gaps`` raise.
+        Raises what ``read`` and ``gaps`` raise, and Problem for a caller who may not
+        have every issue at every moment.
         """
+        caller.check_everything_allowed()
         position = self._board.position
         place = f"{position.epoch}:{position.offset}"
         rows = b"rows" if with_rows else b""
         etag = make_etag(asked.encode(), place.encode(), rows)
 
-        async def build() -> bytes:
-            async with self._reading:
-                body = self._prepared.find(position, etag)
-                if body is None:
-                    body = await _encode(read(position), gaps, with_rows=with_rows)
-                    self._prepared.keep(position, etag, body)
-                return body
+        async def make() -> bytes:
+            with visiting(caller.address, caller.charge):
+                return await _encode(read(position), caller, gaps, with_rows=with_rows)
 
-        return etag, build
+        async def build() -> bytes:
+            return await self._builds.build_once(
+                request, caller, self._prepared, position, etag, make
+            )
+
+        return await self._answer.give_named(request, etag, build)
 
 
 async def _encode(
-    windows: AsyncIterator[WindowSnapshot], gaps: Gaps, *, with_rows: bool
+    windows: AsyncIterator[WindowSnapshot],
+    caller: Caller,
+    gaps: Gaps,
+    *,
+    with_rows: bool,
 ) -> bytes:
     objects: list[bytes] = []
     size, oldest_ms = 0, None
     async for window in windows:
         oldest_ms = window.window
+        caller.charge(1 + len(window.rows))
         objects.append(window_object(window, with_rows=with_rows))
         size += len(objects[-1])
         if size > MAX_BYTES:
@@ -192,7 +211,7 @@ async def _encode(
     try:
         missing = gaps_object(await gaps(oldest_ms))
     except ArchiveUnreadable as error:
-        raise Problem(503, "unavailable", str(error)) from None
+        raise unavailable(str(error)) from None
     return windows_object(objects, missing)
 
 
@@ -223,7 +242,7 @@ async def _read_some(
         async for window in newest_of_both(of_log, archived, *bounds):
             yield window
     except ArchiveUnreadable as error:
-        raise Problem(503, "unavailable", str(error)) from None
+        raise unavailable(str(error)) from None
 
 
 async def _read_one(
@@ -234,7 +253,7 @@ async def _read_one(
         try:
             windows = [part async for part in archived.newest(end_ms, end_ms)]
         except ArchiveUnreadable as error:
-            raise Problem(503, "unavailable", str(error)) from None
+            raise unavailable(str(error)) from None
     if not windows:
         raise Problem(
             404,

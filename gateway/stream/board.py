@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from gateway.protocol.issue_numbers import IssueNumbers
-from gateway.stream.group_board import GroupBoard
+from gateway.stream.groups.group_board import GroupBoard
 from gateway.stream.once_per_window import OncePerWindow
 from ingest.issue_table.known_issues import Issues
 from throttle.contract.group import StoredGroup
@@ -52,7 +52,8 @@ class Board:
     of the news may go out at once is decided by ``once_per_window.py``; up to
     ``complete`` everything was handed out. No position's window goes back within an
     epoch. ``is_in_parts``: the newest window has come in more than one update.
-    ``groups`` has the newest figures of markets and sectors.
+    ``groups`` has the newest figures of markets and sectors. ``clock_ms`` is the time
+    of day as of the newest update, the end of its window if nobody says it.
     """
 
     def __init__(self) -> None:
@@ -61,6 +62,7 @@ class Board:
         self.is_in_parts = False
         self._gate = OncePerWindow()
         self.window_ms = DEFAULT_WINDOW_MS
+        self.clock_ms = 0
         self.numbers = IssueNumbers()
         self.groups = GroupBoard()
         self._rows: dict[str, LastValue] = {}
@@ -75,6 +77,23 @@ class Board:
     def isins(self) -> list[str]:
         """Return every issue that has a value, in order."""
         return sorted(self._rows)
+
+    def copy(self) -> "Board":
+        """Return a board with the same state, which stays when this one changes."""
+        board = Board()
+        board.numbers = self.numbers
+        board.show(self)
+        return board
+
+    def show(self, other: "Board") -> None:
+        """Take over another board's state, up to where it was handed out.
+
+        The clock is that of the other.
+        """
+        self.position = self.complete = other.complete
+        self.window_ms, self.clock_ms = other.window_ms, other.clock_ms
+        self.groups = other.groups.copy()
+        self._rows = dict(other._rows)
 
     def unlisted(self, issues: Issues) -> list[str]:
         """Return the issues that have a value and are not in the table, in order."""
@@ -127,6 +146,7 @@ class Board:
         self._rows = {value.isin: value for value in values}
         self.groups.catch_up(groups, recent)
         self.position = self.complete = position
+        self.clock_ms = position.window or 0
         self.is_in_parts = False
         self._gate = OncePerWindow(position.window)
 
@@ -151,6 +171,7 @@ class Board:
         held = len(fresh) - len(rows) if gate.is_in_parts else 0
         self.is_in_parts = gate.is_in_parts
         self.position = Position(to.epoch, to.offset, gate.window)
+        self.clock_ms = max(self.clock_ms, gate.window or 0)
         # Clients resume from here: what is held back has to lie behind it.
         self.complete = self.position
         if gate.is_holding:

@@ -181,10 +181,6 @@ class Client:
         if self.delivery.is_owed or has_words:
             sender.wake()
 
-    def restart(self) -> None:
-        """Have everything sent anew."""
-        self.delivery.restart()
-
     def beat(self, now_us: int, now_s: float) -> None:
         """Send a heartbeat, unless there is something better to send.
 

@@ -12,7 +12,16 @@ from gateway.admission.tokens import (
     TokenReader,
     TokenRefused,
 )
-from gateway.protocol.bar_keys import BarKey, is_bar_key, read_bar_key
+from gateway.admission.work import (
+    ROWS_A_BAR,
+    SNAPSHOT_SHARE,
+    SnapshotBudget,
+    WorkBudget,
+    WorkRefused,
+    message_rows,
+    payers_of,
+)
+from gateway.protocol.bar_keys import BarKey, bars_read, is_bar_key, read_bar_key
 from gateway.protocol.messages import (
     Auth,
     BadMessage,
@@ -33,6 +42,8 @@ from gateway.stream.bars.bar_desk import BarDesk
 from gateway.stream.bars.bar_update import BarPosition
 from gateway.stream.counters import Counters
 from gateway.stream.delivery import Delivery
+from gateway.stream.paced_source import PacedSource, PacedSources
+from ingest.issue_table.known_issues import has_members
 from ingest.trade import ISIN_CHARS
 from tickthrottle_client.tick_v1 import ALL, CloseCode
 
@@ -46,6 +57,12 @@ MOST_LIMITED = 100
 MOST_SNAPSHOT_BARS = 10_000
 """So many bars one subscribe may ask for."""
 
+MOST_READ_BARS = 100_000
+"""So many bars are read for them (``bar_keys.bars_read``)."""
+
+CHARGED_FROM = 100
+"""Snapshots of fewer rows are nothing to a stream: what it may say bounds them."""
+
 MOST_BAD = 20
 """This many bad messages in a row end the connection, with 4500."""
 
@@ -55,7 +72,8 @@ class ClientCommands:
 
     ``answer`` never raises on what a client may send; ``ending`` is set when the
     connection is to be closed after it. A client holds ``max_keys`` keys at most.
-    ``bars`` is None until it asks for bars.
+    ``bars`` is None until it asks for bars. What it has sent is charged to ``address``,
+    and to the holder of its token.
     """
 
     __slots__ = (
@@ -64,9 +82,14 @@ class ClientCommands:
         "_bucket",
         "_counters",
         "_limited",
+        "_paced",
+        "_paces",
         "_settings",
+        "_snapshots",
         "_tokens",
         "_waker",
+        "_work",
+        "address",
         "bars",
         "delivery",
         "ending",
@@ -84,8 +107,16 @@ class ClientCommands:
         tokens: TokenReader | None = None,
         bar_desk: BarDesk | None = None,
         waker: Waker | None = None,
+        work: WorkBudget | None = None,
+        paces: PacedSources | None = None,
+        address: str = "",
     ) -> None:
         self.delivery = delivery
+        self.address = address
+        self._work = work
+        self._paces = paces
+        self._paced: PacedSource | None = None
+        self._snapshots: SnapshotBudget | None = None
         self.bars: BarDelivery | None = None
         self._bar_desk = bar_desk
         self._waker = waker
@@ -109,34 +140,41 @@ class ClientCommands:
         wait_ms = self._bucket.take(now_s)
         if wait_ms:
             self._counters.messages_rate_limited += 1
-            self._limited += 1
-            if self._limited >= MOST_LIMITED:
-                self._end(CloseCode.TOO_MANY_MESSAGES, "too many messages")
             rate = self._settings.messages_per_second
-            return frames.error_frame(
-                "rate_limited",
-                f"more than {rate:g} messages a second",
-                read_id(text),
-                retry_after_ms=wait_ms,
-            )
-        self._limited = 0
+            reason = f"more than {rate:g} messages a second"
+            return self._put_off(WorkRefused(reason, wait_ms), read_id(text))
         try:
-            answer = self._carry_out(parse(text), now_s, now_us)
-            self._bad = 0
+            command = parse(text)
+            if not isinstance(command, Auth):
+                # Who cannot even show a token could never be anybody else.
+                self._check_work(now_s)
+            self._charge(message_rows(text), now_s)
+            answer = self._carry_out(command, now_s, now_us)
+            self._limited = self._bad = 0
             return answer
+        except WorkRefused as refusal:
+            self._counters.work_refused += 1
+            return self._put_off(refusal, read_id(text))
         except BadMessage as error:
+            self._limited = 0
             self._counters.messages_refused += 1
             self._bad += 1
             if self._bad >= MOST_BAD:
                 self._end(CloseCode.BAD_MESSAGES, "too many bad messages")
             return frames.error_frame(error.code, str(error), error.message_id)
 
+    def _put_off(self, refusal: WorkRefused, message_id: MessageId) -> bytes:
+        self._limited += 1
+        if self._limited >= MOST_LIMITED:
+            self._end(CloseCode.TOO_MANY_MESSAGES, "too many messages")
+        return put_off_frame(refusal, message_id)
+
     def _carry_out(self, command: Command, now_s: float, now_us: int) -> bytes:
         if isinstance(command, Auth):
             return self._authenticate(command, now_s, now_us)
         match command:
             case Subscribe():
-                return self.subscribe(command)
+                return self.subscribe(command, now_s)
             case Unsubscribe():
                 return self._unsubscribe(command)
             case ListKeys(message_id):
@@ -156,6 +194,9 @@ class ClientCommands:
         lost = [key for key in self.delivery.keys if not grant.allows(key)]
         self.delivery.drop(lost)
         lost += self._lose_bars(grant)
+        if self._paces is not None:
+            interval_ms, now_ms = grant.min_interval_ms, now_us // 1_000
+            self._paced = self._paces.lead(self.delivery, interval_ms, now_ms)
         self._set_interval(self.delivery.interval_ms)
         return lost
 
@@ -198,16 +239,21 @@ class ClientCommands:
             min_interval_ms=self.delivery.interval_ms,
         )
 
-    def subscribe(self, command: Subscribe) -> bytes:
+    def subscribe(self, command: Subscribe, now_s: float) -> bytes:
         """Add keys, ask for their snapshot and return the ack.
 
-        Raises BadMessage, having changed nothing, if that is more than the limit.
+        Raises BadMessage, having changed nothing, if that is more than the limit, and
+        WorkRefused if the client has been sent as much as it may.
         """
         grant = self.grant
         if grant is None:
             raise BadMessage(
                 "not_allowed", "show a token first, with auth", command.message_id
             )
+        if command.wants_snapshot:
+            self._check_work(now_s, SNAPSHOT_SHARE if is_long(command.keys) else 1)
+            if self._snapshots is not None:
+                self._snapshots.check(now_s)
         # First without looking at the keys: checking thousands of them takes time.
         if len(command.keys) > self._settings.max_keys:
             self._check_limit(command.message_id, command.keys)
@@ -231,13 +277,18 @@ class ClientCommands:
             ]
             accepted = [key for key in accepted if grant.allows(key)]
         self._check_limit(command.message_id, (*accepted, *map(str, bar_keys)))
-        self._check_snapshot(command, bar_keys)
+        bars_read = self._check_snapshot(command, bar_keys)
         since = command.since if self.delivery.can_resume(command.since) else None
         self.has_asked = self.has_asked or bool(accepted or bar_keys)
-        self.delivery.add(accepted, since, wants_snapshot=command.wants_snapshot)
-        self._add_bars(bar_keys, command)
+        rows = self.delivery.add(accepted, since, wants_snapshot=command.wants_snapshot)
+        self._add_bars(bar_keys, command, bars_read)
+        if command.wants_snapshot:
+            self._charge_snapshot(rows + ROWS_A_BAR * bars_read, now_s)
         self._set_interval(command.min_interval_ms)
         told = [replace(r, key=names.get(r.key, r.key)) for r in rejected]
+        # What a code stands for is told to those who may have the issue.
+        may_know = set(accepted)
+        codes = {code: isin for code, isin in codes.items() if isin in may_know}
         return self._ack(
             command.message_id,
             "subscribe",
@@ -246,7 +297,7 @@ class ClientCommands:
             min_interval_ms=self.delivery.interval_ms,
             resumed=since is not None and command.wants_snapshot,
             **_told(codes | bar_codes),
-            **self._members(accepted),
+            **self._members(accepted, now_s),
         )
 
     def _read_bar_keys(
@@ -270,7 +321,36 @@ class ClientCommands:
                     codes[text] = str(key)
         return list(accepted), codes, rejected
 
-    def _check_snapshot(self, command: Subscribe, keys: Sequence[BarKey]) -> None:
+    def _check_work(self, now_s: float, share: float = 1) -> None:
+        """Return if more may be worked out for the client. Raises WorkRefused."""
+        if self._work is not None:
+            self._work.check(self.payers, now_s, share)
+
+    def _charge(self, rows: int, now_s: float) -> None:
+        if self._work is not None:
+            self._work.charge(self.payers, rows, now_s)
+
+    def _charge_snapshot(self, rows: int, now_s: float) -> None:
+        self._charge(rows, now_s)
+        if rows >= CHARGED_FROM:
+            self._snapshots = self._snapshots or SnapshotBudget()
+            self._snapshots.charge(rows, now_s)
+
+    @property
+    def payers(self) -> tuple[str, ...]:
+        """Against whom work is counted."""
+        return payers_of(self.address, self.grant.holder if self.grant else "")
+
+    def _check_snapshot(self, command: Subscribe, keys: Sequence[BarKey]) -> int:
+        """Return how many bars are read for the snapshot. Raises BadMessage."""
+        if not keys or not command.wants_snapshot:
+            return 0
+        desk, last = self._bar_desk, command.last
+        issues = desk.issues() if desk else 0
+        read = sum(issues if k.isin == ALL else bars_read(k, last) for k in keys)
+        if read > MOST_READ_BARS:
+            rule = f"{read} bars are read for that, {MOST_READ_BARS} at most"
+            raise BadMessage("bad_request", f"last: {rule}", command.message_id)
         count = command.last * len(keys)
         is_whole = command.last > 1 and any(key.isin == ALL for key in keys)
         if is_whole or count > MOST_SNAPSHOT_BARS:
@@ -280,22 +360,27 @@ class ClientCommands:
                 else f"{count} bars in all, {MOST_SNAPSHOT_BARS} at most"
             )
             raise BadMessage("bad_request", f"last: {rule}", command.message_id)
+        return read
 
-    def _add_bars(self, keys: Sequence[BarKey], command: Subscribe) -> None:
+    def _add_bars(
+        self, keys: Sequence[BarKey], command: Subscribe, bars_read: int
+    ) -> None:
         desk, waker = self._bar_desk, self._waker
         if not keys or desk is None or waker is None:
             return
         if self.bars is None:
             self.bars = BarDelivery(desk, waker)
+            self.bars.paced = self._paced
         since = command.bars_since
         position = None if since is None else BarPosition(since.epoch, since.sequence)
         last = command.last if command.wants_snapshot else 0
-        self.bars.add(keys, last, position)
+        self.bars.add(keys, last, position, bars_read)
 
-    def _members(self, keys: Sequence[str]) -> dict[str, Any]:
+    def _members(self, keys: Sequence[str], now_s: float) -> dict[str, Any]:
         members = self.delivery.members_of(keys)
         if not members:
             return {}
+        self._charge(sum(map(len, members.values())), now_s)
         return {"members": members, "issues": self.delivery.issues.digest}
 
     def _resolve(self, keys: Sequence[str]) -> dict[str, str]:
@@ -314,6 +399,7 @@ class ClientCommands:
         self.delivery.set_interval(max(wanted_ms, least_ms))
         if self.bars is not None:
             self.bars.interval_ms = self.delivery.interval_ms
+            self.bars.paced = self._paced
 
     def _unsubscribe(self, command: Unsubscribe) -> bytes:
         held = set(self._held())
@@ -329,6 +415,7 @@ class ClientCommands:
         if self.bars is not None:
             named = set(dropped)
             self.bars.drop([k for k in self.bars.key_set.keys if str(k) in named])
+        codes = {code: key for code, key in codes.items() if key in held}
         return self._ack(
             command.message_id, "unsubscribe", dropped, rejected, **_told(codes)
         )
@@ -356,6 +443,19 @@ class ClientCommands:
         return frames.ack_frame(
             message_id, op, accepted, rejected, len(self._held()), **granted
         )
+
+
+def is_long(keys: Sequence[str]) -> bool:
+    """Say whether the snapshot of these keys may have very many rows."""
+    stand_for_many = (key == ALL or has_members(key) for key in keys)
+    return len(keys) >= CHARGED_FROM or any(stand_for_many)
+
+
+def put_off_frame(refusal: WorkRefused, message_id: MessageId = None) -> bytes:
+    """Build the answer to what is to be asked for again later."""
+    return frames.error_frame(
+        "rate_limited", refusal.reason, message_id, retry_after_ms=refusal.wait_ms
+    )
 
 
 def _told(codes: dict[str, str]) -> dict[str, dict[str, str]]:

@@ -72,6 +72,15 @@ class Counters:
     requests_rate_limited: int = 0
     """Requests answered with 429: too many from one address."""
 
+    work_refused: int = 0
+    """Requests, subscriptions and streams put off: their address had spent its rows."""
+
+    requests_crowded_out: int = 0
+    """Requests answered with 503: too many wait for the same kind of work."""
+
+    requests_abandoned: int = 0
+    """Requests whose work was ended because their client had gone."""
+
     answers_refused: int = 0
     """Requests answered with 503: too many bytes are on their way to slow readers."""
 

@@ -20,6 +20,9 @@ from tickthrottle_client.tick_v1 import ALL, ALL_GROUPS, is_group
 LONGEST_INTERVAL_MS = 60_000
 """A client that asks for fewer updates than one in this time is granted this."""
 
+MOST_PIECES = 32
+"""This many pieces of snapshots are kept until the next window: a few megabytes."""
+
 AHEAD_MOST = 30
 """A client may have seen this many windows more than this gateway, from another one."""
 
@@ -32,9 +35,12 @@ class NewestUpdate:
     take in each at once.
     """
 
-    __slots__ = ("eager", "number", "update")
+    __slots__ = ("eager", "number", "pieces", "pieces_of", "update")
 
     def __init__(self) -> None:
+        # Of snapshots that several clients are sent, as of a position of the board.
+        self.pieces: dict[SnapshotPiece, bytes] = {}
+        self.pieces_of = Position()
         self.number = 0
         self.update: frames.Update | None = None
         self.eager: set[Delivery] = set()
@@ -45,6 +51,11 @@ class NewestUpdate:
         self.number += 1
         for delivery in tuple(self.eager):
             delivery.take_in()
+
+    def skip(self) -> None:
+        """Have everything sent anew: what was before leads nowhere."""
+        self.update = None
+        self.number += 2
 
 
 @dataclass(slots=True)
@@ -75,6 +86,7 @@ class Delivery:
         "_key_sets",
         "_keys",
         "_mailbox",
+        "_pace_ms",
         "_regrouped",
         "_sent_interval",
         "_settings",
@@ -108,6 +120,8 @@ class Delivery:
         # Keys of a client that has seen more than this gateway, and how much.
         self._waiting: dict[str, Since] = {}
         self.interval_ms = board.window_ms
+        # Updates come no faster than this; 0: with every window.
+        self._pace_ms = 0
         self._sent_interval = 0
         # The newest window when it was last sent what the board held at that moment.
         self._gathered_window: int | None = None
@@ -126,6 +140,17 @@ class Delivery:
         """Return the issues of those keys that are markets or sectors."""
         return {key: self._key_sets.members(key) for key in keys if has_members(key)}
 
+    def follow(self, board: Board, newest: NewestUpdate, pace_ms: int) -> None:
+        """Be sent what another board shows and its updates, one in ``pace_ms``.
+
+        What is held is sent anew as it is there.
+        """
+        if newest is self.newest:
+            return
+        self.newest.eager.discard(self)
+        self._board, self.newest, self._pace_ms = board, newest, pace_ms
+        self.restart()
+
     @property
     def pending(self) -> int:
         """How many issues and groups the client has not been sent yet."""
@@ -141,8 +166,11 @@ class Delivery:
 
     def add(
         self, keys: Collection[str], since: Since | None, *, wants_snapshot: bool
-    ) -> None:
-        """Watch further keys and have what is newer than ``since`` sent."""
+    ) -> int:
+        """Watch further keys and have what is newer than ``since`` sent.
+
+        Return how many issues and groups that is now.
+        """
         self.take_in()
         for key in keys:
             self._waiting.pop(key, None)
@@ -151,10 +179,11 @@ class Delivery:
             self._waiting.update(dict.fromkeys(keys, since))
             self.newest.eager.add(self)
         self._watch({*self._keys, *keys})
-        if wants_snapshot and keys and not is_ahead:
-            self._mailbox.request_snapshot(
-                self._stored(keys, since), self._board.complete.offset
-            )
+        if not wants_snapshot or not keys or is_ahead:
+            return 0
+        stored = self._stored(keys, since)
+        self._mailbox.request_snapshot(stored, self._board.complete.offset)
+        return len(stored)
 
     def drop(self, keys: Collection[str]) -> None:
         """Watch some keys no longer."""
@@ -186,11 +215,11 @@ class Delivery:
         else is to be sent with it. None if it is not one, or has had the update: what
         it is due then is ``next_frame``.
         """
-        newest, board = self.newest, self._board
+        newest = self.newest
         if (
             self._taken_in != newest.number - 1
             or newest.update is None
-            or self.interval_ms > board.window_ms
+            or not self._is_every_one_due
             or not self._mailbox.is_empty
             or self._followed is not self._key_sets.issues
             or self._regrouped is not None
@@ -232,7 +261,7 @@ class Delivery:
             if isinstance(due, SnapshotPiece):
                 self._gathered_window = self._board.position.window
                 return self._snapshot_frame(due)
-            self._sent_interval = self._interval()
+            self._sent_interval = self._interval_begun()
             if isinstance(due, frames.Update):
                 return due.frame(mailbox.key_set)
             if due is not None:
@@ -254,11 +283,14 @@ class Delivery:
         return None if self._mailbox.is_snapshot_due else self.position()
 
     def set_interval(self, wanted_ms: int) -> None:
-        """Grant whole windows; all who have the same interval are sent at one time."""
+        """Grant whole windows; all who have the same interval are sent at one time.
+
+        Never less than the pace of the board.
+        """
         self.take_in()
         window_ms = self._board.window_ms
         windows = -(-min(wanted_ms, LONGEST_INTERVAL_MS) // window_ms)
-        self.interval_ms = max(1, windows) * window_ms
+        self.interval_ms = max(max(1, windows) * window_ms, self._pace_ms)
         self._sent_interval = self._interval()
 
     def can_resume(self, since: Since | None) -> bool:
@@ -271,15 +303,28 @@ class Delivery:
         )
 
     def _interval(self) -> int:
-        return (self._board.position.window or 0) // self.interval_ms
+        return self._board.clock_ms // self.interval_ms
+
+    def _interval_begun(self) -> int:
+        """Return the interval that an update of now counts for.
+
+        One that comes late in an interval, after an outage, is that of the next.
+        """
+        late_ms = self.interval_ms - self._board.window_ms
+        return (self._board.clock_ms + late_ms) // self.interval_ms
+
+    @property
+    def _is_every_one_due(self) -> bool:
+        return self.interval_ms <= max(self._pace_ms, self._board.window_ms)
 
     def _is_due(self) -> bool:
         if self._mailbox.is_snapshot_due:
             return True
-        return not self._is_gathered() and (
-            self.interval_ms <= self._board.window_ms
-            or self._interval() != self._sent_interval
-        )
+        if self._is_gathered():
+            return False
+        begun, sent = self._interval(), self._sent_interval
+        # A clock that was set back is no reason to wait for it.
+        return self._is_every_one_due or begun > sent or begun < sent - 1
 
     def _is_gathered(self) -> bool:
         """A further part of a window may hold issues that were sent in it already."""
@@ -380,6 +425,21 @@ class Delivery:
         return frames.members_frame(self.issues.digest, members, regrouped.renamed)
 
     def _snapshot_frame(self, piece: SnapshotPiece) -> bytes:
+        """Build a piece, or take the one that was built for somebody else just now."""
+        if not self._mailbox.key_set.is_shared:
+            return self._build_piece(piece)
+        pieces, here = self.newest.pieces, self._board.position
+        if self.newest.pieces_of != here:
+            self.newest.pieces_of = here
+            pieces.clear()
+        frame = pieces.get(piece)
+        if frame is None:
+            frame = self._build_piece(piece)
+            if len(pieces) < MOST_PIECES:
+                pieces[piece] = frame
+        return frame
+
+    def _build_piece(self, piece: SnapshotPiece) -> bytes:
         here = self._board.position
         rows = (self._board.get(name) for name in piece.names)
         return frames.snapshot_frame(

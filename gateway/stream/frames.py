@@ -281,16 +281,19 @@ def notice_frame(code: str, reconnect_after_ms: int, message: str) -> bytes:
     )
 
 
-def event(
-    frame: bytes,
+EVENT_END = b"\n\n"
+"""What follows a frame in an event stream."""
+
+
+def event_start(
     position: Position | None,
     retry_ms: int | None,
     bars: BarPosition | None = None,
 ) -> bytes:
-    """Wrap a frame for an event stream (HTML standard, 9.2.5 and 9.2.6).
+    """Return what precedes a frame in an event stream (HTML standard, 9.2.5 and 9.2.6).
 
-    Its id is what ``Last-Event-ID`` brings back: epoch, colon, offset; of who watches
-    bars, a slash and the same of them behind it.
+    The event's id is what ``Last-Event-ID`` brings back: epoch, colon, offset; of who
+    watches bars, a slash and the same of them behind it.
     """
     place = b""
     if position is not None and position.epoch is not None:
@@ -300,7 +303,7 @@ def event(
     if place:
         place = b"id: %b\n" % place
     retry = b"" if retry_ms is None else b"retry: %d\n" % retry_ms
-    return b"%b%bdata: %b\n\n" % (place, retry, frame)
+    return b"%b%bdata: " % (place, retry)
 
 
 def _update_head(position: Position, windows: int) -> bytes:

@@ -13,6 +13,7 @@ from gateway.admission.limits import Admission
 from gateway.admission.origins import is_allowed
 from gateway.admission.shared_figures import Tally
 from gateway.admission.tokens import TokenReader
+from gateway.admission.work import ROWS_A_STREAM, WorkBudget, WorkRefused
 from gateway.protocol.key_sets import KeySets
 from gateway.protocol.market_issues import MarketIssues
 from gateway.settings import GatewaySettings
@@ -33,6 +34,8 @@ from gateway.stream.counters import Counters
 from gateway.stream.delivery import Delivery, NewestUpdate
 from gateway.stream.frames import Update, notice_frame, welcome_frame
 from gateway.stream.lifetimes import Lifetime
+from gateway.stream.loop_turns import LoopTurns
+from gateway.stream.paced_source import PacedSources
 from gateway.stream.timer_wheel import TimerWheel
 from gateway.stream.window_timings import WindowTimings
 from ingest.issue_table.known_issues import Issues
@@ -51,6 +54,12 @@ MAX_SHOWN_CHARS = 200
 AT_ONCE = 256
 """This many clients are looked after before the event loop may do something else."""
 
+
+SHED_AT_ONCE = 16
+"""Streams that are ended at a time, ten times a second, of who makes a gateway late."""
+
+SHEDDING_S = 10.0
+"""For so long after that, others may come in although the gateway is late."""
 
 log = structlog.get_logger()
 
@@ -71,13 +80,16 @@ class Hub:
         counters: Counters,
         tokens: TokenReader | None = None,
         tally: Tally | None = None,
+        work: WorkBudget | None = None,
     ) -> None:
         self.tokens = tokens
+        self.work = work or WorkBudget(settings.rows_per_second)
         self.board = board
         self.settings = settings
         self.counters = counters
         self.excess: Callable[[], str | None] = lambda: None
         """Why no more clients can be served, None while they can."""
+        self.messages, self.requests = LoopTurns(), LoopTurns()
         self._admission = Admission(
             settings.max_clients, settings.max_clients_per_address, tally
         )
@@ -87,14 +99,17 @@ class Hub:
         if settings.served_market is not None:
             self._key_sets.change_issues(MarketIssues(Issues(), settings.served_market))
         self._newest = NewestUpdate()
+        self.paces = PacedSources(board, self._newest)
         self.bar_desk = BarDesk(counters)
         self.bar_desk.window_ms = lambda: board.window_ms
+        self.bar_desk.issues = lambda: len(board)
         self._heartbeat_s = settings.heartbeat_ms / 1_000
         self._tick_s = min(0.5, _shortest_s(settings) / 10)
         self._timers: TimerWheel[Client] = TimerWheel(self._tick_s, time.monotonic())
         self._status: bytes | None = None
         self._due: deque[Client] = deque()
         self._is_serving = False
+        self._shedding_until_s = 0.0
         self._served = asyncio.Event()
         self.timings = WindowTimings()
         self.close_log = CloseLog()
@@ -118,14 +133,40 @@ class Hub:
 
     def enter(self, address: str) -> str | None:
         """Count a connection in and return None, or return why it may not come in."""
+        now_s = time.monotonic()
         excess = self.excess()
-        if excess is not None:
+        is_others_fault = now_s < self._shedding_until_s and not self.work.is_heavy(
+            address, now_s
+        )
+        if excess is not None and not is_others_fault:
             self.counters.clients_shed += 1
             return excess
+        try:
+            self.work.check((address,), now_s)
+        except WorkRefused as refused:
+            self.counters.work_refused += 1
+            return refused.reason
         refusal = self._admission.enter(address)
         if refusal is not None:
             self.counters.clients_full_refused += 1
+        self.work.charge((address,), ROWS_A_STREAM, now_s)
         return refusal
+
+    def shed_heaviest(self) -> None:
+        """End some streams of the address that most is worked out for, if it is much.
+
+        The process is late. Newcomers from elsewhere come in meanwhile.
+        """
+        now_s = time.monotonic()
+        addresses = {client.address for client in self._clients}
+        heaviest = self.work.heaviest(addresses, now_s)
+        if heaviest is None:
+            return
+        self._shedding_until_s = now_s + SHEDDING_S
+        causes = [c for c in self._clients if c.address == heaviest][:SHED_AT_ONCE]
+        for client in causes:
+            self.counters.clients_shed += 1
+            self.end(client, CloseCode.OVERLOADED, "your address asks for too much")
 
     def exit(self, address: str) -> None:
         """Count a connection out that came in."""
@@ -164,6 +205,9 @@ class Hub:
                 self.tokens,
                 self.bar_desk,
                 sender,
+                self.work,
+                self.paces,
+                peer.address,
             ),
             sender,
             Lifetime(now_s, settings, most_s),
@@ -221,10 +265,16 @@ class Hub:
         self.leave(client)
         client.end(Ending(CloseCode.TOO_MANY_MESSAGES, reason, notice))
 
-    def publish(self, update: Update, snapshot: WindowSnapshot | None = None) -> None:
+    def publish(
+        self,
+        update: Update,
+        snapshot: WindowSnapshot | None = None,
+        now_ms: int | None = None,
+    ) -> None:
         """Offer an update, already on the board, to every client.
 
-        ``snapshot`` is what it was made of, where that was one message.
+        ``snapshot`` is what it was made of, where that was one message. ``now_ms`` is
+        the time of day, by which intervals count; without it, that of the window.
         """
         if snapshot is not None:
             self.timings.begin(snapshot, len(self._clients))
@@ -232,7 +282,11 @@ class Hub:
         # There is one place: whose turn has not come yet takes in what was there.
         for client in self._due:
             client.delivery.take_in()
+        if now_ms is not None:
+            self.board.clock_ms = now_ms
         self._newest.put(update)
+        self.paces.take_in(update)
+        self._open_paces(self.board.clock_ms)
         self._serve_all()
 
     @property
@@ -250,8 +304,9 @@ class Hub:
 
     def restart(self) -> None:
         """Send every client its snapshot anew: the board was replaced."""
-        for client in self._clients:
-            client.restart()
+        # It may name an issue's trade that a token does not allow yet: paced sources
+        # go on when their next interval begins.
+        self._newest.skip()
         self._serve_all()
 
     def announce(self, status: bytes, *, is_lasting: bool) -> None:
@@ -267,6 +322,8 @@ class Hub:
             await asyncio.sleep(self._tick_s)
             self.close_log.tell_rest()
             now_s = time.monotonic()
+            if self._open_paces(_now_ms()):
+                self._serve_all()
             for number, client in enumerate(self._timers.due(now_s), 1):
                 if number % AT_ONCE == 0:
                     await asyncio.sleep(0)
@@ -285,6 +342,15 @@ class Hub:
                     self._drop(client)
                     continue
                 self._set_timer(client, now_s)
+
+    def _open_paces(self, now_ms: int) -> bool:
+        """Show what tokens with an interval allow from now; say if that is news."""
+        has_news = False
+        for source in self.paces.due(now_ms):
+            for client in self._due:
+                client.delivery.take_in()
+            has_news = source.open(now_ms) or has_news
+        return has_news
 
     def _look_after(self, client: Client, now_s: float) -> None:
         settings = self.settings

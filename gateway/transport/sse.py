@@ -16,7 +16,8 @@ from starlette.types import Message, Receive, Scope, Send
 
 from gateway.admission.addresses import address_of
 from gateway.admission.tokens import TokenGrant
-from gateway.http.authorization import create_permit
+from gateway.admission.work import WorkRefused
+from gateway.http.authorization import create_permit, put_off
 from gateway.http.openapi import TOKENS, problem_response
 from gateway.http.operator_access import OperatorAccess
 from gateway.http.problems import problem
@@ -30,7 +31,7 @@ from gateway.protocol.messages import (
 )
 from gateway.stream.client import Client, Ending, Peer
 from gateway.stream.close_log import GONE
-from gateway.stream.frames import event
+from gateway.stream.frames import EVENT_END, event_start
 from gateway.stream.hub import Hub
 from gateway.transport.asgi_sender import AwaitingSender, Close, Write, until_one_ends
 from gateway.transport.event_response import HEADERS, ended_at_shutdown, until_gone
@@ -89,7 +90,7 @@ def create_router(hub: Hub, access: OperatorAccess | None) -> APIRouter:
         headers = request.headers
         if not hub.allows_page(headers):
             return problem(403, "not_allowed", "a page of another host")
-        grant = permit(request)
+        grant = permit(request).grant
         command = Subscribe(
             None,
             split_list(keys),
@@ -160,7 +161,8 @@ class EventStream(Response):
             client.commands.admit(
                 self._grant, time.monotonic(), time.time_ns() // 1_000
             )
-            client.post(client.commands.subscribe(self._command))
+            await hub.messages.taken()
+            client.post(client.commands.subscribe(self._command, time.monotonic()))
             await send(self._start())
             restart = partial(hub.end, client, CloseCode.RESTART, "planned stop")
             with ended_at_shutdown(scope, restart):
@@ -172,6 +174,11 @@ class EventStream(Response):
                 if connection is not None and sender.is_stuck(time.monotonic()):
                     connection.abort()
                     await until_gone(receive)
+        except WorkRefused as refused:
+            hub.counters.work_refused += 1
+            late = put_off(refused)
+            response = problem(late.status, late.code, str(late), late.headers)
+            await response(scope, receive, send)
         except BadMessage as error:
             response = problem(400, error.code, str(error))
             await response(scope, receive, send)
@@ -199,14 +206,17 @@ def _writers(client: Client, sender: AwaitingSender, send: Send) -> tuple[Write,
         if frame.startswith(b'{"type":"notice"'):
             retry_ms = orjson.loads(frame)["reconnect_after_ms"]
         bars = client.commands.bars
-        body = event(
-            frame,
+        start = event_start(
             client.delivery.resume_position(),
             retry_ms,
             None if bars is None else bars.resume_position,
         )
-        for start in range(0, len(body), CHUNK_BYTES):
-            chunk = body[start : start + CHUNK_BYTES]
+        # The frame itself is shared with others: nothing of it is copied but a piece.
+        for at in range(0, len(frame), CHUNK_BYTES):
+            chunk = start + frame[at : at + CHUNK_BYTES]
+            start = b""
+            if at + CHUNK_BYTES >= len(frame):
+                chunk += EVENT_END
             await send({"type": "http.response.body", "body": chunk, "more_body": True})
             sender.progress()
 

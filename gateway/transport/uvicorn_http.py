@@ -42,6 +42,9 @@ LINGER_BYTES = 262_144
 LATE_S = 1.0
 """How late a connection is read whose address has been refused too often."""
 
+STREAM_UNSENT_BYTES = 16_384
+"""What may wait of an event stream for its peer to read, and one piece more."""
+
 OPERATORS_SPARE = 64
 """Operators get in when there are this many connections too many for others."""
 
@@ -270,9 +273,20 @@ class GuardedProtocol(HttpToolsProtocol):
         """Cut the connection, whatever is still to be sent."""
         self.transport.abort()
 
+    def give_up(self) -> None:
+        """Cut the connection in the middle of its requests: the server stops."""
+        for cycle in self._unanswered or ():
+            # Else uvicorn logs a fault of the application for each.
+            cycle.disconnected = True
+        self.abort()
+
     def become_stream(self) -> None:
-        """Count no longer: what is counted now is the stream."""
+        """Count no longer: what is counted now is the stream.
+
+        It goes on for hours: little of it waits for a peer that does not read.
+        """
         self.guard.plain.leave(self.transport)
+        self.transport.set_write_buffer_limits(high=STREAM_UNSENT_BYTES)
 
     def _is_idle(self) -> bool:
         return self.cycle is None or self.cycle.response_complete

@@ -12,6 +12,7 @@ from starlette.types import Message, Receive, Scope, Send
 from uvicorn.protocols.utils import ClientDisconnected
 
 from gateway.admission.addresses import address_of
+from gateway.admission.work import WorkRefused
 from gateway.http.parameters import find_fault, shorten
 from gateway.http.problems import Problem, problem
 from gateway.protocol.messages import (
@@ -24,6 +25,7 @@ from gateway.protocol.messages import (
 from gateway.stream import frames
 from gateway.stream.client import Client, Ending, Peer
 from gateway.stream.close_log import GONE
+from gateway.stream.commands import put_off_frame
 from gateway.stream.hub import Hub
 from gateway.transport.asgi_sender import AwaitingSender, until_one_ends
 from gateway.transport.uvicorn_websocket import StreamProtocol, stream_of
@@ -118,6 +120,7 @@ class StreamEndpoint:
         hub = self._hub
         try:
             client.post(hub.welcome(client, _now_us()))
+            await hub.messages.taken()
             _quick_start(client, command)
             while True:
                 # A client that does not read its answers is not read either.
@@ -126,6 +129,7 @@ class StreamEndpoint:
                 if message["type"] == "websocket.disconnect":
                     self._note_end(client, message.get("code", GONE))
                     return
+                await hub.messages.taken()
                 if client.ending is None:
                     self._take(client, message)
         finally:
@@ -212,7 +216,9 @@ def _quick_start(client: Client, command: Subscribe | None) -> None:
     if command is None:
         return
     try:
-        client.post(client.commands.subscribe(command))
+        client.post(client.commands.subscribe(command, time.monotonic()))
+    except WorkRefused as refusal:
+        client.post(put_off_frame(refusal))
     except BadMessage as error:
         client.post(frames.error_frame(error.code, str(error)))
 

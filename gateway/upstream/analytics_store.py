@@ -5,6 +5,7 @@ from typing import Any
 
 from redis.asyncio import Redis
 
+from gateway.http.time_slice import in_slices
 from throttle.contract.bar_intervals import DayBar
 from throttle.contract.products.bursts import TradingBurst
 from throttle.contract.products.moves import Move
@@ -13,9 +14,12 @@ from throttle.contract.redis_keys import AnalyticsKeys
 DAYS_PIECE = 500
 """This many days are asked for at a time."""
 
+MOST_DAYS_KNOWN = 20_000
+"""So many decoded days are kept, of as many issues."""
+
 
 class AnalyticsStore:
-    """What is kept of one namespace; nothing is cached.
+    """What is kept of one namespace. A day is decoded once until it changes.
 
     Every method raises RedisError when the server cannot be asked and ValueError when
     something is not what the job would have written.
@@ -24,6 +28,7 @@ class AnalyticsStore:
     def __init__(self, redis: Redis, keys: AnalyticsKeys) -> None:
         self._redis = redis
         self._keys = keys
+        self._days: dict[str, tuple[bytes, DayBar]] = {}
 
     async def movers(self) -> bytes | None:
         """Return the newest lists as clients get them, None if there are none."""
@@ -57,21 +62,34 @@ class AnalyticsStore:
         return b":".join(fields).decode()
 
     async def days(self, isins: Sequence[str]) -> dict[str, DayBar]:
-        """Return the newest day of those issues that have one."""
+        """Return the newest day of those issues that have one.
+
+        Of an issue whose day has not changed it is the same object as before.
+        """
         days: dict[str, DayBar] = {}
         for first in range(0, len(isins), DAYS_PIECE):
             some = list(isins[first : first + DAYS_PIECE])
             lines: Any = await self._redis.hmget(self._keys.days, some)
-            for isin, line in zip(some, lines, strict=True):
-                if line is not None:
-                    days[isin] = DayBar.decode(isin, line)
+            pairs = (pair for pair in zip(some, lines, strict=True) if pair[1])
+            async for isin, line in in_slices(pairs):
+                days[isin] = self._day(isin, line)
         return days
+
+    def _day(self, isin: str, line: bytes) -> DayBar:
+        known = self._days.get(isin)
+        if known is not None and known[0] == line:
+            return known[1]
+        day = DayBar.decode(isin, line)
+        if len(self._days) < MOST_DAYS_KNOWN or known is not None:
+            self._days[isin] = line, day
+        return day
 
     async def _newest(
         self, stream: str, field: bytes, limit: int, encode: Callable[[bytes], bytes]
     ) -> list[bytes]:
         entries: Any = await self._redis.xrevrange(stream, count=limit)
         try:
-            return [encode(fields[field]) for _, fields in entries]
+            bodies = (encode(fields[field]) for _, fields in entries)
+            return [body async for body in in_slices(bodies)]
         except KeyError as error:
             raise ValueError(f"an entry of {stream} has no {error}") from None

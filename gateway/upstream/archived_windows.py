@@ -13,7 +13,9 @@ import structlog
 from archive.contract.archive_gap import ArchiveGap
 from archive.contract.segment import Product
 from archive.parquet.segment_folder import bars_root, damaged_root
+from gateway.admission.turns import Turns
 from gateway.protocol.market_issues import served_part
+from gateway.upstream.archive_visit import current_visit
 from ingest.issue_table.known_issues import Issues
 from throttle.contract.bars import Bar
 from throttle.contract.snapshot import WindowSnapshot
@@ -26,6 +28,9 @@ T = TypeVar("T")
 
 AT_ONCE = 2
 """This many questions are read for at a time; others wait for their turn."""
+
+MOST_WAITING, MOST_WAITING_EACH = 256, 64
+"""Questions that wait for their turn, in all and of one address."""
 
 END_OF_TIME_MS = 2**53
 
@@ -47,8 +52,11 @@ class ArchiveUnreadable(RuntimeError):
 class ArchivedWindows:
     """The archive in a folder; without one it is empty. Raises ArchiveUnreadable.
 
-    A damaged file is left out of answers, and among the gaps of its time. ``issues``
-    returns what is served now: of one market's gateway, that market's part.
+    A damaged file is left out of answers, and among the gaps of its time. Addresses
+    take turns (``archive_visit.py`` says whose question it is). Raises NoTurn where too
+    many wait.
+
+    ``issues`` returns what is served now: of one market's gateway, that market's part.
     """
 
     def __init__(
@@ -58,7 +66,7 @@ class ArchivedWindows:
         self._issues = issues
         self._reader: ArchiveReader | None = None
         self._bar_reader: BarReader | None = None
-        self._turns = asyncio.Semaphore(AT_ONCE)
+        self._turns = Turns(AT_ONCE, MOST_WAITING, MOST_WAITING_EACH)
         self._fault: str | None = None
 
     @property
@@ -153,8 +161,17 @@ class ArchivedWindows:
         return await self._in_turn(lambda: question(self._open()))
 
     async def _in_turn(self, read: Callable[[], T]) -> T:
-        async with self._turns:
-            return await asyncio.to_thread(self._answer, read)
+        visit = current_visit()
+        async with self._turns.taken(visit.address):
+            answer = asyncio.create_task(asyncio.to_thread(self._answer, read))
+            try:
+                return await asyncio.shield(answer)
+            except asyncio.CancelledError:
+                # The turn is over when the thread is.
+                visit.end()
+                await asyncio.wait([answer])
+                answer.exception()
+                raise
 
     def _answer(self, read: Callable[[], T]) -> T:
         try:
@@ -172,15 +189,17 @@ class ArchivedWindows:
     def _open(self) -> "ArchiveReader":
         if self._reader is None:
             from archive.parquet.archive_reader import ArchiveReader
+            from gateway.upstream.visited_files import VisitedFiles
 
-            self._reader = ArchiveReader(self._folder or Path())
+            self._reader = ArchiveReader(self._folder or Path(), VisitedFiles)
         return self._reader
 
     def _open_bars(self) -> "BarReader":
         if self._bar_reader is None:
             from archive.parquet.bar_reader import BarReader
+            from gateway.upstream.visited_files import VisitedFiles
 
-            self._bar_reader = BarReader(self._folder or Path())
+            self._bar_reader = BarReader(self._folder or Path(), VisitedFiles)
         return self._bar_reader
 
 

@@ -15,7 +15,8 @@ from redis.asyncio import Redis
 from redis.backoff import ExponentialWithJitterBackoff
 from redis.exceptions import RedisError
 
-from gateway.stream.bars.bar_desk import BarDesk, BarRequest
+from gateway.http.time_slice import in_slices
+from gateway.stream.bars.bar_desk import BarDesk, BarRequest, Watcher
 from gateway.stream.bars.bar_folder import BarFolder, Wants, closed_day, row_of
 from gateway.stream.bars.bar_update import BarKeySet, BarPosition, BarRow, BarUpdate
 from gateway.stream.counters import Counters
@@ -42,10 +43,12 @@ LINGER_S = 30.0
 KEPT_BYTES = 8_388_608
 """This much of the newest messages is kept for clients that come back."""
 
-ROWS_AT_ONCE = 200
+LIGHT_BARS = 5_000
+"""A snapshot for which more bars are read waits for others like it, and for no other's.
+"""
 
-SERVED_AT_ONCE = 64
-"""So many clients get their snapshot before the next message is looked for."""
+LIGHT_MESSAGES = 16
+"""The same where a client has missed more messages than this."""
 
 log = structlog.get_logger()
 
@@ -68,7 +71,10 @@ class BarFollower:
         self._folder = BarFolder()
         self._clock_ms = 0
         self._work = asyncio.Event()
-        desk.on_work = self._work.set
+        self._asked = asyncio.Event()
+        # A client's next snapshot is read after the one before: no bar goes back.
+        self._served: set[Watcher] = set()
+        desk.on_work = self._note_work
         # The newest messages, whole, and the position before the first of them.
         self._kept: deque[bytes] = deque()
         self._kept_bytes = 0
@@ -105,6 +111,7 @@ class BarFollower:
     async def _follow(self) -> None:
         """Subscribe, load, apply messages; return when nobody watches any more."""
         pubsub = self._redis.pubsub()
+        serving: list[asyncio.Task[None]] = []
         try:
             # Subscribe before reading state: an overlap is harmless, a gap is not.
             await pubsub.subscribe(self._keys.updates(PRODUCT))
@@ -114,6 +121,9 @@ class BarFollower:
                 log.info("bars restored", sequence=self.position.sequence)
                 self._failures = 0
                 self._reasons.end()
+            # Nobody who watches already waits for what is read for others.
+            serving += [asyncio.create_task(self._serve(is_light=True))]
+            serving += [asyncio.create_task(self._serve(is_light=False))]
             heard_s = watched_s = time.monotonic()
             while True:
                 message = await pubsub.get_message(
@@ -126,13 +136,19 @@ class BarFollower:
                 elif now_s - heard_s > SILENT_S:
                     heard_s = now_s
                     await self._load()
-                await self._serve_requests()
+                for task in serving:
+                    if task.done():
+                        # It ends with what Redis, or a bar, could not give.
+                        task.result()
                 self._desk.flush(_now_ms())
                 if self._desk.has_work:
                     watched_s = now_s
                 elif now_s - watched_s > LINGER_S:
                     return
         finally:
+            for task in serving:
+                task.cancel()
+            await asyncio.gather(*serving, return_exceptions=True)
             await pubsub.aclose()  # type: ignore[no-untyped-call]
 
     async def _load(self) -> None:
@@ -190,29 +206,49 @@ class BarFollower:
         missing = folder.missing(bars, days, wants)
         for span, parts in zip(missing, await self._store.parts(missing), strict=True):
             folder.put(span, parts)
-        rows: list[BarRow] = []
-        for row in folder.rows(bars, days, clock_ms, wants):
-            rows.append(row)
-            if len(rows) % ROWS_AT_ONCE == 0:
-                await asyncio.sleep(0)
-        return rows
+        changed = folder.rows(bars, days, clock_ms, wants)
+        return [row async for row in in_slices(changed)]
 
-    async def _serve_requests(self) -> None:
-        requests = self._desk.requests
-        if not requests:
-            return
-        progress = await self._store.progress()
-        for watcher in tuple(requests)[:SERVED_AT_ONCE]:
-            # It may have gone meanwhile.
-            request = requests.pop(watcher, None)
-            if request is None:
+    def _note_work(self) -> None:
+        self._work.set()
+        self._asked.set()
+
+    async def _serve(self, *, is_light: bool) -> None:
+        """Answer requests one after the other, until cancelled: light ones, or others.
+
+        What is published meanwhile waits at the client until it has its snapshot, whose
+        position is that from before it was read.
+        """
+        requests, served = self._desk.requests, self._served
+        while True:
+            fitting = (
+                watcher
+                for watcher, request in requests.items()
+                if self._is_light(request) == is_light and watcher not in served
+            )
+            watcher = next(fitting, None)
+            if watcher is None:
+                self._asked.clear()
+                await self._asked.wait()
                 continue
+            request = requests.pop(watcher)
+            served.add(watcher)
+            position = self.position
             try:
+                progress = await self._store.progress()
                 rows, is_resumed = await self._answer(request, progress)
             except BaseException:
                 requests.setdefault(watcher, request)
                 raise
-            watcher.take_snapshot(rows, self.position, is_resumed=is_resumed)
+            finally:
+                served.discard(watcher)
+                self._asked.set()
+            watcher.take_snapshot(rows, position, is_resumed=is_resumed)
+
+    def _is_light(self, request: BarRequest) -> bool:
+        since = request.since
+        behind = 0 if since is None else self.position.sequence - since.sequence
+        return request.cost <= LIGHT_BARS and behind <= LIGHT_MESSAGES
 
     async def _answer(
         self, request: BarRequest, progress: BarProgress | None
@@ -222,13 +258,29 @@ class BarFollower:
         since = request.since
         if since is not None and self._has_kept(since):
             return await self._changed_since(since, request), True
-        rows: list[BarRow] = []
+        newest_days = [
+            isin
+            for interval, isin in request.keys
+            if interval == DAY and isin != ALL and request.last == 1
+        ]
+        rows = await self._days_of(newest_days, progress)
         for interval, isin in request.keys:
+            if not request.watcher.key_set.keys:
+                # Gone meanwhile.
+                return [], False
             if isin == ALL:
                 rows += await self._of_all(interval, progress)
-            else:
+            elif interval != DAY or request.last > 1:
                 rows += await self._of_issue(interval, isin, request.last, progress)
         return rows, False
+
+    async def _days_of(
+        self, isins: Sequence[str], progress: BarProgress
+    ) -> list[BarRow]:
+        """Return the newest days, which the job keeps as they are."""
+        days = await self._store.days(isins)
+        self._folder.note_days(days)
+        return [row_of(DAY, closed_day(day, progress.clock_ms)) for day in days]
 
     async def _of_issue(
         self, interval: str, isin: str, last: int, progress: BarProgress
@@ -240,10 +292,10 @@ class BarFollower:
 
     async def _of_all(self, interval: str, progress: BarProgress) -> list[BarRow]:
         """Return every issue's newest bar; read once for all who ask at a time."""
-        known = self._whole.get(interval)
-        if known is None or known[0] != self.position:
+        known, position = self._whole.get(interval), self.position
+        if known is None or known[0] != position:
             rows = await self._read_all(interval, progress)
-            self._whole[interval] = known = self.position, rows
+            self._whole[interval] = known = position, rows
         return known[1]
 
     async def _read_all(self, interval: str, progress: BarProgress) -> list[BarRow]:
@@ -266,12 +318,13 @@ class BarFollower:
         """Return what has changed since then, in its newest state."""
         bars: dict[tuple[str, int], Bar] = {}
         days: dict[str, DayBar] = {}
-        for message in self._kept:
-            update = BarsUpdate.decode(message)
-            if update.sequence > since.sequence:
-                bars |= {(bar.isin, bar.start_ms): bar for bar in update.bars}
-                days |= {i: DayBar.decode(i, line) for i, line in update.days}
-            await asyncio.sleep(0)
+        first = since.sequence - self._kept_from.sequence
+        for message in tuple(self._kept)[first:]:
+            # A thread, for a message has thousands of decimals.
+            update = await asyncio.to_thread(BarsUpdate.decode, message)
+            bars |= {(bar.isin, bar.start_ms): bar for bar in update.bars}
+            lines = in_slices(update.days)
+            days |= {i: DayBar.decode(i, line) async for i, line in lines}
         key_set = BarKeySet(request.keys)
         folder = BarFolder(self._folder.bars_ms, self._folder.calendars)
         return await self._rows(

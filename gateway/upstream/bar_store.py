@@ -1,20 +1,16 @@
 """Reads what the analytics job keeps of bars; nothing is cached."""
 
-import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from redis.asyncio import Redis
 
-from gateway.stream.bars.bar_folder import BarSpan
+from gateway.http.time_slice import in_slices
+from gateway.protocol.bar_keys import MOST_READ, parts_of
+from gateway.stream.bars.bar_folder import BarSpan, closed_day
 from gateway.stream.bars.bar_update import BarPosition
-from throttle.contract.bar_intervals import (
-    INTERVALS_MS,
-    DayBar,
-    fold,
-    span_of,
-)
+from throttle.contract.bar_intervals import DAY, DayBar, fold, span_of
 from throttle.contract.bars import Bar, newer
 from throttle.contract.redis_keys import AnalyticsKeys
 from throttle.contract.session_calendar import (
@@ -26,18 +22,12 @@ from throttle.contract.session_calendar import (
 
 PRODUCT = "bars"
 
-AT_ONCE = 200
-"""This many bars are decoded before the event loop may do something else."""
-
 ISSUES_AT_ONCE = 100
 
-MOST_READ = 100_000
-"""This many bars one question reads at most; it then gets fewer longer ones."""
+PAGE = 1_000
+"""This many bars of an issue are asked for at a time: an answer is taken in at once."""
 
 END_OF_TIME_MS = 2**53
-
-LONGEST_DAY_MS = 90_000_000
-"""A day has 25 hours where clocks are set back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,11 +70,8 @@ class BarStore:
     async def newest(self) -> list[Bar]:
         """Return the newest bar of every issue, in the order of ISINs."""
         lines: Any = await self._redis.hgetall(self._keys.last_bars)
-        bars: list[Bar] = []
-        for isin in sorted(lines):
-            bars.append(Bar.decode(isin.decode(), lines[isin]))
-            await _breathe(len(bars))
-        return bars
+        bars = (Bar.decode(isin.decode(), lines[isin]) for isin in sorted(lines))
+        return [bar async for bar in in_slices(bars)]
 
     async def days(self, isins: Sequence[str] | None = None) -> list[DayBar]:
         """Return the newest day of some issues, of all without a name."""
@@ -98,11 +85,8 @@ class BarStore:
                 values = await self._redis.hmget(self._keys.days, list(isins))
             pairs = zip(isins, values, strict=True)
             found = {isin: line for isin, line in pairs if line is not None}
-        days: list[DayBar] = []
-        for isin, line in found.items():
-            days.append(DayBar.decode(isin, line))
-            await _breathe(len(days))
-        return days
+        days = (DayBar.decode(isin, line) for isin, line in found.items())
+        return [day async for day in in_slices(days)]
 
     async def parts(self, spans: Sequence[BarSpan]) -> list[list[Bar]]:
         """Return the bars within each span, oldest first."""
@@ -132,19 +116,16 @@ class BarStore:
         ``from_ms`` and ``to_ms`` bound their starts, both included. Fewer come if their
         parts are more than ``MOST_READ``. Raises what the archive raises, too.
         """
+        if interval == DAY and limit == 1 and from_ms is None and to_ms is None:
+            days = await self.days([isin])
+            if days:
+                # The job keeps the newest day: none of its minutes is read.
+                return [closed_day(day, progress.clock_ms) for day in days]
         calendar = progress.calendars.of(isin)
         first_ms, last_ms = _bounds(interval, calendar, from_ms, to_ms)
         parts_each = parts_of(interval, progress.bars_ms)
         count = min(limit * parts_each, MOST_READ)
-        lines: Any = await self._redis.zrange(
-            self._keys.bars(isin),
-            *(last_ms, first_ms),
-            byscore=True,
-            desc=True,
-            offset=0,
-            num=count,
-        )
-        parts = await _decode(isin, reversed(lines))
+        parts = await self._newest_parts(isin, first_ms, last_ms, count)
         if self._archive is not None and len(parts) < count and first_ms <= last_ms:
             # With the oldest one: if Redis lost some of its trades, the archive has it.
             upto_ms = min(last_ms, parts[0].start_ms) if parts else last_ms
@@ -152,11 +133,34 @@ class BarStore:
                 isin, progress.bars_ms, first_ms, upto_ms, count
             )
             parts = _joined(older, parts)[-count:]
-        bars = list(fold(parts, interval, calendar, progress.clock_ms))
+        folded = fold(parts, interval, calendar, progress.clock_ms)
+        bars = [bar async for bar in in_slices(folded)]
         if len(parts) == MOST_READ:
             # Its first parts were not read.
             del bars[:1]
         return bars[-limit:]
+
+    async def _newest_parts(
+        self, isin: str, first_ms: int, last_ms: int, count: int
+    ) -> list[Bar]:
+        """Return an issue's newest bars within these starts, oldest first."""
+        bars: list[Bar] = []
+        upto: int | str = last_ms
+        while len(bars) < count:
+            num = min(count - len(bars), PAGE)
+            lines: Any = await self._redis.zrange(
+                self._keys.bars(isin),
+                *(upto, first_ms),
+                byscore=True,
+                desc=True,
+                offset=0,
+                num=num,
+            )
+            bars += await _decode(isin, lines)
+            if len(lines) < num:
+                break
+            upto = f"({bars[-1].start_ms}"
+        return bars[::-1]
 
 
 def read_progress(fields: Mapping[bytes, bytes]) -> BarProgress | None:
@@ -178,11 +182,6 @@ def read_progress(fields: Mapping[bytes, bytes]) -> BarProgress | None:
         named = fields.get(b"calendars", b"").decode()
         calendars = SessionCalendars.parse(everyday, named)
     return BarProgress(position, clock_ms, bars_ms, calendars)
-
-
-def parts_of(interval: str, bars_ms: int) -> int:
-    """Return how many of the published bars a longer one has at most."""
-    return max(1, INTERVALS_MS.get(interval, LONGEST_DAY_MS) // bars_ms)
 
 
 def _joined(older: Sequence[Bar], newer_bars: Sequence[Bar]) -> list[Bar]:
@@ -207,13 +206,5 @@ def _bounds(
 
 
 async def _decode(isin: str, lines: Iterable[bytes]) -> list[Bar]:
-    bars: list[Bar] = []
-    for line in lines:
-        bars.append(Bar.decode(isin, line))
-        await _breathe(len(bars))
-    return bars
-
-
-async def _breathe(count: int) -> None:
-    if count % AT_ONCE == 0:
-        await asyncio.sleep(0)
+    bars = (Bar.decode(isin, line) for line in lines)
+    return [bar async for bar in in_slices(bars)]

@@ -1,7 +1,8 @@
 """The history: what each issue did, window by window. Pure.
 
 A ring of published windows, bounded in bytes: a row is kept as the five numbers a chart
-needs, in some 45 bytes, its text unchanged. Finding one issue touches no other's row.
+needs, in some 45 bytes, its text unchanged. Finding an issue's points touches the
+windows in which it traded, and no others: a weekend costs nobody anything.
 """
 
 import json
@@ -11,7 +12,7 @@ from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, islice
 from operator import attrgetter
 from sys import intern
 
@@ -29,6 +30,9 @@ BLOCK_BYTES = 500
 """About what a window takes beside its rows."""
 
 POINTER_BYTES = 8
+
+REACH = 16
+"""Parts of a window are looked for in so many windows of the issue around it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +65,10 @@ class _Block:
     ``unreadable`` counts rows that were left out.
     """
 
-    __slots__ = ("_ends", "_isins", "_texts", "offset", "size", "unreadable", "window")
+    __slots__ = ("_ends", "_texts", "isins", "size", "unreadable", "window")
 
     def __init__(self, snapshot: WindowSnapshot) -> None:
-        self.offset, self.window = snapshot.offset, snapshot.window
+        self.window = snapshot.window
         isins: list[str] = []
         texts: list[bytes] = []
         for row in sorted(snapshot.rows, key=attrgetter("isin")):
@@ -78,16 +82,17 @@ class _Block:
             # Every block names the same few thousand.
             isins.append(intern(row.isin))
             texts.append(text)
-        self._isins, self._texts = tuple(isins), b"".join(texts)
+        self.isins, self._texts = tuple(isins), b"".join(texts)
         self._ends = array("I", accumulate(map(len, texts)))
         self.unreadable = len(snapshot.rows) - len(isins)
-        row_bytes = POINTER_BYTES + self._ends.itemsize
+        # Its name here, and this block where the issue's blocks are.
+        row_bytes = 2 * POINTER_BYTES + self._ends.itemsize
         self.size = BLOCK_BYTES + len(self._texts) + row_bytes * len(isins)
 
     def find(self, isin: str) -> Point | None:
         """Return the issue's point, None if it did not trade in the window."""
-        at = bisect_left(self._isins, isin)
-        if at == len(self._isins) or self._isins[at] != isin:
+        at = bisect_left(self.isins, isin)
+        if at == len(self.isins) or self.isins[at] != isin:
             return None
         begin = self._ends[at - 1] if at else 0
         text = self._texts[begin : self._ends[at]].decode()
@@ -100,11 +105,13 @@ class IssueHistory:
 
     Windows are of one epoch and come in the order of their offsets: newer ones to
     ``append``, older ones to ``prepend``. Both return how many rows were unreadable.
+    A window without rows takes no place.
     """
 
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
         self._blocks: deque[_Block] = deque()
+        self._of_issue: dict[str, deque[_Block]] = {}
         self.size_bytes = 0
 
     def __len__(self) -> int:
@@ -113,15 +120,19 @@ class IssueHistory:
     def clear(self) -> None:
         """Forget everything."""
         self._blocks.clear()
+        self._of_issue.clear()
         self.size_bytes = 0
 
     def append(self, snapshot: WindowSnapshot) -> int:
         """Take the newest window in; the oldest make room for it."""
         block = _Block(snapshot)
-        self._blocks.append(block)
-        self.size_bytes += block.size
+        if block.isins:
+            self._blocks.append(block)
+            self.size_bytes += block.size
+            for isin in block.isins:
+                self._of_issue.setdefault(isin, deque()).append(block)
         while self.size_bytes > self._max_bytes:
-            self.size_bytes -= self._blocks.popleft().size
+            self._forget_oldest()
         return block.unreadable
 
     def prepend(self, snapshot: WindowSnapshot) -> int | None:
@@ -129,32 +140,47 @@ class IssueHistory:
         block = _Block(snapshot)
         if self.size_bytes + block.size > self._max_bytes:
             return None
-        self._blocks.appendleft(block)
-        self.size_bytes += block.size
+        if block.isins:
+            self._blocks.appendleft(block)
+            self.size_bytes += block.size
+            for isin in block.isins:
+                self._of_issue.setdefault(isin, deque()).appendleft(block)
         return block.unreadable
 
     def of(self, isin: str, limit: int) -> list[Point]:
-        """Return the newest ``limit`` points of an issue, oldest window first.
+        """Return the newest ``limit`` points of an issue, oldest window first."""
+        return list(islice(self.newest_first(isin), limit))[::-1]
+
+    def newest_first(self, isin: str, until_ms: int | None = None) -> Iterator[Point]:
+        """Yield an issue's points of windows that end by ``until_ms``, as of now.
 
         What several jobs have published of one window is one point: the newer trade,
-        and the sum of their trades.
+        and the sum of their trades. A part that came more than ``REACH`` of the issue's
+        windows too late is left out.
         """
         points: dict[int, Point] = {}
-        for point in self._newest_first(isin):
-            newer = points.get(point.window)
-            if newer is not None:
-                points[point.window] = _merge(point, newer)
-            elif len(points) == limit:
-                break
-            else:
-                points[point.window] = point
-        return [points[window] for window in sorted(points)]
-
-    def _newest_first(self, isin: str) -> Iterator[Point]:
-        for block in reversed(self._blocks):
+        told: int | None = None
+        for block in reversed(tuple(self._of_issue.get(isin, ()))):
             point = block.find(isin)
-            if point is not None:
-                yield point
+            is_over = told is not None and block.window >= told
+            if point is None or is_over or block.window > (until_ms or block.window):
+                continue
+            newer = points.get(block.window)
+            points[block.window] = point if newer is None else _merge(point, newer)
+            if len(points) > REACH:
+                told = max(points)
+                yield points.pop(told)
+        for window in sorted(points, reverse=True):
+            yield points[window]
+
+    def _forget_oldest(self) -> None:
+        block = self._blocks.popleft()
+        self.size_bytes -= block.size
+        for isin in block.isins:
+            blocks = self._of_issue[isin]
+            blocks.popleft()
+            if not blocks:
+                del self._of_issue[isin]
 
 
 def points_object(isin: str, points: Iterable[Point]) -> bytes:

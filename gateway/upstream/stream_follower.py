@@ -303,7 +303,7 @@ class StreamFollower:
         update = Update(
             board.complete, news.windows, news.rows, board.numbers, news.groups
         )
-        self._hub.publish(update, snapshot)
+        self._hub.publish(update, snapshot, time.time_ns() // 1_000_000)
 
     def _tell_status(self) -> None:
         """Tell clients when windows stop arriving and when they arrive again."""

@@ -26,6 +26,7 @@ WINDOW_S = 2.0
 LIMITS = {
     f"max_{what}": 20_000 for what in ("clients", "clients_per_address", "connections")
 } | {"max_connections_per_address": 20_000, "request_burst": 20_000}
+LIMITS["rows_per_second"] = 10_000_000
 
 
 @dataclass(frozen=True)

@@ -73,6 +73,7 @@ def served(redis_url: str, writing: str) -> Iterator[Served]:
             "TICKTHROTTLE_MAX_CONNECTIONS_PER_ADDRESS": "20000",
             "TICKTHROTTLE_REQUESTS_PER_SECOND": "20000",
             "TICKTHROTTLE_REQUEST_BURST": "20000",
+            "TICKTHROTTLE_ROWS_PER_SECOND": "10000000",
             "TICKTHROTTLE_SLOW_CLOSE_S": "200",
             # Whether a late gateway sends clients away is not what is tested here.
             "TICKTHROTTLE_MAX_LOOP_LAG_MS": "60000",

@@ -40,6 +40,10 @@ class Publisher:
         """Publish one window."""
         return self._publish([rows], is_lost=False, groups=groups)
 
+    def publish_at(self, end_ms: int, *rows: Row) -> WindowSnapshot:
+        """Publish the window that ends then."""
+        return self._publish([rows], is_lost=False, window=end_ms)
+
     def publish_part(
         self, *rows: Row, windows_behind: int = 0, groups: Iterable[Group] = ()
     ) -> WindowSnapshot:

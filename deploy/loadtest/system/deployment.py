@@ -35,6 +35,7 @@ LOAD_SETTINGS: Mapping[str, str] = {
     "TICKTHROTTLE_MAX_CLIENTS_PER_ADDRESS": "20000",
     "TICKTHROTTLE_REQUESTS_PER_SECOND": "20000",
     "TICKTHROTTLE_REQUEST_BURST": "20000",
+    "TICKTHROTTLE_ROWS_PER_SECOND": "10000000",
     "TICKTHROTTLE_MAX_CONNECTIONS": "20000",
     # All trades of a run stay in the log, so that it can be read again at the end.
     "TICKTHROTTLE_TRADE_LOG_CAP": "20000000",

@@ -10,7 +10,7 @@ from fastapi.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from gateway.backend import Backend, read_topic
-from gateway.http.authorization import check_everything_allowed, create_permit
+from gateway.http.authorization import create_permit
 from gateway.http.openapi import OPERATORS, TOKENS, problem_response
 from gateway.http.operator_access import OperatorAccess
 from gateway.http.problems import Problem, problem
@@ -111,7 +111,7 @@ def _visitor(backend: Backend) -> Callable[[Request], None]:
     def check(request: Request) -> None:
         if not backend.hub.allows_page(request.headers):
             raise Problem(403, "not_allowed", "a page of another host")
-        check_everything_allowed(permit(request))
+        permit(request).check_everything_allowed()
 
     return check
 

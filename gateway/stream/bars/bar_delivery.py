@@ -19,6 +19,7 @@ from gateway.stream.bars.bar_update import (
     BarUpdate,
     bar_snapshot_frame,
     bars_frame,
+    has_ended,
 )
 
 BARS_A_FRAME = 500
@@ -34,11 +35,20 @@ class Waker(Protocol):
         """Send what the client is due."""
 
 
+class PacedBars(Protocol):
+    """Says how far a client whose token names an interval may see."""
+
+    @property
+    def shown_ms(self) -> int:
+        """Nothing younger than this may be told."""
+
+
 class BarDelivery:
     """Knows which bars a client is due. Each goes out at most once per interval.
 
     Its snapshot comes before its updates, and no bar goes back. ``position``: the
-    client was sent everything up to it.
+    client was sent everything up to it. ``paced`` is set where a token allows one
+    price in an interval: then the client is told of bars that ended before it began.
     """
 
     __slots__ = (
@@ -52,6 +62,7 @@ class BarDelivery:
         "_waker",
         "interval_ms",
         "key_set",
+        "paced",
         "position",
     )
 
@@ -60,6 +71,7 @@ class BarDelivery:
         self._waker = waker
         self.key_set = NO_BARS
         self.interval_ms = 0
+        self.paced: PacedBars | None = None
         self.position = desk.position
         # Snapshots that were asked for and are not there yet.
         self._requests = 0
@@ -87,7 +99,9 @@ class BarDelivery:
             return True
         if self._requests or not (self._pending or self._update):
             return False
-        return self._slot() != self._sent_slot
+        if self._slot() == self._sent_slot:
+            return False
+        return self.paced is None or bool(self._tellable())
 
     @property
     def resume_position(self) -> BarPosition | None:
@@ -95,13 +109,23 @@ class BarDelivery:
         return None if self._is_starting else self.position
 
     def add(
-        self, keys: Collection[BarKey], last: int, since: BarPosition | None
+        self,
+        keys: Collection[BarKey],
+        last: int,
+        since: BarPosition | None,
+        cost: int = 1,
     ) -> None:
-        """Watch further keys and have their newest ``last`` bars sent, none for 0."""
+        """Watch further keys and have their newest ``last`` bars sent, none for 0.
+
+        ``cost`` is how many bars are read for them.
+        """
         self._spill()
         self.key_set = self._desk.watch(self, {*self.key_set.keys, *keys})
+        if self.paced is not None:
+            # What it was not told yet lies before any position.
+            since = None
         if last:
-            self._ask(tuple(sorted(keys)), last, since)
+            self._ask(tuple(sorted(keys)), last, since, cost)
 
     def drop(self, keys: Collection[BarKey]) -> None:
         """Watch some keys no longer; what is pending of them is not sent."""
@@ -129,7 +153,7 @@ class BarDelivery:
             self._skip(update.position)
             return
         is_idle = not (self._pending or self._update or self._is_starting)
-        if is_idle:
+        if is_idle and self.paced is None:
             self._update = update
             return
         self._spill()
@@ -143,7 +167,7 @@ class BarDelivery:
         self._update, self._pending = None, {}
         self._snapshot = None
         if self.key_set.keys:
-            self._ask(self.key_set.keys, 1, None)
+            self._ask(self.key_set.keys, 1, None, len(self.key_set.keys))
 
     def wake(self) -> None:
         """Have what is owed sent."""
@@ -165,6 +189,10 @@ class BarDelivery:
             newer = self._pending.get(bar)
             if newer is not None and newer.version <= row.version:
                 del self._pending[bar]
+        if self.paced is not None:
+            self._put(snapshot.values())
+            tellable = self._tellable()
+            snapshot = {bar: self._pending.pop(bar) for bar in tellable}
         is_joined = self._snapshot is not None
         self._is_resumed = is_resumed and (self._is_resumed or not is_joined)
         self._snapshot = {**(self._snapshot or {}), **snapshot}
@@ -176,6 +204,8 @@ class BarDelivery:
         """Return what to send next, None if there is nothing now."""
         if self._snapshot is not None:
             return self._snapshot_frame(self._snapshot)
+        if self.paced is not None:
+            self._spill()
         if not self.is_owed:
             return None
         update, self._update = self._update, None
@@ -183,9 +213,9 @@ class BarDelivery:
             self._sent_slot = self._slot()
             self.position = update.position
             return update.frame(self.key_set)
-        ids = tuple(islice(self._pending, BARS_A_FRAME))
+        ids = tuple(islice(self._tellable(), BARS_A_FRAME))
         bodies = [self._pending.pop(bar).body for bar in ids]
-        if not self._pending:
+        if not self._tellable():
             self._sent_slot = self._slot()
             self.position = self._desk.position
         return bars_frame(self.position, bodies)
@@ -195,9 +225,13 @@ class BarDelivery:
         return bool(self._requests) or self._snapshot is not None
 
     def _ask(
-        self, keys: tuple[BarKey, ...], last: int, since: BarPosition | None
+        self,
+        keys: tuple[BarKey, ...],
+        last: int,
+        since: BarPosition | None,
+        cost: int,
     ) -> None:
-        if self._desk.request(BarRequest(self, keys, last, since)):
+        if self._desk.request(BarRequest(self, keys, last, since, cost)):
             self._requests += 1
 
     def _snapshot_frame(self, snapshot: dict[BarId, BarRow]) -> bytes:
@@ -225,8 +259,17 @@ class BarDelivery:
         if update is not None:
             self._put(update.rows(self.key_set))
 
+    def _tellable(self) -> Collection[BarId]:
+        """Return which of the pending bars may be told now."""
+        if self.paced is None:
+            return self._pending
+        shown_ms = self.paced.shown_ms
+        return [bar for bar in self._pending if has_ended(bar, shown_ms)]
+
     def _put(self, rows: Iterable[BarRow]) -> None:
         for row in rows:
+            if self.paced is not None and not row.is_closed:
+                continue
             known = self._pending.get(row.id)
             if known is None or known.version < row.version:
                 self._pending[row.id] = row

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Protocol
 
 from gateway.protocol.bar_keys import BarKey
@@ -48,13 +48,14 @@ class BarRequest:
     """Bars to be read for one client: its snapshot.
 
     The newest ``last`` bars of each key; those alone that changed after ``since``
-    if everything since is still kept.
+    if everything since is still kept. ``cost`` is how many bars are read for it.
     """
 
     watcher: Watcher
     keys: tuple[BarKey, ...]
     last: int
     since: BarPosition | None
+    cost: int = 1
 
 
 class BarDesk:
@@ -72,6 +73,7 @@ class BarDesk:
         self.requests: dict[Watcher, BarRequest] = {}
         self.on_work: Callable[[], None] = lambda: None
         self.window_ms: Callable[[], int] = lambda: DEFAULT_WINDOW_MS
+        self.issues: Callable[[], int] = lambda: 0
         self._key_sets: dict[tuple[BarKey, ...], BarKeySet] = {}
         self._watchers: dict[Watcher, None] = {}
         self._wanted: Counter[BarKey] = Counter()
@@ -121,7 +123,8 @@ class BarDesk:
             keys = tuple(sorted({*before.keys, *request.keys}))
             since = before.since if before.since == request.since else None
             last = max(before.last, request.last)
-            request = replace(request, keys=keys, last=last, since=since)
+            cost = before.cost + request.cost
+            request = BarRequest(request.watcher, keys, last, since, cost)
         self.requests[request.watcher] = request
         self.on_work()
         return before is None

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import orjson
 
 from gateway.protocol.bar_keys import BarKey
+from throttle.contract.bar_intervals import INTERVALS_MS
 from tickthrottle_client.tick_v1 import ALL
 
 
@@ -35,12 +36,22 @@ class BarId(NamedTuple):
 class BarRow(NamedTuple):
     """One state of a bar: of two of the same bar, the greater ``version`` is newer.
 
-    ``body`` is the JSON object that clients get.
+    It is odd once the bar is closed. ``body`` is the JSON object that clients get.
     """
 
     id: BarId
     version: int
     body: bytes
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether the log's clock has passed the bar's end."""
+        return self.version % 2 == 1
+
+
+def has_ended(bar: BarId, moment_ms: int) -> bool:
+    """Say whether a closed bar had ended by then; a day, if its closing is enough."""
+    return bar.start_ms + INTERVALS_MS.get(bar.interval, 0) <= moment_ms
 
 
 class BarKeySet:

@@ -140,3 +140,25 @@ def test_a_key_that_does_not_fit_is_named(
     """At the start, not with the first client."""
     with pytest.raises(ValueError, match=rule):
         TokenReader(key, algorithm)
+
+
+def test_a_holder_is_told_by_issuer_and_subject() -> None:
+    """A renewed token is the same holder's; without a subject it is its own."""
+    reader = TokenReader(SECRET, "HS256")
+
+    def holder(**claims: Any) -> str:
+        return reader.read(make_token(**claims)).holder
+
+    alice = holder(iss="a", sub="alice")
+    assert holder(iss="a", sub="alice", jti="renewed") == alice
+    others = [
+        holder(iss="b", sub="alice"),
+        holder(sub="alice"),
+        holder(iss="a", sub="\ud800"),
+        holder(iss="a"),
+        holder(iss="a", jti="another"),
+        "",
+    ]
+    assert len({alice, *others}) == 7
+    assert EVERYTHING.holder == ""
+    assert len(holder(sub="x" * 4_000)) == len(alice)

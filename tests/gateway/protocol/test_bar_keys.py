@@ -4,10 +4,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.protocol.bar_keys import BarKey, is_bar_key, read_bar_key
+from gateway.protocol.bar_keys import (
+    MOST_READ,
+    BarKey,
+    bars_read,
+    is_bar_key,
+    parts_of,
+    read_bar_key,
+)
 from gateway.protocol.market_issues import MarketIssues
 from gateway.protocol.messages import Rejection
 from tests.gateway.samples import LISTED, NAVER, SAMSUNG
+from throttle.contract.bar_intervals import INTERVALS
 
 
 @pytest.mark.parametrize(
@@ -59,3 +67,18 @@ def test_a_gateway_of_one_market_has_bars_of_its_issues() -> None:
         rejection = read_bar_key(f"bars:1m:{name}", kospi)
         assert isinstance(rejection, Rejection)
         assert rejection.code == "not_served"
+
+
+def test_a_longer_bar_has_so_many_parts() -> None:
+    """A day as many as the longest day, the one when clocks are set back."""
+    assert [parts_of(name, 60_000) for name in ("1m", "5m", "1h")] == [1, 5, 60]
+    assert parts_of("1d", 60_000) == 25 * 60
+    assert parts_of("1m", 1_000) == 60
+
+
+def test_a_longer_bar_costs_the_bars_it_is_made_of() -> None:
+    """The newest day is kept as it is; older days are folded from their minutes."""
+    costs = {name: bars_read(BarKey(name, SAMSUNG), 1) for name in INTERVALS}
+    assert costs == {"1m": 1, "5m": 5, "15m": 15, "1h": 60, "1d": 1}
+    assert bars_read(BarKey("1h", SAMSUNG), 300) == 18_000
+    assert bars_read(BarKey("1d", SAMSUNG), 300) == MOST_READ

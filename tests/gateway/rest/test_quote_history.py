@@ -166,9 +166,10 @@ def test_a_folder_that_cannot_be_read_is_named_to_nobody(
     for link in tmp_path.glob("day=*"):
         link.unlink()
         link.symlink_to(link.name)
-    status, body = gateway.get(f"/v1/quotes/{SAMSUNG}/history")
+    status, body, headers = gateway.fetch(f"/v1/quotes/{SAMSUNG}/history")
     problem = json.loads(body)
     assert (status, problem["code"]) == (503, "unavailable")
+    assert headers["retry-after"] == "1"
     assert problem["detail"] == "the archive cannot be read at the moment"
     assert gateway.get("/v1/windows?limit=4")[0] == 200
     assert str(tmp_path) in capsys.readouterr().out

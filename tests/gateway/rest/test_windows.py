@@ -2,19 +2,29 @@
 
 import asyncio
 import json
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 import redis
 
+from gateway.admission.tokens import EVERYTHING
+from gateway.http.authorization import Caller
+from gateway.http.built_once import Builds
+from gateway.http.conditional import ConditionalAnswers
 from gateway.rest import windows
 from gateway.rest.windows import PreparedWindows
+from gateway.stream.board import Position
+from gateway.stream.counters import Counters
 from gateway.upstream.redis_client import create_redis
 from gateway.upstream.window_log import WindowLog
+from ingest.issue_table.known_issues import Issues
 from tests.gateway.publisher import Publisher
+from tests.gateway.requests import make_request
 from tests.gateway.samples import FIRST_WINDOW, HYNIX, SAMSUNG, make_board, make_row
 from tests.gateway.servers import Gateway, running_gateway
 from tests.ports import free_port
+from throttle.contract.snapshot import WindowSnapshot
 
 pytestmark = pytest.mark.redis
 
@@ -122,8 +132,22 @@ async def test_many_windows_are_read_once_and_in_slices(
         publisher.publish(make_row(seq=seq))
     connection = create_redis(redis_url)
     window_log = WindowLog(connection, publisher.keys)
-    prepared = PreparedWindows(make_board())
-    _, build = prepared.name("12", lambda _: window_log.newest(12), with_rows=True)
+    board = make_board()
+    prepared = PreparedWindows(
+        board, Builds(Counters()), ConditionalAnswers(varies=False)
+    )
+    reads = 0
+
+    def read(_: Position) -> AsyncIterator[WindowSnapshot]:
+        nonlocal reads
+        reads += 1
+        return window_log.newest(12)
+
+    async def ask() -> bytes:
+        caller = Caller(EVERYTHING, Issues(), board)
+        answer = await prepared.give(make_request(), caller, "12", read, with_rows=True)
+        return bytes(answer.body)
+
     turns = 0
 
     async def take_turns() -> None:
@@ -133,10 +157,11 @@ async def test_many_windows_are_read_once_and_in_slices(
             await asyncio.sleep(0)
 
     others = asyncio.create_task(take_turns())
-    first, second = await asyncio.gather(build(), build())
+    first, second = await asyncio.gather(ask(), ask())
     others.cancel()
     assert turns >= 12
-    assert first is second
+    assert reads == 1
+    assert first == second
     assert json.loads(first)["count"] == 12
     await connection.aclose()
 

@@ -28,7 +28,7 @@ async def test_answers_come_before_status_and_status_before_data() -> None:
     listener = make_listener()
     listener.subscribe(SAMSUNG)
     client = listener.client
-    client.restart()
+    client.delivery.restart()
     client.announce(b'{"type":"status"}')
     client.post(b'{"type":"ack"}')
     found = [frame["type"] for frame in listener.frames()]
@@ -47,7 +47,7 @@ async def test_a_heartbeat_is_not_sent_beside_data() -> None:
     """Any frame is a sign of life."""
     listener = make_listener()
     listener.subscribe(SAMSUNG)
-    listener.client.restart()
+    listener.client.delivery.restart()
     listener.client.beat(0, 0.0)
     assert [frame["type"] for frame in listener.frames()] == ["snapshot"]
     listener.client.beat(0, 0.0)
@@ -75,7 +75,7 @@ async def test_after_the_end_only_answers_and_the_notice_are_sent() -> None:
     listener.subscribe(SAMSUNG)
     client = listener.client
     client.post(b'{"type":"error"}')
-    client.restart()
+    client.delivery.restart()
     client.end(Ending(CloseCode.RESTART, "the stream is old", b'{"type":"notice"}'))
     client.end(Ending(CloseCode.SLOW, "too slow"))
     assert [frame["type"] for frame in listener.frames()] == ["error", "notice"]

@@ -248,7 +248,7 @@ def test_a_quick_start_is_bound_by_the_limit_too() -> None:
     """Keys in the address are a subscribe like any other."""
     commands = make_commands(make_board(), max_keys=1)
     with pytest.raises(BadMessage, match="1 keys a connection"):
-        commands.subscribe(Subscribe(None, (SAMSUNG, HYNIX)))
+        commands.subscribe(Subscribe(None, (SAMSUNG, HYNIX)), 0.0)
 
 
 def test_unsubscribing_drops_keys_and_what_was_due() -> None:

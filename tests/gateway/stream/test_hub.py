@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from gateway.admission.work import BURST_S
 from gateway.settings import GatewaySettings
 from gateway.stream.client import Ending
 from gateway.stream.counters import Counters
@@ -226,3 +227,23 @@ async def test_a_request_does_not_wait_for_clients_for_good(
     async with asyncio.timeout(5):
         await hub.served()
     assert not watching.woken.is_set()
+
+
+async def test_who_makes_a_gateway_late_goes_and_not_the_newcomer() -> None:
+    """Streams of the address that most is worked out for; nobody's if none is much."""
+    hub = make_hub()
+    greedy, modest = Listener(hub), Listener(hub)
+    greedy.client.address, modest.client.address = "greedy", "modest"
+    hub.excess = lambda: "the gateway is 900 ms late"
+    hub.shed_heaviest()
+    assert (greedy.ending, modest.ending) == (None, None)
+    assert hub.enter("newcomer") == "the gateway is 900 ms late"
+    rows = hub.settings.rows_per_second * BURST_S * 0.8
+    hub.work.charge(("greedy",), rows, time.monotonic())
+    hub.shed_heaviest()
+    assert greedy.ending is not None
+    assert greedy.ending.code == CloseCode.OVERLOADED
+    assert modest.ending is None
+    assert hub.enter("newcomer") is None
+    assert hub.enter("greedy") == "the gateway is 900 ms late"
+    assert hub.counters.clients_shed == 3

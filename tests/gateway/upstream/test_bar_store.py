@@ -8,7 +8,7 @@ import redis
 
 from gateway.stream.bars.bar_folder import BarSpan
 from gateway.upstream import bar_store
-from gateway.upstream.bar_store import BarStore, parts_of, read_progress
+from gateway.upstream.bar_store import BarStore, read_progress
 from gateway.upstream.redis_client import create_redis
 from tests.gateway.bar_publisher import FIRST_MS, MINUTE_MS, BarPublisher, make_bar
 from tests.gateway.samples import HYNIX, NAVER, SAMSUNG
@@ -57,13 +57,6 @@ def test_progress_that_no_job_would_write_is_refused(
     """With a sentence."""
     with pytest.raises(ValueError, match="stored"):
         read_progress({**PROGRESS, **fields})
-
-
-def test_a_longer_bar_has_so_many_parts() -> None:
-    """A day as many as the longest day, the one when clocks are set back."""
-    assert [parts_of(name, 60_000) for name in ("1m", "5m", "1h")] == [1, 5, 60]
-    assert parts_of("1d", 60_000) == 25 * 60
-    assert parts_of("1m", 1_000) == 60
 
 
 @pytest.mark.redis

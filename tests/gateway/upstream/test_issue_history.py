@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from gateway.upstream import issue_history
 from gateway.upstream.issue_history import (
     BLOCK_BYTES,
     IssueHistory,
@@ -70,7 +71,7 @@ def test_older_windows_are_put_before() -> None:
 
 def test_the_oldest_make_room_for_the_newest() -> None:
     """Its size never exceeds its bound, and what is older does not come back."""
-    rows = [make_row(isin) for isin in make_isins(100)]
+    rows = [make_row(isin) for isin in make_isins(50)]
     history = IssueHistory(20 * BLOCK_BYTES)
     for offset in range(10, 30):
         history.append(make_snapshot(offset, *rows))
@@ -81,6 +82,52 @@ def test_the_oldest_make_room_for_the_newest() -> None:
     nothing = IssueHistory(0)
     nothing.append(make_snapshot(1, *rows))
     assert nothing.of(rows[0].isin, 1) == []
+
+
+def test_windows_without_rows_take_no_place_and_no_time() -> None:
+    """A weekend of them lies between Friday's trades and Monday's."""
+    history = IssueHistory(ROOM)
+    history.append(make_snapshot(1, make_row()))
+    for offset in range(2, 50_000):
+        history.append(make_snapshot(offset))
+    history.append(make_snapshot(50_000, make_row(seq=2), make_row(HYNIX)))
+    assert len(history) == 2
+    assert windows_of(history, SAMSUNG) == [1, 50_000]
+    assert history.prepend(make_snapshot(0)) == 0
+    assert len(history) == 2
+
+
+def test_an_issues_points_are_found_without_the_windows_of_others() -> None:
+    """However many there are, and wherever they lie."""
+    history = IssueHistory(10 * ROOM)
+    history.append(make_snapshot(1, make_row()))
+    for offset in range(2, 3_000):
+        history.append(make_snapshot(offset, make_row(HYNIX, seq=offset)))
+    looked_at = 0
+    find = issue_history._Block.find
+
+    def counted(block: issue_history._Block, isin: str) -> Point | None:
+        nonlocal looked_at
+        looked_at += 1
+        return find(block, isin)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(issue_history._Block, "find", counted)
+        assert windows_of(history, SAMSUNG) == [1]
+        assert windows_of(history, "KR7000000001") == []
+    assert looked_at == 1
+
+
+def test_what_made_room_is_not_found_any_more() -> None:
+    """Nor is a window beyond the moment that is asked for."""
+    history = IssueHistory(3 * (BLOCK_BYTES + 60))
+    for offset in range(1, 9):
+        history.append(make_snapshot(offset, make_row(seq=offset)))
+    kept = windows_of(history, SAMSUNG)
+    assert kept == list(range(9 - len(history), 9))
+    until_ms = FIRST_WINDOW + 7 * 2_000
+    newest = next(history.newest_first(SAMSUNG, until_ms))
+    assert newest.window == until_ms
 
 
 def test_parts_of_a_window_are_one_point() -> None:

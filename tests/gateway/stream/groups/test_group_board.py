@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateway.stream.group_board import REMEMBERED, GroupBoard, WholeWindows
+from gateway.stream.groups.group_board import REMEMBERED, GroupBoard, WholeWindows
 from tests.examples import many
 from tests.gateway.samples import (
     FIRST_WINDOW,

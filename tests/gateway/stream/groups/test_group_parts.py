@@ -2,7 +2,7 @@
 
 import json
 
-from gateway.stream.group_parts import add_parts, window_of
+from gateway.stream.groups.group_parts import add_parts, window_of
 from tests.gateway.samples import at_window
 from throttle.contract.group import Group, GroupFigures, market_key, units
 

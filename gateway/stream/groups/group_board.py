@@ -12,9 +12,10 @@ that are slow. An issue that traded in three windows would count three times.
 
 from collections import deque
 from collections.abc import Iterable, Sequence
+from copy import copy
 from typing import NamedTuple
 
-from gateway.stream.group_parts import add_parts, window_of
+from gateway.stream.groups.group_parts import add_parts, window_of
 from throttle.contract.group import Group, StoredGroup
 from throttle.contract.snapshot import WindowSnapshot
 
@@ -73,6 +74,12 @@ class GroupBoard:
 
     def __len__(self) -> int:
         return len(self._shown)
+
+    def copy(self) -> "GroupBoard":
+        """Return a board that shows the same, and goes on doing so."""
+        board = GroupBoard()
+        board._shown, board._windows = dict(self._shown), copy(self._windows)
+        return board
 
     def get(self, key: str) -> bytes | None:
         """Return a group's figures as JSON, None if it has none."""
