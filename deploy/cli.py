@@ -28,7 +28,7 @@ from deploy.commands.windows import windows
 from deploy.examples import examples_of
 from deploy.key_command import key
 from deploy.local.settings import RunSettings
-from deploy.logs import configure_logs
+from deploy.logs import configure_logs, log_to_stderr
 from deploy.terminal.inspect_file import inspect
 from deploy.terminal.status import status
 from deploy.terminal.watch import watch
@@ -73,6 +73,7 @@ def program(
     against the server at REDIS_URL, or the pipeline that `run` has started here. Every
     setting is also an environment variable, see docs/settings.md.
     """
+    log_to_stderr()
 
 
 @app.command(epilog=examples_of("run"))

@@ -9,6 +9,14 @@ from structlog.tracebacks import ExceptionDictTransformer
 from ingest.settings import ProcessSettings
 
 
+def log_to_stderr() -> None:
+    """Have whatever is logged before ``configure_logs`` go to stderr.
+
+    What a command prints may be read by a program.
+    """
+    structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
+
+
 def configure_logs(settings: ProcessSettings) -> None:
     """Send structlog to stderr: one JSON object per line, or text for people."""
     number = logging.getLevelNamesMapping()[settings.log_level.upper()]

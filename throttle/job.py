@@ -267,7 +267,7 @@ def _wait(
 
 
 def _check(query: StreamingQuery, sink: BatchSink) -> None:
-    if query.isActive:
+    if query.isActive and not isinstance(sink.error, StreamLost):
         return
     # In its own words: through Spark an error comes back in three stack traces.
     if isinstance(sink.error, (StreamLost, Fenced, Stopped, redis.RedisError)):

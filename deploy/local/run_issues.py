@@ -11,18 +11,21 @@ from ingest.issue_table.issue_list import read_list
 from ingest.sources.exchange_options import ExchangeOptions
 from ingest.sources.market import encode_issues
 from ingest.sources.simulator import Simulator
+from ingest.symbol_key import SymbolKeys
 
 
-def issues_file_of(settings: RunSettings, folder: Path) -> Path | None:
+def issues_file_of(
+    settings: RunSettings, folder: Path, keys: SymbolKeys | None = None
+) -> Path | None:
     """Return the file that names a run's issues, None if they have no names.
 
-    The simulated market's and an exchange's is written into ``folder``. Raises
-    BadIssues for a list of the user's, and AdapterFault for an exchange that cannot be
-    had, or whose keys are missing.
+    ``keys`` are those of a list's symbols without an ISIN. The simulated market's and
+    an exchange's is written into ``folder``. Raises BadIssues for a list of the user's,
+    and AdapterFault for an exchange that cannot be had, or whose keys are missing.
     """
     own = settings.issues_file
     if own is not None:
-        read_list(own)
+        read_list(own, keys=keys)
     if settings.exchange is not None:
         text = _list_of_exchange(settings.exchange, settings.feed_symbols, own)
     elif settings.is_simulated:

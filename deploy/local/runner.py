@@ -284,7 +284,7 @@ class Runner:
 
     def _issues(self) -> dict[str, str]:
         try:
-            file = issues_file_of(self._settings, self._folder)
+            file = issues_file_of(self._settings, self._folder, self._keys)
         except (BadIssues, AdapterFault) as error:
             raise RunFailed(str(error)) from None
         if file is None:

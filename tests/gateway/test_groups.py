@@ -33,7 +33,7 @@ def groups_of(frame: dict[str, Any]) -> dict[str, int]:
 
 def isins_of(frame: dict[str, Any]) -> list[str]:
     """Return the issues in a frame."""
-    return [item["isin"] for item in frame["data"]]
+    return [item["isin"] for item in frame.get("data", ())]
 
 
 def documented_client(url: str) -> str:

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame
 
 from ingest.issue_table.known_issues import Issues
 from throttle.contract.cut import Cut
-from throttle.publish.publisher import PublishOutcome
+from throttle.publish.publisher import PublishOutcome, StreamLost
 from throttle.spark.idle_collector import IdleCollector
 from throttle.spark.issue_frame import IssueFrame, release_broadcasts
 from throttle.telemetry.batch_report import BatchReport
@@ -87,6 +87,10 @@ class BatchSink:
         except Abandoned:
             # Whoever ended it or took over knows, and nobody waits for this batch.
             log.debug("batch given up", batch=batch_id)
+        except StreamLost as error:
+            # Whoever leads looks, and begins anew; raised through Spark it would be
+            # pages of stack traces. What Spark notes as done is this run's alone.
+            self.error = error
         except Py4JJavaError as error:
             kind, said = _told_by_java(error)
             if kind in _INTERRUPTIONS:

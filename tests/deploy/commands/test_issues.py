@@ -44,20 +44,6 @@ def test_a_run_of_the_simulator_names_its_issues(tmp_path: Path) -> None:
     assert path.read_text("utf-8") == OWN
 
 
-def test_a_run_of_a_tape_has_the_names_it_was_given(tmp_path: Path) -> None:
-    """Without a file it has none; a file that is given is always taken."""
-    tape, named = tmp_path / "tape.csv", tmp_path / "names.csv"
-    tape.touch()
-    named.touch()
-    assert issues_file_of(RunSettings(tape=tape), tmp_path) is None
-    for chosen in (
-        RunSettings(issues_file=named),
-        RunSettings(tape=tape, issues_file=named),
-    ):
-        assert issues_file_of(chosen, tmp_path) == named
-    assert not (tmp_path / "issues.csv").exists()
-
-
 @pytest.mark.redis
 @pytest.mark.usefixtures("client")
 def test_a_list_of_the_exchange_is_loaded_as_it_is(redis_url: str) -> None:

@@ -15,7 +15,7 @@ from ingest.settings import IngestSettings
 from throttle.settings import AnalyticsSettings
 
 SHARED = {
-    *("metrics_dir", "state_dir", "java_home"),
+    *("metrics_dir", "state_dir", "java_home", "docs_url"),
     *("token_key_file", "operators_token_file"),
 }
 """Places that a run sets by itself, or that are for any gateway and any job."""

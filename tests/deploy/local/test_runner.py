@@ -49,16 +49,6 @@ def test_an_adapter_that_there_is_not_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.spark
-def test_what_cannot_start_is_told_before_anything_is_started(tmp_path: Path) -> None:
-    """Such as a tape that is none: no part has a log."""
-    tape = tmp_path / "us.csv"
-    tape.write_text("ts_event,symbol,px,qty\n1,AAPL,2,3\n")
-    settings = RunSettings(port=free_port(), state_dir=tmp_path, tape=tape)
-    with pytest.raises(RunFailed, match=r"^tape .*us\.csv: "):
-        run_local(settings, threading.Event())
-    assert [*tmp_path.glob("run-*/logs/*")] == []
-
-
 def test_a_feed_and_a_tape_are_too_many(tmp_path: Path) -> None:
     tape = tmp_path / "tape"
     tape.touch()
