@@ -143,6 +143,7 @@ class Keeper:
         if not self.is_fenced:
             try:
                 self._lease.release(self._term)
+                self._outage.answered("lease")
             except redis.RedisError:
                 # It runs out by itself.
                 return

@@ -120,6 +120,10 @@ def until_done(
             failures += 1
             outage.failed("job", error)
             _pause(backoff.compute(failures), stop)
+        except Exception:
+            # A refusal is an answer, too.
+            outage.answered("job")
+            raise
         else:
             outage.answered("job")
             return result

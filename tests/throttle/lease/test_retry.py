@@ -356,3 +356,15 @@ def test_the_server_is_not_asked_all_the_time() -> None:
     until_done(call, threading.Event())
     assert times[-1] - times[0] > 0.05
     assert times[-1] - times[-2] < 2 * PATIENCE
+
+
+def test_a_refusal_is_an_answer_too() -> None:
+    """A job that finds its stream lost after an outage says that Redis is back."""
+    answers: list[Exception] = [redis.ConnectionError("away"), ValueError("lost")]
+
+    def call() -> None:
+        raise answers.pop(0)
+
+    with capture_logs() as lines, pytest.raises(ValueError, match="lost"):
+        until_done(call, threading.Event(), OutageLog())
+    assert [line["event"] for line in lines] == ["redis is away", "redis is back"]
