@@ -10,6 +10,7 @@ import redis
 from tests.conftest import eventually
 from tests.gateway.samples import HYNIX, NAVER, SAMSUNG
 from throttle.contract.redis_keys import Keys
+from throttle.publish.publisher import StreamLost
 from throttle.testing.driver import ThrottleDriver
 
 ISSUES = (SAMSUNG, HYNIX, NAVER)
@@ -66,7 +67,13 @@ class LiveJob:
         """Append and publish until the end."""
         while not self._ended.wait(STEP_S):
             with self._still, suppress(redis.RedisError):
-                self._step(self._now_ms())
+                try:
+                    self._step(self._now_ms())
+                except StreamLost:
+                    # Its server was started again: it takes the lead anew, as a job.
+                    self._client.delete(LEASE)
+                    self._driver.restart_job()
+                    self._hold_lease()
 
     def end(self) -> None:
         """End ``run``."""
