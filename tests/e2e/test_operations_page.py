@@ -449,6 +449,9 @@ def test_archives_are_shown_and_one_that_falls_behind_is_the_verdict(
         late = replace(state, window=state.window - 900_000, flush_ms=1, problem="full")
         pipeline.client.hset(key, "files", late.encode())
         expect(line).to_contain_text("cannot store", timeout=WITHIN_MS)
+        expect_verdict(view, "The archive files has stored nothing")
+        behind = replace(late, problem=None)
+        pipeline.client.hset(key, "files", behind.encode())
         expect_verdict(view, "The archive files has been behind")
     finally:
         pipeline.client.delete(key)
