@@ -78,6 +78,7 @@ CRASH_POINTS: tuple[CrashPoint, ...] = get_args(CrashPoint)
 CRASH_POINTS_IN_SPARK: tuple[CrashPoint, ...] = ("before_publish", "after_publish")
 """Those that a driver with Spark has: the others are in processes of Spark's own."""
 
+_CRASHES_WITHIN_S = 2.0
 _SPARK_WITHIN_S = 60.0
 
 
@@ -388,6 +389,12 @@ class ThrottleDriver:
                     f"Spark published nothing within {_SPARK_WITHIN_S} s"
                 )
             time.sleep(0.01)
+        # What is published is seen here before Spark's thread comes to this point.
+        until_s = time.monotonic() + _CRASHES_WITHIN_S
+        while self._crash_at == "after_publish" and time.monotonic() < until_s:
+            time.sleep(0.01)
+        if self._sink.error is not None:
+            raise self._sink.error
 
     def _stop_query(self) -> None:
         if self._lease is not None:
