@@ -251,16 +251,14 @@ def _permit(state: IntakeState, request: Request) -> TokenGrant:
 def _read_key(grant: TokenGrant, text: str | None) -> RequestKey | None:
     if text is None:
         return None
-    if not 0 < len(text) <= MAX_KEY_CHARS or not text.isascii():
-        raise _bad_key()
-    if not text.isprintable():
-        raise _bad_key()
+    if (
+        not 0 < len(text) <= MAX_KEY_CHARS
+        or not text.isascii()
+        or not text.isprintable()
+    ):
+        rule = f"must have 1 to {MAX_KEY_CHARS} printable characters of ASCII"
+        raise Problem(400, "bad_request", f"Idempotency-Key: {rule}")
     return RequestKey(grant.holder, text)
-
-
-def _bad_key() -> Problem:
-    rule = f"must have 1 to {MAX_KEY_CHARS} printable characters of ASCII"
-    return Problem(400, "bad_request", f"Idempotency-Key: {rule}")
 
 
 def _enter(state: IntakeState, request: Request, grant: TokenGrant) -> Reservation:
