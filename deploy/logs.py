@@ -14,7 +14,7 @@ def log_to_stderr() -> None:
 
     What a command prints may be read by a program.
     """
-    structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
+    structlog.configure(logger_factory=_stderr_logger)
 
 
 def configure_logs(settings: ProcessSettings) -> None:
@@ -48,6 +48,11 @@ def configure_logs(settings: ProcessSettings) -> None:
     structlog.configure(
         processors=processors,
         wrapper_class=structlog.make_filtering_bound_logger(number),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        logger_factory=_stderr_logger,
     )
     logging.basicConfig(level=max(number, logging.WARNING), stream=sys.stderr)
+
+
+def _stderr_logger(*_: object) -> structlog.PrintLogger:
+    """Write to what stderr is now: whoever replaces it closes it in the end."""
+    return structlog.PrintLogger(sys.stderr)

@@ -3,6 +3,8 @@
 import json
 import logging
 from collections.abc import Iterator
+from contextlib import redirect_stderr
+from io import StringIO
 
 import pytest
 import structlog
@@ -83,3 +85,13 @@ def test_an_error_is_told_without_what_was_in_variables(
     assert "it cannot be read" in told
     assert "in read" in told or '"name": "read"' in told
     assert "eyJhbGciOiJIUzI1NiJ9" not in told
+
+
+def test_lines_go_to_what_stderr_is_when_they_are_written() -> None:
+    """What it was has been closed by whoever had replaced it, as test runners do."""
+    with redirect_stderr(StringIO()) as before:
+        configure_logs(ProcessSettings(log_format="json"))
+    before.close()
+    with redirect_stderr(StringIO()) as now:
+        structlog.get_logger().error("it broke")
+    assert "it broke" in now.getvalue()
