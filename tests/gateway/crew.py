@@ -28,7 +28,17 @@ class Crew:
         self._workers = workers
 
     def reports(self) -> list[dict[str, Any]]:
-        """Return what operators are told of the workers, in their order."""
+        """Return what operators are told of the workers, in their order.
+
+        A worker that has not answered in time is left out: it is asked again.
+        """
+        return eventually(self._whole, 40)
+
+    def _whole(self) -> list[dict[str, Any]] | None:
+        reports = self._answers()
+        return reports if len(reports) == self._workers else None
+
+    def _answers(self) -> list[dict[str, Any]]:
         status, body = self.gateway.operators.get("/v1/pipeline")
         assert status == 200
         workers: list[dict[str, Any]] = orjson.loads(body)["fanout"]["workers"]
@@ -47,7 +57,7 @@ class Crew:
         """Say whether all answer, and have read the stored state."""
         try:
             return (
-                len(self.reports()) == self._workers
+                self._whole() is not None
                 and self.gateway.count("reloads") >= self._workers
             )
         except OSError:
@@ -59,9 +69,10 @@ class Crew:
 
     def reports_without(self, pid: int) -> list[dict[str, Any]] | None:
         """Return all reports if none is of the worker with this process id."""
-        reports = self.reports()
-        are_new = pid not in (worker["pid"] for worker in reports)
-        return reports if are_new and len(reports) == self._workers else None
+        reports = self._whole()
+        if reports is None or pid in (worker["pid"] for worker in reports):
+            return None
+        return reports
 
 
 @contextmanager
