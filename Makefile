@@ -36,7 +36,7 @@ LOG = $(if $(TRADE_LOG),--trade-log $(TRADE_LOG)) $(if $(SERVERS),--kafka-server
 unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-all test-deploy check bench kafka kafka-jars pandas autobahn lock dist sbom site images release clean
+.PHONY: help run test test-all test-deploy check fix bench kafka kafka-jars pandas autobahn lock dist sbom site images release clean
 
 help: ## Show this help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
@@ -65,6 +65,10 @@ check: $(VENV)/.dev ## Format, lint, types, locks
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+
+fix: $(VENV)/.dev ## Mend what format and lint can mend by themselves
+	$(BIN)/ruff check --fix --quiet . || true
+	$(BIN)/ruff format .
 
 bench: $(VENV)/.dev $(VENV)/.prepared ## Run the short benchmarks, one after the other (10 minutes)
 	$(BIN)/tickthrottle load --scenario short --out .tickthrottle/bench

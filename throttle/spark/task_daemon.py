@@ -1,10 +1,13 @@
 """Spark's daemon of the workers that run tasks; what they need it loads before.
 
 Spark's own daemon loads PySpark, and each worker that it forks loads the rest: half a
-second, and memory that the workers of this one share.
+second, and memory that the workers of this one share. A worker that gets SIGUSR1 says
+on stderr, which is the job's, where each of its threads is, and goes on.
 """
 
+import faulthandler
 import gc
+import signal
 
 import pyspark.sql.worker.plan_data_source_read
 import pyspark.worker  # noqa: F401
@@ -18,6 +21,8 @@ from throttle.spark.worker_daemon import quiet_workers
 def main() -> None:
     """Fork workers until Spark has ended."""
     quiet_workers(daemon)
+    if hasattr(faulthandler, "register"):
+        faulthandler.register(signal.SIGUSR1)
     # Who looks through shared memory for garbage gets a copy of it.
     gc.collect()
     gc.freeze()

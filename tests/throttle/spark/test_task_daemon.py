@@ -1,17 +1,19 @@
 """Spark's daemon of the workers that run tasks."""
 
 import os
+import signal
 import socket
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 
 import psutil
 import pytest
 from pyspark.serializers import UTF8Deserializer
 
-from tests.conftest import PATIENCE
+from tests.conftest import PATIENCE, eventually
 from throttle.spark import task_daemon
 
 LOADED = """
@@ -42,27 +44,37 @@ def folder() -> Iterator[str]:
 
 
 def test_it_forks_workers_until_spark_has_ended(folder: str) -> None:
-    """It hears of that as Spark's own does: nobody writes to it any more."""
-    daemon = subprocess.Popen(
-        [sys.executable, "-m", task_daemon.__name__, "pyspark.worker"],
-        env={
-            **os.environ,
-            "PYTHON_UNIX_DOMAIN_ENABLED": "true",
-            "PYTHON_WORKER_FACTORY_SOCK_DIR": folder,
-        },
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-    )
-    assert daemon.stdin is not None
-    assert daemon.stdout is not None
-    with daemon:
+    """It hears of that as Spark's own does: nobody writes to it any more.
+
+    A worker says where it is when it is asked by SIGUSR1, and goes on.
+    """
+    environment = {
+        **os.environ,
+        "PYTHON_UNIX_DOMAIN_ENABLED": "true",
+        "PYTHON_WORKER_FACTORY_SOCK_DIR": folder,
+    }
+    said = Path(folder, "stderr")
+    with (
+        said.open("wb") as stderr,
+        subprocess.Popen(
+            [sys.executable, "-m", task_daemon.__name__, "pyspark.worker"],
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+        ) as daemon,
+    ):
+        assert daemon.stdin is not None
+        assert daemon.stdout is not None
         path = UTF8Deserializer().loads(daemon.stdout)
         with socket.socket(socket.AF_UNIX) as spark:
             spark.settimeout(10 * PATIENCE)
             spark.connect(path)
             worker = psutil.Process(int.from_bytes(spark.recv(4)))
             assert worker.parent() == psutil.Process(daemon.pid)
+            worker.send_signal(signal.SIGUSR1)
+            eventually(lambda: b"recent call first" in said.read_bytes())
+            assert worker.is_running()
             daemon.stdin.close()
             daemon.wait(10 * PATIENCE)
         worker.wait(10 * PATIENCE)
