@@ -49,10 +49,10 @@ class GatewayApp:
     def __init__(self, backend: Backend) -> None:
         self.has_failed = False
         self.operators_port: int | None = None
-        self.counters = backend.counters
+        self.counters = backend.stream.counters
         self.seat = backend.seat
         self._backend = backend
-        self._stream = StreamEndpoint(backend.hub)
+        self._stream = StreamEndpoint(backend.stream.hub)
         firehose = firehose_routes.create_firehose(backend)
         self._public = create_public_app(backend, firehose)
         self._public.router.lifespan_context = self._lifespan
@@ -69,8 +69,8 @@ class GatewayApp:
             await self._stream(scope, receive, send)
             return
         if scope["type"] == "http":
-            await self._backend.hub.requests.taken()
-            await self._backend.hub.served()
+            await self._backend.stream.hub.requests.taken()
+            await self._backend.stream.hub.served()
         app = self._operators if self._is_operators(scope) else self._public
         try:
             await app(scope, receive, send)
@@ -134,7 +134,7 @@ def create_public_app(backend: Backend, firehose: Firehose) -> FastAPI:
             backend.seat.request_moments,
             backend.seat.key,
         ),
-        counters=backend.counters,
+        counters=backend.stream.counters,
     )
     app.add_middleware(SecurityHeaders)
     return app
@@ -177,14 +177,14 @@ def _bound(app: FastAPI, backend: Backend) -> None:
     app.add_middleware(
         BoundedAnswers,
         in_flight=backend.in_flight,
-        counters=backend.counters,
+        counters=backend.stream.counters,
         patience_s=backend.settings.slow_close_s,
     )
 
 
 def _include_public(app: FastAPI, backend: Backend, *, for_operators: bool) -> None:
     access = backend.access if for_operators else None
-    app.include_router(sse.create_router(backend.hub, access))
+    app.include_router(sse.create_router(backend.stream.hub, access))
     app.include_router(public_router.create_router(backend, access))
     app.include_router(
         health_routes.create_router(backend, for_operators=for_operators)

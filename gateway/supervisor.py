@@ -25,7 +25,7 @@ import structlog
 
 from gateway.admission.shared_figures import Seat, Tally, take_seat
 from gateway.app import create_app
-from gateway.backend import check_files
+from gateway.named_files import check_files
 from gateway.server import (
     GatewayFailed,
     PortTaken,

@@ -6,7 +6,7 @@ import time
 import structlog
 from prometheus_client import CollectorRegistry
 
-from gateway.backend import create_token_reader
+from gateway.named_files import create_token_reader
 from gateway.server import BACKLOG, PortTaken, bind_public, create_server, url_of
 from gateway.server import stop_signals_end_quietly as quietly
 from ingest.feed.run import FeedError, run_supply

@@ -6,10 +6,11 @@ import orjson
 from fastapi import APIRouter, Query
 from fastapi.responses import Response
 
-from gateway.backend import Backend, read_operators_token
+from gateway.backend import Backend
 from gateway.health.client_states import ClientRow, State
 from gateway.http.openapi import OPERATORS
 from gateway.http.problems import Problem
+from gateway.named_files import read_operators_token
 from gateway.operators.operators_schemas import ClientsAnswer, OtherGatewaysAnswer
 from gateway.operators.other_gateways import OtherGateways
 from gateway.operators.responses import UNKNOWN_CLIENT, closed_answers, ops_answers
@@ -37,7 +38,7 @@ def create_router(backend: Backend) -> APIRouter:
         state: State | None = None,
     ) -> Response:
         """The slowest clients first, and how many there are in each state."""
-        reports = await backend.reports(limit, state)
+        reports = await backend.health.reports(limit, state)
         states = add_states(reports)
         rows = join_slowest(reports, limit)
         body = orjson.dumps(ClientsAnswer(sum(states.values()), states, rows))
@@ -61,7 +62,7 @@ def create_router(backend: Backend) -> APIRouter:
     )
     async def get_client(client_id: str) -> Response:
         """One client."""
-        row = await backend.find_client(client_id)
+        row = await backend.health.find_client(client_id)
         if row is None:
             raise _unknown(client_id)
         return Response(orjson.dumps(row), media_type=_JSON)
@@ -74,7 +75,7 @@ def create_router(backend: Backend) -> APIRouter:
     )
     async def close_client(client_id: str) -> Response:
         """Close a client's connection; it is told to come back after 30 s."""
-        if not await backend.dismiss_client(client_id):
+        if not await backend.health.dismiss_client(client_id):
             raise _unknown(client_id)
         return Response(status_code=204)
 

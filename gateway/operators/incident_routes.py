@@ -44,7 +44,7 @@ def create_router(backend: Backend) -> APIRouter:
 
         What still lasts comes first, then the newest.
         """
-        incidents = await backend.incidents()
+        incidents = await backend.health.incidents()
         if incidents is None:
             raise _away()
         body = orjson.dumps(IncidentsAnswer(len(incidents), incidents))
@@ -58,7 +58,7 @@ def create_router(backend: Backend) -> APIRouter:
     )
     async def note_incident(incident_id: str, text: Note) -> Response:
         """Write down what was done; it takes the place of an earlier note."""
-        is_known = await backend.note_incident(incident_id, text)
+        is_known = await backend.health.note_incident(incident_id, text)
         if is_known is None:
             raise _away()
         if not is_known:

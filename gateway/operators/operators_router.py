@@ -64,7 +64,7 @@ def _add_dead_letters(router: APIRouter, backend: Backend) -> None:
         try:
             async with asyncio.timeout(ANSWER_S):
                 letters = await read_letters(
-                    backend.redis, backend.keys, limit, reason, job
+                    backend.stream.redis, backend.stream.keys, limit, reason, job
                 )
         except TimeoutError:
             raise unavailable(f"Redis: {NO_ANSWER}") from None
@@ -83,8 +83,8 @@ def _add_facts(router: APIRouter, backend: Backend) -> None:
     )
     async def list_unlisted() -> Response:
         """The issues that have traded and are not in the issue table."""
-        issues = backend.hub.issues
-        unlisted = backend.board.unlisted(issues)
+        issues = backend.stream.hub.issues
+        unlisted = backend.stream.board.unlisted(issues)
         shown = unlisted[:MOST_UNLISTED]
         body = orjson.dumps(UnlistedAnswer(len(issues), len(unlisted), shown))
         return Response(body, media_type=_JSON)
@@ -106,7 +106,7 @@ def _add_facts(router: APIRouter, backend: Backend) -> None:
     )
     async def get_counters() -> Response:
         """What the gateway has counted since it started."""
-        return Response(orjson.dumps(backend.totals.read()), media_type=_JSON)
+        return Response(orjson.dumps(backend.stream.totals.read()), media_type=_JSON)
 
     @router.get(
         "/metrics",
@@ -116,7 +116,7 @@ def _add_facts(router: APIRouter, backend: Backend) -> None:
     )
     async def get_metrics() -> Response:
         """What there is to be known, as Prometheus reads it."""
-        body, content_type = await backend.exporter.render()
+        body, content_type = await backend.health.exporter.render()
         return Response(body, headers={"content-type": content_type})
 
 

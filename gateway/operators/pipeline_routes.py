@@ -54,7 +54,7 @@ def create_router(backend: Backend) -> APIRouter:
         limit: Annotated[int, Query(ge=1, le=KEPT)] = KEPT,
     ) -> Response:
         """The newest windows as they went out, oldest first."""
-        timings = join_timings(await backend.reports())[-limit:]
+        timings = join_timings(await backend.health.reports())[-limit:]
         body = orjson.dumps(WindowTimingsAnswer(len(timings), timings))
         return Response(body, media_type=_JSON)
 
@@ -70,25 +70,25 @@ class PipelineView:
 
     async def encode(self) -> bytes:
         """Return the pipeline as JSON. What cannot be asked is a problem in it."""
-        backend = self._backend
-        look = await backend.look()
+        backend, stream = self._backend, self._backend.stream
+        look = await backend.health.look()
         pipeline, gateway, reasons = look.pipeline, look.gateway, look.reasons
         log, jobs, clock_ms = pipeline.log, pipeline.jobs, pipeline.clock_ms
         answer = PipelineAnswer(
             now_ms=clock_ms,
             version=self._version,
-            started_ms=backend.started_ms,
+            started_ms=backend.health.started_ms,
             docs_url=backend.settings.docs_url,
             problem=pipeline.problem,
             feed=feed_answer(log, clock_ms),
             log=log_answer(log),
             jobs=[job_answer(job, jobs, log, clock_ms) for job in jobs],
             stream=stream_answer(
-                backend.board, backend.hub.issues, clock_ms, gateway.silence
+                stream.board, stream.hub.issues, clock_ms, gateway.silence
             ),
             fanout=fanout_answer(look.reports, look.timings),
             archives=archive_answers(pipeline, gateway.window_ms),
-            archive_damage=backend.archived.damage(),
+            archive_damage=backend.stores.archived.damage(),
             analytics=analytics_answers(pipeline),
             ready=ReadyAnswer(not reasons, reasons),
             diagnosis=look.diagnosis,

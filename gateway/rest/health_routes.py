@@ -22,7 +22,7 @@ NOT_READY_RESPONSE: dict[int | str, dict[str, Any]] = {
 def create_router(backend: Backend, *, for_operators: bool) -> APIRouter:
     """Build the routes for load balancers; operators are told of clients too."""
     router = APIRouter(tags=["health"])
-    board, hub = backend.board, backend.hub
+    board, hub = backend.stream.board, backend.stream.hub
 
     @router.get(
         "/health/live",
@@ -41,7 +41,7 @@ def create_router(backend: Backend, *, for_operators: bool) -> APIRouter:
     async def ready() -> Response:
         """Whether windows arrive, trades do, and the books balance."""
         # Redis is asked twice a second: whoever asks costs it nothing, and never waits.
-        reasons = backend.reasons()
+        reasons = backend.health.reasons()
         text = "; ".join(reason.message for reason in reasons)
         body: dict[str, Any] = {
             "ready": not reasons,
@@ -51,7 +51,7 @@ def create_router(backend: Backend, *, for_operators: bool) -> APIRouter:
             "issues": len(board),
         }
         if for_operators:
-            body |= {"clients": hub.streams, "counters": backend.totals.read()}
+            body |= {"clients": hub.streams, "counters": backend.stream.totals.read()}
         status = 503 if reasons else 200
         return Response(orjson.dumps(body), status, media_type="application/json")
 

@@ -31,29 +31,26 @@ def create_router(backend: Backend, access: OperatorAccess | None) -> APIRouter:
     ``access`` is given on the operators' listener, None on the public one.
     """
     router = APIRouter()
-    hub = backend.hub
+    hub, board, stores = backend.stream.hub, backend.stream.board, backend.stores
     permit = create_permit(hub, access)
-
     answer = ConditionalAnswers(varies=hub.tokens is not None)
     _add_version(router, pages_of(backend.settings, for_operators=access is not None))
     _add_upgrade(router)
-    found, archived = backend.analytics_store, backend.archived
+    analytics, archived, history = stores.analytics, stores.archived, stores.history
     # Who asks for the board shall not wait for who looks far back.
     quick, deep = Builds(hub.counters), Builds(hub.counters)
     common = permit, answer
-    router.include_router(issues.create_router(backend.history, *common, quick))
-    router.include_router(quotes.create_router(found, *common, quick))
+    router.include_router(issues.create_router(history, *common, quick))
+    router.include_router(quotes.create_router(analytics, *common, quick))
     router.include_router(groups.create_router(*common))
+    router.include_router(quote_history.create_router(archived, history, *common, deep))
     router.include_router(
-        quote_history.create_router(archived, backend.history, *common, deep)
+        bar_routes.create_router(stores.bars, analytics, archived, *common, deep)
     )
-    router.include_router(
-        bar_routes.create_router(backend.bar_store, found, archived, *common, deep)
-    )
-    router.include_router(days.create_router(backend.board, found, *common, quick))
+    router.include_router(days.create_router(board, analytics, *common, quick))
     router.include_router(
         windows.create_router(
-            *(backend.board, backend.window_log, archived),
+            *(board, stores.window_log, archived),
             backend.settings.windows_limit,
             *common,
             deep,

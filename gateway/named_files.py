@@ -1,0 +1,78 @@
+"""The files that settings name: secrets, and what Kafka's client is told. Each is read
+once, at the start.
+
+Functions raise ValueError with one sentence if a file cannot be read or used.
+"""
+
+from pathlib import Path
+
+from gateway.admission.tokens import TokenReader
+from gateway.settings import GatewaySettings, TokenSettings
+from ingest.kafka.address import KafkaTopic
+from ingest.tradelog.contract import LogUnusable
+
+MIN_TOKEN_CHARS = 16
+"""Length of the shortest token operators may show."""
+
+
+def check_files(settings: GatewaySettings) -> None:
+    """Raise ValueError with one sentence if a file in the settings cannot be read."""
+    read_operators_token(settings)
+    create_token_reader(settings)
+    read_topic(settings)
+
+
+def create_token_reader(settings: TokenSettings) -> TokenReader | None:
+    """Read the key of the tokens; None if no tokens are asked for.
+
+    Raises ValueError with one sentence if there is no such file, or no such key.
+    """
+    path = settings.token_key_file
+    if path is None:
+        return None
+    key = _read_secret("token_key_file", path)
+    try:
+        return TokenReader(
+            key,
+            settings.token_algorithm,
+            settings.token_audience,
+            settings.token_issuer,
+        )
+    except ValueError as error:
+        raise ValueError(f"token_key_file {path}: {error}") from None
+
+
+def read_operators_token(settings: GatewaySettings) -> str | None:
+    """Read the operators' token; None if none is asked for.
+
+    Raises ValueError with one sentence if there is no such file, or none in it.
+    """
+    path = settings.operators_token_file
+    if path is None:
+        return None
+    token = _read_secret("operators_token_file", path)
+    if len(token) < MIN_TOKEN_CHARS or not token.isascii():
+        raise ValueError(
+            f"operators_token_file {path}: a token has {MIN_TOKEN_CHARS} characters of "
+            "ASCII or more"
+        )
+    return token
+
+
+def _read_secret(setting: str, path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8").strip()
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise ValueError(f"{setting} {path}: {reason}") from None
+
+
+def read_topic(settings: GatewaySettings) -> KafkaTopic | None:
+    """Return the topic that is the log, None if the log is not Kafka's.
+
+    Raises ValueError with one sentence if ``kafka_config`` cannot be used.
+    """
+    try:
+        return settings.topic()
+    except LogUnusable as error:
+        raise ValueError(str(error)) from None
