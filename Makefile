@@ -73,8 +73,7 @@ fix: $(VENV)/.dev ## Mend what format and lint can mend by themselves
 bench: $(VENV)/.dev $(VENV)/.prepared ## Run the short benchmarks, one after the other (10 minutes)
 	$(BIN)/tickthrottle load --scenario short --out .tickthrottle/bench
 	$(BIN)/python bench/lag.py --windows 20 --warmup 15
-	$(BIN)/python bench/fanout.py --cases ab --clients 1000,5000 --windows 5
-	$(BIN)/python bench/rest.py --rounds 1
+	$(BIN)/python bench/fanout.py --cases abp --clients 1000,5000 --windows 5
 	$(BIN)/python bench/throughput.py --short
 
 kafka: $(VENV)/.kafka ## Run a Kafka broker to test with, until Ctrl-C; KAFKA_PORT=9092

@@ -15,12 +15,15 @@ from collections.abc import Sequence
 from random import Random
 from statistics import median
 
+import psutil
 from machine import end_on_signals, percentile
-from pinned_gateway import ISSUES, WINDOW_S, Bench, Stretch, started
+from pinned_gateway import ISSUES, WINDOW_S, Bench, Stretch, pin, started
 from send_floor import measure_floor
 
-from deploy.loadtest.client_mix import Audience, Kind
+from deploy.loadtest.client_mix import Audience, Kind, Member
+from deploy.loadtest.clients.crowd import Target, crowd
 from deploy.loadtest.system.machine import describe_machine
+from gateway.protocol.key_sets import ALL
 
 NEVER_S = 3_600.0
 STORM = 10_000
@@ -36,7 +39,7 @@ HEAD = """ms from the publish; the last client of a window: median and worst win
 def main() -> None:
     """Run the cases that were asked for."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--cases", default="abcdeo", help="which of a, b, c, d, e, o")
+    parser.add_argument("--cases", default="abcdeop", help="which of them")
     parser.add_argument("--clients", default="1000,5000,15000", help="for o, a and c")
     parser.add_argument("--windows", type=int, default=10, help="of each case")
     parser.add_argument("--asgi", action="store_true", help="write through ASGI")
@@ -92,6 +95,20 @@ def main() -> None:
             )
             name = "e: the same beside 500 that read nothing"
             measure(bench, name, ISSUES, windows)
+    if "p" in cases:
+        with (
+            started(writes_directly=not arguments.asgi) as bench,
+            crowd([Target("127.0.0.1", bench.port)], processes=1) as audience,
+        ):
+            # What polls shares the clients' core, and must not hold them up.
+            pin(1, audience.pids[0])
+            psutil.Process(audience.pids[0]).nice(19)
+            bench.connect(Audience(5_000))
+            measure(bench, "p: 5,000 clients, nobody else", ISSUES, windows)
+            bench.connect(Audience(5_000))
+            audience.join(polling_members(), within_s=WINDOW_S)
+            name = "p: the same beside an audience that polls"
+            measure(bench, name, ISSUES, windows)
     if "d" in cases:
         with started(writes_directly=not arguments.asgi) as bench:
             storm = measure_storm(bench, STORM)
@@ -104,6 +121,18 @@ def main() -> None:
             print(f"| {count:,} | {kib:.1f} | {share:.1%} |")
     if storm:
         print(f"\n{storm}")
+
+
+def polling_members() -> list[Member]:
+    """Return 500 pages that poll an issue and 20 programs that poll the whole board.
+
+    Every window has all issues, so every window makes every entity tag worthless.
+    """
+    asked = [(isin, 10.0) for isin in ISSUES[:500]] + [(ALL, 2.0)] * 20
+    return [
+        Member(number, "polling", (key,), every_s)
+        for number, (key, every_s) in enumerate(asked)
+    ]
 
 
 def measure(bench: Bench, name: str, isins: Sequence[str], windows: int) -> int:

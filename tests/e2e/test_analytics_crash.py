@@ -1,4 +1,4 @@
-"""The analytics job killed for real; a hundred kills are in bench/analytics_crash.py.
+"""The analytics job killed for real; a hundred kills: `run_analytics_crashes`.
 
 The named points without a process to kill are in
 tests/throttle/analytics/test_analytics_job.py.

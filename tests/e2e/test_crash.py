@@ -1,7 +1,7 @@
 """The job killed for real: a few of the points of a batch, and in its start.
 
 Every point is in tests/throttle/testing/test_driver.py, hundreds of kills are in
-bench/crash.py.
+`run_crashes`.
 """
 
 from collections.abc import Iterator

@@ -1,6 +1,6 @@
 """The job on a topic of a real Kafka broker: the oracle, crashes, the ledger.
 
-Two points of many; `bench/crash.py --trade-log kafka` has the others.
+Two points of many; `run_crashes --trade-log kafka` has the others.
 A topic with keys, where a partition has its issues alone, is in test_kafka_faults.py.
 """
 

@@ -1,4 +1,4 @@
-"""A second job that goes on when the first cannot. How fast: bench/takeover.py."""
+"""A second job that goes on when the first cannot. How fast: `run_takeovers`."""
 
 import json
 import signal

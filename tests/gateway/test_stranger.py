@@ -16,7 +16,7 @@ import psutil
 import pytest
 import redis
 
-from bench.stranger import ATTACKS, SILENCE, Tally, attack
+from tests.gateway.run_stranger import ATTACKS, SILENCE, Tally, attack
 from tests.conftest import eventually
 from tests.gateway.issuer import SECRET, make_token
 from tests.gateway.publisher import Publisher

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from bench.stranger import close_code, frame
+from tests.gateway.run_stranger import close_code, frame
 from gateway.stream.client import Client
 from gateway.transport.uvicorn_http import GuardedProtocol
 from gateway.transport.uvicorn_websocket import (

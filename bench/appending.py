@@ -1,0 +1,393 @@
+"""How many trades a second come into an empty log, by each way there is.
+
+`ingest` reads a file, `intake` takes requests of four clients, `feed` follows an
+exchange on this machine whose frames were made beforehand, `TradeProducer` is sent
+mappings by a program. Beside them the floor: the same trades, encoded beforehand,
+appended by the writer of our own feeds. Ways come in turn, round after round. The time
+is from the first append to the last, by the log's clock; of a program and the floor
+from the first call until all is acknowledged. Processor time is that of the product's
+process, without what it takes to start and to append one request or frame.
+"""
+
+import argparse
+import asyncio
+import json
+import multiprocessing
+import resource
+import subprocess
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing, contextmanager, suppress
+from http.client import HTTPConnection
+from itertools import count, islice
+from multiprocessing.connection import Connection
+from pathlib import Path
+from statistics import median
+from typing import Any, NamedTuple
+
+from fill import create_topic, running_broker
+from machine import NAMESPACE, Server, end_on_signals, running_server
+from websockets.exceptions import ConnectionClosed
+from websockets.frames import Frame, Opcode
+from websockets.sync.server import ServerConnection, serve
+
+from deploy.loadtest.system.machine import describe_machine
+from ingest.feed.supply import CHUNK
+from ingest.kafka.address import KafkaTopic
+from ingest.kafka.writer import open_writer
+from ingest.process.ports import free_port
+from ingest.sources.simulator import Simulator
+from ingest.tradelog.contract import LogAway, LogWriter
+from ingest.tradelog.redis_log_reader import open_log
+from ingest.tradelog.redis_log_writer import RedisLogWriter
+from tickthrottle_client import TradeProducer
+
+PARTITIONS, CAP = 4, 100_000_000
+SYMBOLS, CLIENTS = 100, 4
+MOST_REQUESTS = 2_000
+STARTS_WITHIN_S = 30
+T0_MS = 1_773_964_800_000
+PROGRAM = Path(sys.executable).with_name("tickthrottle")
+SETTINGS = {
+    "TICKTHROTTLE_PARTITIONS": str(PARTITIONS),
+    "TICKTHROTTLE_TRADE_LOG_CAP": str(CAP),
+    "TICKTHROTTLE_INTAKE_REQUESTS_PER_SECOND": "100000",
+}
+NESTED = "isin=sym,price=d.px,size=d.qty,seq=d.id,time=ts"
+
+Trades = Sequence[tuple[str, bytes]]
+"""Keys and payloads, as the log wants them."""
+
+Spent = tuple[float, float]
+"""Seconds from the first append to the last, and of the processor."""
+
+
+class Way(NamedTuple):
+    """Appends trades to a server's log, ``least`` of them together."""
+
+    append: Callable[[Server, Trades], Spent]
+    least: int = 1
+    most: int = CAP
+
+
+def main() -> None:
+    """Append by each way in turn and print a table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--trades", type=int, default=200_000, help="of each run")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--only", default="", help="ways whose name has this in it")
+    parser.add_argument("--kafka", action="store_true", help="also into a topic")
+    arguments = parser.parse_args()
+    end_on_signals()
+    market = Simulator(rate=50_000, seconds=arguments.trades / 50_000 + 1, repeats=0)
+    events = islice(market.events(T0_MS * 1_000), arguments.trades)
+    trades = [(event.key, event.payload) for event in events]
+    rates: dict[str, list[float]] = defaultdict(list)
+    costs_us: dict[str, list[float]] = defaultdict(list)
+    with ExitStack() as stack:
+        ways = redis_ways()
+        if arguments.kafka:
+            folder = stack.enter_context(running_server()).folder
+            ways |= kafka_ways(stack.enter_context(running_broker(folder)))
+        for _ in range(arguments.rounds):
+            for name, way in ways.items():
+                if arguments.only in name:
+                    chosen = trades[: way.most]
+                    _, idle_s = measure(way, trades[: way.least])
+                    seconds, busy_s = measure(way, chosen)
+                    rates[name].append(len(chosen) / max(seconds, 1e-3))
+                    costs_us[name].append((busy_s - idle_s) / len(chosen) * 1e6)
+    print(f"\n{len(trades):,} trades, {arguments.rounds} runs of each, in turn\n")
+    print("| way | trades/s, median | lowest | highest | µs of a core a trade |")
+    print("| --- | ---: | ---: | ---: | ---: |")
+    for name, runs in rates.items():
+        cells = " | ".join(f"{r:,.0f}" for r in (median(runs), min(runs), max(runs)))
+        print(f"| {name} | {cells} | {median(costs_us[name]):.1f} |")
+    print(f"\nMachine: {describe_machine()}")
+
+
+def measure(way: Way, trades: Trades) -> Spent:
+    """Append to a server of its own."""
+    with running_server() as server:
+        return way.append(server, trades)
+
+
+def redis_ways() -> dict[str, Way]:
+    """Return the ways into a log of Redis by their names."""
+    mapped = ["--map", NESTED, "--time-unit", "ms"]
+    return {
+        "ingest: JSON lines as the log wants them": Way(ingest(bytes, [])),
+        "ingest: JSON lines with a map": Way(ingest(nest, mapped)),
+        "ingest: CSV": Way(ingest(to_csv, [], b"isin,time,seq,price,size\n")),
+        **{
+            f"intake: {size:,} trades a request": Way(
+                intake(size), size, size * MOST_REQUESTS
+            )
+            for size in (1, 100, 1_000)
+        },
+        "feed: binance": Way(feed("binance", "S%dUSDT", speak_binance)),
+        "feed: upbit": Way(feed("upbit", "KRW-S%d", speak_upbit)),
+        "TradeProducer": Way(lambda server, trades: produce(server.url, trades)),
+        "floor: the feeds' writer": Way(write_redis),
+    }
+
+
+def kafka_ways(servers: str) -> dict[str, Way]:
+    """Return the ways into topics of Kafka, each run into one of its own."""
+    numbers = count()
+
+    def create() -> KafkaTopic:
+        topic = f"trades-{next(numbers)}"
+        create_topic(servers, topic, PARTITIONS, is_past=False)
+        return KafkaTopic(servers, topic)
+
+    def write_kafka(_: Server, trades: Trades) -> Spent:
+        _, writer = open_writer(create())
+        with closing(writer):
+            return write(writer, trades)
+
+    def produce_kafka(_: Server, trades: Trades) -> Spent:
+        return produce(f"kafka://{servers}/{create().topic}", trades)
+
+    return {
+        "Kafka: TradeProducer": Way(produce_kafka),
+        "Kafka: floor, the feeds' writer": Way(write_kafka),
+    }
+
+
+def ingest(
+    encode: Callable[[bytes], bytes], options: Sequence[str], head: bytes = b""
+) -> Callable[[Server, Trades], Spent]:
+    """Return what has the command read a file."""
+
+    def append(server: Server, trades: Trades) -> Spent:
+        file = server.folder / "trades"
+        file.write_bytes(head + b"\n".join(encode(payload) for _, payload in trades))
+        with running("ingest", str(file), *options, server=server) as process:
+            return wait_for(server, process, len(trades))
+
+    return append
+
+
+def nest(payload: bytes) -> bytes:
+    """Return a trade with other names, a level deeper, in milliseconds."""
+    trade = json.loads(payload)
+    rest = {"px": trade["price"], "qty": trade["size"], "id": trade["seq"]}
+    return json.dumps(
+        {"sym": trade["isin"], "ts": trade["time"] // 1_000, "d": rest}
+    ).encode()
+
+
+def to_csv(payload: bytes) -> bytes:
+    """Return a trade as a line of text."""
+    trade = json.loads(payload)
+    names = ("isin", "time", "seq", "price", "size")
+    return ",".join(str(trade[name]) for name in names).encode()
+
+
+def intake(size: int) -> Callable[[Server, Trades], Spent]:
+    """Return what sends requests over connections that stay open."""
+
+    def append(server: Server, trades: Trades) -> Spent:
+        payloads = [payload for _, payload in trades]
+        bodies = [
+            b"[%b]" % b",".join(payloads[place : place + size])
+            for place in range(0, len(payloads), size)
+        ]
+        port = free_port()
+        with (
+            running("intake", "--port", str(port), server=server) as process,
+            ThreadPoolExecutor(CLIENTS) as pool,
+        ):
+            deadline_s = time.monotonic() + STARTS_WITHIN_S
+            while not is_ready(port):
+                if time.monotonic() > deadline_s:
+                    raise SystemExit("the intake did not start")
+            shares = [bodies[number::CLIENTS] for number in range(CLIENTS)]
+            list(pool.map(lambda share: post(port, share), shares))
+            return wait_for(server, process, len(trades))
+
+    return append
+
+
+def is_ready(port: int) -> bool:
+    """Say whether something answers."""
+    with suppress(OSError), closing(HTTPConnection("127.0.0.1", port)) as connection:
+        connection.request("GET", "/health/ready")
+        return connection.getresponse().status == 200
+    time.sleep(0.1)
+    return False
+
+
+def post(port: int, bodies: Sequence[bytes]) -> None:
+    """Send one request after the other."""
+    headers = {"content-type": "application/json"}
+    with closing(HTTPConnection("127.0.0.1", port, timeout=60)) as connection:
+        for body in bodies:
+            connection.request("POST", "/v1/trades", body, headers)
+            answer = connection.getresponse()
+            answer.read()
+            if answer.status != 200:
+                raise SystemExit(f"answered with {answer.status}")
+
+
+def feed(
+    name: str, form: str, speak: Callable[[int, str], dict[str, Any]]
+) -> Callable[[Server, Trades], Spent]:
+    """Return what follows an exchange; its trades are made up, as many as asked for."""
+
+    def append(server: Server, trades: Trades) -> Spent:
+        symbols = [form % number for number in range(SYMBOLS)]
+        frames = (
+            json.dumps(speak(number, symbols[number % SYMBOLS])).encode()
+            for number in range(len(trades))
+        )
+        blob = b"".join(Frame(Opcode.TEXT, f).serialize(mask=False) for f in frames)
+        with exchange(blob) as port:
+            address = f"//127.0.0.1:{port}"
+            options = ["--url", f"ws:{address}", "--rest-url", f"http:{address}"]
+            with running(
+                *("feed", name, "--symbols", ",".join(symbols), *options),
+                server=server,
+            ) as process:
+                return wait_for(server, process, len(trades))
+
+    return append
+
+
+def speak_binance(number: int, symbol: str) -> dict[str, Any]:
+    """Return the n-th trade as Binance's stream says it."""
+    trade = number // SYMBOLS
+    event = {
+        **{"e": "trade", "E": T0_MS + trade + 1, "s": symbol, "t": 4 * 10**9 + trade},
+        **{"p": f"{100 + number % 1_000}.{number % 100:02}000000"},
+        **{"q": f"0.{1 + number % 99_999:05}000", "T": T0_MS + trade, "m": False},
+    }
+    return {"stream": f"{symbol.lower()}@trade", "data": event | {"M": True}}
+
+
+def speak_upbit(number: int, symbol: str) -> dict[str, Any]:
+    """Return the n-th trade as Upbit's stream says it."""
+    time_ms = T0_MS + number // SYMBOLS
+    return {
+        **{"ty": "trade", "cd": symbol, "tms": time_ms + 1, "td": "2026-03-20"},
+        **{"ttm": "00:00:00", "ttms": time_ms, "tp": 1_000.0 + number % 1_000},
+        **{"tv": 0.5 + number % 9_999 / 1e4, "ab": "BID", "pcp": 990.0, "c": "RISE"},
+        **{"cp": 10.0, "sid": time_ms * 1_000 + number % 1_000, "st": "REALTIME"},
+        **{"bap": 1_001.0, "bas": 0.125, "bbp": 1_000.0, "bbs": 0.25},
+    }
+
+
+@contextmanager
+def exchange(blob: bytes) -> Iterator[int]:
+    """Run an exchange that says all it has at once; yield its port."""
+    spawn = multiprocessing.get_context("spawn")
+    ours, theirs = spawn.Pipe()
+    process = spawn.Process(target=run_exchange, args=(blob, theirs))
+    process.start()
+    try:
+        yield ours.recv()
+    finally:
+        process.kill()
+        process.join()
+
+
+def run_exchange(blob: bytes, ready: Connection) -> None:
+    """Send all frames, made beforehand, to whoever connects."""
+
+    def say(connection: ServerConnection) -> None:
+        with suppress(OSError, ConnectionClosed):
+            connection.socket.sendall(blob)
+            for _ in connection:
+                pass
+
+    with serve(say, "127.0.0.1", 0, compression=None) as server:
+        ready.send(server.socket.getsockname()[1])
+        server.serve_forever()
+
+
+@contextmanager
+def running(*words: str, server: Server) -> Iterator["subprocess.Popen[bytes]"]:
+    """Run a command of the product against a server."""
+    command = [str(PROGRAM), *words, "--redis-url", server.url]
+    process = subprocess.Popen(
+        command, env=SETTINGS, stderr=subprocess.DEVNULL, start_new_session=True
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def wait_for(server: Server, process: "subprocess.Popen[bytes]", wanted: int) -> Spent:
+    """Wait until the log has so many entries; then end the process.
+
+    The time is that of the log's own clock, in the ids of its entries.
+    """
+    before_s = children_s()
+    keys: list[Any] = []
+    while sum(server.client.xlen(key) for key in keys) < wanted:
+        if process.poll():
+            raise SystemExit(f"{process.args!r} ended with {process.returncode}")
+        time.sleep(0.05)
+        keys = [*server.client.scan_iter(match="*", _type="stream")]
+    process.terminate()
+    process.wait()
+    ends = [
+        int(found[0][0].partition(b"-")[0])
+        for key in keys
+        for found in (
+            server.client.xrange(key, count=1),
+            server.client.xrevrange(key, count=1),
+        )
+    ]
+    return (max(ends) - min(ends)) / 1e3, children_s() - before_s
+
+
+def children_s() -> float:
+    """Return the processor time of processes that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def produce(address: str, trades: Trades) -> Spent:
+    """Send mappings with `TradeProducer`, one by one."""
+    mappings = [json.loads(payload) for _, payload in trades]
+
+    async def send() -> Spent:
+        async with TradeProducer(address, partitions=PARTITIONS, cap=CAP) as producer:
+            began_s, busy_s = time.monotonic(), time.process_time()
+            for mapping in mappings:
+                await producer.send(mapping)
+            await producer.flush()
+            spent = time.monotonic() - began_s, time.process_time() - busy_s
+        if producer.acknowledged != len(trades) or producer.in_doubt:
+            raise SystemExit(f"{producer.acknowledged:,} of {len(trades):,} are there")
+        return spent
+
+    return asyncio.run(send())
+
+
+def write_redis(server: Server, trades: Trades) -> Spent:
+    """Append with the feeds' writer."""
+    info = open_log(server.client, NAMESPACE, PARTITIONS)
+    return write(RedisLogWriter(server.client, NAMESPACE, info, CAP), trades)
+
+
+def write(writer: LogWriter, trades: Trades) -> Spent:
+    """Append chunk by chunk; one that a broker has not taken yet is tried again."""
+    began_s, busy_s = time.monotonic(), time.process_time()
+    for begin in range(0, len(trades), CHUNK):
+        while True:
+            with suppress(LogAway):
+                writer.append(trades[begin : begin + CHUNK])
+                break
+    return time.monotonic() - began_s, time.process_time() - busy_s
+
+
+if __name__ == "__main__":
+    main()
