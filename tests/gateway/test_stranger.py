@@ -16,10 +16,10 @@ import psutil
 import pytest
 import redis
 
-from tests.gateway.run_stranger import ATTACKS, SILENCE, Tally, attack
 from tests.conftest import eventually
 from tests.gateway.issuer import SECRET, make_token
 from tests.gateway.publisher import Publisher
+from tests.gateway.run_stranger import ATTACKS, SILENCE, Tally, attack
 from tests.gateway.samples import SAMSUNG, make_row
 from tests.gateway.servers import Gateway, Stream
 from tests.ports import free_port

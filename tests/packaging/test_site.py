@@ -60,9 +60,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def pages(site: Path) -> dict[Path, Page]:
-    """Every page but the report of a load test, which is no part of the theme."""
-    paths = [path for path in site.glob("*.html") if path.stem != "load-standard"]
-    return {path: Page(path) for path in paths if path.stem != "404"}
+    """Every page."""
+    return {path: Page(path) for path in site.glob("*.html") if path.stem != "404"}
 
 
 def test_every_document_has_a_page(pages: dict[Path, Page]) -> None:

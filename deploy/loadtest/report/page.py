@@ -1,103 +1,127 @@
-"""One HTML page from a result: everything is in it, nothing is loaded."""
+"""One HTML page from a result: the terminal's words, and every series drawn. Pure.
 
-import base64
-import hashlib
-import re
-from functools import cache
+Everything is in the page: it loads nothing and has no script.
+"""
+
+from collections.abc import Mapping, Sequence
 from html import escape
-from importlib.resources import files
-from typing import Any
+from io import StringIO
+from string import Template
 
 from rich.console import Console
 
-from deploy.loadtest.judge.balance import balance, per_item, per_row
+from deploy.loadtest.figures import words
 from deploy.loadtest.report.terminal import summary
-from deploy.loadtest.report.verdict import LOADS, judge
-from deploy.loadtest.results import Outcome, Result, encode
-from deploy.loadtest.thresholds import measure, parse
+from deploy.loadtest.results import Outcome, Points, Result
 
-EXPORT = "export { uPlot as default };"
-_SCRIPTS = ("words.js", "markup.js", "series.js", "plots.js", "page.js")
-_SLOT = re.compile(r"\{\{(\w+)\}\}")
+WIDTH, HEIGHT = 900, 150
+COLOURS = ("#1f6feb", "#b35900", "#1a7f37", "#8250df", "#bf3989", "#57606a", "#0a7b83")
+PAGE = Template("""<!doctype html>
+<html lang="en"><head><meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="$policy">
+<meta name="viewport" content="width=device-width"><title>$title</title>
+<style>
+body { font: 15px/1.5 system-ui, sans-serif; margin: 2em auto; padding: 0 1em;
+  max-width: 62em; color: #1f2328; background: #fff }
+pre { font: 13px/1.4 ui-monospace, monospace; overflow-x: auto }
+h2 { font-size: 1.1em; margin: 1.5em 0 0 }
+svg { width: 100%; background: #f6f8fa }
+polyline { fill: none; stroke-width: 1.5; vector-effect: non-scaling-stroke }
+</style></head><body>
+<h1>$title</h1>
+<p>$command<br>$machine</p>
+$summary
+$plots
+</body></html>
+""")
+POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
 
 def render(result: Result) -> str:
-    """Return the page; without its script it has the figures of the terminal."""
-    script = _script()
-    slots = {
-        "policy": _policy(script),
-        "title": escape(result.title),
-        "style": _style(),
-        "words": escape(_words(result)),
-        "licence": escape(_read("gateway", "static/vendor/licences/uplot.txt").strip()),
-        "data": _data(result),
-        "script": script,
+    """Return the page."""
+    console = Console(width=110, record=True, file=StringIO(), legacy_windows=False)
+    console.print(summary(result))
+    return PAGE.substitute(
+        policy=POLICY,
+        title=escape(result.title),
+        command=escape(result.command),
+        machine=escape(result.machine),
+        summary=console.export_html(
+            inline_styles=True, code_format='<pre tabindex="0">{code}</pre>'
+        ),
+        plots="\n".join(
+            _plot(title, at_ms, lines)
+            for title, at_ms, lines in _series(result.outcome)
+            if at_ms
+        ),
+    )
+
+
+def _series(outcome: Outcome) -> list[tuple[str, Sequence[float], dict[str, Points]]]:
+    """Return what is drawn: a title with the unit, an axis, and lines by name."""
+    seconds, windows = outcome.seconds, outcome.windows
+    lag = {
+        "p50": windows.lag_p50_ms,
+        "p99": windows.lag_p99_ms,
+        "longest": windows.lag_max_ms,
+        "publish": windows.publish_ms,
     }
-    return _SLOT.sub(lambda slot: slots[slot[1]], _own("page.html"))
-
-
-def _data(result: Result) -> str:
-    """Return the report and what is said of it, as JSON that cannot end its element."""
-    outcome = result.outcome
-    shown = {
-        "result": result,
-        "verdict": judge(result),
-        "limits": _limits(outcome),
-        "faultCount": measure("faults", outcome),
-        "balance": balance(outcome.books),
-        "tradesPerRow": per_row(outcome),
-        "tradesPerItem": per_item(outcome),
-        "raised": result.capacity and LOADS[result.capacity.raised].capitalize(),
+    staleness = {
+        "mean": windows.staleness_mean_ms,
+        "p99": windows.staleness_p99_ms,
     }
-    return encode(shown).decode().replace("<", "\\u003c")
-
-
-def _limits(outcome: Outcome) -> list[dict[str, Any]]:
-    """Return each threshold by its family of metrics; plots show those of times."""
-    rules = [parse(check.rule) for check in outcome.checks]
+    rates = {"due": seconds.due_rate, "appended": seconds.append_rate}
+    cpu = {process.name: process.cpu for process in outcome.processes}
+    memory = {process.name: process.memory_mib for process in outcome.processes}
     return [
-        {"family": r.metric.rpartition(".")[0], "value": r.limit, "rule": r.text}
-        for r in rules
+        ("Lag, ms", windows.end_ms, lag),
+        ("Staleness, ms", windows.end_ms, staleness),
+        ("Trades in a window", windows.end_ms, {"trades": windows.trades}),
+        ("Clients with a merged window", windows.end_ms, {"merged": windows.merged}),
+        ("Trades a second", seconds.at_ms, rates),
+        ("Feed behind, ms", seconds.at_ms, {"behind": seconds.behind_ms}),
+        ("Clients connected", seconds.at_ms, {"clients": seconds.clients}),
+        ("Bytes a second to clients", seconds.at_ms, {"bytes": seconds.byte_rate}),
+        ("Cores", seconds.at_ms, {"machine": seconds.machine_cpu, **cpu}),
+        ("Memory, MiB", seconds.at_ms, memory),
     ]
 
 
-def _words(result: Result) -> str:
-    console = Console(width=100, color_system=None)
-    with console.capture() as captured:
-        console.print(summary(result))
-    return captured.get()
-
-
-@cache
-def _script() -> str:
-    """Return uPlot and our own scripts as one module, its names apart from ours."""
-    library = _read("gateway", "static/vendor/uplot.mjs").replace(EXPORT, "")
-    ours = "".join(map(_own, _SCRIPTS))
-    return f"const uPlot = (() => {{\n{library}\nreturn uPlot;\n}})();\n{ours}"
-
-
-@cache
-def _style() -> str:
-    shared = (
-        _read("gateway", name)
-        for name in ("static/base.css", "static/vendor/uplot.css")
-    )
-    return "\n".join([*shared, _own("page.css")])
-
-
-def _policy(script: str) -> str:
-    """Return a policy by which the page can load nothing and run only this script."""
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+def _plot(title: str, at_ms: Sequence[float], lines: Mapping[str, Points]) -> str:
+    """Return a drawing from 0 to the greatest value, and what each line reached."""
+    most = max((p for points in lines.values() for p in points if p), default=0) or 1
+    shapes, legend = [], []
+    for number, (name, points) in enumerate(lines.items()):
+        colour = COLOURS[number % len(COLOURS)]
+        shapes += [
+            f'<polyline stroke="{colour}" points="{stretch}"/>'
+            for stretch in stretches(at_ms, points, most)
+        ]
+        reached = max((p for p in points if p is not None), default=None)
+        legend.append(
+            f'<span style="color: {colour}">{escape(name.strip())}</span>'
+            f" up to {_figure(reached)}"
+        )
     return (
-        "default-src 'none'; img-src data:; style-src 'unsafe-inline'; "
-        f"script-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+        f"<h2>{escape(title)}</h2><div>{', '.join(legend)}; "
+        f"{words.duration(at_ms[-1] - at_ms[0])}</div>"
+        f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" preserveAspectRatio="none" role="img" '
+        f'aria-label="{escape(title)} over time">{"".join(shapes)}</svg>'
     )
 
 
-def _own(name: str) -> str:
-    return _read("deploy.loadtest.report", f"page/{name}")
+def stretches(at_ms: Sequence[float], points: Points, most: float) -> list[str]:
+    """Return the corners of a line, as many stretches as what is unknown leaves."""
+    span_ms = (at_ms[-1] - at_ms[0]) or 1
+    found: list[list[str]] = [[]]
+    for moment_ms, point in zip(at_ms, points, strict=True):
+        if point is None:
+            found.append([])
+        else:
+            x = (moment_ms - at_ms[0]) / span_ms * WIDTH
+            found[-1].append(f"{x:.1f},{HEIGHT - point / most * HEIGHT:.1f}")
+    return [" ".join(corners) for corners in found if corners]
 
 
-@cache
-def _read(package: str, name: str) -> str:
-    return files(package).joinpath(name).read_text("utf-8")
+def _figure(value: float | None) -> str:
+    return words.NONE if value is None else f"{value:,.{0 if value >= 10 else 2}f}"

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from tests.gateway.run_stranger import close_code, frame
 from gateway.stream.client import Client
 from gateway.transport.uvicorn_http import GuardedProtocol
 from gateway.transport.uvicorn_websocket import (
@@ -17,6 +16,7 @@ from gateway.transport.uvicorn_websocket import (
     StreamProtocol,
 )
 from tests.conftest import eventually
+from tests.gateway.run_stranger import close_code, frame
 from tests.gateway.servers import Gateway, running_gateway, upgrade_request
 
 pytestmark = pytest.mark.redis
