@@ -5,19 +5,16 @@ from pydantic import ValidationError
 
 from deploy.commands.entry import fail
 from deploy.commands.setting_options import options_of
-from deploy.loadtest.choices import LoadChoices
+from deploy.loadtest.choices import OPTIONS, LoadChoices
 from ingest.process.redact import problems_of
 
 
 @options_of(
     LoadChoices,
-    *LoadChoices.model_fields,
+    *OPTIONS,
     tapes="--tape",
-    poll_every_s="--poll-every",
-    warm_up_s="--warm-up",
     rules="--fail-if",
     raised="--find-capacity",
-    step_s="--step-seconds",
     compares_polling="--compare-polling",
     gateways="--gateway",
 )

@@ -1,15 +1,9 @@
-"""What a load test is asked for: the options of ``tickthrottle load``. Pure."""
+"""What a load test is asked for. Pure."""
 
 from pathlib import Path
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
-
-from ingest.tradelog.contract import LogKind
-
-POLL_EVERY_S = (10.0, 2.0)
-"""The ways of polling that a stream is compared with; polling clients do the first."""
-
 
 LATE = ("lag.p99>2s", "feed.behind.p99>1s")
 """Unless asked for otherwise: a window that comes when the next one is due is late."""
@@ -27,8 +21,8 @@ class LoadChoices(BaseModel):
     )
 
     scenario: str | None = None
-    """A load by name: standard, short, opening, bursts, stress. Options win over it.
-    [default: short]"""
+    """A load by name: standard, short, opening, bursts, stress, refused. Options win
+    over it. [default: short]"""
 
     rate: float = Field(900, ge=0.1, le=1_000_000)
     """Trades per second."""
@@ -43,21 +37,6 @@ class LoadChoices(BaseModel):
     speed: float = 1
     """How many times faster than recorded."""
 
-    max_gap: float | None = None
-    """No silence of the tapes lasts longer than this, in seconds."""
-
-    issues: int = 2_879
-    """Number of issues of the simulator."""
-
-    disorder: float | None = None
-    """Share of trades that come late, 0 to 1. [default: 0.02]"""
-
-    repeats: float | None = None
-    """Share of trades that come twice, 0 to 1. [default: 0.01]"""
-
-    malformed: float = 0
-    """Share of broken trades, 0 to 1."""
-
     clients: int = 500
     """Number of clients."""
 
@@ -68,18 +47,8 @@ class LoadChoices(BaseModel):
     """Kinds of clients and their shares, such as watch:9,slow:1; kinds are watch,
     market, slow, stalled, reconnecting, sse, polling."""
 
-    poll_every_s: tuple[float, ...] = POLL_EVERY_S
-    """Seconds between two requests of a polling client; `--compare-polling` serves once
-    for each value, other runs take the first."""
-
     seconds: float = Field(60, ge=4, le=86_400)
     """How long to measure; without it, a profile is measured to its end."""
-
-    warm_up_s: float = Field(30, ge=4, le=3_600)
-    """Seconds of load before that."""
-
-    processes: int = Field(2, ge=1, le=64)
-    """Processes of clients."""
 
     rules: tuple[str, ...] = LATE
     """A threshold, such as 'lag.p99>250ms'; may be repeated. Broken: exit code 1."""
@@ -87,44 +56,33 @@ class LoadChoices(BaseModel):
     raised: Literal["rate", "clients"] | None = None
     """Raise this until a threshold breaks."""
 
-    start: float | None = None
-    """Where a search begins. [default: rate 10000, clients 1000]"""
-
-    most: float | None = None
-    """Where a search ends. [default: rate 400000, clients 15000]"""
-
-    step_s: float = Field(24, ge=4)
-    """How long a search measures each step, in seconds."""
-
     compares_polling: bool = False
     """Serve the audience by polling, then by WebSocket."""
 
     gateways: tuple[str, ...] = ()
     """Load this running gateway, such as http://127.0.0.1:8000, and not one started
-    for it; may be repeated. Needs the deployment's Redis, too."""
+    for it; may be repeated. Needs the deployment's Redis and log, too, as in the
+    environment."""
 
     token_file: Path | None = None
     """File with the token that clients show to those gateways."""
-
-    trade_log: LogKind | None = None
-    """Where those gateways' trades are logged. [default: as in the environment]"""
-
-    kafka_servers: str | None = None
-    """Addresses of some of their Kafka brokers, with commas between them."""
-
-    kafka_topic: str | None = None
-    """The topic that is their log."""
-
-    redis_url: str | None = None
-    """Their Redis or Valkey server."""
 
     out: Path | None = None
     """Where to leave the report: this name with .json and .html.
     [default: load-<time>]"""
 
-    title: str | None = None
-    """Title of the report."""
+    issues: int = 2_879
+    """Number of issues of the simulator. No option, as is what follows."""
+
+    malformed: float = Field(0, ge=0, le=0.97)
+    """Share of the simulator's trades that break a rule."""
+
+    warm_up_s: float = Field(30, ge=4, le=3_600)
+    """Seconds of load before it is measured."""
+
+    processes: int = Field(2, ge=1, le=64)
+    """Processes of clients."""
 
 
-OF_A_DEPLOYMENT = ("trade_log", "kafka_servers", "kafka_topic", "redis_url")
-"""Where a running deployment is, for ``IngestSettings``."""
+OPTIONS = tuple(LoadChoices.model_fields)[:15]
+"""The fields that `tickthrottle load` has options for."""

@@ -11,7 +11,7 @@ from pathlib import Path
 import redis
 from rich.console import Console
 
-from deploy.loadtest.choices import OF_A_DEPLOYMENT, LoadChoices
+from deploy.loadtest.choices import LoadChoices
 from deploy.loadtest.clients.crowd import CrowdLost
 from deploy.loadtest.feed.feeding import FeedFailed
 from deploy.loadtest.judge.standing import NoStream
@@ -81,20 +81,13 @@ def _token(choices: LoadChoices) -> str | None:
 
 @contextmanager
 def _deployment(choices: LoadChoices, console: Console) -> Iterator[Deployment]:
-    given = choices.model_dump(include={*OF_A_DEPLOYMENT}, exclude_none=True)
     if not choices.gateways:
-        if given:
-            name, value = next(iter(given.items()))
-            raise ValueError(
-                f"{name} {value}: is for a running deployment; "
-                "name its gateways with --gateway"
-            )
         console.print("starting a deployment, about twenty seconds", soft_wrap=True)
         with local() as deployment:
             yield deployment
         return
     pages = {f"{url.rstrip('/')}/" for url in choices.gateways}
-    settings, _ = join_pipeline(IngestSettings, given, pages)
+    settings, _ = join_pipeline(IngestSettings, {}, pages)
     console.print(
         f"loading {', '.join(choices.gateways)} "
         f"and {server_address(settings.redis_url)}",

@@ -15,7 +15,7 @@ from deploy.loadtest.judge.audit import audit
 from deploy.loadtest.judge.books import movement
 from deploy.loadtest.judge.capacity_search import conclude, in_words, next_load
 from deploy.loadtest.load_session import Session, session
-from deploy.loadtest.plan import GRAIN, LoadPlan, Search
+from deploy.loadtest.plan import LoadPlan, Search
 from deploy.loadtest.report.console import RunDisplay
 from deploy.loadtest.report.outcome import (
     Measured,
@@ -132,9 +132,8 @@ class _LoadTest:
         self._warm_up(self._plan.feed.at_rate(BASE_RATE))
         steps: list[Step] = []
         best: Outcome | None = None
-        grain = GRAIN[search.raised]
         while (
-            load := next_load(steps, search.start, search.most, grain=grain)
+            load := next_load(steps, search.start, search.most, grain=search.grain)
         ) is not None:
             try:
                 outcome = self._try(search, load)

@@ -9,15 +9,16 @@ from deploy.loadtest.client_mix import Audience, parse_mix
 from deploy.loadtest.feed.feed_plan import FeedPlan
 from deploy.loadtest.scenarios import SCENARIOS, Scenario
 from deploy.loadtest.thresholds import Rule, parse
-from ingest.sources.faults import Faults
 from ingest.sources.rate_profile import Profile
 from ingest.sources.replay import ReplayOptions
 from ingest.sources.simulator import Simulator
 
 DEFAULT_SCENARIO = "short"
-SEARCH_FROM_TO = {"rate": (10_000.0, 400_000.0), "clients": (1_000.0, 15_000.0)}
-GRAIN = {"rate": 1_000, "clients": 100}
-"""A search tries multiples of this."""
+POLL_EVERY_S = (10.0, 2.0)
+"""The ways of polling that a stream is compared with."""
+
+MAX_GAP_S = 10.0
+"""No silence of a tape lasts longer: nothing is loaded meanwhile."""
 
 SPARE_S = 60
 """A feed that warms up goes on until the next one is ready."""
@@ -25,12 +26,19 @@ SPARE_S = 60
 
 @dataclass(frozen=True)
 class Search:
-    """A capacity search: what it raises, within which bounds."""
+    """A capacity search: what it raises, within which bounds, by multiples of what."""
 
     raised: Literal["rate", "clients"]
     start: float
     most: float
-    step_s: float
+    grain: float
+    step_s: float = 24
+
+
+SEARCHES = {
+    "rate": Search("rate", 10_000, 400_000, 1_000),
+    "clients": Search("clients", 1_000, 15_000, 100),
+}
 
 
 @dataclass(frozen=True)
@@ -80,7 +88,7 @@ def plan_of(choices: LoadChoices, command: str = "tickthrottle load") -> LoadPla
     if "seconds" not in given and profile is not None and profile.seconds < inf:
         seconds = profile.seconds
     return LoadPlan(
-        title=asked.title or _title(name, scenario, choices),
+        title=_title(name, scenario, choices),
         command=command,
         warm_up=_feed(asked, _first_rate(profile), asked.warm_up_s + SPARE_S),
         feed=_feed(asked, profile, seconds),
@@ -88,14 +96,13 @@ def plan_of(choices: LoadChoices, command: str = "tickthrottle load") -> LoadPla
             clients=asked.clients,
             mix=parse_mix(asked.mix),
             keys=asked.keys,
-            poll_every_s=asked.poll_every_s[0],
         ),
         seconds=seconds,
         warm_up_s=asked.warm_up_s,
         processes=asked.processes,
         rules=tuple(map(parse, asked.rules)),
-        search=_search(asked),
-        polls_every_s=asked.poll_every_s if asked.compares_polling else (),
+        search=None if asked.raised is None else SEARCHES[asked.raised],
+        polls_every_s=POLL_EVERY_S if asked.compares_polling else (),
     )
 
 
@@ -108,13 +115,8 @@ def _check_choices(choices: LoadChoices) -> None:
             f"speed {choices.speed:g}: has no effect beside the rate "
             f"{choices.profile or choices.rate}"
         )
-    if not choices.tapes:
-        for name in ("speed", "max_gap"):
-            if name in given:
-                raise ValueError(
-                    f"{name.replace('_', '-')} {getattr(choices, name):g}: "
-                    "is for a tape, and there is none"
-                )
+    if not choices.tapes and "speed" in given:
+        raise ValueError(f"speed {choices.speed:g}: is for a tape, and there is none")
     if choices.raised is not None and choices.compares_polling:
         raise ValueError("find-capacity and compare-polling: one at a time")
     if choices.raised == "rate" and (choices.profile or choices.tapes):
@@ -144,36 +146,18 @@ def _first_rate(profile: Profile | None) -> Profile | None:
 
 
 def _feed(asked: LoadChoices, profile: Profile | None, seconds: float) -> FeedPlan:
-    shares = {
-        name: share
-        for name in ("disorder", "repeats", "malformed")
-        if (share := getattr(asked, name)) is not None
-    }
     if not asked.tapes:
-        market = Simulator(issues=asked.issues, profile=profile, **shares)
+        market = Simulator(
+            issues=asked.issues, profile=profile, malformed=asked.malformed
+        )
         return FeedPlan(market, seconds=seconds)
-    is_own_pace = profile is None
     played = ReplayOptions(
-        speed=asked.speed if is_own_pace else 1.0,
+        speed=asked.speed if profile is None else 1.0,
         loop=0,
-        max_gap_s=asked.max_gap if is_own_pace else None,
+        max_gap_s=MAX_GAP_S if profile is None else None,
         profile=profile,
     )
-    return FeedPlan(played, asked.tapes, Faults(**shares), seconds)
-
-
-def _search(choices: LoadChoices) -> Search | None:
-    if choices.raised is None:
-        return None
-    start, most = SEARCH_FROM_TO[choices.raised]
-    start = start if choices.start is None else choices.start
-    most = max(most, start) if choices.most is None else choices.most
-    grain = GRAIN[choices.raised]
-    if not grain <= start <= most:
-        raise ValueError(
-            f"start {start:g}: must be at least {grain:,} and at most {most:g}"
-        )
-    return Search(choices.raised, start, most, choices.step_s)
+    return FeedPlan(played, asked.tapes, seconds=seconds)
 
 
 def _title(name: str, scenario: Scenario, choices: LoadChoices) -> str:

@@ -48,4 +48,18 @@ SCENARIOS = {
         },
         needs_tape=True,
     ),
+    "refused": Scenario(
+        "40,000 trades/s of which nearly all are refused, 100 clients, 3 minutes",
+        {
+            "rate": 40_000,
+            "malformed": 0.95,
+            "clients": 100,
+            "mix": "watch:1",
+            "seconds": 180,
+            "rules": tuple(
+                f"memory.throttle-{part}.growth>10%"
+                for part in ("driver", "jvm", "worker")
+            ),
+        },
+    ),
 }

@@ -8,22 +8,15 @@ import operator
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 from typing import Final
 
 from deploy.loadtest.client_mix import KINDS
 from deploy.loadtest.figures import words
-from deploy.loadtest.results import (
-    PROMPT,
-    Check,
-    KindOutcome,
-    Outcome,
-    Points,
-    ProcessUsage,
-    Summary,
-)
+from deploy.loadtest.results import PROMPT, Check, KindOutcome, Outcome, Points, Summary
 
 FIGURES: Final = ("mean", "p50", "p90", "p99", "p999", "max")
-OPERATORS: Final[Mapping[str, Callable[[float, float], bool]]] = {
+OPERATORS: Final = {
     ">=": operator.ge,
     "<=": operator.le,
     ">": operator.gt,
@@ -35,10 +28,6 @@ DISTRIBUTIONS: Final[Mapping[str, Callable[[Outcome], Summary]]] = {
     "fanout": lambda outcome: outcome.fanout_ms,
     "staleness": lambda outcome: outcome.staleness_ms,
     "feed.behind": lambda outcome: outcome.feeding.behind_ms,
-}
-OF_KINDS: Final[Mapping[str, Callable[[KindOutcome], Summary]]] = {
-    "lag": lambda kind: kind.lag_ms,
-    "staleness": lambda kind: kind.staleness_ms,
 }
 COUNTS: Final[Mapping[str, Callable[[Outcome], float | None]]] = {
     # Some are found outside of any client: only their words are counted.
@@ -59,53 +48,34 @@ ALWAYS: Final = ("faults>0", "clients.unseen>0", "ledger.problems>0")
 """Rules of every run: what is promised is not a matter of thresholds."""
 ALWAYS_IF_AUDITED: Final = "audit.differences>0"
 
-METRICS: Final = (
-    f"lag|publish|fanout|staleness|feed.behind.{'|'.join(FIGURES)}, "
-    f"lag|staleness.<kind>.{'|'.join(FIGURES)} with a kind of {', '.join(KINDS)}, "
-    "cpu.<process>.max|mean, memory.<process>.max, machine.cpu.max|mean, "
-    f"{', '.join(COUNTS)}"
-)
-
-_RULE = re.compile(r"(?P<metric>[^<>=]*)(?P<sign>[<>]=?)(?P<limit>[^<>=]*)")
-_LIMIT = re.compile(r"(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>[A-Za-z%]*)")
-_ONE_CORE = "a number of cores, or % of one core"
-
-
-@dataclass(frozen=True, slots=True)
-class Quantity:
-    """What a metric measures: its units, and how a value of it is worded."""
-
-    name: str
-    units: Mapping[str, float]
-    """By how much a number in each unit is multiplied; ``""`` is a bare number."""
-    units_in_words: str
-    word: Callable[[float], str]
-    word_exactly: Callable[[float], str]
-
-
-TIME = Quantity(
-    "a time",
-    {"ms": 1.0, "s": 1_000.0},
-    "a number in ms or s",
-    words.duration,
-    lambda ms: f"{ms:,.3f} ms",
-)
-CPU = Quantity(
-    "CPU",
-    {"%": 0.01, "": 1.0},
-    _ONE_CORE,
-    words.cores,
-    lambda share: f"{share * 100:,.3f}%",
-)
-MEMORY = Quantity(
-    "memory",
-    {"MiB": 1.0, "GiB": 1_024.0},
-    "a number in MiB or GiB",
-    lambda mib: words.size(mib * 2**20),
-    lambda mib: f"{mib:,.3f} MiB",
-)
-COUNT = Quantity(
-    "a count", {"": 1.0}, "a bare number", words.count, lambda number: f"{number:,g}"
+_ANY = "|".join
+_FIGURE = f"({_ANY(FIGURES)})"
+METRICS: Final[Mapping[str, str]] = {
+    "time": rf"({_ANY(map(re.escape, DISTRIBUTIONS))})\.{_FIGURE}"
+    rf"|(lag|staleness)\.({_ANY(KINDS)})\.{_FIGURE}",
+    "CPU": r"(cpu\.[^.]+|machine\.cpu)\.(max|mean)",
+    "memory": r"memory\.[^.]+\.max",
+    "growth": r"memory\.[^.]+\.growth",
+    "count": _ANY(map(re.escape, COUNTS)),
+}
+"""What a metric measures, by the form of its name."""
+UNITS: Final[Mapping[str, Mapping[str, float]]] = {
+    "time": {"ms": 1.0, "s": 1_000.0},
+    "CPU": {"": 1.0, "%": 0.01},
+    "memory": {"MiB": 1.0, "GiB": 1_024.0},
+    "growth": {"%": 0.01},
+    "count": {"": 1.0},
+}
+_WORDS: Final[Mapping[str, Callable[[float], str]]] = {
+    "time": words.duration,
+    "CPU": words.cores,
+    "memory": lambda mib: words.size(mib * 2**20),
+    "growth": lambda share: f"{share:+.1%}",
+    "count": words.count,
+}
+_RULE = re.compile(
+    r"\s*(?P<metric>[^<>=]*?)\s*(?P<sign>[<>]=?)\s*"
+    r"(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>[A-Za-z%]*)\s*"
 )
 
 
@@ -117,22 +87,21 @@ class Rule:
     metric: str
     sign: str
     limit: float
-    """In the quantity's first unit: ms, cores, MiB or a count."""
-    quantity: Quantity
+    """In ms, cores, MiB, shares or a count."""
+    quantity: str
+    """What the metric measures: a key of ``METRICS``."""
 
     def check(self, outcome: Outcome) -> Check:
         """Compare what the metric came to with the limit."""
         found = measure(self.metric, outcome)
         if found is None:
             return Check(self.text, None, "nothing measured", is_broken=True)
-        is_broken = OPERATORS[self.sign](found, self.limit)
-        return Check(self.text, found, self._words(found), is_broken)
-
-    def _words(self, found: float) -> str:
-        """Word what was found so that it does not look like a limit it is not."""
-        text = self.quantity.word(found)
-        is_blurred = found != self.limit and text == self.quantity.word(self.limit)
-        return self.quantity.word_exactly(found) if is_blurred else text
+        word = _WORDS[self.quantity]
+        text = word(found)
+        if found != self.limit and text == word(self.limit):
+            # It must not look like a limit that it is not.
+            text = f"{found:,.3f}"
+        return Check(self.text, found, text, OPERATORS[self.sign](found, self.limit))
 
 
 def parse(text: str) -> Rule:
@@ -140,24 +109,25 @@ def parse(text: str) -> Rule:
 
     Raises ValueError with a sentence that names the rule, the part and what is allowed.
     """
-    rule = _RULE.fullmatch(text.strip())
+    rule = _RULE.fullmatch(text)
     if rule is None:
         raise ValueError(
             f"threshold {text!r}: should be metric, one of > >= < <=, and a limit, "
             "like lag.p99>250ms"
         )
-    metric = rule["metric"].strip()
-    quantity = quantity_of(metric)
+    metric = rule["metric"]
+    forms = METRICS.items()
+    quantity = next((q for q, form in forms if re.fullmatch(form, metric)), None)
     if quantity is None:
-        raise ValueError(f"threshold {text!r}: no metric {metric!r}; known: {METRICS}")
-    limit = _LIMIT.fullmatch(rule["limit"].strip())
-    if limit is None or limit["unit"] not in quantity.units:
+        raise ValueError(f"threshold {text!r}: no metric {metric!r}; see docs/load.md")
+    units = UNITS[quantity]
+    if rule["unit"] not in units:
         raise ValueError(
-            f"threshold {text!r}: limit {rule['limit'].strip()!r}: {metric} is "
-            f"{quantity.name} and needs {quantity.units_in_words}"
+            f"threshold {text!r}: {metric} is {quantity} and needs a number "
+            + " or ".join(f"in {unit}" if unit else "alone" for unit in units)
         )
-    number = float(limit["number"]) * quantity.units[limit["unit"]]
-    return Rule(text.strip(), metric, rule["sign"], number, quantity)
+    limit = float(rule["number"]) * units[rule["unit"]]
+    return Rule(text.strip(), metric, rule["sign"], limit, quantity)
 
 
 def check(rules: Iterable[Rule], outcome: Outcome) -> tuple[Check, ...]:
@@ -168,24 +138,6 @@ def check(rules: Iterable[Rule], outcome: Outcome) -> tuple[Check, ...]:
     return tuple(rule.check(outcome) for rule in unique.values())
 
 
-def quantity_of(metric: str) -> Quantity | None:
-    """Return what a metric measures; None if there is no such metric."""
-    head, _, figure = metric.rpartition(".")
-    family, _, name = head.partition(".")
-    if metric in COUNTS:
-        return COUNT
-    if figure in FIGURES and (
-        head in DISTRIBUTIONS or (family in OF_KINDS and name in KINDS)
-    ):
-        return TIME
-    if family in {"cpu", "machine"} and figure in {"max", "mean"}:
-        is_known = name == "cpu" if family == "machine" else name
-        return CPU if is_known else None
-    if family == "memory" and figure == "max" and name:
-        return MEMORY
-    return None
-
-
 def measure(metric: str, outcome: Outcome) -> float | None:
     """Return what a metric came to; None where nothing was measured."""
     if metric in COUNTS:
@@ -194,38 +146,32 @@ def measure(metric: str, outcome: Outcome) -> float | None:
     family, _, name = head.partition(".")
     if family == "machine":
         return _figure(outcome.seconds.machine_cpu, figure)
-    if family in {"cpu", "memory"}:
-        return _usage(outcome.processes, family, name, figure)
+    if family in ("cpu", "memory"):
+        # The worst of all processes of a name: one may have been restarted.
+        series = [
+            process.cpu if family == "cpu" else process.memory_mib
+            for process in outcome.processes
+            if _plain(process.name) == _plain(name)
+        ]
+        found = [_figure(points, figure) for points in series]
+        return max((value for value in found if value is not None), default=None)
     if head in DISTRIBUTIONS:
-        measured = DISTRIBUTIONS[head](outcome)
+        summary = DISTRIBUTIONS[head](outcome)
     else:
-        kinds = (OF_KINDS[family](kind) for kind in outcome.kinds if kind.kind == name)
-        measured = next(kinds, Summary(0))
-    found: float | None = getattr(measured, figure)
-    return found
+        kinds = [kind for kind in outcome.kinds if kind.kind == name]
+        summary = getattr(kinds[0], f"{family}_ms") if kinds else Summary(0)
+    value: float | None = getattr(summary, figure)
+    return value
 
 
 def _add_up(counts: Iterable[float]) -> float | None:
     """Return the sum, None of no kinds of clients."""
-    known = list(counts)
-    return sum(known) if known else None
+    every = list(counts)
+    return sum(every) if every else None
 
 
 def _prompt(outcome: Outcome) -> list[KindOutcome]:
     return [kind for kind in outcome.kinds if kind.kind in PROMPT]
-
-
-def _usage(
-    processes: Sequence[ProcessUsage], family: str, name: str, figure: str
-) -> float | None:
-    """Return the worst of all processes of a name: one may have been restarted."""
-    series = [
-        process.cpu if family == "cpu" else process.memory_mib
-        for process in processes
-        if _plain(process.name) == _plain(name)
-    ]
-    found = [value for one in series if (value := _figure(one, figure)) is not None]
-    return max(found, default=None)
 
 
 def _plain(name: str) -> str:
@@ -234,7 +180,17 @@ def _plain(name: str) -> str:
 
 
 def _figure(points: Points, figure: str) -> float | None:
-    known = [point for point in points if point is not None]
-    if not known:
+    measured = [point for point in points if point is not None]
+    if figure == "growth":
+        return _growth(measured)
+    if not measured:
         return None
-    return max(known) if figure == "max" else sum(known) / len(known)
+    return max(measured) if figure == "max" else fmean(measured)
+
+
+def _growth(measured: Sequence[float]) -> float | None:
+    """Return by which share the mean of the last third is above the second's."""
+    third = len(measured) // 3
+    if not third:
+        return None
+    return fmean(measured[-third:]) / fmean(measured[third : 2 * third]) - 1

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import accumulate, takewhile
 from math import inf
@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TypeAlias
 
 from ingest.sources.event import Event, Refusals
-from ingest.sources.faults import Faults
 from ingest.sources.rate_profile import Profile
 from ingest.sources.replay import (
     BETWEEN_PASSES_US,
@@ -38,9 +37,6 @@ class FeedPlan:
     tapes: tuple[Path, ...] = ()
     """Recorded tapes, all played at the same time."""
 
-    faults: Faults = field(default_factory=Faults)
-    """What is done to tapes; repeats and malformed trades come on top of a profile."""
-
     seconds: float | None = None
     """The feed ends after so long, if not before."""
 
@@ -53,20 +49,12 @@ class FeedPlan:
     def words(self) -> str:
         """What is fed, for people: ``simulated market, 2,879 issues, 900/s``."""
         source = self.source
-        shares: Simulator | Faults = self.faults
-        if isinstance(source, Simulator):
-            shares, what = source, f"simulated market, {source.issues:,} issues"
-        else:
-            what = ", ".join(f"tape {path.name}" for path in self.tapes)
         pace = source.profile.words if source.profile is not None else ""
-        if isinstance(source, ReplayOptions) and source.profile is None:
-            pace = f"{source.speed:g} x its own pace"
-        faulty = [
-            f"{getattr(shares, name):.3g} {name}"
-            for name in ("disorder", "repeats", "malformed")
-            if getattr(shares, name)
-        ]
-        return ", ".join([what, pace, *faulty])
+        if isinstance(source, Simulator):
+            broken = f", {source.malformed:.3g} malformed" if source.malformed else ""
+            return f"simulated market, {source.issues:,} issues, {pace}{broken}"
+        pace = pace or f"{source.speed:g} x its own pace"
+        return f"{', '.join(f'tape {path.name}' for path in self.tapes)}, {pace}"
 
     def isins(self) -> tuple[str, ...]:
         """Return all issues, the most traded first; reads tapes whole.
@@ -92,21 +80,15 @@ class FeedPlan:
             next(read_tape(path, Refusals()))
         played = Replay(self.tapes, source)
 
-        def create_events(start_us: int) -> Iterator[Event]:
-            events = self._in_time(played.events(start_us, refusals))
-            return self.faults.inject(events)
-
-        return create_events
+        return lambda start_us: self._in_time(played.events(start_us, refusals))
 
     def schedule(self) -> Schedule:
         """Return how many events are due by when, whatever became of them.
 
         Tapes at their own pace are read once. Late events count as if they were on
-        time, and repeats on top of a tape as if they came with it. Raises TapeError.
+        time. Raises TapeError.
         """
-        source, factor = self.source, 1.0
-        if isinstance(source, ReplayOptions):
-            factor = self.faults.factor
+        source = self.source
         limit_s = self.seconds or inf
         counted: list[Callable[[float], float]]
         if source.profile is not None:
@@ -119,7 +101,7 @@ class FeedPlan:
         def due(at_s: float) -> int:
             total = sum(trades(min(at_s, limit_s)) for trades in counted)
             # A sum of fractions may end just short of the trade it stands for.
-            return int(total * factor + 1e-6)
+            return int(total + 1e-6)
 
         return due
 

@@ -13,7 +13,6 @@ from deploy.cli import app
     ("options", "code", "words"),
     [
         (["--scenario", "busy"], 2, "scenario 'busy': must be one of standard"),
-        (["--redis-url", "redis://127.0.0.1:1"], 2, "name its gateways with"),
         (["--token-file", "x"], 2, "token-file x: a deployment started here asks for"),
         (
             ["--token-file", "nothing", "--gateway", "http://127.0.0.1:1"],

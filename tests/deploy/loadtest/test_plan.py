@@ -58,10 +58,10 @@ def test_before_an_opening_it_is_calm() -> None:
 def test_tapes_are_played_until_the_end() -> None:
     """At the scenario's speed, or the one that was given."""
     plan = plan_of(LoadChoices(scenario="stress", tapes=TAPE))
-    assert plan.feed.source == ReplayOptions(speed=20, loop=0)
+    assert plan.feed.source == ReplayOptions(speed=20, loop=0, max_gap_s=10)
     assert plan.feed.seconds == plan.seconds
     slow = plan_of(LoadChoices(tapes=TAPE, speed=3)).feed
-    assert slow.source == ReplayOptions(speed=3, loop=0)
+    assert slow.source == ReplayOptions(speed=3, loop=0, max_gap_s=10)
 
 
 def test_a_search_is_for_plain_clients_unless_a_scenario_is_named() -> None:
@@ -84,7 +84,6 @@ def test_a_search_is_for_plain_clients_unless_a_scenario_is_named() -> None:
             "rate 5: the profile sets the rate already",
         ),
         (LoadChoices(speed=2), "speed 2: is for a tape"),
-        (LoadChoices(max_gap=2), "max-gap 2: is for a tape"),
         (
             LoadChoices(tapes=TAPE, speed=2, rate=7),
             "speed 2: has no effect beside the rate 7",
@@ -98,7 +97,6 @@ def test_a_search_is_for_plain_clients_unless_a_scenario_is_named() -> None:
             LoadChoices(raised="rate", compares_polling=True),
             "find-capacity and compare-polling: one at a time",
         ),
-        (LoadChoices(raised="rate", start=5), "start 5: must be at least 1,000"),
         (LoadChoices(keys=0), "keys 0: has to be at least 1"),
     ],
 )

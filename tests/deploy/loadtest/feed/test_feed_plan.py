@@ -8,7 +8,6 @@ import pytest
 
 from deploy.loadtest.feed.feed_plan import FeedPlan
 from ingest.sources.event import Refusals
-from ingest.sources.faults import Faults
 from ingest.sources.rate_profile import Profile
 from ingest.sources.replay import ReplayOptions
 from ingest.sources.simulator import Simulator
@@ -17,7 +16,6 @@ from ingest.trade import Trade
 
 RECORDED_US = 1_448_539_200_000_000
 START_US = 1_773_964_800_000_000
-NO_FAULTS = Faults()
 ISINS = ("KR7005930003", "KR7000660001")
 
 
@@ -37,13 +35,10 @@ def market(profile: Profile, seconds: float | None = None, **options: Any) -> Fe
 
 
 def played(
-    tapes: tuple[Path, ...],
-    faults: Faults = NO_FAULTS,
-    seconds: float | None = None,
-    **options: Any,
+    tapes: tuple[Path, ...], seconds: float | None = None, **options: Any
 ) -> FeedPlan:
     """Tapes that are played."""
-    return FeedPlan(ReplayOptions(**options), tapes, faults, seconds)
+    return FeedPlan(ReplayOptions(**options), tapes, seconds)
 
 
 @pytest.fixture
@@ -100,13 +95,12 @@ def test_a_tape_without_length_is_due_as_it_is_played(tmp_path: Path) -> None:
 
 
 def test_a_profile_sets_the_pace_of_tapes(tapes: tuple[Path, ...]) -> None:
-    """Their order stays; what is done to them comes on top."""
+    """Their order stays."""
     profile = Profile.parse("50:2s")
     plan = played(tapes, profile=profile, loop=0)
     dues = dues_us(plan)
     assert len(dues) == plan.schedule()(2) == 100
     assert dues[:3] == [10_000, 30_000, 50_000]
-    assert played(tapes, Faults(repeats=0.5), profile=profile).schedule()(2) == 150
 
 
 def test_a_simulated_trade_s_time_is_when_it_is_due() -> None:
@@ -126,14 +120,9 @@ def test_issues_come_by_popularity(tapes: tuple[Path, ...]) -> None:
 def test_words_say_what_is_fed(tapes: tuple[Path, ...]) -> None:
     """The source, the pace, and what is done to the trades."""
     simulated = market(Profile.parse("900"), malformed=0.005)
-    assert simulated.words == (
-        "simulated market, 2,879 issues, 900/s, 0.02 disorder, 0.01 repeats, "
-        "0.005 malformed"
-    )
-    replayed = played(tapes, Faults(repeats=0.1), speed=10)
-    assert replayed.words == (
-        "tape a.jsonl, tape b.jsonl, 10 x its own pace, 0.1 repeats"
-    )
+    assert simulated.words == ("simulated market, 2,879 issues, 900/s, 0.005 malformed")
+    replayed = played(tapes, speed=10)
+    assert replayed.words == "tape a.jsonl, tape b.jsonl, 10 x its own pace"
 
 
 def test_a_missing_tape_is_told_before_the_start(tmp_path: Path) -> None:
