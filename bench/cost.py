@@ -7,32 +7,27 @@ watches the job while it is live. Nothing else runs; there are no clients.
 """
 
 import argparse
-import os
-import signal
-import subprocess
-import sys
-import tempfile
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 
 import psutil
 from machine import (
     Job,
     PeakMemory,
-    Server,
     end_on_signals,
+    feeding,
     memory_by_name,
     percentile,
     read_batches,
+    running_everything,
     running_job,
     running_server,
 )
 
 from deploy.loadtest.system.machine import describe_machine
 from deploy.local.process_tree import Named, job_family
-from ingest.process.ports import free_port
 
 PARTS = ("job", "driver", "JVM", "worker")
 
@@ -74,7 +69,7 @@ def main() -> None:
 
 def measure(rate: int, seconds: float) -> dict[str, float]:
     """Run one job; return the figures of it by what they are called."""
-    with running_server() as server, feed(server, rate):
+    with running_server() as server, feeding(server, rate):
         began_s = time.monotonic()
         with running_job(server) as job:
             ready_s = time.monotonic() - began_s
@@ -101,7 +96,7 @@ def measure(rate: int, seconds: float) -> dict[str, float]:
 def report_everything() -> None:
     """Run the whole pipeline; print what all its processes need."""
     totals: list[str] = []
-    with tempfile.TemporaryDirectory() as folder, everything(folder) as run:
+    with running_everything() as (run, _, _):
         began_s = time.monotonic()
         for look_s in LOOKS_S:
             time.sleep(max(0.0, began_s + look_s - time.monotonic()))
@@ -118,26 +113,6 @@ def report_everything() -> None:
     print(f"\nMachine: {describe_machine()}")
 
 
-@contextmanager
-def everything(folder: str) -> Iterator[subprocess.Popen[bytes]]:
-    """Run the whole pipeline within the block, with files in a folder."""
-    ports = {"PORT": free_port(), "OPERATORS_PORT": free_port()}
-    run = subprocess.Popen(
-        [sys.executable, "-m", "tickthrottle", "run"],
-        stdout=subprocess.DEVNULL,
-        env={
-            **os.environ,
-            **{f"TICKTHROTTLE_{name}": str(port) for name, port in ports.items()},
-            "TICKTHROTTLE_STATE_DIR": folder,
-        },
-    )
-    try:
-        yield run
-    finally:
-        run.send_signal(signal.SIGINT)
-        run.wait()
-
-
 def programs(pid: int) -> Iterator[Named]:
     """Yield a process and all below it, by what they run."""
     root = psutil.Process(pid)
@@ -147,24 +122,6 @@ def programs(pid: int) -> Iterator[Named]:
             after = words[words.index("-m") + 1 :] if "-m" in words else []
             name, *rest = after or [process.name()]
             yield Named(rest[0] if name == "tickthrottle" and rest else name, process)
-
-
-@contextmanager
-def feed(server: Server, rate: int) -> Iterator[None]:
-    """Run a simulated market within the block."""
-    process = subprocess.Popen(
-        [
-            *(sys.executable, "-m", "tickthrottle", "simulate"),
-            *("--rate", str(rate), "--redis-url", server.url),
-        ],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    try:
-        yield
-    finally:
-        process.terminate()
-        process.wait()
 
 
 def processor_s(job: Job) -> Counter[str]:

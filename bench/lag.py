@@ -6,29 +6,25 @@ pipeline, so they compete with it for the same cores; what they cost is in the f
 """
 
 import argparse
-import os
-import subprocess
 import sys
 import tempfile
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import orjson
-import redis
 from fill import running_topic
 from machine import end_on_signals, memory_by_name, print_table, read_batches
 from rich.console import Console
 
-from archive.contract.archive_state import archives_key, decode_archives
 from deploy.loadtest.choices import LoadChoices
 from deploy.loadtest.load_run import carry_out
 from deploy.loadtest.plan import plan_of
 from deploy.loadtest.report.console import RunDisplay
 from deploy.loadtest.results import Outcome
-from deploy.loadtest.system.deployment import Deployment, local
+from deploy.loadtest.system.deployment import local
 from deploy.loadtest.system.machine import describe_machine
 
 WINDOW_S = 2
@@ -54,19 +50,17 @@ def main() -> None:
     debug = {"TICKTHROTTLE_LOG_LEVEL": "debug"}
     with (
         trade_log(arguments) as settings,
-        local(settings={**settings, **debug}) as deployment,
-        archive_beside(deployment) if arguments.archive else nullcontext() as archived,
+        local(settings={**settings, **debug}, archive=arguments.archive) as deployment,
     ):
         with RunDisplay(Console(stderr=True)) as display:
             result = carry_out(plan, plan.feed.isins(), deployment, display)
         memory = memory_by_name(deployment.processes()).total()
-        stored = "" if archived is None else f", {archived()}"
         log = (deployment.logs / "throttle.log").read_bytes().splitlines()
         batches = read_batches(orjson.loads(x) for x in log if x.startswith(b"{"))
     keys = "everything" if everything else f"{arguments.keys} issues each"
     report(
         f"{arguments.rate:g} trades/s, {arguments.clients} clients, {keys}, "
-        f"{arguments.partitions} partitions of {arguments.trade_log}{stored}",
+        f"{arguments.partitions} partitions of {arguments.trade_log}",
         result.outcome,
         batches,
     )
@@ -90,8 +84,9 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument(
         "--archive",
         action="store_true",
-        help="archive to files meanwhile, every ten seconds",
+        help="archive to files meanwhile",
     )
+    parser.add_argument("--analytics", default="off", help="bars,movers: beside it")
     return parser.parse_args()
 
 
@@ -106,43 +101,6 @@ def trade_log(arguments: argparse.Namespace) -> Iterator[dict[str, str]]:
         running_topic(Path(folder), arguments.partitions) as log,
     ):
         yield log.settings
-
-
-@contextmanager
-def archive_beside(deployment: Deployment) -> Iterator[Callable[[], str]]:
-    """Archive to a folder meanwhile; yield what says how much was stored."""
-    with (
-        tempfile.TemporaryDirectory(prefix="lag-archive-") as folder,
-        redis.Redis.from_url(deployment.redis_url) as client,
-    ):
-        options = ["--dir", folder, "--redis-url", deployment.redis_url]
-        process = subprocess.Popen(
-            [
-                sys.executable,
-                "-m",
-                "tickthrottle",
-                "archive",
-                "--flush",
-                "10",
-                *options,
-            ],
-            env={**os.environ, "TICKTHROTTLE_NAMESPACE": deployment.namespace},
-            stderr=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-        )
-
-        def stored() -> str:
-            key = archives_key(deployment.namespace)
-            state = decode_archives(client.hgetall(key)).get("parquet")
-            if process.poll() is not None or state is None or not state.windows:
-                sys.exit("the archive does not store")
-            return f"{state.windows:,} windows archived"
-
-        try:
-            yield stored
-        finally:
-            process.terminate()
-            process.wait()
 
 
 def report(title: str, outcome: Outcome, batches: Sequence[dict[str, Any]]) -> None:

@@ -163,6 +163,48 @@ def starting_job(server: Server, **settings: str) -> Iterator[Job]:
         job.end()
 
 
+@contextmanager
+def feeding(server: Server, rate: int) -> Iterator[None]:
+    """Run a simulated market within the block."""
+    process = subprocess.Popen(
+        [
+            *(sys.executable, "-m", "tickthrottle", "simulate"),
+            *("--rate", str(rate), "--redis-url", server.url),
+        ],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        yield
+    finally:
+        process.terminate()
+        process.wait()
+
+
+@contextmanager
+def running_everything(
+    *options: str,
+) -> Iterator[tuple["subprocess.Popen[bytes]", int, int]]:
+    """Run the whole pipeline in a folder of its own; yield it and its two ports."""
+    port, operators_port = free_port(), free_port()
+    with tempfile.TemporaryDirectory(prefix="bench-") as folder:
+        run = subprocess.Popen(
+            [sys.executable, "-m", "tickthrottle", "run", *options],
+            stdout=subprocess.DEVNULL,
+            env={
+                **os.environ,
+                "TICKTHROTTLE_PORT": str(port),
+                "TICKTHROTTLE_OPERATORS_PORT": str(operators_port),
+                "TICKTHROTTLE_STATE_DIR": folder,
+            },
+        )
+        try:
+            yield run, port, operators_port
+        finally:
+            run.send_signal(signal.SIGINT)
+            run.wait()
+
+
 def memory_by_name(processes: Iterable[Named]) -> Counter[str]:
     """Return the bytes (PSS) of processes, added up by name; of none that has ended."""
     used: Counter[str] = Counter()

@@ -2,8 +2,7 @@
 
 Starts `tickthrottle run` on free ports, waits until there is something to be seen, and
 takes each view of ``VIEWS`` in both colours and three widths, then a recording of the
-firehose page as an animated WebP, all into a folder. ``--only`` takes some of them,
-``--public`` and ``--operators`` use a pipeline that runs already.
+firehose page as an animated WebP, all into `docs/`. ``--only`` takes some of them.
 
 Names of issues are Korean. Without a font for them there are no pictures.
 """
@@ -11,26 +10,19 @@ Names of issues are Korean. Without a font for them there are no pictures.
 import argparse
 import base64
 import io
-import os
-import shutil
-import signal
 import subprocess
-import sys
-import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from itertools import product
 from pathlib import Path
 from typing import Literal
 
-from machine import end_on_signals, running_chromium
+from machine import end_on_signals, running_chromium, running_everything
 from PIL import Image
 from playwright.sync_api import Browser, Page
 
 from ingest.process.direct_http import open_direct
-from ingest.process.ports import free_port
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 THEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
@@ -42,14 +34,9 @@ SETTLED_S = 20.0
 WATCHED = 6
 """Issues whose charts are shown together."""
 
-RECORDED = "firehose"
-RECORDING_SIZE = (960, 600)
-FRAMES_PER_S = 10
-RECORDED_S = 6.0
-RECORDING_BYTES = 1_500_000
-PICTURES_BYTES = 3_000_000
-QUALITIES = (85, 75, 60, 45, 30)
-STILL_QUALITY = 82
+RECORDING = "recording"
+RECORDING_SIZE, RECORDED_S, FRAMES_PER_S = (960, 600), 6.0, 10
+STILL_QUALITY, MOVING_QUALITY = 82, 45
 
 
 def _nothing(page: Page) -> None:
@@ -101,70 +88,25 @@ VIEWS = (
 
 def main() -> None:
     """Take the pictures and the recording."""
+    names = [*(view.name for view in VIEWS), RECORDING]
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--into", type=Path, default=DOCS)
-    parser.add_argument("--only", nargs="*", default=[], metavar="VIEW")
-    parser.add_argument("--recording", action="store_true", help="nothing else")
-    parser.add_argument("--public", help="of a pipeline that runs: http://host:port")
-    parser.add_argument("--operators", help="the same, its operators' port")
-    arguments = parser.parse_args()
+    parser.add_argument("--only", nargs="*", default=names, choices=names)
+    wanted = parser.parse_args().only
     end_on_signals()
-    check_font()
-    unknown = set(arguments.only) - {view.name for view in VIEWS}
-    if unknown:
-        raise SystemExit(f"{', '.join(sorted(unknown))}: no such view")
-    views = [v for v in VIEWS if not arguments.only or v.name in arguments.only]
-    arguments.into.mkdir(parents=True, exist_ok=True)
+    fonts = ["fc-list", ":lang=ko"]
+    if not subprocess.run(fonts, check=True, capture_output=True).stdout.strip():
+        raise SystemExit("no font here writes Korean (on Debian: fonts-nanum)")
     with (
-        addresses(arguments.public, arguments.operators) as (public, operators),
+        running_everything("--no-archive") as (run, *ports),
         running_chromium() as browser,
     ):
-        if not arguments.recording:
-            take_views(browser, views, public, operators, arguments.into)
-        if arguments.recording or not arguments.only or RECORDED in arguments.only:
-            record(browser, operators, arguments.into / f"{RECORDED}.webp")
-
-
-def check_font() -> None:
-    """Leave with a sentence where nothing can write Korean."""
-    program = shutil.which("fc-list")
-    found = program and subprocess.run(
-        [program, ":lang=ko"], check=True, capture_output=True
-    )
-    if not found or not found.stdout.strip():
-        raise SystemExit(
-            "no font here writes Korean, and names of issues would be boxes (on "
-            "Debian: apt install fontconfig fonts-nanum)"
-        )
-
-
-@contextmanager
-def addresses(public: str | None, operators: str | None) -> Iterator[tuple[str, str]]:
-    """Give the addresses of a pipeline, one that was started for it if need be."""
-    if public is not None and operators is not None:
-        yield public.rstrip("/"), operators.rstrip("/")
-        return
-    port, operators_port = free_port(), free_port()
-    program = Path(sys.executable).with_name("tickthrottle")
-    command = [str(program), "run", "--port", str(port), "--no-archive"]
-    with tempfile.TemporaryDirectory() as folder:
-        run = subprocess.Popen(
-            command,
-            cwd=folder,
-            env=_environment(operators_port),
-            stdout=subprocess.DEVNULL,
-        )
-        try:
-            found = f"http://127.0.0.1:{port}", f"http://127.0.0.1:{operators_port}"
-            _wait_ready(found[1], run)
-            yield found
-        finally:
-            run.send_signal(signal.SIGINT)
-            run.wait(60)
-
-
-def _environment(operators_port: int) -> dict[str, str]:
-    return {**os.environ, "TICKTHROTTLE_OPERATORS_PORT": str(operators_port)}
+        public, operators = (f"http://127.0.0.1:{port}" for port in ports)
+        _wait_ready(operators, run)
+        for view in VIEWS:
+            if view.name in wanted:
+                take(browser, view, operators if view.is_operators else public)
+        if RECORDING in wanted:
+            record(browser, operators, DOCS / "firehose.webp")
 
 
 def _wait_ready(address: str, run: "subprocess.Popen[bytes]") -> None:
@@ -200,22 +142,14 @@ def opened(
     context.close()
 
 
-def take_views(
-    browser: Browser,
-    views: Sequence[View],
-    public: str,
-    operators: str,
-    folder: Path,
-) -> None:
-    """Take each view in both colours and all widths; say how large they are."""
-    sum_bytes = 0
-    for view, theme in product(views, THEMES):
-        url = (operators if view.is_operators else public) + view.path
+def take(browser: Browser, view: View, address: str) -> None:
+    """Take a view in both colours and all widths; say how large they are."""
+    for theme in THEMES:
         # All widths at once; of the firehose there may be four viewers.
         with ExitStack() as stack:
             pages = {
-                f"{size[0]}-{theme}": stack.enter_context(
-                    opened(browser, url, theme, size, view.locale)
+                f"{view.name}-{size[0]}-{theme}.webp": stack.enter_context(
+                    opened(browser, address + view.path, theme, size, view.locale)
                 )
                 for size in SIZES
             }
@@ -225,12 +159,8 @@ def take_views(
             page.wait_for_timeout(SETTLED_S * 1_000)
             shots = {name: page.screenshot() for name, page in pages.items()}
         for name, shot in shots.items():
-            path = folder / f"{view.name}-{name}.webp"
-            _image(shot).save(path, quality=STILL_QUALITY, method=6)
-            sum_bytes += path.stat().st_size
-            print(f"{path.name}: {path.stat().st_size:,} bytes", flush=True)
-    if sum_bytes > PICTURES_BYTES:
-        raise SystemExit(f"{sum_bytes:,} bytes of pictures: {PICTURES_BYTES:,} at most")
+            _image(shot).save(DOCS / name, quality=STILL_QUALITY, method=6)
+            print(f"{name}: {(DOCS / name).stat().st_size:,} bytes", flush=True)
 
 
 def record(browser: Browser, operators: str, path: Path) -> None:
@@ -242,22 +172,18 @@ def record(browser: Browser, operators: str, path: Path) -> None:
     with opened(browser, f"{operators}/firehose", "light", RECORDING_SIZE) as page:
         page.locator(".calm .lines tbody tr").first.wait_for(timeout=60_000)
         page.wait_for_timeout(SETTLED_S * 1_000)
-        frames = _cast(page)
-    for quality in QUALITIES:
-        frames[0].save(
-            path,
-            save_all=True,
-            append_images=frames[1:],
-            duration=round(1_000 / FRAMES_PER_S),
-            loop=0,
-            quality=quality,
-            method=4,
-            minimize_size=True,
-        )
-        if path.stat().st_size <= RECORDING_BYTES:
-            print(f"{path.name}: {path.stat().st_size:,} bytes, {len(frames)} frames")
-            return
-    raise SystemExit(f"{path}: {RECORDING_BYTES:,} bytes are not enough")
+        first, *others = _cast(page)
+    first.save(
+        path,
+        save_all=True,
+        append_images=others,
+        duration=round(1_000 / FRAMES_PER_S),
+        loop=0,
+        quality=MOVING_QUALITY,
+        method=4,
+        minimize_size=True,
+    )
+    print(f"{path.name}: {path.stat().st_size:,} bytes, {len(others) + 1} frames")
 
 
 def _cast(page: Page) -> list[Image.Image]:

@@ -88,12 +88,15 @@ def local(
     port: int | None = None,
     window_ms: int = 2_000,
     settings: Mapping[str, str] | None = None,
+    *,
+    archive: bool = False,
+    analytics: str = "off",
 ) -> Iterator[Deployment]:
     """Start a deployment without a feed, with files in a temporary folder; end it.
 
     ``settings`` are environment variables of its parts; they win over what a load sets
-    (``LOAD_SETTINGS``). It is ready: windows are being published. Raises
-    DeploymentError.
+    (``LOAD_SETTINGS``). ``archive`` and ``analytics`` run beside it. It is ready:
+    windows are being published. Raises DeploymentError.
     """
     port = free_port() if port is None else port
     for number in (port, port + 1):
@@ -112,8 +115,8 @@ def local(
                 port=port,
                 operators_port=port + 1,
                 state_dir=Path(folder),
-                archive=False,
-                analytics="off",
+                archive=archive,
+                analytics=analytics,
             )
         except ValidationError as error:
             raise DeploymentError(problems_of(error)) from None
