@@ -1,7 +1,5 @@
 """How fast the archive stores, how big a day is, and how fast a history is read.
 
-Then the same of bars: of every issue and minute, a tenth of them amended.
-
     python bench/archiving.py                 # a day of 2,879 issues: ten minutes
     python bench/archiving.py --seconds 1800  # a part of it, in a minute
     python bench/archiving.py --postgres postgresql://user:password@host/database
@@ -16,20 +14,15 @@ import statistics
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
-from decimal import Decimal
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pyarrow as pa
 
-from archive.contract.logged_bars import LoggedBars
 from archive.contract.logged_run import runs_of, segment_of
 from archive.contract.logged_window import LoggedWindow
 from archive.contract.segment import day_of, span_of
 from archive.parquet.archive_reader import ArchiveReader
-from archive.parquet.bar_reader import BarReader
-from archive.parquet.bar_table import build_bars
 from archive.parquet.parquet_sink import ParquetSink
 from archive.parquet.tables import build_tables
 from archive.storing.archive_sink import Sink
@@ -38,7 +31,6 @@ from ingest.issue_table.known_issues import Issues
 from ingest.sources.market import encode_issues
 from ingest.sources.simulator import Simulator
 from ingest.trade import Trade
-from throttle.contract.bars import Bar
 from throttle.contract.group import (
     Group,
     GroupFigures,
@@ -47,13 +39,11 @@ from throttle.contract.group import (
     units,
     value_of,
 )
-from throttle.contract.products.bar_log import entries_of
 from throttle.contract.snapshot import Row, WindowSnapshot
 from throttle.contract.trade_order import encode_version
 
 BEGIN_US = 1_773_964_800_000_000
 WINDOW_US = 2_000_000
-MINUTE_MS = 60_000
 WINDOWS_A_FLUSH = 30
 
 
@@ -99,7 +89,6 @@ def main() -> None:
                 print(f"{done}: {time.process_time() - began_s:.1f} s of CPU")
             print(f"{sink.size_bytes() / 1e6:.1f} MB in one piece")
             read_histories(root, issues)
-        measure_bars(sink, root, issues, arguments)
         sink.close()
 
 
@@ -120,69 +109,6 @@ def store_all(
         spent_s += time.process_time() - began_s
         wall_s += time.perf_counter() - at_s
     return windows, rows, spent_s, wall_s
-
-
-def measure_bars(
-    sink: Sink, root: Path, issues: Issues, arguments: argparse.Namespace
-) -> None:
-    """Store the bars of the same time, a minute at a flush; print how fast that was."""
-    before = sink.size_bytes()
-    bars, spent_s, wall_s = 0, 0.0, 0.0
-    for entries in minutes_of([issue.isin for issue in issues], arguments.seconds):
-        began_s, at_s = time.process_time(), time.perf_counter()
-        for run in runs_of(entries):
-            tables = build_bars(run)
-            sink.store(segment_of(run), tables)
-            bars += tables.bars.num_rows
-        while sink.tidy(BEGIN_US // 1_000) is not None:
-            pass
-        spent_s += time.process_time() - began_s
-        wall_s += time.perf_counter() - at_s
-    size = sink.size_bytes() - before
-    print(
-        f"stored {bars:,} bars: {bars / spent_s:,.0f} bars/s of CPU, "
-        f"{bars / wall_s:,.0f} of wall; {size / 1e6:.1f} MB, "
-        f"{size / bars:.1f} bytes a bar"
-    )
-    if arguments.postgres:
-        return
-    reader, times_ms, most = BarReader(root), [], 0
-    for issue in list(issues)[:: max(1, len(issues) // 40)]:
-        began_s = time.perf_counter()
-        found = reader.newest(issue.isin, MINUTE_MS, 0, 2**53, 1_000)
-        times_ms.append((time.perf_counter() - began_s) * 1_000)
-        most = max(most, len(found))
-    print(
-        f"bars of an issue and day, {len(times_ms)} issues, {most:,} bars at most: "
-        f"median {statistics.median(times_ms):.0f} ms, worst {max(times_ms):.0f} ms"
-    )
-
-
-def minutes_of(isins: Sequence[str], seconds: int) -> Iterator[list[LoggedBars]]:
-    """Yield what the bar log gets in each minute: its bars, and what was amended."""
-    number = 0
-    for minute in range(max(1, seconds // 60)):
-        start_ms = BEGIN_US // 1_000 + minute * MINUTE_MS
-        bars = [bar_of(isin, start_ms, n) for n, isin in enumerate(isins)]
-        late = [replace(bar, trades=bar.trades + 1, revision=1) for bar in bars[::10]]
-        entries = []
-        for part in (bars, late):
-            [lines] = entries_of(part)
-            number += 1
-            published = b"%d" % ((start_ms + MINUTE_MS) * 1_000)
-            fields = {b"epoch": b"b7x1", b"number": b"%d" % number, b"bars": lines}
-            entries.append(LoggedBars.decode({**fields, b"published": published}))
-        yield entries
-
-
-def bar_of(isin: str, start_ms: int, number: int) -> Bar:
-    """Return a closed bar, whose digits are not those of others."""
-    price = Decimal(50_000 + (number * 7_919 + start_ms // MINUTE_MS * 31) % 9_973)
-    trades = 1 + (number + start_ms // MINUTE_MS) % 40
-    prices = price, price + number % 50, price - number % 30, price + number % 20
-    volume = Decimal(trades * 17)
-    sums = volume, price * volume
-    return Bar(isin, start_ms, start_ms + MINUTE_MS, *prices, *sums, trades, True, 0)
 
 
 def flushes(market: Simulator, issues: Issues) -> Iterator[list[LoggedWindow]]:

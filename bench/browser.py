@@ -90,51 +90,41 @@ def main() -> None:
     )
     arguments = parser.parse_args()
     end_on_signals()
-    issues = LISTING
-    with market(issues) as bench, browser() as page:
-        board = Board(bench, page, issues, arguments.slowdown)
-        cases = [
-            board.measure(
-                f"all {len(issues):,} issues", len(issues), arguments.windows
-            ),
-            board.measure(f"{ORDINARY:,} of them", ORDINARY, arguments.windows),
-        ]
-        board.open_chart()
-        name = f"all {len(issues):,}, a chart open"
-        cases.append(board.measure(name, len(issues), arguments.windows))
-        board.show("map")
-        name = f"all {len(issues):,}, the map"
-        cases.append(board.measure(name, len(issues), arguments.windows))
-        board.open_tile()
-        name = f"all {len(issues):,}, the map, a chart open"
-        cases.append(board.measure(name, len(issues), arguments.windows))
-        board.show("charts")
-        name = f"all {len(issues):,}, {CHARTS} charts"
-        cases.append(board.measure(name, len(issues), arguments.windows))
+    with market() as bench, browser() as page:
+        board = Board(bench, page, arguments.slowdown)
+        cases = []
+        for name, prepare, count in (
+            ("all issues", None, len(LISTING)),
+            (f"{ORDINARY:,} of them", None, ORDINARY),
+            ("all, a chart open", board.open_chart, len(LISTING)),
+            ("all, the map", lambda: board.show("map"), len(LISTING)),
+            ("all, the map, a chart open", board.open_tile, len(LISTING)),
+            (f"all, {CHARTS} charts", lambda: board.show("charts"), len(LISTING)),
+        ):
+            if prepare is not None:
+                prepare()
+            cases.append(board.measure(name, count, arguments.windows))
         board.show("table")
-        everything = f"all {len(issues):,} issues a window"
         board.scroll(is_market_open=False)
-        scrolled = {
-            "no windows": board.scroll(is_market_open=False),
-            everything: board.scroll(is_market_open=True),
-        }
-        board.slow_down(arguments.slowdown * SLOW)
-        slow = f", the processor {arguments.slowdown * SLOW:g} times slower"
-        scrolled[f"no windows{slow}"] = board.scroll(is_market_open=False)
-        scrolled[f"{everything}{slow}"] = board.scroll(is_market_open=True)
+        scrolled = {}
+        for slowed in (1, SLOW):
+            board.slow_down(arguments.slowdown * slowed)
+            words = f", {slowed} times slower" if slowed > 1 else ""
+            scrolled[f"no windows{words}"] = board.scroll(is_market_open=False)
+            scrolled[f"all issues a window{words}"] = board.scroll(is_market_open=True)
         chromium = page.context.browser
         version = chromium.version if chromium else "?"
     print(f"Machine: {describe_machine()}; Chromium {version}")
-    report_windows(cases, arguments.slowdown)
+    report_windows(cases)
     report_frames(scrolled)
 
 
 @contextmanager
-def market(issues: Sequence[SimulatedIssue]) -> Iterator[Bench]:
+def market() -> Iterator[Bench]:
     """Run a gateway that knows what the issues are called."""
     with started() as bench:
         table = RedisIssueStore(bench.client, NAMESPACE)
-        wanted = parse_list(encode_issues(issues).splitlines(keepends=True))
+        wanted = parse_list(encode_issues(LISTING).splitlines(keepends=True))
         load_list(table, wanted, is_forced=True)
         yield bench
 
@@ -164,22 +154,14 @@ class Case:
 class Board:
     """The page, and the windows it gets."""
 
-    def __init__(
-        self,
-        bench: Bench,
-        page: Page,
-        issues: Sequence[SimulatedIssue],
-        slowdown: float,
-    ) -> None:
+    def __init__(self, bench: Bench, page: Page, slowdown: float) -> None:
         self._bench = bench
         self._page = page
-        self._issues = issues
         self._seq = 1
         self._tools: CDPSession = page.context.new_cdp_session(page)
         # By the clock a task would count while it waits for a core.
         self._tools.send("Performance.enable", {"timeDomain": "threadTicks"})
-        if slowdown != 1:
-            self.slow_down(slowdown)
+        self.slow_down(slowdown)
         page.goto(f"http://127.0.0.1:{bench.port}/")
         page.locator("#rows tr").nth(10).wait_for(timeout=30_000)
 
@@ -230,7 +212,7 @@ class Board:
 
     def show(self, view: str) -> None:
         """Load the page with a view alone; the watch-list is of the first issues."""
-        isins = [issue.isin for issue in self._issues[:CHARTS]]
+        isins = [issue.isin for issue in LISTING[:CHARTS]]
         kept = json.dumps({"active": "bench", "lists": [["bench", isins]]})
         self._page.evaluate(
             "(kept) => localStorage.setItem('tickthrottle.watch-lists', kept)", kept
@@ -261,7 +243,7 @@ class Board:
         }
         while time.monotonic() < ends_s:
             if is_market_open:
-                self._publish(len(self._issues))
+                self._publish(len(LISTING))
             distance = -SCROLL_SPEED * WINDOW_S * 0.8
             self._tools.send(
                 "Input.synthesizeScrollGesture", {**gesture, "yDistance": distance}
@@ -273,7 +255,7 @@ class Board:
 
     def _publish(self, count: int) -> None:
         self._seq += 1
-        chosen = Random(self._seq).sample(self._issues, count)
+        chosen = Random(self._seq).sample(LISTING, count)
         rows = [make_traded_row(issue, self._seq) for issue in chosen]
         self._bench.publish_rows(rows)
 
@@ -293,45 +275,31 @@ def make_traded_row(issue: SimulatedIssue, seq: int) -> Row:
     )
 
 
-def report_windows(cases: Sequence[Case], slowdown: float) -> None:
-    """Print what windows cost."""
-    slowed = f", slowed down {slowdown:g} times" if slowdown != 1 else ""
+def report_windows(cases: Sequence[Case]) -> None:
+    """Print what windows cost, and whether each keeps its budget."""
     print(
-        f"\nms of the page's main thread for a window{slowed}; all but `{MEASURE}` is "
+        f"\nms of the page's main thread for a window; all but `{MEASURE}` is "
         "processor time\n\n"
-        "| window | | p50 | p99 | max |\n| --- | --- | ---: | ---: | ---: |"
+        "| window | | p50 | p99 | max | at most |\n"
+        "| --- | --- | ---: | ---: | ---: | --- |"
     )
     for case in cases:
-        rows = {
-            "everything in its 2 s": case.all_ms,
-            **{f"- {part}": values for part, values in case.parts_ms.items()},
-            f"`{MEASURE}`": case.measures_ms,
-            **({f"`{MAP_MEASURE}`": case.map_ms} if case.map_ms else {}),
+        rows: dict[str, tuple[list[float], int | None]] = {
+            "everything in its 2 s": (case.all_ms, MOST_MS),
+            **{f"- {part}": (spent, None) for part, spent in case.parts_ms.items()},
+            f"`{MEASURE}`": (case.measures_ms, MOST_MS),
+            **({f"`{MAP_MEASURE}`": (case.map_ms, MOST_MAP_MS)} if case.map_ms else {}),
         }
-        for name, values in rows.items():
+        for name, (values, most) in rows.items():
+            p99 = percentile(values, 0.99)
+            verdict = most and f"{most}, {'kept' if p99 <= most else 'not kept'}"
             print(
                 f"| {case.name} | {name} | {percentile(values, 0.5):.1f} "
-                f"| {percentile(values, 0.99):.1f} | {max(values):.1f} |"
+                f"| {p99:.1f} | {max(values):.1f} | {verdict or ''} |"
             )
-        found = case.long_tasks_ms
-        longest = f", the longest {max(found):.0f} ms" if found else ""
-        print(f"| {case.name} | tasks over 50 ms: {len(found)}{longest} | | | |")
-    print()
-    for case in cases:
-        report_verdict(case.name, MEASURE, case.measures_ms, MOST_MS)
-        report_verdict(case.name, "everything", case.all_ms, MOST_MS)
-        if case.map_ms:
-            report_verdict(case.name, MAP_MEASURE, case.map_ms, MOST_MAP_MS)
-
-
-def report_verdict(name: str, what: str, values: Sequence[float], most: float) -> None:
-    """Print whether a window keeps its budget."""
-    worst = percentile(values, 0.99)
-    verdict = "kept" if worst <= most else "not kept"
-    print(
-        f"- {name}: {what} at most {most} ms a window: {verdict} "
-        f"({worst:.0f} ms at p99, {percentile(values, 0.5):.0f} at the median)"
-    )
+        longest = max(case.long_tasks_ms, default=0)
+        tasks = f"tasks over 50 ms: {len(case.long_tasks_ms)}, the longest"
+        print(f"| {case.name} | {tasks} | | | {longest:.0f} | |")
 
 
 def report_frames(cases: dict[str, list[float]]) -> None:

@@ -1,6 +1,5 @@
 """Carries out a load test: one stretch, a capacity search, or a comparison of ways."""
 
-import os
 import signal
 import threading
 import time
@@ -131,7 +130,7 @@ class _LoadTest:
         """Raise the load until it breaks; the outcome is that of the last good load."""
         self._warm_up(self._plan.feed.at_rate(BASE_RATE))
         steps: list[Step] = []
-        best: Outcome | None = None
+        outcomes: dict[float, Outcome] = {}
         while (
             load := next_load(steps, search.start, search.most, grain=search.grain)
         ) is not None:
@@ -141,11 +140,11 @@ class _LoadTest:
                 break
             steps.append(make_step(load, outcome))
             self._run.progress.say(in_words(steps[-1], search.raised))
-            if best is None or _is_better(outcome, best):
-                best = outcome
-        if best is None:
+            outcomes[load] = outcome
+        if not steps:
             raise EndedTooSoon
-        return best, conclude(search.raised, steps, os.cpu_count() or 1)
+        capacity = conclude(search.raised, steps)
+        return outcomes[capacity.last_good or steps[-1].load], capacity
 
     def compare(self) -> tuple[Outcome, list[Served]]:
         """Serve one audience by polling and by the stream.
@@ -243,16 +242,3 @@ class _LoadTest:
                 replace(audience, mix={"polling": 1.0}, poll_every_s=every_s),
             )
         yield "WebSocket", replace(audience, mix={"watch": 1.0})
-
-
-def _is_better(outcome: Outcome, best: Outcome) -> bool:
-    """Say whether a try held, and carried more than the best one before."""
-    if any(one.is_broken for one in outcome.checks):
-        return False
-    has_held = not any(one.is_broken for one in best.checks)
-    return not has_held or _size(outcome) > _size(best)
-
-
-def _size(outcome: Outcome) -> float:
-    rate = outcome.feeding.due / outcome.feeding.seconds
-    return rate * sum(kind.clients for kind in outcome.kinds)

@@ -225,8 +225,7 @@ class Step:
     broken: Sequence[str]
     """Rules that broke, with what was found."""
     busiest: Sequence[str]
-    """The busiest processes: ``throttle JVM 0.93``."""
-    machine_cpu: float | None = None
+    """The busiest processes: ``throttle JVM 93%``."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from math import sqrt
-from operator import itemgetter
 from typing import Literal
 
 from deploy.loadtest.results import Capacity, Step
@@ -54,14 +53,12 @@ def first_bad(steps: Sequence[Step]) -> float | None:
     )
 
 
-def conclude(
-    raised: Literal["rate", "clients"], steps: Sequence[Step], cores: int
-) -> Capacity:
-    """Return what the search has found. ``cores`` are the machine's."""
+def conclude(raised: Literal["rate", "clients"], steps: Sequence[Step]) -> Capacity:
+    """Return what the search has found; what gave way is what broke the first bad."""
     bad = first_bad(steps)
-    return Capacity(
-        raised, tuple(steps), last_good(steps), bad, _gave_way(steps, bad, cores)
-    )
+    failed = [step for step in steps if step.load == bad and not step.is_good]
+    gave_way = "; ".join([*failed[-1].broken, *failed[-1].busiest]) if failed else ""
+    return Capacity(raised, tuple(steps), last_good(steps), bad, gave_way)
 
 
 def in_words(step: Step, raised: Literal["rate", "clients"]) -> str:
@@ -78,40 +75,3 @@ def _failures(steps: Sequence[Step], load: float) -> int:
 
 def _round(load: float, grain: float) -> float:
     return max(grain, round(load / grain) * grain)
-
-
-def _gave_way(steps: Sequence[Step], bad: float | None, cores: int) -> str:
-    """Say which stage took the time that was too much, and who was busy then."""
-    if bad is None:
-        return ""
-    failed = next(s for s in reversed(steps) if s.load == bad and not s.is_good)
-    good = last_good(steps)
-    held = next((s for s in reversed(steps) if s.is_good and s.load == good), None)
-    words = [", ".join(failed.broken)]
-    if any(rule.startswith("feed.behind") for rule in failed.broken):
-        words.append("the load test's own feed could not keep its schedule")
-    else:
-        words += _slowest_stage(failed, held)
-    if failed.busiest:
-        words.append(f"busiest, in cores: {', '.join(failed.busiest)}")
-    if failed.machine_cpu is not None:
-        words.append(f"the machine used {failed.machine_cpu:.2f} of {cores} cores")
-    return "; ".join(words)
-
-
-def _slowest_stage(failed: Step, held: Step | None) -> list[str]:
-    stages = (
-        ("the throttle (window's end to publish)", "publish_p99_ms"),
-        ("gateway and clients (publish to receipt)", "fanout_p99_ms"),
-    )
-    found = []
-    for name, attribute in stages:
-        now = getattr(failed, attribute)
-        before = None if held is None else getattr(held, attribute)
-        if now is not None:
-            found.append((now, name, before))
-    if not found:
-        return []
-    now, name, before = max(found, key=itemgetter(0))
-    was = "" if before is None else f" against {before:,.0f} ms at the last good load"
-    return [f"most of it {name}: {now:,.0f} ms at p99{was}"]

@@ -91,7 +91,6 @@ def make_step(load: float, outcome: Outcome) -> Step:
         behind_ms=outcome.feeding.behind_ms.p99,
         broken=broken,
         busiest=_busiest(outcome.processes),
-        machine_cpu=_mean(outcome.seconds.machine_cpu),
     )
 
 

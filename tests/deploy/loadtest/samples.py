@@ -259,7 +259,6 @@ def make_capacity_result() -> Result:
             behind_ms=4 + load / 10_000,
             broken=[] if load <= 50_000 else ["lag.p99>2s: 2,310 ms"],
             busiest=[f"throttle JVM {0.4 + load / 70_000:.2f}", "gateway 0.41"],
-            machine_cpu=min(2.0, 0.7 + load / 50_000),
         )
         for load in loads
     ]

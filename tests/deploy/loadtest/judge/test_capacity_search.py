@@ -18,7 +18,6 @@ def step(load: float, *, is_good: bool, **fields: object) -> Step:
         "behind_ms": 5.0,
         "broken": () if is_good else ("lag.p99>1s: 1.2 s",),
         "busiest": ("gateway 0.97",),
-        "machine_cpu": 1.9,
         **fields,
     }
     return Step(load, is_good, **values)  # type: ignore[arg-type]
@@ -38,7 +37,7 @@ def search(
 @pytest.mark.parametrize("limit", [15, 100, 101, 999, 5_000, 77_777])
 def test_it_closes_in_on_the_limit(limit: float) -> None:
     """The last good load is within a sixth of the truth."""
-    found = conclude("rate", search(lambda load: load <= limit), cores=2)
+    found = conclude("rate", search(lambda load: load <= limit))
     assert found.last_good is not None
     assert found.first_bad is not None
     assert found.last_good <= limit < found.first_bad
@@ -47,7 +46,7 @@ def test_it_closes_in_on_the_limit(limit: float) -> None:
 
 def test_it_ends_at_the_most() -> None:
     """What holds at the most load has no limit that could be named."""
-    found = conclude("clients", search(lambda _: True, most=3_000), cores=2)
+    found = conclude("clients", search(lambda _: True, most=3_000))
     assert found.last_good == 3_000
     assert found.first_bad is None
     assert found.gave_way == ""
@@ -55,7 +54,7 @@ def test_it_ends_at_the_most() -> None:
 
 def test_it_ends_where_nothing_holds() -> None:
     """There is no last good load then."""
-    found = conclude("rate", search(lambda _: False), cores=2)
+    found = conclude("rate", search(lambda _: False))
     assert found.last_good is None
     assert found.first_bad == 10
 
@@ -68,23 +67,9 @@ def test_one_hiccup_is_no_limit() -> None:
     assert next_load(steps, 100, 1_000) == 400
 
 
-def test_it_says_which_stage_gave_way() -> None:
-    """The stage that took the longest, and who was busy."""
-    steps = [
-        step(100, is_good=True),
-        *[step(110, is_good=False, publish_p99_ms=160.0, fanout_p99_ms=1_100.0)] * 2,
-    ]
-    words = conclude("clients", steps, cores=2).gave_way
-    assert words == (
-        "lag.p99>1s: 1.2 s; most of it gateway and clients (publish to receipt): "
-        "1,100 ms at p99 against 50 ms at the last good load; busiest, in cores: "
-        "gateway 0.97; the machine used 1.90 of 2 cores"
-    )
-
-
-def test_a_feed_that_is_behind_is_named() -> None:
-    """The load test does not blame the system for its own limit."""
+def test_it_says_what_gave_way() -> None:
+    """The thresholds that broke at the first bad load, and who was busy then."""
     broken = ("feed.behind.p99>1s: 3.4 s", "lag.p99>1s: 1.2 s")
     steps = [step(100, is_good=True), *[step(110, is_good=False, broken=broken)] * 2]
-    words = conclude("rate", steps, cores=2).gave_way
-    assert "the load test's own feed could not keep its schedule" in words
+    words = conclude("rate", steps).gave_way
+    assert words == "feed.behind.p99>1s: 3.4 s; lag.p99>1s: 1.2 s; gateway 0.97"
