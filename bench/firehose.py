@@ -1,6 +1,6 @@
 """What the firehose costs a gateway: share of a core, by rate of trades and viewers.
 
-A real gateway on one core, a real log that grows at an even rate, and viewers on the
+A real gateway on one core, a real log that a simulated market fills, and viewers on the
 other core, who read as fast as they are sent. Printed is how long the gateway used its
 core in a second, less what it uses with nobody looking.
 """
@@ -9,28 +9,19 @@ import argparse
 import http.client
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from itertools import islice
 
-import redis
-from machine import NAMESPACE, end_on_signals
+from machine import end_on_signals, feeding
 from pinned_gateway import Bench, started
 
 from deploy.loadtest.system.machine import describe_machine
 from ingest.process.ports import free_port
-from ingest.sources.simulator import Simulator
-from ingest.tradelog.contract import partition_of
-from ingest.tradelog.redis_log_reader import open_log
-from ingest.tradelog.redis_positions import FIELD, stream_key
 
-PARTITIONS = 4
-KEPT = 20_000
-STEP_S = 0.02
 RATES = (750, 2_000, 10_000)
 VIEWERS = (0, 1, 4)
 SHOWN = 1_000
-SETTLES_S = 1.0
+SETTLES_S = 3.0
 
 
 def main() -> None:
@@ -39,17 +30,14 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=10, help="of each case")
     arguments = parser.parse_args()
     end_on_signals()
-    events = Simulator().events(time.time_ns() // 1_000)
-    payloads = [event.payload for event in islice(events, KEPT)]
     print(f"Machine: {describe_machine()}\n")
     print("ms of the gateway's core in a second, beyond what it uses without viewers\n")
     print("| trades/s | " + " | ".join(f"{n} viewers" for n in VIEWERS[1:]) + " |")
     print("| ---: |" + " ---: |" * len(VIEWERS[1:]))
     port = free_port()
     with started(operators_port=port) as bench:
-        open_log(bench.client, NAMESPACE, PARTITIONS)
         for rate in RATES:
-            with appending(bench.client, payloads, rate):
+            with feeding(bench.server, rate):
                 calm, *busy = (
                     measure(bench, port, viewers, arguments.seconds)
                     for viewers in VIEWERS
@@ -90,34 +78,6 @@ def looking(port: int) -> Iterator[None]:
     reader.join()
     answer.close()
     connection.close()
-
-
-@contextmanager
-def appending(
-    client: redis.Redis, payloads: Sequence[bytes], rate: int
-) -> Iterator[None]:
-    """Let the log grow at a rate until the block ends."""
-    ended = threading.Event()
-
-    def append() -> None:
-        began_s, count = time.monotonic(), 0
-        while not ended.wait(STEP_S):
-            due = int((time.monotonic() - began_s) * rate)
-            with client.pipeline(transaction=False) as pipe:
-                for number in range(count, due):
-                    payload = payloads[number % len(payloads)]
-                    # The key decides, and each of these payloads has one of its own.
-                    partition = partition_of(payload[9:21].decode(), PARTITIONS)
-                    key = stream_key(NAMESPACE, partition)
-                    pipe.xadd(key, {FIELD: payload}, maxlen=KEPT, approximate=True)
-                pipe.execute()
-            count = due
-
-    feed = threading.Thread(target=append)
-    feed.start()
-    yield
-    ended.set()
-    feed.join()
 
 
 if __name__ == "__main__":

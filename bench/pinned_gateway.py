@@ -10,9 +10,8 @@ from logging import ERROR
 from typing import Any
 
 import psutil
-import redis
 import structlog
-from machine import KEYS, running_server
+from machine import KEYS, Server, running_server
 
 from deploy.loadtest.client_mix import Audience
 from deploy.loadtest.clients.crowd import Crowd, crowd
@@ -68,22 +67,18 @@ class Bench:
     """A gateway, clients, and windows published to it as the throttle does."""
 
     def __init__(
-        self, client: redis.Redis, port: int, gateway: psutil.Process, clients: Crowd
+        self, server: Server, port: int, gateway: psutil.Process, clients: Crowd
     ) -> None:
+        self.server = server
+        self.client = server.client
         self.port = port
         self.groups = 0
         """Every window has figures of so many groups."""
         self.clients = clients
-        self._client = client
         self._gateway = gateway
         self._crowd = psutil.Process(clients.pids[0])
         self._run = PublishedRun(EPOCH, 0, WINDOW_MS)
         self._seq = 0
-
-    @property
-    def client(self) -> redis.Redis:
-        """The server's client."""
-        return self._client
 
     def memory(self) -> float:
         """Return the gateway's resident memory, bytes."""
@@ -133,14 +128,14 @@ class Bench:
         )
         message = snapshot.encode()
         position = {"epoch": EPOCH, "offset": offset, "window": window}
-        with self._client.pipeline(transaction=True) as pipe:
+        with self.client.pipeline(transaction=True) as pipe:
             pipe.xadd(KEYS.windows, {"snapshot": message}, id=f"{offset}-0")
             values = {r.isin: b"%b %d %b" % (r.version, offset, r.body) for r in rows}
             pipe.hset(KEYS.last, mapping=values)
             pipe.hset(KEYS.meta, mapping={**position, "window_ms": WINDOW_MS})
             pipe.execute()
         time.sleep(max(0.0, at_s - time.time()))
-        self._client.publish(KEYS.updates, message)
+        self.client.publish(KEYS.updates, message)
         self._run.add(message)
         return window
 
@@ -201,7 +196,7 @@ def started(*, writes_directly: bool = True, **settings: Any) -> Iterator[Bench]
             with crowd([Target("127.0.0.1", port)], processes=1) as clients:
                 pin(1, clients.pids[0])
                 process = psutil.Process(gateway.pid)
-                bench = Bench(server.client, port, process, clients)
+                bench = Bench(server, port, process, clients)
                 _wait_listening(process, port)
                 bench.publish(ISSUES, 1)
                 yield bench

@@ -12,17 +12,13 @@ from deploy.loadtest.client_mix import Audience
 from deploy.loadtest.feed.feed_plan import FeedPlan
 from deploy.loadtest.judge.audit import audit
 from deploy.loadtest.judge.books import movement
-from deploy.loadtest.judge.capacity_search import conclude, in_words, next_load
+from deploy.loadtest.judge.capacity_search import conclude, next_load
 from deploy.loadtest.load_session import Session, session
 from deploy.loadtest.plan import LoadPlan, Search
 from deploy.loadtest.report.console import RunDisplay
-from deploy.loadtest.report.outcome import (
-    Measured,
-    make_outcome,
-    make_served,
-    make_step,
-)
-from deploy.loadtest.results import Capacity, Outcome, Result, Served, Step
+from deploy.loadtest.report.outcome import Measured, make_outcome
+from deploy.loadtest.report.verdict import broken_words
+from deploy.loadtest.results import Capacity, Outcome, Result, Step
 from deploy.loadtest.system.deployment import Deployment
 from deploy.loadtest.system.machine import describe_machine
 from deploy.loadtest.thresholds import check
@@ -58,7 +54,7 @@ def carry_out(
     """
     began_ms = time.time() * 1_000
     capacity: Capacity | None = None
-    comparison: Sequence[Served] = ()
+    comparison: Sequence[Outcome] = ()
     with (
         session(deployment, plan.processes, progress, plan.token) as run,
         _ending(run),
@@ -130,23 +126,24 @@ class _LoadTest:
         """Raise the load until it breaks; the outcome is that of the last good load."""
         self._warm_up(self._plan.feed.at_rate(BASE_RATE))
         steps: list[Step] = []
-        outcomes: dict[float, Outcome] = {}
         while (
             load := next_load(steps, search.start, search.most, grain=search.grain)
         ) is not None:
             try:
-                outcome = self._try(search, load)
+                step = Step(load, self._try(search, load))
             except EndedTooSoon:
                 break
-            steps.append(make_step(load, outcome))
-            self._run.progress.say(in_words(steps[-1], search.raised))
-            outcomes[load] = outcome
+            steps.append(step)
+            broken = ", ".join(broken_words(step.outcome.checks))
+            verdict = "held" if step.is_good else f"broke: {broken}"
+            self._run.progress.say(f"{step.outcome.name}: {verdict}")
         if not steps:
             raise EndedTooSoon
         capacity = conclude(search.raised, steps)
-        return outcomes[capacity.last_good or steps[-1].load], capacity
+        shown = [step for step in steps if step.load == capacity.last_good] or steps
+        return shown[-1].outcome, capacity
 
-    def compare(self) -> tuple[Outcome, list[Served]]:
+    def compare(self) -> tuple[Outcome, list[Outcome]]:
         """Serve one audience by polling and by the stream.
 
         The outcome is the stream's, which comes last.
@@ -165,7 +162,7 @@ class _LoadTest:
         ]
         told = replace(streamed, faults=[*streamed.faults, *faults])
         checked = replace(told, checks=check(self._plan.rules, told))
-        return checked, [make_served(outcome) for outcome in outcomes]
+        return checked, outcomes
 
     def _warm_up(self, feed: FeedPlan, audience: Audience | None = None) -> None:
         """Feed for a while, until everything is compiled and the clients are there."""

@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias
 
 import orjson
 
-VERSION = 1
+VERSION = 2
 
 Points: TypeAlias = Sequence[float | None]
 
@@ -212,20 +212,15 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One try of a capacity search."""
+    """One try of a capacity search: a load, trades a second or clients."""
 
     load: float
-    """Trades a second, or clients."""
-    is_good: bool
-    lag_p50_ms: float | None
-    lag_p99_ms: float | None
-    publish_p99_ms: float | None
-    fanout_p99_ms: float | None
-    behind_ms: float | None
-    broken: Sequence[str]
-    """Rules that broke, with what was found."""
-    busiest: Sequence[str]
-    """The busiest processes: ``throttle JVM 93%``."""
+    outcome: Outcome
+
+    @property
+    def is_good(self) -> bool:
+        """Whether no threshold broke."""
+        return not any(check.is_broken for check in self.outcome.checks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,24 +231,6 @@ class Capacity:
     steps: Sequence[Step]
     last_good: float | None
     first_bad: float | None
-    gave_way: str
-    """In words, what gave way first; empty if nothing did."""
-
-
-@dataclass(frozen=True, slots=True)
-class Served:
-    """One way of serving an audience, for the comparison of ways."""
-
-    way: str
-    """``polling every 10 s``, ``WebSocket``."""
-    clients: int
-    staleness_ms: Summary
-    bytes_per_client_s: float
-    requests_per_s: float
-    connections_per_s: float
-    """Connections made a second; those that stay open count once."""
-    gateway_cpu: float
-    """Share of one core."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,7 +246,8 @@ class Result:
     outcome: Outcome
     """The measured stretch; of a search or comparison, all of it."""
     capacity: Capacity | None = None
-    comparison: Sequence[Served] = ()
+    comparison: Sequence[Outcome] = ()
+    """The same audience served in several ways, each named by its way."""
     is_passed: bool = True
     version: int = VERSION
 

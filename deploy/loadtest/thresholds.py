@@ -13,6 +13,7 @@ from typing import Final
 
 from deploy.loadtest.client_mix import KINDS
 from deploy.loadtest.figures import words
+from deploy.loadtest.figures.percentiles import mean_of
 from deploy.loadtest.results import PROMPT, Check, KindOutcome, Outcome, Points, Summary
 
 FIGURES: Final = ("mean", "p50", "p90", "p99", "p999", "max")
@@ -183,9 +184,7 @@ def _figure(points: Points, figure: str) -> float | None:
     measured = [point for point in points if point is not None]
     if figure == "growth":
         return _growth(measured)
-    if not measured:
-        return None
-    return max(measured) if figure == "max" else fmean(measured)
+    return max(measured, default=None) if figure == "max" else mean_of(measured)
 
 
 def _growth(measured: Sequence[float]) -> float | None:

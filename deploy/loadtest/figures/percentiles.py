@@ -30,3 +30,9 @@ def nearest_rank(ordered: Sequence[float], per_mille: int) -> float:
     """
     rank = -(-per_mille * len(ordered) // 1_000)
     return ordered[max(rank, 1) - 1]
+
+
+def mean_of(values: Iterable[float | None]) -> float | None:
+    """Return the mean of the values there are, None of none."""
+    measured = [value for value in values if value is not None]
+    return sum(measured) / len(measured) if measured else None

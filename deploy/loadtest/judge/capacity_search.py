@@ -54,19 +54,8 @@ def first_bad(steps: Sequence[Step]) -> float | None:
 
 
 def conclude(raised: Literal["rate", "clients"], steps: Sequence[Step]) -> Capacity:
-    """Return what the search has found; what gave way is what broke the first bad."""
-    bad = first_bad(steps)
-    failed = [step for step in steps if step.load == bad and not step.is_good]
-    gave_way = "; ".join([*failed[-1].broken, *failed[-1].busiest]) if failed else ""
-    return Capacity(raised, tuple(steps), last_good(steps), bad, gave_way)
-
-
-def in_words(step: Step, raised: Literal["rate", "clients"]) -> str:
-    """Return a step as a line for the terminal."""
-    what = "trades/s" if raised == "rate" else "clients"
-    found = "held" if step.is_good else f"broke: {', '.join(step.broken)}"
-    p99 = "" if step.lag_p99_ms is None else f", lag p99 {step.lag_p99_ms:,.0f} ms"
-    return f"{step.load:,.0f} {what}: {found}{p99}"
+    """Return what the search has found."""
+    return Capacity(raised, tuple(steps), last_good(steps), first_bad(steps))
 
 
 def _failures(steps: Sequence[Step], load: float) -> int:

@@ -1,13 +1,10 @@
-"""Live progress of a run: one block in a terminal, a line now and then elsewhere."""
+"""Live progress of a run: one line in a terminal, one now and then elsewhere."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from types import TracebackType
 
-from rich.console import Console, Group
-from rich.live import Live
-from rich.table import Table
+from rich.console import Console
 from rich.text import Text
 
 from deploy.loadtest.feed.fed import add_up
@@ -63,26 +60,18 @@ class RunDisplay(AbstractContextManager["RunDisplay"]):
     ) -> None:
         self._console = console
         self._clock_s = clock_s
-        self._live: Live | None = None
+        self._status = console.status("") if console.is_terminal else None
         self._phase = ""
         self._printed_s = float("-inf")
 
     def __enter__(self) -> "RunDisplay":
-        if self._console.is_terminal:
-            self._live = Live(
-                console=self._console, auto_refresh=False, transient=True
-            ).__enter__()
+        if self._status is not None:
+            self._status.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        if self._live is not None:
-            self._live.__exit__(kind, error, traceback)
-            self._live = None
+    def __exit__(self, *_: object) -> None:
+        if self._status is not None:
+            self._status.stop()
 
     def show(self, phase: str, elapsed_s: float, found: Mapping[str, str]) -> None:
         """Show ``figures``; without a terminal at most one line in ``EVERY_S``.
@@ -90,20 +79,15 @@ class RunDisplay(AbstractContextManager["RunDisplay"]):
         ``phase`` is what is being done, for people: ``clients join``. One that begins
         is always shown.
         """
-        if self._live is not None:
-            table = Table.grid(padding=(0, 2))
-            for name, text in found.items():
-                is_bad = name == "faults" and text != "0"
-                style = "bold red" if is_bad else ""
-                table.add_row(Text(name, style="dim"), Text(text, style=style))
-            head = Text.assemble((phase, "bold"), "  ", (clock(elapsed_s), "dim"))
-            self._live.update(Group(head, table), refresh=True)
+        rest = "; ".join(f"{name} {text}" for name, text in found.items())
+        line = f"{clock(elapsed_s)} {phase}; {rest}"
+        if self._status is not None:
+            self._status.update(Text(line))
             return
         now_s = self._clock_s()
         if phase != self._phase or now_s - self._printed_s >= EVERY_S:
             self._phase, self._printed_s = phase, now_s
-            rest = "; ".join(f"{name} {text}" for name, text in found.items())
-            self.say(f"{clock(elapsed_s)} {phase}; {rest}")
+            self.say(line)
 
     def say(self, text: str) -> None:
         """Print one sentence that stays."""

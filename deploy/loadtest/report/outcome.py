@@ -5,13 +5,11 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from deploy.loadtest.figures import words
-from deploy.loadtest.figures.percentiles import nearest_rank, summarize
+from deploy.loadtest.figures.percentiles import mean_of, nearest_rank, summarize
 from deploy.loadtest.judge.judging import Judgement, KindJudgement
 from deploy.loadtest.judge.published_run import HeldWindow, PublishedRun
 from deploy.loadtest.judge.tallies import COUNTS
 from deploy.loadtest.report.recorder import Recorder
-from deploy.loadtest.report.verdict import broken_words
 from deploy.loadtest.results import (
     PROMPT,
     Audit,
@@ -19,15 +17,9 @@ from deploy.loadtest.results import (
     Feeding,
     KindOutcome,
     Outcome,
-    ProcessUsage,
-    Served,
-    Step,
     Windows,
 )
 from deploy.loadtest.system.usage import Usage
-
-BUSIEST = 3
-"""So many processes are named where something gave way."""
 
 Values = Mapping[int, Sequence[float]]
 """Values by the end of the window they belong to."""
@@ -78,38 +70,6 @@ def make_outcome(
     )
 
 
-def make_step(load: float, outcome: Outcome) -> Step:
-    """Return a try of a capacity search, of its checked outcome."""
-    broken = broken_words(outcome.checks)
-    return Step(
-        load=load,
-        is_good=not broken,
-        lag_p50_ms=outcome.lag_ms.p50,
-        lag_p99_ms=outcome.lag_ms.p99,
-        publish_p99_ms=outcome.publish_ms.p99,
-        fanout_p99_ms=outcome.fanout_ms.p99,
-        behind_ms=outcome.feeding.behind_ms.p99,
-        broken=broken,
-        busiest=_busiest(outcome.processes),
-    )
-
-
-def make_served(outcome: Outcome) -> Served:
-    """Return one way of serving an audience; all of it is of one kind."""
-    (kind,) = outcome.kinds
-    seconds = (outcome.to_ms - outcome.from_ms) / 1_000
-    gateways = [one.cpu for one in outcome.processes if one.name == "gateway"]
-    return Served(
-        way=outcome.name,
-        clients=kind.clients,
-        staleness_ms=kind.staleness_ms,
-        bytes_per_client_s=kind.bytes / seconds / max(kind.clients, 1),
-        requests_per_s=kind.requests / seconds,
-        connections_per_s=kind.connections / seconds,
-        gateway_cpu=sum(_mean(cpu) or 0.0 for cpu in gateways),
-    )
-
-
 def _kind_outcome(kind: str, found: KindJudgement) -> KindOutcome:
     return KindOutcome(
         kind=kind,
@@ -142,7 +102,7 @@ def _windows(
         lag_p99_ms=[_rank(values, 990) for values in lags],
         lag_max_ms=[values[-1] if values else None for values in lags],
         merged=[merged_at[held.offset] for _, held in published],
-        staleness_mean_ms=[_mean(values) for values in stale],
+        staleness_mean_ms=[mean_of(values) for values in stale],
         staleness_p99_ms=[_rank(values, 990) for values in stale],
     )
 
@@ -161,14 +121,3 @@ def _all(parts: Iterable[Values]) -> "array[float]":
 
 def _rank(ordered: Sequence[float], per_mille: int) -> float | None:
     return nearest_rank(ordered, per_mille) if ordered else None
-
-
-def _mean(values: Iterable[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return sum(known) / len(known) if known else None
-
-
-def _busiest(processes: Sequence[ProcessUsage]) -> list[str]:
-    means = [(_mean(one.cpu) or 0.0, one.name) for one in processes]
-    greatest = sorted(means, reverse=True)[:BUSIEST]
-    return [f"{name} {words.cores(share)}" for share, name in greatest if share]

@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from deploy.loadtest.figures import words
+from deploy.loadtest.figures.percentiles import mean_of
 from deploy.loadtest.judge.balance import balance, per_item, per_row
 from deploy.loadtest.report.verdict import LOADS, RunVerdict, judge
 from deploy.loadtest.results import (
@@ -17,7 +18,6 @@ from deploy.loadtest.results import (
     KindOutcome,
     Outcome,
     Result,
-    Served,
     Summary,
 )
 
@@ -133,30 +133,45 @@ def _capacity(found: Capacity) -> Table:
         {
             LOADS[found.raised].capitalize(): lambda step: words.count(step.load),
             "": lambda step: _held(step.is_good, "broke"),
-            "lag p50": lambda step: words.duration(step.lag_p50_ms),
-            "p99": lambda step: words.duration(step.lag_p99_ms),
-            "publish p99": lambda step: words.duration(step.publish_p99_ms),
-            "fan-out p99": lambda step: words.duration(step.fanout_p99_ms),
-            "behind": lambda step: words.duration(step.behind_ms),
+            "lag p50": lambda step: words.duration(step.outcome.lag_ms.p50),
+            "p99": lambda step: words.duration(step.outcome.lag_ms.p99),
+            "publish p99": lambda step: words.duration(step.outcome.publish_ms.p99),
+            "fan-out p99": lambda step: words.duration(step.outcome.fanout_ms.p99),
+            "behind": lambda step: words.duration(step.outcome.feeding.behind_ms.p99),
         },
         found.steps,
     )
 
 
-def _comparison(ways: Sequence[Served]) -> Table:
+def _comparison(ways: Sequence[Outcome]) -> Table:
+    """Return each way of serving; all clients of one are of one kind."""
+
+    def gateways(way: Outcome) -> float:
+        cpu = [one.cpu for one in way.processes if one.name == "gateway"]
+        return sum(mean_of(points) or 0.0 for points in cpu)
+
+    def each(way: Outcome) -> float:
+        return way.kinds[0].bytes / _seconds(way) / max(way.kinds[0].clients, 1)
+
     return _table(
         {
-            "Way": lambda way: way.way,
-            "clients": lambda way: words.count(way.clients),
-            "staleness": lambda way: words.duration(way.staleness_ms.mean),
-            "p99": lambda way: words.duration(way.staleness_ms.p99),
-            "bytes/s each": lambda way: words.size(way.bytes_per_client_s),
-            "requests/s": lambda way: words.rate(way.requests_per_s),
-            "connects/s": lambda way: words.rate(way.connections_per_s),
-            "CPU": lambda way: words.cores(way.gateway_cpu),
+            "Way": lambda way: way.name,
+            "clients": lambda way: words.count(way.kinds[0].clients),
+            "staleness": lambda way: words.duration(way.kinds[0].staleness_ms.mean),
+            "p99": lambda way: words.duration(way.kinds[0].staleness_ms.p99),
+            "bytes/s each": lambda way: words.size(each(way)),
+            "requests/s": lambda way: words.rate(way.kinds[0].requests / _seconds(way)),
+            "connects/s": lambda way: words.rate(
+                way.kinds[0].connections / _seconds(way)
+            ),
+            "CPU": lambda way: words.cores(gateways(way)),
         },
         ways,
     )
+
+
+def _seconds(way: Outcome) -> float:
+    return (way.to_ms - way.from_ms) / 1_000
 
 
 def _held(is_good: bool, otherwise: str) -> Text:

@@ -4,7 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from deploy.loadtest.figures import words
+from deploy.loadtest.figures.percentiles import mean_of
 from deploy.loadtest.results import Capacity, Check, Outcome, Result
+
+BUSIEST = 3
+"""So many processes are named where something gave way."""
 
 LOADS = {"rate": "trades a second", "clients": "clients"}
 
@@ -26,10 +30,7 @@ def judge(result: Result) -> RunVerdict:
     broken = sum(check.is_broken for check in checks)
     if result.capacity is not None and result.is_passed:
         headline = _limit(result.capacity)
-        gave_way = result.capacity.gave_way
-        detail = (
-            f"What gave way first: {gave_way}." if gave_way else "Nothing gave way."
-        )
+        detail = gave_way(result.capacity)
     else:
         headline = "It held" if result.is_passed else _failure(broken, len(checks))
         detail = in_short(result.outcome)
@@ -57,6 +58,22 @@ def in_short(outcome: Outcome) -> str:
 def broken_words(checks: Sequence[Check]) -> list[str]:
     """Return the rules that broke, each with what was found."""
     return [f"{check.rule}: {check.text}" for check in checks if check.is_broken]
+
+
+def gave_way(capacity: Capacity) -> str:
+    """Return what broke at the first bad load, and which processes were busy then."""
+    bad = [step for step in capacity.steps if step.load == capacity.first_bad]
+    failed = [step.outcome for step in bad if not step.is_good]
+    if not failed:
+        return "Nothing gave way."
+    means = [(mean_of(one.cpu) or 0.0, one.name) for one in failed[-1].processes]
+    busiest = [
+        f"{name} {words.cores(share)}"
+        for share, name in sorted(means, reverse=True)[:BUSIEST]
+        if share
+    ]
+    broken = broken_words(failed[-1].checks)
+    return f"What gave way first: {'; '.join([*broken, *busiest])}."
 
 
 def _failure(broken: int, checked: int) -> str:

@@ -1,26 +1,21 @@
-"""The search for the most load: `deploy/loadtest/capacity.py`."""
+"""The search for the most load: `judge/capacity_search.py`."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
 from deploy.loadtest.judge.capacity_search import conclude, next_load
-from deploy.loadtest.results import Step
+from deploy.loadtest.results import Check, Step
+from tests.deploy.loadtest.samples import make_outcome
+
+OUTCOME = make_outcome(10, 10)
 
 
-def step(load: float, *, is_good: bool, **fields: object) -> Step:
-    """Return a step with all else plausible."""
-    values: dict[str, object] = {
-        "lag_p50_ms": 100.0,
-        "lag_p99_ms": 200.0,
-        "publish_p99_ms": 150.0,
-        "fanout_p99_ms": 50.0,
-        "behind_ms": 5.0,
-        "broken": () if is_good else ("lag.p99>1s: 1.2 s",),
-        "busiest": ("gateway 0.97",),
-        **fields,
-    }
-    return Step(load, is_good, **values)  # type: ignore[arg-type]
+def step(load: float, *, is_good: bool) -> Step:
+    """Return a try that held or broke."""
+    check = Check("lag.p99>1s", 1_200, "1.2 s", is_broken=not is_good)
+    return Step(load, replace(OUTCOME, checks=[check]))
 
 
 def search(
@@ -49,7 +44,6 @@ def test_it_ends_at_the_most() -> None:
     found = conclude("clients", search(lambda _: True, most=3_000))
     assert found.last_good == 3_000
     assert found.first_bad is None
-    assert found.gave_way == ""
 
 
 def test_it_ends_where_nothing_holds() -> None:
@@ -65,11 +59,3 @@ def test_one_hiccup_is_no_limit() -> None:
     assert next_load(steps, 100, 1_000) == 200
     steps.append(step(200, is_good=True))
     assert next_load(steps, 100, 1_000) == 400
-
-
-def test_it_says_what_gave_way() -> None:
-    """The thresholds that broke at the first bad load, and who was busy then."""
-    broken = ("feed.behind.p99>1s: 3.4 s", "lag.p99>1s: 1.2 s")
-    steps = [step(100, is_good=True), *[step(110, is_good=False, broken=broken)] * 2]
-    words = conclude("rate", steps).gave_way
-    assert words == "feed.behind.p99>1s: 3.4 s; lag.p99>1s: 1.2 s; gateway 0.97"

@@ -51,10 +51,10 @@ def test_without_a_terminal_there_is_a_line_now_and_then() -> None:
     assert text_of(console).splitlines() == [LINE, LINE, settling]
 
 
-def test_a_terminal_shows_one_block_and_leaves_what_was_said() -> None:
+def test_a_terminal_shows_one_line_and_leaves_what_was_said() -> None:
     """Figures are drawn over; a sentence stays above them."""
     console = Console(
-        file=StringIO(), width=100, force_terminal=True, color_system=None
+        file=StringIO(), width=300, force_terminal=True, color_system=None
     )
     with RunDisplay(console) as progress:
         progress.show("measuring", 65.4, FIGURES)
@@ -62,5 +62,4 @@ def test_a_terminal_shows_one_block_and_leaves_what_was_said() -> None:
         progress.show("measuring", 66.4, {**FIGURES, "faults": "2"})
     text = text_of(console)
     assert "[the deployment] is ready" in text
-    assert "p50 150 ms, p99 320 ms" in text
-    assert LINE not in text
+    assert LINE in text

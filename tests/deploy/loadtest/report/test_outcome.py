@@ -2,9 +2,6 @@
 
 from array import array
 from collections import Counter
-from dataclasses import replace
-
-import pytest
 
 from deploy.loadtest.feed.fed import Fed
 from deploy.loadtest.judge.judging import Judgement
@@ -13,11 +10,9 @@ from deploy.loadtest.judge.tallies import ClientTally, CrowdTick
 from deploy.loadtest.report.outcome import (
     Measured,
     make_outcome,
-    make_served,
-    make_step,
 )
 from deploy.loadtest.report.recorder import Moment, Recorder
-from deploy.loadtest.results import BookMovement, Check, Feeding, Outcome, Summary
+from deploy.loadtest.results import BookMovement, Feeding, Outcome, Summary
 from deploy.loadtest.system.usage import Usage
 from tests.gateway.samples import make_isins, make_row
 from throttle.contract.snapshot import WindowSnapshot
@@ -101,24 +96,3 @@ def test_what_broke_beside_the_clients_is_a_fault() -> None:
     judgement.fault("watch", "watch client 3: went back")
     outcome = outcome_of(judgement, incidents=["the gateway ended"])
     assert outcome.faults == ["the gateway ended", "watch client 3: went back"]
-
-
-def test_a_step_is_good_if_nothing_broke() -> None:
-    """What broke is told with what was found."""
-    outcome = outcome_of(judged())
-    assert make_step(900, outcome).is_good
-    check = Check("lag.p99>1ms", 160.0, "160 ms", is_broken=True)
-    step = make_step(900, replace(outcome, checks=[check]))
-    assert not step.is_good
-    assert step.broken == ["lag.p99>1ms: 160 ms"]
-    assert step.lag_p99_ms == 160
-
-
-def test_a_way_of_serving_is_told_for_each_client_and_second() -> None:
-    """800 bytes for four clients in four seconds."""
-    judgement = judged()
-    del judgement.kinds["polling"]
-    served = make_served(outcome_of(judgement))
-    assert served.clients == 4
-    assert served.bytes_per_client_s == pytest.approx(50)
-    assert served.connections_per_s == pytest.approx(1)

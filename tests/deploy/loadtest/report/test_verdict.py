@@ -50,11 +50,12 @@ def test_a_search_is_told_by_its_limit() -> None:
     assert found.headline == (
         "It held up to 50,000 trades a second, and no longer at 65,000"
     )
-    assert found.detail.startswith("What gave way first: publish: ")
-    throughout = Capacity("clients", (), 2_000, None, "")
+    assert found.detail.startswith("What gave way first: lag.p99>2s: ")
+    assert "throttle JVM" in found.detail
+    throughout = Capacity("clients", (), 2_000, None)
     found = judge(replace(result, capacity=throughout))
     assert found.headline == "It held throughout, up to 2,000 clients"
     assert found.detail == "Nothing gave way."
-    nowhere = Capacity("clients", (), None, 100, "")
+    nowhere = Capacity("clients", (), None, 100)
     found = judge(replace(result, capacity=nowhere))
     assert found.headline == "It held at no number of clients that was tried"

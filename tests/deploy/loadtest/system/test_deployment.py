@@ -7,18 +7,23 @@ import socket
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
 import redis
 from pydantic import TypeAdapter
-from typer.testing import CliRunner, Result
+from rich.console import Console
 
-from deploy.cli import app
+from deploy.loadtest.choices import LoadChoices
+from deploy.loadtest.command import run_command
 from deploy.loadtest.judge.audit import audit
 from deploy.loadtest.judge.books import movement, wait_for_books
 from deploy.loadtest.judge.following import following
+from deploy.loadtest.load_run import carry_out
+from deploy.loadtest.plan import LoadPlan, Search, plan_of
+from deploy.loadtest.report.console import RunDisplay
 from deploy.loadtest.results import Result as Report
 from deploy.loadtest.system.deployment import (
     Deployment,
@@ -150,26 +155,37 @@ def read(path: Path) -> Report:
     return TypeAdapter(Report).validate_json(path.read_bytes())
 
 
-def load(deployment: Deployment, out: Path, *options: str) -> Result:
-    """Put a running deployment under a small load."""
-    ((host, port),) = deployment.targets
-    where = ["--gateway", f"http://{host}:{port}", "--redis-url", deployment.redis_url]
-    small = ["--rate", "300", "--warm-up", "5", "--seconds", "6", "--processes", "2"]
+def choose(**choices: Any) -> LoadChoices:
+    """Return a small load."""
     # How late a window may be is no matter of tests: they share the machine.
-    small += ["--fail-if", "lag.p99>60s"]
-    command = ["load", *where, *small, "--out", str(out), *options]
-    return CliRunner().invoke(app, command)
+    small = {"rate": 300, "warm_up_s": 5, "seconds": 6, "rules": ("lag.p99>60s",)}
+    return LoadChoices(**{**small, **choices})
+
+
+def measure(deployment: Deployment, plan: LoadPlan) -> Report:
+    """Carry out a plan."""
+    with RunDisplay(Console(quiet=True)) as display:
+        return carry_out(plan, plan.feed.isins(), deployment, display)
 
 
 @with_spark
-def test_a_load_of_every_kind(deployment: Deployment, tmp_path: Path) -> None:
+def test_a_load_of_every_kind(
+    deployment: Deployment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Everything balances and nobody found a fault; a threshold that nothing can keep
-    is exit code 1, and the report says so.
+    is said, and the report says so. Redis is where the environment says.
     """
     rule = "lag.p99>1ms"
-    clients = ["--clients", "48", "--mix", EVERY_KIND]
-    done = load(deployment, tmp_path / "a", *clients, "--fail-if", rule)
-    assert done.exit_code == 1, done.output
+    ((host, port),) = deployment.targets
+    monkeypatch.setenv("REDIS_URL", deployment.redis_url)
+    kinds = choose(
+        clients=48,
+        mix=EVERY_KIND,
+        rules=(rule,),
+        gateways=(f"http://{host}:{port}",),
+        out=tmp_path / "a",
+    )
+    assert not run_command(kinds)
     result = read(tmp_path / "a.json")
     outcome = result.outcome
     assert [one.rule for one in outcome.checks if one.is_broken] == [rule]
@@ -189,35 +205,32 @@ def test_a_load_of_every_kind(deployment: Deployment, tmp_path: Path) -> None:
 
 
 @with_spark
-def test_a_search_goes_on_to_its_end(deployment: Deployment, tmp_path: Path) -> None:
+def test_a_search_goes_on_to_its_end(deployment: Deployment) -> None:
     """A load that holds is the last one, if it is the most."""
-    search = ["--find-capacity", "clients", "--start", "100", "--most", "100"]
-    done = load(deployment, tmp_path / "c", *search, "--step-seconds", "4")
-    assert done.exit_code == 0, done.output
-    found = read(tmp_path / "c.json").capacity
+    search = Search("clients", start=100, most=100, grain=100, step_s=4)
+    plan = replace(plan_of(choose(raised="clients")), search=search)
+    found = measure(deployment, plan).capacity
     assert found is not None
     assert [(step.load, step.is_good) for step in found.steps] == [(100, True)]
     assert (found.last_good, found.first_bad) == (100, None)
 
 
 @with_spark
-def test_polling_is_compared_with_the_stream(
-    deployment: Deployment, tmp_path: Path
-) -> None:
+def test_polling_is_compared_with_the_stream(deployment: Deployment) -> None:
     """Who polls asks for every price; how old both are is measured, not judged."""
-    ways = ["--compare-polling", "--poll-every", "2"]
-    done = load(deployment, tmp_path / "d", *ways, "--clients", "20")
-    assert done.exit_code == 0, done.output
-    polling, stream = read(tmp_path / "d.json").comparison
-    assert (polling.way, stream.way) == ("polling every 2 s", "WebSocket")
-    assert polling.clients == stream.clients == 20
-    # Each asks at most four times in six seconds; on a slow machine less often.
-    assert 0 < polling.requests_per_s <= 20 * 4 / 6
-    assert stream.requests_per_s == 0
+    plan = plan_of(choose(compares_polling=True, clients=20))
+    result = measure(deployment, replace(plan, polls_every_s=(2.0,)))
+    assert result.is_passed
+    polling, stream = result.comparison
+    assert (polling.name, stream.name) == ("polling every 2 s", "WebSocket")
     for way in (polling, stream):
-        assert way.staleness_ms.count
-        assert way.staleness_ms.mean is not None
-        assert way.staleness_ms.mean > 0
+        [kind] = way.kinds
+        assert kind.clients == 20
+        assert kind.staleness_ms.mean is not None
+        assert kind.staleness_ms.mean > 0
+    # Each asks at most four times in six seconds; on a slow machine less often.
+    assert 0 < polling.kinds[0].requests <= 20 * 4
+    assert stream.kinds[0].requests == 0
 
 
 @with_spark
