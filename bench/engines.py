@@ -14,19 +14,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from fill import create_topic, running_broker
-from machine import end_on_signals
+from machine import Row, end_on_signals, print_rows
 
 from bench.peers.drain import measure_drain
 from bench.peers.live import Feed, measure_live
 from bench.peers.maven import build, java_version
-from bench.peers.results import (
-    Drained,
-    Live,
-    Silence,
-    drain_table,
-    live_table,
-    silence_table,
-)
 from bench.peers.running import ENGINES
 from bench.peers.topics import fill
 from deploy.loadtest.system.machine import describe_machine
@@ -37,11 +29,11 @@ PARTITIONS = 4
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """What was measured so far."""
+    """What was measured so far: a row for each engine, round and rate."""
 
-    lives: list[Live] = field(default_factory=list)
-    silences: list[Silence] = field(default_factory=list)
-    drains: list[Drained] = field(default_factory=list)
+    lives: list[Row] = field(default_factory=list)
+    silences: list[Row] = field(default_factory=list)
+    drains: list[Row] = field(default_factory=list)
 
 
 def main() -> None:
@@ -82,15 +74,10 @@ def measure(servers: str, chosen: argparse.Namespace, results: Results) -> None:
 
 def report(chosen: argparse.Namespace, results: Results) -> None:
     """Print the tables."""
-    if results.lives:
-        print("\nLive, from a window's end to its last message\n")
-        print(live_table(results.lives))
-        print("\nAfterwards, in silence\n")
-        print(silence_table(results.silences))
-    if results.drains:
-        trades = results.drains[0].trades
-        print(f"\nA backlog of {trades:,} trades recorded at {chosen.recorded:,}/s\n")
-        print(drain_table(results.drains))
+    print_rows("Live, from a window's end to its last message", results.lives)
+    print_rows("Afterwards, in silence", results.silences)
+    title = f"A backlog of {chosen.backlog:,} trades recorded at {chosen.recorded:,}/s"
+    print_rows(title, results.drains)
     print(f"\nMachine: {describe_machine()}; the others on {java_version()}")
 
 

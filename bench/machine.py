@@ -49,6 +49,19 @@ def print_table(title: str, rows: Iterable[tuple[str, Sequence[float]]]) -> None
         print(f"| {name} | " + " | ".join(f"{cell:.0f}" for cell in cells) + " |")
 
 
+Row = dict[str, str]
+"""A row of a table by the heads of its columns."""
+
+
+def print_rows(title: str, rows: Sequence[Row]) -> None:
+    """Print rows with the same columns as a Markdown table, nothing without rows."""
+    if rows:
+        print(f"\n{title}\n\n| {' | '.join(rows[0])} |")
+        print(f"| --- |{' ---: |' * (len(rows[0]) - 1)}")
+    for row in rows:
+        print(f"| {' | '.join(row.values())} |")
+
+
 class Server:
     """An embedded server, empty, on loopback, with a folder for it and its job."""
 

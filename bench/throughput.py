@@ -10,10 +10,8 @@ machine. Ends with exit code 1 if the ledger does not balance.
 import argparse
 import sys
 import time
-from collections import Counter
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from typing import Any
 
 from fill import Log, load_table, running_log
@@ -55,32 +53,23 @@ STAGES = {
 REST = "Spark's own, between the stages"
 
 
-@dataclass(frozen=True, slots=True)
-class Drained:
-    """How a backlog was worked off; ``stages`` are milliseconds over all batches."""
-
-    recorded: int
-    trades: int
-    windows: int
-    batches: int
-    seconds: float
-    stages: dict[str, float]
-    peak: Counter[str]
-    problems: Sequence[str]
-
-
 def main() -> None:
     """Measure, print and check."""
     chosen = parse_arguments()
     end_on_signals()
     problems: list[str] = []
     if chosen.drain:
-        drained = []
+        columns = []
         for recorded in chosen.recorded:
             trades = min(chosen.backlog, recorded * LONGEST_RECORDING_S)
-            drained.append(drain(trades, recorded, chosen))
-            problems += drained[-1].problems
-        print_drained(drained, chosen.issues)
+            column, ledger_problems = drain(trades, recorded, chosen)
+            columns.append(column)
+            problems += ledger_problems
+        print(f"\nA backlog of {chosen.issues:,} issues, worked off\n")
+        for name in columns[0]:
+            print(f"| {name} | {' | '.join(column[name] for column in columns)} |")
+            if name == "recorded at":
+                print(f"| --- |{' ---: |' * len(columns)}")
     if chosen.live:
         problems += go_live(chosen)
     print(f"\nMachine: {describe_machine()}")
@@ -120,8 +109,10 @@ def parse_arguments() -> argparse.Namespace:
     return chosen
 
 
-def drain(trades: int, recorded: int, chosen: argparse.Namespace) -> Drained:
-    """Fill a log, run the job on it, and say how long it took."""
+def drain(
+    trades: int, recorded: int, chosen: argparse.Namespace
+) -> tuple[dict[str, str], list[str]]:
+    """Fill a log and run the job on it; return a column of figures, and problems."""
     with (
         running_server() as server,
         running_log(
@@ -145,16 +136,21 @@ def drain(trades: int, recorded: int, chosen: argparse.Namespace) -> Drained:
     problems = ledger.problems()
     if ledger.total.read != trades:
         problems.append(f"{trades} trades in the log, {ledger.total.read} were read")
-    return Drained(
-        recorded,
-        trades,
-        sum(batch["windows"] for batch in batches),
-        len(batches),
-        seconds_of(batches),
-        time_by_stage(batches),
-        memory.most,
-        problems,
-    )
+    seconds, stages = seconds_of(batches), time_by_stage(batches)
+    parts = ("driver", "JVM", "worker", "job", "server")
+    return {
+        "recorded at": f"{recorded:,}/s",
+        "trades": f"{trades:,}",
+        "windows": f"{sum(batch['windows'] for batch in batches):,}",
+        "batches": f"{len(batches)}",
+        "s": f"{seconds:.1f}",
+        "**trades/s**": f"{trades / seconds:,.0f}",
+        **{
+            f"{title}, of the time": f"{spent / sum(stages.values()):.1%}"
+            for title, spent in stages.items()
+        },
+        **{f"peak {p}, MiB (PSS)": f"{memory.most[p] / 2**20:.0f}" for p in parts},
+    }, problems
 
 
 def seconds_of(batches: Sequence[dict[str, Any]]) -> float:
@@ -179,30 +175,6 @@ def time_by_stage(batches: Sequence[dict[str, Any]]) -> dict[str, float]:
     }
     everything = sum(float(batch["triggerExecution"]) for batch in known)
     return {**times, REST: everything - sum(times.values())}
-
-
-def print_drained(drained: Sequence[Drained], issues: int) -> None:
-    """Print how fast, where the time went, and the memory."""
-    print(
-        f"\nA backlog of {issues:,} issues, worked off\n\n"
-        "| recorded at | trades | windows | batches | s | trades/s |\n"
-        "| ---: | ---: | ---: | ---: | ---: | ---: |"
-    )
-    for one in drained:
-        print(
-            f"| {one.recorded:,}/s | {one.trades:,} | {one.windows:,} | {one.batches} "
-            f"| {one.seconds:.1f} | {one.trades / one.seconds:,.0f} |"
-        )
-    columns = " | ".join(f"recorded at {one.recorded:,}/s" for one in drained)
-    rule = " | ".join("---:" for _ in drained)
-    print(f"\n| share of the time | {columns} |\n| --- | {rule} |")
-    for title in (*STAGES.values(), REST):
-        shares = [100 * d.stages[title] / sum(d.stages.values()) for d in drained]
-        print(f"| {title} | {' | '.join(f'{share:.1f} %' for share in shares)} |")
-    print(f"\n| peak memory, MiB (PSS) | {columns} |\n| --- | {rule} |")
-    for kind in ("driver", "JVM", "worker", "job", "server"):
-        sizes = [f"{one.peak[kind] / 2**20:.0f}" for one in drained]
-        print(f"| {kind} | {' | '.join(sizes)} |")
 
 
 def go_live(chosen: argparse.Namespace) -> list[str]:

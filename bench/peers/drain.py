@@ -3,13 +3,12 @@
 import time
 from collections.abc import Sequence
 
-from machine import running_server
+from machine import Row, running_server
 
 from bench.peers.listener import Listener, listening
 from bench.peers.messages import Received, arrivals, rows_of
 from bench.peers.meter import metered
 from bench.peers.oracle import compare
-from bench.peers.results import Drained
 from bench.peers.running import CHANNELS, Running, running
 from bench.peers.topics import Backlog
 
@@ -21,7 +20,7 @@ _ASK_EVERY_S = 0.1
 
 def measure_drain(
     engine: str, backlog: Backlog, window_ms: int, within_s: float
-) -> Drained:
+) -> Row:
     """Run an engine on a backlog until a subscriber has its last window."""
     target_ms = max(backlog.oracle.newest)
     with (
@@ -46,19 +45,19 @@ def measure_drain(
         for end_ms, one in rows.items()
     }
     total_s = meter.processor_s(ended_ms)
-    return Drained(
-        engine,
-        trades,
-        (ended_ms - began_ms) / 1_000,
-        (ended_ms - launched_ms) / 1_000,
-        total_s - meter.processor_s(began_ms),
-        total_s,
-        meter.memory_mib(began_ms, ended_ms),
-        compare(backlog.oracle.newest, regular),
-        len(backlog.late),
-        len(backlog.late & shown),
-        run.late(),
-    )
+    seconds = (ended_ms - began_ms) / 1_000
+    spent_s = total_s - meter.processor_s(began_ms)
+    return {
+        "engine": engine,
+        "trades/s": f"{trades / seconds:,.0f}",
+        "from launch, trades/s": f"{trades * 1_000 / (ended_ms - launched_ms):,.0f}",
+        "processor, µs a trade": f"{1e6 * spent_s / trades:.1f}",
+        "with the start, s": f"{total_s:.0f}",
+        "memory, MiB": f"{meter.memory_mib(began_ms, ended_ms):,.0f}",
+        **compare(backlog.oracle.newest, regular).cells(),
+        "late trades shown": f"{len(backlog.late & shown)} of {len(backlog.late)}",
+        "counted as lost": f"{run.late()}",
+    }
 
 
 def _wait(

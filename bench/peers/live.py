@@ -5,13 +5,12 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from fill import Log
-from machine import running_server
+from machine import Row, percentile, running_server
 
 from bench.peers.listener import listening
 from bench.peers.messages import arrivals, rows_of
 from bench.peers.meter import Meter, metered
 from bench.peers.oracle import Oracle, Rows, compare
-from bench.peers.results import Live, Silence
 from bench.peers.running import CHANNELS, running
 from bench.peers.topics import read_topic
 
@@ -42,8 +41,11 @@ class Phase(NamedTuple):
         return range(first * window_ms, int(self.to_ms) + 1, window_ms)
 
 
-def measure_live(engine: str, log: Log, feed: Feed) -> tuple[list[Live], Silence]:
-    """Run an engine on an empty topic under each rate, and then in silence."""
+def measure_live(engine: str, log: Log, feed: Feed) -> tuple[list[Row], Row]:
+    """Run an engine on an empty topic under each rate, and then in silence.
+
+    Lags are from a window's end to its last message, of windows that came whole.
+    """
     with (
         running_server() as server,
         listening(server.port, server.folder, *CHANNELS) as listener,
@@ -80,19 +82,23 @@ def _live(
     came: Mapping[int, Sequence[float]],
     parts: int,
     meter: Meter,
-) -> Live:
+) -> Row:
     whole = [end_ms for end_ms in windows if len(came.get(end_ms, ())) >= parts]
+    lags = [max(came[end_ms]) - end_ms for end_ms in whole] or [float("nan")]
+    messages = sum(len(came.get(end_ms, ())) for end_ms in windows)
     spent_s = meter.processor_s(phase.to_ms) - meter.processor_s(phase.from_ms)
-    return Live(
-        engine,
-        phase.rate,
-        [max(came[end_ms]) - end_ms for end_ms in whole],
-        len(windows),
-        sum(len(came.get(end_ms, ())) for end_ms in windows),
-        spent_s * 1_000 / (phase.to_ms - phase.from_ms),
-        meter.memory_mib(phase.from_ms, phase.to_ms),
-        phase.behind_ms,
-    )
+    return {
+        "engine": engine,
+        "trades/s": f"{phase.rate:,}",
+        "windows": f"{len(whole)} of {len(windows)}",
+        "p50, ms": f"{percentile(lags, 0.5):.0f}",
+        "p99, ms": f"{percentile(lags, 0.99):.0f}",
+        "max, ms": f"{max(lags):.0f}",
+        "messages a window": f"{messages / max(1, len(windows)):.1f}",
+        "cores": f"{spent_s * 1_000 / (phase.to_ms - phase.from_ms):.2f}",
+        "memory, MiB": f"{meter.memory_mib(phase.from_ms, phase.to_ms):,.0f}",
+        "feed behind, ms": f"{phase.behind_ms:.0f}",
+    }
 
 
 def _silence(
@@ -101,14 +107,18 @@ def _silence(
     oracle: Oracle,
     came: Mapping[int, Sequence[float]],
     rows: Rows,
-) -> Silence:
+) -> Row:
+    """Return what became of the last window, and how right the others were."""
     last_ms = max(oracle.newest)
     expected, there = oracle.newest.pop(last_ms), rows.pop(last_ms, {})
-    return Silence(
-        engine,
-        ready_s,
-        len(expected),
-        sum(there.get(isin) == version for isin, version in expected.items()),
-        max(came[last_ms]) - last_ms if came.get(last_ms) else None,
-        compare(oracle.newest, rows),
-    )
+    right = sum(there.get(isin) == version for isin, version in expected.items())
+    fate = "never came"
+    if right and came.get(last_ms):
+        after_ms = max(came[last_ms]) - last_ms
+        fate = f"{right} of {len(expected)} rows, after {after_ms:.0f} ms"
+    return {
+        "engine": engine,
+        "ready after, s": f"{ready_s:.0f}",
+        "the last window in silence": fate,
+        **compare(oracle.newest, rows).cells(),
+    }

@@ -1,7 +1,7 @@
 """What must be published: the newest trade of each issue in each window. Pure."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -46,16 +46,14 @@ class Verdict:
     wrong: int
     backwards: int
 
-    @classmethod
-    def total(cls, verdicts: Iterable["Verdict"]) -> "Verdict":
-        """Return the sums."""
-        parts = list(verdicts)
-        return cls(
-            sum(one.expected for one in parts),
-            sum(one.missing for one in parts),
-            sum(one.wrong for one in parts),
-            sum(one.backwards for one in parts),
-        )
+    def cells(self) -> dict[str, str]:
+        """Return it as columns of a table."""
+        return {
+            "rows compared": f"{self.expected:,}",
+            "missing": f"{self.missing:,}",
+            "wrong": f"{self.wrong:,}",
+            "backwards": f"{self.backwards:,}",
+        }
 
 
 def compare(

@@ -35,8 +35,6 @@ class Feeding:
 
     words: str
     """What was fed, for people: ``simulated market, 2,879 issues, 900/s``."""
-    due: int
-    """Trades that fell due."""
     acknowledged: int
     seconds: float
     behind_ms: Summary
@@ -131,8 +129,6 @@ class Seconds:
     """Series by the second; ``at_ms`` is the axis."""
 
     at_ms: Sequence[float]
-    due_rate: Points
-    """Trades that fell due, per second."""
     append_rate: Points
     behind_ms: Points
     """Longest from due to acknowledged within the second."""

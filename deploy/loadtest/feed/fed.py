@@ -9,16 +9,9 @@ class Fed:
     """What a feed did within ``seconds`` of its own clock; none if it does not run."""
 
     seconds: float = 0.0
-    due: int = 0
-    """Trades that fell due, whether or not they are in."""
     acknowledged: int = 0
     behind_ms: float = 0.0
     """Longest time from due to acknowledged, or waited so far."""
-
-    @property
-    def due_rate(self) -> float:
-        """Trades that fell due, a second."""
-        return self.due / self.seconds if self.seconds else 0.0
 
     @property
     def append_rate(self) -> float:
@@ -31,7 +24,6 @@ def add_up(parts: Iterable[Fed]) -> Fed:
     every = list(parts)
     return Fed(
         sum(one.seconds for one in every),
-        sum(one.due for one in every),
         sum(one.acknowledged for one in every),
         max((one.behind_ms for one in every), default=0.0),
     )

@@ -22,7 +22,7 @@ import structlog
 
 from deploy.loadtest.feed.ahead import Ahead
 from deploy.loadtest.feed.fed import Fed, add_up
-from deploy.loadtest.feed.feed_plan import FeedPlan, Schedule
+from deploy.loadtest.feed.feed_plan import FeedPlan
 from deploy.loadtest.figures.percentiles import summarize
 from deploy.loadtest.results import Feeding
 from ingest.feed.open_writer import open_outlet
@@ -31,7 +31,7 @@ from ingest.process.redact import server_address
 from ingest.settings import IngestSettings
 from ingest.sources.event import Refusals
 from ingest.sources.tape import TapeError
-from ingest.tradelog.contract import LogAway, LogUnusable, LogWriter
+from ingest.tradelog.contract import LogAway, LogUnusable
 
 __all__ = ["Feed", "FeedFailed", "FeedPlan", "feeding"]
 
@@ -170,7 +170,7 @@ def _run_process(plan: FeedPlan, settings: IngestSettings, pipe: Connection) -> 
 
 def _run(plan: FeedPlan, settings: IngestSettings, pipe: Connection) -> None:
     refusals = Refusals()
-    create_events, schedule = plan.prepare(refusals), plan.schedule()
+    create_events = plan.prepare(refusals)
     stop = threading.Event()
     with open_outlet(settings) as outlet:
         pipe.send("ready")
@@ -180,7 +180,7 @@ def _run(plan: FeedPlan, settings: IngestSettings, pipe: Connection) -> None:
         # Events hold no cycles, and there are very many of them.
         gc.freeze()
         gc.disable()
-        teller = _Teller(pipe, schedule, outlet.writer)
+        teller = _Teller(pipe)
         began_ns = time.time_ns()
         events = Ahead(create_events(began_ns // 1_000), time.monotonic, time.sleep)
         pipe.send(_Began(began_ns / 1e6))
@@ -214,10 +214,8 @@ def _wait_for_stop(pipe: Connection, stop: threading.Event) -> None:
 class _Teller:
     """Tells over the pipe how the feed is doing."""
 
-    def __init__(self, pipe: Connection, schedule: Schedule, writer: LogWriter) -> None:
+    def __init__(self, pipe: Connection) -> None:
         self._pipe = pipe
-        self._schedule = schedule
-        self._writer = writer
         self._behind_ms = array("d")
         self._worst_ms = 0.0
         self._told = Fed()
@@ -231,29 +229,18 @@ class _Teller:
         """Tell what was done, if it is time for that."""
         self._worst_ms = max(self._worst_ms, progress.lag_s * 1_000)
         before = self._told
-        if progress.elapsed_s - before.seconds < _TICK_S:
+        seconds = progress.elapsed_s - before.seconds
+        if seconds < _TICK_S:
             return
-        due = self._due(progress.elapsed_s, progress.acknowledged)
-        self._told = Fed(progress.elapsed_s, due, progress.acknowledged)
-        self._pipe.send(
-            Fed(
-                progress.elapsed_s - before.seconds,
-                due - before.due,
-                progress.acknowledged - before.acknowledged,
-                self._worst_ms,
-            )
-        )
+        self._told = Fed(progress.elapsed_s, progress.acknowledged)
+        done = progress.acknowledged - before.acknowledged
+        self._pipe.send(Fed(seconds, done, self._worst_ms))
         self._worst_ms = 0.0
 
     def account(self, words: str, report: FeedReport) -> Feeding:
         """Return the final account."""
-        if report.stopped:
-            due = self._due(report.seconds, report.acknowledged)
-        else:
-            due = report.acknowledged + sum(self._writer.refused.values())
         return Feeding(
             words=words,
-            due=due,
             acknowledged=report.acknowledged,
             seconds=report.seconds,
             behind_ms=summarize(self._behind_ms),
@@ -261,8 +248,3 @@ class _Teller:
             refused=report.refused,
             dropped_at_cap=report.dropped_at_cap,
         )
-
-    def _due(self, at_s: float, acknowledged: int) -> int:
-        # What is in was due, however roughly the schedule is known in between.
-        done = acknowledged + sum(self._writer.refused.values())
-        return max(self._schedule(at_s), done)

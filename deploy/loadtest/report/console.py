@@ -30,8 +30,8 @@ def figures(
     lag = summarize(lag_ms for moment in moments for lag_ms in moment.tick.lags_ms)
     closes = (f"{code} {count:,}" for code, count in sorted(so_far.closes.items()))
     return {
-        "trades in": f"{words.rate(fed.append_rate)}/s of {words.rate(fed.due_rate)}/s "
-        f"due, {words.duration(fed.behind_ms)} behind",
+        "trades in": f"{words.rate(fed.append_rate)}/s, "
+        f"{words.duration(fed.behind_ms)} behind",
         "lag": f"p50 {words.duration(lag.p50)}, p99 {words.duration(lag.p99)}",
         "clients": f"{words.count(moments[-1].clients)} of {words.count(aimed)}",
         "out": f"{words.rate(seen.frames / seconds)} frames/s, "

@@ -70,7 +70,6 @@ def _series(outcome: Outcome) -> list[tuple[str, Sequence[float], dict[str, Poin
         "mean": windows.staleness_mean_ms,
         "p99": windows.staleness_p99_ms,
     }
-    rates = {"due": seconds.due_rate, "appended": seconds.append_rate}
     cpu = {process.name: process.cpu for process in outcome.processes}
     memory = {process.name: process.memory_mib for process in outcome.processes}
     return [
@@ -78,7 +77,7 @@ def _series(outcome: Outcome) -> list[tuple[str, Sequence[float], dict[str, Poin
         ("Staleness, ms", windows.end_ms, staleness),
         ("Trades in a window", windows.end_ms, {"trades": windows.trades}),
         ("Clients with a merged window", windows.end_ms, {"merged": windows.merged}),
-        ("Trades a second", seconds.at_ms, rates),
+        ("Trades a second", seconds.at_ms, {"trades": seconds.append_rate}),
         ("Feed behind, ms", seconds.at_ms, {"behind": seconds.behind_ms}),
         ("Clients connected", seconds.at_ms, {"clients": seconds.clients}),
         ("Bytes a second to clients", seconds.at_ms, {"bytes": seconds.byte_rate}),

@@ -59,7 +59,6 @@ class Recorder:
         found = self._within(from_ms, to_ms)
         return Seconds(
             at_ms=[one.at_ms for one in found],
-            due_rate=[one.fed.due_rate for one in found],
             append_rate=[one.fed.append_rate for one in found],
             behind_ms=[one.fed.behind_ms for one in found],
             clients=[one.clients for one in found],

@@ -48,7 +48,7 @@ def make_outcome(
     rng = random.Random(seed)
     series = make_seconds(seconds, clients, rate, rng)
     windows = make_windows(seconds * 1_000 // WINDOW_MS, rate, rng)
-    due = round(sum(rate or 0 for rate in series.due_rate[JOINING_S:]))
+    due = round(sum(rate or 0 for rate in series.append_rate[JOINING_S:]))
     rows = sum(int(count or 0) for count in windows.rows)
     lags = [lag for lag in windows.lag_p50_ms if lag is not None]
     spread = [lag * rng.lognormvariate(0, 0.2) for lag in lags for _ in range(20)]
@@ -58,7 +58,6 @@ def make_outcome(
         to_ms=BEGAN_MS + seconds * 1_000,
         feeding=Feeding(
             words=f"simulated market, 2,879 issues, {rate:,.0f}/s",
-            due=due,
             acknowledged=due,
             seconds=seconds,
             behind_ms=summarize(rng.lognormvariate(1.2, 0.6) for _ in range(5_000)),
@@ -102,7 +101,6 @@ def make_seconds(
     frames = [count / 2 * rng.uniform(0.9, 1.1) for count in joined]
     return Seconds(
         at_ms=[BEGAN_MS + second * 1_000 for second in steps],
-        due_rate=due,
         append_rate=[value * rng.uniform(0.97, 1.03) for value in due],
         behind_ms=[rng.lognormvariate(1.6, 0.7) for _ in steps],
         clients=joined,

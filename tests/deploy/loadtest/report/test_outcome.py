@@ -35,12 +35,12 @@ def outcome_of(judgement: Judgement, **changes: object) -> Outcome:
     recorder = Recorder(2_000)
     for at_ms in (2_000, 4_000, 6_000, 8_000):
         tick = CrowdTick(Counter(watch=4), ClientTally(frames=6, items=18, bytes=400))
-        recorder.add(Moment(at_ms, 2.0, Fed(2.0, 10, 10, 1.0), tick))
+        recorder.add(Moment(at_ms, 2.0, Fed(2.0, 10, 1.0), tick))
     values = {
         "name": "a stretch",
         "from_ms": 2_000,
         "to_ms": 6_000,
-        "feeding": Feeding("a market", 20, 20, 4.0, Summary(0)),
+        "feeding": Feeding("a market", 20, 4.0, Summary(0)),
         "books": BookMovement(20, 6, 14, 0, {}, 2, ()),
         "audit": None,
         "judgement": judgement,

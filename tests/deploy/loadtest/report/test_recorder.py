@@ -6,7 +6,7 @@ from deploy.loadtest.feed.fed import Fed, add_up
 from deploy.loadtest.judge.tallies import ClientTally, CrowdTick
 from deploy.loadtest.report.recorder import Moment, Recorder
 
-FED = Fed(2.5, due=10, acknowledged=8, behind_ms=3.0)
+FED = Fed(2.5, acknowledged=8, behind_ms=3.0)
 
 
 def moment(
@@ -27,7 +27,6 @@ def test_rates_are_of_the_time_that_passed() -> None:
     recorder.add(moment(3_000, fed=Fed()))
     seconds = recorder.seconds(0, 5_000, [1.5, 1.5])
     assert list(seconds.at_ms) == [1_000, 3_000]
-    assert list(seconds.due_rate) == [4, 0]
     assert list(seconds.append_rate) == [3.2, 0]
     assert list(seconds.behind_ms) == [3, 0]
     assert list(seconds.byte_rate) == [50, 50]
@@ -45,8 +44,8 @@ def test_only_what_was_measured_is_told() -> None:
 
 def test_parts_of_a_feed_add_up() -> None:
     """The longest delay is that of all."""
-    parts = [Fed(1.0, 10, 9, 2.0), Fed(), Fed(3.0, 30, 31, 1.0)]
-    assert add_up(parts) == Fed(4.0, 40, 40, 2.0)
+    parts = [Fed(1.0, 9, 2.0), Fed(), Fed(3.0, 31, 1.0)]
+    assert add_up(parts) == Fed(4.0, 40, 2.0)
     assert add_up([]) == Fed()
 
 

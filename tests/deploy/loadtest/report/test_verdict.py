@@ -40,7 +40,7 @@ def test_a_failure_without_a_broken_threshold_is_one() -> None:
 def test_without_lag_nothing_is_said_of_it() -> None:
     """A feed without clients is told by its trades."""
     outcome = replace(make_outcome(40, 20), lag_ms=Summary(0), kinds=())
-    assert in_short(outcome) == "36,000 trades in 40.0 s."
+    assert in_short(outcome) == "35,980 trades in 40.0 s."
 
 
 def test_a_search_is_told_by_its_limit() -> None:
