@@ -20,7 +20,6 @@ from typing import NamedTuple
 import redis
 import structlog
 
-from deploy.loadtest.feed.ahead import Ahead
 from deploy.loadtest.feed.fed import Fed, add_up
 from deploy.loadtest.feed.feed_plan import FeedPlan
 from deploy.loadtest.figures.percentiles import summarize
@@ -182,13 +181,12 @@ def _run(plan: FeedPlan, settings: IngestSettings, pipe: Connection) -> None:
         gc.disable()
         teller = _Teller(pipe)
         began_ns = time.time_ns()
-        events = Ahead(create_events(began_ns // 1_000), time.monotonic, time.sleep)
         pipe.send(_Began(began_ns / 1e6))
         report = run_feed(
-            events,
+            create_events(began_ns // 1_000),
             outlet.writer,
             clock=time.monotonic,
-            sleep=events.sleep,
+            sleep=time.sleep,
             stop=stop,
             on_progress=teller.show,
             refusals=refusals,
