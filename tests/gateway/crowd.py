@@ -7,13 +7,11 @@ is refused comes back as docs/protocol.md asks.
 import asyncio
 import itertools
 import multiprocessing
-import os
 import resource
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from random import Random, random
 from typing import Any
@@ -40,28 +38,6 @@ BACKOFF_S = 0.5
 BACKOFF_MOST_S = 30.0
 
 
-@dataclass(frozen=True)
-class Gathered:
-    """Who got an update when; times are those of the monotonic clock."""
-
-    times_ns: list[int]
-    bytes: int
-    cpu_s: float
-
-
-@dataclass(frozen=True)
-class Returned:
-    """How long each client took from first connecting to the end of its snapshot.
-
-    ``refusals`` is how often one was sent away as too many; it came back later.
-    """
-
-    took_ms: list[float]
-    wall_s: float
-    resumed: int
-    refusals: int
-
-
 class Crowd:
     """The clients, as their process's parent sees them."""
 
@@ -72,10 +48,13 @@ class Crowd:
         """Connect so many clients, each with keys of its own; 0 keys: everything."""
         self._ask("connect", count, list(issues), keys_each)
 
-    def reconnect(self, within_s: float) -> Returned:
-        """Cut all connections and come back, at random times within so long."""
-        returned: Returned = self._ask("reconnect", within_s)
-        return returned
+    def reconnect(self, within_s: float) -> int:
+        """Cut all connections and come back, at random times within so long.
+
+        Return how many were resumed, once all have their snapshot.
+        """
+        resumed: int = self._ask("reconnect", within_s)
+        return resumed
 
     def come_back(self) -> None:
         """Have each client come back by itself from now on, whenever it is cut off."""
@@ -86,14 +65,9 @@ class Crowd:
         count: int = self._ask("settle")
         return count
 
-    def stall(self, count: int) -> None:
-        """Have the first so many read nothing any more."""
-        self._ask("stall", count)
-
-    def gather(self, offset: int, expected: int) -> Gathered:
+    def gather(self, offset: int, expected: int) -> None:
         """Wait until so many have an update."""
-        gathered: Gathered = self._ask("gather", offset, expected)
-        return gathered
+        self._ask("gather", offset, expected)
 
     def close_codes(self) -> Counter[int]:
         """Return how often a stream was closed, by the code."""
@@ -114,9 +88,7 @@ class Crowd:
 
 
 @contextmanager
-def crowd(
-    port: int, *, is_checking: bool = False, core: int | None = None
-) -> Iterator[Crowd]:
+def crowd(port: int, *, is_checking: bool = False) -> Iterator[Crowd]:
     """Run a process for clients; end it with all of them.
 
     ``is_checking`` has each of them check every frame: nothing older than before, no
@@ -125,7 +97,7 @@ def crowd(
     """
     spawn = multiprocessing.get_context("spawn")
     ours, theirs = spawn.Pipe()
-    process = spawn.Process(target=_run, args=(theirs, port, is_checking, core))
+    process = spawn.Process(target=_run, args=(theirs, port, is_checking))
     process.start()
     try:
         yield Crowd(ours)
@@ -134,13 +106,6 @@ def crowd(
         process.join()
         ours.close()
         theirs.close()
-
-
-def pin(core: int) -> None:
-    """Keep this process on one core, where the system can."""
-    if hasattr(os, "sched_setaffinity"):
-        cores = sorted(os.sched_getaffinity(0))
-        os.sched_setaffinity(0, {cores[core % len(cores)]})
 
 
 class _Client(WSListener):
@@ -193,12 +158,11 @@ class _Client(WSListener):
             return
         if frame.msg_type != WSMsgType.TEXT:
             return
-        now_ns = time.monotonic_ns()
         clients = self._clients
         head = bytes(frame.get_payload_as_memoryview()[:90])
         if head.startswith(b'{"type":"update"'):
             offset = int(head.split(b'"offset":', 1)[1].split(b",", 1)[0])
-            clients.note(offset, now_ns, frame.payload_size)
+            clients.note(offset)
             if clients.is_checking:
                 self._check(orjson.loads(frame.get_payload_as_bytes()))
         elif head.startswith(b'{"type":"snapshot"'):
@@ -250,15 +214,13 @@ class _Clients:
         self.is_checking = is_checking
         self.faults_found: list[str] = []
         self.resumed = 0
-        self.refusals = 0
         self.returned = 0
         self.closed = Counter[int]()
         self._are_coming_back = False
         self._returning: set[asyncio.Task[None]] = set()
         self._url = f"ws://127.0.0.1:{port}/v1/stream"
         self._all: list[_Client] = []
-        self._times_ns: dict[int, list[int]] = {}
-        self._bytes: dict[int, int] = {}
+        self._updates = Counter[int]()
         self._arrived = asyncio.Event()
 
     def was_cut(self, client: _Client) -> None:
@@ -295,9 +257,8 @@ class _Clients:
             except (OSError, RuntimeError):
                 continue
 
-    def note(self, offset: int, now_ns: int, size: int) -> None:
-        self._times_ns.setdefault(offset, []).append(now_ns)
-        self._bytes[offset] = self._bytes.get(offset, 0) + size
+    def note(self, offset: int) -> None:
+        self._updates[offset] += 1
         self._arrived.set()
 
     async def connect(self, count: int, issues: list[str], keys_each: int) -> None:
@@ -307,30 +268,22 @@ class _Clients:
             self._all.append(_Client(self, keys))
         await self._open_all(CONNECTING_AT_ONCE, 0)
 
-    async def reconnect(self, within_s: float) -> Returned:
+    async def reconnect(self, within_s: float) -> int:
         for client in self._all:
             client.cut()
         await asyncio.sleep(1)
-        self.resumed = self.refusals = 0
-        return await self._open_all(len(self._all), within_s)
+        self.resumed = 0
+        await self._open_all(len(self._all), within_s)
+        return self.resumed
 
-    async def stall(self, count: int) -> None:
-        for client in self._all[:count]:
-            assert client.transport is not None
-            client.transport.underlying_transport.pause_reading()
-
-    async def gather(self, offset: int, expected: int) -> Gathered:
-        busy_s = time.process_time()
+    async def gather(self, offset: int, expected: int) -> None:
         deadline_s = time.monotonic() + PATIENCE_S
-        while (got := len(self._times_ns.get(offset, ()))) < expected:
+        while (got := self._updates[offset]) < expected:
             left_s = deadline_s - time.monotonic()
             if left_s <= 0:
                 raise RuntimeError(f"update {offset} reached {got} of {expected}")
             self._arrived.clear()
             await asyncio.wait_for(self._arrived.wait(), left_s)
-        size = self._bytes.pop(offset)
-        times_ns = self._times_ns.pop(offset)
-        return Gathered(times_ns, size, time.process_time() - busy_s)
 
     async def close_codes(self) -> Counter[int]:
         return self.closed
@@ -338,31 +291,23 @@ class _Clients:
     async def faults(self) -> list[str]:
         return self.faults_found
 
-    async def _open_all(self, at_once: int, within_s: float) -> Returned:
+    async def _open_all(self, at_once: int, within_s: float) -> None:
         limit = asyncio.Semaphore(at_once)
         chance = Random(9)
-        began_s = time.monotonic()
 
-        async def open_one(client: _Client) -> float:
+        async def open_one(client: _Client) -> None:
             await asyncio.sleep(chance.random() * within_s)
             async with limit, asyncio.timeout(PATIENCE_S):
-                own_s = time.monotonic()
                 attempt = 0
                 while not await client.try_once(self._url):
-                    self.refusals += 1
                     most_s = min(BACKOFF_MOST_S, BACKOFF_S * 2**attempt)
                     await asyncio.sleep(chance.random() * most_s)
                     attempt += 1
-                return (time.monotonic() - own_s) * 1e3
 
-        took_ms = await asyncio.gather(*map(open_one, self._all))
-        wall_s = time.monotonic() - began_s
-        return Returned(took_ms, wall_s, self.resumed, self.refusals)
+        await asyncio.gather(*map(open_one, self._all))
 
 
-def _run(pipe: Connection, port: int, is_checking: bool, core: int | None) -> None:
-    if core is not None:
-        pin(core)
+def _run(pipe: Connection, port: int, is_checking: bool) -> None:
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     uvloop.run(_obey(pipe, _Clients(port, is_checking=is_checking)))

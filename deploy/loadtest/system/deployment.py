@@ -129,18 +129,28 @@ def local(
             overrides=told,
             console=Console(stderr=True, highlight=False, quiet=True),
         )
-        watch = _Watch(runner)
+        gave_up: list[str] = []
+
+        def watch() -> None:
+            """Restart the parts that die, until that is given up."""
+            try:
+                runner.watch()
+            except RunFailed as error:
+                gave_up.append(str(error))
+
+        watching = threading.Thread(target=watch, name="parts", daemon=True)
         try:
             runner.start()
-            deployment = _of_run(runner, watch)
+            deployment = _of_run(runner, lambda: [*runner.incidents, *gave_up])
             _wait_ready(runner.port)
-            watch.start()
+            watching.start()
             yield deployment
         except RunFailed as error:
             raise DeploymentError(str(error)) from error
         finally:
             stop.set()
-            watch.join()
+            if watching.ident is not None:
+                watching.join()
             runner.stop()
 
 
@@ -181,33 +191,7 @@ def attached(
     )
 
 
-class _Watch:
-    """Restarts the parts that die, in a thread; remembers when that is given up."""
-
-    def __init__(self, runner: Runner) -> None:
-        self._runner = runner
-        self._thread = threading.Thread(target=self._run, name="parts", daemon=True)
-        self._gave_up: list[str] = []
-
-    def start(self) -> None:
-        self._thread.start()
-
-    def join(self) -> None:
-        if self._thread.ident is not None:
-            self._thread.join()
-
-    def incidents(self) -> list[str]:
-        """Return what has ended, and what is not started again any more."""
-        return [*self._runner.incidents, *self._gave_up]
-
-    def _run(self) -> None:
-        try:
-            self._runner.watch()
-        except RunFailed as error:
-            self._gave_up.append(str(error))
-
-
-def _of_run(runner: Runner, watch: _Watch) -> Deployment:
+def _of_run(runner: Runner, incidents: Callable[[], list[str]]) -> Deployment:
     told = runner.environment
     known = {
         name: told[_PREFIX + name.upper()]
@@ -228,7 +212,7 @@ def _of_run(runner: Runner, watch: _Watch) -> Deployment:
         int(told[f"{_PREFIX}WINDOW_MS"]),
         int(told.get(f"{_PREFIX}MAX_AHEAD_MS", MAX_AHEAD_MS)),
         runner.processes,
-        watch.incidents,
+        incidents,
         runner.logs,
     )
 
