@@ -13,8 +13,9 @@ import os
 import statistics
 import tempfile
 import time
-from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import count, groupby
 from pathlib import Path
 
 import pyarrow as pa
@@ -30,20 +31,12 @@ from ingest.issue_table.issue_list import parse_issues
 from ingest.issue_table.known_issues import Issues
 from ingest.sources.market import encode_issues
 from ingest.sources.simulator import Simulator
-from ingest.trade import Trade
-from throttle.contract.group import (
-    Group,
-    GroupFigures,
-    market_key,
-    sector_key,
-    units,
-    value_of,
-)
-from throttle.contract.snapshot import Row, WindowSnapshot
-from throttle.contract.trade_order import encode_version
+from throttle.audit.compare_groups import groups_of
+from throttle.audit.recompute import Entry, WindowRule, recompute
+from throttle.contract.snapshot import WindowSnapshot
 
-BEGIN_US = 1_773_964_800_000_000
-WINDOW_US = 2_000_000
+BEGIN_MS = 1_773_964_800_000
+WINDOW_MS = 2_000
 WINDOWS_A_FLUSH = 30
 
 
@@ -84,7 +77,7 @@ def main() -> None:
         )
         if not arguments.postgres:
             began_s = time.process_time()
-            newest_ms = BEGIN_US // 1_000 + 86_400_000 + 1
+            newest_ms = BEGIN_MS + 86_400_000 + 1
             while (done := sink.tidy(newest_ms)) is not None:
                 print(f"{done}: {time.process_time() - began_s:.1f} s of CPU")
             print(f"{sink.size_bytes() / 1e6:.1f} MB in one piece")
@@ -113,77 +106,38 @@ def store_all(
 
 def flushes(market: Simulator, issues: Issues) -> Iterator[list[LoggedWindow]]:
     """Yield the windows of the market, as many as are stored together."""
-    latest: dict[str, tuple[Trade, int, int]] = {}
-    pending: list[LoggedWindow] = []
-    end_us, offset = BEGIN_US + WINDOW_US, 0
-    for position, event in enumerate(market.events(BEGIN_US)):
-        append_us = BEGIN_US + event.due_us
-        while append_us >= end_us:
-            offset += 1
-            pending.append(window_of(latest, offset, end_us, issues))
-            latest.clear()
-            end_us += WINDOW_US
-            if len(pending) == WINDOWS_A_FLUSH:
-                yield pending
-                pending = []
-        trade = Trade.from_wire(event.payload)
-        known = latest.get(trade.isin)
-        count = 1 if known is None else known[1] + 1
-        latest[trade.isin] = trade, count, append_us // 1_000 << 21 | position & 7
-    if pending:
-        yield pending
-
-
-def window_of(
-    latest: dict[str, tuple[Trade, int, int]],
-    offset: int,
-    end_us: int,
-    issues: Issues,
-) -> LoggedWindow:
-    """Return a window as it is published, with its groups."""
-    rows = tuple(
-        Row(
-            isin,
-            encode_version(trade.time_us, trade.seq, position),
-            count,
-            trade.to_row(),
+    rule, offsets = WindowRule(WINDOW_MS, max_ahead_ms=5_000), count(1)
+    length_ms = WINDOWS_A_FLUSH * WINDOW_MS
+    for number, events in groupby(
+        market.events(BEGIN_MS * 1_000), lambda e: e.due_us // 1_000 // length_ms
+    ):
+        start_ms = BEGIN_MS + number * length_ms
+        entries = (
+            Entry(0, append_ms << 21 | place & 7, append_ms, event.payload)
+            for place, event in enumerate(events)
+            for append_ms in (BEGIN_MS + event.due_us // 1_000,)
         )
-        for isin, (trade, count, position) in latest.items()
-    )
-    end_ms = end_us // 1_000
-    traded = (
-        (isin, trade.price, trade.size, n) for isin, (trade, n, _) in latest.items()
-    )
-    snapshot = WindowSnapshot(
-        *("a1b2c3d4", offset, end_ms, 1, end_us + 50_000, rows),
-        groups=groups_of(traded, end_ms, issues),
-        issues_version=1,
-    )
-    return LoggedWindow.decode(snapshot.encode())
-
-
-def groups_of(
-    traded: Iterable[tuple[str, str, str, int]], end_ms: int, issues: Issues
-) -> tuple[Group, ...]:
-    """Return what a window says of markets and sectors.
-
-    Of ISINs with their price, size and number of trades, as if all were of this size.
-    """
-    figures: defaultdict[str, GroupFigures] = defaultdict(GroupFigures)
-    for isin, price, size, trades in traded:
-        entry = issues.get(isin)
-        if entry is None:
-            continue
-        volume, value = units(size) * trades, value_of(price, size) * trades
-        for key in (market_key(entry.market), sector_key(entry.sector)):
-            figures[key].add_trades(trades, volume, value)
-            figures[key].add_issue(price, entry.prev_close)
-    return tuple(figures[key].encode(key, end_ms) for key in sorted(figures))
+        batch = recompute(entries, start_ms, start_ms + length_ms, rule, has_sums=True)
+        flush = []
+        for end_ms, computed in sorted(batch.windows.items()):
+            rows = tuple(one.row for one in computed.values())
+            published_us = end_ms * 1_000 + 50_000
+            bare = WindowSnapshot(
+                "a1b2c3d4", next(offsets), end_ms, 1, published_us, rows
+            )
+            groups = groups_of(bare, computed, issues)
+            whole = replace(
+                bare,
+                groups=tuple(groups[key] for key in sorted(groups)),
+                issues_version=1,
+            )
+            flush.append(LoggedWindow.decode(whole.encode()))
+        yield flush
 
 
 def read_histories(root: Path, issues: Issues) -> None:
     """Time the whole day of some issues, from the busiest to quiet ones."""
-    bounds = span_of(day_of(BEGIN_US // 1_000 + 2_000))
+    bounds = span_of(day_of(BEGIN_MS + 2_000))
     reader = ArchiveReader(root)
     isins = [issue.isin for issue in issues][:: max(1, len(issues) // 40)]
     times_ms, most = [], 0
