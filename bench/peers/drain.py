@@ -5,10 +5,10 @@ from collections.abc import Sequence
 
 from machine import Row, running_server
 
+from bench.peers.comparison import compare
 from bench.peers.listener import Listener, listening
 from bench.peers.messages import Received, arrivals, rows_of
 from bench.peers.meter import metered
-from bench.peers.oracle import compare
 from bench.peers.running import CHANNELS, Running, running
 from bench.peers.topics import Backlog
 
@@ -22,7 +22,7 @@ def measure_drain(
     engine: str, backlog: Backlog, window_ms: int, within_s: float
 ) -> Row:
     """Run an engine on a backlog until a subscriber has its last window."""
-    target_ms = max(backlog.oracle.newest)
+    target_ms = max(backlog.expected.newest)
     with (
         running_server() as server,
         listening(server.port, server.folder, *CHANNELS) as listener,
@@ -37,7 +37,7 @@ def measure_drain(
             began_ms = run.began_ms()
             received += listener.news()
             rows = rows_of(run.rows(received))
-    trades = backlog.oracle.trades.total()
+    trades = backlog.expected.entries
     shown = {(isin, version) for one in rows.values() for isin, version in one.items()}
     late = {isin for isin, _ in backlog.late}
     regular = {
@@ -54,7 +54,7 @@ def measure_drain(
         "processor, µs a trade": f"{1e6 * spent_s / trades:.1f}",
         "with the start, s": f"{total_s:.0f}",
         "memory, MiB": f"{meter.memory_mib(began_ms, ended_ms):,.0f}",
-        **compare(backlog.oracle.newest, regular).cells(),
+        **compare(backlog.expected.newest, regular).cells(),
         "late trades shown": f"{len(backlog.late & shown)} of {len(backlog.late)}",
         "counted as lost": f"{run.late()}",
     }

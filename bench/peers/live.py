@@ -7,10 +7,10 @@ from typing import NamedTuple
 from fill import Log
 from machine import Row, percentile, running_server
 
+from bench.peers.comparison import Rows, compare
 from bench.peers.listener import listening
 from bench.peers.messages import arrivals, rows_of
 from bench.peers.meter import Meter, metered
-from bench.peers.oracle import Oracle, Rows, compare
 from bench.peers.running import CHANNELS, running
 from bench.peers.topics import read_topic
 
@@ -59,13 +59,13 @@ def measure_live(engine: str, log: Log, feed: Feed) -> tuple[list[Row], Row]:
                 time.sleep((SILENT_WINDOWS + 0.5) * feed.window_ms / 1_000)
             received = listener.news()
             rows = rows_of(run.rows(received))
-    oracle = read_topic(log, feed.window_ms)
+    expected = read_topic(log, feed.window_ms).newest
     came = arrivals(received, feed.window_ms)
     lives = [
         _live(engine, phase, phase.windows(feed.window_ms), came, run.parts, meter)
         for phase in phases
     ]
-    return lives, _silence(engine, ready_s, oracle, came, rows)
+    return lives, _silence(engine, ready_s, expected, came, rows)
 
 
 def _feed(log: Log, rate: int, feed: Feed) -> Phase:
@@ -104,21 +104,21 @@ def _live(
 def _silence(
     engine: str,
     ready_s: float,
-    oracle: Oracle,
+    expected: Rows,
     came: Mapping[int, Sequence[float]],
     rows: Rows,
 ) -> Row:
     """Return what became of the last window, and how right the others were."""
-    last_ms = max(oracle.newest)
-    expected, there = oracle.newest.pop(last_ms), rows.pop(last_ms, {})
-    right = sum(there.get(isin) == version for isin, version in expected.items())
+    last_ms = max(expected)
+    due, there = expected.pop(last_ms), rows.pop(last_ms, {})
+    right = sum(there.get(isin) == version for isin, version in due.items())
     fate = "never came"
     if right and came.get(last_ms):
         after_ms = max(came[last_ms]) - last_ms
-        fate = f"{right} of {len(expected)} rows, after {after_ms:.0f} ms"
+        fate = f"{right} of {len(due)} rows, after {after_ms:.0f} ms"
     return {
         "engine": engine,
         "ready after, s": f"{ready_s:.0f}",
         "the last window in silence": fate,
-        **compare(oracle.newest, rows).cells(),
+        **compare(expected, rows).cells(),
     }

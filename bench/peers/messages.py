@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import orjson
 
-from bench.peers.oracle import Rows, Version
+from bench.peers.comparison import Rows, Version
 from throttle.contract.snapshot import WindowSnapshot
 
 _HEAD = re.compile(rb'"window":(\d+)(?:,"windows":(\d+))?')

@@ -1,42 +1,52 @@
 """Topics to measure with: a backlog with late trades at its end; what a topic holds."""
 
-import re
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from confluent_kafka import Consumer, TopicPartition
 from fill import Log, Stamp, create_pool
 
-from bench.peers.oracle import Oracle, Version
+from bench.peers.comparison import Rows, Version
 from ingest.sources.simulator import Simulator
 from ingest.tradelog.contract import partition_of
+from throttle.audit.recompute import Entry, WindowRule, recompute
 
 LATE = 40
 """Trades that come when their window is long over, each of an issue of its own."""
 
-_FIELDS = re.compile(rb'\{"isin":"(\w{12})","time":(\d+),"seq":(\d+),')
+NO_LIMIT_MS = 10**15
+"""No stamp is beyond it: a topic is one batch, and no trade ahead of its window."""
+
 _PIECE = 10_000
 _PATIENCE_S = 10.0
+
+
+class Expected(NamedTuple):
+    """The rows that windows must hold, and how many entries there are."""
+
+    newest: Rows
+    entries: int
 
 
 class Backlog(NamedTuple):
     """A topic that was filled, and what it holds.
 
-    ``oracle`` leaves out what was appended after the fill: ``late`` trades, and one
+    ``expected`` leaves out what was appended after the fill: ``late`` trades, and one
     trade for each partition that closes the windows before it.
     """
 
     log: Log
-    oracle: Oracle
+    expected: Expected
     late: frozenset[tuple[str, Version]]
 
 
 def fill(log: Log, trades: int, recorded: int, issues: int, window_ms: int) -> Backlog:
     """Fill an empty topic of the past with trades, late ones and closing ones."""
     _, last_ms = log.fill(trades, recorded, issues)
-    oracle = read_topic(log, window_ms)
-    first_ms = min(oracle.newest) - window_ms
+    expected = read_topic(log, window_ms)
+    first_ms = min(expected.newest) - window_ms
     late = _append_last(log, first_ms, last_ms, issues, window_ms)
-    return Backlog(log, oracle, late)
+    return Backlog(log, expected, late)
 
 
 def _append_last(
@@ -65,13 +75,28 @@ def _append_last(
     )
 
 
-def read_topic(log: Log, window_ms: int) -> Oracle:
-    """Read a topic from its first entry to its last. Raises SystemExit if it hangs."""
-    oracle = Oracle(window_ms)
+def read_topic(log: Log, window_ms: int) -> Expected:
+    """Read a topic from its first entry to its last. Raises SystemExit if it hangs.
+
+    What its windows must hold is computed by the product's own audit.
+    """
+    rule = WindowRule(window_ms, NO_LIMIT_MS)
+    batch = recompute(_entries(log), 0, NO_LIMIT_MS, rule)
+    newest = {
+        end_ms: {
+            isin: max(order for order, _ in row.arrivals)[:2]
+            for isin, row in rows.items()
+        }
+        for end_ms, rows in batch.windows.items()
+    }
+    return Expected(newest, batch.read.total())
+
+
+def _entries(log: Log) -> Iterator[Entry]:
     consumer = Consumer(
         {
             "bootstrap.servers": log.address,
-            "group.id": "oracle",
+            "group.id": "audit",
             "enable.auto.commit": False,
             "log_level": 0,
         }
@@ -84,12 +109,7 @@ def read_topic(log: Log, window_ms: int) -> Oracle:
         if not messages:
             raise SystemExit(f"{left} entries of {log.topic} do not come")
         for message in messages:
-            found = _FIELDS.match(message.value())
-            if found is None:
-                raise SystemExit(f"{message.value()!r}: not as a trade is written")
-            isin, time_us, seq = found.groups()
-            version = int(time_us), int(seq)
-            oracle.add(message.timestamp()[1], isin.decode(), version)
+            place = message.partition(), message.offset()
+            yield Entry(*place, message.timestamp()[1], message.value())
         left -= len(messages)
     consumer.close()
-    return oracle

@@ -1,6 +1,5 @@
-"""What must be published: the newest trade of each issue in each window. Pure."""
+"""How rows that came compare with those that had to. Pure."""
 
-from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -10,25 +9,6 @@ Version: TypeAlias = tuple[int, int]
 
 Rows: TypeAlias = dict[int, dict[str, Version]]
 """By window, named by its end in ms, and by ISIN: the trade that stands for it."""
-
-
-class Oracle:
-    """Takes in every trade of a topic; says what each window must hold.
-
-    ``newest`` has the windows' rows, ``trades`` the number of each window's trades.
-    """
-
-    def __init__(self, window_ms: int) -> None:
-        self.newest: Rows = defaultdict(dict)
-        self.trades: Counter[int] = Counter()
-        self._window_ms = window_ms
-
-    def add(self, stamp_ms: int, isin: str, version: Version) -> None:
-        """Take in a trade with its append time."""
-        end_ms = (stamp_ms // self._window_ms + 1) * self._window_ms
-        rows = self.newest[end_ms]
-        rows[isin] = max(version, rows.get(isin, version))
-        self.trades[end_ms] += 1
 
 
 @dataclass(frozen=True, slots=True)

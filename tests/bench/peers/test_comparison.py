@@ -1,25 +1,8 @@
-"""What must be published, and how what came compares with it."""
+"""How what came compares with what had to be published."""
 
-from bench.peers.oracle import Oracle, Verdict, compare
+from bench.peers.comparison import Verdict, compare
 
 ONE, OTHER = "KR7005930003", "KR7000660001"
-
-
-def test_a_trade_on_the_boundary_belongs_to_the_next_window() -> None:
-    """A window is named by its end, and does not hold it."""
-    oracle = Oracle(2_000)
-    oracle.add(3_999, ONE, (10, 1))
-    oracle.add(4_000, ONE, (11, 2))
-    assert oracle.newest == {4_000: {ONE: (10, 1)}, 6_000: {ONE: (11, 2)}}
-
-
-def test_the_newest_trade_stands_for_its_window_however_it_came() -> None:
-    """First the time decides, then the seq; the number of trades is kept."""
-    oracle = Oracle(2_000)
-    for version in [(10, 1), (11, 1), (11, 3), (11, 2), (9, 9)]:
-        oracle.add(1_000, ONE, version)
-    assert oracle.newest == {2_000: {ONE: (11, 3)}}
-    assert oracle.trades == {2_000: 5}
 
 
 def test_rows_as_they_have_to_be_are_right() -> None:
