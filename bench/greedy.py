@@ -19,12 +19,15 @@ from decimal import Decimal
 from http.client import HTTPConnection, HTTPException
 from itertools import count, permutations
 from multiprocessing.connection import Connection
+from pathlib import Path
 from statistics import median
+from tempfile import TemporaryDirectory
 from threading import Event, Thread
 
 import redis
 from machine import NAMESPACE, end_on_signals, percentile
 from pinned_gateway import ISSUES, WINDOW_S, Bench, Stretch, pin, started
+from stored_days import store_days
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import WebSocketException
 
@@ -42,6 +45,9 @@ MINUTES = 1_440
 """Bars of an issue in Redis: as many as the job keeps by default."""
 
 WITH_BARS = ISSUES[:100]
+
+DAYS, MINUTES_A_DAY, WINDOWS_A_DAY = 40, 390, 2_000
+"""What is archived of each of them: as many bars as a day of trading has."""
 
 STREAMS = 200
 BAR_STREAMS = 5
@@ -110,8 +116,18 @@ async def ask_for_quotes(port: int, answers: Answers) -> None:
     await _ask_often(port, answers, path)
 
 
+async def ask_for_archive(port: int, answers: Answers) -> None:
+    """Ask for day bars and histories of the archive, and wait for them."""
+    await _ask_often(port, answers, _path_of_days())
+
+
 async def ask_for_days(port: int, answers: Answers) -> None:
     """Ask for day bars and charts as far back as they go, and leave at once."""
+    await _ask_often(port, answers, _path_of_days(), leaves=True)
+
+
+def _path_of_days() -> Callable[[], str]:
+    """Return what names day bars and charts as far back as they go, each another."""
     numbers = count()
 
     def path() -> str:
@@ -123,7 +139,7 @@ async def ask_for_days(port: int, answers: Answers) -> None:
             return f"/v1/issues/{isin}/windows?limit=1000"
         return f"/v1/bars/{isin}?interval=1d&limit={1_000 - number % 500}"
 
-    await _ask_often(port, answers, path, leaves=True)
+    return path
 
 
 RESOURCES: dict[str, Callable[[int, Answers], Awaitable[None]]] = {
@@ -131,7 +147,8 @@ RESOURCES: dict[str, Callable[[int, Answers], Awaitable[None]]] = {
     "bars": ask_for_bars,
     "streams": open_streams,
     "quotes": ask_for_quotes,
-    "days and charts": ask_for_days,
+    "days and charts": ask_for_archive,
+    "the same, left at once": ask_for_days,
 }
 
 
@@ -325,7 +342,11 @@ def main() -> None:
     }
     spawn = multiprocessing.get_context("spawn")
     orders, theirs = spawn.Pipe()
-    with started(**limits) as bench:
+    with (
+        TemporaryDirectory() as folder,
+        started(archive_dir=Path(folder), **limits) as bench,
+    ):
+        store_days(Path(folder), WITH_BARS, DAYS, MINUTES_A_DAY, WINDOWS_A_DAY)
         store_bars(bench.client)
         greedy = spawn.Process(target=be_greedy, args=(bench.port, theirs))
         greedy.start()

@@ -88,10 +88,13 @@ def local(
     port: int | None = None,
     window_ms: int = 2_000,
     settings: Mapping[str, str] | None = None,
+    *,
+    has_everything: bool = False,
 ) -> Iterator[Deployment]:
     """Start a deployment without a feed, with files in a temporary folder; end it.
 
-    ``settings`` are environment variables of its parts; they win over what a load sets
+    Archive and analytics belong to it if it ``has_everything``. ``settings`` are
+    environment variables of its parts; they win over what a load sets
     (``LOAD_SETTINGS``). It is ready: windows are being published. Raises
     DeploymentError.
     """
@@ -112,8 +115,8 @@ def local(
                 port=port,
                 operators_port=port + 1,
                 state_dir=Path(folder),
-                archive=False,
-                analytics="off",
+                archive=has_everything,
+                analytics="bars,movers" if has_everything else "off",
             )
         except ValidationError as error:
             raise DeploymentError(problems_of(error)) from None
