@@ -107,6 +107,11 @@ class Bench:
         """Return how long the gateway has used its core."""
         return _busy_s(self._gateway)
 
+    def core_s(self) -> float:
+        """Return the same by the process's own clock, in nanoseconds; on Linux."""
+        # As clock_getcpuclockid (3) makes it.
+        return time.clock_gettime((~self._gateway.pid << 3) | 2)
+
     def connect(self, audience: Audience) -> None:
         """Connect clients."""
         within_s = audience.clients / 1_000
@@ -254,7 +259,7 @@ def _serve(
 
 
 def _wait_listening(gateway: psutil.Process, port: int) -> None:
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 90
     while port not in {each.laddr.port for each in gateway.net_connections("tcp4")}:
         if time.monotonic() > deadline:
             raise SystemExit("the gateway did not start")
