@@ -59,6 +59,7 @@ def main() -> None:
         frame_bytes: list[int] = []
         with started(writes_directly=not arguments.asgi) as bench:
             empty = bench.memory()
+            bench.longest_collection_s()
             bench.connect(Audience(count))
             each_kib = (bench.memory() - empty) / count / 1_024
             joining_s = bench.longest_collection_s()

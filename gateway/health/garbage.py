@@ -58,6 +58,8 @@ class CalmCollections:
                 took_s = _collect()
                 if is_ours and took_s > MOST_S:
                     gc.freeze()
+                    # The next one has little to look at, unless it waits for long.
+                    took_s = 0.0
                 now_ms = time.time_ns() // 1_000_000
                 await asyncio.sleep(wait_s(now_ms, self._window_ms(), took_s))
         finally:
