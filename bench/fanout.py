@@ -28,7 +28,7 @@ from gateway.protocol.key_sets import ALL
 NEVER_S = 3_600.0
 STORM = 10_000
 CUT_WITHIN_S = 5.0
-IDLE_S = 10.0
+IDLE_S = 30.0
 HEAD = """ms from the publish; the last client of a window: median and worst window
 
 | case | first | p50 | p99 | last | worst last | KB a frame \
@@ -55,16 +55,20 @@ def main() -> None:
     counts = [int(count) for count in arguments.clients.split(",")]
     cases, windows = set(arguments.cases), arguments.windows
     traded = Random(1).sample(ISSUES, 900)
-    idle: list[tuple[int, float, float]] = []
+    idle: list[tuple[int, float, float, float, float]] = []
     storm = ""
     print(f"Machine: {describe_machine()}\n\n{HEAD}")
     for count in counts if cases & {"a", "c", "o"} else []:
         frame_bytes: list[int] = []
         with started(writes_directly=not arguments.asgi) as bench:
             empty = bench.memory()
+            bench.longest_collection_s()
             bench.connect(Audience(count))
             each_kib = (bench.memory() - empty) / count / 1_024
-            idle.append((count, each_kib, idle_share(bench)))
+            joining_s = bench.longest_collection_s()
+            share = idle_share(bench)
+            idle_s = bench.longest_collection_s()
+            idle.append((count, each_kib, share, joining_s * 1e3, idle_s * 1e3))
             both = {"o": traded, "a": ISSUES}
             for number, case in enumerate(sorted(cases & both.keys(), reverse=True)):
                 if number:
@@ -114,11 +118,13 @@ def main() -> None:
             storm = measure_storm(bench, STORM)
     if "c" in cases:
         print(
-            "\n| c: idle clients | KiB of gateway memory each | of its core |"
-            "\n| ---: | ---: | ---: |"
+            "\n| c: idle clients | KiB of gateway memory each | of its core | longest "
+            "collection as they came, ms | then, ms |"
+            "\n| ---: | ---: | ---: | ---: | ---: |"
         )
-        for count, kib, share in idle:
-            print(f"| {count:,} | {kib:.1f} | {share:.1%} |")
+        for count, kib, share, joining_ms, idle_ms in idle:
+            stops = f"{joining_ms:.0f} | {idle_ms:.0f}"
+            print(f"| {count:,} | {kib:.1f} | {share:.1%} | {stops} |")
     if storm:
         print(f"\n{storm}")
 

@@ -19,12 +19,15 @@ from decimal import Decimal
 from http.client import HTTPConnection, HTTPException
 from itertools import count, permutations
 from multiprocessing.connection import Connection
+from pathlib import Path
 from statistics import median
+from tempfile import TemporaryDirectory
 from threading import Event, Thread
 
 import redis
 from machine import NAMESPACE, end_on_signals, percentile
 from pinned_gateway import ISSUES, WINDOW_S, Bench, Stretch, pin, started
+from stored_days import store_days
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import WebSocketException
 
@@ -42,6 +45,9 @@ MINUTES = 1_440
 """Bars of an issue in Redis: as many as the job keeps by default."""
 
 WITH_BARS = ISSUES[:100]
+
+DAYS, MINUTES_A_DAY, WINDOWS_A_DAY = 40, 390, 2_000
+"""What is archived of each of them: as many bars as a day of trading has."""
 
 STREAMS = 200
 BAR_STREAMS = 5
@@ -110,8 +116,18 @@ async def ask_for_quotes(port: int, answers: Answers) -> None:
     await _ask_often(port, answers, path)
 
 
+async def ask_for_archive(port: int, answers: Answers) -> None:
+    """Ask for day bars and histories of the archive, and wait for them."""
+    await _ask_often(port, answers, _path_of_days())
+
+
 async def ask_for_days(port: int, answers: Answers) -> None:
     """Ask for day bars and charts as far back as they go, and leave at once."""
+    await _ask_often(port, answers, _path_of_days(), leaves=True)
+
+
+def _path_of_days() -> Callable[[], str]:
+    """Return what names day bars and charts as far back as they go, each another."""
     numbers = count()
 
     def path() -> str:
@@ -123,7 +139,7 @@ async def ask_for_days(port: int, answers: Answers) -> None:
             return f"/v1/issues/{isin}/windows?limit=1000"
         return f"/v1/bars/{isin}?interval=1d&limit={1_000 - number % 500}"
 
-    await _ask_often(port, answers, path, leaves=True)
+    return path
 
 
 RESOURCES: dict[str, Callable[[int, Answers], Awaitable[None]]] = {
@@ -131,7 +147,8 @@ RESOURCES: dict[str, Callable[[int, Answers], Awaitable[None]]] = {
     "bars": ask_for_bars,
     "streams": open_streams,
     "quotes": ask_for_quotes,
-    "days and charts": ask_for_days,
+    "days and charts": ask_for_archive,
+    "the same, left at once": ask_for_days,
 }
 
 
@@ -219,10 +236,15 @@ def be_greedy(port: int, orders: Connection) -> None:
 
 
 class Asker:
-    """Somebody who asks over REST, and how long he waits, in milliseconds."""
+    """Somebody who asks over REST, and how long he waits, in milliseconds.
 
-    def __init__(self, port: int) -> None:
-        self._port = port
+    ``worked_ms`` is what the gateway has used of its core meanwhile, which does not
+    depend on who else uses the machine.
+    """
+
+    def __init__(self, bench: Bench) -> None:
+        self._bench = bench
+        self.worked_ms: list[float] = []
         self._stopping = Event()
         self.waited_ms: list[float] = []
         self.failed = 0
@@ -241,9 +263,10 @@ class Asker:
         for number in count():
             if self._stopping.is_set():
                 return
-            began_s = time.monotonic()
+            began_s, core_s = time.monotonic(), self._bench.core_s()
+            port = self._bench.port
             try:
-                connection = HTTPConnection("127.0.0.1", self._port, timeout=PATIENCE_S)
+                connection = HTTPConnection("127.0.0.1", port, timeout=PATIENCE_S)
                 connection.request("GET", paths[number % len(paths)])
                 answer = connection.getresponse()
                 answer.read()
@@ -252,6 +275,7 @@ class Asker:
             except (OSError, HTTPException):
                 self.failed += 1
             self.waited_ms.append((time.monotonic() - began_s) * 1_000)
+            self.worked_ms.append((self._bench.core_s() - core_s) * 1_000)
             self._stopping.wait(max(0.0, began_s + PROBE_S - time.monotonic()))
 
 
@@ -289,15 +313,17 @@ class Turn:
     def __init__(self) -> None:
         self.stretch = Stretch()
         self.rest_ms: list[float] = []
+        self.worked_ms: list[float] = []
         self.failed = 0
         self.answers: Answers = Counter()
 
     def add(self, bench: Bench, windows: int) -> None:
         """Publish windows and ask meanwhile."""
-        asker = Asker(bench.port)
+        asker = Asker(bench)
         bench.add_windows(self.stretch, ISSUES, windows)
         asker.end()
         self.rest_ms += asker.waited_ms
+        self.worked_ms += asker.worked_ms
         self.failed += asker.failed
 
 
@@ -325,7 +351,11 @@ def main() -> None:
     }
     spawn = multiprocessing.get_context("spawn")
     orders, theirs = spawn.Pipe()
-    with started(**limits) as bench:
+    with (
+        TemporaryDirectory() as folder,
+        started(archive_dir=Path(folder), **limits) as bench,
+    ):
+        store_days(Path(folder), WITH_BARS, DAYS, MINUTES_A_DAY, WINDOWS_A_DAY)
         store_bars(bench.client)
         greedy = spawn.Process(target=be_greedy, args=(bench.port, theirs))
         greedy.start()
@@ -355,9 +385,9 @@ def report(
     print(
         f"\nms until {clients:,} clients had a window, and until REST answered; p99 of "
         "updates: the median of windows\n\n"
-        "| one address asks for | updates p50 | p99 | REST p50 | p99 | failed "
-        "| the gateway's core | what it got |\n"
-        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | --- |"
+        "| one address asks for | updates p50 | p99 | REST p50 | p99 | of the "
+        "core p50 | p99 | failed | the gateway's core | what it got |\n"
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- |"
     )
     p99s_ms: dict[str, tuple[float, float]] = {}
     for name, turn in turns.items():
@@ -370,7 +400,9 @@ def report(
         got = ", ".join(f"{text}: {n:,}" for text, n in turn.answers.most_common(5))
         print(
             f"| {name} | {percentile(together, 0.5):.0f} | {update_ms:.0f} "
-            f"| {percentile(turn.rest_ms, 0.5):.0f} | {rest_ms:.0f} | {turn.failed} "
+            f"| {percentile(turn.rest_ms, 0.5):.0f} | {rest_ms:.0f} "
+            f"| {percentile(turn.worked_ms, 0.5):.0f} "
+            f"| {percentile(turn.worked_ms, 0.99):.0f} | {turn.failed} "
             f"| {busy:.0%} | {got} |"
         )
     before_ms, _ = p99s_ms["nobody"]

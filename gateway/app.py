@@ -13,6 +13,7 @@ from fastapi.staticfiles import StaticFiles
 from starlette.datastructures import Headers
 from starlette.types import Receive, Scope, Send
 
+from gateway.admission.addresses import address_of
 from gateway.admission.limits import Budgets
 from gateway.admission.shared_figures import Seat
 from gateway.backend import Backend
@@ -69,8 +70,9 @@ class GatewayApp:
             await self._stream(scope, receive, send)
             return
         if scope["type"] == "http":
-            await self._backend.stream.hub.requests.taken()
-            await self._backend.stream.hub.served()
+            hub = self._backend.stream.hub
+            await hub.requests.taken(address_of(scope))
+            await hub.served()
         app = self._operators if self._is_operators(scope) else self._public
         try:
             await app(scope, receive, send)

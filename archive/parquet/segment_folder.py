@@ -52,14 +52,22 @@ def days_in(root: Path) -> dict[date, Path]:
 def segments_in(folder: Path) -> list[tuple[Segment, Path]]:
     """Return the segments of a day, in the order of publication."""
     while True:
-        version, names = folder.resolve(), list[str]()
+        version, names = _version_of(folder), list[str]()
         with suppress(FileNotFoundError, NotADirectoryError):
             names = os.listdir(version)
         # One version of the day: of one that is replaced meanwhile a part is listed.
-        if folder.resolve() == version:
+        if _version_of(folder) == version:
             break
     parsed = ((Segment.parse(name), version / name) for name in names)
     return sorted((segment, path) for segment, path in parsed if segment is not None)
+
+
+def _version_of(folder: Path) -> Path:
+    """Return what a day's link leads to, the folder itself if it is none."""
+    # One call of the system; resolving asks for each folder above it, too.
+    with suppress(OSError):
+        return folder.parent / os.readlink(folder)
+    return folder
 
 
 def all_segments(root: Path) -> list[tuple[Segment, Path]]:

@@ -22,7 +22,7 @@ from gateway.rest.selection import resolve
 from gateway.upstream.analytics_store import AnalyticsStore
 from gateway.upstream.archive_visit import visiting
 from gateway.upstream.archived_windows import ArchivedWindows, ArchiveUnreadable
-from gateway.upstream.bar_store import BarProgress, BarStore
+from gateway.upstream.bar_store import PAGE, BarProgress, BarStore
 
 MOST_BARS = 1_000
 """So many bars are in an answer at most: 300 KiB."""
@@ -157,7 +157,10 @@ async def _bars(
     to_ms: int | None,
 ) -> bytes:
     interval, isin = key
+    paid = ROWS_A_BAR * min(bars_read(key, limit), PAGE)
     async with builds.turn(caller):
+        # Whoever goes has had a page read.
+        caller.charge(paid)
         try:
             with visiting(caller.address, caller.charge):
                 bars = await store.last(isin, interval, limit, progress, from_ms, to_ms)
@@ -165,7 +168,7 @@ async def _bars(
                 missing = await archived.damaged("bars", oldest_ms, to_ms)
         except ArchiveUnreadable as error:
             raise unavailable(str(error)) from None
-        caller.charge(ROWS_A_BAR * bars_read(key, len(bars)))
+        caller.charge(max(0, ROWS_A_BAR * bars_read(key, len(bars)) - paid))
         if caller.paced is not None:
             # Of an open bar the close is a price of now.
             shown_ms = caller.paced.shown_ms

@@ -107,9 +107,9 @@ async def _history(
     try:
         with visiting(caller.address, caller.charge):
             # Before what is in memory: a window that is stored meanwhile is in both.
-            stored_ms = await archived.last_ms()
-            stored = await archived.points(isin, from_ms, to_ms, most + 1)
-            gaps = await archived.gaps(from_ms, to_ms)
+            stored_ms, stored, gaps = await archived.history(
+                isin, from_ms, to_ms, most + 1
+            )
     except ArchiveUnreadable as error:
         raise unavailable(str(error)) from None
     async with builds.turn(caller):

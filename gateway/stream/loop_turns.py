@@ -6,6 +6,7 @@ thousand requests may come at once: each is short, and all of them are not.
 
 import asyncio
 import time
+from itertools import zip_longest
 
 SLICE_S = 0.005
 """In one turn of the event loop no more is begun after this long."""
@@ -14,19 +15,20 @@ SLICE_S = 0.005
 class LoopTurns:
     """Lets those who come in one turn of the event loop begin until a slice is over.
 
-    The others begin in the next turns, in the order in which they came.
+    The others begin in the next turns: one of each address, then the second of each,
+    in the order in which they came. Whoever sends much waits behind himself.
     """
 
     def __init__(self) -> None:
         self._until_s: float | None = None
-        self._waiting: list[asyncio.Future[None]] = []
+        self._waiting: dict[str, list[asyncio.Future[None]]] = {}
 
-    async def taken(self) -> None:
-        """Return when there is time for one more."""
+    async def taken(self, address: str) -> None:
+        """Return when there is time for one more of an address."""
         loop = asyncio.get_running_loop()
         while self._until_s is not None and time.monotonic() >= self._until_s:
             turn = loop.create_future()
-            self._waiting.append(turn)
+            self._waiting.setdefault(address, []).append(turn)
             await turn
         if self._until_s is None:
             self._until_s = time.monotonic() + SLICE_S
@@ -34,7 +36,8 @@ class LoopTurns:
 
     def _begin(self) -> None:
         self._until_s = None
-        waiting, self._waiting = self._waiting, []
-        for turn in waiting:
-            if not turn.done():
-                turn.set_result(None)
+        waiting, self._waiting = self._waiting, {}
+        for turns in zip_longest(*waiting.values()):
+            for turn in turns:
+                if turn is not None and not turn.done():
+                    turn.set_result(None)

@@ -120,7 +120,7 @@ class StreamEndpoint:
         hub = self._hub
         try:
             client.post(hub.welcome(client, _now_us()))
-            await hub.messages.taken()
+            await hub.messages.taken(client.commands.address)
             _quick_start(client, command)
             while True:
                 # A client that does not read its answers is not read either.
@@ -129,7 +129,7 @@ class StreamEndpoint:
                 if message["type"] == "websocket.disconnect":
                     self._note_end(client, message.get("code", GONE))
                     return
-                await hub.messages.taken()
+                await hub.messages.taken(client.commands.address)
                 if client.ending is None:
                     self._take(client, message)
         finally:

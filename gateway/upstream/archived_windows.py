@@ -74,20 +74,27 @@ class ArchivedWindows:
         """Whether there is an archive at all."""
         return self._folder is not None
 
-    async def points(
+    async def history(
         self, isin: str, from_ms: int | None, to_ms: int | None, limit: int
-    ) -> list["ArchivedPoint"]:
-        """Return up to ``limit`` windows of an issue, oldest first.
+    ) -> tuple[int, list["ArchivedPoint"], list[ArchiveGap]]:
+        """Return up to ``limit`` windows of an issue, oldest first, in one turn.
 
-        The oldest ones since ``from_ms``, or without it the newest.
+        The oldest ones since ``from_ms``, or without it the newest. Before them, the
+        end of the newest window there is, 0 without one; after them, what the archive
+        does not have between the two moments.
         """
         if self._folder is None:
-            return []
-        return await self._ask(
-            lambda reader: reader.points(
-                isin, *_bounds(from_ms, to_ms), limit, newest=from_ms is None
-            )
-        )
+            return 0, [], []
+        bounds = _bounds(from_ms, to_ms)
+
+        def read(
+            reader: "ArchiveReader",
+        ) -> tuple[int, list["ArchivedPoint"], list[ArchiveGap]]:
+            last_ms = max((s.last_ms for s in reader.segments()), default=0)
+            points = reader.points(isin, *bounds, limit, newest=from_ms is None)
+            return last_ms, points, reader.gaps(*bounds)
+
+        return await self._ask(read)
 
     async def bars(
         self, isin: str, width_ms: int, first_ms: int, last_ms: int, limit: int
@@ -101,19 +108,6 @@ class ArchivedWindows:
             return []
         bounds = width_ms, first_ms, last_ms, limit
         return await self._in_turn(lambda: self._open_bars().newest(isin, *bounds))
-
-    async def last_ms(self) -> int:
-        """Return the end of the newest window there is, 0 if there is none."""
-        if self._folder is None:
-            return 0
-        segments = await self._ask(lambda reader: reader.segments())
-        return max((segment.last_ms for segment in segments), default=0)
-
-    async def gaps(self, from_ms: int | None, to_ms: int | None) -> list[ArchiveGap]:
-        """Return what the archive does not have between two moments."""
-        if self._folder is None:
-            return []
-        return await self._ask(lambda reader: reader.gaps(*_bounds(from_ms, to_ms)))
 
     async def damaged(
         self, product: Product, from_ms: int | None, to_ms: int | None

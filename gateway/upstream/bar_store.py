@@ -184,12 +184,11 @@ def read_progress(fields: Mapping[bytes, bytes]) -> BarProgress | None:
     return BarProgress(position, clock_ms, bars_ms, calendars)
 
 
-def _joined(older: Sequence[Bar], newer_bars: Sequence[Bar]) -> list[Bar]:
-    """Join bars of two places, oldest first; of those in both the newer ones count."""
-    joined = {bar.start_ms: bar for bar in older}
-    for bar in newer_bars:
-        joined[bar.start_ms] = newer(joined.get(bar.start_ms), bar)
-    return [joined[start] for start in sorted(joined)]
+def _joined(older: list[Bar], later: list[Bar]) -> list[Bar]:
+    """Join bars of two places, oldest first; both may have the first of ``later``."""
+    if older and later and older[-1].start_ms == later[0].start_ms:
+        return [*older[:-1], newer(older[-1], later[0]), *later[1:]]
+    return older + later
 
 
 def _bounds(

@@ -48,8 +48,13 @@ def fold(
     began with closed bars. Its ``revision`` is the sum of those of its parts.
     """
 
+    within = 0, 0
+
     def span(bar: Bar) -> tuple[int, int]:
-        return span_of(bar.start_ms, interval, calendar)
+        nonlocal within
+        if not within[0] <= bar.start_ms < within[1]:
+            within = span_of(bar.start_ms, interval, calendar)
+        return within
 
     for (start_ms, end_ms), parts in groupby(bars, span):
         yield _joined(list(parts), start_ms, end_ms, clock_ms)

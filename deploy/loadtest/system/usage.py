@@ -15,8 +15,9 @@ from deploy.local.process_tree import Named
 CPU_EVERY_S = 1.0
 MEMORY_EVERY_S = 5.0
 PSS_WITHIN_S = 0.02
-"""A process whose PSS takes longer to find out is measured by its RSS: the kernel goes
-through all of its pages, and holds it up meanwhile.
+"""A process whose PSS takes longer to find out is measured by its RSS from then on,
+less what it shared then: the kernel goes through all of its pages, and holds it up
+meanwhile.
 """
 
 _FRESH_MS = 2_500
@@ -48,7 +49,7 @@ class Usage:
 
     ``tested`` and ``ours`` find the processes there are; they are asked every few
     seconds, and whenever one has ended. CPU is in shares of one core, the machine's in
-    cores; memory is PSS where that is cheap, else RSS.
+    cores; memory is PSS where that is cheap, else RSS less what others had part in.
     """
 
     def __init__(self, tested: Find, ours: Find) -> None:
@@ -58,7 +59,7 @@ class Usage:
         self._busy: tuple[float, float] | None = None
         self._processes: list[tuple[Named, bool]] = []
         self._spent: dict[psutil.Process, tuple[float, float]] = {}
-        self._by_rss: set[psutil.Process] = set()
+        self._shared: dict[psutil.Process, int] = {}
         self._find_again_s = 0.0
         self._stop = threading.Event()
 
@@ -131,18 +132,20 @@ class Usage:
 
     def _mib(self, named: Named) -> float:
         process = named.process
-        if process not in self._by_rss:
-            began_s = time.perf_counter()
-            try:
-                used: int = process.memory_full_info().pss
-            except (AttributeError, psutil.AccessDenied):
-                # Another system than Linux, or another user's process.
-                self._by_rss.add(process)
-            else:
-                if time.perf_counter() - began_s > PSS_WITHIN_S:
-                    self._by_rss.add(process)
-                return used / 2**20
-        return float(process.memory_info().rss) / 2**20
+        if process in self._shared:
+            return float(process.memory_info().rss - self._shared[process]) / 2**20
+        began_s = time.perf_counter()
+        try:
+            memory = process.memory_full_info()
+            used: int = memory.pss
+        except (AttributeError, psutil.AccessDenied):
+            # Another system than Linux, or another user's process.
+            self._shared[process] = 0
+            return self._mib(named)
+        if time.perf_counter() - began_s > PSS_WITHIN_S:
+            # No step in the series where the measure changes.
+            self._shared[process] = memory.rss - used
+        return used / 2**20
 
     def _sample_machine(self, now_ms: float, clock_s: float) -> None:
         times = psutil.cpu_times()

@@ -70,7 +70,7 @@ async def test_python_begins_no_full_collection_by_itself(
 
 
 async def test_what_was_there_before_is_looked_at_once() -> None:
-    """Then it is frozen, until the gateway ends."""
+    """Then it is frozen, for it took long, until the gateway ends."""
     gc.unfreeze()
     try:
         task = asyncio.create_task(CalmCollections(lambda: 60_000).run())
@@ -79,5 +79,19 @@ async def test_what_was_there_before_is_looked_at_once() -> None:
         task.cancel()
         await asyncio.wait([task])
         assert gc.get_freeze_count() == 0
+    finally:
+        gc.freeze()
+
+
+async def test_little_is_not_frozen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was in use at that moment and refers to itself could never go."""
+    monkeypatch.setattr("gateway.health.garbage.MOST_S", 3_600)
+    gc.unfreeze()
+    try:
+        task = asyncio.create_task(CalmCollections(lambda: 60_000).run())
+        await asyncio.sleep(0)
+        assert gc.get_freeze_count() < PYTHON_S_OWN
+        task.cancel()
+        await asyncio.wait([task])
     finally:
         gc.freeze()
