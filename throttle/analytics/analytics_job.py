@@ -24,15 +24,15 @@ from ingest.process.redis_memory import warn_of_memory
 from ingest.process.service_manager import tell_ready
 from ingest.tradelog.contract import LogInfo, LogUnusable
 from ingest.tradelog.redis_log_reader import check_server
-from throttle.analytics.bar_board import BarChanges
-from throttle.analytics.bar_sink import BarSink
+from throttle.analytics.bars.amended_bars import BarChanges
+from throttle.analytics.bars.bar_sink import BarSink
 from throttle.analytics.checkpoint import BadCheckpoint, address_of, check, settings_of
-from throttle.analytics.final_sinks import BurstSink
 from throttle.analytics.log_source import PartialBarsSource
 from throttle.analytics.metrics import AnalyticsMetrics
 from throttle.analytics.movers.movers_sink import MoversSink
 from throttle.analytics.moves.moves_sink import MovesSink
 from throttle.analytics.product_publisher import ProductPublisher
+from throttle.analytics.product_sink import BurstSink
 from throttle.analytics.queries import partial_options, start_query
 from throttle.analytics.state import bars_in_state, panes_in_state, trades_in_state
 from throttle.contract.cut import Cut

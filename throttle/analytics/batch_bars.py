@@ -30,7 +30,7 @@ def split(rows: pa.Table) -> tuple[pa.Table, BatchNote | None]:
 def bars_of(rows: pa.Table) -> Iterator[Bar]:
     """Yield the bars of rows that are no notes.
 
-    It needs the columns that the windows of ``window_transforms.py`` return. Bars are
+    It needs the columns that the windows of ``tumbling_bars.py`` return. Bars are
     not said to be closed: that is by the clock of the note.
     """
     columns = (rows[name].to_pylist() for name in (*_NAMES, *_SUMS))

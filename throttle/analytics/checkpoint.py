@@ -15,7 +15,7 @@ from throttle.settings import AnalyticsSettings
 _NOTE = "tickthrottle.json"
 
 FORMS = {"bars": 1, "movers": 2, "bursts": 1, "moves": 1}
-"""Of the state's rows (``window_transforms.py``); another one cannot be read."""
+"""Of the state's rows (``tumbling_bars.py``); another one cannot be read."""
 
 
 class BadCheckpoint(RuntimeError):

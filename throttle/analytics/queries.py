@@ -7,7 +7,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from throttle.analytics.log_source import FORMAT, PartialOptions
-from throttle.analytics.window_transforms import (
+from throttle.analytics.tumbling_bars import (
     bars_of,
     bursts_of,
     trades_of,

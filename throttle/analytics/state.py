@@ -17,7 +17,7 @@ from throttle.analytics.partial_reader import NOTE_KEY
 from throttle.contract.bars import Bar
 
 _END = "struct<time: bigint, seq: bigint, position: bigint, price: decimal(38,18)>"
-# The other buffers of ``window_transforms._aggregates``, in their order.
+# The other buffers of ``tumbling_bars._aggregates``, in their order.
 _BUFFERS = (
     *("high", "low", "volume", "has_volume", "value", "has_value"),
     *("trades", "late", "unfit", "note"),
@@ -33,7 +33,7 @@ def state_of(
     """Return the bars, panes or open bursts that a query's state held after a batch.
 
     By default after the newest one that was committed. Columns are those that
-    ``window_transforms.py`` returns. ``checkpoint`` is the query's, a folder or an
+    ``tumbling_bars.py`` returns. ``checkpoint`` is the query's, a folder or an
     address.
     """
     reader = spark.read.format("statestore").option("path", checkpoint)
@@ -115,7 +115,7 @@ def trades_in_state(
     """Return the trades that the state of moves held after a batch, in no order.
 
     By default after the newest one that was committed. Columns are those that
-    ``window_transforms.trades_of`` returns.
+    ``tumbling_bars.trades_of`` returns.
     """
     reader = spark.read.format("statestore").option("path", checkpoint)
     if batch_id is not None:

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from throttle.analytics.batch_bars import bars_of
-from throttle.analytics.final_sinks import HoldingSink
 from throttle.analytics.movers.recent_panes import SCHEMA, RecentPanes
 from throttle.analytics.product_publisher import BatchChanges
+from throttle.analytics.product_sink import HoldingSink
 from throttle.contract.bars import Bar
 from throttle.contract.products.movers import MoversList, rank, row
 from throttle.contract.redis_keys import AnalyticsKeys

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 import orjson
 import pyarrow as pa
 
-from throttle.analytics.final_sinks import HoldingSink
 from throttle.analytics.moves.move_rule import MoveRule
 from throttle.analytics.moves.recent_trades import SCHEMA, RecentTrades
 from throttle.analytics.product_publisher import BatchChanges
+from throttle.analytics.product_sink import HoldingSink
 from throttle.contract.products.moves import Move
 from throttle.contract.redis_keys import AnalyticsKeys
 from throttle.contract.tally import BatchNote

@@ -5,7 +5,7 @@ import redis
 
 from tests.gateway.bar_publisher import FIRST_MS, MINUTE_MS, make_bar
 from tests.gateway.samples import HYNIX, SAMSUNG
-from tests.throttle.analytics.bar_writer import BarWriter
+from tests.throttle.analytics.bars.bar_writer import BarWriter
 from throttle.analytics.product_publisher import BATCHES_KEPT
 from throttle.contract.products.bar_log import BarLogEntry
 from throttle.lease.lease import Fenced

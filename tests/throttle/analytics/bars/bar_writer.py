@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 import redis
 
-from throttle.analytics.bar_sink import BarSink
+from throttle.analytics.bars.bar_sink import BarSink
 from throttle.analytics.product_publisher import ProductPublisher
 from throttle.contract.bars import Bar
 from throttle.contract.cut import Cut

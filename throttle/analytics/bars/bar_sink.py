@@ -8,7 +8,7 @@ import redis
 import structlog
 from pyspark.sql import DataFrame
 
-from throttle.analytics.bar_board import BarBoard, BarChanges, Place
+from throttle.analytics.bars.amended_bars import BarBoard, BarChanges, Place
 from throttle.analytics.batch_bars import bars_of, split
 from throttle.analytics.product_publisher import BatchChanges, Command, ProductPublisher
 from throttle.contract.bar_intervals import DayBar
