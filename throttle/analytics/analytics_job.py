@@ -12,17 +12,13 @@ from typing import Any, TypeVar
 import redis
 import structlog
 from prometheus_client import CollectorRegistry
-from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from ingest.process.prometheus import MetricsUnavailable, exposed
-from ingest.process.redact import server_address
-from ingest.process.redis_fault import in_words
+from ingest.process.prometheus import exposed
 from ingest.process.redis_memory import warn_of_memory
 from ingest.process.service_manager import tell_ready
-from ingest.tradelog.contract import LogInfo, LogUnusable
+from ingest.tradelog.contract import LogInfo
 from ingest.tradelog.redis_log_reader import check_server
 from throttle.analytics.bars.amended_bars import BarChanges
 from throttle.analytics.bars.bar_sink import BarSink
@@ -38,20 +34,19 @@ from throttle.analytics.state import bars_in_state, panes_in_state, trades_in_st
 from throttle.contract.cut import Cut
 from throttle.contract.redis_keys import ANALYTICS_JOB, PRODUCTS, AnalyticsKeys
 from throttle.contract.tally import BatchNote
-from throttle.job import first_line
 from throttle.lease.lease import Fenced, Keeper, Lease, LeaseGrant
 from throttle.lease.retry import OutageLog, Stopped, create_client, until_done
 from throttle.publish.publisher import StreamLost
 from throttle.publish.rights import check_rights, commands_of_analytics
 from throttle.settings import AnalyticsSettings
 from throttle.spark.idle_collector import IdleCollector
-from throttle.spark.java import NoJava, find_java
+from throttle.spark.java import find_java
 from throttle.spark.open_reader import open_log
 from throttle.spark.options import source_options
-from throttle.spark.scratch import NoFolder, scratch_folder
-from throttle.spark.session import create_session
-from throttle.spark.start.java_process import NoSpark
-from throttle.window.decoder import NoDecoder, find_decoder
+from throttle.spark.query import check_query, failures_as, stop_query
+from throttle.spark.scratch import scratch_folder
+from throttle.spark.session import running_spark
+from throttle.window.decoder import find_decoder
 
 log = structlog.get_logger()
 
@@ -62,19 +57,12 @@ _ASK_AGAIN_S = 0.05
 # Each question takes the JVM and this process a millisecond.
 _ASK_SPARK_S = 0.5
 
-# How long an open batch may take to end before Spark is made to end it.
-_ENDED_WITHIN_S = 2.0
-
 # Spark broadcasts Hadoop's settings for each batch with a state: 20 MB a minute.
 _COLLECT_EVERY_S = 30.0
 
 
 class AnalyticsFailed(RuntimeError):
     """The job cannot run or cannot go on; the message says why."""
-
-
-_LASTING = (NoFolder, NoJava, NoDecoder, LogUnusable, BadCheckpoint, MetricsUnavailable)
-_OF_SPARK = (NoSpark, PySparkException, Py4JError, ConnectionError)
 
 
 def run_analytics(settings: AnalyticsSettings, stop: threading.Event) -> None:
@@ -86,23 +74,12 @@ def run_analytics(settings: AnalyticsSettings, stop: threading.Event) -> None:
     os.nice(settings.analytics_nice)
     registry = CollectorRegistry()
     metrics = AnalyticsMetrics(registry)
-    try:
-        with (
-            suppress(Stopped),
-            exposed(settings, registry),
-            scratch_folder() as scratch,
-        ):
-            _run(settings, stop, scratch, metrics)
-    except _OF_SPARK as error:
-        # A terminal's signal, or a runner's, ends the JVM as well as this process.
-        if not stop.is_set():
-            raise AnalyticsFailed(first_line(error)) from error
-        log.info("told to stop, and Spark has ended", error=first_line(error))
-    except redis.RedisError as error:
-        address = server_address(settings.redis_url)
-        raise AnalyticsFailed(f"redis_url {address}: {in_words(error)}") from error
-    except (Fenced, *_LASTING) as error:
-        raise AnalyticsFailed(str(error)) from error
+    with (
+        failures_as(AnalyticsFailed, settings, stop, (BadCheckpoint,)),
+        exposed(settings, registry),
+        scratch_folder() as scratch,
+    ):
+        _run(settings, stop, scratch, metrics)
 
 
 def _run(
@@ -116,15 +93,11 @@ def _run(
     _check_rights(client, settings, stop)
     java = find_java(settings.java_home, scratch)
     log.info("starting spark", java_home=str(java.home))
-    spark = create_session(settings, java, scratch)
-    try:
+    with running_spark(settings, java, scratch) as spark:
         spark.dataSource.register(PartialBarsSource)
         leader = AnalyticsLeader(client, settings, stop, spark, metrics)
         while not stop.is_set():
             leader.lead()
-    finally:
-        with suppress(Py4JError, PySparkException, OSError):
-            spark.stop()
 
 
 def _check_rights(
@@ -241,7 +214,7 @@ class AnalyticsLeader:
                 query = start_query(
                     self._spark, settings, product, options, sink, address
                 )
-                stack.callback(_stop_query, query, sink)
+                stack.callback(stop_query, query, sink)
                 sink.create(partial(self._sink, product, address, query.id, term))
                 queries[product] = query, sink
             yield queries
@@ -298,7 +271,7 @@ class AnalyticsLeader:
             has_ended = False
             for product, (query, sink) in queries.items():
                 if is_time or sink.error is not None:
-                    _check(product, query, sink)
+                    check_query(query, sink, partial(_failure, product))
                     has_ended |= self._look(product, query, sink.batch_id, seen)
             if has_ended:
                 # Which is far from the ends of the throttle's windows, by default.
@@ -371,21 +344,5 @@ class _LateSink:
         return None if self._sink is None else self._sink.error
 
 
-def _stop_query(query: StreamingQuery, sink: _LateSink) -> None:
-    # In the middle of a batch Spark ends with pages of errors.
-    until_s = time.monotonic() + _ENDED_WITHIN_S
-    while sink.is_open and query.isActive and time.monotonic() < until_s:
-        time.sleep(0.02)
-    # Any moment is a good one to end: the checkpoint says where to go on.
-    with suppress(Py4JError, PySparkException, OSError):
-        query.stop()
-
-
-def _check(product: str, query: StreamingQuery, sink: Any) -> None:
-    if query.isActive:
-        return
-    # In its own words: through Spark an error comes back in three stack traces.
-    if isinstance(sink.error, (StreamLost, Fenced, Stopped, redis.RedisError)):
-        raise sink.error
-    cause = sink.error or query.exception() or "the query stopped by itself"
-    raise AnalyticsFailed(f"{product}: {first_line(cause)}")
+def _failure(product: str, words: str) -> AnalyticsFailed:
+    return AnalyticsFailed(f"{product}: {words}")

@@ -12,11 +12,11 @@ from throttle.analytics.checkpoint import address_of, noted_settings
 from throttle.analytics.moves.held_trades import HeldTrade, held_trades
 from throttle.analytics.state import bars_in_state, trades_in_state
 from throttle.contract.bars import Bar
-from throttle.job import first_line
 from throttle.settings import AnalyticsSettings
 from throttle.spark.java import NoJava, find_java
+from throttle.spark.query import first_line
 from throttle.spark.scratch import NoFolder, scratch_folder
-from throttle.spark.session import create_session
+from throttle.spark.session import running_spark
 from throttle.spark.start.java_process import NoSpark
 
 T = TypeVar("T")
@@ -64,13 +64,9 @@ def _ask(
     address = address_of(settings, product)
     try:
         with scratch_folder() as scratch:
-            spark = create_session(
-                settings, find_java(settings.java_home, scratch), scratch
-            )
-            try:
+            java = find_java(settings.java_home, scratch)
+            with running_spark(settings, java, scratch) as spark:
                 return read(spark, address)
-            finally:
-                spark.stop()
     except (NoFolder, NoJava, NoSpark) as error:
         raise NoState(str(error)) from error
     except (PySparkException, Py4JError, ConnectionError) as error:

@@ -1,9 +1,6 @@
 """Starts the streaming query of each product: source, window, sink."""
 
-from collections.abc import Callable
-from typing import Any
-
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from throttle.analytics.log_source import FORMAT, PartialOptions
@@ -14,10 +11,9 @@ from throttle.analytics.tumbling_bars import (
 )
 from throttle.settings import AnalyticsSettings
 from throttle.spark.options import SourceOptions
+from throttle.spark.query import OutputMode, StreamSink, start_stream
 
 _PROVIDERS = "org.apache.spark.sql.execution.streaming.state"
-
-Sink = Callable[[DataFrame, int], None]
 
 
 def conf_of(settings: AnalyticsSettings, product: str) -> dict[str, str]:
@@ -82,7 +78,7 @@ def start_query(
     settings: AnalyticsSettings,
     product: str,
     log: SourceOptions,
-    sink: Any,
+    sink: StreamSink,
     checkpoint: str,
 ) -> StreamingQuery:
     """Start a product's query; a checkpoint that is there says where it goes on."""
@@ -93,7 +89,8 @@ def start_query(
             spark.conf.set(name, value)
     rows = spark.readStream.format(FORMAT).options(**options.to_spark()).load()
     if product == "bars":
-        windows, mode = bars_of(rows, settings.bars_ms, kept_ms(settings)), "update"
+        windows = bars_of(rows, settings.bars_ms, kept_ms(settings))
+        mode: OutputMode = "update"
     elif product == "movers":
         # A pane is needed for as long as a span to come holds it.
         windows = bars_of(rows, options.batch_ms, options.span_ms)
@@ -105,10 +102,4 @@ def start_query(
             rows, options.gap_ms, settings.burst_trades, options.close_after_ms
         )
         mode = "append"
-    return (
-        windows.writeStream.outputMode(mode)
-        .foreachBatch(sink)
-        .queryName(product)
-        .option("checkpointLocation", checkpoint)
-        .start()
-    )
+    return start_stream(windows, sink, checkpoint, mode, product)
