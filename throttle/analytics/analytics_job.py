@@ -3,7 +3,7 @@
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -16,28 +16,22 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from ingest.process.prometheus import exposed
-from ingest.process.redis_memory import warn_of_memory
 from ingest.process.service_manager import tell_ready
 from ingest.tradelog.contract import LogInfo
-from ingest.tradelog.redis_log_reader import check_server
-from throttle.analytics.bars.amended_bars import BarChanges
-from throttle.analytics.bars.bar_sink import BarSink
 from throttle.analytics.checkpoint import BadCheckpoint, address_of, check, settings_of
-from throttle.analytics.log_source import PartialBarsSource
 from throttle.analytics.metrics import AnalyticsMetrics
-from throttle.analytics.movers.movers_sink import MoversSink
-from throttle.analytics.moves.moves_sink import MovesSink
+from throttle.analytics.partials.log_source import PartialBarsSource
+from throttle.analytics.product import Product
 from throttle.analytics.product_publisher import ProductPublisher
-from throttle.analytics.product_sink import BurstSink
-from throttle.analytics.queries import partial_options, start_query
-from throttle.analytics.state import bars_in_state, panes_in_state, trades_in_state
+from throttle.analytics.product_query import start_product
+from throttle.analytics.product_sink import ProductSink, SinkMeans
+from throttle.analytics.products import BY_NAME
 from throttle.contract.cut import Cut
-from throttle.contract.redis_keys import ANALYTICS_JOB, PRODUCTS, AnalyticsKeys
-from throttle.contract.tally import BatchNote
+from throttle.contract.redis_keys import ANALYTICS_JOB, AnalyticsKeys
 from throttle.lease.lease import Fenced, Keeper, Lease, LeaseGrant
 from throttle.lease.retry import OutageLog, Stopped, create_client, until_done
 from throttle.publish.publisher import StreamLost
-from throttle.publish.rights import check_rights, commands_of_analytics
+from throttle.publish.rights import check_server_and_rights, commands_of_analytics
 from throttle.settings import AnalyticsSettings
 from throttle.spark.idle_collector import IdleCollector
 from throttle.spark.java import find_java
@@ -51,6 +45,7 @@ from throttle.window.decoder import find_decoder
 log = structlog.get_logger()
 
 T = TypeVar("T")
+_Queries = dict[str, tuple[StreamingQuery, ProductSink[Any]]]
 
 _ASK_AGAIN_S = 0.05
 
@@ -90,7 +85,9 @@ def _run(
 ) -> None:
     find_decoder(settings.decoder)
     client = create_client(settings.redis_url)
-    _check_rights(client, settings, stop)
+    keys = AnalyticsKeys(settings.namespace)
+    commands = tuple(commands_of_analytics(keys, settings.trade_log))
+    until_done(lambda: check_server_and_rights(client, commands), stop)
     java = find_java(settings.java_home, scratch)
     log.info("starting spark", java_home=str(java.home))
     with running_spark(settings, java, scratch) as spark:
@@ -98,21 +95,6 @@ def _run(
         leader = AnalyticsLeader(client, settings, stop, spark, metrics)
         while not stop.is_set():
             leader.lead()
-
-
-def _check_rights(
-    client: redis.Redis, settings: AnalyticsSettings, stop: threading.Event
-) -> None:
-    keys = AnalyticsKeys(settings.namespace)
-    commands = tuple(commands_of_analytics(keys, settings.trade_log))
-
-    def ask() -> None:
-        # One of another kind answers what it is, and nothing else.
-        check_server(client)
-        warn_of_memory(client)
-        check_rights(client, commands)
-
-    until_done(ask, stop)
 
 
 class AnalyticsLeader:
@@ -192,56 +174,41 @@ class AnalyticsLeader:
             time.sleep(_ASK_AGAIN_S)
 
     @contextmanager
-    def _queries(
-        self, info: LogInfo, term: int
-    ) -> Iterator[Mapping[str, tuple[StreamingQuery, Any]]]:
+    def _queries(self, info: LogInfo, term: int) -> Iterator[_Queries]:
         settings = self._settings
         options = source_options(settings, info, manual_clock=self._manual_clock)
-        queries: dict[str, tuple[StreamingQuery, Any]] = {}
-        for product in set(PRODUCTS).difference(settings.products()):
-            self._tell(product, {"stopped": 1})
+        queries: _Queries = {}
+        for name in set(BY_NAME).difference(settings.products()):
+            self._tell(name, {"stopped": 1})
         with ExitStack() as stack:
             # The lease is held still then: who comes next says otherwise.
             stack.callback(self._tell_stopped, queries)
-            for product in settings.products():
-                address = address_of(settings, product)
-                wanted = settings_of(settings, product, info.log_id)
-                check(self._spark, address, wanted)
-                every_ms = partial_options(settings, options, product).batch_ms
-                self._tell(product, {"every_ms": every_ms, "stopped": 0})
-                # Spark names a checkpoint when its query starts.
-                sink = _LateSink()
-                query = start_query(
+            for name in settings.products():
+                product, address = BY_NAME[name], address_of(settings, name)
+                state_settings = settings_of(settings, product, info.log_id)
+                check(self._spark, address, state_settings)
+                every_ms = product.rule(settings).batch_ms
+                self._tell(name, {"every_ms": every_ms, "stopped": 0})
+                sink = self._create_sink(product, address)
+                query = start_product(
                     self._spark, settings, product, options, sink, address
                 )
                 stack.callback(stop_query, query, sink)
-                sink.create(partial(self._sink, product, address, query.id, term))
-                queries[product] = query, sink
+                publisher = self.create_publisher(name, query.id, term)
+                sink.publisher.set_result(publisher)
+                queries[name] = query, sink
             yield queries
 
-    def _tell_stopped(self, queries: Mapping[str, Any]) -> None:
+    def _tell_stopped(self, queries: _Queries) -> None:
         if self._stop.is_set():
             for product in queries:
                 self._tell(product, {"stopped": 1})
 
-    def _sink(self, product: str, address: str, checkpoint: str, term: int) -> Any:
-        publisher = self.create_publisher(product, checkpoint, term)
-        if product == "bars":
-            return BarSink(
-                self._client,
-                self._settings,
-                publisher,
-                partial(bars_in_state, self._spark, address),
-                self._until_done,
-                self._report_bars,
-            )
-        report = partial(self._metrics.published, product)
-        means = self._settings, publisher, self._until_done, report
-        if product == "moves":
-            return MovesSink(*means, partial(trades_in_state, self._spark, address))
-        if product == "movers":
-            return MoversSink(*means, partial(panes_in_state, self._spark, address))
-        return BurstSink(*means)
+    def _create_sink(self, product: Product, address: str) -> ProductSink[Any]:
+        state = partial(product.state, self._spark, address)
+        report = partial(self._metrics.published, product.name)
+        means = SinkMeans(self._settings, state, self._until_done, report)
+        return product.sink.create(self._client, means)
 
     def create_publisher(
         self, product: str, checkpoint: str, term: int
@@ -249,13 +216,7 @@ class AnalyticsLeader:
         """Return what publishes a product under a term."""
         return ProductPublisher(self._client, self._keys, product, checkpoint, term)
 
-    def _report_bars(self, note: BatchNote, changes: BarChanges) -> None:
-        self._metrics.published("bars", note)
-        self._metrics.kept(changes.kept)
-
-    def _wait(
-        self, queries: Mapping[str, tuple[StreamingQuery, Any]], keeper: Keeper
-    ) -> None:
+    def _wait(self, queries: _Queries, keeper: Keeper) -> None:
         seen: dict[str, int] = {}
         asks_at_s = 0.0
         collector = IdleCollector(_COLLECT_EVERY_S)
@@ -310,38 +271,6 @@ class AnalyticsLeader:
 
     def _until_done(self, call: Callable[[], T]) -> T:
         return until_done(call, self._stop, self._outage)
-
-
-class _LateSink:
-    """A sink that is made when its query has a name; a batch waits for it.
-
-    ``batch_id`` is that of the newest batch that came to its end, -1 before.
-    """
-
-    def __init__(self) -> None:
-        self._is_made = threading.Event()
-        self._sink: Any = None
-        self.is_open = False
-        self.batch_id = -1
-
-    def create(self, make: Callable[[], Any]) -> None:
-        """Make the sink."""
-        self._sink = make()
-        self._is_made.set()
-
-    def __call__(self, frame: Any, batch_id: int) -> None:
-        self.is_open = True
-        try:
-            self._is_made.wait()
-            self._sink(frame, batch_id)
-            self.batch_id = batch_id
-        finally:
-            self.is_open = False
-
-    @property
-    def error(self) -> Exception | None:
-        """Return what stopped the sink, in its own words."""
-        return None if self._sink is None else self._sink.error
 
 
 def _failure(product: str, words: str) -> AnalyticsFailed:

@@ -10,12 +10,10 @@ from typing import Any
 import orjson
 from pyspark.sql import SparkSession
 
+from throttle.analytics.product import Product
 from throttle.settings import AnalyticsSettings
 
 _NOTE = "tickthrottle.json"
-
-FORMS = {"bars": 1, "movers": 2, "bursts": 1, "moves": 1}
-"""Of the state's rows (``tumbling_bars.py``); another one cannot be read."""
 
 
 class BadCheckpoint(RuntimeError):
@@ -32,24 +30,12 @@ def address_of(settings: AnalyticsSettings, product: str) -> str:
 
 
 def settings_of(
-    settings: AnalyticsSettings, product: str, log_id: str
+    settings: AnalyticsSettings, product: Product, log_id: str
 ) -> dict[str, Any]:
     """Return what a product's checkpoint depends on."""
-    own: dict[str, dict[str, Any]] = {
-        "bars": {"bars_ms": settings.bars_ms},
-        "movers": {
-            "movers_span_s": settings.movers_span_s,
-            "movers_every_s": settings.movers_every_s,
-        },
-        "bursts": {"burst_gap_ms": settings.burst_gap_ms},
-        "moves": {
-            "move_span_ms": settings.move_span_ms,
-            "analytics_batch_ms": settings.analytics_batch_ms,
-        },
-    }
     return {
-        "form": FORMS[product],
-        **own[product],
+        "form": product.form,
+        **{name: getattr(settings, name) for name in product.state_settings},
         "close_after_ms": settings.close_after_ms,
         "state_store": settings.state_store,
         "analytics_partitions": settings.analytics_partitions,

@@ -1,18 +1,18 @@
-"""What Spark calls with every batch of what is over; of bursts all of it."""
+"""Sinks of products: publish what each batch changes once, under one term."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from dataclasses import replace
-from typing import Any, ClassVar, Generic, TypeVar
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 
-import orjson
 import pyarrow as pa
+import redis
 from pyspark.sql import DataFrame
 
-from throttle.analytics.batch_bars import bars_of, split
-from throttle.analytics.product_publisher import BatchChanges, ProductPublisher
-from throttle.contract.bars import Bar
-from throttle.contract.products.bursts import TradingBurst
+from throttle.analytics.batch_bars import split
+from throttle.analytics.product_publisher import BatchChanges
+from throttle.contract.cut import Cut
 from throttle.contract.redis_keys import AnalyticsKeys
 from throttle.contract.tally import BatchNote
 from throttle.publish.publisher import StreamLost
@@ -21,83 +21,132 @@ from throttle.settings import AnalyticsSettings
 T = TypeVar("T")
 
 
-class FinalSink(ABC, Generic[T]):
-    """Publishes what is over and never changes, under one term.
+class BatchPublisher(Protocol):
+    """What publishes batches: ``ProductPublisher``, or a test driver."""
 
-    ``error`` keeps what stopped it, in its own words. ``retry`` calls for as long as
-    Redis is away.
+    def publish(
+        self,
+        changes: BatchChanges,
+        note: BatchNote,
+        batch_id: int,
+        clock_ms: int,
+        *,
+        takes_up: bool = False,
+    ) -> bool:
+        """Publish a batch, or what the state holds where it begins."""
+
+
+@dataclass(frozen=True, slots=True)
+class SinkMeans:
+    """What a sink works with.
+
+    ``state`` returns the rows that Spark's state held after a batch. ``retry`` calls
+    for as long as Redis is away. ``report`` gets to know what every published batch has
+    read, and how many of its bars were kept back.
     """
 
-    def __init__(
-        self,
-        settings: AnalyticsSettings,
-        publisher: ProductPublisher,
-        retry: Callable[[Callable[[], Any]], Any],
-        report_to: Callable[[BatchNote], None] | None = None,
-    ) -> None:
-        self._settings = settings
-        self._publisher = publisher
-        self._retry = retry
-        self._report_to = report_to
+    settings: AnalyticsSettings
+    state: Callable[[int], pa.Table]
+    retry: Callable[[Callable[[], Any]], Any]
+    report: Callable[[BatchNote, int], None]
+
+
+class ProductSink(ABC, Generic[T]):
+    """Publishes one product, batch by batch; a batch waits for its ``publisher``.
+
+    Spark names the checkpoint of a query, under which is published, when that starts.
+    ``error`` keeps what stopped it, in its own words. ``batch_id`` is that of the
+    newest batch that came to its end, -1 before.
+    """
+
+    def __init__(self, means: SinkMeans) -> None:
+        self._settings = means.settings
+        self._keys = AnalyticsKeys(means.settings.namespace)
+        self._means = means
+        self._has_published = False
+        self.publisher: Future[BatchPublisher] = Future()
         self.error: Exception | None = None
-        self.batches = 0
+        self.is_open = False
+        self.batch_id = -1
+
+    @classmethod
+    def create(cls, client: redis.Redis, means: SinkMeans) -> Self:
+        """Create a sink for what is published in a Redis."""
+        return cls(means)
 
     @abstractmethod
-    def found(self, rows: pa.Table, note: BatchNote, batch_id: int) -> Sequence[T]:
-        """Return what is over, of the rows of a batch."""
+    def results(self, rows: pa.Table, note: BatchNote, batch_id: int) -> Sequence[T]:
+        """Return the results among the rows of a batch; notes are left out."""
 
     @abstractmethod
-    def changes(self, found: Sequence[T], clock_ms: int) -> BatchChanges:
-        """Return what is changed by that which is over once the clock is there."""
+    def changes(self, results: Sequence[T], clock_ms: int) -> BatchChanges:
+        """Return what results change once the log's clock is there."""
+
+    def taken_up(self, batch_id: int, clock_ms: int) -> Iterator[BatchChanges]:
+        """Yield what the state held after a batch, in steps, at least one.
+
+        Nothing: what is finished is in no state any more.
+        """
+        yield replace(self.changes([], clock_ms), keep_as="")
+
+    def settle(self) -> int:
+        """Take over the newest changes, now published; return the bars kept back."""
+        return 0
 
     def __call__(self, frame: DataFrame, batch_id: int) -> None:
         """Publish one batch. Spark may call it again for the same batch."""
+        self.is_open = True
         try:
-            rows, note = split(frame.toArrow())
-            if note is not None:
-                clock_ms = note.end.end_ms - self._settings.close_after_ms
-                changes = self.changes(self.found(rows, note, batch_id), clock_ms)
-                self._retry(lambda: self._publish(changes, note, batch_id, clock_ms))
+            self.take(frame.toArrow(), batch_id)
         except Exception as error:
             self.error = error
             raise
+        finally:
+            self.is_open = False
 
-    def _publish(
-        self, changes: BatchChanges, note: BatchNote, batch_id: int, clock_ms: int
-    ) -> None:
+    def take(self, rows: pa.Table, batch_id: int) -> None:
+        """Publish the rows of one batch, as Spark's windows return them."""
+        others, note = split(rows)
+        if note is not None:
+            results = self.results(others, note, batch_id)
+            self._means.retry(lambda: self._publish(results, note, batch_id))
+        self.batch_id = batch_id
+
+    def clock_ms(self, cut: Cut) -> int:
+        """Return the clock by which windows are finished at a cut."""
+        return cut.end_ms - self._settings.close_after_ms
+
+    def _publish(self, results: Sequence[T], note: BatchNote, batch_id: int) -> None:
+        publisher, clock_ms = self.publisher.result(), self.clock_ms(note.end)
+        batch = note, batch_id, clock_ms
         try:
-            is_new = self._publisher.publish(changes, note, batch_id, clock_ms)
+            is_new = publisher.publish(self.changes(results, clock_ms), *batch)
         except StreamLost:
-            if self.batches:
+            if self._has_published:
+                # What this job has published is gone: whoever leads begins anew.
                 raise
-            # What was published before stays, or is gone: it is in no state any more.
-            nothing = replace(self.changes([], clock_ms), keep_as="")
-            self._publisher.take_up(nothing, note, batch_id - 1, clock_ms)
-            is_new = self._publisher.publish(changes, note, batch_id, clock_ms)
-        self.batches += 1
-        if is_new and self._report_to is not None:
-            self._report_to(note)
+            start_ms = self.clock_ms(note.start)
+            begin = note, batch_id - 1, start_ms
+            for changes in self.taken_up(batch_id - 1, start_ms):
+                publisher.publish(changes, *begin, takes_up=True)
+                self.settle()
+            is_new = publisher.publish(self.changes(results, clock_ms), *batch)
+        self._has_published = True
+        if is_new:
+            self._means.report(note, self.settle())
 
 
-class HoldingSink(FinalSink[T]):
+class HoldingSink(ProductSink[T]):
     """Holds the rows that Spark's state holds: batches say only what has changed.
 
-    ``state`` returns the rows that Spark's state held after a batch, with the columns
-    of ``schema``. It is asked when a job has started, and when a batch is run again.
+    The state, with the columns of ``schema``, is asked when a job has started, and when
+    a batch is run again.
     """
 
     schema: ClassVar[pa.Schema]
 
-    def __init__(
-        self,
-        settings: AnalyticsSettings,
-        publisher: ProductPublisher,
-        retry: Callable[[Callable[[], Any]], Any],
-        report_to: Callable[[BatchNote], None] | None,
-        state: Callable[[int], pa.Table],
-    ) -> None:
-        super().__init__(settings, publisher, retry, report_to)
-        self._state = state
+    def __init__(self, means: SinkMeans) -> None:
+        super().__init__(means)
         self._held_after: int | None = None
 
     @abstractmethod
@@ -105,42 +154,17 @@ class HoldingSink(FinalSink[T]):
         """Take what was held before a batch."""
 
     @abstractmethod
-    def take(self, rows: pa.Table, note: BatchNote) -> Sequence[T]:
-        """Take in what a batch has changed; return what is over."""
+    def advance(self, rows: pa.Table, note: BatchNote) -> Sequence[T]:
+        """Take in what a batch has changed; return the finished results."""
 
-    def found(self, rows: pa.Table, note: BatchNote, batch_id: int) -> Sequence[T]:
-        """Return what is over, of the rows of a batch and those that are held."""
+    def results(self, rows: pa.Table, note: BatchNote, batch_id: int) -> Sequence[T]:
+        """Return the finished results of a batch and of the rows that are held."""
         if self._held_after != batch_id - 1:
             is_first = batch_id == 0
             empty = self.schema.empty_table()
-            self.hold(empty if is_first else self._state(batch_id - 1))
+            self.hold(empty if is_first else self._means.state(batch_id - 1))
         # What fails half-way is not what is held.
         self._held_after = None
-        found = self.take(rows, note)
+        results = self.advance(rows, note)
         self._held_after = batch_id
-        return found
-
-
-class BurstSink(FinalSink[Bar]):
-    """Each burst, once; the stream keeps the newest, a message those of its batch."""
-
-    def found(self, rows: pa.Table, note: BatchNote, batch_id: int) -> Sequence[Bar]:
-        """Return the bursts as bars.
-
-        Spark gives them out in a batch of their own, right after the one that read what
-        made them be over.
-        """
-        return list(bars_of(rows))
-
-    def changes(self, found: Sequence[Bar], clock_ms: int) -> BatchChanges:
-        """Return the bursts that had ended by the clock, in the order of their ends."""
-        key = AnalyticsKeys(self._settings.namespace).bursts
-        kept = self._settings.bursts_kept
-        ended = sorted(found, key=lambda bar: (bar.end_ms, bar.isin))
-        lines = [TradingBurst(bar).encode() for bar in ended]
-        head = orjson.dumps({"clock": clock_ms, "bursts": len(lines)})
-        return BatchChanges(
-            b"{",
-            b"\n".join([b"," + head[1:], *lines]),
-            [("XADD", key, "MAXLEN", "~", kept, "*", "burst", line) for line in lines],
-        )
+        return results

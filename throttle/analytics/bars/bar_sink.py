@@ -1,26 +1,21 @@
-"""What Spark calls with every batch of bars: what changed, published once."""
+"""The sink of bars: what each batch has changed, and what the clock has closed."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import chain, islice
-from typing import Any, TypeVar, cast
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+from typing import Self, cast
 
+import pyarrow as pa
 import redis
 import structlog
-from pyspark.sql import DataFrame
 
-from throttle.analytics.bars.amended_bars import BarBoard, BarChanges, Place
-from throttle.analytics.batch_bars import bars_of, split
-from throttle.analytics.product_publisher import BatchChanges, Command, ProductPublisher
-from throttle.contract.bar_intervals import DayBar
+from throttle.analytics.bars.amended_bars import BarBoard, BarChanges
+from throttle.analytics.bars.published_bars import PublishedBars, RedisBars, parts
+from throttle.analytics.batch_bars import bars_of, held_bars
+from throttle.analytics.product_publisher import BatchChanges, Command
+from throttle.analytics.product_sink import ProductSink, SinkMeans
 from throttle.contract.bars import Bar, BarsUpdate
 from throttle.contract.products.bar_log import entries_of
-from throttle.contract.redis_keys import AnalyticsKeys
-from throttle.contract.session_calendar import SessionCalendar, SessionCalendars
 from throttle.contract.tally import BatchNote
-from throttle.publish.publisher import StreamLost
-from throttle.settings import AnalyticsSettings
-
-T = TypeVar("T")
 
 log = structlog.get_logger()
 
@@ -28,128 +23,49 @@ log = structlog.get_logger()
 _FIELDS = 1_000
 # Bars of the state that are published again in one step.
 _BARS = 5_000
-_ASKED = 2_000
 
 
-class BarSink:
-    """Publishes the bars of each batch, under one term.
+class BarSink(ProductSink[Bar]):
+    """Every bar that a batch changes; ``stored`` has the published ones."""
 
-    ``state`` returns the bars that the state held after a batch. ``error`` keeps what
-    stopped it, in its own words. ``retry`` calls for as long as Redis is away.
-    """
-
-    product = "bars"
-
-    def __init__(
-        self,
-        client: redis.Redis,
-        settings: AnalyticsSettings,
-        publisher: ProductPublisher,
-        state: Callable[[int], Sequence[Bar]],
-        retry: Callable[[Callable[[], Any]], Any],
-        report_to: Callable[[BatchNote, BarChanges], None] | None = None,
-    ) -> None:
-        self._client = client
-        self._keys = AnalyticsKeys(settings.namespace)
-        self._settings = settings
-        self._publisher = publisher
-        self._state = state
-        self._retry = retry
-        self._report_to = report_to
+    def __init__(self, means: SinkMeans, stored: PublishedBars) -> None:
+        super().__init__(means)
+        self._stored = stored
         self._board: BarBoard | None = None
-        self.error: Exception | None = None
-        self.batches = 0
 
-    def __call__(self, frame: DataFrame, batch_id: int) -> None:
-        """Publish one batch. Spark may call it again for the same batch."""
-        try:
-            rows, note = split(frame.toArrow())
-            if note is not None:
-                bars = list(bars_of(rows))
-                self._retry(lambda: self._publish(bars, note, batch_id))
-        except Exception as error:
-            self.error = error
-            raise
+    @classmethod
+    def create(cls, client: redis.Redis, means: SinkMeans) -> Self:
+        """Create a sink for what is published in a Redis."""
+        return cls(means, RedisBars(client, means.settings))
 
-    def _publish(self, bars: Sequence[Bar], note: BatchNote, batch_id: int) -> None:
-        try:
-            changes = self._try(bars, note, batch_id)
-        except StreamLost:
-            if self.batches:
-                # What this job has published is gone: whoever leads begins anew.
-                raise
-            self._take_up(note, batch_id)
-            changes = self._try(bars, note, batch_id)
-        self.batches += 1
-        if changes is not None and self._report_to is not None:
-            self._report_to(note, changes)
+    def results(self, rows: pa.Table, note: BatchNote, batch_id: int) -> Sequence[Bar]:
+        """Return the bars that a batch has changed."""
+        return list(bars_of(rows))
 
-    def _try(
-        self, bars: Sequence[Bar], note: BatchNote, batch_id: int
-    ) -> BarChanges | None:
-        board = self._board or self._load()
-        clock_ms = note.end.end_ms - self._settings.close_after_ms
-        known = self._look_up(board.unknown(bars))
-        changes = board.changes(bars, known, clock_ms)
-        update = self._update(changes, clock_ms)
-        # Whatever happens now, what is known here is not sure to be what Redis has.
-        self._board = None
-        if not self._publisher.publish(update, note, batch_id, clock_ms):
-            return None
+    def changes(self, results: Sequence[Bar], clock_ms: int) -> BatchChanges:
+        """Return what changed bars change, and those that the clock closes."""
+        board = self._board or self._stored.board()
+        before = self._stored.look_up(board.unknown(results))
+        changes = board.changes(results, before, clock_ms)
+        # Until it is published, what is known here is not sure to be what is stored.
+        self._board, self._next = None, (board, changes, clock_ms)
+        return self._update(changes, clock_ms)
+
+    def settle(self) -> int:
+        """Take over the newest changes, now published; return the bars kept back."""
+        board, changes, clock_ms = self._next
         board.apply(changes, clock_ms)
         self._board = board
-        return changes
+        return changes.kept
 
-    def _take_up(self, note: BatchNote, batch_id: int) -> None:
-        """Publish what the state held before this batch, wherever Redis stands."""
-        held = self._state(batch_id - 1) if batch_id > 0 else ()
-        clock_ms = note.start.end_ms - self._settings.close_after_ms
-        if batch_id > 0:
-            log.info("bars taken up", bars=len(held), batch=batch_id)
-        board = self._load()
-        for part in chain(_parts(held, _BARS), [()]):
-            known = self._look_up(board.unknown(part))
-            changes = board.changes(part, known, clock_ms)
-            update = self._update(changes, clock_ms)
-            self._publisher.take_up(update, note, batch_id - 1, clock_ms)
-            board.apply(changes, clock_ms)
-        self._board = None
-
-    def _load(self) -> BarBoard:
-        """Return the board as Redis has it."""
-        keys, settings = self._keys, self._settings
-        with self._client.pipeline(transaction=True) as pipe:
-            pipe.hget(keys.progress(self.product), "clock")
-            pipe.hgetall(keys.last_bars)
-            pipe.hgetall(keys.days)
-            clock, newest, days = pipe.execute()
-        clock_ms = int(clock or 0)
-        board = BarBoard(
-            calendars_of(settings),
-            clock_ms,
-            newest={i.decode(): Bar.decode(i.decode(), b) for i, b in newest.items()},
-            days={i.decode(): DayBar.decode(i.decode(), d) for i, d in days.items()},
-        )
-        since_ms = clock_ms - settings.bars_ms
-        for isins in _parts(board.newest, _ASKED):
-            with self._client.pipeline(transaction=False) as pipe:
-                for isin in isins:
-                    pipe.zrangebyscore(keys.bars(isin), since_ms, "+inf")
-                for isin, lines in zip(isins, pipe.execute(), strict=True):
-                    bars = (Bar.decode(isin, line) for line in lines)
-                    board.open |= {(isin, b.start_ms): b for b in bars if not b.closed}
-        return board
-
-    def _look_up(self, places: Sequence[Place]) -> Mapping[Place, Bar]:
-        found: dict[Place, Bar] = {}
-        for part in _parts(places, _ASKED):
-            with self._client.pipeline(transaction=False) as pipe:
-                for isin, start_ms in part:
-                    pipe.zrangebyscore(self._keys.bars(isin), start_ms, start_ms)
-                for place, lines in zip(part, pipe.execute(), strict=True):
-                    for line in lines:
-                        found[place] = Bar.decode(place[0], line)
-        return found
+    def taken_up(self, batch_id: int, clock_ms: int) -> Iterator[BatchChanges]:
+        """Yield what the state held after a batch, wherever Redis stands."""
+        held: Sequence[Bar] = ()
+        if batch_id >= 0:
+            held = held_bars(self._means.state(batch_id), {})
+            log.info("bars taken up", bars=len(held), batch=batch_id + 1)
+        for part in chain(parts(held, _BARS), [()]):
+            yield self.changes(part, clock_ms)
 
     def _update(self, changes: BarChanges, clock_ms: int) -> BatchChanges:
         days = tuple((isin, day.encode()) for isin, day in changes.days.items())
@@ -187,18 +103,5 @@ class BarSink:
                 yield "EXPIRE", key, settings.bars_retention_s
         newest = ((isin, bar.encode()) for isin, bar in changes.newest.items())
         for key, pairs in ((keys.last_bars, newest), (keys.days, iter(days))):
-            for part in _parts(pairs, _FIELDS):
+            for part in parts(pairs, _FIELDS):
                 yield cast(Command, ("HSET", key, *chain.from_iterable(part)))
-
-
-def calendars_of(settings: AnalyticsSettings) -> SessionCalendars:
-    """Return the calendar of every issue."""
-    everyday = SessionCalendar(settings.day_zone, settings.day_begins)
-    return SessionCalendars.parse(everyday, settings.day_calendars)
-
-
-def _parts(items: Iterable[T], size: int) -> Iterator[tuple[T, ...]]:
-    """Yield items in parts of at most ``size``."""
-    left = iter(items)
-    while part := tuple(islice(left, size)):
-        yield part

@@ -1,12 +1,13 @@
 """Publishes bars through the job's own sink and script, without Spark."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import pyarrow as pa
 import redis
 
 from throttle.analytics.bars.bar_sink import BarSink
 from throttle.analytics.product_publisher import ProductPublisher
+from throttle.analytics.product_sink import SinkMeans
 from throttle.contract.bars import Bar
 from throttle.contract.cut import Cut
 from throttle.contract.redis_keys import ANALYTICS_JOB, AnalyticsKeys
@@ -23,17 +24,6 @@ _SCHEMA = pa.schema(
         ("note", pa.string()),
     ]
 )
-
-
-class _Frame:
-    """The rows of a batch, as Spark would hand them over."""
-
-    def __init__(self, rows: pa.Table) -> None:
-        self._rows = rows
-
-    def toArrow(self) -> pa.Table:
-        """Return the rows."""
-        return self._rows
 
 
 class BarWriter:
@@ -54,17 +44,21 @@ class BarWriter:
         server = client.info("server")["run_id"]  # type: ignore[index]
         client.hset(meta, mapping={f"term:{ANALYTICS_JOB}": term, "server": server})
         settings = AnalyticsSettings(close_after_ms=0)
-        publisher = ProductPublisher(client, self.keys, "bars", self._checkpoint, term)
-        self._sink = BarSink(
-            client, settings, publisher, lambda _: self.held, lambda call: call()
+        means = SinkMeans(
+            settings,
+            state=lambda _: _table_of(map(_row_of, self.held)),
+            retry=lambda call: call(),
+            report=lambda note, kept: None,
         )
+        self._sink = BarSink.create(client, means)
+        publisher = ProductPublisher(client, self.keys, "bars", self._checkpoint, term)
+        self._sink.publisher.set_result(publisher)
 
     def publish(self, *bars: Bar, clock_ms: int) -> None:
         """Publish what a batch has changed, once the log's clock is there."""
         note = BatchNote(_cut(self.clock_ms), _cut(clock_ms), {})
         rows = [*map(_row_of, bars), {"note": note.encode()}]
-        table = pa.Table.from_pylist(rows, _SCHEMA)
-        self._sink(_Frame(table), self.batch)  # type: ignore[arg-type]
+        self._sink.take(_table_of(rows), self.batch)
         self.clock_ms = clock_ms
         self.batch += 1
 
@@ -72,6 +66,10 @@ class BarWriter:
         """Publish a batch again, as Spark may."""
         self.batch, self.clock_ms = self.batch - 1, start_ms
         self.publish(*bars, clock_ms=clock_ms)
+
+
+def _table_of(rows: Iterable[dict[str, object]]) -> pa.Table:
+    return pa.Table.from_pylist(list(rows), _SCHEMA)
 
 
 def _row_of(bar: Bar) -> dict[str, object]:
