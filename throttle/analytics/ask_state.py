@@ -6,7 +6,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 from throttle.analytics.checkpoint import address_of, noted_settings
-from throttle.analytics.product import HeldRow, Product
+from throttle.analytics.product import Product, StateRow
 from throttle.settings import AnalyticsSettings
 from throttle.spark.java import NoJava, find_java
 from throttle.spark.query import first_line
@@ -24,7 +24,7 @@ def ask_state(
     product: Product,
     batch_id: int | None = None,
     isin: str | None = None,
-) -> Sequence[HeldRow]:
+) -> Sequence[StateRow]:
     """Start a Spark and return what a product's state held after a batch.
 
     The oldest first; by default after the newest committed batch. Raises NoState.
@@ -36,9 +36,9 @@ def ask_state(
             with running_spark(settings, java, scratch) as spark:
                 rows = product.state(spark, address, batch_id)
                 # Those of the query, whatever this process is told.
-                held = product.held(rows, noted_settings(spark, address))
+                shown = product.shown(rows, noted_settings(spark, address))
     except (NoFolder, NoJava, NoSpark) as error:
         raise NoState(str(error)) from error
     except (PySparkException, Py4JError, ConnectionError) as error:
         raise NoState(f"checkpoint {address}: {first_line(error)}") from error
-    return [row for row in held if isin in (None, row.isin)]
+    return [row for row in shown if isin in (None, row.isin)]

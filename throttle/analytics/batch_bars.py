@@ -43,6 +43,6 @@ def bars_of(rows: pa.Table) -> Iterator[Bar]:
         yield Bar(isin, start_ms, end_ms, *prices, volume, value, trades, False, late)
 
 
-def held_bars(rows: pa.Table, settings: Mapping[str, Any]) -> Sequence[Bar]:
+def shown_bars(rows: pa.Table, settings: Mapping[str, Any]) -> Sequence[Bar]:
     """Return the bars of a state (``bars_of``), the oldest first."""
     return sorted(bars_of(rows), key=lambda bar: (bar.start_ms, bar.isin))

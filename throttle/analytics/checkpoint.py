@@ -43,12 +43,12 @@ def settings_of(
     }
 
 
-def differences(noted: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
+def differences(noted: Mapping[str, Any], settings: Mapping[str, Any]) -> list[str]:
     """Say in words what a checkpoint was made for that is wanted otherwise now."""
     return [
-        f"{name} {wanted[name]} (it was {noted.get(name)})"
-        for name in wanted
-        if noted.get(name) != wanted[name]
+        f"{name} {settings[name]} (it was {noted.get(name)})"
+        for name in settings
+        if noted.get(name) != settings[name]
     ]
 
 
@@ -70,7 +70,7 @@ def _note_of(spark: SparkSession, address: str) -> tuple[Any, Any]:
     return path.getFileSystem(spark.sparkContext._jsc.hadoopConfiguration()), path
 
 
-def check(spark: SparkSession, address: str, wanted: Mapping[str, Any]) -> None:
+def check(spark: SparkSession, address: str, settings: Mapping[str, Any]) -> None:
     """Note a new checkpoint's settings, or compare an old one's. Raises BadCheckpoint.
 
     The note is beside Spark's own files, on whatever file system they are.
@@ -82,10 +82,10 @@ def check(spark: SparkSession, address: str, wanted: Mapping[str, Any]) -> None:
         # Spark has not begun: whatever was noted, nothing depends on it yet.
         files.mkdirs(path.getParent())
         stream = files.create(path, True)
-        stream.write(orjson.dumps(wanted))
+        stream.write(orjson.dumps(settings))
         stream.close()
         return
-    others = differences(noted_settings(spark, address), wanted)
+    others = differences(noted_settings(spark, address), settings)
     if others:
         raise BadCheckpoint(
             f"checkpoint {address}: was made for other settings: {'; '.join(others)}; "

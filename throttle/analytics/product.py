@@ -13,7 +13,7 @@ from throttle.settings import AnalyticsSettings
 from throttle.spark.query import OutputMode
 
 
-class HeldRow(Protocol):
+class StateRow(Protocol):
     """A row of a state, as it is shown."""
 
     @property
@@ -31,8 +31,8 @@ class Product:
     ``form`` is that of the state's rows, another one cannot be read; nor can a state
     that was begun under other ``state_settings``. ``rule`` makes partial bars of
     trades. Spark adds them up in ``windows`` and gives these out in an output ``mode``,
-    to the ``sink``. ``state`` reads the rows that the state held after a batch,
-    ``held`` makes of them what is shown, under the settings that the checkpoint notes.
+    to the ``sink``. ``state`` reads the rows of the state after a batch, ``shown``
+    makes of them what people see, by the settings that the checkpoint notes.
     """
 
     name: str
@@ -43,6 +43,6 @@ class Product:
     mode: OutputMode
     sink: type[ProductSink[Any]]
     state: Callable[[SparkSession, str, int | None], pa.Table]
-    held: Callable[[pa.Table, Mapping[str, Any]], Sequence[HeldRow]]
+    shown: Callable[[pa.Table, Mapping[str, Any]], Sequence[StateRow]]
     ends_in_batches_without_data: bool = False
     """Whether Spark gives windows out in a batch after the one that ends them."""

@@ -24,10 +24,10 @@ _TIME = pa.timestamp("us", tz="UTC")
 
 
 class WindowsByHand(ABC):
-    """A query's windows and its state; ``held`` has the rows of the state."""
+    """A query's windows and its state; ``kept`` has the rows of the state."""
 
     def __init__(self) -> None:
-        self.held = _wide(ARROW_SCHEMA.empty_table())
+        self.kept = _wide(ARROW_SCHEMA.empty_table())
 
     def add(self, rows: pa.Table, clock_ms: int) -> pa.Table:
         """Take a batch, once the log's clock is there; return what Spark gives out."""
@@ -39,15 +39,15 @@ class WindowsByHand(ABC):
 
     @abstractmethod
     def windows(self, partials: pa.Table, clock_ms: int) -> pa.Table:
-        """Add partial bars to those that are held; return windows as ``shown``."""
+        """Add partial bars to those that are kept; return windows as ``shown``."""
 
     @abstractmethod
     def shown(self, partials: pa.Table) -> pa.Table:
         """Return partial bars with the columns of the product's windows."""
 
     def state(self, batch_id: int) -> pa.Table:
-        """Return what is held, as Spark's state is read after the newest batch."""
-        return self.shown(self.held)
+        """Return what is kept, as Spark's state is read after the newest batch."""
+        return self.shown(self.kept)
 
 
 class TumblingByHand(WindowsByHand):
@@ -59,10 +59,10 @@ class TumblingByHand(WindowsByHand):
 
     def windows(self, partials: pa.Table, clock_ms: int) -> pa.Table:
         """Return the bars that have changed."""
-        self.held = combine([self.held, partials])
+        self.kept = combine([self.kept, partials])
         changed = set(_places(partials))
-        mask = pa.array([place in changed for place in _places(self.held)], pa.bool_())
-        return self.shown(self.held.filter(mask))
+        mask = pa.array([place in changed for place in _places(self.kept)], pa.bool_())
+        return self.shown(self.kept.filter(mask))
 
     def shown(self, partials: pa.Table) -> pa.Table:
         """Return partial bars as bars."""
@@ -79,7 +79,7 @@ class SessionsByHand(WindowsByHand):
 
     def windows(self, partials: pa.Table, clock_ms: int) -> pa.Table:
         """Return the bursts that have ended by the clock."""
-        rows = pa.concat_tables([self.held, partials])
+        rows = pa.concat_tables([self.kept, partials])
         rows = rows.sort_by([("isin", "ascending"), ("open_time", "ascending")])
         columns = (
             rows[name].to_pylist() for name in ("isin", "open_time", "close_time")
@@ -94,7 +94,7 @@ class SessionsByHand(WindowsByHand):
         rows = combine([rows.set_column(0, "at", pa.array(starts, _TIME))])
         ends = pc.add(rows["close_time"], pa.scalar(self._gap_us, pa.int64()))
         has_ended = pc.less_equal(ends, pa.scalar(clock_ms * 1_000, pa.int64()))
-        self.held = rows.filter(pc.invert(has_ended))
+        self.kept = rows.filter(pc.invert(has_ended))
         least = pa.scalar(self._least_trades, pa.int64())
         is_burst = pc.greater_equal(rows["trades"], least)
         return self.shown(rows.filter(pc.and_(has_ended, is_burst)))
@@ -110,7 +110,7 @@ class KeptByHand(WindowsByHand):
 
     def windows(self, partials: pa.Table, clock_ms: int) -> pa.Table:
         """Return the trades of a batch."""
-        self.held = pa.concat_tables([self.held, partials])
+        self.kept = pa.concat_tables([self.kept, partials])
         return self.shown(partials)
 
     def shown(self, partials: pa.Table) -> pa.Table:

@@ -206,8 +206,10 @@ def test_bars_and_bursts_by_hand_are_those_of_the_oracle(entries: list[Entry]) -
     assert driver.tally("bars").too_late == too_late.total()
     if ahead <= 0:
         bursts = bar_oracle.bursts(ordered, 600_000, 2)
-        told = [b.bar for b in driver.bursts()]
-        assert sorted((b.isin, b.start_ms, b.end_ms, b.trades) for b in told) == sorted(
+        ended = [burst.bar for burst in driver.bursts()]
+        assert sorted(
+            (b.isin, b.start_ms, b.end_ms, b.trades) for b in ended
+        ) == sorted(
             (isin, start, end, sums["trades"]) for isin, start, end, sums in bursts
         )
 

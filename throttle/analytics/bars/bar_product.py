@@ -2,7 +2,7 @@
 
 from throttle.analytics.bars.bar_sink import BarSink
 from throttle.analytics.bars.late_trades import BarPartials
-from throttle.analytics.batch_bars import held_bars
+from throttle.analytics.batch_bars import shown_bars
 from throttle.analytics.product import Product
 from throttle.analytics.state import bars_in_state
 from throttle.analytics.tumbling_bars import tumbling_bars
@@ -34,5 +34,5 @@ BARS = Product(
     mode="update",
     sink=BarSink,
     state=bars_in_state,
-    held=held_bars,
+    shown=shown_bars,
 )

@@ -10,7 +10,7 @@ import structlog
 
 from throttle.analytics.bars.amended_bars import BarBoard, BarChanges
 from throttle.analytics.bars.published_bars import PublishedBars, RedisBars, parts
-from throttle.analytics.batch_bars import bars_of, held_bars
+from throttle.analytics.batch_bars import bars_of, shown_bars
 from throttle.analytics.product_publisher import BatchChanges, Command
 from throttle.analytics.product_sink import ProductSink, SinkMeans
 from throttle.contract.bars import Bar, BarsUpdate
@@ -60,11 +60,11 @@ class BarSink(ProductSink[Bar]):
 
     def taken_up(self, batch_id: int, clock_ms: int) -> Iterator[BatchChanges]:
         """Yield what the state held after a batch, wherever Redis stands."""
-        held: Sequence[Bar] = ()
+        bars: Sequence[Bar] = ()
         if batch_id >= 0:
-            held = held_bars(self._means.state(batch_id), {})
-            log.info("bars taken up", bars=len(held), batch=batch_id + 1)
-        for part in chain(parts(held, _BARS), [()]):
+            bars = shown_bars(self._means.state(batch_id), {})
+            log.info("bars taken up", bars=len(bars), batch=batch_id + 1)
+        for part in chain(parts(bars, _BARS), [()]):
             yield self.changes(part, clock_ms)
 
     def _update(self, changes: BarChanges, clock_ms: int) -> BatchChanges:

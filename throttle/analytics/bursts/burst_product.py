@@ -1,6 +1,6 @@
 """Bursts: session windows, told when they have ended."""
 
-from throttle.analytics.batch_bars import held_bars
+from throttle.analytics.batch_bars import shown_bars
 from throttle.analytics.bursts.burst_partials import BurstPartials
 from throttle.analytics.bursts.burst_sink import BurstSink
 from throttle.analytics.bursts.session_windows import session_bursts
@@ -20,6 +20,6 @@ BURSTS = Product(
     mode="append",
     sink=BurstSink,
     state=bars_in_state,
-    held=held_bars,
+    shown=shown_bars,
     ends_in_batches_without_data=True,
 )

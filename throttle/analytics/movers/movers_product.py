@@ -1,6 +1,6 @@
 """Movers: hopping windows, each the sum of its panes."""
 
-from throttle.analytics.batch_bars import held_bars
+from throttle.analytics.batch_bars import shown_bars
 from throttle.analytics.movers.movers_sink import MoversSink
 from throttle.analytics.movers.pane_partials import PanePartials
 from throttle.analytics.product import Product
@@ -23,5 +23,5 @@ MOVERS = Product(
     mode="update",
     sink=MoversSink,
     state=bars_in_state,
-    held=held_bars,
+    shown=shown_bars,
 )

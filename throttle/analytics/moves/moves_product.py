@@ -21,5 +21,5 @@ MOVES = Product(
     mode="append",
     sink=MovesSink,
     state=trades_in_state,
-    held=held_trades,
+    shown=held_trades,
 )

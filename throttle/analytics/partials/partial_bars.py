@@ -36,6 +36,11 @@ ARROW_SCHEMA = pa.schema(
     ]
 )
 
+_SUMS = [
+    *(("high", "max"), ("low", "min")),
+    *((name, "sum") for name in ("volume", "value", "trades", "late", "unfit")),
+]
+_AGGREGATES = [("opened", "min"), ("closed", "max"), *_SUMS]
 _KEYS = ("at", "isin")
 _ONE, ZERO = pa.scalar(1, pa.int64()), pa.scalar(0, pa.int64())
 US_PER_MS = pa.scalar(1_000, pa.int64())
@@ -126,51 +131,21 @@ def combine(tables: Iterable[pa.Table]) -> pa.Table:
     Tables come and go with the columns of ``ARROW_SCHEMA``, but with ``volume`` and
     ``value`` in 256 bits (``to_spark`` makes them Spark's).
     """
-    table = pa.concat_tables(tables)
-    if not len(table):
-        return table
-    opened = _aggregate(table, _OPEN, "first", ["open"])
-    closed = _aggregate(table, _CLOSE, "last", ["close"])
-    keys = [(name, "ascending") for name in _KEYS]
-    opened, closed = opened.sort_by(keys), closed.sort_by(keys)
-    sums = {
-        "high": opened["high_max"],
-        "low": opened["low_min"],
-        "volume": opened["volume_sum"].cast(_WIDE),
-        "value": opened["value_sum"].cast(_WIDE),
-        "trades": opened["trades_sum"],
-        "late": opened["late_sum"],
-        "unfit": opened["unfit_sum"],
-    }
-    ends = {n: opened[n] for n in (*_OPEN, "open")} | {
-        n: closed[n] for n in (*_CLOSE, "close")
-    }
-    columns = {**{n: opened[n] for n in _KEYS}, **sums, **ends}
-    columns["note"] = pa.nulls(len(opened), pa.string())
+    table = pa.concat_tables(tables).sort_by([(n, "ascending") for n in _OPEN])
+    by_close = pc.sort_indices(table, [(n, "ascending") for n in _CLOSE])
+    # Arrow knows no first and last of decimals: their places are looked for.
+    places = pa.array(range(len(table)), pa.int64())
+    placed = table.append_column("opened", places)
+    placed = placed.append_column("closed", pc.sort_indices(by_close).cast(pa.int64()))
+    groups = placed.group_by(list(_KEYS), use_threads=False).aggregate(_AGGREGATES)
+    first = table.take(groups["opened_min"])
+    last = table.take(by_close.take(groups["closed_max"]))
+    columns = {name: first[name] for name in (*_KEYS, *_OPEN, "open")}
+    columns |= {name: last[name] for name in (*_CLOSE, "close")}
+    columns |= {name: groups[f"{name}_{how}"] for name, how in _SUMS}
+    columns |= {name: columns[name].cast(_WIDE) for name in ("volume", "value")}
+    columns["note"] = pa.nulls(len(groups), pa.string())
     return pa.table({name: columns[name] for name in ARROW_SCHEMA.names})
-
-
-_SUMS = [
-    ("high", "max"),
-    ("low", "min"),
-    *((name, "sum") for name in ("volume", "value", "trades", "late", "unfit")),
-]
-
-
-def _aggregate(
-    table: pa.Table, order: tuple[str, ...], end: str, prices: list[str]
-) -> pa.Table:
-    """Group; of each group the row at one ``end`` of an order gives the prices."""
-    table = table.sort_by([(name, "ascending") for name in order])
-    table = table.append_column("row", pa.array(range(len(table)), pa.int64()))
-    groups = table.group_by(list(_KEYS), use_threads=False)
-    wanted = _SUMS if end == "first" else []
-    result = groups.aggregate([("row", "min" if end == "first" else "max"), *wanted])
-    rows = result["row_min" if end == "first" else "row_max"]
-    # Arrow knows no first and last of decimals.
-    for name in (*order, *prices):
-        result = result.append_column(name, table[name].take(rows))
-    return result
 
 
 def to_spark(table: pa.Table) -> pa.Table:
