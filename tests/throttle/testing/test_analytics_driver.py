@@ -16,11 +16,9 @@ from tests.throttle.analytics import bar_oracle
 from tests.throttle.analytics.analytics_rig import AnalyticsRig, fields_of
 from tests.throttle.analytics.bar_entries import ENTRIES, RULES
 from tests.throttle.analytics.bar_oracle import Entry
-from throttle.analytics.products import BY_NAME
 from throttle.contract.bars import Bar
 from throttle.contract.products.bursts import TradingBurst
 from throttle.contract.products.moves import Move
-from throttle.contract.redis_keys import PRODUCTS
 from throttle.contract.tally import QueryTally
 from throttle.testing.analytics_driver import AnalyticsDriver
 from throttle.testing.driver import START_MS
@@ -212,8 +210,3 @@ def test_bars_and_bursts_by_hand_are_those_of_the_oracle(entries: list[Entry]) -
         ) == sorted(
             (isin, start, end, sums["trades"]) for isin, start, end, sums in bursts
         )
-
-
-def test_there_is_a_product_for_every_name_of_the_contract() -> None:
-    """What gateways read is what the job makes."""
-    assert tuple(BY_NAME) == PRODUCTS
