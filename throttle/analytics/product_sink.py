@@ -63,7 +63,7 @@ class ProductSink(ABC, Generic[T]):
         self._settings = means.settings
         self._keys = AnalyticsKeys(means.settings.namespace)
         self._means = means
-        self._has_published = False
+        self._has_published = self._is_lost = False
         self.publisher: Future[BatchPublisher] = Future()
         self.error: Exception | None = None
         self.is_open = False
@@ -117,20 +117,30 @@ class ProductSink(ABC, Generic[T]):
         return cut.end_ms - self._settings.close_after_ms
 
     def _publish(self, results: Sequence[T], note: BatchNote, batch_id: int) -> None:
-        publisher, clock_ms = self.publisher.result(), self.clock_ms(note.end)
-        batch = note, batch_id, clock_ms
-        try:
-            is_new = publisher.publish(self.changes(results, clock_ms), *batch)
-        except StreamLost:
-            if self._has_published:
-                # What this job has published is gone: whoever leads begins anew.
-                raise
-            start_ms = self.clock_ms(note.start)
-            begin = note, batch_id - 1, start_ms
-            for changes in self.taken_up(batch_id - 1, start_ms):
-                publisher.publish(changes, *begin, takes_up=True)
-                self.settle()
-            is_new = publisher.publish(self.changes(results, clock_ms), *batch)
+        if not self._is_lost:
+            try:
+                self._publish_batch(results, note, batch_id)
+                return
+            except StreamLost:
+                if self._has_published:
+                    # What this job has published is gone: whoever leads begins anew.
+                    raise
+                self._is_lost = True
+        publisher, clock_ms = self.publisher.result(), self.clock_ms(note.start)
+        begin = note, batch_id - 1, clock_ms
+        for changes in self.taken_up(batch_id - 1, clock_ms):
+            publisher.publish(changes, *begin, takes_up=True)
+            self.settle()
+        # Before the last step was taken, a retry begins with the first one.
+        self._is_lost = False
+        self._publish_batch(results, note, batch_id)
+
+    def _publish_batch(
+        self, results: Sequence[T], note: BatchNote, batch_id: int
+    ) -> None:
+        clock_ms = self.clock_ms(note.end)
+        changes = self.changes(results, clock_ms)
+        is_new = self.publisher.result().publish(changes, note, batch_id, clock_ms)
         self._has_published = True
         if is_new:
             self._means.report(note, self.settle())

@@ -1,6 +1,8 @@
 """Publishes bars through the job's own sink and script, without Spark."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from typing import Any
 
 import pyarrow as pa
 import redis
@@ -26,10 +28,29 @@ _SCHEMA = pa.schema(
 )
 
 
+class _FailingPublisher(ProductPublisher):
+    """Publishes, but for one call while Redis is away."""
+
+    writer: "BarWriter"
+
+    def publish(self, *batch: Any, takes_up: bool = False) -> bool:
+        self.writer.fails_at -= 1
+        if self.writer.fails_at == 0:
+            raise redis.ConnectionError("away")
+        return super().publish(*batch, takes_up=takes_up)
+
+
+def _retry(call: Callable[[], Any]) -> Any:
+    while True:
+        with suppress(redis.ConnectionError):
+            return call()
+
+
 class BarWriter:
     """One job of one term; every batch begins where the last one ended.
 
-    ``epoch`` is taken if there is none yet. ``held`` is what the state holds.
+    ``epoch`` is taken if there is none yet. ``held`` is what the state holds. The
+    publish that is ``fails_at`` calls away does not reach Redis.
     """
 
     def __init__(self, client: redis.Redis, epoch: str = "b7x1", term: int = 1) -> None:
@@ -47,11 +68,13 @@ class BarWriter:
         means = SinkMeans(
             settings,
             state=lambda _: _table_of(map(_row_of, self.held)),
-            retry=lambda call: call(),
+            retry=_retry,
             report=lambda note, kept: None,
         )
         self._sink = BarSink.create(client, means)
-        publisher = ProductPublisher(client, self.keys, "bars", self._checkpoint, term)
+        self.fails_at = 0
+        publisher = _FailingPublisher(client, self.keys, "bars", self._checkpoint, term)
+        publisher.writer = self
         self._sink.publisher.set_result(publisher)
 
     def publish(self, *bars: Bar, clock_ms: int) -> None:
