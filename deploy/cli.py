@@ -6,7 +6,7 @@ import re
 import sys
 from collections.abc import Iterable, Sequence
 from importlib.metadata import requires, version
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -188,19 +188,13 @@ def state(
     Starts a Spark of its own, which takes some seconds, and reads the checkpoint; the
     job may run meanwhile. See --state-dir, or --analytics-checkpoint.
     """
-    from throttle.analytics.ask_state import NoState, ask_bars, ask_trades
-    from throttle.contract.redis_keys import PRODUCTS
+    from throttle.analytics.ask_state import NoState, ask_state
+    from throttle.analytics.products import BY_NAME
 
-    if product not in PRODUCTS:
-        fail(f"product {product!r}: must be one of {', '.join(PRODUCTS)}", code=2)
-    rows: Sequence[Bar | HeldTrade]
+    if product not in BY_NAME:
+        fail(f"product {product!r}: must be one of {', '.join(BY_NAME)}", code=2)
     try:
-        if product == "moves":
-            rows = trades = ask_trades(settings, batch, isin)
-            table = _held_trades(trades[-limit:])
-        else:
-            rows = bars = ask_bars(settings, product, batch, isin)
-            table = _held_bars(bars[-limit:])
+        rows: Sequence[Any] = ask_state(settings, BY_NAME[product], batch, isin)
     except NoState as error:
         fail(str(error))
     shown = rows[-limit:]
@@ -208,7 +202,7 @@ def state(
         for row in shown:
             print_json(row.body())
         return
-    print_table(*table)
+    print_table(*(_held_trades if product == "moves" else _held_bars)(shown))
     typer.echo(f"{len(rows):,} in the state, {len(shown):,} shown")
 
 

@@ -10,16 +10,14 @@ import orjson
 import redis
 import structlog
 
-from ingest.process.redis_memory import warn_of_memory
 from ingest.tradelog.contract import LogInfo, LogReader
-from ingest.tradelog.redis_log_reader import check_server
 from throttle.contract.cut import Cut, newest_cut, origin
 from throttle.contract.redis_keys import Keys, form_refusal
 from throttle.lease.candidacy import Candidacy
 from throttle.lease.lease import Keeper, Lease, LeaseGrant, LeaseHeld
 from throttle.lease.retry import OutageLog, Stopped, until_done
 from throttle.publish.publisher import Publisher, PublishOptions, PublishOutcome
-from throttle.publish.rights import check_rights, commands_of_a_job
+from throttle.publish.rights import check_server_and_rights, commands_of_a_job
 from throttle.settings import ThrottleSettings
 from throttle.spark.open_reader import open_log, open_reader
 from throttle.telemetry.metrics import Server, ThrottleMetrics
@@ -72,15 +70,9 @@ class Candidate:
 
         Raises redis.NoPermissionError, and LogUnusable for a server of another kind.
         """
-        settings, log = self._settings, self._settings.trade_log
-        # One of another kind answers what it is, and nothing else.
-        self._until_done(lambda: check_server(self._client))
-        self._until_done(lambda: warn_of_memory(self._client))
-        self._until_done(
-            lambda: check_rights(
-                self._client, commands_of_a_job(self._keys, settings.job, log)
-            )
-        )
+        job, log = self._settings.job, self._settings.trade_log
+        commands = tuple(commands_of_a_job(self._keys, job, log))
+        self._until_done(lambda: check_server_and_rights(self._client, commands))
 
     def open_log(self) -> LogInfo:
         """Return the trade log's identity, creating it on first use.

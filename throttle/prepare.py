@@ -14,11 +14,12 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from ingest.tradelog.contract import LogInfo
-from throttle.job import ThrottleFailed, first_line, warm_up
+from throttle.job import ThrottleFailed, warm_up
 from throttle.settings import ThrottleSettings
 from throttle.spark import class_archive
 from throttle.spark.java import NoJava, find_java
 from throttle.spark.options import source_options
+from throttle.spark.query import first_line
 from throttle.spark.scratch import NoFolder, scratch_folder
 from throttle.spark.session import create_session
 from throttle.spark.start.java_process import NoSpark

@@ -11,7 +11,7 @@ from tests.archive.rig import state_of
 from tests.conftest import eventually
 from tests.gateway.bar_publisher import FIRST_MS, MINUTE_MS, make_bar
 from tests.gateway.samples import HYNIX, NAVER, SAMSUNG
-from tests.throttle.analytics.bar_writer import BarWriter
+from tests.throttle.analytics.bars.bar_writer import BarWriter
 from throttle.contract.bars import Bar, newer
 from throttle.contract.products.bar_log import BarLogEntry
 from throttle.contract.redis_keys import AnalyticsKeys

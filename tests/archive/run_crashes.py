@@ -36,7 +36,7 @@ from tests.archive.rig import archiving, publish, wait_until_stored
 from tests.gateway.publisher import Publisher
 from tests.ports import free_port
 from tests.published import read_snapshots
-from tests.throttle.analytics.bar_writer import BarWriter
+from tests.throttle.analytics.bars.bar_writer import BarWriter
 from throttle.contract.products.bar_log import BarLogEntry
 
 STEPS = (

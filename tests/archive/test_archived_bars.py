@@ -35,7 +35,7 @@ from tests.conftest import eventually
 from tests.gateway.bar_publisher import FIRST_MS, MINUTE_MS, make_bar
 from tests.gateway.publisher import Publisher
 from tests.gateway.samples import SAMSUNG
-from tests.throttle.analytics.bar_writer import BarWriter
+from tests.throttle.analytics.bars.bar_writer import BarWriter
 
 pytestmark = pytest.mark.redis
 

@@ -24,7 +24,7 @@ from tests.archive.rig import archiving, publish, settings_of, wait_until_stored
 from tests.gateway.publisher import Publisher
 from tests.gateway.samples import HYNIX, NAVER, SAMSUNG
 from tests.redis_users import documented_users, url_of
-from tests.throttle.analytics.bar_writer import BarWriter
+from tests.throttle.analytics.bars.bar_writer import BarWriter
 from throttle.contract.redis_keys import Keys
 from throttle.testing.driver import ThrottleDriver
 

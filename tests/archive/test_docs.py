@@ -26,7 +26,7 @@ from tests.gateway.samples import (
     make_snapshot,
 )
 from tests.paths import ROOT
-from tests.throttle.analytics.bar_writer import BarWriter
+from tests.throttle.analytics.bars.bar_writer import BarWriter
 from throttle.contract.redis_keys import Keys
 
 pytestmark = pytest.mark.redis

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from throttle.analytics.bar_sink import calendars_of
+from throttle.analytics.bars.published_bars import calendars_of
 from throttle.settings import AnalyticsSettings, ThrottleSettings
 
 

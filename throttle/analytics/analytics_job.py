@@ -3,7 +3,7 @@
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -12,58 +12,45 @@ from typing import Any, TypeVar
 import redis
 import structlog
 from prometheus_client import CollectorRegistry
-from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from ingest.process.prometheus import MetricsUnavailable, exposed
-from ingest.process.redact import server_address
-from ingest.process.redis_fault import in_words
-from ingest.process.redis_memory import warn_of_memory
+from ingest.process.prometheus import exposed
 from ingest.process.service_manager import tell_ready
-from ingest.tradelog.contract import LogInfo, LogUnusable
-from ingest.tradelog.redis_log_reader import check_server
-from throttle.analytics.bar_board import BarChanges
-from throttle.analytics.bar_sink import BarSink
+from ingest.tradelog.contract import LogInfo
 from throttle.analytics.checkpoint import BadCheckpoint, address_of, check, settings_of
-from throttle.analytics.final_sinks import BurstSink
-from throttle.analytics.log_source import PartialBarsSource
 from throttle.analytics.metrics import AnalyticsMetrics
-from throttle.analytics.movers.movers_sink import MoversSink
-from throttle.analytics.moves.moves_sink import MovesSink
+from throttle.analytics.partials.log_source import PartialBarsSource
+from throttle.analytics.product import Product
 from throttle.analytics.product_publisher import ProductPublisher
-from throttle.analytics.queries import partial_options, start_query
-from throttle.analytics.state import bars_in_state, panes_in_state, trades_in_state
+from throttle.analytics.product_query import start_product
+from throttle.analytics.product_sink import ProductSink, SinkMeans
+from throttle.analytics.products import BY_NAME
 from throttle.contract.cut import Cut
-from throttle.contract.redis_keys import ANALYTICS_JOB, PRODUCTS, AnalyticsKeys
-from throttle.contract.tally import BatchNote
-from throttle.job import first_line
+from throttle.contract.redis_keys import ANALYTICS_JOB, AnalyticsKeys
 from throttle.lease.lease import Fenced, Keeper, Lease, LeaseGrant
 from throttle.lease.retry import OutageLog, Stopped, create_client, until_done
 from throttle.publish.publisher import StreamLost
-from throttle.publish.rights import check_rights, commands_of_analytics
+from throttle.publish.rights import check_server_and_rights, commands_of_analytics
 from throttle.settings import AnalyticsSettings
 from throttle.spark.idle_collector import IdleCollector
-from throttle.spark.java import NoJava, find_java
+from throttle.spark.java import find_java
 from throttle.spark.open_reader import open_log
 from throttle.spark.options import source_options
-from throttle.spark.scratch import NoFolder, scratch_folder
-from throttle.spark.session import create_session
-from throttle.spark.start.java_process import NoSpark
-from throttle.window.decoder import NoDecoder, find_decoder
+from throttle.spark.query import check_query, failures_as, stop_query
+from throttle.spark.scratch import scratch_folder
+from throttle.spark.session import running_spark
+from throttle.window.decoder import find_decoder
 
 log = structlog.get_logger()
 
 T = TypeVar("T")
+_Queries = dict[str, tuple[StreamingQuery, ProductSink[Any]]]
 
 _ASK_AGAIN_S = 0.05
 
 # Each question takes the JVM and this process a millisecond.
 _ASK_SPARK_S = 0.5
-
-# How long an open batch may take to end before Spark is made to end it.
-_ENDED_WITHIN_S = 2.0
 
 # Spark broadcasts Hadoop's settings for each batch with a state: 20 MB a minute.
 _COLLECT_EVERY_S = 30.0
@@ -71,10 +58,6 @@ _COLLECT_EVERY_S = 30.0
 
 class AnalyticsFailed(RuntimeError):
     """The job cannot run or cannot go on; the message says why."""
-
-
-_LASTING = (NoFolder, NoJava, NoDecoder, LogUnusable, BadCheckpoint, MetricsUnavailable)
-_OF_SPARK = (NoSpark, PySparkException, Py4JError, ConnectionError)
 
 
 def run_analytics(settings: AnalyticsSettings, stop: threading.Event) -> None:
@@ -86,23 +69,12 @@ def run_analytics(settings: AnalyticsSettings, stop: threading.Event) -> None:
     os.nice(settings.analytics_nice)
     registry = CollectorRegistry()
     metrics = AnalyticsMetrics(registry)
-    try:
-        with (
-            suppress(Stopped),
-            exposed(settings, registry),
-            scratch_folder() as scratch,
-        ):
-            _run(settings, stop, scratch, metrics)
-    except _OF_SPARK as error:
-        # A terminal's signal, or a runner's, ends the JVM as well as this process.
-        if not stop.is_set():
-            raise AnalyticsFailed(first_line(error)) from error
-        log.info("told to stop, and Spark has ended", error=first_line(error))
-    except redis.RedisError as error:
-        address = server_address(settings.redis_url)
-        raise AnalyticsFailed(f"redis_url {address}: {in_words(error)}") from error
-    except (Fenced, *_LASTING) as error:
-        raise AnalyticsFailed(str(error)) from error
+    with (
+        failures_as(AnalyticsFailed, settings, stop, (BadCheckpoint,)),
+        exposed(settings, registry),
+        scratch_folder() as scratch,
+    ):
+        _run(settings, stop, scratch, metrics)
 
 
 def _run(
@@ -113,33 +85,16 @@ def _run(
 ) -> None:
     find_decoder(settings.decoder)
     client = create_client(settings.redis_url)
-    _check_rights(client, settings, stop)
+    keys = AnalyticsKeys(settings.namespace)
+    commands = tuple(commands_of_analytics(keys, settings.trade_log))
+    until_done(lambda: check_server_and_rights(client, commands), stop)
     java = find_java(settings.java_home, scratch)
     log.info("starting spark", java_home=str(java.home))
-    spark = create_session(settings, java, scratch)
-    try:
+    with running_spark(settings, java, scratch) as spark:
         spark.dataSource.register(PartialBarsSource)
         leader = AnalyticsLeader(client, settings, stop, spark, metrics)
         while not stop.is_set():
             leader.lead()
-    finally:
-        with suppress(Py4JError, PySparkException, OSError):
-            spark.stop()
-
-
-def _check_rights(
-    client: redis.Redis, settings: AnalyticsSettings, stop: threading.Event
-) -> None:
-    keys = AnalyticsKeys(settings.namespace)
-    commands = tuple(commands_of_analytics(keys, settings.trade_log))
-
-    def ask() -> None:
-        # One of another kind answers what it is, and nothing else.
-        check_server(client)
-        warn_of_memory(client)
-        check_rights(client, commands)
-
-    until_done(ask, stop)
 
 
 class AnalyticsLeader:
@@ -219,56 +174,41 @@ class AnalyticsLeader:
             time.sleep(_ASK_AGAIN_S)
 
     @contextmanager
-    def _queries(
-        self, info: LogInfo, term: int
-    ) -> Iterator[Mapping[str, tuple[StreamingQuery, Any]]]:
+    def _queries(self, info: LogInfo, term: int) -> Iterator[_Queries]:
         settings = self._settings
         options = source_options(settings, info, manual_clock=self._manual_clock)
-        queries: dict[str, tuple[StreamingQuery, Any]] = {}
-        for product in set(PRODUCTS).difference(settings.products()):
-            self._tell(product, {"stopped": 1})
+        queries: _Queries = {}
+        for name in set(BY_NAME).difference(settings.products()):
+            self._tell(name, {"stopped": 1})
         with ExitStack() as stack:
             # The lease is held still then: who comes next says otherwise.
             stack.callback(self._tell_stopped, queries)
-            for product in settings.products():
-                address = address_of(settings, product)
-                wanted = settings_of(settings, product, info.log_id)
-                check(self._spark, address, wanted)
-                every_ms = partial_options(settings, options, product).batch_ms
-                self._tell(product, {"every_ms": every_ms, "stopped": 0})
-                # Spark names a checkpoint when its query starts.
-                sink = _LateSink()
-                query = start_query(
+            for name in settings.products():
+                product, address = BY_NAME[name], address_of(settings, name)
+                state_settings = settings_of(settings, product, info.log_id)
+                check(self._spark, address, state_settings)
+                every_ms = product.rule(settings).batch_ms
+                self._tell(name, {"every_ms": every_ms, "stopped": 0})
+                sink = self._create_sink(product, address)
+                query = start_product(
                     self._spark, settings, product, options, sink, address
                 )
-                stack.callback(_stop_query, query, sink)
-                sink.create(partial(self._sink, product, address, query.id, term))
-                queries[product] = query, sink
+                stack.callback(stop_query, query, sink)
+                publisher = self.create_publisher(name, query.id, term)
+                sink.publisher.set_result(publisher)
+                queries[name] = query, sink
             yield queries
 
-    def _tell_stopped(self, queries: Mapping[str, Any]) -> None:
+    def _tell_stopped(self, queries: _Queries) -> None:
         if self._stop.is_set():
             for product in queries:
                 self._tell(product, {"stopped": 1})
 
-    def _sink(self, product: str, address: str, checkpoint: str, term: int) -> Any:
-        publisher = self.create_publisher(product, checkpoint, term)
-        if product == "bars":
-            return BarSink(
-                self._client,
-                self._settings,
-                publisher,
-                partial(bars_in_state, self._spark, address),
-                self._until_done,
-                self._report_bars,
-            )
-        report = partial(self._metrics.published, product)
-        means = self._settings, publisher, self._until_done, report
-        if product == "moves":
-            return MovesSink(*means, partial(trades_in_state, self._spark, address))
-        if product == "movers":
-            return MoversSink(*means, partial(panes_in_state, self._spark, address))
-        return BurstSink(*means)
+    def _create_sink(self, product: Product, address: str) -> ProductSink[Any]:
+        state = partial(product.state, self._spark, address)
+        report = partial(self._metrics.published, product.name)
+        means = SinkMeans(self._settings, state, self._until_done, report)
+        return product.sink.create(self._client, means)
 
     def create_publisher(
         self, product: str, checkpoint: str, term: int
@@ -276,13 +216,7 @@ class AnalyticsLeader:
         """Return what publishes a product under a term."""
         return ProductPublisher(self._client, self._keys, product, checkpoint, term)
 
-    def _report_bars(self, note: BatchNote, changes: BarChanges) -> None:
-        self._metrics.published("bars", note)
-        self._metrics.kept(changes.kept)
-
-    def _wait(
-        self, queries: Mapping[str, tuple[StreamingQuery, Any]], keeper: Keeper
-    ) -> None:
+    def _wait(self, queries: _Queries, keeper: Keeper) -> None:
         seen: dict[str, int] = {}
         asks_at_s = 0.0
         collector = IdleCollector(_COLLECT_EVERY_S)
@@ -298,7 +232,7 @@ class AnalyticsLeader:
             has_ended = False
             for product, (query, sink) in queries.items():
                 if is_time or sink.error is not None:
-                    _check(product, query, sink)
+                    check_query(query, sink, partial(_failure, product))
                     has_ended |= self._look(product, query, sink.batch_id, seen)
             if has_ended:
                 # Which is far from the ends of the throttle's windows, by default.
@@ -339,53 +273,5 @@ class AnalyticsLeader:
         return until_done(call, self._stop, self._outage)
 
 
-class _LateSink:
-    """A sink that is made when its query has a name; a batch waits for it.
-
-    ``batch_id`` is that of the newest batch that came to its end, -1 before.
-    """
-
-    def __init__(self) -> None:
-        self._is_made = threading.Event()
-        self._sink: Any = None
-        self.is_open = False
-        self.batch_id = -1
-
-    def create(self, make: Callable[[], Any]) -> None:
-        """Make the sink."""
-        self._sink = make()
-        self._is_made.set()
-
-    def __call__(self, frame: Any, batch_id: int) -> None:
-        self.is_open = True
-        try:
-            self._is_made.wait()
-            self._sink(frame, batch_id)
-            self.batch_id = batch_id
-        finally:
-            self.is_open = False
-
-    @property
-    def error(self) -> Exception | None:
-        """Return what stopped the sink, in its own words."""
-        return None if self._sink is None else self._sink.error
-
-
-def _stop_query(query: StreamingQuery, sink: _LateSink) -> None:
-    # In the middle of a batch Spark ends with pages of errors.
-    until_s = time.monotonic() + _ENDED_WITHIN_S
-    while sink.is_open and query.isActive and time.monotonic() < until_s:
-        time.sleep(0.02)
-    # Any moment is a good one to end: the checkpoint says where to go on.
-    with suppress(Py4JError, PySparkException, OSError):
-        query.stop()
-
-
-def _check(product: str, query: StreamingQuery, sink: Any) -> None:
-    if query.isActive:
-        return
-    # In its own words: through Spark an error comes back in three stack traces.
-    if isinstance(sink.error, (StreamLost, Fenced, Stopped, redis.RedisError)):
-        raise sink.error
-    cause = sink.error or query.exception() or "the query stopped by itself"
-    raise AnalyticsFailed(f"{product}: {first_line(cause)}")
+def _failure(product: str, words: str) -> AnalyticsFailed:
+    return AnalyticsFailed(f"{product}: {words}")

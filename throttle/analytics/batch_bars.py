@@ -1,6 +1,6 @@
 """From the rows of a batch to bars and what was read. Pure."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -30,25 +30,19 @@ def split(rows: pa.Table) -> tuple[pa.Table, BatchNote | None]:
 def bars_of(rows: pa.Table) -> Iterator[Bar]:
     """Yield the bars of rows that are no notes.
 
-    It needs the columns that the windows of ``window_transforms.py`` return. Bars are
+    It needs the columns that the windows of ``tumbling_bars.py`` return. Bars are
     not said to be closed: that is by the clock of the note.
     """
     columns = (rows[name].to_pylist() for name in (*_NAMES, *_SUMS))
-    for isin, start_ms, end_ms, *prices, volume, value, trades, late, unfit in zip(
+    for isin, start_ms, end_ms, *amounts, trades, late, unfit in zip(
         *columns, strict=True
     ):
-        sums = (None, None) if unfit else (volume, value)
-        yield _bar(isin, start_ms, end_ms, (*prices, *sums), trades, late)
+        opened, high, low, closed, *sums = amounts
+        volume, value = (None, None) if unfit else sums
+        prices = opened, high, low, closed
+        yield Bar(isin, start_ms, end_ms, *prices, volume, value, trades, False, late)
 
 
-def _bar(
-    isin: str,
-    start_ms: int,
-    end_ms: int,
-    amounts: Sequence[Any],
-    trades: int,
-    late: int,
-) -> Bar:
-    opened, high, low, closed, volume, value = amounts
-    prices = opened, high, low, closed
-    return Bar(isin, start_ms, end_ms, *prices, volume, value, trades, False, late)
+def shown_bars(rows: pa.Table, settings: Mapping[str, Any]) -> Sequence[Bar]:
+    """Return the bars of a state (``bars_of``), the oldest first."""
+    return sorted(bars_of(rows), key=lambda bar: (bar.start_ms, bar.isin))

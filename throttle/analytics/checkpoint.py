@@ -10,12 +10,10 @@ from typing import Any
 import orjson
 from pyspark.sql import SparkSession
 
+from throttle.analytics.product import Product
 from throttle.settings import AnalyticsSettings
 
 _NOTE = "tickthrottle.json"
-
-FORMS = {"bars": 1, "movers": 2, "bursts": 1, "moves": 1}
-"""Of the state's rows (``window_transforms.py``); another one cannot be read."""
 
 
 class BadCheckpoint(RuntimeError):
@@ -32,24 +30,12 @@ def address_of(settings: AnalyticsSettings, product: str) -> str:
 
 
 def settings_of(
-    settings: AnalyticsSettings, product: str, log_id: str
+    settings: AnalyticsSettings, product: Product, log_id: str
 ) -> dict[str, Any]:
     """Return what a product's checkpoint depends on."""
-    own: dict[str, dict[str, Any]] = {
-        "bars": {"bars_ms": settings.bars_ms},
-        "movers": {
-            "movers_span_s": settings.movers_span_s,
-            "movers_every_s": settings.movers_every_s,
-        },
-        "bursts": {"burst_gap_ms": settings.burst_gap_ms},
-        "moves": {
-            "move_span_ms": settings.move_span_ms,
-            "analytics_batch_ms": settings.analytics_batch_ms,
-        },
-    }
     return {
-        "form": FORMS[product],
-        **own[product],
+        "form": product.form,
+        **{name: getattr(settings, name) for name in product.state_settings},
         "close_after_ms": settings.close_after_ms,
         "state_store": settings.state_store,
         "analytics_partitions": settings.analytics_partitions,
@@ -57,12 +43,12 @@ def settings_of(
     }
 
 
-def differences(noted: Mapping[str, Any], wanted: Mapping[str, Any]) -> list[str]:
+def differences(noted: Mapping[str, Any], settings: Mapping[str, Any]) -> list[str]:
     """Say in words what a checkpoint was made for that is wanted otherwise now."""
     return [
-        f"{name} {wanted[name]} (it was {noted.get(name)})"
-        for name in wanted
-        if noted.get(name) != wanted[name]
+        f"{name} {settings[name]} (it was {noted.get(name)})"
+        for name in settings
+        if noted.get(name) != settings[name]
     ]
 
 
@@ -84,7 +70,7 @@ def _note_of(spark: SparkSession, address: str) -> tuple[Any, Any]:
     return path.getFileSystem(spark.sparkContext._jsc.hadoopConfiguration()), path
 
 
-def check(spark: SparkSession, address: str, wanted: Mapping[str, Any]) -> None:
+def check(spark: SparkSession, address: str, settings: Mapping[str, Any]) -> None:
     """Note a new checkpoint's settings, or compare an old one's. Raises BadCheckpoint.
 
     The note is beside Spark's own files, on whatever file system they are.
@@ -96,10 +82,10 @@ def check(spark: SparkSession, address: str, wanted: Mapping[str, Any]) -> None:
         # Spark has not begun: whatever was noted, nothing depends on it yet.
         files.mkdirs(path.getParent())
         stream = files.create(path, True)
-        stream.write(orjson.dumps(wanted))
+        stream.write(orjson.dumps(settings))
         stream.close()
         return
-    others = differences(noted_settings(spark, address), wanted)
+    others = differences(noted_settings(spark, address), settings)
     if others:
         raise BadCheckpoint(
             f"checkpoint {address}: was made for other settings: {'; '.join(others)}; "

@@ -73,8 +73,11 @@ class AnalyticsMetrics:
             multiprocess_mode="livemax",
         )
 
-    def published(self, product: str, note: BatchNote) -> None:
-        """Take in what a batch has read."""
+    def published(self, product: str, note: BatchNote, kept: int = 0) -> None:
+        """Take in what a batch has read.
+
+        ``kept`` bars were not published: the stored ones have more trades.
+        """
         for tally in note.tallies.values():
             outcomes = {
                 "counted": tally.counted,
@@ -88,11 +91,8 @@ class AnalyticsMetrics:
         off_by = sum(abs(tally.unaccounted) for tally in note.tallies.values())
         self._off_by.labels(product).set(off_by)
         self._batches.labels(product).inc()
+        self._kept.inc(kept)
         self._clock.labels(product).set(note.end.end_ms / 1000)
-
-    def kept(self, bars: int) -> None:
-        """Take in how many bars were not published, for what is known is better."""
-        self._kept.inc(bars)
 
     def state(self, product: str, operator: Mapping[str, Any]) -> None:
         """Take in what Spark says of a query's state (``stateOperators``)."""

@@ -57,34 +57,25 @@ class ProductPublisher:
         self._script = client.register_script(text)
 
     def publish(
-        self, changes: BatchChanges, note: BatchNote, batch_id: int, clock_ms: int
-    ) -> bool:
-        """Publish a batch; False if it was published before.
-
-        Raises Fenced when another job has taken over, StreamLost when the batch does
-        not begin where this checkpoint's last one ended, and redis.RedisError, after
-        which it may be published again.
-        """
-        return self._run(changes, note, batch_id, clock_ms, takes_up=False)
-
-    def take_up(
-        self, changes: BatchChanges, note: BatchNote, batch_id: int, clock_ms: int
-    ) -> None:
-        """Publish what the state holds where ``note`` begins; Redis may know less.
-
-        From then on the batch of ``note`` can be published. Raises as ``publish`` does.
-        """
-        begin = BatchNote(note.start, note.start, {})
-        self._run(changes, begin, batch_id, clock_ms, takes_up=True)
-
-    def _run(
         self,
         changes: BatchChanges,
         note: BatchNote,
         batch_id: int,
         clock_ms: int,
-        takes_up: bool,
+        *,
+        takes_up: bool = False,
     ) -> bool:
+        """Publish a batch; False if it was published before.
+
+        With ``takes_up`` it is what the state holds where ``note`` begins, of which
+        Redis may know less; from then on the batch of ``note`` can be published.
+
+        Raises Fenced when another job has taken over, StreamLost when the batch does
+        not begin where this checkpoint's last one ended, and redis.RedisError, after
+        which it may be published again.
+        """
+        if takes_up:
+            note = BatchNote(note.start, note.start, {})
         keys, product = self._keys, self._product
         counts = [
             part

@@ -36,8 +36,11 @@ local server = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
 if redis.call('HGET', meta, 'server') ~= server then return {'lost'} end
 local known = redis.call('HMGET', progress, 'checkpoint', 'cut', 'sequence')
 local is_same = known[1] == checkpoint
-if is_same and known[2] == end_cut then return {'repeat'} end
-if takes_up ~= '1' and not (is_same and known[2] == start_cut) then return {'lost'} end
+-- What is taken up comes in steps, all of them at one cut.
+if takes_up ~= '1' then
+  if is_same and known[2] == end_cut then return {'repeat'} end
+  if not is_same or known[2] ~= start_cut then return {'lost'} end
+end
 
 local epoch = redis.call('HGET', meta, 'epoch')
 local sequence = tonumber(known[3] or 0) + 1

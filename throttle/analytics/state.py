@@ -4,7 +4,6 @@ Only batches that Spark has committed can be asked for, in a batch query, while 
 streaming query runs or not.
 """
 
-from collections.abc import Sequence
 from typing import cast
 
 import pyarrow as pa
@@ -12,12 +11,11 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from throttle.analytics.batch_bars import bars_of
-from throttle.analytics.partial_reader import NOTE_KEY
-from throttle.contract.bars import Bar
+from throttle.analytics.partials.partial_bars import NOTE_KEY
+from throttle.analytics.tumbling_bars import SUMMED
 
 _END = "struct<time: bigint, seq: bigint, position: bigint, price: decimal(38,18)>"
-# The other buffers of ``window_transforms._aggregates``, in their order.
+# The other buffers of ``tumbling_bars.aggregates``, in their order.
 _BUFFERS = (
     *("high", "low", "volume", "has_volume", "value", "has_value"),
     *("trades", "late", "unfit", "note"),
@@ -30,21 +28,30 @@ _OF_SESSIONS = ("session_window", "isin")
 def state_of(
     spark: SparkSession, checkpoint: str, batch_id: int | None = None
 ) -> DataFrame:
-    """Return the bars, panes or open bursts that a query's state held after a batch.
+    """Return the rows that a query's state held after a batch, as Spark has them.
 
-    By default after the newest one that was committed. Columns are those that
-    ``window_transforms.py`` returns. ``checkpoint`` is the query's, a folder or an
-    address.
+    By default after the newest one that was committed. ``checkpoint`` is the query's, a
+    folder or an address.
     """
     reader = spark.read.format("statestore").option("path", checkpoint)
     if batch_id is not None:
         reader = reader.option("batchId", batch_id)
-    state = reader.load()
+    return reader.load()
+
+
+def bars_in_state(
+    spark: SparkSession, checkpoint: str, batch_id: int | None = None
+) -> pa.Table:
+    """Return the bars, panes or open bursts of a state (``state_of``), in no order.
+
+    Columns are those that ``tumbling_bars.py`` returns.
+    """
+    state = state_of(spark, checkpoint, batch_id)
     kind = cast(StructType, state.schema["value"].dataType)
     buffers = F.col("value").cast(_with_names(kind)).alias("of")
     rows = state.select("key", "key.isin", buffers)
     start_ms, end_ms = _bounds(state)
-    return rows.where(~F.col("isin").startswith(NOTE_KEY)).select(
+    bars = rows.where(~F.col("isin").startswith(NOTE_KEY)).select(
         start_ms.alias("start_ms"),
         end_ms.alias("end_ms"),
         "isin",
@@ -52,13 +59,9 @@ def state_of(
         "of.high",
         "of.low",
         F.col("of.closed.price").alias("close"),
-        "of.volume",
-        "of.value",
-        "of.trades",
-        "of.late",
-        "of.unfit",
-        "of.note",
+        *(f"of.{name}" for name in SUMMED),
     )
+    return bars.toArrow()
 
 
 def _bounds(state: DataFrame) -> tuple[Column, Column]:
@@ -89,36 +92,3 @@ def _with_names(buffers: StructType) -> str:
         else:
             parts.append(f"{next(names)}: {field.dataType.simpleString()}")
     return f"struct<{', '.join(parts)}>"
-
-
-def bars_in_state(
-    spark: SparkSession, checkpoint: str, batch_id: int | None = None
-) -> Sequence[Bar]:
-    """Return the bars of ``state_of``, the oldest first."""
-    bars = bars_of(state_of(spark, checkpoint, batch_id).toArrow())
-    return sorted(bars, key=lambda bar: (bar.start_ms, bar.isin))
-
-
-def panes_in_state(
-    spark: SparkSession, checkpoint: str, batch_id: int | None = None
-) -> pa.Table:
-    """Return the panes that the state of movers held after a batch, in no order.
-
-    Columns are those of ``state_of``.
-    """
-    return state_of(spark, checkpoint, batch_id).toArrow()
-
-
-def trades_in_state(
-    spark: SparkSession, checkpoint: str, batch_id: int | None = None
-) -> pa.Table:
-    """Return the trades that the state of moves held after a batch, in no order.
-
-    By default after the newest one that was committed. Columns are those that
-    ``window_transforms.trades_of`` returns.
-    """
-    reader = spark.read.format("statestore").option("path", checkpoint)
-    if batch_id is not None:
-        reader = reader.option("batchId", batch_id)
-    trades = reader.load().select("key.*")
-    return trades.where(~F.col("isin").startswith(NOTE_KEY)).toArrow()

@@ -10,13 +10,14 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from ingest.tradelog.contract import LogInfo
-from throttle.job import first_line, start_query
+from throttle.job import start_query
 from throttle.settings import ThrottleSettings
 from throttle.spark.issue_frame import IssueFrame
 from throttle.spark.java import NoJava, find_java
 from throttle.spark.options import made_up_windows, source_options
+from throttle.spark.query import first_line
 from throttle.spark.scratch import NoFolder, scratch_folder
-from throttle.spark.session import create_session
+from throttle.spark.session import running_spark
 from throttle.spark.sink import BatchSink, discard
 from throttle.spark.start.java_process import NoSpark
 from throttle.spark.warmup import made_up_issues
@@ -38,11 +39,8 @@ def explain(settings: ThrottleSettings) -> dict[str, str]:
     try:
         with scratch_folder() as scratch:
             java = find_java(settings.java_home, scratch)
-            spark = create_session(settings, java, scratch)
-            try:
+            with running_spark(settings, java, scratch) as spark:
                 return _run_one_batch(spark, settings, scratch / "explain")
-            finally:
-                spark.stop()
     except (NoFolder, NoJava, NoSpark, PySparkException, Py4JError) as error:
         raise ExplainFailed(first_line(error)) from error
 

@@ -9,7 +9,9 @@ from typing import Any
 
 import redis
 
+from ingest.process.redis_memory import warn_of_memory
 from ingest.tradelog.contract import LogKind
+from ingest.tradelog.redis_log_reader import check_server
 from ingest.tradelog.redis_positions import info_key, stream_key
 from throttle.contract.redis_keys import (
     ANALYTICS_JOB,
@@ -96,6 +98,17 @@ def _to_read_log(namespace: str) -> Iterator[Command]:
     yield from (("HSETNX", info, *_FIELD), ("HGETALL", info))
     yield from (("XRANGE", stream, "-", "+"), ("XREVRANGE", stream, "+", "-"))
     yield ("XINFO", "STREAM", stream)
+
+
+def check_server_and_rights(client: redis.Redis, commands: Iterable[Command]) -> None:
+    """Check what a job needs of a server before it starts.
+
+    Raises LogUnusable for a server of another kind, and redis.NoPermissionError.
+    """
+    # One of another kind answers what it is, and nothing else.
+    check_server(client)
+    warn_of_memory(client)
+    check_rights(client, commands)
 
 
 def check_rights(client: redis.Redis, commands: Iterable[Command]) -> None:

@@ -46,6 +46,13 @@ class SourceOptions:
     live_tasks: int = 1
     backlog_tasks: int = 2
 
+    def parts(
+        self, partitions: tuple[int, ...], is_live: bool
+    ) -> list[tuple[int, ...]]:
+        """Return which partitions each task reads, of a live window or of a backlog."""
+        tasks = min(self.live_tasks if is_live else self.backlog_tasks, len(partitions))
+        return [partitions[n::tasks] for n in range(tasks)]
+
     def to_spark(self) -> dict[str, str]:
         """Encode for ``DataStreamReader.options``."""
         return {"source": orjson.dumps(self).decode()}

@@ -7,47 +7,39 @@ is planned, and one that is open is read on when it is back.
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import suppress
-from functools import lru_cache, partial
-from typing import Any, NamedTuple, TypeVar
+from functools import partial
+from typing import Any, NamedTuple
 
 import orjson
 import pyarrow as pa
 import redis
 
-from ingest.tradelog.contract import PIECE_BYTES, Chunk, LogInfo, LogReader, Ranges
-from ingest.tradelog.manual_clock import ManualClockLog
-from ingest.tradelog.redis_log_reader import RedisLogReader
+from ingest.tradelog.contract import LogReader
 from throttle.contract import cut
-from throttle.contract.cut import Cut, between
+from throttle.contract.cut import Cut
 from throttle.contract.redis_keys import Keys
 from throttle.lease.lease import owner_of
-from throttle.lease.retry import AWAY, create_client, is_transient
-from throttle.spark.open_reader import kafka_reader
+from throttle.lease.retry import AWAY, is_transient
 from throttle.spark.options import BatchRange, SourceOptions
-from throttle.spark.read_ahead import read_ahead
+from throttle.spark.task_log import (
+    LONGEST_WAIT_S,
+    CheckedPieces,
+    ask_patiently,
+    client_of,
+    open_log_reader,
+    read_patiently,
+)
 from throttle.spark.warmup import SyntheticLog
 from throttle.window import source_rows
-from throttle.window.decoder import find_decoder
 from throttle.window.open_batch import BatchPlan, next_step_ms, plan_after
-
-T = TypeVar("T")
-
-# Spark cannot be interrupted while it waits for an answer: wait in short pieces.
-LONGEST_WAIT_S = 0.2
 
 # A standby asks this often whether it may begin.
 _ASK_AGAIN_S = 0.05
 
 # How often a log is asked, in the margin of its clock, whether a window is over.
 _QUESTIONS_IN_MARGIN = 10
-
-# Chunks of many partitions are small, and checking one costs as much as checking all.
-CHECKED_AT_ONCE = 10_000
-
-# Of a backlog, chunks that are read while others are checked; each is at most a piece.
-READ_AHEAD = 6
 
 # Few big Arrow batches: each costs about a millisecond, a live window needs one.
 _BATCH_ROWS = 40_000
@@ -64,7 +56,7 @@ def first_offset(options: SourceOptions) -> dict[str, Any]:
     """
     if options.initial_offset:
         return dict(orjson.loads(options.initial_offset))
-    client, parent = _client(options.redis_url), os.getppid()
+    client, parent = client_of(options.redis_url), os.getppid()
     while True:
         try:
             standing = _ask_standing(client, options)
@@ -129,7 +121,7 @@ def _next_start(log: LogReader, options: SourceOptions, end_ms: int) -> Cut | No
     if isinstance(log, SyntheticLog):
         # Nothing is published of it.
         return None if log.is_read(end_ms) else cut.newest_cut(log.tail(end_ms), end_ms)
-    standing = _ask_standing(_client(options.redis_url), options)
+    standing = _ask_standing(client_of(options.redis_url), options)
     published = standing.cut
     if not standing.may_publish:
         return None
@@ -160,7 +152,7 @@ def read_batches(
         # In the margin of its clock the log is only asked: reading would be later.
         if is_over or _left_ms(log, part.end_ms) > 0:
             upto = cut.advance(reached, part.end_ms, tail)
-            # What is long over is much; a step of an open window is not.
+            # A window that ended long ago is large; a step of an open one is small.
             is_backlog = is_over and reached == part.start
             yield from rows.read(log, reached, upto, is_backlog)
             reached = upto
@@ -203,7 +195,7 @@ def _wait_for_step(
     while left_ms > step_at_ms:
         pause(min(left_ms - step_at_ms, LONGEST_WAIT_S * 1000) / 1000)
         with suppress(*AWAY):
-            if not _ask_standing(_client(options.redis_url), options).may_publish:
+            if not _ask_standing(client_of(options.redis_url), options).may_publish:
                 return False
         if os.getppid() != parent:
             raise SparkEnded("Spark has ended")
@@ -217,10 +209,7 @@ class _Rows:
     def __init__(self, options: SourceOptions, part: BatchRange) -> None:
         self._options = options
         self._part = part
-        self._decode = find_decoder(options.decoder)
-        self._entries, self._blanks = Counter[int](), Counter[int]()
-        self._extra = Counter[int]()
-        self._names: set[str] = set()
+        self._pieces = CheckedPieces(options, part.start.end_ms, part.end_ms)
         self._letters = Counter[int]()
         self._tables: list[pa.Table] = []
         self.are_handed_on = False
@@ -229,27 +218,13 @@ class _Rows:
     def read(
         self, log: LogReader, start: Cut, end: Cut, is_backlog: bool
     ) -> Iterator[pa.RecordBatch]:
-        """Read and check what lies between two cuts; yield what has become much.
-
-        Of a backlog the next chunks are read while the last ones are checked.
-        """
-        ready: list[tuple[int, Chunk]] = []
-        chunks = read_patiently(log, between(start, end, self._part.partitions))
-        for p, chunk in read_ahead(chunks, READ_AHEAD) if is_backlog else chunks:
-            self._entries[p] += len(chunk)
-            self._blanks[p] += chunk.blanks
-            ready.append((p, chunk))
-            if (
-                sum(len(one) for _, one in ready) >= CHECKED_AT_ONCE
-                or sum(one.payloads.nbytes for _, one in ready) >= PIECE_BYTES
-            ):
-                self._check(ready)
-                ready = []
-                if sum(map(len, self._tables)) >= _BATCH_ROWS:
-                    self.are_handed_on = True
-                    yield from self._take()
-        if ready:
-            self._check(ready)
+        """Read and check what lies between two cuts; yield what has become much."""
+        chunks = read_patiently(log, cut.between(start, end, self._part.partitions))
+        for rows in self._pieces.read(chunks, is_backlog):
+            self._tables.append(source_rows.bound_letters(rows, self._letters))
+            if sum(map(len, self._tables)) >= _BATCH_ROWS:
+                self.are_handed_on = True
+                yield from self._take()
 
     def combine(self) -> None:
         """Keep of each issue its latest trade: less to do after the boundary."""
@@ -258,33 +233,14 @@ class _Rows:
 
     def rest(self, end: Cut) -> Iterator[pa.RecordBatch]:
         """Yield what was not yielded yet, what was read, and the cut."""
-        for p in self._part.partitions:
-            self._tables.append(
-                source_rows.read_row(
-                    p, self._entries[p], self._blanks[p], end, self._extra[p]
-                )
-            )
+        read = self._pieces
+        self._tables += [
+            source_rows.read_row(p, read.entries[p], read.blanks[p], end, read.extra[p])
+            for p in self._part.partitions
+        ]
         now_ms = time.time_ns() // 1_000_000
         self._tables.append(source_rows.cut_row(self._part.start, end, now_ms))
         yield from self._take()
-
-    def _check(self, chunks: Sequence[tuple[int, Chunk]]) -> None:
-        part, options = self._part, self._options
-        rows = source_rows.trade_rows(
-            *source_rows.joined(chunks),
-            part.start.end_ms,
-            part.end_ms,
-            options.max_ahead_ms,
-            self._decode,
-            options.max_entry_bytes,
-        )
-        if self._decode is not None:
-            entries = Counter[int]()
-            for p, chunk in chunks:
-                entries[p] += len(chunk)
-            self._extra += source_rows.extra_trades(rows, entries)
-            rows = source_rows.bound_names(rows, self._names)
-        self._tables.append(source_rows.bound_letters(rows, self._letters))
 
     def _take(self) -> Iterator[pa.RecordBatch]:
         combined, self._tables = self._combined(), []
@@ -293,35 +249,6 @@ class _Rows:
     def _combined(self) -> pa.Table:
         tables = pa.concat_tables(self._tables)
         return source_rows.combine(tables, self._options.window_ms)
-
-
-def ask_patiently(ask: Callable[[], T]) -> T:
-    """Return the log's answer, however long its server is away."""
-    while True:
-        try:
-            return ask()
-        except AWAY as error:
-            if not is_transient(error):
-                raise
-            time.sleep(LONGEST_WAIT_S)
-
-
-def read_patiently(log: LogReader, ranges: Ranges) -> Generator[tuple[int, Chunk]]:
-    """Read on where reading broke off, for as long as the log's server is away."""
-    left = dict(ranges)
-    while left:
-        try:
-            for partition, chunk in log.read(left.copy()):
-                yield partition, chunk
-                left[partition] = chunk.upto, left[partition][1]
-            return
-        except AWAY as error:
-            if not is_transient(error):
-                raise
-            left = {
-                p: (after, upto) for p, (after, upto) in left.items() if after < upto
-            }
-            time.sleep(LONGEST_WAIT_S)
 
 
 def trim(options: SourceOptions, done: Cut) -> None:
@@ -334,21 +261,3 @@ def trim(options: SourceOptions, done: Cut) -> None:
     except AWAY as error:
         if not is_transient(error):
             raise
-
-
-_client = lru_cache(maxsize=4)(create_client)
-
-
-@lru_cache(maxsize=4)
-def open_log_reader(options: SourceOptions) -> LogReader:
-    """Return what reads the log of a source, the same one each time."""
-    # Once per process: Spark builds readers anew for every task of a worker.
-    info = LogInfo(options.log_id, options.partitions, options.created_ms)
-    live, behind = options.synthetic_live, options.synthetic_behind
-    if live or behind:
-        return SyntheticLog(info, options.window_ms, live, behind)
-    if options.kafka is not None:
-        return kafka_reader(options.kafka, info, options.only, options.margin_ms)
-    kind = ManualClockLog if options.manual_clock else RedisLogReader
-    client = _client(options.redis_url)
-    return kind(client, options.namespace, info, options.only)

@@ -5,7 +5,8 @@ import shutil
 import signal
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from importlib.resources import files
 from pathlib import Path
 from zipfile import ZipFile
@@ -108,6 +109,20 @@ _FRUGAL = {
 
 # There a container's own folder has a path that is too long for a socket.
 _YARN = {"spark.python.unix.domain.socket.dir": "/tmp"}
+
+
+@contextmanager
+def running_spark(
+    settings: ThrottleSettings, java: Java, scratch: Path
+) -> Iterator[SparkSession]:
+    """Start Spark (``create_session``) and stop it at the end. Raises NoSpark."""
+    spark = create_session(settings, java, scratch)
+    try:
+        yield spark
+    finally:
+        # The JVM may be gone already, it gets a terminal's signals too.
+        with suppress(Py4JError, PySparkException, OSError):
+            spark.stop()
 
 
 def create_session(

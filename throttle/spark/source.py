@@ -84,12 +84,8 @@ class TradeLogReader(DataSourceStreamReader):
         """
         plan, options = BatchPlan.from_offset(end), self._options
         is_live = plan.end_ms - plan.start.end_ms <= options.window_ms
-        wanted = options.live_tasks if is_live else options.backlog_tasks
-        tasks = min(wanted, len(plan.partitions))
-        return [
-            BatchRange(plan.start, plan.end_ms, plan.partitions[n::tasks])
-            for n in range(tasks)
-        ]
+        parts = options.parts(plan.partitions, is_live)
+        return [BatchRange(plan.start, plan.end_ms, part) for part in parts]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows up to a boundary, combined, with what was read and the cut."""

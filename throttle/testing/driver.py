@@ -401,7 +401,7 @@ class ThrottleDriver:
             # The tasks of an open batch end by themselves once it is given back.
             self._lease.release(self._term)
         if self._query is not None:
-            from throttle.job import stop_query
+            from throttle.spark.query import stop_query
 
             stop_query(self._query, self._sink)
             self._query = None

@@ -20,7 +20,7 @@ from tests.gateway.issuer import SECRET, make_token
 from tests.gateway.publisher import Publisher
 from tests.gateway.samples import HYNIX, NAVER, SAMSUNG
 from tests.gateway.servers import Gateway, running_gateway
-from tests.throttle.analytics.bar_writer import BarWriter
+from tests.throttle.analytics.bars.bar_writer import BarWriter
 
 pytestmark = pytest.mark.redis
 

@@ -18,13 +18,14 @@ from ingest.tradelog.redis_positions import FIELD, position_of, stream_key
 from tests.conftest import eventually
 from tests.throttle.analytics.bar_oracle import Entry
 from throttle.analytics.analytics_job import AnalyticsFailed, AnalyticsLeader
-from throttle.analytics.log_source import PartialBarsSource
 from throttle.analytics.metrics import AnalyticsMetrics
-from throttle.analytics.product_publisher import BatchChanges, ProductPublisher
+from throttle.analytics.partials.log_source import PartialBarsSource
+from throttle.analytics.product_publisher import ProductPublisher
+from throttle.analytics.products import BY_NAME
 from throttle.contract.bar_intervals import DayBar
 from throttle.contract.bars import Bar
 from throttle.contract.redis_keys import AnalyticsKeys
-from throttle.contract.tally import BatchNote, TallyBook
+from throttle.contract.tally import TallyBook
 from throttle.settings import AnalyticsSettings
 
 START_MS = 1_773_964_800_000
@@ -41,13 +42,11 @@ class _CrashingPublisher(ProductPublisher):
 
     plan: dict[str, CrashPoint]
 
-    def publish(
-        self, changes: BatchChanges, note: BatchNote, batch_id: int, clock_ms: int
-    ) -> bool:
-        point = self.plan.pop(self._product, None)
+    def publish(self, *batch: Any, takes_up: bool = False) -> bool:
+        point = None if takes_up else self.plan.pop(self._product, None)
         if point == "before_publish":
             raise Crash(point)
-        done = super().publish(changes, note, batch_id, clock_ms)
+        done = super().publish(*batch, takes_up=takes_up)
         if point == "after_publish":
             raise Crash(point)
         return done
@@ -171,13 +170,7 @@ class AnalyticsRig:
     def _has_come(self, product: str, clock_ms: int) -> bool:
         if self.error is not None:
             raise self.error
-        batch_ms = (
-            self.settings.movers_every_s * 1000
-            if product == "movers"
-            else self.settings.analytics_batch_ms
-        )
-        shift_ms = self.settings.close_after_ms
-        boundary_ms = (clock_ms - shift_ms) // batch_ms * batch_ms + shift_ms
+        boundary_ms = BY_NAME[product].rule(self.settings).boundary_ms(clock_ms)
         cut: Any = self.client.hget(self.keys.progress(product), "cut")
         return cut is not None and orjson.loads(cut)["end_ms"] >= boundary_ms
 

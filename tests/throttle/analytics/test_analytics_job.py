@@ -32,8 +32,10 @@ from tests.throttle.analytics.bar_oracle import Rules
 from tests.throttle.analytics.moves import move_oracle
 from tests.throttle.analytics.moves.move_oracle import MoveRules, moves_in
 from throttle.analytics.analytics_job import AnalyticsFailed
+from throttle.analytics.batch_bars import shown_bars
 from throttle.analytics.checkpoint import BadCheckpoint
-from throttle.analytics.state import bars_in_state, trades_in_state
+from throttle.analytics.moves.kept_trades import trades_in_state
+from throttle.analytics.state import bars_in_state
 from throttle.contract.bars import Bar, BarsUpdate
 from throttle.contract.products.bar_log import BarLogEntry
 from throttle.contract.products.bursts import TradingBurst
@@ -269,7 +271,8 @@ def test_an_emptied_redis_gets_its_bars_back_from_the_state(make_rig: MakeRig) -
     address = f"{rig.settings.state_dir.as_uri()}/analytics/bars"
 
     def held_now() -> set[tuple[str, int]]:
-        return {(b.isin, b.start_ms) for b in bars_in_state(rig.spark, address)}
+        bars = shown_bars(bars_in_state(rig.spark, address), {})
+        return {(bar.isin, bar.start_ms) for bar in bars}
 
     # What was published is committed a moment later.
     eventually(lambda: held_now() == set(bars))
@@ -339,7 +342,7 @@ def test_bursts_of_a_tape_are_right(
     rig.turn_clock(last_ms + 63_000)
     rig.stop()
     address = f"{rig.settings.state_dir.as_uri()}/analytics/bursts"
-    [burst] = bars_in_state(rig.spark, address)
+    [burst] = shown_bars(bars_in_state(rig.spark, address), {})
     assert (burst.isin, burst.open, burst.high, burst.close) == (A, 1, 3, 2)
     assert (burst.start_ms, burst.end_ms) == (last_ms + 61_000, at_ms)
     assert (burst.trades, burst.volume) == (3, 6)

@@ -25,8 +25,8 @@ from tests.throttle.analytics import bar_oracle
 from tests.throttle.analytics.analytics_rig import fields_of, stored_bars
 from tests.throttle.analytics.bar_oracle import Entry, Rules
 from throttle.analytics.analytics_job import AnalyticsLeader
-from throttle.analytics.log_source import PartialBarsSource
 from throttle.analytics.metrics import AnalyticsMetrics
+from throttle.analytics.partials.log_source import PartialBarsSource
 from throttle.contract.redis_keys import AnalyticsKeys
 from throttle.contract.tally import TallyBook
 from throttle.settings import AnalyticsSettings

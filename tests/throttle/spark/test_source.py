@@ -33,8 +33,8 @@ from throttle.spark.options import (
     made_up_windows,
     source_options,
 )
-from throttle.spark.reader import read_patiently
 from throttle.spark.source import TradeLogReader
+from throttle.spark.task_log import read_patiently
 from throttle.window.decoder import NoDecoder
 from throttle.window.open_batch import BatchPlan, join_cuts, plan_after
 from throttle.window.source_rows import CUT_KEY, READ_KEY, decode_cuts

@@ -1,16 +1,15 @@
-"""What Spark calls with every batch of panes: the list of the span that is over."""
+"""The sink of movers: the list of each finished span."""
 
 from collections.abc import Sequence
 
 import pyarrow as pa
 
 from throttle.analytics.batch_bars import bars_of
-from throttle.analytics.final_sinks import HoldingSink
 from throttle.analytics.movers.recent_panes import SCHEMA, RecentPanes
 from throttle.analytics.product_publisher import BatchChanges
+from throttle.analytics.product_sink import HoldingSink
 from throttle.contract.bars import Bar
 from throttle.contract.products.movers import MoversList, rank, row
-from throttle.contract.redis_keys import AnalyticsKeys
 from throttle.contract.tally import BatchNote
 
 
@@ -26,22 +25,21 @@ class MoversSink(HoldingSink[Bar]):
         """Take the panes that were held before a batch."""
         self._recent = RecentPanes(self._span_ms, rows)
 
-    def take(self, rows: pa.Table, note: BatchNote) -> Sequence[Bar]:
+    def advance(self, rows: pa.Table, note: BatchNote) -> Sequence[Bar]:
         """Return the issues of the span that ends with the clock, as bars."""
-        end_ms = note.end.end_ms - self._settings.close_after_ms
-        return list(bars_of(self._recent.span(rows, end_ms)))
+        span = self._recent.span(rows, self.clock_ms(note.end))
+        return list(bars_of(span))
 
-    def changes(self, found: Sequence[Bar], clock_ms: int) -> BatchChanges:
+    def changes(self, results: Sequence[Bar], clock_ms: int) -> BatchChanges:
         """Return the list of the span that ends with the clock."""
         lists = {
             name: [row(bar) for bar in ranked]
-            for name, ranked in rank(found, self._settings.movers_top).items()
+            for name, ranked in rank(results, self._settings.movers_top).items()
         }
         bounds = clock_ms - self._span_ms, clock_ms
-        message = MoversList("", 0, *bounds, len(found), lists).encode()
+        message = MoversList("", 0, *bounds, len(results), lists).encode()
         rest = message.partition(b'"sequence":0')[2]
-        kept_as = AnalyticsKeys(self._settings.namespace).movers
-        return BatchChanges(b"{", rest, keep_as=kept_as)
+        return BatchChanges(b"{", rest, keep_as=self._keys.movers)
 
     @property
     def _span_ms(self) -> int:

@@ -46,10 +46,10 @@ class RecentPanes:
         One row per issue, with the columns that ``batch_bars.bars_of`` needs, in no
         order. From then on no earlier span can be asked for.
         """
-        known = _newest([self._panes, _as_kept(changed)])
+        panes = _newest([self._panes, _as_kept(changed)])
         start_ms = end_ms - self._span_ms
-        begun = pc.greater_equal(known["start_ms"], pa.scalar(start_ms, pa.int64()))
-        self._panes = known.filter(begun)
+        begun = pc.greater_equal(panes["start_ms"], pa.scalar(start_ms, pa.int64()))
+        self._panes = panes.filter(begun)
         is_over = pc.less(self._panes["start_ms"], pa.scalar(end_ms, pa.int64()))
         return _added_up(self._panes.filter(is_over), start_ms, end_ms)
 

@@ -56,11 +56,13 @@ class HeldTrade:
         return orjson.dumps(self.to_object())
 
 
-def held_trades(trades: pa.Table, span_us: int) -> Sequence[HeldTrade]:
+def held_trades(trades: pa.Table, settings: Mapping[str, Any]) -> Sequence[HeldTrade]:
     """Return trades with the extremes of their spans, the oldest first.
 
-    ``trades`` has the columns of ``recent_trades.SCHEMA``, in any order.
+    ``trades`` has the columns of ``recent_trades.SCHEMA``, in any order. ``settings``
+    says ``move_span_ms``.
     """
+    span_us = int(settings.get("move_span_ms", 0)) * 1_000
     columns = (trades[name].to_pylist() for name in SCHEMA.names)
     rows = sorted(zip(*columns, strict=True))
     held = [

@@ -40,8 +40,8 @@ class MoveRule:
     def is_met(self, before: Decimal, after: Decimal) -> bool:
         """Tell whether a price went far enough, up or down; nothing is rounded."""
         change = abs(subtract(after, before))
-        wanted = EXACT.multiply(self.percent, before)
-        return EXACT.multiply(change, _HUNDRED) >= wanted
+        least = EXACT.multiply(self.percent, before)
+        return EXACT.multiply(change, _HUNDRED) >= least
 
 
 class JudgedTrade(NamedTuple):
@@ -60,8 +60,8 @@ def judged(trades: Iterable[PricedTrade], span_us: int) -> Iterator[JudgedTrade]
 
     ``trades`` are in their order; the spans hold those that are among them.
     """
-    lowest = _Extreme(span_us, lambda price, known: price <= known)
-    highest = _Extreme(span_us, lambda price, known: price >= known)
+    lowest = _Extreme(span_us, lambda price, other: price <= other)
+    highest = _Extreme(span_us, lambda price, other: price >= other)
     for trade in trades:
         yield JudgedTrade(trade, lowest.with_trade(trade), highest.with_trade(trade))
 

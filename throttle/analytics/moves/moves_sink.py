@@ -1,16 +1,15 @@
-"""What Spark calls with every batch of trades: the moves they complete, once each."""
+"""The sink of moves: each move once, when its last trade is judged."""
 
 from collections.abc import Sequence
 
 import orjson
 import pyarrow as pa
 
-from throttle.analytics.final_sinks import HoldingSink
 from throttle.analytics.moves.move_rule import MoveRule
 from throttle.analytics.moves.recent_trades import SCHEMA, RecentTrades
 from throttle.analytics.product_publisher import BatchChanges
+from throttle.analytics.product_sink import HoldingSink
 from throttle.contract.products.moves import Move
-from throttle.contract.redis_keys import AnalyticsKeys
 from throttle.contract.tally import BatchNote
 
 
@@ -28,20 +27,16 @@ class MovesSink(HoldingSink[Move]):
         rule = MoveRule(settings.move_span_ms * 1_000, settings.move_percent)
         self._recent = RecentTrades(rule, rows)
 
-    def take(self, rows: pa.Table, note: BatchNote) -> Sequence[Move]:
+    def advance(self, rows: pa.Table, note: BatchNote) -> Sequence[Move]:
         """Return the moves whose last trade the log's clock has passed in a batch."""
-        after_ms = self._settings.close_after_ms
-        since_us, until_us = (
-            (cut.end_ms - after_ms) * 1_000 for cut in (note.start, note.end)
-        )
-        return self._recent.moves(rows, since_us, until_us)
+        since_ms, until_ms = map(self.clock_ms, (note.start, note.end))
+        return self._recent.moves(rows, since_ms * 1_000, until_ms * 1_000)
 
-    def changes(self, found: Sequence[Move], clock_ms: int) -> BatchChanges:
+    def changes(self, results: Sequence[Move], clock_ms: int) -> BatchChanges:
         """Return what moves change; those that would not be kept are in neither."""
-        key = AnalyticsKeys(self._settings.namespace).moves
-        kept = self._settings.moves_kept
-        lines = [move.encode() for move in found[-kept:]]
-        fields = {"clock": clock_ms, "found": len(found), "moves": len(lines)}
+        key, kept = self._keys.moves, self._settings.moves_kept
+        lines = [move.encode() for move in results[-kept:]]
+        fields = {"clock": clock_ms, "found": len(results), "moves": len(lines)}
         return BatchChanges(
             b"{",
             b"\n".join([b"," + orjson.dumps(fields)[1:], *lines]),

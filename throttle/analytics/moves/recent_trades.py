@@ -49,13 +49,13 @@ class RecentTrades:
         ``since_us`` must not be before this ``until_us``.
         """
         trades = trades.select(SCHEMA.names).cast(SCHEMA)
-        known = _since(
+        recent = _since(
             pa.concat_tables([self._trades, trades]), since_us - 2 * self._rule.span_us
         )
         until = pa.scalar(until_us, pa.int64())
-        found = self._judge(known.filter(pc.less(known["time"], until)), since_us)
-        self._trades = _since(known, until_us - 2 * self._rule.span_us)
-        return sorted(found, key=lambda move: (move.end_us, move.isin, move.seq))
+        moves = self._judge(recent.filter(pc.less(recent["time"], until)), since_us)
+        self._trades = _since(recent, until_us - 2 * self._rule.span_us)
+        return sorted(moves, key=lambda move: (move.end_us, move.isin, move.seq))
 
     def _judge(self, trades: pa.Table, since_us: int) -> Iterator[Move]:
         columns = ("time", "seq", "position", "price")

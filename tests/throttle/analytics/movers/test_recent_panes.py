@@ -13,8 +13,9 @@ from tests.throttle.analytics import bar_oracle
 from tests.throttle.analytics.bar_entries import ENTRIES, RULES, START_MS, rows_of
 from tests.throttle.analytics.bar_oracle import Entry
 from throttle.analytics.batch_bars import bars_of
+from throttle.analytics.movers.pane_partials import PanePartials
 from throttle.analytics.movers.recent_panes import SCHEMA, RecentPanes
-from throttle.analytics.partial_bars import combine, pane_partials, to_spark, trades_of
+from throttle.analytics.partials.partial_bars import combine, to_spark, trades_of
 from throttle.contract.bars import Bar
 
 AMOUNTS = ("open", "high", "low", "close", "volume", "value")
@@ -23,8 +24,8 @@ AMOUNTS = ("open", "high", "low", "close", "volume", "value")
 def panes_of(entries: list[Entry]) -> tuple[pa.Table, Counter[int]]:
     """Return panes as Spark's state would add them up, and what was too late."""
     trades, _ = trades_of(rows_of(entries))
-    bounds = RULES.every_ms, RULES.span_ms, RULES.close_after_ms
-    partials, too_late = pane_partials(trades, *bounds)
+    rule = PanePartials(RULES.every_ms, RULES.close_after_ms, RULES.span_ms)
+    partials, too_late = rule.partials(trades)
     table = to_spark(combine([partials]))
     start_ms = pc.divide(table["at"].cast(pa.int64()), pa.scalar(1_000, pa.int64()))
     return table.append_column("start_ms", start_ms).select(SCHEMA.names), too_late

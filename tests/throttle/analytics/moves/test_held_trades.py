@@ -22,7 +22,10 @@ def test_each_trade_is_compared_with_the_span_that_ends_with_it() -> None:
     table = pa.Table.from_pylist(
         [dict(zip(SCHEMA.names, row, strict=True)) for row in rows], SCHEMA
     )
-    shown = [orjson.loads(held.body()) for held in held_trades(table, 10 * SECOND)]
+    shown = [
+        orjson.loads(held.body())
+        for held in held_trades(table, {"move_span_ms": 10_000})
+    ]
     assert [(row["isin"], row["time"] // SECOND, row["seq"]) for row in shown] == [
         *(("A", 1, 1), ("B", 3, 1), ("A", 5, 2), ("A", 12, 3))
     ]

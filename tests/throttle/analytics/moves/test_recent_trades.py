@@ -12,10 +12,11 @@ from tests.gateway.samples import make_isins
 from tests.throttle.analytics.bar_oracle import Entry
 from tests.throttle.analytics.moves import move_oracle
 from tests.throttle.analytics.moves.move_oracle import MoveRules, found
-from tests.throttle.analytics.test_partial_bars import rows_of
+from tests.throttle.analytics.partials.test_partial_bars import rows_of
 from throttle.analytics.moves.move_rule import MoveRule
 from throttle.analytics.moves.recent_trades import SCHEMA, RecentTrades
-from throttle.analytics.partial_bars import single_trades, to_spark, trades_of
+from throttle.analytics.moves.single_trades import SingleTrades
+from throttle.analytics.partials.partial_bars import to_spark, trades_of
 from throttle.contract.products.moves import Move
 
 START_MS = 1_773_964_800_000
@@ -55,7 +56,8 @@ ENTRIES = st.lists(
 def read(entries: list[Entry]) -> tuple[pa.Table, Counter[int]]:
     """Return the trades of a piece of the log as a query gets them."""
     trades, _ = trades_of(rows_of(entries))
-    table, too_late = single_trades(trades, RULES.batch_ms, RULES.close_after_ms)
+    rule = SingleTrades(RULES.batch_ms, RULES.close_after_ms)
+    table, too_late = rule.partials(trades)
     names = ("isin", "open_time", "open_seq", "open_position", "open")
     columns = dict(zip(SCHEMA.names, map(to_spark(table).column, names), strict=True))
     return pa.table(columns), too_late

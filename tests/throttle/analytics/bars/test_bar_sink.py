@@ -5,7 +5,8 @@ import redis
 
 from tests.gateway.bar_publisher import FIRST_MS, MINUTE_MS, make_bar
 from tests.gateway.samples import HYNIX, SAMSUNG
-from tests.throttle.analytics.bar_writer import BarWriter
+from tests.throttle.analytics.bars.bar_writer import BarWriter
+from throttle.analytics.bars import bar_sink
 from throttle.analytics.product_publisher import BATCHES_KEPT
 from throttle.contract.products.bar_log import BarLogEntry
 from throttle.lease.lease import Fenced
@@ -102,3 +103,18 @@ def test_what_is_taken_up_is_logged_if_redis_lacks_it(client: redis.Redis) -> No
     assert numbers(later) == [1, 2]
     [taken_up] = entries(later)[1].bars()
     assert taken_up.start_ms == FIRST_MS + MINUTE_MS
+
+
+def test_a_large_state_is_taken_up_in_steps_all_of_it(
+    client: redis.Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After Redis was emptied, also if it is away between two steps."""
+    monkeypatch.setattr(bar_sink, "_BARS", 2)
+    writer = BarWriter(client)
+    writer.held = [make_bar(minute=minute) for minute in range(5)]
+    writer.batch, writer.clock_ms = 5, end_of(4)
+    writer.fails_at = 3
+    writer.publish(make_bar(minute=5), clock_ms=end_of(5))
+    starts = [bar.start_ms for entry in entries(writer) for bar in entry.bars()]
+    assert starts == [FIRST_MS + minute * MINUTE_MS for minute in range(6)]
+    assert client.zcard(writer.keys.bars(SAMSUNG)) == 6

@@ -46,11 +46,11 @@ class BarBoard:
         ]
 
     def changes(
-        self, bars: Iterable[Bar], known: Mapping[Place, Bar], clock_ms: int
+        self, bars: Iterable[Bar], stored: Mapping[Place, Bar], clock_ms: int
     ) -> BarChanges:
         """Return what changes once the log's clock is at ``clock_ms``.
 
-        ``bars`` are those that the batch has changed, ``known`` has what Redis knows of
+        ``bars`` are those that the batch has changed, ``stored`` has what Redis has of
         ``unknown(bars)``. The board itself stays as it is (``apply``).
         """
         changed: dict[Place, Bar] = {}
@@ -59,7 +59,7 @@ class BarBoard:
         kept = 0
         for bar in bars:
             place = bar.isin, bar.start_ms
-            before = self.open.get(place, known.get(place))
+            before = self.open.get(place, stored.get(place))
             after = replace(bar, closed=bar.end_ms <= clock_ms)
             after = newer(before, after)
             kept += before is not None and after.trades > bar.trades

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from decimal import Decimal
 
-from throttle.analytics.bar_board import BarBoard
+from throttle.analytics.bars.amended_bars import BarBoard
 from throttle.contract.bars import Bar
 from throttle.contract.session_calendar import EVERYDAY, SessionCalendars
 

@@ -18,13 +18,15 @@ from tests.throttle.analytics.bar_entries import (
     rows_of,
 )
 from tests.throttle.analytics.bar_oracle import Entry
-from throttle.analytics.partial_bars import (
+from throttle.analytics.bars.late_trades import BarPartials
+from throttle.analytics.partials.partial_bars import (
     OUT_OF_RANGE,
-    bar_partials,
     combine,
     to_spark,
     trades_of,
 )
+
+PARTIALS = BarPartials(2_000, RULES.close_after_ms, 60_000, RULES.lateness_ms)
 
 
 def bars_of(table: pa.Table) -> dict[tuple[str, int], dict[str, Any]]:
@@ -51,7 +53,7 @@ def test_partial_bars_are_bars_whatever_was_combined_first(
     for piece in (entries[:cut], entries[cut:]):
         if piece:
             trades, _ = trades_of(rows_of(piece))
-            table, late = bar_partials(trades, 60_000, 1_000, RULES.lateness_ms)
+            table, late = PARTIALS.partials(trades)
             counted += late
             pieces.append(table)
     assert bars_of(combine(pieces)) == expected
@@ -82,6 +84,6 @@ def test_a_partial_sum_that_does_not_fit_is_none() -> None:
     )
     trades, refused = trades_of(rows_of([large, large._replace(position=1)]))
     assert not refused
-    table, _ = bar_partials(trades, 60_000, 1_000, 1_000)
+    table, _ = PARTIALS.partials(trades)
     [row] = to_spark(table).to_pylist()
     assert (row["value"], row["unfit"], row["volume"]) == (None, 1, 198)

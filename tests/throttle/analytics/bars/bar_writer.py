@@ -1,12 +1,15 @@
 """Publishes bars through the job's own sink and script, without Spark."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from typing import Any
 
 import pyarrow as pa
 import redis
 
-from throttle.analytics.bar_sink import BarSink
+from throttle.analytics.bars.bar_sink import BarSink
 from throttle.analytics.product_publisher import ProductPublisher
+from throttle.analytics.product_sink import SinkMeans
 from throttle.contract.bars import Bar
 from throttle.contract.cut import Cut
 from throttle.contract.redis_keys import ANALYTICS_JOB, AnalyticsKeys
@@ -25,21 +28,29 @@ _SCHEMA = pa.schema(
 )
 
 
-class _Frame:
-    """The rows of a batch, as Spark would hand them over."""
+class _FailingPublisher(ProductPublisher):
+    """Publishes, but for one call while Redis is away."""
 
-    def __init__(self, rows: pa.Table) -> None:
-        self._rows = rows
+    writer: "BarWriter"
 
-    def toArrow(self) -> pa.Table:
-        """Return the rows."""
-        return self._rows
+    def publish(self, *batch: Any, takes_up: bool = False) -> bool:
+        self.writer.fails_at -= 1
+        if self.writer.fails_at == 0:
+            raise redis.ConnectionError("away")
+        return super().publish(*batch, takes_up=takes_up)
+
+
+def _retry(call: Callable[[], Any]) -> Any:
+    while True:
+        with suppress(redis.ConnectionError):
+            return call()
 
 
 class BarWriter:
     """One job of one term; every batch begins where the last one ended.
 
-    ``epoch`` is taken if there is none yet. ``held`` is what the state holds.
+    ``epoch`` is taken if there is none yet. ``held`` is what the state holds. The
+    publish that is ``fails_at`` calls away does not reach Redis.
     """
 
     def __init__(self, client: redis.Redis, epoch: str = "b7x1", term: int = 1) -> None:
@@ -54,17 +65,23 @@ class BarWriter:
         server = client.info("server")["run_id"]  # type: ignore[index]
         client.hset(meta, mapping={f"term:{ANALYTICS_JOB}": term, "server": server})
         settings = AnalyticsSettings(close_after_ms=0)
-        publisher = ProductPublisher(client, self.keys, "bars", self._checkpoint, term)
-        self._sink = BarSink(
-            client, settings, publisher, lambda _: self.held, lambda call: call()
+        means = SinkMeans(
+            settings,
+            state=lambda _: _table_of(map(_row_of, self.held)),
+            retry=_retry,
+            report=lambda note, kept: None,
         )
+        self._sink = BarSink.create(client, means)
+        self.fails_at = 0
+        publisher = _FailingPublisher(client, self.keys, "bars", self._checkpoint, term)
+        publisher.writer = self
+        self._sink.publisher.set_result(publisher)
 
     def publish(self, *bars: Bar, clock_ms: int) -> None:
         """Publish what a batch has changed, once the log's clock is there."""
         note = BatchNote(_cut(self.clock_ms), _cut(clock_ms), {})
         rows = [*map(_row_of, bars), {"note": note.encode()}]
-        table = pa.Table.from_pylist(rows, _SCHEMA)
-        self._sink(_Frame(table), self.batch)  # type: ignore[arg-type]
+        self._sink.take(_table_of(rows), self.batch)
         self.clock_ms = clock_ms
         self.batch += 1
 
@@ -72,6 +89,10 @@ class BarWriter:
         """Publish a batch again, as Spark may."""
         self.batch, self.clock_ms = self.batch - 1, start_ms
         self.publish(*bars, clock_ms=clock_ms)
+
+
+def _table_of(rows: Iterable[dict[str, object]]) -> pa.Table:
+    return pa.Table.from_pylist(list(rows), _SCHEMA)
 
 
 def _row_of(bar: Bar) -> dict[str, object]:

@@ -1,0 +1,38 @@
+"""Bars: tumbling windows of the exchange's clock, amended by late trades."""
+
+from throttle.analytics.bars.bar_sink import BarSink
+from throttle.analytics.bars.late_trades import BarPartials
+from throttle.analytics.batch_bars import shown_bars
+from throttle.analytics.product import Product
+from throttle.analytics.state import bars_in_state
+from throttle.analytics.tumbling_bars import tumbling_bars
+from throttle.settings import AnalyticsSettings
+
+
+def kept_ms(settings: AnalyticsSettings) -> int:
+    """Return how long after its end a bar stays in the state.
+
+    As long as a trade may amend it; trades may be stamped ahead of the log's clock, and
+    with them the watermark.
+    """
+    return settings.lateness_s * 1_000 + settings.close_after_ms + settings.max_ahead_ms
+
+
+BARS = Product(
+    name="bars",
+    form=1,
+    state_settings=("bars_ms",),
+    rule=lambda settings: BarPartials(
+        settings.analytics_batch_ms,
+        settings.close_after_ms,
+        settings.bars_ms,
+        settings.lateness_s * 1_000,
+    ),
+    windows=lambda rows, settings: tumbling_bars(
+        rows, settings.bars_ms, kept_ms(settings)
+    ),
+    mode="update",
+    sink=BarSink,
+    state=bars_in_state,
+    shown=shown_bars,
+)

@@ -1,0 +1,88 @@
+"""The bars that were published, as Redis has them."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Protocol, TypeVar
+
+import redis
+
+from throttle.analytics.bars.amended_bars import BarBoard, Place
+from throttle.contract.bar_intervals import DayBar
+from throttle.contract.bars import Bar
+from throttle.contract.redis_keys import AnalyticsKeys
+from throttle.contract.session_calendar import SessionCalendar, SessionCalendars
+from throttle.settings import AnalyticsSettings
+
+T = TypeVar("T")
+
+# Questions that are asked at a time.
+_ASKED = 2_000
+
+
+class PublishedBars(Protocol):
+    """What a sink of bars asks of those that were published."""
+
+    def board(self) -> BarBoard:
+        """Return the open bars, the newest ones, and days."""
+
+    def look_up(self, places: Sequence[Place]) -> Mapping[Place, Bar]:
+        """Return the bars at some places, where there are any."""
+
+
+class RedisBars:
+    """The published bars of one namespace."""
+
+    def __init__(self, client: redis.Redis, settings: AnalyticsSettings) -> None:
+        self._client = client
+        self._keys = AnalyticsKeys(settings.namespace)
+        self._settings = settings
+
+    def board(self) -> BarBoard:
+        """Return the open bars, the newest ones, and days."""
+        keys, settings = self._keys, self._settings
+        with self._client.pipeline(transaction=True) as pipe:
+            pipe.hget(keys.progress("bars"), "clock")
+            pipe.hgetall(keys.last_bars)
+            pipe.hgetall(keys.days)
+            clock, newest, days = pipe.execute()
+        clock_ms = int(clock or 0)
+        board = BarBoard(
+            calendars_of(settings),
+            clock_ms,
+            newest={i.decode(): Bar.decode(i.decode(), b) for i, b in newest.items()},
+            days={i.decode(): DayBar.decode(i.decode(), d) for i, d in days.items()},
+        )
+        since_ms = clock_ms - settings.bars_ms
+        for isins in parts(board.newest, _ASKED):
+            with self._client.pipeline(transaction=False) as pipe:
+                for isin in isins:
+                    pipe.zrangebyscore(keys.bars(isin), since_ms, "+inf")
+                for isin, lines in zip(isins, pipe.execute(), strict=True):
+                    bars = (Bar.decode(isin, line) for line in lines)
+                    board.open |= {(isin, b.start_ms): b for b in bars if not b.closed}
+        return board
+
+    def look_up(self, places: Sequence[Place]) -> Mapping[Place, Bar]:
+        """Return the bars at some places, where there are any."""
+        bars: dict[Place, Bar] = {}
+        for part in parts(places, _ASKED):
+            with self._client.pipeline(transaction=False) as pipe:
+                for isin, start_ms in part:
+                    pipe.zrangebyscore(self._keys.bars(isin), start_ms, start_ms)
+                for place, lines in zip(part, pipe.execute(), strict=True):
+                    for line in lines:
+                        bars[place] = Bar.decode(place[0], line)
+        return bars
+
+
+def calendars_of(settings: AnalyticsSettings) -> SessionCalendars:
+    """Return the calendar of every issue."""
+    everyday = SessionCalendar(settings.day_zone, settings.day_begins)
+    return SessionCalendars.parse(everyday, settings.day_calendars)
+
+
+def parts(items: Iterable[T], size: int) -> Iterator[tuple[T, ...]]:
+    """Yield items in parts of at most ``size``."""
+    left = iter(items)
+    while part := tuple(islice(left, size)):
+        yield part

@@ -1,0 +1,25 @@
+"""Bursts: session windows, told when they have ended."""
+
+from throttle.analytics.batch_bars import shown_bars
+from throttle.analytics.bursts.burst_partials import BurstPartials
+from throttle.analytics.bursts.burst_sink import BurstSink
+from throttle.analytics.bursts.session_windows import session_bursts
+from throttle.analytics.product import Product
+from throttle.analytics.state import bars_in_state
+
+BURSTS = Product(
+    name="bursts",
+    form=1,
+    state_settings=("burst_gap_ms",),
+    rule=lambda settings: BurstPartials(
+        settings.analytics_batch_ms, settings.close_after_ms, settings.burst_gap_ms
+    ),
+    windows=lambda rows, settings: session_bursts(
+        rows, settings.burst_gap_ms, settings.burst_trades, settings.close_after_ms
+    ),
+    mode="append",
+    sink=BurstSink,
+    state=bars_in_state,
+    shown=shown_bars,
+    ends_in_batches_without_data=True,
+)

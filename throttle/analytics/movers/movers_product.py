@@ -1,0 +1,27 @@
+"""Movers: hopping windows, each the sum of its panes."""
+
+from throttle.analytics.batch_bars import shown_bars
+from throttle.analytics.movers.movers_sink import MoversSink
+from throttle.analytics.movers.pane_partials import PanePartials
+from throttle.analytics.product import Product
+from throttle.analytics.state import bars_in_state
+from throttle.analytics.tumbling_bars import tumbling_bars
+
+MOVERS = Product(
+    name="movers",
+    form=2,
+    state_settings=("movers_span_s", "movers_every_s"),
+    rule=lambda settings: PanePartials(
+        settings.movers_every_s * 1_000,
+        settings.close_after_ms,
+        settings.movers_span_s * 1_000,
+    ),
+    # A pane is needed for as long as a span to come holds it.
+    windows=lambda rows, settings: tumbling_bars(
+        rows, settings.movers_every_s * 1_000, settings.movers_span_s * 1_000
+    ),
+    mode="update",
+    sink=MoversSink,
+    state=bars_in_state,
+    shown=shown_bars,
+)

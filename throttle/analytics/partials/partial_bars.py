@@ -1,0 +1,177 @@
+"""From checked trades to bars of what was read so far, column by column. Pure.
+
+A partial bar is what one piece of the log adds to a bar: Spark adds the partial bars of
+an issue and a start up in its state. Combining them here before is a map-side combine;
+it may be left out, or done to any part of a batch, without another result.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from decimal import Decimal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from throttle.contract.bars import FRACTION_DIGITS, TOO_LARGE
+from throttle.window.source_rows import REFUSED_PREFIX
+from throttle.window.vector_check import prices_and_sizes
+
+_PRICE = pa.decimal128(38, FRACTION_DIGITS)
+_WIDE = pa.decimal256(58, FRACTION_DIGITS)
+"""Of sums within this file: 128 bits would wrap around without a word."""
+
+_OPEN = ("open_time", "open_seq", "open_position")
+_CLOSE = ("close_time", "close_seq", "close_position")
+
+ARROW_SCHEMA = pa.schema(
+    [
+        ("at", pa.timestamp("us", tz="UTC")),
+        ("isin", pa.string()),
+        *((name, pa.int64()) for name in _OPEN),
+        ("open", _PRICE),
+        *((name, pa.int64()) for name in _CLOSE),
+        *((name, _PRICE) for name in ("close", "high", "low", "volume", "value")),
+        *((name, pa.int64()) for name in ("trades", "late", "unfit")),
+        ("note", pa.string()),
+    ]
+)
+
+_SUMS = [
+    *(("high", "max"), ("low", "min")),
+    *((name, "sum") for name in ("volume", "value", "trades", "late", "unfit")),
+]
+_AGGREGATES = [("opened", "min"), ("closed", "max"), *_SUMS]
+_KEYS = ("at", "isin")
+_ONE, ZERO = pa.scalar(1, pa.int64()), pa.scalar(0, pa.int64())
+US_PER_MS = pa.scalar(1_000, pa.int64())
+
+NOTE_KEY = "!note:"
+"""Begins the key of a control row that holds a task's note."""
+
+TICK_KEY = "!tick"
+"""Key of a control row that only moves the watermark."""
+
+OUT_OF_RANGE = "out_of_range"
+"""Why a valid trade is in no bar: price x size has too many digits to be summed up."""
+
+
+def trades_of(rows: pa.Table) -> tuple[pa.Table, Counter[int]]:
+    """Return the trades among checked rows, and how many are ``OUT_OF_RANGE``.
+
+    It needs the columns of ``source_rows.ARROW_SCHEMA``. It returns ``isin``,
+    ``partition``, ``append_ms``, ``time`` (us), ``seq``, ``position``, ``price``,
+    ``size`` and ``value``; the count is by partition.
+    """
+    # What begins otherwise is no trade: what was refused, skipped, or read.
+    is_trade = pc.invert(pc.starts_with(rows["key"], REFUSED_PREFIX))
+    good = rows.filter(pc.and_(pc.is_null(rows["reason"]), is_trade))
+    prices, sizes = prices_and_sizes(good["payload"].combine_chunks())
+    price, size = (text.cast(pa.decimal128(36, 18)) for text in (prices, sizes))
+    product = pc.multiply(
+        price.cast(pa.decimal256(36, 18)), size.cast(pa.decimal256(36, 18))
+    )
+    fits = pc.less(product, pa.scalar(TOO_LARGE, product.type))
+    nothing = pa.scalar(Decimal(0), product.type)
+    rounded = pc.if_else(fits, product, nothing).cast(
+        pa.decimal256(55, FRACTION_DIGITS), safe=False
+    )
+    is_exact = pc.and_(fits, pc.equal(rounded.cast(product.type), product))
+    append_us = good["append_time"].cast(pa.int64()).combine_chunks()
+    trades = pa.table(
+        {
+            "isin": good["key"],
+            "partition": good["partition"],
+            "append_ms": pc.divide(append_us, US_PER_MS),
+            "time": good["time"],
+            "seq": good["seq"],
+            "position": good["position"],
+            "price": price.cast(_PRICE),
+            "size": size.cast(_WIDE),
+            "value": rounded.cast(_WIDE),
+        }
+    )
+    if pc.all(is_exact).as_py() is not False:
+        return trades, Counter()
+    refused = trades["partition"].filter(pc.invert(is_exact)).to_pylist()
+    return trades.filter(is_exact), Counter(refused)
+
+
+def one_each(
+    trades: pa.Table, starts: pa.ChunkedArray, late: pa.Array | pa.ChunkedArray
+) -> pa.Table:
+    """Return a partial bar of each trade, as ``combine`` takes them.
+
+    It needs the columns that ``trades_of`` returns; ``starts`` are milliseconds.
+    """
+    size = len(trades)
+    order = [trades[name] for name in ("time", "seq", "position")]
+    price = trades["price"]
+    columns = {
+        "at": pc.multiply(starts, US_PER_MS).cast(pa.timestamp("us", tz="UTC")),
+        "isin": trades["isin"],
+        **dict(zip(_OPEN, order, strict=True)),
+        "open": price,
+        **dict(zip(_CLOSE, order, strict=True)),
+        "close": price,
+        "high": price,
+        "low": price,
+        "volume": trades["size"],
+        "value": trades["value"],
+        "trades": pa.repeat(_ONE, size),
+        "late": late,
+        "unfit": pa.repeat(ZERO, size),
+        "note": pa.nulls(size, pa.string()),
+    }
+    return pa.table(columns)
+
+
+def combine(tables: Iterable[pa.Table]) -> pa.Table:
+    """Return one partial bar per issue and start.
+
+    Tables come and go with the columns of ``ARROW_SCHEMA``, but with ``volume`` and
+    ``value`` in 256 bits (``to_spark`` makes them Spark's).
+    """
+    table = pa.concat_tables(tables).sort_by([(n, "ascending") for n in _OPEN])
+    by_close = pc.sort_indices(table, [(n, "ascending") for n in _CLOSE])
+    # Arrow knows no first and last of decimals: their places are looked for.
+    places = pa.array(range(len(table)), pa.int64())
+    placed = table.append_column("opened", places)
+    placed = placed.append_column("closed", pc.sort_indices(by_close).cast(pa.int64()))
+    groups = placed.group_by(list(_KEYS), use_threads=False).aggregate(_AGGREGATES)
+    first = table.take(groups["opened_min"])
+    last = table.take(by_close.take(groups["closed_max"]))
+    columns = {name: first[name] for name in (*_KEYS, *_OPEN, "open")}
+    columns |= {name: last[name] for name in (*_CLOSE, "close")}
+    columns |= {name: groups[f"{name}_{how}"] for name, how in _SUMS}
+    columns |= {name: columns[name].cast(_WIDE) for name in ("volume", "value")}
+    columns["note"] = pa.nulls(len(groups), pa.string())
+    return pa.table({name: columns[name] for name in ARROW_SCHEMA.names})
+
+
+def to_spark(table: pa.Table) -> pa.Table:
+    """Return partial bars with Spark's types (``ARROW_SCHEMA``).
+
+    A sum that does not fit becomes none, and the bar is ``unfit`` for good.
+    """
+    limit = pa.scalar(TOO_LARGE, _WIDE)
+    none = pa.scalar(None, _WIDE)
+    unfit = table["unfit"]
+    columns = {name: table[name] for name in ARROW_SCHEMA.names}
+    for name in ("volume", "value"):
+        is_large = pc.greater_equal(table[name], limit)
+        columns[name] = pc.if_else(is_large, none, table[name])
+        unfit = pc.add(unfit, is_large.cast(pa.int64()))
+    columns["unfit"] = unfit
+    return pa.table(columns).cast(ARROW_SCHEMA)
+
+
+def control_row(at_ms: int, key: str, note: str) -> pa.Table:
+    """Return a row (``ARROW_SCHEMA``) that is no bar: it says what a batch has read.
+
+    Its ``key`` stands in the place of an ISIN.
+    """
+    row = dict.fromkeys(ARROW_SCHEMA.names)
+    row |= {"isin": key, "note": note, "trades": 0, "late": 0, "unfit": 0}
+    columns = {name: [value] for name, value in row.items()}
+    columns["at"] = [at_ms * 1000]
+    return pa.table(columns, schema=ARROW_SCHEMA)

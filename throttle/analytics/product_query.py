@@ -1,0 +1,51 @@
+"""Starts the streaming query of a product: source, windows, sink."""
+
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from throttle.analytics.partials.log_source import FORMAT
+from throttle.analytics.partials.partial_options import PartialOptions
+from throttle.analytics.product import Product
+from throttle.settings import AnalyticsSettings
+from throttle.spark.options import SourceOptions
+from throttle.spark.query import StreamSink, start_stream
+
+_PROVIDERS = "org.apache.spark.sql.execution.streaming.state"
+_STORES = {
+    "rocksdb": f"{_PROVIDERS}.RocksDBStateStoreProvider",
+    "memory": f"{_PROVIDERS}.HDFSBackedStateStoreProvider",
+}
+
+
+def conf_of(settings: AnalyticsSettings, product: Product) -> dict[str, str]:
+    """Return what Spark is told of a product's query and its state."""
+    state = "spark.sql.streaming.stateStore"
+    has_batches_without_data = str(product.ends_in_batches_without_data).lower()
+    own = {
+        "spark.sql.shuffle.partitions": str(settings.analytics_partitions),
+        f"{state}.providerClass": _STORES[settings.state_store],
+        f"{state}.rocksdb.changelogCheckpointing.enabled": "true",
+        f"{state}.rocksdb.boundedMemoryUsage": "true",
+        f"{state}.rocksdb.maxMemoryUsageMB": "64",
+        "spark.sql.streaming.noDataMicroBatches.enabled": has_batches_without_data,
+    }
+    return {**own, **settings.spark_conf}
+
+
+def start_product(
+    spark: SparkSession,
+    settings: AnalyticsSettings,
+    product: Product,
+    log: SourceOptions,
+    sink: StreamSink,
+    checkpoint: str,
+) -> StreamingQuery:
+    """Start a product's query; a checkpoint that is there says where it goes on."""
+    options = PartialOptions(log, product.rule(settings), settings.start)
+    for name, value in conf_of(settings, product).items():
+        if name.startswith("spark.sql."):
+            # The query keeps what the session says now.
+            spark.conf.set(name, value)
+    rows = spark.readStream.format(FORMAT).options(**options.to_spark()).load()
+    windows = product.windows(rows, settings)
+    return start_stream(windows, sink, checkpoint, product.mode, product.name)

@@ -1,0 +1,180 @@
+"""Sinks of products: publish what each batch changes once, under one term."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
+
+import pyarrow as pa
+import redis
+from pyspark.sql import DataFrame
+
+from throttle.analytics.batch_bars import split
+from throttle.analytics.product_publisher import BatchChanges
+from throttle.contract.cut import Cut
+from throttle.contract.redis_keys import AnalyticsKeys
+from throttle.contract.tally import BatchNote
+from throttle.publish.publisher import StreamLost
+from throttle.settings import AnalyticsSettings
+
+T = TypeVar("T")
+
+
+class BatchPublisher(Protocol):
+    """What publishes batches: ``ProductPublisher``, or a test driver."""
+
+    def publish(
+        self,
+        changes: BatchChanges,
+        note: BatchNote,
+        batch_id: int,
+        clock_ms: int,
+        *,
+        takes_up: bool = False,
+    ) -> bool:
+        """Publish a batch, or what the state holds where it begins."""
+
+
+@dataclass(frozen=True, slots=True)
+class SinkMeans:
+    """What a sink works with.
+
+    ``state`` returns the rows that Spark's state held after a batch. ``retry`` calls
+    for as long as Redis is away. ``report`` gets to know what every published batch has
+    read, and how many of its bars were kept back.
+    """
+
+    settings: AnalyticsSettings
+    state: Callable[[int], pa.Table]
+    retry: Callable[[Callable[[], Any]], Any]
+    report: Callable[[BatchNote, int], None]
+
+
+class ProductSink(ABC, Generic[T]):
+    """Publishes one product, batch by batch; a batch waits for its ``publisher``.
+
+    Spark names the checkpoint of a query, under which is published, when that starts.
+    ``error`` keeps what stopped it, in its own words. ``batch_id`` is that of the
+    newest batch that came to its end, -1 before.
+    """
+
+    def __init__(self, means: SinkMeans) -> None:
+        self._settings = means.settings
+        self._keys = AnalyticsKeys(means.settings.namespace)
+        self._means = means
+        self._has_published = self._is_lost = False
+        self.publisher: Future[BatchPublisher] = Future()
+        self.error: Exception | None = None
+        self.is_open = False
+        self.batch_id = -1
+
+    @classmethod
+    def create(cls, client: redis.Redis, means: SinkMeans) -> Self:
+        """Create a sink for what is published in a Redis."""
+        return cls(means)
+
+    @abstractmethod
+    def results(self, rows: pa.Table, note: BatchNote, batch_id: int) -> Sequence[T]:
+        """Return the results among the rows of a batch; notes are left out."""
+
+    @abstractmethod
+    def changes(self, results: Sequence[T], clock_ms: int) -> BatchChanges:
+        """Return what results change once the log's clock is there."""
+
+    def taken_up(self, batch_id: int, clock_ms: int) -> Iterator[BatchChanges]:
+        """Yield what the state held after a batch, in steps, at least one.
+
+        Nothing: what is finished is in no state any more.
+        """
+        yield replace(self.changes([], clock_ms), keep_as="")
+
+    def settle(self) -> int:
+        """Take over the newest changes, now published; return the bars kept back."""
+        return 0
+
+    def __call__(self, frame: DataFrame, batch_id: int) -> None:
+        """Publish one batch. Spark may call it again for the same batch."""
+        self.is_open = True
+        try:
+            self.take(frame.toArrow(), batch_id)
+        except Exception as error:
+            self.error = error
+            raise
+        finally:
+            self.is_open = False
+
+    def take(self, rows: pa.Table, batch_id: int) -> None:
+        """Publish the rows of one batch, as Spark's windows return them."""
+        others, note = split(rows)
+        if note is not None:
+            results = self.results(others, note, batch_id)
+            self._means.retry(lambda: self._publish(results, note, batch_id))
+        self.batch_id = batch_id
+
+    def clock_ms(self, cut: Cut) -> int:
+        """Return the clock by which windows are finished at a cut."""
+        return cut.end_ms - self._settings.close_after_ms
+
+    def _publish(self, results: Sequence[T], note: BatchNote, batch_id: int) -> None:
+        if not self._is_lost:
+            try:
+                self._publish_batch(results, note, batch_id)
+                return
+            except StreamLost:
+                if self._has_published:
+                    # What this job has published is gone: whoever leads begins anew.
+                    raise
+                self._is_lost = True
+        publisher, clock_ms = self.publisher.result(), self.clock_ms(note.start)
+        begin = note, batch_id - 1, clock_ms
+        for changes in self.taken_up(batch_id - 1, clock_ms):
+            publisher.publish(changes, *begin, takes_up=True)
+            self.settle()
+        # Before the last step was taken, a retry begins with the first one.
+        self._is_lost = False
+        self._publish_batch(results, note, batch_id)
+
+    def _publish_batch(
+        self, results: Sequence[T], note: BatchNote, batch_id: int
+    ) -> None:
+        clock_ms = self.clock_ms(note.end)
+        changes = self.changes(results, clock_ms)
+        is_new = self.publisher.result().publish(changes, note, batch_id, clock_ms)
+        self._has_published = True
+        if is_new:
+            self._means.report(note, self.settle())
+
+
+class HoldingSink(ProductSink[T]):
+    """Holds the rows that Spark's state holds: batches say only what has changed.
+
+    The state, with the columns of ``schema``, is asked when a job has started, and when
+    a batch is run again.
+    """
+
+    schema: ClassVar[pa.Schema]
+
+    def __init__(self, means: SinkMeans) -> None:
+        super().__init__(means)
+        self._held_after: int | None = None
+
+    @abstractmethod
+    def hold(self, rows: pa.Table) -> None:
+        """Take what was held before a batch."""
+
+    @abstractmethod
+    def advance(self, rows: pa.Table, note: BatchNote) -> Sequence[T]:
+        """Take in what a batch has changed; return the finished results."""
+
+    def results(self, rows: pa.Table, note: BatchNote, batch_id: int) -> Sequence[T]:
+        """Return the finished results of a batch and of the rows that are held."""
+        if self._held_after != batch_id - 1:
+            is_first = batch_id == 0
+            empty = self.schema.empty_table()
+            self.hold(empty if is_first else self._means.state(batch_id - 1))
+        # What fails half-way is not what is held.
+        self._held_after = None
+        results = self.advance(rows, note)
+        self._held_after = batch_id
+        return results

@@ -1,0 +1,147 @@
+"""The trade log as a task of Spark reads it: patiently, in pieces that are checked.
+
+A task keeps to the log's server: while that is away, it waits and then reads on.
+"""
+
+import time
+from collections import Counter
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing
+from functools import lru_cache
+from typing import TypeVar
+
+import pyarrow as pa
+
+from ingest.tradelog.contract import PIECE_BYTES, Chunk, LogInfo, LogReader, Ranges
+from ingest.tradelog.manual_clock import ManualClockLog
+from ingest.tradelog.redis_log_reader import RedisLogReader
+from throttle.lease.retry import AWAY, create_client, is_transient
+from throttle.spark.open_reader import kafka_reader
+from throttle.spark.options import SourceOptions
+from throttle.spark.read_ahead import read_ahead
+from throttle.spark.warmup import SyntheticLog
+from throttle.window import source_rows
+from throttle.window.decoder import find_decoder
+
+T = TypeVar("T")
+
+# Spark cannot be interrupted while it waits for an answer: wait in short pieces.
+LONGEST_WAIT_S = 0.2
+
+# Chunks of many partitions are small, and checking one costs as much as checking all.
+_CHECKED_AT_ONCE = 10_000
+
+# Of a backlog, chunks that are read while others are checked; each is at most a piece.
+_READ_AHEAD = 6
+
+
+class CheckedPieces:
+    """Reads and checks what one task reads of a batch, and counts it by partition.
+
+    ``entries`` are all that were read, ``blanks`` positions that hold none, ``extra``
+    the trades beyond the first of an entry. The batch goes from ``start_ms`` to
+    ``end_ms``. With ``every_trade`` each trade of an entry is a row, otherwise the
+    newest of each issue.
+    """
+
+    def __init__(
+        self,
+        options: SourceOptions,
+        start_ms: int,
+        end_ms: int,
+        *,
+        every_trade: bool = False,
+    ) -> None:
+        self._options = options
+        self._bounds_ms = start_ms, end_ms
+        self._every_trade = every_trade
+        self._decode = find_decoder(options.decoder)
+        self._names: set[str] = set()
+        self.entries, self.blanks = Counter[int](), Counter[int]()
+        self.extra = Counter[int]()
+
+    def read(
+        self, chunks: Generator[tuple[int, Chunk]], is_backlog: bool
+    ) -> Iterator[pa.Table]:
+        """Yield the rows of chunks of partitions, with ``source_rows.ARROW_SCHEMA``.
+
+        Of a backlog the next chunks are read while the last ones are checked.
+        """
+        ready: list[tuple[int, Chunk]] = []
+        with closing(read_ahead(chunks, _READ_AHEAD) if is_backlog else chunks) as read:
+            for p, chunk in read:
+                ready.append((p, chunk))
+                if (
+                    sum(len(one) for _, one in ready) >= _CHECKED_AT_ONCE
+                    or sum(one.payloads.nbytes for _, one in ready) >= PIECE_BYTES
+                ):
+                    yield self._check(ready)
+                    ready = []
+        if ready:
+            yield self._check(ready)
+
+    def _check(self, chunks: Sequence[tuple[int, Chunk]]) -> pa.Table:
+        entries = Counter[int]()
+        for p, chunk in chunks:
+            entries[p] += len(chunk)
+            self.blanks[p] += chunk.blanks
+        self.entries += entries
+        rows = source_rows.trade_rows(
+            *source_rows.joined(chunks),
+            *self._bounds_ms,
+            self._options.max_ahead_ms,
+            self._decode,
+            self._options.max_entry_bytes,
+            every_trade=self._every_trade,
+        )
+        if self._decode is None:
+            return rows
+        self.extra += source_rows.extra_trades(rows, entries)
+        return source_rows.bound_names(rows, self._names)
+
+
+def ask_patiently(ask: Callable[[], T]) -> T:
+    """Return the log's answer, however long its server is away."""
+    while True:
+        try:
+            return ask()
+        except AWAY as error:
+            if not is_transient(error):
+                raise
+            time.sleep(LONGEST_WAIT_S)
+
+
+def read_patiently(log: LogReader, ranges: Ranges) -> Generator[tuple[int, Chunk]]:
+    """Read on where reading broke off, for as long as the log's server is away."""
+    left = dict(ranges)
+    while left:
+        try:
+            for partition, chunk in log.read(left.copy()):
+                yield partition, chunk
+                left[partition] = chunk.upto, left[partition][1]
+            return
+        except AWAY as error:
+            if not is_transient(error):
+                raise
+            left = {
+                p: (after, upto) for p, (after, upto) in left.items() if after < upto
+            }
+            time.sleep(LONGEST_WAIT_S)
+
+
+client_of = lru_cache(maxsize=4)(create_client)
+
+
+@lru_cache(maxsize=4)
+def open_log_reader(options: SourceOptions) -> LogReader:
+    """Return what reads the log of a source, the same one each time."""
+    # Once per process: Spark builds readers anew for every task of a worker.
+    info = LogInfo(options.log_id, options.partitions, options.created_ms)
+    live, behind = options.synthetic_live, options.synthetic_behind
+    if live or behind:
+        return SyntheticLog(info, options.window_ms, live, behind)
+    if options.kafka is not None:
+        return kafka_reader(options.kafka, info, options.only, options.margin_ms)
+    kind = ManualClockLog if options.manual_clock else RedisLogReader
+    client = client_of(options.redis_url)
+    return kind(client, options.namespace, info, options.only)

@@ -1,0 +1,291 @@
+"""A test driver for the analytics job: trades in, the clock turned by hand.
+
+For everybody who changes a rule of bars, movers, bursts or moves, or relies on one:
+
+    driver = AnalyticsDriver(analytics="bars")
+    driver.trade("KR7005930003", "70000", at_ms=100)
+    driver.turn_clock(61_000)
+    driver.trade("KR7005930003", "69900", at_ms=62_000, time_ms=200)  # came late
+    driver.turn_clock(65_000)
+    [bar] = driver.bars()
+    assert (bar.closed, bar.revision, bar.low) == (True, 1, 69900)
+
+It needs no Spark, no Redis and no Java: the log, and what is published, are in memory,
+and the grouping is done by ``windows_by_hand.py``, which by test does what Spark does.
+All else is the product's own code, up to the messages that gateways get.
+"""
+
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Callable, Generator, Mapping, Sequence
+from decimal import Decimal
+from json import loads
+from typing import Any
+
+import pyarrow as pa
+
+from ingest.trade import Trade
+from ingest.tradelog.contract import Chunk, LogInfo, Tail, partition_of
+from throttle.analytics.bars.amended_bars import BarBoard, Place
+from throttle.analytics.bars.bar_sink import BarSink
+from throttle.analytics.bars.published_bars import calendars_of
+from throttle.analytics.partials.partial_options import CutRange, PartialOptions
+from throttle.analytics.partials.partial_reader import partials_of
+from throttle.analytics.product import Product
+from throttle.analytics.product_publisher import BatchChanges
+from throttle.analytics.product_sink import ProductSink, SinkMeans
+from throttle.analytics.products import BY_NAME
+from throttle.contract.bar_intervals import DayBar
+from throttle.contract.bars import Bar, BarsUpdate
+from throttle.contract.cut import Cut, advance, between, next_end
+from throttle.contract.products.bursts import TradingBurst
+from throttle.contract.products.moves import Move
+from throttle.contract.tally import BatchNote, QueryTally
+from throttle.settings import AnalyticsSettings
+from throttle.spark.options import source_options
+from throttle.testing.driver import START_MS
+from throttle.testing.windows_by_hand import (
+    KeptByHand,
+    SessionsByHand,
+    TumblingByHand,
+    WindowsByHand,
+)
+
+_WINDOWS: Mapping[str, Callable[[AnalyticsSettings], WindowsByHand]] = {
+    "bars": lambda settings: TumblingByHand(settings.bars_ms),
+    "movers": lambda settings: TumblingByHand(settings.movers_every_s * 1_000),
+    "bursts": lambda s: SessionsByHand(s.burst_gap_ms, s.burst_trades),
+    "moves": lambda settings: KeptByHand(),
+}
+
+
+class AnalyticsDriver:
+    """Queries of products over one log in memory, with a clock turned by hand.
+
+    Moments are milliseconds since the driver's start (``start_ms``). ``settings`` are
+    those of the job (``AnalyticsSettings``); all products are made unless ``analytics``
+    says which.
+    """
+
+    def __init__(self, *, start_ms: int = START_MS, **settings: Any) -> None:
+        everything = {"analytics": ",".join(BY_NAME), **settings}
+        self.settings = AnalyticsSettings(**everything)
+        self._start_ms = start_ms
+        self._log = _MemoryLog(self.settings.partitions)
+        self._queries = {
+            name: _Query(BY_NAME[name], self.settings, self._log, start_ms)
+            for name in self.settings.products()
+        }
+
+    def trade(
+        self,
+        isin: str,
+        price: str,
+        *,
+        at_ms: int,
+        time_ms: int | None = None,
+        seq: int = 0,
+        size: str = "1",
+        partition: int | None = None,
+        **extra: Any,
+    ) -> int:
+        """Append a trade at a moment; return its position.
+
+        ``time_ms`` is the exchange's time, ``at_ms`` unless given; ``partition`` the
+        issue's own unless given. In a partition, moments must not go back.
+        """
+        time_us = (self._start_ms + (at_ms if time_ms is None else time_ms)) * 1_000
+        payload = Trade(isin, time_us, seq, price, size, extra).to_wire()
+        if partition is None:
+            partition = partition_of(isin, self.settings.partitions)
+        return self.payload(payload, at_ms=at_ms, partition=partition)
+
+    def payload(self, payload: bytes, *, at_ms: int, partition: int = 0) -> int:
+        """Append any bytes at a moment, malformed ones too; return the position."""
+        return self._log.append(partition, self._start_ms + at_ms, payload)
+
+    def turn_clock(self, to_ms: int) -> None:
+        """Set the log's clock, forward or back; what is due by then is published."""
+        for query in self._queries.values():
+            query.run(self._start_ms + to_ms)
+
+    def restart_job(self) -> None:
+        """Kill the job and start it again: it goes on from what Spark's state holds."""
+        for query in self._queries.values():
+            query.restart()
+
+    def bars(self) -> list[Bar]:
+        """Return every bar as it was published last, the oldest first."""
+        bars = self._queries["bars"].published.bars.values()
+        return sorted(bars, key=lambda bar: (bar.start_ms, bar.isin))
+
+    def days(self) -> Mapping[str, DayBar]:
+        """Return the newest day of each issue."""
+        return self._queries["bars"].published.days
+
+    def movers(self) -> dict[str, Any]:
+        """Return the newest list as clients get it, with decimals; empty before one."""
+        messages = self.messages("movers")
+        return loads(messages[-1], parse_float=Decimal) if messages else {}
+
+    def bursts(self) -> list[TradingBurst]:
+        """Return the bursts that were told, in this order."""
+        return [TradingBurst.decode(line) for line in self._lines("bursts")]
+
+    def moves(self) -> list[Move]:
+        """Return the moves that were told, in this order."""
+        return [Move.decode(line) for line in self._lines("moves")]
+
+    def messages(self, product: str) -> Sequence[bytes]:
+        """Return every message of a product, as gateways get them."""
+        return self._queries[product].published.messages
+
+    def tally(self, product: str) -> QueryTally:
+        """Return what became of the trades that a product's query has read."""
+        total = QueryTally()
+        for note in self._queries[product].published.notes:
+            for tally in note.tallies.values():
+                total.add(tally)
+        return total
+
+    def _lines(self, product: str) -> list[bytes]:
+        return [
+            line for m in self.messages(product) for line in m.split(b"\n")[1:] if line
+        ]
+
+
+class _MemoryLog:
+    """A log in memory; a position is the number of an entry in its partition."""
+
+    def __init__(self, partitions: int) -> None:
+        self.info = LogInfo("driver", partitions, 0)
+        self._append_ms: dict[int, list[int]] = defaultdict(list)
+        self._payloads: dict[int, list[bytes]] = defaultdict(list)
+
+    def append(self, partition: int, append_ms: int, payload: bytes) -> int:
+        """Append an entry; return its position."""
+        times = self._append_ms[partition]
+        if times and append_ms < times[-1]:
+            raise ValueError(f"partition {partition} has a later entry")
+        times.append(append_ms)
+        self._payloads[partition].append(payload)
+        return len(times)
+
+    def tail(self, before_ms: int) -> Tail:
+        """Return where the log ends before a boundary, once that has passed."""
+        partitions = tuple(range(self.info.partitions))
+        ends = tuple(bisect_left(self._append_ms[p], before_ms) for p in partitions)
+        return Tail(before_ms, partitions, ends, ends)
+
+    def chunks(self, start: Cut, end: Cut) -> Generator[tuple[int, Chunk]]:
+        """Yield the entries between two cuts."""
+        for p, (after, upto) in between(start, end, end.partitions).items():
+            yield (
+                p,
+                Chunk(
+                    pa.array(range(after + 1, upto + 1), pa.int64()),
+                    pa.array(self._append_ms[p][after:upto], pa.int64()),
+                    pa.array(self._payloads[p][after:upto], pa.binary()),
+                    upto,
+                ),
+            )
+
+
+class _Query:
+    """One product: its place in the log, its windows, its sink."""
+
+    def __init__(
+        self,
+        product: Product,
+        settings: AnalyticsSettings,
+        log: _MemoryLog,
+        start_ms: int,
+    ) -> None:
+        self._product, self._settings, self._log = product, settings, log
+        rule = product.rule(settings)
+        options = source_options(settings, log.info)
+        self._options = PartialOptions(options, rule, settings.start)
+        self._windows = _WINDOWS[product.name](settings)
+        nowhere = (0,) * log.info.partitions
+        self._cut = Cut(rule.boundary_ms(start_ms), nowhere, nowhere)
+        self._batch_id = 0
+        self.published = _Published(settings)
+        self.restart()
+
+    def restart(self) -> None:
+        """Begin with a new sink: what it knows has to come from the state."""
+        means = SinkMeans(
+            self._settings,
+            self._windows.state,
+            retry=lambda call: call(),
+            report=lambda note, kept: None,
+        )
+        is_bars = self._product.sink is BarSink
+        self._sink: ProductSink[Any] = (
+            BarSink(means, self.published) if is_bars else self._product.sink(means)
+        )
+        self._sink.publisher.set_result(self.published)
+
+    def run(self, clock_ms: int) -> None:
+        """Publish every batch that has ended by the clock."""
+        rule, most = self._options.rule, self._options.log.max_windows
+        while True:
+            end_ms = next_end(self._cut.end_ms, clock_ms, rule.batch_ms, most)
+            if end_ms > clock_ms:
+                return
+            end = advance(self._cut, end_ms, self._log.tail(end_ms))
+            part = CutRange(self._cut, end, end.partitions)
+            chunks = self._log.chunks(self._cut, end)
+            batches = partials_of(chunks, self._options, part)
+            rows = self._windows.add(
+                pa.Table.from_batches(batches), end_ms - rule.close_after_ms
+            )
+            self._sink.take(rows, self._batch_id)
+            self._cut, self._batch_id = end, self._batch_id + 1
+
+
+class _Published:
+    """What one product has published; of bars what can be asked for, too."""
+
+    def __init__(self, settings: AnalyticsSettings) -> None:
+        self._settings = settings
+        self._clock_ms = 0
+        self.messages: list[bytes] = []
+        self.notes: list[BatchNote] = []
+        self.bars: dict[Place, Bar] = {}
+        self.days: dict[str, DayBar] = {}
+
+    def publish(
+        self,
+        changes: BatchChanges,
+        note: BatchNote,
+        batch_id: int,
+        clock_ms: int,
+        *,
+        takes_up: bool = False,
+    ) -> bool:
+        """Keep a message, and the bars and days that are in it."""
+        place = b'"epoch":"driver","sequence":%d' % (len(self.messages) + 1)
+        message = changes.begin + place + changes.rest
+        self.messages.append(message)
+        self.notes.append(note)
+        self._clock_ms = clock_ms
+        if changes.settings:
+            update = BarsUpdate.decode(message)
+            self.bars |= {(bar.isin, bar.start_ms): bar for bar in update.bars}
+            self.days |= {isin: DayBar.decode(isin, d) for isin, d in update.days}
+        return True
+
+    def board(self) -> BarBoard:
+        """Return the open bars, the newest ones, and days."""
+        return BarBoard(
+            calendars_of(self._settings),
+            self._clock_ms,
+            {place: bar for place, bar in self.bars.items() if not bar.closed},
+            {isin: self.bars[isin, start] for isin, start in sorted(self.bars)},
+            dict(self.days),
+        )
+
+    def look_up(self, places: Sequence[Place]) -> Mapping[Place, Bar]:
+        """Return the bars at some places, where there are any."""
+        return {place: self.bars[place] for place in places if place in self.bars}
