@@ -200,10 +200,19 @@ def state(
     shown = rows[-limit:]
     if json:
         for row in shown:
-            print_json(row.body())
+            print_json(held_object(row))
         return
     print_table(*(_held_trades if product == "moves" else _held_bars)(shown))
     typer.echo(f"{len(rows):,} in the state, {len(shown):,} shown")
+
+
+def held_object(row: Bar | HeldTrade) -> dict[str, Any]:
+    """Return what is shown of a row: all but whether a bar is closed.
+
+    That is decided by the log's clock, which the state does not have.
+    """
+    fields = row.to_object()
+    return {name: value for name, value in fields.items() if name != "closed"}
 
 
 def _held_bars(bars: Iterable[Bar]) -> tuple[Iterable[str], Iterable[Iterable[object]]]:

@@ -32,7 +32,6 @@ from gateway.rest import health_routes, public_router
 from gateway.settings import GatewaySettings
 from gateway.transport import sse
 from gateway.transport.bounded_answers import BoundedAnswers
-from gateway.transport.uvicorn_http import connection_of
 from gateway.transport.websocket import StreamEndpoint, refuse
 
 STATIC = Path(__file__).parent / "static"
@@ -74,14 +73,7 @@ class GatewayApp:
             await hub.requests.taken(address_of(scope))
             await hub.served()
         app = self._operators if self._is_operators(scope) else self._public
-        try:
-            await app(scope, receive, send)
-        except asyncio.CancelledError:
-            # What is not done at a planned stop in time; uvicorn says how much that is.
-            connection = connection_of(scope)
-            if connection is None:
-                raise
-            connection.give_up()
+        await app(scope, receive, send)
 
     def _is_operators(self, scope: Scope) -> bool:
         # The socket's own address, whatever the request says of itself.

@@ -23,7 +23,12 @@ from gateway.admission.shared_figures import Seat, take_seat
 from gateway.app import GatewayApp, create_app
 from gateway.settings import GatewaySettings
 from gateway.stream.counters import Counters
-from gateway.transport.uvicorn_http import OPERATORS_SPARE, Guard, create_protocol
+from gateway.transport.uvicorn_http import (
+    OPERATORS_SPARE,
+    Guard,
+    create_protocol,
+    cut_at_stop,
+)
 from gateway.transport.uvicorn_websocket import StreamProtocol
 from ingest.process.descriptors import raise_descriptor_limit
 from ingest.process.service_manager import tell_ready
@@ -99,7 +104,8 @@ def create_server(
     )
     return _Server(
         uvicorn.Config(
-            app,
+            cut_at_stop(app),
+            interface="asgi3",
             loop="uvloop",
             http=create_protocol(guard),
             ws=StreamProtocol if writes_directly else WebSocketsSansIOProtocol,

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ValidationError
 from deploy.local.pipelines import NotOne, join_pipeline
 from ingest.process.redact import problems_of
 from ingest.settings import TopicSettings
+from tickthrottle_client.harmless_text import harmless
 
 FAILED = 3
 """Exit code of what could not be done, or not go on. 1 says that what was looked at is
@@ -44,7 +45,7 @@ def read_settings(kind: type[S], **given: Any) -> S:
 
 def fail(message: str, code: int = FAILED) -> NoReturn:
     """End the command with one sentence on stderr."""
-    sys.stderr.write(f"tickthrottle: {message}\n")
+    sys.stderr.write(f"tickthrottle: {harmless(message)}\n")
     raise typer.Exit(code)
 
 

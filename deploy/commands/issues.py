@@ -101,7 +101,7 @@ def load(
             else:
                 loaded = load_list(store, wanted, is_forced=force)
         except BadIssues as error:
-            fail(f"file {file}: {error}; nothing was changed. --force loads it")
+            fail(f"file {file}: {error}; nothing was changed")
     typer.echo(
         f"{loaded.added:,} added, {loaded.changed:,} changed, "
         f"{loaded.removed:,} removed, {loaded.unchanged:,} unchanged"
@@ -148,7 +148,7 @@ def show(
 @_WHERE
 def history(
     *,
-    issue: Annotated[str, typer.Argument(help="Its ISIN, or its code of now.")],
+    issue: Annotated[str, typer.Argument(help="Its ISIN, or a code: who had it last.")],
     json: AsJson = False,
     settings: TopicSettings,
 ) -> None:
@@ -156,14 +156,13 @@ def history(
     from ingest.issue_table.table_loader import changes_of
 
     with _table(settings) as store:
-        isin = _known(store).isin_of(issue) or issue
-        changes = changes_of(store, isin)
+        changes = changes_of(store, issue)
     if not changes:
         fail(f"issue {issue}: the issue table has never had it")
     if json:
         for change in changes:
             entry = None if change.entry is None else change.entry.to_fields()
-            shown: dict[str, Any] = {"isin": isin, "version": change.version}
+            shown: dict[str, Any] = {"isin": change.isin, "version": change.version}
             print_json({**shown, "changed_ms": change.changed_ms, "issue": entry})
         return
     rows = []

@@ -6,6 +6,7 @@ letter must not be able to write to the terminal of whoever looks at it.
 
 import sys
 from collections.abc import Iterable
+from json import dumps
 from typing import Any
 
 import orjson
@@ -14,6 +15,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from tickthrottle_client.harmless_text import harmless
+
 # Into a pipe a line is a line, however long.
 _PIPE_WIDTH = 100_000
 
@@ -21,8 +24,19 @@ _PIPE_WIDTH = 100_000
 def print_json(value: Any) -> None:
     """Print one JSON object on a line of its own; bytes are JSON already."""
     text = value if isinstance(value, bytes) else orjson.dumps(value)
-    # In JSON a line's end is white space outside of texts, never inside.
-    typer.echo(text.replace(b"\n", b" ").replace(b"\r", b" "))
+    typer.echo(json_line(text))
+
+
+def json_line(text: bytes) -> bytes:
+    """Return JSON in one line, with what could act on a terminal as an escape of JSON.
+
+    Outside of texts that is white space, and inside there is no end of a line.
+    """
+    line = text.replace(b"\n", b" ").replace(b"\r", b" ").replace(b"\t", b" ")
+    shown = line.decode("utf-8", "backslashreplace")
+    if shown.isprintable():
+        return line
+    return "".join(c if c.isprintable() else dumps(c)[1:-1] for c in shown).encode()
 
 
 def print_table(columns: Iterable[str], rows: Iterable[Iterable[object]]) -> None:
@@ -39,16 +53,6 @@ def print_table(columns: Iterable[str], rows: Iterable[Iterable[object]]) -> Non
         console.print(table)
     for line in printed.get().splitlines():
         typer.echo(line.rstrip())
-
-
-def harmless(value: object) -> str:
-    """Return a value as text in which nothing acts on a terminal."""
-    if isinstance(value, bytes):
-        value = value.decode("utf-8", "backslashreplace")
-    return "".join(
-        c if c.isprintable() else c.encode("unicode_escape").decode()
-        for c in str(value)
-    )
 
 
 def shorten(value: object, most: int = 120) -> str:

@@ -5,12 +5,15 @@ Prices keep their digits, as on the board.
 
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
 from decimal import ROUND_HALF_EVEN, Decimal
 from typing import Any, Literal, TypeAlias, get_args
 
 import orjson
+
+from tickthrottle_client.tick_v1 import read_decimal
 
 Order: TypeAlias = Literal["code", "change", "trades", "newest"]
 ORDERS: tuple[Order, ...] = get_args(Order)
@@ -23,7 +26,7 @@ _WHOLE = re.compile(r"(-?)(\d+)(.*)", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class QuoteLine:
-    """One issue: its newest item (``tick_client.Item``), and its row of the table."""
+    """One issue: its newest item (``tick_client.Item``), and its ``read_issues``."""
 
     item: Mapping[str, Any]
     issue: Mapping[str, Any]
@@ -36,16 +39,16 @@ class QuoteLine:
     @property
     def difference(self) -> Decimal | None:
         """How far the price is from the previous close, None if there is none."""
-        close = self.issue.get("prev_close")
+        close: Decimal | None = self.issue.get("prev_close")
         price: Decimal = self.item["price"]
-        return None if close is None else price - Decimal(str(close))
+        return None if close is None else price - close
 
     @property
     def percent(self) -> Decimal | None:
         """The same in percent of the previous close, to two places, half to even."""
         if self.difference is None:
             return None
-        ratio = 100 * self.difference / Decimal(str(self.issue["prev_close"]))
+        ratio: Decimal = 100 * self.difference / self.issue["prev_close"]
         return ratio.quantize(_PERCENT, ROUND_HALF_EVEN)
 
     @property
@@ -70,6 +73,21 @@ class QuoteLine:
 
     def _arrow(self, difference: Decimal) -> str:
         return f"{ARROWS[self.direction]} {grouped(abs(difference))}".strip()
+
+
+def read_issues(answer: Any) -> dict[str, dict[str, Any]]:
+    """Return the code, name and previous close of the issues in an answer, by ISIN.
+
+    From what no gateway says on, it is left out.
+    """
+    issues: dict[str, dict[str, Any]] = {}
+    with suppress(ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
+        for quote in answer["data"]:
+            issue = quote["issue"]
+            entry = {n: str(issue[n]) for n in ("code", "name") if issue.get(n)}
+            close = read_decimal(issue.get("prev_close") or 0)
+            issues[quote["isin"]] = entry | ({"prev_close": close} if close > 0 else {})
+    return issues
 
 
 def in_order(quotes: Iterable[QuoteLine], order: Order) -> list[QuoteLine]:

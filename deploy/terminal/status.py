@@ -6,7 +6,7 @@ import typer
 
 from deploy.commands.entry import fail
 from deploy.commands.setting_options import AsJson
-from deploy.commands.tables import harmless, print_json
+from deploy.commands.tables import print_json
 from deploy.local.pipelines import NotOne
 from deploy.terminal.gateway_address import (
     NoAnswer,
@@ -16,6 +16,7 @@ from deploy.terminal.gateway_address import (
     read_token,
 )
 from deploy.terminal.status_lines import status_lines
+from tickthrottle_client.harmless_text import harmless
 
 
 def status(
@@ -42,7 +43,7 @@ def status(
         fail(str(error), code=2)
     except NoAnswer as error:
         fail(str(error))
-    except (KeyError, TypeError, AttributeError):
+    except (ArithmeticError, AttributeError, KeyError, TypeError):
         fail(f"{address} answers, but no gateway of this version does there")
     if json:
         print_json(body)

@@ -17,7 +17,7 @@ from rich.text import Text
 
 from deploy.commands.entry import fail
 from deploy.commands.setting_options import AsJson
-from deploy.commands.tables import harmless
+from deploy.commands.tables import json_line
 from deploy.local.pipelines import NotOne
 from deploy.terminal.gateway_address import (
     NoAnswer,
@@ -27,8 +27,16 @@ from deploy.terminal.gateway_address import (
     read_token,
     stream_of,
 )
-from deploy.terminal.quote_table import ORDERS, Order, QuoteLine, encode_item, in_order
+from deploy.terminal.quote_table import (
+    ORDERS,
+    Order,
+    QuoteLine,
+    encode_item,
+    in_order,
+    read_issues,
+)
 from tickthrottle_client import Item, TickClient, TickError
+from tickthrottle_client.harmless_text import harmless
 
 REFRESHES_PER_S = 5
 ASK_NAMES_S = 1.0
@@ -141,7 +149,7 @@ async def _print_items(page: str, token: str | None, keys: Sequence[str]) -> Non
     out = sys.stdout.buffer
 
     def put(item: Item) -> None:
-        out.write(encode_item(item) + b"\n")
+        out.write(json_line(encode_item(item)) + b"\n")
 
     client = TickClient(stream_of(page), token=token, on_message=lambda _: out.flush())
     with _until_told(), suppress(asyncio.CancelledError):
@@ -204,13 +212,9 @@ async def _keep_names(
                 _, answer = await asyncio.to_thread(ask, address, token)
                 for isin in asked:
                     view.issues.setdefault(isin, {})
-                view.issues |= {q["isin"]: _texts(q["issue"]) for q in answer["data"]}
+                view.issues |= read_issues(answer)
                 has_news.set()
         await asyncio.sleep(ASK_NAMES_S)
-
-
-def _texts(issue: Mapping[str, Any]) -> Mapping[str, str]:
-    return {name: str(value) for name, value in issue.items() if value is not None}
 
 
 @contextmanager

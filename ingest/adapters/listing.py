@@ -17,7 +17,7 @@ from ingest.adapters.adapter import (
     ExchangeIssue,
     Fetch,
 )
-from ingest.issue_table.issue_entry import MAX_CHARS
+from ingest.issue_table.issue_entry import MAX_CHARS, visible
 from ingest.symbol_key import BadSymbol, keys_of
 from ingest.trade import InvalidTrade, check_isin
 
@@ -158,10 +158,11 @@ def encode_listing(kind: type[Adapter], issues: FeedIssues) -> str:
     for symbol, isin in issues.keys.items():
         issue = issues.listed.get(symbol, ExchangeIssue(symbol))
         code = symbol if _CODE_FORM.fullmatch(symbol) else ""
-        name = (issue.name or symbol)[:MAX_CHARS]
-        sector = issue.sector[:MAX_CHARS]
+        texts = issue.name or symbol, issue.sector, issue.name_en, issue.tick_size
+        # One odd name in an exchange's list costs no other issue its name.
+        name, sector, *others = (visible(text)[:MAX_CHARS] for text in texts)
         row = (isin, code, name, kind.venue, sector, "", symbol, kind.venue)
-        writer.writerow((*row, issue.name_en[:MAX_CHARS], issue.tick_size))
+        writer.writerow((*row, *others))
     return text.getvalue()
 
 

@@ -24,8 +24,12 @@ _PRICE_FORM = re.compile(r"(?:0|[1-9][0-9]{0,17})(?:\.[0-9]{1,18})?", re.ASCII)
 _CURRENCY_FORM = re.compile(r"[A-Z][A-Z0-9]{1,9}", re.ASCII)
 _SHARES_FORM = re.compile(r"[1-9][0-9]{0,17}", re.ASCII)
 _STATUS_FORM = re.compile(r"[a-z][a-z0-9_]{0,19}", re.ASCII)
-_BIDI = frozenset(
-    "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+# Control and format characters (marks of direction, joiners, tags), halves of pairs,
+# ends of lines; and what looks like nothing though it is a letter, mark or symbol.
+_UNSEEN_KINDS = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+_UNSEEN = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0"
+    "\U000e0100-\U000e01ef]"
 )
 
 
@@ -83,6 +87,17 @@ def is_code(text: str) -> bool:
     return _CODE_FORM.fullmatch(text) is not None
 
 
+def visible(text: str) -> str:
+    """Return a text without the characters that are not seen, or turn others around.
+
+    They could make one issue look like another.
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    kept = (c for c in text if unicodedata.category(c) not in _UNSEEN_KINDS)
+    return _UNSEEN.sub("", "".join(kept))
+
+
 def read_entry(values: Mapping[str, str]) -> IssueEntry:
     """Check the fields of an issue. Raises BadIssues: the field, the value, the rule.
 
@@ -116,15 +131,9 @@ def _is_price(text: str) -> bool:
     return bool(_PRICE_FORM.fullmatch(text) and text.strip("0."))
 
 
-def _is_plain_text(text: str) -> bool:
-    # What is not seen, or turns around what is, could make one issue look like another.
-    categories = {unicodedata.category(char) for char in text}
-    return categories.isdisjoint({"Cc", "Cs", "Zl", "Zp"}) and _BIDI.isdisjoint(text)
-
-
 _TEXT_RULE: tuple[str, Callable[[str], object]] = (
-    "must have no control characters, line breaks or marks of direction",
-    _is_plain_text,
+    "must have no control characters, nor others that are not seen",
+    lambda text: visible(text) == text,
 )
 _RULES: dict[str, tuple[str, Callable[[str], object]]] = {
     # By check_isin, which knows the check digit.

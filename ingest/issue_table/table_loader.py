@@ -1,6 +1,6 @@
 """Reads the issue table as it is now, and has it say what a list says."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ingest.issue_table.day_facts import DayFacts
@@ -52,16 +52,26 @@ def read_on(store: IssueStore, known: Issues) -> tuple[Issues, int]:
     return base.after(changes).at(version), refused
 
 
-def changes_of(store: IssueStore, isin: str) -> list[IssueChange]:
-    """Return the changes of an issue that are kept, oldest first. Raises TableAway."""
-    found: list[IssueChange] = []
+def changes_of(store: IssueStore, issue: str) -> list[IssueChange]:
+    """Return the changes of an issue that are kept, oldest first. Raises TableAway.
+
+    ``issue`` is its ISIN, or a code: the issue's that had it last, in the table or not.
+    """
+    isin = issue
+    for change in _changes(store):
+        if change.entry is not None and change.entry.code == issue:
+            isin = change.isin
+    return [change for change in _changes(store) if change.isin == isin]
+
+
+def _changes(store: IssueStore) -> Iterator[IssueChange]:
     version = 0
     while True:
         page = store.read(version)
-        found += [change for change in page.changes if change.isin == isin]
+        yield from page.changes
         version = page.version
         if page.is_last:
-            return found
+            return
 
 
 def load_list(store: IssueStore, wanted: IssueList, *, is_forced: bool) -> Loaded:
@@ -75,10 +85,11 @@ def load_list(store: IssueStore, wanted: IssueList, *, is_forced: bool) -> Loade
         gone = sum(known.get(i.isin) is not None for i in wanted.issues)
         gone = len(known) - gone
         if not is_forced and not wanted.issues:
-            raise BadIssues("the list has no issue")
+            raise BadIssues("the list has no issue: --force loads it")
         if not is_forced and gone > len(known) / 2:
             raise BadIssues(
-                f"the list is without {gone} of the table's {len(known)} issues"
+                f"the list is without {gone} of the table's {len(known)} issues: "
+                "--force loads it"
             )
         return wanted.issues
 
@@ -102,13 +113,18 @@ def add_issues(
 ) -> Loaded:
     """Have the table say what a feed's list says of its issues.
 
-    What the list leaves empty stays as the table has it. ``guessed`` entries only fill
-    in what the table does not say. Raises BadIssues, TableAway and TableMoved.
+    What the list leaves empty stays as the table has it, and a code that another issue
+    has is left to that one. ``guessed`` entries only fill in what the table does not
+    say. Raises BadIssues, TableAway and TableMoved.
     """
 
     def choose(known: Issues) -> list[IssueEntry]:
-        entries = [_over(known.get(entry.isin) or entry, entry) for entry in listed]
-        return entries + [_over(e, known.get(e.isin) or e) for e in guessed]
+        def free(entry: IssueEntry) -> IssueEntry:
+            is_taken = known.isin_of(entry.code or "") not in (None, entry.isin)
+            return replace(entry, code=None) if is_taken else entry
+
+        entries = [_over(known.get(e.isin) or e, e) for e in map(free, listed)]
+        return entries + [_over(e, known.get(e.isin) or e) for e in map(free, guessed)]
 
     return _load(store, choose, keeps_others=True)
 
@@ -147,7 +163,9 @@ def _load(store: IssueStore, choose: _Choice, *, keeps_others: bool) -> Loaded:
         pairs = difference(known, wanted, keeps_others=keeps_others)
         added = sum(known.get(isin) is None for isin, _ in pairs)
         removed = sum(entry is None for _, entry in pairs)
-        _check_size(known.after(IssueChange(known.version, *p) for p in pairs))
+        later = known.after(IssueChange(known.version, *p) for p in pairs)
+        _check_size(later)
+        _check_codes(known, later)
         try:
             version = store.append(pairs, known.version)
         except TableMoved:
@@ -163,3 +181,16 @@ def _check_size(later: Issues) -> None:
         raise BadIssues(f"the table would have more than {MOST_ISSUES} issues")
     if sum(len(encode_issue(issue)) for issue in later) > MOST_BYTES:
         raise BadIssues(f"the table would have more than {MOST_BYTES} bytes")
+
+
+def _check_codes(known: Issues, later: Issues) -> None:
+    """Refuse a code that two would have, unless both had it before this change."""
+    for entry in later:
+        owner = later.of_code(entry.code or "")
+        if owner is None or owner == entry:
+            continue
+        before = known.get(owner.isin), known.get(entry.isin)
+        if any(issue is None or issue.code != entry.code for issue in before):
+            raise BadIssues(
+                f"code {entry.code!r}: {owner.isin} and {entry.isin} would both have it"
+            )

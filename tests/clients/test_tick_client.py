@@ -1,6 +1,7 @@
 """The client for scripts, against a real gateway and through a line that breaks."""
 
 import asyncio
+import json
 import re
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -10,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from websockets.asyncio.server import ServerConnection, serve
+from websockets.typing import Subprotocol
 
 from gateway.admission.tokens import CLOCK_SKEW_S
 from tests.clients.patience import soon
@@ -32,7 +35,7 @@ from tests.gateway.servers import running_gateway
 from tests.ports import free_port
 from tickthrottle_client import Bar, Item, TickClient, TickError, tick_client
 from tickthrottle_client.tick_client import backoff_s, is_older, read_message
-from tickthrottle_client.tick_v1 import is_final
+from tickthrottle_client.tick_v1 import PROTOCOL, is_final
 
 pytestmark = pytest.mark.redis
 
@@ -359,6 +362,57 @@ async def test_a_fault_of_a_callback_ends_the_block(
             await follow(seen.client(address(port)), SAMSUNG, fail)
 
 
+def made_item(**changes: Any) -> str:
+    """Return an update with one item, some fields of which are others."""
+    item = {"isin": SAMSUNG, "time": 1, "seq": 1, "price": 1, "size": 1, "trades": 1}
+    message = {"type": "update", "epoch": "a", "offset": 1, "window": 1}
+    return json.dumps({**message, "data": [item | changes]})
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        *("{", "[]", "[" * 100_000, '{"type":"update"}', '{"type":"welcome"}'),
+        *(made_item(price=price) for price in ("\x1b]0;x\x07", "NaN", "1e999999999")),
+        *(made_item(time=time) for time in ("1", 2**80, -1, 1.5, None)),
+        *(made_item(isin=["x"]), made_item(seq="1"), made_item(trades="many")),
+    ],
+    ids=lambda frame: frame[-40:],
+)
+async def test_what_is_no_message_ends_it_in_a_sentence(port: int, frame: str) -> None:
+    """A hostile gateway gets no stack trace, and nothing onto a terminal."""
+
+    async def speak(connection: ServerConnection) -> None:
+        await connection.send(frame)
+        await connection.wait_closed()
+
+    words = r"^ws://127.* says what is not tick\.v1: "
+    async with serve(speak, "127.0.0.1", port, subprotocols=[Subprotocol(PROTOCOL)]):
+        with pytest.raises(TickError, match=words) as failed:
+            await follow(TickClient(address(port)), SAMSUNG, print)
+    assert str(failed.value).isprintable()
+    assert len(str(failed.value)) < 250
+
+
+async def test_words_of_a_gateway_cannot_act_on_a_terminal(port: int) -> None:
+    """Neither those about a key, nor those it closes with."""
+    bad = [{"key": SAMSUNG, "code": "x", "message": "\x1b[2J\u202eno"}]
+    ack = {"type": "ack", "op": "subscribe", "id": 1, "accepted": [], "rejected": bad}
+
+    async def speak(connection: ServerConnection) -> None:
+        if words.startswith("key"):
+            await connection.send(json.dumps(ack))
+            await connection.wait_closed()
+        else:
+            await connection.close(4500, "\x1b[2J\u202eno")
+
+    async with serve(speak, "127.0.0.1", port, subprotocols=[Subprotocol(PROTOCOL)]):
+        for words in ("key 'KR", "closed by ws://"):
+            with pytest.raises(TickError, match=f"^{words}") as failed:
+                await follow(TickClient(address(port)), SAMSUNG, print)
+            assert r"\x1b[2J\u202eno" in str(failed.value)
+
+
 async def test_every_message_is_as_described(
     publisher: Publisher, redis_url: str, port: int
 ) -> None:
@@ -408,6 +462,7 @@ async def run_script(script: Path) -> tuple[int | None, str, str]:
 def test_no_digit_is_lost() -> None:
     """A price is the decimal that was sent."""
     numbers = '"price":0.30,"size":12345678901234567890.10,"seq":9007199254740993'
+    numbers += f',"time":1,"isin":"{SAMSUNG}"'
     [item] = read_message(f'{{"data":[{{{numbers}}}]}}')["data"]
     assert str(item["price"]) == "0.30"
     assert item["size"] == Decimal("12345678901234567890.10")

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from decimal import Decimal
 from importlib.metadata import version
 from pathlib import Path
 
@@ -14,8 +15,10 @@ from typer.core import TyperGroup as Group
 from typer.main import get_command
 from typer.testing import CliRunner
 
-from deploy.cli import app
+from deploy.cli import app, held_object
 from deploy.examples import EXAMPLES
+from tests.gateway.samples import SAMSUNG
+from throttle.contract.bars import Bar
 
 runner = CliRunner()
 
@@ -162,6 +165,16 @@ def test_a_server_that_is_not_there_is_named_without_its_password() -> None:
     assert last.startswith("tickthrottle: ")
     assert "redis://127.0.0.1:1" in last
     assert "secret" not in result.stderr
+
+
+def test_the_state_does_not_say_whether_a_bar_is_closed() -> None:
+    """It has no clock: each bar was said to be open, also what was published closed."""
+    one = Decimal(1)
+    bar = Bar(SAMSUNG, 0, 60_000, one, one, one, one, one, one, 1, False, 6)
+    shown = held_object(bar)
+    assert "closed" not in shown
+    assert shown.keys() | {"closed"} == bar.to_object().keys()
+    assert shown["revision"] == 6
 
 
 def test_the_state_of_an_unknown_product_is_refused_at_once() -> None:

@@ -10,7 +10,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -329,6 +329,24 @@ def test_a_stop_appends_what_was_taken_in(
         thread.join(20)
     assert len(logged(client)) >= sum(accepted)
     assert "Traceback" not in found.process.log()
+
+
+def test_a_stop_has_no_trace_for_a_body_that_is_under_way(
+    tmp_path: Path, redis_url: str
+) -> None:
+    """Whoever sends it is cut."""
+    head = b"POST /v1/trades HTTP/1.1\r\nhost: x\r\ncontent-length: 9\r\n\r\n["
+    with intake(tmp_path, redis_url) as found, ExitStack() as held:
+        for _ in range(3):
+            sock = socket.create_connection(("127.0.0.1", found.port), timeout=10)
+            held.enter_context(sock).sendall(head)
+        # Answered behind them: they are being read by then.
+        assert found.post([make_fields(1)]).status == 200
+        found.process.process.send_signal(signal.SIGTERM)
+        assert found.process.process.wait(timeout=20 * PATIENCE) == 0
+        assert "running task" in found.process.log()
+    assert "Traceback" not in found.process.log()
+    assert "Exception in ASGI" not in found.process.log()
 
 
 @pytest.mark.parametrize("number", range(len(re.findall(r"```sh\n", PAGE))))

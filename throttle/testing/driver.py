@@ -112,6 +112,14 @@ class PublishedWindow:
         return {**fields, "trades": self.rows[isin].trades}
 
 
+def _checked(issues: Sequence[IssueEntry]) -> list[IssueEntry]:
+    for issue in issues:
+        if not isinstance(issue, IssueEntry):
+            rule = "must be an ingest.issue_table.issue_entry.IssueEntry"
+            raise TypeError(f"issues: {issue!r} {rule}")
+    return list(issues)
+
+
 class ThrottleDriver:
     """One throttle job over one log, with a clock turned by hand. A context manager.
 
@@ -131,7 +139,7 @@ class ThrottleDriver:
         issues: Sequence[IssueEntry] = (),
         **settings: Any,
     ) -> None:
-        self._first_issues = issues
+        self._first_issues = _checked(issues)
         self._issues = NO_ISSUES
         self._start_ms = start_ms
         self._spark = spark
@@ -222,9 +230,9 @@ class ThrottleDriver:
         """Have the issue table say these issues and no others; return its version.
 
         A window that is open was planned with the table as it was: what is said now
-        counts from the next one on.
+        counts from the next one on. Raises TypeError for what is no ``IssueEntry``.
         """
-        wanted = IssueList(list(issues))
+        wanted = IssueList(_checked(issues))
         return load_list(self._store, wanted, is_forced=True).version
 
     def turn_clock(self, to_ms: int, *, crash_at: CrashPoint | None = None) -> None:

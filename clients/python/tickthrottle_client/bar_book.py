@@ -5,10 +5,9 @@ is closed: a bar only ever gains trades.
 """
 
 from collections.abc import Callable, Collection, Iterator
-from decimal import Decimal
 from typing import Any, TypeAlias
 
-from tickthrottle_client.tick_v1 import ALL, BARS
+from tickthrottle_client.tick_v1 import ALL, BARS, read_decimal
 
 Bar: TypeAlias = dict[str, Any]
 """A bar; its prices and sums are Decimal, with every digit."""
@@ -25,7 +24,7 @@ def read_bar(bar: Bar) -> Bar:
     """Turn the numbers of a bar that are decimals into such."""
     for name in DECIMALS:
         if bar[name] is not None:
-            bar[name] = Decimal(bar[name])
+            bar[name] = read_decimal(bar[name])
     return bar
 
 

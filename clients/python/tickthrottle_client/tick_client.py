@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable, Collection
 from contextlib import suppress
 from decimal import Decimal
 from random import random
-from typing import Any, Literal, Self, TypeAlias
+from typing import Any, Literal, ParamSpec, Self, TypeAlias
 from urllib.parse import urlsplit
 
 from websockets.asyncio.client import ClientConnection, connect
@@ -29,6 +29,7 @@ from websockets.exceptions import (
 from websockets.frames import Close
 
 from tickthrottle_client.bar_book import Bar, BarBook, read_bar
+from tickthrottle_client.harmless_text import harmless
 from tickthrottle_client.loopback import is_loopback
 from tickthrottle_client.tick_v1 import (
     ALL,
@@ -37,7 +38,9 @@ from tickthrottle_client.tick_v1 import (
     PROTOCOL,
     CloseCode,
     is_final,
+    read_decimal,
 )
+from tickthrottle_client.trade_v1 import LATEST_TIME_US
 
 Item: TypeAlias = dict[str, Any]
 """A trade; ``price`` and ``size`` are Decimal, with every digit.
@@ -49,6 +52,7 @@ Or the figures of a group, which has ``group`` in place of ``isin``; ``volume``,
 State: TypeAlias = Literal[
     "connecting", "live", "stale", "starting", "offline", "closed"
 ]
+P = ParamSpec("P")
 Token: TypeAlias = str | Callable[[], Awaitable[str]]
 
 BACKOFF_S = 0.5
@@ -72,15 +76,23 @@ def is_older(item: Item, known: Item) -> bool:
 
 
 def read_message(text: str | bytes) -> dict[str, Any]:
-    """Parse a frame without losing a digit."""
+    """Parse a frame without losing a digit. Raises any Exception for a bad one."""
     message: dict[str, Any] = json.loads(text, parse_float=Decimal)
     for item in message.get("data", ()):
-        item["price"] = Decimal(item["price"])
-        item["size"] = Decimal(item["size"])
+        item["price"] = read_decimal(item["price"])
+        item["size"] = read_decimal(item["size"])
+        numbers = item["time"], item["seq"], item.get("trades", 0)
+        is_dated = 0 <= item["time"] <= LATEST_TIME_US
+        if (
+            not is_dated
+            or {*map(type, numbers)} != {int}
+            or type(item["isin"]) is not str
+        ):
+            raise ValueError("an item must have an isin, a time and a seq")
     for figures in message.get("groups", ()):
         for name in ("volume", "value", "mean_change_pct"):
             if figures[name] is not None:
-                figures[name] = Decimal(figures[name])
+                figures[name] = read_decimal(figures[name])
     for bar in message.get("bars", ()):
         read_bar(bar)
     return message
@@ -96,7 +108,13 @@ def _refuse(rejected: list[dict[str, str]]) -> None:
 
 
 class TickError(Exception):
-    """The stream cannot be followed; the message is a sentence that says why."""
+    """The stream cannot be followed; the message is a sentence that says why.
+
+    Words of a gateway, which may be anybody's, cannot act on a terminal.
+    """
+
+    def __init__(self, sentence: str) -> None:
+        super().__init__(harmless(sentence))
 
 
 class TickClient:
@@ -104,9 +122,9 @@ class TickClient:
 
     A block whose stream cannot be followed is interrupted and raises TickError: if
     there is no gateway at the address (``waits``: one that comes later is waited for),
-    if the gateway closes for good, or if it does not accept a key and there is no
-    ``on_rejected``. A connection that was there once is made again for as long as it
-    takes.
+    if the gateway closes for good or says what is not ``tick.v1``, or if it does not
+    accept a key and there is no ``on_rejected``. A connection that was there once is
+    made again for as long as it takes.
 
     ``token`` is what the gateway asks for: text, or a function that gets a fresh one.
     ``on_state(state, text)`` hears connecting, live, stale (no windows arrive),
@@ -143,11 +161,11 @@ class TickClient:
         self._url = url
         self._token = token
         self._may_be_away = waits
-        self._on_state = on_state
-        self._on_reset = on_reset
-        self._on_rejected = on_rejected or _refuse
-        self._on_message = on_message
-        self._on_bars_missed = on_bars_missed
+        self._on_state = self._own(on_state)
+        self._on_reset = self._own(on_reset)
+        self._on_rejected = self._own(on_rejected or _refuse)
+        self._on_message = self._own(on_message)
+        self._on_bars_missed = self._own(on_bars_missed)
         self._bars = BarBook()
         # Subscriptions to bars that have no snapshot yet, and how many were accepted.
         self._bars_asked: dict[int, list[str]] = {}
@@ -177,7 +195,8 @@ class TickClient:
         self._task: asyncio.Task[None] | None = None
         self._block: asyncio.Task[Any] | None = None
         self._is_interrupted = False
-        self._failure: OSError | None = None
+        # What a callback has raised: neither the connection's fault nor a message's.
+        self._failure: Exception | None = None
 
     async def __aenter__(self) -> Self:
         """Begin to follow."""
@@ -204,6 +223,16 @@ class TickClient:
             self._is_interrupted = True
             self._block.cancel()
 
+    def _own(self, callback: Callable[P, object]) -> Callable[P, None]:
+        def call(*args: P.args, **kwargs: P.kwargs) -> None:
+            try:
+                callback(*args, **kwargs)
+            except Exception as error:
+                self._failure = error
+                raise
+
+        return call
+
     def subscribe(
         self, keys: Collection[str], callback: Callable[[Item], object]
     ) -> Callable[[], None]:
@@ -215,6 +244,7 @@ class TickClient:
         (``group:market:KOSPI``, ``group:sector:…``, ``group:*``) are the figures of a
         market or sector, once per window.
         """
+        callback = self._own(callback)
         wanted = [key for key in keys if key not in self._listeners]
         for key in keys:
             self._listeners.setdefault(key, []).append(callback)
@@ -242,6 +272,7 @@ class TickClient:
         issue, then each change: the open bar, the same closed, and amended by late
         trades. No bar goes back.
         """
+        callback = self._own(callback)
         keys = [f"{BARS}{interval}:{issue}" for issue in dict.fromkeys(issues)]
         self._ask_bars(self._bars.add(keys, callback, last))
         return lambda: self._end_bars(keys, callback)
@@ -430,10 +461,11 @@ class TickClient:
                 text = await connection.recv()
             try:
                 self._take(read_message(text))
-            except OSError as error:
-                # A callback's, such as of a file it writes: not the connection's.
-                self._failure = error
-                raise
+            except Exception as error:
+                if error is self._failure:
+                    raise
+                sentence = f"{self._address} says what is not {PROTOCOL}"
+                raise TickError(f"{sentence}: {error!r:.120}") from error
             if self._renew_at_s is not None and time.monotonic() >= self._renew_at_s:
                 self._renew_at_s = None
                 await self._show_token()

@@ -1,6 +1,8 @@
 """What both ends of tick.v1 agree on: its name, its keys, how it may end. Pure."""
 
+from decimal import Decimal
 from enum import IntEnum
+from typing import Any
 
 PROTOCOL = "tick.v1"
 
@@ -40,6 +42,21 @@ class CloseCode(IntEnum):
     TOO_MANY_MESSAGES = 4429
     BAD_MESSAGES = 4500
     TOKEN_REFUSED = 4501
+
+
+_MOST_PLACES = 64
+
+
+def read_decimal(value: Any) -> Decimal:
+    """Return a number of a message with every digit.
+
+    Raises ValueError, TypeError or ArithmeticError for what no gateway sends: text,
+    NaN, or a number that would be endless when it is written out.
+    """
+    number = Decimal(value)
+    if not number.is_finite() or abs(number.adjusted()) > _MOST_PLACES:
+        raise ValueError(f"{value!r:.40} is no number of a message")
+    return number
 
 
 _FINAL_CODES = {

@@ -106,6 +106,36 @@ def test_an_issue_may_leave_and_come_back(table: Table) -> None:
     assert "never had it" in table.run("history", "KR7000000001", code=3)
 
 
+def test_a_code_has_the_history_of_the_issue_that_had_it_last(table: Table) -> None:
+    """Also when it has left the table, and when another issue has the code now."""
+
+    def history(issue: str) -> list[tuple[str, bool]]:
+        lines = map(json.loads, table.run("history", issue, "--json").splitlines())
+        return [(line["isin"], line["issue"] is None) for line in lines]
+
+    table.load(ISSUE_LIST)
+    kept = "".join(ISSUE_LIST.splitlines(True)[:3])
+    table.load(kept)
+    assert history("035420") == [(NAVER, False), (NAVER, True)]
+    table.load(f"isin,code\n{HYNIX},035420\n", "--update")
+    assert history("035420") == [(HYNIX, False)] * 2
+    assert history("000660") == [(HYNIX, False)] * 2
+    assert history(NAVER) == [(NAVER, False), (NAVER, True)]
+
+
+def test_an_update_gives_nobody_a_code_that_another_issue_has(table: Table) -> None:
+    """What it stands for would be decided by chance; two may change theirs at once."""
+    table.load(ISSUE_LIST)
+    taken = f"isin,code\n{SAMSUNG},000660\n"
+    rule = (
+        f"code '000660': {HYNIX} and {SAMSUNG} would both have it; nothing was changed"
+    )
+    assert rule in table.load(taken, "--update", code=3)
+    assert table.run("history", SAMSUNG, "--json").count("\n") == 1
+    swapped = f"{taken}{HYNIX},005930\n"
+    assert table.load(swapped, "--update")[:19] == "0 added, 2 changed,"
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
@@ -114,10 +144,10 @@ def test_an_issue_may_leave_and_come_back(table: Table) -> None:
         (f"isin,code\n{SAMSUNG},1\n{HYNIX},1\n", "line 3, code '1': is on line 2"),
         (f"isin,name\n{SAMSUNG},a\n{SAMSUNG},b\n", "line 3, isin 'KR7005930003'"),
         (f'isin,name\n{SAMSUNG},"a\nb"\n', "name 'a\\nb': must have no control"),
-        ("isin\n", "the list has no issue; nothing was changed. --force loads it"),
+        ("isin\n", "the list has no issue: --force loads it; nothing was changed"),
         (
             f"isin\n{make_isins(1)[0]}\n",
-            "is without 3 of the table's 3 issues; nothing was changed",
+            "is without 3 of the table's 3 issues: --force loads it; nothing",
         ),
     ],
 )

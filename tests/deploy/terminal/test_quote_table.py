@@ -16,6 +16,7 @@ from deploy.terminal.quote_table import (
     encode_item,
     grouped,
     in_order,
+    read_issues,
 )
 from tests.gateway.samples import HYNIX, NAVER, SAMSUNG
 
@@ -25,6 +26,7 @@ TIME_US = 1_773_964_801_566_788
 def make_quote(isin: str = SAMSUNG, price: str = "71900", **changes: Any) -> QuoteLine:
     """Make a quote; ``code``, ``name`` and ``prev_close`` are of its issue."""
     issue = {n: changes.pop(n) for n in ("code", "name", "prev_close") if n in changes}
+    [issue] = read_issues({"data": [{"isin": SAMSUNG, "issue": issue}]}).values()
     item = {"isin": isin, "price": Decimal(price), "size": Decimal(10)}
     return QuoteLine({**item, "time": TIME_US, "trades": 3, **changes}, issue)
 
@@ -85,3 +87,18 @@ def test_an_item_in_json_keeps_its_digits() -> None:
     """Also those that are written with an exponent otherwise."""
     item = make_quote(price="0.00000010").item
     assert b'"price":0.00000010,' in encode_item(item)
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        *({"prev_close": close} for close in ("\x1b[2J", "NaN", "1e999999999", [1])),
+        *(None, [], {"prev_close": float("inf")}),
+    ],
+)
+def test_what_no_gateway_says_of_an_issue_is_left_out(bad: Any) -> None:
+    """A hostile one cannot end the table; no change is shown against a close of 0."""
+    good = {"isin": SAMSUNG, "issue": {"code": "005930", "prev_close": "0"}}
+    answer = {"data": [good, {"isin": HYNIX, "issue": bad}]}
+    assert read_issues(answer) == {SAMSUNG: {"code": "005930"}}
+    assert read_issues(bad) == {}

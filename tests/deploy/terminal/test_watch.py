@@ -7,6 +7,7 @@ import pty
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from decimal import Decimal
@@ -14,6 +15,8 @@ from itertools import count
 
 import pytest
 from rich.console import Console
+from websockets.sync.server import ServerConnection, serve
+from websockets.typing import Subprotocol
 
 from deploy.terminal.watch import QuoteView
 from tests.conftest import eventually
@@ -22,6 +25,7 @@ from tests.gateway.samples import HYNIX, NAVER, SAMSUNG, make_row
 from tests.gateway.servers import Gateway
 from tests.paths import ROOT
 from tests.ports import free_port
+from tickthrottle_client.tick_v1 import PROTOCOL
 
 pytestmark = pytest.mark.redis
 
@@ -146,3 +150,21 @@ def test_what_cannot_be_watched_is_told_in_a_sentence(gateway: Gateway) -> None:
             _, said = process.communicate(timeout=60)
             assert process.returncode == code
             assert said.decode().startswith(f"tickthrottle: {sentence}"), said
+
+
+def test_a_hostile_gateway_ends_it_in_a_sentence() -> None:
+    """No stack trace, and nothing that acts on the terminal."""
+
+    def speak(connection: ServerConnection) -> None:
+        item = f'{{"isin":"{SAMSUNG}","time":1,"seq":1,"price":"\\u001b[2J","size":1}}'
+        connection.send(f'{{"type":"update","data":[{item}]}}')
+
+    with serve(speak, "127.0.0.1", 0, subprotocols=[Subprotocol(PROTOCOL)]) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{server.socket.getsockname()[1]}"
+        with watching(SAMSUNG, "--url", url, stdout=subprocess.PIPE) as process:
+            _, said = process.communicate(timeout=60)
+    assert process.returncode == 3
+    [sentence] = said.decode().splitlines()
+    assert "says what is not tick.v1" in sentence
+    assert sentence.isprintable()

@@ -254,6 +254,27 @@ def test_who_takes_nothing_is_cut_off(
     assert not [r for r in caplog.records if r.levelname == "ERROR"]
 
 
+def test_who_reads_nothing_holds_no_copy_of_a_frame(
+    publisher: Publisher, redis_url: str
+) -> None:
+    """Whatever the frame has: a few pieces wait, and the frame is everybody's."""
+    publisher.publish(*(make_row(isin) for isin in make_isins(20_000)))
+    with running_gateway(redis_url) as gateway, socket.socket() as stalled:
+        gateway.wait_for("reloads")
+        stalled.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+        stalled.connect((gateway.host, gateway.port))
+        stalled.sendall(b"GET /v1/sse?keys=* HTTP/1.1\r\nHost: x\r\n\r\n")
+
+        def unsent() -> int:
+            assert gateway.server is not None
+            # Of the stream; what was asked for before has been taken.
+            connections = tuple(gateway.server.server_state.connections)
+            return sum(c.transport.get_write_buffer_size() for c in connections)
+
+        eventually(lambda: unsent() > 0)
+        assert unsent() <= 49_152
+
+
 @pytest.mark.parametrize(
     ("text", "since"),
     [

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ingest.adapters.adapter import Adapter, BadChoice
+from ingest.adapters.adapter import Adapter, BadChoice, ExchangeIssue
 from ingest.adapters.listing import (
     FeedIssues,
     choose_issues,
@@ -114,6 +114,17 @@ def test_the_list_is_one_that_a_gateway_reads(tmp_path: Path) -> None:
         known = read_issues(path)
         assert {entry.isin for entry in known} == set(issues.keys.values())
         assert parse_known(path.read_text("utf-8")) == dict(issues.keys)
+
+
+def test_an_odd_name_in_an_exchanges_list_costs_nobody_a_name(tmp_path: Path) -> None:
+    """It is listed without what cannot be seen, and the feed goes on."""
+    odd = ExchangeIssue("KRW-BTC", "비트\u200b코인\n", "Bit\u202ecoin", "KRW", "1\x1b")
+    issues = choose_issues(Upbit, ["KRW-BTC"], None, no_fetch)
+    issues = FeedIssues(issues.keys, {"KRW-BTC": odd})
+    path = tmp_path / "issues.csv"
+    path.write_text(encode_listing(Upbit, issues), encoding="utf-8")
+    [entry] = read_issues(path)
+    assert (entry.name, entry.english_name) == ("비트코인", "Bitcoin")
 
 
 def test_symbols_that_were_named_need_no_list() -> None:

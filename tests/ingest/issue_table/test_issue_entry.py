@@ -4,7 +4,13 @@ import json
 
 import pytest
 
-from ingest.issue_table.issue_entry import FIELDS, BadIssues, IssueEntry, read_entry
+from ingest.issue_table.issue_entry import (
+    FIELDS,
+    BadIssues,
+    IssueEntry,
+    read_entry,
+    visible,
+)
 from tests.gateway.samples import SAMSUNG
 
 
@@ -40,6 +46,10 @@ def test_what_is_read_can_be_read_again() -> None:
         pytest.param("name", "a\x00", "name 'a\\x00': must have no control", id="nul"),
         pytest.param("sector", "a\u202eb", "'a\\u202eb': must have no", id="turned"),
         pytest.param("market", "a\u2028b", "'a\\u2028b': must have no", id="separator"),
+        *(
+            pytest.param("name", f"a{char}b", "nor others that", id=f"{ord(char):x}")
+            for char in "\u200b\u200d\u00ad\ufff9\U000e0041\u3164\u2800\ufe0f\ufeff"
+        ),
         pytest.param("name", "x" * 201, "...': has over 200 characters", id="long"),
         pytest.param("tick_table", "\U0001f600" * 201, "has over 200", id="wide"),
     ],
@@ -52,6 +62,13 @@ def test_a_bad_field_is_told(field: str, text: str, words: str) -> None:
     assert words in message
     assert message.isprintable()
     assert len(message) < 200
+
+
+def test_what_is_seen_stays() -> None:
+    """Letters, marks and signs of every script do; what is not seen goes."""
+    seen = "삼성전자 e\u0301 é 株式会社 हिन्दी ไทย \U0001f600 ₩ —"
+    assert visible(seen) == seen
+    assert visible("Sam\u200bsung\u202e\r\n \u3164Electronics") == "Samsung Electronics"
 
 
 def test_an_issue_needs_an_isin() -> None:

@@ -1,6 +1,7 @@
 """The issue table in Redis: pages, all or nothing, what is forgotten, what is lost."""
 
 import threading
+from dataclasses import replace
 
 import pytest
 import redis
@@ -13,7 +14,13 @@ from ingest.issue_table.issue_list import IssueList
 from ingest.issue_table.issue_store import PAGE, TableAway, TableLost, TableMoved
 from ingest.issue_table.known_issues import Issues
 from ingest.issue_table.redis_issue_store import RedisIssueStore
-from ingest.issue_table.table_loader import changes_of, load_list, read_on, update_table
+from ingest.issue_table.table_loader import (
+    add_issues,
+    changes_of,
+    load_list,
+    read_on,
+    update_table,
+)
 from ingest.tradelog.redis_positions import entry_id
 from tests.examples import many
 from tests.gateway.samples import HYNIX, NAVER, SAMSUNG, make_isins
@@ -111,6 +118,18 @@ def test_what_others_wrote_is_left_out_and_counted(
     assert ([issue.isin for issue in table], refused) == ([SAMSUNG], 5)
     client.xadd("tt:issues", {"isin": HYNIX, "issue": f'{{"isin":"{HYNIX}"}}'})
     assert known(store, table).get(HYNIX) == IssueEntry(HYNIX)
+
+
+def test_a_code_has_one_issue_whoever_says_it(store: RedisIssueStore) -> None:
+    """A feed leaves it to the one that has it; two that both had it can change else."""
+    other = IssueEntry(HYNIX, code=CHIPS.code, name="hynix")
+    update_table(store, IssueList([CHIPS]))
+    assert add_issues(store, [other], [replace(CHIPS, isin=NAVER)]).added == 2
+    assert [issue.code for issue in known(store)] == [None, CHIPS.code, None]
+    with pytest.raises(BadIssues, match=f"code '{CHIPS.code}': {HYNIX} and {SAMSUNG} "):
+        update_table(store, IssueList([other]))
+    store.append([(HYNIX, other)], known(store).version)
+    assert update_table(store, IssueList([replace(other, name="SK")])).changed == 1
 
 
 def test_a_table_that_is_gone_is_read_anew(

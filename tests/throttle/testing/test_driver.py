@@ -388,6 +388,13 @@ def listed(sector: str) -> list[IssueEntry]:
     ]
 
 
+def test_issues_of_another_type_are_refused_in_a_sentence() -> None:
+    """Before anything is written; it says which type they must have."""
+    issues: Any = [{"isin": A, "market": "KOSPI"}]
+    with pytest.raises(TypeError, match=r"^issues: .* must be an .*\.IssueEntry$"):
+        ThrottleDriver(issues=issues)
+
+
 def test_windows_say_how_markets_and_sectors_went(make_driver: MakeDriver) -> None:
     """The same by the rules and by Spark's broadcast join, in a backlog, too."""
     driver = make_driver(issues=listed("Chips"))
