@@ -68,6 +68,7 @@ FLOORS = {
         "playback",
     ),
     "gateway": (
+        "trusted_proxies",
         "settings",
         "protocol",
         "admission",
