@@ -10,6 +10,7 @@ from asyncio import CancelledError, TimerHandle, Transport
 from collections import deque
 from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, cast
 
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -25,6 +26,7 @@ from gateway.admission.limits import Budgets
 from gateway.settings import GatewaySettings
 from gateway.stream.counters import Counters
 from gateway.transport.uvicorn_websocket import StreamProtocol, may_upgrade
+from gateway.trusted_proxies import TrustedProxies
 
 EXTENSION = "tickthrottle.http"
 
@@ -58,6 +60,7 @@ class Guard:
     counters: Counters
     plain: PlainConnections[Transport]
     refusals: Budgets
+    proxies: TrustedProxies
     operators_port: int | None = None
     max_body_bytes: int = 0
     """Where bodies may be larger than heads: the most of both. 0: they may not."""
@@ -110,6 +113,7 @@ class GuardedProtocol(HttpToolsProtocol):
     guard: Guard
     on_shutdown: Callable[[], None] | None = None
     _address = UNKNOWN
+    _is_proxy = False
     _deadline: TimerHandle | None = None
     # When reading begins, if that is late.
     _late: TimerHandle | None = None
@@ -127,16 +131,18 @@ class GuardedProtocol(HttpToolsProtocol):
         super().connection_made(transport)
         if self.client is not None:
             self._address = one_address(self.client[0])
+            self._is_proxy = guard.proxies.is_proxy(self.client[0])
         is_operators = self.server and self.server[1] == guard.operators_port
         spare = OPERATORS_SPARE if is_operators else 0
         leaver = guard.plain.enter(transport, self._address, others, spare)
         if leaver is not None:
             guard.counters.connections_cut_full += 1
             leaver.abort()
-            guard.note_refusal(self._address)
+            self._note_refusal()
         if leaver is not transport:
             self._set_deadline()
-            if not is_operators and guard.is_tiresome(self._address):
+            is_late = not is_operators and not self._is_proxy
+            if is_late and guard.is_tiresome(self._address):
                 guard.counters.connections_read_late += 1
                 self._late = self.loop.call_later(LATE_S, self._read_late)
 
@@ -186,7 +192,9 @@ class GuardedProtocol(HttpToolsProtocol):
         self._head_count += 1
         if self._head_count > MAX_HEADERS:
             raise _TooLarge
-        super().on_header(name, value)
+        # Trailers come from the client, also where a proxy has written the headers.
+        if not self._is_head_complete:
+            super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
         """Run the application on a request whose head is there. Raises _TooLarge."""
@@ -195,7 +203,8 @@ class GuardedProtocol(HttpToolsProtocol):
         before = self.cycle
         super().on_headers_complete()
         if self.cycle is not before:
-            writable = _Writable(self.transport, self._note_refusal)
+            note_refusal = partial(self._note_refusal, self.headers)
+            writable = _Writable(self.transport, note_refusal)
             self.cycle.transport = cast(Transport, writable)
             if self._unanswered is None:
                 self._unanswered = deque()
@@ -241,6 +250,7 @@ class GuardedProtocol(HttpToolsProtocol):
         protocol = kind(self.config, self.server_state, self.app_state)
         protocol.plain = self.guard.plain
         protocol.refusals = self.guard.refusals
+        protocol.charged = self._charged(headers)
         protocol.connection_made(self.transport)
         self.transport.set_protocol(protocol)
         protocol.begin(self.scope["method"], self.url.decode("ascii"), headers)
@@ -353,8 +363,20 @@ class GuardedProtocol(HttpToolsProtocol):
         self._unanswered = None
         self.pipeline.clear()
 
-    def _note_refusal(self) -> None:
-        self.guard.note_refusal(self._address)
+    def _note_refusal(self, headers: Sequence[tuple[bytes, bytes]] = ()) -> None:
+        """Charge a refusal of the request with these headers, or of the newest one."""
+        if self._is_head_complete:
+            headers = headers or self.headers
+        address = self._charged(headers)
+        if address is not None:
+            self.guard.note_refusal(address)
+
+    def _charged(self, headers: Sequence[tuple[bytes, bytes]]) -> str | None:
+        """Return whom a refusal is charged to: a proxy's client, not the proxy."""
+        if not self._is_proxy:
+            return self._address
+        client = self.guard.proxies.client_of(headers)
+        return None if client is None else one_address(client)
 
     def _drop_deadline(self) -> None:
         if self._deadline is not None:

@@ -26,8 +26,8 @@ FOLDERS = sorted(path.parent.name for path in FOLDER.glob("*/kustomization.yaml"
 OLDEST = "1.30"
 BY_HAND = {"tickthrottle-operators", "tickthrottle-redis"}
 """Secrets that the page has made by hand, for who has an own Redis."""
-OF_OTHERS = {"FORWARDED_ALLOW_IPS", "PYSPARK_PYTHON"}
-"""Variables that are no settings of ours, but of uvicorn and of Spark."""
+OF_OTHERS = {"PYSPARK_PYTHON"}
+"""Variables that are no settings of ours, but of Spark."""
 
 
 @pytest.fixture(scope="module", params=FOLDERS)
@@ -152,11 +152,12 @@ def test_the_pages_overlay_is_one(tmp_path: Path) -> None:
     # Of a folder outside there must be a way that goes up from here.
     base = FOLDER / "base"
     up = "../" * (len(tmp_path.parts) - 1)
-    text, ingress = blocks("yaml")
+    text, servers, ingress = blocks("yaml")
     address = "https://git.example/tickthrottle//deploy/kubernetes/base?ref=v0.1.0"
     assert address in text
     overlay = text.replace(address, f"{up}{str(base)[1:]}")
     (tmp_path / "kustomization.yaml").write_text(overlay, "utf-8")
+    (tmp_path / "servers.yaml").write_text(servers, "utf-8")
     manifests = [*rendered(tmp_path), yaml.safe_load(ingress)]
     for manifest in manifests:
         check(manifest)
