@@ -16,7 +16,7 @@ import sys
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import NamedTuple
 
@@ -39,6 +39,11 @@ from throttle.contract.tally import TallyBook
 
 KEYS = AnalyticsKeys("tt")
 SETTLE_S = 20.0
+_STATE = "org.apache.spark.sql.execution.streaming.state"
+STORES = {
+    "rocksdb": f"{_STATE}.RocksDBStateStoreProvider",
+    "memory": f"{_STATE}.HDFSBackedStateStoreProvider",
+}
 
 
 def main() -> None:
@@ -63,7 +68,9 @@ def main() -> None:
     arguments = parser.parse_args()
     end_on_signals()
     settings = {
-        "TICKTHROTTLE_STATE_STORE": arguments.store,
+        "TICKTHROTTLE_SPARK_CONF": "{"
+        f'"spark.sql.streaming.stateStore.providerClass": "{STORES[arguments.store]}"'
+        "}",
         "TICKTHROTTLE_ANALYTICS": arguments.only,
     }
     if arguments.what == "beside":
@@ -83,6 +90,12 @@ def main() -> None:
         settings["TICKTHROTTLE_LATENESS_S"] = str(lateness_s)
         hour(arguments.rate or 900, seconds, settings)
     print(f"\nMachine: {describe_machine()}")
+
+
+def store_of(settings: Mapping[str, str]) -> str:
+    """Return the store that the analytics job is to use."""
+    conf = settings["TICKTHROTTLE_SPARK_CONF"]
+    return next(name for name, provider in STORES.items() if provider in conf)
 
 
 @contextmanager
@@ -268,7 +281,7 @@ def keep_up(rate: int, seconds: float, settings: dict[str, str]) -> None:
             )
             for product in behind
         }
-    store = settings["TICKTHROTTLE_STATE_STORE"]
+    store = store_of(settings)
     print(f"\n{rate:,} trades/s for {seconds:g} s, {store}; {memory:,.0f} MiB\n")
     for product, seconds_behind in behind.items():
         half = len(seconds_behind) // 2
@@ -316,7 +329,7 @@ def hour(rate: int, seconds: float, chosen: dict[str, str]) -> None:
                     rows[product].append((elapsed_s, *values, memory))
             time.sleep(1)
     print(
-        f"\n{rate} trades/s, {settings['TICKTHROTTLE_STATE_STORE']}, windows ten times "
+        f"\n{rate} trades/s, {store_of(settings)}, windows ten times "
         "as short\n\n"
         "| | third | rows | state, MiB | updates p50, ms | commit p50, ms | p99, ms | "
         "all, MiB (PSS) |\n| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"

@@ -55,7 +55,7 @@ def _intake(url: str) -> Iterator[int]:
     program = Path(sys.executable).parent / "tickthrottle"
     process = subprocess.Popen(
         [program, "intake", "--port", str(port), "--redis-url", url],
-        env={"TICKTHROTTLE_INTAKE_REQUESTS_PER_SECOND": "100000"},
+        env={"TICKTHROTTLE_REQUESTS_PER_SECOND": "100000"},
         stderr=subprocess.DEVNULL,
         start_new_session=True,
     )

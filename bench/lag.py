@@ -108,6 +108,15 @@ def trade_log(arguments: argparse.Namespace) -> Iterator[dict[str, str]]:
         yield log.settings
 
 
+# It stores more often than one does that runs for days.
+_ARCHIVE = """
+import threading
+from archive.archive_process import run_archive
+from archive.settings import ArchiveSettings
+run_archive(ArchiveSettings(), threading.Event(), flush_s=10)
+"""
+
+
 @contextmanager
 def archive_beside(deployment: Deployment) -> Iterator[Callable[[], str]]:
     """Archive to a folder meanwhile; yield what says how much was stored."""
@@ -115,18 +124,14 @@ def archive_beside(deployment: Deployment) -> Iterator[Callable[[], str]]:
         tempfile.TemporaryDirectory(prefix="lag-archive-") as folder,
         redis.Redis.from_url(deployment.redis_url) as client,
     ):
-        options = ["--dir", folder, "--redis-url", deployment.redis_url]
         process = subprocess.Popen(
-            [
-                sys.executable,
-                "-m",
-                "tickthrottle",
-                "archive",
-                "--flush",
-                "10",
-                *options,
-            ],
-            env={**os.environ, "TICKTHROTTLE_NAMESPACE": deployment.namespace},
+            [sys.executable, "-c", _ARCHIVE],
+            env={
+                **os.environ,
+                "REDIS_URL": deployment.redis_url,
+                "TICKTHROTTLE_NAMESPACE": deployment.namespace,
+                "TICKTHROTTLE_ARCHIVE_DIR": folder,
+            },
             stderr=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Iterable, Sequence
@@ -24,6 +25,7 @@ from deploy.commands.tables import print_json, print_table
 from deploy.commands.topic import topic
 from deploy.commands.topology import topology
 from deploy.commands.trades import trades
+from deploy.commands.unknown_variables import unknown_variables
 from deploy.commands.windows import windows
 from deploy.examples import examples_of
 from deploy.key_command import key
@@ -74,6 +76,8 @@ def program(
     setting is also an environment variable, see docs/settings.md.
     """
     log_to_stderr()
+    for sentence in unknown_variables(os.environ):
+        typer.echo(f"tickthrottle: {sentence}", err=True)
 
 
 @app.command(epilog=examples_of("run"))
@@ -138,7 +142,7 @@ def throttle(settings: ThrottleSettings) -> None:
 @app.command(epilog=examples_of("analytics"))
 @options_of(
     AnalyticsSettings,
-    *("state_store", "state_dir", "standby", "spark_master", "redis_url"),
+    *("state_dir", "standby", "spark_master", "redis_url"),
     analytics="--only",
     spark_master="--master",
 )

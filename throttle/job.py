@@ -47,6 +47,9 @@ log = structlog.get_logger()
 
 _LASTING = (NoFolder, NoJava, NoDecoder, LogUnusable, JobRefused)
 
+WARMUP_WINDOWS = 3
+"""Made-up windows that Spark processes before the first real one."""
+
 # How long an open batch may take to be given up before Spark is made to end it.
 _GIVEN_UP_WITHIN_S = 2.0
 
@@ -204,15 +207,14 @@ def warm_up(
     options: SourceOptions,
     scratch: Path,
     stop: threading.Event,
+    windows: int = WARMUP_WINDOWS,
 ) -> None:
     """Run made-up windows through everything but the publish.
 
     First live ones, one by one, then a batch as after an outage: it has a plan of its
     own. Raises ThrottleFailed.
     """
-    live, backlog = settings.warmup_windows, min(settings.warmup_windows, 1)
-    if not live:
-        return
+    live, backlog = windows, 1
     log.info("warming up", windows=live)
     # With a table, too: the join has code of its own.
     issues = made_up_issues()

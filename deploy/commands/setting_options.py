@@ -16,7 +16,7 @@ from pydantic import BaseModel
 from pydantic_settings import BaseSettings
 
 from deploy.commands.entry import read_settings
-from ingest.settings import home_folder, variable_of
+from ingest.settings import home_folder, variables_of
 from throttle.settings import ThrottleSettings
 
 # Characters that a shell or a reader would lose, as they may be given.
@@ -85,8 +85,8 @@ def _help(kind: type[BaseModel], name: str) -> str:
     words = " ".join((field.description or "").replace("``", "`").split())
     default = field.get_default(call_default_factory=True)
     notes = []
-    if issubclass(kind, BaseSettings):
-        notes.append(f"env: {variable_of(kind, name)}")
+    if issubclass(kind, BaseSettings) and (variable := variables_of(kind).get(name)):
+        notes.append(f"env: {variable}")
     if default not in (None, "", False, (), frozenset(), {}):
         notes.append(f"default: {_text(default)}")
     return f"{words} [{'; '.join(notes)}]" if notes else words

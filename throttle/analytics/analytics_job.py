@@ -47,7 +47,7 @@ from throttle.settings import AnalyticsSettings
 from throttle.spark.idle_collector import IdleCollector
 from throttle.spark.java import NoJava, find_java
 from throttle.spark.open_reader import open_log
-from throttle.spark.options import source_options
+from throttle.spark.options import log_options
 from throttle.spark.scratch import NoFolder, scratch_folder
 from throttle.spark.session import create_session
 from throttle.spark.start.java_process import NoSpark
@@ -56,6 +56,9 @@ from throttle.window.decoder import NoDecoder, find_decoder
 log = structlog.get_logger()
 
 T = TypeVar("T")
+
+NICE = 10
+"""How far the job lets others of its machine go first, as in `nice`."""
 
 _ASK_AGAIN_S = 0.05
 
@@ -77,13 +80,15 @@ _LASTING = (NoFolder, NoJava, NoDecoder, LogUnusable, BadCheckpoint, MetricsUnav
 _OF_SPARK = (NoSpark, PySparkException, Py4JError, ConnectionError)
 
 
-def run_analytics(settings: AnalyticsSettings, stop: threading.Event) -> None:
+def run_analytics(
+    settings: AnalyticsSettings, stop: threading.Event, nice: int = NICE
+) -> None:
     """Run the job until ``stop`` is set. Raises AnalyticsFailed.
 
     While Redis is away it waits; when Redis was emptied or rolled back it publishes
     again what its state holds; when another analytics job has taken over it ends.
     """
-    os.nice(settings.analytics_nice)
+    os.nice(nice)
     registry = CollectorRegistry()
     metrics = AnalyticsMetrics(registry)
     try:
@@ -223,7 +228,7 @@ class AnalyticsLeader:
         self, info: LogInfo, term: int
     ) -> Iterator[Mapping[str, tuple[StreamingQuery, Any]]]:
         settings = self._settings
-        options = source_options(settings, info, manual_clock=self._manual_clock)
+        options = log_options(settings, info, manual_clock=self._manual_clock)
         queries: dict[str, tuple[StreamingQuery, Any]] = {}
         for product in set(PRODUCTS).difference(settings.products()):
             self._tell(product, {"stopped": 1})

@@ -12,7 +12,7 @@ from throttle.analytics.bar_board import BarBoard, BarChanges, Place
 from throttle.analytics.batch_bars import bars_of, split
 from throttle.analytics.product_publisher import BatchChanges, Command, ProductPublisher
 from throttle.contract.bar_intervals import DayBar
-from throttle.contract.bars import Bar, BarsUpdate
+from throttle.contract.bars import CLOSE_AFTER_MS, Bar, BarsUpdate
 from throttle.contract.products.bar_log import entries_of
 from throttle.contract.redis_keys import AnalyticsKeys
 from throttle.contract.session_calendar import SessionCalendar, SessionCalendars
@@ -23,6 +23,9 @@ from throttle.settings import AnalyticsSettings
 T = TypeVar("T")
 
 log = structlog.get_logger()
+
+BARS_RETENTION_S = 604_800
+"""An issue's bars are forgotten so many seconds after its last one closed: a week."""
 
 # Fields of a hash that are written by one command: Lua takes so many arguments.
 _FIELDS = 1_000
@@ -88,7 +91,7 @@ class BarSink:
         self, bars: Sequence[Bar], note: BatchNote, batch_id: int
     ) -> BarChanges | None:
         board = self._board or self._load()
-        clock_ms = note.end.end_ms - self._settings.close_after_ms
+        clock_ms = note.end.end_ms - CLOSE_AFTER_MS
         known = self._look_up(board.unknown(bars))
         changes = board.changes(bars, known, clock_ms)
         update = self._update(changes, clock_ms)
@@ -103,7 +106,7 @@ class BarSink:
     def _take_up(self, note: BatchNote, batch_id: int) -> None:
         """Publish what the state held before this batch, wherever Redis stands."""
         held = self._state(batch_id - 1) if batch_id > 0 else ()
-        clock_ms = note.start.end_ms - self._settings.close_after_ms
+        clock_ms = note.start.end_ms - CLOSE_AFTER_MS
         if batch_id > 0:
             log.info("bars taken up", bars=len(held), batch=batch_id)
         board = self._load()
@@ -158,16 +161,17 @@ class BarSink:
         # The script writes where the message stands among others.
         rest = head.partition(b'"sequence":0')[2]
         settings = self._settings
+        zone, begins, named = settings.calendars()
         return BatchChanges(
             b"{",
             rest + (b"\n" + lines if lines else b""),
             list(self._commands(changes, days)),
             {
                 "bars_ms": settings.bars_ms,
-                "close_after_ms": settings.close_after_ms,
-                "zone": settings.day_zone,
-                "begins": settings.day_begins,
-                "calendars": settings.day_calendars,
+                "close_after_ms": CLOSE_AFTER_MS,
+                "zone": zone,
+                "begins": begins,
+                "calendars": named,
             },
             logged=entries_of(bar for bar in changes.bars if bar.closed),
             log_as=self._keys.bar_log,
@@ -184,7 +188,7 @@ class BarSink:
             if bar.closed:
                 # What is kept of an issue is bounded in number and in time.
                 yield "ZREMRANGEBYRANK", key, 0, -settings.bars_kept - 1
-                yield "EXPIRE", key, settings.bars_retention_s
+                yield "EXPIRE", key, BARS_RETENTION_S
         newest = ((isin, bar.encode()) for isin, bar in changes.newest.items())
         for key, pairs in ((keys.last_bars, newest), (keys.days, iter(days))):
             for part in _parts(pairs, _FIELDS):
@@ -193,8 +197,8 @@ class BarSink:
 
 def calendars_of(settings: AnalyticsSettings) -> SessionCalendars:
     """Return the calendar of every issue."""
-    everyday = SessionCalendar(settings.day_zone, settings.day_begins)
-    return SessionCalendars.parse(everyday, settings.day_calendars)
+    zone, begins, named = settings.calendars()
+    return SessionCalendars.parse(SessionCalendar(zone, begins), named)
 
 
 def _parts(items: Iterable[T], size: int) -> Iterator[tuple[T, ...]]:

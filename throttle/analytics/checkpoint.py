@@ -10,6 +10,8 @@ from typing import Any
 import orjson
 from pyspark.sql import SparkSession
 
+from throttle.analytics.queries import PARTITIONS, PROVIDER, ROCKSDB, conf_of
+from throttle.contract.bars import CLOSE_AFTER_MS
 from throttle.settings import AnalyticsSettings
 
 _NOTE = "tickthrottle.json"
@@ -47,12 +49,13 @@ def settings_of(
             "analytics_batch_ms": settings.analytics_batch_ms,
         },
     }
+    conf = conf_of(settings, product)
     return {
         "form": FORMS[product],
         **own[product],
-        "close_after_ms": settings.close_after_ms,
-        "state_store": settings.state_store,
-        "analytics_partitions": settings.analytics_partitions,
+        "close_after_ms": CLOSE_AFTER_MS,
+        "state_store": "rocksdb" if conf[PROVIDER] == ROCKSDB else conf[PROVIDER],
+        "analytics_partitions": int(conf[PARTITIONS]),
         "log": log_id if log_id.startswith("kafka:") else "redis",
     }
 

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 
 from throttle.analytics.batch_bars import bars_of, split
 from throttle.analytics.product_publisher import BatchChanges, ProductPublisher
-from throttle.contract.bars import Bar
+from throttle.contract.bars import CLOSE_AFTER_MS, Bar
 from throttle.contract.products.bursts import TradingBurst
 from throttle.contract.redis_keys import AnalyticsKeys
 from throttle.contract.tally import BatchNote
@@ -55,7 +55,7 @@ class FinalSink(ABC, Generic[T]):
         try:
             rows, note = split(frame.toArrow())
             if note is not None:
-                clock_ms = note.end.end_ms - self._settings.close_after_ms
+                clock_ms = note.end.end_ms - CLOSE_AFTER_MS
                 changes = self.changes(self.found(rows, note, batch_id), clock_ms)
                 self._retry(lambda: self._publish(changes, note, batch_id, clock_ms))
         except Exception as error:
@@ -135,7 +135,7 @@ class BurstSink(FinalSink[Bar]):
     def changes(self, found: Sequence[Bar], clock_ms: int) -> BatchChanges:
         """Return the bursts that had ended by the clock, in the order of their ends."""
         key = AnalyticsKeys(self._settings.namespace).bursts
-        kept = self._settings.bursts_kept
+        kept = self._settings.events_kept
         ended = sorted(found, key=lambda bar: (bar.end_ms, bar.isin))
         lines = [TradingBurst(bar).encode() for bar in ended]
         head = orjson.dumps({"clock": clock_ms, "bursts": len(lines)})

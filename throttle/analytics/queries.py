@@ -12,27 +12,34 @@ from throttle.analytics.window_transforms import (
     bursts_of,
     trades_of,
 )
+from throttle.contract.bars import CLOSE_AFTER_MS
 from throttle.settings import AnalyticsSettings
 from throttle.spark.options import SourceOptions
 
-_PROVIDERS = "org.apache.spark.sql.execution.streaming.state"
+_STATE = "spark.sql.streaming.stateStore"
+
+PROVIDER = f"{_STATE}.providerClass"
+"""The option that says where Spark keeps the newest state."""
+
+ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+
+PARTITIONS = "spark.sql.shuffle.partitions"
+"""The option that says in how many parts the state of a query is."""
 
 Sink = Callable[[DataFrame, int], None]
 
 
 def conf_of(settings: AnalyticsSettings, product: str) -> dict[str, str]:
-    """Return what Spark is told of a product's query and its state."""
-    stores = {
-        "rocksdb": f"{_PROVIDERS}.RocksDBStateStoreProvider",
-        "memory": f"{_PROVIDERS}.HDFSBackedStateStoreProvider",
-    }
-    state = "spark.sql.streaming.stateStore"
+    """Return what Spark is told of a product's query and its state.
+
+    What ``spark_conf`` says wins.
+    """
     own = {
-        "spark.sql.shuffle.partitions": str(settings.analytics_partitions),
-        f"{state}.providerClass": stores[settings.state_store],
-        f"{state}.rocksdb.changelogCheckpointing.enabled": "true",
-        f"{state}.rocksdb.boundedMemoryUsage": "true",
-        f"{state}.rocksdb.maxMemoryUsageMB": "64",
+        PARTITIONS: "2",
+        PROVIDER: ROCKSDB,
+        f"{_STATE}.rocksdb.changelogCheckpointing.enabled": "true",
+        f"{_STATE}.rocksdb.boundedMemoryUsage": "true",
+        f"{_STATE}.rocksdb.maxMemoryUsageMB": "64",
         # Bursts come in a batch of their own, after the one that ends them.
         "spark.sql.streaming.noDataMicroBatches.enabled": str(
             product == "bursts"
@@ -50,7 +57,7 @@ def partial_options(
         log,
         product,
         every_ms if product == "movers" else settings.analytics_batch_ms,
-        settings.close_after_ms,
+        CLOSE_AFTER_MS,
         settings.bars_ms,
         settings.lateness_s * 1000,
         settings.movers_span_s * 1000,
@@ -65,7 +72,7 @@ def kept_ms(settings: AnalyticsSettings) -> int:
     As long as a trade may amend it; trades may be stamped ahead of the log's clock, and
     with them the watermark.
     """
-    return settings.lateness_s * 1000 + settings.close_after_ms + settings.max_ahead_ms
+    return settings.lateness_s * 1000 + CLOSE_AFTER_MS + settings.max_ahead_ms
 
 
 def trades_kept_ms(settings: AnalyticsSettings) -> int:
@@ -74,7 +81,7 @@ def trades_kept_ms(settings: AnalyticsSettings) -> int:
     Two spans before what is judged next; the watermark may be as far ahead of that as
     trades are waited for.
     """
-    return 2 * settings.move_span_ms + settings.close_after_ms
+    return 2 * settings.move_span_ms + CLOSE_AFTER_MS
 
 
 def start_query(

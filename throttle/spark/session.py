@@ -18,7 +18,7 @@ from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from throttle.settings import ThrottleSettings
+from throttle.settings import SparkSettings
 from throttle.spark import class_archive
 from throttle.spark.java import Java
 from throttle.spark.source import TradeLogSource
@@ -111,7 +111,7 @@ _YARN = {"spark.python.unix.domain.socket.dir": "/tmp"}
 
 
 def create_session(
-    settings: ThrottleSettings,
+    settings: SparkSettings,
     java: Java,
     scratch: Path,
     java_options: str | None = None,
@@ -183,7 +183,7 @@ def is_local(master: str) -> bool:
 
 
 def spark_options(
-    settings: ThrottleSettings,
+    settings: SparkSettings,
     scratch: Path,
     submitted: Mapping[str, str],
     java_options: str = "",

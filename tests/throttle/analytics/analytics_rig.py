@@ -21,8 +21,9 @@ from throttle.analytics.analytics_job import AnalyticsFailed, AnalyticsLeader
 from throttle.analytics.log_source import PartialBarsSource
 from throttle.analytics.metrics import AnalyticsMetrics
 from throttle.analytics.product_publisher import BatchChanges, ProductPublisher
+from throttle.analytics.queries import PROVIDER
 from throttle.contract.bar_intervals import DayBar
-from throttle.contract.bars import Bar
+from throttle.contract.bars import CLOSE_AFTER_MS, Bar
 from throttle.contract.redis_keys import AnalyticsKeys
 from throttle.contract.tally import BatchNote, TallyBook
 from throttle.settings import AnalyticsSettings
@@ -64,6 +65,16 @@ class _CrashingLeader(AnalyticsLeader):
         )
         publisher.plan = self.plan
         return publisher
+
+
+STORES: dict[str, dict[str, str]] = {
+    "rocksdb": {},
+    "memory": {
+        PROVIDER: "org.apache.spark.sql.execution.streaming.state."
+        "HDFSBackedStateStoreProvider"
+    },
+}
+"""Spark's options for each place that the newest state may be in."""
 
 
 class AnalyticsRig:
@@ -176,7 +187,7 @@ class AnalyticsRig:
             if product == "movers"
             else self.settings.analytics_batch_ms
         )
-        shift_ms = self.settings.close_after_ms
+        shift_ms = CLOSE_AFTER_MS
         boundary_ms = (clock_ms - shift_ms) // batch_ms * batch_ms + shift_ms
         cut: Any = self.client.hget(self.keys.progress(product), "cut")
         return cut is not None and orjson.loads(cut)["end_ms"] >= boundary_ms

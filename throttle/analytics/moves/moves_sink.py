@@ -9,6 +9,7 @@ from throttle.analytics.final_sinks import HoldingSink
 from throttle.analytics.moves.move_rule import MoveRule
 from throttle.analytics.moves.recent_trades import SCHEMA, RecentTrades
 from throttle.analytics.product_publisher import BatchChanges
+from throttle.contract.bars import CLOSE_AFTER_MS
 from throttle.contract.products.moves import Move
 from throttle.contract.redis_keys import AnalyticsKeys
 from throttle.contract.tally import BatchNote
@@ -30,16 +31,15 @@ class MovesSink(HoldingSink[Move]):
 
     def take(self, rows: pa.Table, note: BatchNote) -> Sequence[Move]:
         """Return the moves whose last trade the log's clock has passed in a batch."""
-        after_ms = self._settings.close_after_ms
         since_us, until_us = (
-            (cut.end_ms - after_ms) * 1_000 for cut in (note.start, note.end)
+            (cut.end_ms - CLOSE_AFTER_MS) * 1_000 for cut in (note.start, note.end)
         )
         return self._recent.moves(rows, since_us, until_us)
 
     def changes(self, found: Sequence[Move], clock_ms: int) -> BatchChanges:
         """Return what moves change; those that would not be kept are in neither."""
         key = AnalyticsKeys(self._settings.namespace).moves
-        kept = self._settings.moves_kept
+        kept = self._settings.events_kept
         lines = [move.encode() for move in found[-kept:]]
         fields = {"clock": clock_ms, "found": len(found), "moves": len(lines)}
         return BatchChanges(
