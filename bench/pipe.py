@@ -44,7 +44,7 @@ def main() -> None:
         "JSON lines, passed on as they are": (bytes, []),
         "JSON lines with a map, milliseconds": (
             _nested,
-            ["--map", NESTED, "--time-unit", "ms"],
+            ["--map", NESTED, "--form", "time-unit=ms"],
         ),
         "CSV": (_csv, []),
     }

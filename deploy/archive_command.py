@@ -16,11 +16,10 @@ from deploy.logs import configure_logs
 
 @options_of(
     ArchiveSettings,
-    *("archive_dir", "postgres_url", "archive_bytes"),
+    *("archive_dir", "postgres_url"),
     "redis_url",
     archive_dir="--dir",
     postgres_url="--postgres",
-    archive_bytes="--max-bytes",
 )
 def archive(
     *,
