@@ -61,10 +61,11 @@ test-all: $(VENV)/.dev $(VENV)/.prepared ## Run all tests but those of test-depl
 test-deploy: $(VENV)/.dev ## Build images with podman and try them, as services and pods; note what was tried
 	$(BIN)/python -m tests.deploy.tried --try
 
-check: $(VENV)/.dev ## Format, lint, types, locks
+check: $(VENV)/.dev ## Format, lint, types, locks, lines of Python
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	$(BIN)/python -m tests.house_figures --lines
 
 fix: $(VENV)/.dev ## Mend what format and lint can mend by themselves
 	$(BIN)/ruff check --fix --quiet . || true

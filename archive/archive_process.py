@@ -65,6 +65,12 @@ class ArchiveCounts(Protocol):
     def bar_lines(self) -> dict[date, int]: ...
 
 
+FLUSH_S = 60.0
+"""How long windows and bars are collected before they are stored together, seconds.
+It has to be far below the 15 minutes that the window log keeps.
+"""
+
+
 class ArchiveFailed(RuntimeError):
     """The archive cannot run or go on; the message says why."""
 
@@ -73,6 +79,7 @@ def run_archive(
     settings: ArchiveSettings,
     stop: threading.Event,
     at_step: Callable[[str], None] = lambda _: None,
+    flush_s: float = FLUSH_S,
 ) -> None:
     """Archive until ``stop`` is set. Raises ArchiveFailed.
 
@@ -95,7 +102,7 @@ def run_archive(
                 metrics,
                 name=settings.name,
                 destination=settings.destination,
-                flush_s=settings.archive_flush_s,
+                flush_s=flush_s,
                 stop=stop,
                 at_step=at_step,
             ).run()

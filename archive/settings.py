@@ -28,9 +28,6 @@ class ArchiveSettings(TopicSettings, MetricsSettings):
     archive_name: str = Field("", pattern=r"^[A-Za-z0-9_-]{0,32}$")
     """Name of the archive; empty: parquet or postgres. One process of a name stores."""
 
-    archive_flush_s: float = Field(60, ge=0.1, le=600)
-    """How long windows are collected before they are stored together, seconds."""
-
     archive_bytes: int = Field(107_374_182_400, ge=1_048_576)
     """Most bytes of the Parquet files; beyond it the oldest go."""
 

@@ -344,7 +344,7 @@ def main() -> None:
     limits = {
         name: usual[name].default
         for name in (
-            *("max_clients_per_address", "requests_per_second", "request_burst"),
+            *("max_clients_per_address", "requests_per_second"),
             *("rows_per_second", "max_connections", "max_connections_per_address"),
         )
         if name in usual

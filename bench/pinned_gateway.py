@@ -201,8 +201,7 @@ def started(*, writes_directly: bool = True, **settings: Any) -> Iterator[Bench]
     with running_server() as server:
         port, operators_port = free_port(), free_port()
         most = {"max_clients": 20_000, "max_clients_per_address": 20_000}
-        most |= {"requests_per_second": 20_000, "request_burst": 20_000}
-        most |= {"rows_per_second": 10_000_000}
+        most |= {"requests_per_second": 20_000, "rows_per_second": 10_000_000}
         most |= dict.fromkeys(
             ("max_connections", "max_connections_per_address"), 20_000
         )

@@ -16,12 +16,10 @@ from deploy.logs import configure_logs
 
 @options_of(
     ArchiveSettings,
-    *("archive_dir", "postgres_url", "archive_flush_s", "archive_bytes"),
+    *("archive_dir", "postgres_url"),
     "redis_url",
     archive_dir="--dir",
     postgres_url="--postgres",
-    archive_flush_s="--flush",
-    archive_bytes="--max-bytes",
 )
 def archive(
     *,

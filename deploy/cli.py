@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Iterable, Sequence
@@ -19,11 +20,12 @@ from deploy.commands.ledger import ledger
 from deploy.commands.load import load
 from deploy.commands.rebuild import rebuild
 from deploy.commands.reconcile import reconcile
-from deploy.commands.setting_options import AsJson, options_of, spell_options
+from deploy.commands.setting_options import AsJson, options_of, spell_lines
 from deploy.commands.tables import print_json, print_table
 from deploy.commands.topic import topic
 from deploy.commands.topology import topology
 from deploy.commands.trades import trades
+from deploy.commands.unknown_variables import unknown_variables
 from deploy.commands.windows import windows
 from deploy.examples import examples_of
 from deploy.key_command import key
@@ -74,6 +76,8 @@ def program(
     setting is also an environment variable, see docs/settings.md.
     """
     log_to_stderr()
+    for sentence in unknown_variables(os.environ):
+        typer.echo(f"tickthrottle: {sentence}", err=True)
 
 
 @app.command(epilog=examples_of("run"))
@@ -100,7 +104,7 @@ def run(settings: RunSettings, lines: LineOptions) -> None:
     from ingest.issue_table.issue_entry import BadIssues
     from ingest.sources.tape import TapeError, check_tape
 
-    arguments = spell_options(lines)
+    arguments = spell_lines(lines)
     if settings.tape is None and arguments:
         fail(f"{arguments[0]}: is for a tape, and there is none", code=2)
     try:
@@ -117,7 +121,7 @@ def run(settings: RunSettings, lines: LineOptions) -> None:
 @app.command(epilog=examples_of("throttle"))
 @options_of(
     ThrottleSettings,
-    *("job", "window_ms", "state_dir", "standby", "spark_master", "redis_url"),
+    *("job", "standby", "spark_master", "redis_url"),
     spark_master="--master",
 )
 def throttle(settings: ThrottleSettings) -> None:
@@ -138,7 +142,7 @@ def throttle(settings: ThrottleSettings) -> None:
 @app.command(epilog=examples_of("analytics"))
 @options_of(
     AnalyticsSettings,
-    *("state_store", "state_dir", "standby", "spark_master", "redis_url"),
+    *("standby", "spark_master", "redis_url"),
     analytics="--only",
     spark_master="--master",
 )
@@ -158,7 +162,7 @@ def analytics(settings: AnalyticsSettings) -> None:
 
 
 @app.command(epilog=examples_of("state"))
-@options_of(AnalyticsSettings, "state_dir", "analytics_checkpoint")
+@options_of(AnalyticsSettings, "state_dir")
 def state(
     *,
     product: Annotated[
@@ -186,7 +190,7 @@ def state(
     the last spans, with how far each is from its span's lowest and highest price.
 
     Starts a Spark of its own, which takes some seconds, and reads the checkpoint; the
-    job may run meanwhile. See --state-dir, or --analytics-checkpoint.
+    job may run meanwhile. See --state-dir, or TICKTHROTTLE_ANALYTICS_CHECKPOINT.
     """
     from throttle.analytics.ask_state import NoState, ask_state
     from throttle.analytics.products import BY_NAME
@@ -295,7 +299,7 @@ def gateway(settings: GatewaySettings) -> None:
 @app.command(epilog=examples_of("intake"))
 @options_of(
     IntakeSettings,
-    *("trade_log", "kafka_servers", "kafka_topic", "redis_url"),
+    "redis_url",
     intake_host="--host",
     intake_port="--port",
 )

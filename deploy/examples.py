@@ -32,14 +32,14 @@ EXAMPLES = {
     ),
     "replay": (
         "tickthrottle replay day.csv.gz --speed 10 --report feed.json",
-        "tickthrottle replay day.csv.zst --map isin=symbol,price=px --time-unit ns",
+        "tickthrottle replay day.csv --map isin=symbol,price=px --form time-unit=ns",
         "tickthrottle replay --archive 2026-03-20 --speed 10",
     ),
     "ingest": (
-        "my-feed | tickthrottle ingest - --map isin=symbol,price=px --time-unit ms",
+        "feed | tickthrottle ingest - --map isin=symbol,price=px --form time-unit=ms",
         "tickthrottle ingest trades.fifo --follow --issues issues.csv",
         "tickthrottle ingest day.csv --map isin=ticker --venue XNAS "
-        "--leave-out correction",
+        "--form leave-out=correction",
     ),
     "inspect": (
         "tickthrottle inspect day.csv.zst",
@@ -63,14 +63,14 @@ EXAMPLES = {
         "tickthrottle issues load issues.csv",
         "tickthrottle issues load closes.csv --update",
         "tickthrottle issues load coins.csv --venue XMKT",
-        "tickthrottle issues load krx.csv --encoding cp949 --map isin=표준코드",
+        "tickthrottle issues load krx.csv --form encoding=cp949 --map isin=표준코드",
     ),
     "issues show": (
         "tickthrottle issues show 005930",
         "tickthrottle issues show --market KOSPI --csv",
     ),
     "issues history": ("tickthrottle issues history KR7005930003",),
-    "issues simulated": ("tickthrottle issues simulated --out issues.csv",),
+    "issues simulated": ("tickthrottle issues simulated --issues 100",),
     "watch": (
         "tickthrottle watch 005930 000660",
         "tickthrottle watch market:KOSPI --order change",

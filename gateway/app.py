@@ -14,6 +14,7 @@ from starlette.datastructures import Headers
 from starlette.types import Receive, Scope, Send
 
 from gateway.admission.addresses import address_of
+from gateway.admission.bounds import BOUNDS, Bounds
 from gateway.admission.limits import Budgets
 from gateway.admission.shared_figures import Seat
 from gateway.backend import Backend
@@ -100,14 +101,17 @@ class GatewayApp:
 
 
 def create_app(
-    settings: GatewaySettings, seat: Seat | None = None, folder: Path | None = None
+    settings: GatewaySettings,
+    seat: Seat | None = None,
+    folder: Path | None = None,
+    bounds: Bounds = BOUNDS,
 ) -> GatewayApp:
     """Build the gateway. It starts without Redis and says so under /health/ready.
 
     ``seat`` and ``folder`` are a worker's, see ``Backend``. Raises ValueError if a file
     named in the settings cannot be read.
     """
-    return GatewayApp(Backend(settings, seat, folder))
+    return GatewayApp(Backend(settings, seat, folder, bounds))
 
 
 def create_public_app(backend: Backend, firehose: Firehose) -> FastAPI:
@@ -172,7 +176,7 @@ def _bound(app: FastAPI, backend: Backend) -> None:
         BoundedAnswers,
         in_flight=backend.in_flight,
         counters=backend.stream.counters,
-        patience_s=backend.settings.slow_close_s,
+        patience_s=backend.bounds.slow_close_s,
     )
 
 

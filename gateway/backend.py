@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from gateway.admission.bounds import BOUNDS, Bounds
 from gateway.admission.shared_figures import Seat, take_seat
 from gateway.health.garbage import CalmCollections
 from gateway.health_monitor import HealthMonitor
@@ -33,14 +34,15 @@ class Backend:
         settings: GatewaySettings,
         seat: Seat | None = None,
         folder: Path | None = None,
+        bounds: Bounds = BOUNDS,
     ) -> None:
-        self.settings = settings
+        self.settings, self.bounds = settings, bounds
         self.seat = seat = seat or take_seat(
             len(CounterTotals.NAMES), name=str(os.getpid())
         )
         self.access = OperatorAccess(read_operators_token(settings))
-        self.in_flight = BytesInFlight(settings.max_answer_bytes)
-        self.stream = LiveStream(settings, seat)
+        self.in_flight = BytesInFlight(bounds.answer_bytes)
+        self.stream = LiveStream(settings, seat, bounds)
         self.stores = Stores(self.stream)
         self.health = HealthMonitor(self.stream, seat, folder)
 

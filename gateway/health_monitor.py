@@ -84,7 +84,7 @@ class HealthMonitor:
         self.pipeline = PipelineReader(stream.redis, stream.keys, read_topic(settings))
         self.exporter = Exporter(settings, self.hub, self.feed, self.reasons, seat.name)
         self.load = LoadMonitor(
-            Overload(settings.max_memory_bytes, settings.max_loop_lag_ms / 1_000),
+            Overload(settings.max_memory_bytes, stream.hub.bounds.loop_lag_s),
             self.exporter.loop_was_late,
             self.hub.shed_heaviest,
         )

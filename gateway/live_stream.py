@@ -3,6 +3,7 @@
 from collections.abc import Coroutine
 from typing import Any
 
+from gateway.admission.bounds import Bounds
 from gateway.admission.shared_figures import Seat
 from gateway.admission.work import WorkBudget
 from gateway.named_files import create_token_reader
@@ -25,7 +26,7 @@ class LiveStream:
     Raises ValueError if a file named in the settings cannot be read.
     """
 
-    def __init__(self, settings: GatewaySettings, seat: Seat) -> None:
+    def __init__(self, settings: GatewaySettings, seat: Seat, bounds: Bounds) -> None:
         self.settings = settings
         self.board, self.counters = Board(), Counters()
         self.totals = CounterTotals(self.counters, seat.counters, seat.worker)
@@ -36,6 +37,7 @@ class LiveStream:
             create_token_reader(settings),
             seat.tally(seat.streams),
             WorkBudget(settings.rows_per_second, seat.work_moments, seat.key),
+            bounds,
         )
         self.redis = create_redis(settings.redis_url)
         self.keys = Keys(settings.namespace)

@@ -7,7 +7,7 @@ Functions raise ValueError with one sentence if a file cannot be read or used.
 from pathlib import Path
 
 from gateway.admission.tokens import TokenReader
-from gateway.settings import GatewaySettings, TokenSettings
+from gateway.settings import AccessSettings, GatewaySettings
 from ingest.kafka.address import KafkaTopic
 from ingest.tradelog.contract import LogUnusable
 
@@ -22,7 +22,7 @@ def check_files(settings: GatewaySettings) -> None:
     read_topic(settings)
 
 
-def create_token_reader(settings: TokenSettings) -> TokenReader | None:
+def create_token_reader(settings: AccessSettings) -> TokenReader | None:
     """Read the key of the tokens; None if no tokens are asked for.
 
     Raises ValueError with one sentence if there is no such file, or no such key.

@@ -17,6 +17,7 @@ from uvicorn.protocols.websockets.websockets_sansio_impl import (
     WebSocketsSansIOProtocol,
 )
 
+from gateway.admission.bounds import BOUNDS, MAX_MESSAGE_BYTES, Bounds
 from gateway.admission.connections import PlainConnections
 from gateway.admission.limits import Budgets
 from gateway.admission.shared_figures import Seat, take_seat
@@ -80,12 +81,13 @@ def create_server(
     seat: Seat | None = None,
     writes_directly: bool = True,
     max_body_bytes: int = 0,
+    bounds: Bounds = BOUNDS,
 ) -> uvicorn.Server:
     """Build the server; run it with the sockets from ``bind``.
 
     ``seat`` is a worker's. ``writes_directly=False`` has it speak plain ASGI, as any
     other server would. ``max_body_bytes`` is for requests with bodies that are larger
-    than ``max_request_bytes``, which then bounds the head.
+    than ``MAX_REQUEST_BYTES``, which then bounds the head.
     """
     seat = seat or take_seat(0)
     plain = PlainConnections[Transport](
@@ -101,8 +103,9 @@ def create_server(
         seat.key,
     )
     guard = Guard(
-        *(settings, counters or Counters(), plain, refusals),
+        *(counters or Counters(), plain, refusals),
         *(TrustedProxies(settings.forwarded_allow_ips), operators_port, max_body_bytes),
+        bounds.request_s,
     )
     return _Server(
         uvicorn.Config(
@@ -113,7 +116,7 @@ def create_server(
             loop="uvloop",
             http=create_protocol(guard),
             ws=StreamProtocol if writes_directly else WebSocketsSansIOProtocol,
-            ws_max_size=settings.max_message_bytes,
+            ws_max_size=MAX_MESSAGE_BYTES,
             # Heartbeats show clients that we live; this shows us that they do.
             ws_ping_interval=60,
             ws_ping_timeout=20,
@@ -152,32 +155,34 @@ def _room_for_connections(settings: GatewaySettings) -> int:
     return room
 
 
-def bind(settings: GatewaySettings) -> tuple[socket.socket, socket.socket]:
+def bind(
+    settings: GatewaySettings, bounds: Bounds = BOUNDS
+) -> tuple[socket.socket, socket.socket]:
     """Take both ports, so that one in use is known before anything starts.
 
     Return the public socket and the operators'. Raises PortTaken.
     """
-    public = bind_public(settings)
+    public = bind_public(settings, bounds)
     try:
         host, port = settings.operators_host, settings.port_for_operators
-        return public, _bind(host, port, settings, is_shared=False)
+        return public, _bind(host, port, bounds, is_shared=False)
     except PortTaken:
         public.close()
         raise
 
 
-def bind_public(settings: GatewaySettings, *, is_shared: bool = False) -> socket.socket:
+def bind_public(
+    settings: GatewaySettings, bounds: Bounds = BOUNDS, *, is_shared: bool = False
+) -> socket.socket:
     """Take the public port. Raises PortTaken.
 
     With ``is_shared`` other processes of this user may have it too: the system spreads
     the connections over those that listen.
     """
-    return _bind(settings.host, settings.port, settings, is_shared=is_shared)
+    return _bind(settings.host, settings.port, bounds, is_shared=is_shared)
 
 
-def _bind(
-    host: str, port: int, settings: GatewaySettings, *, is_shared: bool
-) -> socket.socket:
+def _bind(host: str, port: int, bounds: Bounds, *, is_shared: bool) -> socket.socket:
     sock = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
     try:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -189,7 +194,7 @@ def _bind(
             option = socket.TCP_NOTSENT_LOWAT
             sock.setsockopt(socket.IPPROTO_TCP, option, MAX_UNSENT_BYTES)
         if hasattr(socket, "TCP_USER_TIMEOUT"):
-            within_s = settings.slow_close_s + GONE_S
+            within_s = bounds.slow_close_s + GONE_S
             option = socket.TCP_USER_TIMEOUT
             sock.setsockopt(socket.IPPROTO_TCP, option, round(within_s * 1_000))
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, MAX_UNREAD_BYTES)
@@ -217,19 +222,31 @@ class Listening:
         self.server.run(sockets=[self.public, self.operators])
 
 
-def listen(settings: GatewaySettings, *, writes_directly: bool = True) -> Listening:
+def listen(
+    settings: GatewaySettings,
+    *,
+    bounds: Bounds = BOUNDS,
+    writes_directly: bool = True,
+) -> Listening:
     """Take the ports and build what answers at them.
 
     Raises PortTaken, and ValueError if a file named in the settings cannot be read.
     """
-    public, operators = bind(settings)
+    public, operators = bind(settings, bounds)
     try:
-        app = create_app(settings)
+        app = create_app(settings, bounds=bounds)
     except ValueError:
         public.close()
         operators.close()
         raise
-    return listen_at(public, operators, app, settings, writes_directly=writes_directly)
+    return listen_at(
+        public,
+        operators,
+        app,
+        settings,
+        bounds=bounds,
+        writes_directly=writes_directly,
+    )
 
 
 def listen_at(
@@ -238,6 +255,7 @@ def listen_at(
     app: GatewayApp,
     settings: GatewaySettings,
     *,
+    bounds: Bounds = BOUNDS,
     writes_directly: bool = True,
 ) -> Listening:
     """Build what answers at ports that were taken already."""
@@ -249,6 +267,7 @@ def listen_at(
         app.operators_port,
         seat=app.seat,
         writes_directly=writes_directly,
+        bounds=bounds,
     )
     return Listening(app, server, public, operators)
 

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Collection
 from ipaddress import ip_address
+from math import ceil
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 from urllib.parse import urlsplit
@@ -32,8 +33,9 @@ def _check_hours(text: str) -> str:
     return text
 
 
-class TokenSettings(ProcessSettings):
-    """How the tokens are signed that clients show, and who says where they are.
+class AccessSettings(ProcessSettings):
+    """How the tokens are signed that clients show, and how often clients may ask,
+    and who says where they are.
 
     Read once at the process's entry from the environment (``TICKTHROTTLE_`` plus the
     field's name in capitals); arguments win.
@@ -57,8 +59,16 @@ class TokenSettings(ProcessSettings):
     """Proxies whose ``X-Forwarded-For`` is believed: addresses or networks, with commas
     between them; ``*``: whoever connects."""
 
+    requests_per_second: float = Field(100, gt=0)
+    """Requests a second of one address in the long run; those of ten at once."""
 
-class GatewaySettings(TopicSettings, TokenSettings):
+    @property
+    def request_burst(self) -> int:
+        """Requests that one address may make at once."""
+        return ceil(10 * self.requests_per_second)
+
+
+class GatewaySettings(TopicSettings, AccessSettings):
     """Where the gateway listens, what it reads from, what a client may ask for.
 
     Read once at the process's entry from the environment (``REDIS_URL``, and
@@ -101,9 +111,6 @@ class GatewaySettings(TopicSettings, TokenSettings):
     max_memory_bytes: int = Field(2_147_483_648, ge=1_048_576)
     """A process that uses more than this takes no more streams."""
 
-    max_loop_lag_ms: int = Field(500, ge=1)
-    """A process that is late by more than this, for 2 s, takes no more streams."""
-
     served_market: str | None = Field(None, min_length=1, max_length=200)
     """The one market that is served; unset: every issue."""
 
@@ -114,19 +121,7 @@ class GatewaySettings(TopicSettings, TokenSettings):
     """Most keys one connection may hold; ``*`` counts as one."""
 
     messages_per_second: float = Field(10, gt=0)
-    """Messages a second a client may send in the long run."""
-
-    message_burst: int = Field(20, ge=1)
-    """Messages a client may send at once."""
-
-    max_message_bytes: int = Field(65_536, ge=1_024)
-    """Largest message a client may send; a larger one closes with 1009."""
-
-    snapshot_items: int = Field(500, ge=1)
-    """Most items in one piece of a snapshot."""
-
-    windows_limit: int = Field(20, ge=1, le=1_000)
-    """Most windows one REST request may ask for."""
+    """Messages a second a client may send in the long run; of two seconds at once."""
 
     history_bytes: int = Field(67_108_864, ge=0)
     """Most memory for what issues did in past windows; 0 keeps nothing."""
@@ -139,9 +134,6 @@ class GatewaySettings(TopicSettings, TokenSettings):
 
     docs_url: str | None = Field(None, pattern=r"^https?://[^\s/]\S*[^\s/]$")
     """Where the documents are served as a site, without a slash at the end."""
-
-    slow_close_s: float = Field(15, gt=0)
-    """A client that takes not a single byte for this long is closed with 4408."""
 
     compression: bool = False
     """Whether frames are compressed for clients that ask for it."""
@@ -161,44 +153,22 @@ class GatewaySettings(TopicSettings, TokenSettings):
     max_connections_per_address: int = Field(1_000, ge=1)
     """Most connections from one address that are no streams; then the same."""
 
-    max_request_bytes: int = Field(65_536, ge=1_024)
-    """Largest request, head and body; a larger one is refused with 431 or 413."""
-
-    first_keys_s: float = Field(30, gt=0)
-    """A stream that has asked for nothing after this long is closed with 1008."""
-
-    request_s: float = Field(10, gt=0)
-    """A connection that takes longer to send a request is cut."""
-
-    requests_per_second: float = Field(100, gt=0)
-    """Requests a second of one address at the public port, in the long run."""
-
-    request_burst: int = Field(1_000, ge=1)
-    """Requests that one address may make at once."""
-
     rows_per_second: float = Field(25_000, gt=0)
     """Rows a second that one address, or one holder of tokens, may have worked out."""
 
     refusals_per_second: float = Field(10, gt=0)
     """Refusals a second from which on an address's new connections are read late."""
 
-    max_answer_bytes: int = Field(67_108_864, ge=1_048_576)
-    """Most bytes of long answers that are on their way, each body counted once."""
-
-    max_stream_s: float = Field(86_400, gt=0)
-    """A stream of about this age is closed with 1012, after a notice."""
-
     firehose_rate: int = Field(1_000, ge=0, le=MOST_FIREHOSE_RATE)
     """Most trades a second a viewer of the firehose is shown; 0: there is none."""
-
-    firehose_viewers: int = Field(4, ge=1, le=100)
-    """Most viewers of the firehose, of each worker; one more is answered with 503."""
 
     firehose_public: bool = False
     """Whether the firehose is at the public port, too."""
 
-    auth_s: float = Field(5, gt=0)
-    """A stream that has shown no token after this long is closed with 4501."""
+    @property
+    def message_burst(self) -> int:
+        """Messages a client may send at once."""
+        return ceil(2 * self.messages_per_second)
 
     @property
     def has_firehose(self) -> bool:

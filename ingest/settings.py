@@ -43,6 +43,12 @@ LogLevel = Literal["debug", "info", "warning", "error"]
 LogFormat = Literal["auto", "console", "json"]
 
 
+def variables_of(kind: type[BaseSettings]) -> dict[str, str]:
+    """Return the environment variable of each setting that has one, by its name."""
+    without: frozenset[str] = getattr(kind, "only_options", frozenset())
+    return {n: variable_of(kind, n) for n in kind.model_fields if n not in without}
+
+
 def variable_of(kind: type[BaseSettings], name: str) -> str:
     """Return the environment variable of a setting."""
     prefix = kind.model_config.get("env_prefix", "")

@@ -37,6 +37,12 @@ COME_AGAIN_S = 1
 AWAY_AFTER_S = 3.0
 """Not ready when a request has waited for the log for so long."""
 
+REQUEST_BYTES = 2_097_152
+"""Largest request, head and body; a larger one is refused with 413."""
+
+ANSWER_S = 10.0
+"""A request whose trades are not in the log after so many seconds is answered: 503."""
+
 MAX_KEY_CHARS = 200
 _EVERYTHING = TokenGrant(may_write=True)
 
@@ -73,6 +79,7 @@ class IntakeState:
     memory: Memory
     metrics: IntakeMetrics
     room: Room
+    answer_s: float = ANSWER_S
     counters: Counters = field(default_factory=Counters)
     is_open: bool = False
     waiting_since: dict[int, float] = field(default_factory=dict)
@@ -137,11 +144,11 @@ def create_app(state: IntakeState, client: Redis) -> FastAPI:
         status = 200 if reason is None else 503
         return Response(orjson.dumps(body), status, media_type="application/json")
 
-    rate = state.settings.intake_requests_per_second
+    settings = state.settings
     app.add_middleware(
         RequestBudget,
-        rate_per_s=rate,
-        budgets=Budgets(rate, max(1, round(10 * rate))),
+        rate_per_s=settings.requests_per_second,
+        budgets=Budgets(settings.requests_per_second, settings.request_burst),
         counters=state.counters,
     )
     app.add_middleware(SecurityHeaders)
@@ -170,7 +177,7 @@ async def _append(state: IntakeState, request: Request, text: str | None) -> Res
         if not is_waiting:
             reservation.leave()
     try:
-        async with asyncio.timeout(state.settings.intake_answer_s):
+        async with asyncio.timeout(state.answer_s):
             await asyncio.shield(task)
     except TimeoutError:
         again = "with the same Idempotency-Key" if key else "with an Idempotency-Key"
@@ -263,7 +270,6 @@ def _read_key(grant: TokenGrant, text: str | None) -> RequestKey | None:
 
 def _enter(state: IntakeState, request: Request, grant: TokenGrant) -> Reservation:
     """Return room for a body as long as it says, or may be. Raises Problem."""
-    most = state.settings.intake_request_bytes
     length = request.headers.get("content-length", "")
     is_short = length.isdecimal() and len(length) < 20
     senders = [f"address {address_of(request.scope)}"]
@@ -271,7 +277,7 @@ def _enter(state: IntakeState, request: Request, grant: TokenGrant) -> Reservati
         senders.append(grant.holder)
     try:
         reservation = state.room.reserve(
-            senders, min(int(length), most) if is_short else most
+            senders, min(int(length), REQUEST_BYTES) if is_short else REQUEST_BYTES
         )
     except Full:
         raise _full() from None

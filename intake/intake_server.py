@@ -13,9 +13,15 @@ from ingest.feed.run import FeedError, run_supply
 from ingest.issue_table.issue_entry import BadIssues
 from ingest.issue_table.issue_list import read_symbols
 from ingest.sources.trade_lines import LineOptions, LineReader
-from intake.intake_app import IntakeMetrics, IntakeState, create_app
+from intake.intake_app import (
+    ANSWER_S,
+    REQUEST_BYTES,
+    IntakeMetrics,
+    IntakeState,
+    create_app,
+)
 from intake.remembered import Memory
-from intake.room import Room
+from intake.room import WAITING_BYTES, Room
 from intake.settings import IntakeSettings
 from intake.waiting_requests import Requests
 from tickthrottle_client.redis_primary import connect_async
@@ -29,7 +35,12 @@ class IntakeFailed(RuntimeError):
     """The intake cannot run or cannot go on; the message says why."""
 
 
-def run_intake(settings: IntakeSettings) -> None:
+def run_intake(
+    settings: IntakeSettings,
+    *,
+    waiting_bytes: int = WAITING_BYTES,
+    answer_s: float = ANSWER_S,
+) -> None:
     """Serve until SIGINT or SIGTERM; what was taken in is appended first.
 
     Raises IntakeFailed if its port cannot be taken, if a file named in the settings
@@ -47,9 +58,10 @@ def run_intake(settings: IntakeSettings) -> None:
         requests,
         _create_reader(settings),
         tokens,
-        Memory(client, settings.namespace, settings.intake_remember_s),
+        Memory(client, settings.namespace),
         IntakeMetrics(registry),
-        Room(settings.intake_waiting_bytes),
+        Room(waiting_bytes),
+        answer_s,
     )
     bounds = settings.bounds()
     try:
@@ -60,7 +72,7 @@ def run_intake(settings: IntakeSettings) -> None:
     sock.listen(BACKLOG)
     server = create_server(
         *(create_app(state, client), bounds, state.counters),
-        max_body_bytes=settings.intake_request_bytes,
+        max_body_bytes=REQUEST_BYTES,
     )
     stop = threading.Event()
     faults: list[Exception] = []

@@ -12,6 +12,9 @@ from hashlib import sha256
 import orjson
 from redis.asyncio import Redis
 
+REMEMBER_S = 600
+"""How long a key is remembered, with its answer, seconds."""
+
 PENDING_FOR_S = 60
 """How long a request without an answer keeps its key: then its intake has died."""
 
@@ -51,10 +54,9 @@ class RequestKey:
 class Memory:
     """Keys and answers. All methods raise redis.RedisError while Redis is away."""
 
-    def __init__(self, client: Redis, namespace: str, remember_s: int) -> None:
+    def __init__(self, client: Redis, namespace: str) -> None:
         self._client = client
         self._prefix = f"{namespace}:intake:"
-        self._remember_s = remember_s
 
     async def begin(self, key: RequestKey, body: bytes) -> Remembered | Clash | None:
         """Take a key for a body: None if nobody had it, or what became of it."""
@@ -74,9 +76,7 @@ class Memory:
     ) -> None:
         """Keep an answer."""
         stored = {"body": _digest(body), "status": status, "answer": answer.decode()}
-        await self._client.set(
-            self._name(key), orjson.dumps(stored), ex=self._remember_s
-        )
+        await self._client.set(self._name(key), orjson.dumps(stored), ex=REMEMBER_S)
 
     async def extend(self, key: RequestKey) -> None:
         """Keep a key whose request is still waiting for the log."""

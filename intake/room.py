@@ -9,6 +9,9 @@ third each, and there is always room left for the next one.
 from collections import Counter
 from collections.abc import Iterable
 
+WAITING_BYTES = 67_108_864
+"""Most bytes of requests that are read or wait for the log; then 429."""
+
 
 class Full(RuntimeError):
     """There is no room for a request now; there may be in a moment."""
@@ -21,7 +24,7 @@ class Room:
     token. Not for use by several threads.
     """
 
-    def __init__(self, most_bytes: int) -> None:
+    def __init__(self, most_bytes: int = WAITING_BYTES) -> None:
         self._most_bytes = most_bytes
         self._held: Counter[str] = Counter()
         self.bytes = 0

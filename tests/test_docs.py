@@ -14,41 +14,33 @@ from annotated_types import Ge, Gt, Le, Lt, MinLen
 from pydantic.fields import FieldInfo
 
 from archive.contract.archive_state import archives_key
-from archive.settings import ArchiveSettings
 from deploy.cli import app
-from deploy.local.settings import RunSettings
+from deploy.commands.unknown_variables import KINDS
 from gateway.protocol.messages import parse
-from gateway.settings import GatewaySettings
 from gateway.stream.counters import Counters
 from ingest.feed.pacer import FeedReport
 from ingest.kafka.writer import TOO_LARGE
-from ingest.settings import IngestSettings, variable_of
+from ingest.settings import variables_of
 from ingest.trade import REASONS
-from intake.settings import IntakeSettings
 from tests.documents import OPERATIONS
 from tests.package_graph import FLOORS, PACKAGES, name_of, sources, tree_of
 from tests.paths import ROOT
 from tests.tidy import check
 from throttle.contract.redis_keys import Keys
-from throttle.settings import AnalyticsSettings, ThrottleSettings
 from tickthrottle_client.tick_v1 import ALL, CloseCode
 
 PROTOCOL = (ROOT / "docs" / "protocol.md").read_text("utf-8")
-SETTINGS = (
-    *(IngestSettings, ThrottleSettings, GatewaySettings, IntakeSettings),
-    *(ArchiveSettings, RunSettings),
-    *(RunSettings, AnalyticsSettings),
-)
 
 
 def variables() -> Iterator[tuple[str, str]]:
     """Yield every setting's variable and default."""
-    for kind in SETTINGS:
-        for name, field in kind.model_fields.items():
+    for kind in KINDS:
+        for name, variable in variables_of(kind).items():
+            field = kind.model_fields[name]
             # A list is written without anything around it, an empty one as nothing.
             is_list = isinstance(field.default, frozenset)
             default = ",".join(field.default) if is_list else str(field.default)
-            yield variable_of(kind, name), default
+            yield variable, default
 
 
 def test_a_setting_is_in_the_table_with_its_default() -> None:
@@ -72,7 +64,7 @@ def test_settings_are_frozen_and_take_nothing_unknown() -> None:
     """Settings are read once and cannot be changed afterwards."""
     check(
         kind.__name__
-        for kind in SETTINGS
+        for kind in KINDS
         if not kind.model_config["frozen"] or kind.model_config["extra"] != "forbid"
     )
 
@@ -112,7 +104,7 @@ def test_a_setting_has_bounds_or_a_closed_set() -> None:
     """A number has a least or a greatest value, a text a form, or a reason."""
     check(
         f"{kind.__name__}: {name}"
-        for kind in SETTINGS
+        for kind in KINDS
         for name, field in kind.model_fields.items()
         if not is_bounded(name, field)
     )

@@ -73,6 +73,7 @@ ONLY_IN = {
 # Spark's launcher reads the environment; the runner hands it on to its parts; systemd
 # names its socket there.
 MAY_TOUCH_ENVIRONMENT = {
+    "deploy/cli.py",
     "throttle/spark/session.py",
     "deploy/local/runner.py",
     "ingest/process/prometheus.py",

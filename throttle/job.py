@@ -38,6 +38,9 @@ from throttle.window.decoder import find_decoder
 
 log = structlog.get_logger()
 
+WARMUP_WINDOWS = 3
+"""Made-up windows that Spark processes before the first real one."""
+
 # A cluster without a free core makes a job wait and says nothing.
 _IDLE_S = 45.0
 
@@ -163,15 +166,14 @@ def warm_up(
     options: SourceOptions,
     scratch: Path,
     stop: threading.Event,
+    windows: int = WARMUP_WINDOWS,
 ) -> None:
     """Run made-up windows through everything but the publish.
 
     First live ones, one by one, then a batch as after an outage: it has a plan of its
     own. Raises ThrottleFailed.
     """
-    live, backlog = settings.warmup_windows, min(settings.warmup_windows, 1)
-    if not live:
-        return
+    live, backlog = windows, 1
     log.info("warming up", windows=live)
     # With a table, too: the join has code of its own.
     issues = made_up_issues()

@@ -159,7 +159,6 @@ class Candidate:
             settings.job,
             settings.window_ms,
             settings.window_log,
-            settings.dead_letters,
             settings.trade_log,
         )
         return Publisher(self._client, self._keys, options, term)

@@ -77,14 +77,12 @@ def _record(
     if not java.is_bundled:
         raise PrepareFailed("the bundled Java does not run on this machine")
     # An archive is for all jobs of this Python environment.
-    settings = settings.model_copy(
-        update={"spark_master": None, "spark_conf": {}, "warmup_windows": windows}
-    )
+    settings = settings.model_copy(update={"spark_master": None, "spark_conf": {}})
     info = LogInfo("made-up", settings.partitions, time.time_ns() // 1_000_000)
     options = source_options(settings, info)
     spark = create_session(settings, java, scratch, class_archive.recording(file))
     try:
-        warm_up(spark, settings, options, scratch, stop)
+        warm_up(spark, settings, options, scratch, stop, windows)
     finally:
         _end(spark, is_written=not stop.is_set())
     if stop.is_set():

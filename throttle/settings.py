@@ -1,4 +1,4 @@
-"""Settings of the throttle job."""
+"""Settings of the jobs of Spark: of both, of the throttle, of the analytics job."""
 
 from collections.abc import Iterator
 from decimal import Decimal
@@ -17,8 +17,10 @@ from ingest.trade import MAX_ENTRY_BYTES
 _PRODUCT = r"(?:bars|movers|bursts|moves)"
 PRODUCTS_PATTERN = rf"{_PRODUCT}(?:,{_PRODUCT})*"
 _CHECKPOINT = r"^(?:[a-z][a-z0-9+.-]*://?|/)\S+$|^$"
-_CALENDAR = r"[A-Z]{2}=[A-Za-z0-9_+/-]+@(?:[01][0-9]|2[0-3]):[0-5][0-9]"
-_CALENDARS = rf"^(?:{_CALENDAR}(?:,{_CALENDAR})*)?$"
+_CALENDAR = r"(?:[A-Z]{2}=)?[A-Za-z0-9_+/-]+@(?:[01][0-9]|2[0-3]):[0-5][0-9]"
+_CALENDARS = rf"^{_CALENDAR}(?:,{_CALENDAR})*$"
+EVERYDAY = "Asia/Seoul@00:00"
+"""The calendar of issues that no other one is named for."""
 _SPAN = r"[0-9]{1,5}(?:-[0-9]{1,5})?"
 _PARTITIONS = rf"^(?:{_SPAN}(?:,{_SPAN})*)?$"
 DECODER_PATTERN = r"^(?:[A-Za-z_][\w.]*:[A-Za-z_]\w*)?$"
@@ -50,8 +52,8 @@ def default_state_dir() -> Path:
     return home_folder() / ".local" / "state" / "tickthrottle"
 
 
-class ThrottleSettings(LogSettings):
-    """What the job reads, how it cuts, where it publishes.
+class SparkSettings(LogSettings):
+    """What a job of Spark reads of the log, and how Spark runs it.
 
     Read once at the process's entry from the environment (``REDIS_URL``, and
     ``TICKTHROTTLE_`` plus the field's name in capitals); arguments win.
@@ -71,17 +73,11 @@ class ThrottleSettings(LogSettings):
     decoder: str = Field("", pattern=DECODER_PATTERN)
     """Turns an entry into a trade, ``package.module:function``; empty: JSON."""
 
-    job: str = Field("throttle", pattern=r"^[A-Za-z0-9_-]{1,32}$")
-    """Name of the job; a restart under the same name continues where it stopped."""
-
     standby: bool = False
     """Wait, warm, until the running job of this name has ended; then take over."""
 
     lease_ms: int = Field(2_000, ge=500, le=60_000)
     """A job that is silent for this long counts as dead; a standby then takes over."""
-
-    window_ms: int = Field(2_000, ge=100, le=600_000)
-    """Length of a window, milliseconds; windows are aligned to 1970."""
 
     max_windows_per_batch: int = Field(30, ge=1, le=1_000)
     """How many windows one batch may hold when the job is behind."""
@@ -91,18 +87,6 @@ class ThrottleSettings(LogSettings):
 
     max_entry_bytes: int = Field(MAX_ENTRY_BYTES, ge=256, le=16 * 2**20)
     """An entry of the log of more bytes is refused without being decoded."""
-
-    trade_log_retention_s: int = Field(300, ge=0)
-    """How long trades stay in the log after they were committed, seconds."""
-
-    window_log: int = Field(450, ge=1)
-    """Windows kept in the window log (450 of 2 s: 15 minutes)."""
-
-    dead_letters: int = Field(10_000, ge=1)
-    """Refused trades kept per partition of the log."""
-
-    warmup_windows: int = Field(3, ge=0)
-    """How many made-up windows Spark processes before the first real one."""
 
     spark_memory_mb: int = Field(512, ge=480)
     """Heap of Spark's JVM (on a cluster: of the driver's), MiB.
@@ -161,8 +145,28 @@ class ThrottleSettings(LogSettings):
         return tuple(sorted(set(chain.from_iterable(wanted))))
 
 
-class AnalyticsSettings(ThrottleSettings):
-    """What the analytics job is told beside what every job of Spark is.
+class ThrottleSettings(SparkSettings):
+    """How the throttle cuts the log into windows, and how long they are kept.
+
+    Read once at the process's entry from the environment (``REDIS_URL``, and
+    ``TICKTHROTTLE_`` plus the field's name in capitals); arguments win.
+    """
+
+    job: str = Field("throttle", pattern=r"^[A-Za-z0-9_-]{1,32}$")
+    """Name of the job; a restart under the same name continues where it stopped."""
+
+    window_ms: int = Field(2_000, ge=100, le=600_000)
+    """Length of a window, milliseconds; windows are aligned to 1970."""
+
+    trade_log_retention_s: int = Field(300, ge=0)
+    """How long trades stay in the log after they were committed, seconds."""
+
+    window_log: int = Field(450, ge=1)
+    """Windows kept in the window log (450 of 2 s: 15 minutes)."""
+
+
+class AnalyticsSettings(SparkSettings):
+    """What the analytics job makes, and how much of it is kept.
 
     Read once at the process's entry from the environment (``REDIS_URL``, and
     ``TICKTHROTTLE_`` plus the field's name in capitals); arguments win.
@@ -174,19 +178,10 @@ class AnalyticsSettings(ThrottleSettings):
     analytics_batch_ms: int = Field(2_000, ge=200, le=60_000)
     """How often bars, bursts and moves are brought up to date, milliseconds."""
 
-    analytics_nice: int = Field(10, ge=0, le=19)
-    """How far the job lets others of its machine go first, as in `nice`."""
-
     analytics_checkpoint: str = Field("", pattern=_CHECKPOINT)
     """Where Spark keeps the state: a folder, or any address that Hadoop's file systems
     know; unset: ``analytics`` in the state folder.
     """
-
-    analytics_partitions: int = Field(2, ge=1, le=64)
-    """Parts of the state of each query, for good."""
-
-    state_store: Literal["rocksdb", "memory"] = "rocksdb"
-    """Where Spark keeps the newest state: in RocksDB, or in Java's heap."""
 
     bars_ms: int = Field(60_000, ge=1_000, le=60_000)
     """Length of a bar, milliseconds; a minute must be a multiple of it."""
@@ -194,24 +189,13 @@ class AnalyticsSettings(ThrottleSettings):
     bars_kept: int = Field(1_440, ge=1, le=1_000_000)
     """Bars kept of an issue (1,440 of a minute: a day round the clock)."""
 
-    bars_retention_s: int = Field(604_800, ge=60)
-    """An issue's bars are forgotten this long after its last one."""
-
-    close_after_ms: int = Field(1_000, ge=0, le=5_000)
-    """A bar closes this long after its end, by the log's clock."""
-
     lateness_s: int = Field(3_600, ge=0, le=86_400)
     """A trade amends a bar that closed up to this long ago; later it is too late."""
 
-    day_zone: str = Field("Asia/Seoul", min_length=1)
-    """Time zone of the exchange's days."""
-
-    day_begins: str = Field("00:00", pattern=r"^(?:[01][0-9]|2[0-3]):[0-5][0-9]$")
-    """Time at which the exchange's day begins, in that zone."""
-
-    day_calendars: str = Field("", pattern=_CALENDARS)
-    """The same for issues of other markets, by the first two letters of their ISIN, as
-    in ``US=America/New_York@09:30,QM=UTC@00:00``.
+    day_calendars: str = Field(EVERYDAY, pattern=_CALENDARS)
+    """Time zone of the exchange's days, and when they begin. Issues of other markets
+    have calendars of their own, by the first two letters of their ISIN, as in
+    ``Asia/Seoul@00:00,US=America/New_York@09:30,QM=UTC@00:00``.
     """
 
     movers_span_s: int = Field(300, ge=10, le=3_600)
@@ -220,17 +204,11 @@ class AnalyticsSettings(ThrottleSettings):
     movers_every_s: int = Field(10, ge=5, le=600)
     """Movers are listed this often, seconds."""
 
-    movers_top: int = Field(50, ge=1, le=500)
-    """Issues in each list of movers."""
-
     burst_gap_ms: int = Field(10_000, ge=1_000, le=600_000)
     """A burst ends when nothing of its issue was traded for this long, milliseconds."""
 
     burst_trades: int = Field(50, ge=2, le=1_000_000)
     """Fewest trades of a burst."""
-
-    bursts_kept: int = Field(1_000, ge=1, le=1_000_000)
-    """Bursts kept."""
 
     move_percent: Decimal = Field(
         Decimal(3), ge=Decimal("0.01"), le=1_000, decimal_places=6
@@ -240,8 +218,8 @@ class AnalyticsSettings(ThrottleSettings):
     move_span_ms: int = Field(10_000, ge=100, le=600_000)
     """Length of that span, milliseconds."""
 
-    moves_kept: int = Field(1_000, ge=1, le=1_000_000)
-    """Moves kept."""
+    events_kept: int = Field(1_000, ge=1, le=1_000_000)
+    """Bursts kept, and moves kept."""
 
     @field_validator("bars_ms")
     @classmethod
@@ -257,23 +235,27 @@ class AnalyticsSettings(ThrottleSettings):
             raise ValueError("movers_span_s must be a multiple of it")
         return every_s
 
-    @field_validator("day_zone")
-    @classmethod
-    def _check_zone(cls, zone: str) -> str:
-        if zone not in available_timezones():
-            raise ValueError("must be a time zone such as Asia/Seoul")
-        return zone
-
     @field_validator("day_calendars")
     @classmethod
-    def _check_calendars(cls, named: str) -> str:
-        parts = [part.partition("=")[::2] for part in filter(None, named.split(","))]
+    def _check_calendars(cls, text: str) -> str:
+        parts = [part.rpartition("=")[::2] for part in text.split(",")]
         for letters, calendar in parts:
             if calendar.partition("@")[0] not in available_timezones():
-                raise ValueError(f"{letters}: needs a time zone such as Asia/Seoul")
+                whose = f"{letters}: " if letters else ""
+                raise ValueError(f"{whose}needs a time zone such as Asia/Seoul")
         if len(dict(parts)) < len(parts):
-            raise ValueError("names the same letters twice")
-        return named
+            raise ValueError("names one of them twice")
+        return text
+
+    def calendars(self) -> tuple[str, str, str]:
+        """Return the usual zone, when a day begins there, and the calendars by letters.
+
+        The last is as in ``US=America/New_York@09:30,QM=UTC@00:00``.
+        """
+        parts = self.day_calendars.split(",")
+        usual = next((part for part in parts if "=" not in part), EVERYDAY)
+        zone, _, begins = usual.partition("@")
+        return zone, begins, ",".join(part for part in parts if "=" in part)
 
     def products(self) -> tuple[str, ...]:
         """Return what is made, each once."""

@@ -8,6 +8,7 @@ import typer
 
 from archive.settings import ArchiveSettings
 from deploy.commands.entry import fail, read_settings, stop_on_signal
+from deploy.commands.form_option import FORM
 from deploy.commands.setting_options import options_of
 from deploy.logs import configure_logs
 from ingest.settings import IngestSettings
@@ -18,19 +19,17 @@ from ingest.sources.replay import ReplayOptions
 from ingest.sources.simulator import Simulator
 from ingest.sources.trade_lines import LineOptions
 
-APPENDS = options_of(
-    IngestSettings, "trade_log", "kafka_servers", "kafka_topic", "redis_url"
-)
-"""Where a feed appends to."""
+APPENDS = options_of(IngestSettings, "redis_url")
+"""Where a feed appends to: a server of Redis. A topic of Kafka is in variables."""
 
 # How tapes are stamped is a matter of the replay; `run` has a list of its own.
-_FORM = [n for n in LineOptions.model_fields if n not in ("stamp", "issues_file")]
-TAPE_FORM = options_of(LineOptions, *_FORM)
+TAPE_FORM = options_of(LineOptions, "map", "venue", form=FORM)
 """How a tape is written, as for ``ingest``."""
 
-TAPE_LINES = options_of(LineOptions, *_FORM, issues_file="--issues")
+TAPE_LINES = options_of(LineOptions, "map", "venue", form=FORM, issues_file="--issues")
 """The same, with the list that tells the ISINs of its symbols."""
 
+_OF_A_PIPE = [name for name in PipeOptions.model_fields if name not in FORM]
 _INPUT = Path("-")
 
 ReportTo = Annotated[
@@ -96,9 +95,6 @@ def replay(
             "Takes --speed and --max-gap."
         ),
     ] = None,
-    archive_dir: Annotated[
-        Path | None, typer.Option(help="Folder of the archive.")
-    ] = None,
     into: Annotated[
         str,
         typer.Option(help="The namespace that a day of the archive is played into."),
@@ -111,7 +107,7 @@ def replay(
     if archive is not None:
         if tapes:
             fail("tapes and archive: only one of them can be played", code=2)
-        _play(archive, archive_dir, into, options, settings)
+        _play(archive, into, options, settings)
         return
     if not tapes:
         fail("tapes: name one, or a day of the archive with --archive", code=2)
@@ -138,7 +134,6 @@ def replay(
 
 def _play(
     day: str,
-    folder: Path | None,
     namespace: str,
     options: ReplayOptions,
     settings: IngestSettings,
@@ -159,7 +154,7 @@ def _play(
         fail(f"archive {day}: must be a day such as 2026-03-20", code=2)
     if namespace == settings.namespace:
         fail(f"into {namespace}: is the namespace of the live stream", code=2)
-    root = read_settings(ArchiveSettings, archive_dir=folder).archive_dir
+    root = read_settings(ArchiveSettings).archive_dir
 
     def say() -> None:
         typer.echo(
@@ -194,7 +189,7 @@ def _play(
 
 
 @APPENDS
-@options_of(PipeOptions, *PipeOptions.model_fields, issues_file="--issues")
+@options_of(PipeOptions, *_OF_A_PIPE, form=FORM, issues_file="--issues")
 def ingest(
     *,
     source: Annotated[

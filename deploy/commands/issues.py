@@ -12,6 +12,7 @@ import typer
 
 from deploy.commands.arguments import format_moment
 from deploy.commands.entry import fail
+from deploy.commands.form_option import FORM
 from deploy.commands.setting_options import AsJson, options_of
 from deploy.commands.tables import print_json, print_table
 from deploy.examples import examples_of
@@ -32,7 +33,7 @@ issues = typer.Typer(
     help="What issues are called, their markets, sectors, previous closes: the table.",
 )
 
-_WHERE = options_of(TopicSettings, "kafka_servers", "kafka_issues_topic", "redis_url")
+_WHERE = options_of(TopicSettings, "redis_url")
 _Market = Annotated[str | None, typer.Option(help="Only the issues of this market.")]
 _Sector = Annotated[str | None, typer.Option(help="Only the issues of this sector.")]
 
@@ -43,7 +44,7 @@ def _command(function: Callable[..., None]) -> Callable[..., None]:
 
 
 @_command
-@options_of(FileForm, *FileForm.model_fields)
+@options_of(FileForm, "map", form=[n for n in FORM if n in FileForm.model_fields])
 @_WHERE
 def load(
     *,
@@ -175,27 +176,14 @@ def history(
 
 @_command
 @options_of(Simulator, "seed", "issues")
-def simulated(
-    *,
-    market: Simulator,
-    out: Annotated[
-        Path | None, typer.Option(help="Write to this file. [default: print]")
-    ] = None,
-) -> None:
+def simulated(*, market: Simulator) -> None:
     """List the issues of the simulated market: names, markets, sectors, base prices.
 
     As CSV, as `load` takes it. Every name is made up.
     """
     from ingest.sources.market import encode_issues
 
-    text = encode_issues(market.listing())
-    if out is None:
-        typer.echo(text, nl=False)
-        return
-    try:
-        out.write_text(text, encoding="utf-8")
-    except OSError as error:
-        fail(f"out {out}: {error.strerror or error}")
+    typer.echo(encode_issues(market.listing()), nl=False)
 
 
 def encode_list(entries: list[IssueEntry]) -> str:

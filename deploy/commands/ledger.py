@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from deploy.commands.arguments import check_number, format_moment
-from deploy.commands.setting_options import AsJson, options_of
+from deploy.commands.setting_options import WITH_JOB, AsJson
 from deploy.commands.tables import print_json, print_table
 from throttle.settings import ThrottleSettings
 from tickthrottle_client.log_v1 import LogError
@@ -22,7 +22,7 @@ _ONE_TRANSACTION_S = 1.0
 """A transaction that is open for so long holds others up."""
 
 
-@options_of(ThrottleSettings, "job", "redis_url")
+@WITH_JOB
 def ledger(
     *,
     batches: Annotated[

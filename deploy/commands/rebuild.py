@@ -15,7 +15,7 @@ from deploy.commands.arguments import (
     parse_moment_or_place,
 )
 from deploy.commands.entry import fail
-from deploy.commands.setting_options import WITH_LOG, AsJson
+from deploy.commands.setting_options import WITH_JOB, AsJson
 from deploy.commands.tables import print_json, print_table
 from throttle.settings import ThrottleSettings
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from throttle.contract.snapshot import Row
 
 
-@WITH_LOG
+@WITH_JOB
 def rebuild(
     *,
     from_: FromPlace = None,

@@ -4,7 +4,7 @@ An option has the name, type, default, variable and docstring of its field. The 
 itself checks the values: a bad option and a bad variable are refused alike.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection
 from functools import wraps
 from inspect import Parameter, Signature, signature
 from pathlib import Path
@@ -15,28 +15,39 @@ import typer
 from pydantic import BaseModel
 from pydantic_settings import BaseSettings
 
-from deploy.commands.entry import read_settings
-from ingest.settings import home_folder, variable_of
+from deploy.commands.entry import fail, read_settings
+from deploy.commands.form_option import BadForm, read_form, spell_form
+from ingest.settings import home_folder, variables_of
+from ingest.sources.trade_lines import LineOptions
 from throttle.settings import ThrottleSettings
 
-# Characters that a shell or a reader would lose, as they may be given.
-_WORDS: dict[Any, str] = {"\t": "tab", " ": "space"}
+_TEXTS: Any = list[str] | None
+_FORM = "How it is written, see docs/feeding.md; may be given several times"
 R = TypeVar("R")
 _KEYWORD = Parameter.KEYWORD_ONLY
 
 
 def options_of(
-    kind: type[BaseModel], *names: str, **flags: str
+    kind: type[BaseModel], *names: str, form: Collection[str] = (), **flags: str
 ) -> Callable[[Callable[..., R]], Callable[..., R]]:
     """Give a command the options of ``kind`` in place of its parameter of that type.
 
     ``names`` are the fields that become options, in their order; ``flags`` says which
-    option has a name of its own (``spark_master="--master"``). The class needs
+    option has a name of its own (``spark_master="--master"``). The fields in ``form``
+    are given by one option, ``--form``. The class needs
     ``use_attribute_docstrings``. The command is called with an instance, made of what
     was given; a bad value ends it with one sentence and exit code 2.
     """
     fields = tuple(dict.fromkeys((*names, *flags)))
     options = [_option(kind, name, flags.get(name)) for name in fields]
+    if form:
+        shown = ", ".join(name.replace("_", "-") for name in form)
+        info = typer.Option("--form", metavar="NAME=VALUE", help=f"{_FORM}: {shown}.")
+        options.append(
+            Parameter(
+                "form", _KEYWORD, default=None, annotation=Annotated[_TEXTS, info]
+            )
+        )
 
     def replace_settings(command: Callable[..., R]) -> Callable[..., R]:
         own = signature(command, eval_str=True).parameters.values()
@@ -45,6 +56,11 @@ def options_of(
         @wraps(command)
         def call(**values: Any) -> R:
             chosen = {name: values.pop(name) for name in fields}
+            if form:
+                try:
+                    chosen |= read_form(values.pop("form") or (), form)
+                except BadForm as error:
+                    fail(str(error), code=2)
             return command(**{target: read_settings(kind, **chosen)}, **values)
 
         # Typer reads the signature, and must not look through to the command's own.
@@ -85,8 +101,8 @@ def _help(kind: type[BaseModel], name: str) -> str:
     words = " ".join((field.description or "").replace("``", "`").split())
     default = field.get_default(call_default_factory=True)
     notes = []
-    if issubclass(kind, BaseSettings):
-        notes.append(f"env: {variable_of(kind, name)}")
+    if issubclass(kind, BaseSettings) and (variable := variables_of(kind).get(name)):
+        notes.append(f"env: {variable}")
     if default not in (None, "", False, (), frozenset(), {}):
         notes.append(f"default: {_text(default)}")
     return f"{words} [{'; '.join(notes)}]" if notes else words
@@ -102,35 +118,24 @@ def _text(default: Any) -> str:
     return str(default)
 
 
-def spell_options(options: BaseModel, **flags: str) -> list[str]:
-    """Return the arguments that give the options that are not as by default.
-
-    ``flags`` are as for ``options_of``.
-    """
-    spelled: list[str] = []
-    for name, field in type(options).model_fields.items():
-        value = getattr(options, name)
-        if value == field.get_default(call_default_factory=True):
-            continue
-        flag = flags.get(name) or "--" + name.replace("_", "-")
-        if value is True:
-            spelled.append(flag)
-        elif isinstance(value, Mapping):
-            spelled += [flag, ",".join(f"{key}={text}" for key, text in value.items())]
-        elif isinstance(value, tuple | list | frozenset):
-            texts = [str(item) for item in value]
-            # A set has an order for the eye only.
-            texts = sorted(texts) if isinstance(value, frozenset) else texts
-            spelled += [word for text in texts for word in (flag, text)]
-        else:
-            spelled += [flag, _WORDS.get(value, str(value))]
+def spell_lines(lines: LineOptions) -> list[str]:
+    """Return the arguments that give the options that are not as by default."""
+    spelled = []
+    if lines.map:
+        pairs = (f"{field}={name}" for field, name in lines.map.items())
+        spelled += ["--map", ",".join(pairs)]
+    spelled += [word for text in spell_form(lines) for word in ("--form", text)]
+    if lines.venue is not None:
+        spelled += ["--venue", str(lines.venue)]
+    if lines.issues_file is not None:
+        spelled += ["--issues", str(lines.issues_file)]
+    if lines.stamp != "recorded":
+        spelled += ["--stamp", lines.stamp]
     return spelled
 
 
 AsJson = Annotated[
     bool, typer.Option("--json", help="Print JSON, one object a line, for programs.")
 ]
-WITH_LOG = options_of(
-    ThrottleSettings, "job", "trade_log", "kafka_servers", "kafka_topic", "redis_url"
-)
-"""For a command that looks at a job and its log."""
+WITH_JOB = options_of(ThrottleSettings, "job", "redis_url")
+"""For a command that looks at a job and its log. Which log that is, is in variables."""

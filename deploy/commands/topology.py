@@ -5,11 +5,11 @@ from typing import Annotated
 import typer
 
 from deploy.commands.entry import fail
-from deploy.commands.setting_options import WITH_LOG
+from deploy.commands.setting_options import WITH_JOB
 from throttle.settings import ThrottleSettings
 
 
-@WITH_LOG
+@WITH_JOB
 def topology(
     *,
     mermaid: Annotated[

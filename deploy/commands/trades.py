@@ -23,7 +23,7 @@ from deploy.commands.arguments import (
     format_moment,
     parse_moment_or_place,
 )
-from deploy.commands.setting_options import WITH_LOG, AsJson
+from deploy.commands.setting_options import WITH_JOB, AsJson
 from deploy.commands.tables import print_json, print_table, shorten
 from ingest.trade import REASONS, InvalidTrade, Trade, encode_fields
 from throttle.settings import ThrottleSettings
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     JudgedEntry = tuple[Entry, Judged | None]
 
 
-@WITH_LOG
+@WITH_JOB
 def trades(
     *,
     dead: Annotated[

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from archive.settings import ArchiveSettings
 from gateway.settings import GatewaySettings
 from ingest.settings import IngestSettings, variable_of
-from throttle.settings import AnalyticsSettings
+from throttle.settings import AnalyticsSettings, ThrottleSettings
 
 OF_A_LOG = (
     *("trade_log", "kafka_servers", "kafka_topic", "kafka_config"),
@@ -27,7 +27,10 @@ OF_A_DEPLOYMENT = (
 own of each.
 """
 
-_KINDS = (IngestSettings, AnalyticsSettings, GatewaySettings, ArchiveSettings)
+_KINDS = (
+    *(IngestSettings, ThrottleSettings, AnalyticsSettings),
+    *(GatewaySettings, ArchiveSettings),
+)
 
 
 def inherited(

@@ -1,10 +1,14 @@
 """Settings of the all-in-one runner."""
 
 from pathlib import Path
-from typing import Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import Field, FilePath, model_validator
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import (
+    BaseSettings,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+)
 
 from gateway.settings import check_operators_port
 from ingest.settings import LogLevel
@@ -51,8 +55,12 @@ class RunSettings(StateSettings):
 
     Read once at the process's entry from the environment (``TICKTHROTTLE_`` plus the
     field's name in capitals); arguments win. The parts read their own settings from
-    the same environment.
+    the same environment. What is in ``only_options`` is an option of the command alone.
     """
+
+    only_options: ClassVar[frozenset[str]] = frozenset(
+        {"rate", "tape", "speed", "feed", "feed_symbols", "archive"}
+    )
 
     port: int = Field(8000, ge=1, le=65_535)
     """Port of the page, on loopback."""
@@ -104,11 +112,29 @@ class RunSettings(StateSettings):
 
     archive: bool = True
     """Whether windows are kept, in ``archive-<port>`` of the folder, which stays."""
+
     analytics: str = Field("bars,movers", pattern=rf"^(?:off|{PRODUCTS_PATTERN})$")
     """What the analytics job makes, by commas; off: it is not started."""
 
     log_level: LogLevel = "info"
     """Level of the parts' log files."""
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[Any, ...]:
+        """Take options from the command alone."""
+
+        def variables() -> dict[str, Any]:
+            values = env_settings()
+            return {n: v for n, v in values.items() if n not in cls.only_options}
+
+        return init_settings, variables
 
     @model_validator(mode="after")
     def _check_operators(self) -> "RunSettings":

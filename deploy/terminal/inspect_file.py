@@ -10,7 +10,7 @@ import typer
 from deploy.commands.arguments import format_moment
 from deploy.commands.entry import fail
 from deploy.commands.feeds import TAPE_LINES
-from deploy.commands.setting_options import spell_options
+from deploy.commands.setting_options import spell_lines
 from ingest.sources.inspection import SAMPLE_BYTES, Inspection, inspect_sample
 from ingest.sources.trade_lines import LineOptions
 
@@ -89,9 +89,9 @@ def _rows(file: Path, seen: Inspection) -> Iterator[tuple[str, str]]:
 
 
 def _command(file: Path, seen: Inspection) -> list[str]:
-    arguments = spell_options(seen.options, issues_file="--issues")
+    arguments = spell_lines(seen.options)
     if seen.options.issues_file is None and seen.refusals.counts["bad_isin"]:
         arguments += ["--issues", "LIST"]
     if any("needs its offset" in example for example in seen.refusals.examples):
-        arguments += ["--time-zone", "ZONE"]
+        arguments += ["--form", "time-zone=ZONE"]
     return ["tickthrottle", "ingest", str(file), *arguments]

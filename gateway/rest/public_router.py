@@ -4,6 +4,7 @@ import orjson
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
+from gateway.admission.bounds import MOST_WINDOWS
 from gateway.backend import Backend
 from gateway.http.authorization import create_permit
 from gateway.http.built_once import Builds
@@ -51,7 +52,7 @@ def create_router(backend: Backend, access: OperatorAccess | None) -> APIRouter:
     router.include_router(
         windows.create_router(
             *(board, stores.window_log, archived),
-            backend.settings.windows_limit,
+            MOST_WINDOWS,
             *common,
             deep,
         )

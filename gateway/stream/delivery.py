@@ -7,9 +7,9 @@ are merged into one update of the newest values.
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
+from gateway.admission.bounds import Bounds
 from gateway.protocol.key_sets import KeySets
 from gateway.protocol.messages import Since
-from gateway.settings import GatewaySettings
 from gateway.stream import frames
 from gateway.stream.board import Board, Position
 from gateway.stream.counters import Counters
@@ -80,6 +80,7 @@ class Delivery:
 
     __slots__ = (
         "_board",
+        "_bounds",
         "_counters",
         "_followed",
         "_gathered_window",
@@ -89,7 +90,6 @@ class Delivery:
         "_pace_ms",
         "_regrouped",
         "_sent_interval",
-        "_settings",
         "_taken_in",
         "_waiting",
         "interval_ms",
@@ -99,7 +99,7 @@ class Delivery:
     def __init__(
         self,
         board: Board,
-        settings: GatewaySettings,
+        bounds: Bounds,
         counters: Counters,
         key_sets: KeySets,
         newest: NewestUpdate,
@@ -108,7 +108,7 @@ class Delivery:
         self.newest = newest
         # The number of the newest update that is in the mailbox, or was sent.
         self._taken_in = newest.number
-        self._settings = settings
+        self._bounds = bounds
         self._counters = counters
         self._key_sets = key_sets
         # The issue table by which its keys stand for issues.
@@ -257,7 +257,7 @@ class Delivery:
             return self._members_frame()
         mailbox = self._mailbox
         while not mailbox.is_empty and self._is_due():
-            due = mailbox.take(self._settings.snapshot_items)
+            due = mailbox.take(self._bounds.snapshot_items)
             if isinstance(due, SnapshotPiece):
                 self._gathered_window = self._board.position.window
                 return self._snapshot_frame(due)

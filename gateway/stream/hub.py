@@ -9,6 +9,7 @@ from random import uniform
 
 import structlog
 
+from gateway.admission.bounds import BOUNDS, MAX_MESSAGE_BYTES, Bounds
 from gateway.admission.limits import Admission
 from gateway.admission.origins import is_allowed
 from gateway.admission.shared_figures import Tally
@@ -81,11 +82,13 @@ class Hub:
         tokens: TokenReader | None = None,
         tally: Tally | None = None,
         work: WorkBudget | None = None,
+        bounds: Bounds = BOUNDS,
     ) -> None:
         self.tokens = tokens
         self.work = work or WorkBudget(settings.rows_per_second)
         self.board = board
         self.settings = settings
+        self.bounds = bounds
         self.counters = counters
         self.excess: Callable[[], str | None] = lambda: None
         """Why no more clients can be served, None while they can."""
@@ -104,7 +107,7 @@ class Hub:
         self.bar_desk.window_ms = lambda: board.window_ms
         self.bar_desk.issues = lambda: len(board)
         self._heartbeat_s = settings.heartbeat_ms / 1_000
-        self._tick_s = min(0.5, _shortest_s(settings) / 10)
+        self._tick_s = min(0.5, _shortest_s(settings, bounds) / 10)
         self._timers: TimerWheel[Client] = TimerWheel(self._tick_s, time.monotonic())
         self._status: bytes | None = None
         self._due: deque[Client] = deque()
@@ -189,12 +192,12 @@ class Hub:
         """Add a client; it hears the feed's status if that is not the usual one."""
         settings = self.settings
         # Those who came together shall not all go together.
-        most_s = settings.max_stream_s * uniform(0.9, 1)
+        most_s = self.bounds.max_stream_s * uniform(0.9, 1)
         client = Client(
             ClientCommands(
                 Delivery(
                     self.board,
-                    settings,
+                    self.bounds,
                     self.counters,
                     self._key_sets,
                     self._newest,
@@ -210,7 +213,7 @@ class Hub:
                 peer.address,
             ),
             sender,
-            Lifetime(now_s, settings, most_s),
+            Lifetime(now_s, self.bounds, most_s),
             self.counters,
             now_s,
             peer,
@@ -233,7 +236,7 @@ class Hub:
             {
                 "keys": settings.max_keys,
                 "messages_per_second": settings.messages_per_second,
-                "message_bytes": settings.max_message_bytes,
+                "message_bytes": MAX_MESSAGE_BYTES,
             },
             settings.served_market,
         )
@@ -353,18 +356,20 @@ class Hub:
         return has_news
 
     def _look_after(self, client: Client, now_s: float) -> None:
-        settings = self.settings
+        slow_close_s = self.bounds.slow_close_s
         if client.ending is not None:
             return
         due = client.lifetime.due_end(
-            client.commands, settings, now_s, is_stuck=client.sender.is_stuck(now_s)
+            client.commands,
+            now_s,
+            is_stuck=client.sender.is_stuck(now_s),
         )
         if due is not None:
             count = getattr(self.counters, due.counter)
             setattr(self.counters, due.counter, count + 1)
             self.end(client, due.code, due.reason)
         client.check_s = min(
-            now_s + settings.slow_close_s - client.sender.stuck_s(now_s),
+            now_s + slow_close_s - client.sender.stuck_s(now_s),
             client.lifetime.next_end_s(client.commands, now_s),
         )
 
@@ -429,14 +434,14 @@ class Hub:
             self.close_log.by_us(client.id, code, reason, time.monotonic())
 
 
-def _shortest_s(settings: GatewaySettings) -> float:
+def _shortest_s(settings: GatewaySettings, bounds: Bounds) -> float:
     """Return the shortest time after which something may be due of a client."""
     return min(
         settings.heartbeat_ms / 1_000,
-        settings.slow_close_s,
-        settings.auth_s,
-        settings.first_keys_s,
-        settings.max_stream_s,
+        bounds.slow_close_s,
+        bounds.auth_s,
+        bounds.first_keys_s,
+        bounds.max_stream_s,
     )
 
 

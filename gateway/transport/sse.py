@@ -154,7 +154,7 @@ class EventStream(Response):
         self, scope: Scope, receive: Receive, send: Send, peer: Peer
     ) -> None:
         hub = self._hub
-        sender = AwaitingSender(hub.settings.slow_close_s)
+        sender = AwaitingSender(hub.bounds.slow_close_s)
         client = hub.join(sender, time.monotonic(), peer)
         try:
             client.post(hub.welcome(client, time.time_ns() // 1_000))

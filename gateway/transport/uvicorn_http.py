@@ -21,9 +21,9 @@ from uvicorn.protocols.http.httptools_impl import (
 )
 
 from gateway.admission.addresses import UNKNOWN, one_address
+from gateway.admission.bounds import BOUNDS, MAX_REQUEST_BYTES
 from gateway.admission.connections import PlainConnections
 from gateway.admission.limits import Budgets
-from gateway.settings import GatewaySettings
 from gateway.stream.counters import Counters
 from gateway.transport.uvicorn_websocket import StreamProtocol, may_upgrade
 from gateway.trusted_proxies import TrustedProxies
@@ -56,7 +56,6 @@ OPERATORS_SPARE = 64
 class Guard:
     """The bounds of a server's connections, and what is counted at them."""
 
-    settings: GatewaySettings
     counters: Counters
     plain: PlainConnections[Transport]
     refusals: Budgets
@@ -64,6 +63,8 @@ class Guard:
     operators_port: int | None = None
     max_body_bytes: int = 0
     """Where bodies may be larger than heads: the most of both. 0: they may not."""
+    request_s: float = BOUNDS.request_s
+    """How long a request may take to arrive, seconds."""
 
     def note_refusal(self, address: str) -> None:
         """Count something refused to an address, or a connection without a request."""
@@ -106,7 +107,7 @@ class _Writable:
 class GuardedProtocol(HttpToolsProtocol):
     """Cuts the connection when a request is not complete in time, or too large.
 
-    At most ``max_request_bytes`` are read of a request that is not complete, and what
+    At most ``MAX_REQUEST_BYTES`` are read of a request that is not complete, and what
     one read brings.
     """
 
@@ -166,7 +167,7 @@ class GuardedProtocol(HttpToolsProtocol):
         self._received += len(data)
         super().data_received(data)
         guard = self.guard
-        if self._received > guard.settings.max_request_bytes:
+        if self._received > MAX_REQUEST_BYTES:
             if not self._is_head_complete:
                 self._refuse(431)
             elif self._received > guard.max_body_bytes:
@@ -258,7 +259,7 @@ class GuardedProtocol(HttpToolsProtocol):
     def send_400_response(self, msg: str) -> None:
         """Refuse what is no request, or too long a head."""
         is_too_large = self._head_count > MAX_HEADERS or self._head_bytes > (
-            self.guard.settings.max_request_bytes
+            MAX_REQUEST_BYTES
         )
         self._refuse(431 if is_too_large else 400)
 
@@ -304,7 +305,7 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def _grow(self, size: int) -> None:
         self._head_bytes += size
-        if self._head_bytes > self.guard.settings.max_request_bytes:
+        if self._head_bytes > MAX_REQUEST_BYTES:
             raise _TooLarge
 
     def _refuse(self, status: int) -> None:
@@ -341,7 +342,7 @@ class GuardedProtocol(HttpToolsProtocol):
         self._deadline = self.loop.call_later(LINGER_S, self.abort)
 
     def _set_deadline(self) -> None:
-        within_s = self.guard.settings.request_s
+        within_s = self.guard.request_s
         self._deadline = self.loop.call_later(within_s, self._cut_late)
 
     def _cut_late(self) -> None:

@@ -96,10 +96,10 @@ class StreamEndpoint:
         stream = stream_of(scope)
         if stream is not None:
             client = hub.join(stream, now_s, peer)
-            stream.attach(client, hub.settings.slow_close_s)
+            stream.attach(client, hub.bounds.slow_close_s)
             await self._converse(client, command, receive)
             return
-        sender = AwaitingSender(hub.settings.slow_close_s)
+        sender = AwaitingSender(hub.bounds.slow_close_s)
         client = hub.join(sender, now_s, peer)
 
         async def write(frame: bytes) -> None:

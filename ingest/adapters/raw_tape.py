@@ -50,6 +50,10 @@ class Received(NamedTuple):
     frame: Frame
 
 
+RAW_TAPE_BYTES = 1_000_000_000
+"""Most bytes of a raw tape; then its recording ends."""
+
+
 class RawRecorder:
     """Writes frames to a file until it has ``most_bytes``; then it says so, and ends.
 

@@ -26,7 +26,7 @@ from ingest.adapters.listing import (
     encode_listing,
     parse_known,
 )
-from ingest.adapters.raw_tape import Opened, RawRecorder, read_raw
+from ingest.adapters.raw_tape import RAW_TAPE_BYTES, Opened, RawRecorder, read_raw
 from ingest.feed.issue_days import telling_days
 from ingest.feed.issue_names import tell_names
 from ingest.feed.pacer import FeedReport
@@ -95,8 +95,7 @@ def run_exchange(
         pump = _pump_tape(kind, issues, intake, feed_log, options.replay_raw)
     else:
         if options.record_raw is not None:
-            most = options.raw_limit_mb * 1_000_000
-            recorder = RawRecorder(options.record_raw, kind.name, most)
+            recorder = RawRecorder(options.record_raw, kind.name, RAW_TAPE_BYTES)
         pump = pump_exchange(plan, intake, metrics, feed_log, recorder)
     lines = encode_listing(kind, issues).splitlines(keepends=True)
     entries = parse_list(lines).issues

@@ -33,9 +33,9 @@ _OTHERS = {
     b"DBN": "is Databento's own form: write it as CSV or JSON with its `dbn` program",
 }
 _MARKS = {
-    b"\xff\xfe\x00\x00": "is UTF-32: --encoding utf-32",
-    b"\xff\xfe": "is UTF-16: --encoding utf-16",
-    b"\xfe\xff": "is UTF-16: --encoding utf-16",
+    b"\xff\xfe\x00\x00": "is UTF-32: --form encoding=utf-32",
+    b"\xff\xfe": "is UTF-16: --form encoding=utf-16",
+    b"\xfe\xff": "is UTF-16: --form encoding=utf-16",
 }
 
 
@@ -84,7 +84,7 @@ def foreign_kind(first: bytes, encoding: str = "utf-8") -> str | None:
         return "is a page of HTML or XML, perhaps in place of what was asked for"
     if first.count(b"\0") >= max(len(first) // 4, 1):
         order = "be" if first[:1] == b"\0" else "le"
-        return f"is UTF-16 without its mark: --encoding utf-16-{order}"
+        return f"is UTF-16 without its mark: --form encoding=utf-16-{order}"
     if _CONTROL.search(first):
         return "is neither CSV with a header nor JSON lines"
     if b"\r" in first.strip(b"\r"):
@@ -96,7 +96,7 @@ def foreign_kind(first: bytes, encoding: str = "utf-8") -> str | None:
     except UnicodeDecodeError:
         if encoding != "utf-8":
             return f"is not {encoding}"
-        return f"is not UTF-8: --encoding {guess_encoding(first)} perhaps"
+        return f"is not UTF-8: --form encoding={guess_encoding(first)} perhaps"
     return None
 
 

@@ -137,7 +137,7 @@ def spell_map(names: Mapping[str, str]) -> str:
 def spell_delimiter(delimiter: str) -> str:
     """Return the option that says so."""
     words = {character: word for word, character in WORDS.items() if word != "\\t"}
-    return f"--delimiter {words.get(delimiter) or repr(delimiter)}"
+    return f"--form delimiter={words.get(delimiter) or repr(delimiter)}"
 
 
 def delimiter_hint(columns: Sequence[str], delimiter: str) -> str:
@@ -155,8 +155,8 @@ def _missing(
 ) -> str:
     if looks_like_data(columns):
         return (
-            "its first line looks like data, not like a header: --columns names the "
-            "columns, as --columns isin,time,price,size,_"
+            "its first line looks like data, not like a header: --form "
+            "columns=isin,time,price,size,_ names the columns"
         )
     rule = f"its header has no column {field!r}; trades need {', '.join(needed)}"
     unmapped = [field for field in (*needed, "seq") if field not in names]

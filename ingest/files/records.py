@@ -118,9 +118,7 @@ class _Quoted:
 
     def give_up(self, where: str) -> Record:
         """Refuse what is open."""
-        rule = (
-            f"has a quote that is not closed by {where}; --no-quotes takes it as it is"
-        )
+        rule = f"has a quote that is not closed by {where}; --form no-quotes takes it"
         refused = InvalidTrade("bad_field", "trade", self.parts[0], rule)
         self.parts, self.size = [], 0
         return self.first, refused
@@ -211,7 +209,7 @@ def split_row(
             )
             return next(rows)
     except UnicodeDecodeError as error:
-        rule = f"is no text at byte {error.start + 1}: --encoding names its encoding"
+        rule = f"is no text at byte {error.start + 1}: see encoding of --form"
         raise InvalidTrade("bad_field", "trade", line, rule) from None
     except csv.Error as error:
         raise InvalidTrade("bad_field", "trade", line, str(error)) from None

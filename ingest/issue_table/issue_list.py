@@ -72,7 +72,7 @@ def read_issues(path: Path, keys: SymbolKeys | None = None) -> Issues:
         # Options of this command are those of its trades, but for the venue.
         text, is_hinted, hints = str(error).partition(": --")
         _, *venue = hints.partition(_VENUE_HINT)
-        rule = "; `issues load` takes it with --encoding, --map and others"
+        rule = "; `issues load` takes it with --map and --form"
         text += rule + "".join(venue) if is_hinted else ""
         raise BadIssues(text) from None
 
@@ -112,7 +112,7 @@ def _read_text(path: Path, encoding: str) -> str:
         if encoding != "utf-8":
             raise BadIssues(f"has what is no text in {encoding}") from None
         guess = guess_encoding(content)
-        raise BadIssues(f"must be UTF-8: --encoding {guess} perhaps") from None
+        raise BadIssues(f"must be UTF-8: --form encoding={guess} perhaps") from None
 
 
 def parse_issues(lines: Iterable[str]) -> list[IssueEntry]:
@@ -227,7 +227,7 @@ def _missing_rule(names: Sequence[str], form: FileForm) -> str:
     if hint := delimiter_hint(names, form.delimiter):
         return hint
     if looks_like_data(names):
-        return ", or no header and: --columns isin,code,name"
+        return ", or no header and: --form columns=isin,code,name"
     guess = guess_map(names, [field for field in FIELDS if field not in form.map])
     return f": {spell_map({**form.map, **guess})} perhaps" if guess else ""
 
@@ -255,7 +255,7 @@ def _read_issue(
         return read_entry(values)
     except (BadIssues, BadSymbol) as error:
         has_marks = any("," in values.get(field, "") for field in NUMBERS)
-        hint = ": --thousands , takes commas" if has_marks and not clean else ""
+        hint = ": --form thousands=, takes commas" if has_marks and not clean else ""
         raise BadIssues(f"line {line}, {error}{hint}") from None
 
 

@@ -58,8 +58,8 @@ def hint_of(text: str) -> str:
     """Return what a time that cannot be read may be, as the end of a sentence."""
     if _CLOCK.fullmatch(text):
         return (
-            "is a time of day without a date: --map date=COLUMN, or --set "
-            "date=2026-11-25"
+            "is a time of day without a date: --map date=COLUMN, or --form "
+            "set=date=2026-11-25"
         )
     if digits := _ALL_DIGITS.fullmatch(text):
         if digits["clock"]:

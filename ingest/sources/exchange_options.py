@@ -37,8 +37,5 @@ class ExchangeOptions(FeedOptions):
     record_raw: Path | None = None
     """Keep every frame in this file (JSON lines, gzip), to be played again."""
 
-    raw_limit_mb: int = Field(1_000, ge=1, le=1_000_000)
-    """Largest raw tape, in MB; then its recording ends."""
-
     replay_raw: Path | None = None
     """Play a raw tape through the adapter, in place of the exchange."""

@@ -257,7 +257,9 @@ class LineReader:
 
     def _begin_json(self, first: bytes) -> None:
         if self._options.columns:
-            raise BadHeader("is JSON, which has no columns: leave out --columns")
+            raise BadHeader(
+                "is JSON, which has no columns: leave out columns of --form"
+            )
         if not first.rstrip().endswith((b"}", b"]")):
             parts = "'.[]'" if first.lstrip()[:1] == b"[" else "."
             raise BadHeader(
@@ -440,7 +442,9 @@ class LineReader:
             shown = _text_of(fields.get(error.field))
             if self._numbers_missing or not shown.startswith("-"):
                 raise
-            rule = f"{error.rule}; if the sign says up or down: --unsigned price,size"
+            rule = (
+                f"{error.rule}; if the sign says up or down: --form unsigned=price,size"
+            )
             raise InvalidTrade(error.reason, error.field, shown, rule) from None
         # What else is there passes through, but a trade has no parts of its own.
         if self._columns is None and not _EXACT_KINDS.issuperset(
@@ -483,7 +487,7 @@ class LineReader:
         time_us = as_microseconds(text, self._options.time_zone, self._options.fold)
         if time_us is text:
             rule = time_text.hint_of(text) or (
-                "must be a number, see --time-unit, or as in ISO 8601, such as "
+                "must be a number, see time-unit of --form, or as in ISO 8601, such as "
                 "2026-11-25T09:30:00Z"
             )
             raise InvalidTrade("bad_time", "time", text, rule)
@@ -530,8 +534,8 @@ def _explained(error: InvalidTrade, value: object) -> InvalidTrade:
     if not isinstance(value, str) or not _COMMA.search(value):
         return error
     rule = (
-        "must be a plain decimal: --thousands names a mark between thousands, "
-        "--decimal-mark , a comma before decimals"
+        "must be a plain decimal: --form thousands= names a mark between thousands, "
+        "--form decimal-mark=, for a decimal comma"
     )
     return InvalidTrade(error.reason, error.field, value, rule)
 
@@ -659,6 +663,6 @@ def _unit_rule(text: str, unit: str) -> str:
     rule = f"in {unit} since 1970 it is not between the years 1990 and 2100"
     fits = [u for u in _PLACES if _is_plausible(_in_microseconds(text, u))]
     if fits:
-        return f"{rule}; in {fits[0]} it is: --time-unit {fits[0]}"
+        return f"{rule}; in {fits[0]} it is: --form time-unit={fits[0]}"
     hint = time_text.hint_of(text)
     return f"{rule}; it {hint}" if hint else rule

@@ -29,7 +29,7 @@ def main() -> None:
             if left == 0:
                 os.kill(os.getpid(), number)
 
-    run_archive(ArchiveSettings(**settings), stop, at_step)
+    run_archive(ArchiveSettings(**settings), stop, at_step, flush_s=0.1)
 
 
 if __name__ == "__main__":

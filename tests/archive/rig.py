@@ -22,11 +22,13 @@ from tests.gateway.publisher import Publisher
 from tests.gateway.samples import make_isins, make_row
 
 ISINS = make_isins(6)
+OFTEN_S = 0.1
+"""How long an archive of a test collects."""
 
 
 def settings_of(redis_url: str, folder: Path, **changes: Any) -> ArchiveSettings:
-    """Return the settings of an archive in a folder, that stores often."""
-    values = {"archive_flush_s": 0.1, "archive_dir": folder, "redis_url": redis_url}
+    """Return the settings of an archive in a folder."""
+    values = {"archive_dir": folder, "redis_url": redis_url}
     return ArchiveSettings(**(values | changes))
 
 
@@ -38,7 +40,7 @@ def archiving(settings: ArchiveSettings) -> Iterator[list[BaseException]]:
 
     def run() -> None:
         try:
-            run_archive(settings, stop)
+            run_archive(settings, stop, flush_s=OFTEN_S)
         except Exception as error:  # noqa: BLE001 - the test looks at it
             ends.append(error)
 
@@ -149,4 +151,4 @@ def crash(settings: ArchiveSettings, step: str, *, is_killed: bool) -> None:
             raise Crash
 
     with pytest.raises(Crash):
-        run_archive(settings, threading.Event(), at_step)
+        run_archive(settings, threading.Event(), at_step, OFTEN_S)

@@ -65,7 +65,6 @@ def main() -> None:
                 ArchiveSettings(
                     redis_url=url,
                     archive_dir=Path(folder) / "files",
-                    archive_flush_s=0.1,
                 )
             ]
             if arguments.postgres:

@@ -256,9 +256,7 @@ def main() -> None:
         try:
             url = f"redis://127.0.0.1:{server.port}/0"
             root = Path(folder) / "files"
-            settings = ArchiveSettings(
-                redis_url=url, archive_dir=root, archive_flush_s=0.1
-            )
+            settings = ArchiveSettings(redis_url=url, archive_dir=root)
             with redis.Redis.from_url(url) as client:
                 week, state = run_week(client, settings, plan, Path(folder) / "log")
             problems = differences(root, week)

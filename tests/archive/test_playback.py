@@ -158,7 +158,8 @@ def test_the_command_plays_a_day(
     def run(*arguments: str) -> Any:
         return CliRunner().invoke(app, ["replay", *arguments])
 
-    where = "--archive-dir", str(folder), "--speed", "1000"
+    monkeypatch.setenv("TICKTHROTTLE_ARCHIVE_DIR", str(folder))
+    where = "--speed", "1000"
     done = run("--archive", DAY.isoformat(), *where)
     assert done.exit_code == 0, done.stderr
     assert "TICKTHROTTLE_NAMESPACE=replay tickthrottle gateway" in done.stdout

@@ -254,7 +254,7 @@ async def test_what_was_asked_too_fast_is_asked_again(
     publisher.publish(*(make_row(isin) for isin in isins))
     seen = Seen()
     async with (
-        gateway_on(redis_url, port, message_burst=5, messages_per_second=20),
+        gateway_on(redis_url, port, messages_per_second=8),
         seen.client(address(port)) as ticks,
     ):
         await soon(lambda: seen.messages)

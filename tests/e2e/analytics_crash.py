@@ -62,7 +62,7 @@ class AnalyticsCrasher:
             "TICKTHROTTLE_MOVERS_EVERY_S": "5",
             "TICKTHROTTLE_MOVE_PERCENT": "12",
             "TICKTHROTTLE_MOVE_SPAN_MS": "2000",
-            "TICKTHROTTLE_MOVES_KEPT": "1000000",
+            "TICKTHROTTLE_EVENTS_KEPT": "1000000",
         }
         self._writer = RedisLogWriter(
             client, "tt", open_log(client, "tt", PARTITIONS), 10**6

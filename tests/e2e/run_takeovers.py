@@ -27,7 +27,6 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1, help="same seed, same moments")
     parser.add_argument("--rate", type=float, default=700, help="trades per second")
     parser.add_argument("--window-ms", type=int, default=2_000)
-    parser.add_argument("--warmup", type=int, default=30, help="windows of a standby")
     arguments = parser.parse_args()
     chance = Random(arguments.seed)
     takeovers: list[Takeover] = []
@@ -35,7 +34,6 @@ def main() -> None:
         tempfile.TemporaryDirectory(prefix="takeover-") as folder,
         create_rig(Path(folder) / "rig", arguments.window_ms, is_watched=False) as rig,
     ):
-        rig.environment["TICKTHROTTLE_WARMUP_WINDOWS"] = str(arguments.warmup)
         # Measured is the Java that runs in production, not the one that starts quickly.
         del rig.environment["JDK_JAVA_OPTIONS"]
         with rig.feed(arguments.rate), Pair(rig) as pair:

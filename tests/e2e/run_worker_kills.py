@@ -25,7 +25,7 @@ WINDOW_S = 2.0
 
 LIMITS = {
     f"max_{what}": 20_000 for what in ("clients", "clients_per_address", "connections")
-} | {"max_connections_per_address": 20_000, "request_burst": 20_000}
+} | {"max_connections_per_address": 20_000, "requests_per_second": 2_000}
 LIMITS["rows_per_second"] = 10_000_000
 
 

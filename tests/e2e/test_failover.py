@@ -40,7 +40,6 @@ USERS = {
 KEEP = {
     "TICKTHROTTLE_TRADE_LOG_RETENTION_S": "86400",
     "TICKTHROTTLE_WINDOW_LOG": "100000",
-    "TICKTHROTTLE_WARMUP_WINDOWS": "0",
     "TICKTHROTTLE_WINDOW_MS": str(W),
     # The names of issues are another right.
     "TICKTHROTTLE_LIST_ISSUES": "false",

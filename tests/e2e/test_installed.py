@@ -71,7 +71,6 @@ def everything(
         **QUICK_JAVA,
         **home,
         "TICKTHROTTLE_STATE_DIR": str(tmp_path / "state"),
-        "TICKTHROTTLE_WARMUP_WINDOWS": "3",
     }
     command = [*run.replace("~", str(tmp_path)).split(), "--port", str(port)]
     with running_command(tmp_path, "run", command, tmp_path, **environment) as process:

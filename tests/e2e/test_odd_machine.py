@@ -48,7 +48,6 @@ def environment(folder: Path) -> dict[str, str]:
         "TICKTHROTTLE_KAFKA_SERVERS": "no-such-host.invalid:9092",
         "TICKTHROTTLE_DECODER": "no_such_module:decode",
         "TICKTHROTTLE_STATE_DIR": str(folder / "state"),
-        "TICKTHROTTLE_WARMUP_WINDOWS": "1",
     }
 
 

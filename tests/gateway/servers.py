@@ -15,6 +15,7 @@ import uvicorn
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import ClientConnection, connect
 
+from gateway.admission.bounds import BOUNDS, Bounds
 from gateway.server import listen
 from gateway.settings import GatewaySettings
 from gateway.upstream import issue_follower, stream_follower
@@ -196,12 +197,14 @@ WRITES_DIRECTLY = True
 
 
 @contextmanager
-def running_gateway(redis_url: str, **settings: Any) -> Iterator[Gateway]:
+def running_gateway(
+    redis_url: str, bounds: Bounds = BOUNDS, **settings: Any
+) -> Iterator[Gateway]:
     """Run a gateway in a thread of its own, on uvloop as in production."""
     chosen = GatewaySettings.model_validate(
         {"redis_url": redis_url, "port": 0, **settings}
     )
-    found = listen(chosen, writes_directly=WRITES_DIRECTLY)
+    found = listen(chosen, bounds=bounds, writes_directly=WRITES_DIRECTLY)
     host, port = found.public.getsockname()[:2]
     with serving(found.server, found.public, found.operators):
         yield Gateway(host, port, found.server, found.app.operators_port)

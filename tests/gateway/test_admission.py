@@ -7,6 +7,7 @@ import time
 import pytest
 from websockets.exceptions import InvalidStatus
 
+from gateway.admission.bounds import Bounds
 from gateway.stream.commands import MOST_BAD, MOST_LIMITED
 from tests.conftest import eventually
 from tests.gateway.publisher import Publisher
@@ -67,7 +68,7 @@ def test_one_connection_too_many_is_closed_with_1013(
 def test_who_asks_for_nothing_is_closed_with_1008(redis_url: str) -> None:
     """A ping or a bad message is no request for prices; a subscribe is."""
     with (
-        running_gateway(redis_url, first_keys_s=0.5) as gateway,
+        running_gateway(redis_url, Bounds(first_keys_s=0.5)) as gateway,
         gateway.stream(f"?keys={SAMSUNG}") as asking,
         gateway.stream() as idle,
     ):
@@ -85,7 +86,7 @@ def test_an_old_stream_is_told_and_closed_with_1012(
 ) -> None:
     """So that connections spread over gateways again, and tokens are asked for anew."""
     publisher.publish(make_row(SAMSUNG))
-    with running_gateway(redis_url, max_stream_s=0.5) as gateway:
+    with running_gateway(redis_url, Bounds(max_stream_s=0.5)) as gateway:
         gateway.wait_for("reloads")
         with gateway.stream(f"?keys={SAMSUNG}") as stream:
             stream.take("ack")
@@ -99,17 +100,15 @@ def test_an_old_stream_is_told_and_closed_with_1012(
 
 
 @pytest.mark.parametrize(
-    ("message", "times", "code"),
-    [("{", MOST_BAD, 4500), ('{"op":"ping"}', 21 + MOST_LIMITED, 4429)],
+    ("message", "times", "rate", "code"),
+    [("{", MOST_BAD, 100, 4500), ('{"op":"ping"}', 1 + MOST_LIMITED, 0.01, 4429)],
 )
 def test_a_client_that_does_not_learn_is_closed(
-    redis_url: str, message: str, times: int, code: int
+    redis_url: str, message: str, times: int, rate: float, code: int
 ) -> None:
     """Each message has its answer; too many refusals in a row end it."""
     with (
-        running_gateway(
-            redis_url, message_burst=20, messages_per_second=0.01
-        ) as gateway,
+        running_gateway(redis_url, messages_per_second=rate) as gateway,
         gateway.stream() as stream,
     ):
         for _ in range(times):
@@ -121,7 +120,7 @@ def test_a_client_that_does_not_learn_is_closed(
 def test_a_good_message_makes_up_for_bad_ones(redis_url: str) -> None:
     """Only refusals in a row count."""
     with (
-        running_gateway(redis_url, message_burst=1_000) as gateway,
+        running_gateway(redis_url, messages_per_second=500) as gateway,
         gateway.stream() as stream,
     ):
         for _ in range(3):
@@ -136,7 +135,7 @@ def test_a_good_message_makes_up_for_bad_ones(redis_url: str) -> None:
 def test_a_request_that_never_ends_is_cut(redis_url: str, start: bytes) -> None:
     """Slowloris: a byte now and then does not hold a socket."""
     with (
-        running_gateway(redis_url, request_s=2) as gateway,
+        running_gateway(redis_url, Bounds(request_s=2)) as gateway,
         socket.create_connection((gateway.host, gateway.port), timeout=10) as client,
     ):
         client.sendall(start)
@@ -148,7 +147,7 @@ def test_a_second_request_has_a_deadline_too(redis_url: str) -> None:
     """A connection that was used once is no better."""
     request = b"GET /health/live HTTP/1.1\r\nHost: x\r\n\r\n"
     with (
-        running_gateway(redis_url, request_s=2) as gateway,
+        running_gateway(redis_url, Bounds(request_s=2)) as gateway,
         socket.create_connection((gateway.host, gateway.port), timeout=10) as client,
     ):
         client.sendall(request)
@@ -160,7 +159,10 @@ def test_a_second_request_has_a_deadline_too(redis_url: str) -> None:
 
 def test_a_stream_outlives_the_deadline_of_its_request(redis_url: str) -> None:
     """The deadline ends with the head of the request."""
-    with running_gateway(redis_url, request_s=1) as gateway, gateway.stream() as one:
+    with (
+        running_gateway(redis_url, Bounds(request_s=1)) as gateway,
+        gateway.stream() as one,
+    ):
         time.sleep(1.2)
         one.say(op="ping", id=2)
         assert one.take("pong")["id"] == 2

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from websockets.exceptions import ConnectionClosed
 
+from gateway.admission.bounds import Bounds
 from gateway.admission.tokens import CLOCK_SKEW_S
 from gateway.server import GatewayFailed, run_gateway
 from gateway.settings import GatewaySettings
@@ -35,7 +36,9 @@ def key_file(tmp_path: Path) -> Path:
 def guarded(publisher: Publisher, redis_url: str, key_file: Path) -> Iterator[Gateway]:
     """A gateway that asks for tokens and has two issues."""
     publisher.publish(make_row(SAMSUNG), make_row(HYNIX))
-    with running_gateway(redis_url, token_key_file=key_file, auth_s=1) as gateway:
+    with running_gateway(
+        redis_url, Bounds(auth_s=1), token_key_file=key_file
+    ) as gateway:
         gateway.wait_for("reloads")
         yield gateway
 

@@ -14,6 +14,7 @@ import pytest
 import redis
 from websockets.sync.client import connect
 
+from gateway.admission.bounds import Bounds
 from tests.archive.rig import archiving, settings_of, wait_until_stored
 from tests.conftest import eventually
 from tests.gateway.bar_publisher import BarPublisher, make_bar
@@ -79,7 +80,7 @@ def test_a_stream_that_asks_for_the_board_again_and_again_is_put_off(
     """It is told for how long; what it costs nothing to say it may say meanwhile."""
     market.publish(*map(make_row, make_isins(2_000)[len(ISSUES) :]))
     with (
-        serving(redis_url, messages_per_second=1_000, message_burst=1_000) as gateway,
+        serving(redis_url, messages_per_second=1_000) as gateway,
         gateway.stream() as stream,
         gateway.stream("?keys=*") as other,
     ):
@@ -162,7 +163,7 @@ def test_messages_have_a_price_even_if_nothing_is_sent_for_them(
 ) -> None:
     """Long lists of keys, without a snapshot, in and out again."""
     with (
-        serving(redis_url, rows_per_second=30, message_burst=100) as gateway,
+        serving(redis_url, rows_per_second=30, messages_per_second=50) as gateway,
         gateway.stream() as stream,
     ):
         codes = []
@@ -268,7 +269,7 @@ def test_a_planned_stop_has_no_trace_for_a_request_that_is_under_way(
     publisher.publish(*map(make_row, many))
     with (
         caplog.at_level(logging.ERROR),
-        running_gateway(redis_url, slow_close_s=200) as gateway,
+        running_gateway(redis_url, Bounds(slow_close_s=200)) as gateway,
         ExitStack() as held,
     ):
         gateway.wait_for("reloads")

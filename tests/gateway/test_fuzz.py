@@ -51,7 +51,7 @@ MUTATED = 100_000
 
 def make_tolerant_session() -> ClientCommands:
     """Return what answers a client that is never too fast and never sent away."""
-    return make_commands(make_board(make_row()), message_burst=10**9)
+    return make_commands(make_board(make_row()), messages_per_second=10**9)
 
 
 def check_answer(commands: ClientCommands, text: str) -> None:

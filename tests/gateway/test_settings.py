@@ -10,10 +10,10 @@ def test_settings_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> 
     """REDIS_URL as everywhere, the others under the product's prefix."""
     monkeypatch.setenv("REDIS_URL", "redis://elsewhere:1")
     monkeypatch.setenv("TICKTHROTTLE_PORT", "9001")
-    monkeypatch.setenv("TICKTHROTTLE_SLOW_CLOSE_S", "2.5")
+    monkeypatch.setenv("TICKTHROTTLE_QUIET_S", "2.5")
     settings = GatewaySettings()
     assert settings.redis_url == "redis://elsewhere:1"
-    assert (settings.port, settings.slow_close_s) == (9001, 2.5)
+    assert (settings.port, settings.quiet_s) == (9001, 2.5)
 
 
 def test_settings_cannot_be_changed_or_be_nonsense() -> None:

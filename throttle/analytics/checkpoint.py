@@ -11,6 +11,8 @@ import orjson
 from pyspark.sql import SparkSession
 
 from throttle.analytics.product import Product
+from throttle.analytics.product_query import PARTITIONS, PROVIDER, ROCKSDB, conf_of
+from throttle.contract.bars import CLOSE_AFTER_MS
 from throttle.settings import AnalyticsSettings
 
 _NOTE = "tickthrottle.json"
@@ -33,12 +35,13 @@ def settings_of(
     settings: AnalyticsSettings, product: Product, log_id: str
 ) -> dict[str, Any]:
     """Return what a product's checkpoint depends on."""
+    conf = conf_of(settings, product)
     return {
         "form": product.form,
         **{name: getattr(settings, name) for name in product.state_settings},
-        "close_after_ms": settings.close_after_ms,
-        "state_store": settings.state_store,
-        "analytics_partitions": settings.analytics_partitions,
+        "close_after_ms": CLOSE_AFTER_MS,
+        "state_store": "rocksdb" if conf[PROVIDER] == ROCKSDB else conf[PROVIDER],
+        "analytics_partitions": int(conf[PARTITIONS]),
         "log": log_id if log_id.startswith("kafka:") else "redis",
     }
 

@@ -10,23 +10,29 @@ from throttle.settings import AnalyticsSettings
 from throttle.spark.options import SourceOptions
 from throttle.spark.query import StreamSink, start_stream
 
-_PROVIDERS = "org.apache.spark.sql.execution.streaming.state"
-_STORES = {
-    "rocksdb": f"{_PROVIDERS}.RocksDBStateStoreProvider",
-    "memory": f"{_PROVIDERS}.HDFSBackedStateStoreProvider",
-}
+_STATE = "spark.sql.streaming.stateStore"
+
+PROVIDER = f"{_STATE}.providerClass"
+"""The option that says where Spark keeps the newest state."""
+
+ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+
+PARTITIONS = "spark.sql.shuffle.partitions"
+"""The option that says in how many parts the state of a query is."""
 
 
 def conf_of(settings: AnalyticsSettings, product: Product) -> dict[str, str]:
-    """Return what Spark is told of a product's query and its state."""
-    state = "spark.sql.streaming.stateStore"
+    """Return what Spark is told of a product's query and its state.
+
+    What ``spark_conf`` says wins.
+    """
     has_batches_without_data = str(product.ends_in_batches_without_data).lower()
     own = {
-        "spark.sql.shuffle.partitions": str(settings.analytics_partitions),
-        f"{state}.providerClass": _STORES[settings.state_store],
-        f"{state}.rocksdb.changelogCheckpointing.enabled": "true",
-        f"{state}.rocksdb.boundedMemoryUsage": "true",
-        f"{state}.rocksdb.maxMemoryUsageMB": "64",
+        PARTITIONS: "2",
+        PROVIDER: ROCKSDB,
+        f"{_STATE}.rocksdb.changelogCheckpointing.enabled": "true",
+        f"{_STATE}.rocksdb.boundedMemoryUsage": "true",
+        f"{_STATE}.rocksdb.maxMemoryUsageMB": "64",
         "spark.sql.streaming.noDataMicroBatches.enabled": has_batches_without_data,
     }
     return {**own, **settings.spark_conf}

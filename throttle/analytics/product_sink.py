@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame
 
 from throttle.analytics.batch_bars import split
 from throttle.analytics.product_publisher import BatchChanges
+from throttle.contract.bars import CLOSE_AFTER_MS
 from throttle.contract.cut import Cut
 from throttle.contract.redis_keys import AnalyticsKeys
 from throttle.contract.tally import BatchNote
@@ -114,7 +115,7 @@ class ProductSink(ABC, Generic[T]):
 
     def clock_ms(self, cut: Cut) -> int:
         """Return the clock by which windows are finished at a cut."""
-        return cut.end_ms - self._settings.close_after_ms
+        return cut.end_ms - CLOSE_AFTER_MS
 
     def _publish(self, results: Sequence[T], note: BatchNote, batch_id: int) -> None:
         if not self._is_lost:

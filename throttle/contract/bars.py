@@ -24,6 +24,11 @@ VWAP_DIGITS = 4
 EXACT = Context(prec=96, rounding=ROUND_HALF_EVEN)
 """Computes every sum and product of what fits without rounding."""
 
+CLOSE_AFTER_MS = 1_000
+"""A bar closes so many milliseconds after its end, by the log's clock; so trades that
+take that long on their way are no late ones. Batches end as long after their last bar.
+"""
+
 _NONE = b"-"
 
 

@@ -48,6 +48,10 @@ class PublishOutcome:
 REPEATED = PublishOutcome("", 0, 0, 0, 0, 0)
 
 
+DEAD_LETTERS = 10_000
+"""Refused trades kept per partition of the log; one has at most 4 KiB."""
+
+
 @dataclass(frozen=True, slots=True)
 class PublishOptions:
     """How a job publishes: under which name, and how much Redis keeps."""
@@ -55,8 +59,8 @@ class PublishOptions:
     job: str
     window_ms: int
     window_log: int
-    dead_letters: int
     log: LogKind = "redis"
+    dead_letters: int = DEAD_LETTERS
 
 
 class Publisher:

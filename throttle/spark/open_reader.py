@@ -11,10 +11,10 @@ from ingest.tradelog.redis_log_reader import open_log as open_redis_log
 
 if TYPE_CHECKING:
     # A task of Spark reads a log, too: it should not load what checks settings.
-    from throttle.settings import ThrottleSettings
+    from throttle.settings import SparkSettings
 
 
-def open_log(client: redis.Redis, settings: "ThrottleSettings") -> LogInfo:
+def open_log(client: redis.Redis, settings: "SparkSettings") -> LogInfo:
     """Return the log's identity; one of Redis is created on first use.
 
     Raises LogAway and LogUnusable, or redis.RedisError.
@@ -29,7 +29,7 @@ def open_log(client: redis.Redis, settings: "ThrottleSettings") -> LogInfo:
 
 
 def open_reader(
-    client: redis.Redis, settings: "ThrottleSettings", info: LogInfo
+    client: redis.Redis, settings: "SparkSettings", info: LogInfo
 ) -> LogReader:
     """Return what reads the log, or those of its partitions the job is to read."""
     topic, only = settings.topic(), settings.only()

@@ -16,7 +16,7 @@ from throttle.window.open_batch import plan_after
 
 if TYPE_CHECKING:
     # A task of Spark needs the options, too: it should not load what checks settings.
-    from throttle.settings import ThrottleSettings
+    from throttle.settings import SparkSettings, ThrottleSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,16 +32,16 @@ class SourceOptions:
     only: tuple[int, ...]
     created_ms: int
     decoder: str
-    window_ms: int
     max_windows: int
     max_ahead_ms: int
     max_entry_bytes: int
-    retention_ms: int
-    initial_offset: str
-    job: str
-    owner: str
-    synthetic_live: int
-    synthetic_behind: int
+    window_ms: int = 0
+    retention_ms: int = 0
+    initial_offset: str = ""
+    job: str = ""
+    owner: str = ""
+    synthetic_live: int = 0
+    synthetic_behind: int = 0
     manual_clock: bool = False
     live_tasks: int = 1
     backlog_tasks: int = 2
@@ -66,15 +66,11 @@ class SourceOptions:
         return cls(**{**values, "only": tuple(values["only"])})
 
 
-def source_options(
-    settings: "ThrottleSettings",
-    info: LogInfo,
-    owner: str = "",
-    manual_clock: bool = False,
+def log_options(
+    settings: "SparkSettings", info: LogInfo, manual_clock: bool = False
 ) -> SourceOptions:
-    """Return the options of a source that begins where its job's lease says.
+    """Return the options of whatever reads the log, in windows or not.
 
-    That is known once ``owner`` holds the job's lease; until then the source waits.
     ``manual_clock`` is for tests: the log's clock is then turned by hand.
     """
     return SourceOptions(
@@ -87,19 +83,31 @@ def source_options(
         only=settings.only(),
         created_ms=info.created_ms,
         decoder=settings.decoder,
-        window_ms=settings.window_ms,
         max_windows=settings.max_windows_per_batch,
         max_ahead_ms=settings.max_ahead_ms,
         max_entry_bytes=settings.max_entry_bytes,
-        retention_ms=settings.trade_log_retention_s * 1000,
-        initial_offset="",
-        job=settings.job,
-        owner=owner,
-        synthetic_live=0,
-        synthetic_behind=0,
         manual_clock=manual_clock,
         live_tasks=settings.live_tasks,
         backlog_tasks=settings.backlog_tasks,
+    )
+
+
+def source_options(
+    settings: "ThrottleSettings",
+    info: LogInfo,
+    owner: str = "",
+    manual_clock: bool = False,
+) -> SourceOptions:
+    """Return the options of a source that begins where its job's lease says.
+
+    That is known once ``owner`` holds the job's lease; until then the source waits.
+    """
+    return replace(
+        log_options(settings, info, manual_clock),
+        window_ms=settings.window_ms,
+        retention_ms=settings.trade_log_retention_s * 1000,
+        job=settings.job,
+        owner=owner,
     )
 
 

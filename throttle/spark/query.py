@@ -20,7 +20,7 @@ from ingest.tradelog.contract import LogUnusable
 from throttle.lease.lease import Fenced
 from throttle.lease.retry import Stopped
 from throttle.publish.publisher import StreamLost
-from throttle.settings import ThrottleSettings
+from throttle.settings import SparkSettings
 from throttle.spark.java import NoJava
 from throttle.spark.scratch import NoFolder
 from throttle.spark.start.java_process import NoSpark
@@ -110,7 +110,7 @@ def check_query(
 @contextmanager
 def failures_as(
     failed: type[RuntimeError],
-    settings: ThrottleSettings,
+    settings: SparkSettings,
     stop: threading.Event,
     lasting: tuple[type[Exception], ...] = (),
 ) -> Iterator[None]:

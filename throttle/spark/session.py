@@ -19,7 +19,7 @@ from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from throttle.settings import ThrottleSettings
+from throttle.settings import SparkSettings
 from throttle.spark import class_archive
 from throttle.spark.java import Java
 from throttle.spark.source import TradeLogSource
@@ -113,7 +113,7 @@ _YARN = {"spark.python.unix.domain.socket.dir": "/tmp"}
 
 @contextmanager
 def running_spark(
-    settings: ThrottleSettings, java: Java, scratch: Path
+    settings: SparkSettings, java: Java, scratch: Path
 ) -> Iterator[SparkSession]:
     """Start Spark (``create_session``) and stop it at the end. Raises NoSpark."""
     spark = create_session(settings, java, scratch)
@@ -126,7 +126,7 @@ def running_spark(
 
 
 def create_session(
-    settings: ThrottleSettings,
+    settings: SparkSettings,
     java: Java,
     scratch: Path,
     java_options: str | None = None,
@@ -198,7 +198,7 @@ def is_local(master: str) -> bool:
 
 
 def spark_options(
-    settings: ThrottleSettings,
+    settings: SparkSettings,
     scratch: Path,
     submitted: Mapping[str, str],
     java_options: str = "",

@@ -42,7 +42,7 @@ from throttle.contract.products.bursts import TradingBurst
 from throttle.contract.products.moves import Move
 from throttle.contract.tally import BatchNote, QueryTally
 from throttle.settings import AnalyticsSettings
-from throttle.spark.options import source_options
+from throttle.spark.options import log_options
 from throttle.testing.driver import START_MS
 from throttle.testing.windows_by_hand import (
     KeptByHand,
@@ -203,7 +203,7 @@ class _Query:
     ) -> None:
         self._product, self._settings, self._log = product, settings, log
         rule = product.rule(settings)
-        options = source_options(settings, log.info)
+        options = log_options(settings, log.info)
         self._options = PartialOptions(options, rule, settings.start)
         self._windows = _WINDOWS[product.name](settings)
         nowhere = (0,) * log.info.partitions

@@ -275,7 +275,6 @@ class ThrottleDriver:
             self._settings.job,
             self._settings.window_ms,
             self._settings.window_log,
-            self._settings.dead_letters,
         )
         self._publisher = Publisher(self._client, self._keys, options, got.term)
         self._source = source_options(

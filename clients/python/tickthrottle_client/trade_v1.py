@@ -234,7 +234,7 @@ def in_zone(moment: datetime, zone: tzinfo, fold: Fold | None = None) -> datetim
     if fold is None:
         rule = (
             f"comes twice on the clocks of {zone}: give its offset from UTC, or say "
-            "--fold earlier or --fold later"
+            "--form fold=earlier or fold=later"
         )
         raise InvalidTrade("bad_time", "time", str(moment), rule)
     return earlier if fold == "earlier" else later

@@ -34,7 +34,6 @@ LOAD_SETTINGS: Mapping[str, str] = {
     "TICKTHROTTLE_MAX_CLIENTS": "20000",
     "TICKTHROTTLE_MAX_CLIENTS_PER_ADDRESS": "20000",
     "TICKTHROTTLE_REQUESTS_PER_SECOND": "20000",
-    "TICKTHROTTLE_REQUEST_BURST": "20000",
     "TICKTHROTTLE_ROWS_PER_SECOND": "10000000",
     "TICKTHROTTLE_MAX_CONNECTIONS": "20000",
     # All trades of a run stay in the log, so that it can be read again at the end.

@@ -59,7 +59,7 @@ def create_firehose(backend: Backend) -> Firehose:
         end = RedisLogEnd(backend.stream.redis, backend.stream.keys.namespace)
     else:
         end = KafkaLogEnd(topic)
-    firehose = Firehose(end, backend.stream.counters, settings.firehose_viewers)
+    firehose = Firehose(end, backend.stream.counters, backend.bounds.firehose_viewers)
     backend.health.exporter.firehose_viewers = lambda: firehose.viewers
     return firehose
 
@@ -101,7 +101,7 @@ def create_router(
         if settings.firehose_rate == 0:
             raise Problem(404, *_NO_FIREHOSE[::2])
         granted = min(rate, settings.firehose_rate)
-        return FirehoseStream(firehose, granted, settings.slow_close_s)
+        return FirehoseStream(firehose, granted, backend.bounds.slow_close_s)
 
     return router
 
@@ -130,7 +130,7 @@ class FirehoseStream(Response):
         """Send until the viewer goes, takes nothing, or the gateway stops."""
         viewer = self._firehose.join(self._rate)
         if viewer is None:
-            refusal = "as many look at the firehose as may: firehose_viewers"
+            refusal = "as many look at the firehose as may"
             await problem(503, "overloaded", refusal)(scope, receive, send)
             return
         connection = connection_of(scope)

@@ -54,8 +54,8 @@ def test_a_tape_has_the_options_of_a_pipe(
     path.write_bytes(
         gzip.compress(b"ticker\tts\tpx\tqty\nAAPL\t1764028801123\t1.5\t2\n")
     )
-    names = ["--map", "isin=ticker,time=ts,price=px,size=qty", "--time-unit", "ms"]
-    options = [*names, "--delimiter", "tab", "--issues", str(tmp_path / "list.csv")]
+    names = ["--map", "isin=ticker,time=ts,price=px,size=qty", "--form", "time-unit=ms"]
+    options = [*names, "--form", "delimiter=tab", "--issues", f"{tmp_path}/list.csv"]
     for command in ("ingest", "replay"):
         done = subprocess.run(
             [sys.executable, "-m", "tickthrottle", command, str(path), *options],
@@ -75,7 +75,7 @@ def test_run_says_what_a_tape_lacks_before_it_starts_anything(tmp_path: Path) ->
     path.write_bytes(b"isin\ttime\tprice\tsize\n")
     result = CliRunner().invoke(app, ["run", "--tape", str(path)])
     assert result.exit_code == 3
-    assert "separated by tabs: --delimiter tab" in result.stderr
+    assert "separated by tabs: --form delimiter=tab" in result.stderr
     alone = CliRunner().invoke(app, ["run", "--map", "isin=s"])
     assert alone.exit_code == 2
     assert alone.stderr == "tickthrottle: --map: is for a tape, and there is none\n"
@@ -88,9 +88,11 @@ def test_a_tape_has_the_keys_and_conditions_of_a_pipe(
     """And what is left out is told at the end."""
     path = tmp_path / "coins.csv"
     path.write_text("symbol,day,t,px,qty,fix\nBTC,20261125,9:30:00,-71900,2,0\n")
-    names = ["--map", "date=day,time=t,price=px,size=qty", "--set", "side=B"]
-    values = ["--unsigned", "price", "--scale", "price=0.01", "--leave-out", "fix"]
-    options = [*names, *values, "--venue", "XMKT", "--time-zone", "America/New_York"]
+    names = ["--map", "date=day,time=t,price=px,size=qty"]
+    forms = ["set=side=B", "unsigned=price", "scale=price=0.01", "leave-out=fix"]
+    forms += ["time-zone=America/New_York"]
+    values = [word for text in forms for word in ("--form", text)]
+    options = [*names, *values, "--venue", "XMKT"]
     done = subprocess.run(
         [sys.executable, "-m", "tickthrottle", "replay", str(path), *options],
         env={**os.environ, "REDIS_URL": redis_url, "TICKTHROTTLE_PARTITIONS": "1"},
@@ -131,7 +133,7 @@ def test_inspect_prints_the_command_that_takes_a_file(tmp_path: Path) -> None:
     assert "KR7005930003 2025-11-25T00:00:01.123Z 71900 x 10" in result.stdout
     assert result.stdout.endswith(
         f"command   tickthrottle ingest '{path}' --map isin=symbol,time=ts,price=px,"
-        "size=qty --delimiter tab --time-unit ms\n"
+        "size=qty --form delimiter=tab --form time-unit=ms\n"
     )
     path.write_bytes(b"\xfd7zXZ\x00")
     result = CliRunner().invoke(app, ["inspect", str(path)])

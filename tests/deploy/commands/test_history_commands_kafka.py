@@ -243,27 +243,27 @@ def test_a_topic_made_again_is_not_the_one_that_was_read(
 
 @pytest.mark.parametrize("command", ["trades", "rebuild", "reconcile"])
 def test_a_topic_that_is_not_there_is_one_sentence(
-    topic: KafkaTopic, command: str
+    topic: KafkaTopic, command: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """So is a broker that is not there."""
-    missing = run(command, "--kafka-topic", "no-such-topic")
+    monkeypatch.setenv("TICKTHROTTLE_KAFKA_TOPIC", "no-such-topic")
+    missing = run(command)
     assert missing.exit_code == 3
     assert missing.stderr.startswith("tickthrottle: kafka_topic no-such-topic: does")
     assert len(missing.stderr.splitlines()) == 1
 
 
 def test_a_broker_that_is_away_is_one_sentence_and_no_hindrance_to_others(
-    job: TopicJob,
+    job: TopicJob, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Books are in Redis; the topology tells what is configured."""
-    away = ("--kafka-servers", f"127.0.0.1:{free_port()}")
-    result = run("trades", *away)
+    away = f"127.0.0.1:{free_port()}"
+    monkeypatch.setenv("TICKTHROTTLE_KAFKA_SERVERS", away)
+    result = run("trades")
     assert result.exit_code == 3
-    assert result.stderr.startswith(
-        f"tickthrottle: no Kafka broker answers at {away[1]}"
-    )
+    assert result.stderr.startswith(f"tickthrottle: no Kafka broker answers at {away}")
     assert len(result.stderr.splitlines()) == 1
-    described = run("topology", *away)
+    described = run("topology")
     assert described.exit_code == 0
     assert "partitions: 4, as configured" in described.stdout
 
@@ -295,20 +295,6 @@ def test_the_pipeline_describes_a_topic_without_its_secrets(
     chart = run("topology", "--mermaid").stdout
     assert f"{topic.topic}-0 to {topic.topic}-3" in chart
     assert "hidden" not in text + chart
-
-
-def test_options_win_over_the_environment(
-    job: TopicJob, topic: KafkaTopic, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The same names as those of the feeds."""
-    for name in ("TRADE_LOG", "KAFKA_SERVERS", "KAFKA_TOPIC"):
-        monkeypatch.delenv(f"TICKTHROTTLE_{name}")
-    where = ["--trade-log", "kafka", "--kafka-servers", topic.servers]
-    where += ["--kafka-topic", topic.topic]
-    assert len(objects("trades", *where)) == 20
-    assert run("rebuild", *where).exit_code == 0
-    assert run("reconcile", *where).exit_code == 0
-    assert f"topic: {topic.topic}" in run("topology", *where).stdout
 
 
 def test_figures_are_json_of_their_own(job: TopicJob) -> None:

@@ -67,16 +67,20 @@ def test_an_example_of_the_page_puts_its_trades_into_the_log(
         ("tickthrottle ingest - < /dev/null", 0, "ingest: finished"),
         (
             "printf 'isin,time,price,size,corr\\nBTC,1,1,1,8\\n' |"
-            " tickthrottle ingest - --leave-out corr=8 --leave-out 'corr~~x'",
+            " tickthrottle ingest - --form leave-out=corr=8 --form leave-out='corr~~x'",
             0,
             '"left_out": {"corr=8": 1, "corr~~x": 0}',
         ),
         (
-            "tickthrottle ingest - --leave-out =8 < /dev/null",
+            "tickthrottle ingest - --form leave-out==8 < /dev/null",
             2,
             "leave_out ['=8']: '=8': must be like correction=8",
         ),
-        ("tickthrottle ingest - --set isin=KR7005930004 < /dev/null", 2, "digit is 3"),
+        (
+            "tickthrottle ingest - --form set=isin=KR7005930004 < /dev/null",
+            2,
+            "digit is 3",
+        ),
     ],
 )
 def test_how_it_ends(

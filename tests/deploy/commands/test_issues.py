@@ -26,17 +26,6 @@ def test_the_command_prints_what_the_simulator_trades() -> None:
     assert OWN.startswith(first)
 
 
-def test_the_command_writes_a_file_or_says_why_not(tmp_path: Path) -> None:
-    """A folder that is not there is named in one sentence."""
-    path = tmp_path / "issues.csv"
-    assert runner.invoke(app, ["issues", "simulated", "--out", str(path)]).stdout == ""
-    assert path.read_text("utf-8") == OWN
-    missing = tmp_path / "missing" / "issues.csv"
-    result = runner.invoke(app, ["issues", "simulated", "--out", str(missing)])
-    assert result.exit_code == 3
-    assert result.stderr == f"tickthrottle: out {missing}: No such file or directory\n"
-
-
 def test_a_run_of_the_simulator_names_its_issues(tmp_path: Path) -> None:
     """The file is in the run's folder."""
     path = issues_file_of(RunSettings(), tmp_path)
@@ -54,7 +43,8 @@ def test_a_list_of_the_exchange_is_loaded_as_it_is(redis_url: str) -> None:
         ("b/b37b_list_utf8_krxcols.csv", "utf-8", krx),
         ("b/b38_list_cp949_ourcols.csv", "cp949", "prev_close=previous_close"),
     ):
-        options = ["--encoding", encoding, "--map", names, "--thousands", ","]
+        options = ["--map", names, "--form", f"encoding={encoding}"]
+        options += ["--form", "thousands=,"]
         where = ["--update", "--redis-url", redis_url]
         path = str(input_file(name))
         done = runner.invoke(app, ["issues", "load", path, *options, *where])
@@ -69,4 +59,4 @@ def test_a_list_in_another_encoding_is_told_so() -> None:
     """With the option."""
     path = str(input_file("b/b37_krx_list_cp949.csv"))
     done = runner.invoke(app, ["issues", "load", path, "--redis-url", "redis://x"])
-    assert "must be UTF-8: --encoding cp949 perhaps" in done.stderr
+    assert "must be UTF-8: --form encoding=cp949 perhaps" in done.stderr

@@ -9,7 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
 from typer.testing import CliRunner
 
-from deploy.commands.setting_options import options_of, spell_options
+from deploy.commands.feeds import TAPE_LINES
+from deploy.commands.setting_options import options_of, spell_lines
 from ingest.sources.trade_lines import LineOptions
 
 
@@ -134,15 +135,16 @@ def test_options_are_spelled_as_they_may_be_given() -> None:
             "venue": "XMKT",
         }
     )
-    spelled = spell_options(lines, issues_file="--issues")
+    spelled = spell_lines(lines)
     assert " ".join(spelled) == (
-        "--map isin=s,price=p --delimiter tab --fold later --set side=B --scale "
-        "price=1E-9 --unsigned price --unsigned size --leave-out type=cancel "
-        "--leave-out sale~~TU --venue XMKT=QX --time-zone Asia/Seoul --issues list.csv"
+        "--map isin=s,price=p --form delimiter=tab --form fold=later "
+        "--form set=side=B --form scale=price=1E-9 --form unsigned=price,size "
+        "--form leave-out=type=cancel --form leave-out=sale~~TU "
+        "--form time-zone=Asia/Seoul --venue XMKT=QX --issues list.csv"
     )
     asked: list[LineOptions] = []
 
-    @options_of(LineOptions, *LineOptions.model_fields, issues_file="--issues")
+    @TAPE_LINES
     def read(*, options: LineOptions) -> None:
         asked.append(options)
 
@@ -150,8 +152,31 @@ def test_options_are_spelled_as_they_may_be_given() -> None:
     app.command()(read)
     assert CliRunner().invoke(app, spelled).exit_code == 0
     assert asked == [lines]
-    assert spell_options(LineOptions()) == []
-    meal = Meal(guests=2, hot=True, herbs=("dill", "mint"))
-    assert spell_options(meal) == [
-        *("--guests", "2", "--hot", "--herbs", "dill", "--herbs", "mint")
-    ]
+    assert spell_lines(LineOptions()) == []
+    quoteless = LineOptions(no_quotes=True, delimiter=" ", stamp="now")
+    assert " ".join(spell_lines(quoteless)) == (
+        "--form delimiter=space --form no-quotes --stamp now"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        ("price=px", "form 'price=px': must be NAME=VALUE, NAME one of delimiter, "),
+        ("fold", "form 'fold': must be NAME=VALUE"),
+        ("fold=never", "fold never: Input should be 'earlier' or 'later'"),
+    ],
+)
+def test_a_form_that_there_is_not_is_refused(text: str, rule: str) -> None:
+    """With the names that there are, or with the rule of its field."""
+    app = typer.Typer()
+    app.command()(TAPE_LINES(take))
+    done = CliRunner().invoke(app, ["--form", text])
+    assert done.exit_code == 2
+    assert rule in done.stderr
+    twice = ["--form", "fold=later", "--form", "fold=later"]
+    assert "is there twice" in CliRunner().invoke(app, twice).stderr
+
+
+def take(*, options: LineOptions) -> None:
+    """Take what there is."""

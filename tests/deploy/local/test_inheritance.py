@@ -12,7 +12,7 @@ from deploy.local.inheritance import (
 )
 from gateway.settings import GatewaySettings
 from ingest.settings import IngestSettings
-from throttle.settings import AnalyticsSettings
+from throttle.settings import AnalyticsSettings, ThrottleSettings
 
 SHARED = {
     *("metrics_dir", "state_dir", "java_home", "docs_url"),
@@ -57,7 +57,10 @@ def test_it_is_said_in_one_line() -> None:
 
 def test_it_is_decided_of_every_setting_that_names_a_place() -> None:
     """One that is added must be shared on purpose, or left out."""
-    kinds = (IngestSettings, AnalyticsSettings, GatewaySettings, ArchiveSettings)
+    kinds = (
+        *(IngestSettings, ThrottleSettings, AnalyticsSettings),
+        *(GatewaySettings, ArchiveSettings),
+    )
     names = {name for kind in kinds for name in kind.model_fields}
     places = {name for name in names if name.endswith(PLACES)}
     assert places - SHARED <= {*OF_A_LOG, *OF_A_DEPLOYMENT}

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from gateway.admission.bounds import BOUNDS, Bounds
 from gateway.admission.work import BURST_S
 from gateway.settings import GatewaySettings
 from gateway.stream.client import Ending
@@ -25,10 +26,10 @@ from tests.gateway.samples import (
 from tickthrottle_client.tick_v1 import CloseCode
 
 
-def make_hub(**settings: Any) -> Hub:
+def make_hub(bounds: Bounds = BOUNDS, **settings: Any) -> Hub:
     """Return a hub on a board with one issue."""
     chosen = GatewaySettings.model_validate(settings)
-    return Hub(make_board(make_row()), chosen, Counters())
+    return Hub(make_board(make_row()), chosen, Counters(), bounds=bounds)
 
 
 def join(hub: Hub, *keys: str, now_s: float = 0.0) -> Listener:
@@ -174,12 +175,18 @@ async def test_a_quiet_client_gets_heartbeats() -> None:
     ("limit", "is_stuck", "keys", "code", "counter"),
     [
         ({}, True, (SAMSUNG,), CloseCode.SLOW, "clients_slow_closed"),
-        ({"first_keys_s": 0.1}, False, (), CloseCode.POLICY, "clients_idle_closed"),
-        ({"max_stream_s": 0.1}, False, ("*",), CloseCode.RESTART, "clients_retired"),
+        (
+            {"bounds": Bounds(first_keys_s=0.1)},
+            *(False, (), CloseCode.POLICY, "clients_idle_closed"),
+        ),
+        (
+            {"bounds": Bounds(max_stream_s=0.1)},
+            *(False, ("*",), CloseCode.RESTART, "clients_retired"),
+        ),
     ],
 )
 async def test_the_slow_the_idle_and_the_old_are_sent_away(
-    limit: dict[str, float],
+    limit: dict[str, Any],
     is_stuck: bool,
     keys: tuple[str, ...],
     code: CloseCode,

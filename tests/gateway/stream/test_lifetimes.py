@@ -1,12 +1,12 @@
 """When a connection is ended, and in which words."""
 
+from gateway.admission.bounds import Bounds
 from gateway.admission.tokens import EVERYTHING
-from gateway.settings import GatewaySettings
 from gateway.stream.lifetimes import DueEnd, Lifetime
 from tests.gateway.samples import make_board, make_commands
 from tickthrottle_client.tick_v1 import CloseCode
 
-SETTINGS = GatewaySettings(auth_s=5, first_keys_s=30, slow_close_s=15)
+BOUNDS = Bounds(auth_s=5, first_keys_s=30, slow_close_s=15)
 
 
 def due_end(now_s: float, *, is_stuck: bool = False, **said: object) -> DueEnd | None:
@@ -14,8 +14,8 @@ def due_end(now_s: float, *, is_stuck: bool = False, **said: object) -> DueEnd |
     commands = make_commands(make_board())
     for name, value in said.items():
         setattr(commands, name, value)
-    lifetime = Lifetime(0.0, SETTINGS, 100.0)
-    return lifetime.due_end(commands, SETTINGS, now_s, is_stuck=is_stuck)
+    lifetime = Lifetime(0.0, BOUNDS, 100.0)
+    return lifetime.due_end(commands, now_s, is_stuck=is_stuck)
 
 
 def test_a_client_that_asks_and_reads_stays_until_it_is_old() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gateway.admission.bounds import Bounds
 from gateway.stream.board import Board, Position
 from gateway.stream.frames import Update
 from gateway.stream.once_per_window import OncePerWindow
@@ -120,7 +121,7 @@ class Reader:
 
     def __init__(self, board: Board, interval_ms: int = 0) -> None:
         self.board = board
-        self.commands = make_commands(board, snapshot_items=1)
+        self.commands = make_commands(board, bounds=Bounds(snapshot_items=1))
         self.interval_ms = interval_ms
         self.keys: set[str] = set()
         self.seen: dict[str, int] = {}

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 
 import pytest
 
+from gateway.admission.bounds import Bounds
 from gateway.transport.bounded_answers import BytesInFlight
 from tests.conftest import eventually
 from tests.gateway.publisher import Publisher
@@ -50,7 +51,7 @@ def test_a_peer_that_takes_nothing_of_an_answer_is_cut(
 ) -> None:
     """It would hold the answer for ever."""
     fill(publisher, 20)
-    with running_gateway(redis_url, slow_close_s=1) as gateway:
+    with running_gateway(redis_url, Bounds(slow_close_s=1)) as gateway:
         gateway.wait_until(20)
         with asking(gateway, "/v1/windows?limit=20") as peer:
             gateway.wait_for("answers_cut")
@@ -64,7 +65,7 @@ def test_an_answer_for_which_there_is_no_room_is_refused(
     """The same answer once more needs no room; there is room when a reader has gone."""
     fill(publisher, 20)
     path, other = "/v1/windows?limit=20", "/v1/windows?limit=19"
-    with running_gateway(redis_url, max_answer_bytes=7_000_000) as gateway:
+    with running_gateway(redis_url, Bounds(answer_bytes=7_000_000)) as gateway:
         gateway.wait_until(20)
         with asking(gateway, path):
             status, _, headers = eventually(

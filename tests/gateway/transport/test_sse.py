@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import redis
 
+from gateway.admission.bounds import Bounds
 from gateway.transport.sse import read_since
 from tests.conftest import eventually
 from tests.gateway.asyncapi import check_message
@@ -157,7 +158,7 @@ def test_a_snapshot_in_pieces_has_an_id_at_its_end_only(
 ) -> None:
     """Who loses the connection between two pieces starts from where it was."""
     publisher.publish(*(make_row(isin) for isin in make_isins(5)))
-    with running_gateway(redis_url, snapshot_items=2) as gateway:
+    with running_gateway(redis_url, Bounds(snapshot_items=2)) as gateway:
         gateway.wait_for("reloads")
         with listening(gateway, "?keys=*") as (_, events):
             events.take("welcome")
@@ -237,7 +238,7 @@ def test_who_takes_nothing_is_cut_off(
 ) -> None:
     """And costs the gateway nothing after that, not even a line in the log."""
     issues = make_isins(300)
-    with running_gateway(redis_url, slow_close_s=0.3) as gateway:
+    with running_gateway(redis_url, Bounds(slow_close_s=0.3)) as gateway:
         gateway.wait_for("reloads")
         with socket.socket() as stalled:
             stalled.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)

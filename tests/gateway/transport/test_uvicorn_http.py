@@ -7,6 +7,7 @@ from contextlib import ExitStack, contextmanager, suppress
 
 import pytest
 
+from gateway.admission.bounds import Bounds
 from gateway.transport.uvicorn_http import LATE_S, MAX_HEADERS, MAX_PIPELINED
 from tests.conftest import eventually
 from tests.gateway.samples import SAMSUNG
@@ -158,7 +159,7 @@ def test_an_upgrade_that_cannot_be_read_is_answered(
 )
 def test_a_body_has_a_deadline_too(redis_url: str, start: bytes) -> None:
     """Whatever comes after the head, and before another one."""
-    with running_gateway(redis_url, request_s=2) as gateway:
+    with running_gateway(redis_url, Bounds(request_s=2)) as gateway:
         with connected(gateway) as client:
             client.sendall(start)
 

@@ -8,6 +8,7 @@ import redis
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
+from gateway.admission.bounds import Bounds
 from tests.conftest import eventually
 from tests.gateway.publisher import Publisher
 from tests.gateway.samples import (
@@ -315,7 +316,7 @@ def test_a_client_that_takes_nothing_is_closed(
 
     ASGI cannot say it: there it is cut off after what was on its way.
     """
-    with running_gateway(redis_url, slow_close_s=0.2) as gateway:
+    with running_gateway(redis_url, Bounds(slow_close_s=0.2)) as gateway:
         gateway.wait_for("reloads")
         stalled = StalledReader(gateway, "*")
         eventually(lambda: gateway.health()["clients"] == 1)
@@ -332,7 +333,7 @@ def test_a_client_that_takes_nothing_is_closed(
 
 def test_a_client_that_reads_no_answers_is_not_read(redis_url: str) -> None:
     """Its messages pile up on its own side, not in the gateway."""
-    with running_gateway(redis_url, message_burst=1_000_000) as gateway:
+    with running_gateway(redis_url, messages_per_second=500_000) as gateway:
         stalled = StalledReader(gateway, "*")
         message = json.dumps({"op": "subscribe", "keys": ["x" * 20_000]}).encode()
         header = b"\x81\xfe" + len(message).to_bytes(2) + b"\0\0\0\0"

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 import redis
 
+from ingest.adapters.raw_tape import RAW_TAPE_BYTES
 from ingest.exchanges.known import BUILT_IN
-from ingest.sources.exchange_options import ExchangeOptions
 from ingest.symbol_key import OWN_VENUES, key_of
 from tests.conftest import eventually
 from tests.ingest.adapters.exchange import Session, exchanging
@@ -38,7 +38,7 @@ def test_the_keys_of_the_examples_are_right() -> None:
 
 
 def test_every_bound_is_said() -> None:
-    assert ExchangeOptions().raw_limit_mb == 1_000
+    assert RAW_TAPE_BYTES == 1_000_000_000
     assert "1,000 MB" in PAGE
     assert "(5 s)" in PAGE
 

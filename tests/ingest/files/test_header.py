@@ -46,14 +46,17 @@ def test_columns_hold_fields(
 @pytest.mark.parametrize(
     ("header", "words"),
     [
-        ("isin\ttime\tprice\tsize", "separated by tabs: --delimiter tab"),
-        ("isin;time;price;size", "separated by semicolons: --delimiter ';'"),
-        ("isin|time|price|size", "separated by |: --delimiter '|'"),
+        ("isin\ttime\tprice\tsize", "separated by tabs: --form delimiter=tab"),
+        ("isin;time;price;size", "separated by semicolons: --form delimiter=';'"),
+        ("isin|time|price|size", "separated by |: --form delimiter='|'"),
         (
             "symbol,timestamp,px,quantity,sequence",
             "--map isin=symbol,time=timestamp,price=px,size=quantity,seq=sequence",
         ),
-        ("315,2193.4,0.01,376,376,1764028801542318,F", "--columns names the columns"),
+        (
+            "315,2193.4,0.01,376,376,1764028801542318,F",
+            "columns=isin,time,price,size,_ names the columns",
+        ),
         ("KR7005930003,2026-11-25T09:00:01+09:00,71900,10", "looks like data"),
         ("a,b,c,d", "no column 'isin'; trades need isin, time, price, size; it has a,"),
         ("isin,time,price,price,size", "'price' is there twice"),
@@ -68,7 +71,7 @@ def test_what_is_wrong_is_said_with_what_helps(header: str, words: str) -> None:
 
 def test_a_mapped_column_that_is_not_there_is_said() -> None:
     """With the header, and its delimiter."""
-    with pytest.raises(BadHeader, match=r"no column 'px', .* by tabs: --delimiter tab"):
+    with pytest.raises(BadHeader, match=r"no column 'px', .*: --form delimiter=tab"):
         named("isin\ttime\tpx\tsize", price="px")
 
 

@@ -133,9 +133,9 @@ def test_a_list_may_have_the_forms_of_files(
 @pytest.mark.parametrize(
     ("content", "options", "words"),
     [
-        (f"isin;code\n{SAMSUNG};1\n", {}, "by semicolons: --delimiter ';'"),
+        (f"isin;code\n{SAMSUNG};1\n", {}, "by semicolons: --form delimiter=';'"),
         ("표준코드,단축코드\n", {}, "a column isin: --map isin=표준코드,code=단축코드"),
-        (f"{SAMSUNG},005930\n", {}, "or no header and: --columns isin,code,name"),
+        (f"{SAMSUNG},005930\n", {}, "or no header and: --form columns=isin,code,name"),
         ("isin\n", {"map": "price=px"}, "map: 'price' is no field of an issue: isin"),
         ("isin\n", {"map": "code=px"}, "has no column 'px'"),
         (
@@ -143,7 +143,11 @@ def test_a_list_may_have_the_forms_of_files(
             {"thousands": ","},
             "has ',' elsewhere",
         ),
-        (f'isin,prev_close\n{SAMSUNG},"71,5"\n', {}, ": --thousands , takes commas"),
+        (
+            f'isin,prev_close\n{SAMSUNG},"71,5"\n',
+            {},
+            "thousands=, takes commas",
+        ),
         ('{"isin":\n', {}, "line 1: not JSON"),
     ],
     ids=range(8),

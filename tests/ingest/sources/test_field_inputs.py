@@ -139,7 +139,7 @@ def test_a_file_of_one_issue_names_it_once(options: dict[str, str], isin: str) -
     assert [trade.isin for trade in trades] == [isin, isin]
     assert refusals.counts == {"bad_time": 1}
     assert "line 3" in refusals.examples[0]
-    assert "in us it is: --time-unit us" in refusals.examples[0]
+    assert "in us it is: --form time-unit=us" in refusals.examples[0]
 
 
 def test_nanoseconds_and_sequence_of_a_vendor_are_read() -> None:
@@ -179,7 +179,7 @@ def test_a_price_below_zero_is_refused_with_the_option() -> None:
     trades, refusals = ingest(input_file("b/b25_negative_zero.csv"))
     assert [trade.price for trade in trades] == ["71900"]
     assert refusals.counts == {"bad_price": 2, "bad_size": 1}
-    assert "--unsigned price" in refusals.examples[0]
+    assert "--form unsigned=price" in refusals.examples[0]
 
 
 def test_fractions_of_seconds_are_exact() -> None:

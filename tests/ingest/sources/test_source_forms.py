@@ -127,16 +127,16 @@ def test_a_file_gives_its_trades(
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("b/b01_krx_cp949.csv", "is not UTF-8: --encoding cp949 perhaps"),
+        ("b/b01_krx_cp949.csv", "is not UTF-8: --form encoding=cp949 perhaps"),
         (
             "b/b02_krx_utf8_thousands.csv",
             "--map isin=종목코드,time=체결시각,price=체결가,size=거래량 perhaps",
         ),
-        ("b/b04_tabs.tsv", "seems to be separated by tabs: --delimiter tab"),
+        ("b/b04_tabs.tsv", "seems to be separated by tabs: --form delimiter=tab"),
         ("b/b12c_gzip_truncated.csv.gz", "gzip damaged after line 2083"),
-        ("b/b15_binance.zip", "looks like data, not like a header: --columns"),
+        ("b/b15_binance.zip", "looks like data, not like a header: --form columns"),
         ("b/b16_binance_aggtrades_noheader.csv", "looks like data"),
-        ("b/b19_utf16.csv", "is UTF-16: --encoding utf-16"),
+        ("b/b19_utf16.csv", "is UTF-16: --form encoding=utf-16"),
         ("b/b20_cr_only.csv", "has old line ends, CR alone: tr"),
         ("b/b24b_json_pretty.json", "is JSON over several lines"),
         ("b/b36_code_lost_zeros.csv", "held no valid trade; line 2: bad_isin"),
@@ -167,7 +167,7 @@ def test_memos_over_several_lines_are_whole() -> None:
 def test_marks_between_thousands_are_told(tmp_path: Path) -> None:
     """With both options, as nobody can know what the comma means."""
     options = {k: v for k, v in KRX.items() if k != "thousands"}
-    with pytest.raises(PipeError, match=r"--thousands names a mark .* --decimal-mark"):
+    with pytest.raises(PipeError, match=r"--form thousands=.* --form decimal-mark"):
         read(input_file("b/b02_krx_utf8_thousands.csv"), options)
     path = tmp_path / "german.csv"
     path.write_text("isin;time;price;size\nKR7005930003;1764028801123456;1.234,5;10\n")
@@ -233,7 +233,7 @@ def test_a_quote_may_be_a_character_like_others(tmp_path: Path) -> None:
     trades, _ = read(path, {"delimiter": "tab", "no_quotes": True})
 
     assert [trade.extra["memo"] for trade in trades] == ['"5 inch'] * 2
-    with pytest.raises(PipeError, match="--no-quotes takes it as it is"):
+    with pytest.raises(PipeError, match="--form no-quotes takes it"):
         read(path, {"delimiter": "tab"})
 
 

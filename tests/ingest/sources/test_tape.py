@@ -166,7 +166,7 @@ def test_row_whose_encoding_is_too_large_is_refused(path: Path) -> None:
         (b"{}\n", "holds no valid trade; line 1: missing_field"),
         (gzip.compress(b""), "holds no valid trade"),
         (b"isin,time,seq,size\n", "has no column 'price'"),
-        (b"isin;time;seq;price;size\n", "by semicolons: --delimiter ';'"),
+        (b"isin;time;seq;price;size\n", "by semicolons: --form delimiter=';'"),
         (b"isin,time,seq,price,size,isin\n", "a name of its own"),
         (b"[\n{}]", "is JSON over several lines"),
         (b"PAR1\xff\xfe\x00", "Parquet damaged after line 0: "),
@@ -279,7 +279,7 @@ def test_a_time_may_be_as_in_iso_8601(path: Path, time: str, time_us: int) -> No
         ("2026-03-20T00:00:04", "needs its offset from UTC, such as +09:00, or Z"),
         ("2026-02-30T00:00:04Z", "day is out of range for month"),
         ("1926-03-20T00:00:04Z", "must be a whole number from 0"),
-        ("yesterday", "must be a number, see --time-unit, or as in ISO 8601"),
+        ("yesterday", "must be a number, see time-unit of --form, or as in ISO 8601"),
     ],
 )
 def test_a_time_without_an_offset_is_refused(path: Path, time: str, rule: str) -> None:

@@ -104,7 +104,7 @@ def test_a_time_of_another_unit_is_told_which() -> None:
 
     assert error.reason == "bad_time"
     assert "in s since 1970 it is not between" in str(error)
-    assert "in ms it is: --time-unit ms" in str(error)
+    assert "in ms it is: --form time-unit=ms" in str(error)
 
 
 def test_a_local_time_needs_its_zone() -> None:

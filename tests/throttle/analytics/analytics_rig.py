@@ -21,6 +21,7 @@ from throttle.analytics.analytics_job import AnalyticsFailed, AnalyticsLeader
 from throttle.analytics.metrics import AnalyticsMetrics
 from throttle.analytics.partials.log_source import PartialBarsSource
 from throttle.analytics.product_publisher import ProductPublisher
+from throttle.analytics.product_query import PROVIDER
 from throttle.analytics.products import BY_NAME
 from throttle.contract.bar_intervals import DayBar
 from throttle.contract.bars import Bar
@@ -63,6 +64,16 @@ class _CrashingLeader(AnalyticsLeader):
         )
         publisher.plan = self.plan
         return publisher
+
+
+STORES: dict[str, dict[str, str]] = {
+    "rocksdb": {},
+    "memory": {
+        PROVIDER: "org.apache.spark.sql.execution.streaming.state."
+        "HDFSBackedStateStoreProvider"
+    },
+}
+"""Spark's options for each place that the newest state may be in."""
 
 
 class AnalyticsRig:

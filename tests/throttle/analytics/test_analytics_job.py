@@ -24,6 +24,7 @@ from tests.gateway.servers import running_gateway
 from tests.throttle.analytics import bar_oracle
 from tests.throttle.analytics.analytics_rig import (
     START_MS,
+    STORES,
     AnalyticsRig,
     CrashPoint,
     fields_of,
@@ -150,7 +151,7 @@ def test_bars_and_movers_of_a_tape_are_right(
     Open, high, low, close, sums and revisions are exact, in Redis, over REST and at a
     client that has followed them; the books balance.
     """
-    rig = make_rig(state_store=store, analytics_batch_ms=60_000)
+    rig = make_rig(spark_conf=STORES[store], analytics_batch_ms=60_000)
     first_ms, last_ms = add_tape(rig, "crypto_20240808.csv.gz", 3_000)
     isins = sorted({entry.isin for entry in rig.entries})
     with (
@@ -232,7 +233,7 @@ def test_a_bar_closes_on_a_silent_market_and_is_amended(make_rig: MakeRig) -> No
 @pytest.mark.parametrize("begins", ["00:00", "09:00"])
 def test_a_day_changes_when_the_exchange_says(make_rig: MakeRig, begins: str) -> None:
     """At midnight in Seoul, or when its session begins: 00:00 UTC is 09:00 there."""
-    rig = make_rig(analytics="bars", day_begins=begins)
+    rig = make_rig(analytics="bars", day_calendars=f"Asia/Seoul@{begins}")
     before_ms = -9 * 3_600_000 if begins == "00:00" else 0
     for seq, at_ms in enumerate((before_ms - 1_000, before_ms), 1):
         rig.append(START_MS + at_ms + 10, trade(A, at_ms, str(seq), seq=seq))
@@ -324,7 +325,7 @@ def test_bursts_of_a_tape_are_right(
     """Each once, when it has ended, after a crash on either side of a publish."""
     rig = make_rig(
         analytics="bursts",
-        state_store=store,
+        spark_conf=STORES[store],
         burst_gap_ms=1_000,
         burst_trades=3,
         analytics_batch_ms=1_000,
@@ -410,7 +411,7 @@ def test_moves_of_a_tape_are_right(
     """Each once, though many trades are too late; after crashes at every point."""
     rig = make_rig(
         analytics="moves",
-        state_store=store,
+        spark_conf=STORES[store],
         move_percent=Decimal("0.01"),
         move_span_ms=5_000,
         analytics_batch_ms=1_000,

@@ -11,9 +11,10 @@ from tests.tidy import check
 from throttle.analytics.partials.partial_options import PartialOptions
 from throttle.analytics.product import Product
 from throttle.analytics.products import ALL, BY_NAME
+from throttle.contract.bars import CLOSE_AFTER_MS
 from throttle.contract.redis_keys import PRODUCTS
 from throttle.settings import AnalyticsSettings
-from throttle.spark.options import source_options
+from throttle.spark.options import log_options
 from throttle.testing.analytics_driver import AnalyticsDriver
 from tickthrottle_client.log_v1 import LogInfo
 
@@ -43,7 +44,7 @@ def test_there_is_a_product_for_every_name_of_the_contract() -> None:
 def test_a_rule_survives_the_way_through_spark(product: Product) -> None:
     """Spark's options are text; a task computes by the very same rule."""
     settings = AnalyticsSettings(burst_gap_ms=7_000, lateness_s=5)
-    log = source_options(settings, LogInfo("a", 2, 0))
+    log = log_options(settings, LogInfo("a", 2, 0))
     options = PartialOptions(log, product.rule(settings), "latest")
     assert PartialOptions.from_spark(options.to_spark()) == options
 
@@ -51,8 +52,8 @@ def test_a_rule_survives_the_way_through_spark(product: Product) -> None:
 @pytest.mark.parametrize("product", ALL, ids=list(BY_NAME))
 def test_a_batch_ends_by_the_rule(product: Product) -> None:
     """So long after a multiple of its length, by the log's clock."""
-    rule = product.rule(AnalyticsSettings(close_after_ms=300))
-    end_ms = 12 * rule.batch_ms + 300
+    rule = product.rule(AnalyticsSettings())
+    end_ms = 12 * rule.batch_ms + CLOSE_AFTER_MS
     assert rule.boundary_ms(end_ms) == rule.boundary_ms(end_ms + 1) == end_ms
     assert rule.boundary_ms(end_ms - 1) == end_ms - rule.batch_ms
 

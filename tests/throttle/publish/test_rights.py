@@ -219,9 +219,9 @@ def test_an_analytics_job_that_lacks_a_right_says_so_before_it_starts_spark(
         assert open_log(user, "tt", 1)
         client.flushdb()
     client.execute_command("ACL", "SETUSER", "tt-analytics", *rules)
-    settings = AnalyticsSettings(redis_url=url, state_dir=tmp_path, analytics_nice=0)
+    settings = AnalyticsSettings(redis_url=url, state_dir=tmp_path)
     with pytest.raises(AnalyticsFailed) as caught:
-        run_analytics(settings, threading.Event())
+        run_analytics(settings, threading.Event(), nice=0)
     assert f"the user may not run {named}" in str(caught.value)
     assert client.dbsize() == 0
 

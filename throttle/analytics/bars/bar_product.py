@@ -6,6 +6,7 @@ from throttle.analytics.batch_bars import shown_bars
 from throttle.analytics.product import Product
 from throttle.analytics.state import bars_in_state
 from throttle.analytics.tumbling_bars import tumbling_bars
+from throttle.contract.bars import CLOSE_AFTER_MS
 from throttle.settings import AnalyticsSettings
 
 
@@ -15,7 +16,7 @@ def kept_ms(settings: AnalyticsSettings) -> int:
     As long as a trade may amend it; trades may be stamped ahead of the log's clock, and
     with them the watermark.
     """
-    return settings.lateness_s * 1_000 + settings.close_after_ms + settings.max_ahead_ms
+    return settings.lateness_s * 1_000 + CLOSE_AFTER_MS + settings.max_ahead_ms
 
 
 BARS = Product(
@@ -24,7 +25,7 @@ BARS = Product(
     state_settings=("bars_ms",),
     rule=lambda settings: BarPartials(
         settings.analytics_batch_ms,
-        settings.close_after_ms,
+        CLOSE_AFTER_MS,
         settings.bars_ms,
         settings.lateness_s * 1_000,
     ),

@@ -13,11 +13,14 @@ from throttle.analytics.bars.published_bars import PublishedBars, RedisBars, par
 from throttle.analytics.batch_bars import bars_of, shown_bars
 from throttle.analytics.product_publisher import BatchChanges, Command
 from throttle.analytics.product_sink import ProductSink, SinkMeans
-from throttle.contract.bars import Bar, BarsUpdate
+from throttle.contract.bars import CLOSE_AFTER_MS, Bar, BarsUpdate
 from throttle.contract.products.bar_log import entries_of
 from throttle.contract.tally import BatchNote
 
 log = structlog.get_logger()
+
+BARS_RETENTION_S = 604_800
+"""An issue's bars are forgotten so many seconds after its last one closed: a week."""
 
 # Fields of a hash that are written by one command: Lua takes so many arguments.
 _FIELDS = 1_000
@@ -74,16 +77,17 @@ class BarSink(ProductSink[Bar]):
         # The script writes where the message stands among others.
         rest = head.partition(b'"sequence":0')[2]
         settings = self._settings
+        zone, begins, named = settings.calendars()
         return BatchChanges(
             b"{",
             rest + (b"\n" + lines if lines else b""),
             list(self._commands(changes, days)),
             {
                 "bars_ms": settings.bars_ms,
-                "close_after_ms": settings.close_after_ms,
-                "zone": settings.day_zone,
-                "begins": settings.day_begins,
-                "calendars": settings.day_calendars,
+                "close_after_ms": CLOSE_AFTER_MS,
+                "zone": zone,
+                "begins": begins,
+                "calendars": named,
             },
             logged=entries_of(bar for bar in changes.bars if bar.closed),
             log_as=self._keys.bar_log,
@@ -100,7 +104,7 @@ class BarSink(ProductSink[Bar]):
             if bar.closed:
                 # What is kept of an issue is bounded in number and in time.
                 yield "ZREMRANGEBYRANK", key, 0, -settings.bars_kept - 1
-                yield "EXPIRE", key, settings.bars_retention_s
+                yield "EXPIRE", key, BARS_RETENTION_S
         newest = ((isin, bar.encode()) for isin, bar in changes.newest.items())
         for key, pairs in ((keys.last_bars, newest), (keys.days, iter(days))):
             for part in parts(pairs, _FIELDS):

@@ -77,8 +77,9 @@ class RedisBars:
 
 def calendars_of(settings: AnalyticsSettings) -> SessionCalendars:
     """Return the calendar of every issue."""
-    everyday = SessionCalendar(settings.day_zone, settings.day_begins)
-    return SessionCalendars.parse(everyday, settings.day_calendars)
+    zone, begins, named = settings.calendars()
+    everyday = SessionCalendar(zone, begins)
+    return SessionCalendars.parse(everyday, named)
 
 
 def parts(items: Iterable[T], size: int) -> Iterator[tuple[T, ...]]:

@@ -6,16 +6,17 @@ from throttle.analytics.bursts.burst_sink import BurstSink
 from throttle.analytics.bursts.session_windows import session_bursts
 from throttle.analytics.product import Product
 from throttle.analytics.state import bars_in_state
+from throttle.contract.bars import CLOSE_AFTER_MS
 
 BURSTS = Product(
     name="bursts",
     form=1,
     state_settings=("burst_gap_ms",),
     rule=lambda settings: BurstPartials(
-        settings.analytics_batch_ms, settings.close_after_ms, settings.burst_gap_ms
+        settings.analytics_batch_ms, CLOSE_AFTER_MS, settings.burst_gap_ms
     ),
     windows=lambda rows, settings: session_bursts(
-        rows, settings.burst_gap_ms, settings.burst_trades, settings.close_after_ms
+        rows, settings.burst_gap_ms, settings.burst_trades, CLOSE_AFTER_MS
     ),
     mode="append",
     sink=BurstSink,

@@ -26,7 +26,7 @@ class BurstSink(ProductSink[Bar]):
 
     def changes(self, results: Sequence[Bar], clock_ms: int) -> BatchChanges:
         """Return the bursts that had ended by the clock, in the order of their ends."""
-        key, kept = self._keys.bursts, self._settings.bursts_kept
+        key, kept = self._keys.bursts, self._settings.events_kept
         ended = sorted(results, key=lambda bar: (bar.end_ms, bar.isin))
         lines = [TradingBurst(bar).encode() for bar in ended]
         head = orjson.dumps({"clock": clock_ms, "bursts": len(lines)})

@@ -6,6 +6,7 @@ from throttle.analytics.movers.pane_partials import PanePartials
 from throttle.analytics.product import Product
 from throttle.analytics.state import bars_in_state
 from throttle.analytics.tumbling_bars import tumbling_bars
+from throttle.contract.bars import CLOSE_AFTER_MS
 
 MOVERS = Product(
     name="movers",
@@ -13,7 +14,7 @@ MOVERS = Product(
     state_settings=("movers_span_s", "movers_every_s"),
     rule=lambda settings: PanePartials(
         settings.movers_every_s * 1_000,
-        settings.close_after_ms,
+        CLOSE_AFTER_MS,
         settings.movers_span_s * 1_000,
     ),
     # A pane is needed for as long as a span to come holds it.

@@ -12,6 +12,9 @@ from throttle.contract.bars import Bar
 from throttle.contract.products.movers import MoversList, rank, row
 from throttle.contract.tally import BatchNote
 
+MOVERS_TOP = 50
+"""Issues in each list of movers."""
+
 
 class MoversSink(HoldingSink[Bar]):
     """The newest list: of several spans, after an outage, only the newest is listed.
@@ -34,7 +37,7 @@ class MoversSink(HoldingSink[Bar]):
         """Return the list of the span that ends with the clock."""
         lists = {
             name: [row(bar) for bar in ranked]
-            for name, ranked in rank(results, self._settings.movers_top).items()
+            for name, ranked in rank(results, MOVERS_TOP).items()
         }
         bounds = clock_ms - self._span_ms, clock_ms
         message = MoversList("", 0, *bounds, len(results), lists).encode()

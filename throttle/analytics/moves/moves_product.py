@@ -5,18 +5,17 @@ from throttle.analytics.moves.kept_trades import kept_trades, trades_in_state
 from throttle.analytics.moves.moves_sink import MovesSink
 from throttle.analytics.moves.single_trades import SingleTrades
 from throttle.analytics.product import Product
+from throttle.contract.bars import CLOSE_AFTER_MS
 
 MOVES = Product(
     name="moves",
     form=1,
     state_settings=("move_span_ms", "analytics_batch_ms"),
-    rule=lambda settings: SingleTrades(
-        settings.analytics_batch_ms, settings.close_after_ms
-    ),
+    rule=lambda settings: SingleTrades(settings.analytics_batch_ms, CLOSE_AFTER_MS),
     # Two spans before what is judged next; the watermark may be as far ahead of that
     # as trades are waited for.
     windows=lambda rows, settings: kept_trades(
-        rows, 2 * settings.move_span_ms + settings.close_after_ms
+        rows, 2 * settings.move_span_ms + CLOSE_AFTER_MS
     ),
     mode="append",
     sink=MovesSink,

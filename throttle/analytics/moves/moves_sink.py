@@ -34,7 +34,7 @@ class MovesSink(HoldingSink[Move]):
 
     def changes(self, results: Sequence[Move], clock_ms: int) -> BatchChanges:
         """Return what moves change; those that would not be kept are in neither."""
-        key, kept = self._keys.moves, self._settings.moves_kept
+        key, kept = self._keys.moves, self._settings.events_kept
         lines = [move.encode() for move in results[-kept:]]
         fields = {"clock": clock_ms, "found": len(results), "moves": len(lines)}
         return BatchChanges(

@@ -13,6 +13,7 @@ import redis
 from deploy.loadtest.client_mix import Audience, parse_mix
 from deploy.loadtest.clients.crowd import Crowd, CrowdLost, Target, crowd
 from deploy.loadtest.judge.judging import Judgement
+from gateway.admission.bounds import Bounds
 from tests.conftest import PATIENCE, eventually
 from tests.deploy.loadtest.published import ISSUES, Market
 from tests.gateway.issuer import SECRET, make_token
@@ -199,7 +200,7 @@ def test_stalled_clients_are_closed_and_come_back(
 ) -> None:
     """To stall again; the others do not notice."""
     with (
-        running_gateway(redis_url, heartbeat_ms=100, slow_close_s=1) as gateway,
+        running_gateway(redis_url, Bounds(slow_close_s=1), heartbeat_ms=100) as gateway,
         listening(gateway, "stalled:3,watch:1", 4) as listeners,
     ):
         assert listeners.wait_joined(10 * PATIENCE) == 4

@@ -41,7 +41,6 @@ from throttle.contract.redis_keys import Keys
 
 PARTS = {"valkey", "gateway", "throttle driver", "throttle JVM", "throttle worker"}
 QUICK = {
-    "TICKTHROTTLE_WARMUP_WINDOWS": "3",
     "TICKTHROTTLE_MAX_AHEAD_MS": "4000",
     **QUICK_JAVA,
 }

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import redis
 
+from gateway.admission.bounds import Bounds
 from tests.conftest import eventually
 from tests.gateway.issuer import SECRET, make_token
 from tests.gateway.operators.firehose.trade_log import TradeLog, looking, make_payload
@@ -171,7 +172,10 @@ def test_the_public_port_has_no_firehose_unless_it_is_allowed(
         with looking(at_operators, Authorization=f"Bearer {TOKEN}") as viewer:
             assert viewer.next() == {"type": "firehose", "rate": 200}
     with running_gateway(
-        redis_url, firehose_public=True, firehose_viewers=1, token_key_file=key
+        redis_url,
+        Bounds(firehose_viewers=1),
+        firehose_public=True,
+        token_key_file=key,
     ) as gateway:
         assert status_of(gateway, "/firehose") == 200
         assert pages_of(gateway) == ["/", "/firehose"]

@@ -10,7 +10,7 @@ import redis
 from throttle.analytics.bars.bar_sink import BarSink
 from throttle.analytics.product_publisher import ProductPublisher
 from throttle.analytics.product_sink import SinkMeans
-from throttle.contract.bars import Bar
+from throttle.contract.bars import CLOSE_AFTER_MS, Bar
 from throttle.contract.cut import Cut
 from throttle.contract.redis_keys import ANALYTICS_JOB, AnalyticsKeys
 from throttle.contract.tally import BatchNote
@@ -64,7 +64,7 @@ class BarWriter:
         client.hsetnx(meta, "epoch", epoch)
         server = client.info("server")["run_id"]  # type: ignore[index]
         client.hset(meta, mapping={f"term:{ANALYTICS_JOB}": term, "server": server})
-        settings = AnalyticsSettings(close_after_ms=0)
+        settings = AnalyticsSettings()
         means = SinkMeans(
             settings,
             state=lambda _: _table_of(map(_row_of, self.held)),
@@ -103,5 +103,5 @@ def _row_of(bar: Bar) -> dict[str, object]:
     return places | amounts | counts
 
 
-def _cut(end_ms: int) -> Cut:
-    return Cut(end_ms, (0,), (0,))
+def _cut(clock_ms: int) -> Cut:
+    return Cut(clock_ms + CLOSE_AFTER_MS, (0,), (0,))
