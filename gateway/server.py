@@ -23,8 +23,10 @@ from gateway.admission.shared_figures import Seat, take_seat
 from gateway.app import GatewayApp, create_app
 from gateway.settings import GatewaySettings
 from gateway.stream.counters import Counters
+from gateway.transport.forwarded import ForwardedClients
 from gateway.transport.uvicorn_http import OPERATORS_SPARE, Guard, create_protocol
 from gateway.transport.uvicorn_websocket import StreamProtocol
+from gateway.trusted_proxies import TrustedProxies
 from ingest.process.descriptors import raise_descriptor_limit
 from ingest.process.service_manager import tell_ready
 
@@ -94,12 +96,14 @@ def create_server(
         seat.key,
     )
     guard = Guard(
-        *(settings, counters or Counters(), plain, refusals, operators_port),
-        max_body_bytes,
+        *(settings, counters or Counters(), plain, refusals),
+        *(TrustedProxies(settings.forwarded_allow_ips), operators_port, max_body_bytes),
     )
     return _Server(
         uvicorn.Config(
-            app,
+            ForwardedClients(app, guard),
+            # With "*" it would believe an address that the client has written.
+            proxy_headers=False,
             loop="uvloop",
             http=create_protocol(guard),
             ws=StreamProtocol if writes_directly else WebSocketsSansIOProtocol,

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, Field, field_validator, model_validator
 from pydantic_settings import NoDecode
 
+from gateway.trusted_proxies import check_proxies
 from ingest.market_hours import MarketHours
 from ingest.settings import ProcessSettings, TopicSettings
 
@@ -32,7 +33,7 @@ def _check_hours(text: str) -> str:
 
 
 class TokenSettings(ProcessSettings):
-    """How the tokens are signed that clients show.
+    """How the tokens are signed that clients show, and who says where they are.
 
     Read once at the process's entry from the environment (``TICKTHROTTLE_`` plus the
     field's name in capitals); arguments win.
@@ -49,6 +50,12 @@ class TokenSettings(ProcessSettings):
 
     token_issuer: str | None = None
     """The ``iss`` that a token must have."""
+
+    forwarded_allow_ips: Annotated[str, AfterValidator(check_proxies)] = Field(
+        "127.0.0.1,::1", validation_alias="FORWARDED_ALLOW_IPS"
+    )
+    """Proxies whose ``X-Forwarded-For`` is believed: addresses or networks, with commas
+    between them; ``*``: whoever connects."""
 
 
 class GatewaySettings(TopicSettings, TokenSettings):

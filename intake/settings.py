@@ -67,5 +67,6 @@ class IntakeSettings(IngestSettings, TokenSettings):
         return GatewaySettings.model_construct(
             host=self.intake_host,
             port=self.intake_port,
+            forwarded_allow_ips=self.forwarded_allow_ips,
             max_request_bytes=min(MAX_HEAD_BYTES, self.intake_request_bytes),
         )

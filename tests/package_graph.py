@@ -87,6 +87,7 @@ FLOORS = {
         "playback",
     ),
     "gateway": (
+        "trusted_proxies",
         "settings",
         "protocol",
         "admission",

@@ -87,6 +87,7 @@ ANY_TEXT = {
     "token_issuer": "as token_audience",
     "allowed_origins": "a validator checks each",
     "other_gateways": "as allowed_origins",
+    "forwarded_allow_ips": "as allowed_origins",
 }
 """Settings that are any text, and why they have no rule of their own."""
 BOUNDS = (Ge, Gt, Le, Lt, MinLen)

@@ -73,6 +73,11 @@ class PlainConnections(Generic[C]):
             if not self._waiting_at[address]:
                 del self._waiting_at[address]
 
+    def put_off(self, connection: C) -> None:
+        """Note that a connection's answer has to wait: it may go like one without."""
+        if connection in self._addresses:
+            self.wait(connection, self._addresses[connection])
+
     def leave(self, connection: C) -> None:
         """Count a connection out that has ended or become a stream, if it is in."""
         if connection in self._addresses:

@@ -115,7 +115,8 @@ class Counters:
     """Connections cut because no whole request came in time."""
 
     connections_read_late: int = 0
-    """Connections of addresses that had been refused too often: read a second late."""
+    """Connections, or requests of a proxy's clients, that waited for a second: their
+    address had been refused too often."""
 
     requests_too_large: int = 0
     """Requests refused with 431 or 413: too long, or with too many headers."""

@@ -24,6 +24,7 @@ from gateway.admission.limits import Budgets
 from gateway.settings import GatewaySettings
 from gateway.stream.counters import Counters
 from gateway.transport.uvicorn_websocket import StreamProtocol, may_upgrade
+from gateway.trusted_proxies import TrustedProxies
 
 EXTENSION = "tickthrottle.http"
 
@@ -57,6 +58,7 @@ class Guard:
     counters: Counters
     plain: PlainConnections[Transport]
     refusals: Budgets
+    proxies: TrustedProxies
     operators_port: int | None = None
     max_body_bytes: int = 0
     """Where bodies may be larger than heads: the most of both. 0: they may not."""
@@ -72,6 +74,9 @@ class Guard:
 
 _REFUSAL = b"HTTP/1.1 4"
 
+Sent = Sequence[tuple[bytes, bytes]]
+"""The headers of a request, their names in small letters."""
+
 
 class _TooLarge(Exception):
     """A head is longer than it may be. httptools ends the parsing for it."""
@@ -83,17 +88,23 @@ class _Writable:
     Notes what an answer begins with.
     """
 
-    __slots__ = ("_note_refusal", "_transport", "close", "is_closing")
+    __slots__ = ("_headers", "_note_refusal", "_transport", "close", "is_closing")
 
-    def __init__(self, transport: Transport, note_refusal: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        transport: Transport,
+        note_refusal: Callable[[Sent], None],
+        headers: Sent,
+    ) -> None:
         self._transport = transport
-        self._note_refusal: Callable[[], None] | None = note_refusal
+        self._note_refusal: Callable[[Sent], None] | None = note_refusal
+        self._headers = headers
         self.close = transport.close
         self.is_closing = transport.is_closing
 
     def write(self, data: bytes) -> None:
         if self._note_refusal is not None and data.startswith(_REFUSAL):
-            self._note_refusal()
+            self._note_refusal(self._headers)
         self._note_refusal = None
         if not self._transport.is_closing():
             self._transport.write(data)
@@ -109,6 +120,7 @@ class GuardedProtocol(HttpToolsProtocol):
     guard: Guard
     on_shutdown: Callable[[], None] | None = None
     _address = UNKNOWN
+    _is_proxy = False
     _deadline: TimerHandle | None = None
     # When reading begins, if that is late.
     _late: TimerHandle | None = None
@@ -126,16 +138,18 @@ class GuardedProtocol(HttpToolsProtocol):
         super().connection_made(transport)
         if self.client is not None:
             self._address = one_address(self.client[0])
+            self._is_proxy = guard.proxies.is_proxy(self.client[0])
         is_operators = self.server and self.server[1] == guard.operators_port
         spare = OPERATORS_SPARE if is_operators else 0
         leaver = guard.plain.enter(transport, self._address, others, spare)
         if leaver is not None:
             guard.counters.connections_cut_full += 1
             leaver.abort()
-            guard.note_refusal(self._address)
+            self._note_refusal()
         if leaver is not transport:
             self._set_deadline()
-            if not is_operators and guard.is_tiresome(self._address):
+            is_late = not is_operators and not self._is_proxy
+            if is_late and guard.is_tiresome(self._address):
                 guard.counters.connections_read_late += 1
                 self._late = self.loop.call_later(LATE_S, self._read_late)
 
@@ -185,7 +199,9 @@ class GuardedProtocol(HttpToolsProtocol):
         self._head_count += 1
         if self._head_count > MAX_HEADERS:
             raise _TooLarge
-        super().on_header(name, value)
+        # Trailers come from the client, also where a proxy has written the headers.
+        if not self._is_head_complete:
+            super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
         """Run the application on a request whose head is there. Raises _TooLarge."""
@@ -194,7 +210,7 @@ class GuardedProtocol(HttpToolsProtocol):
         before = self.cycle
         super().on_headers_complete()
         if self.cycle is not before:
-            writable = _Writable(self.transport, self._note_refusal)
+            writable = _Writable(self.transport, self._note_refusal, self.headers)
             self.cycle.transport = cast(Transport, writable)
             if self._unanswered is None:
                 self._unanswered = deque()
@@ -240,6 +256,7 @@ class GuardedProtocol(HttpToolsProtocol):
         protocol = kind(self.config, self.server_state, self.app_state)
         protocol.plain = self.guard.plain
         protocol.refusals = self.guard.refusals
+        protocol.charged = self._charged(headers)
         protocol.connection_made(self.transport)
         self.transport.set_protocol(protocol)
         protocol.begin(self.scope["method"], self.url.decode("ascii"), headers)
@@ -299,7 +316,7 @@ class GuardedProtocol(HttpToolsProtocol):
     def _refuse(self, status: int) -> None:
         if self._is_refused or self.transport.is_closing():
             return
-        self._note_refusal()
+        self._note_refusal(self.headers if self._is_head_complete else ())
         counters = self.guard.counters
         if status == 400:
             counters.requests_invalid += 1
@@ -336,7 +353,7 @@ class GuardedProtocol(HttpToolsProtocol):
     def _cut_late(self) -> None:
         self._deadline = None
         self.guard.counters.connections_cut_late += 1
-        self._note_refusal()
+        self._note_refusal(self.headers if self._is_head_complete else ())
         self.abort()
 
     def _read_late(self) -> None:
@@ -352,8 +369,17 @@ class GuardedProtocol(HttpToolsProtocol):
         self._unanswered = None
         self.pipeline.clear()
 
-    def _note_refusal(self) -> None:
-        self.guard.note_refusal(self._address)
+    def _note_refusal(self, headers: Sent = ()) -> None:
+        address = self._charged(headers)
+        if address is not None:
+            self.guard.note_refusal(address)
+
+    def _charged(self, headers: Sent) -> str | None:
+        """Return whom a refusal is charged to: a proxy's client, not the proxy."""
+        if not self._is_proxy:
+            return self._address
+        client = self.guard.proxies.client_of(headers)
+        return None if client is None else one_address(client)
 
     def _drop_deadline(self) -> None:
         if self._deadline is not None:

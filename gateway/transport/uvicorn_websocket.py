@@ -21,7 +21,6 @@ from websockets.frames import Frame
 from websockets.http11 import Request
 from websockets.protocol import Protocol
 
-from gateway.admission.addresses import one_address
 from gateway.admission.connections import PlainConnections
 from gateway.admission.limits import Budgets
 from gateway.stream.client import Client, Ending, restart_notice
@@ -121,7 +120,10 @@ class StreamProtocol(WebSocketsSansIOProtocol):
     """Where the connection counts until it is a client's."""
 
     refusals: Budgets | None = None
-    """Charged if the peer gets no stream, or loses it by its own fault."""
+    """Charged if the client gets no stream, or loses it by its own fault."""
+
+    charged: str | None = None
+    """The client's address."""
 
     # The second in which small frames were counted, and how many.
     _small_frames: tuple[int, int] = (0, 0)
@@ -305,8 +307,8 @@ class StreamProtocol(WebSocketsSansIOProtocol):
         self.conn.parser.close()
 
     def _note_refusal(self) -> None:
-        if self.refusals is not None and self.client is not None:
-            self.refusals.take(one_address(self.client[0]), time.monotonic())
+        if self.refusals is not None and self.charged is not None:
+            self.refusals.take(self.charged, time.monotonic())
 
     def pause_writing(self) -> None:
         """Note when there was no more room."""

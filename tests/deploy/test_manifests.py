@@ -26,8 +26,8 @@ FOLDERS = sorted(path.parent.name for path in FOLDER.glob("*/kustomization.yaml"
 OLDEST = "1.30"
 BY_HAND = {"tickthrottle-operators", "tickthrottle-redis"}
 """Secrets that the page has made by hand, for who has an own Redis."""
-OF_OTHERS = {"FORWARDED_ALLOW_IPS", "PYSPARK_PYTHON"}
-"""Variables that are no settings of ours, but of uvicorn and of Spark."""
+OF_OTHERS = {"PYSPARK_PYTHON"}
+"""Variables that are no settings of ours, but of Spark."""
 
 
 @pytest.fixture(scope="module", params=FOLDERS)

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
@@ -49,10 +50,20 @@ QUIET_S = 4
 """For how long a proxy of the second test waits: the page's is a minute and more."""
 
 
+APPENDING = "nginx, appending"
+"""nginx as many have it, who do not take the page's configuration."""
+
+REPLACES, APPENDS = "For $remote_addr;", "For $proxy_add_x_forwarded_for;"
+
+
 def configuration(
     proxy: str, port: int, gateways: list[int], *, is_hasty: bool = False
 ) -> str:
     """Return what the page shows, with other ports; with shorter time-outs if hasty."""
+    if proxy == APPENDING:
+        text = configuration("nginx", port, gateways, is_hasty=is_hasty)
+        assert REPLACES in text
+        return text.replace(REPLACES, APPENDS)
     found = re.search(rf"```{proxy}\n(.*?)```", PAGE, re.DOTALL)
     assert found is not None, f"docs/scaling.md has no configuration of {proxy}"
     ports = {"8080": port, "8000": gateways[0], "8100": gateways[1]}
@@ -78,11 +89,12 @@ def running_proxy(
     is_hasty: bool = False,
 ) -> Iterator[None]:
     """Run a proxy until the block ends."""
+    text = configuration(proxy, port, gateways, is_hasty=is_hasty)
+    proxy = proxy.partition(",")[0]
     program = shutil.which(proxy, path="/usr/sbin:/usr/local/bin:/usr/bin")
     if program is None:
         skip_or_fail(f"there is no {proxy} here")
     assert program is not None
-    text = configuration(proxy, port, gateways, is_hasty=is_hasty)
     file = folder / f"{proxy}.conf"
     if proxy == "nginx":
         text = text.replace("http {", f"http {{ access_log off;{NGINX_FOLDERS}", 1)
@@ -168,10 +180,16 @@ def test_clients_go_from_gateway_to_gateway_through_a_proxy(
         assert clients.faults() == []
 
 
+@pytest.mark.parametrize("trusted", ["127.0.0.1", "*"])
 def test_a_proxy_hides_no_page_and_no_address_and_cuts_no_quiet_stream(
-    client: redis.Redis, redis_url: str, tmp_path: Path
+    trusted: str,
+    client: redis.Redis,
+    redis_url: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Rules about strangers hold behind each, whatever they say of themselves."""
+    monkeypatch.setenv("FORWARDED_ALLOW_IPS", trusted)
     Publisher(client).publish(make_priced_row(ISSUES[0]))
     port = free_port()
     rules = {"heartbeat_ms": 500, "max_clients_per_address": 1}
@@ -180,10 +198,10 @@ def test_a_proxy_hides_no_page_and_no_address_and_cuts_no_quiet_stream(
             crew(redis_url, tmp_path, workers=1, port=port, **rules)
         )
         streams = []
-        for number, proxy in enumerate(PROXIES, 1):
+        for number, proxy in enumerate((*PROXIES, APPENDING), 1):
             # Nobody is at the other address.
             before, nobody = free_port(), free_port()
-            folder = tmp_path / proxy
+            folder = tmp_path / str(number)
             folder.mkdir()
             stack.enter_context(
                 running_proxy(proxy, folder, before, [port, nobody], is_hasty=True)
@@ -196,7 +214,41 @@ def test_a_proxy_hides_no_page_and_no_address_and_cuts_no_quiet_stream(
         while time.monotonic() < quiet_until:
             kinds |= {received(stream)["type"] for stream in streams}
         assert "heartbeat" in kinds
-        eventually(lambda: only.gateway.health()["clients"] == len(PROXIES))
+        eventually(lambda: only.gateway.health()["clients"] == len(streams))
+
+
+@pytest.mark.parametrize("proxy", [*PROXIES, APPENDING])
+def test_who_is_refused_too_often_delays_nobody_else_of_his_proxy(
+    proxy: str, redis_url: str, tmp_path: Path
+) -> None:
+    """One asks again and again for what is not there, as a page without an icon."""
+    before, port, nobody = (free_port() for _ in range(3))
+    rules = {"refusals_per_second": 1}
+    with ExitStack() as stack:
+        only = stack.enter_context(
+            crew(redis_url, tmp_path, workers=1, port=port, **rules)
+        )
+        stack.enter_context(running_proxy(proxy, tmp_path, before, [port, nobody]))
+
+        def is_late() -> int:
+            assert status(before, "127.0.1.9", "/favicon.ico") == 404
+            return only.gateway.count("connections_read_late")
+
+        late = eventually(is_late)
+        for host in range(10, 30):
+            assert status(before, f"127.0.1.{host}", "/health/live") == 200
+        assert only.gateway.count("connections_read_late") == late
+        assert is_late() > late
+
+
+def status(port: int, source: str, path: str) -> int:
+    """Ask through a proxy, from an address of this machine, as another one."""
+    connection = HTTPConnection("127.0.0.1", port, 20 * PATIENCE, (source, 0))
+    try:
+        connection.request("GET", path, headers={"X-Forwarded-For": "203.0.113.7"})
+        return connection.getresponse().status
+    finally:
+        connection.close()
 
 
 @contextmanager

@@ -66,3 +66,19 @@ def test_who_leaves_makes_room_once() -> None:
     assert plain.enter("b", "a", 0) is None
     assert plain.enter("c", "c", 0) == "b"
     assert (plain._tally.total, plain._waiting_at) == (1, {"c": {"c": None}})
+
+
+def test_a_connection_whose_answer_is_put_off_may_go() -> None:
+    """But it does not come back into the account once it has left."""
+    plain = make_connections()
+    for name in "abc":
+        plain.enter(name, name, 0)
+        plain.answer(name)
+    plain.put_off("b")
+    assert plain.enter("d", "d", 0) == "b"
+    plain.put_off("b")
+    assert len(plain) == 3
+    plain.answer("d")
+    plain.put_off("c")
+    plain.answer("c")
+    assert plain.enter("e", "e", 0) == "e"

@@ -198,8 +198,9 @@ def test_silent_connections_make_room(redis_url: str) -> None:
 )
 def test_who_is_refused_too_often_is_read_late(redis_url: str, refused: bytes) -> None:
     """His next connections, not those he has, and nobody else's; he is answered."""
+    rules = {"refusals_per_second": 0.1, "forwarded_allow_ips": ""}
     with (
-        running_gateway(redis_url, refusals_per_second=0.1) as gateway,
+        running_gateway(redis_url, **rules) as gateway,
         connected(gateway) as open_before,
     ):
         with connected(gateway) as client:

@@ -69,7 +69,8 @@ def test_a_flood_of_small_frames_is_ended(gateway: Gateway, opcode: int) -> None
 
 def test_a_stream_that_is_lost_by_its_peers_fault_is_a_refusal(redis_url: str) -> None:
     """Whoever goes on like that is read late."""
-    with running_gateway(redis_url, refusals_per_second=0.1) as gateway:
+    rules = {"refusals_per_second": 0.1, "forwarded_allow_ips": ""}
+    with running_gateway(redis_url, **rules) as gateway:
         assert close_code(say(gateway, frame(2, b"not text"), b"text frames")) == 1003
         eventually(lambda: is_read_late(gateway))
 
