@@ -22,8 +22,22 @@ from tickthrottle_client.server_url import split_url
 ServerUrl = Annotated[str, AfterValidator(lambda url: split_url(url) and url)]
 """Address of a server of another kind, which may hold a password."""
 
-RedisUrl = Annotated[str, AfterValidator(check_redis_url)]
-"""Address of a Redis or Valkey server."""
+_FILE = "file://"
+
+
+def _read_redis_url(url: str) -> str:
+    """Return the address, out of the file where one is named. Raises ValueError."""
+    if url.startswith(_FILE):
+        try:
+            url = Path(url.removeprefix(_FILE)).read_text("utf-8").strip()
+        except (OSError, ValueError) as error:
+            why = getattr(error, "strerror", None) or "it is no text"
+            raise ValueError(f"the file cannot be read: {why}") from None
+    return check_redis_url(url)
+
+
+RedisUrl = Annotated[str, AfterValidator(_read_redis_url)]
+"""Address of a Redis or Valkey server, or ``file:///path`` of a file that has it."""
 
 LogLevel = Literal["debug", "info", "warning", "error"]
 LogFormat = Literal["auto", "console", "json"]

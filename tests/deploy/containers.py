@@ -29,7 +29,7 @@ BASE = "localhost/debian:bookworm"
 PROJECT = "tickthrottle-test"
 TARGETS = ("all", "gateway")
 SERVICES = (
-    *("valkey", "operators-token", "throttle-1", "throttle-2"),
+    *("valkey", "secrets", "throttle-1", "throttle-2"),
     *("gateway-1", "gateway-2", "feed", "archive", "proxy", "prometheus"),
 )
 """What is run at once. A third Spark, the analytics job, comes when asked for."""

@@ -104,8 +104,13 @@ def test_trades_of_ones_own_go_in_at_the_published_port(
     containers: Containers,
 ) -> None:
     """From this machine, by the address that the page names."""
-    [address] = re.findall(r"`(redis://[^`]+)`", text_of(PAGE))[:1]
-    url = address.replace(":6379", f":{containers.ports['REDIS']}")
+    [line] = commands(PAGE, "export REDIS_URL=")
+    address = line.partition("=")[2]
+    shown = re.search(r"\$\(docker compose .* exec -T (\w+) (.*)\)", address)
+    assert shown is not None
+    password = containers.execute(shown[1], *shlex.split(shown[2]))
+    url = address.replace(shown[0], password)
+    url = url.replace(":6379", f":{containers.ports['REDIS']}")
     program = Path(sys.executable).with_name("tickthrottle")
     with following(stream(containers)) as follower:
         done = subprocess.run(
@@ -177,8 +182,9 @@ def wait_for_bars(containers: Containers, counted: int) -> int:
     """Wait until more trades are in bars than so many; the books must balance."""
 
     def more() -> int:
-        redis = ("redis-cli", "--raw", "hgetall", "tt:analytics:bars:ledger")
-        words = containers.execute("valkey", *redis).split()
+        ask = "hgetall tt:analytics:bars:ledger"
+        client = 'redis-cli --no-auth-warning -a "$(cat /run/redis/default)" --raw'
+        words = containers.execute("valkey", "sh", "-c", f"{client} {ask}").split()
         of: dict[str, int] = {}
         for key, value in zip(words[::2], words[1::2], strict=True):
             outcome = key.partition(":")[2].partition(":")[0]

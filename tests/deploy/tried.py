@@ -19,6 +19,7 @@ NOTE = ROOT / "tests" / "deploy" / "tried.json"
 MADE_OF = (
     *("deploy/Containerfile", "deploy/compose.yaml", ".dockerignore"),
     *("deploy/kubernetes/**/*", "deploy/systemd/*", "deploy/caddy/*"),
+    "deploy/redis/*",
     *("deploy/prometheus/*", "deploy/grafana/**/*", ".ci/containers.conf"),
     *("docs/containers.md", "docs/kubernetes.md", "docs/services.md"),
     # What is installed, and how.
