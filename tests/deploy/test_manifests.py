@@ -152,11 +152,12 @@ def test_the_pages_overlay_is_one(tmp_path: Path) -> None:
     # Of a folder outside there must be a way that goes up from here.
     base = FOLDER / "base"
     up = "../" * (len(tmp_path.parts) - 1)
-    text, ingress = blocks("yaml")
+    text, servers, ingress = blocks("yaml")
     address = "https://git.example/tickthrottle//deploy/kubernetes/base?ref=v0.1.0"
     assert address in text
     overlay = text.replace(address, f"{up}{str(base)[1:]}")
     (tmp_path / "kustomization.yaml").write_text(overlay, "utf-8")
+    (tmp_path / "servers.yaml").write_text(servers, "utf-8")
     manifests = [*rendered(tmp_path), yaml.safe_load(ingress)]
     for manifest in manifests:
         check(manifest)
