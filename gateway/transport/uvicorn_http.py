@@ -10,6 +10,7 @@ from asyncio import TimerHandle, Transport
 from collections import deque
 from collections.abc import Callable, MutableMapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, cast
 
 from uvicorn.protocols.http.httptools_impl import (
@@ -74,9 +75,6 @@ class Guard:
 
 _REFUSAL = b"HTTP/1.1 4"
 
-Sent = Sequence[tuple[bytes, bytes]]
-"""The headers of a request, their names in small letters."""
-
 
 class _TooLarge(Exception):
     """A head is longer than it may be. httptools ends the parsing for it."""
@@ -88,23 +86,17 @@ class _Writable:
     Notes what an answer begins with.
     """
 
-    __slots__ = ("_headers", "_note_refusal", "_transport", "close", "is_closing")
+    __slots__ = ("_note_refusal", "_transport", "close", "is_closing")
 
-    def __init__(
-        self,
-        transport: Transport,
-        note_refusal: Callable[[Sent], None],
-        headers: Sent,
-    ) -> None:
+    def __init__(self, transport: Transport, note_refusal: Callable[[], None]) -> None:
         self._transport = transport
-        self._note_refusal: Callable[[Sent], None] | None = note_refusal
-        self._headers = headers
+        self._note_refusal: Callable[[], None] | None = note_refusal
         self.close = transport.close
         self.is_closing = transport.is_closing
 
     def write(self, data: bytes) -> None:
         if self._note_refusal is not None and data.startswith(_REFUSAL):
-            self._note_refusal(self._headers)
+            self._note_refusal()
         self._note_refusal = None
         if not self._transport.is_closing():
             self._transport.write(data)
@@ -210,7 +202,8 @@ class GuardedProtocol(HttpToolsProtocol):
         before = self.cycle
         super().on_headers_complete()
         if self.cycle is not before:
-            writable = _Writable(self.transport, self._note_refusal, self.headers)
+            note_refusal = partial(self._note_refusal, self.headers)
+            writable = _Writable(self.transport, note_refusal)
             self.cycle.transport = cast(Transport, writable)
             if self._unanswered is None:
                 self._unanswered = deque()
@@ -316,7 +309,7 @@ class GuardedProtocol(HttpToolsProtocol):
     def _refuse(self, status: int) -> None:
         if self._is_refused or self.transport.is_closing():
             return
-        self._note_refusal(self.headers if self._is_head_complete else ())
+        self._note_refusal()
         counters = self.guard.counters
         if status == 400:
             counters.requests_invalid += 1
@@ -353,7 +346,7 @@ class GuardedProtocol(HttpToolsProtocol):
     def _cut_late(self) -> None:
         self._deadline = None
         self.guard.counters.connections_cut_late += 1
-        self._note_refusal(self.headers if self._is_head_complete else ())
+        self._note_refusal()
         self.abort()
 
     def _read_late(self) -> None:
@@ -369,12 +362,15 @@ class GuardedProtocol(HttpToolsProtocol):
         self._unanswered = None
         self.pipeline.clear()
 
-    def _note_refusal(self, headers: Sent = ()) -> None:
+    def _note_refusal(self, headers: Sequence[tuple[bytes, bytes]] = ()) -> None:
+        """Charge a refusal of the request with these headers, or of the newest one."""
+        if self._is_head_complete:
+            headers = headers or self.headers
         address = self._charged(headers)
         if address is not None:
             self.guard.note_refusal(address)
 
-    def _charged(self, headers: Sent) -> str | None:
+    def _charged(self, headers: Sequence[tuple[bytes, bytes]]) -> str | None:
         """Return whom a refusal is charged to: a proxy's client, not the proxy."""
         if not self._is_proxy:
             return self._address

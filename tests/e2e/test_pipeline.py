@@ -52,7 +52,7 @@ def tape(tmp_path_factory: pytest.TempPathFactory) -> Path:
 # The user of Redis that each process is.
 USERS = {
     "replay": "tt-feed",
-    "simulate": "tt-feed",
+    "simulate": "tt-exchange",
     "throttle": "tt-job",
     "gateway": "tt-gateway",
 }
