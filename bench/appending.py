@@ -54,7 +54,7 @@ PROGRAM = Path(sys.executable).with_name("tickthrottle")
 SETTINGS = {
     "TICKTHROTTLE_PARTITIONS": str(PARTITIONS),
     "TICKTHROTTLE_TRADE_LOG_CAP": str(CAP),
-    "TICKTHROTTLE_INTAKE_REQUESTS_PER_SECOND": "100000",
+    "TICKTHROTTLE_REQUESTS_PER_SECOND": "100000",
 }
 NESTED = "isin=sym,price=d.px,size=d.qty,seq=d.id,time=ts"
 
@@ -117,7 +117,7 @@ def measure(way: Way, trades: Trades) -> Spent:
 
 def redis_ways() -> dict[str, Way]:
     """Return the ways into a log of Redis by their names."""
-    mapped = ["--map", NESTED, "--time-unit", "ms"]
+    mapped = ["--map", NESTED, "--form", "time-unit=ms"]
     return {
         "ingest: JSON lines as the log wants them": Way(ingest(bytes, [])),
         "ingest: JSON lines with a map": Way(ingest(nest, mapped)),
