@@ -50,7 +50,11 @@ def main() -> None:
     debug = {"TICKTHROTTLE_LOG_LEVEL": "debug"}
     with (
         trade_log(arguments) as settings,
-        local(settings={**settings, **debug}, archive=arguments.archive) as deployment,
+        local(
+            settings={**settings, **debug},
+            archive=arguments.archive,
+            analytics=arguments.analytics,
+        ) as deployment,
     ):
         with RunDisplay(Console(stderr=True)) as display:
             result = carry_out(plan, plan.feed.isins(), deployment, display)
