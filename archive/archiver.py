@@ -22,7 +22,6 @@ from archive.contract.archive_state import (
     MOST_DAMAGED,
     MOST_UNKNOWN,
     ArchiveState,
-    archives_key,
 )
 from archive.contract.logged_bars import LoggedBars
 from archive.contract.logged_run import runs_of, segment_of
@@ -37,7 +36,7 @@ from archive.storing.archive_sink import Sink, SinkAway
 from archive.storing.tidier import Tidier
 from ingest.issue_table.issue_store import TableAway
 from ingest.process.service_manager import tell_ready
-from throttle.contract.redis_keys import AnalyticsKeys, Keys
+from ingest.redis_keys import AnalyticsKeys, Keys
 from throttle.lease.lease import Fenced, Keeper, LeaseHeld
 from throttle.lease.name_lease import NameLease
 from throttle.lease.retry import OutageLog, Stopped, until_done
@@ -360,8 +359,7 @@ class Archiver:
         )
         self._metrics.show(self._state)
         with suppress(redis.RedisError):
-            key = archives_key(self._keys.namespace)
-            self._client.hset(key, self._name, self._state.encode())
+            self._client.hset(self._keys.archives, self._name, self._state.encode())
         self._at_step("told")
 
     def _pause(self, seconds: float, *, is_end: bool = True) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 import redis
 
 from archive.parquet.archive_reader import ArchiveReader
-from throttle.contract.redis_keys import Keys
+from ingest.redis_keys import Keys
 from throttle.contract.snapshot import WindowSnapshot
 
 WINDOW_LOG = 450

@@ -24,7 +24,7 @@ from machine import (
 
 from deploy.loadtest.system.machine import describe_machine
 from deploy.local.process_tree import job_family, members
-from throttle.contract.redis_keys import AnalyticsKeys
+from ingest.redis_keys import AnalyticsKeys
 from throttle.contract.tally import TallyBook
 
 KEYS = AnalyticsKeys("tt")

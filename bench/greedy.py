@@ -34,9 +34,9 @@ from websockets.exceptions import WebSocketException
 from deploy.loadtest.client_mix import Audience
 from deploy.loadtest.system.machine import describe_machine
 from gateway.settings import GatewaySettings
+from ingest.redis_keys import AnalyticsKeys
 from throttle.contract.bar_intervals import DayBar
 from throttle.contract.bars import Bar
-from throttle.contract.redis_keys import AnalyticsKeys
 
 GREEDY = "127.0.0.200"
 """Where it comes from; nobody else does."""

@@ -22,8 +22,8 @@ from deploy.local.child import ChildProcess
 from deploy.local.process_tree import Named, job_family, members
 from deploy.local.valkey import valkey_command, wait_for_server
 from ingest.process.ports import free_port
+from ingest.redis_keys import Keys
 from throttle.contract.ledger import Ledger
-from throttle.contract.redis_keys import Keys
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser

@@ -17,7 +17,7 @@ from gateway.upstream.redis_client import create_redis
 from gateway.upstream.stream_follower import StreamFollower
 from ingest.issue_table.known_issues import Issues
 from ingest.issue_table.open_issue_store import open_issue_store
-from throttle.contract.redis_keys import AnalyticsKeys, Keys
+from ingest.redis_keys import AnalyticsKeys, Keys
 
 
 class LiveStream:

@@ -12,6 +12,8 @@ from hashlib import sha256
 import orjson
 from redis.asyncio import Redis
 
+from ingest.redis_keys import Keys
+
 REMEMBER_S = 600
 """How long a key is remembered, with its answer, seconds."""
 
@@ -56,7 +58,7 @@ class Memory:
 
     def __init__(self, client: Redis, namespace: str) -> None:
         self._client = client
-        self._prefix = f"{namespace}:intake:"
+        self._keys = Keys(namespace)
 
     async def begin(self, key: RequestKey, body: bytes) -> Remembered | Clash | None:
         """Take a key for a body: None if nobody had it, or what became of it."""
@@ -87,7 +89,7 @@ class Memory:
         await self._client.delete(self._name(key))
 
     def _name(self, key: RequestKey) -> str:
-        return self._prefix + key.digest
+        return self._keys.intake(key.digest)
 
 
 def _digest(body: bytes) -> str:

@@ -16,6 +16,7 @@ from tests.paths import ROOT
 
 FLOORS = {
     "ingest": (
+        "redis_keys",
         "decimals",
         "trade",
         "wire_form",

@@ -4,8 +4,8 @@ import json
 
 import redis
 
+from ingest.redis_keys import Keys
 from tests.oracle import Item
-from throttle.contract.redis_keys import Keys
 from throttle.contract.snapshot import WindowSnapshot
 
 

@@ -13,20 +13,19 @@ import pytest
 from annotated_types import Ge, Gt, Le, Lt, MinLen
 from pydantic.fields import FieldInfo
 
-from archive.contract.archive_state import archives_key
 from deploy.cli import app
 from deploy.commands.unknown_variables import KINDS
 from gateway.protocol.messages import parse
 from gateway.stream.counters import Counters
 from ingest.feed.pacer import FeedReport
 from ingest.kafka.writer import TOO_LARGE
+from ingest.redis_keys import Keys
 from ingest.settings import variables_of
 from ingest.trade import REASONS
 from tests.documents import OPERATIONS
 from tests.package_graph import FLOORS, PACKAGES, name_of, sources, tree_of
 from tests.paths import ROOT
 from tests.tidy import check
-from throttle.contract.redis_keys import Keys
 from tickthrottle_client.tick_v1 import ALL, CloseCode
 
 PROTOCOL = (ROOT / "docs" / "protocol.md").read_text("utf-8")
@@ -150,7 +149,7 @@ def test_every_key_and_channel_is_explained() -> None:
     for key in (keys.meta, keys.last, keys.windows, keys.updates, *of_job):
         assert f"| `{key}` |" in OPERATIONS
     assert f"| `{keys.dead('<job>')}:<p>` |" in OPERATIONS
-    assert f"| `{archives_key('tt')}` |" in OPERATIONS
+    assert f"| `{Keys('tt').archives}` |" in OPERATIONS
 
 
 def log_lines() -> Iterator[str]:

@@ -24,6 +24,7 @@ from tests.tidy import check
 FOREIGN = {
     "ingest": set(),
     "throttle": {
+        "ingest.redis_keys",
         "ingest.trade",
         "ingest.issue_table",
         "ingest.decimals",
@@ -37,6 +38,7 @@ FOREIGN = {
     "archive": {
         "throttle.contract",
         "throttle.lease",
+        "ingest.redis_keys",
         "ingest.settings",
         "ingest.process",
         "ingest.issue_table",
@@ -46,6 +48,7 @@ FOREIGN = {
         "archive.contract",
         "archive.parquet",
         "throttle.contract",
+        "ingest.redis_keys",
         "ingest.trade",
         "ingest.issue_table",
         "ingest.market_hours",

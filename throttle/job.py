@@ -16,7 +16,7 @@ from ingest.issue_table.known_issues import Issues
 from ingest.issue_table.open_issue_store import open_issue_store
 from ingest.process.prometheus import exposed
 from ingest.process.service_manager import tell_ready
-from throttle.contract.redis_keys import Keys
+from ingest.redis_keys import Keys
 from throttle.leadership import Candidate, JobRefused
 from throttle.lease.lease import Fenced, Keeper
 from throttle.lease.retry import create_client

@@ -10,9 +10,9 @@ import orjson
 import redis
 import structlog
 
+from ingest.redis_keys import Keys, form_refusal
 from ingest.tradelog.contract import LogInfo, LogReader
 from throttle.contract.cut import Cut, newest_cut, origin
-from throttle.contract.redis_keys import Keys, form_refusal
 from throttle.lease.candidacy import Candidacy
 from throttle.lease.lease import Keeper, Lease, LeaseGrant, LeaseHeld
 from throttle.lease.retry import OutageLog, Stopped, until_done

@@ -95,11 +95,6 @@ class ArchiveState:
         return published_ms - max(self.window, self.started_ms) > allowed_ms
 
 
-def archives_key(namespace: str) -> str:
-    """Return the hash with a field for each archive, by its name."""
-    return f"{namespace}:archives"
-
-
 def decode_archives(stored: Mapping[bytes, bytes]) -> dict[str, ArchiveState]:
     """Return the archives by their names; what cannot be read is left out."""
     states = {}

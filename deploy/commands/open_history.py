@@ -12,13 +12,13 @@ from archive.bar_account import LoggedBatch
 from deploy.commands.arguments import BadArgument
 from deploy.commands.entry import fail
 from ingest.process.redis_fault import explain
+from ingest.redis_keys import AnalyticsKeys
 from ingest.trade import InvalidTrade, check_isin
 from ingest.tradelog.contract import LogAway, LogInfo, LogUnusable
 from ingest.tradelog.redis_log_reader import check_server, scan_stream
 from throttle.audit.log_entries import LogEntries, open_log_entries
 from throttle.audit.published import PublishedHistory
 from throttle.contract.products.bar_log import BarLogEntry
-from throttle.contract.redis_keys import AnalyticsKeys
 from throttle.lease.retry import create_client
 from throttle.settings import ThrottleSettings
 

@@ -11,7 +11,7 @@ from redis.asyncio import Redis
 from redis.asyncio.client import Pipeline
 from redis.exceptions import NoPermissionError, RedisError
 
-from archive.contract.archive_state import archives_key, decode_archives
+from archive.contract.archive_state import decode_archives
 from gateway.health.analytics_queries import QueryState, decode_query
 from gateway.health.jobs import JobState, PipelineState, decode_job, job_names
 from gateway.health.kafka_ends import KafkaEndsReader
@@ -19,9 +19,9 @@ from gateway.health.log_ends import LogEnds, decode_redis_ends, no_log
 from gateway.health.shared_answer import FRESH_S, SharedAnswer
 from ingest.kafka.address import KafkaTopic
 from ingest.process.redis_fault import in_words
+from ingest.redis_keys import ANALYTICS_JOB, PRODUCTS, AnalyticsKeys, Keys
 from ingest.tradelog.redis_positions import decode_info, info_key, stream_key
 from throttle.contract.candidate import decode_candidates
-from throttle.contract.redis_keys import ANALYTICS_JOB, PRODUCTS, AnalyticsKeys, Keys
 from tickthrottle_client.server_memory import ServerMemory
 
 ANSWER_S = 1.0
@@ -134,7 +134,7 @@ class PipelineReader:
             pipe.time()
             pipe.hgetall(self._keys.meta)
             pipe.hgetall(info_key(self._keys.namespace))
-            pipe.hgetall(archives_key(self._keys.namespace))
+            pipe.hgetall(self._keys.archives)
             (seconds, micros), meta, *others = await pipe.execute()
         log_fields, archives = others
         return seconds * 1_000 + micros // 1_000, meta, log_fields, archives

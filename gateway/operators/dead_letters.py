@@ -12,10 +12,10 @@ from redis.asyncio import Redis
 from gateway.health.jobs import decode_cut, job_names
 from gateway.health.log_ends import log_kind
 from gateway.operators.operators_schemas import LetterAnswer, LettersAnswer
+from ingest.redis_keys import Keys
 from ingest.tradelog.contract import LogKind
 from throttle.contract.dead_letter import KEPT_BYTES, DeadLetter, text_of
 from throttle.contract.ledger import Books, Ledger, add_up
-from throttle.contract.redis_keys import Keys
 
 MOST_SCANNED = 10_000
 """Most letters that are looked at for one request."""

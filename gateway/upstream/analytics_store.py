@@ -6,10 +6,10 @@ from typing import Any
 from redis.asyncio import Redis
 
 from gateway.http.time_slice import in_slices
+from ingest.redis_keys import AnalyticsKeys
 from throttle.contract.bar_intervals import DayBar
 from throttle.contract.products.bursts import TradingBurst
 from throttle.contract.products.moves import Move
-from throttle.contract.redis_keys import AnalyticsKeys
 
 DAYS_PIECE = 500
 """This many days are asked for at a time."""

@@ -24,9 +24,9 @@ from gateway.upstream.bar_store import BarProgress, BarStore
 from gateway.upstream.redis_client import confirm_subscription
 from ingest.process.outage_reasons import OutageReasons
 from ingest.process.redis_fault import in_words
+from ingest.redis_keys import AnalyticsKeys
 from throttle.contract.bar_intervals import DAY, DayBar
 from throttle.contract.bars import Bar, BarsUpdate
-from throttle.contract.redis_keys import AnalyticsKeys
 from tickthrottle_client.tick_v1 import ALL
 
 PRODUCT = "bars"

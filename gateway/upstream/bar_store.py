@@ -10,9 +10,9 @@ from gateway.http.time_slice import in_slices
 from gateway.protocol.bar_keys import MOST_READ, parts_of
 from gateway.stream.bars.bar_folder import BarSpan, closed_day
 from gateway.stream.bars.bar_update import BarPosition
+from ingest.redis_keys import AnalyticsKeys
 from throttle.contract.bar_intervals import DAY, DayBar, fold, span_of
 from throttle.contract.bars import Bar, newer
-from throttle.contract.redis_keys import AnalyticsKeys
 from throttle.contract.session_calendar import (
     EVERYDAY,
     EVERYWHERE,

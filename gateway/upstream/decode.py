@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from gateway.stream.board import DEFAULT_WINDOW_MS, Position
+from ingest.redis_keys import form_refusal
 from throttle.contract.group import StoredGroup
-from throttle.contract.redis_keys import form_refusal
 from throttle.contract.snapshot import LastValue, WindowSnapshot
 
 

@@ -25,8 +25,8 @@ from gateway.upstream.redis_client import check_server, confirm_subscription
 from gateway.upstream.window_log import REACH, WindowLog
 from ingest.process.outage_reasons import OutageReasons
 from ingest.process.redis_fault import in_words
+from ingest.redis_keys import Keys
 from throttle.contract.lateness import is_late
-from throttle.contract.redis_keys import Keys
 from throttle.contract.snapshot import WindowSnapshot
 
 POLL_S = 0.25

@@ -8,7 +8,7 @@ from redis.asyncio import Redis
 
 from gateway.protocol.market_issues import served_part
 from ingest.issue_table.known_issues import Issues
-from throttle.contract.redis_keys import Keys
+from ingest.redis_keys import Keys
 from throttle.contract.snapshot import WindowSnapshot
 
 FIELD = b"snapshot"

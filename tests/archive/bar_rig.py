@@ -7,6 +7,7 @@ import duckdb
 import redis
 
 from archive.contract.archive_state import ArchiveState
+from ingest.redis_keys import AnalyticsKeys
 from tests.archive.rig import state_of
 from tests.conftest import eventually
 from tests.gateway.bar_publisher import FIRST_MS, MINUTE_MS, make_bar
@@ -14,7 +15,6 @@ from tests.gateway.samples import HYNIX, NAVER, SAMSUNG
 from tests.throttle.analytics.bars.bar_writer import BarWriter
 from throttle.contract.bars import Bar, newer
 from throttle.contract.products.bar_log import BarLogEntry
-from throttle.contract.redis_keys import AnalyticsKeys
 
 ISSUES = (SAMSUNG, HYNIX, NAVER)
 BAR_LOG = AnalyticsKeys("tt").bar_log

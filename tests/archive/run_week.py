@@ -31,11 +31,11 @@ from archive.contract.segment import Segment, day_of, span_of
 from archive.parquet.parquet_counts import ParquetCounts
 from archive.parquet.segment_folder import days_in, segments_aside, segments_in
 from archive.settings import ArchiveSettings
+from ingest.redis_keys import Keys
 from tests.archive.rig import ISINS, state_of
 from tests.conftest import eventually
 from tests.gateway.samples import make_row, make_snapshot
 from tests.ports import free_port
-from throttle.contract.redis_keys import Keys
 from throttle.contract.snapshot import Row
 
 MONDAY = date(2026, 3, 16)

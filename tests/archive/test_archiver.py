@@ -15,6 +15,7 @@ from archive.contract.archive_gap import find_gaps
 from archive.contract.packed_window import unpack_window
 from archive.contract.segment import Segment
 from archive.parquet.segment_folder import all_segments
+from ingest.redis_keys import Keys
 from tests.archive.rig import (
     ISINS,
     archive_process,
@@ -32,7 +33,6 @@ from tests.conftest import eventually, leave_out
 from tests.gateway.publisher import Publisher, load_issues
 from tests.gateway.samples import EPOCH, HYNIX, SAMSUNG, make_row
 from tests.published import read_snapshots
-from throttle.contract.redis_keys import Keys
 
 pytestmark = pytest.mark.redis
 

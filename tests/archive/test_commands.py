@@ -13,6 +13,7 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from deploy.cli import app
+from ingest.redis_keys import Keys
 from ingest.tradelog.contract import partition_of
 from tests.archive.bar_rig import (
     BAR_LOG,
@@ -25,7 +26,6 @@ from tests.gateway.publisher import Publisher
 from tests.gateway.samples import HYNIX, NAVER, SAMSUNG
 from tests.redis_users import documented_users, url_of
 from tests.throttle.analytics.bars.bar_writer import BarWriter
-from throttle.contract.redis_keys import Keys
 from throttle.testing.driver import ThrottleDriver
 
 pytestmark = pytest.mark.redis

@@ -8,6 +8,7 @@ import redis
 
 from archive.contract.archive_gap import find_gaps
 from archive.parquet.segment_folder import all_segments, damaged_root
+from ingest.redis_keys import Keys
 from tests.archive.rig import (
     archiving,
     publish,
@@ -19,7 +20,6 @@ from tests.archive.rig import (
 from tests.archive.test_archiver import check_whole
 from tests.conftest import eventually
 from tests.gateway.publisher import Publisher
-from throttle.contract.redis_keys import Keys
 
 pytestmark = pytest.mark.redis
 

@@ -12,6 +12,7 @@ import duckdb
 import pytest
 import redis
 
+from ingest.redis_keys import Keys
 from tests.archive.bar_rig import amend, close_minutes, wait_until_bars_stored
 from tests.archive.postgres.server import PostgresServer
 from tests.archive.rig import archiving, settings_of, wait_until_stored
@@ -27,7 +28,6 @@ from tests.gateway.samples import (
 )
 from tests.paths import ROOT
 from tests.throttle.analytics.bars.bar_writer import BarWriter
-from throttle.contract.redis_keys import Keys
 
 pytestmark = pytest.mark.redis
 TEXT = (ROOT / "docs" / "archive.md").read_text("utf-8")

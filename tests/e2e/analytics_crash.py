@@ -14,6 +14,7 @@ from typing import Any, Self
 import orjson
 import redis
 
+from ingest.redis_keys import AnalyticsKeys
 from ingest.trade import Trade
 from ingest.tradelog.redis_log_reader import open_log
 from ingest.tradelog.redis_log_writer import RedisLogWriter
@@ -28,7 +29,6 @@ from tests.throttle.analytics.bar_oracle import Entry, Rules
 from tests.throttle.analytics.moves import move_oracle
 from tests.throttle.analytics.moves.move_oracle import MoveRules, moves_in
 from throttle.contract.bars import Bar
-from throttle.contract.redis_keys import AnalyticsKeys
 from throttle.contract.tally import TallyBook
 
 POINTS = ("planned", "state_written", "published", "at_random")

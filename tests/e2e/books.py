@@ -10,13 +10,13 @@ from itertools import pairwise
 
 import redis
 
+from ingest.redis_keys import Keys
 from ingest.trade import InvalidTrade, Trade, check_not_ahead
 from tests.logged import Logged, logged_in_redis
 from tests.oracle import expected_windows
 from tests.published import published_windows
 from throttle.contract.cut import Cut
 from throttle.contract.ledger import BatchEntry, Ledger, add_up
-from throttle.contract.redis_keys import Keys
 
 JOB = "throttle"
 MAX_AHEAD_US = 5_000_000

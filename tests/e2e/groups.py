@@ -6,6 +6,7 @@ from ingest.issue_table.issue_entry import IssueEntry
 from ingest.issue_table.issue_list import IssueList
 from ingest.issue_table.redis_issue_store import RedisIssueStore
 from ingest.issue_table.table_loader import load_list
+from ingest.redis_keys import Keys
 from tests.e2e.books import JOB
 from throttle.audit.issue_tables import IssueTables
 from throttle.audit.log_entries import find_log
@@ -13,7 +14,6 @@ from throttle.audit.published import PublishedHistory
 from throttle.audit.recompute import WindowRule
 from throttle.audit.redis_entries import RedisLogEntries
 from throttle.audit.verify import Verification
-from throttle.contract.redis_keys import Keys
 
 KEYS = Keys("tt")
 

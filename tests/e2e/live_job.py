@@ -7,9 +7,9 @@ from threading import Event, Lock, Thread
 
 import redis
 
+from ingest.redis_keys import Keys
 from tests.conftest import eventually
 from tests.gateway.samples import HYNIX, NAVER, SAMSUNG
-from throttle.contract.redis_keys import Keys
 from throttle.publish.publisher import StreamLost
 from throttle.testing.driver import ThrottleDriver
 

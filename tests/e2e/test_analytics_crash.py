@@ -18,12 +18,12 @@ from typing import Any
 import pytest
 import redis
 
+from ingest.redis_keys import AnalyticsKeys
 from tests.e2e.analytics_crash import ISINS, MOVES, AnalyticsCrasher
 from tests.gateway.bar_listener import check_clients, figures_of, listening
 from tests.gateway.servers import running_gateway
 from tests.quick_java import QUICK_JAVA
 from tests.redis_users import documented_users, url_of
-from throttle.contract.redis_keys import AnalyticsKeys
 from throttle.contract.tally import BatchNote
 
 pytestmark = [

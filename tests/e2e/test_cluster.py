@@ -14,6 +14,7 @@ import pytest
 
 from ingest.kafka.address import KafkaTopic
 from ingest.kafka.writer import KafkaLogWriter
+from ingest.redis_keys import Keys
 from ingest.tradelog.redis_positions import stream_key
 from tests.conftest import PATIENCE, eventually
 from tests.e2e.books import check_against_oracle
@@ -26,7 +27,6 @@ from tests.kafka_broker.broker import Broker
 from tests.logged import Logged, logged_in_kafka
 from tests.paths import ROOT
 from tests.published import published_windows
-from throttle.contract.redis_keys import Keys
 from tickthrottle_client.kafka_client import open_topic
 
 pytestmark = [

@@ -11,6 +11,7 @@ import redis
 from typer.testing import CliRunner
 
 from deploy.cli import app
+from ingest.redis_keys import Keys
 from tests.conftest import PATIENCE, eventually
 from tests.e2e.books import check_against_oracle
 from tests.e2e.checker import checker_at
@@ -19,7 +20,6 @@ from tests.gateway.servers import running_gateway
 from tests.ports import free_port
 from tests.quick_java import QUICK_JAVA
 from tests.redis_servers import RedisServers
-from throttle.contract.redis_keys import Keys
 
 pytestmark = [
     pytest.mark.e2e,

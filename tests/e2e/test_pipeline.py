@@ -10,6 +10,7 @@ import psutil
 import pytest
 import redis
 
+from ingest.redis_keys import Keys
 from ingest.sources.simulator import Simulator
 from tests.conftest import PATIENCE, TAPES, eventually
 from tests.e2e.books import check_against_oracle, check_books
@@ -19,7 +20,6 @@ from tests.ports import free_port
 from tests.published import published_windows
 from tests.quick_java import QUICK_JAVA
 from tests.redis_users import documented_users, url_of
-from throttle.contract.redis_keys import Keys
 
 pytestmark = [
     pytest.mark.e2e,

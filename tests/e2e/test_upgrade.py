@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 import redis
 
+from ingest.redis_keys import Keys
 from tests.conftest import PATIENCE, eventually, leave_out
 from tests.e2e.books import check_against_oracle
 from tests.e2e.checker import Checker, checker_at
@@ -23,7 +24,6 @@ from tests.e2e.processes import Running, running_command
 from tests.paths import ROOT
 from tests.ports import free_port
 from tests.quick_java import QUICK_JAVA
-from throttle.contract.redis_keys import Keys
 
 pytestmark = [
     pytest.mark.e2e,

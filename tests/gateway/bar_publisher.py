@@ -6,13 +6,13 @@ from decimal import Decimal
 import orjson
 import redis
 
+from ingest.redis_keys import AnalyticsKeys
 from tests.gateway.samples import SAMSUNG
 from throttle.contract.bar_intervals import DayBar, with_bar
 from throttle.contract.bars import Bar, BarsUpdate
 from throttle.contract.products.bursts import TradingBurst
 from throttle.contract.products.movers import MoversList, rank, row
 from throttle.contract.products.moves import Move
-from throttle.contract.redis_keys import AnalyticsKeys
 from throttle.contract.session_calendar import EVERYDAY, SessionCalendar
 
 MINUTE_MS = 60_000

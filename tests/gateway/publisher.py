@@ -8,9 +8,9 @@ from gateway.protocol.market_issues import MarketIssues
 from ingest.issue_table.issue_list import parse_list
 from ingest.issue_table.redis_issue_store import RedisIssueStore
 from ingest.issue_table.table_loader import load_list
+from ingest.redis_keys import Keys
 from tests.gateway.samples import EPOCH, ISSUE_LIST, LISTED, WINDOW_MS, make_snapshot
 from throttle.contract.group import Group
-from throttle.contract.redis_keys import Keys
 from throttle.contract.snapshot import Row, WindowSnapshot
 
 

@@ -5,12 +5,12 @@ import json
 import pytest
 import redis
 
+from ingest.redis_keys import Keys
 from tests.conftest import eventually
 from tests.gateway.publisher import Publisher
 from tests.gateway.samples import make_row
 from tests.gateway.servers import running_gateway
 from throttle.contract.cut import Cut
-from throttle.contract.redis_keys import Keys
 
 pytestmark = pytest.mark.redis
 KEYS = Keys("tt")

@@ -6,12 +6,12 @@ from typing import Any
 
 import redis
 
+from ingest.redis_keys import Keys
 from ingest.tradelog.contract import LogKind
 from tests.published import read_snapshots
 from throttle.contract.cut import Cut
 from throttle.contract.dead_letter import DeadLetter
 from throttle.contract.ledger import BatchEntry, Ledger
-from throttle.contract.redis_keys import Keys
 from throttle.contract.snapshot import LastValue, Row, WindowSnapshot
 from throttle.contract.trade_order import encode_version
 from throttle.lease.lease import Lease, LeaseGrant

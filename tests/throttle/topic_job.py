@@ -11,6 +11,7 @@ from confluent_kafka import KafkaError, Message, Producer
 
 from ingest.feed.receipt import Receipt
 from ingest.kafka.address import KafkaTopic
+from ingest.redis_keys import Keys
 from ingest.tradelog.contract import (
     AppendTally,
     LogAway,
@@ -22,7 +23,6 @@ from tests.conftest import eventually
 from tests.ingest.topics import make_topic
 from tests.kafka_broker.broker import Broker
 from throttle.contract.cut import Cut
-from throttle.contract.redis_keys import Keys
 from throttle.leadership import Candidate
 from throttle.settings import ThrottleSettings
 from throttle.spark.options import source_options

@@ -17,6 +17,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from ingest.process.prometheus import exposed
 from ingest.process.service_manager import tell_ready
+from ingest.redis_keys import ANALYTICS_JOB, AnalyticsKeys
 from ingest.tradelog.contract import LogInfo
 from throttle.analytics.checkpoint import BadCheckpoint, address_of, check, settings_of
 from throttle.analytics.metrics import AnalyticsMetrics
@@ -27,7 +28,6 @@ from throttle.analytics.product_query import start_product
 from throttle.analytics.product_sink import ProductSink, SinkMeans
 from throttle.analytics.products import BY_NAME
 from throttle.contract.cut import Cut
-from throttle.contract.redis_keys import ANALYTICS_JOB, AnalyticsKeys
 from throttle.lease.lease import Fenced, Keeper, Lease, LeaseGrant
 from throttle.lease.retry import OutageLog, Stopped, create_client, until_done
 from throttle.publish.publisher import StreamLost

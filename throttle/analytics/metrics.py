@@ -6,7 +6,7 @@ from typing import Any
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
 from ingest.process.prometheus import ProcessMetrics
-from throttle.contract.redis_keys import PRODUCTS
+from ingest.redis_keys import PRODUCTS
 from throttle.contract.tally import BatchNote
 
 OUTCOMES = ("counted", "too_late", "refused", "skipped", "missed")

@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 import redis
 
-from throttle.contract.redis_keys import ANALYTICS_JOB, AnalyticsKeys
+from ingest.redis_keys import ANALYTICS_JOB, AnalyticsKeys
 from throttle.contract.tally import BatchNote
 from throttle.lease.lease import Fenced
 from throttle.publish.publisher import StreamLost

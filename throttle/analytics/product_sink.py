@@ -10,11 +10,11 @@ import pyarrow as pa
 import redis
 from pyspark.sql import DataFrame
 
+from ingest.redis_keys import AnalyticsKeys
 from throttle.analytics.batch_bars import split
 from throttle.analytics.product_publisher import BatchChanges
 from throttle.contract.bars import CLOSE_AFTER_MS
 from throttle.contract.cut import Cut
-from throttle.contract.redis_keys import AnalyticsKeys
 from throttle.contract.tally import BatchNote
 from throttle.publish.publisher import StreamLost
 from throttle.settings import AnalyticsSettings

@@ -12,13 +12,13 @@ from typing import Any
 
 import redis
 
+from ingest.redis_keys import Keys
 from ingest.tradelog.contract import LogKind
 from ingest.tradelog.redis_log_reader import scan_stream
 from throttle.audit.compare import PublishedVersions
 from throttle.contract.cut import NOWHERE
 from throttle.contract.dead_letter import DeadLetter, letter_id
 from throttle.contract.ledger import BatchEntry, Ledger
-from throttle.contract.redis_keys import Keys
 from throttle.contract.snapshot import LastValue, WindowSnapshot
 
 # Windows are big, some hundred kilobytes each.

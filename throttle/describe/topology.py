@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from types import FunctionType, ModuleType
 
 from ingest.process.redact import server_address, shown
+from ingest.redis_keys import Keys
 from ingest.settings import variable_of
 from ingest.tradelog import redis_log_reader
 from ingest.tradelog.contract import LogInfo, partition_of
 from ingest.tradelog.redis_positions import stream_key
 from throttle.contract import cut
-from throttle.contract.redis_keys import Keys
 from throttle.contract.trade_order import ORDER
 from throttle.publish import publisher
 from throttle.settings import ThrottleSettings

@@ -4,8 +4,8 @@ import threading
 
 import redis
 
+from ingest.redis_keys import Keys
 from throttle.contract.candidate import candidate_field, encode_candidate
-from throttle.contract.redis_keys import Keys
 from throttle.lease.lease import RENEWALS_PER_TTL
 
 

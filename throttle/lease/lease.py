@@ -16,8 +16,8 @@ from typing import cast
 import orjson
 import redis
 
+from ingest.redis_keys import Keys
 from throttle.contract.cut import Cut
-from throttle.contract.redis_keys import Keys
 from throttle.lease.retry import OutageLog
 
 RENEWALS_PER_TTL = 4

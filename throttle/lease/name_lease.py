@@ -2,7 +2,7 @@
 
 import redis
 
-from throttle.contract.redis_keys import Keys
+from ingest.redis_keys import Keys
 from throttle.lease.lease import Lease, LeaseHeld, lua_source, owner_of
 
 

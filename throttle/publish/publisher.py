@@ -10,11 +10,11 @@ import redis
 import structlog
 
 from ingest.issue_table.known_issues import MARKET, SECTOR
+from ingest.redis_keys import Keys
 from ingest.tradelog.contract import LogKind
 from throttle.contract.dead_letter import letter_id
 from throttle.contract.group import Group
 from throttle.contract.ledger import Ledger
-from throttle.contract.redis_keys import Keys
 from throttle.lease.lease import Fenced
 from throttle.publish.shown_versions import ShownVersions
 from throttle.window.batch import Batch

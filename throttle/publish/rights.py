@@ -10,15 +10,15 @@ from typing import Any
 import redis
 
 from ingest.process.redis_memory import warn_of_memory
-from ingest.tradelog.contract import LogKind
-from ingest.tradelog.redis_log_reader import check_server
-from ingest.tradelog.redis_positions import info_key, stream_key
-from throttle.contract.redis_keys import (
+from ingest.redis_keys import (
     ANALYTICS_JOB,
     PRODUCTS,
     AnalyticsKeys,
     Keys,
 )
+from ingest.tradelog.contract import LogKind
+from ingest.tradelog.redis_log_reader import check_server
+from ingest.tradelog.redis_positions import info_key, stream_key
 
 Command = Sequence[str]
 """A command and what it is given; its key comes first."""
@@ -49,9 +49,8 @@ def commands_of_a_job(keys: Keys, job: str, log: LogKind) -> Iterator[Command]:
     yield from (("GET", keys.lease(job)), ("SET", keys.lease(job), "x"))
     yield from (("PUBLISH", keys.updates, ""), ("PUBSUB", "CHANNELS", "x"))
     yield ("PUBLISH", keys.market_updates("x"), "")
-    issues = f"{keys.namespace}:issues"
-    yield from (("HGETALL", f"{issues}:meta"), ("XRANGE", issues, "-", "+"))
-    yield ("XREVRANGE", issues, "+", "-")
+    yield ("HGETALL", keys.issues_meta)
+    yield from (("XRANGE", keys.issues, "-", "+"), ("XREVRANGE", keys.issues, "+", "-"))
     if log == "redis":
         yield from _to_read_log(keys.namespace)
         yield ("XTRIM", stream_key(keys.namespace, 0), "MINID", "0")

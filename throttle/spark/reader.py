@@ -16,10 +16,10 @@ import orjson
 import pyarrow as pa
 import redis
 
+from ingest.redis_keys import Keys
 from ingest.tradelog.contract import LogReader
 from throttle.contract import cut
 from throttle.contract.cut import Cut
-from throttle.contract.redis_keys import Keys
 from throttle.lease.lease import owner_of
 from throttle.lease.retry import AWAY, is_transient
 from throttle.spark.options import BatchRange, SourceOptions

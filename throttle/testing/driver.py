@@ -37,6 +37,7 @@ from ingest.issue_table.known_issues import Issues
 from ingest.issue_table.redis_issue_store import RedisIssueStore
 from ingest.issue_table.table_loader import load_list, read_on
 from ingest.process.ports import free_port
+from ingest.redis_keys import Keys
 from ingest.trade import Trade
 from ingest.tradelog.contract import partition_of
 from ingest.tradelog.manual_clock import ManualClockLog
@@ -44,7 +45,6 @@ from ingest.tradelog.redis_log_reader import open_log
 from ingest.tradelog.redis_positions import FIELD, stream_key
 from throttle.contract.cut import Cut, origin, wait_ms
 from throttle.contract.ledger import Ledger
-from throttle.contract.redis_keys import Keys
 from throttle.contract.snapshot import Row, WindowSnapshot
 from throttle.lease.lease import Lease, LeaseGrant
 from throttle.publish.publisher import Publisher, PublishOptions

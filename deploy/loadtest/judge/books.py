@@ -7,8 +7,8 @@ from typing import Any
 import redis
 
 from deploy.loadtest.results import BookMovement
+from ingest.redis_keys import Keys
 from throttle.contract.ledger import Ledger, imbalance
-from throttle.contract.redis_keys import Keys
 
 _ASK_EVERY_S = 0.1
 

@@ -10,8 +10,8 @@ import redis
 from deploy.loadtest.judge.published_run import PublishedRun
 from deploy.loadtest.judge.standing import Standing, read_standing
 from ingest.process.redact import server_address
+from ingest.redis_keys import Keys
 from throttle.contract.ledger import BatchEntry
-from throttle.contract.redis_keys import Keys
 from tickthrottle_client.redis_primary import connect
 
 _BLOCK_MS = 200

@@ -7,9 +7,9 @@ from typing import Any
 import orjson
 import redis
 
+from ingest.redis_keys import Keys
 from throttle.contract.cut import Cut
 from throttle.contract.ledger import Ledger
-from throttle.contract.redis_keys import Keys
 from throttle.contract.trade_order import VERSION_CHARS
 
 

@@ -23,8 +23,8 @@ from deploy.local.settings import RunSettings
 from ingest.process.direct_http import open_direct
 from ingest.process.ports import free_port, why_taken
 from ingest.process.redact import problems_of, server_address
+from ingest.redis_keys import Keys
 from ingest.settings import IngestSettings
-from throttle.contract.redis_keys import Keys
 from tickthrottle_client.redis_primary import connect
 
 MAX_AHEAD_MS = 5_000

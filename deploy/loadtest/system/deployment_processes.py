@@ -8,7 +8,7 @@ import psutil
 import redis
 
 from deploy.local.process_tree import Named, job_family, members
-from throttle.contract.redis_keys import Keys
+from ingest.redis_keys import Keys
 from tickthrottle_client.redis_primary import connect
 
 

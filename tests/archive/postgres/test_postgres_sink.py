@@ -20,6 +20,7 @@ from archive.contract.segment import day_of, span_of
 from archive.postgres.postgres_sink import PostgresSink
 from archive.settings import ArchiveSettings
 from deploy.cli import app
+from ingest.redis_keys import Keys
 from tests.archive.postgres.server import PASSWORD, PostgresServer
 from tests.archive.rig import (
     ISINS,
@@ -37,7 +38,6 @@ from tests.gateway.publisher import Publisher
 from tests.gateway.samples import EPOCH, SAMSUNG, make_row
 from tests.gateway.servers import Gateway, running_gateway
 from tests.published import read_snapshots
-from throttle.contract.redis_keys import Keys
 
 pytestmark = pytest.mark.redis
 NAME = "postgres"

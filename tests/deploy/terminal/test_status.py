@@ -9,13 +9,13 @@ from typer.testing import CliRunner
 from deploy.cli import app
 from gateway import health_monitor
 from gateway.health import job_starts
+from ingest.redis_keys import Keys
 from ingest.tradelog.redis_log_reader import open_log
 from tests.conftest import eventually
 from tests.dead_proxy import DEAD_PROXY
 from tests.gateway.servers import Gateway, running_gateway
 from tests.ports import free_port
 from throttle.contract.candidate import candidate_field, encode_candidate
-from throttle.contract.redis_keys import Keys
 
 pytestmark = pytest.mark.redis
 

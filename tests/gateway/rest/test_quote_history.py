@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 import redis
 
+from ingest.redis_keys import Keys
 from tests.archive.rig import archiving, settings_of, wait_until_stored
 from tests.conftest import eventually
 from tests.gateway.publisher import Publisher
 from tests.gateway.samples import FIRST_WINDOW, HYNIX, SAMSUNG, make_row
 from tests.gateway.servers import Gateway, running_gateway
-from throttle.contract.redis_keys import Keys
 
 pytestmark = pytest.mark.redis
 

@@ -16,11 +16,11 @@ from gateway.stream.hub import Hub
 from gateway.upstream import bar_follower
 from gateway.upstream.bar_follower import BarFollower
 from gateway.upstream.redis_client import create_redis
+from ingest.redis_keys import AnalyticsKeys
 from tests.conftest import eventually
 from tests.gateway.bar_publisher import FIRST_MS, MINUTE_MS, BarPublisher, make_bar
 from tests.gateway.listener import Listener
 from tests.gateway.samples import HYNIX, LISTED, SAMSUNG
-from throttle.contract.redis_keys import AnalyticsKeys
 
 pytestmark = pytest.mark.redis
 

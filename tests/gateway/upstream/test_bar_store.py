@@ -10,9 +10,9 @@ from gateway.stream.bars.bar_folder import BarSpan
 from gateway.upstream import bar_store
 from gateway.upstream.bar_store import BarStore, read_progress
 from gateway.upstream.redis_client import create_redis
+from ingest.redis_keys import AnalyticsKeys
 from tests.gateway.bar_publisher import FIRST_MS, MINUTE_MS, BarPublisher, make_bar
 from tests.gateway.samples import HYNIX, NAVER, SAMSUNG
-from throttle.contract.redis_keys import AnalyticsKeys
 from throttle.contract.session_calendar import EVERYWHERE, SessionCalendar
 
 PROGRESS = {b"epoch": b"b", b"sequence": b"7"}

@@ -13,10 +13,10 @@ from gateway.upstream.history_filler import HistoryFiller
 from gateway.upstream.issue_history import IssueHistory
 from gateway.upstream.redis_client import create_redis
 from gateway.upstream.window_log import WindowLog
+from ingest.redis_keys import Keys
 from tests.conftest import eventually
 from tests.gateway.publisher import Publisher
 from tests.gateway.samples import EPOCH, FIRST_WINDOW, SAMSUNG, make_row, make_snapshot
-from throttle.contract.redis_keys import Keys
 
 pytestmark = pytest.mark.redis
 

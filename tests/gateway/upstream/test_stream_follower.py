@@ -18,12 +18,12 @@ from gateway.stream.counters import Counters
 from gateway.stream.hub import Hub
 from gateway.upstream.redis_client import create_redis
 from gateway.upstream.stream_follower import HEAL_LIMIT, StreamFollower
+from ingest.redis_keys import Keys
 from tests.conftest import eventually
 from tests.gateway.listener import Listener
 from tests.gateway.publisher import Publisher
 from tests.gateway.samples import EPOCH, FIRST_WINDOW, HYNIX, NAVER, SAMSUNG, make_row
 from tests.ports import free_port
-from throttle.contract.redis_keys import Keys
 
 pytestmark = pytest.mark.redis
 

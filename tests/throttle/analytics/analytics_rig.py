@@ -10,6 +10,7 @@ import redis
 from prometheus_client import CollectorRegistry
 from pyspark.sql import SparkSession
 
+from ingest.redis_keys import AnalyticsKeys
 from ingest.trade import Trade
 from ingest.tradelog.contract import partition_of
 from ingest.tradelog.manual_clock import ManualClockLog
@@ -25,7 +26,6 @@ from throttle.analytics.product_query import PROVIDER
 from throttle.analytics.products import BY_NAME
 from throttle.contract.bar_intervals import DayBar
 from throttle.contract.bars import Bar
-from throttle.contract.redis_keys import AnalyticsKeys
 from throttle.contract.tally import TallyBook
 from throttle.settings import AnalyticsSettings
 

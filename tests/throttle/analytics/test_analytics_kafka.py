@@ -15,6 +15,7 @@ from prometheus_client import CollectorRegistry
 from pyspark.sql import SparkSession
 
 from ingest.kafka.address import KafkaTopic
+from ingest.redis_keys import AnalyticsKeys
 from ingest.trade import Trade
 from tests.conftest import eventually
 from tests.gateway.samples import make_isins
@@ -27,7 +28,6 @@ from tests.throttle.analytics.bar_oracle import Entry, Rules
 from throttle.analytics.analytics_job import AnalyticsLeader
 from throttle.analytics.metrics import AnalyticsMetrics
 from throttle.analytics.partials.log_source import PartialBarsSource
-from throttle.contract.redis_keys import AnalyticsKeys
 from throttle.contract.tally import TallyBook
 from throttle.settings import AnalyticsSettings
 

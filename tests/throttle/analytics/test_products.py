@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from ingest.redis_keys import PRODUCTS
 from tests.package_graph import name_of, tree_of
 from tests.paths import ROOT
 from tests.tidy import check
@@ -12,7 +13,6 @@ from throttle.analytics.partials.partial_options import PartialOptions
 from throttle.analytics.product import Product
 from throttle.analytics.products import ALL, BY_NAME
 from throttle.contract.bars import CLOSE_AFTER_MS
-from throttle.contract.redis_keys import PRODUCTS
 from throttle.settings import AnalyticsSettings
 from throttle.spark.options import log_options
 from throttle.testing.analytics_driver import AnalyticsDriver

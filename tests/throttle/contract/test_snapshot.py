@@ -2,8 +2,8 @@
 
 import pytest
 
+from ingest.redis_keys import Keys
 from throttle.contract.group import GroupFigures, market_key, sector_key, units
-from throttle.contract.redis_keys import Keys
 from throttle.contract.snapshot import LastValue, Row, WindowSnapshot
 from throttle.contract.trade_order import encode_version
 

@@ -5,9 +5,9 @@ import re
 
 import pytest
 
+from ingest.redis_keys import Keys
 from ingest.tradelog.contract import LogInfo
 from tests.paths import ROOT
-from throttle.contract.redis_keys import Keys
 from throttle.describe.render import to_mermaid, to_text
 from throttle.describe.topology import STAGES, Topology, describe
 from throttle.settings import ThrottleSettings

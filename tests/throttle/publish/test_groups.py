@@ -6,9 +6,9 @@ import pytest
 import redis
 
 from ingest.issue_table.issue_entry import IssueEntry
+from ingest.redis_keys import Keys
 from tests.conftest import eventually
 from throttle.contract.group import StoredGroup
-from throttle.contract.redis_keys import Keys
 from throttle.contract.snapshot import WindowSnapshot
 from throttle.testing.driver import ThrottleDriver
 

@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 
 from deploy.cli import app
 from ingest.issue_table import redis_issue_store
+from ingest.redis_keys import AnalyticsKeys, Keys
 from ingest.tradelog.redis_log_reader import RedisLogReader, open_log
 from ingest.tradelog.redis_log_writer import RedisLogWriter
 from tests.conftest import eventually
@@ -19,7 +20,6 @@ from tests.redis_users import documented_users, url_of
 from throttle.analytics.analytics_job import AnalyticsFailed, run_analytics
 from throttle.contract.cut import newest_cut
 from throttle.contract.ledger import Ledger
-from throttle.contract.redis_keys import AnalyticsKeys, Keys
 from throttle.job import ThrottleFailed, run_throttle
 from throttle.leadership import Candidate
 from throttle.publish.rights import (

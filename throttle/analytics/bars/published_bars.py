@@ -6,10 +6,10 @@ from typing import Protocol, TypeVar
 
 import redis
 
+from ingest.redis_keys import AnalyticsKeys
 from throttle.analytics.bars.amended_bars import BarBoard, Place
 from throttle.contract.bar_intervals import DayBar
 from throttle.contract.bars import Bar
-from throttle.contract.redis_keys import AnalyticsKeys
 from throttle.contract.session_calendar import SessionCalendar, SessionCalendars
 from throttle.settings import AnalyticsSettings
 

@@ -13,6 +13,7 @@ from deploy.loadtest.judge.following import Follower, following
 from deploy.loadtest.judge.published_run import PublishedRun
 from deploy.loadtest.results import Audit
 from deploy.loadtest.system.deployment import Deployment
+from ingest.redis_keys import Keys
 from ingest.settings import IngestSettings
 from ingest.sources.simulator import Simulator
 from ingest.tradelog.contract import partition_of
@@ -23,7 +24,6 @@ from throttle.audit.log_entries import open_log_entries
 from throttle.audit.recompute import WindowRule
 from throttle.audit.verify import SHOWN
 from throttle.contract.ledger import Ledger
-from throttle.contract.redis_keys import Keys
 from throttle.contract.snapshot import Row, WindowSnapshot
 from throttle.testing.driver import START_MS, ThrottleDriver
 

@@ -8,8 +8,8 @@ import redis
 
 from deploy.loadtest.judge.following import Follower, following
 from deploy.loadtest.judge.standing import NoStream, read_standing
+from ingest.redis_keys import Keys
 from tests.conftest import eventually
-from throttle.contract.redis_keys import Keys
 from throttle.testing.driver import START_MS, ThrottleDriver
 
 pytestmark = pytest.mark.redis

@@ -32,12 +32,12 @@ from deploy.loadtest.system.deployment import (
     local,
 )
 from deploy.loadtest.system.usage import usage_of
+from ingest.redis_keys import Keys
 from ingest.settings import IngestSettings
 from tests.conftest import PATIENCE, eventually
 from tests.e2e.processes import running
 from tests.ports import free_port
 from tests.quick_java import QUICK_JAVA
-from throttle.contract.redis_keys import Keys
 
 PARTS = {"valkey", "gateway", "throttle driver", "throttle JVM", "throttle worker"}
 QUICK = {

@@ -7,12 +7,12 @@ from typing import Any
 import pyarrow as pa
 import redis
 
+from ingest.redis_keys import ANALYTICS_JOB, AnalyticsKeys
 from throttle.analytics.bars.bar_sink import BarSink
 from throttle.analytics.product_publisher import ProductPublisher
 from throttle.analytics.product_sink import SinkMeans
 from throttle.contract.bars import CLOSE_AFTER_MS, Bar
 from throttle.contract.cut import Cut
-from throttle.contract.redis_keys import ANALYTICS_JOB, AnalyticsKeys
 from throttle.contract.tally import BatchNote
 from throttle.settings import AnalyticsSettings
 

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 import redis
 
+from ingest.redis_keys import AnalyticsKeys
 from tests.throttle.analytics.bar_oracle import Entry
 from throttle.contract.products.moves import Move
-from throttle.contract.redis_keys import AnalyticsKeys
 
 
 class MoveFound(NamedTuple):

@@ -1,7 +1,9 @@
 """What is in Redis: every key and channel, and what it holds. Pure.
 
-Only the trade log has its own, where it is kept in Redis: the hash ``<namespace>:log``
-and a stream ``<namespace>:log:<partition>`` (``ingest/tradelog/redis_positions.py``).
+No other file builds one. Only the trade log, where it is kept in Redis, has its keys in
+the client library, whose producers write to it without the product
+(``tickthrottle_client/log_v1.py``): the hash ``<namespace>:log`` and a stream
+``<namespace>:log:<partition>``.
 """
 
 from dataclasses import dataclass
@@ -26,7 +28,10 @@ def form_refusal(stored: bytes | None) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """Every key and channel the throttle writes, under one prefix."""
+    """Every key and channel under one prefix, but those of ``AnalyticsKeys``.
+
+    The throttle writes them, where nothing else is said.
+    """
 
     namespace: str
 
@@ -91,6 +96,34 @@ class Keys:
         ``<stage>_ms`` for every stage.
         """
         return f"{self.namespace}:stages:{job}"
+
+    @property
+    def issues(self) -> str:
+        """Stream: the changes of the issue table, oldest first; whoever lists issues
+        writes it (``redis_issue_store.py``).
+        """
+        return f"{self.namespace}:issues"
+
+    @property
+    def issues_meta(self) -> str:
+        """Hash: the issue table's ``id`` and what its writers have agreed on."""
+        return f"{self.namespace}:issues:meta"
+
+    @property
+    def archives(self) -> str:
+        """Hash: an archive's name -> how far it is (``ArchiveState``), by itself."""
+        return f"{self.namespace}:archives"
+
+    def intake(self, digest: str) -> str:
+        """String with a time to live: what the intake has answered to a request, by the
+        digest of its ``Idempotency-Key`` and its holder.
+        """
+        return f"{self.namespace}:intake:{digest}"
+
+    @property
+    def clock(self) -> str:
+        """String: the time of a log whose clock a test turns by hand, ms."""
+        return f"{self.namespace}:clock"
 
 
 PRODUCTS = ("bars", "movers", "bursts", "moves")
