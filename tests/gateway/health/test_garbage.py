@@ -2,7 +2,9 @@
 
 import asyncio
 import gc
+import socket
 from collections.abc import AsyncIterator
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
@@ -16,6 +18,9 @@ from gateway.health.garbage import (
     CalmCollections,
     wait_s,
 )
+from gateway.stream.client import Client
+from tests.conftest import eventually
+from tests.gateway.servers import Gateway
 
 
 @given(
@@ -95,3 +100,27 @@ async def test_little_is_not_frozen(monkeypatch: pytest.MonkeyPatch) -> None:
         await asyncio.wait([task])
     finally:
         gc.freeze()
+
+
+@pytest.mark.redis
+def test_a_connections_objects_end_without_a_collection(gateway: Gateway) -> None:
+    """So what is frozen goes, too, with the connection that it belongs to."""
+
+    def clients() -> list[Client]:
+        return [one for one in gc.get_objects() if type(one) is Client]
+
+    gc.disable()
+    try:
+        with ExitStack() as stack:
+            for number in range(10):
+                stream = stack.enter_context(gateway.stream("?keys=*"))
+                stream.take("ack")
+                if number % 2:
+                    # Gone without a word.
+                    end = stream.connection.socket.shutdown
+                    stack.callback(end, socket.SHUT_RDWR)
+            assert len(clients()) == 10
+        # Whoever looks after clients in turn still has the last one.
+        eventually(lambda: len(clients()) <= 1, 20)
+    finally:
+        gc.enable()
