@@ -83,7 +83,21 @@ def wait_until_stored(
 
 
 def stored_rows(folder: Path, kind: str = "rows") -> list[dict[str, Any]]:
-    """Return what the files hold, as DuckDB finds it; nothing if there is no file."""
+    """Return what the files hold, as DuckDB finds it; nothing if there is no file.
+
+    It opens one file after the other: where a merge has taken one away, it looks again.
+    """
+
+    def look() -> list[list[dict[str, Any]]]:
+        try:
+            return [_rows_in_files(folder, kind)]
+        except duckdb.IOException:
+            return []
+
+    return eventually(look)[0]
+
+
+def _rows_in_files(folder: Path, kind: str) -> list[dict[str, Any]]:
     if not any(folder.glob(f"day=*/*/{kind}.parquet")):
         return []
     files = f"{folder}/day=*/*/{kind}.parquet"

@@ -54,8 +54,9 @@ import sys
 from gateway.admission.bounds import Bounds
 from gateway.server import listen
 from gateway.settings import GatewaySettings
-# Whether a late gateway sends clients away is not what is tested here.
-bounds, is_direct = Bounds(loop_lag_s=60, slow_close_s=200), sys.argv[1] == "direct"
+# That a late gateway, or a late crowd, costs clients their streams is not tested here.
+bounds = Bounds(loop_lag_s=60, slow_close_s=200, first_keys_s=200, request_s=200)
+is_direct = sys.argv[1] == "direct"
 listen(GatewaySettings(), bounds=bounds, writes_directly=is_direct).run()
 """
 

@@ -24,7 +24,7 @@ import { joined, placeIn, readDays, widened } from "./static/board/day/range.js"
 import { sparkPath, Trace } from "./static/board/day/trace.js";
 import { changeOf, differenceText, priceText, ratioText } from "./static/board/format.js";
 import { judge, silenceMs } from "./static/board/freshness.js";
-import { chartPoints, merged, newPoint } from "./static/board/history.js";
+import { chartPoints, merged, newPoint, withLog } from "./static/board/history.js";
 import { Line } from "./static/board/line.js";
 import { readBursts, readMoves, recent } from "./static/board/movers/recent.js";
 import { comparator, nextOrder } from "./static/board/order.js";
@@ -526,6 +526,15 @@ test("windows of the log and of the stream become one history", () => {
   assert.deepEqual(chartPoints([point(4_000, "3"), point(4_500, "5")]), [
     { time: 4, value: 5, trades: 2 },
   ]);
+});
+
+test("a trade that a late update has brought is in its own window", () => {
+  const point = (window, time, price) => ({ window, time, price, size: "1", trades: 1 });
+  const log = [point(2_000, 1n, "1"), point(4_000, 3n, "2")];
+  const windows = withLog(log, [point(8_000, 3n, "2"), point(10_000, 9n, "2")]);
+  assert.deepEqual(windows.map(({ window }) => window), [2_000, 4_000, 10_000]);
+  assert.deepEqual(withLog([], log), log);
+  assert.deepEqual(withLog(log, log), log);
 });
 
 test("a chart is told of its newest point alone, where it has all others", () => {

@@ -15,6 +15,15 @@ export function merged(known, more) {
   return [...windows.values()].sort((a, b) => a.window - b.window).slice(-MOST);
 }
 
+// The log's windows and those that came before it was read. An update that stood for
+// several windows has put a trade into the last of them: the log knows which it was.
+export function withLog(log, come) {
+  const newest = log.at(-1);
+  const isTold = ({ time, price, size }) =>
+    newest !== undefined && time === newest.time && price === newest.price && size === newest.size;
+  return merged(log, come.filter((point) => point.window === newest?.window || !isTold(point)));
+}
+
 // A chart's time is in whole seconds: of several windows in one, the last counts.
 export function chartPoints(windows) {
   const points = new Map();

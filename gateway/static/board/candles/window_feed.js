@@ -2,7 +2,7 @@
 
 import { getJson } from "../../shell.js";
 import { readMessage } from "../../tick.js";
-import { merged } from "../history.js";
+import { merged, withLog } from "../history.js";
 
 const HISTORY = 300;
 
@@ -30,7 +30,7 @@ export class WindowFeed {
         read: readMessage,
         signal: this._stopped.signal,
       });
-      this.windows = merged(data, this.windows);
+      this.windows = withLog(data, this.windows);
       this.state = "ready";
     } catch {
       this.state = "missing";
