@@ -238,7 +238,8 @@ def test_who_is_refused_too_often_delays_nobody_else_of_his_proxy(
         for host in range(10, 30):
             assert status(before, f"127.0.1.{host}", "/health/live") == 200
         assert only.gateway.count("connections_read_late") == late
-        assert is_late() > late
+        # His budget has filled up a little meanwhile.
+        eventually(lambda: is_late() > late)
 
 
 def status(port: int, source: str, path: str) -> int:
