@@ -36,7 +36,7 @@ from archive.storing.archive_sink import Sink, SinkAway
 from archive.storing.tidier import Tidier
 from ingest.issue_table.issue_store import TableAway
 from ingest.process.service_manager import tell_ready
-from ingest.redis_keys import AnalyticsKeys, Keys
+from ingest.redis_keys import AnalyticsKeys, Keys, OtherKeys
 from throttle.lease.lease import Fenced, Keeper, LeaseHeld
 from throttle.lease.name_lease import NameLease
 from throttle.lease.retry import OutageLog, Stopped, until_done
@@ -359,7 +359,8 @@ class Archiver:
         )
         self._metrics.show(self._state)
         with suppress(redis.RedisError):
-            self._client.hset(self._keys.archives, self._name, self._state.encode())
+            key = OtherKeys(self._keys.namespace).archives
+            self._client.hset(key, self._name, self._state.encode())
         self._at_step("told")
 
     def _pause(self, seconds: float, *, is_end: bool = True) -> None:

@@ -28,10 +28,7 @@ def form_refusal(stored: bytes | None) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """Every key and channel under one prefix, but those of ``AnalyticsKeys``.
-
-    The throttle writes them, where nothing else is said.
-    """
+    """Every key and channel the throttle writes, under one prefix."""
 
     namespace: str
 
@@ -96,6 +93,13 @@ class Keys:
         ``<stage>_ms`` for every stage.
         """
         return f"{self.namespace}:stages:{job}"
+
+
+@dataclass(frozen=True, slots=True)
+class OtherKeys:
+    """Every key under the prefix that no job writes; who does is said of each."""
+
+    namespace: str
 
     @property
     def issues(self) -> str:

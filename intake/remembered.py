@@ -12,7 +12,7 @@ from hashlib import sha256
 import orjson
 from redis.asyncio import Redis
 
-from ingest.redis_keys import Keys
+from ingest.redis_keys import OtherKeys
 
 REMEMBER_S = 600
 """How long a key is remembered, with its answer, seconds."""
@@ -58,7 +58,7 @@ class Memory:
 
     def __init__(self, client: Redis, namespace: str) -> None:
         self._client = client
-        self._keys = Keys(namespace)
+        self._keys = OtherKeys(namespace)
 
     async def begin(self, key: RequestKey, body: bytes) -> Remembered | Clash | None:
         """Take a key for a body: None if nobody had it, or what became of it."""

@@ -19,7 +19,7 @@ from gateway.protocol.messages import parse
 from gateway.stream.counters import Counters
 from ingest.feed.pacer import FeedReport
 from ingest.kafka.writer import TOO_LARGE
-from ingest.redis_keys import Keys
+from ingest.redis_keys import Keys, OtherKeys
 from ingest.settings import variables_of
 from ingest.trade import REASONS
 from tests.documents import OPERATIONS
@@ -149,7 +149,7 @@ def test_every_key_and_channel_is_explained() -> None:
     for key in (keys.meta, keys.last, keys.windows, keys.updates, *of_job):
         assert f"| `{key}` |" in OPERATIONS
     assert f"| `{keys.dead('<job>')}:<p>` |" in OPERATIONS
-    assert f"| `{Keys('tt').archives}` |" in OPERATIONS
+    assert f"| `{OtherKeys('tt').archives}` |" in OPERATIONS
 
 
 def log_lines() -> Iterator[str]:

@@ -19,7 +19,7 @@ from gateway.health.log_ends import LogEnds, decode_redis_ends, no_log
 from gateway.health.shared_answer import FRESH_S, SharedAnswer
 from ingest.kafka.address import KafkaTopic
 from ingest.process.redis_fault import in_words
-from ingest.redis_keys import ANALYTICS_JOB, PRODUCTS, AnalyticsKeys, Keys
+from ingest.redis_keys import ANALYTICS_JOB, PRODUCTS, AnalyticsKeys, Keys, OtherKeys
 from ingest.tradelog.redis_positions import decode_info, info_key, stream_key
 from throttle.contract.candidate import decode_candidates
 from tickthrottle_client.server_memory import ServerMemory
@@ -134,7 +134,7 @@ class PipelineReader:
             pipe.time()
             pipe.hgetall(self._keys.meta)
             pipe.hgetall(info_key(self._keys.namespace))
-            pipe.hgetall(self._keys.archives)
+            pipe.hgetall(OtherKeys(self._keys.namespace).archives)
             (seconds, micros), meta, *others = await pipe.execute()
         log_fields, archives = others
         return seconds * 1_000 + micros // 1_000, meta, log_fields, archives

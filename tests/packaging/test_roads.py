@@ -44,6 +44,9 @@ ROADS = {
             f"{CONTAINERS}::test_the_images_pass_the_trial_of_a_release"
         ),
         r"docker compose": f"{CONTAINERS}::test_a_price_arrives_over_tls",
+        r"export REDIS_URL=": (
+            f"{CONTAINERS}::test_trades_of_ones_own_go_in_at_the_published_port"
+        ),
     },
     "docs/kubernetes.md": {
         r"kubectl -n tickthrottle exec": (

@@ -15,6 +15,7 @@ from ingest.redis_keys import (
     PRODUCTS,
     AnalyticsKeys,
     Keys,
+    OtherKeys,
 )
 from ingest.tradelog.contract import LogKind
 from ingest.tradelog.redis_log_reader import check_server
@@ -49,8 +50,12 @@ def commands_of_a_job(keys: Keys, job: str, log: LogKind) -> Iterator[Command]:
     yield from (("GET", keys.lease(job)), ("SET", keys.lease(job), "x"))
     yield from (("PUBLISH", keys.updates, ""), ("PUBSUB", "CHANNELS", "x"))
     yield ("PUBLISH", keys.market_updates("x"), "")
-    yield ("HGETALL", keys.issues_meta)
-    yield from (("XRANGE", keys.issues, "-", "+"), ("XREVRANGE", keys.issues, "+", "-"))
+    table = OtherKeys(keys.namespace)
+    yield ("HGETALL", table.issues_meta)
+    yield from (
+        ("XRANGE", table.issues, "-", "+"),
+        ("XREVRANGE", table.issues, "+", "-"),
+    )
     if log == "redis":
         yield from _to_read_log(keys.namespace)
         yield ("XTRIM", stream_key(keys.namespace, 0), "MINID", "0")

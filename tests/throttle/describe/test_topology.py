@@ -41,7 +41,7 @@ def topology() -> Topology:
 
 def key_names() -> set[str]:
     """Return the names of all that ``Keys`` defines, from its source."""
-    path = ROOT / "throttle" / "contract" / "redis_keys.py"
+    path = ROOT / "ingest" / "redis_keys.py"
     [keys] = [
         node
         for node in ast.parse(path.read_text("utf-8")).body
