@@ -47,10 +47,22 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Have no collection of garbage look at the tests themselves, which takes long.
+    """Have no collection of garbage look at the tests themselves, which takes long."""
+    _freeze()
 
-    Every gateway begins with one.
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """Nor at what the tests of other files have left, such as the modules they need.
+
+    Every gateway begins with a collection, which would come to take a second: longer
+    than a gateway waits for Redis.
     """
+    if nextitem is None or nextitem.path != item.path:
+        _freeze()
+
+
+def _freeze() -> None:
     gc.collect()
     gc.freeze()
 

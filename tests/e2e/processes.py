@@ -38,7 +38,7 @@ class Running:
     def java_pid(self) -> int:
         """Return the process id of its JVM."""
         children = psutil.Process(self.process.pid).children(recursive=True)
-        return next(child.pid for child in children if child.name() == "java")
+        return next(child.pid for child in children if name_of(child) == "java")
 
     def pids(self) -> list[int]:
         """Return every process of its session: driver, JVM and Python workers.
@@ -88,17 +88,37 @@ def family_of(run: Running) -> list[psutil.Process]:
     """Return the run's process and all it has started."""
     parent = psutil.Process(run.process.pid)
     family = [parent, *parent.children(recursive=True)]
-    names = {process.name() for process in family}
-    assert {"java", "valkey-server"} <= names
+    assert {"java", "valkey-server"} <= set(map(name_of, family))
     return family
+
+
+def name_of(process: psutil.Process) -> str:
+    """Return its name, nothing if it has ended since it was found."""
+    try:
+        return process.name()
+    except psutil.NoSuchProcess:
+        return ""
 
 
 def are_gone(family: list[psutil.Process]) -> bool:
     """Tell whether none of the processes runs any more."""
-    return not any(
-        process.is_running() and process.status() != psutil.STATUS_ZOMBIE
-        for process in family
-    )
+    return not any(map(is_alive, family))
+
+
+def last_word(process: psutil.Process) -> str:
+    """Return the last word of its command line, nothing if it has ended."""
+    try:
+        return next(reversed(process.cmdline()), "")
+    except psutil.NoSuchProcess:
+        return ""
+
+
+def is_alive(process: psutil.Process) -> bool:
+    """Tell whether it runs; one that nobody has waited for does not."""
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
 
 
 # A second Spark would take its time from what a test waits for.

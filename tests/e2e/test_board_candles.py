@@ -395,6 +395,7 @@ def test_candles_are_for_everyone_at_every_width(
         board.resize(width)
         expect(page.locator("#movers")).to_contain_text("+10.00%")
         expect(page.locator("#events")).to_contain_text("2,140 trades")
+        expect(page.locator("#events .list")).to_have_count(2)
         for strip in page.evaluate(STRIPS):
             # On a phone each list is as wide as the line, and comes with a swipe.
             assert all(strip["lists"] if width > 360 else strip["lists"][:1]), strip

@@ -22,7 +22,14 @@ from deploy.cli import app
 from ingest.sources.simulator import Simulator
 from ingest.symbol_key import key_of
 from tests.conftest import PATIENCE, eventually
-from tests.e2e.processes import Running, are_gone, family_of, running
+from tests.e2e.processes import (
+    Running,
+    are_gone,
+    family_of,
+    last_word,
+    name_of,
+    running,
+)
 from tests.ingest.adapters.exchange import Session, exchanging
 from tests.ingest.adapters.frames import binance, deals
 from tests.metrics import read_samples
@@ -198,7 +205,7 @@ def test_a_part_that_dies_is_started_again_and_a_killed_parent_leaves_nothing(
 ) -> None:
     """SIGKILL of the job or the server: it comes back. Of the parent: all is ended."""
     family = family_of(run)
-    driver = next(p for p in family if "throttle" in p.cmdline()[-1:])
+    driver = next(p for p in family if last_word(p) == "throttle")
     before = fetch(port, "/health/ready")["window"]
     driver.kill()
     eventually(lambda: "ended (SIGKILL), starting it again" in run.log(), 10)
@@ -215,7 +222,7 @@ def test_a_part_that_dies_is_started_again_and_a_killed_parent_leaves_nothing(
 def check_server_comes_back(port: int, run: Running) -> None:
     """SIGKILL of the server: windows go on in a new epoch, nothing else has ended."""
     before, ended = fetch(port, "/health/ready"), run.log().count("starting it again")
-    server = next(p for p in family_of(run) if p.name() == "valkey-server")
+    server = next(p for p in family_of(run) if name_of(p) == "valkey-server")
     server.kill()
     eventually(lambda: "valkey    ended (SIGKILL), starting it again" in run.log(), 10)
     eventually(lambda: is_past(port, before["window"] + 10_000), 100)

@@ -10,7 +10,7 @@ import psutil
 import pytest
 
 from tests.conftest import eventually
-from tests.e2e.processes import running
+from tests.e2e.processes import name_of, running
 from tests.ports import free_port
 from tests.quick_java import QUICK_JAVA
 
@@ -66,7 +66,7 @@ def test_a_pipeline_that_was_asleep_goes_on(tmp_path: Path) -> None:
         eventually(lambda: is_ready(port), 60)
         top = psutil.Process(process.process.pid)
         family = [top, *top.children(recursive=True)]
-        [java] = [one.pid for one in family if one.name() == "java"]
+        [java] = [one.pid for one in family if name_of(one) == "java"]
         tell(family, signal.SIGSTOP)
         before = len(throttle_log(state, port))
         # A process may have been started between the look and the signal.

@@ -16,6 +16,7 @@ pytestmark = pytest.mark.spark
 # Workers are not used again here, so that none waits a minute for another question.
 ASKS = """
 import sys, tempfile
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -47,8 +48,14 @@ def planners():
     return [
         child
         for child in psutil.Process().children(recursive=True)
-        if child.cmdline()[-1].startswith("pyspark.sql.worker.")
+        if is_planner(child)
     ]
+
+
+def is_planner(process):
+    with suppress(psutil.NoSuchProcess):
+        return "pyspark.sql.worker." in " ".join(process.cmdline()[-1:])
+    return False
 
 
 with tempfile.TemporaryDirectory(prefix="tt-") as folder:
