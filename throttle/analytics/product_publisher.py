@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
-from typing import Any
+from itertools import chain
 
 import orjson
 import redis
@@ -77,39 +77,30 @@ class ProductPublisher:
         if takes_up:
             note = BatchNote(note.start, note.start, {})
         keys, product = self._keys, self._product
-        counts = [
-            part
-            for p, tally in note.tallies.items()
-            for name, number in tally.items().items()
-            for part in (f"{p}:{name}", number)
-        ]
-        settings = [part for pair in changes.settings.items() for part in pair]
-        arguments: list[Any] = [
-            keys.updates(product),
-            ANALYTICS_JOB,
-            self._term,
-            self._checkpoint,
-            batch_id,
-            orjson.dumps(note.start.to_offset()),
-            orjson.dumps(note.end.to_offset()),
-            clock_ms,
-            int(takes_up),
-            changes.begin,
-            changes.rest,
-            changes.keep_as,
-            BATCHES_KEPT,
-            note.encode(),
-            len(counts) // 2,
-            *counts,
-            len(settings) // 2,
-            *settings,
-            changes.log_as,
-            f"logged:{product}",
-            len(changes.logged),
-            *changes.logged,
-        ]
-        for command in changes.commands:
-            arguments += [len(command), *command]
+        head = {
+            "channel": keys.updates(product),
+            "job": ANALYTICS_JOB,
+            "term": self._term,
+            "checkpoint": self._checkpoint,
+            "batch": batch_id,
+            "start": orjson.dumps(note.start.to_offset()).decode(),
+            "end": orjson.dumps(note.end.to_offset()).decode(),
+            "clock": clock_ms,
+            "note": note.encode(),
+            "takes_up": takes_up,
+            "keep_as": changes.keep_as,
+            "kept": BATCHES_KEPT,
+            "counts": [
+                (f"{p}:{name}", number)
+                for p, tally in note.tallies.items()
+                for name, number in tally.items().items()
+            ],
+            "settings": list(changes.settings.items()),
+            "log": changes.log_as,
+            "logged": f"logged:{product}",
+            "entries": len(changes.logged),
+            "commands": [len(command) for command in changes.commands],
+        }
         status, *values = self._script(
             keys=[
                 keys.lease_keys.meta,
@@ -119,7 +110,11 @@ class ProductPublisher:
                 *filter(None, [changes.keep_as, changes.log_as]),
                 *dict.fromkeys(str(command[1]) for command in changes.commands),
             ],
-            args=arguments,
+            args=[
+                orjson.dumps(head),
+                *(changes.begin, changes.rest, *changes.logged),
+                *chain.from_iterable(changes.commands),
+            ],
         )
         if status == b"fenced":
             raise Fenced(

@@ -2,27 +2,24 @@
 -- safe to repeat.
 --
 -- KEYS  meta, last, windows, ledger, batches, groups, the dead letters of each partition
--- ARGV  channel, job, term, start cut, end cut, window_ms, length of the window log,
---       batch id, number of partitions, number of windows, version of the issue table (0:
---       none), its digest, the stale rows that groups leave out ("<end> <isin>" of each, with spaces
---       between them; *: any);
---       number of markets, {market}; number of groups that the table names, {field}, or -1
---       if they are the same as in the batch before;
---       whether places of markets are given;
---       for each window, oldest first: end, number of rows per partition, of each row the
---       place of its market (5 digits, nothing if they are not given), number of groups, {field, place of
---       its market or -1, body} per group, one line per row, partition by partition
---       (snapshot.py, Row.encode);
---       if there are several windows: number of groups of all of them together, {field,
---       place, body} per group;
---       for each partition: its number, trades read, superseded, positions without an
---       entry, refusals without a letter, trades beyond the first of an entry, trades of
---       unknown issues, the log's own count at the end cut (-1 if unknown), number of
---       refusals, {reason, count} per refusal, number of names of what is no trade, {name,
---       count} per name;
---       how many dead letters a partition keeps, number of dead letters, for each, by
---       position: which of the partitions (0 is the first), id, append time, reason,
---       error, its bytes or their beginning, how many they are, their digest
+-- ARGV  the head, a JSON object (publisher.py), then what is bytes:
+--       a line per row (snapshot.py, Row.encode), window by window, oldest first, in each
+--       partition by partition; the body of each group that the head names, in its order;
+--       the bytes of each dead letter, or their beginning
+--
+-- The head has: channel, job, term, start and end (the cuts, as stored), window_ms,
+-- window_log (its length), batch (its id), issues (version of the issue table, 0: none),
+-- issues_digest; stale, the rows that groups leave out ("<end> <isin>" of each, with spaces
+-- between them), left out for any; markets (names); named, the fields of groups that the
+-- table names, left out if they are those of the batch before; knows_markets, whether
+-- windows say the markets of their rows;
+-- windows, oldest first: end_ms, counts (rows of each partition), markets (of each row, its
+-- place in `markets` from 1 on, if knows_markets), groups: {field, place of its market or 0};
+-- together, of several windows: the groups of all of them;
+-- partitions: number, log (its own count at the end cut, left out if unknown), books (the
+-- trades by what became of them, but published and stale);
+-- letters: partition (1 is the first), id, appended, reason, error, bytes (how many there
+-- are), sha256; letters_kept, how many a partition keeps.
 --
 -- A job whose term is not the newest publishes nothing, nor does one whose batch does
 -- not begin where the job's last one ended, nor anybody on a server that was started since
@@ -40,15 +37,13 @@
 --   stale, {end, isin}  other rows are stale than groups leave out: nothing was written
 --   listened         somebody listens to a market and no places were given: neither
 local meta, last, windows, ledger, batches, groups = unpack(KEYS)
-local channel, job, term, start_cut, end_cut = unpack(ARGV, 1, 5)
-local window_ms, window_log, batch_id = ARGV[6], ARGV[7], ARGV[8]
-local partitions, window_count = tonumber(ARGV[9]), tonumber(ARGV[10])
-local issues, issues_digest, expected_stale = ARGV[11], ARGV[12], ARGV[13]
+local head = cjson.decode(ARGV[1])
+local channel, job, term = head.channel, head.job, head.term
+local window_count, partitions = #head.windows, #head.partitions
 -- Places in a row's line: "<12 isin> <54 version> <trades> <body>".
 local ISIN_END, VERSION_START, VERSION_END, TRADES_START = 12, 14, 67, 69
 local VERSION_CHARS = VERSION_END - VERSION_START + 1
 local CHUNK = 1000
-local PLACE_CHARS = 5
 -- Most fields of the ledger before names of what is no trade are put together.
 local MOST_FIELDS = 4096
 
@@ -60,40 +55,25 @@ redis.call('XLEN', windows)
 redis.call('XLEN', batches)
 redis.call('HLEN', last)
 redis.call('HLEN', groups)
-for p = 0, partitions - 1 do redis.call('XLEN', KEYS[7 + p]) end
-if newest_term > tonumber(term) then return {'fenced', newest_term} end
+for p = 1, partitions do redis.call('XLEN', KEYS[6 + p]) end
+if newest_term > term then return {'fenced', newest_term} end
 -- A smaller term than ours: the server has forgotten that it ever gave us one.
-if newest_term < tonumber(term) or not since then return {'lost'} end
+if newest_term < term or not since then return {'lost'} end
 -- Another process than the one that the epoch began on may have lost publishes of somebody
 -- who took over meanwhile, with their terms: their offsets would come again.
 local server = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
 if redis.call('HGET', meta, 'server') ~= server then return {'lost'} end
-if published_cut == end_cut then return {'repeat'} end
-if published_cut ~= start_cut then return {'lost'} end
+if published_cut == head['end'] then return {'repeat'} end
+if published_cut ~= head.start then return {'lost'} end
 since = cjson.decode(since)
 
 local epoch = redis.call('HGET', meta, 'epoch')
 local offset = tonumber(redis.call('HGET', meta, 'offset'))
 local now = redis.call('TIME')
 local published_us = now[1] .. string.format('%06d', now[2])
-local at = 14
-local function take()
-  at = at + 1
-  return ARGV[at - 1]
-end
-local function skip(arguments)
-  at = at + arguments
-  return at - arguments
-end
-
-local markets = {}
-for place = 1, tonumber(take()) do markets[place] = take() end
-local named_count = tonumber(take())
-local named_at = skip(math.max(named_count, 0))
-local has_places = take() == '1'
 -- Channels of markets that somebody listens to. Patterns do not count.
 local channels = redis.call('PUBSUB', 'CHANNELS', channel .. ':*')
-if #channels > 0 and not has_places then return {'listened'} end
+if #channels > 0 and not head.knows_markets then return {'listened'} end
 
 -- The stored version of each issue that this batch has come across, '' for none.
 local versions = {}
@@ -113,16 +93,11 @@ local function look_up(first, rows)
 end
 
 -- Which rows are stale is decided before anything is written: groups are without them.
-local batch_windows, is_stale, stale_names, stale_reply = {}, {}, {}, {'stale'}
-for number = 1, window_count do
-  local window = {end_ms = take(), counts = {}, rows = 0}
-  for partition = 1, partitions do
-    window.counts[partition] = tonumber(take())
-    window.rows = window.rows + window.counts[partition]
-  end
-  window.places, window.groups = take(), tonumber(take())
-  window.groups_at = skip(3 * window.groups)
-  window.rows_at = skip(window.rows)
+local at, is_stale, stale_names, stale_reply = 2, {}, {}, {'stale'}
+for _, window in ipairs(head.windows) do
+  window.rows_at, window.rows = at, 0
+  for _, count in ipairs(window.counts) do window.rows = window.rows + count end
+  at = at + window.rows
   look_up(window.rows_at, window.rows)
   for row = window.rows_at, window.rows_at + window.rows - 1 do
     local line = ARGV[row]
@@ -137,37 +112,39 @@ for number = 1, window_count do
       stale_reply[#stale_reply + 1] = isin
     end
   end
-  batch_windows[number] = window
 end
-if expected_stale ~= '*' and table.concat(stale_names, ' ') ~= expected_stale then
-  return stale_reply
-end
-local last_window = batch_windows[window_count]
-local together_at, together = last_window.groups_at, last_window.groups
-if window_count > 1 then
-  together = tonumber(take())
-  together_at = skip(3 * together)
-end
+if head.stale and table.concat(stale_names, ' ') ~= head.stale then return stale_reply end
 
--- The header of a message with the groups from an argument on, or those of a market.
-local function header(window, count, first, groups_count, market)
-  local text = string.format(
-    '{"epoch":"%s","offset":%d,"window":%s,"windows":%d,"published":%s',
-    epoch, offset, window, count, published_us)
-  if issues == '0' then return text .. '}' end
-  local bodies = {}
-  for group = first, first + 3 * (groups_count - 1), 3 do
-    if not market or tonumber(ARGV[group + 1]) + 1 == market then
-      bodies[#bodies + 1] = ARGV[group + 2]
-    end
+-- Each group as {field, place of its market or 0, body}.
+local function with_bodies(groups)
+  for _, group in ipairs(groups) do
+    group[3] = ARGV[at]
+    at = at + 1
   end
-  return text .. ',"issues":' .. issues .. ',"groups":[' .. table.concat(bodies, ',') .. ']}'
+  return groups
+end
+for _, window in ipairs(head.windows) do with_bodies(window.groups) end
+local last_window = head.windows[window_count]
+local together = window_count > 1 and with_bodies(head.together) or last_window.groups
+
+-- The header of a message, with groups, or those of one market among them.
+local function header(window_ms, count, groups, market)
+  local text = string.format(
+    '{"epoch":"%s","offset":%d,"window":%d,"windows":%d,"published":%s',
+    epoch, offset, window_ms, count, published_us)
+  if head.issues == 0 then return text .. '}' end
+  local bodies = {}
+  for _, group in ipairs(groups) do
+    if not market or group[2] == market then bodies[#bodies + 1] = group[3] end
+  end
+  return string.format('%s,"issues":%d,"groups":[%s]}', text, head.issues,
+    table.concat(bodies, ','))
 end
 
 local listened = {}
 for _, name in ipairs(channels) do
   listened[#listened + 1] = {name = name, market = -1}
-  for place, market in ipairs(markets) do
+  for place, market in ipairs(head.markets) do
     if name == channel .. ':' .. market then listened[#listened].market = place end
   end
 end
@@ -189,9 +166,9 @@ local published, stale, message = {}, {}, nil
 for partition = 1, partitions do
   published[partition], stale[partition] = 0, 0
 end
-for _, window in ipairs(batch_windows) do
+for _, window in ipairs(head.windows) do
   offset = offset + 1
-  local lines = {header(window.end_ms, 1, window.groups_at, window.groups)}
+  local lines = {header(window.end_ms, 1, window.groups)}
   local row = window.rows_at
   for partition = 1, partitions do
     for _ = 1, window.counts[partition] do
@@ -202,23 +179,18 @@ for _, window in ipairs(batch_windows) do
         lines[#lines + 1] = line
         local space = string.find(line, ' ', TRADES_START, true)
         local trades = tonumber(string.sub(line, TRADES_START, space - 1))
-        local market = nil
-        if #listened > 0 then
-          local place = (row - window.rows_at) * PLACE_CHARS
-          market = tonumber(string.sub(window.places, place + 1, place + PLACE_CHARS))
-        end
         change(string.sub(line, 1, ISIN_END), string.sub(line, VERSION_START, VERSION_END),
-          trades, string.sub(line, space + 1), market and market + 1)
+          trades, string.sub(line, space + 1), window.markets[row - window.rows_at + 1])
         published[partition] = published[partition] + 1
       end
       row = row + 1
     end
   end
   message = table.concat(lines, '\n')
-  redis.call('XADD', windows, 'MAXLEN', '~', window_log, offset .. '-0',
+  redis.call('XADD', windows, 'MAXLEN', '~', head.window_log, offset .. '-0',
     'snapshot', message)
 end
-local window = last_window.end_ms
+local window_ms = last_window.end_ms
 
 for from = 1, #order, CHUNK do
   local values = {}
@@ -231,18 +203,18 @@ for from = 1, #order, CHUNK do
 end
 -- Of several jobs one may be behind: what others have shown is not taken back.
 local shown = tonumber(redis.call('HGET', meta, 'window') or 0)
-redis.call('HSET', meta, 'offset', offset, 'window', math.max(shown, window),
-  'window_ms', window_ms, 'cut:' .. job, end_cut)
+redis.call('HSET', meta, 'offset', offset, 'window', math.max(shown, window_ms),
+  'window_ms', head.window_ms, 'cut:' .. job, head['end'])
 
-if named_count >= 0 then
+if head.named then
   local is_named = {}
-  for name = named_at, named_at + named_count - 1 do is_named[ARGV[name]] = true end
+  for _, field in ipairs(head.named) do is_named[field] = true end
   for _, field in ipairs(redis.call('HKEYS', groups)) do
     if not is_named[field] then redis.call('HDEL', groups, field) end
   end
 end
-for group = together_at, together_at + 3 * (together - 1), 3 do
-  redis.call('HSET', groups, ARGV[group], offset .. ' ' .. ARGV[group + 2])
+for _, group in ipairs(together) do
+  redis.call('HSET', groups, group[1], offset .. ' ' .. group[3])
 end
 
 local function encode(isin)
@@ -250,13 +222,13 @@ local function encode(isin)
   return isin .. ' ' .. row.version .. ' ' .. row.trades .. ' ' .. row.body
 end
 if window_count > 1 then
-  message = {header(window, window_count, together_at, together)}
+  message = {header(window_ms, window_count, together)}
   for _, isin in ipairs(order) do message[#message + 1] = encode(isin) end
   message = table.concat(message, '\n')
 end
 redis.call('PUBLISH', channel, message)
 for _, to in ipairs(listened) do
-  local lines = {header(window, window_count, together_at, together, to.market)}
+  local lines = {header(window_ms, window_count, together, to.market)}
   for _, isin in ipairs(order) do
     if changed[isin].market == to.market then lines[#lines + 1] = encode(isin) end
   end
@@ -265,66 +237,52 @@ end
 
 -- The books: what was read, by the reader's count, and what became of it, by Spark's.
 local books, counted, is_counted, total_rows, total_stale = {}, {}, true, 0, 0
-for place = 1, partitions do
-  local p, read, superseded = take(), tonumber(take()), tonumber(take())
-  local blanks, unkept, extra = tonumber(take()), tonumber(take()), tonumber(take())
-  local unknown = tonumber(take())
-  local log_count = tonumber(take())
-  local rows, old = published[place], stale[place]
-  local became = {published = rows, superseded = superseded, stale = old, unkept = unkept,
-    extra = extra, unknown_issue = unknown}
-  local refused = {}
-  for refusal = 1, tonumber(take()) do
-    local reason, count = take(), tonumber(take())
-    became['refused:' .. reason] = count
-    refused[refusal] = string.format('"%s":%d', reason, count)
+for place, partition in ipairs(head.partitions) do
+  local p, became = partition.number, partition.books
+  became.published, became.stale = published[place], stale[place]
+  books[place] = cjson.encode(became)
+  local amounts = {}
+  for name, count in pairs(became) do
+    if type(count) == 'number' then amounts[name] = count end
   end
-  local skipped = {}
-  for place_of_name = 1, tonumber(take()) do
-    local name, count = take(), tonumber(take())
-    skipped[place_of_name] = string.format('"%s":%d', name, count)
+  for reason, count in pairs(became.refused) do amounts['refused:' .. reason] = count end
+  for name, count in pairs(became.skipped) do
     -- Names are others' words: however many come, the hash stays small.
     local stored = 'skipped:' .. name
     if redis.call('HEXISTS', ledger, p .. ':' .. stored) == 0
         and redis.call('HLEN', ledger) >= MOST_FIELDS then
       stored = 'skipped:other'
     end
-    became[stored] = (became[stored] or 0) + count
+    amounts[stored] = (amounts[stored] or 0) + count
   end
-  books[place] = string.format(
-    '{"read":%d,"published":%d,"superseded":%d,"stale":%d,"refused":{%s},"blanks":%d,"unkept":%d,"extra":%d,"skipped":{%s},"unknown_issue":%d}',
-    read, rows, superseded, old, table.concat(refused, ','), blanks, unkept, extra,
-    table.concat(skipped, ','), unknown)
-  redis.call('HINCRBY', ledger, p .. ':read', read)
-  local all_blanks = redis.call('HINCRBY', ledger, p .. ':blanks', blanks)
-  for name, count in pairs(became) do
-    if count ~= 0 then redis.call('HINCRBY', ledger, p .. ':' .. name, count) end
+  for name, count in pairs(amounts) do
+    if count ~= 0 or name == 'read' then
+      redis.call('HINCRBY', ledger, p .. ':' .. name, count)
+    end
   end
+  local blanks = tonumber(redis.call('HGET', ledger, p .. ':blanks') or 0)
   -- A partition that was added to the log since then began with nothing.
   local before = since['n' .. p] or 0
-  is_counted = is_counted and log_count >= 0 and before >= 0
-  counted[p] = log_count - before - all_blanks
-  total_rows, total_stale = total_rows + rows, total_stale + old
+  is_counted = is_counted and partition.log ~= nil and before >= 0
+  counted[p] = (partition.log or 0) - before - blanks
+  total_rows, total_stale = total_rows + became.published, total_stale + became.stale
 end
 if is_counted then
   for p, count in pairs(counted) do redis.call('HSET', ledger, p .. ':log', count) end
-  redis.call('HSET', ledger, 'checked', window)
+  redis.call('HSET', ledger, 'checked', window_ms)
 end
-redis.call('HSET', ledger, 'upto', end_cut)
+redis.call('HSET', ledger, 'upto', head['end'])
 redis.call('HINCRBY', ledger, 'batches', 1)
 redis.call('HINCRBY', ledger, 'windows', window_count)
-redis.call('XADD', batches, 'MAXLEN', '~', window_log, offset .. '-0', 'batch', batch_id,
-  'term', term, 'start', start_cut, 'end', end_cut, 'windows', window_count,
-  'books', '[' .. table.concat(books, ',') .. ']', 'issues', issues_digest)
+redis.call('XADD', batches, 'MAXLEN', '~', head.window_log, offset .. '-0', 'batch', head.batch,
+  'term', term, 'start', head.start, 'end', head['end'], 'windows', window_count,
+  'books', '[' .. table.concat(books, ',') .. ']', 'issues', head.issues_digest)
 
-local kept = take()
-for _ = 1, tonumber(take()) do
-  local dead, id, appended = KEYS[7 + take()], take(), take()
-  local reason, err, trade, bytes, digest = take(), take(), take(), take(), take()
+for number, letter in ipairs(head.letters) do
   -- One that is there already, from before the stream was rolled back, stays.
-  redis.pcall('XADD', dead, 'MAXLEN', '~', kept, id,
-    'reason', reason, 'error', err, 'trade', trade, 'appended', appended,
-    'bytes', bytes, 'sha256', digest)
+  redis.pcall('XADD', KEYS[6 + letter.partition], 'MAXLEN', '~', head.letters_kept, letter.id,
+    'reason', letter.reason, 'error', letter.error, 'trade', ARGV[at + number - 1],
+    'appended', letter.appended, 'bytes', letter.bytes, 'sha256', letter.sha256)
 end
 return {'ok', epoch, offset, window_count, total_rows, total_stale,
   #channels, redis.call('HGETALL', ledger)}

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
+from itertools import chain
 from typing import Any
 
 import orjson
@@ -12,12 +13,12 @@ import structlog
 from ingest.issue_table.known_issues import MARKET, SECTOR
 from ingest.redis_keys import Keys
 from ingest.tradelog.contract import LogKind
-from throttle.contract.dead_letter import letter_id
+from throttle.contract.dead_letter import DeadLetter, letter_id
 from throttle.contract.group import Group
 from throttle.contract.ledger import Ledger
 from throttle.lease.lease import Fenced
 from throttle.publish.shown_versions import ShownVersions
-from throttle.window.batch import Batch
+from throttle.window.batch import Batch, PartitionCount
 from throttle.window.group_rows import BatchGroups, Place
 
 log = structlog.get_logger()
@@ -132,72 +133,102 @@ class Publisher:
                 keys.groups,
                 *(f"{keys.dead(job)}:{p}" for p in batch.end.partitions),
             ],
-            args=self._arguments(batch, batch_id, stale),
+            args=self._document(batch, batch_id, stale),
         )
 
-    def _arguments(
+    def _document(
         self, batch: Batch, batch_id: int, stale: frozenset[Place]
-    ) -> list[Any]:
-        partitions = batch.end.partitions
-        arguments: list[Any] = [
-            self._keys.updates,
-            self._options.job,
-            self._term,
-            orjson.dumps(batch.start.to_offset()),
-            orjson.dumps(batch.end.to_offset()),
-            self._options.window_ms,
-            self._options.window_log,
-            batch_id,
-            len(batch.counts),
-            len(batch.windows),
-            batch.end.issues,
-            batch.issues.issues.digest if batch.end.issues else "",
-            _encode_stale(batch, stale),
-        ]
-        rows = batch.groups
+    ) -> list[bytes]:
+        """Return what the script is given: a head that names all, then what is bytes.
+
+        ``publisher.lua`` says what is in it.
+        """
+        partitions, options, rows = batch.end.partitions, self._options, batch.groups
+        ordered = [[w.of_partition(p) for p in partitions] for w in batch.windows]
+        head: dict[str, Any] = {
+            "channel": self._keys.updates,
+            "job": options.job,
+            "term": self._term,
+            "start": orjson.dumps(batch.start.to_offset()).decode(),
+            "end": orjson.dumps(batch.end.to_offset()).decode(),
+            "window_ms": options.window_ms,
+            "window_log": options.window_log,
+            "batch": batch_id,
+            "issues": batch.end.issues,
+            "issues_digest": batch.issues.issues.digest if batch.end.issues else "",
+            "markets": [] if rows is None else rows.markets,
+            "knows_markets": self._has_listeners,
+            "windows": [
+                {"end_ms": w.end_ms, "counts": [len(of_one) for of_one in of_window]}
+                for w, of_window in zip(batch.windows, ordered, strict=True)
+            ],
+            "partitions": [
+                _encode_count(p, batch.end.count(p), count)
+                for p, count in zip(partitions, batch.counts, strict=True)
+            ],
+            "letters_kept": options.dead_letters,
+            "letters": [
+                self._encode_letter(le, partitions) for le in batch.dead_letters
+            ],
+        }
+        if rows is not None:
+            head["stale"] = _encode_stale(batch, stale)
+        if batch.start.issues != batch.end.issues:
+            head["named"] = _fields(batch)
+        places = {MARKET + name: n for n, name in enumerate(head["markets"], 1)}
+        of_issues = {}
+        if rows is not None and self._has_listeners:
+            of_issues = rows.market_of_issue()
         groups = _NO_GROUPS if rows is None else rows.groups(stale)
-        markets = [] if rows is None else rows.markets
-        places = {name: n for n, name in enumerate(markets)}
-        has_places = self._has_listeners
-        arguments += [len(places), *places, *_named(batch), int(has_places)]
-        codes = {}
-        if has_places and rows is not None:
-            of_issues = rows.market_of_issue().items()
-            codes = {isin: f"{places[name]:05}" for isin, name in of_issues}
-        for number, window in enumerate(batch.windows):
-            ordered = [window.of_partition(p) for p in partitions]
-            arguments.append(window.end_ms)
-            arguments += [len(of_one) for of_one in ordered]
-            coded = ordered if codes else ()
-            arguments.append("".join(codes[row.isin] for o in coded for row in o))
-            arguments += _placed(groups.windows[number] if rows else (), places)
-            arguments += [row.encode() for of_one in ordered for row in of_one]
-        if len(batch.windows) > 1:
-            arguments += _placed(groups.together, places)
-        for p, count in zip(partitions, batch.counts, strict=True):
-            log_count = batch.end.count(p)
-            arguments += [p, count.read, count.superseded, count.blanks]
-            arguments += [count.unkept, count.extra, count.unknown_issue]
-            arguments.append(-1 if log_count is None else log_count)
-            arguments.append(len(count.refused))
-            for reason, refused in count.refused.items():
-                arguments += [reason, refused]
-            arguments.append(len(count.skipped))
-            for name, skipped in count.skipped.items():
-                arguments += [name, skipped]
-        arguments += [self._options.dead_letters, len(batch.dead_letters)]
-        for letter in batch.dead_letters:
-            place = partitions.index(letter.partition)
-            arguments += [place, letter_id(letter.position, self._options.log)]
-            arguments += [letter.append_ms, letter.reason, letter.error, letter.payload]
-            arguments += [letter.size, letter.sha256 or ""]
-        return arguments
+        of_windows = groups.windows or [()] * len(batch.windows)
+        for window, of_window, own in zip(
+            head["windows"], ordered, of_windows, strict=True
+        ):
+            window["groups"] = _placed(own, places)
+            lines = chain.from_iterable(of_window if of_issues else ())
+            window["markets"] = [places[MARKET + of_issues[r.isin]] for r in lines]
+        head["together"] = _placed(groups.together, places)
+        several = groups.together if len(batch.windows) > 1 else ()
+        return [
+            orjson.dumps(head),
+            *(row.encode() for w in ordered for of_one in w for row in of_one),
+            *(group.body for group in (*chain.from_iterable(of_windows), *several)),
+            *(letter.payload for letter in batch.dead_letters),
+        ]
+
+    def _encode_letter(
+        self, letter: DeadLetter, partitions: Sequence[int]
+    ) -> dict[str, str | int]:
+        return {
+            "partition": partitions.index(letter.partition) + 1,
+            "id": letter_id(letter.position, self._options.log),
+            "appended": letter.append_ms,
+            "reason": letter.reason,
+            "error": letter.error,
+            "bytes": letter.size,
+            "sha256": letter.sha256 or "",
+        }
+
+
+def _encode_count(
+    partition: int, log_count: int | None, count: PartitionCount
+) -> dict[str, Any]:
+    books = {
+        "read": count.read,
+        "superseded": count.superseded,
+        "refused": count.refused,
+        "blanks": count.blanks,
+        "unkept": count.unkept,
+        "extra": count.extra,
+        "skipped": count.skipped,
+        "unknown_issue": count.unknown_issue,
+    }
+    known = {} if log_count is None else {"log": log_count}
+    return {"number": partition, "books": books, **known}
 
 
 def _encode_stale(batch: Batch, stale: frozenset[Place]) -> str:
-    """Name the rows that groups leave out, in the script's order; ``*``: any."""
-    if batch.groups is None:
-        return "*"
+    """Name the rows that groups leave out, in the script's order."""
     return " ".join(
         f"{window.end_ms} {row.isin}"
         for window in (batch.windows if stale else ())
@@ -207,25 +238,19 @@ def _encode_stale(batch: Batch, stale: frozenset[Place]) -> str:
     )
 
 
-def _named(batch: Batch) -> list[Any]:
-    """Return how many groups the issue table names, and their fields.
-
-    -1 as long as it is the table of the batch before.
-    """
-    if batch.start.issues == batch.end.issues:
-        return [-1]
+def _fields(batch: Batch) -> list[str]:
+    """Return the fields of the groups that the issue table names."""
     issues = batch.issues.issues
-    names = [MARKET + name for name in ("", *issues.markets)]
-    names += [SECTOR + name for name in ("", *issues.sectors)]
-    return [len(names), *names] if issues.version else [0]
+    if not issues.version:
+        return []
+    return [
+        *(MARKET + name for name in ("", *issues.markets)),
+        *(SECTOR + name for name in ("", *issues.sectors)),
+    ]
 
 
-def _placed(groups: Sequence[Group], places: Mapping[str, int]) -> list[Any]:
-    """Return how many groups there are, and of each its field, market and body."""
-    arguments: list[Any] = [len(groups)]
-    for group in groups:
-        place = -1
-        if group.field.startswith(MARKET):
-            place = places[group.field.removeprefix(MARKET)]
-        arguments += [group.field, place, group.body]
-    return arguments
+def _placed(
+    groups: Sequence[Group], places: Mapping[str, int]
+) -> list[tuple[str, int]]:
+    """Return of each group its field and its market's place, 0 for a sector."""
+    return [(group.field, places.get(group.field, 0)) for group in groups]
