@@ -6,19 +6,22 @@ import pyarrow as pa
 
 from ingest.tradelog.contract import Chunk
 from throttle.contract.cut import Cut
-from throttle.window import source_rows
+from throttle.window.checked_rows import trade_rows
+from throttle.window.combine import combine
 from throttle.window.conflate import LATEST
+from throttle.window.control_rows import cut_row, read_row
+from throttle.window.row_schema import SUMMED
 
 
 def rows_between(
     start: Cut, end: Cut, chunks: Sequence[Chunk], max_ahead_ms: int
 ) -> pa.Table:
     """Return what the source reads: chunk p is what partition p has in between."""
-    tables = [source_rows.cut_row(start, end)]
+    tables = [cut_row(start, end)]
     for partition, chunk in enumerate(chunks):
         span = start.end_ms, end.end_ms
-        tables.append(source_rows.trade_rows(chunk, partition, *span, max_ahead_ms))
-        tables.append(source_rows.read_row(partition, len(chunk), chunk.blanks, end))
+        tables.append(trade_rows(chunk, partition, *span, max_ahead_ms))
+        tables.append(read_row(partition, len(chunk), chunk.blanks, end))
     return pa.concat_tables(tables)
 
 
@@ -27,7 +30,7 @@ def as_conflated(table: pa.Table, window_ms: int, is_live: bool = False) -> pa.T
 
     Those of a live window stay as they are.
     """
-    combined = table if is_live else source_rows.combine(table, window_ms)
+    combined = table if is_live else combine(table, window_ms)
     combined = combined.combine_chunks()
     window_us = window_ms * 1000
     stamps_us = combined["append_time"].cast(pa.int64()).to_pylist()
@@ -40,6 +43,6 @@ def as_conflated(table: pa.Table, window_ms: int, is_live: bool = False) -> pa.T
             "key": combined["key"],
             "partition": combined["partition"],
             "latest": pa.StructArray.from_arrays(latest, LATEST),
-            **{name: combined[name] for name in source_rows.SUMMED},
+            **{name: combined[name] for name in SUMMED},
         }
     )

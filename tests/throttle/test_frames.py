@@ -17,20 +17,15 @@ from tests.examples import many
 from tests.paths import ROOT
 from tests.throttle.conflated import as_conflated
 from tests.throttle.drivers import MakeDriver
-from tests.throttle.window.test_source_rows import make_chunk
+from tests.throttle.window.test_checked_rows import make_chunk
 from throttle.contract.cut import Cut
 from throttle.testing.driver import START_MS
 from throttle.window.batch import assemble
+from throttle.window.bounded_rows import bound_letters, bound_names
+from throttle.window.checked_rows import extra_trades, trade_rows
+from throttle.window.control_rows import cut_row, read_row
 from throttle.window.decoder import MOST_NAMES, OTHER, find_decoder
-from throttle.window.source_rows import (
-    SKIPPED_PREFIX,
-    bound_letters,
-    bound_names,
-    cut_row,
-    extra_trades,
-    read_row,
-    trade_rows,
-)
+from throttle.window.row_schema import SKIPPED_PREFIX
 
 pytestmark = pytest.mark.redis
 PAGE = (ROOT / "docs" / "kafka.md").read_text("utf-8")

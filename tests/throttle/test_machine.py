@@ -45,8 +45,10 @@ from throttle.contract.snapshot import Row
 from throttle.contract.trade_order import encode_version
 from throttle.lease.lease import Fenced, Lease, LeaseGrant
 from throttle.publish.publisher import REPEATED, Publisher, PublishOptions, StreamLost
-from throttle.window import source_rows
 from throttle.window.batch import Batch, assemble
+from throttle.window.checked_rows import trade_rows
+from throttle.window.combine import combine
+from throttle.window.control_rows import cut_row, read_row
 
 pytestmark = pytest.mark.redis
 
@@ -181,17 +183,17 @@ class Throttle(RuleBasedStateMachine):
 
     def make_batch(self, end: Cut, size: int, combined: bool, turned: bool) -> Batch:
         """Read a batch in chunks of some size, and group it."""
-        tables = [source_rows.cut_row(self.cut, end)]
+        tables = [cut_row(self.cut, end)]
         for p, entries in self.between(self.cut, end):
-            tables.append(source_rows.read_row(p, len(entries), 0, end))
+            tables.append(read_row(p, len(entries), 0, end))
             for first in range(0, len(entries), size):
                 part = zip(*entries[first : first + size], strict=True)
                 types = (pa.int64(), pa.int64(), pa.binary())
                 arrays = (pa.array(*one) for one in zip(part, types, strict=True))
                 chunk = Chunk(*arrays, upto=end.positions[p])
                 span = self.cut.end_ms, end.end_ms
-                table = source_rows.trade_rows(chunk, p, *span, MAX_AHEAD_MS)
-                tables.append(source_rows.combine(table, W) if combined else table)
+                table = trade_rows(chunk, p, *span, MAX_AHEAD_MS)
+                tables.append(combine(table, W) if combined else table)
         ordered = tables[::-1] if turned else tables
         return assemble(as_conflated(pa.concat_tables(ordered), W), W)
 

@@ -32,7 +32,9 @@ from throttle.spark.task_log import (
     read_patiently,
 )
 from throttle.spark.warmup import SyntheticLog
-from throttle.window import source_rows
+from throttle.window.bounded_rows import bound_letters
+from throttle.window.combine import combine
+from throttle.window.control_rows import abandoned_row, cut_row, read_row
 from throttle.window.open_batch import BatchPlan, next_step_ms, plan_after
 
 # A standby asks this often whether it may begin.
@@ -139,7 +141,7 @@ def read_batches(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows from a cut to a boundary, combined, and what was read of the log.
 
-    Their columns are those of ``source_rows.ARROW_SCHEMA``. While the window is open
+    Their columns are those of ``row_schema.ARROW_SCHEMA``. While the window is open
     its entries are read in steps; the cut is made once the boundary has passed. If
     another server answers by then, all of it is read again, from that one.
     ``pause`` is called with the seconds to wait.
@@ -164,7 +166,7 @@ def read_batches(
             continue
         rows.combine()
         if not _wait_for_step(log, options, part.end_ms, pause):
-            yield from source_rows.abandoned_row(part.end_ms).to_batches()
+            yield from abandoned_row(part.end_ms).to_batches()
             return
     yield from rows.rest(reached)
 
@@ -221,7 +223,7 @@ class _Rows:
         """Read and check what lies between two cuts; yield what has become much."""
         chunks = read_patiently(log, cut.between(start, end, self._part.partitions))
         for rows in self._pieces.read(chunks, is_backlog):
-            self._tables.append(source_rows.bound_letters(rows, self._letters))
+            self._tables.append(bound_letters(rows, self._letters))
             if sum(map(len, self._tables)) >= _BATCH_ROWS:
                 self.are_handed_on = True
                 yield from self._take()
@@ -235,11 +237,11 @@ class _Rows:
         """Yield what was not yielded yet, what was read, and the cut."""
         read = self._pieces
         self._tables += [
-            source_rows.read_row(p, read.entries[p], read.blanks[p], end, read.extra[p])
+            read_row(p, read.entries[p], read.blanks[p], end, read.extra[p])
             for p in self._part.partitions
         ]
         now_ms = time.time_ns() // 1_000_000
-        self._tables.append(source_rows.cut_row(self._part.start, end, now_ms))
+        self._tables.append(cut_row(self._part.start, end, now_ms))
         yield from self._take()
 
     def _take(self) -> Iterator[pa.RecordBatch]:
@@ -248,7 +250,7 @@ class _Rows:
 
     def _combined(self) -> pa.Table:
         tables = pa.concat_tables(self._tables)
-        return source_rows.combine(tables, self._options.window_ms)
+        return combine(tables, self._options.window_ms)
 
 
 def trim(options: SourceOptions, done: Cut) -> None:

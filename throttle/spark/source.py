@@ -22,7 +22,7 @@ from pyspark.sql.streaming.datasource import ReadLimit
 
 from throttle.spark.options import BatchRange, SourceOptions
 from throttle.spark.worker_daemon import quiet_hang_ups
-from throttle.window import source_rows
+from throttle.window import row_schema
 from throttle.window.open_batch import BatchPlan
 
 FORMAT = "tradelog"
@@ -32,7 +32,7 @@ quiet_hang_ups()
 
 
 class TradeLogSource(DataSource):
-    """``spark.readStream.format("tradelog")``: a row per entry (``source_rows.py``)."""
+    """``spark.readStream.format("tradelog")``: a row per entry (``row_schema.py``)."""
 
     @classmethod
     def name(cls) -> str:
@@ -40,8 +40,8 @@ class TradeLogSource(DataSource):
         return FORMAT
 
     def schema(self) -> str:
-        """Return the schema of ``source_rows.py``."""
-        return source_rows.SCHEMA
+        """Return the schema of ``row_schema.py``."""
+        return row_schema.SCHEMA
 
     def streamReader(self, schema: Any) -> "TradeLogReader":
         """Create the reader that Spark keeps for the life of the query."""

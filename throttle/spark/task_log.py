@@ -20,7 +20,8 @@ from throttle.spark.open_reader import kafka_reader
 from throttle.spark.options import SourceOptions
 from throttle.spark.read_ahead import read_ahead
 from throttle.spark.warmup import SyntheticLog
-from throttle.window import source_rows
+from throttle.window.bounded_rows import bound_names
+from throttle.window.checked_rows import extra_trades, joined, trade_rows
 from throttle.window.decoder import find_decoder
 
 T = TypeVar("T")
@@ -63,7 +64,7 @@ class CheckedPieces:
     def read(
         self, chunks: Generator[tuple[int, Chunk]], is_backlog: bool
     ) -> Iterator[pa.Table]:
-        """Yield the rows of chunks of partitions, with ``source_rows.ARROW_SCHEMA``.
+        """Yield the rows of chunks of partitions, with ``row_schema.ARROW_SCHEMA``.
 
         Of a backlog the next chunks are read while the last ones are checked.
         """
@@ -86,8 +87,8 @@ class CheckedPieces:
             entries[p] += len(chunk)
             self.blanks[p] += chunk.blanks
         self.entries += entries
-        rows = source_rows.trade_rows(
-            *source_rows.joined(chunks),
+        rows = trade_rows(
+            *joined(chunks),
             *self._bounds_ms,
             self._options.max_ahead_ms,
             self._decode,
@@ -96,8 +97,8 @@ class CheckedPieces:
         )
         if self._decode is None:
             return rows
-        self.extra += source_rows.extra_trades(rows, entries)
-        return source_rows.bound_names(rows, self._names)
+        self.extra += extra_trades(rows, entries)
+        return bound_names(rows, self._names)
 
 
 def ask_patiently(ask: Callable[[], T]) -> T:

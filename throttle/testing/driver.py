@@ -52,10 +52,11 @@ from throttle.settings import ThrottleSettings
 from throttle.spark.options import source_options
 from throttle.spark.source import TradeLogReader
 from throttle.window.batch import Batch, assemble
+from throttle.window.combine import combine
 from throttle.window.conflate import LATEST
 from throttle.window.issue_columns import NO_ISSUES, IssueColumns
 from throttle.window.open_batch import plan_after
-from throttle.window.source_rows import SUMMED, combine
+from throttle.window.row_schema import SUMMED
 from tickthrottle_client.redis_primary import connect
 
 if TYPE_CHECKING:

@@ -16,17 +16,17 @@ from throttle.contract.cut import Cut, window_ends
 from throttle.contract.dead_letter import DeadLetter, unpack
 from throttle.contract.snapshot import Row
 from throttle.contract.trade_order import ORDER, encode_version
+from throttle.window.control_rows import decode_cuts, decode_read
 from throttle.window.group_rows import GroupRows, OddSum
 from throttle.window.issue_columns import NO_ISSUES, PLACE, IssueColumns
 from throttle.window.open_batch import join_cuts
-from throttle.window.source_rows import (
+from throttle.window.row_schema import (
     ABANDONED_KEY,
     CUT_KEY,
     READ_KEY,
     REFUSED_PREFIX,
     SKIPPED_PREFIX,
     SUM_PREFIX,
-    decode_cuts,
 )
 from throttle.window.vector_check import row_bodies
 
@@ -168,9 +168,8 @@ def _account_others(
         (*ORDER, "reason", "error", "payload"),
     ):
         if key == READ_KEY:
-            counts[partition].read += trades
-            counts[partition].blanks += position
-            counts[partition].extra += size
+            counts[partition].read = trades
+            counts[partition].blanks, counts[partition].extra = decode_read(packed)
         elif key.startswith(SUM_PREFIX):
             isin = key.rpartition(":")[2]
             volume, value = map(int, packed.split(b" "))

@@ -1,7 +1,7 @@
 """The transform: of every issue in every window, the latest trade, and its master data.
 
 Stateless: a batch holds whole windows, so nothing is carried from one to the next.
-The source combines what it reads before (``source_rows.combine``), as a map-side
+The source combines what it reads before (``combine.py``), as a map-side
 combine does. Of a large backlog that leaves many rows of an issue in a window, one for
 each piece that was read, and Spark groups them. Of a live window, or of a small
 backlog, it leaves one or a few, and ``batch.assemble`` adds those up.
@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from throttle.contract.trade_order import ORDER
-from throttle.window.source_rows import SUMMED
+from throttle.window.row_schema import SUMMED
 
 LATEST = (*ORDER, "payload", "reason", "error")
 """What is kept of an issue's latest trade: the columns that decide, then more.
@@ -33,7 +33,7 @@ def create_conflate(
     """Return the transform: rows of the source to one per window, key, partition.
 
     It needs the columns ``append_time``, ``key``, ``partition``, those of ``SUMMED``
-    and of ``LATEST`` (``source_rows.SCHEMA``). It returns ``window`` (a struct of start
+    and of ``LATEST`` (``row_schema.SCHEMA``). It returns ``window`` (a struct of start
     and end), ``key``, ``partition``, ``latest`` (a struct of ``LATEST``) and the sums.
     They stay structs here: another step would cost 10 ms a batch, in Arrow it is free.
     The second argument says that the batch has few trades: its rows are not grouped

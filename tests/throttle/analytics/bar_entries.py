@@ -7,7 +7,7 @@ from ingest.trade import Trade
 from ingest.tradelog.contract import Chunk
 from tests.gateway.samples import make_isins
 from tests.throttle.analytics.bar_oracle import Entry, Rules
-from throttle.window.source_rows import trade_rows
+from throttle.window.checked_rows import trade_rows
 
 START_MS = 1_773_964_800_000
 ISINS = make_isins(3)

@@ -22,8 +22,9 @@ from throttle.lease.lease import Lease
 from throttle.settings import ThrottleSettings
 from throttle.spark.options import BatchRange, SourceOptions, source_options
 from throttle.spark.reader import read_batches
+from throttle.window.control_rows import decode_cuts
 from throttle.window.open_batch import join_cuts
-from throttle.window.source_rows import ABANDONED_KEY, CUT_KEY, READ_KEY, decode_cuts
+from throttle.window.row_schema import ABANDONED_KEY, CUT_KEY, READ_KEY
 
 pytestmark = pytest.mark.redis
 W = 2_000

@@ -35,9 +35,10 @@ from throttle.spark.options import (
 )
 from throttle.spark.source import TradeLogReader
 from throttle.spark.task_log import read_patiently
+from throttle.window.control_rows import decode_cuts
 from throttle.window.decoder import NoDecoder
 from throttle.window.open_batch import BatchPlan, join_cuts, plan_after
-from throttle.window.source_rows import CUT_KEY, READ_KEY, decode_cuts
+from throttle.window.row_schema import CUT_KEY, READ_KEY
 
 pytestmark = pytest.mark.redis
 W = 2_000

@@ -5,7 +5,8 @@ from itertools import pairwise
 from ingest.tradelog.contract import Chunk, LogInfo, Tail
 from throttle.contract.cut import advance, next_end, origin
 from throttle.spark.warmup import WARMUP_ISSUES, SyntheticLog
-from throttle.window import source_rows, vector_check
+from throttle.window import vector_check
+from throttle.window.checked_rows import trade_rows
 
 W = 2_000
 INFO = LogInfo("id", 4, 1_773_964_801_234)
@@ -28,7 +29,7 @@ def test_every_made_up_trade_is_valid_and_in_its_window() -> None:
         assert len(chunk) == 450
         assert all(before <= ms < end for ms in chunk.append_ms.to_pylist())
         assert all(vector_check.has_wire_form(chunk.payloads).to_pylist())
-        made = source_rows.trade_rows(chunk, 0, before, end, 5_000)
+        made = trade_rows(chunk, 0, before, end, 5_000)
         assert made["reason"].null_count == made.num_rows == 450
 
 

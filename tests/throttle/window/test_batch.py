@@ -23,8 +23,9 @@ from throttle.contract.cut import Cut
 from throttle.contract.dead_letter import DeadLetter
 from throttle.contract.snapshot import Row
 from throttle.contract.trade_order import encode_version
-from throttle.window import source_rows
 from throttle.window.batch import Abandoned, Batch, PartitionCount, assemble
+from throttle.window.checked_rows import trade_rows
+from throttle.window.control_rows import abandoned_row, cut_row, read_row
 
 W = 2_000
 A, B = ISINS[:2]
@@ -161,11 +162,11 @@ def test_a_batch_of_some_partitions_counts_those() -> None:
         3: make_chunk([(NOW_MS + 1, payload(A, 1)), (NOW_MS + 2, payload(A, 2))]),
         11: make_chunk([(NOW_MS + 1, payload(A, 3)), (NOW_MS + 2, b"x")]),
     }
-    tables = [source_rows.cut_row(start, end)]
+    tables = [cut_row(start, end)]
     for p in (11, 3):
         span = start.end_ms, end.end_ms
-        tables.append(source_rows.trade_rows(chunks[p], p, *span, MAX_AHEAD_MS))
-        tables.append(source_rows.read_row(p, 2, p * 10, end))
+        tables.append(trade_rows(chunks[p], p, *span, MAX_AHEAD_MS))
+        tables.append(read_row(p, 2, p * 10, end))
     batch = assemble(as_conflated(pa.concat_tables(tables), W), W)
     assert (batch.start, batch.end) == (start, end)
     assert batch.counts == [
@@ -181,8 +182,8 @@ def test_a_batch_of_some_partitions_counts_those() -> None:
 def test_a_batch_has_the_partitions_of_its_end() -> None:
     """One that was added to the log since the last cut is in it."""
     start, end = Cut(NOW_MS, (5,), (6,)), Cut(NOW_MS + W, (5, 9), (6, 10))
-    tables = [source_rows.cut_row(start, end), source_rows.read_row(0, 0, 0, end)]
-    tables.append(source_rows.read_row(1, 10, 0, end))
+    tables = [cut_row(start, end), read_row(0, 0, 0, end)]
+    tables.append(read_row(1, 10, 0, end))
     batch = assemble(as_conflated(pa.concat_tables(tables), W), W)
     assert batch.counts == [PartitionCount(), PartitionCount(read=10)]
 
@@ -221,7 +222,7 @@ def test_a_batch_has_one_cut(times: int, why: str) -> None:
 def test_a_batch_that_one_of_its_tasks_gave_up_is_not_published() -> None:
     """What the others have read is not the whole of it."""
     table = table_of([(1, payload(A, 1))])
-    given_up = source_rows.abandoned_row(NOW_MS + W)
+    given_up = abandoned_row(NOW_MS + W)
     with pytest.raises(Abandoned):
         assemble(as_conflated(pa.concat_tables([table, given_up]), W), W)
 
@@ -234,10 +235,7 @@ def test_each_task_brings_the_cut_of_its_partitions() -> None:
         for p, (position, count) in enumerate(zip((7, 9), (7, None), strict=True))
     ]
     read_ms = (end.end_ms + 4, end.end_ms + 3)
-    tables = [
-        source_rows.cut_row(start, part, ms)
-        for part, ms in zip(parts, read_ms, strict=True)
-    ]
+    tables = [cut_row(start, part, ms) for part, ms in zip(parts, read_ms, strict=True)]
     batch = assemble(as_conflated(pa.concat_tables(tables), W), W)
     assert (batch.start, batch.end) == (start, end)
     assert batch.read_ms == end.end_ms + 4

@@ -17,10 +17,12 @@ from ingest.trade import Trade
 from tests.throttle.payloads import ISINS, NOW_MS, make_chunk
 from throttle.contract.cut import Cut
 from throttle.spark.issue_frame import IssueFrame
-from throttle.window import source_rows
+from throttle.window.checked_rows import trade_rows
+from throttle.window.combine import combine
 from throttle.window.conflate import LATEST, create_conflate
+from throttle.window.control_rows import cut_row, read_row
 from throttle.window.issue_columns import IssueColumns
-from throttle.window.source_rows import ARROW_SCHEMA, READ_KEY
+from throttle.window.row_schema import ARROW_SCHEMA, READ_KEY
 
 pytestmark = pytest.mark.spark
 W = 2_000
@@ -154,7 +156,7 @@ def made_up_batch(seed: int) -> pa.Table:
     source = random.Random(seed)
     start = Cut(NOW_MS, (0, 0), (0, 0))
     end = Cut(NOW_MS + 3 * W, (9, 9), (9, 9))
-    tables = [source_rows.cut_row(start, end)]
+    tables = [cut_row(start, end)]
     for partition in range(2):
         entries = [
             (source.randrange(NOW_MS - W, end.end_ms), _payload(source))
@@ -163,8 +165,8 @@ def made_up_batch(seed: int) -> pa.Table:
         entries.sort()
         chunk = make_chunk(entries)
         span = start.end_ms, end.end_ms
-        tables.append(source_rows.trade_rows(chunk, partition, *span, 5_000))
-        tables.append(source_rows.read_row(partition, len(chunk), 0, end))
+        tables.append(trade_rows(chunk, partition, *span, 5_000))
+        tables.append(read_row(partition, len(chunk), 0, end))
     return pa.concat_tables(tables)
 
 
@@ -200,7 +202,7 @@ def by_spark(spark: SparkSession, table: pa.Table, is_live: bool) -> list[Any]:
 def test_combining_early_changes_nothing(spark: SparkSession) -> None:
     """The same from all rows, from combined ones, and without Spark's grouping."""
     table = made_up_batch(seed=11)
-    combined = source_rows.combine(table, W)
+    combined = combine(table, W)
     assert combined.num_rows < table.num_rows / 3
     alone = sorted(
         (

@@ -33,8 +33,9 @@ from tests.throttle.payloads import (
     valid_payloads,
 )
 from throttle.contract.group import units, value_of
-from throttle.window import source_rows, vector_check
-from throttle.window.source_rows import SUM_PREFIX
+from throttle.window import vector_check
+from throttle.window.checked_rows import trade_rows
+from throttle.window.row_schema import ARROW_SCHEMA, SUM_PREFIX
 from throttle.window.trade_sums import SUMS, to_units
 
 LATER_MS = 6 * 10**12
@@ -89,8 +90,8 @@ def expected_row(chunk: Chunk, at: int, end_ms: int) -> tuple[object, ...]:
 
 def agree(chunk: Chunk, end_ms: int = LATER_MS) -> None:
     """Check that a chunk becomes exactly the rows that the rules imply."""
-    table = source_rows.trade_rows(chunk, 3, NOW_MS, end_ms, MAX_AHEAD_MS)
-    assert table.schema == source_rows.ARROW_SCHEMA
+    table = trade_rows(chunk, 3, NOW_MS, end_ms, MAX_AHEAD_MS)
+    assert table.schema == ARROW_SCHEMA
     plain = table.set_column(
         0, "append_time", table["append_time"].cast(pa.int64())
     ).to_pylist()

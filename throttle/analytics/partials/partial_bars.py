@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from throttle.contract.bars import FRACTION_DIGITS, TOO_LARGE
-from throttle.window.source_rows import REFUSED_PREFIX
+from throttle.window.row_schema import REFUSED_PREFIX
 from throttle.window.vector_check import prices_and_sizes
 
 _PRICE = pa.decimal128(38, FRACTION_DIGITS)
@@ -58,7 +58,7 @@ OUT_OF_RANGE = "out_of_range"
 def trades_of(rows: pa.Table) -> tuple[pa.Table, Counter[int]]:
     """Return the trades among checked rows, and how many are ``OUT_OF_RANGE``.
 
-    It needs the columns of ``source_rows.ARROW_SCHEMA``. It returns ``isin``,
+    It needs the columns of ``row_schema.ARROW_SCHEMA``. It returns ``isin``,
     ``partition``, ``append_ms``, ``time`` (us), ``seq``, ``position``, ``price``,
     ``size`` and ``value``; the count is by partition.
     """

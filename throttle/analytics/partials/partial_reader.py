@@ -24,7 +24,7 @@ from throttle.spark.task_log import (
     open_log_reader,
     read_patiently,
 )
-from throttle.window.source_rows import REFUSED_PREFIX, SKIPPED_PREFIX
+from throttle.window.row_schema import REFUSED_PREFIX, SKIPPED_PREFIX
 
 # Partial bars of so many rows are combined before more is read.
 _MOST_ROWS = 40_000

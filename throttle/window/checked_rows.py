@@ -1,71 +1,27 @@
-"""From log entries to the columns Spark works on. Pure.
-
-One schema serves seven kinds of rows, told apart by ``key``: a trade (key = its ISIN),
-a refused trade (key = ``!`` and its position, ``reason`` set, ``seq`` = its bytes; or
-key = ``!`` and the reason, without ``error``: those that no letter is kept of), an
-entry that is no trade (key and reason = ``SKIPPED_PREFIX`` and its name), what was
-read of a partition (key = ``READ_KEY``), the cuts of a task (key = ``CUT_KEY``,
-payload = the two cuts as JSON), that a task gave its batch up (key =
-``ABANDONED_KEY``), and size and value of a trade that do not fit into columns (key =
-``SUM_PREFIX`` and its position and ISIN, ``trade_sums.py``). ``trades`` says for how
-many trades a row stands, ``trade_sums.SUMS`` what their sizes, and price times size,
-come to. All go through one aggregation, so nothing is counted in a second pass.
-"""
+"""From log entries to rows (``row_schema.py``), once they are checked. Pure."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ingest.trade import MAX_ENTRY_BYTES, InvalidTrade, Trade
 from ingest.tradelog.contract import Chunk
-from throttle.contract.cut import Cut
-from throttle.contract.dead_letter import LETTERS_PER_BATCH, pack
-from throttle.contract.trade_order import ORDER
 from throttle.window import trade_sums, vector_check
-from throttle.window.decoder import MOST_NAMES, OTHER, Decoder, Judged, Skipped
-
-CUT_KEY = "!cut"
-READ_KEY = "!read"
-ABANDONED_KEY = "!abandoned"
-REFUSED_PREFIX = "!"
-SKIPPED_PREFIX = "!skipped:"
-SUM_PREFIX = "!sum:"
-
-SCHEMA = (
-    "append_time timestamp, key string, partition int, time bigint, seq bigint, "
-    "position bigint, trades bigint, "
-    + "".join(f"{name} bigint, " for name in trade_sums.SUMS)
-    + "payload binary, reason string, error string"
+from throttle.window.decoder import Decoder, Judged, Skipped
+from throttle.window.row_schema import (
+    ARROW_SCHEMA,
+    REFUSED_PREFIX,
+    SKIPPED_PREFIX,
+    SUM_PREFIX,
+    with_columns,
 )
 
-ARROW_SCHEMA = pa.schema(
-    [
-        ("append_time", pa.timestamp("us", tz="UTC")),
-        ("key", pa.string()),
-        ("partition", pa.int32()),
-        ("time", pa.int64()),
-        ("seq", pa.int64()),
-        ("position", pa.int64()),
-        ("trades", pa.int64()),
-        *((name, pa.int64()) for name in trade_sums.SUMS),
-        ("payload", pa.binary()),
-        ("reason", pa.string()),
-        ("error", pa.string()),
-    ]
-)
-
-_OLDEST_FIRST = [(column, "ascending") for column in ORDER]
 # Constants with a type: guessing the type of a Python number takes 0.1 ms each time.
 _ONE, _US_PER_MS = pa.scalar(1, pa.int64()), pa.scalar(1_000, pa.int64())
-SUMMED = ("trades", *trade_sums.SUMS)
-"""The columns of which a combined row has the sums; all but the first may be null."""
-
-_LATEST = ("append_time", *ORDER, "payload", "reason", "error")
 
 
 def joined(chunks: Sequence[tuple[int, Chunk]]) -> tuple[Chunk, pa.Array]:
@@ -155,73 +111,6 @@ def trade_rows(
     return pa.concat_tables([table, *judged])
 
 
-def bound_letters(
-    table: pa.Table, kept: Counter[int], most: int = LETTERS_PER_BATCH
-) -> pa.Table:
-    """Cut what is long of refused trades, and keep a letter of so many a partition.
-
-    ``kept`` counts them by partition, from chunk to chunk. Of the rest a row says how
-    many there are, once the table is combined. In a partition the first ones count.
-    """
-    if table["error"].null_count == len(table):
-        return table
-    # Without an error no letter is kept in any case.
-    is_refused = pc.is_valid(table["error"])
-    refused = table.filter(is_refused).sort_by("position")
-    has_room = []
-    for partition in refused["partition"].to_pylist():
-        has_room.append(kept[partition] < most)
-        kept[partition] += has_room[-1]
-    mask = pa.array(has_room, pa.bool_())
-    letters, others = refused.filter(mask), refused.filter(pc.invert(mask))
-    payloads = letters["payload"].to_pylist()
-    none = pa.repeat(pa.scalar(0, pa.int64()), len(others))
-    packed = {
-        "seq": pa.array(map(len, payloads), pa.int64()),
-        "payload": pa.array(map(pack, payloads), pa.binary()),
-    }
-    counted = {
-        "key": pc.binary_join_element_wise(REFUSED_PREFIX, others["reason"], ""),
-        "position": none,
-        "payload": pa.repeat(pa.scalar(b"", pa.binary()), len(others)),
-        "error": pa.nulls(len(others), pa.string()),
-    }
-    return pa.concat_tables(
-        [
-            table.filter(pc.invert(is_refused)),
-            _with_columns(letters, packed),
-            _with_columns(others, counted),
-        ]
-    )
-
-
-def cut_row(start: Cut, end: Cut, read_ms: int = 0) -> pa.Table:
-    """Return the row (``ARROW_SCHEMA``) that carries the cuts of a task.
-
-    It is in the batch's last window. ``end`` is of the partitions that the task has
-    read, the first of which is the row's own. ``read_ms`` is when it had read them, by
-    its machine's clock, in milliseconds since 1970.
-    """
-    cuts = {"start": start.to_offset(), "end": end.to_offset(), "read_ms": read_ms}
-    return _marker(CUT_KEY, end.partitions[0], end.end_ms, 0, orjson.dumps(cuts))
-
-
-def abandoned_row(end_ms: int) -> pa.Table:
-    """Return the row (``ARROW_SCHEMA``) that says that a task has given up."""
-    return _marker(ABANDONED_KEY, 0, end_ms, 0, b"")
-
-
-def read_row(
-    partition: int, entries: int, blanks: int, end: Cut, extra: int = 0
-) -> pa.Table:
-    """Return the row (``ARROW_SCHEMA``) that says how much was read of a partition.
-
-    ``blanks`` positions without an entry go as the row's own position, ``extra``
-    trades beyond the first of an entry as its ``seq``.
-    """
-    return _marker(READ_KEY, partition, end.end_ms, entries, b"", blanks, extra)
-
-
 def extra_trades(rows: pa.Table, entries: Mapping[int, int]) -> Counter[int]:
     """Return how many more trades than entries there are, by partition.
 
@@ -231,95 +120,6 @@ def extra_trades(rows: pa.Table, entries: Mapping[int, int]) -> Counter[int]:
     columns = (sums[name].to_pylist() for name in ("partition", "trades_sum"))
     trades = Counter(dict(zip(*columns, strict=True)))
     return Counter({p: trades[p] - number for p, number in entries.items()})
-
-
-def bound_names(table: pa.Table, names: set[str], most: int = MOST_NAMES) -> pa.Table:
-    """Count entries that are no trades by so many ``names``, the others under one.
-
-    ``names`` has those that were met before, from chunk to chunk.
-    """
-    is_skipped = pc.starts_with(table["key"], SKIPPED_PREFIX)
-    if not pc.any(is_skipped).as_py():
-        return table
-    for key in pc.unique(table["key"].filter(is_skipped)).to_pylist():
-        if len(names) < most:
-            names.add(key)
-    is_odd = pc.and_(is_skipped, pc.invert(pc.is_in(table["key"], pa.array([*names]))))
-    other = pa.scalar(SKIPPED_PREFIX + OTHER, pa.string())
-    columns = {n: pc.if_else(is_odd, other, table[n]) for n in ("key", "reason")}
-    return _with_columns(table, columns)
-
-
-def combine(table: pa.Table, window_ms: int) -> pa.Table:
-    """Reduce rows to one per window, key and partition: the latest, standing for all.
-
-    Rows come and go with the columns of ``ARROW_SCHEMA``. A map-side combine: what
-    Spark's group-by does (``conflate.py``), done early where it is cheap; it may be
-    left out, or done to any part of a batch, without another result.
-    """
-    table = _with_sums_added_up(table, window_ms)
-    window = _windows(table, window_ms)
-    ordered = table.append_column("window", window).sort_by(_OLDEST_FIRST)
-    groups = ordered.group_by(["window", "key", "partition"], use_threads=False)
-    latest = groups.aggregate(
-        [*((name, "last") for name in _LATEST), *((name, "sum") for name in SUMMED)]
-    )
-    names = {name: f"{name}_sum" for name in SUMMED}
-    names |= {name: f"{name}_last" for name in _LATEST}
-    return pa.table(
-        {name: latest[names.get(name, name)] for name in ARROW_SCHEMA.names}
-    ).cast(ARROW_SCHEMA)
-
-
-def _windows(table: pa.Table, window_ms: int) -> pa.Array:
-    length_us = pa.scalar(window_ms * 1000, pa.int64())
-    return pc.divide(table["append_time"].cast(pa.int64()), length_us)
-
-
-def _with_sums_added_up(table: pa.Table, window_ms: int) -> pa.Table:
-    """Reduce the rows of ``_sum_rows`` to one per window, issue and partition.
-
-    However many trades have sizes that fit into no column, their rows are no more
-    than those of issues.
-    """
-    is_sum = pc.starts_with(table["key"], SUM_PREFIX)
-    if not pc.any(is_sum).as_py():
-        return table
-    odd = table.filter(is_sum).sort_by("position")
-    isins = [key.rpartition(":")[2] for key in odd["key"].to_pylist()]
-    groups = zip(
-        _windows(odd, window_ms).to_pylist(),
-        isins,
-        odd["partition"].to_pylist(),
-        strict=True,
-    )
-    last: dict[tuple[int, str, int], int] = {}
-    sums: dict[tuple[int, str, int], tuple[int, int]] = {}
-    payloads = odd["payload"].to_pylist()
-    for row, (group, payload) in enumerate(zip(groups, payloads, strict=True)):
-        volume, value = map(int, payload.split(b" "))
-        before = sums.get(group, (0, 0))
-        last[group], sums[group] = row, (before[0] + volume, before[1] + value)
-    # The greatest position of its trades makes a row's key another one's than that of
-    # any other piece of the log.
-    kept = odd.take(pa.array(last.values(), pa.int64()))
-    added = pa.array([b"%d %d" % pair for pair in sums.values()], pa.binary())
-    kept = _with_columns(kept, {"payload": added})
-    return pa.concat_tables([table.filter(pc.invert(is_sum)), kept])
-
-
-def decode_cuts(payload: bytes) -> tuple[Cut, Cut, int]:
-    """Decode the payload of a cut row: start, end and when the task had read."""
-    cuts = orjson.loads(payload)
-    start, end = Cut.from_offset(cuts["start"]), Cut.from_offset(cuts["end"])
-    return start, end, cuts["read_ms"]
-
-
-def _with_columns(table: pa.Table, columns: Mapping[str, pa.Array]) -> pa.Table:
-    for name, column in columns.items():
-        at = ARROW_SCHEMA.get_field_index(name)
-        table = table.set_column(at, ARROW_SCHEMA.field(at), column)
-    return table
 
 
 def _with_sums(
@@ -342,7 +142,7 @@ def _sum_rows(odd: pa.Table, units: Iterable[tuple[int, int]]) -> pa.Table:
         **{n: pa.nulls(len(odd), pa.int64()) for n in trade_sums.SUMS},
         "payload": pa.array(payloads, pa.binary()),
     }
-    return _with_columns(odd, columns)
+    return with_columns(odd, columns)
 
 
 def _select(chunk: Chunk, mask: pa.Array) -> Chunk:
@@ -491,7 +291,7 @@ def _units(trades: Sequence[Trade]) -> _Units:
 def _summed(table: pa.Table, units: Sequence[_Units]) -> pa.Table:
     """Say of each row what is known of its volume and value."""
     sums, odd = trade_sums.of_units(units)
-    table = _with_columns(table, sums)
+    table = with_columns(table, sums)
     if not odd:
         return table
     rows = table.take(pa.array(odd, pa.int64()))
@@ -508,29 +308,3 @@ def _values(judged: InvalidTrade | Trade, position: int, append_ms: int) -> _Val
         key = f"{REFUSED_PREFIX}{position}"
         return key, append_ms * 1000, 0, judged.reason, str(judged)
     return judged.isin, judged.time_us, judged.seq, None, None
-
-
-def _marker(
-    key: str,
-    partition: int,
-    end_ms: int,
-    trades: int,
-    payload: bytes,
-    position: int = 0,
-    seq: int = 0,
-) -> pa.Table:
-    row = {
-        "append_time": (end_ms - 1) * 1000,
-        "key": key,
-        "partition": partition,
-        "time": 0,
-        "seq": seq,
-        "position": position,
-        "trades": trades,
-        **dict.fromkeys(trade_sums.SUMS),
-        "payload": payload,
-        "reason": None,
-        "error": None,
-    }
-    columns_of_one = {name: [value] for name, value in row.items()}
-    return pa.table(columns_of_one, schema=ARROW_SCHEMA)

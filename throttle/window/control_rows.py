@@ -1,0 +1,73 @@
+"""Rows that a task says of itself: its cuts, what it read, that it gave up. Pure.
+
+What they say is their payload, JSON, and ``trades``, the entries that were read. Of
+other columns only key, partition, and the window that ``append_time`` is in, count.
+"""
+
+import orjson
+import pyarrow as pa
+
+from throttle.contract.cut import Cut
+from throttle.window import trade_sums
+from throttle.window.row_schema import ABANDONED_KEY, ARROW_SCHEMA, CUT_KEY, READ_KEY
+
+
+def cut_row(start: Cut, end: Cut, read_ms: int = 0) -> pa.Table:
+    """Return the row (``ARROW_SCHEMA``) that carries the cuts of a task.
+
+    It is in the batch's last window. ``end`` is of the partitions that the task has
+    read, the first of which is the row's own. ``read_ms`` is when it had read them, by
+    its machine's clock, in milliseconds since 1970.
+    """
+    cuts = {"start": start.to_offset(), "end": end.to_offset(), "read_ms": read_ms}
+    return _marker(CUT_KEY, end.partitions[0], end.end_ms, orjson.dumps(cuts))
+
+
+def abandoned_row(end_ms: int) -> pa.Table:
+    """Return the row (``ARROW_SCHEMA``) that says that a task has given up."""
+    return _marker(ABANDONED_KEY, 0, end_ms, b"")
+
+
+def read_row(
+    partition: int, entries: int, blanks: int, end: Cut, extra: int = 0
+) -> pa.Table:
+    """Return the row (``ARROW_SCHEMA``) that says how much was read of a partition.
+
+    ``blanks`` are positions without an entry, ``extra`` the trades beyond the first of
+    an entry.
+    """
+    payload = orjson.dumps([blanks, extra])
+    return _marker(READ_KEY, partition, end.end_ms, payload, entries)
+
+
+def decode_cuts(payload: bytes) -> tuple[Cut, Cut, int]:
+    """Decode the payload of a cut row: start, end and when the task had read."""
+    cuts = orjson.loads(payload)
+    start, end = Cut.from_offset(cuts["start"]), Cut.from_offset(cuts["end"])
+    return start, end, cuts["read_ms"]
+
+
+def decode_read(payload: bytes) -> tuple[int, int]:
+    """Decode the payload of a read row: blanks and extra trades."""
+    blanks, extra = orjson.loads(payload)
+    return blanks, extra
+
+
+def _marker(
+    key: str, partition: int, end_ms: int, payload: bytes, trades: int = 0
+) -> pa.Table:
+    row = {
+        "append_time": (end_ms - 1) * 1000,
+        "key": key,
+        "partition": partition,
+        "time": 0,
+        "seq": 0,
+        "position": 0,
+        "trades": trades,
+        **dict.fromkeys(trade_sums.SUMS),
+        "payload": payload,
+        "reason": None,
+        "error": None,
+    }
+    columns_of_one = {name: [value] for name, value in row.items()}
+    return pa.table(columns_of_one, schema=ARROW_SCHEMA)

@@ -1,0 +1,58 @@
+"""The columns that a batch travels in: one schema, seven kinds of rows. Pure.
+
+Kinds are told apart by ``key``: a trade (key = its ISIN), a refused trade (key = ``!``
+and its position, ``reason`` set, ``seq`` = its bytes; or key = ``!`` and the reason,
+without ``error``: those that no letter is kept of), an entry that is no trade (key and
+reason = ``SKIPPED_PREFIX`` and its name), size and value of a trade that do not fit
+into columns (key = ``SUM_PREFIX`` and its position and ISIN, ``trade_sums.py``), and
+three that a task says of itself (``control_rows.py``). ``trades`` says for how many
+trades a row stands, ``trade_sums.SUMS`` what their sizes, and price times size, come
+to. All go through one aggregation, so nothing is counted in a second pass.
+"""
+
+from collections.abc import Mapping
+
+import pyarrow as pa
+
+from throttle.window import trade_sums
+
+CUT_KEY = "!cut"
+READ_KEY = "!read"
+ABANDONED_KEY = "!abandoned"
+REFUSED_PREFIX = "!"
+SKIPPED_PREFIX = "!skipped:"
+SUM_PREFIX = "!sum:"
+
+SCHEMA = (
+    "append_time timestamp, key string, partition int, time bigint, seq bigint, "
+    "position bigint, trades bigint, "
+    + "".join(f"{name} bigint, " for name in trade_sums.SUMS)
+    + "payload binary, reason string, error string"
+)
+
+ARROW_SCHEMA = pa.schema(
+    [
+        ("append_time", pa.timestamp("us", tz="UTC")),
+        ("key", pa.string()),
+        ("partition", pa.int32()),
+        ("time", pa.int64()),
+        ("seq", pa.int64()),
+        ("position", pa.int64()),
+        ("trades", pa.int64()),
+        *((name, pa.int64()) for name in trade_sums.SUMS),
+        ("payload", pa.binary()),
+        ("reason", pa.string()),
+        ("error", pa.string()),
+    ]
+)
+
+SUMMED = ("trades", *trade_sums.SUMS)
+"""The columns of which a combined row has the sums; all but the first may be null."""
+
+
+def with_columns(table: pa.Table, columns: Mapping[str, pa.Array]) -> pa.Table:
+    """Return the table with these columns in the place of its own."""
+    for name, column in columns.items():
+        at = ARROW_SCHEMA.get_field_index(name)
+        table = table.set_column(at, ARROW_SCHEMA.field(at), column)
+    return table
