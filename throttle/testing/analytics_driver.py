@@ -24,8 +24,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from ingest.trade import Trade
-from ingest.tradelog.contract import Chunk, LogInfo, Tail, partition_of
+from ingest.tradelog.contract import Chunk, LogInfo, Tail
 from throttle.analytics.bars.amended_bars import BarBoard, Place
 from throttle.analytics.bars.bar_sink import BarSink
 from throttle.analytics.bars.published_bars import calendars_of
@@ -44,6 +43,7 @@ from throttle.contract.tally import BatchNote, QueryTally
 from throttle.settings import AnalyticsSettings
 from throttle.spark.options import log_options
 from throttle.testing.driver import START_MS
+from throttle.testing.trades_by_hand import TradesByHand
 from throttle.testing.windows_by_hand import (
     KeptByHand,
     SessionsByHand,
@@ -59,7 +59,7 @@ _WINDOWS: Mapping[str, Callable[[AnalyticsSettings], WindowsByHand]] = {
 }
 
 
-class AnalyticsDriver:
+class AnalyticsDriver(TradesByHand):
     """Queries of products over one log in memory, with a clock turned by hand.
 
     Moments are milliseconds since the driver's start (``start_ms``). ``settings`` are
@@ -68,37 +68,19 @@ class AnalyticsDriver:
     """
 
     def __init__(self, *, start_ms: int = START_MS, **settings: Any) -> None:
+        super().__init__(start_ms)
         everything = {"analytics": ",".join(BY_NAME), **settings}
         self.settings = AnalyticsSettings(**everything)
-        self._start_ms = start_ms
         self._log = _MemoryLog(self.settings.partitions)
         self._queries = {
             name: _Query(BY_NAME[name], self.settings, self._log, start_ms)
             for name in self.settings.products()
         }
 
-    def trade(
-        self,
-        isin: str,
-        price: str,
-        *,
-        at_ms: int,
-        time_ms: int | None = None,
-        seq: int = 0,
-        size: str = "1",
-        partition: int | None = None,
-        **extra: Any,
-    ) -> int:
-        """Append a trade at a moment; return its position.
-
-        ``time_ms`` is the exchange's time, ``at_ms`` unless given; ``partition`` the
-        issue's own unless given. In a partition, moments must not go back.
-        """
-        time_us = (self._start_ms + (at_ms if time_ms is None else time_ms)) * 1_000
-        payload = Trade(isin, time_us, seq, price, size, extra).to_wire()
-        if partition is None:
-            partition = partition_of(isin, self.settings.partitions)
-        return self.payload(payload, at_ms=at_ms, partition=partition)
+    @property
+    def partitions(self) -> int:
+        """How many partitions the log has."""
+        return self.settings.partitions
 
     def payload(self, payload: bytes, *, at_ms: int, partition: int = 0) -> int:
         """Append any bytes at a moment, malformed ones too; return the position."""

@@ -38,8 +38,6 @@ from ingest.issue_table.redis_issue_store import RedisIssueStore
 from ingest.issue_table.table_loader import load_list, read_on
 from ingest.process.ports import free_port
 from ingest.redis_keys import Keys
-from ingest.trade import Trade
-from ingest.tradelog.contract import partition_of
 from ingest.tradelog.manual_clock import ManualClockLog
 from ingest.tradelog.redis_log_reader import open_log
 from ingest.tradelog.redis_positions import FIELD, stream_key
@@ -51,6 +49,7 @@ from throttle.publish.publisher import Publisher, PublishOptions
 from throttle.settings import ThrottleSettings
 from throttle.spark.options import source_options
 from throttle.spark.source import TradeLogReader
+from throttle.testing.trades_by_hand import TradesByHand
 from throttle.window.batch import Batch, assemble
 from throttle.window.combine import combine
 from throttle.window.conflate import LATEST
@@ -121,7 +120,7 @@ def _checked(issues: Sequence[IssueEntry]) -> list[IssueEntry]:
     return list(issues)
 
 
-class ThrottleDriver:
+class ThrottleDriver(TradesByHand):
     """One throttle job over one log, with a clock turned by hand. A context manager.
 
     Moments are milliseconds since the driver's start (``start_ms``, where a window has
@@ -140,9 +139,9 @@ class ThrottleDriver:
         issues: Sequence[IssueEntry] = (),
         **settings: Any,
     ) -> None:
+        super().__init__(start_ms)
         self._first_issues = _checked(issues)
         self._issues = NO_ISSUES
-        self._start_ms = start_ms
         self._spark = spark
         self._redis_url = redis_url
         self._given = {"namespace": namespace, **settings}
@@ -191,28 +190,10 @@ class ThrottleDriver:
         self._stop_query()
         self._open.close()
 
-    def trade(
-        self,
-        isin: str,
-        price: str,
-        *,
-        at_ms: int,
-        time_ms: int | None = None,
-        seq: int = 0,
-        size: str = "1",
-        partition: int | None = None,
-        **extra: Any,
-    ) -> int:
-        """Append a trade at a moment; return its position.
-
-        ``time_ms`` is the exchange's time, ``at_ms`` unless given; ``partition`` the
-        issue's own unless given. In a partition, moments must not go back.
-        """
-        time_us = (self._start_ms + (at_ms if time_ms is None else time_ms)) * 1000
-        payload = Trade(isin, time_us, seq, price, size, extra).to_wire()
-        if partition is None:
-            partition = partition_of(isin, self._info.partitions)
-        return self.payload(payload, at_ms=at_ms, partition=partition)
+    @property
+    def partitions(self) -> int:
+        """How many partitions the log has."""
+        return self._info.partitions
 
     def payload(self, payload: bytes, *, at_ms: int, partition: int = 0) -> int:
         """Append any bytes at a moment, malformed ones too; return the position."""
