@@ -34,6 +34,7 @@ from gateway.settings import GatewaySettings
 from gateway.transport import sse
 from gateway.transport.bounded_answers import BoundedAnswers
 from gateway.transport.websocket import StreamEndpoint, refuse
+from ingest.process.abandoned_handshake import ignore_abandoned_handshakes
 
 STATIC = Path(__file__).parent / "static"
 
@@ -88,6 +89,7 @@ class GatewayApp:
 
     @asynccontextmanager
     async def _lifespan(self, app: FastAPI) -> AsyncIterator[None]:
+        ignore_abandoned_handshakes()
         async with self._backend.running(self.stop_server_on_failure):
             yield
 

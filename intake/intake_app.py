@@ -24,6 +24,7 @@ from gateway.http.request_budget import RequestBudget
 from gateway.http.security_headers import SecurityHeaders
 from gateway.stream.counters import Counters
 from ingest.feed.supply import ENTRY_OVERHEAD_BYTES, Ended
+from ingest.process.abandoned_handshake import ignore_abandoned_handshakes
 from ingest.sources.trade_lines import LineReader
 from intake.bodies import BadBody, ReadBody, read_body
 from intake.remembered import Clash, Memory, Remembered, RequestKey
@@ -96,6 +97,7 @@ def create_app(state: IntakeState, client: Redis) -> FastAPI:
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        ignore_abandoned_handshakes()
         yield
         await client.aclose()
 

@@ -84,9 +84,9 @@ def test_silence_after_trades_closes_empty_windows_on_time(steady: Steady) -> No
     with rig.feed():
         rig.wait_for_offset(rig.offset() + 4, 30, steady.job)
     rig.wait_until_live(steady.job)
-    rig.wait_for_offset(rig.offset() + 8, 30, steady.job)
-    newest = read_snapshots(rig.client)[-5:]
-    assert not any(snapshot.rows for snapshot in newest)
+    # A busy machine may have some of the trades before it still.
+    eventually(lambda: not any(s.rows for s in read_snapshots(rig.client)[-5:]), 30)
+    rig.wait_for_offset(rig.offset() + 3, 30, steady.job)
     assert _median(steady.lags_ms(5)) < ON_TIME_MS
     steady.check_goes_on()
 
