@@ -95,7 +95,8 @@ class ProductPublisher:
                 for p, tally in note.tallies.items()
                 for name, number in tally.items().items()
             ],
-            "settings": list(changes.settings.items()),
+            # As text: a double, which the script has for numbers, keeps 53 bits.
+            "settings": [(name, str(one)) for name, one in changes.settings.items()],
             "log": changes.log_as,
             "logged": f"logged:{product}",
             "entries": len(changes.logged),

@@ -8,7 +8,8 @@
 --       the bytes of each dead letter, or their beginning
 --
 -- The head has: channel, job, term, start and end (the cuts, as stored), window_ms,
--- window_log (its length), batch (its id), issues (version of the issue table, 0: none),
+-- window_log (its length), batch (its id), issues (version of the issue table as text, since it
+-- has more digits than a double keeps; 0: none),
 -- issues_digest; stale, the rows that groups leave out ("<end> <isin>" of each, with spaces
 -- between them), left out for any; markets (names); named, the fields of groups that the
 -- table names, left out if they are those of the batch before; knows_markets, whether
@@ -132,12 +133,12 @@ local function header(window_ms, count, groups, market)
   local text = string.format(
     '{"epoch":"%s","offset":%d,"window":%d,"windows":%d,"published":%s',
     epoch, offset, window_ms, count, published_us)
-  if head.issues == 0 then return text .. '}' end
+  if head.issues == '0' then return text .. '}' end
   local bodies = {}
   for _, group in ipairs(groups) do
     if not market or group[2] == market then bodies[#bodies + 1] = group[3] end
   end
-  return string.format('%s,"issues":%d,"groups":[%s]}', text, head.issues,
+  return string.format('%s,"issues":%s,"groups":[%s]}', text, head.issues,
     table.concat(bodies, ','))
 end
 

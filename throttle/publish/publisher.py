@@ -154,7 +154,7 @@ class Publisher:
             "window_ms": options.window_ms,
             "window_log": options.window_log,
             "batch": batch_id,
-            "issues": batch.end.issues,
+            "issues": str(batch.end.issues),
             "issues_digest": batch.issues.issues.digest if batch.end.issues else "",
             "markets": [] if rows is None else rows.markets,
             "knows_markets": self._has_listeners,

@@ -1,6 +1,7 @@
 """Groups in the publish: atomic with the windows, of what is published alone."""
 
 from collections.abc import Iterator
+from json import loads
 
 import pytest
 import redis
@@ -8,6 +9,7 @@ import redis
 from ingest.issue_table.issue_entry import IssueEntry
 from ingest.redis_keys import Keys
 from tests.conftest import eventually
+from throttle.contract.cut import Cut
 from throttle.contract.group import StoredGroup
 from throttle.contract.snapshot import WindowSnapshot
 from throttle.testing.driver import ThrottleDriver
@@ -56,6 +58,9 @@ def test_the_newest_groups_are_stored_with_their_windows(
     driver.trade(B, "52", at_ms=W + 1)
     driver.turn_clock(2 * W)
     last = WindowSnapshot.decode(client.xrevrange(KEYS.windows)[0][1][b"snapshot"])
+    cut = Cut.from_offset(loads(client.hget(KEYS.meta, "cut:throttle") or b""))
+    # It has more digits than a double keeps, which a script has for numbers.
+    assert last.issues_version == cut.issues > 2**53
     groups = stored(client)
     assert {field: offset for field, (offset, _) in groups.items()} == {
         "market:KOSPI": 1,
