@@ -22,9 +22,9 @@ from machine import (
     running_server,
 )
 
-from deploy.loadtest.system.machine import describe_machine
 from deploy.local.process_tree import job_family, members
 from ingest.redis_keys import AnalyticsKeys
+from loadtest.system.machine import describe_machine
 from throttle.contract.tally import TallyBook
 
 KEYS = AnalyticsKeys("tt")

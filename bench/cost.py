@@ -26,8 +26,8 @@ from machine import (
     running_server,
 )
 
-from deploy.loadtest.system.machine import describe_machine
 from deploy.local.process_tree import Named, job_family
+from loadtest.system.machine import describe_machine
 
 PARTS = ("job", "driver", "JVM", "worker")
 

@@ -14,14 +14,14 @@ from statistics import linear_regression
 from machine import end_on_signals, print_table
 from rich.console import Console
 
-from deploy.loadtest.choices import EVERY_KIND, LoadChoices
-from deploy.loadtest.load_run import carry_out
-from deploy.loadtest.plan import plan_of
-from deploy.loadtest.report.console import RunDisplay
-from deploy.loadtest.report.verdict import broken_words, in_short
-from deploy.loadtest.results import Outcome
-from deploy.loadtest.system.deployment import local
-from deploy.loadtest.system.machine import describe_machine
+from deploy.commands.load_choices import EVERY_KIND, LoadChoices
+from loadtest.load_run import carry_out
+from loadtest.plan import plan_of
+from loadtest.report.console import RunDisplay
+from loadtest.report.verdict import broken_words, in_short
+from loadtest.results import Outcome
+from loadtest.system.deployment import local
+from loadtest.system.machine import describe_machine
 from throttle.settings import AnalyticsSettings
 
 DEFAULTS = AnalyticsSettings.model_construct()

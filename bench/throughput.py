@@ -29,8 +29,8 @@ from machine import (
     wait_for_books,
 )
 
-from deploy.loadtest.judge.following import Follower, following
-from deploy.loadtest.system.machine import describe_machine
+from loadtest.judge.following import Follower, following
+from loadtest.system.machine import describe_machine
 from throttle.settings import ThrottleSettings
 
 DEFAULTS = ThrottleSettings.model_construct()

@@ -25,7 +25,7 @@ LOCKS = {
 }
 
 
-OURS = {"tickthrottle", "tickthrottle-client", "tickthrottle-all"}
+OURS = {f"tickthrottle{end}" for end in ("", "-client", "-load", "-all")}
 
 
 def floors() -> dict[str, tuple[str, str]]:
