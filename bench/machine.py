@@ -138,16 +138,8 @@ class Program(ChildProcess):
         self.kill()
 
 
-class Job(Program):
-    """A running throttle."""
-
-    def __init__(self, folder: Path, environment: dict[str, str]) -> None:
-        command = [sys.executable, "-m", "tickthrottle", "throttle"]
-        super().__init__("throttle", command, folder, environment)
-
-
 @contextmanager
-def running_job(server: Server, **settings: str) -> Iterator[Job]:
+def running_job(server: Server, **settings: str) -> Iterator[Program]:
     """Run the throttle, default settings but for those given; yield it when ready."""
     with starting_job(server, **settings) as job:
         job.wait_for("ready", within_s=300)
@@ -155,8 +147,10 @@ def running_job(server: Server, **settings: str) -> Iterator[Job]:
 
 
 @contextmanager
-def starting_job(server: Server, **settings: str) -> Iterator[Job]:
-    """Run the throttle, default settings but for those given; yield it at once."""
+def starting_job(
+    server: Server, job: str = "throttle", **settings: str
+) -> Iterator[Program]:
+    """Run a job, default settings but for those given; yield it at once."""
     # What the caller's environment says of the product is not the default.
     for name in [name for name in os.environ if name.startswith("TICKTHROTTLE_")]:
         del os.environ[name]
@@ -169,11 +163,12 @@ def starting_job(server: Server, **settings: str) -> Iterator[Job]:
         "TICKTHROTTLE_LOG_LEVEL": "debug",
         **settings,
     }
-    job = Job(folder, environment)
+    command = [sys.executable, "-m", "tickthrottle", job]
+    program = Program(job, command, folder, environment)
     try:
-        yield job
+        yield program
     finally:
-        job.end()
+        program.end()
 
 
 @contextmanager
@@ -231,7 +226,7 @@ def memory_by_name(processes: Iterable[Named]) -> Counter[str]:
 class PeakMemory:
     """The most that server, job and the parts of the job used: bytes, PSS."""
 
-    def __init__(self, server: Server, job: Job) -> None:
+    def __init__(self, server: Server, job: Program) -> None:
         self.most: Counter[str] = Counter()
         self._server = members("server", server.pid)
         self._job = job
@@ -277,7 +272,7 @@ def end_on_signals() -> None:
 
 def wait_for_books(
     server: Server,
-    job: Job,
+    job: Program,
     after_ms: int,
     within_s: float,
     meanwhile: Callable[[], None] = lambda: None,

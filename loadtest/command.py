@@ -20,7 +20,7 @@ from loadtest.clients.crowd import CrowdLost
 from loadtest.feed.feeding import FeedFailed
 from loadtest.judge.standing import NoStream
 from loadtest.load_run import EndedTooSoon, carry_out
-from loadtest.plan import plan_of
+from loadtest.plan import LoadPlan, plan_of
 from loadtest.report.console import RunDisplay
 from loadtest.report.page import render
 from loadtest.report.terminal import summary
@@ -50,7 +50,7 @@ def run_command(choices: LoadChoices) -> bool:
         issues = plan.feed.isins()
         plan.audience.members(issues)
         with (
-            _deployment(choices, console) as deployment,
+            _deployment(choices, plan, console) as deployment,
             RunDisplay(console) as progress,
         ):
             result = carry_out(plan, issues, deployment, progress)
@@ -80,10 +80,12 @@ def _token(choices: LoadChoices) -> str | None:
 
 
 @contextmanager
-def _deployment(choices: LoadChoices, console: Console) -> Iterator[Deployment]:
+def _deployment(
+    choices: LoadChoices, plan: LoadPlan, console: Console
+) -> Iterator[Deployment]:
     if not choices.gateways:
         console.print("starting a deployment, about twenty seconds", soft_wrap=True)
-        with local() as deployment:
+        with local(**plan.deployment) as deployment:
             yield deployment
         return
     pages = {f"{url.rstrip('/')}/" for url in choices.gateways}

@@ -1,8 +1,9 @@
 """What a load test does, made of what was asked for. Pure."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from math import inf
-from typing import Literal
+from typing import Any, Literal
 
 from deploy.commands.load_choices import LoadChoices
 from ingest.sources.rate_profile import Profile
@@ -60,6 +61,8 @@ class LoadPlan:
     search: Search | None = None
     polls_every_s: tuple[float, ...] = ()
     """The ways of polling that the stream is compared with; none: no comparison."""
+    deployment: Mapping[str, Any] = field(default_factory=dict)
+    """How the deployment is started, if one is: arguments of ``local``."""
 
 
 def plan_of(choices: LoadChoices, command: str = "tickthrottle load") -> LoadPlan:
@@ -75,6 +78,8 @@ def plan_of(choices: LoadChoices, command: str = "tickthrottle load") -> LoadPla
         raise ValueError(f"scenario {name!r}: must be one of {', '.join(SCENARIOS)}")
     if scenario.needs_tape and not choices.tapes:
         raise ValueError(f"scenario {name!r}: needs a recording; name one with --tape")
+    if scenario.deployment and choices.gateways:
+        raise ValueError(f"scenario {name!r}: starts what it loads; takes no --gateway")
     _check_choices(choices)
     is_plain = choices.raised is not None or choices.compares_polling
     asks = dict(scenario.asks)
@@ -103,6 +108,7 @@ def plan_of(choices: LoadChoices, command: str = "tickthrottle load") -> LoadPla
         rules=tuple(map(parse, asked.rules)),
         search=None if asked.raised is None else SEARCHES[asked.raised],
         polls_every_s=POLL_EVERY_S if asked.compares_polling else (),
+        deployment=scenario.deployment,
     )
 
 

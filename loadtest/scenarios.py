@@ -16,6 +16,20 @@ class Scenario:
     asks: Mapping[str, Any] = field(default_factory=dict)
     """Fields of ``LoadChoices``."""
     needs_tape: bool = False
+    deployment: Mapping[str, Any] = field(default_factory=dict)
+    """How the deployment is started: arguments of ``local``."""
+
+
+FULL_SOON = {
+    "TRADE_LOG_RETENTION_S": 30,
+    "WINDOW_LOG": 45,
+    # What charts are drawn from.
+    "HISTORY_BYTES": 2**20,
+    "BARS_KEPT": 5,
+    "LATENESS_S": 60,
+    "MOVERS_SPAN_S": 60,
+}
+"""Settings of all that fills up in memory, far below what they are by default."""
 
 
 SCENARIOS = {
@@ -60,6 +74,29 @@ SCENARIOS = {
                 f"memory.throttle-{part}.growth>10%"
                 for part in ("driver", "jvm", "worker")
             ),
+        },
+    ),
+    "soak": Scenario(
+        "all parts, archive and analytics too, for 20 minutes: does anything grow?",
+        {
+            "mix": EVERY_KIND,
+            "seconds": 1_200,
+            # How late a window is, is not the question. The archive's memory swings.
+            "rules": (
+                "memory.valkey.growth>15%",
+                "memory.archive.growth>30%",
+                "memory.gateway.growth>5%",
+                *(
+                    f"memory.{job}-{part}.growth>5%"
+                    for job in ("throttle", "analytics")
+                    for part in ("driver", "jvm", "worker")
+                ),
+            ),
+        },
+        deployment={
+            "settings": {f"TICKTHROTTLE_{n}": str(v) for n, v in FULL_SOON.items()},
+            "archive": True,
+            "analytics": "bars,movers",
         },
     ),
 }

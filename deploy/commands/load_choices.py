@@ -21,8 +21,8 @@ class LoadChoices(BaseModel):
     )
 
     scenario: str | None = None
-    """A load by name: standard, short, opening, bursts, stress, refused. Options win
-    over it. [default: short]"""
+    """A load by name: standard, short, opening, bursts, stress, refused, soak.
+    Options win over it. [default: short]"""
 
     rate: float = Field(900, ge=0.1, le=1_000_000)
     """Trades per second."""

@@ -10,7 +10,6 @@ from rich.text import Text
 
 from loadtest.figures import words
 from loadtest.figures.percentiles import mean_of
-from loadtest.judge.balance import balance, per_item, per_row
 from loadtest.report.verdict import LOADS, RunVerdict, judge
 from loadtest.results import (
     Capacity,
@@ -100,13 +99,27 @@ def _kinds(kinds: Sequence[KindOutcome]) -> Table:
     )
 
 
+def per_row(outcome: Outcome) -> float | None:
+    """Return how many trades were read for each row that was published."""
+    books = outcome.books
+    return books.read / books.published if books.published else None
+
+
+def per_item(outcome: Outcome) -> float | None:
+    """Return how many trades an item of an update stands for."""
+    items = sum(kind.items for kind in outcome.kinds)
+    return sum(kind.trades for kind in outcome.kinds) / items if items else None
+
+
 def _books(outcome: Outcome) -> Iterator[Text]:
     books = outcome.books
+    balance = words.plural(len(books.problems), "problem")
     yield Text(
         f"Ledger: {words.count(books.read)} read = {words.count(books.published)} "
         f"published + {words.count(books.superseded)} superseded + "
         f"{words.count(books.stale)} stale + "
-        f"{words.count(sum(books.refused.values()))} refused: {balance(books)}",
+        f"{words.count(sum(books.refused.values()))} refused: "
+        f"{balance if books.problems else 'balanced'}",
         style="red" if books.problems else "",
     )
     for problem in books.problems:

@@ -28,6 +28,12 @@ def test_every_scenario_is_a_plan(name: str) -> None:
     assert scenario.words in plan.title
 
 
+def test_a_scenario_that_starts_what_it_loads_takes_no_gateway() -> None:
+    """What it asks of a deployment cannot be had of one that runs."""
+    with pytest.raises(ValueError, match="takes no --gateway"):
+        plan_of(LoadChoices(scenario="soak", gateways=("http://127.0.0.1:1",)))
+
+
 def test_options_win_over_the_scenario() -> None:
     """What is not given stays."""
     plan = plan_of(LoadChoices(scenario="standard", rate=5_000, clients=7, seconds=20))

@@ -1,16 +1,18 @@
 """The end of a run in a terminal."""
 
+from dataclasses import replace
 from io import StringIO
 
 import pytest
 from rich.console import Console
 
-from loadtest.report.terminal import summary
+from loadtest.report.terminal import per_item, per_row, summary
 from loadtest.results import Result
 from tests.loadtest.samples import (
     make_broken_result,
     make_capacity_result,
     make_comparison_result,
+    make_outcome,
     make_result,
 )
 
@@ -32,6 +34,24 @@ def test_the_answer_comes_first() -> None:
     places = [text.index(part) for part in parts]
     assert places == sorted(places)
     assert "refused: balanced" in text
+
+
+def test_reduction_is_of_trades_to_rows_and_to_prices_sent() -> None:
+    """Nothing published or sent is no reduction at all, not an endless one."""
+    outcome = make_outcome(40, 20)
+    books = replace(outcome.books, read=100, published=25)
+    outcome = replace(outcome, books=books)
+    assert (per_row(outcome), per_item(outcome)) == (4, 3)
+    nothing = replace(outcome, books=replace(books, published=0), kinds=())
+    assert (per_row(nothing), per_item(nothing)) == (None, None)
+
+
+def test_a_ledger_that_does_not_balance_says_so() -> None:
+    """Its problems are counted, and named."""
+    result = make_result(40, 20)
+    books = replace(result.outcome.books, problems=["a", "b"])
+    text = printed(replace(result, outcome=replace(result.outcome, books=books)))
+    assert "refused: 2 problems" in text
 
 
 def test_all_that_is_wrong_is_told_and_nothing_is_markup() -> None:
