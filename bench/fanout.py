@@ -22,7 +22,8 @@ from send_floor import measure_floor
 
 from gateway.protocol.key_sets import ALL
 from loadtest.client_mix import Audience, Kind, Member
-from loadtest.clients.crowd import Target, crowd
+from loadtest.clients.crowd import crowd
+from loadtest.clients.targets import Target
 from loadtest.system.machine import describe_machine
 
 NEVER_S = 3_600.0

@@ -17,7 +17,7 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 WATCH_ONLY: Mapping[Kind, float] = {"watch": 1.0}
 
 CLIENTS_PER_ADDRESS = 500
-"""So many clients share one loopback address, by default."""
+"""So many clients share one loopback address."""
 
 _ADDRESSES = 250
 
@@ -53,21 +53,19 @@ class Audience:
     reconnect_every_s: float = 30.0
     slow_pause_s: float = 6.0
     stall_s: float = 30.0
-    seed: int = 1
     slow_watch_market: bool = True
-    clients_per_address: int = CLIENTS_PER_ADDRESS
 
     def __post_init__(self) -> None:
-        for name in ("clients", "keys", "clients_per_address"):
+        for name in ("clients", "keys"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} {getattr(self, name)}: has to be at least 1")
         for name in ("poll_every_s", "reconnect_every_s", "slow_pause_s", "stall_s"):
             if not getattr(self, name) > 0:
                 raise ValueError(f"{name} {getattr(self, name)}: has to be above 0")
-        if self.clients > _ADDRESSES * self.clients_per_address:
+        if self.clients > _ADDRESSES * CLIENTS_PER_ADDRESS:
             raise ValueError(
                 f"clients {self.clients}: at most {_ADDRESSES} addresses with "
-                f"{self.clients_per_address} each"
+                f"{CLIENTS_PER_ADDRESS} each"
             )
 
     def counts(self) -> dict[Kind, int]:
@@ -90,7 +88,7 @@ class Audience:
             raise ValueError(
                 f"keys {self.keys}: there are {len(issues_by_popularity)} issues"
             )
-        chance = Random(self.seed)
+        chance = Random(1)
         kinds = [kind for kind, count in self.counts().items() for _ in range(count)]
         chance.shuffle(kinds)
         lists = _watch_lists(issues_by_popularity, self.keys, chance)
@@ -100,7 +98,7 @@ class Audience:
                 kind,
                 (ALL,) if self._has_all(kind) else next(lists),
                 self._pace_s(kind),
-                f"127.0.0.{2 + number // self.clients_per_address}",
+                f"127.0.0.{2 + number // CLIENTS_PER_ADDRESS}",
             )
             for number, kind in enumerate(kinds)
         )

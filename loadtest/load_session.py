@@ -9,7 +9,8 @@ import redis
 
 from deploy.local.process_tree import Named, members
 from loadtest.client_mix import Member
-from loadtest.clients.crowd import Crowd, Target, crowd
+from loadtest.clients.crowd import Crowd, crowd
+from loadtest.clients.targets import Target
 from loadtest.feed.fed import Fed
 from loadtest.feed.feed_plan import FeedPlan
 from loadtest.feed.feeding import Feed, feeding

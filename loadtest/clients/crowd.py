@@ -15,8 +15,6 @@ from loadtest.judge.judging import Judgement
 from loadtest.judge.reference import Reference
 from loadtest.judge.tallies import CrowdTick
 
-__all__ = ["Crowd", "CrowdLost", "Target", "crowd"]
-
 ASK_EVERY_S = 0.05
 
 SAMPLES_A_WINDOW = 200
@@ -137,7 +135,7 @@ class Crowd:
 
 
 @contextmanager
-def crowd(targets: Sequence[Target], processes: int, seed: int = 1) -> Iterator[Crowd]:
+def crowd(targets: Sequence[Target], processes: int) -> Iterator[Crowd]:
     """Run processes for clients, which are spread over them and over ``targets``.
 
     Raises ValueError if there is no target or no process.
@@ -153,7 +151,7 @@ def crowd(targets: Sequence[Target], processes: int, seed: int = 1) -> Iterator[
             pipes.append(ours)
             process = spawn.Process(
                 target=run_worker,
-                args=(theirs, tuple(targets), seed * 1_000 + number),
+                args=(theirs, tuple(targets), number),
                 name=f"clients {number + 1}",
                 daemon=True,
             )

@@ -32,8 +32,6 @@ from loadtest.feed.feed_plan import FeedPlan
 from loadtest.figures.percentiles import summarize
 from loadtest.results import Feeding
 
-__all__ = ["Feed", "FeedFailed", "FeedPlan", "feeding"]
-
 # Twice as often as it is looked at, so that there is always a new one.
 _TICK_S = 0.5
 _ENDS_WITHIN_S = 10.0

@@ -8,9 +8,9 @@ def count(number: float | None) -> str:
     return NONE if number is None else f"{number:,.0f}"
 
 
-def plural(number: int, one: str, many: str | None = None) -> str:
+def plural(number: int, noun: str) -> str:
     """Return how many of something: ``1 client``, ``2,000 clients``."""
-    return f"{count(number)} {one if number == 1 else many or one + 's'}"
+    return f"{count(number)} {noun if number == 1 else noun + 's'}"
 
 
 def duration(ms: float | None) -> str:

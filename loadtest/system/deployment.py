@@ -29,8 +29,8 @@ from tickthrottle_client.redis_primary import connect
 if TYPE_CHECKING:
     from deploy.local.runner import Runner
 
-MAX_AHEAD_MS = 5_000
-"""What the job allows unless it is told otherwise."""
+JOB, MAX_AHEAD_MS = "throttle", 5_000
+"""The job's name, and how far ahead it lets a trade be, by default."""
 
 LOAD_SETTINGS: Mapping[str, str] = {
     "TICKTHROTTLE_MAX_CLIENTS": "20000",
@@ -159,13 +159,7 @@ def local(
 
 
 @contextmanager
-def attached(
-    gateways: Sequence[str],
-    ingest: IngestSettings,
-    *,
-    job: str = "throttle",
-    max_ahead_ms: int = MAX_AHEAD_MS,
-) -> Iterator[Deployment]:
+def attached(gateways: Sequence[str], ingest: IngestSettings) -> Iterator[Deployment]:
     """Yield a deployment that runs already; it goes on running.
 
     ``gateways`` are addresses such as ``http://127.0.0.1:8000``. Raises
@@ -175,7 +169,7 @@ def attached(
     if not gateways:
         raise DeploymentError("gateways: at least one address is needed")
     targets = tuple(map(_target, gateways))
-    epoch, window_ms = _read_stream(ingest, job)
+    epoch, window_ms = _read_stream(ingest, JOB)
     for url, target in zip(gateways, targets, strict=True):
         shown = _ask_health(*target).get("epoch")
         if shown != epoch:
@@ -187,10 +181,10 @@ def attached(
     yield Deployment(
         targets,
         ingest,
-        job,
+        JOB,
         window_ms,
-        max_ahead_ms,
-        lambda: find_family(ingest.redis_url, ingest.namespace, job, targets),
+        MAX_AHEAD_MS,
+        lambda: find_family(ingest.redis_url, ingest.namespace, JOB, targets),
         list,
     )
 
@@ -212,7 +206,7 @@ def _of_run(runner: "Runner", incidents: Callable[[], list[str]]) -> Deployment:
     return Deployment(
         (("127.0.0.1", runner.port),),
         ingest,
-        told.get(f"{_PREFIX}JOB", "throttle"),
+        told.get(f"{_PREFIX}JOB", JOB),
         int(told[f"{_PREFIX}WINDOW_MS"]),
         int(told.get(f"{_PREFIX}MAX_AHEAD_MS", MAX_AHEAD_MS)),
         runner.processes,

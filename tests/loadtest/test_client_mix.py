@@ -45,7 +45,7 @@ def test_a_bad_mix_is_refused(text: str, fault: str) -> None:
         ({"clients": 0}, "clients 0: has to be at least 1"),
         ({"keys": 0}, "keys 0: has to be at least 1"),
         ({"poll_every_s": 0}, "poll_every_s 0: has to be above 0"),
-        ({"clients": 1_000, "clients_per_address": 2}, "at most 250 addresses"),
+        ({"clients": 125_001}, "at most 250 addresses"),
     ],
 )
 def test_a_bad_audience_is_refused(fields: dict[str, int], fault: str) -> None:
@@ -59,7 +59,6 @@ def test_members_watch_what_trades_most() -> None:
     audience = Audience(600, keys=20)
     members = audience.members(ISSUES)
     assert members == audience.members(ISSUES)
-    assert members != Audience(600, keys=20, seed=2).members(ISSUES)
     assert all(len(set(member.keys)) == 20 for member in members)
     watched = Counter(key for member in members for key in member.keys)
     assert watched[ISSUES[0]] > 300 > 30 > watched[ISSUES[400]] > 0

@@ -12,7 +12,8 @@ import redis
 
 from gateway.admission.bounds import Bounds
 from loadtest.client_mix import Audience, parse_mix
-from loadtest.clients.crowd import Crowd, CrowdLost, Target, crowd
+from loadtest.clients.crowd import Crowd, CrowdLost, crowd
+from loadtest.clients.targets import Target
 from loadtest.judge.judging import Judgement
 from tests.conftest import PATIENCE, eventually
 from tests.gateway.issuer import SECRET, make_token

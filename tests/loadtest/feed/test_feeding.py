@@ -14,7 +14,8 @@ from ingest.sources.simulator import Simulator
 from ingest.trade import Trade
 from ingest.tradelog.redis_positions import append_time_ms, position_of
 from loadtest.feed.fed import Fed, add_up
-from loadtest.feed.feeding import Feed, FeedFailed, FeedPlan, feeding
+from loadtest.feed.feed_plan import FeedPlan
+from loadtest.feed.feeding import Feed, FeedFailed, feeding
 from tests.conftest import eventually
 from tests.ingest.topics import logged, make_topic
 from tests.kafka_broker.broker import Broker

@@ -47,7 +47,7 @@ def test_a_size_has_the_largest_fitting_unit(amount: float | None, text: str) ->
 def test_counts_rates_shares_and_factors() -> None:
     """Thousands stand apart; what is small keeps a decimal."""
     assert words.count(1_234_567.4) == "1,234,567"
-    assert words.plural(1, "batch", "batches") == "1 batch"
+    assert words.plural(1, "client") == "1 client"
     assert words.plural(2_000, "client") == "2,000 clients"
     assert words.rate(0) == "0"
     assert words.rate(3.14) == "3.1"
