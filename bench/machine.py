@@ -23,6 +23,7 @@ from ingest.process.ports import free_port
 from ingest.redis_keys import Keys
 from loadtest.figures.percentiles import nearest_rank
 from loadtest.judge import books
+from throttle.audit.published import PublishedHistory
 from throttle.contract.ledger import Ledger
 
 if TYPE_CHECKING:
@@ -289,7 +290,7 @@ def wait_for_books(
         time.sleep(0.3)
 
     ledger = books.wait_for_books(
-        server.client, NAMESPACE, JOB, after_ms + 1, within_s, pause
+        PublishedHistory(server.client, NAMESPACE), JOB, after_ms + 1, within_s, pause
     )
     if ledger is None or (ledger.checked_ms or 0) <= after_ms:
         raise SystemExit(f"the job did not get to {after_ms} within {within_s:g} s")

@@ -5,8 +5,6 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
-import redis
-
 from deploy.local.process_tree import Named, members
 from loadtest.client_mix import Member
 from loadtest.clients.crowd import Crowd, crowd
@@ -14,7 +12,7 @@ from loadtest.clients.targets import Target
 from loadtest.feed.fed import Fed
 from loadtest.feed.feed_plan import FeedPlan
 from loadtest.feed.feeding import Feed, feeding
-from loadtest.judge.books import read_ledger, wait_for_books
+from loadtest.judge.books import wait_for_books
 from loadtest.judge.following import Follower, following
 from loadtest.judge.tallies import ClientTally
 from loadtest.report.console import RunDisplay, figures
@@ -22,6 +20,7 @@ from loadtest.report.recorder import Moment, Recorder
 from loadtest.results import Feeding
 from loadtest.system.deployment import Deployment
 from loadtest.system.usage import Usage, usage_of
+from throttle.audit.published import PublishedHistory
 from throttle.contract.ledger import Ledger
 from tickthrottle_client.redis_primary import connect
 
@@ -38,7 +37,7 @@ class Session:
     def __init__(
         self,
         deployment: Deployment,
-        client: redis.Redis,
+        past: PublishedHistory,
         follower: Follower,
         crowd: Crowd,
         usage: Usage,
@@ -50,7 +49,7 @@ class Session:
         self.crowd = crowd
         self.usage = usage
         self.recorder = Recorder(deployment.window_ms)
-        self._client = client
+        self._past = past
         self.progress = progress
         self._feeds = ExitStack()
         self._feed_pids = feeds
@@ -156,8 +155,7 @@ class Session:
         deadline = time.monotonic() + within_s
         now_ms = time.time() * 1_000
         ledger = wait_for_books(
-            self._client,
-            self.deployment.namespace,
+            self._past,
             self.deployment.job,
             now_ms,
             within_s,
@@ -177,9 +175,7 @@ class Session:
 
     def ledger(self) -> Ledger:
         """Return the ledger as it is."""
-        ledger = read_ledger(
-            self._client, self.deployment.namespace, self.deployment.job
-        )
+        ledger = self._past.ledger(self.deployment.job)
         return self.follower.start.ledger if ledger is None else ledger
 
     def _pause(self, seconds: float) -> None:
@@ -226,6 +222,7 @@ def session(
             ]
 
         usage = stack.enter_context(usage_of(deployment.processes, ours))
-        run = Session(deployment, client, follower, clients, usage, progress, feeds)
+        past = PublishedHistory(client, deployment.namespace)
+        run = Session(deployment, past, follower, clients, usage, progress, feeds)
         stack.callback(run.close)
         yield run

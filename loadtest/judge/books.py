@@ -2,12 +2,9 @@
 
 import time
 from collections.abc import Callable
-from typing import Any
 
-import redis
-
-from ingest.redis_keys import Keys
 from loadtest.results import BookMovement
+from throttle.audit.published import PublishedHistory
 from throttle.contract.ledger import Ledger, imbalance
 
 _ASK_EVERY_S = 0.1
@@ -37,15 +34,8 @@ def movement(before: Ledger, after: Ledger) -> BookMovement:
     )
 
 
-def read_ledger(client: redis.Redis, namespace: str, job: str) -> Ledger | None:
-    """Return a job's ledger as it is, None before its first publish."""
-    stored: Any = client.hgetall(Keys(namespace).ledger(job))
-    return Ledger.decode(job, stored)
-
-
 def wait_for_books(
-    client: redis.Redis,
-    namespace: str,
+    past: PublishedHistory,
     job: str,
     after_ms: float,
     within_s: float,
@@ -59,7 +49,7 @@ def wait_for_books(
     """
     deadline = time.monotonic() + within_s
     while True:
-        ledger = read_ledger(client, namespace, job)
+        ledger = past.ledger(job)
         if ledger is not None and (ledger.checked_ms or 0) >= after_ms:
             return ledger
         if time.monotonic() > deadline:

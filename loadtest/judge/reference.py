@@ -1,4 +1,7 @@
-"""What was published in a run: the truth that clients are judged by. Pure."""
+"""What was published in a run, by issue: clients are judged by it. Pure.
+
+Whether it was right is not said here, but by the audit, which asks ``throttle.audit``.
+"""
 
 from array import array
 from bisect import bisect_right

@@ -6,6 +6,7 @@ import pytest
 import redis
 
 from loadtest.judge.books import movement, wait_for_books
+from throttle.audit.published import PublishedHistory
 from throttle.contract.cut import Cut
 from throttle.contract.ledger import Books, Ledger
 from throttle.testing.driver import START_MS, ThrottleDriver
@@ -50,14 +51,14 @@ def test_what_does_not_balance_is_said(after: Ledger, words: str) -> None:
 @pytest.mark.redis
 def test_books_are_waited_for(redis_url: str, client: redis.Redis) -> None:
     """Until they pass a moment; the newest there is when they do not."""
-    assert wait_for_books(client, "tt", "throttle", 0, within_s=0) is None
+    past = PublishedHistory(client, "tt")
+    assert wait_for_books(past, "throttle", 0, within_s=0) is None
     with ThrottleDriver(redis_url=redis_url) as driver:
         driver.trade(A, "1", at_ms=100)
         driver.turn_clock(2_000)
         steps = iter(range(3_000, 9_000, 1_000))
         ledger = wait_for_books(
-            client,
-            "tt",
+            past,
             "throttle",
             START_MS + 5_500,
             within_s=10,
@@ -66,5 +67,5 @@ def test_books_are_waited_for(redis_url: str, client: redis.Redis) -> None:
         assert ledger is not None
         assert ledger.upto.end_ms == START_MS + 6_000
         assert movement(ledger, driver.ledger()).read == 0
-        late = wait_for_books(client, "tt", "throttle", START_MS + 9_000, within_s=0)
+        late = wait_for_books(past, "throttle", START_MS + 9_000, within_s=0)
         assert late == ledger

@@ -38,6 +38,7 @@ from tests.conftest import PATIENCE, eventually
 from tests.e2e.processes import running
 from tests.ports import free_port
 from tests.quick_java import QUICK_JAVA
+from throttle.audit.published import PublishedHistory
 
 PARTS = {"valkey", "gateway", "throttle driver", "throttle JVM", "throttle worker"}
 QUICK = {
@@ -133,7 +134,8 @@ def test_what_spark_publishes_is_what_the_log_says(
         with running(tmp_path, "simulate", *market, REDIS_URL=url) as feed:
             assert feed.process.wait(60 * PATIENCE) == 0, feed.log()
         end_ms = time.time() * 1_000
-        until = wait_for_books(client, namespace, job, end_ms, within_s=20)
+        past = PublishedHistory(client, namespace)
+        until = wait_for_books(past, job, end_ms, within_s=20)
         assert until is not None
         assert follower.wait_for(until.upto.end_ms, within_s=10)
         found = audit(deployment, follower, until)
