@@ -4,27 +4,23 @@ What they cost the throttle beside them: ``bench/lag.py --analytics bars,movers`
 """
 
 import argparse
-import os
 import statistics
-import sys
 import time
 from collections import defaultdict
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack
 
 from machine import (
-    Program,
-    Server,
     end_on_signals,
     feeding,
     memory_by_name,
     percentile,
     running_server,
+    starting_job,
 )
 
-from deploy.loadtest.system.machine import describe_machine
 from deploy.local.process_tree import job_family, members
 from ingest.redis_keys import AnalyticsKeys
+from loadtest.system.machine import describe_machine
 from throttle.contract.tally import TallyBook
 
 KEYS = AnalyticsKeys("tt")
@@ -43,36 +39,17 @@ def main() -> None:
     print(f"\nMachine: {describe_machine()}")
 
 
-@contextmanager
-def running_analytics(server: Server, products: str) -> Iterator[Program]:
-    """Run the analytics job; yield it when its queries run."""
-    folder = server.folder / "analytics"
-    folder.mkdir()
-    environment = {
-        **os.environ,
-        "REDIS_URL": server.url,
-        "TICKTHROTTLE_STATE_DIR": str(folder),
-        "TICKTHROTTLE_LOG_FORMAT": "json",
-        "TICKTHROTTLE_ANALYTICS": products,
-    }
-    command = [sys.executable, "-m", "tickthrottle", "analytics"]
-    program = Program("analytics", command, folder, environment)
-    try:
-        program.wait_for("analytics ready", within_s=300)
-        yield program
-    finally:
-        program.end()
-
-
 def keep_up(rate: int, seconds: float, only: str) -> None:
     """Feed many trades and see how far behind the log the products are."""
     updates: dict[str, list[float]] = defaultdict(list)
     states: dict[str, dict[bytes, bytes]] = {}
     with (
         running_server() as server,
-        running_analytics(server, only) as job,
-        feeding(server, rate),
+        starting_job(server, "analytics", TICKTHROTTLE_ANALYTICS=only) as job,
+        ExitStack() as stack,
     ):
+        job.wait_for("analytics ready", within_s=300)
+        stack.enter_context(feeding(server, rate))
         time.sleep(SETTLE_S)
         behind: dict[str, list[float]] = defaultdict(list)
         until_s = time.monotonic() + seconds

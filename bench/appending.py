@@ -34,7 +34,6 @@ from websockets.exceptions import ConnectionClosed
 from websockets.frames import Frame, Opcode
 from websockets.sync.server import ServerConnection, serve
 
-from deploy.loadtest.system.machine import describe_machine
 from ingest.feed.supply import CHUNK
 from ingest.kafka.address import KafkaTopic
 from ingest.kafka.writer import open_writer
@@ -43,6 +42,7 @@ from ingest.sources.simulator import Simulator
 from ingest.tradelog.contract import LogAway, LogWriter
 from ingest.tradelog.redis_log_reader import open_log
 from ingest.tradelog.redis_log_writer import RedisLogWriter
+from loadtest.system.machine import describe_machine
 from tickthrottle_client import TradeProducer
 
 PARTITIONS, CAP = 4, 100_000_000

@@ -27,11 +27,11 @@ from machine import end_on_signals, percentile, running_chromium
 from pinned_gateway import LISTING, WINDOW_S, Bench, make_row, started
 from playwright.sync_api import CDPSession, Page
 
-from deploy.loadtest.system.machine import describe_machine
 from ingest.issue_table.issue_list import parse_list
 from ingest.issue_table.redis_issue_store import RedisIssueStore
 from ingest.issue_table.table_loader import load_list
 from ingest.sources.market import SimulatedIssue, encode_issues, step_down
+from loadtest.system.machine import describe_machine
 from throttle.contract.snapshot import Row
 
 MOST_MS = 50

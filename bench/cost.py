@@ -14,8 +14,8 @@ from contextlib import suppress
 
 import psutil
 from machine import (
-    Job,
     PeakMemory,
+    Program,
     end_on_signals,
     feeding,
     memory_by_name,
@@ -26,8 +26,8 @@ from machine import (
     running_server,
 )
 
-from deploy.loadtest.system.machine import describe_machine
 from deploy.local.process_tree import Named, job_family
+from loadtest.system.machine import describe_machine
 
 PARTS = ("job", "driver", "JVM", "worker")
 
@@ -124,7 +124,7 @@ def programs(pid: int) -> Iterator[Named]:
             yield Named(rest[0] if name == "tickthrottle" and rest else name, process)
 
 
-def processor_s(job: Job) -> Counter[str]:
+def processor_s(job: Program) -> Counter[str]:
     """Return the seconds of processor that a job and its parts have used."""
     used: Counter[str] = Counter()
     for name, process in job_family("", job.group):

@@ -21,7 +21,7 @@ from bench.peers.live import Feed, measure_live
 from bench.peers.maven import build, java_version
 from bench.peers.running import ENGINES
 from bench.peers.topics import fill
-from deploy.loadtest.system.machine import describe_machine
+from loadtest.system.machine import describe_machine
 
 WINDOW_MS = 2_000
 PARTITIONS = 4

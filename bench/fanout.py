@@ -20,10 +20,11 @@ from machine import end_on_signals, percentile
 from pinned_gateway import ISSUES, WINDOW_S, Bench, Stretch, pin, started
 from send_floor import measure_floor
 
-from deploy.loadtest.client_mix import Audience, Kind, Member
-from deploy.loadtest.clients.crowd import Target, crowd
-from deploy.loadtest.system.machine import describe_machine
 from gateway.protocol.key_sets import ALL
+from loadtest.client_mix import Audience, Kind, Member
+from loadtest.clients.crowd import crowd
+from loadtest.clients.targets import Target
+from loadtest.system.machine import describe_machine
 
 NEVER_S = 3_600.0
 STORM = 10_000

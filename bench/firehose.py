@@ -15,8 +15,8 @@ from contextlib import ExitStack, contextmanager
 from machine import end_on_signals, feeding
 from pinned_gateway import Bench, started
 
-from deploy.loadtest.system.machine import describe_machine
 from ingest.process.ports import free_port
+from loadtest.system.machine import describe_machine
 
 RATES = (750, 2_000, 10_000)
 VIEWERS = (0, 1, 4)

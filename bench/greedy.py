@@ -31,10 +31,10 @@ from stored_days import store_days
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import WebSocketException
 
-from deploy.loadtest.client_mix import Audience
-from deploy.loadtest.system.machine import describe_machine
 from gateway.settings import GatewaySettings
 from ingest.redis_keys import AnalyticsKeys
+from loadtest.client_mix import Audience
+from loadtest.system.machine import describe_machine
 from throttle.contract.bar_intervals import DayBar
 from throttle.contract.bars import Bar
 

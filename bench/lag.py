@@ -19,13 +19,13 @@ from fill import running_topic
 from machine import end_on_signals, memory_by_name, print_table, read_batches
 from rich.console import Console
 
-from deploy.loadtest.choices import LoadChoices
-from deploy.loadtest.load_run import carry_out
-from deploy.loadtest.plan import plan_of
-from deploy.loadtest.report.console import RunDisplay
-from deploy.loadtest.results import Outcome
-from deploy.loadtest.system.deployment import local
-from deploy.loadtest.system.machine import describe_machine
+from deploy.commands.load_choices import LoadChoices
+from loadtest.load_run import carry_out
+from loadtest.plan import plan_of
+from loadtest.report.console import RunDisplay
+from loadtest.results import Outcome
+from loadtest.system.deployment import local
+from loadtest.system.machine import describe_machine
 
 WINDOW_S = 2
 

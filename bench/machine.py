@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING, Any
 import psutil
 import redis
 
-from deploy.loadtest.figures.percentiles import nearest_rank
-from deploy.loadtest.judge import books
 from deploy.local.child import ChildProcess
 from deploy.local.process_tree import Named, job_family, members
 from deploy.local.valkey import valkey_command, wait_for_server
 from ingest.process.ports import free_port
 from ingest.redis_keys import Keys
+from loadtest.figures.percentiles import nearest_rank
+from loadtest.judge import books
+from throttle.audit.published import PublishedHistory
 from throttle.contract.ledger import Ledger
 
 if TYPE_CHECKING:
@@ -138,16 +139,8 @@ class Program(ChildProcess):
         self.kill()
 
 
-class Job(Program):
-    """A running throttle."""
-
-    def __init__(self, folder: Path, environment: dict[str, str]) -> None:
-        command = [sys.executable, "-m", "tickthrottle", "throttle"]
-        super().__init__("throttle", command, folder, environment)
-
-
 @contextmanager
-def running_job(server: Server, **settings: str) -> Iterator[Job]:
+def running_job(server: Server, **settings: str) -> Iterator[Program]:
     """Run the throttle, default settings but for those given; yield it when ready."""
     with starting_job(server, **settings) as job:
         job.wait_for("ready", within_s=300)
@@ -155,8 +148,10 @@ def running_job(server: Server, **settings: str) -> Iterator[Job]:
 
 
 @contextmanager
-def starting_job(server: Server, **settings: str) -> Iterator[Job]:
-    """Run the throttle, default settings but for those given; yield it at once."""
+def starting_job(
+    server: Server, job: str = "throttle", **settings: str
+) -> Iterator[Program]:
+    """Run a job, default settings but for those given; yield it at once."""
     # What the caller's environment says of the product is not the default.
     for name in [name for name in os.environ if name.startswith("TICKTHROTTLE_")]:
         del os.environ[name]
@@ -169,11 +164,12 @@ def starting_job(server: Server, **settings: str) -> Iterator[Job]:
         "TICKTHROTTLE_LOG_LEVEL": "debug",
         **settings,
     }
-    job = Job(folder, environment)
+    command = [sys.executable, "-m", "tickthrottle", job]
+    program = Program(job, command, folder, environment)
     try:
-        yield job
+        yield program
     finally:
-        job.end()
+        program.end()
 
 
 @contextmanager
@@ -231,7 +227,7 @@ def memory_by_name(processes: Iterable[Named]) -> Counter[str]:
 class PeakMemory:
     """The most that server, job and the parts of the job used: bytes, PSS."""
 
-    def __init__(self, server: Server, job: Job) -> None:
+    def __init__(self, server: Server, job: Program) -> None:
         self.most: Counter[str] = Counter()
         self._server = members("server", server.pid)
         self._job = job
@@ -277,7 +273,7 @@ def end_on_signals() -> None:
 
 def wait_for_books(
     server: Server,
-    job: Job,
+    job: Program,
     after_ms: int,
     within_s: float,
     meanwhile: Callable[[], None] = lambda: None,
@@ -294,7 +290,7 @@ def wait_for_books(
         time.sleep(0.3)
 
     ledger = books.wait_for_books(
-        server.client, NAMESPACE, JOB, after_ms + 1, within_s, pause
+        PublishedHistory(server.client, NAMESPACE), JOB, after_ms + 1, within_s, pause
     )
     if ledger is None or (ledger.checked_ms or 0) <= after_ms:
         raise SystemExit(f"the job did not get to {after_ms} within {within_s:g} s")

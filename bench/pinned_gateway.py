@@ -15,17 +15,17 @@ import psutil
 import structlog
 from machine import KEYS, Server, running_server
 
-from deploy.loadtest.client_mix import Audience
-from deploy.loadtest.clients.crowd import Crowd, crowd
-from deploy.loadtest.clients.targets import Target
-from deploy.loadtest.judge.judging import KindJudgement
-from deploy.loadtest.judge.published_run import PublishedRun
-from deploy.loadtest.results import PROMPT
 from gateway.server import listen
 from gateway.settings import GatewaySettings
 from ingest.process.ports import free_port
 from ingest.sources.simulator import Simulator
 from ingest.trade import Trade
+from loadtest.client_mix import Audience
+from loadtest.clients.crowd import Crowd, crowd
+from loadtest.clients.targets import Target
+from loadtest.judge.judging import KindJudgement
+from loadtest.judge.published_run import PublishedRun
+from loadtest.results import PROMPT
 from throttle.contract.group import Group, GroupFigures, sector_key, units
 from throttle.contract.snapshot import Row, WindowSnapshot
 from throttle.contract.trade_order import encode_version

@@ -18,8 +18,8 @@ from fill import Log, load_table, running_log
 from machine import (
     JOB,
     NAMESPACE,
-    Job,
     PeakMemory,
+    Program,
     Server,
     end_on_signals,
     percentile,
@@ -29,8 +29,8 @@ from machine import (
     wait_for_books,
 )
 
-from deploy.loadtest.judge.following import Follower, following
-from deploy.loadtest.system.machine import describe_machine
+from loadtest.judge.following import Follower, following
+from loadtest.system.machine import describe_machine
 from throttle.settings import ThrottleSettings
 
 DEFAULTS = ThrottleSettings.model_construct()
@@ -205,7 +205,7 @@ def go_live(chosen: argparse.Namespace) -> list[str]:
 
 
 def warm_up(
-    server: Server, trade_log: Log, job: Job, chosen: argparse.Namespace
+    server: Server, trade_log: Log, job: Program, chosen: argparse.Namespace
 ) -> None:
     """Feed a while at the first rate: a job's first windows take longer."""
     trade_log.feed(chosen.rates[0], chosen.seconds / 2, chosen.issues)
@@ -239,7 +239,7 @@ def run_step(
     return on_time and keeps_pace, fed.ended_ms
 
 
-def wait_until_live(server: Server, job: Job) -> None:
+def wait_until_live(server: Server, job: Program) -> None:
     """Wait until the job has published every window that has ended."""
     wait_for_books(server, job, int(time.time() * 1_000), within_s=60)
 

@@ -341,10 +341,12 @@ def main() -> None:
 
 def _extra_with(library: str) -> str | None:
     """Return the extra of this distribution that brings a library, the smallest."""
+    module = library.partition(".")[0]
+    distribution = {"loadtest": "tickthrottle-load"}.get(module, module)
     extras = set()
     for requirement in requires("tickthrottle") or ():
         name, _, condition = requirement.partition(";")
         extra = re.search(r"extra == ['\"](.+)['\"]", condition)
-        if extra and re.split(r"[^\w.-]", name)[0] == library.partition(".")[0]:
+        if extra and re.split(r"[^\w.-]", name)[0] == distribution:
             extras.add(extra[1])
     return min(extras - {"all"} or extras, default=None)

@@ -38,9 +38,10 @@ def try_site(site: Path) -> None:
 
 
 def try_release(dist: Path) -> None:
-    """Try wheels, sdist, client wheel, npm tarball and site."""
+    """Try wheels, sdist, npm tarball and site."""
     [product] = dist.glob("tickthrottle-*.whl")
     [client] = dist.glob("tickthrottle_client-*.whl")
+    [load] = dist.glob("tickthrottle_load-*.whl")
     [sdist] = dist.glob("tickthrottle-*.tar.gz")
     [tarball] = dist.glob("tickthrottle-client-*.tgz")
     imports = ["python", "-c", "from tickthrottle_client import TickClient"]
@@ -48,6 +49,11 @@ def try_release(dist: Path) -> None:
         folder = Path(name)
         try_python([client], imports, folder / "client")
         try_python([product, client], ["tickthrottle", "--version"], folder / "wheel")
+        try_python(
+            [product, client, load],
+            ["python", "-c", "import loadtest.command"],
+            folder / "load",
+        )
         try_python([sdist, client], ["tickthrottle", "--version"], folder / "sdist")
         try_npm(tarball, folder / "npm")
     try_site(dist / "site")

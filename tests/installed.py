@@ -7,15 +7,16 @@ names in the wheels' metadata: nothing is fetched.
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
-from importlib.metadata import Distribution, distribution
+from importlib.metadata import Distribution
 from pathlib import Path
 
 from packaging.requirements import Requirement
 
 from tests.paths import ROOT
 
-PROJECTS = (ROOT, ROOT / "clients" / "python", ROOT / "packaging" / "all")
-OURS = ("tickthrottle", "tickthrottle-client", "tickthrottle-all")
+PACKAGING = ROOT / "packaging"
+PROJECTS = (ROOT, ROOT / "clients" / "python", PACKAGING / "load", PACKAGING / "all")
+OURS = tuple(f"tickthrottle{end}" for end in ("", "-client", "-load", "-all"))
 PIP = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet")
 
 
@@ -40,15 +41,19 @@ def link_needs(folder: Path) -> Path:
     [packages] = folder.glob("lib/*/site-packages")
     seen: set[str] = set()
     for home in packages.glob("tickthrottle*.dist-info"):
-        for other in _needed_by(Distribution.at(home), set(), seen):
+        for other in _needed_by(Distribution.at(home), packages, set(), seen):
             _link(other, packages)
     return folder / "bin"
 
 
 def _needed_by(
-    package: Distribution, extras: set[str], seen: set[str]
+    package: Distribution, packages: Path, extras: set[str], seen: set[str]
 ) -> Iterator[Distribution]:
-    """Yield what a package with some extras needs, and what that needs in turn."""
+    """Yield what a package with some extras needs, and what that needs in turn.
+
+    Our own distributions are those of the new environment.
+    """
+    path = [str(packages), *sys.path]
     for text in package.requires or ():
         wanted = Requirement(text)
         marker, key = wanted.marker, f"{wanted.name}{sorted(wanted.extras)}"
@@ -58,10 +63,10 @@ def _needed_by(
         if not applies or not seen.isdisjoint({key, wanted.name}):
             continue
         seen.add(key)
-        other = distribution(wanted.name)
+        other = next(iter(Distribution.discover(name=wanted.name, path=path)))
         if wanted.name not in OURS:
             yield other
-        yield from _needed_by(other, wanted.extras, seen)
+        yield from _needed_by(other, packages, wanted.extras, seen)
 
 
 def _link(package: Distribution, packages: Path) -> None:

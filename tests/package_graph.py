@@ -121,7 +121,6 @@ FLOORS = {
     "deploy": (
         "logs",
         "local",
-        "loadtest",
         "examples",
         "commands",
         "terminal",
@@ -129,10 +128,9 @@ FLOORS = {
         "key_command",
         "cli",
     ),
-    "deploy.loadtest": (
+    "loadtest": (
         "results",
         "figures",
-        "choices",
         "client_mix",
         "scenarios",
         "thresholds",

@@ -62,6 +62,10 @@ FOREIGN = {
     },
     "intake": {"ingest", "gateway"},
     "deploy": {"ingest", "throttle", "archive", "gateway", "intake"},
+    "loadtest": {
+        *("ingest", "throttle.contract", "throttle.audit"),
+        *("deploy.local", "deploy.commands.load_choices"),
+    },
 }
 """What a package may import of others."""
 
@@ -70,8 +74,10 @@ ONLY_IN = {
     "psycopg": {"archive"},
     "fastapi": {"gateway", "intake"},
     "starlette": {"gateway"},
-    "tickthrottle_client.tick_v1": {"gateway", "deploy"},
-    "tickthrottle_client": {"ingest", "throttle", "gateway", "intake", "deploy"},
+    "tickthrottle_client.tick_v1": {"gateway", "deploy", "loadtest"},
+    "tickthrottle_client": {
+        *("ingest", "throttle", "gateway", "intake", "deploy", "loadtest"),
+    },
 }
 # Spark's launcher reads the environment; the runner hands it on to its parts; systemd
 # names its socket there.

@@ -25,7 +25,7 @@ LOCKS = {
 }
 
 
-OURS = {"tickthrottle", "tickthrottle-client", "tickthrottle-all"}
+OURS = {f"tickthrottle{end}" for end in ("", "-client", "-load", "-all")}
 
 
 def floors() -> dict[str, tuple[str, str]]:
@@ -117,7 +117,7 @@ def test_a_locked_version_is_above_its_floor() -> None:
     )
 
 
-@pytest.mark.parametrize("project", [".", "clients/python"])
+@pytest.mark.parametrize("project", [".", "clients/python", "packaging/load"])
 def test_a_wheel_asks_for_no_version_below_a_floor(project: str) -> None:
     """Whoever installs without the locks is safe, too."""
     text = (ROOT / project / "pyproject.toml").read_text("utf-8")

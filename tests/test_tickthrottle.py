@@ -92,11 +92,12 @@ def test_the_installed_libraries_may_be_on_the_path_and_so_may_sparks_own(
 
 def test_the_libraries_are_those_of_the_project() -> None:
     """A library that is added is looked for, too."""
-    own = {"tickthrottle", "tickthrottle_client"}
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    extras = project["optional-dependencies"].values()
-    needed = {
-        re.split(r"[^\w-]", need)[0].replace("-", "_")
-        for need in chain(project["dependencies"], *extras)
-    }
+    own = {"tickthrottle", "tickthrottle_client", "tickthrottle_load"}
+    lists = []
+    for folder in (ROOT, ROOT / "packaging" / "load"):
+        text = (folder / "pyproject.toml").read_text("utf-8")
+        project = tomllib.loads(text)["project"]
+        extras = project.get("optional-dependencies", {})
+        lists += [project["dependencies"], *extras.values()]
+    needed = {re.split(r"[^\w-]", need)[0].replace("-", "_") for need in chain(*lists)}
     assert needed - own - {"pyjwt"} | {"jwt"} == set(LIBRARIES)

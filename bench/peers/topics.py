@@ -3,22 +3,21 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from confluent_kafka import Consumer, TopicPartition
 from fill import Log, Stamp, create_pool
 
 from bench.peers.comparison import Rows, Version
+from ingest.kafka.address import KafkaTopic
+from ingest.kafka.kafka_log_reader import KafkaLogReader
 from ingest.sources.simulator import Simulator
 from ingest.tradelog.contract import partition_of
-from throttle.audit.recompute import Entry, WindowRule, recompute
+from throttle.audit.recompute import Entry, WindowRule, entries_of, recompute
+from tickthrottle_client.kafka_client import open_topic
 
 LATE = 40
 """Trades that come when their window is long over, each of an issue of its own."""
 
 NO_LIMIT_MS = 10**15
 """No stamp is beyond it: a topic is one batch, and no trade ahead of its window."""
-
-_PIECE = 10_000
-_PATIENCE_S = 10.0
 
 
 class Expected(NamedTuple):
@@ -76,7 +75,7 @@ def _append_last(
 
 
 def read_topic(log: Log, window_ms: int) -> Expected:
-    """Read a topic from its first entry to its last. Raises SystemExit if it hangs.
+    """Read a topic from its first entry to its last. Raises LogAway.
 
     What its windows must hold is computed by the product's own audit.
     """
@@ -93,23 +92,7 @@ def read_topic(log: Log, window_ms: int) -> Expected:
 
 
 def _entries(log: Log) -> Iterator[Entry]:
-    consumer = Consumer(
-        {
-            "bootstrap.servers": log.address,
-            "group.id": "audit",
-            "enable.auto.commit": False,
-            "log_level": 0,
-        }
-    )
-    places = [TopicPartition(log.topic, n, 0) for n in range(log.partitions)]
-    consumer.assign(places)
-    left = sum(consumer.get_watermark_offsets(place)[1] for place in places)
-    while left:
-        messages = consumer.consume(min(left, _PIECE), timeout=_PATIENCE_S)
-        if not messages:
-            raise SystemExit(f"{left} entries of {log.topic} do not come")
-        for message in messages:
-            place = message.partition(), message.offset()
-            yield Entry(*place, message.timestamp()[1], message.value())
-        left -= len(messages)
-    consumer.close()
+    topic = KafkaTopic(log.address, log.topic)
+    reader = KafkaLogReader(topic, open_topic(topic))
+    for partition, chunk in reader.read(reader.bounds()):
+        yield from entries_of(partition, chunk)

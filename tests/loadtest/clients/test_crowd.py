@@ -1,0 +1,273 @@
+"""Clients of every kind, on real gateways."""
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import redis
+
+from gateway.admission.bounds import Bounds
+from loadtest.client_mix import Audience, parse_mix
+from loadtest.clients.crowd import Crowd, CrowdLost, crowd
+from loadtest.clients.targets import Target
+from loadtest.judge.judging import Judgement
+from tests.conftest import PATIENCE, eventually
+from tests.gateway.issuer import SECRET, make_token
+from tests.gateway.servers import Gateway, running_gateway
+from tests.loadtest.published import ISSUES, Market
+from tests.ports import free_port
+
+pytestmark = pytest.mark.redis
+
+MIX = "watch:15,market:5,slow:4,reconnecting:10,sse:6,polling:6,stalled:2"
+CLIENTS = 48
+READING = CLIENTS - 2
+
+
+@pytest.fixture
+def market(client: redis.Redis) -> Market:
+    """A market that has published three windows."""
+    market = Market(client)
+    for _ in range(3):
+        market.publish_window()
+    return market
+
+
+@contextmanager
+def listening(
+    gateway: Gateway,
+    mix: str = MIX,
+    clients: int = CLIENTS,
+    token: str | None = None,
+) -> Iterator[Crowd]:
+    """A crowd that is about to join."""
+    audience = Audience(
+        clients,
+        parse_mix(mix),
+        keys=7,
+        poll_every_s=0.5,
+        reconnect_every_s=1,
+        slow_pause_s=0.7,
+        stall_s=12,
+    )
+    with crowd([Target(gateway.host, gateway.port, token)], 2) as joining:
+        joining.join(audience.members(ISSUES), within_s=0.5)
+        yield joining
+
+
+def judge(listeners: Crowd, market: Market, offset: int, from_ms: float) -> Judgement:
+    """Settle and judge; all but the stalled have everything."""
+    assert listeners.settle(offset, within_s=20 * PATIENCE) == 0
+    return listeners.judge(market.reference(), from_ms, time.time() * 1e3)
+
+
+TROUBLES: dict[str, Callable[[Market], object]] = {
+    "none": lambda market: market.publish_window(),
+    "a quiet window": lambda market: market.publish_window(0),
+    "a lost message": lambda market: market.publish_window(is_lost=True),
+    "an outage": lambda market: market.publish_window(windows=4),
+    "two jobs": lambda market: market.publish_part(),
+    "a hole that is too long to fill": lambda market: [
+        market.publish_window(0.1, windows=40, is_lost=True) for _ in range(2)
+    ],
+}
+
+
+@pytest.mark.parametrize("trouble", TROUBLES)
+def test_a_healthy_stream_has_no_fault(
+    trouble: str, market: Market, redis_url: str
+) -> None:
+    """Clients of every kind join in mid-run; whatever happens, nothing is wrong."""
+    from_ms = time.time() * 1e3
+    with (
+        running_gateway(redis_url, heartbeat_ms=300) as gateway,
+        listening(gateway) as listeners,
+    ):
+        for number in range(12):
+            market.publish_window()
+            if number % 3 == 0:
+                TROUBLES[trouble](market)
+        assert listeners.wait_joined(10 * PATIENCE) == CLIENTS
+        resumed = 0
+
+        def has_come_back() -> bool:
+            nonlocal resumed
+            market.publish_window()
+            resumed += listeners.ticks().seen.resumed
+            return resumed > 0
+
+        eventually(has_come_back)
+        offset = market.publish_window()
+        found = judge(listeners, market, offset, from_ms)
+        listeners.leave()
+        eventually(lambda: gateway.health()["clients"] == 0)
+    assert found.faults == []
+    assert found.fault_count == 0
+    for kind, judged in found.kinds.items():
+        tally = judged.tally
+        assert (tally.faults, tally.refused, tally.closes) == (0, 0, {}), kind
+        assert judged.unseen == 0 or kind == "stalled"
+        assert tally.frames
+        assert tally.bytes
+        assert tally.items
+        assert judged.lags_ms.keys() == judged.fanouts_ms.keys()
+        assert any(judged.staleness_ms.values())
+    assert found.kind("reconnecting").tally.resumed
+    assert found.kind("polling").tally.requests
+    assert sum(judged.clients for judged in found.kinds.values()) == CLIENTS
+
+
+def test_a_token_is_shown_where_one_is_asked_for(
+    market: Market, redis_url: str, tmp_path: Path
+) -> None:
+    """By every kind: nobody is sent away."""
+    key_file = tmp_path / "token.key"
+    key_file.write_text(SECRET)
+    from_ms = time.time() * 1e3
+    with (
+        running_gateway(
+            redis_url, heartbeat_ms=300, token_key_file=key_file
+        ) as gateway,
+        listening(gateway, "watch:2,sse:2,polling:2", 6, make_token()) as listeners,
+    ):
+        assert listeners.wait_joined(10 * PATIENCE) == 6
+        found = judge(listeners, market, market.publish_window(), from_ms)
+    assert found.faults == []
+    assert sum(judged.tally.refused for judged in found.kinds.values()) == 0
+
+
+def test_clients_come_back_when_the_gateway_does(
+    market: Market, redis_url: str
+) -> None:
+    """They resume, and miss nothing; the closes are counted."""
+    port, from_ms = free_port(), time.time() * 1e3
+    with (
+        running_gateway(redis_url, port=port, heartbeat_ms=300) as gateway,
+        listening(gateway, "watch:4,market:2,sse:2", 8) as listeners,
+    ):
+        assert listeners.wait_joined(10 * PATIENCE) == 8
+        market.publish_window()
+        gateway.stop()
+        eventually(lambda: not listeners.ticks().connected)
+        market.publish_window()
+        with running_gateway(redis_url, port=port, heartbeat_ms=300):
+            eventually(lambda: listeners.ticks().connected.total() == 8, 20)
+            offset = market.publish_window()
+            found = judge(listeners, market, offset, from_ms)
+    assert found.faults == []
+    tallies = [judged.tally for judged in found.kinds.values()]
+    assert sum(tally.resumed for tally in tallies) == 8
+    assert sum(tally.closes.total() for tally in tallies) == 8
+    assert found.kind("watch").tally.closes == {"1012": 4}
+
+
+def test_a_difference_to_what_was_published_is_found(
+    market: Market, redis_url: str
+) -> None:
+    """By every kind, whatever it is: a price, a trade, a row that never came."""
+    with (
+        running_gateway(redis_url, heartbeat_ms=300) as gateway,
+        listening(gateway, "market:3,sse:3,polling:3", 9) as listeners,
+    ):
+        assert listeners.wait_joined(10 * PATIENCE) == 9
+        offset = market.publish_window(1)
+        assert listeners.settle(offset, within_s=20 * PATIENCE) == 0
+        truth = market.issues
+        isin = ISSUES[0]
+        newest = truth[isin][-1]
+        lies = {
+            "price": newest._replace(price="7"),
+            "seq": newest._replace(seq=newest.seq + 1),
+            "trades": newest._replace(trades=newest.trades + 1),
+        }
+        for lie in lies.values():
+            market.issues = {**truth, isin: [*truth[isin][:-1], lie]}
+            found = listeners.judge(market.reference(), 0, 1e15)
+            blamed = {kind: j.tally.faults for kind, j in found.kinds.items()}
+            assert blamed.pop("market") == 3
+            assert set(blamed.values()) <= {0, 1, 2, 3}
+            assert isin in found.faults[0]
+        market.issues = truth
+        assert listeners.judge(market.reference(), 0, 1e15).faults == []
+
+
+@pytest.mark.slow
+def test_stalled_clients_are_closed_and_come_back(
+    market: Market, redis_url: str
+) -> None:
+    """To stall again; the others do not notice."""
+    with (
+        running_gateway(redis_url, Bounds(slow_close_s=1), heartbeat_ms=100) as gateway,
+        listening(gateway, "stalled:3,watch:1", 4) as listeners,
+    ):
+        assert listeners.wait_joined(10 * PATIENCE) == 4
+        stalled = 0
+
+        def is_back() -> bool:
+            nonlocal stalled
+            market.publish_window(1)
+            stalled += listeners.ticks().seen.closes.total()
+            return stalled >= 1
+
+        eventually(is_back, 60)
+
+
+def test_a_crowd_may_join_others_after_it_has_left(
+    market: Market, redis_url: str
+) -> None:
+    """Nothing of the first ones is left."""
+    with (
+        running_gateway(redis_url, heartbeat_ms=300) as gateway,
+        listening(gateway, "watch:4,market:1", 5) as listeners,
+    ):
+        assert listeners.wait_joined(10 * PATIENCE) == 5
+        listeners.leave()
+        eventually(lambda: gateway.health()["clients"] == 0)
+        members = Audience(3, parse_mix("market:1")).members(ISSUES)
+        listeners.join(members, within_s=0)
+        assert listeners.wait_joined(10 * PATIENCE) == 3
+        offset = market.publish_window(1)
+        found = judge(listeners, market, offset, 0)
+    assert found.faults == []
+    assert {kind: judged.clients for kind, judged in found.kinds.items()} == {
+        "market": 3
+    }
+
+
+def test_refusals_are_counted_and_tried_again(market: Market, redis_url: str) -> None:
+    """By WebSocket and by HTTP."""
+    with (
+        running_gateway(redis_url, max_clients=2) as gateway,
+        listening(gateway, "watch:3,sse:3", 6) as listeners,
+    ):
+        refused = 0
+
+        def is_refused_often() -> bool:
+            nonlocal refused
+            seen = listeners.ticks().seen
+            refused += seen.refused
+            assert not seen.closes
+            return refused > 8
+
+        eventually(is_refused_often, 20)
+        assert listeners.wait_joined(0) == 2
+
+
+def test_a_process_that_is_gone_is_an_error(redis_url: str) -> None:
+    """Not a wait without end."""
+    with crowd([Target("127.0.0.1", 1)], 1) as listeners:
+        listeners.join(Audience(1).members(ISSUES), 0)
+        eventually(lambda: listeners.ticks().seen.refused)
+        os.kill(listeners.pids[0], signal.SIGKILL)
+        with pytest.raises(CrowdLost, match="has ended"):
+            eventually(lambda: listeners.ticks() and False)
+
+
+def test_a_crowd_needs_processes() -> None:
+    """And somewhere to go."""
+    with pytest.raises(ValueError, match="processes 0"), crowd([Target("x", 1)], 0):
+        pass
