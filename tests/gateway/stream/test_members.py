@@ -43,7 +43,10 @@ class Line:
         self.board = make_board(*map(make_row, traded))
         self.key_sets = KeySets(self.board.numbers)
         self.key_sets.change_issues(issues)
-        self.commands = make_commands(self.board, self.key_sets)
+        # A story has more messages than one may say at once.
+        self.commands = make_commands(
+            self.board, self.key_sets, messages_per_second=100
+        )
 
     def say(self, **message: Any) -> dict[str, Any]:
         """Send a message and return the answer."""
