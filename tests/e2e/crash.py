@@ -108,10 +108,13 @@ class Crasher:
         self.starts += 1
         return self.job
 
-    def crash_once(self, point: str, chance: Random) -> Crash:
+    def crash_once(
+        self, point: str, chance: Random, *, is_killed_again: bool = False
+    ) -> Crash:
         """Kill the job at a point, start it again, let it catch up, check everything.
 
-        Fails at the first difference from the oracle.
+        With ``is_killed_again``, and with STARTING, the next job is killed in its
+        start. Fails at the first difference from the oracle.
         """
         if not self._is_sound:
             self.renew()
@@ -120,7 +123,7 @@ class Crasher:
         change_table(self._rig.client, self.starts)
         self._strike(point, chance)
         killed = time.monotonic()
-        if point == STARTING:
+        if is_killed_again or point == STARTING:
             started = self.start()
             time.sleep(chance.uniform(0, 8))
             started.kill()
