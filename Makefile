@@ -136,7 +136,7 @@ $(VENV)/.run: requirements.lock requirements-build.lock pyproject.toml clients/p
 	@touch $@
 
 # Classes of Spark that its Java need not load anew at every start.
-$(VENV)/.prepared: $(VENV)/.run throttle/spark/session.py throttle/spark/class_archive.py
+$(VENV)/.prepared: $(VENV)/.run throttle/prepare.py throttle/spark/session.py throttle/spark/class_archive.py
 	@echo "preparing Spark, once; less than a minute"
 	@$(BIN)/tickthrottle prepare || echo "going on without it: Spark will start more slowly"
 	@touch $@
