@@ -37,39 +37,6 @@ AWAY, BACK = '"event": "the trade log is away"', '"event": "the trade log is bac
 ISIN = "KR7005930003"
 
 
-@pytest.fixture(scope="module")
-def shared(kafka: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Steady]:
-    """One job on a topic for most of the file."""
-    folder = tmp_path_factory.mktemp("faults") / "rig"
-    with (
-        create_kafka_rig(folder, W, kafka.servers, partitions=4) as rig,
-        Steady(rig) as steady,
-    ):
-        yield steady
-
-
-@pytest.fixture
-def rig(shared: Steady) -> KafkaRig:
-    """What is around the job."""
-    assert isinstance(shared.rig, KafkaRig)
-    return shared.rig
-
-
-@pytest.fixture
-def steady(shared: Steady) -> Steady:
-    """The job, live."""
-    shared.begin()
-    return shared
-
-
-@pytest.fixture
-def feed(rig: KafkaRig, steady: Steady) -> Iterator[Feed]:
-    """A feed that goes on."""
-    with rig.feed() as feed:
-        rig.wait_for_offset(rig.offset() + 3, job=steady.job)
-        yield feed
-
-
 @dataclass
 class Frail:
     """A job on a broker of its own; ``receipts`` are those of feeds that ended."""
@@ -108,7 +75,7 @@ class Frail:
 def frail(
     kafka_storage: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Frail]:
-    """One job for all that happens to its broker."""
+    """One job for most of the file, and for all that happens to its broker."""
     folder = tmp_path_factory.mktemp("frail")
     shutil.copytree(kafka_storage, folder / "kafka")
     with (
@@ -117,6 +84,33 @@ def frail(
         Steady(rig) as steady,
     ):
         yield Frail(broker, rig, steady)
+
+
+@pytest.fixture
+def broker(frail: Frail) -> Broker:
+    """The broker, which runs."""
+    return frail.broker
+
+
+@pytest.fixture
+def rig(frail: Frail) -> KafkaRig:
+    """What is around the job."""
+    return frail.rig
+
+
+@pytest.fixture
+def steady(frail: Frail) -> Steady:
+    """The job, live."""
+    frail.steady.begin()
+    return frail.steady
+
+
+@pytest.fixture
+def feed(rig: KafkaRig, steady: Steady) -> Iterator[Feed]:
+    """A feed that goes on."""
+    with rig.feed() as feed:
+        rig.wait_for_offset(rig.offset() + 3, job=steady.job)
+        yield feed
 
 
 def test_a_job_that_is_there_before_its_broker_waits_for_it(frail: Frail) -> None:
@@ -205,11 +199,28 @@ def test_what_is_no_trade_is_refused_and_nothing_else(
     steady.check_goes_on()
 
 
-def test_two_jobs_share_a_topic_without_keys(kafka: Broker, tmp_path: Path) -> None:
+def test_a_topic_made_again_is_refused(rig: KafkaRig, steady: Steady) -> None:
+    """Never backwards: positions of one topic mean nothing in another."""
+    admin = AdminClient(options_of(rig))
+    assert steady.job is not None
+    admin.delete_topics([rig.topic])[rig.topic].result()
+    assert steady.job.process.wait(timeout=60 * PATIENCE) == 3
+    assert f"kafka_topic {rig.topic}: " in steady.new_lines()
+    eventually(lambda: rig.topic not in admin.list_topics(timeout=5).topics)
+    create_topic(rig.servers, rig.topic, rig.partitions)
+    with rig.job() as job:
+        assert job.process.wait(timeout=60 * PATIENCE) == 3
+        assert "has read another log" in job.log()
+        assert "start it under another --job" in job.log()
+    with rig.job("--job", "another") as job:
+        job.wait_for('"event": "starting spark"')
+
+
+def test_two_jobs_share_a_topic_without_keys(broker: Broker, tmp_path: Path) -> None:
     """Calm, latest, accounted: of two jobs with all issues each, one stream comes."""
     # Two jobs share the cores, with other tests beside them.
     with create_kafka_rig(
-        tmp_path / "rig", 2 * W, kafka.servers, 4, is_keyed=False
+        tmp_path / "rig", 2 * W, broker.servers, 4, is_keyed=False
     ) as rig:
         half = {"TICKTHROTTLE_ONLY_PARTITIONS": "0-1"}
         other = {"TICKTHROTTLE_ONLY_PARTITIONS": "2,3"}
@@ -243,39 +254,18 @@ def test_two_jobs_share_a_topic_without_keys(kafka: Broker, tmp_path: Path) -> N
         assert {v.isin: Trade.from_wire(v.body).version for v in stored} == newest
 
 
-def test_a_topic_made_again_is_refused(kafka: Broker, tmp_path: Path) -> None:
-    """Never backwards: positions of one topic mean nothing in another."""
-    with create_kafka_rig(tmp_path / "rig", W, kafka.servers, 4) as rig:
-        admin = AdminClient(options_of(rig))
-        with rig.job() as job:
-            with rig.feed():
-                rig.wait_until_live(job)
-                rig.check()
-            admin.delete_topics([rig.topic])[rig.topic].result()
-            assert job.process.wait(timeout=60 * PATIENCE) == 3
-            assert f"kafka_topic {rig.topic}: " in job.log()
-        eventually(lambda: rig.topic not in admin.list_topics(timeout=5).topics)
-        create_topic(rig.servers, rig.topic, 4)
-        with rig.job() as job:
-            assert job.process.wait(timeout=60 * PATIENCE) == 3
-            assert "has read another log" in job.log()
-            assert "start it under another --job" in job.log()
-        with rig.job("--job", "another") as job:
-            job.wait_for('"event": "starting spark"')
-
-
 def test_a_wrong_password_ends_the_job_with_a_sentence(
-    kafka: Broker, tmp_path: Path
+    broker: Broker, tmp_path: Path
 ) -> None:
     """The operator learns what is wrong; the password is not in it."""
-    given = sasl_options(kafka, "wrong-horse")
+    given = sasl_options(broker, "wrong-horse")
     lines = [f"{n}={v}" for n, v in given.items() if "bootstrap" not in n]
     config = tmp_path / "client.properties"
     config.write_text("\n".join(lines).replace("log_level=0\n", ""))
     with (
-        create_kafka_rig(tmp_path / "rig", W, kafka.servers, 4) as rig,
+        create_kafka_rig(tmp_path / "rig", W, broker.servers, 4) as rig,
         rig.job(
-            TICKTHROTTLE_KAFKA_SERVERS=kafka.sasl_servers,
+            TICKTHROTTLE_KAFKA_SERVERS=broker.sasl_servers,
             TICKTHROTTLE_KAFKA_CONFIG=str(config),
         ) as job,
     ):
