@@ -1,4 +1,7 @@
-"""``tickthrottle run``: one command, everything up, nothing left behind."""
+"""``tickthrottle run``: one command, everything up, nothing left behind.
+
+One run on a tape for most of the file, until Ctrl-C ends it.
+"""
 
 import json
 import os
@@ -11,10 +14,12 @@ import sys
 import time
 import urllib.request
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from typer.testing import CliRunner
 
@@ -46,31 +51,41 @@ pytestmark = [
 ]
 
 
-@pytest.fixture
+ASLEEP_S = 15
+"""Seven windows, and longer than anything of ours holds without renewing it.
+
+Spark gives an executor up after two minutes by default; that it does not here is an
+option, which `tests/throttle/spark/test_session.py` holds.
+"""
+
+
+@pytest.fixture(scope="module")
 def port() -> int:
-    """The port of a run."""
+    """The port of the run on a tape."""
     return free_port()
 
 
-@pytest.fixture
-def tape(tmp_path: Path) -> Path:
-    """A short tape of five issues."""
-    path = tmp_path / "five.jsonl"
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the run on a tape has its files."""
+    return tmp_path_factory.mktemp("run")
+
+
+@pytest.fixture(scope="module")
+def run(folder: Path, port: int) -> Iterator[Running]:
+    """A run on a short tape of five issues, live."""
+    tape = folder / "five.jsonl"
     market = Simulator(seed=5, issues=5, rate=100, seconds=30)
     events = market.events(1_773_964_800_000_000)
-    path.write_bytes(b"\n".join(event.payload for event in events))
-    return path
-
-
-@pytest.fixture
-def run(tmp_path: Path, port: int, tape: Path) -> Iterator[Running]:
-    """A run on a tape, live."""
+    tape.write_bytes(b"\n".join(event.payload for event in events))
     arguments = ["run", "--port", str(port), "--tape", str(tape), "--speed", "2"]
     environment = {
         **QUICK_JAVA,
-        "TICKTHROTTLE_STATE_DIR": str(tmp_path / "state"),
+        "TICKTHROTTLE_STATE_DIR": str(folder / "state"),
+        # So that Spark looks for the executor as soon as it is awake.
+        "TICKTHROTTLE_SPARK_CONF": '{"spark.network.timeoutInterval": "1s"}',
     }
-    with running(tmp_path, *arguments, **environment) as process:
+    with running(folder, *arguments, **environment) as process:
         process.wait_for("live: ", within_s=100)
         yield process
 
@@ -169,10 +184,10 @@ def test_make_run_starts_what_the_command_starts() -> None:
         assert shown.exit_code == 0, shown.output
 
 
-def test_a_tape_is_live_on_the_page_and_ctrl_c_ends_everything(
-    tmp_path: Path, port: int, run: Running
+def test_a_tape_is_live_on_the_page_and_commands_find_it(
+    folder: Path, port: int, run: Running
 ) -> None:
-    """The page and the tape's issues are there; 5 s after Ctrl-C nothing is."""
+    """The page and the tape's issues are there; another run of the port is refused."""
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=5) as page:
         assert b"<html" in page.read()
     eventually(lambda: fetch(port, "/v1/quotes")["count"] == 5, 20)
@@ -181,42 +196,56 @@ def test_a_tape_is_live_on_the_page_and_ctrl_c_ends_everything(
     for words in ("trade log", "gateway", "throttle", "feed"):
         assert words in run.log()
 
-    check_metrics(tmp_path / "state" / f"run-{port}", port)
+    check_metrics(folder / "state" / f"run-{port}", port)
 
-    check_commands(tmp_path, port)
+    check_commands(folder, port)
 
-    check_own_trades(tmp_path, port)
+    check_own_trades(folder, port)
 
-    second = {"TICKTHROTTLE_STATE_DIR": str(tmp_path / "state")}
-    with running(tmp_path, "run", "--port", str(port), **second) as other:
+    second = {"TICKTHROTTLE_STATE_DIR": str(folder / "state")}
+    with running(folder, "run", "--port", str(port), **second) as other:
         assert other.process.wait(timeout=20 * PATIENCE) == 3
         assert f"already runs on port {port}" in other.log()
 
-    family = family_of(run)
-    began = time.monotonic()
-    run.process.send_signal(signal.SIGINT)
-    assert run.process.wait(timeout=20 * PATIENCE) == 0, run.log()
-    assert time.monotonic() - began < 5 * PATIENCE
-    assert are_gone(family)
 
-
-def test_a_part_that_dies_is_started_again_and_a_killed_parent_leaves_nothing(
-    port: int, run: Running
+def test_a_pipeline_that_was_asleep_goes_on(
+    folder: Path, port: int, run: Running
 ) -> None:
-    """SIGKILL of the job or the server: it comes back. Of the parent: all is ended."""
-    family = family_of(run)
-    driver = next(p for p in family if last_word(p) == "throttle")
+    """SIGSTOP of all its processes; then windows again, and no word of Java."""
+    log = folder / "state" / f"run-{port}" / "logs" / "throttle.log"
+    eventually(lambda: is_ready(port), 60)
+    top = psutil.Process(run.process.pid)
+    family = [top, *top.children(recursive=True)]
+    [java] = [one.pid for one in family if name_of(one) == "java"]
+    tell(family, signal.SIGSTOP)
+    before = len(log.read_text("utf-8"))
+    # A process may have been started between the look and the signal.
+    family = [top, *top.children(recursive=True)]
+    tell(family, signal.SIGSTOP)
+    time.sleep(ASLEEP_S)
+    tell(family[::-1], signal.SIGCONT)
+    eventually(lambda: "caught up" in log.read_text("utf-8")[before:], 60)
+    eventually(lambda: is_ready(port), 60)
+    assert psutil.pid_exists(java)
+    assert "Exception" not in log.read_text("utf-8")
+
+
+def tell(family: list[psutil.Process], number: signal.Signals) -> None:
+    """Signal each that is still there: Java runs commands that end at once."""
+    for one in family:
+        with suppress(psutil.NoSuchProcess):
+            one.send_signal(number)
+
+
+def test_a_part_that_dies_is_started_again(port: int, run: Running) -> None:
+    """SIGKILL of the job, then of the server: it comes back."""
+    driver = next(p for p in family_of(run) if last_word(p) == "throttle")
     before = fetch(port, "/health/ready")["window"]
     driver.kill()
     eventually(lambda: "ended (SIGKILL), starting it again" in run.log(), 10)
     eventually(lambda: is_past(port, before + 10_000), 100)
     assert len(fetch(port, "/v1/windows?limit=5&rows=false")["data"]) == 5
     check_server_comes_back(port, run)
-
-    family = family_of(run)
-    os.kill(run.process.pid, signal.SIGKILL)
-    run.process.wait()
-    eventually(lambda: are_gone(family), 10)
 
 
 def check_server_comes_back(port: int, run: Running) -> None:
@@ -238,6 +267,21 @@ def is_past(port: int, window: int) -> bool:
         return False
 
 
+def is_ready(port: int) -> bool:
+    """Tell whether windows come."""
+    return is_past(port, 0)
+
+
+def test_ctrl_c_ends_everything(run: Running) -> None:
+    """5 s later no process is left."""
+    family = family_of(run)
+    began = time.monotonic()
+    run.process.send_signal(signal.SIGINT)
+    assert run.process.wait(timeout=20 * PATIENCE) == 0, run.log()
+    assert time.monotonic() - began < 5 * PATIENCE
+    assert are_gone(family)
+
+
 def test_a_taken_port_is_said_in_one_sentence(tmp_path: Path) -> None:
     """Nothing is started when the page could not be served."""
     import socket
@@ -253,8 +297,11 @@ def test_a_taken_port_is_said_in_one_sentence(tmp_path: Path) -> None:
             assert len(process.log().splitlines()) == 1
 
 
-def test_a_live_market_is_on_the_board(tmp_path: Path, port: int) -> None:
+def test_a_live_market_is_on_the_board_and_a_killed_parent_leaves_nothing(
+    tmp_path: Path,
+) -> None:
     """An exchange in place of the simulator: its list, its trades, its own fields."""
+    port = free_port()
     told = deals("BTCUSDT", range(1, 200), price="71900.50")
 
     def script(session: Session) -> None:
@@ -286,3 +333,8 @@ def test_a_live_market_is_on_the_board(tmp_path: Path, port: int) -> None:
             [issue] = fetch(port, "/v1/issues")["data"]
             assert (issue["code"], issue["name"]) == ("BTCUSDT", "BTCUSDT by name")
             assert issue["prev_close"] == 70000.5
+
+            family = family_of(process)
+            os.kill(process.process.pid, signal.SIGKILL)
+            process.process.wait()
+            eventually(lambda: are_gone(family), 10)
