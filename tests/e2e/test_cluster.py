@@ -15,7 +15,6 @@ import pytest
 from ingest.kafka.address import KafkaTopic
 from ingest.kafka.writer import KafkaLogWriter
 from ingest.redis_keys import Keys
-from ingest.tradelog.redis_positions import stream_key
 from tests.conftest import PATIENCE, eventually
 from tests.e2e.books import check_against_oracle
 from tests.e2e.cluster import Cluster, running_cluster
@@ -26,7 +25,6 @@ from tests.kafka import make_topic
 from tests.kafka_broker.broker import Broker
 from tests.logged import Logged, logged_in_kafka
 from tests.paths import ROOT
-from tests.published import published_windows
 from tickthrottle_client.kafka_client import open_topic
 
 pytestmark = [
@@ -83,15 +81,6 @@ class Stage:
         self._stack.close()
         self._job = None
 
-    def copy_log(self, namespace: str) -> int:
-        """Copy the log as it is; return the end of its last whole window."""
-        end_ms = self.rig.clock_ms() // W * W
-        self.rig.client.copy("tt:log", f"{namespace}:log")
-        for p in range(4):
-            here, there = stream_key("tt", p), stream_key(namespace, p)
-            self.rig.client.copy(here, there)
-        return end_ms
-
     def wait_for_window(self, namespace: str, end_ms: int, job: Running) -> None:
         """Wait until a namespace has a window; fail if its job ends before."""
         meta = Keys(namespace).meta
@@ -134,26 +123,13 @@ def test_the_workers_do_not_have_the_project(stage: Stage) -> None:
     assert done.stdout.strip() == "[False, False, True, True]"
 
 
-def test_a_cluster_publishes_what_one_process_publishes(stage: Stage) -> None:
-    """All workers read a backlog, and every window is the same as without them."""
+def test_a_backlog_is_read_by_all_workers(stage: Stage) -> None:
+    """Every window is as the oracle says, as those of one process are."""
     job = stage.job()
-    upto_ms = stage.copy_log("alone")
-    with stage.rig.job(TICKTHROTTLE_NAMESPACE="alone") as local:
-        stage.wait_for_window("alone", upto_ms, local)
-    stage.wait_for_window("tt", upto_ms, job)
+    stage.rig.wait_until_live(job)
     backlogs = [s for s in stage.cluster.executors_of_stages() if len(s) == TASKS]
     assert any(len(set(executors)) == 2 for executors in backlogs), backlogs
-    ours, others = (
-        {
-            end_ms: items
-            for end_ms, items in published_windows(stage.rig.client, name).items()
-            if end_ms <= upto_ms
-        }
-        for name in ("tt", "alone")
-    )
-    assert ours == others
-    assert any(ours.values())
-    stage.rig.check()
+    assert stage.rig.check().trades > 0
     rebuilt = subprocess.run(
         [sys.executable, "-m", "tickthrottle", "rebuild", "--redis-url", stage.rig.url],
         capture_output=True,

@@ -16,11 +16,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 import yaml
 from playwright.sync_api import Browser, Page
 
-from tests.conftest import eventually, skip_or_fail
+from tests.conftest import PATIENCE, eventually, skip_or_fail
 from tests.e2e.processes import running_command
 from tests.e2e.rig import Rig, create_rig
 from tests.gateway.servers import Gateway
@@ -137,7 +138,7 @@ def rig(tmp_path: Path) -> Iterator[Rig]:
 def test_what_dies_is_named_everywhere_and_its_return_is_seen(
     rig: Rig, browser: Browser
 ) -> None:
-    """Redis, the job and the feed are killed in turn."""
+    """Redis, the job's Java and the feed are killed in turn."""
     port, feed_port, job_port = free_port(), free_port(), free_port()
     # Each process is scraped by itself, as on machines of their own.
     rig.environment |= {
@@ -202,7 +203,11 @@ def test_what_dies_is_named_everywhere_and_its_return_is_seen(
         rig.start_server()
         watched.wait_until_well(60)
 
-        trouble("job killed", working.kill, "feed_stale", *SIGNS["job"])
+        # Its Java alone: the job ends by itself then, and says so.
+        java = psutil.Process(working.java_pid())
+        trouble("job killed", java.kill, "feed_stale", *SIGNS["job"])
+        assert working.process.wait(timeout=20 * PATIENCE) == 3, working.log()
+        assert working.log().splitlines()[-1].startswith("tickthrottle: ")
         eventually(lambda: watched.board_state() == "stale", WITHIN_S)
         working = stack.enter_context(job())
         watched.wait_until_well(120)

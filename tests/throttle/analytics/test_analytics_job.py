@@ -142,16 +142,13 @@ def check_movers(rig: AnalyticsRig, rules: Rules) -> None:
     assert rates == sorted(rates, reverse=True)
 
 
-@pytest.mark.parametrize("store", ["rocksdb", "memory"])
-def test_bars_and_movers_of_a_tape_are_right(
-    make_rig: MakeRig, store: Literal["rocksdb", "memory"]
-) -> None:
+def test_bars_and_movers_of_a_tape_are_right(make_rig: MakeRig) -> None:
     """With disorder, lateness and what is too late; after two crashes at every point.
 
     Open, high, low, close, sums and revisions are exact, in Redis, over REST and at a
     client that has followed them; the books balance.
     """
-    rig = make_rig(spark_conf=STORES[store], analytics_batch_ms=60_000)
+    rig = make_rig(analytics_batch_ms=60_000)
     first_ms, last_ms = add_tape(rig, "crypto_20240808.csv.gz", 3_000)
     isins = sorted({entry.isin for entry in rig.entries})
     with (
@@ -318,14 +315,10 @@ def crash_on_both_sides(
         rig.start()
 
 
-@pytest.mark.parametrize("store", ["rocksdb", "memory"])
-def test_bursts_of_a_tape_are_right(
-    make_rig: MakeRig, store: Literal["rocksdb", "memory"]
-) -> None:
+def test_bursts_of_a_tape_are_right(make_rig: MakeRig) -> None:
     """Each once, when it has ended, after a crash on either side of a publish."""
     rig = make_rig(
         analytics="bursts",
-        spark_conf=STORES[store],
         burst_gap_ms=1_000,
         burst_trades=3,
         analytics_batch_ms=1_000,
