@@ -20,17 +20,18 @@ from throttle.contract.cut import Cut
 from throttle.contract.snapshot import WindowSnapshot
 from throttle.window.open_batch import BatchPlan
 
+# Of all scripts the publish alone is told the channel.
+PUBLISH = rb'\nEVALSHA\r\n.*"channel":"tt:updates"'
 # The request of a batch at which the proxy kills the job.
 REQUESTS: dict[str, tuple[bytes, When]] = {
     # The question where the log stands, at any step of an open batch or at its end.
     "while_open": (rb"\nXREVRANGE\r\n\$\d+\r\ntt:log:", "before"),
     # Reading begins behind a position, the question above does not.
     "during_read": (rb"\nXRANGE\r\n\$\d+\r\ntt:log:\d+\r\n\$\d+\r\n\(", "before"),
-    # Of all scripts the publish alone is told the channel.
-    "before_publish": (rb"\nEVALSHA\r\n.*\ntt:updates\r\n", "before"),
-    "during_publish": (rb"\nEVALSHA\r\n.*\ntt:updates\r\n", "half"),
-    "after_publish": (rb"\nEVALSHA\r\n.*\ntt:updates\r\n", "replied"),
-    "before_commit": (rb"\nEVALSHA\r\n.*\ntt:updates\r\n", "passed"),
+    "before_publish": (PUBLISH, "before"),
+    "during_publish": (PUBLISH, "half"),
+    "after_publish": (PUBLISH, "replied"),
+    "before_commit": (PUBLISH, "passed"),
 }
 POINTS = ("after_offset_log", *REQUESTS)
 # Those that a log in Kafka has, too: its own requests do not pass the proxy.
@@ -38,7 +39,6 @@ POINTS_OF_ANY_LOG = tuple(
     point for point in POINTS if point not in ("while_open", "during_read")
 )
 RUNNING, STARTING = "random moment", "random moment of the start"
-PUBLISH = REQUESTS["before_publish"][0]
 READ = REQUESTS["during_read"][0]
 
 # What must be true of the batch at which the job was killed at a point.
