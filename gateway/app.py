@@ -13,7 +13,6 @@ from fastapi.staticfiles import StaticFiles
 from starlette.datastructures import Headers
 from starlette.types import Receive, Scope, Send
 
-from gateway.admission.addresses import address_of
 from gateway.admission.bounds import BOUNDS, Bounds
 from gateway.admission.limits import Budgets
 from gateway.admission.shared_figures import Seat
@@ -71,9 +70,7 @@ class GatewayApp:
             await self._stream(scope, receive, send)
             return
         if scope["type"] == "http":
-            hub = self._backend.stream.hub
-            await hub.requests.taken(address_of(scope))
-            await hub.served()
+            await self._backend.stream.hub.served()
         app = self._operators if self._is_operators(scope) else self._public
         await app(scope, receive, send)
 
@@ -135,6 +132,7 @@ def create_public_app(backend: Backend, firehose: Firehose) -> FastAPI:
             backend.seat.key,
         ),
         counters=backend.stream.counters,
+        turns=backend.stream.hub.turns,
     )
     app.add_middleware(SecurityHeaders)
     return app

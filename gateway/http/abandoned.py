@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 
 from fastapi import Request
 
+from gateway.admission.loop_turns import current_share
 from gateway.http.problems import Problem
 from gateway.stream.counters import Counters
 
@@ -19,7 +20,8 @@ async def while_awaited(
 
     Then raises Problem, which nobody reads any more.
     """
-    working = asyncio.create_task(work)
+    share = current_share()
+    working = asyncio.create_task(share.charged(work) if share else work)
     watching = asyncio.create_task(_gone(request))
     try:
         await asyncio.wait((working, watching), return_when=asyncio.FIRST_COMPLETED)

@@ -8,6 +8,7 @@ from math import ceil
 from fastapi import Request
 
 from gateway.admission.addresses import address_of
+from gateway.admission.loop_turns import current_share
 from gateway.admission.tokens import EVERYTHING, TokenGrant, TokenRefused
 from gateway.admission.work import WorkBudget, WorkRefused, payers_of
 from gateway.http.operator_access import OperatorAccess
@@ -107,6 +108,8 @@ def create_permit(hub: Hub, access: OperatorAccess | None) -> Permit:
         paced = hub.paces.of(grant.min_interval_ms, now_ms)
         board = hub.board if paced is None else paced.board
         payers = payers_of(address_of(request.scope), grant.holder)
+        if (share := current_share()) is not None:
+            share.payers = payers
         try:
             hub.work.check(payers, time.monotonic())
         except WorkRefused as refusal:

@@ -11,6 +11,7 @@ import structlog
 
 from gateway.admission.bounds import BOUNDS, MAX_MESSAGE_BYTES, Bounds
 from gateway.admission.limits import Admission
+from gateway.admission.loop_turns import LoopTurns
 from gateway.admission.origins import is_allowed
 from gateway.admission.shared_figures import Tally
 from gateway.admission.tokens import TokenReader
@@ -35,7 +36,6 @@ from gateway.stream.counters import Counters
 from gateway.stream.delivery import Delivery, NewestUpdate
 from gateway.stream.frames import Update, notice_frame, welcome_frame
 from gateway.stream.lifetimes import Lifetime
-from gateway.stream.loop_turns import LoopTurns
 from gateway.stream.paced_source import PacedSources
 from gateway.stream.timer_wheel import TimerWheel
 from gateway.stream.window_timings import WindowTimings
@@ -92,7 +92,7 @@ class Hub:
         self.counters = counters
         self.excess: Callable[[], str | None] = lambda: None
         """Why no more clients can be served, None while they can."""
-        self.messages, self.requests = LoopTurns(), LoopTurns()
+        self.turns = LoopTurns(settings.rows_per_second)
         self._admission = Admission(
             settings.max_clients, settings.max_clients_per_address, tally
         )

@@ -161,7 +161,7 @@ class EventStream(Response):
             client.commands.admit(
                 self._grant, time.monotonic(), time.time_ns() // 1_000
             )
-            await hub.messages.taken(peer.address)
+            await hub.turns.wait(client.commands.payers)
             client.post(client.commands.subscribe(self._command, time.monotonic()))
             await send(self._start())
             restart = partial(hub.end, client, CloseCode.RESTART, "planned stop")

@@ -120,8 +120,8 @@ class StreamEndpoint:
         hub = self._hub
         try:
             client.post(hub.welcome(client, _now_us()))
-            await hub.messages.taken(client.commands.address)
-            _quick_start(client, command)
+            async with hub.turns.taken(client.commands.payers):
+                _quick_start(client, command)
             while True:
                 # A client that does not read its answers is not read either.
                 await client.room()
@@ -129,9 +129,9 @@ class StreamEndpoint:
                 if message["type"] == "websocket.disconnect":
                     self._note_end(client, message.get("code", GONE))
                     return
-                await hub.messages.taken(client.commands.address)
-                if client.ending is None:
-                    self._take(client, message)
+                async with hub.turns.taken(client.commands.payers):
+                    if client.ending is None:
+                        self._take(client, message)
         finally:
             hub.leave(client)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from archive.parquet.changing_files import ChangingFiles
+from gateway.admission.loop_turns import current_share
 from gateway.upstream.archive_visit import current_visit
 
 
@@ -28,5 +29,7 @@ class VisitedFiles(ChangingFiles):
         """
         began_s = time.thread_time()
         rows = super().rows_of_issue(path, isin)
-        time.sleep(time.thread_time() - began_s)
+        worked_s = time.thread_time() - began_s
+        share = current_share()
+        time.sleep(share.rest_s(worked_s) if share else worked_s)
         return rows

@@ -16,6 +16,7 @@ from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import ClientConnection, connect
 
 from gateway.admission.bounds import BOUNDS, Bounds
+from gateway.app import GatewayApp
 from gateway.server import listen
 from gateway.settings import GatewaySettings
 from gateway.upstream import issue_follower, stream_follower
@@ -36,6 +37,7 @@ class Gateway:
     port: int
     server: uvicorn.Server | None
     operators_port: int | None = None
+    app: GatewayApp | None = None
 
     def stop(self) -> None:
         """Stop as SIGTERM would."""
@@ -207,7 +209,7 @@ def running_gateway(
     found = listen(chosen, bounds=bounds, writes_directly=WRITES_DIRECTLY)
     host, port = found.public.getsockname()[:2]
     with serving(found.server, found.public, found.operators):
-        yield Gateway(host, port, found.server, found.app.operators_port)
+        yield Gateway(host, port, found.server, found.app.operators_port, found.app)
 
 
 @contextmanager

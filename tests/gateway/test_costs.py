@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from http.client import HTTPConnection
 from pathlib import Path
+from select import select
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ import redis
 from websockets.sync.client import connect
 
 from gateway.admission.bounds import Bounds
+from gateway.admission.loop_turns import LoopTurns
 from tests.archive.rig import archiving, settings_of, wait_until_stored
 from tests.conftest import eventually
 from tests.gateway.bar_publisher import BarPublisher, make_bar
@@ -259,6 +261,68 @@ def test_nothing_is_read_for_a_client_that_has_gone(
         assert time.monotonic() - began_s < 5
         eventually(lambda: gateway.count("requests_abandoned") > 0)
         assert get_from(gateway, ELSEWHERE, f"/v1/bars/{SAMSUNG}?interval=1d") == 200
+
+
+def test_all_that_an_address_asks_for_comes_out_of_one_share(
+    client: redis.Redis, redis_url: str, tmp_path: Path
+) -> None:
+    """Quotes, bars, the archive and the stream; others and operators pay nothing."""
+    publisher = Publisher(client, window_ms=60_000)
+    BarPublisher(client).publish(make_bar(closed=True))
+    publisher.publish(make_row())
+    with archiving(settings_of(redis_url, tmp_path)):
+        wait_until_stored(client, 1)
+    many = {"rows_per_second": 10_000_000, "archive_dir": tmp_path}
+    with serving(redis_url, **many) as gateway:
+        turns = turns_of(gateway)
+        # Nothing is paid back meanwhile.
+        turns._clock = lambda: 0.0
+
+        def spent(address: str) -> float:
+            return turns._work_ms.spent_share(address, 0.0)
+
+        shares = [spent(gateway.host)]
+        for path in (
+            "/v1/quotes",
+            f"/v1/bars/{SAMSUNG}?interval=1d",
+            f"/v1/quotes/{SAMSUNG}/history",
+            "/v1/windows",
+        ):
+            assert gateway.get(path)[0] == 200
+            shares.append(spent(gateway.host))
+        with gateway.stream("?keys=*") as stream:
+            stream.take("ack")
+            eventually(lambda: spent(gateway.host) > shares[-1])
+            shares.append(spent(gateway.host))
+            stream.say(op="ping", id=1)
+            assert answer_of(stream, 1)["type"] == "pong"
+            eventually(lambda: spent(gateway.host) > shares[-1])
+        assert shares == sorted(set(shares))
+        assert gateway.operators.get("/v1/quotes")[0] == 200
+        assert spent(ELSEWHERE[0]) == 0
+        assert get_from(gateway, ELSEWHERE, "/v1/quotes") == 200
+        assert spent(ELSEWHERE[0]) > 0
+
+
+def test_who_has_had_his_share_waits_whatever_he_asks_for(
+    market: Publisher, redis_url: str
+) -> None:
+    """Health, operators and others do not."""
+    with serving(redis_url) as gateway, gateway.stream() as stream:
+        turns_of(gateway).charge([gateway.host], 1_000)
+        stream.say(op="ping")
+        with socket.create_connection((gateway.host, gateway.port)) as waiting:
+            waiting.sendall(b"GET /v1/version HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert gateway.get("/health/live")[0] == 200
+            assert gateway.operators.get("/v1/quotes")[0] == 200
+            assert get_from(gateway, ELSEWHERE, "/v1/quotes") == 200
+            assert not select([waiting, stream.connection.socket], [], [], 0)[0]
+
+
+def turns_of(gateway: Gateway) -> LoopTurns:
+    """Return the turns at a gateway's event loop."""
+    assert gateway.app is not None
+    return gateway.app._backend.stream.hub.turns
 
 
 def test_a_planned_stop_has_no_trace_for_a_request_that_is_under_way(
