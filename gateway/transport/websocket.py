@@ -57,10 +57,11 @@ class StreamEndpoint:
             answer = problem(error.status, error.code, str(error))
             await refuse(answer, scope, receive, send)
             return
+        address = address_of(scope)
+        await hub.turns.wait([address])
         is_named = PROTOCOL in scope["subprotocols"]
         accept: dict[str, Any] = {"type": "websocket.accept"}
         await send(accept | ({"subprotocol": PROTOCOL} if is_named else {}))
-        address = address_of(scope)
         refusal = hub.enter(address)
         if refusal is not None:
             ending = Ending(CloseCode.OVERLOADED, refusal)

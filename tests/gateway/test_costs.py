@@ -23,7 +23,7 @@ from tests.gateway.bar_publisher import BarPublisher, make_bar
 from tests.gateway.issuer import SECRET, make_token
 from tests.gateway.publisher import Publisher
 from tests.gateway.samples import SAMSUNG, make_isins, make_row
-from tests.gateway.servers import Gateway, Stream, running_gateway
+from tests.gateway.servers import Gateway, Stream, running_gateway, upgrade_request
 
 pytestmark = pytest.mark.redis
 
@@ -311,12 +311,17 @@ def test_who_has_had_his_share_waits_whatever_he_asks_for(
     with serving(redis_url) as gateway, gateway.stream() as stream:
         turns_of(gateway).charge([gateway.host], 1_000)
         stream.say(op="ping")
-        with socket.create_connection((gateway.host, gateway.port)) as waiting:
-            waiting.sendall(b"GET /v1/version HTTP/1.1\r\nHost: x\r\n\r\n")
+        with ExitStack() as held:
+            waiting = [stream.connection.socket]
+            request = b"GET /v1/version HTTP/1.1\r\nHost: x\r\n\r\n"
+            for opening in (request, upgrade_request()):
+                asking = socket.create_connection((gateway.host, gateway.port))
+                waiting.append(held.enter_context(asking))
+                asking.sendall(opening)
             assert gateway.get("/health/live")[0] == 200
             assert gateway.operators.get("/v1/quotes")[0] == 200
             assert get_from(gateway, ELSEWHERE, "/v1/quotes") == 200
-            assert not select([waiting, stream.connection.socket], [], [], 0)[0]
+            assert not select(waiting, [], [], 0)[0]
 
 
 def turns_of(gateway: Gateway) -> LoopTurns:
