@@ -22,8 +22,11 @@ T = TypeVar("T")
 SLICE_S = 0.005
 """In one turn of the event loop no more is begun after this long."""
 
-WORK_MS_PER_S, ROW_MS = 400, 0.01
+WORK_MS_PER_S, ROW_MS = 300, 0.01
 """What one may have of a core: so much, or for the rows he may have worked out."""
+
+MOST_REST_S = 0.1
+"""A thread that worked for somebody in debt rests this long, piece by piece."""
 
 BURST_S = 0.5
 """Who had none lately may have that of so many seconds at once."""
@@ -99,9 +102,12 @@ class LoopShare:
         await self._turns.wait(self.payers)
 
     def rest_s(self, worked_s: float) -> float:
-        """Charge what a thread has done; return for how long it rests then."""
+        """Charge what a thread has done; return for how long it rests then.
+
+        A process that stops waits for its threads: ``MOST_REST_S`` is the most.
+        """
         self._turns.charge(self.payers, worked_s)
-        return max(worked_s, self._turns.rest_s(self.payers))
+        return max(worked_s, min(self._turns.rest_s(self.payers), MOST_REST_S))
 
     async def charged(self, work: Awaitable[T]) -> T:
         """Work in this task, and charge for how long each step holds the loop."""
