@@ -287,7 +287,7 @@ def run_gateway(settings: GatewaySettings) -> None:
         url=url_of(listening.public),
         operators=url_of(listening.operators),
     )
-    with stop_signals_end_quietly():
+    with stop_signals_end_quietly(listening.server):
         listening.run()
     log.info("gateway stopped")
     if listening.app.has_failed:
@@ -301,13 +301,20 @@ def url_of(sock: socket.socket) -> str:
 
 
 @contextmanager
-def stop_signals_end_quietly() -> Iterator[None]:
-    """Let whoever runs a server go on: uvicorn raises a stop signal again when done."""
+def stop_signals_end_quietly(server: uvicorn.Server) -> Iterator[None]:
+    """Let whoever runs a server go on: uvicorn raises a stop signal again when done.
+
+    A signal that comes before uvicorn listens for it ends the server, too.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
+
+    def stop_server(*_: object) -> None:
+        server.should_exit = True
+
     stops = (signal.SIGINT, signal.SIGTERM)
-    before = {stop: signal.signal(stop, lambda *_: None) for stop in stops}
+    before = {stop: signal.signal(stop, stop_server) for stop in stops}
     try:
         yield
     finally:

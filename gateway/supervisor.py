@@ -195,7 +195,7 @@ def work(post: Post) -> None:
         sys.exit(1)
     app = create_app(post.settings, post.seat, post.folder)
     listening = listen_at(public, post.operators, app, post.settings)
-    with stop_signals_end_quietly():
+    with stop_signals_end_quietly(listening.server):
         listening.run()
     if app.has_failed:
         sys.exit(1)

@@ -95,8 +95,9 @@ def run_intake(
             server.should_exit = True
 
     feed = threading.Thread(target=append, name="intake", daemon=True)
-    feed.start()
-    with quietly():
+    with quietly(server):
+        # It says that it is ready: whoever waited for that may send the signal at once.
+        feed.start()
         server.run(sockets=[sock])
     stop.set()
     feed.join(_APPENDED_WITHIN_S)

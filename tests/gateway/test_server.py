@@ -20,6 +20,17 @@ from gateway.settings import GatewaySettings
 run_gateway(GatewaySettings(redis_url=sys.argv[1], port=int(sys.argv[2])))
 """
 
+STOP_EARLY = """
+import os, signal, sys
+from gateway.server import listen, stop_signals_end_quietly
+from gateway.settings import GatewaySettings
+listening = listen(GatewaySettings(redis_url=sys.argv[1], port=0))
+with stop_signals_end_quietly(listening.server):
+    os.kill(os.getpid(), signal.SIGTERM)
+    listening.run()
+print("has ended")
+"""
+
 
 def test_a_port_in_use_is_named_in_one_sentence() -> None:
     """The operator reads which port it is; nothing was started."""
@@ -49,6 +60,18 @@ def test_a_stop_signal_ends_it_cleanly(redis_url: str, stop: signal.Signals) -> 
     output, _ = process.communicate(timeout=30 * PATIENCE)
     assert process.returncode == 0
     assert b"gateway stopped" in output
+
+
+@pytest.mark.redis
+def test_a_stop_signal_is_not_lost_before_it_serves(redis_url: str) -> None:
+    """Whoever is told that it is ready may send one before uvicorn listens for it."""
+    ended = subprocess.run(
+        [sys.executable, "-c", STOP_EARLY, redis_url],
+        stdout=subprocess.PIPE,
+        timeout=30 * PATIENCE,
+        check=True,
+    )
+    assert b"has ended" in ended.stdout
 
 
 def _serves(gateway: Gateway) -> bool:
