@@ -46,25 +46,41 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.timeout(limit.args[0] * PATIENCE), append=False)
 
 
+class Frozen:
+    """What no collection of garbage looks at: the tests, and what those before left.
+
+    Every gateway begins with a collection, which would come to take a second: longer
+    than a gateway waits for Redis. What is frozen and becomes garbage stays, so after
+    a tenth more all of it is looked at.
+    """
+
+    def __init__(self) -> None:
+        self._objects = 0
+
+    def freeze(self) -> None:
+        """Freeze all that there is and that is no garbage."""
+        is_due = gc.get_freeze_count() >= 1.1 * self._objects
+        if is_due:
+            gc.unfreeze()
+        gc.collect()
+        gc.freeze()
+        if is_due:
+            self._objects = gc.get_freeze_count()
+
+
+FROZEN = Frozen()
+
+
 def pytest_collection_finish() -> None:
-    """Have no collection of garbage look at the tests themselves, which takes long."""
-    _freeze()
+    """Have no collection look at the tests themselves."""
+    FROZEN.freeze()
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
-    """Nor at what the tests of other files have left, such as the modules they need.
-
-    Every gateway begins with a collection, which would come to take a second: longer
-    than a gateway waits for Redis.
-    """
+    """Nor at what the tests of other files have left, such as the modules they need."""
     if nextitem is None or nextitem.path != item.path:
-        _freeze()
-
-
-def _freeze() -> None:
-    gc.collect()
-    gc.freeze()
+        FROZEN.freeze()
 
 
 def pytest_unconfigure() -> None:

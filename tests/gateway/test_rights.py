@@ -219,9 +219,13 @@ class Prices:
         self._thread.join()
 
     def _publish(self) -> None:
+        before_ms = time.time_ns() // 1_000_000 // WINDOW_MS * WINDOW_MS
         while not self._stopping.is_set():
             now_ms = time.time_ns() // 1_000_000
             end_ms = now_ms // WINDOW_MS * WINDOW_MS
+            # Windows that a pause has left out.
+            self.late += max(0, (end_ms - before_ms) // WINDOW_MS - 1)
+            before_ms = end_ms
             self.number += 1
             price = f"{7_000_000 + self.number}.25"
             row = make_row(price=price, seq=self.number)
@@ -269,8 +273,10 @@ def test_no_two_prices_of_an_issue_are_told_in_a_tokens_interval(
                 keys = [SAMSUNG, f"bars:1m:{SAMSUNG}", f"bars:1d:{SAMSUNG}"]
                 for op in ("unsubscribe", "subscribe"):
                     stream.send(json.dumps({"op": op, "keys": keys}))
+                asked_s = time.monotonic()
                 for frame in stream_frames(gateway, token, *keys, "*"):
                     seen.update(PRICE.findall(frame))
+                pauses += time.monotonic() - asked_s > WINDOW_MS / 1_000
                 with suppress(TimeoutError):
                     while True:
                         seen.update(PRICE.findall(str(stream.recv(timeout=0.01))))

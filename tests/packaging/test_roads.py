@@ -23,7 +23,7 @@ ROADS = {
     "docs/quickstart.md": {
         r"make run$": f"{RUN}::test_make_run_starts_what_the_command_starts",
         r"printf |curl ": (
-            f"{RUN}::test_a_tape_is_live_on_the_page_and_ctrl_c_ends_everything"
+            f"{RUN}::test_a_tape_is_live_on_the_page_and_commands_find_it"
         ),
     },
     "docs/running.md": {
