@@ -126,8 +126,9 @@ def create_router(
         caller.check_allowed(isin, issue)
 
         async def make() -> bytes:
+            upto_ms = history.upto_ms
             newest_first = history.newest_first(isin, caller.until_ms())
-            paced = paced_points(newest_first, caller.interval_ms)
+            paced = paced_points(newest_first, caller.interval_ms, upto_ms)
             points = [p async for p in in_slices(islice(paced, limit))]
             caller.charge(len(points))
             return points_object(isin, reversed(points))

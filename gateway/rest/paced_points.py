@@ -27,13 +27,19 @@ class HistoryPoint(Protocol):
 P = TypeVar("P", bound=HistoryPoint)
 
 
-def paced_points(newest_first: Iterable[P], interval_ms: int) -> Iterator[P]:
+def paced_points(
+    newest_first: Iterable[P], interval_ms: int, upto_ms: int
+) -> Iterator[P]:
     """Yield the newest point of each interval, newest first; 0: each point.
 
-    Its trades are those of all points of its interval.
+    Its trades are those of all points of its interval. An interval whose last window
+    ends after ``upto_ms`` is left out: clients have a window before its point is here.
     """
     newest: P | None = None
+    over_ms = whole_until(upto_ms, interval_ms) if interval_ms else None
     for point in newest_first:
+        if over_ms is not None and point.window > over_ms:
+            continue
         if newest is not None and _number(newest, interval_ms) == _number(
             point, interval_ms
         ):

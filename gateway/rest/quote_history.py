@@ -112,6 +112,7 @@ async def _history(
             )
     except ArchiveUnreadable as error:
         raise unavailable(str(error)) from None
+    upto_ms = max(stored_ms, memory.upto_ms)
     async with builds.turn(caller):
         points: dict[int, ArchivedPoint | Point] = {p.window: p for p in stored}
         recent = islice(memory.newest_first(isin, to_ms), MOST_POINTS)
@@ -122,7 +123,7 @@ async def _history(
                 points[point.window] = point
         caller.charge(len(points))
         newest_first = [points[window] for window in sorted(points, reverse=True)]
-        paced = paced_points(newest_first, interval_ms)
+        paced = paced_points(newest_first, interval_ms, upto_ms)
         told = [point async for point in in_slices(paced)][::-1]
         if interval_ms and len(stored) > most:
             # Of the interval where reading ended a part alone is here.

@@ -105,14 +105,15 @@ class IssueHistory:
 
     Windows are of one epoch and come in the order of their offsets: newer ones to
     ``append``, older ones to ``prepend``. Both return how many rows were unreadable.
-    A window without rows takes no place.
+    A window without rows takes no place. ``upto_ms`` is the end of the newest window
+    that has been taken in, 0 before any, and where none is kept.
     """
 
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
         self._blocks: deque[_Block] = deque()
         self._of_issue: dict[str, deque[_Block]] = {}
-        self.size_bytes = 0
+        self.size_bytes = self.upto_ms = 0
 
     def __len__(self) -> int:
         return len(self._blocks)
@@ -121,7 +122,7 @@ class IssueHistory:
         """Forget everything."""
         self._blocks.clear()
         self._of_issue.clear()
-        self.size_bytes = 0
+        self.size_bytes = self.upto_ms = 0
 
     def append(self, snapshot: WindowSnapshot) -> int:
         """Take the newest window in; the oldest make room for it."""
@@ -133,6 +134,7 @@ class IssueHistory:
                 self._of_issue.setdefault(isin, deque()).append(block)
         while self.size_bytes > self._max_bytes:
             self._forget_oldest()
+        self._come_to(block)
         return block.unreadable
 
     def prepend(self, snapshot: WindowSnapshot) -> int | None:
@@ -145,6 +147,7 @@ class IssueHistory:
             self.size_bytes += block.size
             for isin in block.isins:
                 self._of_issue.setdefault(isin, deque()).appendleft(block)
+        self._come_to(block)
         return block.unreadable
 
     def of(self, isin: str, limit: int) -> list[Point]:
@@ -172,6 +175,10 @@ class IssueHistory:
                 yield points.pop(told)
         for window in sorted(points, reverse=True):
             yield points[window]
+
+    def _come_to(self, block: _Block) -> None:
+        if self._max_bytes:
+            self.upto_ms = max(self.upto_ms, block.window)
 
     def _forget_oldest(self) -> None:
         block = self._blocks.popleft()

@@ -10,6 +10,8 @@ WINDOWS = st.lists(
     st.integers(1, 60).map(lambda number: number * 2_000), unique=True
 ).map(lambda windows: sorted(windows, reverse=True))
 INTERVALS = st.sampled_from([4_000, 6_000, 20_000])
+OVER_MS = 1_000_000
+"""All windows are here."""
 
 
 def make_point(window: int) -> Point:
@@ -20,7 +22,7 @@ def make_point(window: int) -> Point:
 @given(WINDOWS, INTERVALS)
 def test_each_interval_has_its_newest_point(windows: list[int], every: int) -> None:
     """It stands for the trades of all."""
-    told = list(paced_points(map(make_point, windows), every))
+    told = list(paced_points(map(make_point, windows), every, OVER_MS))
     newest: dict[int, int] = {}
     for window in windows:
         newest.setdefault(-(-window // every), window)
@@ -28,11 +30,23 @@ def test_each_interval_has_its_newest_point(windows: list[int], every: int) -> N
     assert sum(point.trades for point in told) == len(windows)
 
 
+@given(WINDOWS, INTERVALS, st.integers(0, 130_000))
+def test_an_interval_is_told_once_all_its_windows_are_here(
+    windows: list[int], every: int, upto_ms: int
+) -> None:
+    """Whatever comes then, its price stays."""
+    here = [make_point(window) for window in windows if window <= upto_ms]
+    later = paced_points(map(make_point, windows), every, OVER_MS)
+    over_ms = upto_ms // every * every
+    told = list(paced_points(here, every, upto_ms))
+    assert told == [point for point in later if point.window <= over_ms]
+
+
 @given(WINDOWS)
 def test_without_an_interval_each_point_is_told(windows: list[int]) -> None:
     """As it is."""
     points = list(map(make_point, windows))
-    assert list(paced_points(points, 0)) == points
+    assert list(paced_points(points, 0, 0)) == points
 
 
 @given(WINDOWS, INTERVALS, st.integers(0, 130_000), st.integers(0, 130_000))
@@ -44,8 +58,10 @@ def test_no_bounds_tell_of_another_point(
     assert first is not None
     assert last is not None
     within = [make_point(w) for w in windows if first <= w <= last]
-    all_told = {p.window for p in paced_points(map(make_point, windows), every)}
-    assert {p.window for p in paced_points(within, every)} <= all_told
+    all_told = {
+        p.window for p in paced_points(map(make_point, windows), every, OVER_MS)
+    }
+    assert {p.window for p in paced_points(within, every, OVER_MS)} <= all_told
 
 
 def test_bounds_stay_as_they_are_without_an_interval() -> None:

@@ -84,6 +84,23 @@ def test_the_oldest_make_room_for_the_newest() -> None:
     assert nothing.of(rows[0].isin, 1) == []
 
 
+def test_how_far_it_goes_is_the_end_of_its_newest_window() -> None:
+    """One without rows counts; an older one, put before it, takes nothing back."""
+    history = IssueHistory(1 << 20)
+    assert history.upto_ms == 0
+    newest = make_snapshot(8, window=16_000)
+    for snapshot in (make_snapshot(7, window=14_000), newest):
+        history.append(snapshot)
+    history.prepend(make_snapshot(6, window=12_000))
+    assert history.upto_ms == 16_000
+    history.clear()
+    history.prepend(newest)
+    assert history.upto_ms == 16_000
+    nothing = IssueHistory(0)
+    nothing.append(newest)
+    assert nothing.upto_ms == 0
+
+
 def test_windows_without_rows_take_no_place_and_no_time() -> None:
     """A weekend of them lies between Friday's trades and Monday's."""
     history = IssueHistory(ROOM)
