@@ -22,12 +22,12 @@ def make_point(window: int) -> Point:
 @given(WINDOWS, INTERVALS)
 def test_each_interval_has_its_newest_point(windows: list[int], every: int) -> None:
     """It stands for the trades of all."""
-    told = list(paced_points(map(make_point, windows), every, OVER_MS))
+    points = list(paced_points(map(make_point, windows), every, OVER_MS))
     newest: dict[int, int] = {}
     for window in windows:
         newest.setdefault(-(-window // every), window)
-    assert [point.window for point in told] == list(newest.values())
-    assert sum(point.trades for point in told) == len(windows)
+    assert [point.window for point in points] == list(newest.values())
+    assert sum(point.trades for point in points) == len(windows)
 
 
 @given(WINDOWS, INTERVALS, st.integers(0, 130_000))
@@ -38,8 +38,8 @@ def test_an_interval_is_told_once_all_its_windows_are_here(
     here = [make_point(window) for window in windows if window <= upto_ms]
     later = paced_points(map(make_point, windows), every, OVER_MS)
     over_ms = upto_ms // every * every
-    told = list(paced_points(here, every, upto_ms))
-    assert told == [point for point in later if point.window <= over_ms]
+    points = list(paced_points(here, every, upto_ms))
+    assert points == [point for point in later if point.window <= over_ms]
 
 
 @given(WINDOWS)
