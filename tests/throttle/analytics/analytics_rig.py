@@ -153,8 +153,11 @@ class AnalyticsRig:
         assert isinstance(self.error, AnalyticsFailed), self.error
         self._thread = None
 
-    def append(self, append_ms: int, trade: Trade | bytes, partition: int = -1) -> None:
-        """Append a trade at a moment; moments must not go back in a partition."""
+    def append(self, append_ms: int, trade: Trade | bytes, partition: int = -1) -> int:
+        """Append a trade at a moment; return its position.
+
+        Moments must not go back in a partition.
+        """
         is_trade = isinstance(trade, Trade)
         payload = trade.to_wire() if isinstance(trade, Trade) else trade
         if partition < 0:
@@ -162,11 +165,11 @@ class AnalyticsRig:
             partition = partition_of(trade.isin, PARTITIONS)
         key = stream_key("tt", partition)
         entry: Any = self.client.xadd(key, {FIELD: payload}, id=f"{append_ms}-*")
+        position = position_of(entry)
         if is_trade:
             fields = trade.isin, trade.time_us, trade.seq, trade.price, trade.size
-            self.entries.append(
-                Entry(append_ms, partition, position_of(entry), *fields)
-            )
+            self.entries.append(Entry(append_ms, partition, position, *fields))
+        return position
 
     def turn_clock(self, clock_ms: int, *products: str) -> None:
         """Turn the clock and wait until every product has read as far."""

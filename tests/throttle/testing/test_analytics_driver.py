@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from ingest.trade import Trade
 from tests.throttle.analytics import bar_oracle
-from tests.throttle.analytics.analytics_rig import AnalyticsRig, fields_of
+from tests.throttle.analytics.analytics_rig import PARTITIONS, AnalyticsRig, fields_of
 from tests.throttle.analytics.bar_entries import ENTRIES, RULES
 from tests.throttle.analytics.bar_oracle import Entry
 from throttle.contract.bars import Bar
@@ -22,31 +22,27 @@ from throttle.contract.products.moves import Move
 from throttle.contract.tally import QueryTally
 from throttle.testing.analytics_driver import AnalyticsDriver
 from throttle.testing.driver import START_MS
+from throttle.testing.trades_by_hand import TradesByHand
 
 A, B = "KR7005930003", "KR7000660001"
 MINUTE = 60_000
 
 
-class SparkAnalytics:
+class SparkAnalytics(TradesByHand):
     """The job through real Spark and Redis, driven as an ``AnalyticsDriver`` is."""
 
     def __init__(self, rig: AnalyticsRig) -> None:
+        super().__init__(START_MS)
         self.rig = rig
         rig.set_clock(START_MS)
         rig.start()
 
-    def trade(
-        self,
-        isin: str,
-        price: str,
-        *,
-        at_ms: int,
-        time_ms: int | None = None,
-        seq: int = 0,
-        size: str = "1",
-    ) -> None:
-        time_us = (START_MS + (at_ms if time_ms is None else time_ms)) * 1_000
-        self.rig.append(START_MS + at_ms, Trade(isin, time_us, seq, price, size))
+    @property
+    def partitions(self) -> int:
+        return PARTITIONS
+
+    def payload(self, payload: bytes, *, at_ms: int, partition: int = 0) -> int:
+        return self.rig.append(START_MS + at_ms, payload, partition)
 
     def turn_clock(self, to_ms: int) -> None:
         self.rig.turn_clock(START_MS + to_ms)
