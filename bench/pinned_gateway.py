@@ -27,6 +27,7 @@ from loadtest.judge.judging import KindJudgement
 from loadtest.judge.published_run import PublishedRun
 from loadtest.results import PROMPT
 from throttle.contract.group import Group, GroupFigures, sector_key, units
+from throttle.contract.row_sums import ONE
 from throttle.contract.snapshot import Row, WindowSnapshot
 from throttle.contract.trade_order import encode_version
 
@@ -43,7 +44,7 @@ _SENT_AFTER_S = 0.2
 def make_row(isin: str, seq: int, price: str = "199500", **extra: Any) -> Row:
     """Return a row that is newer the greater ``seq`` is."""
     trade = Trade(isin, 1_773_964_802_000_000 + seq, seq, price, "40", extra)
-    return Row(isin, encode_version(trade.time_us, seq, seq), 1, trade.to_row())
+    return Row(isin, encode_version(trade.time_us, seq, seq), ONE, trade.to_row())
 
 
 def make_groups(count: int, window_ms: int) -> tuple[Group, ...]:

@@ -132,7 +132,7 @@ class Board:
         """
         fresh = [v for v in values if self._is_newer(v.isin, v.version)]
         self._rows.update((value.isin, value) for value in fresh)
-        rows = [Row(value.isin, value.version, 0, value.body) for value in fresh]
+        rows = [Row(value.isin, value.version, b"0", value.body) for value in fresh]
         return self._move(position, rows, 0, self.groups.catch_up(groups, recent))
 
     def replace(

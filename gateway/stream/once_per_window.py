@@ -57,6 +57,4 @@ class OncePerWindow:
 
 def _added(row: Row, held: Row | None) -> Row:
     """Return a row that also stands for the trades of the one it takes over from."""
-    if held is None:
-        return row
-    return Row(row.isin, row.version, row.trades + held.trades, row.body)
+    return row if held is None else row.merge(held)

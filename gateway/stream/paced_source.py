@@ -73,7 +73,7 @@ class PacedSource:
         if here == before and not trades and not groups:
             return False
         rows = [
-            Row(isin, value.version, count, value.body)
+            Row(isin, value.version, b"%d" % count, value.body)
             for isin, count in trades.items()
             if (value := self.board.get(isin)) is not None
         ]

@@ -113,7 +113,7 @@ def publish_trade(board: Board, seq: int, isin: str, price: str, **day: int) -> 
     text = json.dumps(body)[:-1] + f', "price": {price}, "size": 40'
     for name, amount in day.items():
         text += f', "cum_{name}": {amount}'
-    row = Row(isin, encode_version(time_us, seq, seq), 1, (text + "}").encode())
+    row = Row(isin, encode_version(time_us, seq, seq), b"1", (text + "}").encode())
     board.publisher.publish(row)
     board.prices[isin] = price
 

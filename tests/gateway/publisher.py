@@ -110,8 +110,7 @@ class Publisher:
                     value = b"%b %d %b" % (row.version, self.offset, row.body)
                     pipe.hset(self.keys.last, row.isin, value)
                     before = latest.get(row.isin)
-                    trades = row.trades + (before.trades if before else 0)
-                    latest[row.isin] = Row(row.isin, row.version, trades, row.body)
+                    latest[row.isin] = row.merge(before) if before else row
             message = make_snapshot(
                 self.offset,
                 *latest.values(),

@@ -46,7 +46,7 @@ def make_row(
     """Return a row; a greater ``seq`` makes it newer."""
     trade = Trade(isin, FIRST_WINDOW * 1_000 + seq, seq, price, "40")
     version = encode_version(trade.time_us, seq, seq)
-    return Row(isin, version, trades, trade.to_row())
+    return Row(isin, version, b"%d" % trades, trade.to_row())
 
 
 def make_priced_row(isin: str, seq: int = 1) -> Row:

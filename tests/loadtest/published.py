@@ -66,7 +66,7 @@ class Market:
             price.encode(),
         )
         version = encode_version(time_us, self._seq, self._seq)
-        return Row(isin, version, self._chance.randrange(1, 9), body)
+        return Row(isin, version, b"%d" % self._chance.randrange(1, 9), body)
 
     def _note(self, offset: int, end_ms: int, rows: list[Row]) -> None:
         self.windows[offset] = end_ms, time.time() * 1e3

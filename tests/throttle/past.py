@@ -34,7 +34,7 @@ def make_row(entry: Entry, trades: int = 1) -> Row:
     """Make the row that an entry is published as."""
     trade = Trade.from_wire(entry.payload)
     version = encode_version(trade.time_us, trade.seq, entry.position)
-    return Row(trade.isin, version, trades, trade.to_row())
+    return Row(trade.isin, version, b"%d" % trades, trade.to_row())
 
 
 def make_snapshot(offset: int, *rows: Row, end: int | None = None) -> WindowSnapshot:

@@ -29,7 +29,7 @@ Refused = Mapping[int, Mapping[str, int]]
 def make_row(isin: str, time: int, price: str = "10", trades: int = 1) -> Row:
     """Make a row of an issue at a time."""
     body = b'{"isin":"%b","price":%b}' % (isin.encode(), price.encode())
-    return Row(isin, encode_version(time, 1, 1), trades, body)
+    return Row(isin, encode_version(time, 1, 1), b"%d" % trades, body)
 
 
 class Job:

@@ -259,7 +259,9 @@ class Throttle(RuleBasedStateMachine):
                 version = encode_version(time_us, seq, position)
                 known = self.server.last.get(isin)
                 if known is None or version > known.version:
-                    told[isin] = Row(isin, version, stands_for[window, isin], body)
+                    told[isin] = Row(
+                        isin, version, b"%d" % stands_for[window, isin], body
+                    )
             self.server.last.update(told)
             self.server.windows.append((self.epoch, window, told))
             published += len(told)

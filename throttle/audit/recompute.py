@@ -246,7 +246,7 @@ def recompute(
         order, partition = trades.newest
         newest = trades.newest_payload
         trade = newest if isinstance(newest, Trade) else Trade.from_wire(newest)
-        row = Row(isin, encode_version(*order), trades.count, trade.to_row())
+        row = Row(isin, encode_version(*order), b"%d" % trades.count, trade.to_row())
         rows = batch.windows.setdefault(window, {})
         of_all = trade.price, trades.volume, trades.value
         rows[isin] = ComputedRow(row, partition, trades.arrivals, *of_all)

@@ -168,8 +168,8 @@ class GroupFigures:
             self.unchanged,
             self.issues - self.priced,
             self.trades,
-            _text(self.volume),
-            _text(self.value),
+            decimal_text(self.volume),
+            decimal_text(self.value),
             (self.mean_change_pct or "null").encode(),
         )
         return Group(key, body)
@@ -200,7 +200,7 @@ def _divide(number: int, by: int) -> int:
     return (2 * number + by) // (2 * by)
 
 
-def _text(number: int) -> bytes:
+def decimal_text(number: int) -> bytes:
     """Return units of 10^-36 as a plain decimal without zeros at its end."""
     whole, fraction = divmod(number, _PER_UNIT)
     digits = f"{fraction:0{FRACTION_DIGITS}}".rstrip("0") if fraction else ""

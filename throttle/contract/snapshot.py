@@ -3,11 +3,12 @@
 This module is a contract. A message is one header line of JSON and one line per row:
 
     {"epoch":"k3x9","offset":1235,"window":1773964804000,"windows":1,"published":...}
-    KR7005930003 <version> 37 {"isin":"KR7005930003","time":...,"price":199500,...}
+    KR7005930003 <version> <sums> {"isin":"KR7005930003","time":...,"price":199500,...}
 
-so a row's JSON is carried as bytes and its price is never parsed on the way. A window
-that was joined with the issue table has two more fields at the header's end,
-``"issues"``, the table's version, and ``"groups"``, a list (``group.py``).
+so a row's JSON is carried as bytes and its price is never parsed on the way; sums are
+those of ``row_sums.py``. A window that was joined with the issue table has two more
+fields at the header's end, ``"issues"``, the table's version, and ``"groups"``, a list
+(``group.py``).
 """
 
 from dataclasses import dataclass
@@ -16,35 +17,52 @@ from typing import NamedTuple
 import orjson
 
 from throttle.contract.group import Group, decode_groups, encode_groups
+from throttle.contract.row_sums import RowSums, checked, count_of
 
 _GROUPS = b',"groups":'
 
 
 class Row(NamedTuple):
-    """One issue in a window: its latest trade and how many trades that stands for.
+    """One issue in a window: its latest trade, and the sums of those it stands for.
 
-    ``body`` is the JSON object clients get, without the field ``trades``.
+    ``body`` is the JSON object clients get, without ``sums`` (``row_sums.py``). A row
+    whose trades all came too late to be shown has the version and the body of the trade
+    that is shown, and sums in full.
     """
 
     isin: str
     version: bytes
-    trades: int
+    sums: bytes
     body: bytes
+
+    @property
+    def trades(self) -> int:
+        """For how many trades it stands; 0 if nobody has counted them."""
+        return count_of(self.sums)
+
+    @property
+    def row_sums(self) -> RowSums:
+        """What it says of all its trades."""
+        return RowSums.decode(self.sums, self.body)
+
+    def merge(self, older: "Row") -> "Row":
+        """Return this row, standing for the trades of an older one, too."""
+        return self._replace(sums=self.row_sums.fold(older.row_sums).encode())
 
     def encode(self) -> bytes:
         """Encode as one line; ISIN and version have fixed places in it."""
-        return b"%b %b %d %b" % (
+        return b"%b %b %b %b" % (
             self.isin.encode(),
             self.version,
-            self.trades,
+            self.sums,
             self.body,
         )
 
     @classmethod
     def decode(cls, line: bytes) -> "Row":
         """Decode what ``encode`` wrote. Raises ValueError."""
-        isin, version, trades, body = line.split(b" ", 3)
-        return cls(isin.decode(), version, int(trades), body)
+        isin, version, sums, body = line.split(b" ", 3)
+        return cls(isin.decode(), version, checked(sums), body)
 
 
 class LastValue(NamedTuple):

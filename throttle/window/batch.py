@@ -53,8 +53,8 @@ class BatchWindow:
             return
         # Of one version in two partitions the greater partition's, the same each time.
         newest, row_kept = max((partition, row), other, key=_version_and_partition)
-        trades = row.trades + other[1].trades
-        self.rows[row.isin] = newest, row_kept._replace(trades=trades)
+        sums = row.row_sums.fold(other[1].row_sums).encode()
+        self.rows[row.isin] = newest, row_kept._replace(sums=sums)
 
     def of_partition(self, partition: int) -> list[Row]:
         """Return the rows whose trade stood in a partition."""
@@ -201,7 +201,7 @@ def _add_trades(
     for body, end_us, (isin, partition, n, *order) in zip(
         bodies, ends_us, values, strict=True
     ):
-        row = Row(isin, encode_version(*order), n, body)
+        row = Row(isin, encode_version(*order), b"%d" % n, body)
         window = windows[end_us // 1000]
         window.offer(partition, row)
         counts[partition].superseded += n

@@ -28,7 +28,7 @@ def test_a_window_comes_back(rows: list[tuple[int, int, int, list[str]]]) -> Non
             Row(
                 SAMSUNG,
                 encode_version(time_us, seq, position),
-                7,
+                b"7",
                 b'{"isin":"%b","time":%d,"seq":%d,%b}'
                 % (SAMSUNG.encode(), time_us, seq, ",".join(end).encode()),
             )
@@ -49,11 +49,11 @@ def test_rows_that_are_not_as_they_should_be_come_back(
         time_us,
         seq,
     )
-    good = Row(SAMSUNG, right, 7, body)
+    good = Row(SAMSUNG, right, b"7", body)
     for odd in (
-        Row(HYNIX, right, 7, body),
-        Row(SAMSUNG, encode_version(time_us + 1, seq, position), 7, body),
-        Row(SAMSUNG, b"odd", 1, b'{"a b":"= \\n"}'),
+        Row(HYNIX, right, b"7", body),
+        Row(SAMSUNG, encode_version(time_us + 1, seq, position), b"7", body),
+        Row(SAMSUNG, b"odd", b"1", b'{"a b":"= \\n"}'),
     ):
         for rows in ((good, odd), (odd,)):
             message = make_snapshot(1, *rows).encode()

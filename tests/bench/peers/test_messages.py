@@ -18,7 +18,7 @@ BODY = b'{"isin":"KR7005930003","time":17,"seq":3,"price":199500,"size":1}'
 
 def test_both_forms_say_the_same() -> None:
     """A row is an issue and the version of its trade."""
-    row = Row(ISIN, b"0", 2, BODY)
+    row = Row(ISIN, b"0", b"2", BODY)
     ours = WindowSnapshot("e", 1, 4_000, 2, 5_000_000, (row,)).encode()
     peers = b'{"window":4000,"rows":[%b]}' % BODY
     assert read_ours(ours) == Message(4_000, [(ISIN, (17, 3))])

@@ -62,7 +62,7 @@ def test_catching_up_yields_what_is_newer() -> None:
     board = make_board(held)
     there = Position(EPOCH, 7, board.position.window + 2_000)
     news = board.catch_up(there, [stored(older, 6), stored(fresh, 7)])
-    row = Row(HYNIX, fresh.version, 0, fresh.body)
+    row = Row(HYNIX, fresh.version, b"0", fresh.body)
     assert news == News([row], 6, stale=0, held=0)
     assert board.get(SAMSUNG) == stored(held, 1)
     assert board.get(HYNIX) == stored(fresh, 7)

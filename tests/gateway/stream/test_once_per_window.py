@@ -59,7 +59,7 @@ def test_what_was_held_back_goes_out_with_the_next_window() -> None:
     gate.hand_out(W, [make_row(SAMSUNG, seq=3, trades=4)])
     newest, quiet = make_row(HYNIX, seq=4, trades=8), make_row(SAMSUNG, seq=3, trades=6)
     rows = gate.hand_out(W + 2_000, [newest, make_row(NAVER)])
-    assert rows == [newest._replace(trades=9), make_row(NAVER), quiet]
+    assert rows == [newest._replace(sums=b"9"), make_row(NAVER), quiet]
     assert (gate.is_in_parts, gate.is_holding) == (False, False)
     assert gate.hand_out(W + 2_000, [make_row(SAMSUNG, seq=5)]) == []
 

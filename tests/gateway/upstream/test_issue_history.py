@@ -211,4 +211,4 @@ def test_points_are_told_with_their_text() -> None:
 
 def row_of(body: bytes) -> Row:
     """Return a row with this text."""
-    return Row(SAMSUNG, encode_version(5, 1, 1), 1, body)
+    return Row(SAMSUNG, encode_version(5, 1, 1), b"1", body)

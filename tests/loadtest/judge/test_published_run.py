@@ -16,7 +16,7 @@ def row(isin: str, price: str, trades: int = 1, time_us: int = 7) -> Row:
     """Make a row."""
     body = b'{"isin":"%b","time":%d,"seq":3,"price":%b,"size":1}'
     filled = body % (isin.encode(), time_us, price.encode())
-    return Row(isin, encode_version(time_us, 3, 1), trades, filled)
+    return Row(isin, encode_version(time_us, 3, 1), b"%d" % trades, filled)
 
 
 def message(offset: int, *rows: Row, windows: int = 1, epoch: str = "e") -> bytes:

@@ -45,7 +45,7 @@ def test_a_window_that_is_right_has_no_differences() -> None:
 @pytest.mark.parametrize(
     "changed",
     [
-        ROW._replace(trades=7),
+        ROW._replace(sums=b"7"),
         ROW._replace(version=OLD.version),
         ROW._replace(body=ROW.body.replace(b"10.50", b"10.5")),
     ],

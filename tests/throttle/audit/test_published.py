@@ -359,7 +359,7 @@ def test_trimmed_windows_and_batches_are_counted(
 
 def row(isin: str, time_us: int) -> Row:
     """Make a row to ask about."""
-    return Row(isin, encode_version(time_us, 0, 0), 1, b"{}")
+    return Row(isin, encode_version(time_us, 0, 0), b"1", b"{}")
 
 
 def test_what_was_published_before_is_known_from_the_last_values(

@@ -7,7 +7,12 @@ from throttle.contract.group import GroupFigures, market_key, sector_key, units
 from throttle.contract.snapshot import LastValue, Row, WindowSnapshot
 from throttle.contract.trade_order import encode_version
 
-ROW = Row("KR7005930003", encode_version(1, 2, 3), 37, b'{"price":0.30}')
+ROW = Row(
+    "KR7005930003",
+    encode_version(1, 2, 3),
+    b"37,9170,1829145000,199600,199300",
+    b'{"price":0.30}',
+)
 
 
 def test_a_message_survives_the_wire_with_its_price_text() -> None:

@@ -110,7 +110,7 @@ def test_a_row_that_is_not_newer_is_stale(
 def test_an_equal_version_with_a_later_position_is_newer(job: Job) -> None:
     """Feeds with whole-second stamps: the log's order breaks the tie."""
     job.publish([make_row(A, 5, "55")])
-    later = Row(A, encode_version(5, 1, 2), 1, b"{}")
+    later = Row(A, encode_version(5, 1, 2), b"1", b"{}")
     assert job.publish([later]).rows == 1
 
 
@@ -163,7 +163,9 @@ def test_a_whole_market_of_rows_fits_one_publish(
     client: redis.Redis, job: Job, messages: Drain
 ) -> None:
     """More rows than Lua may unpack at once are stored in pieces."""
-    rows = [Row(f"XX{n:010d}", encode_version(1, 1, n), 1, b"{}") for n in range(9_001)]
+    rows = [
+        Row(f"XX{n:010d}", encode_version(1, 1, n), b"1", b"{}") for n in range(9_001)
+    ]
     assert job.publish(rows).rows == 9_001
     assert client.hlen(KEYS.last) == 9_001
     assert len(messages()[0].rows) == 9_001
@@ -179,7 +181,10 @@ def test_an_hour_s_backlog_fits_one_publish(
     job = Job(client, partitions=4)
     windows = [
         [
-            (n % 4, Row(f"XX{n:010d}", encode_version(w + 1, 1, n), 1, b'{"price":1}'))
+            (
+                n % 4,
+                Row(f"XX{n:010d}", encode_version(w + 1, 1, n), b"1", b'{"price":1}'),
+            )
             for n in range(3_000)
         ]
         for w in range(30)

@@ -59,7 +59,7 @@ def row_of(payload: bytes, position: int, trades: int = 1) -> Row:
     """Return the row of a trade at a position."""
     trade = Trade.from_wire(payload)
     version = encode_version(trade.time_us, trade.seq, position)
-    return Row(trade.isin, version, trades, trade.to_row())
+    return Row(trade.isin, version, b"%d" % trades, trade.to_row())
 
 
 def test_a_batch_has_every_window_between_its_cuts() -> None:
