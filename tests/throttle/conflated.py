@@ -10,7 +10,7 @@ from throttle.window.checked_rows import trade_rows
 from throttle.window.combine import combine
 from throttle.window.conflate import LATEST
 from throttle.window.control_rows import cut_row, read_row
-from throttle.window.row_schema import SUMMED
+from throttle.window.row_schema import FOLDED
 
 
 def rows_between(
@@ -43,6 +43,6 @@ def as_conflated(table: pa.Table, window_ms: int, is_live: bool = False) -> pa.T
             "key": combined["key"],
             "partition": combined["partition"],
             "latest": pa.StructArray.from_arrays(latest, LATEST),
-            **{name: combined[name] for name in SUMMED},
+            **{name: combined[name] for name in FOLDED},
         }
     )

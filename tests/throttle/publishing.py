@@ -2,6 +2,8 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import reduce
 from typing import Any
 
 import redis
@@ -12,6 +14,7 @@ from tests.published import read_snapshots
 from throttle.contract.cut import Cut
 from throttle.contract.dead_letter import DeadLetter
 from throttle.contract.ledger import BatchEntry, Ledger
+from throttle.contract.row_sums import ONE, RowSums
 from throttle.contract.snapshot import LastValue, Row, WindowSnapshot
 from throttle.contract.trade_order import encode_version
 from throttle.lease.lease import Lease, LeaseGrant
@@ -27,9 +30,10 @@ Refused = Mapping[int, Mapping[str, int]]
 
 
 def make_row(isin: str, time: int, price: str = "10", trades: int = 1) -> Row:
-    """Make a row of an issue at a time."""
-    body = b'{"isin":"%b","price":%b}' % (isin.encode(), price.encode())
-    return Row(isin, encode_version(time, 1, 1), b"%d" % trades, body)
+    """Make a row of an issue at a time; it stands for so many trades like its own."""
+    body = b'{"isin":"%b","price":%b,"size":1}' % (isin.encode(), price.encode())
+    one = Row(isin, encode_version(time, 1, 1), ONE, body)
+    return reduce(Row.merge, [one] * trades)
 
 
 class Job:
@@ -87,9 +91,13 @@ class Job:
             window = BatchWindow(self.cut.end_ms + number * W)
             for one in rows:
                 partition, row = (0, one) if isinstance(one, Row) else one
-                window.offer(partition, row)
                 counts[partition].read += row.trades
                 counts[partition].superseded += row.trades
+                if row.isin in window.rows:
+                    of_other, other = window.rows[row.isin]
+                    window.rows[row.isin] = of_other, other.merge(row)
+                    row = row.merge(other)
+                window.offer(partition, row)
             for partition, _ in window.rows.values():
                 counts[partition].superseded -= 1
             made.append(window)
@@ -105,7 +113,8 @@ class Job:
         ]
         end_ms, positions = made[-1].end_ms, (made[-1].end_ms << 21,) * len(partitions)
         end = Cut(end_ms, positions, tuple(counted), partitions)
-        return Batch(self.cut, end, made, list(counts.values()), letters)
+        batch = Batch(self.cut, end, made, list(counts.values()), letters)
+        return batch if len(made) == 1 else replace(batch, sums=_sums_of(made))
 
     def publish(self, *windows: Sequence[Row | tuple[int, Row]], **more: Any) -> Any:
         """Publish the next batch."""
@@ -117,6 +126,17 @@ class Job:
         published = self.publisher.publish(batch, self._batch_id)
         self.cut = batch.end
         return published
+
+
+def _sums_of(windows: Sequence[BatchWindow]) -> dict[str, bytes]:
+    """Return the sums of the issues that are in several windows."""
+    folded: dict[str, RowSums] = {}
+    for window in windows:
+        for _, row in window.rows.values():
+            before = folded.get(row.isin)
+            sums = row.row_sums
+            folded[row.isin] = sums if before is None else sums.fold(before)
+    return {isin: sums.encode() for isin, sums in folded.items() if sums.trades > 1}
 
 
 def ledger_of(client: redis.Redis, job: str = "job") -> Ledger:

@@ -6,10 +6,10 @@ group with the empty name, ``group:market:``. So the sum over all markets is the
 and so is the sum over all sectors. A group without an issue in a window is not in it.
 
 The body is a JSON object: ``group`` (the key), ``window`` (its end, ms), ``issues``
-(rows of the window that are in the group), ``advancing``, ``declining`` and
-``unchanged`` (those whose price is above, below and at their previous close),
+(rows of the window that are in the group and are news), ``advancing``, ``declining``
+and ``unchanged`` (those whose price is above, below and at their previous close),
 ``unpriced`` (those without one), ``trades``, ``volume`` (sum of sizes), ``value`` (sum
-of price times size), all three over every trade that those rows stand for, and
+of price times size), all three over every trade of the window, also late ones, and
 ``mean_change_pct`` (over the issues with a previous close, null if there are none).
 Numbers are exact: ``volume`` and ``value`` may have more digits than a double keeps.
 """

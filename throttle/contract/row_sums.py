@@ -27,6 +27,21 @@ class Amounts(NamedTuple):
     high: int
     low: int
 
+    @classmethod
+    def of_trade(cls, price: str, size: str) -> "Amounts":
+        """Return those of one trade; price and size are decimal text."""
+        paid = units(price)
+        return cls(units(size), value_of(price, size), paid, paid)
+
+    def fold(self, other: "Amounts") -> "Amounts":
+        """Return those of the trades of both."""
+        return Amounts(
+            self.volume + other.volume,
+            self.value + other.value,
+            max(self.high, other.high),
+            min(self.low, other.low),
+        )
+
 
 class RowSums(NamedTuple):
     """The sums of some trades of one issue; ``amounts`` are None if nobody knows them.
@@ -38,12 +53,6 @@ class RowSums(NamedTuple):
     amounts: Amounts | None = None
 
     @classmethod
-    def of_trade(cls, price: str, size: str) -> "RowSums":
-        """Return the sums of one trade; price and size are decimal text."""
-        paid = units(price)
-        return cls(1, Amounts(units(size), value_of(price, size), paid, paid))
-
-    @classmethod
     def decode(cls, encoded: bytes, body: bytes) -> "RowSums":
         """Decode what a row says, of one trade from its body. Raises ValueError."""
         trades, *amounts = encoded.decode().split(",")
@@ -53,16 +62,14 @@ class RowSums(NamedTuple):
         trade = _OF_TRADE.search(body) if encoded == ONE else None
         if trade is None:
             return cls(int(trades))
-        return cls.of_trade(trade[1].decode(), trade[2].decode())
+        return cls(1, Amounts.of_trade(trade[1].decode(), trade[2].decode()))
 
     def fold(self, other: "RowSums") -> "RowSums":
         """Return the sums of the trades of both."""
         trades, one, two = self.trades + other.trades, self.amounts, other.amounts
         if one is None or two is None:
             return RowSums(trades)
-        volume, value = one.volume + two.volume, one.value + two.value
-        high, low = max(one.high, two.high), min(one.low, two.low)
-        return RowSums(trades, Amounts(volume, value, high, low))
+        return RowSums(trades, one.fold(two))
 
     def encode(self) -> bytes:
         """Return the text that says it in full, also of one trade."""

@@ -5,13 +5,14 @@
 -- ARGV  the head, a JSON object (publisher.py), then what is bytes:
 --       a line per row (snapshot.py, Row.encode), window by window, oldest first, in each
 --       partition by partition; the body of each group that the head names, in its order;
---       the bytes of each dead letter, or their beginning
+--       of several windows a line per issue that has several trades in them, "<isin> <sums>"
+--       of all of them; the bytes of each dead letter, or their beginning
 --
 -- The head has: channel, job, term, start and end (the cuts, as stored), window_ms,
 -- window_log (its length), batch (its id), issues (version of the issue table as text, since it
 -- has more digits than a double keeps; 0: none),
--- issues_digest; stale, the rows that groups leave out ("<end> <isin>" of each, with spaces
--- between them), left out for any; markets (names); named, the fields of groups that the
+-- issues_digest; stale, the rows that are no news ("<end> <isin>" of each, with spaces
+-- between them); sums, how many lines of sums there are; markets (names); named, the fields of groups that the
 -- table names, left out if they are those of the batch before; knows_markets, whether
 -- windows say the markets of their rows;
 -- windows, oldest first: end_ms, counts (rows of each partition), markets (of each row, its
@@ -25,7 +26,8 @@
 -- A job whose term is not the newest publishes nothing, nor does one whose batch does
 -- not begin where the job's last one ended, nor anybody on a server that was started since
 -- the epoch began (acquire.lua begins another one there). A row whose version is not greater than the
--- stored one (trade_order.py) is stale. Every window gets the next offset, an entry in the window log,
+-- stored one (trade_order.py) is stale: in its place comes what is shown, with the sums of the
+-- row, which restates it. Every window gets the next offset, an entry in the window log,
 -- and its part of the one message on the channel. Who listens to the channel of a market
 -- gets the same message with that market's rows and group.
 -- Returns {status, ...}:
@@ -35,14 +37,15 @@
 --   fenced, term     another job of this name has taken over
 --   lost             the stream is gone, or may be older than what was published: it is
 --     older than this job's last batch, or its server was started again
---   stale, {end, isin}  other rows are stale than groups leave out: nothing was written
+--   stale, {end, isin}  other rows are stale than the head says: nothing was written
 --   listened         somebody listens to a market and no places were given: neither
 local meta, last, windows, ledger, batches, groups = unpack(KEYS)
 local head = cjson.decode(ARGV[1])
 local channel, job, term = head.channel, head.job, head.term
 local window_count, partitions = #head.windows, #head.partitions
--- Places in a row's line: "<12 isin> <54 version> <trades> <body>".
-local ISIN_END, VERSION_START, VERSION_END, TRADES_START = 12, 14, 67, 69
+-- Places in a row's line: "<12 isin> <54 version> <sums> <body>"; in a last value:
+-- "<54 version> <offset> <body>".
+local ISIN_END, VERSION_START, VERSION_END, SUMS_START = 12, 14, 67, 69
 local VERSION_CHARS = VERSION_END - VERSION_START + 1
 local CHUNK = 1000
 -- Most fields of the ledger before names of what is no trade are put together.
@@ -76,8 +79,9 @@ local published_us = now[1] .. string.format('%06d', now[2])
 local channels = redis.call('PUBSUB', 'CHANNELS', channel .. ':*')
 if #channels > 0 and not head.knows_markets then return {'listened'} end
 
--- The stored version of each issue that this batch has come across, '' for none.
-local versions = {}
+-- The newest version of each issue that this batch has come across, '' for none; and its
+-- stored last value.
+local versions, last_values = {}, {}
 local function look_up(first, rows)
   for from = first, first + rows - 1, CHUNK do
     local unknown = {}
@@ -88,12 +92,13 @@ local function look_up(first, rows)
     if #unknown > 0 then
       for i, value in ipairs(redis.call('HMGET', last, unpack(unknown))) do
         versions[unknown[i]] = value and string.sub(value, 1, VERSION_CHARS) or ''
+        last_values[unknown[i]] = value
       end
     end
   end
 end
 
--- Which rows are stale is decided before anything is written: groups are without them.
+-- Which rows are stale is decided before anything is written: groups and sums depend on it.
 local at, is_stale, stale_names, stale_reply = 2, {}, {}, {'stale'}
 for _, window in ipairs(head.windows) do
   window.rows_at, window.rows = at, 0
@@ -114,7 +119,7 @@ for _, window in ipairs(head.windows) do
     end
   end
 end
-if head.stale and table.concat(stale_names, ' ') ~= head.stale then return stale_reply end
+if table.concat(stale_names, ' ') ~= head.stale then return stale_reply end
 
 -- Each group as {field, place of its market or 0, body}.
 local function with_bodies(groups)
@@ -127,6 +132,13 @@ end
 for _, window in ipairs(head.windows) do with_bodies(window.groups) end
 local last_window = head.windows[window_count]
 local together = window_count > 1 and with_bodies(head.together) or last_window.groups
+
+-- The sums over all windows of the issues that have several trades in them.
+local sums_of = {}
+for line = at, at + head.sums - 1 do
+  sums_of[string.sub(ARGV[line], 1, ISIN_END)] = string.sub(ARGV[line], ISIN_END + 2)
+end
+at = at + head.sums
 
 -- The header of a message, with groups, or those of one market among them.
 local function header(window_ms, count, groups, market)
@@ -152,15 +164,22 @@ end
 
 -- What the batch changes: the newest row of each issue, in order of appearance.
 local changed, order = {}, {}
-local function change(isin, version, trades, body, market)
-  local row = changed[isin]
-  if not row then
-    row = {trades = 0}
-    changed[isin] = row
-    order[#order + 1] = isin
-  end
-  row.version, row.trades, row.body, row.offset = version, row.trades + trades, body, offset
-  row.market = market
+local function change(isin, version, sums, body, market)
+  if not changed[isin] then order[#order + 1] = isin end
+  changed[isin] = {
+    version = version, sums = sums, body = body, offset = offset, market = market}
+end
+
+-- The version and body that are shown of an issue before the row that is being looked at.
+local function shown_of(isin)
+  local row, value = changed[isin], last_values[isin]
+  if row then return row.version, row.body end
+  local space = string.find(value, ' ', VERSION_CHARS + 2, true)
+  return string.sub(value, 1, VERSION_CHARS), string.sub(value, space + 1)
+end
+
+local function encode(isin, version, sums, body)
+  return isin .. ' ' .. version .. ' ' .. sums .. ' ' .. body
 end
 
 local published, stale, message = {}, {}, nil
@@ -173,17 +192,21 @@ for _, window in ipairs(head.windows) do
   local row = window.rows_at
   for partition = 1, partitions do
     for _ = 1, window.counts[partition] do
+      local line = ARGV[row]
+      local space = string.find(line, ' ', SUMS_START, true)
+      local isin, sums = string.sub(line, 1, ISIN_END), string.sub(line, SUMS_START, space - 1)
+      local version, body
       if is_stale[row] then
+        version, body = shown_of(isin)
+        line = encode(isin, version, sums, body)
         stale[partition] = stale[partition] + 1
       else
-        local line = ARGV[row]
-        lines[#lines + 1] = line
-        local space = string.find(line, ' ', TRADES_START, true)
-        local trades = tonumber(string.sub(line, TRADES_START, space - 1))
-        change(string.sub(line, 1, ISIN_END), string.sub(line, VERSION_START, VERSION_END),
-          trades, string.sub(line, space + 1), window.markets[row - window.rows_at + 1])
+        version = string.sub(line, VERSION_START, VERSION_END)
+        body = string.sub(line, space + 1)
         published[partition] = published[partition] + 1
       end
+      lines[#lines + 1] = line
+      change(isin, version, sums, body, window.markets[row - window.rows_at + 1])
       row = row + 1
     end
   end
@@ -218,20 +241,20 @@ for _, group in ipairs(together) do
   redis.call('HSET', groups, group[1], offset .. ' ' .. group[3])
 end
 
-local function encode(isin)
+local function encode_changed(isin)
   local row = changed[isin]
-  return isin .. ' ' .. row.version .. ' ' .. row.trades .. ' ' .. row.body
+  return encode(isin, row.version, sums_of[isin] or row.sums, row.body)
 end
 if window_count > 1 then
   message = {header(window_ms, window_count, together)}
-  for _, isin in ipairs(order) do message[#message + 1] = encode(isin) end
+  for _, isin in ipairs(order) do message[#message + 1] = encode_changed(isin) end
   message = table.concat(message, '\n')
 end
 redis.call('PUBLISH', channel, message)
 for _, to in ipairs(listened) do
   local lines = {header(window_ms, window_count, together, to.market)}
   for _, isin in ipairs(order) do
-    if changed[isin].market == to.market then lines[#lines + 1] = encode(isin) end
+    if changed[isin].market == to.market then lines[#lines + 1] = encode_changed(isin) end
   end
   redis.call('PUBLISH', to.name, table.concat(lines, '\n'))
 end

@@ -1,6 +1,6 @@
 """One atomic publish of a batch: its windows, its refused trades and its books."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from itertools import chain
@@ -16,6 +16,7 @@ from ingest.tradelog.contract import LogKind
 from throttle.contract.dead_letter import DeadLetter, letter_id
 from throttle.contract.group import Group
 from throttle.contract.ledger import Ledger
+from throttle.contract.snapshot import Row
 from throttle.lease.lease import Fenced
 from throttle.publish.shown_versions import ShownVersions
 from throttle.window.batch import Batch, PartitionCount
@@ -88,8 +89,7 @@ class Publisher:
         after which the batch may be published again.
         """
         job = self._options.job
-        # Without groups nobody needs to know.
-        stale = self._shown.stale(batch) if batch.groups else frozenset[Place]()
+        stale = self._shown.stale(batch)
         while True:
             status, *values = self._call(batch, batch_id, stale)
             if status == b"listened":
@@ -97,8 +97,7 @@ class Publisher:
                 continue
             if status != b"stale":
                 break
-            # Groups are of what is published. Others publish the same issues, and
-            # versions only grow: this ends.
+            # Others publish the same issues, and versions only grow: this ends.
             ends_ms = map(int, values[::2])
             isins = (isin.decode() for isin in values[1::2])
             stale = frozenset(zip(ends_ms, isins, strict=True))
@@ -115,8 +114,7 @@ class Publisher:
             return REPEATED
         epoch, offset, windows, rows, old, listeners, stored = values
         self._has_listeners = listeners > 0
-        if batch.groups is not None:
-            self._shown.learn()
+        self._shown.learn()
         ledger = Ledger.decode(job, dict(zip(stored[::2], stored[1::2], strict=True)))
         off_by = 0 if ledger is None else ledger.off_by
         return PublishOutcome(epoch.decode(), offset, windows, rows, old, off_by)
@@ -145,6 +143,7 @@ class Publisher:
         """
         partitions, options, rows = batch.end.partitions, self._options, batch.groups
         ordered = [[w.of_partition(p) for p in partitions] for w in batch.windows]
+        sums = [b"%b %b" % (i.encode(), sums) for i, sums in batch.sums.items()]
         head: dict[str, Any] = {
             "channel": self._keys.updates,
             "job": options.job,
@@ -166,13 +165,13 @@ class Publisher:
                 _encode_count(p, batch.end.count(p), count)
                 for p, count in zip(partitions, batch.counts, strict=True)
             ],
+            "stale": _encode_stale(batch, stale),
+            "sums": len(sums),
             "letters_kept": options.dead_letters,
             "letters": [
                 self._encode_letter(le, partitions) for le in batch.dead_letters
             ],
         }
-        if rows is not None:
-            head["stale"] = _encode_stale(batch, stale)
         if batch.start.issues != batch.end.issues:
             head["named"] = _fields(batch)
         places = {MARKET + name: n for n, name in enumerate(head["markets"], 1)}
@@ -191,8 +190,9 @@ class Publisher:
         several = groups.together if len(batch.windows) > 1 else ()
         return [
             orjson.dumps(head),
-            *(row.encode() for w in ordered for of_one in w for row in of_one),
+            *_encode_rows(batch, ordered, stale),
             *(group.body for group in (*chain.from_iterable(of_windows), *several)),
+            *sums,
             *(letter.payload for letter in batch.dead_letters),
         ]
 
@@ -227,8 +227,23 @@ def _encode_count(
     return {"number": partition, "books": books, **known}
 
 
+def _encode_rows(
+    batch: Batch, ordered: Sequence[Sequence[Sequence[Row]]], stale: frozenset[Place]
+) -> Iterator[bytes]:
+    """Yield the line of every row; a stale one restates what is shown.
+
+    Its sums are in full, for they are not those of the trade that is shown.
+    """
+    for window, of_window in zip(batch.windows, ordered, strict=True):
+        for row in chain.from_iterable(of_window):
+            if stale and (window.end_ms, row.isin) in stale:
+                yield row._replace(sums=row.row_sums.encode()).encode()
+            else:
+                yield row.encode()
+
+
 def _encode_stale(batch: Batch, stale: frozenset[Place]) -> str:
-    """Name the rows that groups leave out, in the script's order."""
+    """Name the rows that are no news, in the script's order."""
     return " ".join(
         f"{window.end_ms} {row.isin}"
         for window in (batch.windows if stale else ())

@@ -55,7 +55,7 @@ from throttle.window.combine import combine
 from throttle.window.conflate import LATEST
 from throttle.window.issue_columns import NO_ISSUES, IssueColumns
 from throttle.window.open_batch import plan_after
-from throttle.window.row_schema import SUMMED
+from throttle.window.row_schema import FOLDED
 from tickthrottle_client.redis_primary import connect
 
 if TYPE_CHECKING:
@@ -435,7 +435,7 @@ def _as_conflated(combined: pa.Table, window_ms: int) -> pa.Table:
             "key": combined["key"],
             "partition": combined["partition"],
             **{f"latest.{name}": combined[name] for name in LATEST},
-            **{name: combined[name] for name in SUMMED},
+            **{name: combined[name] for name in FOLDED},
         }
     )
 

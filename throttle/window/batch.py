@@ -14,10 +14,12 @@ import pyarrow.compute as pc
 
 from throttle.contract.cut import Cut, window_ends
 from throttle.contract.dead_letter import DeadLetter, unpack
+from throttle.contract.row_sums import ONE
 from throttle.contract.snapshot import Row
 from throttle.contract.trade_order import ORDER, encode_version
 from throttle.window.control_rows import decode_cuts, decode_read
-from throttle.window.group_rows import GroupRows, OddSum
+from throttle.window.fold_rows import END, OddAmounts, sums_by_issue, sums_by_window
+from throttle.window.group_rows import GroupRows
 from throttle.window.issue_columns import NO_ISSUES, PLACE, IssueColumns
 from throttle.window.open_batch import join_cuts
 from throttle.window.row_schema import (
@@ -28,7 +30,10 @@ from throttle.window.row_schema import (
     SKIPPED_PREFIX,
     SUM_PREFIX,
 )
+from throttle.window.trade_sums import unpack as unpack_amounts
 from throttle.window.vector_check import row_bodies
+
+_US_PER_MS = pa.scalar(1_000, pa.int64())
 
 
 class Abandoned(RuntimeError):
@@ -43,18 +48,16 @@ class BatchWindow:
     rows: dict[str, tuple[int, Row]] = field(default_factory=dict)
 
     def offer(self, partition: int, row: Row) -> None:
-        """Add a partition's latest row of an issue.
+        """Add a partition's latest row of an issue; of several the newest stays.
 
-        Of several the newest stays, and stands for the trades of all.
+        Each has the sums of all.
         """
         other = self.rows.get(row.isin)
         if other is None:
             self.rows[row.isin] = (partition, row)
             return
         # Of one version in two partitions the greater partition's, the same each time.
-        newest, row_kept = max((partition, row), other, key=_version_and_partition)
-        sums = row.row_sums.fold(other[1].row_sums).encode()
-        self.rows[row.isin] = newest, row_kept._replace(sums=sums)
+        self.rows[row.isin] = max((partition, row), other, key=_version_and_partition)
 
     def of_partition(self, partition: int) -> list[Row]:
         """Return the rows whose trade stood in a partition."""
@@ -93,6 +96,8 @@ class Batch:
     ``counts[i]`` is of the i-th partition of ``end``. ``read_ms`` is when the last
     task had read its part, by its machine's clock. ``issues`` is the issue table that
     it was joined with, of version 0 if there is none, and then ``groups`` is None.
+    ``sums`` are of all windows together, if there are several: those of each issue that
+    has several trades in them.
     """
 
     start: Cut
@@ -103,6 +108,7 @@ class Batch:
     read_ms: int = 0
     issues: IssueColumns = NO_ISSUES
     groups: GroupRows | None = None
+    sums: Mapping[str, bytes] = field(default_factory=dict)
 
 
 def assemble(
@@ -111,7 +117,7 @@ def assemble(
     """Turn a conflated batch into its windows, oldest first.
 
     It needs the columns that ``conflate.py`` returns: ``window``, ``key``,
-    ``partition``, ``latest``, those of ``SUMMED``, and ``place`` if it was joined with
+    ``partition``, ``latest``, those of ``FOLDED``, and ``place`` if it was joined with
     ``issues``, a table above version 0. Raises
     Abandoned if a task gave it up, and ValueError if the cuts that its tasks have made
     do not fit together.
@@ -126,16 +132,21 @@ def assemble(
         e: BatchWindow(e) for e in window_ends(start.end_ms, end.end_ms, window_ms)
     }
     counts = {p: PartitionCount() for p in end.partitions}
-    letters, odd_sums = _account_others(others, counts)
+    letters, odd = _account_others(others, counts)
+    ends_ms = pc.divide(trades["window.end"].cast(pa.int64()), _US_PER_MS)
+    trades = trades.append_column(END, ends_ms)
     bodies = row_bodies(trades["latest.payload"])
-    are_newest = _add_trades(trades, bodies, windows, counts)
+    are_newest = _add_trades(
+        trades, bodies, windows, counts, sums_by_window(trades, odd)
+    )
     groups = None
     if issues.version:
         end = replace(end, issues=issues.version)
         _count_unknown(trades, counts)
-        groups = GroupRows(trades, issues, bodies, are_newest, odd_sums, list(windows))
+        groups = GroupRows(trades, issues, bodies, are_newest, odd, list(windows))
     of_all = list(windows.values()), list(counts.values()), letters
-    return Batch(start, end, *of_all, read_ms, issues, groups)
+    together = sums_by_issue(trades, odd) if len(windows) > 1 else {}
+    return Batch(start, end, *of_all, read_ms, issues, groups, together)
 
 
 def _cuts(others: pa.Table) -> tuple[Cut, Cut, int]:
@@ -149,8 +160,8 @@ def _cuts(others: pa.Table) -> tuple[Cut, Cut, int]:
 
 def _account_others(
     others: pa.Table, counts: Mapping[int, PartitionCount]
-) -> tuple[list[DeadLetter], list[OddSum]]:
-    letters, odd_sums = [], []
+) -> tuple[list[DeadLetter], list[OddAmounts]]:
+    letters, odd = [], []
     for (
         key,
         partition,
@@ -172,8 +183,7 @@ def _account_others(
             counts[partition].blanks, counts[partition].extra = decode_read(packed)
         elif key.startswith(SUM_PREFIX):
             isin = key.rpartition(":")[2]
-            volume, value = map(int, packed.split(b" "))
-            odd_sums.append(OddSum(_ms(window_end), isin, volume, value))
+            odd.append(OddAmounts(_ms(window_end), isin, unpack_amounts(packed)))
         elif reason is not None and reason.startswith(SKIPPED_PREFIX):
             name = reason.removeprefix(SKIPPED_PREFIX)
             counts[partition].skipped[name] += trades
@@ -185,7 +195,7 @@ def _account_others(
             place = partition, position, time_us // 1000
             letters.append(DeadLetter(*place, reason, error, *unpack(packed, size)))
     letters.sort(key=lambda letter: (letter.partition, letter.position))
-    return letters, odd_sums
+    return letters, odd
 
 
 def _add_trades(
@@ -193,16 +203,15 @@ def _add_trades(
     bodies: Iterable[bytes],
     windows: dict[int, BatchWindow],
     counts: Mapping[int, PartitionCount],
+    sums: Mapping[tuple[int, str], bytes],
 ) -> list[bool]:
     """Add rows to their windows; return which of them are their issue's newest one."""
-    ends_us = trades["window.end"].cast(pa.int64()).to_pylist()
-    values = _lists(trades, ("key", "partition", "trades"), ORDER)
+    values = _lists(trades, (END, "key", "partition", "trades"), ORDER)
     rows = []
-    for body, end_us, (isin, partition, n, *order) in zip(
-        bodies, ends_us, values, strict=True
-    ):
-        row = Row(isin, encode_version(*order), b"%d" % n, body)
-        window = windows[end_us // 1000]
+    for body, (end_ms, isin, partition, n, *order) in zip(bodies, values, strict=True):
+        of_all = sums.get((end_ms, isin), ONE)
+        row = Row(isin, encode_version(*order), of_all, body)
+        window = windows[end_ms]
         window.offer(partition, row)
         counts[partition].superseded += n
         rows.append((window, partition, row))

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import reduce
 from typing import Any
 
 import pyarrow as pa
@@ -10,6 +11,7 @@ import pyarrow.compute as pc
 
 from ingest.trade import MAX_ENTRY_BYTES, InvalidTrade, Trade
 from ingest.tradelog.contract import Chunk
+from throttle.contract.row_sums import Amounts
 from throttle.window import trade_sums, vector_check
 from throttle.window.decoder import Decoder, Judged, Skipped
 from throttle.window.row_schema import (
@@ -125,22 +127,21 @@ def extra_trades(rows: pa.Table, entries: Mapping[int, int]) -> Counter[int]:
 def _with_sums(
     table: pa.Table, is_odd: pa.Array, prices: pa.Array, sizes: pa.Array
 ) -> pa.Table:
-    """Add a row for each trade whose size and value do not fit into its own row."""
+    """Add a row for each trade whose amounts do not fit into its own row."""
     odd = table.filter(is_odd)
-    units = map(trade_sums.units_of, prices.to_pylist(), sizes.to_pylist())
-    return pa.concat_tables([table, _sum_rows(odd, units)])
+    amounts = map(Amounts.of_trade, prices.to_pylist(), sizes.to_pylist())
+    return pa.concat_tables([table, _sum_rows(odd, amounts)])
 
 
-def _sum_rows(odd: pa.Table, units: Iterable[tuple[int, int]]) -> pa.Table:
+def _sum_rows(odd: pa.Table, amounts: Iterable[Amounts]) -> pa.Table:
     places = zip(odd["position"].to_pylist(), odd["key"].to_pylist(), strict=True)
     keys = [f"{SUM_PREFIX}{position}:{isin}" for position, isin in places]
     none = pa.repeat(pa.scalar(0, pa.int64()), len(odd))
-    payloads = [b"%d %d" % pair for pair in units]
     columns = {
         "key": pa.array(keys, pa.string()),
         "trades": none,
-        **{n: pa.nulls(len(odd), pa.int64()) for n in trade_sums.SUMS},
-        "payload": pa.array(payloads, pa.binary()),
+        **{n: pa.nulls(len(odd), pa.int64()) for n in trade_sums.FOLDS},
+        "payload": pa.array(map(trade_sums.pack, amounts), pa.binary()),
     }
     return with_columns(odd, columns)
 
@@ -179,7 +180,7 @@ def _judged_rows(
         zip(*map(_values, judged, *places), strict=True) if judged else ((),) * 5
     )
     size = len(chunk)
-    units = [_units([one] if isinstance(one, Trade) else []) for one in judged]
+    amounts = [_amounts([one] if isinstance(one, Trade) else []) for one in judged]
     table = pa.table(
         {
             "append_time": _window_times(chunk.append_ms, cuts_ms[0]),
@@ -189,13 +190,13 @@ def _judged_rows(
             "seq": pa.array(seqs, pa.int64()),
             "position": chunk.positions,
             "trades": pa.repeat(_ONE, size),
-            **{name: pa.nulls(size) for name in trade_sums.SUMS},
+            **{name: pa.nulls(size) for name in trade_sums.FOLDS},
             "payload": chunk.payloads,
             "reason": pa.array(reasons, pa.string()),
             "error": pa.array(errors, pa.string()),
         }
     ).cast(ARROW_SCHEMA)
-    return _summed(table, units)
+    return _summed(table, amounts)
 
 
 def _decoded_rows(
@@ -220,20 +221,20 @@ def _decoded_rows(
     at = pa.array(numbers, pa.int64())
     names = (
         *("key", "time", "seq", "position", "trades", "payload", "reason", "error"),
-        "units",
+        "amounts",
     )
     values = zip(*rows, strict=True) if rows else [()] * len(names)
     columns = dict(zip(names, values, strict=True))
-    units = columns.pop("units")
+    amounts = columns.pop("amounts")
     known = {
         "append_time": _window_times(chunk.append_ms, start_ms).take(at),
         "partition": partition.take(at),
-        **{name: pa.nulls(len(at)) for name in trade_sums.SUMS},
+        **{name: pa.nulls(len(at)) for name in trade_sums.FOLDS},
     }
     typed = {n: pa.array(v, ARROW_SCHEMA.field(n).type) for n, v in columns.items()}
     every = known | typed
     table = pa.table({name: every[name] for name in ARROW_SCHEMA.names})
-    return _summed(table.cast(ARROW_SCHEMA), units)
+    return _summed(table.cast(ARROW_SCHEMA), amounts)
 
 
 def _rows_of(
@@ -256,7 +257,7 @@ def _rows_of(
     for number, one in enumerate(held, 1):
         if isinstance(one, Trade) and every_trade:
             order = one.time_us, one.seq, position
-            yield one.isin, *order, 1, one.to_wire(), None, None, _units([one])
+            yield one.isin, *order, 1, one.to_wire(), None, None, _amounts([one])
         elif isinstance(one, Trade):
             trades.setdefault(one.isin, []).append(one)
             other = newest.get(one.isin)
@@ -276,26 +277,23 @@ def _rows_of(
             yield key, time_us, seq, position, 1, payload, reason, error, None
     for isin, trade in newest.items():
         order, of_it = (trade.time_us, trade.seq, position), trades[isin]
-        yield isin, *order, len(of_it), trade.to_wire(), None, None, _units(of_it)
+        yield isin, *order, len(of_it), trade.to_wire(), None, None, _amounts(of_it)
 
 
-_Units = tuple[int, int] | None
+def _amounts(trades: Iterable[Trade]) -> Amounts | None:
+    """Return the amounts of some trades, None if there are none."""
+    every = [Amounts.of_trade(trade.price, trade.size) for trade in trades]
+    return reduce(Amounts.fold, every) if every else None
 
 
-def _units(trades: Sequence[Trade]) -> _Units:
-    """Return the volume and the value of some trades, None if there are none."""
-    pairs = [trade_sums.units_of(trade.price, trade.size) for trade in trades]
-    return (sum(v for v, _ in pairs), sum(v for _, v in pairs)) if pairs else None
-
-
-def _summed(table: pa.Table, units: Sequence[_Units]) -> pa.Table:
-    """Say of each row what is known of its volume and value."""
-    sums, odd = trade_sums.of_units(units)
+def _summed(table: pa.Table, amounts: Sequence[Amounts | None]) -> pa.Table:
+    """Say of each row what is known of its amounts."""
+    sums, odd = trade_sums.of_amounts(amounts)
     table = with_columns(table, sums)
     if not odd:
         return table
     rows = table.take(pa.array(odd, pa.int64()))
-    exact = [pair for place in odd if (pair := units[place]) is not None]
+    exact = [one for place in odd if (one := amounts[place]) is not None]
     return pa.concat_tables([table, _sum_rows(rows, exact)])
 
 

@@ -3,8 +3,10 @@
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from throttle.contract.row_sums import Amounts
 from throttle.contract.trade_order import ORDER
-from throttle.window.row_schema import ARROW_SCHEMA, SUM_PREFIX, SUMMED, with_columns
+from throttle.window.row_schema import ARROW_SCHEMA, FOLDED, SUM_PREFIX, with_columns
+from throttle.window.trade_sums import pack, unpack
 
 _OLDEST_FIRST = [(column, "ascending") for column in ORDER]
 _LATEST = ("append_time", *ORDER, "payload", "reason", "error")
@@ -17,14 +19,12 @@ def combine(table: pa.Table, window_ms: int) -> pa.Table:
     Spark's group-by does (``conflate.py``), done early where it is cheap; it may be
     left out, or done to any part of a batch, without another result.
     """
-    table = _with_sums_added_up(table, window_ms)
+    table = _with_odd_folded(table, window_ms)
     window = _windows(table, window_ms)
     ordered = table.append_column("window", window).sort_by(_OLDEST_FIRST)
     groups = ordered.group_by(["window", "key", "partition"], use_threads=False)
-    latest = groups.aggregate(
-        [*((name, "last") for name in _LATEST), *((name, "sum") for name in SUMMED)]
-    )
-    names = {name: f"{name}_sum" for name in SUMMED}
+    latest = groups.aggregate([*((name, "last") for name in _LATEST), *FOLDED.items()])
+    names = {name: f"{name}_{how}" for name, how in FOLDED.items()}
     names |= {name: f"{name}_last" for name in _LATEST}
     return pa.table(
         {name: latest[names.get(name, name)] for name in ARROW_SCHEMA.names}
@@ -36,11 +36,11 @@ def _windows(table: pa.Table, window_ms: int) -> pa.Array:
     return pc.divide(table["append_time"].cast(pa.int64()), length_us)
 
 
-def _with_sums_added_up(table: pa.Table, window_ms: int) -> pa.Table:
-    """Reduce the rows of ``_sum_rows`` to one per window, issue and partition.
+def _with_odd_folded(table: pa.Table, window_ms: int) -> pa.Table:
+    """Reduce rows of ``SUM_PREFIX`` to one per window, issue and partition.
 
-    However many trades have sizes that fit into no column, their rows are no more
-    than those of issues.
+    However many trades fit into no column, their rows are no more than those of
+    issues.
     """
     is_sum = pc.starts_with(table["key"], SUM_PREFIX)
     if not pc.any(is_sum).as_py():
@@ -54,15 +54,15 @@ def _with_sums_added_up(table: pa.Table, window_ms: int) -> pa.Table:
         strict=True,
     )
     last: dict[tuple[int, str, int], int] = {}
-    sums: dict[tuple[int, str, int], tuple[int, int]] = {}
+    folded: dict[tuple[int, str, int], Amounts] = {}
     payloads = odd["payload"].to_pylist()
     for row, (group, payload) in enumerate(zip(groups, payloads, strict=True)):
-        volume, value = map(int, payload.split(b" "))
-        before = sums.get(group, (0, 0))
-        last[group], sums[group] = row, (before[0] + volume, before[1] + value)
+        amounts, before = unpack(payload), folded.get(group)
+        folded[group] = amounts if before is None else amounts.fold(before)
+        last[group] = row
     # The greatest position of its trades makes a row's key another one's than that of
     # any other piece of the log.
     kept = odd.take(pa.array(last.values(), pa.int64()))
-    added = pa.array([b"%d %d" % pair for pair in sums.values()], pa.binary())
-    kept = with_columns(kept, {"payload": added})
+    packed = pa.array(map(pack, folded.values()), pa.binary())
+    kept = with_columns(kept, {"payload": packed})
     return pa.concat_tables([table.filter(pc.invert(is_sum)), kept])

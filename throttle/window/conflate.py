@@ -13,11 +13,11 @@ open.
 
 from collections.abc import Callable
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from throttle.contract.trade_order import ORDER
-from throttle.window.row_schema import SUMMED
+from throttle.window.row_schema import FOLDED
 
 LATEST = (*ORDER, "payload", "reason", "error")
 """What is kept of an issue's latest trade: the columns that decide, then more.
@@ -27,26 +27,36 @@ what follows it never decides.
 """
 
 
+_FOLDS = {"sum": F.sum, "max": F.max, "min": F.min}
+
+
 def create_conflate(
     window_ms: int,
 ) -> Callable[[DataFrame, bool, DataFrame | None], DataFrame]:
     """Return the transform: rows of the source to one per window, key, partition.
 
-    It needs the columns ``append_time``, ``key``, ``partition``, those of ``SUMMED``
+    It needs the columns ``append_time``, ``key``, ``partition``, those of ``FOLDED``
     and of ``LATEST`` (``row_schema.SCHEMA``). It returns ``window`` (a struct of start
-    and end), ``key``, ``partition``, ``latest`` (a struct of ``LATEST``) and the sums.
-    They stay structs here: another step would cost 10 ms a batch, in Arrow it is free.
-    The second argument says that the batch has few trades: its rows are not grouped
-    again, which would cost 14 ms after the end of a live window, and a quarter of the
-    time that a backlog of 30 takes. Where it is wrong, what is published is
-    the same. The third one is the issue table (``IssueColumns.places``), to be
-    broadcast; with it rows have the column ``place``, too.
+    and end), ``key``, ``partition``, ``latest`` (a struct of ``LATEST``) and the folded
+    columns. They stay structs here: another step would cost 10 ms a batch, in Arrow it
+    is free. The second argument says that the batch has few trades: its rows are not
+    grouped again, which would cost 14 ms after the end of a live window, and a quarter
+    of the time that a backlog of 30 takes. Where it is wrong, what is published is the
+    same. The third one is the issue table (``IssueColumns.places``), to be broadcast;
+    with it rows have the column ``place``, too.
     """
     # Built once: every column object is a round trip to the JVM.
     window = F.window("append_time", f"{window_ms} milliseconds").alias("window")
     row = F.struct(*LATEST)
-    as_it_is = window, "key", "partition", row.alias("latest"), *SUMMED
-    latest, sums = F.max(row).alias("latest"), [F.sum(n).alias(n) for n in SUMMED]
+    as_it_is: tuple[Column | str, ...] = (
+        window,
+        "key",
+        "partition",
+        row.alias("latest"),
+        *FOLDED,
+    )
+    latest = F.max(row).alias("latest")
+    folded = [_FOLDS[how](name).alias(name) for name, how in FOLDED.items()]
 
     def conflate(
         batch: DataFrame, is_small: bool, issues: DataFrame | None = None
@@ -54,7 +64,7 @@ def create_conflate(
         if is_small:
             rows = batch.select(*as_it_is)
         else:
-            rows = batch.groupBy(window, "key", "partition").agg(latest, *sums)
+            rows = batch.groupBy(window, "key", "partition").agg(latest, *folded)
         return rows if issues is None else rows.join(issues, "key", "left")
 
     return conflate

@@ -64,7 +64,7 @@ def _marker(
         "seq": 0,
         "position": 0,
         "trades": trades,
-        **dict.fromkeys(trade_sums.SUMS),
+        **dict.fromkeys(trade_sums.FOLDS),
         "payload": payload,
         "reason": None,
         "error": None,

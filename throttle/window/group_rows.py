@@ -19,6 +19,7 @@ from throttle.contract.group import (
     sector_key,
     units,
 )
+from throttle.window.fold_rows import END, OddAmounts
 from throttle.window.issue_columns import PLACE, IssueColumns
 from throttle.window.trade_sums import SUMS, to_units
 from throttle.window.vector_check import prices_of_rows
@@ -30,20 +31,10 @@ _OF_NEWEST = ("issues", "advancing", "declining", "unchanged", "changes")
 _OF_TRADES = ("trades", *SUMS)
 _SUMMED = [(name, "sum") for name in (*_OF_NEWEST, *_OF_TRADES)]
 _KEY_OF = {"market": market_key, "sector": sector_key}
-_US_PER_MS = pa.scalar(1_000, pa.int64())
 
 # Changes beyond this many millionths of a percent are summed apart: no sum overflows.
 _LARGEST_CHANGE = 10**12
 _REMEMBERED = 65_536
-
-
-class OddSum(NamedTuple):
-    """Volume and value of a trade that are in no column, as whole numbers of 10^-36."""
-
-    window_ms: int
-    isin: str
-    volume: int
-    value: int
 
 
 class BatchGroups(NamedTuple):
@@ -69,7 +60,7 @@ class GroupRows:
         issues: IssueColumns,
         bodies: Sequence[bytes],
         are_newest: Sequence[bool],
-        odd_sums: Iterable[OddSum],
+        odd: Iterable[OddAmounts],
         ends_ms: Sequence[int],
     ) -> None:
         """Take in rows with the columns that ``batch.assemble`` needs.
@@ -78,7 +69,7 @@ class GroupRows:
         newest of their issue in their window, ``ends_ms`` are the batch's windows.
         """
         self._ends_ms = ends_ms
-        self._odd_sums = list(odd_sums)
+        self._odd = list(odd)
         prices = prices_of_rows(pa.array(bodies, pa.binary())).to_pylist()
         moves = list(
             map(_move, prices, issues.take("prev_close", rows[PLACE]).to_pylist())
@@ -93,11 +84,10 @@ class GroupRows:
                 0 if large else c for c, large in zip(changes, is_large, strict=True)
             ]
         directions = pa.array([direction for direction, _ in moves], pa.int8())
-        ends_us = rows["window.end"].cast(pa.int64())
         self._table = pa.table(
             {
                 "place": pa.array(range(len(moves)), pa.int64()),
-                "window": pc.divide(ends_us, _US_PER_MS),
+                "window": rows[END],
                 "key": rows["key"],
                 **{n: issues.take(n, rows[PLACE]).fill_null("") for n in _KEY_OF},
                 "issues": pa.array(are_newest, pa.bool_()),
@@ -116,27 +106,28 @@ class GroupRows:
         return dict(zip(keys, markets, strict=True))
 
     def groups(self, stale: Set[Place] = frozenset()) -> BatchGroups:
-        """Return the groups of what is published: all rows but the ``stale`` ones."""
-        table, odd_sums = self._table, self._odd_sums
+        """Return the groups of what is published.
+
+        Of ``stale`` rows only the trades count.
+        """
+        table, odd = self._table, self._odd
         if stale:
             windows, keys = (table[n].to_pylist() for n in ("window", "key"))
             places = zip(windows, keys, strict=True)
-            mask = pa.array([place not in stale for place in places], pa.bool_())
-            table = table.filter(mask)
-            odd_sums = [odd for odd in odd_sums if odd[:2] not in stale]
-        figures = self._figures(table, odd_sums)
+            is_news = pa.array([place not in stale for place in places], pa.bool_())
+            table = _with_column(table, "issues", pc.and_(table["issues"], is_news))
+        figures = self._figures(table, odd)
         of_windows = [_encode(figures[end_ms], end_ms) for end_ms in self._ends_ms]
         if len(self._ends_ms) == 1:
             return BatchGroups(of_windows, of_windows[0])
         end_ms = self._ends_ms[-1]
-        one, sums = _as_one_window(table, end_ms), []
-        for odd in odd_sums:
-            sums.append(odd._replace(window_ms=end_ms))
-        together = self._figures(one, sums)[end_ms]
+        one = _as_one_window(table, end_ms)
+        of_one = [amounts._replace(end_ms=end_ms) for amounts in odd]
+        together = self._figures(one, of_one)[end_ms]
         return BatchGroups(of_windows, _encode(together, end_ms))
 
     def _figures(
-        self, table: pa.Table, odd_sums: Iterable[OddSum]
+        self, table: pa.Table, odd: Sequence[OddAmounts]
     ) -> dict[int, dict[str, GroupFigures]]:
         """Return the figures of every group, by the end of the window and by key."""
         newest = table["issues"]
@@ -145,9 +136,7 @@ class GroupRows:
             column = table[name].cast(pa.int64())
             if name != "issues":
                 column = pc.if_else(newest, column, 0)
-            counted = counted.set_column(
-                table.schema.get_field_index(name), name, column
-            )
+            counted = _with_column(counted, name, column)
         figures: dict[int, dict[str, GroupFigures]] = defaultdict(dict)
         for kind, key_of in _KEY_OF.items():
             groups = counted.group_by(["window", kind], use_threads=False)
@@ -160,26 +149,25 @@ class GroupRows:
                 group = GroupFigures(**of_newest)
                 group.add_trades(trades, *to_units(parts))
                 figures[window][key_of(name)] = group
-        self._add_odd(figures, table, odd_sums)
+        self._add_odd(figures, table, odd)
         return figures
 
     def _add_odd(
         self,
         figures: dict[int, dict[str, GroupFigures]],
         table: pa.Table,
-        odd_sums: Iterable[OddSum],
+        odd: Sequence[OddAmounts],
     ) -> None:
         """Add what is in no column."""
-        odd_sums = list(odd_sums)
-        if not odd_sums and not self._large:
+        if not odd and not self._large:
             return
         columns = ("place", "window", "key", "market", "sector", "issues")
         rows = list(zip(*(table[name].to_pylist() for name in columns), strict=True))
         names = {key: names for _, _, key, *names, _ in rows}
-        for odd in odd_sums:
-            for key_of, name in zip(_KEY_OF.values(), names[odd.isin], strict=True):
-                group = figures[odd.window_ms][key_of(name)]
-                group.add_trades(0, odd.volume, odd.value)
+        for end_ms, isin, amounts in odd:
+            for key_of, name in zip(_KEY_OF.values(), names[isin], strict=True):
+                group = figures[end_ms][key_of(name)]
+                group.add_trades(0, amounts.volume, amounts.value)
         for place, window, _, *of_it, is_newest in rows:
             if place in self._large and is_newest:
                 for key_of, name in zip(_KEY_OF.values(), of_it, strict=True):
@@ -193,11 +181,14 @@ def _as_one_window(table: pa.Table, end_ms: int) -> pa.Table:
     last = groups.aggregate([("window", "max")])
     at = pc.index_in(table["key"], last["key"].combine_chunks())
     is_last = pc.equal(last["window_max"].take(at), table["window"])
-    newest = pc.and_(table["issues"], is_last)
+    # Of an issue that has no news nothing is the last.
+    newest = pc.and_(table["issues"], is_last).fill_null(False)
     window = pa.repeat(pa.scalar(end_ms, pa.int64()), len(table))
-    for name, column in (("issues", newest), ("window", window)):
-        table = table.set_column(table.schema.get_field_index(name), name, column)
-    return table
+    return _with_column(_with_column(table, "issues", newest), "window", window)
+
+
+def _with_column(table: pa.Table, name: str, column: pa.Array) -> pa.Table:
+    return table.set_column(table.schema.get_field_index(name), name, column)
 
 
 def _encode(figures: dict[str, GroupFigures], end_ms: int) -> list[Group]:

@@ -3,11 +3,12 @@
 Kinds are told apart by ``key``: a trade (key = its ISIN), a refused trade (key = ``!``
 and its position, ``reason`` set, ``seq`` = its bytes; or key = ``!`` and the reason,
 without ``error``: those that no letter is kept of), an entry that is no trade (key and
-reason = ``SKIPPED_PREFIX`` and its name), size and value of a trade that do not fit
-into columns (key = ``SUM_PREFIX`` and its position and ISIN, ``trade_sums.py``), and
-three that a task says of itself (``control_rows.py``). ``trades`` says for how many
-trades a row stands, ``trade_sums.SUMS`` what their sizes, and price times size, come
-to. All go through one aggregation, so nothing is counted in a second pass.
+reason = ``SKIPPED_PREFIX`` and its name), size, value and price of a trade that do not
+fit into columns (key = ``SUM_PREFIX`` and its position and ISIN, ``trade_sums.py``),
+and three that a task says of itself (``control_rows.py``). ``trades`` says for how many
+trades a row stands, ``trade_sums.FOLDS`` what their sizes, and price times size, come
+to, and their highest and lowest price. All go through one aggregation, so nothing is
+counted in a second pass.
 """
 
 from collections.abc import Mapping
@@ -26,7 +27,7 @@ SUM_PREFIX = "!sum:"
 SCHEMA = (
     "append_time timestamp, key string, partition int, time bigint, seq bigint, "
     "position bigint, trades bigint, "
-    + "".join(f"{name} bigint, " for name in trade_sums.SUMS)
+    + "".join(f"{name} bigint, " for name in trade_sums.FOLDS)
     + "payload binary, reason string, error string"
 )
 
@@ -39,15 +40,18 @@ ARROW_SCHEMA = pa.schema(
         ("seq", pa.int64()),
         ("position", pa.int64()),
         ("trades", pa.int64()),
-        *((name, pa.int64()) for name in trade_sums.SUMS),
+        *((name, pa.int64()) for name in trade_sums.FOLDS),
         ("payload", pa.binary()),
         ("reason", pa.string()),
         ("error", pa.string()),
     ]
 )
 
-SUMMED = ("trades", *trade_sums.SUMS)
-"""The columns of which a combined row has the sums; all but the first may be null."""
+FOLDED = {"trades": "sum", **trade_sums.FOLDS}
+"""The columns that a combined row has of all its rows, and how they fold.
+
+All but the first may be null, which adds nothing.
+"""
 
 
 def with_columns(table: pa.Table, columns: Mapping[str, pa.Array]) -> pa.Table:

@@ -1,11 +1,11 @@
-"""Size and value of trades as columns that can be summed, and never overflow. Pure.
+"""Sizes, values and prices of trades as columns that fold, and never overflow. Pure.
 
 A size has at most 18 digits before the point and 18 behind it, and so does a price: the
 value of a trade may have 72. Nearly every trade needs far less. Sizes and prices below
 10^9 with 8 places, and values below 10^10, are a few whole numbers of 64 bits: what is
 before the point, and each eight digits behind it. A window would have to hold 9 * 10^8
-of them for a sum to overflow. The others are whole numbers of Python, and travel as
-text beside the columns.
+of them for a sum to overflow. Their highest and lowest price are whole numbers of
+10^-8. The others are whole numbers of Python, and travel as text beside the columns.
 """
 
 from collections.abc import Sequence
@@ -15,13 +15,20 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from throttle.contract.group import FRACTION_DIGITS, units, value_of
+from throttle.contract.group import FRACTION_DIGITS
+from throttle.contract.row_sums import Amounts
 
 VOLUME = ("volume", "volume_e8")
 VALUE = ("value", "value_e8", "value_e16")
 """The columns of a volume and of a value: the whole, 10^-8ths and 10^-16ths."""
 
 SUMS = (*VOLUME, *VALUE)
+
+HIGH, LOW = "high_e8", "low_e8"
+"""The columns of the highest and the lowest price, 10^-8ths."""
+
+FOLDS = {**dict.fromkeys(SUMS, "sum"), HIGH: "max", LOW: "min"}
+"""How each column folds. Those of a row are all null if its trades are in no column."""
 
 _NUMBER = pa.decimal128(17, 8)
 _FORM = r"^[0-9]{1,9}(?:\.[0-9]{1,8})?$"
@@ -32,13 +39,14 @@ _WHOLE = 10**FRACTION_DIGITS
 _UNITS = tuple(10 ** (FRACTION_DIGITS - places) for places in (0, 8, 16))
 _ZERO = pa.scalar(0, pa.int64())
 _MOST = pa.scalar(_LIMIT, pa.int64())
+_INT_STEP = pa.scalar(_STEP, pa.int64())
 _DECIMAL_STEP = pa.scalar(Decimal(_STEP), pa.decimal128(9, 0))
 
 Columns = dict[str, pa.Array]
 
 
 def of_columns(prices: pa.Array, sizes: pa.Array) -> tuple[Columns, pa.Array | None]:
-    """Return the columns ``SUMS`` of trades, and which of them fit; None: all do.
+    """Return the columns ``FOLDS`` of trades, and which of them fit; None: all do.
 
     Prices and sizes are decimal text. Of those that do not fit all is null.
     """
@@ -51,46 +59,99 @@ def of_columns(prices: pa.Array, sizes: pa.Array) -> tuple[Columns, pa.Array | N
         prices, sizes = (pc.if_else(fits, c, None) for c in (prices, sizes))
     if _are_whole(prices) and _are_whole(sizes):
         volume = [sizes.cast(pa.int64()), *_zeros(len(sizes), 1)]
-        product = pc.multiply(prices.cast(pa.int64()), volume[0])
-        value = [product, *_zeros(len(sizes), 2)]
+        price = prices.cast(pa.int64())
+        value = [pc.multiply(price, volume[0]), *_zeros(len(sizes), 2)]
+        paid = pc.multiply(price, _INT_STEP)
     else:
-        size = sizes.cast(_NUMBER)
+        size, price = sizes.cast(_NUMBER), prices.cast(_NUMBER)
         volume = _split(size, 1)
-        value = _split(pc.multiply(prices.cast(_NUMBER), size), 2)
+        value = _split(pc.multiply(price, size), 2)
+        paid = pc.multiply(price, _DECIMAL_STEP).cast(pa.int64())
     small = pc.less(value[0], _MOST)
     if not pc.all(small, min_count=0).as_py():
         fits = small if fits is None else pc.and_kleene(fits, small)
-    columns = dict(zip(SUMS, [*volume, *value], strict=True))
+    columns = dict(zip(FOLDS, [*volume, *value, paid, paid], strict=True))
     if fits is None or pc.all(fits, min_count=0).as_py():
         return columns, None
     return {n: pc.if_else(fits, column, None) for n, column in columns.items()}, fits
 
 
-def units_of(price: str, size: str) -> tuple[int, int]:
-    """Return the volume and the value of one trade as whole numbers of 10^-36."""
-    return units(size), value_of(price, size)
-
-
-def of_units(pairs: Sequence[tuple[int, int] | None]) -> tuple[Columns, list[int]]:
-    """Return the columns ``SUMS``, and the places of those that do not fit."""
+def of_amounts(every: Sequence[Amounts | None]) -> tuple[Columns, list[int]]:
+    """Return the columns ``FOLDS``, and the places of those that do not fit."""
     rows: list[Sequence[int | None]] = []
     odd = []
-    for place, pair in enumerate(pairs):
-        parts = None if pair is None else _parts(*pair)
-        if pair is not None and parts is None:
+    for place, amounts in enumerate(every):
+        parts = None if amounts is None else _parts(amounts)
+        if amounts is not None and parts is None:
             odd.append(place)
-        rows.append(parts or (None,) * len(SUMS))
-    columns: Any = zip(*rows, strict=True) if rows else ((),) * len(SUMS)
-    return {n: pa.array(c, pa.int64()) for n, c in zip(SUMS, columns, strict=True)}, odd
+        rows.append(parts or (None,) * len(FOLDS))
+    columns: Any = zip(*rows, strict=True) if rows else ((),) * len(FOLDS)
+    named = zip(FOLDS, columns, strict=True)
+    return {name: pa.array(column, pa.int64()) for name, column in named}, odd
 
 
 def to_units(parts: Sequence[int]) -> tuple[int, int]:
     """Return volume and value, in whole numbers of 10^-36, of sums of ``SUMS``."""
-    volume, value = parts[: len(VOLUME)], parts[len(VOLUME) :]
+    volume, value = parts[: len(VOLUME)], parts[len(VOLUME) : len(SUMS)]
     return (
         sum(n * unit for n, unit in zip(volume, _UNITS, strict=False)),
         sum(n * unit for n, unit in zip(value, _UNITS, strict=True)),
     )
+
+
+def to_amounts(parts: Sequence[int]) -> Amounts:
+    """Return what is in the columns ``FOLDS`` of a row."""
+    high, low = parts[len(SUMS) :]
+    return Amounts(*to_units(parts), high * _UNITS[1], low * _UNITS[1])
+
+
+def pack(amounts: Amounts) -> bytes:
+    """Encode amounts as the payload of a row of ``SUM_PREFIX``."""
+    return b"%d %d %d %d" % amounts
+
+
+def unpack(payload: bytes) -> Amounts:
+    """Decode what ``pack`` wrote."""
+    volume, value, high, low = map(int, payload.split(b" "))
+    return Amounts(volume, value, high, low)
+
+
+def texts(columns: Columns) -> pa.Array:
+    """Return columns as a row says them, ``<volume>,<value>,<high>,<low>``.
+
+    Of a row whose trades are in no column it is null.
+    """
+    prices = []
+    for name in (HIGH, LOW):
+        whole = pc.divide(columns[name], _INT_STEP)
+        part = pc.subtract(columns[name], pc.multiply(whole, _INT_STEP))
+        prices.append(_decimal_texts(whole, part))
+    sums = [_decimal_texts(*(columns[n] for n in names)) for names in (VOLUME, VALUE)]
+    return pc.binary_join_element_wise(*sums, *prices, ",")
+
+
+def _decimal_texts(whole: pa.Array, *parts: pa.Array) -> pa.Array:
+    """Return decimals without zeros at their end; each part has eight digits of them.
+
+    A part that is a sum may be more than eight digits hold.
+    """
+    digits: list[pa.Array] = []
+    carry = pc.multiply(whole, _ZERO)
+    for part in reversed(parts):
+        exact = pc.add(part, carry)
+        carry = pc.divide(exact, _INT_STEP)
+        digits.insert(0, pc.subtract(exact, pc.multiply(carry, _INT_STEP)))
+    whole = pc.add(whole, carry)
+    text = whole.cast(pa.string())
+    if not any(pc.any(pc.not_equal(part, _ZERO)).as_py() for part in digits):
+        return text
+    eight = (
+        pc.utf8_lpad(p.cast(pa.string()), len(str(_STEP)) - 1, "0") for p in digits
+    )
+    exact = pc.binary_join_element_wise(
+        text, pc.binary_join_element_wise(*eight, ""), "."
+    )
+    return pc.ascii_rtrim(pc.ascii_rtrim(exact, "0"), ".")
 
 
 def _are_short(prices: pa.Array, sizes: pa.Array) -> bool:
@@ -120,10 +181,12 @@ def _split(column: pa.Array, steps: int) -> list[pa.Array]:
     return parts
 
 
-def _parts(volume: int, value: int) -> tuple[int, ...] | None:
-    """Return the columns of a volume and a value, None if they do not fit."""
-    too_fine = volume % _UNITS[1] or value % _UNITS[2]
-    if too_fine or volume >= 10**9 * _WHOLE or value >= _LIMIT * _WHOLE:
+def _parts(amounts: Amounts) -> tuple[int, ...] | None:
+    """Return what columns have of amounts, None if they do not fit."""
+    volume, value, high, low = amounts
+    too_fine = any(n % _UNITS[1] for n in (volume, high, low)) or value % _UNITS[2]
+    too_large = volume >= 10**9 * _WHOLE or max(value, high) >= _LIMIT * _WHOLE
+    if too_fine or too_large:
         return None
     return (
         volume // _WHOLE,
@@ -131,4 +194,6 @@ def _parts(volume: int, value: int) -> tuple[int, ...] | None:
         value // _WHOLE,
         value // _UNITS[1] % _STEP,
         value // _UNITS[2] % _STEP,
+        high // _UNITS[1],
+        low // _UNITS[1],
     )

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from throttle.contract.row_sums import ONE, RowSums, checked, count_of
+from throttle.contract.row_sums import ONE, Amounts, RowSums, checked, count_of
 from throttle.contract.snapshot import Row
 
 BODY = b'{"isin":"KR7005930003","time":1,"seq":1,"price":199500,"size":40,"side":"S"}'
@@ -18,7 +18,7 @@ trades = st.lists(st.tuples(decimals, decimals), min_size=1, max_size=8)
 @given(trades)
 def test_a_fold_has_every_digit(made: list[tuple[str, str]]) -> None:
     """Whatever the digits: sums, the highest and the lowest price."""
-    first, *others = (RowSums.of_trade(*trade) for trade in made)
+    first, *others = (of_trade(*trade) for trade in made)
     folded = first
     for other in others:
         folded = folded.fold(other)
@@ -50,13 +50,13 @@ def test_what_is_encoded_comes_back(made: list[tuple[str, str]]) -> None:
 
 def test_one_trade_says_it_by_its_price_and_size() -> None:
     """Its row has no sums."""
-    assert RowSums.decode(ONE, BODY) == RowSums.of_trade("199500", "40")
+    assert RowSums.decode(ONE, BODY) == of_trade("199500", "40")
     assert RowSums.decode(ONE, BODY).encode() == b"1,40,7980000,199500,199500"
 
 
 def test_what_nobody_has_counted_is_not_made_up() -> None:
     """After a hole nobody knows what was traded in it."""
-    known, unknown = RowSums.of_trade("0.30", "1.5"), RowSums.decode(b"0", BODY)
+    known, unknown = of_trade("0.30", "1.5"), RowSums.decode(b"0", BODY)
     assert known.fold(unknown) == unknown.fold(known) == RowSums(1)
     assert known.fold(unknown).encode() == b"1"
 
@@ -75,8 +75,13 @@ def test_sums_that_nobody_writes_are_refused(encoded: bytes) -> None:
         checked(encoded)
 
 
+def of_trade(price: str, size: str) -> RowSums:
+    """Return the sums of one trade."""
+    return RowSums(1, Amounts.of_trade(price, size))
+
+
 def _folded(made: list[tuple[str, str]]) -> RowSums:
-    first, *others = (RowSums.of_trade(*trade) for trade in made)
+    first, *others = (of_trade(*trade) for trade in made)
     for other in others:
         first = first.fold(other)
     return first

@@ -72,8 +72,8 @@ def test_the_newest_groups_are_stored_with_their_windows(
     }
 
 
-def test_a_stale_row_is_in_no_group(driver: ThrottleDriver) -> None:
-    """What is not published is not counted, in the window or in the whole message.
+def test_of_a_stale_row_groups_have_its_trades_alone(driver: ThrottleDriver) -> None:
+    """What is no news is no issue that moves, in the window or in the whole message.
 
     It is known only when the script looks: the groups are then computed again.
     """
@@ -85,13 +85,15 @@ def test_a_stale_row_is_in_no_group(driver: ThrottleDriver) -> None:
     driver.turn_clock(3 * W)
     first, second, third = driver.windows()
     assert first.groups["group:market:KOSPI"]["volume"] == "3"
-    assert set(second.groups) == {"group:market:KOSDAQ", "group:sector:Chips"}
-    assert second.groups["group:sector:Chips"]["volume"] == "2"
+    late = second.groups["group:market:KOSPI"]
+    assert (late["issues"], late["trades"], late["volume"]) == ("0", "1", "7")
+    assert second.groups["group:sector:Chips"]["volume"] == "9"
+    assert second.groups["group:sector:Chips"]["issues"] == "1"
     assert third.groups["group:market:KOSPI"]["volume"] == "5"
     together = driver.updates()[-1].groups["group:sector:Chips"]
     assert (together["issues"], together["trades"], together["value"]) == (
-        *("2", "2"),
-        "720",
+        *("2", "3"),
+        "1350",
     )
     assert driver.ledger().total.stale == 1
     assert driver.ledger().off_by == 0

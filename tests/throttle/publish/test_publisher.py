@@ -25,6 +25,7 @@ from tests.throttle.publishing import (
 )
 from throttle.contract.dead_letter import DeadLetter
 from throttle.contract.ledger import Books
+from throttle.contract.row_sums import RowSums
 from throttle.contract.snapshot import Row, WindowSnapshot
 from throttle.contract.trade_order import encode_version
 from throttle.lease.lease import Fenced
@@ -104,7 +105,34 @@ def test_a_row_that_is_not_newer_is_stale(
     done = job.publish([make_row(A, time, "11"), make_row(B, 1)])
     assert (done.rows, done.stale) == (1, 1)
     assert last_value(client, A).body == make_row(A, 5, "55").body
-    assert [r.isin for r in newest_snapshot(client).rows] == [B]
+    shown = make_row(A, 5, "55")._replace(sums=b"1,1,11,11,11")
+    assert newest_snapshot(client).rows == (shown, make_row(B, 1))
+
+
+def test_late_trades_restate_what_is_shown_and_fold(
+    client: redis.Redis, job: Job, messages: Drain
+) -> None:
+    """Whether that was shown before the batch or in it, and of several windows."""
+    job.publish([make_row(A, 5, "55"), make_row(B, 5, "5")])
+    job.publish(
+        [make_row(A, 1, "70"), make_row(B, 9, "9")],
+        [make_row(B, 2, "3", trades=2)],
+        [make_row(A, 2, "40", trades=2)],
+    )
+    of_a, of_b = make_row(A, 5, "55"), make_row(B, 9, "9")
+    first, *logged = ([*snapshot.rows] for snapshot in read_snapshots(client))
+    assert first == [of_a, make_row(B, 5, "5")]
+    assert logged == [
+        [of_a._replace(sums=b"1,1,70,70,70"), of_b],
+        [of_b._replace(sums=b"2,2,6,3,3")],
+        [of_a._replace(sums=b"2,2,80,40,40")],
+    ]
+    assert messages()[-1].rows == (
+        of_a._replace(sums=b"3,3,150,70,40"),
+        of_b._replace(sums=b"3,3,15,9,3"),
+    )
+    assert (last_value(client, A).offset, last_value(client, B).offset) == (4, 3)
+    assert ledger_of(client).total == Books(read=8, published=3, superseded=2, stale=3)
 
 
 def test_an_equal_version_with_a_later_position_is_newer(job: Job) -> None:
@@ -129,12 +157,13 @@ def test_several_windows_make_one_message_and_an_entry_each(
         (2, 6_000, 1),
         (3, 8_000, 1),
     ]
-    assert [r.isin for r in logged[2].rows] == [A]
+    assert [r.isin for r in logged[2].rows] == [A, B]
     [message] = messages()
     assert (message.offset, message.window, message.windows) == (3, 8_000, 3)
-    assert message.rows == (make_row(A, 3, "33", trades=6), make_row(B, 9))
-    assert last_value(client, A).offset == 3
-    assert last_value(client, B).offset == 1
+    newest = make_row(A, 3, "33")._replace(sums=b"6,6,152,33,10")
+    restated = make_row(B, 9)._replace(sums=b"2,2,20,10,10")
+    assert message.rows == (newest, restated)
+    assert last_value(client, A).offset == last_value(client, B).offset == 3
 
 
 def test_a_quiet_window_is_published_empty(
@@ -602,7 +631,8 @@ def test_jobs_share_the_partitions_of_a_log(client: redis.Redis) -> None:
     one.publish([make_row(A, 1), (2, make_row(B, 5))])
     done = other.publish([(1, make_row(A, 2)), (3, make_row(B, 4))])
     assert (done.rows, done.stale, done.off_by) == (1, 1, 0)
-    assert [row.isin for row in newest_snapshot(client).rows] == [A]
+    restated = make_row(B, 5)._replace(sums=b"1,1,10,10,10")
+    assert newest_snapshot(client).rows == (make_row(A, 2), restated)
     for name, partitions in (("one", (0, 2)), ("other", (1, 3))):
         assert ledger_of(client, name).upto.partitions == partitions
         assert ledger_of(client, name).problems() == []
@@ -665,22 +695,32 @@ steps = st.lists(
 def test_no_issue_goes_back_whoever_publishes(
     client: redis.Redis, steps: list[tuple[bool, list[dict[str, int]]]]
 ) -> None:
-    """Two jobs, the same issues, any order: per issue only newer trades are told."""
+    """Two jobs, the same issues, any order: no issue goes back, no trade is missing."""
     client.flushall()
     jobs = Job(client, "one"), Job(client, "two")
     offered: dict[str, bytes] = {}
+    traded: dict[str, RowSums] = {}
     for is_second, windows in steps:
         rows = [[make_row(*one) for one in window.items()] for window in windows]
         for row in (row for window in rows for row in window):
             offered[row.isin] = max(offered.get(row.isin, b""), row.version)
+            traded[row.isin] = _added(traded, row)
         jobs[is_second].publish(*rows)
     told: dict[str, bytes] = {}
+    rows_say: dict[str, RowSums] = {}
     snapshots = read_snapshots(client)
     for row in (row for snapshot in snapshots for row in snapshot.rows):
-        assert row.version > told.get(row.isin, b"")
+        assert row.version >= told.get(row.isin, b"")
+        rows_say[row.isin] = _added(rows_say, row)
         told[row.isin] = row.version
     assert told == offered
+    assert rows_say == traded
     assert told == {isin: last_value(client, isin).version for isin in told}
     assert [s.offset for s in snapshots] == list(range(1, len(snapshots) + 1))
     for job in jobs:
         assert ledger_of(client, job.name).problems() == []
+
+
+def _added(sums: dict[str, RowSums], row: Row) -> RowSums:
+    before = sums.get(row.isin)
+    return row.row_sums if before is None else before.fold(row.row_sums)

@@ -21,6 +21,7 @@ from tests.throttle.payloads import (
 )
 from throttle.contract.cut import Cut
 from throttle.contract.dead_letter import DeadLetter
+from throttle.contract.row_sums import ONE, Amounts, RowSums
 from throttle.contract.snapshot import Row
 from throttle.contract.trade_order import encode_version
 from throttle.window.batch import Abandoned, Batch, PartitionCount, assemble
@@ -55,11 +56,11 @@ def assembled(*partitions: list[tuple[int, bytes]], windows: int = 1) -> Batch:
     return assemble(as_conflated(table_of(*partitions, windows=windows), W), W)
 
 
-def row_of(payload: bytes, position: int, trades: int = 1) -> Row:
+def row_of(payload: bytes, position: int, sums: bytes = ONE) -> Row:
     """Return the row of a trade at a position."""
     trade = Trade.from_wire(payload)
     version = encode_version(trade.time_us, trade.seq, position)
-    return Row(trade.isin, version, b"%d" % trades, trade.to_row())
+    return Row(trade.isin, version, sums, trade.to_row())
 
 
 def test_a_batch_has_every_window_between_its_cuts() -> None:
@@ -83,7 +84,7 @@ def test_a_row_stands_for_the_trades_of_its_window() -> None:
     newest = payload(A, 9, "0.30")
     batch = assembled([(1, payload(A, 5)), (2, newest), (3, payload(A, 7))])
     [window] = batch.windows
-    assert window.rows == {A: (0, row_of(newest, FIRST + 1, trades=3))}
+    assert window.rows == {A: (0, row_of(newest, FIRST + 1, b"3,3,20.3,10,0.3"))}
     assert batch.counts == [PartitionCount(read=3, superseded=2)]
 
 
@@ -99,7 +100,7 @@ def test_an_issue_in_several_partitions_is_one_row() -> None:
         [(1, payload(A, 7))],
     )
     [window] = batch.windows
-    assert window.rows[A] == (1, row_of(newest, FIRST, trades=5))
+    assert window.rows[A] == (1, row_of(newest, FIRST, b"5,5,50,10,10"))
     assert batch.counts == [
         PartitionCount(read=2, superseded=2),
         PartitionCount(read=3, superseded=1),
@@ -174,7 +175,7 @@ def test_a_batch_of_some_partitions_counts_those() -> None:
         PartitionCount(read=2, blanks=110, refused=Counter(not_json=1)),
     ]
     [window] = batch.windows
-    assert window.rows == {A: (11, row_of(payload(A, 3), FIRST, trades=3))}
+    assert window.rows == {A: (11, row_of(payload(A, 3), FIRST, b"3,3,30,10,10"))}
     [letter] = batch.dead_letters
     assert (letter.partition, letter.position) == (11, FIRST + 1)
 
@@ -274,7 +275,8 @@ def test_any_batch_equals_plain_python(
     batch = assemble(conflated.take(order), W)
 
     newest: dict[tuple[int, str], tuple[Any, ...]] = {}
-    trades: Counter[tuple[int, str]] = Counter()
+    sums: dict[tuple[int, str], RowSums] = {}
+    together: dict[str, RowSums] = {}
     letters, counts = [], [PartitionCount() for _ in partitions]
     for p, raw in enumerate(partitions):
         chunk = make_chunk([(NOW_MS + ms, payload) for ms, payload in raw])
@@ -288,20 +290,24 @@ def test_any_batch_equals_plain_python(
                 continue
             window = max(ms, 0) // W
             group = (window, judged.isin)
-            trades[group] += 1
+            one = RowSums(1, Amounts.of_trade(judged.price, judged.size))
+            sums[group] = sums[group].fold(one) if group in sums else one
+            before = together.get(judged.isin)
+            together[judged.isin] = one if before is None else before.fold(one)
             counts[p].superseded += 1
             value = (*judged.version, position, p, judged.to_row())
             newest[group] = max(newest.get(group, (-1,)), value)
     for *_, p, _ in newest.values():
         counts[p].superseded -= 1
     found = {
-        (number, isin): (row.version, p, row.trades, row.body)
+        (number, isin): (row.version, p, row.row_sums, row.body)
         for number, window in enumerate(batch.windows)
         for isin, (p, row) in window.rows.items()
     }
     assert found == {
-        group: (encode_version(time_us, seq, position), p, trades[group], body)
+        group: (encode_version(time_us, seq, position), p, sums[group], body)
         for group, (time_us, seq, position, p, body) in newest.items()
     }
+    assert batch.sums == {i: s.encode() for i, s in together.items() if s.trades > 1}
     assert batch.counts == counts
     assert batch.dead_letters == letters

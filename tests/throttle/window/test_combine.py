@@ -3,7 +3,6 @@
 from collections import Counter
 from datetime import UTC, datetime
 from itertools import pairwise
-from operator import add
 from typing import Any
 
 import pyarrow as pa
@@ -19,26 +18,32 @@ from throttle.contract.cut import Cut, window_time_ms
 from throttle.window.checked_rows import trade_rows
 from throttle.window.combine import combine
 from throttle.window.control_rows import cut_row, read_row
-from throttle.window.row_schema import ARROW_SCHEMA, SUM_PREFIX, SUMMED
-from throttle.window.trade_sums import SUMS
+from throttle.window.row_schema import ARROW_SCHEMA, FOLDED, SUM_PREFIX
+from throttle.window.trade_sums import FOLDS, unpack
 
-Groups = dict[tuple[int, str, int], tuple[dict[str, Any], int]]
-"""By window, key and partition: the latest row, and the trades of all rows."""
+Groups = dict[tuple[int, str, int], tuple[dict[str, Any], tuple[int | None, ...]]]
+"""By window, key and partition: the latest row, and what folds of all rows."""
 
 
 def reference(entries: list[dict[str, Any]]) -> Groups:
-    """Return the latest row of each group and the trades of all, in plain Python."""
+    """Return the latest row of each group and what folds, in plain Python."""
     groups: Groups = {}
     for one in entries:
         window = round(one["append_time"].timestamp() * 1000) // W
         group = (window, one["key"], one["partition"])
-        best, sums = groups.get(group, (one, (0,) * len(SUMMED)))
+        best, folded = groups.get(group, (one, (None,) * len(FOLDED)))
         order = ("time", "seq", "position")
         best = max(best, one, key=lambda row: [row[name] for name in order])
-        # Nothing in a column adds nothing.
-        added = (one[name] or 0 for name in SUMMED)
-        groups[group] = best, tuple(map(add, sums, added))
+        pairs = zip(FOLDED.items(), folded, strict=True)
+        groups[group] = best, tuple(_add(how, n, one[c]) for (c, how), n in pairs)
     return groups
+
+
+def _add(how: str, one: int | None, other: int | None) -> int | None:
+    """Fold two values of a column; nothing in a column adds nothing."""
+    if one is None or other is None:
+        return other if one is None else one
+    return {"sum": one + other, "max": max(one, other), "min": min(one, other)}[how]
 
 
 def grouped(table: pa.Table) -> Groups:
@@ -50,7 +55,7 @@ def grouped(table: pa.Table) -> Groups:
 
 def without_sums(groups: Groups) -> Groups:
     """Forget what single rows stood for: the sums beside them say it."""
-    none = dict.fromkeys(SUMMED, 0)
+    none = dict.fromkeys(FOLDED, 0)
     return {group: ({**row, **none}, sums) for group, (row, sums) in groups.items()}
 
 
@@ -74,7 +79,8 @@ def numbered(raw: list[tuple[Any, ...]]) -> list[dict[str, Any]]:
                 "position": position,
                 "trades": trades,
                 **{
-                    name: None if refused else n * trades for n, name in enumerate(SUMS)
+                    name: None if refused else n * trades
+                    for n, name in enumerate(FOLDS)
                 },
                 "payload": b"%d" % position,
                 "reason": "not_json" if refused else None,
@@ -161,7 +167,8 @@ def test_odd_sizes_take_a_row_an_issue_however_many_trades(
     combined = combine(pa.concat_tables(halves), W).to_pylist()
     [odd] = [row for row in combined if row["key"].startswith(SUM_PREFIX)]
     assert len(combined) == 2
-    volume, value = map(int, odd["payload"].split(b" "))
+    volume, value, high, low = unpack(odd["payload"])
+    assert high == low == 10**36
     assert volume == value == sum(map(int, texts)) * 10**36
     # Of two pieces of the log the keys are different ones.
     assert odd["key"] == f"{SUM_PREFIX}{42 + len(sizes) - 1}:{TRADE.isin}"

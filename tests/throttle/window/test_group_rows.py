@@ -81,9 +81,11 @@ def expected(
     for partition, ms, isin, time, price, size in sorted(told, key=lambda t: t[1]):
         end = NOW_MS + (ms // W + 1) * W
         positions[partition] += 1
-        if end not in ends or (end, isin) in stale:
+        if end not in ends:
             continue
         kept.append((isin, Fraction(price), Fraction(size)))
+        if (end, isin) in stale:
+            continue
         order = (end, time, positions[partition], partition)
         if isin not in newest or order > newest[isin][0]:
             newest[isin] = order, Fraction(price)

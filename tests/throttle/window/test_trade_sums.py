@@ -1,12 +1,23 @@
 """Sizes and values in columns: exact, whatever they are."""
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from throttle.contract.group import units, value_of
-from throttle.window.trade_sums import SUMS, of_columns, of_units, to_units, units_of
+from throttle.contract.row_sums import Amounts, RowSums
+from throttle.window.trade_sums import (
+    FOLDS,
+    SUMS,
+    of_amounts,
+    of_columns,
+    pack,
+    texts,
+    to_amounts,
+    to_units,
+    unpack,
+)
 
 ONE = "1" + "0" * 17
 TINY = "0." + "0" * 17 + "1"
@@ -30,14 +41,15 @@ def test_volume_and_value_are_exact(pairs: list[tuple[str, str]]) -> None:
     """In columns where they fit, else nothing is in them and somebody is told."""
     prices, sizes = (pa.array(c, pa.string()) for c in zip(*pairs, strict=True))
     columns, fits = of_columns(prices, sizes)
-    assert tuple(columns) == SUMS
+    assert tuple(columns) == tuple(FOLDS)
     rows = list(zip(*(column.to_pylist() for column in columns.values()), strict=True))
     for place, (price, size) in enumerate(pairs):
         if fits is None or fits[place].as_py():
-            assert to_units(rows[place]) == (units(size), value_of(price, size))
-            assert all(0 <= part < 10**10 for part in rows[place])
+            assert to_amounts(rows[place]) == Amounts.of_trade(price, size)
+            assert to_units(rows[place]) == to_amounts(rows[place])[:2]
+            assert all(0 <= part < 10**10 for part in rows[place][: len(SUMS)])
         else:
-            assert rows[place] == (None,) * len(SUMS)
+            assert rows[place] == (None,) * len(FOLDS)
 
 
 @given(numbers)
@@ -45,16 +57,37 @@ def test_both_ways_into_columns_are_one(pairs: list[tuple[str, str]]) -> None:
     """Trades that are judged one by one have the same columns."""
     prices, sizes = (pa.array(c, pa.string()) for c in zip(*pairs, strict=True))
     quick, fits = of_columns(prices, sizes)
-    exact, odd = of_units([units_of(*pair) for pair in pairs])
+    exact, odd = of_amounts([Amounts.of_trade(*pair) for pair in pairs])
     for place in range(len(pairs)):
         if place not in odd:
             continue
         assert fits is not None
         assert not fits[place].as_py()
-    for name in SUMS:
+    for name in FOLDS:
         for place, part in enumerate(quick[name].to_pylist()):
             if part is not None:
                 assert exact[name][place].as_py() == part
+
+
+@given(numbers)
+@example([("0.3", "1.5"), ("199500", "40")])
+@example([("0.00000001", "0.00000001")] * 3)
+def test_columns_are_text_with_every_digit(pairs: list[tuple[str, str]]) -> None:
+    """As a row says them; sums may be more than a part's eight digits hold."""
+    prices, sizes = (pa.array(c, pa.string()) for c in zip(*pairs, strict=True))
+    columns, fits = of_columns(prices, sizes)
+    tripled = {
+        name: pc.multiply(column, 3) if FOLDS[name] == "sum" else column
+        for name, column in columns.items()
+    }
+    for place, text in enumerate(texts(tripled).to_pylist()):
+        if fits is not None and not fits[place].as_py():
+            assert text is None
+            continue
+        one = Amounts.of_trade(*pairs[place])
+        amounts = one.fold(one).fold(one)
+        assert RowSums(3, amounts).encode() == b"3," + text.encode()
+        assert unpack(pack(amounts)) == amounts
 
 
 @pytest.mark.parametrize("price", ["199500", "0.5", "3000000000"])
@@ -63,7 +96,7 @@ def test_a_usual_trade_fits(price: str) -> None:
     is_large = len(price) == 10
     prices, sizes = pa.array([price]), pa.array(["3"])
     assert (of_columns(prices, sizes)[1] is None) is not is_large
-    assert (of_units([units_of(price, "3")])[1] == []) is True
+    assert (of_amounts([Amounts.of_trade(price, "3")])[1] == []) is True
 
 
 def test_no_trades_are_no_trouble() -> None:
@@ -72,4 +105,4 @@ def test_no_trades_are_no_trouble() -> None:
     columns, fits = of_columns(none, none)
     assert fits is None
     assert {len(column) for column in columns.values()} == {0}
-    assert of_units([])[1] == []
+    assert of_amounts([])[1] == []

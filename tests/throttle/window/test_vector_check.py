@@ -32,11 +32,11 @@ from tests.throttle.payloads import (
     plain_trades,
     valid_payloads,
 )
-from throttle.contract.group import units, value_of
+from throttle.contract.row_sums import Amounts
 from throttle.window import vector_check
 from throttle.window.checked_rows import trade_rows
 from throttle.window.row_schema import ARROW_SCHEMA, SUM_PREFIX
-from throttle.window.trade_sums import SUMS, to_units
+from throttle.window.trade_sums import FOLDS, to_amounts, unpack
 
 LATER_MS = 6 * 10**12
 """The end of a batch that holds whatever is tested here."""
@@ -96,28 +96,27 @@ def agree(chunk: Chunk, end_ms: int = LATER_MS) -> None:
         0, "append_time", table["append_time"].cast(pa.int64())
     ).to_pylist()
     entries = [row for row in plain if not row["key"].startswith(SUM_PREFIX)]
-    columns = [name for name in table.column_names if name not in SUMS]
+    columns = [name for name in table.column_names if name not in FOLDS]
     found = [tuple(row[name] for name in columns) for row in entries]
     found.sort(key=lambda row: row[5])
     assert found == [expected_row(chunk, at, end_ms) for at in range(len(chunk))]
     assert sums_of(plain) == {
-        position: (units(trade.size), value_of(trade.price, trade.size))
+        position: Amounts.of_trade(trade.price, trade.size)
         for position, trade in valid_trades(chunk, end_ms)
     }
 
 
-def sums_of(rows: list[dict[str, Any]]) -> dict[int, tuple[int, int]]:
-    """Return volume and value by position, in columns or beside them."""
+def sums_of(rows: list[dict[str, Any]]) -> dict[int, Amounts]:
+    """Return amounts by position, in columns or beside them."""
     sums = {}
     for row in rows:
-        parts = [row[name] for name in SUMS]
+        parts = [row[name] for name in FOLDS]
         assert len({part is None for part in parts}) == 1
         if row["key"].startswith(SUM_PREFIX):
             assert (parts[0], row["trades"]) == (None, 0)
-            volume, value = map(int, row["payload"].split())
-            sums[row["position"]] = volume, value
+            sums[row["position"]] = unpack(row["payload"])
         elif parts[0] is not None:
-            sums[row["position"]] = to_units(parts)
+            sums[row["position"]] = to_amounts(parts)
     return sums
 
 
