@@ -117,7 +117,7 @@ def flushes(market: Simulator, issues: Issues) -> Iterator[list[LoggedWindow]]:
             for place, event in enumerate(events)
             for append_ms in (BEGIN_MS + event.due_us // 1_000,)
         )
-        batch = recompute(entries, start_ms, start_ms + length_ms, rule, has_sums=True)
+        batch = recompute(entries, start_ms, start_ms + length_ms, rule)
         flush = []
         for end_ms, computed in sorted(batch.windows.items()):
             rows = tuple(one.row for one in computed.values())

@@ -94,7 +94,7 @@ def compare(
     end_ms = until.upto.end_ms
     own = [batch for batch in batches if batch.end.end_ms <= end_ms]
     verification = Verification(own, log, rule, keeps_first_news=True, tables=tables)
-    before = PublishedVersions(start.versions)
+    before = PublishedVersions(start.last)
     windows = _windows_until(run, end_ms)
     report = verification.run(windows, before, lambda: start.offset + 1)
     report.problems += _unclaimed(start, until, run, own)

@@ -10,7 +10,7 @@ import redis
 from ingest.redis_keys import Keys
 from throttle.contract.cut import Cut
 from throttle.contract.ledger import Ledger
-from throttle.contract.trade_order import VERSION_CHARS
+from throttle.contract.snapshot import LastValue
 
 
 class NoStream(RuntimeError):
@@ -21,9 +21,9 @@ class NoStream(RuntimeError):
 class Standing:
     """A job's stream between two publishes.
 
-    ``versions`` are those that were published of each issue; ``others`` are further
-    jobs that publish into the same stream. What follows this moment has offsets above
-    ``offset`` and lies behind ``cut`` in the log.
+    ``last`` is what was published last of each issue; ``others`` are further jobs that
+    publish into the same stream. What follows this moment has offsets above ``offset``
+    and lies behind ``cut`` in the log.
     """
 
     epoch: str
@@ -31,7 +31,7 @@ class Standing:
     cut: Cut
     ledger: Ledger
     others: tuple[str, ...] = ()
-    versions: Mapping[str, bytes] = field(default_factory=dict, repr=False)
+    last: Mapping[str, LastValue] = field(default_factory=dict, repr=False)
 
 
 def read_standing(client: redis.Redis, namespace: str, job: str) -> Standing:
@@ -53,5 +53,5 @@ def read_standing(client: redis.Redis, namespace: str, job: str) -> Standing:
         Cut.from_offset(orjson.loads(meta[f"cut:{job}"])),
         ledger,
         tuple(sorted(name for name in cuts if name != job)),
-        {isin.decode(): value[:VERSION_CHARS] for isin, value in found[2].items()},
+        {name.decode(): LastValue.decode(name, v) for name, v in found[2].items()},
     )

@@ -1,17 +1,19 @@
 """A published window against the same window computed again. Pure.
 
-What cannot be judged is counted as that, never as right.
+An issue whose trades of a window are all older than what is shown has a row that
+restates: the shown trade, and the sums of the late ones in full. What cannot be judged
+is counted as that, never as right.
 """
 
 from collections import Counter
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping, Set
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from ingest.issue_table.known_issues import Issues
 from throttle.audit.recompute import ComputedRow, RecomputedBatch
 from throttle.contract.ledger import BatchEntry
-from throttle.contract.snapshot import Row, WindowSnapshot
+from throttle.contract.snapshot import LastValue, Row, WindowSnapshot
 from throttle.contract.trade_order import is_newer
 from throttle.window.decoder import OTHER
 
@@ -22,8 +24,8 @@ Kind = Literal["missing", "extra", "wrong"]
 class Difference:
     """A row that is not what it should be.
 
-    ``missing``: it should have been published; ``extra``: it should not, or not twice;
-    ``wrong``: it was published with another trade, count or content.
+    ``missing``: it should have been published; ``extra``: no trade of the log is in it,
+    or it is there twice; ``wrong``: it should have another trade, text or other sums.
     """
 
     kind: Kind
@@ -42,46 +44,57 @@ class Difference:
 
 
 class PublishedVersions:
-    """The newest version published of each issue, as far as that is known.
+    """The newest trade published of each issue, as far as that is known.
 
     ``before`` holds what was published before the windows that are looked at,
     ``unknown`` the issues of which that is not known.
     """
 
     def __init__(
-        self, before: Mapping[str, bytes] | None = None, unknown: Iterable[str] = ()
+        self, before: Mapping[str, LastValue] | None = None, unknown: Iterable[str] = ()
     ) -> None:
-        self._newest = dict(before or {})
+        self._newest: dict[str, LastValue | Row] = dict(before or {})
         self._unknown = set(unknown)
 
     def newest(self, isin: str) -> bytes | None:
         """Return an issue's newest version, None if there is none or nobody knows."""
-        return self._newest.get(isin)
+        shown = self._newest.get(isin)
+        return None if shown is None else shown.version
 
     def is_news(self, row: Row) -> bool | None:
         """Tell whether a row is newer than all before it; None if nobody knows."""
         if row.isin in self._unknown:
             return None
-        return is_newer(row.version, self._newest.get(row.isin))
+        return is_newer(row.version, self.newest(row.isin))
+
+    def due(self, made: Row) -> Row | None:
+        """Return what has to be published of the trades of a row; None: nobody knows.
+
+        It is the row itself if it is news.
+        """
+        if self.is_news(made) is False:
+            return _restating(self._newest[made.isin], made)
+        return None if made.isin in self._unknown else made
 
     def learn(self, rows: Iterable[Row]) -> None:
         """Take in a published window; from then on its issues are known."""
         for row in rows:
             self._unknown.discard(row.isin)
-            if is_newer(row.version, self._newest.get(row.isin)):
-                self._newest[row.isin] = row.version
+            if is_newer(row.version, self.newest(row.isin)):
+                self._newest[row.isin] = row
 
 
 class WindowVerdict(NamedTuple):
     """What a window is like.
 
-    ``undecided`` rows were computed and not published, and nobody knows whether they
-    were news; ``stale`` ones were none, and rightly not published.
+    The trades of ``stale`` issues were no news, so their rows restate. Of ``undecided``
+    rows among them nobody knows whether they restate what was shown; their sums are
+    compared.
     """
 
     differences: list[Difference]
     undecided: int = 0
-    stale: int = 0
+    stale: Set[str] = frozenset()
 
 
 def judge(
@@ -97,26 +110,35 @@ def judge(
         if row.isin in published:
             differences.append(Difference("extra", *at, row.isin, None, row))
         published[row.isin] = row
-    undecided = stale = 0
+    undecided, stale = 0, set()
     for isin in sorted(computed.keys() | published.keys()):
-        row_of_log = computed[isin].row if isin in computed else None
-        row_sent = published.get(isin)
-        kind: Kind | None = None
-        expected = row_of_log
-        if row_sent is None:
-            is_news = None if row_of_log is None else before.is_news(row_of_log)
-            undecided += is_news is None
-            stale += is_news is False
-            kind = "missing" if is_news else None
-        elif row_of_log is None:
-            kind = "extra"
-        elif row_sent != row_of_log:
-            kind = "wrong"
-        elif before.is_news(row_sent) is False:
-            kind, expected = "extra", None
-        if kind is not None:
-            differences.append(Difference(kind, *at, isin, expected, row_sent))
+        sent, due = published.get(isin), None
+        if isin in computed:
+            made = computed[isin].row
+            known = before.due(made)
+            due = known or _as_far_as_known(made, sent)
+            if due is not made:
+                stale.add(isin)
+                undecided += known is None
+        if sent != due:
+            kind: Kind = "extra" if due is None else "wrong" if sent else "missing"
+            differences.append(Difference(kind, *at, isin, due, sent))
     return WindowVerdict(differences, undecided, stale)
+
+
+def _as_far_as_known(made: Row, sent: Row | None) -> Row:
+    """Return what is due of an issue of which nobody knows what was shown before.
+
+    What was sent tells it: the trades were news, or something newer is shown.
+    """
+    if sent is None or sent == made:
+        return made
+    return _restating(made if made.version >= sent.version else sent, made)
+
+
+def _restating(shown: LastValue | Row, made: Row) -> Row:
+    """Return the row that says again what is shown, for the trades of another row."""
+    return Row(made.isin, shown.version, made.row_sums.encode(), shown.body)
 
 
 def compare_books(
@@ -179,4 +201,6 @@ def _same_names(booked: Mapping[str, int], made: Counter[str]) -> bool:
 
 
 def _words(row: Row | None) -> str:
-    return "nothing" if row is None else f"{row.trades} trades, {row.body.decode()}"
+    if row is None:
+        return "nothing"
+    return f"{row.trades} trades, {row.sums.decode()} {row.body.decode()}"

@@ -1,7 +1,7 @@
 """A published window's groups against the same computed from its trades. Pure."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 
 from ingest.issue_table.known_issues import Issues
 from throttle.audit.recompute import ComputedRow
@@ -11,9 +11,15 @@ from throttle.contract.snapshot import WindowSnapshot
 
 
 def groups_of(
-    snapshot: WindowSnapshot, computed: Mapping[str, ComputedRow], issues: Issues
+    snapshot: WindowSnapshot,
+    computed: Mapping[str, ComputedRow],
+    issues: Issues,
+    stale: Set[str] = frozenset(),
 ) -> dict[str, Group]:
-    """Return by their keys the groups that a window with these rows has to have."""
+    """Return by their keys the groups that a window with these rows has to have.
+
+    Of ``stale`` issues they count the trades only.
+    """
     figures: dict[str, GroupFigures] = defaultdict(GroupFigures)
     for row in snapshot.rows:
         made = computed.get(row.isin)
@@ -22,10 +28,13 @@ def groups_of(
             continue
         entry = issues.get(row.isin)
         market, sector = (entry.market, entry.sector) if entry else (None, None)
+        trades, amounts = made.row.row_sums
         for key in (market_key(market), sector_key(sector)):
             group = figures[key]
-            group.add_trades(made.row.trades, made.volume, made.value)
-            group.add_issue(made.price, None if entry is None else entry.prev_close)
+            if amounts is not None:
+                group.add_trades(trades, amounts.volume, amounts.value)
+            if row.isin not in stale:
+                group.add_issue(made.price, None if entry is None else entry.prev_close)
     return {key: of.encode(key, snapshot.window) for key, of in figures.items()}
 
 
@@ -34,10 +43,12 @@ def judge_groups(
     batch: BatchEntry,
     computed: Mapping[str, ComputedRow],
     issues: Issues,
+    stale: Set[str],
 ) -> Iterator[str]:
     """Say in one sentence each where a window's groups differ from its trades.
 
-    ``issues`` is the table that its batch was joined with.
+    ``issues`` is the table that its batch was joined with; the trades of ``stale``
+    issues were no news.
     """
     name = f"window {snapshot.window}"
     if snapshot.issues_version != batch.end.issues:
@@ -45,7 +56,9 @@ def judge_groups(
             f"{name}: says that the issue table {snapshot.issues_version} was joined, "
             f"its cut says {batch.end.issues}"
         )
-    wanted = groups_of(snapshot, computed, issues) if batch.end.issues else {}
+    wanted = {}
+    if batch.end.issues:
+        wanted = groups_of(snapshot, computed, issues, stale)
     published = {group.key: group for group in snapshot.groups}
     for key in sorted(wanted.keys() | published.keys()):
         sent, due = published.get(key), wanted.get(key)

@@ -93,7 +93,7 @@ class PublishedHistory:
             return PublishedVersions()
         values = [LastValue.decode(*field) for field in table.items()]
         return PublishedVersions(
-            {value.isin: value.version for value in values if value.offset < first},
+            {value.isin: value for value in values if value.offset < first},
             [value.isin for value in values if value.offset >= first],
         )
 

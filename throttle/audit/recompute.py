@@ -2,13 +2,15 @@
 
 In plain Python, without Spark and without columns: it shares with the job the rules of
 a trade (``ingest/trade.py``), of the order (``trade_order.py``) and of the cut
-(``cut.py``), and nothing of how they are applied to thousands at a time.
+(``cut.py``), and nothing of how they are applied to thousands at a time. Sums are made
+here in decimals; how a row writes them is the contract's (``row_sums.py``).
 """
 
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from decimal import Context, Decimal, Inexact
 from itertools import repeat
 from typing import NamedTuple
 
@@ -16,14 +18,17 @@ from ingest.trade import MAX_ENTRY_BYTES, InvalidTrade, Trade, check_not_ahead
 from ingest.tradelog.contract import Chunk
 from ingest.wire_form import read_wire
 from throttle.contract import cut
-from throttle.contract.group import units, value_of
+from throttle.contract.group import FRACTION_DIGITS
 from throttle.contract.ledger import BatchEntry, Books
+from throttle.contract.row_sums import ONE, Amounts, RowSums
 from throttle.contract.snapshot import Row
 from throttle.contract.trade_order import encode_version, is_newer
 from throttle.window.decoder import Decoder, Judged, Skipped, decode, read_trade
 
 # Of a trade of the usual form, whose further fields come behind these two.
 _PRICE_AND_SIZE = re.compile(rb'"price":"([0-9.]+)","size":"([0-9.]+)"')
+# A value has up to 72 digits, a sum a few more: none is ever rounded.
+_EXACT = Context(prec=200, traps=[Inexact])
 
 Order = tuple[int, int, int]
 """Time, seq and position of a trade, by which ``encode_version`` orders."""
@@ -108,20 +113,16 @@ class WindowRule:
 
 
 class ComputedRow(NamedTuple):
-    """An issue in a window: its row, and its trade's partition.
+    """An issue in a window: its row as it is if it is news; its trade's partition.
 
     ``arrivals`` are order and append time of those trades that were newer, or came
-    earlier, than the one before them in the list. ``price`` is its decimal text,
-    ``volume`` and ``value`` are sums over its trades, whole numbers of 10^-36; they are
-    0 unless they are asked for.
+    earlier, than the one before them in the list. ``price`` is its decimal text.
     """
 
     row: Row
     partition: int
     arrivals: Sequence[tuple[Order, int]]
     price: str = "0"
-    volume: int = 0
-    value: int = 0
 
     def first_news_ms(self, before: bytes | None) -> int | None:
         """Return when the first trade newer than a version was appended."""
@@ -138,7 +139,7 @@ class RecomputedBatch:
     ``read`` counts entries by partition, ``extra`` trades beyond the first of an entry,
     ``superseded``, ``refused`` and ``skipped`` what became of them, ``refused`` by
     reason and ``skipped`` by name, too. A row that turns out to be no news is stale,
-    not superseded. ``issues`` counts trades by partition and issue, if it is asked for.
+    not superseded. ``issues`` counts trades by partition and issue.
     """
 
     windows: dict[int, dict[str, ComputedRow]] = field(default_factory=dict)
@@ -170,12 +171,23 @@ class RecomputedBatch:
 class _Trades:
     """The trades of one issue in one window."""
 
-    __slots__ = ("arrivals", "count", "newest", "newest_payload", "value", "volume")
+    __slots__ = (
+        "arrivals",
+        "count",
+        "high",
+        "low",
+        "newest",
+        "trade",
+        "value",
+        "volume",
+    )
 
     def __init__(self) -> None:
-        self.count = self.volume = self.value = 0
+        self.count = 0
+        self.volume = self.value = self.high = Decimal(0)
+        self.low = Decimal("Infinity")
         self.newest: tuple[Order, int] = ((-1, -1, -1), -1)
-        self.newest_payload: bytes | Trade
+        self.trade: bytes | Trade
         self.arrivals: list[tuple[Order, int]] = []
 
     def add(self, order: Order, entry: Entry, trade: Trade | None = None) -> None:
@@ -184,57 +196,54 @@ class _Trades:
         # equal trades in one entry the last.
         if (order, entry.partition) >= self.newest:
             self.newest = order, entry.partition
-            self.newest_payload = trade or entry.payload
+            self.trade = trade or entry.payload
         arrivals = self.arrivals
         if not arrivals or order > arrivals[-1][0] or entry.append_ms < arrivals[-1][1]:
             arrivals.append((order, entry.append_ms))
+        price, size = map(Decimal, _price_and_size(entry, trade))
+        self.volume = _EXACT.add(self.volume, size)
+        self.value = _EXACT.fma(price, size, self.value)
+        self.high, self.low = max(self.high, price), min(self.low, price)
 
-    def add_sums(self, entry: Entry, trade: Trade | None) -> None:
-        if trade is not None:
-            price, size = trade.price, trade.size
-        else:
-            found = _PRICE_AND_SIZE.search(entry.payload)
-            if found is None:
-                raise ValueError(f"{entry.payload!r}: is not of the usual form")
-            price, size = found[1].decode(), found[2].decode()
-        self.volume += units(size)
-        self.value += value_of(price, size)
+    def sums(self) -> bytes:
+        """Return what a row of news says of them."""
+        if self.count == 1:
+            return ONE
+        every = (self.volume, self.value, self.high, self.low)
+        in_units = (int(_EXACT.scaleb(n, FRACTION_DIGITS)) for n in every)
+        return RowSums(self.count, Amounts(*in_units)).encode()
+
+
+def _price_and_size(entry: Entry, trade: Trade | None) -> tuple[str, str]:
+    if trade is not None:
+        return trade.price, trade.size
+    usual = _PRICE_AND_SIZE.search(entry.payload)
+    if usual is None:
+        raise ValueError(f"{entry.payload!r}: is not of the usual form")
+    return usual[1].decode(), usual[2].decode()
 
 
 def recompute(
-    entries: Iterable[Entry],
-    start_ms: int,
-    end_ms: int,
-    rule: WindowRule,
-    has_sums: bool = False,
+    entries: Iterable[Entry], start_ms: int, end_ms: int, rule: WindowRule
 ) -> RecomputedBatch:
-    """Compute the windows of one batch from the entries between its two cuts.
-
-    ``has_sums`` asks for what groups need; it takes half as long again.
-    """
+    """Compute the windows of one batch from the entries between its two cuts."""
     batch = RecomputedBatch()
-    groups: defaultdict[tuple[int, str], _Trades] = defaultdict(_Trades)
+    issues: defaultdict[tuple[int, str], _Trades] = defaultdict(_Trades)
     for entry in entries:
         batch.read[entry.partition] += 1
         window = rule.window_of(entry.append_ms, start_ms, end_ms)
         held = rule.read(entry, (start_ms, end_ms))
         if isinstance(held, tuple):
             isin, time_us, seq = held
-            trades = groups[window, isin]
-            trades.add((time_us, seq, entry.position), entry)
-            if has_sums:
-                trades.add_sums(entry, None)
-                batch.issues[entry.partition, isin] += 1
+            issues[window, isin].add((time_us, seq, entry.position), entry)
+            batch.issues[entry.partition, isin] += 1
             continue
         batch.extra[entry.partition] += len(held) - 1
         for one in held:
             if isinstance(one, Trade):
                 order = *one.version, entry.position
-                trades = groups[window, one.isin]
-                trades.add(order, entry, one)
-                if has_sums:
-                    trades.add_sums(entry, one)
-                    batch.issues[entry.partition, one.isin] += 1
+                issues[window, one.isin].add(order, entry, one)
+                batch.issues[entry.partition, one.isin] += 1
             else:
                 batch.count(entry.partition, one)
     batch.superseded += batch.read
@@ -242,14 +251,13 @@ def recompute(
     for others in (batch.refused, batch.skipped):
         for partition, names in others.items():
             batch.superseded[partition] -= names.total()
-    for (window, isin), trades in groups.items():
+    for (window, isin), trades in issues.items():
         order, partition = trades.newest
-        newest = trades.newest_payload
+        newest = trades.trade
         trade = newest if isinstance(newest, Trade) else Trade.from_wire(newest)
-        row = Row(isin, encode_version(*order), b"%d" % trades.count, trade.to_row())
-        rows = batch.windows.setdefault(window, {})
-        of_all = trade.price, trades.volume, trades.value
-        rows[isin] = ComputedRow(row, partition, trades.arrivals, *of_all)
+        row = Row(isin, encode_version(*order), trades.sums(), trade.to_row())
+        computed = ComputedRow(row, partition, trades.arrivals, trade.price)
+        batch.windows.setdefault(window, {})[isin] = computed
         batch.superseded[partition] -= 1
     return batch
 

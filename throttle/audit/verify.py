@@ -79,10 +79,11 @@ class VerificationReport:
 
     ``not_comparable`` counts windows by the reason; ``others`` counts windows that
     are in no recorded batch of this job, though windows before and after them are.
-    ``undecided`` rows were not published, and nobody knows whether they were news.
+    ``undecided`` rows restate, and nobody knows whether they say what was shown.
     ``books`` is what became of the trades by the log, as far as it is left.
     ``first_news_ms`` says by offset, for each row in its order, when the first trade
-    that was news entered the log; NaN where that is not known. It is kept if asked for.
+    that was news entered the log; NaN where none was or that is not known. It is kept
+    if asked for.
     ``groups`` is how many groups of markets and sectors were compared; ``gone_tables``
     counts the windows whose groups were not, by the version of the issue table that is
     gone.
@@ -240,12 +241,14 @@ class Verification:
             report.gone_tables[batch.end.issues] += 1
         else:
             report.groups += len(snapshot.groups)
-            of_groups = judge_groups(snapshot, batch, computed, again.issues)
-            report.problems += of_groups
+            report.problems += judge_groups(
+                snapshot, batch, computed, again.issues, verdict.stale
+            )
         report.compared += 1
         report.rows += len(snapshot.rows)
         report.issues.update(computed)
-        outcome = Books(published=len(snapshot.rows), stale=verdict.stale)
+        stale = len(verdict.stale)
+        outcome = Books(published=len(snapshot.rows) - stale, stale=stale)
         report.books = add_up([report.books, outcome])
         report.undecided += verdict.undecided
         report.equal += not verdict.differences and not verdict.undecided
@@ -264,13 +267,8 @@ class Verification:
             partitions = batch.end.partitions
             entries = self._log.between(between(batch.start, batch.end, partitions))
             issues = self._table_of(batch)
-            made = recompute(
-                entries,
-                batch.start.end_ms,
-                batch.end.end_ms,
-                self._rule,
-                issues is not None and batch.end.issues > 0,
-            )
+            cuts_ms = batch.start.end_ms, batch.end.end_ms
+            made = recompute(entries, *cuts_ms, self._rule)
             # After the entries: what was trimmed while they were read is lost, too.
             fronts = self._log.fronts(partitions)
             lost = frozenset(

@@ -40,8 +40,8 @@ def test_a_standing_is_all_of_one_moment(
     assert (standing.offset, standing.cut.end_ms) == (1, START_MS + 2_000)
     assert standing.ledger.total.read == 1
     assert standing.ledger.upto == standing.cut
-    [version] = standing.versions.values()
-    assert int(version[:16]) == (START_MS + 100) * 1_000
+    [shown] = standing.last.values()
+    assert int(shown.version[:16]) == (START_MS + 100) * 1_000
     assert standing.others == ()
     client.hset(Keys("tt").meta, "cut:other", "{}")
     assert read_standing(client, "tt", "throttle").others == ("other",)

@@ -19,16 +19,24 @@ from throttle.audit.compare import Difference, PublishedVersions, compare_books,
 from throttle.audit.recompute import ComputedRow, WindowRule, recompute
 from throttle.contract.cut import Cut
 from throttle.contract.ledger import Books
-from throttle.contract.snapshot import Row
+from throttle.contract.snapshot import LastValue, Row
 
 OLD = make_row(make_entry(make_trade(A, 1), 1))
 ROW = make_row(make_entry(make_trade(A, 2, "10.50"), 2))
 OTHER = make_row(make_entry(make_trade(B, 1), 3))
+LATE = ROW._replace(sums=b"1,5,50,10,10")
+"""The row that restates ROW for the trade of OLD."""
 
 
 def computed(*rows: Row) -> dict[str, ComputedRow]:
     """Return rows as they come out of the log."""
     return {row.isin: ComputedRow(row, 0, ()) for row in rows}
+
+
+def shown(row: Row) -> PublishedVersions:
+    """Return the knowledge that a row was published last."""
+    value = LastValue(row.isin, row.version, 7, row.body)
+    return PublishedVersions({row.isin: value})
 
 
 def nothing_before() -> PublishedVersions:
@@ -37,9 +45,9 @@ def nothing_before() -> PublishedVersions:
 
 
 def test_a_window_that_is_right_has_no_differences() -> None:
-    """Version, number of trades and the very bytes are compared."""
+    """Version, sums and the very bytes are compared."""
     window = make_snapshot(1, ROW, OTHER)
-    assert judge(window, computed(ROW, OTHER), nothing_before()) == ([], 0, 0)
+    assert judge(window, computed(ROW, OTHER), nothing_before()) == ([], 0, set())
 
 
 @pytest.mark.parametrize(
@@ -61,29 +69,53 @@ def test_a_row_with_another_content_is_wrong(changed: Row) -> None:
 
 def test_a_row_that_is_not_there_is_missing() -> None:
     """It was news and nobody was told."""
-    found, *_ = judge(
-        make_snapshot(1), computed(ROW), PublishedVersions({A: OLD.version}, ())
-    )
+    found, *_ = judge(make_snapshot(1), computed(ROW), shown(OLD))
     assert found == [Difference("missing", 1, FIRST_MS + W, A, ROW, None)]
 
 
-def test_a_row_that_was_not_news_is_rightly_not_there() -> None:
-    """Stale is not missing."""
-    before = PublishedVersions({A: ROW.version}, ())
-    assert judge(make_snapshot(1), computed(ROW), before) == ([], 0, 1)
+@pytest.mark.parametrize("before", [shown(ROW), shown(LATE), shown(OTHER)])
+def test_trades_that_came_late_are_in_a_row_that_restates(
+    before: PublishedVersions,
+) -> None:
+    """It is the shown trade again, with the sums of the late ones in full."""
+    before.learn([ROW])
+    assert judge(make_snapshot(1, LATE), computed(OLD), before) == ([], 0, {A})
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        OLD,
+        LATE._replace(sums=b"1"),
+        LATE._replace(sums=b"1,5,50,10,9"),
+        LATE._replace(version=OLD.version),
+        LATE._replace(body=OLD.body),
+    ],
+)
+def test_late_trades_do_not_bring_back_what_was_shown_before(sent: Row) -> None:
+    """An issue must never go back; and their sums are theirs, not the shown trade's."""
+    found, *_ = judge(make_snapshot(1, sent), computed(OLD), shown(ROW))
+    assert found == [Difference("wrong", 1, FIRST_MS + W, A, LATE, sent)]
+
+
+def test_late_trades_that_nobody_was_told_of_are_missing() -> None:
+    """Stale is no reason to leave them out of the sums."""
+    found, *_ = judge(make_snapshot(1), computed(OLD), shown(ROW))
+    assert found == [Difference("missing", 1, FIRST_MS + W, A, LATE, None)]
+
+
+def test_what_was_shown_already_is_no_news() -> None:
+    """Another job had published the trade: its own trade is restated."""
+    again = ROW._replace(sums=b"1,5,52.5,10.5,10.5")
+    assert judge(make_snapshot(1, again), computed(ROW), shown(ROW)) == ([], 0, {A})
+    found, *_ = judge(make_snapshot(1, ROW), computed(ROW), shown(ROW))
+    assert found == [Difference("wrong", 1, FIRST_MS + W, A, again, ROW)]
 
 
 def test_a_row_nobody_computed_is_extra() -> None:
     """A price that did not trade."""
     found, *_ = judge(make_snapshot(1, ROW), {}, nothing_before())
     assert found == [Difference("extra", 1, FIRST_MS + W, A, None, ROW)]
-
-
-def test_a_stale_row_that_was_published_is_extra() -> None:
-    """An issue must never go back."""
-    before = PublishedVersions({A: ROW.version}, ())
-    found, *_ = judge(make_snapshot(1, OLD), computed(OLD), before)
-    assert found == [Difference("extra", 1, FIRST_MS + W, A, None, OLD)]
 
 
 def test_a_row_that_is_there_twice_is_extra() -> None:
@@ -94,19 +126,23 @@ def test_a_row_that_is_there_twice_is_extra() -> None:
 
 
 def test_a_difference_says_what_was_published_and_what_should_have_been() -> None:
-    """In one sentence, with trades and content."""
+    """In one sentence, with sums and content."""
     words = str(Difference("missing", 1, FIRST_MS + W, A, ROW, None))
     assert words.startswith(
         f"window {FIRST_MS + W}, {A}: missing: published is nothing"
     )
-    assert "1 trades, {" in words
+    assert "1 trades, 1 {" in words
     assert '"price":10.50' in words
 
 
-def test_a_row_that_nobody_can_judge_is_undecided() -> None:
-    """Whether it was news is not known: it is not called right."""
+def test_what_was_shown_is_not_known_and_its_sums_are_compared() -> None:
+    """Whether the right trade is restated nobody knows: it is not called right."""
     before = PublishedVersions({}, [A])
-    assert judge(make_snapshot(1), computed(ROW), before) == ([], 1, 0)
+    assert judge(make_snapshot(1, LATE), computed(OLD), before) == ([], 1, {A})
+    assert judge(make_snapshot(1, ROW), computed(ROW), before) == ([], 0, set())
+    for sent in (OLD, LATE._replace(sums=b"1"), None):
+        window = make_snapshot(1, *([] if sent is None else [sent]))
+        assert judge(window, computed(ROW if sent is OLD else OLD), before).differences
 
 
 def test_an_unknown_issue_is_known_once_it_was_published() -> None:
@@ -120,7 +156,7 @@ def test_an_unknown_issue_is_known_once_it_was_published() -> None:
 
 def test_learning_something_old_forgets_nothing() -> None:
     """What was published last is what is newest."""
-    before = PublishedVersions({A: ROW.version}, ())
+    before = shown(ROW)
     before.learn([OLD])
     assert before.is_news(ROW) is False
 

@@ -1,6 +1,7 @@
 """The rule a second time: which trade stands for an issue in a window."""
 
 from collections import Counter
+from fractions import Fraction
 from typing import Any
 
 from hypothesis import example, given, settings
@@ -42,13 +43,18 @@ def rows_of(batch: RecomputedBatch) -> dict[int, dict[str, Row]]:
     }
 
 
-def test_an_issue_is_its_newest_trade_and_their_number() -> None:
+def folded(entry: Entry, sums: bytes) -> Row:
+    """Make the row that an entry is published as, standing for other trades, too."""
+    return make_row(entry)._replace(sums=sums)
+
+
+def test_an_issue_is_its_newest_trade_and_the_sums_of_all() -> None:
     """The greatest time and number win, whatever the order of arrival."""
     old = make_entry(make_trade(A, 1), 10)
     new = make_entry(make_trade(A, 3, "11.50"), 20)
     late = make_entry(make_trade(A, 2), 30)
     made = recompute([old, new, late], *ONE_WINDOW, RULE)
-    assert rows_of(made) == {FIRST_MS + W: {A: make_row(new, 3)}}
+    assert rows_of(made) == {FIRST_MS + W: {A: folded(new, b"3,15,157.5,11.5,10")}}
     assert made.read == Counter({0: 3})
 
 
@@ -60,7 +66,22 @@ def test_time_goes_before_number_and_the_position_breaks_ties() -> None:
         make_entry(make_trade(A, 1, "12", after_us=5), 3),
     ]
     made = recompute(entries, *ONE_WINDOW, RULE)
-    assert rows_of(made)[FIRST_MS + W][A] == make_row(entries[2], 3)
+    assert rows_of(made)[FIRST_MS + W][A] == folded(entries[2], b"3,15,160,12,10")
+
+
+def test_sums_have_every_digit() -> None:
+    """Of numbers as long as a trade may have, and in any form of an entry."""
+    long, tiny = "999999999999999999.000000000000000001", "0.000000000000000001"
+    time_us = FIRST_MS * 1_000
+    trades = [Trade(A, time_us, n, long, size) for n, size in enumerate((long, tiny))]
+    spaced = trades[1].to_wire().replace(b",", b" , ")
+    entries = [make_entry(one, 1, n) for n, one in enumerate((trades[0], spaced))]
+    made = recompute(entries, *ONE_WINDOW, RULE)
+    value = Fraction(long) * (Fraction(long) + Fraction(tiny))
+    row = rows_of(made)[FIRST_MS + W][A]
+    trade_count, volume, worth, *prices = row.sums.decode().split(",")
+    assert (trade_count, volume) == ("2", "999999999999999999.000000000000000002")
+    assert (Fraction(worth), prices) == (value, [long, long])
 
 
 def test_a_window_ends_before_its_end() -> None:
@@ -86,7 +107,7 @@ def test_an_entry_stamped_past_the_end_is_in_the_last_window() -> None:
     end_ms = FIRST_MS + 2 * W
     ahead = [make_entry(make_trade(A, n), 2 * W + n * W * 99) for n in range(2)]
     made = recompute(ahead, FIRST_MS, end_ms, RULE)
-    assert rows_of(made) == {end_ms: {A: make_row(ahead[1], 2)}}
+    assert rows_of(made) == {end_ms: {A: folded(ahead[1], b"2,10,100,10,10")}}
     assert [RULE.window_of(e.append_ms, FIRST_MS, end_ms) for e in ahead] == [
         end_ms,
         end_ms,
@@ -179,7 +200,7 @@ def test_an_entry_holds_several_trades_or_none() -> None:
 
     rows = rows_of(made)[FIRST_MS + W]
     assert rows[A].body == Trade(A, time_us, 1, "11", "5").to_row()
-    assert (rows[A].trades, rows[B].trades) == (3, 1)
+    assert (rows[A].sums, rows[B].sums) == (b"3,15,165,12,10", b"1")
     books = made.books()
     assert (books.read, books.extra, books.superseded) == (2, 4, 2)
     assert books.refused == {"bad_price": 1}
@@ -207,7 +228,7 @@ def test_an_issue_in_two_partitions_is_one_row() -> None:
     same = make_entry(make_trade(B, 1), 1, partition=0)
     made = recompute([here, there, same], *ONE_WINDOW, RULE)
     rows = rows_of(made)[FIRST_MS + W]
-    assert rows == {A: make_row(there, 2), B: make_row(same)}
+    assert rows == {A: folded(there, b"2,10,100,10,10"), B: make_row(same)}
 
 
 def test_what_is_no_rows_newest_is_superseded_in_its_own_partition() -> None:

@@ -47,6 +47,11 @@ REST = make_batch(
 WINDOWS = [make_snapshot(n + 1, make_row(entry)) for n, entry in enumerate(ENTRIES)]
 
 
+STALE = make_entry(make_trade(A, 0), 2 * W + 10)
+RESTATES = make_row(ENTRIES[1])._replace(sums=b"1,5,50,10,10")
+"""What the window of a late trade says, after the second window."""
+
+
 class Left:
     """What is left of a log of one partition."""
 
@@ -91,9 +96,8 @@ def test_windows_that_are_right_are_equal() -> None:
 
 def test_only_the_windows_asked_for_are_compared() -> None:
     """Both ends are included; the others still tell what was news."""
-    stale = make_entry(make_trade(A, 0), 2 * W + 10)
-    entries = [*ENTRIES[:2], stale, ENTRIES[3]]
-    windows = [*WINDOWS[:2], make_snapshot(3), WINDOWS[3]]
+    entries = [*ENTRIES[:2], STALE, ENTRIES[3]]
+    windows = [*WINDOWS[:2], make_snapshot(3, RESTATES), WINDOWS[3]]
     report = check(
         windows,
         left=Left(entries),
@@ -124,8 +128,11 @@ def test_of_many_differences_the_first_are_shown_and_all_counted() -> None:
 
 def test_an_undecided_row_makes_its_window_not_equal() -> None:
     """What nobody can judge is never counted as right."""
-    report = check([make_snapshot(1), *WINDOWS[1:]], unknown=[A])
-    assert (report.compared, report.equal, report.undecided) == (4, 3, 1)
+    newer = make_entry(make_trade(A, 1), -W)
+    restates = make_row(newer)._replace(sums=RESTATES.sums)
+    report = check([make_snapshot(1, restates)], [FIRST], unknown=[A])
+    assert (report.compared, report.equal, report.undecided) == (1, 0, 1)
+    assert report.is_right
 
 
 def test_trades_that_were_trimmed_make_a_window_not_comparable() -> None:
@@ -235,18 +242,19 @@ def test_a_batch_that_does_not_begin_where_the_last_ended_is_a_problem() -> None
 
 def test_the_report_counts_what_became_of_the_trades_by_the_log() -> None:
     """And when what was news of each row was appended."""
-    stale = make_entry(make_trade(A, 0), 2 * W + 10)
-    entries = [*ENTRIES[:2], stale, ENTRIES[3], make_entry(b"?", 3 * W + 20)]
+    entries = [*ENTRIES[:2], STALE, ENTRIES[3], make_entry(b"?", 3 * W + 20)]
     end = make_cut(4, (entries[4].position,), (5,))
     books = [Books(4, 2, 0, 1, {"not_json": 1})]
-    windows = [*WINDOWS[:2], make_snapshot(3), WINDOWS[3]]
+    windows = [*WINDOWS[:2], make_snapshot(3, RESTATES), WINDOWS[3]]
     report = check(windows, [FIRST, make_batch(REST.start, end, books)], Left(entries))
     assert report.is_right
     assert report.books == Books(5, 3, 0, 1, {"not_json": 1})
     assert report.issues == {A}
     news_ms = {offset: list(times) for offset, times in report.first_news_ms.items()}
     appended_ms = [[e.append_ms] for e in ENTRIES]
-    assert news_ms == dict(enumerate([*appended_ms[:2], [], appended_ms[3]], start=1))
+    [none] = news_ms.pop(3)
+    assert isnan(none)
+    assert news_ms == {1: appended_ms[0], 2: appended_ms[1], 4: appended_ms[3]}
 
 
 def test_when_an_unknown_row_was_news_is_not_known() -> None:
