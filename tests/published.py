@@ -1,12 +1,14 @@
 """What was published, read from the window log."""
 
 import json
+from collections.abc import Iterable
+from decimal import Decimal
 
 import redis
 
 from ingest.redis_keys import Keys
-from tests.oracle import Item
-from throttle.contract.snapshot import WindowSnapshot
+from tests.oracle import Item, Sums, add_up
+from throttle.contract.snapshot import Row, WindowSnapshot
 
 
 def read_snapshots(client: redis.Redis, namespace: str = "tt") -> list[WindowSnapshot]:
@@ -18,19 +20,31 @@ def read_snapshots(client: redis.Redis, namespace: str = "tt") -> list[WindowSna
 def published_windows(
     client: redis.Redis, namespace: str = "tt"
 ) -> dict[int, dict[str, Item]]:
-    """Return {window end: {isin: (time, seq, price, size, trades)}}.
+    """Return every window's items by its end.
 
     Fails if a window was published twice, one is missing or an offset is.
     """
     snapshots = read_snapshots(client, namespace)
-    windows = {
-        s.window: {r.isin: _item(r.body, r.trades) for r in s.rows} for s in snapshots
-    }
+    windows = {s.window: {r.isin: item_of(r) for r in s.rows} for s in snapshots}
     assert len(windows) == len(snapshots), "a window was published twice"
     assert [s.offset for s in snapshots] == list(range(1, len(snapshots) + 1))
     return windows
 
 
-def _item(body: bytes, trades: int) -> Item:
-    row = json.loads(body, parse_float=str, parse_int=str)
-    return (int(row["time"]), int(row["seq"]), row["price"], row["size"], trades)
+def sums_of_rows(snapshots: Iterable[WindowSnapshot]) -> dict[str, Sums]:
+    """Return the sums of all rows by ISIN."""
+    return add_up((r.isin, item_of(r).sums) for s in snapshots for r in s.rows)
+
+
+def item_of(row: Row) -> Item:
+    """Read a row as documented, with no code of the product."""
+    body = json.loads(row.body, parse_float=str, parse_int=str)
+    version, price, size = row.version.decode(), body["price"], body["size"]
+    trades, *amounts = row.sums.decode().split(",")
+    if trades == "1" and not amounts:
+        sums = Sums.of_trade(price, size)
+    else:
+        sums = Sums(int(trades), *map(Decimal, amounts))
+    order = int(version[:16]), int(version[16:35]), int(version[35:])
+    assert order[:2] == (int(body["time"]), int(body["seq"]))
+    return Item(order, price, size, sums)

@@ -13,7 +13,12 @@ import redis
 from ingest.redis_keys import Keys
 from ingest.trade import InvalidTrade, Trade, check_not_ahead
 from tests.logged import Logged, logged_in_redis
-from tests.oracle import expected_windows
+from tests.oracle import (
+    count_news,
+    expected_windows,
+    sums_of_items,
+    sums_of_trades,
+)
 from tests.published import published_windows
 from throttle.contract.cut import Cut
 from throttle.contract.ledger import BatchEntry, Ledger, add_up
@@ -108,6 +113,7 @@ def check_against_oracle(
 ) -> Checked:
     """Compare every published window with the oracle, and the books with the log.
 
+    The sums of all its rows are those of all trades that were read and not refused.
     The feed may go on meanwhile: nothing can be added to a window that was published.
     For one job that has published the whole stream.
     """
@@ -118,7 +124,8 @@ def check_against_oracle(
     assert list(published) == list(range(min(published), upto_ms + 1, window_ms))
     assert min(published) == ledger.since.end_ms + window_ms
     assert ledger.windows == len(published)
-    assert ledger.total.published == sum(map(len, published.values()))
+    rows, news = sum(map(len, published.values())), count_news(published)
+    assert (ledger.total.published, ledger.total.stale) == (news, rows - news)
     entries = _read_up_to(client, ledger, log, namespace)
     letters = check_dead_letters(client, ledger, entries, namespace)
     if ledger.total.read:
@@ -131,6 +138,7 @@ def check_against_oracle(
         assert not any(published[end] for end in before)
         for end in published.keys() - before:
             assert published[end] == expected[end], f"window {end}"
+        assert sums_of_items(published) == sums_of_trades(valid)
     return Checked(len(published), ledger.total.read, upto_ms)
 
 

@@ -3,6 +3,7 @@
 import json
 import threading
 from contextlib import ExitStack, suppress
+from decimal import Decimal
 from typing import Any
 
 from websockets.exceptions import ConnectionClosed
@@ -10,8 +11,11 @@ from websockets.sync.client import connect
 
 from tests.conftest import eventually
 from tests.e2e.processes import Running
+from tests.oracle import EXACT, Sums
 
 Version = tuple[int, int]
+
+NOTHING = Sums(0, Decimal(0), Decimal(0), Decimal(0), Decimal("Infinity"))
 
 
 def checker_at(port: int, gateway: Running) -> "Checker":
@@ -28,16 +32,31 @@ def checker_at(port: int, gateway: Running) -> "Checker":
     return checker
 
 
+def version_of(item: dict[str, str]) -> Version:
+    """Return what orders the trades of a key."""
+    return int(item["time"]), int(item["seq"])
+
+
+def sums_of(item: dict[str, str]) -> Sums | None:
+    """Return what an item says of all its trades; None if that is not known."""
+    if "volume" in item:
+        amounts = (Decimal(item[name]) for name in ("volume", "value", "high", "low"))
+        return Sums(int(item["trades"]), *amounts)
+    if item["trades"] == "1":
+        return Sums.of_trade(item["price"], item["size"])
+    return None
+
+
 class Checker:
     """Subscribes to keys and checks the promises of ``tick.v1`` on every frame.
 
-    ``board`` is what a page would show; ``trades`` counts what the updates say they
-    stand for; ``problems`` must stay empty.
+    ``board`` is what a page would show; ``sums`` is what the updates of a key add up
+    to, if all of them say it; ``problems`` must stay empty.
     """
 
     def __init__(self, port: int, keys: str = "*") -> None:
         self.board: dict[str, dict[str, str]] = {}
-        self.trades = 0
+        self.sums: dict[str, Sums | None] = {}
         self.updates = 0
         self.window = 0
         self.problems: list[str] = []
@@ -80,6 +99,8 @@ class Checker:
         isins = [item["isin"] for item in frame["data"]]
         if len(set(isins)) != len(isins):
             self.problems.append(f"a key twice at offset {offset}")
+        if frame["type"] == "update":
+            self._add_up(frame["data"], offset)
         for item in frame["data"]:
             self._take(item, offset)
         if frame["type"] == "update":
@@ -88,7 +109,6 @@ class Checker:
                 self.problems.append(f"{again[0]} twice in a window, at {offset}")
             self._updated.update(dict.fromkeys(isins, frame["window"]))
             self.updates += 1
-            self.trades += sum(int(item["trades"]) for item in frame["data"])
 
     def _enter(self, epoch: str) -> None:
         """Another epoch is another truth; one that is over does not come back."""
@@ -102,8 +122,25 @@ class Checker:
         self.board.clear()
         self._offset = 0
 
+    def _add_up(self, items: list[dict[str, str]], offset: int) -> None:
+        for item in items:
+            isin, sums = item["isin"], sums_of(item)
+            before = self.sums.get(isin, NOTHING)
+            together = None if sums is None or before is None else before.plus(sums)
+            self.sums[isin] = together
+            if sums is None:
+                continue
+            least, most = (
+                EXACT.multiply(p, sums.volume) for p in (sums.low, sums.high)
+            )
+            if not least <= sums.value <= most:
+                self.problems.append(f"{isin} was not traded so at offset {offset}")
+            is_news = version_of(item) > self._versions.get(isin, (0, 0))
+            if is_news and not sums.low <= Decimal(item["price"]) <= sums.high:
+                self.problems.append(f"{isin} is out of its range at offset {offset}")
+
     def _take(self, item: dict[str, str], offset: int) -> None:
-        version = (int(item["time"]), int(item["seq"]))
+        version = version_of(item)
         known = self._versions.get(item["isin"])
         if known is not None and version < known:
             self.problems.append(f"{item['isin']} went back at offset {offset}")

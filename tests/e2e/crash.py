@@ -16,6 +16,7 @@ from tests.e2e.groups import change_table, check_groups
 from tests.e2e.processes import Running
 from tests.e2e.proxy import When
 from tests.e2e.rig import KEYS, Rig
+from tests.published import read_snapshots, sums_of_rows
 from throttle.contract.cut import Cut
 from throttle.contract.snapshot import WindowSnapshot
 from throttle.window.open_batch import BatchPlan
@@ -73,7 +74,7 @@ class Crasher:
         self._stack = ExitStack()
         self._feed: Feed | None = None
         self._channel: redis.client.PubSub | None = None
-        self._received = 0
+        self._messages: list[WindowSnapshot] = []
         self._is_sound = False
         self.job: Running | None = None
         self.starts = 0
@@ -96,7 +97,7 @@ class Crasher:
         self._feed = self._rig.feed()
         self._channel = self._rig.client.pubsub(ignore_subscribe_messages=True)
         self._channel.subscribe(KEYS.updates)
-        self._received = 0
+        self._messages = []
         self.start()
         self._wait_until_live()
         self._is_sound = True
@@ -136,6 +137,7 @@ class Crasher:
         caught_up_s = time.monotonic() - killed
         checked = self._rig.check()
         eventually(lambda: self._drain_channel() >= checked.windows, 5)
+        self._check_messages()
         groups = check_groups(self._rig.client, self._rig.window_ms)
         self._is_sound = True
         return Crash(point, down_s, caught_up_s, checked, groups)
@@ -189,11 +191,18 @@ class Crasher:
     def _drain_channel(self) -> int:
         """Check that messages cover each offset exactly once; return the newest."""
         assert self._channel is not None
+        received = self._messages[-1].offset if self._messages else 0
         while message := self._channel.get_message(timeout=0):
             snapshot = WindowSnapshot.decode(message["data"])
-            assert snapshot.offset - snapshot.windows == self._received
-            self._received = snapshot.offset
-        return self._received
+            assert snapshot.offset - snapshot.windows == received
+            received = snapshot.offset
+            self._messages.append(snapshot)
+        return received
+
+    def _check_messages(self) -> None:
+        """Check that the sums of all messages are those of the windows they are of."""
+        windows = read_snapshots(self._rig.client)[: self._messages[-1].offset]
+        assert sums_of_rows(self._messages) == sums_of_rows(windows)
 
     def _end(self) -> None:
         self._stack.close()

@@ -17,6 +17,7 @@ from tests.conftest import PATIENCE, TAPES, eventually
 from tests.e2e.books import check_against_oracle, check_books
 from tests.e2e.checker import Checker
 from tests.e2e.processes import Running, are_gone, name_of, running
+from tests.oracle import sums_of_items
 from tests.paths import ROOT
 from tests.ports import free_port
 from tests.published import published_windows
@@ -144,8 +145,8 @@ def test_every_trade_of_a_tape_reaches_a_browser_as_the_oracle_says(
         isin: (int(i["time"]), int(i["seq"]), i["price"], i["size"])
         for isin, i in checker.board.items()
     }
-    assert shown == {isin: item[:4] for isin, item in final.items()}
-    assert checker.trades == sum(i[4] for w in windows.values() for i in w.values())
+    assert shown == {i: (*one.order[:2], *one[1:3]) for i, one in final.items()}
+    assert checker.sums == sums_of_items(windows)
 
 
 def test_malformed_trades_go_to_dead_letters_and_disturb_nothing(

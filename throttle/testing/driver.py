@@ -10,6 +10,15 @@ For everybody who changes a rule of the throttle, or relies on one:
         assert window.prices() == {"KR7005930003": "70100"}
         assert driver.ledger().total.superseded == 1
 
+A row says of all its trades ``trades``, ``volume``, ``value``, ``high`` and ``low``.
+Trades that come late, older than what is shown already, have a row, too: it restates
+what is shown and says their sums, and the ledger counts them as stale:
+
+        driver.trade("KR7005930003", "69900", at_ms=2_100, time_ms=50)  # came late
+        driver.turn_clock(4_000)
+        fields = driver.windows()[-1].fields("KR7005930003")
+        assert (fields["price"], fields["low"]) == ("70100", "69900")
+
 Only the clock is not real. The trades go into a real log on an embedded server, are
 cut, checked, combined and published by the product's own code. Without a Spark session
 the grouping is done by ``rows.combine``, which by test does what Spark does; with one
@@ -78,6 +87,7 @@ CRASH_POINTS: tuple[CrashPoint, ...] = get_args(CrashPoint)
 CRASH_POINTS_IN_SPARK: tuple[CrashPoint, ...] = ("before_publish", "after_publish")
 """Those that a driver with Spark has: the others are in processes of Spark's own."""
 
+_AMOUNTS = ("volume", "value", "high", "low")
 _CRASHES_WITHIN_S = 2.0
 _SPARK_WITHIN_S = 60.0
 
@@ -103,13 +113,19 @@ class PublishedWindow:
     issues_version: int = 0
 
     def prices(self) -> dict[str, str]:
-        """Return the price of every issue in the window, its text unchanged."""
+        """Return the shown price of every issue in the window, its text unchanged."""
         return {isin: self.fields(isin)["price"] for isin in self.rows}
 
     def fields(self, isin: str) -> dict[str, Any]:
-        """Return what clients get of an issue, numbers as text."""
-        fields = _exact(self.rows[isin].body)
-        return {**fields, "trades": self.rows[isin].trades}
+        """Return what clients get of an issue, numbers as text.
+
+        ``volume``, ``value``, ``high`` and ``low`` are there if the row stands for
+        more than its own trade.
+        """
+        row = self.rows[isin]
+        _, *amounts = row.sums.decode().split(",")
+        sums = dict(zip(_AMOUNTS, amounts, strict=False))
+        return {**_exact(row.body), "trades": row.trades, **sums}
 
 
 def _checked(issues: Sequence[IssueEntry]) -> list[IssueEntry]:

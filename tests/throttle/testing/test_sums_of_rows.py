@@ -1,0 +1,187 @@
+"""What all rows say together is what was traded: any trades, any order, any crash."""
+
+from collections.abc import Iterable
+from contextlib import ExitStack
+from decimal import Decimal
+from itertools import chain
+from typing import NamedTuple
+
+import pytest
+import redis
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from ingest.issue_table.issue_entry import IssueEntry
+from tests.examples import many
+from tests.logged import logged_in_redis
+from tests.oracle import (
+    EXACT,
+    Sums,
+    add_up,
+    count_news,
+    expected_windows,
+    sums_of_trades,
+)
+from tests.published import item_of, published_windows
+from throttle.contract.snapshot import Row
+from throttle.testing.driver import (
+    CRASH_POINTS,
+    CrashPoint,
+    PublishedWindow,
+    ThrottleDriver,
+)
+
+pytestmark = pytest.mark.redis
+W = 2_000
+ISINS = "KR7005930003", "KR7000660001", "KR7035420009"
+LISTED = [
+    IssueEntry(ISINS[0], market="KOSPI", sector="Chips", prev_close="10"),
+    IssueEntry(ISINS[1], market="KOSDAQ", sector="Chips"),
+]
+LONG = "999999999999999999.999999999999999999"
+numbers = st.one_of(
+    st.integers(1, 30).map(str),
+    st.sampled_from(["0.000000000000000001", "10.50", "10.5", "7.123456789", LONG]),
+)
+
+
+class Step(NamedTuple):
+    """A trade, the time from the one before, and what comes after it."""
+
+    after_ms: int
+    isin: str
+    price: str
+    size: str
+    late_ms: int
+    seq: int
+    partition: int
+    is_turned: bool
+    crash: CrashPoint | None
+
+
+steps = st.builds(
+    Step,
+    st.sampled_from([0, 1, 300, 1_999, 2_000, 5_000]),
+    st.sampled_from(ISINS),
+    numbers,
+    numbers,
+    st.sampled_from([0, 0, 0, 1, 400, 2_500, 9_000]),
+    st.integers(0, 2),
+    st.integers(0, 3),
+    st.booleans(),
+    st.one_of(st.none(), st.none(), st.sampled_from(CRASH_POINTS)),
+)
+tapes = st.lists(steps, min_size=1, max_size=25)
+is_one_server = [HealthCheck.function_scoped_fixture]
+
+
+def play(tape: Iterable[Step], drivers: list[ThrottleDriver]) -> None:
+    """Append the trades; jobs take turns to publish, and die now and then."""
+    at_ms = ended_ms = 0
+    for number, step in enumerate(tape):
+        at_ms += step.after_ms
+        drivers[0].trade(
+            step.isin,
+            step.price,
+            at_ms=at_ms,
+            time_ms=at_ms - step.late_ms,
+            seq=step.seq,
+            size=step.size,
+            partition=step.partition,
+        )
+        if step.is_turned:
+            driver = drivers[number % len(drivers)]
+            can_crash = len(drivers) == 1 and at_ms // W > ended_ms // W
+            driver.turn_clock(at_ms, crash_at=step.crash if can_crash else None)
+            ended_ms = at_ms
+    for driver in drivers:
+        driver.turn_clock(at_ms + 2 * W)
+        assert driver.ledger().problems() == []
+
+
+def rows_of(windows: Iterable[PublishedWindow]) -> list[Row]:
+    """Return the rows of windows, or of updates, in their order."""
+    return list(chain.from_iterable(window.rows.values() for window in windows))
+
+
+def sums_of(rows: Iterable[Row]) -> dict[str, Sums]:
+    """Return what rows add up to, by ISIN."""
+    return add_up((row.isin, item_of(row).sums) for row in rows)
+
+
+def check_never_back(rows: Iterable[Row]) -> None:
+    """Check that no row is older than the one before of its issue."""
+    newest: dict[str, bytes] = {}
+    for row in rows:
+        assert row.version >= newest.get(row.isin, b"")
+        newest[row.isin] = row.version
+
+
+def check_groups(window: PublishedWindow) -> None:
+    """Check that the markets, and the sectors, of a window add up to its rows."""
+    sums = [item_of(row).sums for row in window.rows.values()]
+    for kind in ("group:market:", "group:sector:"):
+        groups = [g for key, g in window.groups.items() if key.startswith(kind)]
+        assert sum(int(group["trades"]) for group in groups) == sum(
+            s.trades for s in sums
+        )
+        for name in ("volume", "value"):
+            of_groups = exact_sum(group[name] for group in groups)
+            assert of_groups == exact_sum(getattr(one, name) for one in sums)
+
+
+def exact_sum(numbers: Iterable[str | Decimal]) -> Decimal:
+    """Return a sum in which nothing is rounded."""
+    total = Decimal(0)
+    for number in numbers:
+        total = EXACT.add(total, Decimal(number))
+    return total
+
+
+@settings(max_examples=many(80), suppress_health_check=is_one_server)
+@given(tape=tapes)
+def test_rows_add_up_to_the_trades_and_no_price_goes_back(
+    tape: list[Step], redis_url: str, client: redis.Redis
+) -> None:
+    """Late trades, backlogs and crashes included: in every window, and in all."""
+    client.flushall()
+    with ThrottleDriver(redis_url=redis_url, issues=LISTED) as driver:
+        play(tape, [driver])
+        windows, updates = driver.windows(), driver.updates()
+        books = driver.ledger().total
+    trades, published = logged_in_redis(client), published_windows(client)
+    for end_ms, items in expected_windows(trades, max(published)).items():
+        assert published[end_ms] == items
+    rows, news = rows_of(windows), count_news(published)
+    assert (books.published, books.stale) == (news, len(rows) - news)
+    for messages in (windows, updates):
+        assert sums_of(rows_of(messages)) == sums_of_trades(trades)
+        check_never_back(rows_of(messages))
+        for window in messages:
+            check_groups(window)
+
+
+@settings(max_examples=many(40), suppress_health_check=is_one_server)
+@given(tape=tapes)
+def test_two_jobs_add_up_to_the_trades_and_no_price_goes_back(
+    tape: list[Step], redis_url: str, client: redis.Redis
+) -> None:
+    """One may be behind the other, and an issue may be in partitions of both."""
+    client.flushall()
+    with ExitStack() as stack:
+        drivers = [
+            stack.enter_context(
+                ThrottleDriver(
+                    redis_url=redis_url,
+                    job=part.replace(",", "-"),
+                    only_partitions=part,
+                )
+            )
+            for part in ("0,1", "2,3")
+        ]
+        play(tape, drivers)
+        windows, updates = drivers[0].windows(), drivers[0].updates()
+    for messages in (windows, updates):
+        rows = rows_of(messages)
+        assert sums_of(rows) == sums_of_trades(logged_in_redis(client))
+        check_never_back(rows)
