@@ -115,6 +115,23 @@ def test_a_group_that_is_not_what_its_trades_say_is_told(
     assert "group:market:KOSPI: published is {" in report.problems[0]
 
 
+def test_late_trades_count_in_groups_and_move_nothing(
+    driver: ThrottleDriver, client: redis.Redis
+) -> None:
+    """A market may have nothing else in a window: it has trades, and no issues."""
+    driver.trade(A, "99", at_ms=10)
+    driver.turn_clock(W)
+    driver.trade(A, "101", at_ms=W + 1, time_ms=5, size="3")
+    driver.trade(B, "7", at_ms=W + 2)
+    driver.turn_clock(2 * W)
+    kospi = driver.windows()[1].groups["group:market:KOSPI"]
+    assert (kospi["issues"], kospi["advancing"], kospi["trades"]) == ("0", "0", "1")
+    assert kospi["volume"] == "3"
+    report = rebuild(client)
+    assert report.problems == []
+    assert (report.equal, report.groups) == (2, 6)
+
+
 def test_a_table_that_is_gone_is_named_and_not_guessed(
     driver: ThrottleDriver, client: redis.Redis
 ) -> None:
