@@ -1,29 +1,42 @@
-"""A market whose trades come in any order, and its windows, made by hand."""
+"""A market whose trades come in any order, and the windows that a throttle makes."""
 
 import random
 from collections.abc import Sequence
 from functools import reduce
 
+import redis
+
 from ingest.trade import Trade
-from tests.gateway.samples import FIRST_WINDOW, make_snapshot
-from throttle.contract.row_sums import ONE, RowSums
+from ingest.tradelog.contract import partition_of
+from tests.published import read_snapshots
+from throttle.contract.row_sums import ONE, Amounts, RowSums
 from throttle.contract.snapshot import Row, WindowSnapshot
 from throttle.contract.trade_order import encode_version
+from throttle.testing.driver import START_MS, ThrottleDriver
+
+WINDOW_MS = 2_000
+EACH = 12
+"""Trades of a window."""
 
 
-def make_trades(isins: Sequence[str], number: int, seed: int) -> list[Trade]:
-    """Return trades in the order they were appended; many come behind newer ones."""
+def make_trades(isins: Sequence[str], number: int, seed: int = 1) -> list[Trade]:
+    """Return trades in the order they are appended; some come behind newer ones."""
     chance = random.Random(seed)
     return [
         Trade(
             chance.choice(isins),
-            FIRST_WINDOW * 1_000 + seq + chance.choice((0, 0, 0, -40)),
-            seq,
+            (START_MS + appended_ms(place)) * 1_000 - chance.choice((0, 0, 7_000_000)),
+            place,
             f"{chance.randint(1, 900)}.{chance.randint(0, 99):02}",
             chance.choice(("1", "40", "0.0000000000000001", "250000", "0.30")),
         )
-        for seq in range(1, number + 1)
+        for place in range(number)
     ]
+
+
+def appended_ms(place: int) -> int:
+    """Return when a trade is appended, since the market's start."""
+    return place // EACH * WINDOW_MS + place % EACH
 
 
 def newest_of(trades: Sequence[Trade]) -> Trade:
@@ -31,21 +44,19 @@ def newest_of(trades: Sequence[Trade]) -> Trade:
     return max(trades, key=lambda trade: (trade.time_us, trade.seq))
 
 
-def make_windows(trades: Sequence[Trade], each: int) -> list[WindowSnapshot]:
-    """Return windows of so many trades; an issue without news restates its row."""
-    shown: dict[str, Row] = {}
-    windows = []
-    for begin in range(0, len(trades), each):
-        of_window = trades[begin : begin + each]
-        for isin in {trade.isin for trade in of_window}:
-            of_issue = [trade for trade in of_window if trade.isin == isin]
-            news, older = row_of(of_issue), shown.get(isin)
-            if older is not None and older.version > news.version:
-                news = older._replace(sums=sums_of(of_issue).encode())
-            shown[isin] = news
-        rows = (shown[isin] for isin in sorted({trade.isin for trade in of_window}))
-        windows.append(make_snapshot(len(windows) + 1, *rows))
-    return windows
+def publish_trades(
+    trades: Sequence[Trade], client: redis.Redis, redis_url: str
+) -> list[WindowSnapshot]:
+    """Have a throttle publish trades; return its windows."""
+    with ThrottleDriver(redis_url=redis_url, partitions=2) as driver:
+        for place, trade in enumerate(trades):
+            partition = partition_of(trade.isin, 2)
+            at_ms = appended_ms(place)
+            driver.payload(trade.to_wire(), at_ms=at_ms, partition=partition)
+            if trade.size == "1":
+                driver.turn_clock(at_ms)
+        driver.turn_clock(appended_ms(len(trades)) + WINDOW_MS)
+    return read_snapshots(client)
 
 
 def row_of(trades: Sequence[Trade]) -> Row:
@@ -58,4 +69,5 @@ def row_of(trades: Sequence[Trade]) -> Row:
 
 def sums_of(trades: Sequence[Trade]) -> RowSums:
     """Return what a row says of them."""
-    return reduce(RowSums.fold, (RowSums.of_trade(t.price, t.size) for t in trades))
+    every = (RowSums(1, Amounts.of_trade(t.price, t.size)) for t in trades)
+    return reduce(RowSums.fold, every)

@@ -8,6 +8,7 @@ from typing import Any
 
 import duckdb
 import pytest
+import redis
 
 from archive.contract.logged_run import runs_of, segment_of
 from archive.contract.logged_window import LoggedWindow
@@ -16,15 +17,19 @@ from archive.parquet.parquet_sink import ParquetSink
 from archive.parquet.tables import build_tables
 from archive.postgres.postgres_sink import PostgresSink
 from archive.storing.archive_sink import Sink
-from tests.archive.late_market import make_trades, make_windows, newest_of, row_of
+from tests.archive.late_market import (
+    EACH,
+    make_trades,
+    newest_of,
+    publish_trades,
+    row_of,
+)
 from tests.archive.postgres.server import PostgresServer
 from tests.gateway.samples import LISTED, make_isins, make_snapshot
 from throttle.contract.snapshot import WindowSnapshot
 
+pytestmark = pytest.mark.redis
 ISINS = make_isins(5)
-EACH = 12
-"""Trades of a window."""
-
 BY_ISSUE = """
 SELECT isin, sum(trades), sum(volume), sum(value), max(high), min(low)
 FROM {rows} GROUP BY isin ORDER BY isin
@@ -65,19 +70,21 @@ def archive(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Sink, Ask]:
 
 
 @pytest.mark.parametrize("seed", [1, 2])
-def test_rows_add_up_to_the_trades(seed: int, archive: tuple[Sink, Ask]) -> None:
+def test_rows_add_up_to_the_trades(
+    seed: int, archive: tuple[Sink, Ask], client: redis.Redis, redis_url: str
+) -> None:
     """Late ones, too; and the price of an issue never goes back."""
     sink, ask = archive
     trades = make_trades(ISINS, 1_500, seed)
-    windows = make_windows(trades, EACH)
+    windows = publish_trades(trades, client, redis_url)
     rows = [row for window in windows for row in window.rows]
     assert sum(row.sums.startswith(b"1,") for row in rows) > 20
     store(sink, windows)
     newest: list[str] = []
-    for end, window in enumerate(windows, 1):
-        seen = trades[: end * EACH]
-        for row in window.rows:
-            newest.append(newest_of([t for t in seen if t.isin == row.isin]).price)
+    for number, window in enumerate(windows, 1):
+        seen = trades[: number * EACH]
+        for isin in sorted(row.isin for row in window.rows):
+            newest.append(newest_of([t for t in seen if t.isin == isin]).price)
     assert ask(PRICES) == [(Decimal(price),) for price in newest]
     stored = {isin: amounts for isin, *amounts in ask(BY_ISSUE)}
     for isin in ISINS:
@@ -95,7 +102,7 @@ def test_rows_add_up_to_the_trades(seed: int, archive: tuple[Sink, Ask]) -> None
 def test_what_nobody_knows_is_null(archive: tuple[Sink, Ask]) -> None:
     """Of rows that say how many trades, and no more; of one trade all is known."""
     sink, ask = archive
-    trades = make_trades(ISINS[:1], 1, 1)
+    trades = make_trades(ISINS[:1], 1)
     row, price, size = row_of(trades), Decimal(trades[0].price), Decimal(trades[0].size)
     counts = b"1", b"0", b"37"
     bare = (row._replace(sums=trades) for trades in counts)
@@ -110,7 +117,7 @@ def test_what_nobody_knows_is_null(archive: tuple[Sink, Ask]) -> None:
 def test_a_sum_of_any_size_is_stored(archive: tuple[Sink, Ask]) -> None:
     """With all digits in a database; where no decimal holds them, as text in files."""
     sink, ask = archive
-    row = row_of(make_trades(ISINS[:1], 1, 1))
+    row = row_of(make_trades(ISINS[:1], 1))
     texts = [f"{'9' * 30}.{'9' * 18}", f"{'9' * 40}.{'9' * 36}", "0.30", "0.10"]
     sums = ",".join(["9", *texts]).encode()
     store(sink, [make_snapshot(1, row._replace(sums=sums))])
@@ -125,8 +132,10 @@ def test_a_sum_of_any_size_is_stored(archive: tuple[Sink, Ask]) -> None:
     assert amounts[2:] == [Decimal("0.30"), Decimal("0.10")]
 
 
-def test_windows_come_back_with_their_sums(tmp_path: Path) -> None:
+def test_windows_come_back_with_their_sums(
+    tmp_path: Path, client: redis.Redis, redis_url: str
+) -> None:
     """Byte for byte, late trades and all."""
-    windows = make_windows(make_trades(ISINS, 500, 3), EACH)
+    windows = publish_trades(make_trades(ISINS, 500), client, redis_url)
     store(ParquetSink(tmp_path, 2**40, 0), windows)
     assert list(ArchiveReader(tmp_path).windows(0, 2**53)) == windows
