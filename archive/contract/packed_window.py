@@ -2,8 +2,10 @@
 
 First comes the header, as it is. Then, separated by empty lines, one value a row:
 which text stands around the numbers of its body, and the parts of what differs from
-row to row. A version is told by them, and not kept. A quiet window is its header; a
-window that would not come back as it was is kept as it is, behind an equals sign.
+row to row. A version is told by them, and not kept. Trades with a comma behind them
+have four sums (``row_sums.py``), which are columns of the rows that have them. A quiet
+window is its header; a window that would not come back as it was is kept as it is,
+behind an equals sign.
 """
 
 import re
@@ -12,7 +14,8 @@ from itertools import chain, zip_longest
 from throttle.contract.trade_order import encode_version
 
 _ROW = re.compile(
-    rb"^([0-9A-Z]{12}) [0-9]{35}([0-9]{19}) ([0-9]+) "
+    rb"^([0-9A-Z]{12}) [0-9]{35}([0-9]{19}) "
+    rb"([0-9]+(?:(?:,[0-9.]+){4})?) "
     rb'\{"isin":"[0-9A-Z]{12}","time":([0-9]+),"seq":([0-9]+),(.*)$',
     re.MULTILINE,
 )
@@ -23,6 +26,8 @@ _PLACE = b"\0"
 
 _BITS = 21
 """Positions of a log in Redis: a time, and a number in its last bits."""
+
+_SUMS = 4
 
 _KEPT = b"="
 _BETWEEN = b"\n\n"
@@ -57,7 +62,9 @@ def unpack_window(packed: bytes) -> bytes:
 
 
 def _columns_of(rows: list[tuple[bytes, ...]]) -> list[list[bytes]]:
-    isins, positions, trades, times, seqs, ends = map(list, zip(*rows, strict=True))
+    isins, positions, sums, times, seqs, ends = map(list, zip(*rows, strict=True))
+    trades = [b"".join(of_row.partition(b",")[:2]) for of_row in sums]
+    in_full = (of_row.split(b",")[1:] for of_row in sums if b"," in of_row)
     text = b"\n".join(ends)
     numbers = _NUMBER.findall(text)
     around = _NUMBER.sub(_PLACE, text).split(b"\n")
@@ -66,36 +73,39 @@ def _columns_of(rows: list[tuple[bytes, ...]]) -> list[list[bytes]]:
     counts = {kind.count(_PLACE) for kind in kinds}
     # The n-th numbers of all rows together, if all have as many.
     step = counts.pop() if len(counts) == 1 else 1
-    highs, lows = [], []
+    delays, bits = [], []
     for position, time_us in zip(map(int, positions), times, strict=True):
         # How long after the trade it was appended, where the position says that.
-        highs.append(b"%d" % ((position >> _BITS) - int(time_us) // 1_000))
-        lows.append(b"%d" % (position & (1 << _BITS) - 1))
+        delays.append(b"%d" % ((position >> _BITS) - int(time_us) // 1_000))
+        bits.append(b"%d" % (position & (1 << _BITS) - 1))
     return [
         kinds,
         [places[kind] for kind in around],
-        *(isins, highs, lows, trades, times, seqs),
+        *(isins, delays, bits, trades, times, seqs),
+        *map(list, zip(*in_full, strict=True)),
         *(numbers[first::step] for first in range(step)),
     ]
 
 
 def _rows_of(columns: list[list[bytes]]) -> list[bytes]:
     kinds, places, *others, trades, times, seqs = columns[:8]
-    of_numbers = columns[8:]
+    after = 8 + _SUMS * any(of_row.endswith(b",") for of_row in trades)
+    of_sums, of_numbers = zip(*columns[8:after], strict=True), columns[after:]
     # Where rows do not have as many numbers each, all are in one column.
     numbers = chain.from_iterable(zip(*of_numbers, strict=True))
     around = b"\n".join([kinds[int(place)] for place in places]).split(_PLACE)
     text = b"".join(chain.from_iterable(zip_longest(around, numbers, fillvalue=b"")))
     ends = text.split(b"\n")
     rows = []
-    for isin, high, low, count, time, seq, end in zip(
+    for isin, delay, bits, count, time, seq, end in zip(
         *others, trades, times, seqs, ends, strict=True
     ):
         time_us = int(time)
-        position = int(high) + time_us // 1_000 << _BITS | int(low)
+        position = int(delay) + time_us // 1_000 << _BITS | int(bits)
         version = encode_version(time_us, int(seq), position)
+        sums = count + b",".join(next(of_sums, ())) if count[-1:] == b"," else count
         rows.append(
             b'%b %b %b {"isin":"%b","time":%b,"seq":%b,%b'
-            % (isin, version, count, isin, time, seq, end)
+            % (isin, version, sums, isin, time, seq, end)
         )
     return rows

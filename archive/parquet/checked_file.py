@@ -1,5 +1,6 @@
 """One file of a segment, read only as far as it is what an archive writes."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -9,7 +10,7 @@ import pyarrow.parquet as pq
 
 from archive.parquet.bar_table import SUMS
 from archive.parquet.damage import reading
-from archive.parquet.tables import MASTER_NAMES
+from archive.parquet.tables import MASTER_NAMES, ROWS, SUM_NAMES
 
 _MAY_BE_NULL = {
     *("price", "size", "price_text", "size_text", "fields"),
@@ -21,8 +22,9 @@ class CheckedFile:
     """The file ``path`` with the columns of ``schema``; a context manager.
 
     Pages are held to their checksums, columns to their types and to having no null
-    where there is none. Columns of a newer version may be there, too. Every method
-    raises as ``damage.reading``. ``footer`` is one that was read of it and looked at.
+    where there is none. Columns of a newer version may be there, too; the sums of rows
+    are null where an earlier version wrote them. Every method raises as
+    ``damage.reading``. ``footer`` is one that was read of it and looked at.
     """
 
     def __init__(
@@ -30,16 +32,20 @@ class CheckedFile:
     ) -> None:
         self.path = path
         self._names = schema.names
+        added = SUM_NAMES if schema is ROWS else ()
+        self._may_be_null = {*_MAY_BE_NULL, *added}
         with reading(path):
             self._file = pq.ParquetFile(
                 path, metadata=footer, page_checksum_verification=True
             )
             try:
+                there = self._file.schema_arrow
                 if footer is None:
-                    _check_columns(self._file.schema_arrow, schema)
+                    _check_columns(there, schema, added)
             except ValueError:
                 self._file.close(force=True)
                 raise
+        self._missing = [schema.field(n) for n in added if n not in there.names]
         self.footer: pq.FileMetaData = self._file.metadata
 
     def __enter__(self) -> "CheckedFile":
@@ -66,14 +72,17 @@ class CheckedFile:
         return self._read(groups, columns)
 
     def _read(self, groups: list[int], columns: list[str] | None) -> pa.Table:
+        names = columns or self._names
         with reading(self.path):
-            table: Any = self._file.read_row_groups(
-                groups, columns or self._names, use_threads=False
-            )
-            for name in table.column_names:
-                if name not in _MAY_BE_NULL and table[name].null_count:
+            # Names that it does not have are passed over.
+            table: Any = self._file.read_row_groups(groups, names, use_threads=False)
+            for field in self._missing:
+                nulls = pa.nulls(table.num_rows, field.type)
+                table = table.append_column(field, nulls)
+            for name in names:
+                if name not in self._may_be_null and table[name].null_count:
                     raise ValueError(f"column {name}: has nulls")
-        return table
+            return table.select(names)
 
 
 def read_footer(path: Path, schema: pa.Schema) -> pq.FileMetaData:
@@ -82,10 +91,15 @@ def read_footer(path: Path, schema: pa.Schema) -> pq.FileMetaData:
         return file.footer
 
 
-def _check_columns(there: pa.Schema, schema: pa.Schema) -> None:
-    """Raise ValueError unless a file has these columns, of these types."""
+def _check_columns(there: pa.Schema, schema: pa.Schema, added: Sequence[str]) -> None:
+    """Raise ValueError unless a file has these columns, of these types.
+
+    Those that were ``added`` need not be there.
+    """
     for field in schema:
         if there.get_field_index(field.name) < 0:
+            if field.name in added:
+                continue
             raise ValueError(f"has no column {field.name}")
         kind = there.field(field.name).type
         if kind != field.type:

@@ -39,7 +39,7 @@ PAGE_BYTES = 8_388_608
 
 # As dictionaries: what repeats within an issue's rows.
 _GROWING = ("offset", "position", "seq", "time")
-_REPEATED = sorted({*ROWS.names} - {*_GROWING, "fields"})
+_REPEATED = sorted({*ROWS.names} - {*_GROWING, "fields", "value"})
 
 
 class SegmentFiles(Protocol):

@@ -1,7 +1,8 @@
 """What is stored, as Arrow tables: published windows, and rows with their issues. Pure.
 
 A price is there twice: as a decimal, which adds up exactly, and as the text that was
-published. Never as a binary float.
+published. Never as a binary float. Sums of a row (``row_sums.py``) are decimals, of one
+trade as of many; the digits of one that no decimal holds are there as text.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,11 +17,18 @@ from archive.contract.logged_window import LoggedWindow
 from archive.contract.packed_window import pack_window
 from archive.contract.segment import Product
 from ingest.issue_table.known_issues import Issues
+from throttle.contract.group import decimal_text, value_of
 
 DECIMAL = pa.decimal128(38, 18)
 """Every price, size and previous close there can be: 18 digits before the point, 18
-behind it.
+behind it. A sum may have more.
 """
+
+AMOUNTS = ("volume", "value", "high", "low")
+"""What a row says of all its trades, null if nobody knows it."""
+
+SUM_NAMES = (*AMOUNTS, "volume_text", "value_text")
+"""The columns of a row's sums; files of earlier versions have none of them."""
 
 _MS, _US = pa.timestamp("ms", "UTC"), pa.timestamp("us", "UTC")
 
@@ -70,32 +78,42 @@ ROWS = pa.schema(
         ("price_text", pa.string()),
         ("size_text", pa.string()),
         ("trades", pa.int64()),
+        *((name, DECIMAL) for name in AMOUNTS),
+        ("volume_text", pa.string()),
+        ("value_text", pa.string()),
         ("fields", pa.string()),
         ("listed", pa.bool_()),
         *_MASTER,
     ]
 )
-"""One line an issue and window: its latest trade, and its master row of that moment.
+"""One line an issue and window: its latest trade, the sums of all trades that it stands
+for, and its master row of that moment.
 
+``volume_text`` and ``value_text`` are null but for a sum that is no ``DECIMAL``.
 ``fields`` is a JSON object with the trade's further fields, null if there are none.
 ``listed`` is false for an issue that the issue table did not have.
 """
 
 SORTED_BY = [("isin", "ascending"), ("window", "ascending"), ("offset", "ascending")]
 
-_LINE = (
+_SUM = r"[0-9]+(?:\.[0-9]+)?"
+_BEGIN = (
     r"^(?P<isin>[0-9A-Z]{12}) (?P<time>[0-9]{16})(?P<seq>[0-9]{19})"
-    r"(?P<position>[0-9]{19}) (?P<trades>[0-9]+) "
-    r'\{"isin":"[0-9A-Z]*","time":[0-9]+,"seq":[0-9]+,'
+    r"(?P<position>[0-9]{19}) (?P<trades>[0-9]+)"
+    "(?:" + "".join(f",(?P<{name}>{_SUM})" for name in AMOUNTS) + ")? "
+)
+_LINE = (
+    _BEGIN + r'\{"isin":"[0-9A-Z]*","time":[0-9]+,"seq":[0-9]+,'
     r'"price":(?P<price>[0-9]{1,18}(?:\.[0-9]{1,18})?),'
     r'"size":(?P<size>[0-9]{1,18}(?:\.[0-9]{1,18})?)(?:,(?P<fields>.*))?\}$'
 )
 # Any row, for its place; what the throttle has not written has no price.
-_ANY_LINE = (
-    r"^(?P<isin>[0-9A-Z]{12}) (?P<time>[0-9]{16})(?P<seq>[0-9]{19})"
-    r"(?P<position>[0-9]{19}) (?P<trades>[0-9]+) \{(?P<fields>.*)\}$"
+_ANY_LINE = _BEGIN + r"\{(?P<fields>.*)\}$"
+_FITS = r"^[0-9]{1,20}(?:\.[0-9]{1,18})?$"
+_TEXTS = (
+    *("isin", "time", "seq", "position", "trades", *AMOUNTS),
+    *("price", "size", "fields"),
 )
-_TEXTS = ("isin", "time", "seq", "position", "trades", "price", "size", "fields")
 
 
 class BadWindow(ValueError):
@@ -172,8 +190,27 @@ def _parse(
         "price_text": _none_if_empty(texts["price"]),
         "size_text": _none_if_empty(texts["size"]),
         "trades": pc.cast(texts["trades"], pa.int64()),
+        **_amounts(texts),
         "fields": pc.binary_join_element_wise("{", further, "}", ""),
     }
+
+
+def _amounts(texts: dict[str, pa.Array]) -> dict[str, pa.Array]:
+    """Return the columns of ``SUM_NAMES``; a row of its own trade says that trade's."""
+    price, size = (_none_if_empty(texts[name]) for name in ("price", "size"))
+    is_own = pc.and_(pc.equal(texts["trades"], "1"), pc.equal(texts["volume"], ""))
+    trades = zip(*(c.to_pylist() for c in (is_own, price, size)), strict=True)
+    values = [
+        decimal_text(value_of(p, s)) if own and p else None for own, p, s in trades
+    ]
+    of_trade = size, pa.array(values, pa.string()), price, price
+    columns, none = {}, pa.scalar(None, pa.string())
+    for name, own in zip(AMOUNTS, of_trade, strict=True):
+        digits = pc.if_else(is_own, own, _none_if_empty(texts[name]))
+        fits = pc.match_substring_regex(digits, _FITS)
+        columns[name] = pc.cast(pc.if_else(fits, digits, none), DECIMAL)
+        columns[f"{name}_text"] = pc.if_else(fits, none, digits)
+    return columns
 
 
 def _parse_others(

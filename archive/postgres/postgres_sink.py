@@ -25,7 +25,7 @@ from archive.parquet.bar_table import (
     StoredBars,
     newest_bars,
 )
-from archive.parquet.tables import ROWS, StoredTables
+from archive.parquet.tables import AMOUNTS, ROWS, StoredTables
 from archive.postgres.postgres_session import PostgresSession
 from archive.storing.archive_sink import SinkRefused
 from ingest.process.redact import server_address
@@ -39,7 +39,7 @@ _WINDOWS = (
     *("epoch", "offset", "window", "published", "window_ms"),
     *("rows", "trades", "unknown_issues", "issue_version"),
 )
-_ROWS = tuple(n for n in ROWS.names if n not in ("price_text", "size_text"))
+_ROWS = tuple(name for name in ROWS.names if not name.endswith("_text"))
 
 _Part = tuple[str, tuple[str, ...], pa.Table]
 """A table, its columns that are stored, and lines for it."""
@@ -72,6 +72,13 @@ FROM (SELECT *, number - row_number() OVER (PARTITION BY epoch, day
 GROUP BY epoch, day, run
 """,
 }
+
+# Whether the parts of the tables are there that came later.
+_IS_WHOLE = """
+SELECT to_regprocedure('tickthrottle_day(timestamptz)') IS NOT NULL
+   AND EXISTS (SELECT FROM pg_attribute WHERE attname = 'volume'
+               AND attrelid = to_regclass('tickthrottle_rows'))
+"""
 
 _SIZE = """
 SELECT coalesce(sum(pg_total_relation_size(to_regclass(name))), 0)::bigint
@@ -243,9 +250,7 @@ class PostgresSink:
             raise self._refused(
                 f"has tables of {age} version, {version}; this is {VERSION}"
             )
-        # The newest part of them.
-        newest = "SELECT to_regprocedure('tickthrottle_day(timestamptz)') IS NOT NULL"
-        cursor.execute(newest)
+        cursor.execute(_IS_WHOLE.encode())
         [(is_whole,)] = cursor.fetchall()
         if not is_whole:
             _make_tables(cursor)
@@ -309,9 +314,11 @@ def _put(cursor: psycopg.Cursor, table: str, columns: tuple[str, ...]) -> None:
 
 def _parts_of_windows(tables: StoredTables) -> Sequence[_Part]:
     rows = tables.rows
-    for name in ("price", "size"):
-        at = rows.schema.get_field_index(name)
-        rows = rows.set_column(at, name, rows[f"{name}_text"])
+    for name in ("price", "size", *AMOUNTS):
+        digits = _digits_of(rows[name])
+        if (text := f"{name}_text") in rows.column_names:
+            digits = pc.coalesce(rows[text], digits)
+        rows = rows.set_column(rows.schema.get_field_index(name), name, digits)
     return (
         ("tickthrottle_windows", _WINDOWS, tables.windows),
         ("tickthrottle_rows", _ROWS, rows),
@@ -322,16 +329,17 @@ def _parts_of_bars(tables: StoredBars) -> Sequence[_Part]:
     # A key may be put in once at a time.
     bars = newest_bars(tables.bars)
     for name in (*PRICES, *SUMS):
-        texts = _without_zeros(pc.cast(bars[name], pa.string()))
-        bars = bars.set_column(bars.schema.get_field_index(name), name, texts)
+        at = bars.schema.get_field_index(name)
+        bars = bars.set_column(at, name, _digits_of(bars[name]))
     return (
         ("tickthrottle_bar_batches", tuple(BATCHES.names), tables.batches),
         ("tickthrottle_bars", tuple(BARS.names), bars),
     )
 
 
-def _without_zeros(texts: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return decimals without zeros at their end, as they were published."""
+def _digits_of(decimals: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return decimals as text without zeros at their end, as they were published."""
+    texts = pc.cast(decimals, pa.string())
     for pattern in (r"^([0-9]+)\.0*$", r"^([0-9]+\.[0-9]*[1-9])0*$"):
         texts = pc.replace_substring_regex(texts, pattern, r"\1")
     return texts

@@ -51,6 +51,10 @@ CREATE TABLE IF NOT EXISTS tickthrottle_rows (
   status text,
   PRIMARY KEY (epoch, "offset", isin)
 );
+-- Tables of an earlier version have none of them.
+ALTER TABLE tickthrottle_rows
+  ADD COLUMN IF NOT EXISTS volume numeric, ADD COLUMN IF NOT EXISTS value numeric,
+  ADD COLUMN IF NOT EXISTS high numeric, ADD COLUMN IF NOT EXISTS low numeric;
 CREATE INDEX IF NOT EXISTS tickthrottle_rows_by_issue
   ON tickthrottle_rows (isin, "window");
 CREATE INDEX IF NOT EXISTS tickthrottle_rows_by_end

@@ -178,14 +178,14 @@ def _verdict(report: VerificationReport) -> str:
 
 
 def _row_cell(row: Row | None) -> str:
-    return "-" if row is None else f"{row.trades} trades: {row.body.decode()}"
+    return "-" if row is None else f"sums {row.sums.decode()}: {row.body.decode()}"
 
 
 def _row_object(row: Row | None) -> dict[str, Any] | None:
     if row is None:
         return None
-    version, body = row.version.decode(), row.body.decode()
-    return {"version": version, "trades": row.trades, "body": body}
+    texts = {name: getattr(row, name).decode() for name in ("version", "sums", "body")}
+    return {**texts, "trades": row.trades}
 
 
 def _difference_object(one: Difference) -> dict[str, Any]:

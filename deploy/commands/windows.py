@@ -20,7 +20,9 @@ from deploy.commands.tables import print_json, print_table
 from throttle.settings import ThrottleSettings
 
 if TYPE_CHECKING:
-    from throttle.contract.snapshot import WindowSnapshot
+    from throttle.contract.snapshot import Row, WindowSnapshot
+
+_SUMS = ("trades", "volume", "value", "high", "low")
 
 
 @options_of(ThrottleSettings, "redis_url")
@@ -40,7 +42,8 @@ def windows(
 ) -> None:
     """Show past windows of the window log, the newest last.
 
-    With an issue: the windows in which it changed, and its row in each.
+    With an issue: the windows in which it changed, and its row in each. Trades, volume,
+    value, high and low are of all trades that a row stands for.
     """
     from deploy.commands.open_history import check_issue, newest_last, open_past
     from gateway.stream.frames import window_object
@@ -62,13 +65,23 @@ def windows(
         print_windows(found, with_rows=with_rows)
 
 
+def sum_cells(row: Row) -> list[str]:
+    """Return what a row says of all its trades, a dash where nobody knows it."""
+    texts = row.row_sums.encode().decode().split(",")
+    return texts + ["-"] * (len(_SUMS) - len(texts))
+
+
 def print_windows(windows: Sequence[WindowSnapshot], *, with_rows: bool) -> None:
     """Print some windows, one a line; or their rows."""
     if with_rows:
         print_table(
-            ["offset#", "window", "trades#", "row"],
+            ["offset#", "window", *(f"{name}#" for name in _SUMS), "row"],
             [
-                (window.offset, format_moment(window.window), row.trades, row.body)
+                (
+                    *(window.offset, format_moment(window.window)),
+                    *sum_cells(row),
+                    row.body,
+                )
                 for window in windows
                 for row in window.rows
             ],

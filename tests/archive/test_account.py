@@ -1,5 +1,7 @@
 """Every published window is stored with every row, by day."""
 
+import pytest
+
 from archive.account import (
     Place,
     StoredDay,
@@ -87,8 +89,23 @@ def test_books_of_a_batch_are_held_to_what_is_stored() -> None:
     assert list(batch_differences("job", [batch], log, log)) == []
     more = windows(1, 2, rows=4)
     assert list(batch_differences("job", [batch], log, more)) == [
-        "job job, batch 2: 6 rows were published, 8 are stored"
+        "job job, batch 2: 6 rows of news were published, for late trades 0 at most; "
+        "8 are stored"
     ]
+
+
+@pytest.mark.parametrize(
+    ("rows", "is_right"), [(5, False), (6, True), (8, True), (9, False)]
+)
+def test_rows_for_late_trades_are_in_the_books_as_stale(
+    rows: int, *, is_right: bool
+) -> None:
+    """At most a row for each of them, none where the issue has news as well."""
+    cut = Cut(2_000, (1,), (1,))
+    batch = BatchEntry(1, 1, 1, cut, cut, 1, (Books(read=8, published=6, stale=2),))
+    stored = windows(1, rows=rows)
+    differences = list(batch_differences("job", [batch], stored, stored))
+    assert (differences == []) == is_right
 
 
 def test_a_run_of_windows_may_go_over_days() -> None:

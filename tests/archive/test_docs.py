@@ -33,24 +33,30 @@ pytestmark = pytest.mark.redis
 TEXT = (ROOT / "docs" / "archive.md").read_text("utf-8")
 
 
-def query(language: str, *, of_bars: bool = False) -> str:
-    """Return the document's example in a language: of windows, or of bars."""
-    windows, bars = re.findall(rf"```{language}\n(.*?)```", TEXT, re.DOTALL)
-    return str(bars if of_bars else windows)
+def query(language: str, place: int = 0) -> str:
+    """Return one of the document's examples in a language; the last is of bars."""
+    return str(re.findall(rf"```{language}\n(.*?)```", TEXT, re.DOTALL)[place])
 
 
 @pytest.fixture
 def published(client: redis.Redis) -> None:
     """Two windows of a day with three issues, whose names are known by then.
 
-    And their bars of two minutes, of which one is amended.
+    In the second one a trade of an issue came late, and how many trades another row
+    has is all that anybody knows. And bars of two minutes, of which one is amended.
     """
     load_issues(client, ISSUE_LIST)
     seconds, _ = client.time()
-    rows = make_row(SAMSUNG, "100.5", 1, 3), make_row(HYNIX, "0.10", 1, 1)
+    samsung, hynix = make_row(SAMSUNG, "100.5", 1), make_row(HYNIX, "0.10", 1)
+    newer, naver = make_row(SAMSUNG, "199500.25", 2), make_row(NAVER, "7", 1)
     for snapshot in (
-        make_snapshot(1, *rows, make_row(NAVER, "7", 1, 2)),
-        make_snapshot(2, make_row(SAMSUNG, "199500.25", 2, 4)),
+        make_snapshot(1, samsung._replace(sums=b"3,60,6012.5,101,99"), hynix, naver),
+        make_snapshot(
+            2,
+            newer._replace(sums=b"4,100,19950015,199600,199500.10"),
+            hynix._replace(sums=b"1,10,1.5,0.15,0.15"),
+            naver._replace(sums=b"2"),
+        ),
     ):
         told = replace(snapshot, published_us=(seconds + 1) * 1_000_000)
         entry_id = f"{snapshot.offset}-0"
@@ -78,9 +84,15 @@ def archived(
 @pytest.mark.usefixtures("archived")
 def test_the_query_for_duckdb() -> None:
     found = duckdb.connect().sql(query("duckdb")).fetchall()
-    # Four bars of 4,200 and two, not the sums of the windows' last trades.
-    assert found == [("chips", 17, 16_800), ("internet & media", 8, 8_400)]
-    bars = duckdb.connect().sql(query("duckdb", of_bars=True)).fetchall()
+    # 6012.5 + 4 + 19,950,015 + 1.5, not the sum of the windows' newest trades.
+    assert found == [("chips", 9, 19_956_033), ("internet & media", 3, 280)]
+    ranges = duckdb.connect().sql(query("duckdb", 1)).fetchall()
+    assert ranges == [
+        (HYNIX, Decimal("0.10"), Decimal("0.15"), 50, 0),
+        (SAMSUNG, 99, 199_600, 160, 0),
+        (NAVER, 7, 7, 40, 1),
+    ]
+    bars = duckdb.connect().sql(query("duckdb", -1)).fetchall()
     assert bars == [
         (HYNIX, 90, 120, 80),
         (SAMSUNG, 90, 120, 90),
@@ -93,7 +105,7 @@ def test_the_query_for_pandas() -> None:
     """With the one of bars."""
     told = run_with_pandas(
         query("python") + "\nprint(sum(rows.price))\n",
-        query("python", of_bars=True) + "\nprint(sum(bars.volume), sum(bars.trades))\n",
+        query("python", -1) + "\nprint(sum(bars.volume), sum(bars.trades))\n",
     )
     assert "199500.250000000000000000" in "\n".join(told)
     of_rows, of_bars = [n for n, line in enumerate(told) if re.match(r"\d+\.", line)][
@@ -133,7 +145,7 @@ def test_the_query_for_sql(
         (HYNIX, "SK hynix, Inc.", Decimal("0.10"), Decimal("-0.20")),
         (SAMSUNG, "Samsung Electronics", Decimal("199500.25"), Decimal("100.25")),
     ]
-    candles = server.ask(query("sql", of_bars=True))
+    candles = server.ask(query("sql", -1))
     assert [(isin, *map(int, amounts)) for isin, _, *amounts in candles] == [
         (HYNIX, 100, 120, 90, 110, 80),
         (SAMSUNG, 100, 120, 90, 110, 90),

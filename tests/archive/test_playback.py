@@ -34,7 +34,8 @@ def folder(client: redis.Redis, redis_url: str, tmp_path: Path) -> Path:
     publisher.publish()
     publisher.epoch = "second"
     publish(publisher, 3)
-    publisher.publish(make_row(SAMSUNG, "0.30", 99, 7))
+    row = make_row(SAMSUNG, "0.30", 99)._replace(sums=b"7,90,31.5,0.45,0.3")
+    publisher.publish(row)
     folder = tmp_path / "archive"
     with archiving(settings_of(redis_url, folder)):
         wait_until_stored(client, 10)

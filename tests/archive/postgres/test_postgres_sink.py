@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 from archive.account import rows_of_log, stored_day
 from archive.archive_process import open_counts
 from archive.contract.segment import day_of, span_of
+from archive.parquet.tables import AMOUNTS
 from archive.postgres.postgres_sink import PostgresSink
 from archive.settings import ArchiveSettings
 from deploy.cli import app
@@ -335,6 +336,25 @@ def test_show_has_a_line_for_each_day(
             )[0][0],
             20,
         )
+
+
+def test_tables_of_an_earlier_version_get_the_columns_of_sums(
+    client: redis.Redis,
+    publisher: Publisher,
+    server: PostgresServer,
+    settings: ArchiveSettings,
+) -> None:
+    """Of its rows nobody knows them."""
+    publisher.publish(make_row())
+    with archiving(settings):
+        wait_until_stored(client, 1, NAME)
+    drops = ", ".join(f"DROP COLUMN {name}" for name in AMOUNTS)
+    server.ask(f"ALTER TABLE tickthrottle_rows {drops}")
+    publisher.publish(make_row(seq=2))
+    with archiving(settings):
+        wait_until_stored(client, 2, NAME)
+    rows = server.ask('SELECT volume, high FROM tickthrottle_rows ORDER BY "offset"')
+    assert rows == [(None, None), (40, 199_500)]
 
 
 def archive_findings(gateway: Gateway) -> list[dict[str, Any]]:

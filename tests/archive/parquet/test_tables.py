@@ -1,0 +1,49 @@
+"""Every row that a throttle can write is stored with exact numbers."""
+
+from fractions import Fraction
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from archive.contract.logged_window import LoggedWindow
+from archive.contract.packed_window import pack_window, unpack_window
+from archive.parquet.tables import AMOUNTS, build_tables
+from ingest.trade import Trade
+from tests.archive.late_market import row_of, sums_of
+from tests.gateway.samples import FIRST_WINDOW, LISTED, SAMSUNG, make_snapshot
+
+decimals = st.one_of(
+    st.from_regex(r"\A[0-9]{1,18}(\.[0-9]{1,18})?\Z"),
+    st.integers(1, 10**7).map(str),
+)
+trades = st.lists(st.tuples(decimals, decimals), min_size=1, max_size=6)
+
+
+@given(trades, st.booleans())
+def test_sums_are_exact(made: list[tuple[str, str]], restates: bool) -> None:
+    """Of one trade and of many; where no decimal holds a sum, its text does."""
+    of_row = [
+        Trade(SAMSUNG, FIRST_WINDOW * 1_000 + seq, seq, price, size)
+        for seq, (price, size) in enumerate(made, 1)
+    ]
+    row = row_of(of_row)
+    if restates:
+        row = row._replace(sums=sums_of(of_row).encode())
+    message = make_snapshot(1, row).encode()
+    assert unpack_window(pack_window(message)) == message
+    run = [LoggedWindow.decode(message)]
+    [line] = build_tables(run, [1], lambda _: LISTED, 2_000).rows.to_pylist()
+    paid = [(Fraction(price), Fraction(size)) for price, size in made]
+    prices = [price for price, _ in paid]
+    expected = (
+        sum(size for _, size in paid),
+        sum(price * size for price, size in paid),
+        max(prices),
+        min(prices),
+    )
+    for name, amount in zip(AMOUNTS, expected, strict=True):
+        stored, text = line[name], line.get(f"{name}_text")
+        assert Fraction(text if stored is None else stored) == amount
+        assert (stored is None) == (text is not None)
+        assert (stored is None) == (amount >= 10**20 or amount * 10**18 % 1 != 0)
+    assert (line["trades"], line["price_text"]) == (len(made), made[-1][0])
