@@ -78,7 +78,7 @@ def sums_of(item: Mapping[str, Any]) -> RowSums:
         numbers = (item[name] for name in ("volume", "value", "high", "low"))
         return RowSums(trades, Amounts(*map(units, numbers)))
     if trades == 1:
-        return RowSums.of_trade(item["price"], item["size"])
+        return RowSums(1, Amounts.of_trade(item["price"], item["size"]))
     return RowSums(trades)
 
 

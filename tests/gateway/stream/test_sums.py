@@ -28,7 +28,7 @@ from tests.gateway.samples import (
     restate,
     sums_of,
 )
-from throttle.contract.row_sums import RowSums
+from throttle.contract.row_sums import Amounts, RowSums
 from throttle.contract.snapshot import LastValue, Row
 
 Trades = list[tuple[str, str, int]]
@@ -76,7 +76,9 @@ class Market:
             row = make_row(isin, price, self._seq - late)
             body = row.body.replace(b'"size":40', b'"size":%b' % size.encode())
             rows.append(row._replace(body=body))
-            self.traded.append((self.offset, isin, RowSums.of_trade(price, size)))
+            self.traded.append(
+                (self.offset, isin, RowSums(1, Amounts.of_trade(price, size)))
+            )
         merged, *newer = sorted(rows, key=lambda row: row.version)
         for row in newer:
             merged = row.merge(merged)
