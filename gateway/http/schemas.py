@@ -60,9 +60,39 @@ class Quote(BaseModel):
 
 
 class WindowRow(Quote):
-    """An issue's latest trade of a window."""
+    """An issue's latest trade of a window, and what all its trades add up to.
+
+    A row with the ``time`` and ``seq`` of the row before stands for trades that came
+    too late to be shown.
+    """
 
     trades: Trades
+    # Never null: they are left out, and so without a default that a client might take.
+    volume: float = Field(
+        default_factory=float,
+        ge=0,
+        description=f"sum of the sizes of its trades, {_EXACT}; left out, as the next "
+        "three, where size and price say it, and where nobody knows it",
+        examples=[9170],
+    )
+    value: float = Field(
+        default_factory=float,
+        ge=0,
+        description=f"sum of price times size, {_EXACT}",
+        examples=[1829145000],
+    )
+    high: float = Field(
+        default_factory=float,
+        gt=0,
+        description=f"highest price, {_EXACT}",
+        examples=[199600],
+    )
+    low: float = Field(
+        default_factory=float,
+        gt=0,
+        description=f"lowest price, {_EXACT}",
+        examples=[199300],
+    )
 
 
 class Quotes(BaseModel):

@@ -9,7 +9,6 @@ from gateway.stream.once_per_window import OncePerWindow
 from ingest.issue_table.known_issues import Issues
 from throttle.contract.group import StoredGroup
 from throttle.contract.snapshot import LastValue, Row, WindowSnapshot
-from throttle.contract.trade_order import is_newer
 
 DEFAULT_WINDOW_MS = 2_000
 """Length of a window until the throttle has said what it is."""
@@ -48,7 +47,8 @@ class Board:
     """The newest row of every issue, as of ``position``.
 
     The order guard lives here: within an epoch a row is only ever replaced by one
-    with a greater version, however often and in whatever order updates arrive. What
+    with a greater version, or restated by a later update that has its version and the
+    sums of trades that came too late to be shown. What
     of the news may go out at once is decided by ``once_per_window.py``; up to
     ``complete`` everything was handed out. No position's window goes back within an
     epoch. ``is_in_parts``: the newest window has come in more than one update.
@@ -104,17 +104,16 @@ class Board:
         return sorted(i for i, row in self._rows.items() if row.offset > offset)
 
     def apply(self, snapshot: WindowSnapshot) -> News:
-        """Take an update in and return what is news; other rows are stale.
+        """Take an update in and return what is news; older rows are stale.
 
         The caller has checked that it follows ``position``.
         """
-        fresh = [row for row in snapshot.rows if self._is_newer(row.isin, row.version)]
+        offset = snapshot.offset
+        fresh = [r for r in snapshot.rows if self._is_news(r.isin, r.version, offset)]
         for row in fresh:
-            self._rows[row.isin] = LastValue(
-                row.isin, row.version, snapshot.offset, row.body
-            )
+            self._rows[row.isin] = LastValue(row.isin, row.version, offset, row.body)
         stale = len(snapshot.rows) - len(fresh)
-        here = Position(snapshot.epoch, snapshot.offset, snapshot.window)
+        here = Position(snapshot.epoch, offset, snapshot.window)
         groups, late = self.groups.apply(snapshot)
         return self._move(here, fresh, stale, groups, late)
 
@@ -127,10 +126,10 @@ class Board:
     ) -> News:
         """Take in the stored state of the same epoch and return what is news.
 
-        Its ``trades`` are 0: how many trades were missed is not known. ``recent`` are
-        the newest updates where several jobs publish (``GroupBoard.catch_up``).
+        Its ``sums`` are 0: what was traded in what was missed is not known. ``recent``
+        are the newest updates where several jobs publish (``GroupBoard.catch_up``).
         """
-        fresh = [v for v in values if self._is_newer(v.isin, v.version)]
+        fresh = [v for v in values if self._is_news(v.isin, v.version, v.offset)]
         self._rows.update((value.isin, value) for value in fresh)
         rows = [Row(value.isin, value.version, b"0", value.body) for value in fresh]
         return self._move(position, rows, 0, self.groups.catch_up(groups, recent))
@@ -154,9 +153,9 @@ class Board:
         """Forget all other issues."""
         self._rows = {i: self._rows[i] for i in isins if i in self._rows}
 
-    def _is_newer(self, isin: str, version: bytes) -> bool:
+    def _is_news(self, isin: str, version: bytes, offset: int) -> bool:
         row = self._rows.get(isin)
-        return is_newer(version, None if row is None else row.version)
+        return row is None or (version, offset) > (row.version, row.offset)
 
     def _move(
         self,

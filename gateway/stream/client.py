@@ -169,17 +169,21 @@ class Client:
         """Have the feed's status sent; one not sent yet is replaced."""
         self._status = status
 
-    def serve(self, now_s: float) -> None:
-        """Have the client sent what it is due, at once if that is only an update."""
+    def serve(self, now_s: float) -> bool:
+        """Have the client sent what it is due, at once if that is only an update.
+
+        Return whether it needs no further turn: one that has much to fold does.
+        """
         sender, has_words = self.sender, self._has_words()
         if not has_words and sender.is_ready:
             frame = self.delivery.steady_frame()
             if frame is not None:
                 if frame:
                     self.sent(1, sender.write(frame), now_s)
-                return
+                return True
         if self.delivery.is_owed or has_words:
             sender.wake()
+        return self.delivery.is_folded
 
     def beat(self, now_us: int, now_s: float) -> None:
         """Send a heartbeat, unless there is something better to send.

@@ -31,7 +31,7 @@ class Counters:
     """Times the connection to Redis failed or broke."""
 
     rows_stale: int = 0
-    """Rows dropped by the order guard: not newer than what clients already have."""
+    """Rows dropped by the order guard: older than what clients already have."""
 
     rows_held: int = 0
     """Rows held back until the next window: their issue was in this one already."""

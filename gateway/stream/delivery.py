@@ -161,8 +161,17 @@ class Delivery:
     def is_owed(self) -> bool:
         """Whether something is to be sent now: what may wait is not owed yet."""
         self.take_in()
+        self._mailbox.fold_some()
         is_filled = not self._mailbox.is_empty and self._is_due()
         return is_filled or self._regrouped is not None
+
+    @property
+    def is_folded(self) -> bool:
+        """Whether the sums of what it has to be sent are worked out.
+
+        Until then no update is owed. ``is_owed`` and ``next_frame`` do a part of it.
+        """
+        return self._mailbox.is_folded
 
     def add(
         self, keys: Collection[str], since: Since | None, *, wants_snapshot: bool
@@ -256,6 +265,7 @@ class Delivery:
         if self._regrouped is not None:
             return self._members_frame()
         mailbox = self._mailbox
+        mailbox.fold_some()
         while not mailbox.is_empty and self._is_due():
             due = mailbox.take(self._bounds.snapshot_items)
             if isinstance(due, SnapshotPiece):
@@ -320,7 +330,7 @@ class Delivery:
     def _is_due(self) -> bool:
         if self._mailbox.is_snapshot_due:
             return True
-        if self._is_gathered():
+        if self._is_gathered() or not self._mailbox.is_folded:
             return False
         begun, sent = self._interval(), self._sent_interval
         # A clock that was set back is no reason to wait for it.
@@ -451,12 +461,15 @@ class Delivery:
 
     def _merged_frame(self, merged: Merged) -> bytes:
         self._counters.windows_merged += max(0, merged.windows - 1)
-        rows = ((self._board.get(name), n) for name, n in merged.trades.items())
         return frames.update_frame(
             self._board.complete,
             merged.windows,
-            [frames.encode_row(row.body, n) for row, n in rows if row is not None],
-            self._figures(merged.trades),
+            [
+                frames.encode_row(value.body, row.text(value.body))
+                for isin, row in merged.rows.items()
+                if row is not None and (value := self._board.get(isin)) is not None
+            ],
+            self._figures(merged.rows),
         )
 
     def _figures(self, names: Iterable[str]) -> list[bytes]:

@@ -13,14 +13,20 @@ from gateway.protocol.issue_numbers import IssueNumbers
 from gateway.protocol.key_sets import KeySet
 from gateway.stream.bars.bar_update import BarPosition
 from gateway.stream.board import Position
+from gateway.stream.pending_rows import SharedRows
 from throttle.contract.group import encode_groups
 from throttle.contract.snapshot import Row, WindowSnapshot
 from tickthrottle_client.tick_v1 import PROTOCOL
 
 
-def encode_row(body: bytes, trades: int) -> bytes:
-    """Add to a row how many trades it stands for."""
-    return b'%b,"trades":%d}' % (body[:-1], trades)
+def encode_row(body: bytes, sums: bytes) -> bytes:
+    """Add to a row what it says of the trades that it stands for (``row_sums.py``)."""
+    if b"," not in sums:
+        return b'%b,"trades":%b}' % (body[:-1], sums)
+    return b'%b,"trades":%b,"volume":%b,"value":%b,"high":%b,"low":%b}' % (
+        body[:-1],
+        *sums.split(b","),
+    )
 
 
 class Update:
@@ -39,7 +45,8 @@ class Update:
         "groups",
         "offset",
         "position",
-        "trades",
+        "rows",
+        "shared_rows",
         "windows",
     )
 
@@ -54,9 +61,10 @@ class Update:
         self.position = position
         self.offset = position.offset
         self.windows = windows
-        self.trades = {row.isin: row.trades for row in rows}
+        self.rows = {row.isin: row for row in rows}
+        self.shared_rows = SharedRows(self.rows)
         self.groups = groups or {}
-        encoded = {numbers[row.isin]: encode_row(row.body, row.trades) for row in rows}
+        encoded = {numbers[row.isin]: encode_row(row.body, row.sums) for row in rows}
         self._numbers = numbers
         # By number: None where an issue did not change.
         self._rows = list(map(encoded.get, range(len(numbers))))
@@ -69,16 +77,16 @@ class Update:
 
     def names(self, key_set: KeySet) -> Iterable[str]:
         """Return the issues and groups of ``key_set`` that changed."""
-        isins: Iterable[str] = self.trades
+        isins: Iterable[str] = self.rows
         if not key_set.is_everything:
-            isins = [isin for isin in key_set.isins if isin in self.trades]
+            isins = [isin for isin in key_set.isins if isin in self.rows]
         if not key_set.groups:
             return isins
         return [*isins, *key_set.pick_groups(self.groups)]
 
     def count(self, key_set: KeySet) -> int:
         """Return how many issues and groups of ``key_set`` changed."""
-        issues = self.trades if key_set.is_everything else self._pick(key_set)
+        issues = self.rows if key_set.is_everything else self._pick(key_set)
         return len(issues) + len(key_set.pick_groups(self.groups))
 
     def frame(self, key_set: KeySet) -> bytes | None:
@@ -96,7 +104,7 @@ class Update:
 
     def _all(self) -> list[bytes]:
         numbers, rows = self._numbers, self._rows
-        found = (rows[numbers[isin]] for isin in sorted(self.trades))
+        found = (rows[numbers[isin]] for isin in sorted(self.rows))
         return [row for row in found if row is not None]
 
     def _pick(self, key_set: KeySet) -> list[bytes]:
@@ -129,7 +137,7 @@ def snapshot_frame(
         _encode_position(position),
         b"true" if final else b"false",
     )
-    return _with_data(head, groups, [encode_row(body, 0) for body in bodies])
+    return _with_data(head, groups, [encode_row(body, b"0") for body in bodies])
 
 
 def window_object(snapshot: WindowSnapshot, *, with_rows: bool) -> bytes:
@@ -137,7 +145,7 @@ def window_object(snapshot: WindowSnapshot, *, with_rows: bool) -> bytes:
     position = Position(snapshot.epoch, snapshot.offset, snapshot.window)
     data = b""
     if with_rows:
-        rows = b",".join(encode_row(row.body, row.trades) for row in snapshot.rows)
+        rows = b",".join(encode_row(row.body, row.sums) for row in snapshot.rows)
         data = b',"data":[%b]' % rows
         if snapshot.groups:
             data = b',"groups":%b%b' % (encode_groups(snapshot.groups), data)

@@ -1,16 +1,17 @@
 """The mailbox: what one client has not been sent yet. Pure.
 
-It remembers which issues and groups are pending, never their values: those are read
-from the board when a frame is built. So it is bounded by what the client watches, and
-a client that reads slowly can only ever get the newest.
+It remembers which issues and groups are pending, and the sums of their trades, never
+their values: those are read from the board when a frame is built. So it is bounded by
+what the client watches, and a client that reads slowly can only ever get the newest.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import islice
 
 from gateway.protocol.key_sets import NOTHING, KeySet
 from gateway.stream.frames import Update
+from gateway.stream.pending_rows import PendingRow, PendingRows
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,10 +31,10 @@ class SnapshotPiece:
 class Merged:
     """What is to be sent as one update that stands for several windows.
 
-    ``trades`` has the issues, and groups with 0.
+    ``rows`` has the issues, and groups with None.
     """
 
-    trades: dict[str, int]
+    rows: Mapping[str, PendingRow | None]
     windows: int
 
 
@@ -49,7 +50,7 @@ class Mailbox:
     """
 
     __slots__ = (
-        "_trades",
+        "_rows",
         "_unsent",
         "_update",
         "_windows",
@@ -61,7 +62,7 @@ class Mailbox:
     def __init__(self) -> None:
         self.key_set = NOTHING
         self._update: Update | None = None
-        self._trades: dict[str, int] = {}
+        self._rows = PendingRows()
         self._windows = 0
         self._unsent: dict[str, None] = {}
         self.is_snapshot_due = False
@@ -71,13 +72,13 @@ class Mailbox:
     def is_empty(self) -> bool:
         """Nothing is left to send, so the client has everything up to now."""
         return self._update is None and not (
-            self._windows or self._trades or self.is_snapshot_due
+            self._windows or self._rows.by_name or self.is_snapshot_due
         )
 
     @property
     def pending(self) -> int:
         """How many issues and groups are left to send."""
-        count = len(self._unsent) + len(self._trades)
+        count = len(self._unsent) + len(self._rows.by_name)
         return (
             count if self._update is None else count + self._update.count(self.key_set)
         )
@@ -86,10 +87,10 @@ class Mailbox:
         """Change what the client watches; what it no longer watches is not sent."""
         self._spill()
         self.key_set = key_set
-        if self._unsent or self._trades:
-            watched = key_set.watched({*self._unsent, *self._trades})
+        if self._unsent or self._rows.by_name:
+            watched = key_set.watched({*self._unsent, *self._rows.by_name})
             self._unsent = {name: None for name in self._unsent if name in watched}
-            self._trades = {i: n for i, n in self._trades.items() if i in watched}
+            self._rows.retain(watched)
 
     def request_snapshot(self, names: Iterable[str], offset: int) -> None:
         """Have issues and groups sent in a snapshot, an empty one if there are none.
@@ -102,12 +103,12 @@ class Mailbox:
         self.is_snapshot_due = True
         for name in names:
             self._unsent[name] = None
-            self._trades.pop(name, None)
+            self._rows.by_name.pop(name, None)
 
     def restart(self, names: Iterable[str], offset: int) -> None:
         """Forget what is pending and have ``names`` sent: another epoch has begun."""
         self._update = None
-        self._trades = {}
+        self._rows.take()
         self._windows = 0
         self._unsent = {}
         self.is_snapshot_due = False
@@ -129,6 +130,15 @@ class Mailbox:
         self._add(update)
         return is_touched
 
+    @property
+    def is_folded(self) -> bool:
+        """Whether the sums of what is pending are worked out."""
+        return self._rows.is_folded
+
+    def fold_some(self) -> None:
+        """Work out some of the sums of what is pending."""
+        self._rows.fold_some()
+
     def take(self, limit: int) -> SnapshotPiece | Update | Merged | None:
         """Return what to send next, None if there is nothing.
 
@@ -143,9 +153,8 @@ class Mailbox:
         update, self._update = self._update, None
         if update is not None:
             return update
-        merged = Merged(self._trades, self._windows)
-        self._trades, self._windows = {}, 0
-        return merged if merged.trades else None
+        merged, self._windows = Merged(self._rows.take(), self._windows), 0
+        return merged if merged.rows else None
 
     def _spill(self) -> None:
         if self._update is not None:
@@ -154,7 +163,7 @@ class Mailbox:
 
     def _add(self, update: Update) -> None:
         self._windows += update.windows
-        for name in update.names(self.key_set):
-            if name not in self._unsent:
-                trades = update.trades.get(name, 0)
-                self._trades[name] = self._trades.get(name, 0) + trades
+        names = update.names(self.key_set)
+        if self._unsent:
+            names = [name for name in names if name not in self._unsent]
+        self._rows.add(update.shared_rows, names)

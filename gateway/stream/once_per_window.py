@@ -11,7 +11,7 @@ class OncePerWindow:
     is behind publishes windows that others have passed. ``window`` is the newest end
     of a window, whoever published it. Of an issue that was handed out in it, further
     rows are held back, newest wins, until the first update of a later window. Their
-    ``trades`` add up.
+    sums are folded.
 
     Where each window comes in one update nothing is held, copied or looked up.
     """
@@ -31,7 +31,7 @@ class OncePerWindow:
     def hand_out(self, window: int, fresh: list[Row]) -> list[Row]:
         """Take the news of an update in and return the rows that may go out now.
 
-        Each of ``fresh`` is newer than all rows of its issue before.
+        None of ``fresh`` is older than a row of its issue before.
         """
         if self.window is None or window > self.window:
             self.window = window

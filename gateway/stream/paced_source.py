@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from gateway.stream.board import Board
 from gateway.stream.delivery import Delivery, NewestUpdate
 from gateway.stream.frames import Update
+from gateway.stream.pending_rows import PendingRows
 from throttle.contract.snapshot import Row
 
 LATE_WINDOWS = 2
@@ -34,8 +35,7 @@ class PacedSource:
         self.board = live.copy()
         self._live = live
         self._begun = now_ms // interval_ms + 1
-        self._trades: dict[str, int] = {}
-        self._groups: set[str] = set()
+        self.pending = PendingRows()
 
     @property
     def shown_ms(self) -> int:
@@ -43,19 +43,21 @@ class PacedSource:
         return min(self._begun * self.interval_ms, self.board.position.window or 0)
 
     def is_due(self, now_ms: int) -> bool:
-        """Say whether another interval has begun, and the window before it is there."""
+        """Say whether another interval has begun, and the window before it is there.
+
+        And whether what has changed is folded; this does a part of it.
+        """
         begins_ms = now_ms // self.interval_ms * self.interval_ms
         if begins_ms <= self._begun * self.interval_ms:
             return False
         late_ms = LATE_WINDOWS * self._live.window_ms
         is_there = (self._live.complete.window or 0) >= begins_ms
-        return is_there or now_ms - begins_ms >= late_ms
+        is_begun = is_there or now_ms - begins_ms >= late_ms
+        return is_begun and self.pending.fold_some()
 
     def take_in(self, update: Update) -> None:
         """Note what the live board has changed."""
-        for isin, trades in update.trades.items():
-            self._trades[isin] = self._trades.get(isin, 0) + trades
-        self._groups.update(update.groups)
+        self.pending.add(update.shared_rows, (*update.rows, *update.groups))
 
     def open(self, now_ms: int) -> bool:
         """Show what the live board shows now; say whether that is another state.
@@ -65,19 +67,19 @@ class PacedSource:
         self._begun = now_ms // self.interval_ms
         before, here = self.board.complete, self._live.complete
         self.board.show(self._live)
-        trades, groups = self._trades, self._groups
-        self._trades, self._groups = {}, set()
+        changed = self.pending.take()
         if here.epoch != before.epoch:
             self.newest.skip()
             return True
-        if here == before and not trades and not groups:
+        if here == before and not changed:
             return False
         rows = [
-            Row(isin, value.version, b"%d" % count, value.body)
-            for isin, count in trades.items()
-            if (value := self.board.get(isin)) is not None
+            Row(isin, value.version, row.text(value.body), value.body)
+            for isin, row in changed.items()
+            if row is not None and (value := self.board.get(isin)) is not None
         ]
-        figures = ((key, self.board.groups.get(key)) for key in sorted(groups))
+        groups = sorted(name for name, row in changed.items() if row is None)
+        figures = ((key, self.board.groups.get(key)) for key in groups)
         self.newest.put(
             Update(
                 here,
@@ -126,6 +128,19 @@ class PacedSources:
         """Note what the live board has changed."""
         for source in self._sources.values():
             source.take_in(update)
+
+    @property
+    def is_folded(self) -> bool:
+        """Whether the sums of all that has changed are worked out."""
+        return all(source.pending.is_folded for source in self._sources.values())
+
+    def fold_some(self) -> bool:
+        """Work out some of them, of one source; say whether all are."""
+        for source in self._sources.values():
+            if not source.pending.is_folded:
+                source.pending.fold_some()
+                break
+        return self.is_folded
 
     def due(self, now_ms: int) -> Iterator[PacedSource]:
         """Yield the sources whose next interval has begun."""

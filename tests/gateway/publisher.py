@@ -1,4 +1,7 @@
-"""Publishes as the throttle does: all keys and the message in one transaction."""
+"""Publishes as the throttle does: all keys and the message in one transaction.
+
+A row that is not newer than what is stored is published as one that restates that.
+"""
 
 from collections.abc import Iterable, Sequence
 
@@ -9,9 +12,17 @@ from ingest.issue_table.issue_list import parse_list
 from ingest.issue_table.redis_issue_store import RedisIssueStore
 from ingest.issue_table.table_loader import load_list
 from ingest.redis_keys import Keys
-from tests.gateway.samples import EPOCH, ISSUE_LIST, LISTED, WINDOW_MS, make_snapshot
+from tests.gateway.samples import (
+    EPOCH,
+    ISSUE_LIST,
+    LISTED,
+    WINDOW_MS,
+    make_snapshot,
+    restate,
+)
 from throttle.contract.group import Group
-from throttle.contract.snapshot import Row, WindowSnapshot
+from throttle.contract.snapshot import LastValue, Row, WindowSnapshot
+from throttle.contract.trade_order import is_newer
 
 
 def load_issues(client: redis.Redis, text: str, namespace: str = "tt") -> None:
@@ -47,10 +58,7 @@ class Publisher:
     def publish_part(
         self, *rows: Row, windows_behind: int = 0, groups: Iterable[Group] = ()
     ) -> WindowSnapshot:
-        """Publish the newest window once more, or an older one, as another job would.
-
-        Rows have to be newer than those that are stored.
-        """
+        """Publish the newest window once more, or an older one, as another job does."""
         window = (self.window or 0) - windows_behind * WINDOW_MS
         return self._publish([rows], is_lost=False, window=window, groups=groups)
 
@@ -91,12 +99,14 @@ class Publisher:
     ) -> WindowSnapshot:
         groups = tuple(groups)
         latest: dict[str, Row] = {}
+        last = self._last({row.isin for rows in windows for row in rows})
         with self._client.pipeline(transaction=True) as pipe:
             for rows in windows:
                 self.offset += 1
+                published = [_as_published(row, last) for row in rows]
                 entry = make_snapshot(
                     self.offset,
-                    *rows,
+                    *published,
                     epoch=self.epoch,
                     window=window,
                     groups=groups,
@@ -106,11 +116,14 @@ class Publisher:
                     {"snapshot": entry.encode()},
                     id=f"{self.offset}-0",
                 )
-                for row in rows:
+                for row in published:
                     value = b"%b %d %b" % (row.version, self.offset, row.body)
                     pipe.hset(self.keys.last, row.isin, value)
                     before = latest.get(row.isin)
                     latest[row.isin] = row.merge(before) if before else row
+                    last[row.isin] = LastValue(
+                        row.isin, row.version, self.offset, row.body
+                    )
             message = make_snapshot(
                 self.offset,
                 *latest.values(),
@@ -140,3 +153,19 @@ class Publisher:
             pipe.execute()
         self.window = max(message.window, self.window or 0)
         return message
+
+    def _last(self, isins: set[str]) -> dict[str, LastValue]:
+        """Return what is stored of some issues."""
+        names = sorted(isins)
+        values = self._client.hmget(self.keys.last, names) if names else []
+        return {
+            isin: LastValue.decode(isin.encode(), value)
+            for isin, value in zip(names, values, strict=True)
+            if value is not None
+        }
+
+
+def _as_published(row: Row, last: dict[str, LastValue]) -> Row:
+    shown = last.get(row.isin)
+    is_shown = shown is None or is_newer(row.version, shown.version)
+    return row if is_shown or shown is None else restate(shown, row)

@@ -1,6 +1,8 @@
 """Test data: issues, rows, groups, windows."""
 
-from collections.abc import Iterable
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import orjson
 from stdnum import isin as stdnum_isin
@@ -16,8 +18,9 @@ from gateway.stream.frames import Update
 from ingest.issue_table.issue_list import parse_issues
 from ingest.issue_table.known_issues import Issues
 from ingest.trade import Trade
-from throttle.contract.group import GROUP, Group, GroupFigures, units
-from throttle.contract.snapshot import Row, WindowSnapshot
+from throttle.contract.group import GROUP, Group, GroupFigures, units, value_of
+from throttle.contract.row_sums import Amounts, RowSums
+from throttle.contract.snapshot import LastValue, Row, WindowSnapshot
 from throttle.contract.trade_order import encode_version
 
 SAMSUNG = "KR7005930003"
@@ -43,10 +46,45 @@ def make_isins(count: int) -> list[str]:
 def make_row(
     isin: str = SAMSUNG, price: str = "199500", seq: int = 1, trades: int = 1
 ) -> Row:
-    """Return a row; a greater ``seq`` makes it newer."""
+    """Return a row; a greater ``seq`` makes it newer.
+
+    It stands for so many trades with its price and size; for 0, of trades that nobody
+    has counted.
+    """
     trade = Trade(isin, FIRST_WINDOW * 1_000 + seq, seq, price, "40")
     version = encode_version(trade.time_us, seq, seq)
-    return Row(isin, version, b"%d" % trades, trade.to_row())
+    sums = RowSums(trades)
+    if trades > 1:
+        paid = units(price)
+        amounts = Amounts(
+            trades * units("40"), trades * value_of(price, "40"), paid, paid
+        )
+        sums = RowSums(trades, amounts)
+    return Row(isin, version, sums.encode(), trade.to_row())
+
+
+def restate(shown: LastValue, late: Row) -> Row:
+    """Return the row that is published of trades that came too late to be shown."""
+    return Row(late.isin, shown.version, late.row_sums.encode(), shown.body)
+
+
+def sums_of(item: Mapping[str, Any]) -> RowSums:
+    """Return what an item of a frame says of all its trades, as a client adds it up.
+
+    The frame has to be read with ``parse_exact``.
+    """
+    trades = int(item["trades"])
+    if "volume" in item:
+        numbers = (item[name] for name in ("volume", "value", "high", "low"))
+        return RowSums(trades, Amounts(*map(units, numbers)))
+    if trades == 1:
+        return RowSums(1, Amounts.of_trade(item["price"], item["size"]))
+    return RowSums(trades)
+
+
+def parse_exact(frame: bytes) -> Any:
+    """Read a frame; its numbers stay text."""
+    return json.loads(frame, parse_int=str, parse_float=str)
 
 
 def make_priced_row(isin: str, seq: int = 1) -> Row:

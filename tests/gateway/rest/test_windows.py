@@ -45,6 +45,9 @@ def test_windows_are_told_newest_first(listed: Gateway) -> None:
     assert b'"price":0.30,' in listed.get("/v1/windows")[1]
     assert (older["count"], older["trades"], older["windows"]) == (2, 6, 1)
     assert (newest["data"][0]["trades"], empty["data"]) == (7, [])
+    sums = b'"trades":5,"volume":200,"value":60,"high":0.3,"low":0.3}'
+    assert sums in listed.get("/v1/windows")[1]
+    assert "volume" not in older["data"][1]
     bare = windows_of(listed, "/v1/windows?rows=false")
     assert [(w["count"], w["trades"]) for w in bare] == [(1, 7), (2, 6), (0, 0)]
     assert all("data" not in window for window in bare)

@@ -1,7 +1,15 @@
 """The board: the last value of every issue, and what counts as news."""
 
 from gateway.stream.board import DEFAULT_WINDOW_MS, Board, News, Position
-from tests.gateway.samples import EPOCH, HYNIX, NAVER, SAMSUNG, make_board, make_row
+from tests.gateway.samples import (
+    EPOCH,
+    HYNIX,
+    NAVER,
+    SAMSUNG,
+    make_board,
+    make_row,
+    restate,
+)
 from tests.gateway.samples import make_snapshot as snapshot
 from throttle.contract.snapshot import LastValue, Row
 
@@ -39,10 +47,25 @@ def test_an_older_row_is_dropped() -> None:
     assert board.position.offset == 2
 
 
-def test_an_equal_row_is_dropped() -> None:
-    """A row published twice is news once."""
-    board = make_board(make_row())
-    assert board.apply(snapshot(2, make_row())) == News([], 1, stale=1, held=0)
+def test_a_row_that_restates_what_is_shown_is_news() -> None:
+    """It says what was traded too late; who comes back is told that it changed."""
+    shown = stored(make_row(seq=2), 1)
+    board = make_board(make_row(seq=2))
+    row = restate(shown, make_row(price="199600", seq=1))
+    assert row.sums == b"1,40,7984000,199600,199600"
+    assert board.apply(snapshot(2, row)) == News([row], 1, stale=0, held=0)
+    assert board.get(SAMSUNG) == shown._replace(offset=2)
+    assert board.changed_since(1) == [SAMSUNG]
+
+
+def test_what_was_restated_in_a_hole_is_news() -> None:
+    """Nobody knows what was traded in it; what is stored from before is none."""
+    board = make_board(make_row(SAMSUNG), make_row(HYNIX))
+    there = Position(EPOCH, 3, (board.position.window or 0) + 2_000)
+    values = [stored(make_row(SAMSUNG), 1), stored(make_row(HYNIX), 3)]
+    row = make_row(HYNIX)._replace(sums=b"0")
+    assert board.catch_up(there, values) == News([row], 2, stale=0, held=0)
+    assert board.changed_since(1) == [HYNIX]
 
 
 def test_changed_since_names_what_changed_after_an_offset() -> None:

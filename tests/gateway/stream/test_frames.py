@@ -51,6 +51,23 @@ def test_an_update_says_where_it_is_and_what_it_stands_for() -> None:
     assert (item["isin"], item["price"], item["trades"]) == (SAMSUNG, 199500, 37)
 
 
+def test_a_row_of_several_trades_says_what_they_add_up_to() -> None:
+    """At its end, every digit as it came; a row of one trade leaves it out."""
+    sums = b"37,9170.5,1829145000000000000000000.000000000000000001,199600,0.30"
+    row = make_row()._replace(sums=sums)
+    wanted = (
+        b'"size":40,"trades":37,"volume":9170.5,'
+        b'"value":1829145000000000000000000.000000000000000001,'
+        b'"high":199600,"low":0.30}]'
+    )
+    assert wanted in (update(row).frame(EVERYTHING) or b"")
+    assert wanted in frames.window_object(make_snapshot(1, row), with_rows=True)
+    for sums in (b"0", b"1", b"37"):
+        row = make_row()._replace(sums=sums)
+        wanted = b'"size":40,"trades":%b}]' % sums
+        assert wanted in (update(row).frame(EVERYTHING) or b"")
+
+
 def test_an_update_of_several_windows_says_so() -> None:
     """Windows published together after an outage are announced as merged."""
     frame = update(make_row(), windows=3).frame(EVERYTHING)

@@ -4,6 +4,7 @@ import asyncio
 import itertools
 import json
 import time
+from collections.abc import Iterable
 from typing import Any
 
 import pytest
@@ -14,11 +15,13 @@ from gateway.settings import GatewaySettings
 from gateway.stream.client import Ending
 from gateway.stream.counters import Counters
 from gateway.stream.hub import Hub
+from gateway.stream.pending_rows import AT_ONCE
 from tests.clients.patience import soon
 from tests.gateway.listener import Listener
 from tests.gateway.samples import (
     SAMSUNG,
     make_board,
+    make_isins,
     make_row,
     make_snapshot,
     make_update,
@@ -40,10 +43,11 @@ def join(hub: Hub, *keys: str, now_s: float = 0.0) -> Listener:
     return listener
 
 
-def publish(hub: Hub, seq: int) -> None:
-    """Publish a window with a newer row."""
+def publish(hub: Hub, seq: int, isins: Iterable[str] = (SAMSUNG,)) -> None:
+    """Publish a window with newer rows."""
     board = hub.board
-    news = board.apply(make_snapshot(board.position.offset + 1, make_row(seq=seq)))
+    rows = [make_row(isin, seq=seq) for isin in isins]
+    news = board.apply(make_snapshot(board.position.offset + 1, *rows))
     hub.publish(make_update(board, news))
 
 
@@ -65,6 +69,23 @@ async def test_only_clients_with_news_are_woken() -> None:
     publish(hub, 2)
     assert await watching.is_woken()
     assert not idle.woken.is_set()
+
+
+async def test_a_client_that_has_much_to_fold_takes_several_turns() -> None:
+    """It is woken when all is folded; another one need not wait for that."""
+    hub, isins = make_hub(), make_isins(3 * AT_ONCE)
+    slow = join(hub, "*")
+    publish(hub, 2, isins)
+    publish(hub, 3, isins)
+    other = join(hub, isins[0])
+    publish(hub, 4, isins)
+    assert not slow.client.serve(0.0)
+    assert slow.frames() == []
+    assert other.frames()
+    assert await slow.is_woken()
+    [frame] = slow.frames()
+    assert frame["merged"] == 3
+    assert [item["trades"] for item in frame["data"]] == [3] * len(isins)
 
 
 async def test_a_client_that_left_is_forgotten() -> None:

@@ -24,6 +24,7 @@ from tests.gateway.samples import (
     make_snapshot,
     make_update,
     offer,
+    restate,
 )
 from throttle.contract.snapshot import LastValue, WindowSnapshot
 
@@ -59,7 +60,8 @@ def test_what_was_held_back_goes_out_with_the_next_window() -> None:
     gate.hand_out(W, [make_row(SAMSUNG, seq=3, trades=4)])
     newest, quiet = make_row(HYNIX, seq=4, trades=8), make_row(SAMSUNG, seq=3, trades=6)
     rows = gate.hand_out(W + 2_000, [newest, make_row(NAVER)])
-    assert rows == [newest._replace(sums=b"9"), make_row(NAVER), quiet]
+    merged = newest._replace(sums=b"9,360,71820000,199500,199500")
+    assert rows == [merged, make_row(NAVER), quiet]
     assert (gate.is_in_parts, gate.is_holding) == (False, False)
     assert gate.hand_out(W + 2_000, [make_row(SAMSUNG, seq=5)]) == []
 
@@ -84,7 +86,10 @@ def test_a_window_behind_the_newest_is_a_part_of_it() -> None:
 
 
 class Stream:
-    """The published stream: takes the parts of several jobs as the script does."""
+    """The published stream: takes the parts of several jobs as the script does.
+
+    Of trades that are too late to be shown, too.
+    """
 
     def __init__(self) -> None:
         self.offset = 0
@@ -103,9 +108,11 @@ class Stream:
         for isin, behind in late.items():
             self._seq += 1
             row = make_row(isin, seq=self._seq - behind, trades=1)
-            if isin not in self.last or row.version > self.last[isin].version:
-                self.last[isin] = LastValue(isin, row.version, self.offset, row.body)
-                rows.append(row)
+            shown = self.last.get(isin)
+            if shown is not None and row.version <= shown.version:
+                row = restate(shown, row)
+            self.last[isin] = LastValue(isin, row.version, self.offset, row.body)
+            rows.append(row)
         return make_snapshot(
             self.offset, *rows, windows=count, window=self.windows[job]
         )

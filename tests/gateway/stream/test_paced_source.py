@@ -1,5 +1,6 @@
 """What those see whose token allows one price of an issue in an interval."""
 
+import asyncio
 import json
 from collections.abc import Iterable
 from typing import Any
@@ -13,6 +14,7 @@ from gateway.stream.counters import Counters
 from gateway.stream.frames import Update
 from gateway.stream.hub import Hub
 from gateway.stream.paced_source import granted_ms
+from gateway.stream.pending_rows import AT_ONCE
 from tests.gateway.listener import Listener
 from tests.gateway.samples import (
     FIRST_WINDOW,
@@ -21,6 +23,7 @@ from tests.gateway.samples import (
     WINDOW_MS,
     make_board,
     make_group,
+    make_isins,
     make_row,
     make_snapshot,
 )
@@ -116,6 +119,23 @@ async def test_subscribing_anew_shows_nothing_newer(keys: tuple[str, ...]) -> No
         say(client, *keys)
         assert prices(client) == [1]
         assert prices(market.join(10_000, *keys)) == [1]
+
+
+async def test_what_has_changed_is_folded_before_an_interval_is_shown() -> None:
+    """In steps, between which others are served; REST sees it at the same time."""
+    market, isins = Market(), make_isins(3 * AT_ONCE)
+    client = market.join(4_000, "*")
+    assert prices(client) == [1]
+    for seq in range(2, 6):
+        market.publish(*(make_row(isin, str(seq), seq) for isin in isins))
+    assert prices(client) == []
+    for _ in range(20):
+        await asyncio.sleep(0)
+    [frame] = client.frames()
+    assert {item["price"] for item in frame["data"]} == {5}
+    assert {item["volume"] for item in frame["data"]} == {4 * 40}
+    assert {(item["high"], item["low"]) for item in frame["data"]} == {(5, 2)}
+    assert len(frame["data"]) == len(isins)
 
 
 async def test_others_are_served_as_ever() -> None:

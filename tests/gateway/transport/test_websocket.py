@@ -15,6 +15,7 @@ from tests.gateway.samples import (
     EPOCH,
     HYNIX,
     SAMSUNG,
+    WINDOW_MS,
     make_isins,
     make_row,
 )
@@ -103,7 +104,7 @@ def test_a_client_of_everything_gets_issues_that_appear_later(
 
 
 def test_an_issue_published_twice_is_sent_once(
-    publisher: Publisher, gateway: Gateway
+    publisher: Publisher, gateway: Gateway, client: redis.Redis
 ) -> None:
     """A message that comes twice, and an older row in a later one, reach nobody."""
     with gateway.stream() as stream:
@@ -111,6 +112,8 @@ def test_an_issue_published_twice_is_sent_once(
         first = publisher.publish(make_row(SAMSUNG, seq=5))
         stream.take("update")
         publisher.repeat(first)
+        # Or it would be restated.
+        client.hdel(publisher.keys.last, SAMSUNG)
         publisher.publish(make_row(SAMSUNG, seq=4))
         publisher.publish(make_row(HYNIX))
         update = stream.take("update")
@@ -118,6 +121,29 @@ def test_an_issue_published_twice_is_sent_once(
         assert update["offset"] == 4
     assert gateway.count("updates_repeated") == 1
     assert gateway.count("rows_stale") == 1
+
+
+def test_late_trades_reach_a_client_with_their_window(
+    publisher: Publisher, gateway: Gateway
+) -> None:
+    """The trade that is shown stays; who was away meanwhile is told of the issue."""
+    with gateway.stream() as stream:
+        stream.subscribe(SAMSUNG, HYNIX)
+        shown = publisher.publish(make_row(seq=5), make_row(HYNIX))
+        [before, _] = sorted(
+            stream.take("update")["data"], key=lambda item: item["isin"] == HYNIX
+        )
+        publisher.publish(make_row(price="199600.5", seq=4))
+        update = stream.take("update")
+    late = {"volume": 40, "value": 7984020, "high": 199600.5, "low": 199600.5}
+    assert update["window"] == shown.window + WINDOW_MS
+    assert update["data"] == [before | late]
+    assert list(update["data"][0])[-5:] == ["trades", *late]
+    with gateway.stream() as stream:
+        since = {"epoch": EPOCH, "offset": shown.offset}
+        [item] = stream.subscribe(SAMSUNG, HYNIX, since=since)
+    assert item == before | {"trades": 0}
+    assert gateway.count("rows_stale") == 0
 
 
 def test_windows_published_together_come_as_one_update(

@@ -1,0 +1,216 @@
+"""Whatever is merged on the way: what clients add up is what was traded."""
+
+import asyncio
+import json
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gateway.admission.tokens import TokenGrant
+from gateway.settings import GatewaySettings
+from gateway.stream.board import Board, Position
+from gateway.stream.counters import Counters
+from gateway.stream.hub import Hub
+from tests.examples import many
+from tests.gateway.listener import Listener
+from tests.gateway.samples import (
+    EPOCH,
+    FIRST_WINDOW,
+    HYNIX,
+    NAVER,
+    SAMSUNG,
+    WINDOW_MS,
+    make_row,
+    make_snapshot,
+    make_update,
+    parse_exact,
+    restate,
+    sums_of,
+)
+from throttle.contract.row_sums import Amounts, RowSums
+from throttle.contract.snapshot import LastValue, Row
+
+Trades = list[tuple[str, str, int]]
+"""Price, size, and by how many trades it is late."""
+
+Sums = dict[str, RowSums]
+
+
+def add(sums: Sums, isin: str, more: RowSums) -> None:
+    """Add to what was traded of an issue."""
+    sums[isin] = sums[isin].fold(more) if isin in sums else more
+
+
+class Market:
+    """Publishes as the script does; ``traded`` has every trade, late ones too."""
+
+    def __init__(self) -> None:
+        self.board = Board()
+        self.board.replace(Position(EPOCH, 0, FIRST_WINDOW), [])
+        self.hub = Hub(self.board, GatewaySettings(), Counters())
+        self.traded: list[tuple[int, str, RowSums]] = []
+        self.offset, self.window = 0, FIRST_WINDOW
+        self._seq = 100
+        self._last: dict[str, LastValue] = {}
+
+    def publish(self, *windows: dict[str, Trades], is_part: bool = False) -> None:
+        """Publish windows with one update for all of them, or another part of one."""
+        latest: dict[str, Row] = {}
+        for trades in windows:
+            self.offset += 1
+            self.window += 0 if is_part else WINDOW_MS
+            for isin, made in trades.items():
+                row = self._row(isin, made)
+                latest[isin] = row.merge(latest[isin]) if isin in latest else row
+        snapshot = make_snapshot(
+            self.offset, *latest.values(), windows=len(windows), window=self.window
+        )
+        update = make_update(self.board, self.board.apply(snapshot))
+        self.hub.publish(update, snapshot, self.window)
+
+    def _row(self, isin: str, made: Trades) -> Row:
+        rows = []
+        for price, size, late in made:
+            self._seq += 1
+            row = make_row(isin, price, self._seq - late)
+            body = row.body.replace(b'"size":40', b'"size":%b' % size.encode())
+            rows.append(row._replace(body=body))
+            self.traded.append(
+                (self.offset, isin, RowSums(1, Amounts.of_trade(price, size)))
+            )
+        merged, *newer = sorted(rows, key=lambda row: row.version)
+        for row in newer:
+            merged = row.merge(merged)
+        shown = self._last.get(isin)
+        if shown is not None and merged.version <= shown.version:
+            merged = restate(shown, merged)
+        value = LastValue(isin, merged.version, self.offset, merged.body)
+        self._last[isin] = value
+        return merged
+
+    def traded_since(self, offset: int) -> Sums:
+        """Return what was traded after an offset."""
+        sums: Sums = {}
+        for at, isin, trade in self.traded:
+            if at > offset:
+                add(sums, isin, trade)
+        return sums
+
+
+class Reader:
+    """A client that adds up what it gets."""
+
+    def __init__(
+        self, market: Market, interval_ms: int = 0, token_ms: int = 0, **since: Any
+    ) -> None:
+        self.listener = Listener(market.hub)
+        commands = self.listener.client.commands
+        if token_ms:
+            grant = TokenGrant(min_interval_ms=token_ms)
+            commands.admit(grant, 0.0, market.window * 1_000)
+        message = {"op": "subscribe", "keys": ["*"], "min_interval_ms": interval_ms}
+        commands.answer(json.dumps(message | since), 0.0, 0)
+        self.sums: Sums = {}
+        self.snapshot: set[str] = set()
+        self.versions: dict[str, tuple[int, int]] = {}
+
+    def read(self, most: int = 1_000) -> None:
+        """Read some frames, or all."""
+        while most and (frame := self.listener.next_frame()) is not None:
+            most -= 1
+            self._take(parse_exact(frame))
+
+    def _take(self, message: dict[str, Any]) -> None:
+        for item in message.get("data", []):
+            isin, version = item["isin"], (int(item["time"]), int(item["seq"]))
+            assert version >= self.versions.get(isin, version), "an issue went back"
+            self.versions[isin] = version
+            if message["type"] == "snapshot":
+                self.snapshot.add(isin)
+                assert sums_of(item) == RowSums(0)
+            else:
+                add(self.sums, isin, sums_of(item))
+
+    def since(self) -> dict[str, Any]:
+        """Return from where it may go on."""
+        position = self.listener.client.delivery.position()
+        return {"epoch": position.epoch, "offset": position.offset}
+
+
+DECIMAL = st.sampled_from(["199500", "0.30", "7", "123456789.000000000000000001"])
+TRADES = st.lists(
+    st.tuples(DECIMAL, DECIMAL, st.sampled_from([0, 0, 1, 60])), min_size=1, max_size=3
+)
+WINDOW = st.dictionaries(st.sampled_from([SAMSUNG, HYNIX, NAVER]), TRADES)
+READ = st.just("read")
+QUIET_WINDOWS = 8
+"""After so many the longest interval has begun twice."""
+
+
+@settings(max_examples=many(300))
+@given(
+    st.lists(
+        st.one_of(
+            READ,
+            st.tuples(WINDOW, st.just(False)),
+            st.tuples(WINDOW, st.just(True)),
+            st.tuples(WINDOW, WINDOW, st.just(False)),
+        ),
+        max_size=25,
+    )
+)
+def test_however_windows_are_merged_clients_add_up_the_same(steps: list[Any]) -> None:
+    """The fast, the slow, those who ask seldom, and those who may see little.
+
+    Several jobs publish, whose rows are held back; one makes up for an outage.
+    """
+    asyncio.run(_merge(steps))
+
+
+async def _merge(steps: list[Any]) -> None:
+    market = Market()
+    fast, slow, seldom = Reader(market), Reader(market), Reader(market, 4_000)
+    few = Reader(market, token_ms=6_000)
+    # Each has its snapshot, of nothing.
+    slow.read()
+    for step in [*steps, *(({}, False) for _ in range(QUIET_WINDOWS))]:
+        if step == "read":
+            slow.read(1)
+        else:
+            market.publish(*step[:-1], is_part=step[-1])
+        for reader in (fast, seldom, few):
+            reader.read()
+    slow.read()
+    for reader in (fast, slow, seldom, few):
+        assert reader.sums == market.traded_since(0)
+
+
+@settings(max_examples=many(200))
+@given(st.lists(st.one_of(READ, READ, WINDOW), max_size=15), st.lists(WINDOW))
+def test_who_comes_back_is_told_of_every_issue_and_goes_on_from_there(
+    before: list[Any], meanwhile: list[dict[str, Trades]]
+) -> None:
+    """Also of one whose trades all came too late, so that its price is the same."""
+    asyncio.run(_resume(before, meanwhile))
+
+
+async def _resume(before: list[Any], meanwhile: list[dict[str, Trades]]) -> None:
+    market = Market()
+    slow = Reader(market)
+    slow.read()
+    for step in before:
+        if step == "read":
+            slow.read(1)
+        else:
+            market.publish(step)
+    since = slow.since()
+    for window in meanwhile:
+        market.publish(window)
+    returned, offset = Reader(market, since=since), market.offset
+    returned.read()
+    assert returned.snapshot == market.traded_since(since["offset"]).keys()
+    for window in [*meanwhile, {}]:
+        market.publish(window)
+    returned.read()
+    assert returned.sums == market.traded_since(offset)
