@@ -7,9 +7,11 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import reduce
 from logging import ERROR
 from multiprocessing.sharedctypes import Synchronized
 from typing import Any
+from zlib import crc32
 
 import psutil
 import structlog
@@ -27,7 +29,7 @@ from loadtest.judge.judging import KindJudgement
 from loadtest.judge.published_run import PublishedRun
 from loadtest.results import PROMPT
 from throttle.contract.group import Group, GroupFigures, sector_key, units
-from throttle.contract.row_sums import ONE
+from throttle.contract.row_sums import ONE, Amounts, RowSums
 from throttle.contract.snapshot import Row, WindowSnapshot
 from throttle.contract.trade_order import encode_version
 
@@ -37,14 +39,23 @@ WINDOW_S = 2.0
 WINDOW_MS = 2_000
 EPOCH = "bench"
 JOINS_WITHIN_S = 300
+SEVERAL_PERCENT = 29
+"""So many of a hundred rows stand for several trades, as on a recorded day."""
 _SENT_AFTER_S = 0.2
 """So long after all is stored: what the gateway waits for is the message alone."""
 
 
 def make_row(isin: str, seq: int, price: str = "199500", **extra: Any) -> Row:
-    """Return a row that is newer the greater ``seq`` is."""
+    """Return a row that is newer the greater ``seq`` is; its price is whole."""
     trade = Trade(isin, 1_773_964_802_000_000 + seq, seq, price, "40", extra)
-    return Row(isin, encode_version(trade.time_us, seq, seq), ONE, trade.to_row())
+    is_of_several = crc32(isin.encode(), seq) % 100 < SEVERAL_PERCENT
+    sums = _make_sums(int(price)) if is_of_several else ONE
+    return Row(isin, encode_version(trade.time_us, seq, seq), sums, trade.to_row())
+
+
+def _make_sums(price: int) -> bytes:
+    others = (Amounts.of_trade(str(price + step), "40") for step in (100, 0, 50))
+    return RowSums(3, reduce(Amounts.fold, others)).encode()
 
 
 def make_groups(count: int, window_ms: int) -> tuple[Group, ...]:

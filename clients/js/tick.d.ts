@@ -1,4 +1,7 @@
-/** An issue's newest trade. `price` and `size` are decimal text with every digit. */
+/**
+ * An issue's newest trade, and the sums of all trades that the item stands for
+ * (`traded`). Decimals are text with every digit.
+ */
 export interface Item {
   isin: string;
   /** Microseconds since 1970 UTC, by the exchange's clock. */
@@ -7,8 +10,24 @@ export interface Item {
   seq: number;
   price: string;
   size: string;
+  /** How many trades it stands for; 0 if it was known before, or nobody has counted them. */
+  trades: number;
+  /** The sums of those; left out if its own trade is all, and if nobody knows them. */
+  volume?: string;
+  value?: string;
+  high?: string;
+  low?: string;
   /** Further fields, as the gateway sends them. */
   [field: string]: unknown;
+}
+
+/** The sums of some trades: of their sizes, of price times size, and both extremes. */
+export interface Traded {
+  trades: number;
+  volume: string;
+  value: string;
+  high: string;
+  low: string;
 }
 
 /** What a window says of a market or sector; sums are decimal text with every digit. */
@@ -131,10 +150,14 @@ export class TickClient {
   close(): void;
 }
 
-/** Parses a message; `price` and `size` become text. */
+/** Parses a message; prices, sizes and sums become text. */
 export function readMessage(text: string): Message;
 /** Parses an answer of `/v1/bars`; prices and sums become text. */
 export function readBars(text: string): { data: Bar[]; [field: string]: unknown };
+/** Returns the sums of an item's trades; null if it stands for none, or they are not known. */
+export function traded(item: Item): Traded | null;
+/** Returns the sums of the trades of both, exactly; null if one is null. */
+export function addTraded(one: Traded | null, other: Traded | null): Traded | null;
 /** Returns the delay before a try, in milliseconds. `random` is in [0, 1). */
 export function backoffMs(attempt: number, random?: number): number;
 /** Returns whether no new connection follows a close code. */

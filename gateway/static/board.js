@@ -203,7 +203,7 @@ function heard(message, tookMs) {
   if (!line.hear(message, ticks.clockSkewMs)) return;
   view.heardMs = view.clock();
   if (message.type === "heartbeat" && message.window !== null) store.hear(message.window);
-  if (message.type !== "heartbeat") alerts.judge();
+  if (message.type !== "heartbeat") alerts.judge(message);
   if (message.type === "update") {
     store.count(message);
     view.lagMs = Math.max(0, view.clock() - message.window); // two clocks never agree to the ms

@@ -5,16 +5,17 @@
 //   const stop = ticks.subscribe(["KR7005930003"], (item) => show(item.price));
 //
 // The callback gets an issue's newest item, at most once per animation frame: first
-// what is known, then every change. A lost connection is made again, after a random
+// what is known, then every change. An item stands for all trades since the one before
+// it: `traded(item)` says their sums. A lost connection is made again, after a random
 // delay, and resumes where it was. docs/protocol.md says what the messages mean.
 
 const BACKOFF_MS = 500;
 const BACKOFF_MOST_MS = 30_000;
 const TOO_MANY_MESSAGES_MS = 30_000;
 const SILENT_HEARTBEATS = 2.5;
-const DECIMALS = /"(price|size)"(\s*:\s*)(-?\d[\d.eE+-]*)/g;
-// A price or size that is more than up to 15 digits without a needless zero.
-const UNSAFE = /"(?:price|size)"(?!:-?(?:[1-9]\d{0,14}|(?=[\d.]{3,16}[,}])\d+\.(?!0{6})\d*[1-9])[,}])/;
+const DECIMALS = /"(price|size|volume|value|high|low)"(\s*:\s*)(-?\d[\d.eE+-]*)/g;
+// A decimal of an item that is more than up to 15 digits without a needless zero.
+const UNSAFE = /"(?:price|size|volume|value|high|low)"(?!:-?(?:[1-9]\d{0,14}|(?=[\d.]{3,16}[,}])\d+\.(?!0{6})\d*[1-9])[,}])/;
 const GROUPS = '"groups":[';
 const GROUP_DECIMALS = /"(volume|value|mean_change_pct)":(-?\d[\d.]*)/g;
 const DATA = ',"data":[';
@@ -24,13 +25,14 @@ const MOST_BARS = 512; // of an issue and interval that are remembered
 const FINAL_CODES = new Set([1000, 1003, 1007, 1008, 1009]);
 const EVERYTHING = "*";
 const ALL_GROUPS = "group:*";
+const PLACES = 36; // behind the point of a sum: a price and a size have 18 each
 
 // A price is decimal text: read as a number, 0.30 would turn into 0.3. Within a string
 // every quote has a backslash before it, so only fields are found; a function called for
 // each value of the whole board would take five times as long. Groups stand before the
 // data, whose items may have fields of any name.
 //
-// Where all prices and sizes are numbers that come back as they were written, as they
+// Where all of an item's decimals are numbers that come back as they were written, as they
 // mostly are, they become text after they were read: that takes half the time, and less
 // garbage, than a copy of the message with quotes in it.
 export function readMessage(text) {
@@ -45,6 +47,11 @@ function withTexts(message) {
   for (const item of message.data) {
     if (typeof item.price === "number") item.price = String(item.price);
     if (typeof item.size === "number") item.size = String(item.size);
+    if (item.volume === undefined) continue;
+    if (typeof item.volume === "number") item.volume = String(item.volume);
+    if (typeof item.value === "number") item.value = String(item.value);
+    if (typeof item.high === "number") item.high = String(item.high);
+    if (typeof item.low === "number") item.low = String(item.low);
   }
   return message;
 }
@@ -52,6 +59,51 @@ function withTexts(message) {
 // The same of an answer with bars.
 export function readBars(text) {
   return JSON.parse(text.replace(BAR_DECIMALS, '"$1"$2"$3"'));
+}
+
+// The sums of the trades that an item stands for, {trades, volume, value, high, low}, all
+// but the first as decimal text; null if it stands for none, or nobody knows them. An
+// item of its own trade alone says them by `price` and `size`; any other one in full.
+export function traded({ trades, price, size, volume, value, high, low }) {
+  if (volume !== undefined) return { trades, volume, value, high, low };
+  if (trades !== 1) return null;
+  const paid = decimalText((units(price) * units(size)) / 10n ** BigInt(PLACES));
+  return { trades, volume: size, value: paid, high: price, low: price };
+}
+
+// The sums of the trades of two; null if those of one are not known.
+export function addTraded(one, other) {
+  if (one === null || other === null) return null;
+  const sum = (name) => decimalText(units(one[name]) + units(other[name]));
+  const high = units(one.high) < units(other.high) ? other.high : one.high;
+  const low = units(one.low) > units(other.low) ? other.low : one.low;
+  return { trades: one.trades + other.trades, volume: sum("volume"), value: sum("value"), high, low };
+}
+
+// How many of 10^-36 a decimal is: no sum is ever a binary fraction.
+function units(text) {
+  const [whole, rest = ""] = text.split(".");
+  return BigInt(whole + rest.padEnd(PLACES, "0"));
+}
+
+function decimalText(number) {
+  const digits = number.toString().padStart(PLACES + 1, "0");
+  const rest = digits.slice(-PLACES).replace(/0+$/, "");
+  return digits.slice(0, -PLACES) + (rest && `.${rest}`);
+}
+
+// An item that stands for other trades than it said: so many, and their sums if known.
+function standingFor(item, trades, sums) {
+  const { volume, value, high, low, ...trade } = item;
+  return { ...trade, trades, ...sums };
+}
+
+// The newer of two items, standing for the trades of both. One that stands for none adds
+// nothing.
+function joined(item, before) {
+  if (!before.trades) return item;
+  const sums = item.trades ? addTraded(traded(item), traded(before)) : traded(before);
+  return standingFor(item, item.trades + before.trades, sums);
 }
 
 export function backoffMs(attempt, random = Math.random()) {
@@ -125,6 +177,9 @@ export class TickClient {
   // the issues that the table says, while that changes, too. Groups
   // ("group:market:KOSPI", "group:sector:…", "group:*") are the figures of a market or
   // sector, once per window: volume, value and mean_change_pct are text.
+  //
+  // An item that was known before stands for no trades (`trades` is 0, `window` null), so
+  // the trades of all items that a callback gets are those since it was subscribed.
   subscribe(keys, callback) {
     for (const key of keys) {
       if (!this._listeners.has(key)) {
@@ -602,7 +657,9 @@ export class TickClient {
   _put(item, window) {
     const known = this.items.get(item.isin);
     if (!this._isWatched(item.isin) || (known && isOlder(item, known))) return;
-    this.items.set(item.isin, item);
+    // What waits to be told is told with it: a hidden page is not painted for hours.
+    const isWaiting = known !== undefined && (this._changed.get(item.isin) ?? null) !== null;
+    this.items.set(item.isin, isWaiting ? joined(item, known) : item);
     this._change(item.isin, window);
   }
 
@@ -614,7 +671,7 @@ export class TickClient {
   }
 
   _change(isin, window) {
-    this._changed.set(isin, window);
+    this._changed.set(isin, window ?? this._changed.get(isin) ?? null);
     if (this._isPaintDue) return;
     this._isPaintDue = true;
     const later = globalThis.requestAnimationFrame ?? ((paint) => setTimeout(paint, 16));
@@ -635,6 +692,7 @@ export class TickClient {
       value = this.items.get(name) ?? this.groups.get(name);
       if (value === undefined) return;
       window = itsWindow;
+      if (window === null && value.trades && this.items.has(name)) value = standingFor(value, 0, null);
       // By each key by which an issue, or a group, is followed.
       tell(name);
       if (this.groups.has(name)) {

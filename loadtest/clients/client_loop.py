@@ -130,6 +130,7 @@ class ClientLoop:
         self._past = self._told = ClientTally()
         self._lags_ms = array("f")
         self.merged_at.clear()
+        self.rows.said.clear()
         self.is_frozen = False
 
     def _step(self) -> None:

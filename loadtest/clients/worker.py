@@ -22,8 +22,9 @@ from loadtest.clients.sockets import (
     StalledClient,
 )
 from loadtest.clients.targets import Target
-from loadtest.judge.judging import Hole, Judgement, Seen, Span, judge_all
+from loadtest.judge.judging import FAULTS_KEPT, Hole, Judgement, Seen, Span, judge_all
 from loadtest.judge.reference import Reference
+from loadtest.judge.sums_check import wrong_sums
 from loadtest.judge.tallies import CrowdTick
 
 LOOK_EVERY_S = 1.0
@@ -114,6 +115,9 @@ class Worker:
             tally.faults = 0
             judgement.kind(kind).tally.add(tally)
         judgement.merged_at.update(self._client_loop.merged_at)
+        said = self._client_loop.rows.said.get(reference.epoch, ())
+        wrong = list(wrong_sums(said, reference, has_holes=bool(holes)))
+        judgement.keep(wrong[:FAULTS_KEPT], len(wrong))
         return judgement
 
     async def leave(self) -> None:

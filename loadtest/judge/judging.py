@@ -207,7 +207,7 @@ def staleness_ms(
     place = bisect_right(checker.times_ms, moment_ms)
     if not place:
         return None
-    following = changes.place(checker.offsets[place - 1])
+    following = changes.after_late(changes.place(checker.offsets[place - 1]))
     if following == len(changes):
         return 0.0
     return max(0.0, moment_ms - reference.first_ms(changes, following))
@@ -269,7 +269,7 @@ def wrong_values(
             shown = f"time {time_us}, seq {seq}, price {price}"
             text = f"{isin} shows {shown} at offset {checker.offset}"
             if count:
-                time_us, seq = _version_at(changes, count - 1)
+                time_us, seq = changes.version(count - 1)
                 text += (
                     f", published was time {time_us}, seq {seq}, price "
                     f"{changes.prices[count - 1]}, at {changes.offsets[count - 1]}"
@@ -295,14 +295,14 @@ def _find_value(known: HeldIssue, changes: Changes, count: int) -> int | None:
     """
     if count == 0:
         # Nothing was published of it in this run, up to here.
-        if not changes or _version(known) < _version_at(changes, 0):
+        if not changes or _version(known) < changes.version(0):
             return 0
     elif _is_at(known, changes, count - 1):
-        return count
+        return changes.after_late(count)
     for place in range(count, len(changes)):
         if _is_at(known, changes, place):
-            return place + 1
-    if count == 0 and _version(known) == _version_at(changes, 0):
+            return changes.after_late(place + 1)
+    if count == 0 and _version(known) == changes.version(0):
         return 0
     return None
 
@@ -349,14 +349,14 @@ def _find_base(known: HeldIssue, changes: Changes) -> list[int]:
     base = known.base_item[1:3]
     found = []
     if first == 0:
-        if not changes or base <= _version_at(changes, 0):
+        if not changes or base <= changes.version(0):
             found.append(0)
-    elif base == _version_at(changes, first - 1):
+    elif base == changes.version(first - 1):
         found.append(first)
-    elif base < _version_at(changes, first - 1):
+    elif base < changes.version(first - 1):
         return []
     for place in range(first, len(changes)):
-        version = _version_at(changes, place)
+        version = changes.version(place)
         if version > base:
             break
         if version == base:
@@ -368,12 +368,8 @@ def _version(known: HeldIssue) -> tuple[int, int]:
     return known.item[1:3]
 
 
-def _version_at(changes: Changes, place: int) -> tuple[int, int]:
-    return changes.times_us[place], changes.seqs[place]
-
-
 def _is_at(known: HeldIssue, changes: Changes, place: int) -> bool:
     return (
-        _version_at(changes, place) == _version(known)
+        changes.version(place) == _version(known)
         and known.item[3] == changes.prices[place]
     )

@@ -126,4 +126,5 @@ class PublishedRun:
 
 def _change(offset: int, row: Row, first_ms: float) -> Change:
     _, time_us, seq, price, _ = to_item(orjson.loads(row.body), row.body)
-    return Change(offset, time_us, seq, price, row.trades, first_ms)
+    trades, amounts = row.row_sums
+    return Change(offset, time_us, seq, price, trades, first_ms, amounts)

@@ -4,11 +4,13 @@ Whether it was right is not said here, but by the audit, which asks ``throttle.a
 """
 
 from array import array
-from bisect import bisect_right
-from collections.abc import Iterable, Mapping
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import accumulate, pairwise
 from math import isnan, nan
 from typing import NamedTuple
+
+from throttle.contract.row_sums import Amounts, RowSums
 
 DEFAULT_WINDOW_MS = 2_000
 
@@ -33,6 +35,7 @@ class Change(NamedTuple):
     price: str
     trades: int
     first_ms: float = nan
+    amounts: Amounts | None = None
 
 
 class Changes:
@@ -50,6 +53,8 @@ class Changes:
         self.firsts_ms = array("d")
         """NaN where it is not known."""
         self.prices: list[str] = []
+        self.amounts: list[Amounts | None] = []
+        """None where nobody knows them."""
         for change in changes:
             if self.offsets and change.offset <= self.offsets[-1]:
                 raise ValueError(
@@ -62,6 +67,7 @@ class Changes:
             self.trades.append(change.trades)
             self.firsts_ms.append(change.first_ms)
             self.prices.append(change.price)
+            self.amounts.append(change.amounts)
         self.sums = array("q", accumulate(self.trades, initial=0))
 
     def __len__(self) -> int:
@@ -70,6 +76,40 @@ class Changes:
     def place(self, offset: int) -> int:
         """Return how many changes lie at or before an offset."""
         return bisect_right(self.offsets, offset)
+
+    def version(self, place: int) -> tuple[int, int]:
+        """Return the time and the seq of a change."""
+        return self.times_us[place], self.seqs[place]
+
+    def places(self, version: tuple[int, int]) -> Iterator[int]:
+        """Yield the changes that have a version: a trade, then late ones before it."""
+        place = bisect_left(self.times_us, version[0])
+        while place < len(self) and self.version(place) <= version:
+            if self.version(place) == version:
+                yield place
+            place += 1
+
+    def after_late(self, place: int) -> int:
+        """Return the first change from a place on that is not one of late trades.
+
+        Those have the version of the change before them.
+        """
+        while 0 < place < len(self) and self.version(place) == self.version(place - 1):
+            place += 1
+        return place
+
+    def newest(self, place: int, trades: int) -> RowSums | None:
+        """Return the sums of the newest changes up to a place that have so many trades.
+
+        None if the first of them are not among these changes.
+        """
+        found = RowSums(self.trades[place], self.amounts[place])
+        while found.trades < trades:
+            place -= 1
+            if place < 0:
+                return None
+            found = found.fold(RowSums(self.trades[place], self.amounts[place]))
+        return found
 
     def trades_between(self, after: int, up_to: int) -> int:
         """Return for how many trades the changes within ``(after, up_to]`` stand."""

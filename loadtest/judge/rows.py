@@ -1,7 +1,8 @@
 """Frames read fast: the same rows go to thousands of clients. Pure.
 
 A row is parsed once; the next client's is told by its bytes. What cannot be cut into
-rows by simple means is parsed as a whole: both ways give the same.
+rows by simple means is parsed as a whole: both ways give the same. Sums of a row are
+not read here: the row is kept for ``sums_check.py``.
 """
 
 import json
@@ -19,6 +20,9 @@ Frame: TypeAlias = Mapping[str, Any]
 
 ROWS_KEPT = 50_000
 
+MOST_SAID = 200_000
+"""So many rows that stand for trades are kept to be judged; of more, every second."""
+
 NO_TRADES = -1
 
 _DATA = b'"data":['
@@ -27,9 +31,14 @@ _BETWEEN = b"},{"
 
 
 class RowReader:
-    """Reads frames and answers, remembers rows."""
+    """Reads frames and answers, remembers rows.
+
+    ``said`` has, by epoch, the rows that stand for trades, each once or a few times.
+    """
 
     def __init__(self) -> None:
+        self.said: dict[str | None, list[bytes]] = {}
+        self._passed = self._every = 1
         self._rows: dict[bytes, Item] = {}
         self._payload = b""
         self._read: tuple[Frame, Sequence[Item]] = ({}, ())
@@ -69,8 +78,19 @@ class RowReader:
                     known.clear()
                 whole = b"{%b}" % row
                 item = known[row] = to_item(orjson.loads(whole), whole)
+                if item[4] > 0:
+                    self._keep(frame.get("epoch"), whole)
             items.append(item)
         return frame, items
+
+    def _keep(self, epoch: str | None, row: bytes) -> None:
+        self._passed += 1
+        if self._passed % self._every == 0:
+            said = self.said.setdefault(epoch, [])
+            said.append(row)
+            if len(said) > MOST_SAID:
+                del said[::2]
+                self._every *= 2
 
 
 def _fail(payload: bytes) -> Sequence[Item]:

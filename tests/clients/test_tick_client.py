@@ -34,6 +34,7 @@ from tests.gateway.samples import (
 from tests.gateway.servers import running_gateway
 from tests.ports import free_port
 from tickthrottle_client import Bar, Item, TickClient, TickError, tick_client
+from tickthrottle_client.item_sums import SUMS
 from tickthrottle_client.tick_client import backoff_s, is_older, read_message
 from tickthrottle_client.tick_v1 import PROTOCOL, is_final
 
@@ -423,9 +424,9 @@ async def test_every_message_is_as_described(
         ticks.subscribe([SAMSUNG], seen.put)
         await soon(lambda: len({message["type"] for message in seen.messages}) == 4)
     for message in seen.messages:
-        decimals = {"price": float, "size": float}
         for item in message.get("data", []):
-            item.update({name: kind(item[name]) for name, kind in decimals.items()})
+            for name in ("price", "size", *(item.keys() & SUMS)):
+                item[name] = float(item[name])
         check_message(message)
 
 

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import reduce
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -15,6 +16,7 @@ from tests.gateway.publisher import Publisher
 from tests.gateway.samples import FIRST_WINDOW, SAMSUNG, make_row
 from tests.gateway.servers import Gateway, running_gateway
 from tests.ports import free_port
+from throttle.contract.row_sums import Amounts, RowSums
 from throttle.contract.snapshot import Row
 from throttle.contract.trade_order import encode_version
 
@@ -53,6 +55,22 @@ class Board:
         self.prices |= prices
         rows = [make_row(i, p, self._seq, trades=37) for i, p in prices.items()]
         self.publisher.publish(*rows)
+
+    def publish_touched(self, isin: str, price: str, *touched: str) -> None:
+        """Publish a window of an issue: other prices, then the one it ends with."""
+        self._seq += 1
+        self.prices[isin] = price
+        self._publish_sums(isin, price, *touched)
+
+    def publish_late(self, isin: str, price: str) -> None:
+        """Publish a window with a late trade of the issue that was published last."""
+        self._publish_sums(isin, price)
+
+    def _publish_sums(self, isin: str, *prices: str) -> None:
+        amounts = reduce(Amounts.fold, (Amounts.of_trade(p, "40") for p in prices))
+        sums = RowSums(len(prices), amounts).encode()
+        row = make_row(isin, self.prices[isin], self._seq)
+        self.publisher.publish(row._replace(sums=sums))
 
     def open(self, fragment: str = "") -> None:
         """Open the page and wait until it is live."""

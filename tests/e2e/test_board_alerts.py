@@ -111,6 +111,43 @@ def test_a_price_that_is_reached_is_told_once_or_each_time(board: Board) -> None
     told(page)
 
 
+# Whether a cell of prices has lit up since.
+LIT = """() => {
+  window.lit = 0;
+  new MutationObserver((changes) => (lit += changes.length)).observe(
+    document.getElementById("rows"), { attributeFilter: ["data-lit"], subtree: true });
+}"""
+
+
+def test_a_price_that_was_only_touched_is_told_and_widens_the_range(
+    board: Board,
+) -> None:
+    """Within a window, or by a late trade, which is no change of the price."""
+    page, row = board.page, board.row(SAMSUNG)
+    open_alerts(board, SAMSUNG)
+    set_alert(page, "205000", "up", "each")
+    page.keyboard.press("Escape")
+    board.publish_touched(SAMSUNG, "199100", "205000", "150000")
+    risen = "삼성전자 has risen to 205,000: "
+    told(page, risen + "205,000")
+    board.is_right()
+    expect(row.locator(".range")).to_contain_text("from 150,000 to 205,000")
+    expect(row.locator("path")).to_have_attribute("d", re.compile(r"(L96\.0,\S+){3}$"))
+    expect(page.locator("[data-lit]")).to_have_count(0)
+    trades = int(row.locator(".trades").inner_text().split()[-1])
+    page.evaluate(LIT)
+    board.publish_late(SAMSUNG, "210000")
+    told(page, risen + "210,000", risen + "205,000")
+    expect(row.locator(".trades")).to_have_text(re.compile(rf"\+1\s+{trades + 1}$"))
+    expect(row.locator(".range")).to_contain_text("from 150,000 to 210,000")
+    board.is_right()
+    assert page.evaluate("window.lit") == 0
+    board.publish_touched(SAMSUNG, "199000", "204999")
+    board.is_right()
+    expect(page.locator("#told .notice")).to_have_count(2)
+    eventually(lambda: page.evaluate("window.lit") > 0)
+
+
 def test_a_page_that_slept_or_was_gone_misses_nothing(board: Board) -> None:
     """Frozen by the browser, hidden, closed: the next message decides."""
     page = board.page

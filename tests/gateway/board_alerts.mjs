@@ -63,6 +63,29 @@ test("an alert that is told once is told once; each time, after it has gone back
   assert.deepEqual(armed(done, "1", null), alert({ isOnce: true, side: -1 }));
 });
 
+test("a price that was only touched within a window is told, in each window once", () => {
+  const waiting = (more) => armed(alert(more), "199000", null);
+  const window = (end, high, low = "198000") => ({ window: end, high, low });
+  const first = judged(waiting(), "199000", null, 5, window(2_000, "200100"));
+  assert.deepEqual(first, {
+    alert: { ...waiting(), toldMs: 5, toldPrice: "200100", toldWindow: 2_000 },
+    isDue: true,
+  });
+  // Another tab hears of the same window, and then both of the next.
+  assert.equal(judged(first.alert, "199000", null, 6, window(2_000, "200100")).alert, first.alert);
+  assert.equal(judged(first.alert, "199000", null, 7, window(4_000, "200000")).isDue, true);
+  assert.equal(judged(first.alert, "199000", null, 7, window(4_000, "199999")).alert, first.alert);
+  // Downwards by the lowest price; where the price is beyond itself, it is told.
+  const down = judged(waiting({ way: "down", value: "198000" }), "199000", null, 5, window(2_000, "200100"));
+  assert.deepEqual([down.isDue, down.alert.toldPrice, down.alert.side], [true, "198000", 1]);
+  const beyond = judged(waiting(), "200050", null, 5, window(2_000, "200100"));
+  assert.deepEqual([beyond.alert.toldPrice, beyond.alert.side], ["200050", 1]);
+  const change = waiting({ kind: "change", value: "5" });
+  assert.equal(judged(armed(change, "100", "100"), "101", "100", 5, window(2_000, "105", "99")).isDue, true);
+  // An alert at its value is told the next time the price gets there, not for standing there.
+  assert.equal(judged(armed(alert(), "200000", null), "199000", null, 5, window(2_000, "200100")).isDue, false);
+});
+
 test("a change is beyond so many per cent, exactly, and again after it was within", () => {
   const change = (way) => alert({ kind: "change", way, value: "5" });
   const prices = ["100", "104.9999", "105", "106", "104", "105", "95", "94", "105"];
@@ -93,7 +116,7 @@ test("what the browser has kept is read, whatever it is", () => {
   for (const odd of [null, "", "{", "7", "null", '{"a":1}', "[null,7,[]]"]) assert.deepEqual(parseAlerts(odd), []);
   const wrong = [{ id: "<b>" }, { isin: "x" }, { kind: "x" }, { way: "__proto__" }, { value: "-1" }, { value: 5 }, { id: 7 }];
   assert.deepEqual(parseAlerts(alertsText(wrong.map((more) => alert(more)))), []);
-  const mended = parseAlerts(alertsText([alert({ side: 9, toldMs: "x", toldPrice: "<b>", isOnce: 1, isDone: "no", burstMs: {} })]));
+  const mended = parseAlerts(alertsText([alert({ side: 9, toldMs: "x", toldPrice: "<b>", toldWindow: "x", isOnce: 1, isDone: "no", burstMs: {} })]));
   assert.deepEqual(mended, [alert({ isOnce: false })]);
   const many = Array.from({ length: 150 }, (_, n) => alert({ id: `n${n}` }));
   assert.equal(parseAlerts(alertsText(many)).length, MOST_ALERTS);
@@ -141,6 +164,24 @@ test("of several tabs one tells, and each shows it", () => {
   assert.deepEqual([one.told, other.told], [[], ["a"]]);
   assert.deepEqual([one, other].map(({ alerts }) => alerts.notices.length), [1, 1]);
   assert.deepEqual(one.alerts.list, other.alerts.list);
+});
+
+test("what a message says was touched counts for the price that is shown", () => {
+  const storage = makeStorage();
+  const prices = { [SAMSUNG]: "199000" };
+  const [one, other] = [makeTab(storage, prices), makeTab(storage, prices)];
+  one.alerts.set(asked);
+  other.alerts.follow();
+  const item = { isin: SAMSUNG, price: "199000", high: "200000", low: "199000" };
+  const message = { window: 2_000, data: [{ isin: HYNIX, price: "1" }, item] };
+  one.alerts.judge({ ...message, data: [{ ...item, price: "198000" }] }); // it was not taken in
+  assert.deepEqual(one.told, []);
+  one.alerts.judge(message);
+  other.alerts.judge(message);
+  assert.deepEqual([one.told, other.told], [["a"], []]);
+  assert.deepEqual([one, other].map(({ alerts }) => alerts.notices.length), [1, 1]);
+  one.alerts.judge();
+  assert.deepEqual(one.told, ["a"]);
 });
 
 test("two tabs that tell in the same instant show it once each", () => {

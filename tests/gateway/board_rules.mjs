@@ -69,6 +69,10 @@ test("every number of a message keeps its text, whichever way it is read", () =>
       const { data } = readMessage(`{"type":"update","data":[{"price":${price},"size":${size},"more":1.50}]}`);
       assert.deepEqual(data, [{ price, size, more: 1.5 }]);
     }
+    const sums = { volume: price, value: "7", high: price, low: "1" };
+    const written = Object.entries(sums).map(([name, value]) => `"${name}":${value}`);
+    const { data } = readMessage(`{"type":"update","data":[{"price":1,"size":2,"trades":3,${written}}]}`);
+    assert.deepEqual(data, [{ price: "1", size: "2", trades: 3, ...sums }]);
   }
   assert.deepEqual(readMessage('{"n":1,"data":[{"isin":"A"}]}').data, [{ isin: "A" }]);
 });
@@ -76,13 +80,13 @@ test("every number of a message keeps its text, whichever way it is read", () =>
 test("a group keeps its digits, fields of trades stay numbers", () => {
   const head = '{"type":"update","groups":[{"group":"a,\\"data\\":[","volume":0.10,';
   const group = '"value":12345678901234567890.5,"mean_change_pct":-0.5000,"trades":7}]';
-  const read = readMessage(`${head}${group},"data":[{"price":1.0,"size":1,"volume":3}]}`);
+  const read = readMessage(`${head}${group},"data":[{"price":1.0,"size":1,"more":3}]}`);
   const [figures] = read.groups;
   assert.deepEqual(
     [figures.group, figures.volume, figures.value, figures.mean_change_pct, figures.trades],
     ['a,"data":[', "0.10", "12345678901234567890.5", "-0.5000", 7],
   );
-  assert.deepEqual(read.data, [{ price: "1.0", size: "1", volume: 3 }]);
+  assert.deepEqual(read.data, [{ price: "1.0", size: "1", more: 3 }]);
   assert.equal(readMessage('{"groups":[{"mean_change_pct":null}],"data":[]}').groups[0].mean_change_pct, null);
 });
 
@@ -201,6 +205,27 @@ test("what was seen of a price is its range and its newest sixty windows", () =>
   assert.equal(trace.prices.length, 60);
   assert.equal(sparkPath(trace).split("L")[0], "M0.0,11.0");
   assert.deepEqual([trace.low, trace.high], [100, 200]);
+});
+
+test("what was touched within a window widens range and line; late trades, the range alone", () => {
+  const trace = new Trace();
+  trace.add(100);
+  trace.add(100, 200, 100);
+  assert.deepEqual([trace.low, trace.high], [100, 200]);
+  assert.equal(sparkPath(trace), "M94.4,20.0L96.0,2.0L96.0,20.0L96.0,20.0");
+  trace.widen(300, 50);
+  assert.deepEqual([trace.low, trace.high, trace.prices.length], [50, 300, 2]);
+  const day = { isin: "A", start: 0, end: 100, low: 1, high: 3.5, digits: 2 };
+  assert.deepEqual(widened(day, 2, 50, 4, 0.5), { ...day, low: 0.5, high: 4 });
+  assert.deepEqual(widened(day, 2, 150, 4, 0.5), { ...day, start: 100, end: 200, low: 2, high: 2 });
+  const store = new Store();
+  store.setDays([{ ...day, end: 10_000 }]);
+  store.put(item("A", "2", 1, { trades: 3, high: "4", low: "2" }), 2_000);
+  const [row] = store.all;
+  const late = { trades: 1, volume: "5", value: "2.5", high: "0.5", low: "0.5" };
+  store.put(item("A", "2", 1, late), 4_000);
+  assert.deepEqual([row.day.low, row.day.high, row.trace.low, row.trace.prices], [0.5, 4, 0.5, [2]]);
+  assert.deepEqual([row.price, row.trades, row.window], [2, 4, 4_000]);
 });
 
 test("a day's range is what the job tells and what came since", () => {

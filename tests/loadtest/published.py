@@ -2,6 +2,7 @@
 
 import time
 from collections import defaultdict
+from functools import reduce
 from random import Random
 
 import redis
@@ -9,6 +10,7 @@ import redis
 from loadtest.judge.reference import Change, Reference
 from tests.gateway.publisher import Publisher
 from tests.gateway.samples import make_isins
+from throttle.contract.row_sums import ONE, Amounts, RowSums
 from throttle.contract.snapshot import Row
 from throttle.contract.trade_order import encode_version
 
@@ -16,13 +18,17 @@ ISSUES = make_isins(60)
 
 
 class Market:
-    """Publishes windows of trades drawn by chance, and remembers them."""
+    """Publishes windows of trades drawn by chance, and remembers them.
+
+    A row stands for up to eight trades; one of nine is of late trades alone.
+    """
 
     def __init__(self, client: redis.Redis, window_ms: int = 200) -> None:
         self.publisher = Publisher(client, window_ms=window_ms)
         self.window_ms = window_ms
         self.windows: dict[int, tuple[int, float]] = {}
         self.issues: dict[str, list[Change]] = defaultdict(list)
+        self._last: dict[str, Row] = {}
         self._chance = Random(5)
         self._seq = 0
 
@@ -53,20 +59,29 @@ class Market:
         return self.publisher.offset
 
     def row(self, isin: str, end_ms: int) -> Row:
-        """Return a newer trade of an issue."""
+        """Return a newer row of an issue, or the last one with the sums of others."""
         self._seq += 1
         time_us = end_ms * 1_000 - 100_000 + self._seq
-        price = f"{self._chance.randrange(100, 999)}.{self._chance.randrange(10)}0"
-        if self._seq % 2:
-            price = price.partition(".")[0]
-        body = b'{"isin":"%b","time":%d,"seq":%d,"price":%b,"size":1}' % (
-            isin.encode(),
-            time_us,
-            self._seq,
-            price.encode(),
-        )
+        trades = [self._trade() for _ in range(self._chance.randrange(1, 9))]
+        amounts = reduce(Amounts.fold, (Amounts.of_trade(*trade) for trade in trades))
+        sums = RowSums(len(trades), amounts)
+        last = self._last.get(isin)
+        if last is not None and self._chance.random() < 1 / 9:
+            return last._replace(sums=sums.encode())
+        price, size = trades[-1]
+        body = f'{{"isin":"{isin}","time":{time_us},"seq":{self._seq}'
+        body += f',"price":{price},"size":{size}}}'
         version = encode_version(time_us, self._seq, self._seq)
-        return Row(isin, version, b"%d" % self._chance.randrange(1, 9), body)
+        encoded = ONE if sums.trades == 1 else sums.encode()
+        row = self._last[isin] = Row(isin, version, encoded, body.encode())
+        return row
+
+    def _trade(self) -> tuple[str, str]:
+        """Return price and size of a trade; some have zeros at the end."""
+        places = self._chance.choice(("", f".{self._chance.randrange(10)}0"))
+        size = f"0.{self._chance.randrange(1, 10**6)}"
+        price = f"{self._chance.randrange(100, 999)}{places}"
+        return price, self._chance.choice((size, str(self._chance.randrange(1, 99))))
 
     def _note(self, offset: int, end_ms: int, rows: list[Row]) -> None:
         self.windows[offset] = end_ms, time.time() * 1e3
@@ -74,9 +89,10 @@ class Market:
             text = row.body.decode()
             price = text.partition('"price":')[2].partition(",")[0]
             time_us, seq = int(row.version[:16]), int(row.version[16:35])
-            self.issues[row.isin].append(
-                Change(offset, time_us, seq, price, row.trades, end_ms - 100.0)
-            )
+            trades, amounts = row.row_sums
+            first_ms = end_ms - 100.0
+            change = Change(offset, time_us, seq, price, trades, first_ms, amounts)
+            self.issues[row.isin].append(change)
 
     def reference(self) -> Reference:
         """Return what was published."""

@@ -4,9 +4,10 @@
         ticks.subscribe(["KR7005930003"], lambda item: print(item["price"]))
         await asyncio.sleep(60)
 
-A callback gets an issue's newest item: first what is known, then every change. A lost
-connection is made again, after a random delay, and resumes where it was. A script that
-is slow gets fewer and newer updates: the gateway merges what it has not read yet.
+A callback gets an issue's newest item: first what is known, then every change, which
+stands for the trades since (``traded``). A lost connection is made again, after a
+random delay, and resumes where it was. A script that is slow gets fewer and newer
+updates: the gateway merges what it has not read yet.
 """
 
 import asyncio
@@ -30,6 +31,7 @@ from websockets.frames import Close
 
 from tickthrottle_client.bar_book import Bar, BarBook, read_bar
 from tickthrottle_client.harmless_text import harmless
+from tickthrottle_client.item_sums import SUMS, as_known
 from tickthrottle_client.loopback import is_loopback
 from tickthrottle_client.tick_v1 import (
     ALL,
@@ -43,7 +45,9 @@ from tickthrottle_client.tick_v1 import (
 from tickthrottle_client.trade_v1 import LATEST_TIME_US
 
 Item: TypeAlias = dict[str, Any]
-"""A trade; ``price`` and ``size`` are Decimal, with every digit.
+"""A trade, and what it stands for: ``trades``, and ``volume``, ``value``, ``high`` and
+``low`` of them where its own ``size`` and ``price`` do not say it (``traded``). All but
+``trades`` are Decimal, with every digit.
 
 Or the figures of a group, which has ``group`` in place of ``isin``; ``volume``,
 ``value`` and ``mean_change_pct`` (None if no issue has a previous close) are Decimal.
@@ -79,8 +83,8 @@ def read_message(text: str | bytes) -> dict[str, Any]:
     """Parse a frame without losing a digit. Raises any Exception for a bad one."""
     message: dict[str, Any] = json.loads(text, parse_float=Decimal)
     for item in message.get("data", ()):
-        item["price"] = read_decimal(item["price"])
-        item["size"] = read_decimal(item["size"])
+        for name in ("price", "size", *(SUMS if "volume" in item else ())):
+            item[name] = read_decimal(item[name])
         numbers = item["time"], item["seq"], item.get("trades", 0)
         is_dated = 0 <= item["time"] <= LATEST_TIME_US
         if (
@@ -243,6 +247,9 @@ class TickClient:
         issues that the table says, while that changes, too. Groups
         (``group:market:KOSPI``, ``group:sector:…``, ``group:*``) are the figures of a
         market or sector, once per window.
+
+        An item that was known before has ``trades`` 0, so the trades of all items that
+        a callback gets are those since it was subscribed.
         """
         callback = self._own(callback)
         wanted = [key for key in keys if key not in self._listeners]
@@ -250,7 +257,7 @@ class TickClient:
             self._listeners.setdefault(key, []).append(callback)
             for isin in tuple(self.items) if key == ALL else self._isins_of(key):
                 if isin in self.items:
-                    callback(self.items[isin])
+                    callback(as_known(self.items[isin]))
             for group in tuple(self.groups):
                 if key in (group, ALL_GROUPS):
                     callback(self.groups[group])
@@ -360,7 +367,7 @@ class TickClient:
                 # What is new to the key may be known by another one.
                 for isin in sorted(known):
                     for callback in tuple(self._listeners[key]):
-                        callback(self.items[isin])
+                        callback(as_known(self.items[isin]))
         self._forget_unwatched()
 
     def _set_members(self, key: str, isins: Collection[str]) -> None:

@@ -18,6 +18,8 @@ export class Row {
     this.window = null; // in which the item came; null: it was known when the page asked
     this.trades = 0; // since the page opened
     this.price = NaN;
+    this.high = NaN; // of all trades that the newest item stands for, as `low`
+    this.low = NaN;
     this.change = null; // against the previous close, or else the first price seen (format.js)
     this.turnover = null; // of the day so far, as its newest trade says; null: it does not
     this.trace = new Trace(); // what was seen of its price
@@ -28,9 +30,12 @@ export class Row {
     this._know(issue);
   }
 
-  // A newer item has come.
+  // A newer item has come, or one of late trades, which tells the same price once more.
   put(item, window) {
-    if (this.item?.seq !== item.seq) this.trace.add(Number(item.price));
+    this.high = Number(item.high ?? item.price);
+    this.low = Number(item.low ?? item.price);
+    if (this.item?.seq !== item.seq) this.trace.add(Number(item.price), this.high, this.low);
+    else this.trace.widen(this.high, this.low);
     this.item = item;
     this.window = window;
     this.trades += item.trades;

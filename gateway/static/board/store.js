@@ -130,9 +130,9 @@ export class Store {
 
   // Prices widen the range of their day.
   _widen(row) {
-    const { isin, item, price } = row;
+    const { isin, item, price, high, low } = row;
     const known = this.days.get(isin);
-    const day = known && widened(known, price, item.time / 1000);
+    const day = known && widened(known, price, item.time / 1000, high, low);
     if (day !== known) this.days.set(isin, day);
     row.setDay(day);
   }

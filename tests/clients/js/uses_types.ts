@@ -1,5 +1,5 @@
 // What a user writes; the lines marked as errors have to be errors.
-import { TickClient, backoffMs, isFinal, isOlder, readMessage } from "tickthrottle-client";
+import { TickClient, addTraded, backoffMs, isFinal, isOlder, readMessage, traded } from "tickthrottle-client";
 import type { Item, State } from "tickthrottle-client";
 
 const states: State[] = [];
@@ -18,6 +18,10 @@ const stop: () => void = ticks.subscribe(["*"], (item: Item, window) => {
 ticks.subscribe(1, () => {});
 const known: Item | undefined = ticks.items.get("KR7005930003");
 if (known) isOlder(known, { time: 1, seq: 2 });
+const sums = addTraded(known ? traded(known) : null, { trades: 1, volume: "1", value: "2", high: "2", low: "2" });
+const volume: string | undefined = sums?.volume;
+// @ts-expect-error Sums may not be known.
+sums.high;
 const delay: number = backoffMs(1) + (isFinal(1000) ? 1 : 0);
 const kind: string = readMessage("{}").type;
 stop();

@@ -179,6 +179,7 @@ def test_a_difference_to_what_was_published_is_found(
         truth = market.issues
         isin = ISSUES[0]
         newest = truth[isin][-1]
+        assert newest.amounts is not None
         lies = {
             "price": newest._replace(price="7"),
             "seq": newest._replace(seq=newest.seq + 1),
@@ -191,6 +192,13 @@ def test_a_difference_to_what_was_published_is_found(
             assert blamed.pop("market") == 3
             assert set(blamed.values()) <= {0, 1, 2, 3}
             assert isin in found.faults[0]
+        # Of sums it is told once by each process of clients.
+        amounts = newest.amounts._replace(low=1)
+        lie = newest._replace(amounts=amounts)
+        market.issues = {**truth, isin: [*truth[isin][:-1], lie]}
+        found = listeners.judge(market.reference(), 0, 1e15)
+        assert len(found.faults) == found.fault_count == 2
+        assert all(text.startswith(f"{isin} of seq ") for text in found.faults)
         market.issues = truth
         assert listeners.judge(market.reference(), 0, 1e15).faults == []
 

@@ -29,7 +29,7 @@ export function parseAlerts(text) {
 export const alertsText = (alerts) => JSON.stringify(alerts);
 
 function alertOf(each) {
-  const { id, isin, kind, way, value, isOnce, isDone, side, burstMs, toldMs, toldPrice } = each ?? {};
+  const { id, isin, kind, way, value, isOnce, isDone, side, burstMs, toldMs, toldPrice, toldWindow } = each ?? {};
   const isOne = typeof id === "string" && ID.test(id) && typeof isin === "string" && ISIN.test(isin);
   if (!isOne || !KINDS.includes(kind) || !WAYS.includes(way)) return null;
   if (kind !== "burst" && (typeof value !== "string" || valueProblem(kind, value) !== null)) return null;
@@ -45,6 +45,7 @@ function alertOf(each) {
     burstMs: Number.isFinite(burstMs) ? burstMs : null,
     toldMs: Number.isFinite(toldMs) ? toldMs : null,
     toldPrice: isDecimal(toldPrice) ? toldPrice : null,
+    toldWindow: Number.isFinite(toldWindow) ? toldWindow : null,
   };
 }
 

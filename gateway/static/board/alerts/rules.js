@@ -1,6 +1,6 @@
 // What an alert is, and when it is due. Pure.
 //
-//   {id, isin, kind, way, value, isOnce, isDone, side, burstMs, toldMs, toldPrice}
+//   {id, isin, kind, way, value, isOnce, isDone, side, burstMs, toldMs, toldPrice, toldWindow}
 //
 // kind      "price" (it reaches the value), "change" (it is as many per cent from the
 //           previous close, or more), "burst" (a burst of trading has ended)
@@ -10,6 +10,7 @@
 //           beyond it, downwards or upwards; 0 between); null before the first
 // burstMs   end of the newest burst that is known; null before the first answer
 // toldMs    when it was last told, by this browser's clock, at toldPrice; null: never
+// toldWindow  the end of the window that price came with; null: it is not known
 // isDone    it was to be told once, and has been
 
 import { compareDecimals, isDecimal, sideOfChange } from "./decimal.js";
@@ -17,7 +18,7 @@ import { compareDecimals, isDecimal, sideOfChange } from "./decimal.js";
 export const KINDS = ["price", "change", "burst"];
 export const WAYS = ["up", "down", "either"];
 
-export const NEW = { isDone: false, side: null, burstMs: null, toldMs: null, toldPrice: null };
+export const NEW = { isDone: false, side: null, burstMs: null, toldMs: null, toldPrice: null, toldWindow: null };
 
 // On which side a price is; null if that is not known.
 export function sideOf({ kind, value }, price, close) {
@@ -37,12 +38,16 @@ export function isCrossed({ kind, way }, from, to) {
 }
 
 // What becomes of an alert when a price is shown: {alert, isDue}; the same alert if nothing
-// does.
-export function judged(alert, price, close, nowMs) {
+// does. It came with a window that went so high and low: what was only touched counts, in
+// each window once, whichever tab has told it.
+export function judged(alert, price, close, nowMs, { window = null, high = price, low = price } = {}) {
   const side = alert.isDone ? null : sideOf(alert, price, close);
-  if (side === null || side === alert.side) return { alert, isDue: false };
-  if (!isCrossed(alert, alert.side, side)) return { alert: { ...alert, side }, isDue: false };
-  return { alert: { ...told(alert, price, nowMs), side }, isDue: true };
+  if (side === null) return { alert, isDue: false };
+  const isTold = window !== null && alert.toldWindow !== null && window <= alert.toldWindow;
+  const reached = isTold ? [price] : [price, high, low];
+  const at = reached.find((each) => isCrossed(alert, alert.side, sideOf(alert, each, close)));
+  if (at === undefined) return { alert: side === alert.side ? alert : { ...alert, side }, isDue: false };
+  return { alert: { ...told(alert, at, nowMs), side, toldWindow: window ?? alert.toldWindow }, isDue: true };
 }
 
 // The same when the newest bursts are known, newest first: [{isin, end}].

@@ -53,10 +53,18 @@ export class Alerts {
     this._onChange();
   }
 
-  // Prices have come.
-  judge() {
+  // Prices have come, with a message: its items say what was touched on the way to them.
+  judge({ window = null, data = [] } = {}) {
     const nowMs = this._nowMs();
-    this._judge((alert) => judged(alert, this._priceOf(alert.isin), this._closeOf(alert.isin), nowMs));
+    const reached = new Map();
+    for (const { isin, price, high, low } of this.list.length ? data : []) {
+      const isShown = price === this._priceOf(isin); // else of a gateway that is behind
+      if (high !== undefined && isShown) reached.set(isin, { window, high, low });
+    }
+    this._judge((alert) => {
+      const { isin } = alert;
+      return judged(alert, this._priceOf(isin), this._closeOf(isin), nowMs, reached.get(isin) ?? { window });
+    });
   }
 
   // The newest bursts have come.

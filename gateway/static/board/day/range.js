@@ -20,17 +20,18 @@ export function joined(known, told) {
   return { ...told, digits, low: Math.min(known.low, told.low), high: Math.max(known.high, told.high) };
 }
 
-// The day once there was a trade at a time: the same object if it changes nothing. A trade
-// behind its end begins another one, as long.
-export function widened(day, price, timeMs) {
+// The day once there was a trade at a time, in a window that went so high and low: the same
+// object if it changes nothing. A trade behind its end begins another one, as long, at its
+// own price: others of its window may still be of the day before.
+export function widened(day, price, timeMs, high = price, low = price) {
   if (!Number.isFinite(price) || timeMs < day.start) return day;
   if (timeMs >= day.end) {
     const length = day.end - day.start;
     const start = day.end + Math.floor((timeMs - day.end) / length) * length;
     return { ...day, start, end: start + length, low: price, high: price };
   }
-  if (price >= day.low && price <= day.high) return day;
-  return { ...day, low: Math.min(day.low, price), high: Math.max(day.high, price) };
+  if (Math.min(price, low) >= day.low && Math.max(price, high) <= day.high) return day;
+  return { ...day, low: Math.min(day.low, price, low), high: Math.max(day.high, price, high) };
 }
 
 // Where in a range a price is, 0 to 1; null while there is no range.

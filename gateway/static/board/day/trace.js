@@ -1,5 +1,5 @@
 // What the page has seen of an issue's price since it opened: the lowest, the highest, and
-// the newest windows. Pure.
+// the newest windows, each with how high and low the price went in it. Pure.
 
 const KEPT = 60;
 const [WIDTH, HEIGHT] = [96, 22];
@@ -8,29 +8,45 @@ export class Trace {
   constructor() {
     this.low = Infinity;
     this.high = -Infinity;
-    this.prices = []; // of the newest windows in which it traded, at most 60
+    // Of the newest windows in which it traded, at most 60.
+    this.prices = [];
+    this.highs = [];
+    this.lows = [];
   }
 
-  add(price) {
+  // A window has come, of which `price` is the newest one.
+  add(price, high = price, low = price) {
     if (!Number.isFinite(price)) return;
-    this.low = Math.min(this.low, price);
-    this.high = Math.max(this.high, price);
-    this.prices.push(price);
-    if (this.prices.length > KEPT) this.prices.shift();
+    this.widen(high, low);
+    for (const [values, value] of [[this.prices, price], [this.highs, high], [this.lows, low]]) {
+      values.push(value);
+      if (values.length > KEPT) values.shift();
+    }
+  }
+
+  // Trades have come late: no place of the line is theirs.
+  widen(high, low) {
+    this.low = Math.min(this.low, low);
+    this.high = Math.max(this.high, high);
   }
 }
 
-// A line through the prices as an SVG path in a box of 96 by 22; "" for less than two.
-// Fewer windows than are kept begin at the right, where the newest is.
-export function sparkPath({ prices }) {
+// A line through the prices as an SVG path in a box of 96 by 22; "" for less than two. It
+// goes up and down to what was touched within a window. Fewer windows than are kept begin
+// at the right, where the newest is.
+export function sparkPath({ prices, highs, lows }) {
   if (prices.length < 2) return "";
-  const low = Math.min(...prices);
-  const span = Math.max(...prices) - low;
+  const low = Math.min(...lows);
+  const span = Math.max(...highs) - low;
   const step = WIDTH / (KEPT - 1);
   const from = WIDTH - step * (prices.length - 1);
-  const points = prices.map((price, place) => {
-    const y = span ? HEIGHT - 2 - ((HEIGHT - 4) * (price - low)) / span : HEIGHT / 2;
-    return `${(from + step * place).toFixed(1)},${y.toFixed(1)}`;
+  const points = prices.flatMap((price, place) => {
+    const x = (from + step * place).toFixed(1);
+    const reached = highs[place] === lows[place] ? [price] : [highs[place], lows[place], price];
+    return reached.map((each) => {
+      const y = span ? HEIGHT - 2 - ((HEIGHT - 4) * (each - low)) / span : HEIGHT / 2;
+      return `${x},${y.toFixed(1)}`;
+    });
   });
   return `M${points.join("L")}`;
 }

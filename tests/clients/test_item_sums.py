@@ -1,0 +1,191 @@
+"""What was traded by items, in Python and beside it in tick.js: one rule, exactly."""
+
+import asyncio
+import json
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
+from fractions import Fraction
+from functools import reduce
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from websockets.asyncio.server import ServerConnection, serve
+from websockets.typing import Subprotocol
+
+from gateway.app import STATIC
+from tests.clients.patience import soon
+from tests.conftest import skip_or_fail
+from tests.gateway.samples import SAMSUNG
+from tests.ports import free_port
+from tickthrottle_client import Item, TickClient, Traded, traded
+from tickthrottle_client.item_sums import SUMS, as_known
+from tickthrottle_client.tick_client import read_message
+from tickthrottle_client.tick_v1 import PROTOCOL
+
+
+def node() -> str:
+    """Return the path of Node."""
+    path = shutil.which("node")
+    if path is None:
+        skip_or_fail("no node on PATH")
+    return str(path)
+
+
+ADD_UP = """
+import { addTraded, readMessage, traded } from "./tick.mjs";
+const { data } = readMessage(process.argv[2]);
+console.log(JSON.stringify(data.map(traded).reduce(addTraded)));
+"""
+
+
+def number(chance: Random) -> str:
+    """Return a price or size with up to as many digits as a trade may have."""
+    whole = chance.randrange(1, 10 ** chance.randrange(1, 19))
+    places = chance.randrange(19)
+    fraction = f".{chance.randrange(10**places):0{places}}" if places else ""
+    return f"{whole}{fraction}"
+
+
+def fields(item: Mapping[str, Any]) -> str:
+    """Return an item's fields as JSON, its numbers as they are written."""
+    return ",".join(f'"{name}":{value}' for name, value in item.items())
+
+
+def make_item(chance: Random, trades: int) -> tuple[dict[str, Any], list[Any]]:
+    """Return an item that stands for made-up trades, and those."""
+    own = [(number(chance), number(chance)) for _ in range(trades)]
+    price, size = own[-1]
+    item = {"isin": '"KR7005930003"', "time": 1, "seq": 1, "price": price, "size": size}
+    item["trades"] = trades
+    if trades > 1:
+        prices = [Fraction(price) for price, _ in own]
+        volume = sum(Fraction(size) for _, size in own)
+        value = sum(Fraction(price) * Fraction(size) for price, size in own)
+        every = zip(SUMS, (volume, value, max(prices), min(prices)), strict=True)
+        item |= {name: text(amount) for name, amount in every}
+    return item, own
+
+
+def text(amount: Fraction) -> str:
+    """Return a number of at most 36 places as decimal text."""
+    digits = f"{int(amount * 10**36):037}"
+    return f"{digits[:-36]}.{digits[-36:]}".rstrip("0").rstrip(".")
+
+
+def test_items_add_up_to_their_trades_in_both_languages(tmp_path: Path) -> None:
+    """To the last digit, however long the numbers are."""
+    chance = Random(4)
+    made = [make_item(chance, chance.choice((1, 1, 2, 37))) for _ in range(60)]
+    trades = [trade for _, own in made for trade in own]
+    items = "},{".join(fields(item) for item, _ in made)
+    message = f'{{"type":"update","data":[{{{items}}}]}}'
+    sums = [traded(item) for item in read_message(message)["data"]]
+    total = reduce(Traded.fold, filter(None, sums))
+    prices = [Fraction(price) for price, _ in trades]
+    truth = (
+        len(trades),
+        sum(Fraction(size) for _, size in trades),
+        sum(Fraction(price) * Fraction(size) for price, size in trades),
+        max(prices),
+        min(prices),
+    )
+    assert (total.trades, *map(Fraction, total[1:])) == truth
+    shutil.copy(STATIC / "tick.js", tmp_path / "tick.mjs")
+    (tmp_path / "add_up.mjs").write_text(ADD_UP)
+    done = subprocess.run(
+        [node(), tmp_path / "add_up.mjs", message],
+        check=True,
+        capture_output=True,
+        timeout=60,
+    )
+    found = json.loads(done.stdout)
+    assert (found["trades"], *(Fraction(found[name]) for name in SUMS)) == truth
+
+
+def test_sums_that_nobody_knows_are_none() -> None:
+    """Of an item that was known before, and after a hole; of a late trade they are."""
+    item = {"price": Decimal("0.30"), "size": Decimal(7)}
+    assert traded({**item, "trades": 0}) is None
+    assert traded({**item, "trades": 37}) is None
+    own = traded({**item, "trades": 1})
+    assert own == (1, 7, Decimal("2.10"), Decimal("0.30"), Decimal("0.30"))
+    late = dict(zip(SUMS, map(Decimal, (5, 10, 2, 2)), strict=True))
+    assert traded({**item, "trades": 1, **late}) == (1, 5, 10, 2, 2)
+    assert as_known({**item, "trades": 1, **late}) == {**item, "trades": 0}
+
+
+def a_stream() -> Iterator[str]:
+    """Yield frames: known, one trade, several, a late one, a hole, and one more."""
+    late = {"volume": "5", "value": "10", "high": "2", "low": "2"}
+    many = {"volume": "9.5", "value": "28.5", "high": "3.50", "low": "2.5"}
+    items: list[dict[str, Any]] = [
+        {"seq": 1, "trades": 0},
+        {"seq": 2, "trades": 1},
+        {"seq": 3, "trades": 3, **many},
+        {"seq": 3, "trades": 1, **late},
+        {"seq": 4, "trades": 0},
+        {"seq": 5, "trades": 1},
+    ]
+    head = {"epoch": "a", "offset": 1, "window": 2_000}
+    ack = {"op": "subscribe", "id": 1, "accepted": [SAMSUNG], "rejected": []}
+    yield json.dumps({"type": "ack", **ack})
+    for place, item in enumerate(items):
+        kind = "update" if place else "snapshot"
+        about = {**head, "offset": place, "window": place * 2_000, "final": True}
+        opened = json.dumps({"type": kind, **about})[:-1]
+        trade = {"isin": f'"{SAMSUNG}"', "time": 1, "price": "3.10", "size": "2"}
+        yield f'{opened},"data":[{{{fields({**trade, **item})}}}]}}'
+    yield json.dumps({"type": "heartbeat", **head, "offset": 9})
+
+
+SUM_OF_STREAM = (6, Fraction("18.5"), Fraction("50.9"), Fraction("3.5"), Fraction(2))
+
+
+async def test_what_callbacks_get_adds_up_to_what_was_sent(
+    tmp_path: Path,
+) -> None:
+    """Also what is told as one, because nothing was painted; nothing is told twice."""
+
+    async def speak(connection: ServerConnection) -> None:
+        await connection.recv()
+        for text in a_stream():
+            await connection.send(text)
+        await connection.wait_closed()
+
+    first: list[Item] = []
+    second: list[Item] = []
+    port = free_port()
+    url = f"ws://127.0.0.1:{port}/v1/stream"
+    async with serve(speak, "127.0.0.1", port, subprotocols=[Subprotocol(PROTOCOL)]):
+        async with TickClient(url, waits=True) as ticks:
+            ticks.subscribe([SAMSUNG], first.append)
+            await soon(lambda: len(first) == 6)
+            ticks.subscribe([SAMSUNG], second.append)
+        told = await told_in_node(url, tmp_path)
+    total = reduce(Traded.fold, filter(None, map(traded, first)))
+    assert (total.trades, *map(Fraction, total[1:])) == SUM_OF_STREAM
+    assert [(item["seq"], item["trades"]) for item in second] == [(5, 0)]
+    # The snapshot, all updates as one; and, for both callbacks, what is known.
+    [[known, _], [item, window], [again, nothing]] = told["first"]
+    assert (known["trades"], item["seq"], window) == (0, 5, 10_000)
+    found = (item["trades"], *(Fraction(item[name]) for name in SUMS))
+    assert found == SUM_OF_STREAM
+    assert told["second"] == [[again, nothing]]
+    assert (again["trades"], nothing, again.keys() & SUMS) == (0, None, set())
+
+
+async def told_in_node(url: str, folder: Path) -> dict[str, Any]:
+    """Return what callbacks of tick.js got."""
+    shutil.copy(STATIC / "tick.js", folder / "tick.mjs")
+    shutil.copy(Path(__file__).parent / "js" / "adds_up.mjs", folder)
+    script = str(folder / "adds_up.mjs")
+    flags = ["--experimental-websocket", "--no-warnings"]
+    process = await asyncio.create_subprocess_exec(
+        *(node(), *flags, script, url, SAMSUNG), stdout=asyncio.subprocess.PIPE
+    )
+    output, _ = await asyncio.wait_for(process.communicate(), 60)
+    told: dict[str, Any] = json.loads(output)
+    return told
