@@ -189,7 +189,7 @@ def exactly(value: Any) -> Any:
         ({"time": datetime(2026, 3, 20)}, "time '2026-03-20 00:00:00': needs"),  # noqa: DTZ001
         ({"time": 1.7e15}, "time 1700000000000000.0: must be a whole number"),
         ({"seq": -1}, "seq -1: must be a whole number"),
-        ({"trades": 1}, "trades 1: is a name the gateway adds itself"),
+        ({"trades": 1}, "trades 1: is a name that rows have themselves"),
         ({"side": {"a": 1}}, "side {'a': 1}: must be UTF-8 text"),
         ({"side": Decimal("Infinity")}, "side Decimal('Infinity'): must be"),
         ({"note": "\ud800"}, "note '\\ud800': must be UTF-8 text"),

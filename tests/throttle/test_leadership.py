@@ -291,11 +291,12 @@ def test_windows_of_another_length_or_form_are_refused(client: redis.Redis) -> N
     with pytest.raises(JobRefused) as caught:
         Starter(client, window_ms=1_000).take()
     assert str(caught.value) == sentence
-    client.hset("tt:meta", "form", 2)
-    with pytest.raises(JobRefused, match=r"has the form '2', this version has 1: see"):
+    client.hset("tt:meta", "form", 3)
+    with pytest.raises(JobRefused, match=r"has the form '3', this version has 2: see"):
         Starter(client, window_ms=W).take()
     client.hset("tt:meta", "form", 1)
     assert Starter(client, window_ms=W).take()[0].term > job.term
+    assert client.hget("tt:meta", "form") == b"2"
 
 
 def test_a_job_that_lost_its_stream_begins_a_new_epoch(client: redis.Redis) -> None:

@@ -2,14 +2,16 @@
 --
 -- KEYS  meta, lease, last, windows, ledger, batches, groups
 -- ARGV  job, owner, ttl in ms, log id, cut to start from if there is none, run id of
---       this server, an epoch, should a new one begin, 1 to begin it in any case
+--       this server, an epoch, should a new one begin, 1 to begin it in any case, the form
+--       of what the job is going to publish
 --
 -- Each holder gets a term of its own, greater than any before; publisher.lua refuses all
 -- others. The published stream and the job's books begin anew where their ground is
 -- gone: the stream when Redis lost it, the books when the log is another one.
 -- Returns {term, cut, epoch}, or {0, holder}.
 local meta, lease, last, windows, ledger, batches, groups = unpack(KEYS)
-local job, owner, ttl, log_id, first_cut, server, new_epoch, rolled_back = unpack(ARGV)
+local job, owner, ttl, log_id, first_cut, server, new_epoch, rolled_back, form =
+  unpack(ARGV)
 
 local holder = redis.call('GET', lease)
 if holder and string.match(holder, ' (.*)$') ~= owner then
@@ -44,6 +46,6 @@ local now = redis.call('TIME')
 local term = math.max(
   tonumber(redis.call('HGET', meta, 'term:' .. job) or 0) + 1,
   now[1] * 1000000 + now[2])
-redis.call('HSET', meta, 'term:' .. job, string.format('%.0f', term))
+redis.call('HSET', meta, 'term:' .. job, string.format('%.0f', term), 'form', form)
 redis.call('SET', lease, string.format('%.0f %s', term, owner), 'PX', ttl)
 return {term, cut, epoch}

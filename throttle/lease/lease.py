@@ -16,7 +16,7 @@ from typing import cast
 import orjson
 import redis
 
-from ingest.redis_keys import Keys
+from ingest.redis_keys import FORM, Keys
 from throttle.contract.cut import Cut
 from throttle.lease.retry import OutageLog
 
@@ -86,6 +86,7 @@ class Lease:
                 server,
                 token_hex(4),
                 int(is_rolled_back),
+                FORM,
             ],
         )
         if not reply[0]:

@@ -124,9 +124,10 @@ def check_extra(name: Any, value: Any) -> None:
     if not isinstance(name, str):
         raise InvalidTrade("bad_field", "trade", value, "has a value without a name")
     if name in RESERVED:
-        raise InvalidTrade(
-            "bad_field", name, value, "is a name the gateway adds itself"
+        rule = (
+            f"is a name that rows have themselves: use another (--map my_{name}={name})"
         )
+        raise InvalidTrade("bad_field", name, value, rule)
     # Nothing that is accepted may fail to encode, or change, on its way out.
     if not _is_scalar(name) or not _is_scalar(value):
         raise InvalidTrade(

@@ -79,7 +79,7 @@ def test_a_value_that_cannot_be_read_is_left_out_and_named() -> None:
         ({b"offset": b"7", b"window": b"1"}, "no epoch"),
         ({**META, b"offset": b"seven"}, "offset is not a number"),
         ({**META, b"window": b"-1"}, "window is not a number"),
-        ({**META, b"form": b"2"}, r"has the form '2', this version has 1: see docs"),
+        ({**META, b"form": b"3"}, r"has the form '3', this version has 2: see docs"),
     ],
 )
 def test_a_state_that_does_not_say_where_it_stands_is_refused(

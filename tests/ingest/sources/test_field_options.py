@@ -39,7 +39,7 @@ def test_options_are_read_as_they_are_typed() -> None:
         ("set", "isin", "must be like venue=XNAS"),
         ("set", "a=1,a=2", "'a': is there twice"),
         ("set", "seq=1", "'seq': cannot be the same in all trades"),
-        ("set", "trades=1", "is a name the gateway adds itself"),
+        ("set", "trades=1", "is a name that rows have themselves"),
         ("set", "isin=KR7005930004", "check digit is 3"),
         ("scale", "price=0", "must be above zero"),
         ("scale", "price=x", "price 'x': must be a decimal"),
