@@ -397,7 +397,7 @@ class Hub:
         self._due = deque(reversed(self._clients) if number % 2 else self._clients)
         if not self._due:
             self.timings.finish(_now_ms())
-        if not self._is_serving and (self._due or not self.paces.is_folded):
+        elif not self._is_serving:
             self._is_serving = True
             self._served.clear()
             asyncio.get_running_loop().call_soon(self._serve)
@@ -415,15 +415,12 @@ class Hub:
                 log.exception("a client could not be served", connection=client.id)
                 self._drop(client)
             now_s = time.monotonic()
-        if not due:
-            self.timings.finish(_now_ms())
-        if due or not self.paces.fold_some():
+        if due:
             asyncio.get_running_loop().call_soon(self._serve)
-            return
-        self._is_serving = False
-        self._served.set()
-        if self._open_paces(self.board.clock_ms):
-            self._serve_all()
+        else:
+            self._is_serving = False
+            self._served.set()
+            self.timings.finish(_now_ms())
 
     def _drop(self, client: Client) -> None:
         """End a client after a fault of ours, which shall cost nobody else anything."""

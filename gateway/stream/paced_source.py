@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from gateway.stream.board import Board
 from gateway.stream.delivery import Delivery, NewestUpdate
 from gateway.stream.frames import Update
-from gateway.stream.pending_rows import PendingRows
+from throttle.contract.row_sums import ONE
 from throttle.contract.snapshot import Row
 
 LATE_WINDOWS = 2
@@ -35,7 +35,9 @@ class PacedSource:
         self.board = live.copy()
         self._live = live
         self._begun = now_ms // interval_ms + 1
-        self.pending = PendingRows()
+        # The newest row of each issue, and of how many trades it and others are.
+        self._changed: dict[str, tuple[Row, int]] = {}
+        self._groups: set[str] = set()
 
     @property
     def shown_ms(self) -> int:
@@ -43,21 +45,20 @@ class PacedSource:
         return min(self._begun * self.interval_ms, self.board.position.window or 0)
 
     def is_due(self, now_ms: int) -> bool:
-        """Say whether another interval has begun, and the window before it is there.
-
-        And whether what has changed is folded; this does a part of it.
-        """
+        """Say whether another interval has begun, and the window before it is there."""
         begins_ms = now_ms // self.interval_ms * self.interval_ms
         if begins_ms <= self._begun * self.interval_ms:
             return False
         late_ms = LATE_WINDOWS * self._live.window_ms
         is_there = (self._live.complete.window or 0) >= begins_ms
-        is_begun = is_there or now_ms - begins_ms >= late_ms
-        return is_begun and self.pending.fold_some()
+        return is_there or now_ms - begins_ms >= late_ms
 
     def take_in(self, update: Update) -> None:
         """Note what the live board has changed."""
-        self.pending.add(update.shared_rows, (*update.rows, *update.groups))
+        for isin, row in update.rows.items():
+            _, before = self._changed.get(isin, (row, 0))
+            self._changed[isin] = row, before + row.trades
+        self._groups.update(update.groups)
 
     def open(self, now_ms: int) -> bool:
         """Show what the live board shows now; say whether that is another state.
@@ -67,19 +68,19 @@ class PacedSource:
         self._begun = now_ms // self.interval_ms
         before, here = self.board.complete, self._live.complete
         self.board.show(self._live)
-        changed = self.pending.take()
+        changed, groups = self._changed, self._groups
+        self._changed, self._groups = {}, set()
         if here.epoch != before.epoch:
             self.newest.skip()
             return True
-        if here == before and not changed:
+        if here == before and not changed and not groups:
             return False
         rows = [
-            Row(isin, value.version, row.text(value.body), value.body)
-            for isin, row in changed.items()
-            if row is not None and (value := self.board.get(isin)) is not None
+            Row(isin, value.version, _sums(row, trades, value.body), value.body)
+            for isin, (row, trades) in changed.items()
+            if (value := self.board.get(isin)) is not None
         ]
-        groups = sorted(name for name, row in changed.items() if row is None)
-        figures = ((key, self.board.groups.get(key)) for key in groups)
+        figures = ((key, self.board.groups.get(key)) for key in sorted(groups))
         self.newest.put(
             Update(
                 here,
@@ -90,6 +91,17 @@ class PacedSource:
             )
         )
         return True
+
+
+def _sums(row: Row, trades: int, body: bytes) -> bytes:
+    """Return what an item may say of an interval's trades: how many, no more.
+
+    High and low are prices of the interval, of which one alone is told. Of one trade
+    that is not the item's own nothing is said: its size would be taken for the item's.
+    """
+    if trades != 1:
+        return b"%d" % trades
+    return ONE if row.sums == ONE and row.body == body else b"0"
 
 
 class PacedSources:
@@ -128,19 +140,6 @@ class PacedSources:
         """Note what the live board has changed."""
         for source in self._sources.values():
             source.take_in(update)
-
-    @property
-    def is_folded(self) -> bool:
-        """Whether the sums of all that has changed are worked out."""
-        return all(source.pending.is_folded for source in self._sources.values())
-
-    def fold_some(self) -> bool:
-        """Work out some of them, of one source; say whether all are."""
-        for source in self._sources.values():
-            if not source.pending.is_folded:
-                source.pending.fold_some()
-                break
-        return self.is_folded
 
     def due(self, now_ms: int) -> Iterator[PacedSource]:
         """Yield the sources whose next interval has begun."""

@@ -1,6 +1,5 @@
 """What those see whose token allows one price of an issue in an interval."""
 
-import asyncio
 import json
 from collections.abc import Iterable
 from typing import Any
@@ -14,7 +13,6 @@ from gateway.stream.counters import Counters
 from gateway.stream.frames import Update
 from gateway.stream.hub import Hub
 from gateway.stream.paced_source import granted_ms
-from gateway.stream.pending_rows import AT_ONCE
 from tests.gateway.listener import Listener
 from tests.gateway.samples import (
     FIRST_WINDOW,
@@ -23,9 +21,9 @@ from tests.gateway.samples import (
     WINDOW_MS,
     make_board,
     make_group,
-    make_isins,
     make_row,
     make_snapshot,
+    restate,
 )
 from throttle.contract.snapshot import Row
 
@@ -121,21 +119,33 @@ async def test_subscribing_anew_shows_nothing_newer(keys: tuple[str, ...]) -> No
         assert prices(market.join(10_000, *keys)) == [1]
 
 
-async def test_what_has_changed_is_folded_before_an_interval_is_shown() -> None:
-    """In steps, between which others are served; REST sees it at the same time."""
-    market, isins = Market(), make_isins(3 * AT_ONCE)
+async def test_an_item_tells_no_other_price_of_its_interval() -> None:
+    """High and low are prices: only how many trades there were is said."""
+    market = Market()
     client = market.join(4_000, "*")
     assert prices(client) == [1]
     for seq in range(2, 6):
-        market.publish(*(make_row(isin, str(seq), seq) for isin in isins))
-    assert prices(client) == []
-    for _ in range(20):
-        await asyncio.sleep(0)
-    [frame] = client.frames()
-    assert {item["price"] for item in frame["data"]} == {5}
-    assert {item["volume"] for item in frame["data"]} == {4 * 40}
-    assert {(item["high"], item["low"]) for item in frame["data"]} == {(5, 2)}
-    assert len(frame["data"]) == len(isins)
+        row = make_row(price=str(seq), seq=seq, trades=3)
+        market.publish(row, make_row(HYNIX, seq=seq))
+    items = {i["isin"]: i for f in client.frames() for i in f["data"]}
+    assert (items[SAMSUNG]["price"], items[SAMSUNG]["trades"]) == (5, 12)
+    assert not {"volume", "value", "high", "low"} & items[SAMSUNG].keys()
+
+
+async def test_a_late_trade_is_not_taken_for_the_one_that_is_shown() -> None:
+    """One trade is told by its size and price, or not at all."""
+    market = Market()
+    client = market.join(4_000, "*")
+    assert prices(client) == [1]
+    shown = market.board.get(SAMSUNG)
+    assert shown is not None
+    market.publish(make_row(HYNIX))
+    market.publish(restate(shown, make_row(seq=0)))
+    market.publish()
+    market.publish()
+    items = {i["isin"]: i for f in client.frames() for i in f["data"]}
+    assert (items[HYNIX]["trades"], items[SAMSUNG]["trades"]) == (1, 0)
+    assert items[SAMSUNG]["price"] == 1
 
 
 async def test_others_are_served_as_ever() -> None:

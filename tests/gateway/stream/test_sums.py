@@ -7,7 +7,6 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateway.admission.tokens import TokenGrant
 from gateway.settings import GatewaySettings
 from gateway.stream.board import Board, Position
 from gateway.stream.counters import Counters
@@ -101,14 +100,9 @@ class Market:
 class Reader:
     """A client that adds up what it gets."""
 
-    def __init__(
-        self, market: Market, interval_ms: int = 0, token_ms: int = 0, **since: Any
-    ) -> None:
+    def __init__(self, market: Market, interval_ms: int = 0, **since: Any) -> None:
         self.listener = Listener(market.hub)
         commands = self.listener.client.commands
-        if token_ms:
-            grant = TokenGrant(min_interval_ms=token_ms)
-            commands.admit(grant, 0.0, market.window * 1_000)
         message = {"op": "subscribe", "keys": ["*"], "min_interval_ms": interval_ms}
         commands.answer(json.dumps(message | since), 0.0, 0)
         self.sums: Sums = {}
@@ -161,7 +155,7 @@ QUIET_WINDOWS = 8
     )
 )
 def test_however_windows_are_merged_clients_add_up_the_same(steps: list[Any]) -> None:
-    """The fast, the slow, those who ask seldom, and those who may see little.
+    """The fast, the slow, and those who ask seldom.
 
     Several jobs publish, whose rows are held back; one makes up for an outage.
     """
@@ -171,7 +165,6 @@ def test_however_windows_are_merged_clients_add_up_the_same(steps: list[Any]) ->
 async def _merge(steps: list[Any]) -> None:
     market = Market()
     fast, slow, seldom = Reader(market), Reader(market), Reader(market, 4_000)
-    few = Reader(market, token_ms=6_000)
     # Each has its snapshot, of nothing.
     slow.read()
     for step in [*steps, *(({}, False) for _ in range(QUIET_WINDOWS))]:
@@ -179,10 +172,10 @@ async def _merge(steps: list[Any]) -> None:
             slow.read(1)
         else:
             market.publish(*step[:-1], is_part=step[-1])
-        for reader in (fast, seldom, few):
+        for reader in (fast, seldom):
             reader.read()
     slow.read()
-    for reader in (fast, slow, seldom, few):
+    for reader in (fast, slow, seldom):
         assert reader.sums == market.traded_since(0)
 
 
