@@ -8,6 +8,7 @@ from gateway.stream.groups.group_board import GroupBoard
 from gateway.stream.once_per_window import OncePerWindow
 from ingest.issue_table.known_issues import Issues
 from throttle.contract.group import StoredGroup
+from throttle.contract.row_sums import UNCOUNTED
 from throttle.contract.snapshot import LastValue, Row, WindowSnapshot
 
 DEFAULT_WINDOW_MS = 2_000
@@ -131,7 +132,7 @@ class Board:
         """
         fresh = [v for v in values if self._is_news(v.isin, v.version, v.offset)]
         self._rows.update((value.isin, value) for value in fresh)
-        rows = [Row(value.isin, value.version, b"0", value.body) for value in fresh]
+        rows = [Row(value.isin, value.version, UNCOUNTED, value.body) for value in fresh]
         return self._move(position, rows, 0, self.groups.catch_up(groups, recent))
 
     def replace(

@@ -15,6 +15,7 @@ from gateway.stream.bars.bar_update import BarPosition
 from gateway.stream.board import Position
 from gateway.stream.pending_rows import SharedRows
 from throttle.contract.group import encode_groups
+from throttle.contract.row_sums import UNCOUNTED
 from throttle.contract.snapshot import Row, WindowSnapshot
 from tickthrottle_client.tick_v1 import PROTOCOL
 
@@ -137,7 +138,7 @@ def snapshot_frame(
         _encode_position(position),
         b"true" if final else b"false",
     )
-    return _with_data(head, groups, [encode_row(body, b"0") for body in bodies])
+    return _with_data(head, groups, [encode_row(body, UNCOUNTED) for body in bodies])
 
 
 def window_object(snapshot: WindowSnapshot, *, with_rows: bool) -> bytes:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from gateway.stream.board import Board
 from gateway.stream.delivery import Delivery, NewestUpdate
 from gateway.stream.frames import Update
-from throttle.contract.row_sums import ONE
+from throttle.contract.row_sums import ONE, UNCOUNTED
 from throttle.contract.snapshot import Row
 
 LATE_WINDOWS = 2
@@ -101,7 +101,7 @@ def _sums(row: Row, trades: int, body: bytes) -> bytes:
     """
     if trades != 1:
         return b"%d" % trades
-    return ONE if row.sums == ONE and row.body == body else b"0"
+    return ONE if row.sums == ONE and row.body == body else UNCOUNTED
 
 
 class PacedSources:

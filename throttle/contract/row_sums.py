@@ -10,11 +10,15 @@ counted says ``0``. Every number is exact, a decimal without zeros at its end.
 import re
 from typing import NamedTuple
 
-from throttle.contract.group import decimal_text, units, value_of
+from throttle.contract.group import FRACTION_DIGITS, decimal_text, units
 
 ONE = b"1"
 """What a row says that stands for its own trade alone."""
 
+UNCOUNTED = b"0"
+"""What a row says of whose trades nothing is known."""
+
+_HALF: int = 10 ** (FRACTION_DIGITS // 2)
 _FORM = re.compile(rb"[0-9]+(?:(?:,[0-9]+(?:\.[0-9]+)?){4})?")
 _OF_TRADE = re.compile(rb'"price":([0-9.]+),"size":([0-9.]+)')
 
@@ -30,8 +34,9 @@ class Amounts(NamedTuple):
     @classmethod
     def of_trade(cls, price: str, size: str) -> "Amounts":
         """Return those of one trade; price and size are decimal text."""
-        paid = units(price)
-        return cls(units(size), value_of(price, size), paid, paid)
+        paid, volume = units(price), units(size)
+        # Both are whole numbers of 10^-18: no digit is lost.
+        return cls(volume, paid // _HALF * (volume // _HALF), paid, paid)
 
     def fold(self, other: "Amounts") -> "Amounts":
         """Return those of the trades of both."""
@@ -73,7 +78,10 @@ class RowSums(NamedTuple):
 
     def encode(self) -> bytes:
         """Return the text that says it in full, also of one trade."""
-        return b",".join([b"%d" % self.trades, *map(decimal_text, self.amounts or ())])
+        if self.amounts is None:
+            # Of one trade it would say that this is the row's own.
+            return UNCOUNTED if self.trades == 1 else b"%d" % self.trades
+        return b",".join([b"%d" % self.trades, *map(decimal_text, self.amounts)])
 
 
 def checked(encoded: bytes) -> bytes:

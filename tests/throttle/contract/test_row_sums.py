@@ -6,7 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from throttle.contract.row_sums import ONE, Amounts, RowSums, checked, count_of
+from throttle.contract.row_sums import (
+    ONE,
+    UNCOUNTED,
+    Amounts,
+    RowSums,
+    checked,
+    count_of,
+)
 from throttle.contract.snapshot import Row
 
 BODY = b'{"isin":"KR7005930003","time":1,"seq":1,"price":199500,"size":40,"side":"S"}'
@@ -58,7 +65,8 @@ def test_what_nobody_has_counted_is_not_made_up() -> None:
     """After a hole nobody knows what was traded in it."""
     known, unknown = of_trade("0.30", "1.5"), RowSums.decode(b"0", BODY)
     assert known.fold(unknown) == unknown.fold(known) == RowSums(1)
-    assert known.fold(unknown).encode() == b"1"
+    assert known.fold(unknown).encode() == UNCOUNTED
+    assert known.fold(known).fold(unknown).encode() == b"2"
 
 
 def test_a_merged_row_is_the_newer_one_with_all_trades() -> None:
