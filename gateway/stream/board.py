@@ -132,7 +132,7 @@ class Board:
         """
         fresh = [v for v in values if self._is_news(v.isin, v.version, v.offset)]
         self._rows.update((value.isin, value) for value in fresh)
-        rows = [Row(value.isin, value.version, UNCOUNTED, value.body) for value in fresh]
+        rows = [Row(v.isin, v.version, UNCOUNTED, v.body) for v in fresh]
         return self._move(position, rows, 0, self.groups.catch_up(groups, recent))
 
     def replace(
