@@ -172,6 +172,7 @@ def test_rows_keep_the_text_of_their_prices(driver: ThrottleDriver) -> None:
         {
             **{"isin": A, "time": (START_MS + 3 * W + 10) * 1000, "seq": 0},
             **{"price": "4.50", "size": 1, "side": "B", "trades": 2},
+            **{"volume": 2, "value": "4.6", "high": "4.5", "low": "0.1"},
         }
     ]
     assert '"price":4.50,' in run("windows", "--isin", A).stdout
