@@ -150,6 +150,20 @@ class Reference:
         """Return the changes of an issue; none of one that did not trade."""
         return self.issues.get(isin, NO_CHANGES)
 
+    def in_window(self, changes: Changes, place: int) -> Iterator[int]:
+        """Yield a change, then those before it in other parts of its window."""
+        yield place
+        window = self._end_ms(changes, place)
+        while window is not None and place and self.is_in_parts:
+            place -= 1
+            if self._end_ms(changes, place) != window:
+                return
+            yield place
+
+    def _end_ms(self, changes: Changes, place: int) -> float | None:
+        window = self.windows.get(changes.offsets[place])
+        return None if window is None else window.end_ms
+
     def first_ms(self, changes: Changes, place: int) -> float:
         """Return when the change's first news entered the log.
 

@@ -1,15 +1,17 @@
 """Whether items say what was traded by the published rows that they stand for. Pure.
 
 An item of so many trades stands for the newest rows up to its own that have so many
-together, however many windows were merged. That none is left out or comes twice is
-not said here: the trades of a client's items add up (``judging.py``).
+together, however many windows were merged. Where several jobs publish, its price may
+be of a row that is held back for the next window: then it stands for those before it.
+That none is left out or comes twice is not said here: the trades of a client's items
+add up (``judging.py``).
 """
 
 import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from loadtest.judge.reference import Changes, Reference
+from loadtest.judge.reference import Reference
 from throttle.contract.group import units
 from throttle.contract.row_sums import Amounts, RowSums
 
@@ -34,7 +36,7 @@ def wrong_sums(
             yield f"sums not as the protocol says, {error!r}: {row!r:.200}"
             continue
         version = int(item["time"]), int(item["seq"])
-        published = other_sums(reference.changes(item["isin"]), version, sums)
+        published = other_sums(reference, item["isin"], version, sums)
         if published:
             shown = " or ".join(each.encode().decode() for each in published)
             yield (
@@ -54,15 +56,20 @@ def sums_of(item: dict[str, Any]) -> RowSums:
 
 
 def other_sums(
-    changes: Changes, version: tuple[int, int], sums: RowSums
+    reference: Reference, isin: str, version: tuple[int, int], sums: RowSums
 ) -> list[RowSums]:
     """Return what an item has to say; nothing if it does, or if nobody knows.
 
     Rows of late trades have the version of the row before, so it may be several. Of an
     item whose first rows came before the reference begins, nobody knows.
     """
-    found = []
-    for place in changes.places(version):
+    changes, found = reference.changes(isin), []
+    places = [
+        place
+        for own in changes.places(version)
+        for place in reference.in_window(changes, own)
+    ]
+    for place in places:
         published = changes.newest(place, sums.trades)
         if published is None or published.amounts is None or published == sums:
             return []

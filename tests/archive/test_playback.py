@@ -132,6 +132,8 @@ class Literal(str):
 def split(item: dict[str, Any]) -> tuple[str, int, bytes]:
     """Return an item's issue, its trades, and the rest as it was published."""
     trades = item.pop("trades")
+    for name in ("volume", "value", "high", "low"):
+        item.pop(name, None)
     texts = {
         name: value if isinstance(value, Literal) else json.dumps(value)
         for name, value in item.items()

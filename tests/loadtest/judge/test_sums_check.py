@@ -83,6 +83,16 @@ def test_a_row_that_says_anything_else_is_blamed(row: bytes, words: str) -> None
     assert words in "".join(found)
 
 
+def test_a_price_may_be_of_a_row_that_is_held_back() -> None:
+    """Of another part of the same window: the sums are of the rows before it."""
+    row = said(2, sums_of(0))
+    apart = {5: (10_000, 0.0), 6: (12_000, 0.0)}
+    one_window = {5: (10_000, 0.0), 6: (10_000, 0.0)}
+    for windows, is_blamed in ((apart, True), (one_window, False)):
+        reference = Reference("k3x9", windows, {A: CHANGES})
+        assert bool([*wrong_sums([row], reference, has_holes=False)]) is is_blamed
+
+
 def test_after_a_hole_sums_may_be_missing() -> None:
     """What is there is compared."""
     rows = [said(3, trades=4), said(2), said(3, sums_of(0))]
