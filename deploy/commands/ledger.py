@@ -34,7 +34,8 @@ def ledger(
     """Show what became of every trade, and whether the books balance.
 
     Read = published + superseded + stale + refused, and what was read is what the log
-    itself counted. Ends with 1 if it does not balance.
+    itself counted; volume and value of the trades add up likewise. Ends with 1 if it
+    does not balance.
     """
     from deploy.commands.open_history import open_past
 
@@ -113,6 +114,8 @@ def ledger_object(ledger: Ledger) -> dict[str, Any]:
 
 def print_ledger(ledger: Ledger) -> None:
     """Print a ledger, and whether it balances."""
+    from throttle.contract.ledger import AMOUNTS, OUTCOMES
+
     since, upto = ledger.since.end_ms, ledger.upto.end_ms
     typer.echo(
         f"job {ledger.job}, from {format_moment(since)} up to the window "
@@ -148,6 +151,10 @@ def print_ledger(ledger: Ledger) -> None:
             for name, books, counted in _lines(ledger)
         ],
     )
+    total = ledger.total.to_object()
+    for amount, of in ((name, total[name]) for name in AMOUNTS):
+        read, *became = (f"{of[name]} {name}" for name in OUTCOMES)
+        typer.echo(f"{amount}: {read} = {' + '.join(became)}")
     for line in ledger.problems() or ["balanced"]:
         typer.echo(line)
 

@@ -32,6 +32,10 @@ Problem = Annotated[str | None, Field(examples=[None])]
 Problems = Annotated[Sequence[str], Field(examples=[[]])]
 Refusals = Annotated[Mapping[str, int], Field(examples=[{"bad_price": 79}])]
 Skips = Annotated[Mapping[str, int], Field(examples=[{"order_book": 145}])]
+Traded = Annotated[
+    Mapping[str, str],
+    Field(examples=[{"read": "48210", "published": "9170", "superseded": "39040"}]),
+]
 States = Annotated[
     Mapping[State, int],
     Field(examples=[{"new": 0, "live": 1, "behind": 0, "stuck": 0}]),
@@ -81,7 +85,9 @@ class BooksAnswer:
     ``extra`` are trades beyond the first of an entry, ``skipped`` entries that are no
     trades, by the decoder's name for them: without a decoder there are none.
     ``unknown_issue`` are trades of issues that the issue table did not have.
-    ``imbalance`` says by how much they do not add up, null if they do.
+    ``imbalance`` says by how much they do not add up, null if they do. ``volume`` and
+    ``value`` are what the trades come to that were ``read``, ``published``,
+    ``superseded`` and ``stale``, as decimal text.
     """
 
     read: Read
@@ -94,6 +100,8 @@ class BooksAnswer:
     extra: int
     skipped: Skips
     unknown_issue: int
+    volume: Traded
+    value: Traded
     log: Read | None
     imbalance: Problem
 

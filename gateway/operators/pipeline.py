@@ -84,7 +84,7 @@ def imbalance(books: Books, counted: int | None) -> str | None:
 
     The log may have been asked at an older window: then it has ``counted`` fewer.
     """
-    missing = books.read - books.accounted
+    missing = books.unaccounted
     if missing:
         return f"{missing} unaccounted" if missing > 0 else f"{-missing} too many"
     if counted is not None and counted > books.read:

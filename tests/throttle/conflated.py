@@ -6,11 +6,13 @@ import pyarrow as pa
 
 from ingest.tradelog.contract import Chunk
 from throttle.contract.cut import Cut
+from throttle.contract.ledger import NOTHING
 from throttle.window.checked_rows import trade_rows
 from throttle.window.combine import combine
 from throttle.window.conflate import LATEST
 from throttle.window.control_rows import cut_row, read_row
 from throttle.window.row_schema import FOLDED
+from throttle.window.turnover import of_all
 
 
 def rows_between(
@@ -20,8 +22,9 @@ def rows_between(
     tables = [cut_row(start, end)]
     for partition, chunk in enumerate(chunks):
         span = start.end_ms, end.end_ms
-        tables.append(trade_rows(chunk, partition, *span, max_ahead_ms))
-        tables.append(read_row(partition, len(chunk), chunk.blanks, end))
+        rows = trade_rows(chunk, partition, *span, max_ahead_ms)
+        read = len(chunk), chunk.blanks, end, 0, of_all(rows).get(partition, NOTHING)
+        tables += [rows, read_row(partition, *read)]
     return pa.concat_tables(tables)
 
 

@@ -13,7 +13,7 @@ from ingest.tradelog.contract import LogKind
 from tests.published import read_snapshots
 from throttle.contract.cut import Cut
 from throttle.contract.dead_letter import DeadLetter
-from throttle.contract.ledger import BatchEntry, Ledger
+from throttle.contract.ledger import NOTHING, BatchEntry, Ledger, Turnover
 from throttle.contract.row_sums import ONE, RowSums
 from throttle.contract.snapshot import LastValue, Row, WindowSnapshot
 from throttle.contract.trade_order import encode_version
@@ -101,6 +101,9 @@ class Job:
             for partition, _ in window.rows.values():
                 counts[partition].superseded -= 1
             made.append(window)
+        for window in made:
+            for partition, row in window.rows.values():
+                _count_turnover(counts[partition], row)
         for partition, reasons in (refused or {}).items():
             counts[partition].refused = Counter(reasons)
             counts[partition].read += sum(reasons.values())
@@ -126,6 +129,21 @@ class Job:
         published = self.publisher.publish(batch, self._batch_id)
         self.cut = batch.end
         return published
+
+
+def _count_turnover(count: PartitionCount, row: Row) -> None:
+    """Count what a row stands for, in the partition that it stood in."""
+    every, own = row.row_sums.amounts, RowSums.decode(ONE, row.body).amounts
+    if every is None or own is None:
+        return
+    shown = Turnover(own.volume, own.value)
+    added = {
+        "read": Turnover(every.volume, every.value),
+        "shown": shown,
+        "superseded": Turnover(every.volume, every.value).minus(shown),
+    }
+    for name, of_it in added.items():
+        count.traded[name] = of_it.plus(*count.traded.get(name, NOTHING))
 
 
 def _sums_of(windows: Sequence[BatchWindow]) -> dict[str, bytes]:

@@ -40,7 +40,7 @@ from tests.throttle.publishing import (
     ledger_of,
 )
 from throttle.contract.cut import Cut, window_time_ms
-from throttle.contract.ledger import Books, add_up
+from throttle.contract.ledger import NOTHING, Books, add_up
 from throttle.contract.row_sums import ONE, Amounts, RowSums
 from throttle.contract.snapshot import Row
 from throttle.contract.trade_order import encode_version
@@ -50,6 +50,7 @@ from throttle.window.batch import Batch, assemble
 from throttle.window.checked_rows import trade_rows
 from throttle.window.combine import combine
 from throttle.window.control_rows import cut_row, read_row
+from throttle.window.turnover import of_all
 
 pytestmark = pytest.mark.redis
 
@@ -186,7 +187,7 @@ class Throttle(RuleBasedStateMachine):
         """Read a batch in chunks of some size, and group it."""
         tables = [cut_row(self.cut, end)]
         for p, entries in self.between(self.cut, end):
-            tables.append(read_row(p, len(entries), 0, end))
+            traded = NOTHING
             for first in range(0, len(entries), size):
                 part = zip(*entries[first : first + size], strict=True)
                 types = (pa.int64(), pa.int64(), pa.binary())
@@ -194,7 +195,9 @@ class Throttle(RuleBasedStateMachine):
                 chunk = Chunk(*arrays, upto=end.positions[p])
                 span = self.cut.end_ms, end.end_ms
                 table = trade_rows(chunk, p, *span, MAX_AHEAD_MS)
+                traded = traded.plus(*of_all(table).get(p, NOTHING))
                 tables.append(combine(table, W) if combined else table)
+            tables.append(read_row(p, len(entries), 0, end, 0, traded))
         ordered = tables[::-1] if turned else tables
         return assemble(as_conflated(pa.concat_tables(ordered), W), W)
 

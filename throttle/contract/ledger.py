@@ -2,18 +2,20 @@
 
 ``read + extra = published + superseded + stale + refused + skipped``, and what was read
 is what the log itself counted. Without a decoder an entry is a trade: ``extra`` and
-``skipped`` are 0. The publish script writes it with the windows, in the same step; this
-module reads it, and says whether it balances.
+``skipped`` are 0. In shares and in money, ``read = published + superseded + stale``:
+nobody knows what refused trades come to. The publish script writes the ledger with the
+windows, in the same step; this module reads it, and says whether it balances.
 """
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
 from throttle.contract.cut import Cut
+from throttle.contract.group import decimal_text, units
 
 # Not in the entries of earlier versions.
 _ADDED_LATER: dict[str, Any] = {
@@ -22,7 +24,31 @@ _ADDED_LATER: dict[str, Any] = {
     "extra": 0,
     "skipped": {},
     "unknown_issue": 0,
+    "volume": {},
+    "value": {},
 }
+
+# In the hash a sum is several numbers, so that the server can add to each of them.
+_LIMB = 10**9
+
+
+class Turnover(NamedTuple):
+    """What some trades come to, in whole numbers of 10^-36."""
+
+    volume: int = 0
+    value: int = 0
+
+    def plus(self, volume: int, value: int) -> "Turnover":
+        """Return what comes of it with other trades."""
+        return Turnover(self.volume + volume, self.value + value)
+
+    def minus(self, other: "Turnover") -> "Turnover":
+        """Return what is left without the other's trades, which are among them."""
+        return Turnover(self.volume - other.volume, self.value - other.value)
+
+
+NOTHING = Turnover()
+"""What no trades come to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +60,9 @@ class Books:
     hold no entry, so nothing was read there. ``unkept`` are those refused trades that
     no dead letter was kept of. ``unknown_issue`` are trades of issues that the issue
     table did not have, as long as there was one: they are published as any others.
+    ``volume`` and ``value`` are what the trades come to that were ``read``,
+    ``published``, ``superseded`` and ``stale``, in whole numbers of 10^-36; books with
+    the same counts are equal.
     """
 
     read: int = 0
@@ -46,12 +75,14 @@ class Books:
     extra: int = 0
     skipped: Mapping[str, int] = field(default_factory=dict)
     unknown_issue: int = 0
+    volume: Mapping[str, int] = field(default_factory=dict, compare=False)
+    value: Mapping[str, int] = field(default_factory=dict, compare=False)
 
     def since(self, earlier: "Books") -> "Books":
         """Return what was added to earlier books of the same account."""
         return _make(
             {n: getattr(self, n) - getattr(earlier, n) for n in COUNTS},
-            {n: _less(getattr(self, n), getattr(earlier, n)) for n in BY_NAME},
+            {n: _less(getattr(self, n), getattr(earlier, n)) for n in _MAPPINGS},
         )
 
     @property
@@ -73,7 +104,13 @@ class Books:
         by_name = {n: dict(values[n]) for n in BY_NAME}
         return _make(
             {name: int(values[name]) for name in COUNTS},
-            {n: {key: int(c) for key, c in of.items()} for n, of in by_name.items()},
+            {
+                **{
+                    n: {key: int(c) for key, c in of.items()}
+                    for n, of in by_name.items()
+                },
+                **{n: {key: units(c) for key, c in values[n].items()} for n in AMOUNTS},
+            },
         )
 
     def to_object(self) -> dict[str, Any]:
@@ -81,13 +118,22 @@ class Books:
         return {
             **{of.name: getattr(self, of.name) for of in fields(self)},
             **{name: dict(getattr(self, name)) for name in BY_NAME},
+            **{name: _texts(getattr(self, name)) for name in AMOUNTS},
         }
 
 
 BY_NAME = ("refused", "skipped")
 """What has a number for each reason or name."""
 
-COUNTS = tuple(of.name for of in fields(Books) if of.name not in BY_NAME)
+AMOUNTS = ("volume", "value")
+"""What the trades come to, by what became of them."""
+
+OUTCOMES = ("read", "published", "superseded", "stale")
+"""What has a volume and a value."""
+
+_MAPPINGS = (*BY_NAME, *AMOUNTS)
+
+COUNTS = tuple(of.name for of in fields(Books) if of.name not in _MAPPINGS)
 """What is one number in each partition's books."""
 
 
@@ -98,12 +144,18 @@ def imbalance(name: str, books: Books) -> Iterator[str]:
             f"{name}: {books.read + books.extra:,} trades were read, "
             f"{books.accounted:,} are accounted for"
         )
+    for amount in AMOUNTS:
+        became = dict(getattr(books, amount))
+        read, accounted = became.pop("read", 0), sum(became.values())
+        if read != accounted:
+            texts = [decimal_text(number).decode() for number in (read, accounted)]
+            yield f"{name}: of a {amount} of {texts[0]}, {texts[1]} is accounted for"
 
 
 def add_up(books: Iterable[Books]) -> Books:
     """Return the sum of books, reason by reason."""
     parts = list(books)
-    by_name: dict[str, Counter[str]] = {name: Counter() for name in BY_NAME}
+    by_name: dict[str, Counter[str]] = {name: Counter() for name in _MAPPINGS}
     for part in parts:
         for name, counter in by_name.items():
             counter.update(getattr(part, name))
@@ -116,6 +168,30 @@ def add_up(books: Iterable[Books]) -> Books:
 def _make(counts: Mapping[str, int], by_name: Mapping[str, Mapping[str, int]]) -> Books:
     values: dict[str, Any] = {**counts, **by_name}
     return Books(**values)
+
+
+def stored_amounts(amounts: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
+    """Return what is added to a partition's fields of the hash for such ``AMOUNTS``."""
+    stored = {}
+    for amount, by_outcome in amounts.items():
+        for outcome, number in by_outcome.items():
+            sign, rest, limb = 1 if number > 0 else -1, abs(number), 0
+            while rest:
+                rest, part = divmod(rest, _LIMB)
+                stored[f"{amount}:{outcome}:{limb}"] = sign * part
+                limb += 1
+    return stored
+
+
+def encode_amounts(
+    amounts: Mapping[str, Mapping[str, int]],
+) -> dict[str, dict[str, str]]:
+    """Return how a batch's entry holds them: as decimal text."""
+    return {name: _texts(by_outcome) for name, by_outcome in amounts.items()}
+
+
+def _texts(by_outcome: Mapping[str, int]) -> dict[str, str]:
+    return {outcome: decimal_text(n).decode() for outcome, n in by_outcome.items()}
 
 
 def _less(counts: Mapping[str, int], earlier: Mapping[str, int]) -> dict[str, int]:
@@ -275,6 +351,12 @@ def _books(values: Mapping[str, bytes], partition: int) -> Books:
         }
         for of in BY_NAME
     }
+    for amount in AMOUNTS:
+        by_name[amount] = dict.fromkeys(OUTCOMES, 0)
+        for name, value in sorted(values.items()):
+            if name.startswith(f"{partition}:{amount}:"):
+                *_, outcome, limb = name.split(":")
+                by_name[amount][outcome] += int(value) * _LIMB ** int(limb)
     # A counter that was never raised is not there.
     counts = {name: int(values.get(f"{partition}:{name}", 0)) for name in COUNTS}
     return _make(counts, by_name)

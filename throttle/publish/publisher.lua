@@ -19,7 +19,8 @@
 -- place in `markets` from 1 on, if knows_markets), groups: {field, place of its market or 0};
 -- together, of several windows: the groups of all of them;
 -- partitions: number, log (its own count at the end cut, left out if unknown), books (the
--- trades by what became of them, but published and stale);
+-- trades by what became of them, but published and stale), amounts (what is added to the
+-- ledger's volumes and values);
 -- letters: partition (1 is the first), id, appended, reason, error, bytes (how many there
 -- are), sha256; letters_kept, how many a partition keeps.
 --
@@ -265,7 +266,7 @@ for place, partition in ipairs(head.partitions) do
   local p, became = partition.number, partition.books
   became.published, became.stale = published[place], stale[place]
   books[place] = cjson.encode(became)
-  local amounts = {}
+  local amounts = partition.amounts
   for name, count in pairs(became) do
     if type(count) == 'number' then amounts[name] = count end
   end

@@ -15,7 +15,14 @@ from ingest.redis_keys import Keys
 from ingest.tradelog.contract import LogKind
 from throttle.contract.dead_letter import DeadLetter, letter_id
 from throttle.contract.group import Group
-from throttle.contract.ledger import Ledger
+from throttle.contract.ledger import (
+    NOTHING,
+    Ledger,
+    Turnover,
+    encode_amounts,
+    stored_amounts,
+)
+from throttle.contract.row_sums import ONE, RowSums
 from throttle.contract.snapshot import Row
 from throttle.lease.lease import Fenced
 from throttle.publish.shown_versions import ShownVersions
@@ -162,7 +169,7 @@ class Publisher:
                 for w, of_window in zip(batch.windows, ordered, strict=True)
             ],
             "partitions": [
-                _encode_count(p, batch.end.count(p), count)
+                _encode_count(p, batch.end.count(p), count, _late(batch, p, stale))
                 for p, count in zip(partitions, batch.counts, strict=True)
             ],
             "stale": _encode_stale(batch, stale),
@@ -211,8 +218,15 @@ class Publisher:
 
 
 def _encode_count(
-    partition: int, log_count: int | None, count: PartitionCount
+    partition: int, log_count: int | None, count: PartitionCount, late: Turnover
 ) -> dict[str, Any]:
+    traded = {name: count.traded.get(name, NOTHING) for name in ("read", "superseded")}
+    shown = count.traded.get("shown", NOTHING)
+    traded |= {"published": shown.minus(late), "stale": late}
+    amounts = {
+        "volume": {name: of_it.volume for name, of_it in traded.items()},
+        "value": {name: of_it.value for name, of_it in traded.items()},
+    }
     books = {
         "read": count.read,
         "superseded": count.superseded,
@@ -222,9 +236,26 @@ def _encode_count(
         "extra": count.extra,
         "skipped": count.skipped,
         "unknown_issue": count.unknown_issue,
+        **encode_amounts(amounts),
     }
     known = {} if log_count is None else {"log": log_count}
-    return {"number": partition, "books": books, **known}
+    return {
+        "number": partition,
+        "books": books,
+        "amounts": stored_amounts(amounts),
+        **known,
+    }
+
+
+def _late(batch: Batch, partition: int, stale: frozenset[Place]) -> Turnover:
+    """Return what the trades of a partition's stale rows come to themselves."""
+    late = NOTHING
+    for window in batch.windows if stale else ():
+        for row in window.of_partition(partition):
+            own = RowSums.decode(ONE, row.body).amounts
+            if (window.end_ms, row.isin) in stale and own is not None:
+                late = late.plus(own.volume, own.value)
+    return late
 
 
 def _encode_rows(

@@ -20,6 +20,7 @@ from ingest.redis_keys import Keys
 from ingest.tradelog.contract import LogReader
 from throttle.contract import cut
 from throttle.contract.cut import Cut
+from throttle.contract.ledger import NOTHING
 from throttle.lease.lease import owner_of
 from throttle.lease.retry import AWAY, is_transient
 from throttle.spark.options import BatchRange, SourceOptions
@@ -237,7 +238,10 @@ class _Rows:
         """Yield what was not yielded yet, what was read, and the cut."""
         read = self._pieces
         self._tables += [
-            read_row(p, read.entries[p], read.blanks[p], end, read.extra[p])
+            read_row(
+                *(p, read.entries[p], read.blanks[p], end, read.extra[p]),
+                read.turnover.get(p, NOTHING),
+            )
             for p in self._part.partitions
         ]
         now_ms = time.time_ns() // 1_000_000

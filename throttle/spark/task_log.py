@@ -15,6 +15,7 @@ import pyarrow as pa
 from ingest.tradelog.contract import PIECE_BYTES, Chunk, LogInfo, LogReader, Ranges
 from ingest.tradelog.manual_clock import ManualClockLog
 from ingest.tradelog.redis_log_reader import RedisLogReader
+from throttle.contract.ledger import NOTHING
 from throttle.lease.retry import AWAY, create_client, is_transient
 from throttle.spark.open_reader import kafka_reader
 from throttle.spark.options import SourceOptions
@@ -23,6 +24,7 @@ from throttle.spark.warmup import SyntheticLog
 from throttle.window.bounded_rows import bound_names
 from throttle.window.checked_rows import extra_trades, joined, trade_rows
 from throttle.window.decoder import find_decoder
+from throttle.window.turnover import ByPartition, of_all
 
 T = TypeVar("T")
 
@@ -40,7 +42,8 @@ class CheckedPieces:
     """Reads and checks what one task reads of a batch, and counts it by partition.
 
     ``entries`` are all that were read, ``blanks`` positions that hold none, ``extra``
-    the trades beyond the first of an entry. The batch goes from ``start_ms`` to
+    the trades beyond the first of an entry, ``turnover`` what all of them come to. The
+    batch goes from ``start_ms`` to
     ``end_ms``. With ``every_trade`` each trade of an entry is a row, otherwise the
     newest of each issue.
     """
@@ -60,6 +63,7 @@ class CheckedPieces:
         self._names: set[str] = set()
         self.entries, self.blanks = Counter[int](), Counter[int]()
         self.extra = Counter[int]()
+        self.turnover: ByPartition = {}
 
     def read(
         self, chunks: Generator[tuple[int, Chunk]], is_backlog: bool
@@ -95,6 +99,8 @@ class CheckedPieces:
             self._options.max_entry_bytes,
             every_trade=self._every_trade,
         )
+        for p, turnover in of_all(rows).items():
+            self.turnover[p] = turnover.plus(*self.turnover.get(p, NOTHING))
         if self._decode is None:
             return rows
         self.extra += extra_trades(rows, entries)

@@ -14,9 +14,11 @@ import pyarrow.compute as pc
 
 from throttle.contract.cut import Cut, window_ends
 from throttle.contract.dead_letter import DeadLetter, unpack
+from throttle.contract.ledger import NOTHING, Turnover
 from throttle.contract.row_sums import ONE
 from throttle.contract.snapshot import Row
 from throttle.contract.trade_order import ORDER, encode_version
+from throttle.window import turnover
 from throttle.window.control_rows import decode_cuts, decode_read
 from throttle.window.fold_rows import END, OddAmounts, sums_by_issue, sums_by_window
 from throttle.window.group_rows import GroupRows
@@ -77,6 +79,8 @@ class PartitionCount:
     ``skipped`` entries that are no trades, by name. ``blanks`` are positions of the log
     that hold no entry, ``unkept`` those refused trades that no dead letter is kept of,
     ``unknown_issue`` the trades whose issue is not in the issue table, if there is one.
+    ``traded`` is what trades come to: those ``read``, those ``superseded``, and those
+    ``shown`` by rows.
     """
 
     read: int = 0
@@ -87,6 +91,7 @@ class PartitionCount:
     unkept: int = 0
     skipped: Counter[str] = field(default_factory=Counter)
     unknown_issue: int = 0
+    traded: dict[str, Turnover] = field(default_factory=dict, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +144,11 @@ def assemble(
     are_newest = _add_trades(
         trades, bodies, windows, counts, sums_by_window(trades, odd)
     )
+    shown = turnover.of_newest(trades, bodies, are_newest)
+    every = turnover.of_all(table, "latest.payload")
+    for p, count in counts.items():
+        rest = every.get(p, NOTHING).minus(shown.get(p, NOTHING))
+        count.traded |= {"shown": shown.get(p, NOTHING), "superseded": rest}
     groups = None
     if issues.version:
         end = replace(end, issues=issues.version)
@@ -180,7 +190,8 @@ def _account_others(
     ):
         if key == READ_KEY:
             counts[partition].read = trades
-            counts[partition].blanks, counts[partition].extra = decode_read(packed)
+            count = counts[partition]
+            count.blanks, count.extra, count.traded["read"] = decode_read(packed)
         elif key.startswith(SUM_PREFIX):
             isin = key.rpartition(":")[2]
             odd.append(OddAmounts(_ms(window_end), isin, unpack_amounts(packed)))

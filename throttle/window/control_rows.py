@@ -8,6 +8,7 @@ import orjson
 import pyarrow as pa
 
 from throttle.contract.cut import Cut
+from throttle.contract.ledger import NOTHING, Turnover
 from throttle.window import trade_sums
 from throttle.window.row_schema import ABANDONED_KEY, ARROW_SCHEMA, CUT_KEY, READ_KEY
 
@@ -29,14 +30,20 @@ def abandoned_row(end_ms: int) -> pa.Table:
 
 
 def read_row(
-    partition: int, entries: int, blanks: int, end: Cut, extra: int = 0
+    partition: int,
+    entries: int,
+    blanks: int,
+    end: Cut,
+    extra: int = 0,
+    turnover: Turnover = NOTHING,
 ) -> pa.Table:
     """Return the row (``ARROW_SCHEMA``) that says how much was read of a partition.
 
     ``blanks`` are positions without an entry, ``extra`` the trades beyond the first of
-    an entry.
+    an entry, ``turnover`` what its trades come to.
     """
-    payload = orjson.dumps([blanks, extra])
+    # As text: their numbers may have more digits than orjson takes.
+    payload = orjson.dumps([blanks, extra, *map(str, turnover)])
     return _marker(READ_KEY, partition, end.end_ms, payload, entries)
 
 
@@ -47,10 +54,10 @@ def decode_cuts(payload: bytes) -> tuple[Cut, Cut, int]:
     return start, end, cuts["read_ms"]
 
 
-def decode_read(payload: bytes) -> tuple[int, int]:
-    """Decode the payload of a read row: blanks and extra trades."""
-    blanks, extra = orjson.loads(payload)
-    return blanks, extra
+def decode_read(payload: bytes) -> tuple[int, int, Turnover]:
+    """Decode the payload of a read row: blanks, extra trades, what was traded."""
+    blanks, extra, *turnover = orjson.loads(payload)
+    return blanks, extra, Turnover(*map(int, turnover))
 
 
 def _marker(

@@ -22,7 +22,7 @@ from throttle.contract.group import (
 from throttle.window.fold_rows import END, OddAmounts
 from throttle.window.issue_columns import PLACE, IssueColumns
 from throttle.window.trade_sums import SUMS, to_units
-from throttle.window.vector_check import prices_of_rows
+from throttle.window.vector_check import numbers_of_rows
 
 Place = tuple[int, str]
 """The end of a window, ms, and an issue that is in it."""
@@ -70,9 +70,13 @@ class GroupRows:
         """
         self._ends_ms = ends_ms
         self._odd = list(odd)
-        prices = prices_of_rows(pa.array(bodies, pa.binary())).to_pylist()
+        prices, _ = numbers_of_rows(pa.array(bodies, pa.binary()))
         moves = list(
-            map(_move, prices, issues.take("prev_close", rows[PLACE]).to_pylist())
+            map(
+                _move,
+                prices.to_pylist(),
+                issues.take("prev_close", rows[PLACE]).to_pylist(),
+            )
         )
         changes = [change for _, change in moves]
         is_large = [abs(change) > _LARGEST_CHANGE for change in changes]

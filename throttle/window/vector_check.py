@@ -78,6 +78,7 @@ _US_PER_MS = pa.scalar(1_000, pa.int64())
 _ISIN, _TIME, _NUMBERS = slice(9, 21), slice(30, 46), slice(53, 175)
 _SIZE = slice(len('size":"'), 64)
 _PRICE_OF_ROW = slice(len('"price":'), 64)
+_SIZE_OF_ROW = slice(len('"size":'), 64)
 
 
 def has_wire_form(payloads: pa.Array, max_bytes: int = MAX_PAYLOAD_BYTES) -> pa.Array:
@@ -115,10 +116,14 @@ def numbers(payloads: pa.Array) -> tuple[pa.Array, pa.Array, pa.Array]:
     )
 
 
-def prices_of_rows(bodies: pa.Array) -> pa.Array:
-    """Return the price, as text, of each of these rows (``Trade.to_row``)."""
-    pieces = pc.split_pattern(_cut_out(bodies, _NUMBERS), ",", max_splits=2)
-    return _slice(pc.list_element(pieces, 1), _PRICE_OF_ROW)
+def numbers_of_rows(bodies: pa.Array) -> tuple[pa.Array, pa.Array]:
+    """Return price and size, as text, of each of these rows (``Trade.to_row``)."""
+    pieces = pc.split_pattern(_cut_out(bodies, _NUMBERS), ",", max_splits=3)
+    sizes = _slice(pc.list_element(pieces, 2), _SIZE_OF_ROW)
+    return (
+        _slice(pc.list_element(pieces, 1), _PRICE_OF_ROW),
+        pc.ascii_rtrim(sizes, "}"),
+    )
 
 
 def with_valid_isin(column: pa.Array) -> pa.Array:

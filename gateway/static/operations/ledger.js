@@ -23,6 +23,14 @@ const HEADS = [
   [phrase("Log's end"), "number code"],
 ];
 
+const FIGURES = ["read", "published", "superseded", "stale"];
+
+// As text, with every digit: they may have more than a number keeps.
+function amounts({ volume, value }, name) {
+  if (volume[name] === undefined) return undefined;
+  return say("volume {volume}, value {value}", { volume: volume[name], value: value[name] });
+}
+
 export function Ledger({ known: { pipeline } }) {
   const { jobs, diagnosis } = pipeline;
   const none =
@@ -79,10 +87,7 @@ function Line({ name, books }) {
   return html`
     <tr>
       <th scope="row">${name}</th>
-      <td class="number">${count(books.read)}</td>
-      <td class="number">${count(books.published)}</td>
-      <td class="number">${count(books.superseded)}</td>
-      <td class="number">${count(books.stale)}</td>
+      ${FIGURES.map((name) => html`<td key=${name} class="number" title=${amounts(books, name)}>${count(books[name])}</td>`)}
       <td class="number" title=${reasons(books) || undefined}>${count(refused(books))}</td>
       <td class="number">${count(books.log)}</td>
       <td><${Level} level=${imbalance === null ? "ok" : "bad"} word=${word} /></td>

@@ -75,7 +75,7 @@ def test_a_ledger_that_balances_says_so(driver: ThrottleDriver) -> None:
     """Totals and partitions, since when and up to which window."""
     result = run("ledger")
     assert result.exit_code == 0
-    first, head, *lines, verdict = result.stdout.splitlines()
+    first, head, *lines, volume, value, verdict = result.stdout.splitlines()
     assert "from 2026-03-20T00:00:00.000Z up to the window 2026-03-20T00:00:08" in first
     assert "4 windows in 3 batches" in first
     assert head.split() == [
@@ -86,6 +86,8 @@ def test_a_ledger_that_balances_says_so(driver: ThrottleDriver) -> None:
         ["1", "6", "3", "3", "0", "0", "6"],
         ["total", "9", "3", "3", "0", "3", "9"],
     ]
+    assert volume == "volume: 6 read = 3 published + 3 superseded + 0 stale"
+    assert value == "value: 8.8 read = 8.5 published + 0.3 superseded + 0 stale"
     assert verdict == "balanced"
 
 
@@ -96,6 +98,8 @@ def test_a_ledger_as_json_has_the_same_figures(driver: ThrottleDriver) -> None:
         **{"read": 9, "published": 3, "superseded": 3, "stale": 0},
         **{"refused": {"not_json": 3}, "blanks": 0, "unkept": 0, "log": 9},
         **{"extra": 0, "skipped": {}, "unknown_issue": 0},
+        "volume": {"read": "6", "published": "3", "superseded": "3", "stale": "0"},
+        "value": {"read": "8.8", "published": "8.5", "superseded": "0.3", "stale": "0"},
     }
     assert [one["partition"] for one in ledger["partitions"]] == [0, 1]
     assert ledger["upto_ms"] == ledger["checked_ms"] == START_MS + 4 * W

@@ -132,7 +132,16 @@ def test_late_trades_restate_what_is_shown_and_fold(
         of_b._replace(sums=b"3,3,15,9,3"),
     )
     assert (last_value(client, A).offset, last_value(client, B).offset) == (4, 3)
-    assert ledger_of(client).total == Books(read=8, published=3, superseded=2, stale=3)
+    ledger = ledger_of(client)
+    assert ledger.total == Books(read=8, published=3, superseded=2, stale=3)
+    assert ledger.problems() == []
+    of = ledger.total.to_object()
+    parts = ("8", "3", "2", "3"), ("225", "69", "43", "113")
+    for name, figures in zip(("volume", "value"), parts, strict=True):
+        names = "read", "published", "superseded", "stale"
+        assert of[name] == dict(zip(names, figures, strict=True))
+    [_, batch] = batches_of(client)
+    assert batch.total.to_object()["value"]["stale"] == "113"
 
 
 def test_an_equal_version_with_a_later_position_is_newer(job: Job) -> None:

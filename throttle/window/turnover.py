@@ -1,0 +1,71 @@
+"""Volume and value of trades by partition of the log, for the books. Pure."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from throttle.contract.ledger import Turnover
+from throttle.contract.row_sums import Amounts
+from throttle.window.row_schema import SUM_PREFIX
+from throttle.window.trade_sums import SUMS, of_columns, to_units, unpack
+from throttle.window.vector_check import numbers_of_rows
+
+_ONE = pa.scalar(1, pa.int64())
+
+
+ByPartition = dict[int, Turnover]
+
+
+def of_all(rows: pa.Table, payload: str = "payload") -> ByPartition:
+    """Return what the trades of rows come to, those in no column too.
+
+    ``rows`` have the columns of ``row_schema.ARROW_SCHEMA``, whatever their order;
+    ``payload`` is what the column of that name is called.
+    """
+    turnover = _of_columns(rows)
+    odd = rows.filter(pc.starts_with(rows["key"], SUM_PREFIX))
+    pairs = (odd[name].to_pylist() for name in ("partition", payload))
+    for partition, packed in zip(*pairs, strict=True):
+        turnover[partition] = turnover[partition].plus(*unpack(packed)[:2])
+    return turnover
+
+
+def of_newest(
+    trades: pa.Table, bodies: Sequence[bytes], are_newest: Sequence[bool]
+) -> ByPartition:
+    """Return what the trades themselves come to that rows show.
+
+    Of the rows that are their issue's newest one in its window; ``bodies`` are what
+    clients get of each.
+    """
+    newest = pa.array(are_newest, pa.bool_())
+    # Such a row's sums are its trade's own.
+    is_alone = pc.and_(pc.equal(trades["trades"], _ONE), pc.is_valid(trades[SUMS[0]]))
+    turnover = _of_columns(trades.filter(pc.and_(newest, is_alone)))
+    others = pc.and_(newest, pc.invert(is_alone))
+    partitions = trades["partition"].filter(others)
+    bodies_left = pa.array(bodies, pa.binary()).filter(others.combine_chunks())
+    prices, sizes = numbers_of_rows(bodies_left)
+    columns, fits = of_columns(prices, sizes)
+    sums = _of_columns(pa.table({"partition": partitions, **columns}))
+    for partition, of_some in sums.items():
+        turnover[partition] = turnover[partition].plus(*of_some)
+    if fits is not None:
+        is_odd = pc.invert(fits)
+        odd = (c.filter(is_odd).to_pylist() for c in (partitions, prices, sizes))
+        for partition, price, size in zip(*odd, strict=True):
+            of_trade = Amounts.of_trade(price, size)[:2]
+            turnover[partition] = turnover[partition].plus(*of_trade)
+    return turnover
+
+
+def _of_columns(rows: pa.Table) -> ByPartition:
+    groups = rows.group_by("partition", use_threads=False)
+    sums = groups.aggregate([(name, "sum") for name in SUMS])
+    columns = [sums[f"{name}_sum"].fill_null(0).to_pylist() for name in SUMS]
+    turnover: ByPartition = defaultdict(Turnover)
+    for partition, *parts in zip(sums["partition"].to_pylist(), *columns, strict=True):
+        turnover[partition] = Turnover(*to_units(parts))
+    return turnover
