@@ -25,8 +25,10 @@ def of_all(rows: pa.Table, payload: str = "payload") -> ByPartition:
     ``payload`` is what the column of that name is called.
     """
     turnover = _of_columns(rows)
-    odd = rows.filter(pc.starts_with(rows["key"], SUM_PREFIX))
-    pairs = (odd[name].to_pylist() for name in ("partition", payload))
+    is_odd = pc.starts_with(rows["key"], SUM_PREFIX)
+    if not pc.any(is_odd).as_py():
+        return turnover
+    pairs = (rows[name].filter(is_odd).to_pylist() for name in ("partition", payload))
     for partition, packed in zip(*pairs, strict=True):
         turnover[partition] = turnover[partition].plus(*unpack(packed)[:2])
     return turnover
@@ -40,14 +42,17 @@ def of_newest(
     Of the rows that are their issue's newest one in its window; ``bodies`` are what
     clients get of each.
     """
+    # Without the payloads, which would be copied.
+    columns_of_all = trades.select(["partition", "trades", *SUMS]).combine_chunks()
     newest = pa.array(are_newest, pa.bool_())
     # Such a row's sums are its trade's own.
-    is_alone = pc.and_(pc.equal(trades["trades"], _ONE), pc.is_valid(trades[SUMS[0]]))
-    turnover = _of_columns(trades.filter(pc.and_(newest, is_alone)))
-    others = pc.and_(newest, pc.invert(is_alone))
-    partitions = trades["partition"].filter(others)
-    bodies_left = pa.array(bodies, pa.binary()).filter(others.combine_chunks())
-    prices, sizes = numbers_of_rows(bodies_left)
+    is_one = pc.equal(columns_of_all["trades"], _ONE)
+    is_alone = pc.and_(is_one, pc.is_valid(columns_of_all[SUMS[0]]))
+    turnover = _of_columns(columns_of_all.filter(pc.and_(newest, is_alone)))
+    others = pc.indices_nonzero(pc.and_(newest, pc.invert(is_alone)))
+    partitions = columns_of_all["partition"].take(others)
+    left = pa.array([bodies[place] for place in others.to_pylist()], pa.binary())
+    prices, sizes = numbers_of_rows(left)
     columns, fits = of_columns(prices, sizes)
     sums = _of_columns(pa.table({"partition": partitions, **columns}))
     for partition, of_some in sums.items():
