@@ -7,7 +7,7 @@ nobody knows what refused trades come to. The publish script writes the ledger w
 windows, in the same step; this module reads it, and says whether it balances.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple
@@ -230,13 +230,17 @@ class Ledger:
         try:
             since, upto = _cut(values["since"]), _cut(values["upto"])
             partitions = upto.partitions
+            fields_of: dict[str, dict[str, bytes]] = defaultdict(dict)
+            for name, value in sorted(values.items()):
+                number, _, of = name.partition(":")
+                fields_of[number][of] = value
             return cls(
                 job,
                 since,
                 upto,
                 int(values["batches"]),
                 int(values["windows"]),
-                tuple(_books(values, p) for p in partitions),
+                tuple(_books(fields_of[str(p)]) for p in partitions),
                 tuple(_number(values, f"{p}:log") for p in partitions),
                 _number(values, "checked"),
             )
@@ -342,21 +346,17 @@ def _number(values: Mapping[str, bytes], name: str) -> int | None:
     return int(values[name]) if name in values else None
 
 
-def _books(values: Mapping[str, bytes], partition: int) -> Books:
-    by_name = {
-        of: {
-            name.removeprefix(f"{partition}:{of}:"): int(value)
-            for name, value in sorted(values.items())
-            if name.startswith(f"{partition}:{of}:")
-        }
-        for of in BY_NAME
-    }
-    for amount in AMOUNTS:
-        by_name[amount] = dict.fromkeys(OUTCOMES, 0)
-        for name, value in sorted(values.items()):
-            if name.startswith(f"{partition}:{amount}:"):
-                *_, outcome, limb = name.split(":")
-                by_name[amount][outcome] += int(value) * _LIMB ** int(limb)
+def _books(stored: Mapping[str, bytes]) -> Books:
+    """Decode the fields of a partition, without its number before them."""
+    by_name: dict[str, dict[str, int]] = {name: {} for name in BY_NAME}
+    by_name |= {name: dict.fromkeys(OUTCOMES, 0) for name in AMOUNTS}
+    for name, value in stored.items():
+        of, _, which = name.partition(":")
+        if of in AMOUNTS:
+            outcome, _, limb = which.partition(":")
+            by_name[of][outcome] += int(value) * _LIMB ** int(limb)
+        elif of in by_name:
+            by_name[of][which] = int(value)
     # A counter that was never raised is not there.
-    counts = {name: int(values.get(f"{partition}:{name}", 0)) for name in COUNTS}
+    counts = {name: int(stored.get(name, 0)) for name in COUNTS}
     return _make(counts, by_name)

@@ -51,12 +51,8 @@ class Row(NamedTuple):
 
     def encode(self) -> bytes:
         """Encode as one line; ISIN and version have fixed places in it."""
-        return b"%b %b %b %b" % (
-            self.isin.encode(),
-            self.version,
-            self.sums,
-            self.body,
-        )
+        isin, version, sums, body = self
+        return b"%b %b %b %b" % (isin.encode(), version, sums, body)
 
     @classmethod
     def decode(cls, line: bytes) -> "Row":

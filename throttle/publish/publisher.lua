@@ -166,9 +166,14 @@ end
 -- What the batch changes: the newest row of each issue, in order of appearance.
 local changed, order = {}, {}
 local function change(isin, version, sums, body, market)
-  if not changed[isin] then order[#order + 1] = isin end
-  changed[isin] = {
-    version = version, sums = sums, body = body, offset = offset, market = market}
+  local row = changed[isin]
+  if not row then
+    row = {}
+    changed[isin] = row
+    order[#order + 1] = isin
+  end
+  row.version, row.sums, row.body, row.offset = version, sums, body, offset
+  row.market = market
 end
 
 -- The version and body that are shown of an issue before the row that is being looked at.

@@ -266,8 +266,12 @@ def _encode_rows(
     Its sums are in full, for they are not those of the trade that is shown.
     """
     for window, of_window in zip(batch.windows, ordered, strict=True):
-        for row in chain.from_iterable(of_window):
-            if stale and (window.end_ms, row.isin) in stale:
+        rows = chain.from_iterable(of_window)
+        if not stale:
+            yield from map(Row.encode, rows)
+            continue
+        for row in rows:
+            if (window.end_ms, row.isin) in stale:
                 yield row._replace(sums=row.row_sums.encode()).encode()
             else:
                 yield row.encode()

@@ -4,7 +4,7 @@ from typing import cast
 
 import redis
 
-from throttle.contract.trade_order import VERSION_CHARS, is_newer
+from throttle.contract.trade_order import VERSION_CHARS
 from throttle.window.batch import Batch
 from throttle.window.group_rows import Place
 
@@ -27,15 +27,15 @@ class ShownVersions:
     def stale(self, batch: Batch) -> frozenset[Place]:
         """Return the rows that are no news. Raises redis.RedisError."""
         self._ask_for(batch)
-        newest: dict[str, bytes] = {}
+        shown, newest = self._newest, dict[str, bytes]()
         stale = []
         for window in batch.windows:
-            for _, row in window.rows.values():
-                known = newest.get(row.isin) or self._newest[row.isin]
-                if is_newer(row.version, known):
-                    newest[row.isin] = row.version
+            for _, (isin, version, _, _) in window.rows.values():
+                # As ``is_newer`` says it; a call for each would take twice as long.
+                if version > (newest.get(isin) or shown[isin]):
+                    newest[isin] = version
                 else:
-                    stale.append((window.end_ms, row.isin))
+                    stale.append((window.end_ms, isin))
         self._in_batch = newest
         return frozenset(stale)
 
