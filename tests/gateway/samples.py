@@ -53,14 +53,12 @@ def make_row(
     """
     trade = Trade(isin, FIRST_WINDOW * 1_000 + seq, seq, price, "40")
     version = encode_version(trade.time_us, seq, seq)
-    sums = RowSums(trades)
+    sums = b"%d" % trades
     if trades > 1:
-        paid = units(price)
-        amounts = Amounts(
-            trades * units("40"), trades * value_of(price, "40"), paid, paid
-        )
-        sums = RowSums(trades, amounts)
-    return Row(isin, version, sums.encode(), trade.to_row())
+        paid, volume = units(price), trades * units("40")
+        amounts = Amounts(volume, trades * value_of(price, "40"), paid, paid)
+        sums = RowSums(trades, amounts).encode()
+    return Row(isin, version, sums, trade.to_row())
 
 
 def restate(shown: LastValue, late: Row) -> Row:

@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 
 from ingest.issue_table.known_issues import Issues
 from throttle.audit.recompute import ComputedRow, RecomputedBatch
-from throttle.contract.ledger import BatchEntry
+from throttle.contract.ledger import BatchEntry, Turnover
 from throttle.contract.snapshot import LastValue, Row, WindowSnapshot
 from throttle.contract.trade_order import is_newer
 from throttle.window.decoder import OTHER
@@ -153,6 +153,14 @@ def compare_books(
     ``issues`` is the issue table that it was joined with, if that is known.
     """
     problems = []
+    total = batch.total
+    if total.volume and not any(p in lost for p in batch.end.partitions):
+        read = Turnover(total.volume["read"], total.value["read"])
+        if read != made.traded:
+            problems.append(
+                f"batch {batch.offset}: trades of {read.words()} were read, by the log "
+                f"of {made.traded.words()}"
+            )
     for p, books in zip(batch.end.partitions, batch.partitions, strict=True):
         if p in lost:
             continue

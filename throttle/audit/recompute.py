@@ -19,7 +19,7 @@ from ingest.tradelog.contract import Chunk
 from ingest.wire_form import read_wire
 from throttle.contract import cut
 from throttle.contract.group import FRACTION_DIGITS
-from throttle.contract.ledger import BatchEntry, Books
+from throttle.contract.ledger import NOTHING, BatchEntry, Books, Turnover
 from throttle.contract.row_sums import ONE, Amounts, RowSums
 from throttle.contract.snapshot import Row
 from throttle.contract.trade_order import encode_version, is_newer
@@ -139,7 +139,8 @@ class RecomputedBatch:
     ``read`` counts entries by partition, ``extra`` trades beyond the first of an entry,
     ``superseded``, ``refused`` and ``skipped`` what became of them, ``refused`` by
     reason and ``skipped`` by name, too. A row that turns out to be no news is stale,
-    not superseded. ``issues`` counts trades by partition and issue.
+    not superseded. ``issues`` counts trades by partition and issue. ``traded`` is what
+    all trades come to.
     """
 
     windows: dict[int, dict[str, ComputedRow]] = field(default_factory=dict)
@@ -149,6 +150,7 @@ class RecomputedBatch:
     refused: dict[int, Counter[str]] = field(default_factory=dict)
     skipped: dict[int, Counter[str]] = field(default_factory=dict)
     issues: Counter[tuple[int, str]] = field(default_factory=Counter)
+    traded: Turnover = NOTHING
 
     def count(self, partition: int, one: InvalidTrade | Skipped) -> None:
         """Count what is not published: a refused trade, or an entry that is none."""
@@ -205,13 +207,10 @@ class _Trades:
         self.value = _EXACT.fma(price, size, self.value)
         self.high, self.low = max(self.high, price), min(self.low, price)
 
-    def sums(self) -> bytes:
-        """Return what a row of news says of them."""
-        if self.count == 1:
-            return ONE
+    def amounts(self) -> Amounts:
+        """Return what they come to."""
         every = (self.volume, self.value, self.high, self.low)
-        in_units = (int(_EXACT.scaleb(n, FRACTION_DIGITS)) for n in every)
-        return RowSums(self.count, Amounts(*in_units)).encode()
+        return Amounts(*(int(_EXACT.scaleb(n, FRACTION_DIGITS)) for n in every))
 
 
 def _price_and_size(entry: Entry, trade: Trade | None) -> tuple[str, str]:
@@ -255,7 +254,10 @@ def recompute(
         order, partition = trades.newest
         newest = trades.trade
         trade = newest if isinstance(newest, Trade) else Trade.from_wire(newest)
-        row = Row(isin, encode_version(*order), trades.sums(), trade.to_row())
+        amounts = trades.amounts()
+        batch.traded = batch.traded.plus(amounts.volume, amounts.value)
+        sums = ONE if trades.count == 1 else RowSums(trades.count, amounts).encode()
+        row = Row(isin, encode_version(*order), sums, trade.to_row())
         computed = ComputedRow(row, partition, trades.arrivals, trade.price)
         batch.windows.setdefault(window, {})[isin] = computed
         batch.superseded[partition] -= 1

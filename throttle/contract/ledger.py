@@ -46,6 +46,11 @@ class Turnover(NamedTuple):
         """Return what is left without the other's trades, which are among them."""
         return Turnover(self.volume - other.volume, self.value - other.value)
 
+    def words(self) -> str:
+        """Return both in words, with every digit."""
+        volume, value = (decimal_text(number).decode() for number in self)
+        return f"volume {volume} and value {value}"
+
 
 NOTHING = Turnover()
 """What no trades come to."""

@@ -25,7 +25,7 @@ def test_a_row_that_waits_alone_says_what_it_said() -> None:
     waiting = PendingRows()
     waiting.add(shared(row), [SAMSUNG])
     alone = waiting.by_name[SAMSUNG]
-    assert text_of(alone, row) is ONE
+    assert text_of(alone, row) == ONE
     assert text_of(alone, newer) == b"1,40,7980000,199500,199500"
 
 
@@ -39,7 +39,7 @@ def test_several_rows_are_folded() -> None:
     assert waiting.fold_some()
     rows = waiting.take()
     assert text_of(rows[SAMSUNG], second) == BOTH
-    assert text_of(rows[HYNIX], make_row(HYNIX)) is ONE
+    assert text_of(rows[HYNIX], make_row(HYNIX)) == ONE
     assert rows[GROUP] is None
     assert not waiting.by_name
 

@@ -1,5 +1,7 @@
 """A published window against the computed one."""
 
+from dataclasses import replace
+
 import pytest
 
 from tests.throttle.past import (
@@ -199,4 +201,18 @@ def test_books_of_a_partition_that_was_trimmed_are_not_compared() -> None:
     """What is gone cannot be counted."""
     batch = make_batch(make_cut(0, (0,)), make_cut(1, (9,)), [Books(99)])
     made = recompute(ENTRIES, FIRST_MS, FIRST_MS + W, WindowRule(W, 5_000))
+    assert compare_books(batch, made, lost=[0]) == []
+
+
+def test_what_the_trades_come_to_is_compared_as_well() -> None:
+    """In shares and in money, of all partitions; earlier batches do not say it."""
+    cuts = make_cut(0, (0,)), make_cut(1, (9,))
+    made = recompute(ENTRIES, FIRST_MS, FIRST_MS + W, WindowRule(W, 5_000))
+    volume, value = ({"read": number} for number in made.traded)
+    assert min(made.traded) > 0
+    right = Books(2, 1, 0, 0, {"not_json": 1}, volume=volume, value=value)
+    assert compare_books(make_batch(*cuts, [right]), made, ()) == []
+    batch = make_batch(*cuts, [replace(right, volume={"read": 10**36})])
+    [problem] = compare_books(batch, made, ())
+    assert problem.startswith("batch 1: trades of volume 1 and value ")
     assert compare_books(batch, made, lost=[0]) == []
