@@ -10,6 +10,7 @@ from ingest.trade import (
     LATEST_TIME_US,
     MAX_SEQ,
     REQUIRED,
+    RESERVED,
     JsonNumber,
     Trade,
 )
@@ -49,7 +50,7 @@ def _decoded(text: str) -> int | JsonNumber:
 
 
 extras = st.dictionaries(
-    texts.filter(lambda name: name not in REQUIRED and name != "trades"),
+    texts.filter(lambda name: name not in REQUIRED and name not in RESERVED),
     st.none() | st.booleans() | number_texts.map(_decoded) | texts,
     max_size=4,
 )
