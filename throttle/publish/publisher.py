@@ -252,9 +252,9 @@ def _late(batch: Batch, partition: int, stale: frozenset[Place]) -> Turnover:
     late = NOTHING
     for window in batch.windows if stale else ():
         for row in window.of_partition(partition):
-            own = RowSums.decode(ONE, row.body).amounts
-            if (window.end_ms, row.isin) in stale and own is not None:
-                late = late.plus(own.volume, own.value)
+            if (window.end_ms, row.isin) in stale:
+                own = RowSums.decode(ONE, row.body).amounts
+                late = late if own is None else late.plus(own.volume, own.value)
     return late
 
 
