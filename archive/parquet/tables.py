@@ -17,7 +17,8 @@ from archive.contract.logged_window import LoggedWindow
 from archive.contract.packed_window import pack_window
 from archive.contract.segment import Product
 from ingest.issue_table.known_issues import Issues
-from throttle.contract.group import decimal_text, value_of
+from throttle.contract.group import decimal_text
+from throttle.contract.row_sums import Amounts
 
 DECIMAL = pa.decimal128(38, 18)
 """Every price, size and previous close there can be: 18 digits before the point, 18
@@ -201,7 +202,8 @@ def _amounts(texts: dict[str, pa.Array]) -> dict[str, pa.Array]:
     is_own = pc.and_(pc.equal(texts["trades"], "1"), pc.equal(texts["volume"], ""))
     trades = zip(*(c.to_pylist() for c in (is_own, price, size)), strict=True)
     values = [
-        decimal_text(value_of(p, s)) if own and p else None for own, p, s in trades
+        decimal_text(Amounts.of_trade(p, s).value) if own and p else None
+        for own, p, s in trades
     ]
     of_trade = size, pa.array(values, pa.string()), price, price
     columns, none = {}, pa.scalar(None, pa.string())

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Mapping
+from functools import reduce
 from typing import Any
 
 import orjson
@@ -18,7 +19,7 @@ from gateway.stream.frames import Update
 from ingest.issue_table.issue_list import parse_issues
 from ingest.issue_table.known_issues import Issues
 from ingest.trade import Trade
-from throttle.contract.group import GROUP, Group, GroupFigures, units, value_of
+from throttle.contract.group import GROUP, Group, GroupFigures, units
 from throttle.contract.row_sums import Amounts, RowSums
 from throttle.contract.snapshot import LastValue, Row, WindowSnapshot
 from throttle.contract.trade_order import encode_version
@@ -55,9 +56,8 @@ def make_row(
     version = encode_version(trade.time_us, seq, seq)
     sums = b"%d" % trades
     if trades > 1:
-        paid, volume = units(price), trades * units("40")
-        amounts = Amounts(volume, trades * value_of(price, "40"), paid, paid)
-        sums = RowSums(trades, amounts).encode()
+        one = Amounts.of_trade(price, "40")
+        sums = reduce(RowSums.fold, [RowSums(1, one)] * trades).encode()
     return Row(isin, version, sums, trade.to_row())
 
 

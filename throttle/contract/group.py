@@ -3,7 +3,7 @@
 This module is a contract. A group has a key, ``group:market:KOSPI`` or
 ``group:sector:Semiconductors``; issues whose market (sector) nobody has said are in the
 group with the empty name, ``group:market:``. So the sum over all markets is the window,
-and so is the sum over all sectors. A group without an issue in a window is not in it.
+and so is the sum over all sectors. A group without a trade in a window is not in it.
 
 The body is a JSON object: ``group`` (the key), ``window`` (its end, ms), ``issues``
 (rows of the window that are in the group and are news), ``advancing``, ``declining``
@@ -36,7 +36,6 @@ FRACTION_DIGITS = 36
 """Most digits behind the point of a sum: a price and a size have 18 each."""
 
 _PER_UNIT: int = 10**FRACTION_DIGITS
-_HALF: int = 10 ** (FRACTION_DIGITS // 2)
 _BETWEEN = b'},{"group":'
 _KEY = re.compile(rb'"group":("(?:[^"\\]|\\.)*"),')
 
@@ -179,12 +178,6 @@ def units(decimal: str) -> int:
     """Return a decimal text of up to 36 places as a whole number of 10^-36."""
     whole, _, fraction = decimal.partition(".")
     return int(whole + fraction.ljust(FRACTION_DIGITS, "0"))
-
-
-def value_of(price: str, size: str) -> int:
-    """Return price times size as a whole number of 10^-36."""
-    # Both are whole numbers of 10^-18: no digit is lost.
-    return units(price) // _HALF * (units(size) // _HALF)
 
 
 def change_of(price: int, prev_close: int) -> int:

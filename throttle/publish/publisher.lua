@@ -12,8 +12,8 @@
 -- window_log (its length), batch (its id), issues (version of the issue table as text, since it
 -- has more digits than a double keeps; 0: none),
 -- issues_digest; stale, the rows that are no news ("<end> <isin>" of each, with spaces
--- between them); sums, how many lines of sums there are; markets (names); named, the fields of groups that the
--- table names, left out if they are those of the batch before; knows_markets, whether
+-- between them); sums, how many lines of sums there are; markets (names); named, the fields of
+-- groups that the table names, left out if they are those of the batch before; knows_markets, whether
 -- windows say the markets of their rows;
 -- windows, oldest first: end_ms, counts (rows of each partition), markets (of each row, its
 -- place in `markets` from 1 on, if knows_markets), groups: {field, place of its market or 0};

@@ -151,6 +151,7 @@ class Publisher:
         partitions, options, rows = batch.end.partitions, self._options, batch.groups
         ordered = [[w.of_partition(p) for p in partitions] for w in batch.windows]
         sums = [b"%b %b" % (i.encode(), sums) for i, sums in batch.sums.items()]
+        late = _late(batch, stale)
         head: dict[str, Any] = {
             "channel": self._keys.updates,
             "job": options.job,
@@ -169,7 +170,7 @@ class Publisher:
                 for w, of_window in zip(batch.windows, ordered, strict=True)
             ],
             "partitions": [
-                _encode_count(p, batch.end.count(p), count, _late(batch, p, stale))
+                _encode_count(p, batch.end.count(p), count, late.get(p, NOTHING))
                 for p, count in zip(partitions, batch.counts, strict=True)
             ],
             "stale": _encode_stale(batch, stale),
@@ -247,14 +248,16 @@ def _encode_count(
     }
 
 
-def _late(batch: Batch, partition: int, stale: frozenset[Place]) -> Turnover:
-    """Return what the trades of a partition's stale rows come to themselves."""
-    late = NOTHING
-    for window in batch.windows if stale else ():
-        for row in window.of_partition(partition):
-            if (window.end_ms, row.isin) in stale:
-                own = RowSums.decode(ONE, row.body).amounts
-                late = late if own is None else late.plus(own.volume, own.value)
+def _late(batch: Batch, stale: frozenset[Place]) -> dict[int, Turnover]:
+    """Return what the trades of stale rows come to themselves, by partition."""
+    windows = {window.end_ms: window for window in batch.windows}
+    late: dict[int, Turnover] = {}
+    for end_ms, isin in stale:
+        partition, row = windows[end_ms].rows[isin]
+        own = RowSums.decode(ONE, row.body).amounts
+        if own is not None:
+            before = late.get(partition, NOTHING)
+            late[partition] = before.plus(own.volume, own.value)
     return late
 
 

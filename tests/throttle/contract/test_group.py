@@ -12,7 +12,6 @@ from throttle.contract.group import (
     market_key,
     sector_key,
     units,
-    value_of,
 )
 
 
@@ -24,7 +23,7 @@ def test_a_group_says_how_its_issues_and_their_trades_went() -> None:
     figures.add_issue("100.00", "100")
     figures.add_issue("7", None)
     figures.add_trades(3, units("12345678901234567890.5"), units("0.10"))
-    figures.add_trades(1, units("1.5"), value_of("0.000000000000000001", "3"))
+    figures.add_trades(1, units("1.5"), units("0.000000000000000003"))
     assert figures.encode(market_key("KOSPI"), 4_000) == Group(
         "group:market:KOSPI",
         b'{"group":"group:market:KOSPI","window":4000,"issues":4,"advancing":1,'
