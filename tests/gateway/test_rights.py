@@ -104,21 +104,25 @@ def stream_frames(gateway: Gateway, token: str, *keys: str) -> list[str]:
     """Return what a stream says until it has answered the keys and a ping."""
     url = f"ws://{gateway.host}:{gateway.port}/v1/stream"
     frames: list[str] = []
+    messages = [
+        {"op": "auth", "token": token},
+        {"op": "subscribe", "keys": keys},
+        {"op": "unsubscribe", "keys": ["000660", "bars:1m:000660"]},
+        {"op": "ping"},
+    ]
     with connect(url, compression=None) as connection:
-        for number, message in enumerate(
-            [
-                {"op": "auth", "token": token},
-                {"op": "subscribe", "keys": keys},
-                {"op": "unsubscribe", "keys": ["000660", "bars:1m:000660"]},
-                {"op": "ping"},
-            ]
-        ):
-            connection.send(json.dumps({"id": number, **message}))
-        until_s = time.monotonic() + 1
+        # A gateway that refuses the token closes while we send.
+        with suppress(ConnectionClosed):
+            for number, message in enumerate(messages):
+                connection.send(json.dumps({"id": number, **message}))
+        # What a subscription brings may come after the answer to the ping.
+        until_s = time.monotonic() + 30
         with suppress(TimeoutError, ConnectionClosed):
-            while not frames or '"final":true' not in frames[-1]:
+            while True:
                 left_s = until_s - time.monotonic()
                 frames.append(str(connection.recv(timeout=max(0.0, left_s))))
+                if '"type":"pong"' in frames[-1]:
+                    until_s = time.monotonic() + 1
     return frames
 
 
