@@ -30,6 +30,7 @@ from tickthrottle_client.trade_v1 import (
     check_isin,
     check_time,
 )
+from tickthrottle_client.updates_v1 import ALL, FIELD, Updates
 
 __all__ = [
     "EARLIEST_TIME_US",
@@ -145,6 +146,11 @@ class Trade:
     def version(self) -> tuple[int, int]:
         """Order of this issue's trades: the greater one is the newer one."""
         return (self.time_us, self.seq)
+
+    @property
+    def updates(self) -> Updates:
+        """What it counts for."""
+        return Updates.parse(self.extra[FIELD]) if FIELD in self.extra else ALL
 
     def to_wire(self) -> bytes:
         """Encode for the trade log; ``from_wire`` gives back an equal trade."""

@@ -1,10 +1,11 @@
 """The ledger: what became of every trade, per partition of the log. Pure.
 
-``read + extra = published + superseded + stale + refused + skipped``, and what was read
-is what the log itself counted. Without a decoder an entry is a trade: ``extra`` and
-``skipped`` are 0. In shares and in money, ``read = published + superseded + stale``:
-nobody knows what refused trades come to. The publish script writes the ledger with the
-windows, in the same step; this module reads it, and says whether it balances.
+``read + extra = published + superseded + stale + not_last + refused + skipped``, and
+what was read is what the log itself counted. Without a decoder an entry is a trade:
+``extra`` and ``skipped`` are 0. In shares and in money, ``read = published + superseded
++ stale + not_last``: nobody knows what refused trades come to. The publish script
+writes the ledger with the windows, in the same step; this module reads it, and says
+whether it balances.
 """
 
 from collections import Counter, defaultdict
@@ -24,6 +25,7 @@ _ADDED_LATER: dict[str, Any] = {
     "extra": 0,
     "skipped": {},
     "unknown_issue": 0,
+    "not_last": 0,
     "volume": {},
     "value": {},
 }
@@ -65,9 +67,10 @@ class Books:
     hold no entry, so nothing was read there. ``unkept`` are those refused trades that
     no dead letter was kept of. ``unknown_issue`` are trades of issues that the issue
     table did not have, as long as there was one: they are published as any others.
+    ``not_last`` are trades that say that they do not set the last price.
     ``volume`` and ``value`` are what the trades come to that were ``read``,
-    ``published``, ``superseded`` and ``stale``, in whole numbers of 10^-36; books with
-    the same counts are equal.
+    ``published``, ``superseded``, ``stale`` and ``not_last``, in whole numbers of
+    10^-36; books with the same counts are equal.
     """
 
     read: int = 0
@@ -80,6 +83,7 @@ class Books:
     extra: int = 0
     skipped: Mapping[str, int] = field(default_factory=dict)
     unknown_issue: int = 0
+    not_last: int = 0
     volume: Mapping[str, int] = field(default_factory=dict, compare=False)
     value: Mapping[str, int] = field(default_factory=dict, compare=False)
 
@@ -94,7 +98,8 @@ class Books:
     def accounted(self) -> int:
         """Trades of which it is known what became of them; all, if it balances."""
         by_name = sum(self.refused.values()) + sum(self.skipped.values())
-        return self.published + self.superseded + self.stale + by_name
+        became = self.published + self.superseded + self.stale + self.not_last
+        return became + by_name
 
     @property
     def unaccounted(self) -> int:
@@ -133,7 +138,7 @@ BY_NAME = ("refused", "skipped")
 AMOUNTS = ("volume", "value")
 """What the trades come to, by what became of them."""
 
-OUTCOMES = ("read", "published", "superseded", "stale")
+OUTCOMES = ("read", "published", "superseded", "stale", "not_last")
 """What has a volume and a value."""
 
 _MAPPINGS = (*BY_NAME, *AMOUNTS)

@@ -99,21 +99,23 @@ def to_units(parts: Sequence[int]) -> tuple[int, int]:
     )
 
 
-def to_amounts(parts: Sequence[int]) -> Amounts:
+def to_amounts(parts: Sequence[int | None]) -> Amounts:
     """Return what is in the columns ``FOLDS`` of a row."""
-    high, low = parts[len(SUMS) :]
-    return Amounts(*to_units(parts), high * _UNITS[1], low * _UNITS[1])
+    sums, extremes = [n or 0 for n in parts[: len(SUMS)]], parts[len(SUMS) :]
+    high, low = (None if n is None else n * _UNITS[1] for n in extremes)
+    return Amounts(*to_units(sums), high, low)
 
 
 def pack(amounts: Amounts) -> bytes:
     """Encode amounts as the payload of a row of ``SUM_PREFIX``."""
-    return b"%d %d %d %d" % amounts
+    return " ".join("-" if n is None else str(n) for n in amounts).encode()
 
 
 def unpack(payload: bytes) -> Amounts:
     """Decode what ``pack`` wrote."""
-    volume, value, high, low = map(int, payload.split(b" "))
-    return Amounts(volume, value, high, low)
+    volume, value, *extremes = payload.split(b" ")
+    high, low = (None if text == b"-" else int(text) for text in extremes)
+    return Amounts(int(volume), int(value), high, low)
 
 
 def texts(columns: Columns) -> pa.Array:
@@ -181,11 +183,12 @@ def _split(column: pa.Array, steps: int) -> list[pa.Array]:
     return parts
 
 
-def _parts(amounts: Amounts) -> tuple[int, ...] | None:
+def _parts(amounts: Amounts) -> tuple[int | None, ...] | None:
     """Return what columns have of amounts, None if they do not fit."""
-    volume, value, high, low = amounts
-    too_fine = any(n % _UNITS[1] for n in (volume, high, low)) or value % _UNITS[2]
-    too_large = volume >= 10**9 * _WHOLE or max(value, high) >= _LIMIT * _WHOLE
+    volume, value, *extremes = amounts
+    prices = [n for n in extremes if n is not None]
+    too_fine = any(n % _UNITS[1] for n in (volume, *prices)) or value % _UNITS[2]
+    too_large = volume >= 10**9 * _WHOLE or max(value, *prices, 0) >= _LIMIT * _WHOLE
     if too_fine or too_large:
         return None
     return (
@@ -194,6 +197,5 @@ def _parts(amounts: Amounts) -> tuple[int, ...] | None:
         value // _WHOLE,
         value // _UNITS[1] % _STEP,
         value // _UNITS[2] % _STEP,
-        high // _UNITS[1],
-        low // _UNITS[1],
+        *(None if n is None else n // _UNITS[1] for n in extremes),
     )

@@ -10,6 +10,7 @@ recognises what cannot be wrong.
 import re
 from collections.abc import Iterable
 from functools import lru_cache
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -30,6 +31,7 @@ from ingest.trade import (
 )
 from ingest.tradelog.contract import Chunk
 from throttle.window.decoder import Decoder, Judged, decode, read_trade
+from tickthrottle_client.updates_v1 import ALL, FIELD, PATTERN, Updates
 
 _NAME_CHARACTER = "a-z0-9_"
 _CHARACTERS = "abcdefghijklmnopqrstuvwxyz0123456789_"
@@ -51,7 +53,7 @@ def _rest_of_other_name(start: str, names: frozenset[str]) -> str:
     return f"(?:{'|'.join(ways)}){'?' if may_end else ''}"
 
 
-_KNOWN_NAMES = frozenset({*REQUIRED, *RESERVED})
+_KNOWN_NAMES = frozenset({*REQUIRED, *RESERVED, FIELD})
 
 # Decimals above zero. A few that are valid are not recognised, none the other way.
 _SMALL = r"0\.0{0,8}[1-9][0-9]{0,8}"
@@ -64,7 +66,10 @@ _HEAD = (
 )
 _OTHER_NAME = _rest_of_other_name("", _KNOWN_NAMES)
 _NUMBER = f"-?{_INTEGER}(?:{FRACTION_PATTERN})?"
-_MORE = rf'(?:,"{_OTHER_NAME}":(?:{_TEXT}|{_NUMBER}))*'
+_OTHERS = rf'(?:,"{_OTHER_NAME}":(?:{_TEXT}|{_NUMBER}))*'
+_UPDATES = f'"{FIELD}":"(?:{PATTERN})"'
+_MORE = f"{_OTHERS}(?:,{_UPDATES}{_OTHERS})?"
+_SAYS_UPDATES = f'"{FIELD}":"(?P<text>{PATTERN})"'
 _FORM = rf'{_HEAD}"{_DECIMAL}","size":"{_DECIMAL}"{_MORE}\}}$'
 _ROW = rf'({_HEAD})"([0-9.]+)","size":"([0-9.]+)"'
 _NAMES = re.compile(rb'[{,]"([a-z0-9_]*)":')
@@ -114,6 +119,31 @@ def numbers(payloads: pa.Array) -> tuple[pa.Array, pa.Array, pa.Array]:
         pc.list_element(head, 1).cast(pa.string()),
         pc.ascii_rtrim(sizes, '"}'),
     )
+
+
+class CountsFor(NamedTuple):
+    """Which of some trades count for what (``Updates``), column by column."""
+
+    last: pa.Array
+    range: pa.Array
+    volume: pa.Array
+
+
+def counts_for(payloads: pa.Array) -> CountsFor | None:
+    """Return what valid trades count for, None if all of them count for everything."""
+    may_say = pc.match_substring(payloads, f'"{FIELD}"')
+    if not pc.any(may_say).as_py():
+        return None
+    matches = pc.extract_regex(payloads, _SAYS_UPDATES)
+    texts = pc.struct_field(matches, "text").cast(pa.string())
+    is_odd = pc.and_(may_say, pc.invert(has_wire_form(payloads)))
+    odd = map(Trade.from_wire, payloads.filter(is_odd).to_pylist())
+    exact = pa.array([trade.updates.encode() for trade in odd], pa.string())
+    said = pc.replace_with_mask(texts, is_odd, exact).dictionary_encode()
+    every = [*map(Updates.parse, said.dictionary.to_pylist()), ALL]
+    places = said.indices.fill_null(len(every) - 1)
+    columns = (pa.array(column, pa.bool_()) for column in zip(*every, strict=True))
+    return CountsFor(*(column.take(places) for column in columns))
 
 
 def numbers_of_rows(bodies: pa.Array) -> tuple[pa.Array, pa.Array]:

@@ -13,6 +13,8 @@ from json import JSONEncoder
 from math import isfinite
 from typing import Any, Literal
 
+from tickthrottle_client import updates_v1
+
 MAX_PAYLOAD_BYTES = 16_384
 """Largest encoded trade that is accepted, in bytes."""
 
@@ -115,6 +117,8 @@ def _broken_isin_rule(text: str) -> str | None:
 
 def check_extra(name: Any, value: Any) -> None:
     """Raise InvalidTrade unless a further field may go along with a trade."""
+    if name == updates_v1.FIELD:
+        _check_updates(value)
     if type(name) is str and name.isascii() and name not in RESERVED:
         # Nearly every field, at a third of the cost of asking everything below.
         if type(value) is str and value.isascii():
@@ -136,6 +140,13 @@ def check_extra(name: Any, value: Any) -> None:
             value,
             "must be UTF-8 text, a 64-bit or finite number, a boolean or null",
         )
+
+
+def _check_updates(value: Any) -> None:
+    try:
+        updates_v1.Updates.parse(value)
+    except ValueError as error:
+        raise InvalidTrade("bad_field", updates_v1.FIELD, value, str(error)) from None
 
 
 def _is_scalar(value: Any) -> bool:
