@@ -16,7 +16,7 @@ TAPE  ?=
 SPEED ?=
 FEED  ?=
 SYMBOLS ?=
-ISSUES ?=
+INSTRUMENTS ?=
 TRADE_LOG ?=
 SERVERS ?=
 TOPIC ?=
@@ -29,7 +29,7 @@ BASE ?=
 KAFKA_PORT ?= 9092
 
 # What FEED=none follows.
-LOG = $(if $(TRADE_LOG),--trade-log $(TRADE_LOG)) $(if $(SERVERS),--kafka-servers '$(SERVERS)') $(if $(TOPIC),--kafka-topic '$(TOPIC)') $(if $(DECODER),--decoder '$(DECODER)') $(if $(ISSUES),--issues '$(ISSUES)') $(if $(START),--start $(START))
+LOG = $(if $(TRADE_LOG),--trade-log $(TRADE_LOG)) $(if $(SERVERS),--kafka-servers '$(SERVERS)') $(if $(TOPIC),--kafka-topic '$(TOPIC)') $(if $(DECODER),--decoder '$(DECODER)') $(if $(INSTRUMENTS),--instruments '$(INSTRUMENTS)') $(if $(START),--start $(START))
 
 # The recipes' own tools: nothing of the caller's Python may leak in. Without compiled
 # files each process of a test compiles the product again, and pytest all tests.
@@ -42,7 +42,7 @@ help: ## Show this help
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
 	@echo "  make run takes PORT=8123 RATE=900, or TAPE=path/to/tape.csv.gz SPEED=1,"
 	@echo "  or FEED=upbit (binance, ...) SYMBOLS=KRW-BTC,KRW-ETH; ARCHIVE=off ANALYTICS=off leave out"
-	@echo "  or FEED=none TRADE_LOG=kafka SERVERS=host:9092 TOPIC=trades DECODER=my_feed:decode CODE=its/folder ISSUES=issues.csv"
+	@echo "  or FEED=none TRADE_LOG=kafka SERVERS=host:9092 TOPIC=trades DECODER=my_feed:decode CODE=its/folder INSTRUMENTS=instruments.csv"
 
 run: $(VENV)/.prepared ## Run the whole pipeline on this machine, until Ctrl-C
 	@exec $(if $(and $(FEED),$(CODE)),env PYTHONPATH='$(abspath $(CODE))' )$(BIN)/tickthrottle run --port $(PORT) $(if $(RATE),--rate $(RATE)) $(if $(TAPE),--tape '$(TAPE)') $(if $(SPEED),--speed $(SPEED)) $(if $(FEED),--feed '$(FEED)') $(if $(SYMBOLS),--symbols '$(SYMBOLS)') $(if $(filter none,$(FEED)),$(LOG)) $(if $(filter off,$(ARCHIVE)),--no-archive) $(if $(ANALYTICS),--analytics '$(ANALYTICS)')

@@ -17,14 +17,14 @@ from archive.archiver import Archiver
 from archive.bar_account import BarKey
 from archive.contract.archive_gap import ArchiveGap
 from archive.contract.segment import BadEpoch, Product, Segment
-from archive.master.issue_versions import IssueVersions
+from archive.master.instrument_versions import InstrumentVersions
 from archive.parquet.folder_lock import FolderLost
 from archive.parquet.parquet_counts import ParquetCounts
 from archive.parquet.parquet_sink import ParquetSink
 from archive.parquet.tables import BadWindow
 from archive.settings import ArchiveSettings
 from archive.storing.archive_sink import Sink, SinkRefused
-from ingest.issue_table.open_issue_store import open_issue_store
+from ingest.instrument_table.open_instrument_store import open_instrument_store
 from ingest.process.prometheus import MetricsUnavailable, exposed
 from ingest.process.redact import server_address
 from ingest.process.redis_fault import in_words
@@ -91,14 +91,14 @@ def run_archive(
         sink = open_sink(settings, at_step)
         with (
             exposed(settings, registry),
-            closing(open_issue_store(settings)) as store,
+            closing(open_instrument_store(settings)) as store,
             create_client(settings.redis_url) as client,
         ):
             Archiver(
                 client,
                 settings.namespace,
                 sink,
-                IssueVersions(store),
+                InstrumentVersions(store),
                 metrics,
                 name=settings.name,
                 destination=settings.destination,

@@ -1,8 +1,8 @@
 """The archive: from the window log to where windows are kept, each exactly once.
 
 Where it goes on is never noted down: it is what is stored. Windows are collected for
-a while, joined with the issue table, and stored together, in the order in which they
-were published. Bars come from the bar log in the same way, if there is one.
+a while, joined with the instrument table, and stored together, in the order in which
+they were published. Bars come from the bar log in the same way, if there is one.
 """
 
 import threading
@@ -28,13 +28,13 @@ from archive.contract.logged_run import runs_of, segment_of
 from archive.contract.logged_window import LoggedWindow
 from archive.log_copy import LogCopy
 from archive.log_follower import LogFollower
-from archive.master.issue_versions import IssueVersions
+from archive.master.instrument_versions import InstrumentVersions
 from archive.parquet.bar_table import build_bars
 from archive.parquet.tables import StoredTables, build_tables
 from archive.storing.answer_watch import watched
 from archive.storing.archive_sink import Sink, SinkAway
 from archive.storing.tidier import Tidier
-from ingest.issue_table.issue_store import TableAway
+from ingest.instrument_table.instrument_store import TableAway
 from ingest.process.service_manager import tell_ready
 from ingest.redis_keys import AnalyticsKeys, Keys, OtherKeys
 from throttle.lease.lease import Fenced, Keeper, LeaseHeld
@@ -67,7 +67,7 @@ class Archiver:
         client: redis.Redis,
         namespace: str,
         sink: Sink,
-        versions: IssueVersions,
+        versions: InstrumentVersions,
         metrics: ArchiveMetrics,
         *,
         name: str,
@@ -87,7 +87,7 @@ class Archiver:
         self._at_step = at_step
         self._outage = OutageLog()
         self._sink_outage = OutageLog("the archive")
-        self._table_outage = OutageLog("the issue table")
+        self._table_outage = OutageLog("the instrument table")
         self._lease = NameLease(client, self._keys, f"archive:{name}", LEASE_MS)
         bar_log = AnalyticsKeys(namespace).bar_log
         self._windows = LogCopy(
@@ -262,7 +262,7 @@ class Archiver:
             state,
             windows=state.windows + len(run),
             rows=state.rows + tables.rows.num_rows,
-            unknown_issue=state.unknown_issue + tables.unknown_rows,
+            unknown_instrument=state.unknown_instrument + tables.unknown_rows,
             unknown=tuple(names)[:MOST_UNKNOWN],
             gaps=state.gaps + len(gaps),
             missing_windows=state.missing_windows + missing_in(gaps),
@@ -296,8 +296,8 @@ class Archiver:
             self._versions.follow()
             versions = [
                 self._versions.version_at(window.published_us // 1_000)
-                if window.issues is None
-                else window.issues
+                if window.instruments is None
+                else window.instruments
                 for window in run
             ]
             return build_tables(run, versions, self._versions.at, window_ms)

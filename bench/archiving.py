@@ -1,6 +1,6 @@
 """How fast the archive stores, how big a day is, and how fast a history is read.
 
-    python bench/archiving.py                 # a day of 2,879 issues: ten minutes
+    python bench/archiving.py                 # a day of 2,879 instruments: ten minutes
     python bench/archiving.py --seconds 1800  # a part of it, in a minute
     python bench/archiving.py --postgres postgresql://user:password@host/database
 
@@ -27,9 +27,9 @@ from archive.parquet.archive_reader import ArchiveReader
 from archive.parquet.parquet_sink import ParquetSink
 from archive.parquet.tables import build_tables
 from archive.storing.archive_sink import Sink
-from ingest.issue_table.issue_list import parse_issues
-from ingest.issue_table.known_issues import Issues
-from ingest.sources.market import encode_issues
+from ingest.instrument_table.instrument_list import parse_instruments
+from ingest.instrument_table.known_instruments import Instruments
+from ingest.sources.market import encode_instruments
 from ingest.sources.simulator import Simulator
 from throttle.audit.compare_groups import groups_of
 from throttle.audit.recompute import Entry, WindowRule, recompute
@@ -45,7 +45,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=int, default=23_400, help="of trading")
     parser.add_argument("--rate", type=float, default=750, help="trades a second")
-    parser.add_argument("--issues", type=int, default=2_879)
+    parser.add_argument("--instruments", type=int, default=2_879)
     parser.add_argument("--postgres", default="", help="a database, emptied before")
     arguments = parser.parse_args()
     pa.set_cpu_count(1)
@@ -53,9 +53,13 @@ def main() -> None:
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     market = Simulator(
-        issues=arguments.issues, rate=arguments.rate, seconds=arguments.seconds
+        instruments=arguments.instruments,
+        rate=arguments.rate,
+        seconds=arguments.seconds,
     )
-    issues = Issues(parse_issues(encode_issues(market.listing()).splitlines(True)), 1)
+    instruments = Instruments(
+        parse_instruments(encode_instruments(market.listing()).splitlines(True)), 1
+    )
     with tempfile.TemporaryDirectory(prefix="archive-") as folder:
         root = Path(folder)
         if arguments.postgres:
@@ -64,7 +68,7 @@ def main() -> None:
             sink: Sink = PostgresSink(arguments.postgres, 0, "bench")
         else:
             sink = ParquetSink(root, 2**50, 0)
-        windows, rows, spent_s, wall_s = store_all(sink, market, issues)
+        windows, rows, spent_s, wall_s = store_all(sink, market, instruments)
         print(
             f"stored {windows:,} windows, {rows:,} rows: "
             f"{rows / spent_s:,.0f} rows/s of CPU, {rows / wall_s:,.0f} of wall"
@@ -81,20 +85,20 @@ def main() -> None:
             while (done := sink.tidy(newest_ms)) is not None:
                 print(f"{done}: {time.process_time() - began_s:.1f} s of CPU")
             print(f"{sink.size_bytes() / 1e6:.1f} MB in one piece")
-            read_histories(root, issues)
+            read_histories(root, instruments)
         sink.close()
 
 
 def store_all(
-    sink: Sink, market: Simulator, issues: Issues
+    sink: Sink, market: Simulator, instruments: Instruments
 ) -> tuple[int, int, float, float]:
     """Store all windows, a flush at a time; return counts and seconds."""
     sink.open()
     windows, rows, spent_s, wall_s = 0, 0, 0.0, 0.0
-    for flush in flushes(market, issues):
+    for flush in flushes(market, instruments):
         began_s, at_s = time.process_time(), time.perf_counter()
         for run in runs_of(flush):
-            tables = build_tables(run, [1] * len(run), lambda _: issues, 2_000)
+            tables = build_tables(run, [1] * len(run), lambda _: instruments, 2_000)
             sink.store(segment_of(run), tables)
             windows, rows = windows + len(run), rows + tables.rows.num_rows
         while sink.tidy(flush[-1].window) is not None:
@@ -104,7 +108,9 @@ def store_all(
     return windows, rows, spent_s, wall_s
 
 
-def flushes(market: Simulator, issues: Issues) -> Iterator[list[LoggedWindow]]:
+def flushes(
+    market: Simulator, instruments: Instruments
+) -> Iterator[list[LoggedWindow]]:
     """Yield the windows of the market, as many as are stored together."""
     rule, offsets = WindowRule(WINDOW_MS, max_ahead_ms=5_000), count(1)
     length_ms = WINDOWS_A_FLUSH * WINDOW_MS
@@ -125,21 +131,23 @@ def flushes(market: Simulator, issues: Issues) -> Iterator[list[LoggedWindow]]:
             bare = WindowSnapshot(
                 "a1b2c3d4", next(offsets), end_ms, 1, published_us, rows
             )
-            groups = groups_of(bare, computed, issues)
+            groups = groups_of(bare, computed, instruments)
             whole = replace(
                 bare,
                 groups=tuple(groups[key] for key in sorted(groups)),
-                issues_version=1,
+                instruments_version=1,
             )
             flush.append(LoggedWindow.decode(whole.encode()))
         yield flush
 
 
-def read_histories(root: Path, issues: Issues) -> None:
-    """Time the whole day of some issues, from the busiest to quiet ones."""
+def read_histories(root: Path, instruments: Instruments) -> None:
+    """Time the whole day of some instruments, from the busiest to quiet ones."""
     bounds = span_of(day_of(BEGIN_MS + 2_000))
     reader = ArchiveReader(root)
-    isins = [issue.isin for issue in issues][:: max(1, len(issues) // 40)]
+    isins = [instrument.isin for instrument in instruments][
+        :: max(1, len(instruments) // 40)
+    ]
     times_ms, most = [], 0
     for isin in isins:
         began_s = time.perf_counter()
@@ -148,7 +156,7 @@ def read_histories(root: Path, issues: Issues) -> None:
         times_ms.append((time.perf_counter() - began_s) * 1_000)
         most = max(most, len(points))
     print(
-        f"history of an issue and day, {len(isins)} issues, {most:,} windows at most: "
+        f"history of an instrument and day, {len(isins)} instruments, {most:,} windows at most: "
         f"median {statistics.median(times_ms):.0f} ms, worst {max(times_ms):.0f} ms"
     )
 

@@ -1,13 +1,13 @@
 """What a window costs the page in a browser, and whether it scrolls smoothly.
 
 A real Chromium shows the market board of a real gateway, with the names and numbers
-of the simulated market's issues. Every two seconds a window is published. Measured is
-the processor time of all that the page's main thread does in the two seconds from one
-window to the next (Chromium's own count of the renderer's tasks), and by the clock the
-page's own measures: `window-update`, from reading the message to the end of the frame
-that shows it, and `map-update`, the last part of it, from where the map is repainted.
-The views are the table, without and with an issue open beside it, the map, and nine
-charts of windows; each has the same budget.
+of the simulated market's instruments. Every two seconds a window is published. Measured
+is the processor time of all that the page's main thread does in the two seconds from
+one window to the next (Chromium's own count of the renderer's tasks), and by the clock
+the page's own measures: `window-update`, from reading the message to the end of the
+frame that shows it, and `map-update`, the last part of it, from where the map is
+repainted. The views are the table, without and with an instrument open beside it, the
+map, and nine charts of windows; each has the same budget.
 
 While it scrolls, the time between two frames is measured by the page's animation
 frames, once more with a processor that is four times slower. The rest of the browser
@@ -27,10 +27,10 @@ from machine import end_on_signals, percentile, running_chromium
 from pinned_gateway import LISTING, WINDOW_S, Bench, make_row, started
 from playwright.sync_api import CDPSession, Page
 
-from ingest.issue_table.issue_list import parse_list
-from ingest.issue_table.redis_issue_store import RedisIssueStore
-from ingest.issue_table.table_loader import load_list
-from ingest.sources.market import SimulatedIssue, encode_issues, step_down
+from ingest.instrument_table.instrument_list import parse_list
+from ingest.instrument_table.redis_instrument_store import RedisInstrumentStore
+from ingest.instrument_table.table_loader import load_list
+from ingest.sources.market import SimulatedInstrument, encode_instruments, step_down
 from loadtest.system.machine import describe_machine
 from throttle.contract.snapshot import Row
 
@@ -94,7 +94,7 @@ def main() -> None:
         board = Board(bench, page, arguments.slowdown)
         cases = []
         for name, prepare, count in (
-            ("all issues", None, len(LISTING)),
+            ("all instruments", None, len(LISTING)),
             (f"{ORDINARY:,} of them", None, ORDINARY),
             ("all, a chart open", board.open_chart, len(LISTING)),
             ("all, the map", lambda: board.show("map"), len(LISTING)),
@@ -111,7 +111,9 @@ def main() -> None:
             board.slow_down(arguments.slowdown * slowed)
             words = f", {slowed} times slower" if slowed > 1 else ""
             scrolled[f"no windows{words}"] = board.scroll(is_market_open=False)
-            scrolled[f"all issues a window{words}"] = board.scroll(is_market_open=True)
+            scrolled[f"all instruments a window{words}"] = board.scroll(
+                is_market_open=True
+            )
         chromium = page.context.browser
         version = chromium.version if chromium else "?"
     print(f"Machine: {describe_machine()}; Chromium {version}")
@@ -121,10 +123,10 @@ def main() -> None:
 
 @contextmanager
 def market() -> Iterator[Bench]:
-    """Run a gateway that knows what the issues are called."""
+    """Run a gateway that knows what the instruments are called."""
     with started() as bench:
-        table = RedisIssueStore(bench.client, NAMESPACE)
-        wanted = parse_list(encode_issues(LISTING).splitlines(keepends=True))
+        table = RedisInstrumentStore(bench.client, NAMESPACE)
+        wanted = parse_list(encode_instruments(LISTING).splitlines(keepends=True))
         load_list(table, wanted, is_forced=True)
         yield bench
 
@@ -170,7 +172,7 @@ class Board:
         self._tools.send("Emulation.setCPUThrottlingRate", {"rate": times})
 
     def measure(self, name: str, count: int, windows: int) -> Case:
-        """Publish windows with so many issues; add up what each costs the page."""
+        """Publish windows with so many instruments; add up what each costs the page."""
         case = Case(name)
         before: dict[str, float] = {}
         # The first one compiles what is new to it.
@@ -200,7 +202,7 @@ class Board:
         return case
 
     def open_chart(self) -> None:
-        """Show one issue's chart."""
+        """Show one instrument's chart."""
         self._page.locator("#rows tr").nth(3).click()
         self._page.locator("canvas").first.wait_for(timeout=10_000)
 
@@ -211,8 +213,8 @@ class Board:
         self._page.locator(".detail canvas").first.wait_for(timeout=10_000)
 
     def show(self, view: str) -> None:
-        """Load the page with a view alone; the watch-list is of the first issues."""
-        isins = [issue.isin for issue in LISTING[:CHARTS]]
+        """Load the page with a view alone; the watch-list is of the first instruments."""
+        isins = [instrument.isin for instrument in LISTING[:CHARTS]]
         kept = json.dumps({"active": "bench", "lists": [["bench", isins]]})
         self._page.evaluate(
             "(kept) => localStorage.setItem('tickthrottle.watch-lists', kept)", kept
@@ -256,7 +258,7 @@ class Board:
     def _publish(self, count: int) -> None:
         self._seq += 1
         chosen = Random(self._seq).sample(LISTING, count)
-        rows = [make_traded_row(issue, self._seq) for issue in chosen]
+        rows = [make_traded_row(instrument, self._seq) for instrument in chosen]
         self._bench.publish_rows(rows)
 
     def _metrics(self) -> dict[str, float]:
@@ -265,13 +267,13 @@ class Board:
         return {key: found[key] for key in (ALL, TOOLS, *PARTS)}
 
 
-def make_traded_row(issue: SimulatedIssue, seq: int) -> Row:
+def make_traded_row(instrument: SimulatedInstrument, seq: int) -> Row:
     """Return a row at another price than the one before."""
-    price = issue.base_price if seq % 2 else step_down(issue.base_price)
+    price = instrument.base_price if seq % 2 else step_down(instrument.base_price)
     volume = 1_204 * seq
     value = volume * price
     return make_row(
-        issue.isin, seq, str(price), side="B", cum_volume=volume, cum_value=value
+        instrument.isin, seq, str(price), side="B", cum_volume=volume, cum_value=value
     )
 
 

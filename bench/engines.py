@@ -1,9 +1,9 @@
 """Kafka Streams and Flink beside tickthrottle, in turns, on one topic of Kafka.
 
-Each does the same: the latest trade of each issue in each window of two seconds, by the
-broker's stamps, into Redis. One engine runs at a time, on the same broker. Live, at
-several rates and then in silence; and on a backlog, with trades that come late at its
-end. Afterwards the topic is read again and every row that came is compared. Maven
+Each does the same: the latest trade of each instrument in each window of two seconds,
+by the broker's stamps, into Redis. One engine runs at a time, on the same broker. Live,
+at several rates and then in silence; and on a backlog, with trades that come late at
+its end. Afterwards the topic is read again and every row that came is compared. Maven
 fetches and builds the others; `docs/peers.md` says what each of them promises.
 """
 
@@ -56,8 +56,12 @@ def measure(servers: str, chosen: argparse.Namespace, results: Results) -> None:
     """Run every engine in its turn, round after round."""
     if chosen.drain:
         log = create_topic(servers, "backlog", PARTITIONS, is_past=True)
-        backlog = fill(log, chosen.backlog, chosen.recorded, chosen.issues, WINDOW_MS)
-    feed = Feed(chosen.rates, chosen.warmup, chosen.windows, chosen.issues, WINDOW_MS)
+        backlog = fill(
+            log, chosen.backlog, chosen.recorded, chosen.instruments, WINDOW_MS
+        )
+    feed = Feed(
+        chosen.rates, chosen.warmup, chosen.windows, chosen.instruments, WINDOW_MS
+    )
     for number in range(1, chosen.rounds + 1):
         for engine in chosen.engines:
             print(f"round {number}: {engine}", file=sys.stderr, flush=True)
@@ -93,7 +97,7 @@ def parse_arguments() -> argparse.Namespace:
         help="which, in their turn; the number is that of threads",
     )
     parser.add_argument("--rounds", type=int, default=2)
-    parser.add_argument("--issues", type=int, default=2_879)
+    parser.add_argument("--instruments", type=int, default=2_879)
     parser.add_argument("--live", action=switch, default=True, help="the live rates")
     parser.add_argument("--rates", type=int, nargs="+", default=[900, 20_000])
     parser.add_argument("--windows", type=int, default=10, help="of each rate")

@@ -17,7 +17,7 @@ from statistics import median
 
 import psutil
 from machine import end_on_signals, percentile
-from pinned_gateway import ISSUES, WINDOW_S, Bench, Stretch, pin, started
+from pinned_gateway import INSTRUMENTS, WINDOW_S, Bench, Stretch, pin, started
 from send_floor import measure_floor
 
 from gateway.protocol.key_sets import ALL
@@ -55,7 +55,7 @@ def main() -> None:
     end_on_signals()
     counts = [int(count) for count in arguments.clients.split(",")]
     cases, windows = set(arguments.cases), arguments.windows
-    traded = Random(1).sample(ISSUES, 900)
+    traded = Random(1).sample(INSTRUMENTS, 900)
     idle: list[tuple[int, float, float, float, float]] = []
     storm = ""
     print(f"Machine: {describe_machine()}\n\n{HEAD}")
@@ -70,12 +70,12 @@ def main() -> None:
             share = idle_share(bench)
             idle_s = bench.longest_collection_s()
             idle.append((count, each_kib, share, joining_s * 1e3, idle_s * 1e3))
-            both = {"o": traded, "a": ISSUES}
+            both = {"o": traded, "a": INSTRUMENTS}
             for number, case in enumerate(sorted(cases & both.keys(), reverse=True)):
                 if number:
                     # They leave when they are judged.
                     bench.connect(Audience(count))
-                name = f"{case}: {count:,} clients, {len(both[case]):,} issues changed"
+                name = f"{case}: {count:,} clients, {len(both[case]):,} instruments changed"
                 frame_bytes.append(measure(bench, name, both[case], windows))
                 if arguments.groups:
                     bench.connect(Audience(count))
@@ -88,18 +88,18 @@ def main() -> None:
     for count in (200, 1_000) if "b" in cases else ():
         with started(writes_directly=not arguments.asgi) as bench:
             bench.connect(Audience(count, {"market": 1}))
-            name = f"b: {count:,} clients, `*`, 900 issues a window"
+            name = f"b: {count:,} clients, `*`, 900 instruments a window"
             measure(bench, name, traded, windows)
     if "e" in cases:
         with started(writes_directly=not arguments.asgi) as bench:
             bench.connect(Audience(4_500))
-            measure(bench, "e: 4,500 clients, nobody else", ISSUES, windows)
+            measure(bench, "e: 4,500 clients, nobody else", INSTRUMENTS, windows)
             tenth: dict[Kind, float] = {"watch": 9, "stalled": 1}
             bench.connect(
                 Audience(5_000, tenth, stall_s=NEVER_S, slow_watch_market=False)
             )
             name = "e: the same beside 500 that read nothing"
-            measure(bench, name, ISSUES, windows)
+            measure(bench, name, INSTRUMENTS, windows)
     if "p" in cases:
         with (
             started(writes_directly=not arguments.asgi) as bench,
@@ -109,11 +109,11 @@ def main() -> None:
             pin(1, audience.pids[0])
             psutil.Process(audience.pids[0]).nice(19)
             bench.connect(Audience(5_000))
-            measure(bench, "p: 5,000 clients, nobody else", ISSUES, windows)
+            measure(bench, "p: 5,000 clients, nobody else", INSTRUMENTS, windows)
             bench.connect(Audience(5_000))
             audience.join(polling_members(), within_s=WINDOW_S)
             name = "p: the same beside an audience that polls"
-            measure(bench, name, ISSUES, windows)
+            measure(bench, name, INSTRUMENTS, windows)
     if "d" in cases:
         with started(writes_directly=not arguments.asgi) as bench:
             storm = measure_storm(bench, STORM)
@@ -131,11 +131,11 @@ def main() -> None:
 
 
 def polling_members() -> list[Member]:
-    """Return 500 pages that poll an issue and 20 programs that poll the whole board.
+    """Return 500 pages that poll an instrument and 20 programs that poll the whole board.
 
-    Every window has all issues, so every window makes every entity tag worthless.
+    Every window has all instruments, so every window makes every entity tag worthless.
     """
-    asked = [(isin, 10.0) for isin in ISSUES[:500]] + [(ALL, 2.0)] * 20
+    asked = [(isin, 10.0) for isin in INSTRUMENTS[:500]] + [(ALL, 2.0)] * 20
     return [
         Member(number, "polling", (key,), every_s)
         for number, (key, every_s) in enumerate(asked)
@@ -190,7 +190,7 @@ def idle_share(bench: Bench) -> float:
 def measure_storm(bench: Bench, count: int) -> str:
     """Have all clients lose their connection and come back with their position."""
     bench.connect(Audience(count))
-    bench.publish(ISSUES, 1)
+    bench.publish(INSTRUMENTS, 1)
     bench.clients.ticks()
     took_s, gateway_s = bench.reconnect(count, CUT_WITHIN_S)
     seen = bench.clients.ticks().seen

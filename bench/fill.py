@@ -24,10 +24,10 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from machine import NAMESPACE, Server
 
-from ingest.issue_table.issue_entry import IssueEntry
-from ingest.issue_table.issue_list import IssueList
-from ingest.issue_table.redis_issue_store import RedisIssueStore
-from ingest.issue_table.table_loader import load_list
+from ingest.instrument_table.instrument_entry import InstrumentEntry
+from ingest.instrument_table.instrument_list import InstrumentList
+from ingest.instrument_table.redis_instrument_store import RedisInstrumentStore
+from ingest.instrument_table.table_loader import load_list
 from ingest.process.ports import free_port
 from ingest.sources.simulator import Simulator
 from ingest.tradelog.contract import partition_of
@@ -68,7 +68,7 @@ class Stamp(NamedTuple):
 
 
 def create_pool(
-    partitions: int, rate: float, issues: int, trades: int = POOL
+    partitions: int, rate: float, instruments: int, trades: int = POOL
 ) -> tuple[int, list[Template]]:
     """Simulate about so many trades at a rate: disorder, repeats and bursts included.
 
@@ -76,7 +76,7 @@ def create_pool(
     the simulator keeps its rate, so that the stretch can be repeated end to end.
     """
     span_us = max(1, round(trades / rate / 2)) * 2 * 10**6
-    events = Simulator(rate=rate, issues=issues).events(_MARKET_START_US)
+    events = Simulator(rate=rate, instruments=instruments).events(_MARKET_START_US)
     templates = []
     for event in takewhile(lambda event: event.due_us < span_us, events):
         fields = _PAYLOAD.fullmatch(event.payload)
@@ -95,13 +95,15 @@ def create_pool(
     return span_us, templates
 
 
-def load_table(client: redis.Redis, namespace: str, issues: int) -> None:
-    """Have the issue table name the simulated issues."""
+def load_table(client: redis.Redis, namespace: str, instruments: int) -> None:
+    """Have the instrument table name the simulated instruments."""
     entries = [
-        IssueEntry(i.isin, i.code, i.name, i.market, i.sector, str(i.base_price))
-        for i in Simulator(issues=issues).listing()
+        InstrumentEntry(i.isin, i.code, i.name, i.market, i.sector, str(i.base_price))
+        for i in Simulator(instruments=instruments).listing()
     ]
-    load_list(RedisIssueStore(client, namespace), IssueList(entries), is_forced=True)
+    load_list(
+        RedisInstrumentStore(client, namespace), InstrumentList(entries), is_forced=True
+    )
 
 
 class RedisSender:
@@ -239,13 +241,13 @@ class Log:
     is_past: bool
     topic: str = TOPIC
 
-    def fill(self, entries: int, rate: float, issues: int) -> tuple[int, int]:
+    def fill(self, entries: int, rate: float, instruments: int) -> tuple[int, int]:
         """Fill it, while it is empty, with trades recorded at ``rate`` until now.
 
         Return how many there are, at least ``entries``, and the newest append time, ms.
         """
         sender = self.sender()
-        span_us, pool = create_pool(self.partitions, rate, issues)
+        span_us, pool = create_pool(self.partitions, rate, instruments)
         batches = [pool[at : at + _BATCH] for at in range(0, len(pool), _BATCH)]
         prepared = [(batch, sender.prepare(batch)) for batch in batches]
         start_us = time.time_ns() // 1_000 - -(-entries // len(pool)) * span_us
@@ -271,11 +273,11 @@ class Log:
                 sent += len(batch)
         raise AssertionError("unreachable")
 
-    def feed(self, rate: int, seconds: float, issues: int) -> Fed:
+    def feed(self, rate: int, seconds: float, instruments: int) -> Fed:
         """Append at a steady rate; return how it went."""
         sender = self.sender()
         trades = min(POOL, int(rate * seconds))
-        _, pool = create_pool(self.partitions, rate, issues, trades)
+        _, pool = create_pool(self.partitions, rate, instruments, trades)
         bounds = range(0, len(pool) * 1_000 // (rate * TICK_MS) + 1)
         places = pairwise(number * rate * TICK_MS // 1_000 for number in bounds)
         ticks = [

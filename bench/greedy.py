@@ -26,7 +26,7 @@ from threading import Event, Thread
 
 import redis
 from machine import NAMESPACE, end_on_signals, percentile
-from pinned_gateway import ISSUES, WINDOW_S, Bench, Stretch, pin, started
+from pinned_gateway import INSTRUMENTS, WINDOW_S, Bench, Stretch, pin, started
 from stored_days import store_days
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import WebSocketException
@@ -42,9 +42,9 @@ GREEDY = "127.0.0.200"
 """Where it comes from; nobody else does."""
 
 MINUTES = 1_440
-"""Bars of an issue in Redis: as many as the job keeps by default."""
+"""Bars of an instrument in Redis: as many as the job keeps by default."""
 
-WITH_BARS = ISSUES[:100]
+WITH_BARS = INSTRUMENTS[:100]
 
 DAYS, MINUTES_A_DAY, WINDOWS_A_DAY = 40, 390, 2_000
 """What is archived of each of them: as many bars as a day of trading has."""
@@ -110,7 +110,7 @@ async def ask_for_quotes(port: int, answers: Answers) -> None:
     def path() -> str:
         number = next(numbers)
         fields = ",".join(orders[number % len(orders)][: 1 + number % len(names)])
-        some = ",".join(ISSUES[number % 1_000 : number % 1_000 + 300])
+        some = ",".join(INSTRUMENTS[number % 1_000 : number % 1_000 + 300])
         return f"/v1/quotes?fields={fields}" + (f"&isins={some}" if number % 2 else "")
 
     await _ask_often(port, answers, path)
@@ -136,7 +136,7 @@ def _path_of_days() -> Callable[[], str]:
         if number % 3 == 0:
             return f"/v1/quotes/{isin}/history?limit={20_000 - number % 1_000}"
         if number % 3 == 1:
-            return f"/v1/issues/{isin}/windows?limit=1000"
+            return f"/v1/instruments/{isin}/windows?limit=1000"
         return f"/v1/bars/{isin}?interval=1d&limit={1_000 - number % 500}"
 
     return path
@@ -258,7 +258,7 @@ class Asker:
 
     def _ask(self) -> None:
         isin = WITH_BARS[0]
-        paths = ("/v1/quotes", f"/v1/quotes/{isin}", f"/v1/issues/{isin}/windows")
+        paths = ("/v1/quotes", f"/v1/quotes/{isin}", f"/v1/instruments/{isin}/windows")
         paths += (f"/v1/bars/{isin}", f"/v1/quotes/{isin}/history", "/v1/version")
         for number in count():
             if self._stopping.is_set():
@@ -280,13 +280,13 @@ class Asker:
 
 
 def store_bars(client: redis.Redis) -> None:
-    """Store a day of minutes of some issues, as the analytics job does."""
+    """Store a day of minutes of some instruments, as the analytics job does."""
     keys = AnalyticsKeys(NAMESPACE)
     end_ms = round(time.time() // 60 * 60_000)
     first_ms = end_ms - MINUTES * 60_000
     price = Decimal("199500")
     with client.pipeline(transaction=False) as pipe:
-        for isin in ISSUES:
+        for isin in INSTRUMENTS:
             bar = Bar(
                 *(isin, first_ms, first_ms + 60_000, price, price, price, price),
                 *(Decimal(40), price * 40, 1, True, 0),
@@ -320,7 +320,7 @@ class Turn:
     def add(self, bench: Bench, windows: int) -> None:
         """Publish windows and ask meanwhile."""
         asker = Asker(bench)
-        bench.add_windows(self.stretch, ISSUES, windows)
+        bench.add_windows(self.stretch, INSTRUMENTS, windows)
         asker.end()
         self.rest_ms += asker.waited_ms
         self.worked_ms += asker.worked_ms
@@ -361,7 +361,7 @@ def main() -> None:
         greedy.start()
         try:
             bench.connect(Audience(options.clients))
-            bench.publish(ISSUES, 2)
+            bench.publish(INSTRUMENTS, 2)
             for name, resources in each.items():
                 for _ in range(rounds):
                     turns["nobody"].add(bench, IN_TURN)

@@ -61,7 +61,7 @@ def main() -> None:
         memory = memory_by_name(deployment.processes()).total()
         log = (deployment.logs / "throttle.log").read_bytes().splitlines()
         batches = read_batches(orjson.loads(x) for x in log if x.startswith(b"{"))
-    keys = "everything" if everything else f"{arguments.keys} issues each"
+    keys = "everything" if everything else f"{arguments.keys} instruments each"
     report(
         f"{arguments.rate:g} trades/s, {arguments.clients} clients, {keys}, "
         f"{arguments.partitions} partitions of {arguments.trade_log}",
@@ -81,7 +81,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--windows", type=int, default=100, help="how many to measure")
     parser.add_argument("--warmup", type=int, default=30, help="windows before that")
     parser.add_argument("--clients", type=int, default=100)
-    parser.add_argument("--keys", default="30", help="issues a client, or 'all'")
+    parser.add_argument("--keys", default="30", help="instruments a client, or 'all'")
     parser.add_argument("--rate", type=float, default=900, help="trades per second")
     parser.add_argument("--trade-log", choices=["redis", "kafka"], default="redis")
     parser.add_argument("--partitions", type=int, default=4)

@@ -4,7 +4,7 @@ Starts `tickthrottle run` on free ports, waits until there is something to be se
 takes each view of ``VIEWS`` in both colours and three widths, then a recording of the
 firehose page as an animated WebP, all into `docs/`. ``--only`` takes some of them.
 
-Names of issues are Korean. Without a font for them there are no pictures.
+Names of instruments are Korean. Without a font for them there are no pictures.
 """
 
 import argparse
@@ -32,7 +32,7 @@ SETTLED_S = 20.0
 """So long pages are looked at before their pictures: windows come every 2 s."""
 
 WATCHED = 6
-"""Issues whose charts are shown together."""
+"""Instruments whose charts are shown together."""
 
 RECORDING = "recording"
 RECORDING_SIZE, RECORDED_S, FRAMES_PER_S = (960, 600), 6.0, 10
@@ -43,14 +43,14 @@ def _nothing(page: Page) -> None:
     """Leave a page as it opens."""
 
 
-def _open_issue(page: Page) -> None:
-    """Open the first issue of the board."""
+def _open_instrument(page: Page) -> None:
+    """Open the first instrument of the board."""
     page.locator("#rows tr").first.locator(".price").click()
     page.locator("#detail-title").wait_for()
 
 
 def _show_charts(page: Page) -> None:
-    """Watch the first issues of the board, and show their charts."""
+    """Watch the first instruments of the board, and show their charts."""
     for place in range(WATCHED):
         page.locator("#rows tr .star button").nth(place).click()
     page.evaluate("location.hash = '#/charts'")
@@ -74,7 +74,7 @@ class View:
 
 VIEWS = (
     View("board", "/", "#rows tr:nth-child(8)"),
-    View("issue", "/", "#rows tr:nth-child(8)", prepare=_open_issue),
+    View("instrument", "/", "#rows tr:nth-child(8)", prepare=_open_instrument),
     View("map", "/#/map", "#map canvas"),
     View("charts", "/", "#rows tr:nth-child(8)", prepare=_show_charts),
     View("korean", "/", "#rows tr:nth-child(8)", locale="ko-KR"),

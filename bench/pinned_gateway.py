@@ -34,7 +34,7 @@ from throttle.contract.snapshot import Row, WindowSnapshot
 from throttle.contract.trade_order import encode_version
 
 LISTING = Simulator().listing()
-ISSUES = sorted(issue.isin for issue in LISTING)
+INSTRUMENTS = sorted(instrument.isin for instrument in LISTING)
 WINDOW_S = 2.0
 WINDOW_MS = 2_000
 EPOCH = "bench"
@@ -122,7 +122,7 @@ class Bench:
     def connect(self, audience: Audience) -> None:
         """Connect clients."""
         within_s = audience.clients / 1_000
-        self.clients.join(audience.members(ISSUES), within_s)
+        self.clients.join(audience.members(INSTRUMENTS), within_s)
         self._wait_joined(audience.clients)
 
     def reconnect(self, count: int, within_s: float) -> tuple[float, float]:
@@ -133,7 +133,7 @@ class Bench:
         return time.monotonic() - began_s, self.busy_s() - busy_s
 
     def publish(self, isins: Sequence[str], windows: int) -> list[int]:
-        """Publish windows with all of these issues; return their ends."""
+        """Publish windows with all of these instruments; return their ends."""
         ends_ms = []
         for _ in range(windows):
             self._seq += 1
@@ -205,7 +205,7 @@ class Bench:
 
 @contextmanager
 def started(*, writes_directly: bool = True, **settings: Any) -> Iterator[Bench]:
-    """Start everything anew, each issue traded once; end it.
+    """Start everything anew, each instrument traded once; end it.
 
     ``settings`` are further ones of the gateway.
     """
@@ -230,7 +230,7 @@ def started(*, writes_directly: bool = True, **settings: Any) -> Iterator[Bench]
                 process = psutil.Process(gateway.pid)
                 bench = Bench(server, port, process, clients, longest_s)
                 _wait_listening(process, port)
-                bench.publish(ISSUES, 1)
+                bench.publish(INSTRUMENTS, 1)
                 yield bench
         finally:
             gateway.kill()

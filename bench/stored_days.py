@@ -19,7 +19,7 @@ DAY_MS, MINUTE_MS, WINDOW_MS = 86_400_000, 60_000, 2_000
 def store_days(
     root: Path, isins: Sequence[str], days: int, minutes: int, windows: int
 ) -> None:
-    """Store the ``days`` before today: of each issue so many bars and rows a day.
+    """Store the ``days`` before today: of each instrument so many bars and rows a day.
 
     Of windows there are the rows alone, as histories need.
     """
@@ -48,7 +48,7 @@ def store_days(
 def _table(
     schema: pa.Schema, isins: Sequence[str], each: dict[str, Sequence[int]]
 ) -> pa.Table:
-    """Return the same lines of every issue; ``each`` are columns of one issue's."""
+    """Return the same lines of every instrument; ``each`` are columns of one instrument's."""
     count = len(next(iter(each.values())))
     fixed = {
         **dict.fromkeys(("price", "size", *PRICES, *SUMS), Decimal("199500")),

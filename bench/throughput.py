@@ -65,7 +65,7 @@ def main() -> None:
             column, ledger_problems = drain(trades, recorded, chosen)
             columns.append(column)
             problems += ledger_problems
-        print(f"\nA backlog of {chosen.issues:,} issues, worked off\n")
+        print(f"\nA backlog of {chosen.instruments:,} instruments, worked off\n")
         for name in columns[0]:
             print(f"| {name} | {' | '.join(column[name] for column in columns)} |")
             if name == "recorded at":
@@ -84,9 +84,12 @@ def parse_arguments() -> argparse.Namespace:
     switch = argparse.BooleanOptionalAction
     parser.add_argument("--trade-log", choices=["redis", "kafka"], default="redis")
     parser.add_argument("--partitions", type=int, default=DEFAULTS.partitions)
-    parser.add_argument("--issues", type=int, default=2_879)
+    parser.add_argument("--instruments", type=int, default=2_879)
     parser.add_argument(
-        "--table", action=switch, default=True, help="an issue table names the issues"
+        "--table",
+        action=switch,
+        default=True,
+        help="an instrument table names the instruments",
     )
     parser.add_argument("--drain", action=switch, default=True, help="the backlog")
     parser.add_argument("--backlog", type=int, default=5_000_000, help="trades")
@@ -119,11 +122,11 @@ def drain(
             chosen.trade_log, server, chosen.partitions, is_past=True
         ) as trade_log,
     ):
-        trades, last_ms = trade_log.fill(trades, recorded, chosen.issues)
+        trades, last_ms = trade_log.fill(trades, recorded, chosen.instruments)
         filled = f"{trades:,} trades are in the log, recorded at {recorded:,}/s"
         print(filled, file=sys.stderr, flush=True)
         if chosen.table:
-            load_table(server.client, NAMESPACE, chosen.issues)
+            load_table(server.client, NAMESPACE, chosen.instruments)
         with running_job(server, **trade_log.settings) as job:
             memory = PeakMemory(server, job)
             ledger = wait_for_books(server, job, last_ms, 1_800, memory.note)
@@ -191,7 +194,7 @@ def go_live(chosen: argparse.Namespace) -> list[str]:
         ExitStack() as stack,
     ):
         if chosen.table:
-            load_table(server.client, NAMESPACE, chosen.issues)
+            load_table(server.client, NAMESPACE, chosen.instruments)
         job = stack.enter_context(running_job(server, **trade_log.settings))
         warm_up(server, trade_log, job, chosen)
         with following(server.url, NAMESPACE, JOB, WINDOW_MS) as published:
@@ -208,7 +211,7 @@ def warm_up(
     server: Server, trade_log: Log, job: Program, chosen: argparse.Namespace
 ) -> None:
     """Feed a while at the first rate: a job's first windows take longer."""
-    trade_log.feed(chosen.rates[0], chosen.seconds / 2, chosen.issues)
+    trade_log.feed(chosen.rates[0], chosen.seconds / 2, chosen.instruments)
     wait_until_live(server, job)
 
 
@@ -216,7 +219,7 @@ def run_step(
     trade_log: Log, published: Follower, rate: int, chosen: argparse.Namespace
 ) -> tuple[bool, int]:
     """Feed at one rate, print its row; return the verdict and when the feed ended."""
-    fed = trade_log.feed(rate, chosen.seconds, chosen.issues)
+    fed = trade_log.feed(rate, chosen.seconds, chosen.instruments)
     # The windows that the feed filled, but for its first.
     first = (fed.started_ms // WINDOW_MS + 2) * WINDOW_MS
     windows = range(first + WINDOW_MS, fed.ended_ms + 1, WINDOW_MS)

@@ -34,7 +34,7 @@ def archive(
 ) -> None:
     """Keep every published window and bar: in Parquet files, or in PostgreSQL.
 
-    Each exactly once, rows joined with what the issue table said at the moment.
+    Each exactly once, rows joined with what the instrument table said at the moment.
     Killed at any time and started again, it goes on from what it finds stored.
     """
     from archive.archive_process import ArchiveFailed, give_way, run_archive

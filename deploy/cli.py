@@ -15,7 +15,7 @@ from deploy.archive_command import archive
 from deploy.commands.arguments import format_moment
 from deploy.commands.entry import FAILED, fail, stop_on_signal
 from deploy.commands.feeds import TAPE_FORM, feed, ingest, replay, simulate
-from deploy.commands.issues import issues
+from deploy.commands.instruments import instruments
 from deploy.commands.ledger import ledger
 from deploy.commands.load import load
 from deploy.commands.rebuild import rebuild
@@ -70,10 +70,10 @@ def program(
     """Turn a firehose of stock trades into a calm, exact, two-second stream.
 
     `run` starts everything on this machine. The other commands start one part each,
-    load the issue table (issues), say what a file is (inspect), or look and change
-    nothing (watch, status, ledger, windows, trades, rebuild, reconcile, topology),
-    against the server at REDIS_URL, or the pipeline that `run` has started here. Every
-    setting is also an environment variable, see docs/settings.md.
+    load the instrument table (instruments), say what a file is (inspect), or look and
+    change nothing (watch, status, ledger, windows, trades, rebuild, reconcile,
+    topology), against the server at REDIS_URL, or the pipeline that `run` has started
+    here. Every setting is also an environment variable, see docs/settings.md.
     """
     log_to_stderr()
     for sentence in unknown_variables(os.environ):
@@ -86,7 +86,7 @@ def program(
     *("port", "rate", "tape", "speed", "feed", "analytics", "trade_log"),
     *("kafka_servers", "kafka_topic", "kafka_config", "decoder", "start"),
     feed_symbols="--symbols",
-    issues_file="--issues",
+    instruments_file="--instruments",
     archive="--archive/--no-archive",
 )
 @TAPE_FORM
@@ -101,7 +101,7 @@ def run(settings: RunSettings, lines: LineOptions) -> None:
     topic that exists.
     """
     from deploy.local.runner import RunFailed, run_local
-    from ingest.issue_table.issue_entry import BadIssues
+    from ingest.instrument_table.instrument_entry import BadInstruments
     from ingest.sources.tape import TapeError, check_tape
 
     arguments = spell_lines(lines)
@@ -110,9 +110,9 @@ def run(settings: RunSettings, lines: LineOptions) -> None:
     try:
         if settings.tape is not None:
             # Before anything is started.
-            check_tape(settings.tape, lines, settings.issues_file)
+            check_tape(settings.tape, lines, settings.instruments_file)
         run_local(settings, stop_on_signal(), arguments, lines.venue)
-    except (BadIssues, TapeError) as error:
+    except (BadInstruments, TapeError) as error:
         fail(str(error))
     except RunFailed as error:
         fail(str(error))
@@ -169,7 +169,7 @@ def state(
         str, typer.Option(help="Whose state: bars, movers, bursts or moves.")
     ] = "bars",
     isin: Annotated[
-        str | None, typer.Option(help="Show what it holds of this issue only.")
+        str | None, typer.Option(help="Show what it holds of this instrument only.")
     ] = None,
     batch: Annotated[
         int | None,
@@ -321,7 +321,7 @@ for command in (
     load,
 ):
     app.command(epilog=examples_of(command.__name__))(command)
-app.add_typer(issues, name="issues")
+app.add_typer(instruments, name="instruments")
 
 
 def main() -> None:

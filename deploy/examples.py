@@ -37,13 +37,13 @@ EXAMPLES = {
     ),
     "ingest": (
         "feed | tickthrottle ingest - --map isin=symbol,price=px --form time-unit=ms",
-        "tickthrottle ingest trades.fifo --follow --issues issues.csv",
+        "tickthrottle ingest trades.fifo --follow --instruments instruments.csv",
         "tickthrottle ingest day.csv --map isin=ticker --venue XNAS "
         "--form leave-out=correction",
     ),
     "inspect": (
         "tickthrottle inspect day.csv.zst",
-        "tickthrottle inspect day.parquet --issues issues.csv",
+        "tickthrottle inspect day.parquet --instruments instruments.csv",
     ),
     "feed": (
         "tickthrottle feed upbit --record day.jsonl.gz",
@@ -57,20 +57,20 @@ EXAMPLES = {
     "key": (
         "tickthrottle key BTC ETH --venue XMKT",
         "tickthrottle key - --venue XMKT --list < symbols.txt | "
-        "tickthrottle issues load -",
+        "tickthrottle instruments load -",
     ),
-    "issues load": (
-        "tickthrottle issues load issues.csv",
-        "tickthrottle issues load closes.csv --update",
-        "tickthrottle issues load coins.csv --venue XMKT",
-        "tickthrottle issues load krx.csv --form encoding=cp949 --map isin=표준코드",
+    "instruments load": (
+        "tickthrottle instruments load instruments.csv",
+        "tickthrottle instruments load closes.csv --update",
+        "tickthrottle instruments load coins.csv --venue XMKT",
+        "tickthrottle instruments load krx.csv --form encoding=cp949 --map isin=표준코드",
     ),
-    "issues show": (
-        "tickthrottle issues show 005930",
-        "tickthrottle issues show --market KOSPI --csv",
+    "instruments show": (
+        "tickthrottle instruments show 005930",
+        "tickthrottle instruments show --market KOSPI --csv",
     ),
-    "issues history": ("tickthrottle issues history KR7005930003",),
-    "issues simulated": ("tickthrottle issues simulated --issues 100",),
+    "instruments history": ("tickthrottle instruments history KR7005930003",),
+    "instruments simulated": ("tickthrottle instruments simulated --instruments 100",),
     "watch": (
         "tickthrottle watch 005930 000660",
         "tickthrottle watch market:KOSPI --order change",

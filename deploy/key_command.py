@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 
 from deploy.commands.entry import fail
-from ingest.issue_table.issue_entry import is_code
-from ingest.issue_table.issue_list import MOST_ISSUES
+from ingest.instrument_table.instrument_entry import is_code
+from ingest.instrument_table.instrument_list import MOST_INSTRUMENTS
 from ingest.symbol_key import BadSymbol, Venue, keys_of
 
 COLUMNS = ("isin", "code", "name", "market", "symbol")
@@ -30,7 +30,9 @@ def key(
     ],
     as_list: Annotated[
         bool,
-        typer.Option("--list", help="Print an issue list for `issues load`, as CSV."),
+        typer.Option(
+            "--list", help="Print an instrument list for `instruments load`, as CSV."
+        ),
     ] = False,
 ) -> None:
     """Print the keys of symbols that have no ISIN, one a line."""
@@ -40,8 +42,8 @@ def key(
         fail(f"venue {error}", code=2)
     if symbols == ["-"]:
         symbols = [line.strip() for line in sys.stdin if line.strip()]
-    if len(symbols) > MOST_ISSUES:
-        fail(f"symbols: at most {MOST_ISSUES} at a time", code=2)
+    if len(symbols) > MOST_INSTRUMENTS:
+        fail(f"symbols: at most {MOST_INSTRUMENTS} at a time", code=2)
     try:
         keys = keys_of(place.letters, symbols)
     except BadSymbol as error:

@@ -12,11 +12,11 @@ from gateway.stream.board import Board
 from gateway.stream.counters import Counters, CounterTotals
 from gateway.stream.hub import Hub
 from gateway.upstream.bar_follower import BarFollower
-from gateway.upstream.issue_follower import IssueFollower
+from gateway.upstream.instrument_follower import InstrumentFollower
 from gateway.upstream.redis_client import create_redis
 from gateway.upstream.stream_follower import StreamFollower
-from ingest.issue_table.known_issues import Issues
-from ingest.issue_table.open_issue_store import open_issue_store
+from ingest.instrument_table.known_instruments import Instruments
+from ingest.instrument_table.open_instrument_store import open_instrument_store
 from ingest.redis_keys import AnalyticsKeys, Keys
 
 
@@ -45,9 +45,9 @@ class LiveStream:
         self.feed = StreamFollower(
             self.redis, self.keys, self.board, self.hub, self.counters
         )
-        self._issue_store = open_issue_store(settings)
-        self._issues = IssueFollower(
-            self._issue_store, self._relist, self.counters, settings.served_market
+        self._instrument_store = open_instrument_store(settings)
+        self._instruments = InstrumentFollower(
+            self._instrument_store, self._relist, self.counters, settings.served_market
         )
         self._bars = BarFollower(
             self.redis, self.analytics_keys, self.hub.bar_desk, self.counters
@@ -58,30 +58,30 @@ class LiveStream:
         return [
             ("feed", self._follow()),
             ("hub", self.hub.run()),
-            ("issues", self._issues.run()),
+            ("instruments", self._instruments.run()),
             ("bars", self._bars.run()),
         ]
 
     async def first_look(self) -> None:
         """Wait until what is stored was looked at once, whatever came of it."""
         await self.feed.first_look()
-        await self._issues.first_look()
+        await self._instruments.first_look()
 
     async def close(self) -> None:
-        """Let go of Redis and of the issue table, when nothing runs any more."""
+        """Let go of Redis and of the instrument table, when nothing runs any more."""
         await self.redis.aclose()
-        self._issue_store.close()
+        self._instrument_store.close()
         self.hub.close_log.tell_rest()
 
     async def _follow(self) -> None:
         if self.settings.served_market is not None:
             # The table says what of the stored state is served.
-            await self._issues.first_look()
+            await self._instruments.first_look()
         await self.feed.run()
 
-    def _relist(self, issues: Issues) -> None:
-        before = [issue.isin for issue in self.hub.issues]
-        self.hub.change_issues(issues)
+    def _relist(self, instruments: Instruments) -> None:
+        before = [instrument.isin for instrument in self.hub.instruments]
+        self.hub.change_instruments(instruments)
         is_part = self.settings.served_market is not None
-        if is_part and before != [issue.isin for issue in issues]:
+        if is_part and before != [instrument.isin for instrument in instruments]:
             self.feed.relist()

@@ -112,7 +112,7 @@ class GatewaySettings(TopicSettings, AccessSettings):
     """A process that uses more than this takes no more streams."""
 
     served_market: str | None = Field(None, min_length=1, max_length=200)
-    """The one market that is served; unset: every issue."""
+    """The one market that is served; unset: every instrument."""
 
     heartbeat_ms: int = Field(5_000, ge=10, le=60_000)
     """A client that was sent nothing for this long gets a heartbeat."""
@@ -124,7 +124,7 @@ class GatewaySettings(TopicSettings, AccessSettings):
     """Messages a second a client may send in the long run; of two seconds at once."""
 
     history_bytes: int = Field(67_108_864, ge=0)
-    """Most memory for what issues did in past windows; 0 keeps nothing."""
+    """Most memory for what instruments did in past windows; 0 keeps nothing."""
 
     archive_dir: Path | None = None
     """Folder of the archive, for what is older than Redis remembers; unset: none."""
@@ -174,7 +174,7 @@ class GatewaySettings(TopicSettings, AccessSettings):
     def has_firehose(self) -> bool:
         """Whether there is a firehose.
 
-        Not of a gateway of one market: the log holds every issue.
+        Not of a gateway of one market: the log holds every instrument.
         """
         return self.firehose_rate > 0 and self.served_market is None
 

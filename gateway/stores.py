@@ -5,7 +5,7 @@ from gateway.upstream.analytics_store import AnalyticsStore
 from gateway.upstream.archived_windows import ArchivedWindows
 from gateway.upstream.bar_store import BarStore
 from gateway.upstream.history_filler import HistoryFiller
-from gateway.upstream.issue_history import IssueHistory
+from gateway.upstream.instrument_history import InstrumentHistory
 from gateway.upstream.window_log import WindowLog
 
 
@@ -14,10 +14,10 @@ class Stores:
 
     def __init__(self, stream: LiveStream) -> None:
         settings, redis, hub = stream.settings, stream.redis, stream.hub
-        self.archived = ArchivedWindows(settings.archive_dir, lambda: hub.issues)
+        self.archived = ArchivedWindows(settings.archive_dir, lambda: hub.instruments)
         self.bars = BarStore(redis, stream.analytics_keys, self.archived)
         self.analytics = AnalyticsStore(redis, stream.analytics_keys)
-        self.window_log = WindowLog(redis, stream.keys, lambda: hub.issues)
-        self.history = IssueHistory(settings.history_bytes)
+        self.window_log = WindowLog(redis, stream.keys, lambda: hub.instruments)
+        self.history = InstrumentHistory(settings.history_bytes)
         self.filler = HistoryFiller(self.history, self.window_log)
         stream.feed.listeners.append(self.filler)

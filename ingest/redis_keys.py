@@ -52,8 +52,8 @@ class Keys:
     @property
     def groups(self) -> str:
         """Hash: a group's key without ``group:`` -> ``<offset> <body>``, the newest
-        update of each (see ``StoredGroup``). Those that no issue is in any more are
-        removed when the issue table changes.
+        update of each (see ``StoredGroup``). Those that no instrument is in any more
+        are removed when the instrument table changes.
         """
         return f"{self.namespace}:groups"
 
@@ -104,16 +104,16 @@ class OtherKeys:
     namespace: str
 
     @property
-    def issues(self) -> str:
-        """Stream: the changes of the issue table, oldest first; whoever lists issues
-        writes it (``redis_issue_store.py``).
+    def instruments(self) -> str:
+        """Stream: the changes of the instrument table, oldest first; whoever lists
+        instruments writes it (``redis_instrument_store.py``).
         """
-        return f"{self.namespace}:issues"
+        return f"{self.namespace}:instruments"
 
     @property
-    def issues_meta(self) -> str:
-        """Hash: the issue table's ``id`` and what its writers have agreed on."""
-        return f"{self.namespace}:issues:meta"
+    def instruments_meta(self) -> str:
+        """Hash: the instrument table's ``id`` and what its writers have agreed on."""
+        return f"{self.namespace}:instruments:meta"
 
     @property
     def archives(self) -> str:
@@ -180,8 +180,8 @@ class AnalyticsKeys:
         return f"{self.namespace}:analytics:{product}:state"
 
     def bars(self, isin: str) -> str:
-        """Sorted set: an issue's bars (``Bar.encode``), scored by their start in ms.
-        Bounded in number, and gone some days after the issue's last trade.
+        """Sorted set: an instrument's bars (``Bar.encode``), scored by their start in
+        ms. Bounded in number, and gone some days after the instrument's last trade.
         """
         return f"{self.namespace}:bars:{isin}"
 

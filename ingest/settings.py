@@ -125,8 +125,8 @@ class TopicSettings(ProcessSettings):
     kafka_config: Path | None = None
     """File of further librdkafka options, ``name=value`` per line: SASL, SSL, any."""
 
-    kafka_issues_topic: str = Field("", pattern=rf"^({TOPIC_PATTERN})?$")
-    """Compacted topic that has the issue table; without it, the table is in Redis."""
+    kafka_instruments_topic: str = Field("", pattern=rf"^({TOPIC_PATTERN})?$")
+    """Compacted topic that has the instrument table; without it, the table is in Redis."""
 
     def topic(self) -> KafkaTopic | None:
         """Return the topic and how to reach it, None if the log is not Kafka's.
@@ -164,7 +164,7 @@ class IngestSettings(LogSettings):
     may_evict: bool = False
     """Append to a server in Redis that may evict keys, though trades may be lost."""
 
-    list_issues: bool = True
-    """Whether the simulator, or an exchange's feed, tells the issue table what its
-    issues are called, and what the exchange says of their days.
+    list_instruments: bool = True
+    """Whether the simulator, or an exchange's feed, tells the instrument table what its
+    instruments are called, and what the exchange says of their days.
     """

@@ -79,8 +79,8 @@ class Trade:
     """One execution.
 
     ``time_us`` is the exchange's clock, microseconds since 1970 UTC; ``seq`` is the
-    feed's number of this trade within its issue. ``(time_us, seq)`` is the trade's
-    version: the order of one issue's trades. ``price`` and ``size`` are positive
+    feed's number of this trade within its instrument. ``(time_us, seq)`` is the trade's
+    version: the order of one instrument's trades. ``price`` and ``size`` are positive
     decimals kept as the text that arrived. ``extra`` holds further fields, passed
     through unchanged: a number that a double or 64 bits might not keep is a
     ``JsonNumber``.
@@ -144,7 +144,7 @@ class Trade:
 
     @property
     def version(self) -> tuple[int, int]:
-        """Order of this issue's trades: the greater one is the newer one."""
+        """Order of this instrument's trades: the greater one is the newer one."""
         return (self.time_us, self.seq)
 
     @property
@@ -222,7 +222,7 @@ def check_not_ahead(
 ) -> None:
     """Refuse a trade that is further than ``max_ahead_us`` after its entry's stamp.
 
-    One stamp in the year 2099 would otherwise hold back its issue for ever. The
+    One stamp in the year 2099 would otherwise hold back its instrument for ever. The
     rule looks at the record, and at the two cuts it stands between if they are told, so
     a re-run decides the same. Where it is the entry that was stamped before the first
     cut, and the trade is not ahead of the second one, the stamp is wrong.

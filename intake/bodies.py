@@ -13,7 +13,7 @@ from ingest.trade import InvalidTrade
 from intake.settings import MOST_TRADES
 
 NOT_ALLOWED = "not_allowed"
-"""Why a trade is refused whose issue is not in the token."""
+"""Why a trade is refused whose instrument is not in the token."""
 
 SHOWN_REFUSALS = 20
 """So many refusals are told in words; all of them are counted."""

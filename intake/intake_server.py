@@ -10,8 +10,8 @@ from gateway.named_files import create_token_reader
 from gateway.server import BACKLOG, PortTaken, bind_public, create_server, url_of
 from gateway.server import stop_signals_end_quietly as quietly
 from ingest.feed.run import FeedError, run_supply
-from ingest.issue_table.issue_entry import BadIssues
-from ingest.issue_table.issue_list import read_symbols
+from ingest.instrument_table.instrument_entry import BadInstruments
+from ingest.instrument_table.instrument_list import read_symbols
 from ingest.sources.trade_lines import LineOptions, LineReader
 from intake.intake_app import (
     ANSWER_S,
@@ -109,10 +109,10 @@ def run_intake(
 def _create_reader(settings: IntakeSettings) -> LineReader:
     try:
         options = LineOptions.model_validate({"venue": settings.intake_venue or None})
-        issues = read_symbols(settings.issues_file, options.venue)
-    except BadIssues as error:
+        instruments = read_symbols(settings.instruments_file, options.venue)
+    except BadInstruments as error:
         raise IntakeFailed(str(error)) from None
-    return LineReader(options, _now_us(), _now_us, issues, numbers_missing=True)
+    return LineReader(options, _now_us(), _now_us, instruments, numbers_missing=True)
 
 
 def _now_us() -> int:

@@ -25,12 +25,12 @@ class IntakeSettings(IngestSettings, AccessSettings):
     intake_port: int = Field(8010, ge=0, le=65_535)
     """Port the intake listens on; 0 takes a free one."""
 
-    issues_file: Path | None = None
-    """CSV file with the issues' codes: trades may name their issue by one."""
+    instruments_file: Path | None = None
+    """CSV file with the instruments' codes: trades may name their instrument by one."""
 
     intake_venue: str = Field("", pattern=rf"^(?:{VENUE_PATTERN})?$")
-    """Venue of symbols that have no ISIN: trades may name their issue by one, and it
-    gets a key. XNAS, or XNAS=QM with letters of its own.
+    """Venue of symbols that have no ISIN: trades may name their instrument by one, and
+    it gets a key. XNAS, or XNAS=QM with letters of its own.
     """
 
     @model_validator(mode="after")

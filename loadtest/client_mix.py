@@ -41,7 +41,7 @@ class Member(NamedTuple):
 class Audience:
     """So many ``clients``, of kinds in the shares of ``mix``.
 
-    All but those of kind ``market`` watch ``keys`` issues, drawn by how much they
+    All but those of kind ``market`` watch ``keys`` instruments, drawn by how much they
     trade; so do ``slow`` and ``stalled`` ones, unless ``slow_watch_market``. Equal
     arguments give equal members. Raises ValueError naming field, value and rule.
     """
@@ -79,19 +79,19 @@ class Audience:
             counts[kind] += 1
         return {kind: counts[kind] for kind in KINDS if counts.get(kind)}
 
-    def members(self, issues_by_popularity: Sequence[str]) -> tuple[Member, ...]:
-        """Return every client, kinds evenly mixed; the most traded issue is first.
+    def members(self, instruments_by_popularity: Sequence[str]) -> tuple[Member, ...]:
+        """Return every client, kinds evenly mixed; the most traded instrument is first.
 
-        Raises ValueError if there are fewer issues than ``keys``.
+        Raises ValueError if there are fewer instruments than ``keys``.
         """
-        if self.keys > len(issues_by_popularity):
+        if self.keys > len(instruments_by_popularity):
             raise ValueError(
-                f"keys {self.keys}: there are {len(issues_by_popularity)} issues"
+                f"keys {self.keys}: there are {len(instruments_by_popularity)} instruments"
             )
         chance = Random(1)
         kinds = [kind for kind, count in self.counts().items() for _ in range(count)]
         chance.shuffle(kinds)
-        lists = _watch_lists(issues_by_popularity, self.keys, chance)
+        lists = _watch_lists(instruments_by_popularity, self.keys, chance)
         return tuple(
             Member(
                 number,
@@ -142,14 +142,14 @@ def parse_mix(text: str) -> dict[Kind, float]:
 
 
 def _watch_lists(
-    issues: Sequence[str], keys: int, chance: Random
+    instruments: Sequence[str], keys: int, chance: Random
 ) -> Iterator[tuple[str, ...]]:
-    """Draw lists of distinct issues without end, by how much they trade."""
-    weights = popularity(len(issues))
+    """Draw lists of distinct instruments without end, by how much they trade."""
+    weights = popularity(len(instruments))
     sums = list(accumulate(weights))
-    places = range(len(issues))
+    places = range(len(instruments))
     while True:
-        if keys > len(issues) // 8:
+        if keys > len(instruments) // 8:
             # Nearly all of them: an order drawn by weight, cut off.
             ages = [chance.expovariate(weight) for weight in weights]
             drawn = sorted(places, key=ages.__getitem__)[:keys]
@@ -160,4 +160,4 @@ def _watch_lists(
                     if len(found) < keys:
                         found[place] = None
             drawn = list(found)
-        yield tuple(sorted(issues[place] for place in drawn))
+        yield tuple(sorted(instruments[place] for place in drawn))

@@ -47,13 +47,13 @@ def run_command(choices: LoadChoices) -> bool:
     console = Console(stderr=True, highlight=False)
     try:
         # What cannot be fed or asked for is told before anything is started.
-        issues = plan.feed.isins()
-        plan.audience.members(issues)
+        instruments = plan.feed.isins()
+        plan.audience.members(instruments)
         with (
             _deployment(choices, plan, console) as deployment,
             RunDisplay(console) as progress,
         ):
-            result = carry_out(plan, issues, deployment, progress)
+            result = carry_out(plan, instruments, deployment, progress)
     except (CrowdLost, DeploymentError, FeedFailed, NoStream, TapeError) as error:
         raise LoadFailed(str(error)) from error
     except EndedTooSoon:

@@ -43,11 +43,11 @@ class EndedTooSoon(RuntimeError):
 
 def carry_out(
     plan: LoadPlan,
-    issues: Sequence[str],
+    instruments: Sequence[str],
     deployment: Deployment,
     progress: RunDisplay,
 ) -> Result:
-    """Run it and return what was found; ``issues`` are the feed's, the busiest first.
+    """Run it and return what was found; ``instruments`` are the feed's, the busiest first.
 
     The first Ctrl-C or SIGTERM ends the measuring, what was measured is reported.
     Raises EndedTooSoon, FeedFailed, CrowdLost, NoStream and redis.RedisError.
@@ -59,7 +59,7 @@ def carry_out(
         session(deployment, plan.processes, progress, plan.token) as run,
         _ending(run),
     ):
-        test = _LoadTest(plan, run, issues)
+        test = _LoadTest(plan, run, instruments)
         if plan.search is not None:
             outcome, capacity = test.search(plan.search)
         elif plan.polls_every_s:
@@ -105,12 +105,14 @@ def _ending(run: Session) -> Iterator[None]:
 
 
 class _LoadTest:
-    """A plan and the session it is carried out in; ``issues``: the busiest first."""
+    """A plan and the session it is carried out in; ``instruments``: the busiest first."""
 
-    def __init__(self, plan: LoadPlan, run: Session, issues: Sequence[str]) -> None:
+    def __init__(
+        self, plan: LoadPlan, run: Session, instruments: Sequence[str]
+    ) -> None:
         self._plan = plan
         self._run = run
-        self._issues = issues
+        self._instruments = instruments
         self._window_ms = run.deployment.window_ms
 
     def hold(self) -> Outcome:
@@ -173,7 +175,7 @@ class _LoadTest:
         self._run.run_until(ends_ms - warm_up_ms * 0.75)
         if audience is not None:
             within_s = min(audience.clients / JOIN_PER_S, self._plan.warm_up_s / 2)
-            self._run.join(audience.members(self._issues), within_s)
+            self._run.join(audience.members(self._instruments), within_s)
         self._run.run_until(ends_ms)
 
     def _try(self, search: Search, load: float) -> Outcome:
@@ -194,7 +196,7 @@ class _LoadTest:
         # Pollers come spread over their interval: else they would all ask at once.
         at_least_s = audience.poll_every_s if "polling" in audience.mix else 2.0
         within_s = max(at_least_s, audience.clients / JOIN_PER_S)
-        self._run.join(audience.members(self._issues), within_s)
+        self._run.join(audience.members(self._instruments), within_s)
         windows = time.time() * 1_000 // self._window_ms + 1 + SETTLE_WINDOWS
         return windows * self._window_ms
 

@@ -154,7 +154,7 @@ def _first_rate(profile: Profile | None) -> Profile | None:
 def _feed(asked: LoadChoices, profile: Profile | None, seconds: float) -> FeedPlan:
     if not asked.tapes:
         market = Simulator(
-            issues=asked.issues, profile=profile, malformed=asked.malformed
+            instruments=asked.instruments, profile=profile, malformed=asked.malformed
         )
         return FeedPlan(market, seconds=seconds)
     played = ReplayOptions(

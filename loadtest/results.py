@@ -34,7 +34,7 @@ class Feeding:
     """How the trades came in: an open loop, so being behind is a finding."""
 
     words: str
-    """What was fed, for people: ``simulated market, 2,879 issues, 900/s``."""
+    """What was fed, for people: ``simulated market, 2,879 instruments, 900/s``."""
     acknowledged: int
     seconds: float
     behind_ms: Summary
@@ -103,7 +103,7 @@ class Audit:
 
     trades: int
     windows: int
-    issues: int
+    instruments: int
     differences: Sequence[str]
     """The first few, in words; empty if there are none."""
     difference_count: int = 0

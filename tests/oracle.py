@@ -13,7 +13,7 @@ EXACT = Context(prec=200, traps=[Inexact])
 
 
 class Sums(NamedTuple):
-    """Of some trades of an issue: number, sums of size and price times size, range."""
+    """Of some trades of an instrument: number, sums of size and price times size, range."""
 
     trades: int
     volume: Decimal
@@ -39,7 +39,7 @@ class Sums(NamedTuple):
 
 
 class Item(NamedTuple):
-    """An issue in a window: the shown trade by time, seq and position; sums of all."""
+    """An instrument in a window: the shown trade by time, seq and position; sums of all."""
 
     order: tuple[int, int, int]
     price: str
@@ -65,8 +65,8 @@ def expected_windows(
     """Return what must have been published up to a window.
 
     ``entries`` are valid trades. ``window_of`` says by its end in which window an entry
-    is, unless the time of its append does. Where all trades of an issue are older than
-    what is shown, its item is what is shown, with their sums.
+    is, unless the time of its append does. Where all trades of an instrument are older
+    than what is shown, its item is what is shown, with their sums.
     """
     window_of = window_of or by_append_time(window_ms)
     windows: dict[int, dict[str, tuple[tuple[int, ...], Item]]] = {}

@@ -28,7 +28,7 @@ FLOORS = {
         "settings",
         "process",
         "files",
-        "issue_table",
+        "instrument_table",
         "records",
         "sources",
         "feed",

@@ -26,7 +26,7 @@ FOREIGN = {
     "throttle": {
         "ingest.redis_keys",
         "ingest.trade",
-        "ingest.issue_table",
+        "ingest.instrument_table",
         "ingest.decimals",
         "ingest.wire_form",
         "ingest.settings",
@@ -41,7 +41,7 @@ FOREIGN = {
         "ingest.redis_keys",
         "ingest.settings",
         "ingest.process",
-        "ingest.issue_table",
+        "ingest.instrument_table",
         "ingest.tradelog.contract",
     },
     "gateway": {
@@ -50,7 +50,7 @@ FOREIGN = {
         "throttle.contract",
         "ingest.redis_keys",
         "ingest.trade",
-        "ingest.issue_table",
+        "ingest.instrument_table",
         "ingest.market_hours",
         "ingest.settings",
         "ingest.tradelog.contract",

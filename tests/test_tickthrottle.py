@@ -50,7 +50,7 @@ def test_what_lies_in_the_working_folder_is_in_nobodys_way(tmp_path: Path) -> No
     """The program looks where it is installed, and so do the processes it starts."""
     for package in PACKAGES:
         (tmp_path / f"{package}.py").write_text("raise SystemExit('executed')")
-    code, said = run(tmp_path, "issues", "simulated", "--issues", "1")
+    code, said = run(tmp_path, "instruments", "simulated", "--instruments", "1")
     assert (code, len(said.splitlines())) == (0, 2)
 
 

@@ -12,8 +12,8 @@ from prometheus_client import CollectorRegistry
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from ingest.issue_table.known_issues import Issues
-from ingest.issue_table.open_issue_store import open_issue_store
+from ingest.instrument_table.known_instruments import Instruments
+from ingest.instrument_table.open_instrument_store import open_instrument_store
 from ingest.process.prometheus import exposed
 from ingest.process.service_manager import tell_ready
 from ingest.redis_keys import Keys
@@ -29,10 +29,10 @@ from throttle.spark.scratch import scratch_folder
 from throttle.spark.session import running_spark
 from throttle.spark.sink import BatchSink, discard
 from throttle.spark.source import FORMAT
-from throttle.spark.warmup import made_up_issues
+from throttle.spark.warmup import made_up_instruments
 from throttle.telemetry.batch_report import BatchReporter, StageWriter
 from throttle.telemetry.metrics import ThrottleMetrics
-from throttle.watch.issue_watch import FIRST_PATIENCE_S, IssueWatch
+from throttle.watch.instrument_watch import FIRST_PATIENCE_S, InstrumentWatch
 from throttle.watch.log_watch import LogWatch
 from throttle.window.decoder import find_decoder
 
@@ -88,7 +88,7 @@ def _run(
     log.info("starting spark", java_home=str(java.home))
     with (
         candidate.candidacy,
-        IssueWatch(partial(open_issue_store, settings)) as watch,
+        InstrumentWatch(partial(open_instrument_store, settings)) as watch,
         running_spark(settings, java, scratch) as spark,
     ):
         candidate.check_free()
@@ -113,7 +113,7 @@ def _lead(
     checkpoint: Path,
     stop: threading.Event,
     metrics: ThrottleMetrics,
-    newest_issues: Callable[[], Issues],
+    newest_instruments: Callable[[], Instruments],
 ) -> bool:
     """Take the lease and publish under it; return whether the stream was lost.
 
@@ -129,7 +129,7 @@ def _lead(
         candidate.publish,
         begins_live=False,
         report_to=reporter.published,
-        newest_issues=newest_issues,
+        newest_instruments=newest_instruments,
         max_windows=settings.max_windows_per_batch,
     )
     options = source_options(settings, info, candidate.lease.owner)
@@ -176,8 +176,10 @@ def warm_up(
     live, backlog = windows, 1
     log.info("warming up", windows=live)
     # With a table, too: the join has code of its own.
-    issues = made_up_issues()
-    sink = BatchSink(settings.window_ms, discard, newest_issues=lambda: issues)
+    instruments = made_up_instruments()
+    sink = BatchSink(
+        settings.window_ms, discard, newest_instruments=lambda: instruments
+    )
     options = made_up_windows(options, live, backlog)
     query = start_query(spark, options, sink, scratch / "warmup")
     began, is_idle = time.monotonic(), False

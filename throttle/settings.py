@@ -20,7 +20,7 @@ _CHECKPOINT = r"^(?:[a-z][a-z0-9+.-]*://?|/)\S+$|^$"
 _CALENDAR = r"(?:[A-Z]{2}=)?[A-Za-z0-9_+/-]+@(?:[01][0-9]|2[0-3]):[0-5][0-9]"
 _CALENDARS = rf"^{_CALENDAR}(?:,{_CALENDAR})*$"
 EVERYDAY = "Asia/Seoul@00:00"
-"""The calendar of issues that no other one is named for."""
+"""The calendar of instruments that no other one is named for."""
 _SPAN = r"[0-9]{1,5}(?:-[0-9]{1,5})?"
 _PARTITIONS = rf"^(?:{_SPAN}(?:,{_SPAN})*)?$"
 DECODER_PATTERN = r"^(?:[A-Za-z_][\w.]*:[A-Za-z_]\w*)?$"
@@ -187,14 +187,14 @@ class AnalyticsSettings(SparkSettings):
     """Length of a bar, milliseconds; a minute must be a multiple of it."""
 
     bars_kept: int = Field(1_440, ge=1, le=1_000_000)
-    """Bars kept of an issue (1,440 of a minute: a day round the clock)."""
+    """Bars kept of an instrument (1,440 of a minute: a day round the clock)."""
 
     lateness_s: int = Field(3_600, ge=0, le=86_400)
     """A trade amends a bar that closed up to this long ago; later it is too late."""
 
     day_calendars: str = Field(EVERYDAY, pattern=_CALENDARS)
-    """Time zone of the exchange's days, and when they begin. Issues of other markets
-    have calendars of their own, by the first two letters of their ISIN, as in
+    """Time zone of the exchange's days, and when they begin. Instruments of other
+    markets have calendars of their own, by the first two letters of their ISIN, as in
     ``Asia/Seoul@00:00,US=America/New_York@09:30,QM=UTC@00:00``.
     """
 
@@ -205,7 +205,7 @@ class AnalyticsSettings(SparkSettings):
     """Movers are listed this often, seconds."""
 
     burst_gap_ms: int = Field(10_000, ge=1_000, le=600_000)
-    """A burst ends when nothing of its issue was traded for this long, milliseconds."""
+    """A burst ends when nothing of its instrument was traded for this long, milliseconds."""
 
     burst_trades: int = Field(50, ge=2, le=1_000_000)
     """Fewest trades of a burst."""

@@ -13,7 +13,7 @@ import orjson
 from throttle.contract.lateness import LATE_AFTER_WINDOWS
 
 MOST_UNKNOWN = 20
-"""This many issues without a master row are named."""
+"""This many instruments without a master row are named."""
 
 
 MOST_DAMAGED = 20
@@ -39,7 +39,7 @@ class ArchiveState:
     window: int = 0
     windows: int = 0
     rows: int = 0
-    unknown_issue: int = 0
+    unknown_instrument: int = 0
     unknown: tuple[str, ...] = ()
     gaps: int = 0
     missing_windows: int = 0

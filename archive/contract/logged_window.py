@@ -10,15 +10,15 @@ import orjson
 class LoggedWindow:
     """A message of the window log, unchanged, and what its header says.
 
-    ``issues`` is the version of the issue table that the job used, None if the
-    header does not say: then the table of ``published_us`` counts.
+    ``instruments`` is the version of the instrument table that the job used, None if
+    the header does not say: then the table of ``published_us`` counts.
     """
 
     epoch: str
     offset: int
     window: int
     published_us: int
-    issues: int | None
+    instruments: int | None
     message: bytes
 
     @classmethod
@@ -27,13 +27,13 @@ class LoggedWindow:
         head = message.partition(b"\n")[0]
         header = orjson.loads(head)
         try:
-            issues = header.get("issues")
+            instruments = header.get("instruments")
             return cls(
                 str(header["epoch"]),
                 int(header["offset"]),
                 int(header["window"]),
                 int(header["published"]),
-                None if issues is None else int(issues),
+                None if instruments is None else int(instruments),
                 message,
             )
         except (AttributeError, KeyError, TypeError) as error:

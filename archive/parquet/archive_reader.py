@@ -1,4 +1,4 @@
-"""Reads an archive's files: what an issue did, and windows as they were published."""
+"""Reads an archive's files: what an instrument did, and windows as they were published."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -30,7 +30,7 @@ _COLUMNS = [
 
 @dataclass(frozen=True, slots=True)
 class ArchivedPoint:
-    """An issue's latest trade of a window; ``price`` and ``size`` are decimal text."""
+    """An instrument's latest trade of a window; ``price`` and ``size`` are decimal text."""
 
     window: int
     price: str
@@ -79,7 +79,7 @@ class ArchiveReader:
     def points(
         self, isin: str, first_ms: int, last_ms: int, limit: int, *, newest: bool
     ) -> list[ArchivedPoint]:
-        """Return up to ``limit`` windows in which an issue traded, oldest first.
+        """Return up to ``limit`` windows in which an instrument traded, oldest first.
 
         The ``newest`` ones within the bounds, or the oldest. What several jobs have
         published of one window is one point: the newer trade, and the sum of their
@@ -92,7 +92,7 @@ class ArchiveReader:
             placed = self._placed(first_ms, last_ms)
             for _, path in sorted(placed, reverse=newest):
                 with self._files.skipping_damage(path / ROWS_FILE):
-                    table = self._files.rows_of_issue(path / ROWS_FILE, isin)
+                    table = self._files.rows_of_instrument(path / ROWS_FILE, isin)
                     if table is not None:
                         table = _within(table, first_ms, last_ms)
                         _add(points, epochs, table, is_older=newest)
@@ -238,7 +238,7 @@ def _add(
     *,
     is_older: bool,
 ) -> None:
-    """Add an issue's rows; ``is_older`` than those that are there already.
+    """Add an instrument's rows; ``is_older`` than those that are there already.
 
     Of one window the later epoch's row stays; of one epoch the newer trade, with the
     trades of both.

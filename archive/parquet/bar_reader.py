@@ -1,4 +1,4 @@
-"""Reads the bars of an archive's files: an issue's, and how many there are.
+"""Reads the bars of an archive's files: an instrument's, and how many there are.
 
 Of a bar that is there several times the newest counts.
 """
@@ -80,7 +80,7 @@ class BarReader:
     def newest(
         self, isin: str, width_ms: int, first_ms: int, last_ms: int, limit: int
     ) -> list[Bar]:
-        """Return an issue's newest bars of a width, oldest first; ``limit`` at most.
+        """Return an instrument's newest bars of a width, oldest first; ``limit`` at most.
 
         ``first_ms`` and ``last_ms`` bound their starts, both included. ``MOST_DAYS``
         days that have bars are looked at, the newest.
@@ -91,7 +91,9 @@ class BarReader:
             for placed in self._days(first_ms, last_ms):
                 for _, path in placed:
                     with self._files.skipping_damage(path / BARS_FILE):
-                        for bar in self._of_issue(path / BARS_FILE, isin, width_ms):
+                        for bar in self._of_instrument(
+                            path / BARS_FILE, isin, width_ms
+                        ):
                             if first_ms <= bar.start_ms <= last_ms:
                                 bars[bar.start_ms] = newer(bars.get(bar.start_ms), bar)
                 # Days do not overlap, and each is read as a whole.
@@ -145,8 +147,8 @@ class BarReader:
         for _, folder in within[:most]:
             yield segments_in(folder)
 
-    def _of_issue(self, path: Path, isin: str, width_ms: int) -> Iterator[Bar]:
-        table = self._files.rows_of_issue(path, isin)
+    def _of_instrument(self, path: Path, isin: str, width_ms: int) -> Iterator[Bar]:
+        table = self._files.rows_of_instrument(path, isin)
         if table is not None:
             yield from _bars_of(table.filter(pc.equal(table["width_ms"], width_ms)))
 

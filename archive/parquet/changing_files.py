@@ -41,8 +41,8 @@ log = structlog.get_logger()
 class ChangingFiles:
     """Files below ``root`` that are there or are not. Methods raise OSError.
 
-    Several threads may ask. ``schema`` has the columns that an issue's rows are read
-    with.
+    Several threads may ask. ``schema`` has the columns that an instrument's rows are
+    read with.
     """
 
     def __init__(self, root: Path, schema: pa.Schema) -> None:
@@ -103,10 +103,10 @@ class ChangingFiles:
         parsed = map(Segment.parse, names)
         return [segment for segment in parsed if segment is not None]
 
-    def rows_of_issue(self, path: Path, isin: str) -> pa.Table | None:
-        """Return an issue's rows of a file, None where it cannot have any.
+    def rows_of_instrument(self, path: Path, isin: str) -> pa.Table | None:
+        """Return an instrument's rows of a file, None where it cannot have any.
 
-        Only the groups of rows that may have the issue are read. Raises Damaged.
+        Only the groups of rows that may have the instrument are read. Raises Damaged.
         """
         with reading(path):
             footer = self._footer(path)

@@ -20,13 +20,13 @@ WINDOWS_FILE, ROWS_FILE = "windows.parquet", "rows.parquet"
 BARS_FILE = "bars.parquet"
 
 ROWS_A_GROUP = 65_536
-"""Rows of a group: one issue's day is in one or two of them, so little is read."""
+"""Rows of a group: one instrument's day is in one or two of them, so little is read."""
 
 WINDOWS_A_GROUP = 16
 """Windows of a group: as many as are looked at at a time."""
 
 BARS_A_GROUP = 16_384
-"""Bars of a group: one issue's day is in one or two of them."""
+"""Bars of a group: one instrument's day is in one or two of them."""
 
 LEVEL, FINAL_LEVEL = 3, 9
 """How hard it is tried to make rows small: during a day, and once it is over."""
@@ -37,7 +37,7 @@ WINDOWS_LEVEL = 1
 PAGE_BYTES = 8_388_608
 """A group of windows is compressed as a whole."""
 
-# As dictionaries: what repeats within an issue's rows.
+# As dictionaries: what repeats within an instrument's rows.
 _GROWING = ("offset", "position", "seq", "time")
 _REPEATED = sorted({*ROWS.names} - {*_GROWING, "fields", "value"})
 

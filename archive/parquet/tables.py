@@ -1,4 +1,4 @@
-"""What is stored, as Arrow tables: published windows, and rows with their issues. Pure.
+"""What is stored, as Arrow tables: published windows, and rows with their instruments. Pure.
 
 A price is there twice: as a decimal, which adds up exactly, and as the text that was
 published. Never as a binary float. Sums of a row (``row_sums.py``) are decimals, of one
@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from archive.contract.logged_window import LoggedWindow
 from archive.contract.packed_window import pack_window
 from archive.contract.segment import Product
-from ingest.issue_table.known_issues import Issues
+from ingest.instrument_table.known_instruments import Instruments
 from throttle.contract.group import decimal_text
 from throttle.contract.row_sums import Amounts
 
@@ -45,7 +45,7 @@ _MASTER = (
     ("tick_table", pa.string()),
     ("status", pa.string()),
 )
-"""What a row has of its issue; null is what nobody has said."""
+"""What a row has of its instrument; null is what nobody has said."""
 
 MASTER_NAMES = tuple(name for name, _ in _MASTER)
 
@@ -58,8 +58,8 @@ WINDOWS = pa.schema(
         ("window_ms", pa.int32()),
         ("rows", pa.int32()),
         ("trades", pa.int64()),
-        ("unknown_issues", pa.int32()),
-        ("issue_version", pa.int64()),
+        ("unknown_instruments", pa.int32()),
+        ("instrument_version", pa.int64()),
         ("packed", pa.binary()),
     ]
 )
@@ -87,12 +87,12 @@ ROWS = pa.schema(
         *_MASTER,
     ]
 )
-"""One line an issue and window: its latest trade, the sums of all trades that it stands
-for, and its master row of that moment.
+"""One line an instrument and window: its latest trade, the sums of all trades that it
+stands for, and its master row of that moment.
 
 ``volume_text`` and ``value_text`` are null but for a sum that is no ``DECIMAL``.
 ``fields`` is a JSON object with the trade's further fields, null if there are none.
-``listed`` is false for an issue that the issue table did not have.
+``listed`` is false for an instrument that the instrument table did not have.
 """
 
 SORTED_BY = [("isin", "ascending"), ("window", "ascending"), ("offset", "ascending")]
@@ -140,10 +140,10 @@ class StoredTables:
 def build_tables(
     windows: Sequence[LoggedWindow],
     versions: Sequence[int],
-    table_at: Callable[[int], Issues],
+    table_at: Callable[[int], Instruments],
     window_ms: int,
 ) -> StoredTables:
-    """Join windows with the issue table, each at its version of it.
+    """Join windows with the instrument table, each at its version of it.
 
     ``versions[i]`` is that of the i-th window. Raises BadWindow.
     """
@@ -162,7 +162,7 @@ def build_tables(
     unknown = _sums(
         pc.cast(pc.invert(rows["listed"]), pa.int64()), places, len(windows)
     )
-    of_windows |= {"trades": trades, "unknown_issues": unknown}
+    of_windows |= {"trades": trades, "unknown_instruments": unknown}
     missing = rows["isin"].filter(pc.invert(rows["listed"])).unique().to_pylist()
     return StoredTables(
         pa.table([of_windows[f.name] for f in WINDOWS], schema=WINDOWS),
@@ -251,7 +251,7 @@ def _window_columns(
         "published": pa.array([w.published_us for w in windows], pa.int64()).cast(_US),
         "window_ms": pa.array([window_ms] * len(windows), pa.int32()),
         "rows": pa.array(counts, pa.int32()),
-        "issue_version": pa.array(versions, pa.int64()),
+        "instrument_version": pa.array(versions, pa.int64()),
         "packed": pa.array([pack_window(w.message) for w in windows], pa.binary()),
     }
 
@@ -266,7 +266,7 @@ def _join(
     columns: dict[str, pa.Array],
     places: pa.Array,
     versions: Sequence[int],
-    table_at: Callable[[int], Issues],
+    table_at: Callable[[int], Instruments],
 ) -> pa.Table:
     """Give every row the master row of its window's version, null if there is none."""
     parts = []
@@ -288,9 +288,9 @@ def _join(
 
 
 @lru_cache(maxsize=4)
-def master_columns(issues: Issues) -> tuple[pa.Array, dict[str, pa.Array]]:
+def master_columns(instruments: Instruments) -> tuple[pa.Array, dict[str, pa.Array]]:
     """Return the ISINs of a table, and what it says of each as columns."""
-    entries = list(issues)
+    entries = list(instruments)
     isins = pa.array([entry.isin for entry in entries], pa.string())
     columns: dict[str, pa.Array] = {}
     for name, kind in _MASTER:

@@ -37,7 +37,7 @@ _HOUR_MS = 3_600_000
 
 _WINDOWS = (
     *("epoch", "offset", "window", "published", "window_ms"),
-    *("rows", "trades", "unknown_issues", "issue_version"),
+    *("rows", "trades", "unknown_instruments", "instrument_version"),
 )
 _ROWS = tuple(name for name in ROWS.names if not name.endswith("_text"))
 

@@ -19,8 +19,8 @@ CREATE TABLE IF NOT EXISTS tickthrottle_windows (
   window_ms int NOT NULL,
   rows int NOT NULL,
   trades bigint NOT NULL,
-  unknown_issues int NOT NULL,
-  issue_version bigint NOT NULL,
+  unknown_instruments int NOT NULL,
+  instrument_version bigint NOT NULL,
   PRIMARY KEY (epoch, "offset")
 );
 CREATE INDEX IF NOT EXISTS tickthrottle_windows_by_end
@@ -55,7 +55,7 @@ CREATE TABLE IF NOT EXISTS tickthrottle_rows (
 ALTER TABLE tickthrottle_rows
   ADD COLUMN IF NOT EXISTS volume numeric, ADD COLUMN IF NOT EXISTS value numeric,
   ADD COLUMN IF NOT EXISTS high numeric, ADD COLUMN IF NOT EXISTS low numeric;
-CREATE INDEX IF NOT EXISTS tickthrottle_rows_by_issue
+CREATE INDEX IF NOT EXISTS tickthrottle_rows_by_instrument
   ON tickthrottle_rows (isin, "window");
 CREATE INDEX IF NOT EXISTS tickthrottle_rows_by_end
   ON tickthrottle_rows USING brin ("window");

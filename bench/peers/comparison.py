@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 Version: TypeAlias = tuple[int, int]
-"""A trade's time (microseconds since 1970) and seq: the order of an issue's trades."""
+"""A trade's time (microseconds since 1970) and seq: the order of an instrument's trades."""
 
 Rows: TypeAlias = dict[int, dict[str, Version]]
 """By window, named by its end in ms, and by ISIN: the trade that stands for it."""
@@ -16,9 +16,9 @@ class Verdict:
     """How rows that came compare with those that had to.
 
     Of ``expected`` rows ``missing`` did not come, ``wrong`` came with another trade
-    than the window's newest. ``backwards`` came although a newer trade of their issue
-    had been shown in an earlier window. A row that is kept back for that reason is not
-    missing.
+    than the window's newest. ``backwards`` came although a newer trade of their
+    instrument had been shown in an earlier window. A row that is kept back for that
+    reason is not missing.
     """
 
     expected: int

@@ -23,7 +23,7 @@ class Feed(NamedTuple):
     rates: Sequence[int]
     warm_up_s: float
     windows: int
-    issues: int
+    instruments: int
     window_ms: int
 
 
@@ -70,7 +70,7 @@ def measure_live(engine: str, log: Log, feed: Feed) -> tuple[list[Row], Row]:
 
 def _feed(log: Log, rate: int, feed: Feed) -> Phase:
     seconds = feed.warm_up_s + (feed.windows + 1) * feed.window_ms / 1_000
-    fed = log.feed(rate, seconds, feed.issues)
+    fed = log.feed(rate, seconds, feed.instruments)
     from_ms = fed.started_ms + feed.warm_up_s * 1_000
     return Phase(rate, from_ms, fed.ended_ms, fed.behind_ms)
 

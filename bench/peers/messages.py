@@ -59,7 +59,7 @@ def _rows(trades: Iterable[dict[str, object]]) -> list[tuple[str, Version]]:
 
 
 def rows_of(messages: Iterable[Message]) -> Rows:
-    """Return the rows by window; of an issue that came twice the last one."""
+    """Return the rows by window; of an instrument that came twice the last one."""
     found: Rows = defaultdict(dict)
     for message in messages:
         found[message.end_ms].update(message.rows)

@@ -14,7 +14,7 @@ from throttle.audit.recompute import Entry, WindowRule, entries_of, recompute
 from tickthrottle_client.kafka_client import open_topic
 
 LATE = 40
-"""Trades that come when their window is long over, each of an issue of its own."""
+"""Trades that come when their window is long over, each of an instrument of its own."""
 
 NO_LIMIT_MS = 10**15
 """No stamp is beyond it: a topic is one batch, and no trade ahead of its window."""
@@ -39,22 +39,26 @@ class Backlog(NamedTuple):
     late: frozenset[tuple[str, Version]]
 
 
-def fill(log: Log, trades: int, recorded: int, issues: int, window_ms: int) -> Backlog:
+def fill(
+    log: Log, trades: int, recorded: int, instruments: int, window_ms: int
+) -> Backlog:
     """Fill an empty topic of the past with trades, late ones and closing ones."""
-    _, last_ms = log.fill(trades, recorded, issues)
+    _, last_ms = log.fill(trades, recorded, instruments)
     expected = read_topic(log, window_ms)
     first_ms = min(expected.newest) - window_ms
-    late = _append_last(log, first_ms, last_ms, issues, window_ms)
+    late = _append_last(log, first_ms, last_ms, instruments, window_ms)
     return Backlog(log, expected, late)
 
 
 def _append_last(
-    log: Log, first_ms: int, last_ms: int, issues: int, window_ms: int
+    log: Log, first_ms: int, last_ms: int, instruments: int, window_ms: int
 ) -> frozenset[tuple[str, Version]]:
     """Append late trades and close every partition; return the late ones."""
-    more = Simulator(issues=issues + LATE + log.partitions).listing()[issues:]
-    isins = [issue.isin for issue in more]
-    _, pool = create_pool(log.partitions, LATE, issues, LATE)
+    more = Simulator(instruments=instruments + LATE + log.partitions).listing()[
+        instruments:
+    ]
+    isins = [instrument.isin for instrument in more]
+    _, pool = create_pool(log.partitions, LATE, instruments, LATE)
     pattern = pool[0]
     trades = [
         pattern._replace(

@@ -1,5 +1,5 @@
 /**
- * An issue's newest trade, and the sums of all trades that the item stands for
+ * An instrument's newest trade, and the sums of all trades that the item stands for
  * (`traded`). Decimals are text with every digit.
  */
 export interface Item {
@@ -35,7 +35,7 @@ export interface Group {
   group: string;
   /** The end of the window, milliseconds since 1970. */
   window: number;
-  issues: number;
+  instruments: number;
   advancing: number;
   declining: number;
   unchanged: number;
@@ -48,7 +48,7 @@ export interface Group {
 
 export type Interval = "1m" | "5m" | "15m" | "1h" | "1d";
 
-/** What was traded of an issue in a span; prices and sums are decimal text. */
+/** What was traded of an instrument in a span; prices and sums are decimal text. */
 export interface Bar {
   interval: Interval;
   isin: string;
@@ -96,7 +96,7 @@ export interface Message {
 export interface Position {
   epoch: string;
   offset: number;
-  issues?: unknown;
+  instruments?: unknown;
 }
 
 export interface Options {
@@ -137,10 +137,10 @@ export class TickClient {
   /** Returns a function that ends the subscription. */
   subscribe(keys: Iterable<`group:${string}`>, callback: GroupCallback): () => void;
   subscribe(keys: Iterable<string>, callback: Callback): () => void;
-  /** Follows bars of issues (ISINs, codes, or "*"), the newest `last` of each first. */
+  /** Follows bars of instruments (ISINs, codes, or "*"), the newest `last` of each first. */
   bars(
     interval: Interval,
-    issues: Iterable<string>,
+    instruments: Iterable<string>,
     callback: (bar: Bar) => void,
     options?: { last?: number },
   ): () => void;

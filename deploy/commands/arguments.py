@@ -36,7 +36,7 @@ FromPlace = Annotated[
         "trade as `trades` prints it, <partition>:<position>.",
     ),
 ]
-Isin = Annotated[str | None, typer.Option(help="Only this issue.")]
+Isin = Annotated[str | None, typer.Option(help="Only this instrument.")]
 
 
 class BadArgument(ValueError):

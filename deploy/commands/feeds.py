@@ -26,7 +26,9 @@ APPENDS = options_of(IngestSettings, "redis_url")
 TAPE_FORM = options_of(LineOptions, "map", "venue", form=FORM)
 """How a tape is written, as for ``ingest``."""
 
-TAPE_LINES = options_of(LineOptions, "map", "venue", form=FORM, issues_file="--issues")
+TAPE_LINES = options_of(
+    LineOptions, "map", "venue", form=FORM, instruments_file="--instruments"
+)
 """The same, with the list that tells the ISINs of its symbols."""
 
 _OF_A_PIPE = [name for name in PipeOptions.model_fields if name not in FORM]
@@ -112,7 +114,7 @@ def replay(
     if not tapes:
         fail("tapes: name one, or a day of the archive with --archive", code=2)
     from ingest.feed.run import FeedError, run_replay
-    from ingest.issue_table.issue_entry import BadIssues
+    from ingest.instrument_table.instrument_entry import BadInstruments
     from ingest.sources.tape import TapeError
 
     configure_logs(settings)
@@ -128,7 +130,7 @@ def replay(
         )
     except (FeedError, TapeError) as error:
         fail(str(error))
-    except BadIssues as error:
+    except BadInstruments as error:
         fail(str(error), code=2)
 
 
@@ -189,7 +191,7 @@ def _play(
 
 
 @APPENDS
-@options_of(PipeOptions, *_OF_A_PIPE, form=FORM, issues_file="--issues")
+@options_of(PipeOptions, *_OF_A_PIPE, form=FORM, instruments_file="--instruments")
 def ingest(
     *,
     source: Annotated[
@@ -210,7 +212,7 @@ def ingest(
     A line that is no trade is refused with its number, and loses nothing else.
     """
     from ingest.feed.run import FeedError, run_pipe
-    from ingest.issue_table.issue_entry import BadIssues
+    from ingest.instrument_table.instrument_entry import BadInstruments
     from ingest.sources.pipe import PipeError
 
     configure_logs(settings)
@@ -218,7 +220,7 @@ def ingest(
         run_pipe(settings, source, options, report_to=report, record_to=record)
     except (FeedError, PipeError) as error:
         fail(str(error))
-    except BadIssues as error:
+    except BadInstruments as error:
         fail(str(error), code=2)
 
 
@@ -226,7 +228,7 @@ def ingest(
 @options_of(
     ExchangeOptions,
     *ExchangeOptions.model_fields,
-    issues_file="--issues",
+    instruments_file="--instruments",
     silence_s="--silence",
 )
 def feed(
@@ -238,9 +240,11 @@ def feed(
         ),
     ],
     options: ExchangeOptions,
-    write_issues: Annotated[
+    write_instruments: Annotated[
         Path | None,
-        typer.Option(help="Write the issue list for a gateway to this file, and end."),
+        typer.Option(
+            help="Write the instrument list for a gateway to this file, and end."
+        ),
     ] = None,
     record: RecordTo = None,
     report: ReportTo = None,
@@ -255,21 +259,25 @@ def feed(
     from ingest.adapters.adapter import AdapterFault, BadChoice
     from ingest.adapters.listing import encode_listing
     from ingest.adapters.raw_tape import RawTapeError
-    from ingest.adapters.run_exchange import at_addresses, find_issues, run_exchange
+    from ingest.adapters.run_exchange import (
+        at_addresses,
+        find_instruments,
+        run_exchange,
+    )
     from ingest.exchanges.known import find_adapter
     from ingest.feed.run import FeedError
 
     configure_logs(settings)
     try:
         kind = at_addresses(find_adapter(name), options)
-        needs_keys = write_issues is None and options.replay_raw is None
+        needs_keys = write_instruments is None and options.replay_raw is None
         secrets = read_keys(kind) if needs_keys else {}
-        issues = find_issues(kind, options)
-        if write_issues is not None:
-            _write(write_issues, encode_listing(kind, issues))
+        instruments = find_instruments(kind, options)
+        if write_instruments is not None:
+            _write(write_instruments, encode_listing(kind, instruments))
             return
         run_exchange(
-            *(settings, kind, issues, options, secrets),
+            *(settings, kind, instruments, options, secrets),
             report_to=report,
             record_to=record,
         )
@@ -283,4 +291,4 @@ def _write(path: Path, text: str) -> None:
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as error:
-        fail(f"write_issues {path}: {error.strerror or error}")
+        fail(f"write_instruments {path}: {error.strerror or error}")

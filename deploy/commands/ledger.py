@@ -125,7 +125,7 @@ def print_ledger(ledger: Ledger) -> None:
     # Most logs have no blanks.
     blanks = ["blanks#"] if ledger.total.blanks else []
     unkept = ["unkept#"] if ledger.total.unkept else []
-    unknown = ["unknown issue#"] if ledger.total.unknown_issue else []
+    unknown = ["unknown instrument#"] if ledger.total.unknown_instrument else []
     # Only with a decoder.
     extra = ["extra#"] if ledger.total.extra else []
     names = tuple(ledger.total.skipped)
@@ -144,7 +144,7 @@ def print_ledger(ledger: Ledger) -> None:
                 *(books.refused.get(reason, 0) for reason in reasons),
                 *(books.skipped.get(name_of, 0) for name_of in names),
                 *(books.unkept for _ in unkept),
-                *(books.unknown_issue for _ in unknown),
+                *(books.unknown_instrument for _ in unknown),
                 *(books.blanks for _ in blanks),
                 "?" if counted is None else counted,
             )

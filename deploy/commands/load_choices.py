@@ -41,7 +41,7 @@ class LoadChoices(BaseModel):
     """Number of clients."""
 
     keys: int = 30
-    """Issues of each client."""
+    """Instruments of each client."""
 
     mix: str = EVERY_KIND
     """Kinds of clients and their shares, such as watch:9,slow:1; kinds are watch,
@@ -71,8 +71,8 @@ class LoadChoices(BaseModel):
     """Where to leave the report: this name with .json and .html.
     [default: load-<time>]"""
 
-    issues: int = 2_879
-    """Number of issues of the simulator. No option, as is what follows."""
+    instruments: int = 2_879
+    """Number of instruments of the simulator. No option, as is what follows."""
 
     malformed: float = Field(0, ge=0, le=0.97)
     """Share of the simulator's trades that break a rule."""

@@ -88,8 +88,8 @@ def open_past(settings: ThrottleSettings) -> Iterator[Past]:
         fail(str(error))
 
 
-def check_issue(isin: str | None) -> None:
-    """Raise BadArgument for what is no ISIN; None is no issue."""
+def check_instrument(isin: str | None) -> None:
+    """Raise BadArgument for what is no ISIN; None is no instrument."""
     if isin is not None:
         try:
             check_isin(isin)

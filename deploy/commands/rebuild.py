@@ -42,12 +42,12 @@ def rebuild(
 
     In plain Python, trade by trade, without Spark. Windows whose trades are no longer
     in the log are counted as not comparable. What they say of markets and sectors is
-    computed with the issue table of their time. Ends with 1 on any difference.
+    computed with the instrument table of their time. Ends with 1 on any difference.
     """
     from deploy.commands.open_history import open_past
-    from ingest.issue_table.issue_store import TableAway
-    from ingest.issue_table.open_issue_store import open_issue_store
-    from throttle.audit.issue_tables import IssueTables
+    from ingest.instrument_table.instrument_store import TableAway
+    from ingest.instrument_table.open_instrument_store import open_instrument_store
+    from throttle.audit.instrument_tables import InstrumentTables
     from throttle.audit.recompute import WindowRule
     from throttle.audit.verify import END_OF_TIME_MS, Verification
     from throttle.window.decoder import find_decoder
@@ -73,12 +73,12 @@ def rebuild(
             rule,
             first_ms,
             last_ms,
-            tables=IssueTables(open_issue_store(settings)),
+            tables=InstrumentTables(open_instrument_store(settings)),
         )
         try:
             report = verification.run(history.windows(), before, history.oldest_offset)
         except TableAway as error:
-            fail(f"the issue table is away: {error}")
+            fail(f"the instrument table is away: {error}")
     if json:
         print_json(report_object(name, report))
     else:
@@ -127,7 +127,7 @@ def report_object(job: str, report: VerificationReport) -> dict[str, Any]:
         "not_comparable": dict(report.not_comparable),
         "others": report.others,
         "groups": report.groups,
-        "gone_issue_tables": {str(v): n for v, n in report.gone_tables.items()},
+        "gone_instrument_tables": {str(v): n for v, n in report.gone_tables.items()},
         "problems": report.problems,
         "differences": [_difference_object(one) for one in report.differences],
     }
@@ -147,7 +147,7 @@ def print_report(job: str, report: VerificationReport) -> None:
         typer.echo(f"{report.groups} groups of markets and sectors compared")
     for version, windows in report.gone_tables.items():
         typer.echo(
-            f"{windows} windows were joined with the issue table {version}, which is "
+            f"{windows} windows were joined with the instrument table {version}, which is "
             "gone: their groups were not compared"
         )
     if report.others:

@@ -127,8 +127,8 @@ def spell_lines(lines: LineOptions) -> list[str]:
     spelled += [word for text in spell_form(lines) for word in ("--form", text)]
     if lines.venue is not None:
         spelled += ["--venue", str(lines.venue)]
-    if lines.issues_file is not None:
-        spelled += ["--issues", str(lines.issues_file)]
+    if lines.instruments_file is not None:
+        spelled += ["--instruments", str(lines.instruments_file)]
     if lines.stamp != "recorded":
         spelled += ["--stamp", lines.stamp]
     return spelled

@@ -64,12 +64,12 @@ def trades(
     A position is printed as <partition>:<position>; the same trade has the same one in
     the log and among the dead letters.
     """
-    from deploy.commands.open_history import check_issue, open_past
+    from deploy.commands.open_history import check_instrument, open_past
     from throttle.audit.recompute import WindowRule
 
     with open_past(settings) as past:
         check_number("limit", limit)
-        check_issue(isin)
+        check_instrument(isin)
         start = parse_moment_or_place("from", from_)
         wanted = TradeQuery(start, partition, isin, reason, limit)
         source = past.log()
@@ -99,7 +99,7 @@ def trades(
 
 @dataclass(frozen=True, slots=True)
 class TradeQuery:
-    """Which trades: from where on, and only those of a partition, issue or reason.
+    """Which trades: from where on, and only those of a partition, instrument or reason.
 
     Without ``start`` the newest ones are meant.
     """
@@ -150,14 +150,14 @@ class TradeQuery:
         return positions_before(self.start, partitions)
 
     def has(self, judged: Judged | None, payload: bytes) -> bool:
-        """Tell whether a trade is wanted; a refused one may only name its issue."""
+        """Tell whether a trade is wanted; a refused one may only name its instrument."""
         if isinstance(judged, Trade):
             return self.reason is None and self.isin in (None, judged.isin)
         reason = judged.reason if isinstance(judged, InvalidTrade) else None
         return self.reason in (None, reason) and self.is_named(payload)
 
     def is_named(self, payload: bytes) -> bool:
-        """Tell whether the wanted issue appears in the bytes of a refused trade."""
+        """Tell whether the wanted instrument appears in the bytes of a refused trade."""
         return self.isin is None or self.isin.encode() in payload
 
 

@@ -42,15 +42,15 @@ def windows(
 ) -> None:
     """Show past windows of the window log, the newest last.
 
-    With an issue: the windows in which it changed, and its row in each. Trades, volume,
-    value, high and low are of all trades that a row stands for.
+    With an instrument: the windows in which it changed, and its row in each. Trades,
+    volume, value, high and low are of all trades that a row stands for.
     """
-    from deploy.commands.open_history import check_issue, newest_last, open_past
+    from deploy.commands.open_history import check_instrument, newest_last, open_past
     from gateway.stream.frames import window_object
 
     with open_past(settings) as past:
         check_number("limit", limit)
-        check_issue(isin)
+        check_instrument(isin)
         first_ms, last_ms = parse_moment("from", from_), parse_moment("to", to)
         found = newest_last(
             past.history.windows(first_ms, last_ms, isin, newest_first=from_ is None),
@@ -88,7 +88,7 @@ def print_windows(windows: Sequence[WindowSnapshot], *, with_rows: bool) -> None
         )
         return
     print_table(
-        ["offset#", "window", "issues#", "trades#", "after its end#", "epoch"],
+        ["offset#", "window", "instruments#", "trades#", "after its end#", "epoch"],
         [
             (
                 *(window.offset, format_moment(window.window), len(window.rows)),

@@ -12,14 +12,20 @@ from throttle.settings import AnalyticsSettings, ThrottleSettings
 
 OF_A_LOG = (
     *("trade_log", "kafka_servers", "kafka_topic", "kafka_config"),
-    *("kafka_issues_topic", "kafka_margin_ms", "decoder", "start", "only_partitions"),
+    *(
+        "kafka_instruments_topic",
+        "kafka_margin_ms",
+        "decoder",
+        "start",
+        "only_partitions",
+    ),
 )
 """Settings that say which log is read, and how. A run with a feed of its own has a log
 of its own: its made-up trades are nothing for somebody else's topic.
 """
 
 OF_A_DEPLOYMENT = (
-    *("redis_url", "redis_replicas", "namespace", "list_issues", "job", "standby"),
+    *("redis_url", "redis_replicas", "namespace", "list_instruments", "job", "standby"),
     *("other_gateways", "incidents_file", "analytics_checkpoint"),
     *("archive_dir", "archive_name", "postgres_url"),
 )

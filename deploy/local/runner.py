@@ -29,15 +29,15 @@ from deploy.local.ports_and_memory import (
     lacking_memory,
 )
 from deploy.local.process_tree import Named, job_family, members
-from deploy.local.run_issues import issues_file_of
+from deploy.local.run_instruments import instruments_file_of
 from deploy.local.settings import RunSettings
 from deploy.local.valkey import valkey_command, wait_for_server
 from ingest.adapters.adapter import AdapterFault
-from ingest.issue_table.issue_entry import BadIssues
-from ingest.issue_table.issue_list import read_list
-from ingest.issue_table.issue_store import TableAway
-from ingest.issue_table.open_issue_store import open_issue_store
-from ingest.issue_table.table_loader import load_list
+from ingest.instrument_table.instrument_entry import BadInstruments
+from ingest.instrument_table.instrument_list import read_list
+from ingest.instrument_table.instrument_store import TableAway
+from ingest.instrument_table.open_instrument_store import open_instrument_store
+from ingest.instrument_table.table_loader import load_list
 from ingest.process.direct_http import open_direct
 from ingest.process.ports import free_port
 from ingest.process.prometheus import forget_process
@@ -67,7 +67,8 @@ def run_local(
     """Run everything until ``stop`` is set. Raises RunFailed.
 
     ``tape_form`` are the arguments of ``replay`` that say how the tape is written,
-    ``venue`` is that of symbols without an ISIN, in the tape and in the issue list.
+    ``venue`` is that of symbols without an ISIN, in the tape and in the instrument
+    list.
 
     Leaves no process behind, and takes at most 5 s to stop; if this process is
     killed, a guardian ends the others.
@@ -152,7 +153,7 @@ class Runner:
         self.redis_url = f"redis://127.0.0.1:{self._redis_port}/0"
         self._page = f"http://127.0.0.1:{settings.port}/"
         self._operators = f"http://127.0.0.1:{settings.port_for_operators}/"
-        self._issues_file: Path | None = None
+        self._instruments_file: Path | None = None
         shared, self._ignored = inherited(os.environ, follows_log=settings.follows_log)
         self.environment: Mapping[str, str] = {
             **shared,
@@ -168,7 +169,7 @@ class Runner:
             "TICKTHROTTLE_QUIET_S": shared.get("TICKTHROTTLE_QUIET_S", self._quiet_s()),
             "PYTHONUNBUFFERED": "1",
             **self._log(),
-            **self._issues(),
+            **self._instruments(),
             **self._archive(shared),
             "TICKTHROTTLE_INCIDENTS_FILE": self._beside("incidents", ".json"),
             **(overrides or {}),
@@ -195,7 +196,7 @@ class Runner:
         pages = self._page, self.environment, self._operators
         leave_note(self._folder, os.getpid(), *pages)
         self._say("trade log", f"ready: {server} on 127.0.0.1:{self._redis_port}")
-        self._load_issues()
+        self._load_instruments()
         self._launch("gateway")
         self._launch("throttle")
         self._say("gateway", "starting")
@@ -277,24 +278,24 @@ class Runner:
             return {}
         more = {"decoder": settings.decoder, "start": settings.start}
         options = {**self._log_options(), **more}
-        if settings.issues_file is not None:
+        if settings.instruments_file is not None:
             # It is loaded: into the run's own table, not into somebody else's.
-            options["kafka_issues_topic"] = ""
+            options["kafka_instruments_topic"] = ""
         return {variable_name(k): str(v) for k, v in options.items() if v is not None}
 
-    def _issues(self) -> dict[str, str]:
+    def _instruments(self) -> dict[str, str]:
         try:
-            file = issues_file_of(self._settings, self._folder, self._keys)
-        except (BadIssues, AdapterFault) as error:
+            file = instruments_file_of(self._settings, self._folder, self._keys)
+        except (BadInstruments, AdapterFault) as error:
             raise RunFailed(str(error)) from None
         if file is None:
             return {}
-        self._issues_file = file
+        self._instruments_file = file
         if self._settings.feed is not None:
             # An exchange's feed leaves names as they are, and tells of the day.
             return {}
         # Told once, from here: a simulator that starts again knows no better.
-        return {"TICKTHROTTLE_LIST_ISSUES": "false"}
+        return {"TICKTHROTTLE_LIST_INSTRUMENTS": "false"}
 
     def _archive(self, shared: Mapping[str, str]) -> dict[str, str]:
         if not self._settings.archive:
@@ -310,24 +311,26 @@ class Runner:
         name = f"{what}-{self._settings.port}{ending}"
         return str(self._settings.state_dir / name)
 
-    def _load_issues(self) -> None:
-        if self._issues_file is None:
+    def _load_instruments(self) -> None:
+        if self._instruments_file is None:
             return
         namespace = self.environment.get(variable_of(TopicSettings, "namespace"), "tt")
         # In the run's own server, whatever the environment says.
-        store = open_issue_store(
+        store = open_instrument_store(
             TopicSettings(
-                redis_url=self.redis_url, namespace=namespace, kafka_issues_topic=""
+                redis_url=self.redis_url,
+                namespace=namespace,
+                kafka_instruments_topic="",
             )
         )
         try:
-            issues = read_list(self._issues_file, keys=self._keys)
-            loaded = load_list(store, issues, is_forced=True)
-        except (BadIssues, TableAway) as error:
+            instruments = read_list(self._instruments_file, keys=self._keys)
+            loaded = load_list(store, instruments, is_forced=True)
+        except (BadInstruments, TableAway) as error:
             raise RunFailed(str(error)) from None
         finally:
             store.close()
-        self._say("issues", f"{loaded.added:,} have names")
+        self._say("instruments", f"{loaded.added:,} have names")
 
     def _launch(self, name: str) -> None:
         command = self._command(name)
@@ -354,15 +357,22 @@ class Runner:
             return [*program, name]
         if settings.exchange is not None:
             # The list that the gateway has: whatever is fed has a name there.
-            issues = str(self._issues_file)
+            instruments = str(self._instruments_file)
             chosen = settings.feed_symbols
             symbols = ["--symbols", chosen] if chosen and chosen != "*" else []
-            return [*program, "feed", settings.exchange, "--issues", issues, *symbols]
+            return [
+                *program,
+                "feed",
+                settings.exchange,
+                "--instruments",
+                instruments,
+                *symbols,
+            ]
         if settings.tape is not None:
             tape, speed = str(settings.tape.resolve()), str(settings.speed)
             form = list(self._tape_form)
-            if settings.issues_file is not None:
-                form += ["--issues", str(settings.issues_file.resolve())]
+            if settings.instruments_file is not None:
+                form += ["--instruments", str(settings.instruments_file.resolve())]
             return [*program, "replay", tape, "--speed", speed, "--loop", "0", *form]
         return [*program, "simulate", "--rate", str(settings.rate)]
 

@@ -105,9 +105,9 @@ class RunSettings(StateSettings):
     feed_symbols: str = Field("", pattern=r"^\S*$", max_length=100_000)
     """Which symbols of the exchange, with commas between them; * is all of them."""
 
-    issues_file: FilePath | None = None
-    """What the issues are called; unset: the simulator's or the exchange's own list,
-    nothing for a tape.
+    instruments_file: FilePath | None = None
+    """What the instruments are called; unset: the simulator's or the exchange's own
+    list, nothing for a tape.
     """
 
     archive: bool = True

@@ -28,15 +28,15 @@ def inspect(
     Looks at its first records, and appends nothing. Options that are given are not
     guessed. Ends with 1 if none of the records is a trade as it is.
     """
-    from ingest.issue_table.issue_entry import BadIssues
-    from ingest.issue_table.issue_list import read_symbols
+    from ingest.instrument_table.instrument_entry import BadInstruments
+    from ingest.instrument_table.instrument_list import read_symbols
 
     try:
-        issues = read_symbols(lines.issues_file, lines.venue)
-    except BadIssues as error:
+        instruments = read_symbols(lines.instruments_file, lines.venue)
+    except BadInstruments as error:
         fail(str(error), code=2)
     sample, damage = _read_sample(file)
-    seen = inspect_sample(sample, lines, issues)
+    seen = inspect_sample(sample, lines, instruments)
     if damage:
         typer.echo(f"damaged   {damage}")
     for name, text in _rows(file, seen):
@@ -90,8 +90,8 @@ def _rows(file: Path, seen: Inspection) -> Iterator[tuple[str, str]]:
 
 def _command(file: Path, seen: Inspection) -> list[str]:
     arguments = spell_lines(seen.options)
-    if seen.options.issues_file is None and seen.refusals.counts["bad_isin"]:
-        arguments += ["--issues", "LIST"]
+    if seen.options.instruments_file is None and seen.refusals.counts["bad_isin"]:
+        arguments += ["--instruments", "LIST"]
     if any("needs its offset" in example for example in seen.refusals.examples):
         arguments += ["--form", "time-zone=ZONE"]
     return ["tickthrottle", "ingest", str(file), *arguments]

@@ -26,20 +26,20 @@ _WHOLE = re.compile(r"(-?)(\d+)(.*)", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class QuoteLine:
-    """One issue: its newest item (``tick_client.Item``), and its ``read_issues``."""
+    """One instrument: its newest item (``tick_client.Item``), and its ``read_instruments``."""
 
     item: Mapping[str, Any]
-    issue: Mapping[str, Any]
+    instrument: Mapping[str, Any]
 
     @property
     def label(self) -> str:
-        """The code of the issue, its ISIN if it has none."""
-        return str(self.issue.get("code") or self.item["isin"])
+        """The code of the instrument, its ISIN if it has none."""
+        return str(self.instrument.get("code") or self.item["isin"])
 
     @property
     def difference(self) -> Decimal | None:
         """How far the price is from the previous close, None if there is none."""
-        close: Decimal | None = self.issue.get("prev_close")
+        close: Decimal | None = self.instrument.get("prev_close")
         price: Decimal = self.item["price"]
         return None if close is None else price - close
 
@@ -48,7 +48,7 @@ class QuoteLine:
         """The same in percent of the previous close, to two places, half to even."""
         if self.difference is None:
             return None
-        ratio: Decimal = 100 * self.difference / self.issue["prev_close"]
+        ratio: Decimal = 100 * self.difference / self.instrument["prev_close"]
         return ratio.quantize(_PERCENT, ROUND_HALF_EVEN)
 
     @property
@@ -62,7 +62,7 @@ class QuoteLine:
         difference, percent = self.difference, self.percent
         return (
             self.label,
-            str(self.issue.get("name") or ""),
+            str(self.instrument.get("name") or ""),
             grouped(self.item["price"]),
             "" if difference is None else self._arrow(difference),
             "" if percent is None else f"{percent:+.2f}%" if percent else "0.00%",
@@ -75,19 +75,23 @@ class QuoteLine:
         return f"{ARROWS[self.direction]} {grouped(abs(difference))}".strip()
 
 
-def read_issues(answer: Any) -> dict[str, dict[str, Any]]:
-    """Return the code, name and previous close of the issues in an answer, by ISIN.
+def read_instruments(answer: Any) -> dict[str, dict[str, Any]]:
+    """Return the code, name and previous close of the instruments in an answer, by ISIN.
 
     From what no gateway says on, it is left out.
     """
-    issues: dict[str, dict[str, Any]] = {}
+    instruments: dict[str, dict[str, Any]] = {}
     with suppress(ArithmeticError, AttributeError, LookupError, TypeError, ValueError):
         for quote in answer["data"]:
-            issue = quote["issue"]
-            entry = {n: str(issue[n]) for n in ("code", "name") if issue.get(n)}
-            close = read_decimal(issue.get("prev_close") or 0)
-            issues[quote["isin"]] = entry | ({"prev_close": close} if close > 0 else {})
-    return issues
+            instrument = quote["instrument"]
+            entry = {
+                n: str(instrument[n]) for n in ("code", "name") if instrument.get(n)
+            }
+            close = read_decimal(instrument.get("prev_close") or 0)
+            instruments[quote["isin"]] = entry | (
+                {"prev_close": close} if close > 0 else {}
+            )
+    return instruments
 
 
 def in_order(quotes: Iterable[QuoteLine], order: Order) -> list[QuoteLine]:

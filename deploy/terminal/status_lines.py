@@ -100,7 +100,7 @@ def _stream(answer: Mapping[str, Any], clock: _Clock) -> str:
         return "no window yet" if answer["problem"] is None else "not known"
     return (
         f"window {clock.text(stream['window'])}, offset {stream['offset']:,}, "
-        f"{stream['issues']:,} issues"
+        f"{stream['instruments']:,} instruments"
     )
 
 

@@ -33,7 +33,7 @@ from deploy.terminal.quote_table import (
     QuoteLine,
     encode_item,
     in_order,
-    read_issues,
+    read_instruments,
 )
 from tickthrottle_client import Item, TickClient, TickError
 from tickthrottle_client.harmless_text import harmless
@@ -54,11 +54,11 @@ _OTHER_LINES = 4
 
 
 class QuoteView:
-    """What is on the screen: the newest item of each issue, and what it is called."""
+    """What is on the screen: the newest item of each instrument, and what it is called."""
 
     def __init__(self, keys: Sequence[str], order: Order, is_green_up: bool) -> None:
         self.items: dict[str, Item] = {}
-        self.issues: dict[str, Mapping[str, Any]] = {}
+        self.instruments: dict[str, Mapping[str, Any]] = {}
         self.state = "connecting"
         self._keys = ", ".join(keys)
         self._order = order
@@ -70,7 +70,7 @@ class QuoteView:
         self.items[item["isin"]] = item
 
     def keep(self, isins: Collection[str]) -> None:
-        """Forget issues that are not followed any more."""
+        """Forget instruments that are not followed any more."""
         for isin in self.items.keys() - set(isins):
             del self.items[isin]
 
@@ -78,7 +78,10 @@ class QuoteView:
         """Return what a screen with so many lines shows."""
         room = max(1, height - _OTHER_LINES)
         quotes = in_order(
-            (QuoteLine(item, self.issues.get(i, {})) for i, item in self.items.items()),
+            (
+                QuoteLine(item, self.instruments.get(i, {}))
+                for i, item in self.items.items()
+            ),
             self._order,
         )
         table = Table(box=None, pad_edge=False, header_style="bold", expand=False)
@@ -195,14 +198,14 @@ async def _show(
 async def _keep_names(
     page: str, token: str | None, view: QuoteView, has_news: asyncio.Event
 ) -> None:
-    """Ask for what the issues on the screen are called, as long as it is shown."""
+    """Ask for what the instruments on the screen are called, as long as it is shown."""
     loop = asyncio.get_running_loop()
     renew_at_s = 0.0
     while True:
         if loop.time() >= renew_at_s:
             wanted, renew_at_s = view.shown, loop.time() + RENEW_NAMES_S
         else:
-            wanted = [isin for isin in view.shown if isin not in view.issues]
+            wanted = [isin for isin in view.shown if isin not in view.instruments]
         if wanted:
             asked = wanted[:ASKED_AT_ONCE]
             query = urlencode({"isins": ",".join(asked), "fields": _FIELDS})
@@ -211,8 +214,8 @@ async def _keep_names(
                 address = f"{page}v1/quotes?{query}"
                 _, answer = await asyncio.to_thread(ask, address, token)
                 for isin in asked:
-                    view.issues.setdefault(isin, {})
-                view.issues |= read_issues(answer)
+                    view.instruments.setdefault(isin, {})
+                view.instruments |= read_instruments(answer)
                 has_news.set()
         await asyncio.sleep(ASK_NAMES_S)
 

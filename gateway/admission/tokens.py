@@ -16,7 +16,7 @@ from typing import Any
 import jwt
 
 from gateway.settings import Algorithm
-from ingest.issue_table.known_issues import MARKET, SECTOR, Issues
+from ingest.instrument_table.known_instruments import MARKET, SECTOR, Instruments
 from tickthrottle_client.tick_v1 import ALL, ALL_GROUPS, is_group
 
 CLOCK_SKEW_S = 10
@@ -29,7 +29,7 @@ MAX_TOKEN_CHARS = 8_192
 """A longer token is refused unread."""
 
 LONGEST_INTERVAL_MS = 86_400_000
-"""A token may allow one price of an issue a day, and no fewer."""
+"""A token may allow one price of an instrument a day, and no fewer."""
 
 LAST_EXP_S = 253_402_300_799
 """A token may last to the end of the year 9999."""
@@ -74,9 +74,9 @@ class TokenGrant:
             return True
         return ALL_GROUPS in self.keys and is_group(key)
 
-    def allows_issue(self, isin: str, issues: Issues) -> bool:
-        """Say whether an issue may be had, by itself, its market or its sector."""
-        return self.allows(isin) or any(map(self.allows, _groups_of(isin, issues)))
+    def allows_instrument(self, isin: str, instruments: Instruments) -> bool:
+        """Say whether an instrument may be had, by itself, its market or its sector."""
+        return self.allows(isin) or any(map(self.allows, _groups_of(isin, instruments)))
 
     def encode_keys(self) -> bytes:
         """Return what tells the keys from those of other grants."""
@@ -84,7 +84,7 @@ class TokenGrant:
 
     @property
     def allows_everything(self) -> bool:
-        """Whether every issue may be watched, also those yet to come."""
+        """Whether every instrument may be watched, also those yet to come."""
         return self.allows(ALL)
 
 
@@ -159,9 +159,9 @@ def _digest(text: str) -> str:
     return sha256(text.encode("utf-8", "replace")).hexdigest()
 
 
-def _groups_of(isin: str, issues: Issues) -> Iterator[str]:
-    """Yield the market and the sector that the table says an issue is of."""
-    entry = issues.get(isin)
+def _groups_of(isin: str, instruments: Instruments) -> Iterator[str]:
+    """Yield the market and the sector that the table says an instrument is of."""
+    entry = instruments.get(isin)
     if entry is not None and entry.market is not None:
         yield MARKET + entry.market
     if entry is not None and entry.sector is not None:

@@ -1,7 +1,7 @@
 """What an answer costs a gateway, in rows, and who has spent what he may. Pure.
 
-The unit is a row: encoding an issue's latest trade, some ten microseconds of a core.
-Time is an argument.
+The unit is a row: encoding an instrument's latest trade, some ten microseconds of a
+core. Time is an argument.
 """
 
 from collections.abc import Iterable
@@ -16,7 +16,7 @@ HEAVY_SHARE = 0.5
 """Who has spent so much of his rows is taken to be who makes a late gateway late."""
 
 ROWS_A_DAY = 3
-"""The statistics of an issue's day: decimals, decoded and encoded."""
+"""The statistics of an instrument's day: decimals, decoded and encoded."""
 
 ROWS_A_BAR = 2
 """A bar that is read, whether or not it is told: a day has 1,440 of a minute."""

@@ -65,9 +65,9 @@ class Exporter:
                 if number % CENSUS_EVERY == 0:
                     census = await take_census(self._hub.clients())
                     self._metrics.clients(census.states)
-                    issues = self._hub.issues
-                    unlisted = self._hub.board.unlisted(issues)
-                    self._metrics.listed(len(issues), len(unlisted))
+                    instruments = self._hub.instruments
+                    unlisted = self._hub.board.unlisted(instruments)
+                    self._metrics.listed(len(instruments), len(unlisted))
                 self._renew()
                 await asyncio.sleep(COUNT_S)
         finally:

@@ -130,11 +130,16 @@ class GatewayMetrics:
         self._window_length = self._gauge(
             "window_length_seconds", "Length of a window."
         )
-        self._issues = self._gauge("issues", "Issues that have a last value.")
+        self._instruments = self._gauge(
+            "instruments", "Instruments that have a last value."
+        )
         self._groups = self._gauge("groups", "Markets and sectors that have figures.")
-        self._listed = self._gauge("issues_listed", "Issues of the issue table.")
+        self._listed = self._gauge(
+            "instruments_listed", "Instruments of the instrument table."
+        )
         self._unlisted = self._gauge(
-            "issues_unlisted", "Issues with a last value that the issue table lacks."
+            "instruments_unlisted",
+            "Instruments with a last value that the instrument table lacks.",
         )
 
     def _histogram(self, name: str, text: str, buckets: tuple[float, ...]) -> Histogram:
@@ -207,9 +212,9 @@ class GatewayMetrics:
             ends = pipeline.log.partitions.values()
             self._log_trades.set(sum(end.left or 0 for end in ends))
 
-    def listed(self, issues: int, unlisted: int) -> None:
-        """Take in how many issues the issue table has, and how many it lacks."""
-        self._listed.set(issues)
+    def listed(self, instruments: int, unlisted: int) -> None:
+        """Take in how many instruments the instrument table has, and how many it lacks."""
+        self._listed.set(instruments)
         self._unlisted.set(unlisted)
 
     def stands(
@@ -217,7 +222,7 @@ class GatewayMetrics:
         window_ms: int | None,
         traded_s: float,
         length_ms: int,
-        issues: int,
+        instruments: int,
         groups: int,
     ) -> None:
         """Take in what the board holds; ``traded_s`` is the last trade's time of day.
@@ -227,5 +232,5 @@ class GatewayMetrics:
         self._newest_window.set((window_ms or 0) / 1_000)
         self._last_trade.set(traded_s)
         self._window_length.set(length_ms / 1_000)
-        self._issues.set(issues)
+        self._instruments.set(instruments)
         self._groups.set(groups)

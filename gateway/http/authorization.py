@@ -17,19 +17,19 @@ from gateway.http.problems import Problem
 from gateway.stream.board import Board
 from gateway.stream.hub import Hub
 from gateway.stream.paced_source import PacedSource
-from ingest.issue_table.known_issues import Issues
+from ingest.instrument_table.known_instruments import Instruments
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Whoever sent a request: what of the ``issues`` it may have, and as of when.
+    """Whoever sent a request: what of the ``instruments`` it may have, and as of when.
 
-    ``paced`` is set where a token allows one price of an issue in an interval;
+    ``paced`` is set where a token allows one price of an instrument in an interval;
     ``board`` is what it may see of the newest quotes. Work is charged to ``payers``.
     """
 
     grant: TokenGrant
-    issues: Issues
+    instruments: Instruments
     board: Board
     paced: PacedSource | None = None
     payers: tuple[str, ...] = ()
@@ -42,12 +42,12 @@ class Caller:
 
     @property
     def interval_ms(self) -> int:
-        """At most one price of an issue may be told in this time; 0: each."""
+        """At most one price of an instrument may be told in this time; 0: each."""
         return 0 if self.paced is None else self.paced.interval_ms
 
     def allows(self, isin: str) -> bool:
-        """Say whether an issue may be had."""
-        return self.grant.allows_issue(isin, self.issues)
+        """Say whether an instrument may be had."""
+        return self.grant.allows_instrument(isin, self.instruments)
 
     def until_ms(self, to_ms: int | None = None) -> int | None:
         """Return up to when prices may be told of what is asked up to ``to_ms``."""
@@ -59,7 +59,7 @@ class Caller:
     def encode_rights(self) -> bytes:
         """Return what tells answers to it from those to others."""
         keys = self.grant.encode_keys()
-        return b"%d %b %b" % (self.interval_ms, self.issues.digest.encode(), keys)
+        return b"%d %b %b" % (self.interval_ms, self.instruments.digest.encode(), keys)
 
     def charge(self, rows: int) -> None:
         """Count work against it, in rows."""
@@ -67,7 +67,7 @@ class Caller:
             self.work.charge(self.payers, rows, time.monotonic())
 
     def check_allowed(self, isin: str, name: str | None = None) -> None:
-        """Return if an issue may be had that was asked for by a name. Raises Problem.
+        """Return if an instrument may be had that was asked for by a name. Raises Problem.
 
         It is refused by that name: what a code stands for is not everybody's to know.
         """
@@ -76,15 +76,17 @@ class Caller:
             raise Problem(403, "not_allowed", f"{shown}: not in your token")
 
     def check_everything_allowed(self) -> None:
-        """Return if every issue may be had, at every moment. Raises Problem."""
+        """Return if every instrument may be had, at every moment. Raises Problem."""
         if not self.grant.allows_everything:
-            raise Problem(403, "not_allowed", "a window holds every issue")
+            raise Problem(403, "not_allowed", "a window holds every instrument")
         self.check_every_moment_allowed()
 
     def check_every_moment_allowed(self) -> None:
         """Return if prices may be had as often as they change. Raises Problem."""
         if self.paced is not None:
-            rule = f"your token allows one price of an issue in {self.interval_ms} ms"
+            rule = (
+                f"your token allows one price of an instrument in {self.interval_ms} ms"
+            )
             raise Problem(403, "not_allowed", f"this changes with every trade; {rule}")
 
 
@@ -102,7 +104,7 @@ def create_permit(hub: Hub, access: OperatorAccess | None) -> Permit:
         if access is not None and (
             hub.tokens is None or access.is_operator(request.headers)
         ):
-            return Caller(EVERYTHING, hub.issues, hub.board)
+            return Caller(EVERYTHING, hub.instruments, hub.board)
         grant = EVERYTHING if hub.tokens is None else read_grant(request)
         now_ms = time.time_ns() // 1_000_000
         paced = hub.paces.of(grant.min_interval_ms, now_ms)
@@ -115,7 +117,7 @@ def create_permit(hub: Hub, access: OperatorAccess | None) -> Permit:
         except WorkRefused as refusal:
             hub.counters.work_refused += 1
             raise put_off(refusal) from None
-        return Caller(grant, hub.issues, board, paced, payers, hub.work)
+        return Caller(grant, hub.instruments, board, paced, payers, hub.work)
 
     def read_grant(request: Request) -> TokenGrant:
         scheme, _, token = request.headers.get("authorization", "").partition(" ")

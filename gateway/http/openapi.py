@@ -16,7 +16,7 @@ PATH = "/v1/openapi.json"
 
 PRODUCT = "tickthrottle"
 
-SUMMARY = "Latest trades and two-second windows of thousands of issues"
+SUMMARY = "Latest trades and two-second windows of thousands of instruments"
 
 PROBLEM = "#/components/schemas/ProblemDetails"
 
@@ -30,7 +30,7 @@ PROBLEMS: Mapping[int, tuple[str, str, str]] = {
     ),
     404: (
         "unknown_key",
-        "There is no such resource, issue or window",
+        "There is no such resource, instrument or window",
         "KR7000660001 has not traded yet",
     ),
     429: (

@@ -43,7 +43,7 @@ Offset = Annotated[
 
 
 class Quote(BaseModel):
-    """An issue's latest trade, with whatever further fields the feed's trades have."""
+    """An instrument's latest trade, with whatever further fields the feed's trades have."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -60,7 +60,7 @@ class Quote(BaseModel):
 
 
 class WindowRow(Quote):
-    """An issue's latest trade of a window, and what all its trades add up to.
+    """An instrument's latest trade of a window, and what all its trades add up to.
 
     A row with the ``time`` and ``seq`` of the row before stands for trades that came
     too late to be shown.
@@ -112,13 +112,13 @@ class GroupAnswer(BaseModel):
         str,
         Field(
             pattern="^group:(market|sector):",
-            description="its key; without a name, of issues of which nobody says it",
+            description="its key; without a name, of instruments of which nobody says it",
             examples=["group:market:KOSPI"],
         ),
     ]
     window: EndMs
-    issues: Annotated[
-        int, Field(ge=0, description="issues that traded", examples=[731])
+    instruments: Annotated[
+        int, Field(ge=0, description="instruments that traded", examples=[731])
     ]
     advancing: Annotated[
         int, Field(ge=0, description="above their previous close", examples=[412])
@@ -147,7 +147,7 @@ class GroupAnswer(BaseModel):
     mean_change_pct: Annotated[
         float | None,
         Field(
-            description="mean change of the issues with a previous close, in percent",
+            description="mean change of the instruments with a previous close, in percent",
             examples=[0.4127],
         ),
     ]
@@ -184,7 +184,7 @@ class WindowAnswer(BaseModel):
         ),
     ]
     count: Annotated[
-        int, Field(ge=0, description="how many issues it has", examples=[1])
+        int, Field(ge=0, description="how many instruments it has", examples=[1])
     ]
     trades: Trades
     groups: list[GroupAnswer] = Field(default=[])
@@ -234,8 +234,8 @@ class WindowsAnswer(BaseModel):
     data: list[WindowAnswer]
 
 
-class ListedIssue(BaseModel):
-    """An issue of the issue table; null is what nobody has said."""
+class ListedInstrument(BaseModel):
+    """An instrument of the instrument table; null is what nobody has said."""
 
     isin: Isin
     code: Annotated[str | None, Field(examples=["005930"])]
@@ -250,15 +250,15 @@ class ListedIssue(BaseModel):
     status: Annotated[str | None, Field(examples=["halted"])]
 
 
-class ListedIssues(BaseModel):
-    """The issue list, in the order of ISINs; empty if the gateway has none."""
+class ListedInstruments(BaseModel):
+    """The instrument list, in the order of ISINs; empty if the gateway has none."""
 
     count: Count
-    data: list[ListedIssue]
+    data: list[ListedInstrument]
 
 
 class ChartPoint(BaseModel):
-    """An issue's latest trade of a window."""
+    """An instrument's latest trade of a window."""
 
     window: EndMs
     price: Price
@@ -268,7 +268,7 @@ class ChartPoint(BaseModel):
 
 
 class Chart(BaseModel):
-    """What an issue did, oldest window first; windows without a trade are left out."""
+    """What an instrument did, oldest window first; windows without a trade are left out."""
 
     isin: Isin
     count: Count
@@ -276,7 +276,7 @@ class Chart(BaseModel):
 
 
 class History(Chart):
-    """An issue's history; ``next`` is where to go on from, null at its end."""
+    """An instrument's history; ``next`` is where to go on from, null at its end."""
 
     next: Annotated[
         int | None,
@@ -324,7 +324,7 @@ class TradedSpan(BaseModel):
 
 
 class DayAnswer(TradedSpan):
-    """An issue's newest day, and its change against the previous close."""
+    """An instrument's newest day, and its change against the previous close."""
 
     prev_close: Annotated[float | None, Field(description=_EXACT, examples=[203650])]
     change: Change
@@ -340,7 +340,7 @@ class BarAnswer(TradedSpan):
 
 
 class BarsAnswer(BaseModel):
-    """Bars of an issue, oldest first; spans without a trade have none.
+    """Bars of an instrument, oldest first; spans without a trade have none.
 
     ``gaps`` are those that cannot be read.
     """
@@ -353,7 +353,7 @@ class BarsAnswer(BaseModel):
 
 
 class MoverAnswer(BaseModel):
-    """An issue in a list of movers; ``change`` is close less open."""
+    """An instrument in a list of movers; ``change`` is close less open."""
 
     isin: Isin
     open: Price
@@ -375,7 +375,9 @@ class MoversAnswer(BaseModel):
     sequence: Annotated[int, Field(ge=0, examples=[412])]
     start: StartMs
     end: SpanEndMs
-    issues: Annotated[int, Field(ge=0, description="issues that traded", examples=[9])]
+    instruments: Annotated[
+        int, Field(ge=0, description="instruments that traded", examples=[9])
+    ]
     gainers: list[MoverAnswer]
     losers: list[MoverAnswer]
     value: list[MoverAnswer]
@@ -383,7 +385,7 @@ class MoversAnswer(BaseModel):
 
 
 class DayPricesAnswer(BaseModel):
-    """The prices of an issue's newest day."""
+    """The prices of an instrument's newest day."""
 
     isin: Isin
     start: StartMs
@@ -395,14 +397,14 @@ class DayPricesAnswer(BaseModel):
 
 
 class DaysAnswer(BaseModel):
-    """The newest day of every issue that has a quote and a bar, by ISIN."""
+    """The newest day of every instrument that has a quote and a bar, by ISIN."""
 
     count: Count
     data: list[DayPricesAnswer]
 
 
 class BurstAnswer(TradedSpan):
-    """Trades of an issue that followed one another without a pause."""
+    """Trades of an instrument that followed one another without a pause."""
 
     isin: Isin
     percent: Percent
@@ -473,8 +475,8 @@ class Ready(BaseModel):
     epoch: Epoch
     offset: Offset
     window: EndMs | None
-    issues: Annotated[
-        int, Field(ge=0, description="issues that have traded", examples=[2879])
+    instruments: Annotated[
+        int, Field(ge=0, description="instruments that have traded", examples=[2879])
     ]
     clients: Annotated[int, Field(ge=0)] = 0
     counters: dict[str, int] = Field(default={})

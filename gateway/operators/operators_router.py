@@ -29,7 +29,7 @@ MOST_LETTERS = 100
 """Most dead letters one request may ask for."""
 
 MOST_UNLISTED = 1_000
-"""This many issues without a name are listed."""
+"""This many instruments without a name are listed."""
 
 _JSON = "application/json"
 
@@ -77,16 +77,16 @@ def _add_dead_letters(router: APIRouter, backend: Backend) -> None:
 
 def _add_facts(router: APIRouter, backend: Backend) -> None:
     @router.get(
-        "/v1/unlisted-issues",
-        responses=ops_answers(UnlistedAnswer, "The issues without a name"),
+        "/v1/unlisted-instruments",
+        responses=ops_answers(UnlistedAnswer, "The instruments without a name"),
         openapi_extra=OPERATORS,
     )
     async def list_unlisted() -> Response:
-        """The issues that have traded and are not in the issue table."""
-        issues = backend.stream.hub.issues
-        unlisted = backend.stream.board.unlisted(issues)
+        """The instruments that have traded and are not in the instrument table."""
+        instruments = backend.stream.hub.instruments
+        unlisted = backend.stream.board.unlisted(instruments)
         shown = unlisted[:MOST_UNLISTED]
-        body = orjson.dumps(UnlistedAnswer(len(issues), len(unlisted), shown))
+        body = orjson.dumps(UnlistedAnswer(len(instruments), len(unlisted), shown))
         return Response(body, media_type=_JSON)
 
     @router.get(

@@ -84,9 +84,9 @@ class BooksAnswer:
 
     ``extra`` are trades beyond the first of an entry, ``skipped`` entries that are no
     trades, by the decoder's name for them: without a decoder there are none.
-    ``unknown_issue`` are trades of issues that the issue table did not have.
-    ``imbalance`` says by how much they do not add up, null if they do. ``volume`` and
-    ``value`` are what the trades come to that were ``read``, ``published``,
+    ``unknown_instrument`` are trades of instruments that the instrument table did not
+    have. ``imbalance`` says by how much they do not add up, null if they do. ``volume``
+    and ``value`` are what the trades come to that were ``read``, ``published``,
     ``superseded`` and ``stale``, as decimal text.
     """
 
@@ -99,7 +99,7 @@ class BooksAnswer:
     unkept: int
     extra: int
     skipped: Skips
-    unknown_issue: int
+    unknown_instrument: int
     volume: Traded
     value: Traded
     log: Read | None
@@ -161,8 +161,9 @@ class JobAnswer:
 class StreamAnswer:
     """The published stream as this gateway has it.
 
-    ``issues`` have traded; ``unlisted`` of them are not in the issue table. ``groups``
-    have figures. ``served_market`` is the one market that is served, null for all.
+    ``instruments`` have traded; ``unlisted`` of them are not in the instrument table.
+    ``groups`` have figures. ``served_market`` is the one market that is served, null
+    for all.
     """
 
     epoch: Annotated[str | None, Field(examples=["k3x9"])]
@@ -170,7 +171,7 @@ class StreamAnswer:
     window: WindowMs | None
     window_age_ms: Annotated[int | None, Field(examples=[500])]
     window_ms: Annotated[int, Field(examples=[2000])]
-    issues: Annotated[int, Field(examples=[2879])]
+    instruments: Annotated[int, Field(examples=[2879])]
     unlisted: Annotated[int, Field(examples=[0])]
     groups: Annotated[int, Field(examples=[57])]
     served_market: Annotated[str | None, Field(examples=[None])]
@@ -232,7 +233,7 @@ class ArchiveAnswer:
     window: WindowMs
     windows: Annotated[int, Field(examples=[1235])]
     rows: Annotated[int, Field(examples=[370500])]
-    unknown_issue: Annotated[int, Field(examples=[0])]
+    unknown_instrument: Annotated[int, Field(examples=[0])]
     unknown: Annotated[Sequence[str], Field(examples=[[]])]
     gaps: Annotated[int, Field(examples=[0])]
     missing_windows: Annotated[int, Field(examples=[0])]
@@ -405,7 +406,7 @@ class SettingAnswer:
 
 @dataclass(frozen=True, slots=True)
 class UnlistedAnswer:
-    """The issues that have traded and are not in the issue table, in order.
+    """The instruments that have traded and are not in the instrument table, in order.
 
     ``listed`` is how many the table has; ``data`` holds the first of them.
     """

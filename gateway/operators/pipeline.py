@@ -19,11 +19,11 @@ from gateway.operators.operators_schemas import (
     StreamAnswer,
     WorkerAnswer,
 )
-from gateway.protocol.market_issues import MarketIssues
+from gateway.protocol.market_instruments import MarketInstruments
 from gateway.stream.board import Board
 from gateway.stream.window_timings import WindowTiming
 from gateway.workers.worker_report import WorkerReport, add_states
-from ingest.issue_table.known_issues import Issues
+from ingest.instrument_table.known_instruments import Instruments
 from ingest.tradelog.contract import LogKind
 from throttle.contract.ledger import BatchEntry, Books
 
@@ -93,7 +93,7 @@ def imbalance(books: Books, counted: int | None) -> str | None:
 
 
 def stream_answer(
-    board: Board, issues: Issues, clock_ms: int, silence: str | None
+    board: Board, instruments: Instruments, clock_ms: int, silence: str | None
 ) -> StreamAnswer:
     """Show the stream; ``silence`` says for how long no window has come."""
     here = board.position
@@ -104,9 +104,9 @@ def stream_answer(
         None if here.window is None else clock_ms - here.window,
         board.window_ms,
         len(board),
-        len(board.unlisted(issues)),
+        len(board.unlisted(instruments)),
         len(board.groups),
-        issues.market if isinstance(issues, MarketIssues) else None,
+        instruments.market if isinstance(instruments, MarketInstruments) else None,
         silence is None,
         silence,
     )
@@ -127,7 +127,7 @@ def archive_answers(pipeline: PipelineState, window_ms: int) -> list[ArchiveAnsw
             window=state.window,
             windows=state.windows,
             rows=state.rows,
-            unknown_issue=state.unknown_issue,
+            unknown_instrument=state.unknown_instrument,
             unknown=state.unknown,
             gaps=state.gaps,
             missing_windows=state.missing_windows,

@@ -84,7 +84,7 @@ class PipelineView:
             log=log_answer(log),
             jobs=[job_answer(job, jobs, log, clock_ms) for job in jobs],
             stream=stream_answer(
-                stream.board, stream.hub.issues, clock_ms, gateway.silence
+                stream.board, stream.hub.instruments, clock_ms, gateway.silence
             ),
             fanout=fanout_answer(look.reports, look.timings),
             archives=archive_answers(pipeline, gateway.window_ms),

@@ -1,13 +1,13 @@
-"""Keys of bars: ``bars:<interval>:<issue>``. Pure.
+"""Keys of bars: ``bars:<interval>:<instrument>``. Pure.
 
-An issue is an ISIN, a code of the issue table, or ``*`` for every issue.
+An instrument is an ISIN, a code of the instrument table, or ``*`` for every instrument.
 """
 
 from typing import NamedTuple
 
-from gateway.protocol.market_issues import MarketIssues, refusal_of
+from gateway.protocol.market_instruments import MarketInstruments, refusal_of
 from gateway.protocol.messages import Rejection, check_key
-from ingest.issue_table.known_issues import Issues
+from ingest.instrument_table.known_instruments import Instruments
 from ingest.trade import ISIN_CHARS
 from throttle.contract.bar_intervals import DAY, INTERVALS, INTERVALS_MS
 from tickthrottle_client.tick_v1 import ALL, BARS
@@ -37,7 +37,7 @@ def is_bar_key(key: str) -> bool:
     return key.startswith(BARS)
 
 
-def read_bar_key(text: str, issues: Issues) -> BarKey | Rejection:
+def read_bar_key(text: str, instruments: Instruments) -> BarKey | Rejection:
     """Read the key of bars, or say why there are no such bars."""
     interval, colon, name = text.removeprefix(BARS).partition(":")
     shown = interval[:MAX_SHOWN_CHARS]
@@ -45,12 +45,12 @@ def read_bar_key(text: str, issues: Issues) -> BarKey | Rejection:
         rule = f"interval {shown!r}: must be one of {', '.join(INTERVALS)}"
         return Rejection(text, "unknown_key", rule)
     if not colon or not name:
-        rule = f"must name an issue, as in {BARS}{interval}:KR7005930003"
+        rule = f"must name an instrument, as in {BARS}{interval}:KR7005930003"
         return Rejection(text, "unknown_key", rule)
-    refusal = _refusal_of(name, issues)
+    refusal = _refusal_of(name, instruments)
     if refusal is not None:
         return Rejection(text, "not_served", refusal)
-    isin = issues.isin_of(name) if len(name) < ISIN_CHARS else None
+    isin = instruments.isin_of(name) if len(name) < ISIN_CHARS else None
     rejection = None if isin else check_key(name)
     if rejection is not None:
         return Rejection(text, rejection.code, rejection.message)
@@ -63,7 +63,7 @@ def parts_of(interval: str, bars_ms: int = MINUTE_MS) -> int:
 
 
 def bars_read(key: BarKey, last: int) -> int:
-    """Return how many bars are read for an issue's newest ``last`` ones.
+    """Return how many bars are read for an instrument's newest ``last`` ones.
 
     A longer bar is folded from those of a minute; the newest day is kept as it is.
     """
@@ -72,8 +72,8 @@ def bars_read(key: BarKey, last: int) -> int:
     return min(last * parts_of(key.interval), MOST_READ)
 
 
-def _refusal_of(name: str, issues: Issues) -> str | None:
+def _refusal_of(name: str, instruments: Instruments) -> str | None:
     # The job makes bars of all markets: those of one are asked for one by one.
-    if name == ALL and isinstance(issues, MarketIssues):
-        return f"the market {issues.market} alone is served here: name its issues"
-    return refusal_of(name, issues)
+    if name == ALL and isinstance(instruments, MarketInstruments):
+        return f"the market {instruments.market} alone is served here: name its instruments"
+    return refusal_of(name, instruments)

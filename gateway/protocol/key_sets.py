@@ -10,17 +10,17 @@ from collections.abc import (
 )
 from operator import itemgetter
 
-from gateway.protocol.issue_numbers import IssueNumbers
-from ingest.issue_table.known_issues import Issues, has_members
+from gateway.protocol.instrument_numbers import InstrumentNumbers
+from ingest.instrument_table.known_instruments import Instruments, has_members
 from tickthrottle_client.tick_v1 import ALL, ALL_GROUPS, GROUP, is_group
 
 
 class KeySet:
-    """The issues and groups that some keys stand for; it never changes.
+    """The instruments and groups that some keys stand for; it never changes.
 
     ``keys`` are in order, and so are ``isins`` and ``groups``. It ``is_everything`` if
-    it stands for every issue, whatever ``isins`` says. ``watchers`` is how many clients
-    share it, ``follows`` whether another table may make others of its keys.
+    it stands for every instrument, whatever ``isins`` says. ``watchers`` is how many
+    clients share it, ``follows`` whether another table may make others of its keys.
     """
 
     __slots__ = (
@@ -38,7 +38,7 @@ class KeySet:
 
     def __init__(
         self,
-        numbers: IssueNumbers,
+        numbers: InstrumentNumbers,
         keys: tuple[str, ...],
         isins: tuple[str, ...] | None = None,
         groups: tuple[str, ...] = (),
@@ -58,7 +58,7 @@ class KeySet:
         return self.watchers > 1 or self is EVERYTHING
 
     def watched(self, names: Iterable[str]) -> set[str]:
-        """Return those of some issues and groups that it stands for."""
+        """Return those of some instruments and groups that it stands for."""
         isins, groups = frozenset(self.isins), frozenset(self.groups)
         return {
             name
@@ -79,7 +79,7 @@ class KeySet:
         return [key for key in self.groups if key in bodies]
 
     def pick(self, by_number: Sequence[bytes | None]) -> list[bytes]:
-        """Return what a list by the issues' numbers has of these, in order of ISINs.
+        """Return what a list by the instruments' numbers has of these, in order of ISINs.
 
         The list is as long as there are numbers.
         """
@@ -88,7 +88,7 @@ class KeySet:
         return list(filter(None, self._getter(by_number)))
 
     def _resolve(self) -> None:
-        """Look up the numbers of the issues that have one."""
+        """Look up the numbers of the instruments that have one."""
         numbers = [n for n in map(self._numbers.get, self.isins) if n is not None]
         self._known = len(self._numbers)
         self._is_whole = len(numbers) == len(self.isins)
@@ -105,10 +105,10 @@ def _getter(
     return itemgetter(slice(start, start + len(numbers)))
 
 
-NOTHING = KeySet(IssueNumbers(), ())
+NOTHING = KeySet(InstrumentNumbers(), ())
 
-EVERYTHING = KeySet(IssueNumbers(), (ALL,))
-"""The key set of a client that asked for ``*``: every issue, also those yet to come."""
+EVERYTHING = KeySet(InstrumentNumbers(), (ALL,))
+"""The key set of a client that asked for ``*``: every instrument, also those yet to come."""
 
 
 class KeySets:
@@ -118,25 +118,26 @@ class KeySets:
     those of them that it calls otherwise: old to new.
     """
 
-    def __init__(self, numbers: IssueNumbers) -> None:
+    def __init__(self, numbers: InstrumentNumbers) -> None:
         self._numbers = numbers
         self._key_sets: dict[tuple[str, ...], KeySet] = {}
         self._members: dict[str, tuple[str, ...]] = {}
-        self.issues = Issues()
+        self.instruments = Instruments()
         self.changed: frozenset[str] = frozenset()
         self.renames: dict[str, str] = {}
 
     def __len__(self) -> int:
         return len(self._key_sets)
 
-    def change_issues(self, issues: Issues) -> None:
+    def change_instruments(self, instruments: Instruments) -> None:
         """Take another table in. Who holds a key that changed has to ``move`` again."""
-        renames = self.issues.renames(issues)
-        # Figures follow a name; which issues they are of is not their key's matter.
+        renames = self.instruments.renames(instruments)
+        # Figures follow a name; which instruments they are of is not their key's
+        # matter.
         of_groups = {GROUP + old: GROUP + new for old, new in renames.items()}
         self.renames = renames | of_groups
-        self.changed = self.issues.regrouped(issues).union(of_groups)
-        self.issues = issues
+        self.changed = self.instruments.regrouped(instruments).union(of_groups)
+        self.instruments = instruments
         self._members.clear()
         # They stay what they are for who holds them; nobody comes to them any more.
         self._key_sets = {
@@ -149,7 +150,7 @@ class KeySets:
         """Return the ISINs of a market or sector in order, none of one not known."""
         found = self._members.get(key)
         if found is None:
-            found = tuple(sorted(self.issues.members(key) or ()))
+            found = tuple(sorted(self.instruments.members(key) or ()))
             # Names that nobody has are strangers' words.
             if found:
                 self._members[key] = found
@@ -166,7 +167,7 @@ class KeySets:
     def move(self, old: KeySet, keys: Collection[str]) -> KeySet:
         """Have a client that watched ``old`` watch ``keys``; return its key set."""
         if ALL in keys:
-            # What else it asked for among issues makes no difference.
+            # What else it asked for among instruments makes no difference.
             keys = [ALL, *filter(is_group, keys)]
         if not keys:
             key_set = NOTHING

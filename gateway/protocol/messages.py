@@ -8,12 +8,12 @@ from typing import Any, TypeAlias, cast
 
 import orjson
 
-from gateway.protocol.market_issues import MarketIssues
-from ingest.issue_table.known_issues import (
+from gateway.protocol.market_instruments import MarketInstruments
+from ingest.instrument_table.known_instruments import (
     MARKET,
     MAX_GROUP_CHARS,
     SECTOR,
-    Issues,
+    Instruments,
     has_members,
 )
 from ingest.trade import InvalidTrade, check_isin
@@ -49,12 +49,12 @@ class BadMessage(ValueError):
 class Since:
     """The position up to which a returning client has everything.
 
-    ``issues`` names the issue table by which it knows markets and sectors.
+    ``instruments`` names the instrument table by which it knows markets and sectors.
     """
 
     epoch: str
     offset: int
-    issues: str | None = None
+    instruments: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,18 +157,19 @@ def read_id(text: str) -> MessageId:
 def check_key(key: str) -> Rejection | None:
     """Return why ``key`` cannot be watched, None if it is an ISIN, or ``*``.
 
-    Markets, sectors and groups are for whoever knows the issue table to look up before.
+    Markets, sectors and groups are for whoever knows the instrument table to look up
+    before.
     """
     if key == ALL:
         return None
     if _ISIN_LENGTH.fullmatch(key):
         return _check_isin(key)
     if has_members(key):
-        message = f"the {key.partition(':')[0]} of no issue"
+        message = f"the {key.partition(':')[0]} of no instrument"
     elif is_group(key):
         message = _why_no_group(key)
     elif _SHORT_CODE.fullmatch(key):
-        message = "no issue has this code here; ask by ISIN"
+        message = "no instrument has this code here; ask by ISIN"
     else:
         message = "is neither an ISIN nor *"
     return Rejection(key, "unknown_key", message)
@@ -177,7 +178,7 @@ def check_key(key: str) -> Rejection | None:
 def _why_no_group(key: str) -> str:
     of = key.removeprefix(GROUP)
     if has_members(of):
-        return f"the group of a {of.partition(':')[0]} of no issue"
+        return f"the group of a {of.partition(':')[0]} of no instrument"
     return (
         f"groups are called {GROUP}market:NAME and {GROUP}sector:NAME, or {ALL_GROUPS}"
     )
@@ -192,15 +193,15 @@ def _check_isin(key: str) -> Rejection | None:
 
 
 def split_keys(
-    keys: Sequence[str], issues: Issues
+    keys: Sequence[str], instruments: Instruments
 ) -> tuple[list[str], list[Rejection]]:
     """Sort out the keys that can be watched from those that cannot, in order.
 
     Those that can are interned: thousands of clients hold the same few thousand.
     """
     rejected: list[Rejection] = []
-    if isinstance(issues, MarketIssues):
-        refusals = {key: issues.refusal(key) for key in keys}
+    if isinstance(instruments, MarketInstruments):
+        refusals = {key: instruments.refusal(key) for key in keys}
         rejected = [Rejection(k, "not_served", r) for k, r in refusals.items() if r]
         keys = [key for key, refusal in refusals.items() if refusal is None]
     known = [_known_keys.get(key) for key in keys]
@@ -208,7 +209,7 @@ def split_keys(
         return cast(list[str], known), rejected
     accepted: list[str] = []
     for key in keys:
-        is_followed = ":" in key and _may_be_followed(key, issues)
+        is_followed = ":" in key and _may_be_followed(key, instruments)
         rejection = None if is_followed else check_key(key)
         if is_followed:
             accepted.append(key)
@@ -221,17 +222,17 @@ def split_keys(
     return accepted, rejected
 
 
-def _may_be_followed(key: str, issues: Issues) -> bool:
+def _may_be_followed(key: str, instruments: Instruments) -> bool:
     if is_group(key):
         of = key.removeprefix(GROUP)
-        # Without a name, the group of the issues of which nobody has said it.
+        # Without a name, the group of the instruments of which nobody has said it.
         if key == ALL_GROUPS or of in (MARKET, SECTOR):
             return True
-        return has_members(of) and _may_be_followed(of, issues)
+        return has_members(of) and _may_be_followed(of, instruments)
     # What is not known yet will be: the table may be away, or not be loaded.
-    if not len(issues):
+    if not len(instruments):
         return has_members(key) and len(key) <= MAX_GROUP_CHARS
-    return issues.members(key) is not None
+    return instruments.members(key) is not None
 
 
 def split_list(text: str) -> tuple[str, ...]:
@@ -351,10 +352,10 @@ def _read_since(message: dict[str, Any]) -> Since | None:
         return None
     if not isinstance(since["epoch"], str):
         raise _BadField("since.epoch: must be text")
-    issues = since.get("issues")
-    if issues is not None and not isinstance(issues, str):
-        raise _BadField("since.issues: must be text")
+    instruments = since.get("instruments")
+    if instruments is not None and not isinstance(instruments, str):
+        raise _BadField("since.instruments: must be text")
     try:
-        return Since(since["epoch"], _read_whole_number(since, "offset"), issues)
+        return Since(since["epoch"], _read_whole_number(since, "offset"), instruments)
     except _BadField as error:
         raise _BadField(f"since.{error}") from None

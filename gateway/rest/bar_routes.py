@@ -1,4 +1,4 @@
-"""REST: bars of an issue, and what the analytics job has found in the market."""
+"""REST: bars of an instrument, and what the analytics job has found in the market."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Annotated, Literal, TypeAlias
@@ -17,7 +17,7 @@ from gateway.http.schemas import BarsAnswer, BurstsAnswer, MoversAnswer, MovesAn
 from gateway.http.time_slice import in_slices
 from gateway.protocol.bar_keys import BarKey, bars_read
 from gateway.rest.archive_gaps import gaps_object
-from gateway.rest.issues import IssueKey
+from gateway.rest.instruments import InstrumentKey
 from gateway.rest.selection import resolve
 from gateway.upstream.analytics_store import AnalyticsStore
 from gateway.upstream.archive_visit import visiting
@@ -48,7 +48,7 @@ def create_router(
     router = APIRouter(tags=["analytics"])
 
     @router.get(
-        "/v1/bars/{issue}",
+        "/v1/bars/{instrument}",
         responses=answers(
             BarsAnswer,
             *(400, 401, 403, 404, 503),
@@ -59,7 +59,7 @@ def create_router(
     )
     async def list_bars(
         request: Request,
-        issue: IssueKey,
+        instrument: InstrumentKey,
         interval: Annotated[Interval, Query(description="how long a bar is")] = "1m",
         from_ms: Annotated[
             int | None,
@@ -73,14 +73,14 @@ def create_router(
             int, Query(ge=1, le=MOST_BARS, description="most bars: the newest ones")
         ] = 300,
     ) -> Response:
-        """An issue's newest bars; ``from`` and ``to`` bound their starts.
+        """An instrument's newest bars; ``from`` and ``to`` bound their starts.
 
         As far back as the analytics job keeps them, and then the archive, if there is
         one: a year.
         """
         caller = permit(request)
-        isin = resolve(issue, caller.issues)
-        caller.check_allowed(isin, issue)
+        isin = resolve(instrument, caller.instruments)
+        caller.check_allowed(isin, instrument)
         progress = await store.progress()
         if progress is None:
             raise Problem(404, "no_analytics", NO_BARS)

@@ -1,11 +1,11 @@
-"""What is said of an issue's day: with its quote, and in a list of all. Pure."""
+"""What is said of an instrument's day: with its quote, and in a list of all. Pure."""
 
 from decimal import Decimal
 from typing import Any
 
 import orjson
 
-from ingest.issue_table.issue_entry import IssueEntry
+from ingest.instrument_table.instrument_entry import InstrumentEntry
 from throttle.contract.bar_intervals import DayBar
 from throttle.contract.bars import number, subtract, text
 from throttle.contract.products.movers import change_percent
@@ -16,11 +16,11 @@ LEFT_OUT = ("isin", "closed", "revision")
 _IN_SHORT = '{"isin":"%s","start":%d,"end":%d,"open":%s,"high":%s,"low":%s,"close":%s}'
 
 
-def encode_day(day: DayBar | None, entry: IssueEntry | None) -> bytes:
-    """Return the JSON object of an issue's newest day, ``null`` if there is none.
+def encode_day(day: DayBar | None, entry: InstrumentEntry | None) -> bytes:
+    """Return the JSON object of an instrument's newest day, ``null`` if there is none.
 
-    ``prev_close``, ``change`` and ``percent`` are null where the issue table has no
-    previous close.
+    ``prev_close``, ``change`` and ``percent`` are null where the instrument table has
+    no previous close.
     """
     if day is None:
         return b"null"
@@ -32,10 +32,12 @@ class DayBodies:
     """Encoded days, each anew only once it, or what the table says of it, changes."""
 
     def __init__(self) -> None:
-        self._bodies: dict[str, tuple[DayBar, IssueEntry | None, bytes]] = {}
+        self._bodies: dict[str, tuple[DayBar, InstrumentEntry | None, bytes]] = {}
 
-    def encode(self, isin: str, day: DayBar | None, entry: IssueEntry | None) -> bytes:
-        """Return ``encode_day`` of an issue's newest day."""
+    def encode(
+        self, isin: str, day: DayBar | None, entry: InstrumentEntry | None
+    ) -> bytes:
+        """Return ``encode_day`` of an instrument's newest day."""
         if day is None:
             return b"null"
         kept = self._bodies.get(isin)
@@ -52,7 +54,7 @@ def encode_prices(day: DayBar) -> bytes:
     return (_IN_SHORT % (*span, *prices)).encode()
 
 
-def _change(close: Decimal, entry: IssueEntry | None) -> dict[str, Any]:
+def _change(close: Decimal, entry: InstrumentEntry | None) -> dict[str, Any]:
     close_before = None if entry is None else entry.prev_close
     before = None if close_before is None else Decimal(close_before)
     if not before:

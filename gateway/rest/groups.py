@@ -42,7 +42,7 @@ def create_router(permit: Permit, answer: ConditionalAnswers) -> APIRouter:
 
         async def build() -> bytes:
             # What the table no longer names is of the past.
-            keys, _ = split_keys(board.groups.keys(), caller.issues)
+            keys, _ = split_keys(board.groups.keys(), caller.instruments)
             caller.charge(len(keys))
             found = map(board.groups.get, filter(caller.grant.allows, keys))
             return list_object(position, [body for body in found if body is not None])
@@ -72,7 +72,7 @@ def create_router(permit: Permit, answer: ConditionalAnswers) -> APIRouter:
             raise Problem(404, "unknown_key", detail)
         if not caller.grant.allows(group):
             raise Problem(403, "not_allowed", f"{shorten(group)}: not in your token")
-        _, rejected = split_keys([group], caller.issues)
+        _, rejected = split_keys([group], caller.instruments)
         for rejection in rejected:
             detail = f"{shorten(group)}: {rejection.message}"
             raise Problem(404, rejection.code, detail)

@@ -48,7 +48,7 @@ def create_router(backend: Backend, *, for_operators: bool) -> APIRouter:
             **({"reason": text} if reasons else {}),
             "reasons": [asdict(reason) for reason in reasons],
             **asdict(board.position),
-            "issues": len(board),
+            "instruments": len(board),
         }
         if for_operators:
             body |= {"clients": hub.streams, "counters": backend.stream.totals.read()}

@@ -1,4 +1,4 @@
-"""What of an issue's history a token with an interval may see. Pure.
+"""What of an instrument's history a token with an interval may see. Pure.
 
 One point of each interval: its newest, which is what was shown while the next one went
 on. Intervals begin at multiples of their length, and whatever bounds are asked for,
@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Protocol, TypeVar
 
 
 class HistoryPoint(Protocol):
-    """An issue's latest trade of a window, a dataclass."""
+    """An instrument's latest trade of a window, a dataclass."""
 
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
 

@@ -17,7 +17,7 @@ from gateway.rest import (
     bar_routes,
     days,
     groups,
-    issues,
+    instruments,
     quote_history,
     quotes,
     windows,
@@ -27,7 +27,7 @@ from tickthrottle_client.tick_v1 import PROTOCOL
 
 
 def create_router(backend: Backend, access: OperatorAccess | None) -> APIRouter:
-    """Build the router of issues, quotes, groups, windows and bars.
+    """Build the router of instruments, quotes, groups, windows and bars.
 
     ``access`` is given on the operators' listener, None on the public one.
     """
@@ -41,7 +41,7 @@ def create_router(backend: Backend, access: OperatorAccess | None) -> APIRouter:
     # Who asks for the board shall not wait for who looks far back.
     quick, deep = Builds(hub.counters), Builds(hub.counters)
     common = permit, answer
-    router.include_router(issues.create_router(history, *common, quick))
+    router.include_router(instruments.create_router(history, *common, quick))
     router.include_router(quotes.create_router(analytics, *common, quick))
     router.include_router(groups.create_router(*common))
     router.include_router(quote_history.create_router(archived, history, *common, deep))

@@ -1,4 +1,4 @@
-"""REST: what an issue did, as far back as the archive goes."""
+"""REST: what an instrument did, as far back as the archive goes."""
 
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated
@@ -15,12 +15,12 @@ from gateway.http.problems import unavailable
 from gateway.http.schemas import History
 from gateway.http.time_slice import in_slices
 from gateway.rest.archive_gaps import gaps_object
-from gateway.rest.issues import IssueKey
+from gateway.rest.instruments import InstrumentKey
 from gateway.rest.paced_points import paced_points, whole_from, whole_until
 from gateway.rest.selection import resolve
 from gateway.upstream.archive_visit import visiting
 from gateway.upstream.archived_windows import ArchivedWindows, ArchiveUnreadable
-from gateway.upstream.issue_history import IssueHistory, Point
+from gateway.upstream.instrument_history import InstrumentHistory, Point
 
 if TYPE_CHECKING:
     from archive.parquet.archive_reader import ArchivedPoint
@@ -51,7 +51,7 @@ To = Annotated[
 
 def create_router(
     archived: ArchivedWindows,
-    memory: IssueHistory,
+    memory: InstrumentHistory,
     permit: Permit,
     answer: ConditionalAnswers,
     builds: Builds,
@@ -60,28 +60,28 @@ def create_router(
     router = APIRouter(tags=["quotes"])
 
     @router.get(
-        "/v1/quotes/{issue}/history",
+        "/v1/quotes/{instrument}/history",
         responses=answers(
             History,
             *(400, 401, 403, 404, 503),
-            description="The issue's history",
+            description="The instrument's history",
             is_conditional=True,
         ),
         openapi_extra=conditional(),
     )
     async def get_quote_history(
         request: Request,
-        issue: IssueKey,
+        instrument: InstrumentKey,
         from_ms: From = None,
         to_ms: To = None,
         limit: Annotated[
             int, Query(ge=1, le=MOST_POINTS, description="most windows")
         ] = 1_000,
     ) -> Response:
-        """The windows in which an issue traded, oldest first; days back if archived."""
+        """The windows in which an instrument traded, oldest first; days back if archived."""
         caller = permit(request)
-        isin = resolve(issue, caller.issues)
-        caller.check_allowed(isin, issue)
+        isin = resolve(instrument, caller.instruments)
+        caller.check_allowed(isin, instrument)
         asked = from_ms, to_ms, limit
         work = _history(archived, memory, builds, caller, isin, *asked)
         return answer.give(request, await builds.awaited(request, work))
@@ -91,7 +91,7 @@ def create_router(
 
 async def _history(
     archived: ArchivedWindows,
-    memory: IssueHistory,
+    memory: InstrumentHistory,
     builds: Builds,
     caller: Caller,
     isin: str,

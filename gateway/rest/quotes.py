@@ -17,18 +17,18 @@ from gateway.http.schemas import Quote, Quotes
 from gateway.http.time_slice import in_slices
 from gateway.protocol.messages import check_key, split_list
 from gateway.rest.day_statistics import DayBodies
-from gateway.rest.issues import IssueKey, Market, Sector
+from gateway.rest.instruments import InstrumentKey, Market, Sector
 from gateway.rest.selection import Wish, check_named, resolve, select
 from gateway.stream.frames import list_object
 from gateway.upstream.analytics_store import AnalyticsStore
-from ingest.issue_table.issue_entry import FIELDS, IssueEntry
+from ingest.instrument_table.instrument_entry import FIELDS, InstrumentEntry
 from throttle.contract.bar_intervals import DayBar
 
 DAY = "day"
-"""The field that is the statistics of an issue's day."""
+"""The field that is the statistics of an instrument's day."""
 
 MORE_FIELDS = (*FIELDS[1:], DAY)
-"""What a quote may have besides: all that is known of an issue, and its day."""
+"""What a quote may have besides: all that is known of an instrument, and its day."""
 
 Isins = Annotated[
     str | None,
@@ -39,12 +39,14 @@ Isins = Annotated[
 ]
 Codes = Annotated[
     str | None,
-    Query(description="codes of the issue table, separated by commas; 1,000 at most"),
+    Query(
+        description="codes of the instrument table, separated by commas; 1,000 at most"
+    ),
 ]
 Fields = Annotated[
     str | None,
     Query(
-        description="what else is wanted of each issue: fields of the issue table, "
+        description="what else is wanted of each instrument: fields of the instrument table, "
         "separated by commas; day for the statistics of its day",
         examples=["name,prev_close"],
     ),
@@ -77,15 +79,15 @@ def create_router(
         sector: Sector = None,
         fields: Fields = None,
     ) -> Response:
-        """Latest quote of every issue, or of those that fit all that is asked for.
+        """Latest quote of every instrument, or of those that fit all that is asked for.
 
-        Issues that have not traded yet are left out; the order is that of ISINs.
+        Instruments that have not traded yet are left out; the order is that of ISINs.
         """
         caller = permit(request)
         wish = Wish(isins, codes, market, sector)
         names = _read_fields(fields)
         await _check_in_slices(isins)
-        wanted = select(wish, caller.issues)
+        wanted = select(wish, caller.instruments)
         check_named(wish, caller)
         days_version = await found.days_version() if DAY in names else None
         board = caller.board
@@ -110,23 +112,23 @@ def create_router(
         return await answer.give_named(request, etag, build)
 
     @router.get(
-        "/v1/quotes/{issue}",
+        "/v1/quotes/{instrument}",
         responses=answers(
             Quote,
             *(400, 401, 403, 404, 503),
-            description="The issue's latest trade",
+            description="The instrument's latest trade",
             is_conditional=True,
         ),
         openapi_extra=conditional(),
     )
     async def get_quote(
-        request: Request, issue: IssueKey, fields: Fields = None
+        request: Request, instrument: InstrumentKey, fields: Fields = None
     ) -> Response:
-        """Latest quote of one issue."""
+        """Latest quote of one instrument."""
         caller = permit(request)
         names = _read_fields(fields)
-        isin = resolve(issue, caller.issues)
-        caller.check_allowed(isin, issue)
+        isin = resolve(instrument, caller.instruments)
+        caller.check_allowed(isin, instrument)
         if caller.board.get(isin) is None:
             raise Problem(404, "unknown_key", f"{isin} has not traded yet")
         return answer.give(request, await quotes.encode(caller, isin, names))
@@ -155,14 +157,14 @@ _Adder = Callable[[str, bytes], bytes]
 
 
 class QuoteBodies:
-    """Encodes quotes with what else is asked for of their issues, and charges it."""
+    """Encodes quotes with what else is asked for of their instruments, and charges it."""
 
     def __init__(self, store: AnalyticsStore) -> None:
         self._store = store
         self._days = DayBodies()
 
     async def encode(self, caller: Caller, isin: str, names: tuple[str, ...]) -> bytes:
-        """Return an issue's quote, which it has."""
+        """Return an instrument's quote, which it has."""
         add = await self._adder(caller, names, [isin])
         row = caller.board.get(isin)
         return b"null" if row is None else add(isin, row.body)
@@ -170,7 +172,7 @@ class QuoteBodies:
     async def encode_all(
         self, caller: Caller, isins: Sequence[str], names: tuple[str, ...]
     ) -> bytes:
-        """Return the quotes of those issues that have one and may be had."""
+        """Return the quotes of those instruments that have one and may be had."""
         allowed = [isin async for isin in in_slices(filter(caller.allows, isins))]
         add = await self._adder(caller, names, allowed)
         board = caller.board
@@ -184,10 +186,10 @@ class QuoteBodies:
     async def _adder(
         self, caller: Caller, names: tuple[str, ...], isins: Sequence[str]
     ) -> _Adder:
-        """Return what adds fields of the issue table, and the day, to a quote."""
+        """Return what adds fields of the instrument table, and the day, to a quote."""
         if not names:
             return lambda _, body: body
-        issues = caller.issues
+        instruments = caller.instruments
         of_table = tuple(name for name in names if name != DAY)
         has_day = DAY in names
         days: dict[str, DayBar] = {}
@@ -197,11 +199,11 @@ class QuoteBodies:
             caller.charge(ROWS_A_DAY * len(isins))
 
         def add(isin: str, body: bytes) -> bytes:
-            entry = issues.get(isin)
+            entry = instruments.get(isin)
             parts = body[:-1]
             if of_table:
-                encoded = (entry or IssueEntry(isin)).encode(of_table)
-                parts = b'%b,"issue":%b' % (parts, encoded)
+                encoded = (entry or InstrumentEntry(isin)).encode(of_table)
+                parts = b'%b,"instrument":%b' % (parts, encoded)
             if has_day:
                 day = self._days.encode(isin, days.get(isin), entry)
                 parts = b'%b,"day":%b' % (parts, day)

@@ -1,18 +1,18 @@
-"""Which issues a request means: by ISIN, code, market or sector. Pure."""
+"""Which instruments a request means: by ISIN, code, market or sector. Pure."""
 
 from dataclasses import dataclass
 
 from gateway.http.authorization import Caller
 from gateway.http.parameters import shorten
 from gateway.http.problems import Problem
-from gateway.protocol.market_issues import refusal_of
+from gateway.protocol.market_instruments import refusal_of
 from gateway.protocol.messages import check_key, split_list
-from ingest.issue_table.known_issues import Issues, has_members
+from ingest.instrument_table.known_instruments import Instruments, has_members
 from ingest.trade import ISIN_CHARS
 from tickthrottle_client.tick_v1 import ALL
 
 MOST_NAMED = 1_000
-"""This many issues one parameter may name."""
+"""This many instruments one parameter may name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,31 +33,31 @@ class Wish:
         return repr((*named, self.market, self.sector)).encode()
 
 
-def select(wish: Wish, issues: Issues) -> frozenset[str] | None:
-    """Return the ISINs that fit all that is said; None for every issue there is.
+def select(wish: Wish, instruments: Instruments) -> frozenset[str] | None:
+    """Return the ISINs that fit all that is said; None for every instrument there is.
 
-    Raises Problem for what is no ISIN, or that no issue is called.
+    Raises Problem for what is no ISIN, or that no instrument is called.
     """
     sets: list[frozenset[str]] = []
     if wish.isins is not None:
         names = _split("isins", wish.isins)
-        sets.append(frozenset(issues.isin_of(n) or check_isin(n) for n in names))
+        sets.append(frozenset(instruments.isin_of(n) or check_isin(n) for n in names))
     if wish.codes is not None:
         sets.append(
-            frozenset(_find_code(c, issues) for c in _split("codes", wish.codes))
+            frozenset(_find_code(c, instruments) for c in _split("codes", wish.codes))
         )
     if wish.market is not None:
-        sets.append(_find_members("market", wish.market, issues))
+        sets.append(_find_members("market", wish.market, instruments))
     if wish.sector is not None:
-        sets.append(_find_members("sector", wish.sector, issues))
+        sets.append(_find_members("sector", wish.sector, instruments))
     return frozenset.intersection(*sets) if sets else None
 
 
 def check_named(wish: Wish, caller: Caller) -> None:
-    """Return if all issues that are named one by one may be had. Raises Problem."""
+    """Return if all instruments that are named one by one may be had. Raises Problem."""
     for text in (wish.isins, wish.codes):
         for name in sorted(set(split_list(text or ""))):
-            caller.check_allowed(caller.issues.isin_of(name) or name, name)
+            caller.check_allowed(caller.instruments.isin_of(name) or name, name)
 
 
 def _split(field: str, text: str) -> tuple[str, ...]:
@@ -68,20 +68,23 @@ def _split(field: str, text: str) -> tuple[str, ...]:
     return names
 
 
-def resolve(key: str, issues: Issues) -> str:
-    """Return the ISIN of an issue that is named by its ISIN or its code.
+def resolve(key: str, instruments: Instruments) -> str:
+    """Return the ISIN of an instrument that is named by its ISIN or its code.
 
-    Raises Problem: 400 for a bad ISIN, 404 for a code that no issue has, and for an
-    issue that is not served here.
+    Raises Problem: 400 for a bad ISIN, 404 for a code that no instrument has, and for
+    an instrument that is not served here.
     """
-    refusal = refusal_of(key, issues)
+    refusal = refusal_of(key, instruments)
     if refusal is not None:
         raise Problem(404, "not_served", f"{shorten(key)}: {refusal}")
     if len(key) == ISIN_CHARS:
         return check_isin(key)
-    isin = issues.isin_of(key)
+    isin = instruments.isin_of(key)
     if isin is None:
-        rule = _without(issues, "codes") or "neither an ISIN nor the code of an issue"
+        rule = (
+            _without(instruments, "codes")
+            or "neither an ISIN nor the code of an instrument"
+        )
         raise Problem(404, "unknown_key", f"{shorten(key)}: {rule}")
     return isin
 
@@ -90,7 +93,9 @@ def check_isin(text: str) -> str:
     """Return ``text`` if it is an ISIN. Raises Problem."""
     rejection = check_key(text)
     if text == ALL:
-        raise Problem(400, "bad_isin", f"{ALL}: leave isins out to get every issue")
+        raise Problem(
+            400, "bad_isin", f"{ALL}: leave isins out to get every instrument"
+        )
     if has_members(text):
         detail = f"{shorten(text)}: is no ISIN; ask with market= or sector="
         raise Problem(400, "bad_isin", detail)
@@ -99,25 +104,25 @@ def check_isin(text: str) -> str:
     return text
 
 
-def _find_code(code: str, issues: Issues) -> str:
-    isin = issues.isin_of(code)
+def _find_code(code: str, instruments: Instruments) -> str:
+    isin = instruments.isin_of(code)
     if isin is None:
-        rule = _without(issues, "codes") or "the code of no issue"
+        rule = _without(instruments, "codes") or "the code of no instrument"
         raise Problem(400, "unknown_key", f"codes: {shorten(code)}: {rule}")
     return isin
 
 
-def _find_members(field: str, name: str, issues: Issues) -> frozenset[str]:
+def _find_members(field: str, name: str, instruments: Instruments) -> frozenset[str]:
     key = f"{field}:{name}"
-    isins = issues.members(key)
+    isins = instruments.members(key)
     if isins is None:
-        refusal = refusal_of(key, issues)
+        refusal = refusal_of(key, instruments)
         code = "unknown_key" if refusal is None else "not_served"
-        rule = refusal or f"the {field} of no issue"
+        rule = refusal or f"the {field} of no instrument"
         raise Problem(400, code, f"{field}: {shorten(name)}: {rule}")
     return isins
 
 
-def _without(issues: Issues, what: str) -> str | None:
+def _without(instruments: Instruments, what: str) -> str | None:
     """Say why nothing can be found here at all, None if something can."""
-    return None if len(issues) else f"{what} are not known here; ask by ISIN"
+    return None if len(instruments) else f"{what} are not known here; ask by ISIN"

@@ -170,7 +170,7 @@ class PreparedWindows:
         """Answer with what is asked for, as of now. ``gaps`` says what it lacks.
 
         Raises what ``read`` and ``gaps`` raise, and Problem for a caller who may not
-        have every issue at every moment.
+        have every instrument at every moment.
         """
         caller.check_everything_allowed()
         position = self._board.position

@@ -1,4 +1,4 @@
-// The market board: every issue of the stream. This file holds what changes and the
+// The market board: every instrument of the stream. This file holds what changes and the
 // line to the gateway; board/page.js draws it, the other files of board/ are its rules.
 //
 // For each window it leaves a performance measure "window-update": for how long the main
@@ -6,7 +6,7 @@
 
 import { h, render } from "preact";
 
-import { isBare, issueOf, viewOf, VIEWS, withIssue, withView } from "./board/address.js";
+import { isBare, instrumentOf, viewOf, VIEWS, withInstrument, withView } from "./board/address.js";
 import { signal, wakeSound } from "./board/alerts/signals.js";
 import { Alerts } from "./board/alerts/watcher.js";
 import { toldText } from "./board/alerts/words.js";
@@ -22,7 +22,7 @@ import { readBursts, readMoves, SHOWN } from "./board/movers/recent.js";
 import { ORDERS, nextOrder } from "./board/order.js";
 import { Page } from "./board/page.js";
 import { Selection } from "./board/selection.js";
-import { readIssues, Store } from "./board/store.js";
+import { readInstruments, Store } from "./board/store.js";
 import { afterFrame, noteMeasure } from "./board/views/measure.js";
 import { toggled } from "./board/watchlist.js";
 import { language, say } from "./language.js";
@@ -44,7 +44,7 @@ const LEFT_MS = 1_000;
 const MEASURE = "window-update";
 const MAIN = "table[role=grid], #map [role=listbox], #charts";
 
-// Beside the table there is room for an issue; else it lies over it.
+// Beside the table there is room for an instrument; else it lies over it.
 const beside = matchMedia("(min-width: 72rem)");
 
 const shell = createShell({
@@ -65,7 +65,7 @@ const view = {
   widthRem: 0, // of the table
   get layout() {
     const { columnChoice: choice } = view;
-    return layoutFor(view.widthRem, store.issues.size > 0, { hasSums: store.hasSums, choice });
+    return layoutFor(view.widthRem, store.instruments.size > 0, { hasSums: store.hasSums, choice });
   },
   get order() {
     return orderAmong(view.layout, view.chosenOrder);
@@ -80,7 +80,7 @@ const view = {
   menu: null, // which is open: "columns", "lists", "alerts"
   isWatchListOnly: storage.read("watch-list-only") === "yes",
   selection: null,
-  strangeLink: null, // what the address calls an issue, if none is called so
+  strangeLink: null, // what the address calls an instrument, if none is called so
   get isSheet() {
     return view.selection !== null && !beside.matches;
   },
@@ -137,14 +137,14 @@ const view = {
 const alerts = (view.alerts = new Alerts({
   storage,
   priceOf: (isin) => ticks.items.get(isin)?.price,
-  closeOf: (isin) => store.issues.get(isin)?.prev_close,
+  closeOf: (isin) => store.instruments.get(isin)?.prev_close,
   onTold: signalTold,
   onChange: draw,
 }));
 
 function signalTold(told) {
   const texts = told.map((alert) => {
-    const text = toldText(alert, store.issues.get(alert.isin)?.name ?? alert.isin);
+    const text = toldText(alert, store.instruments.get(alert.isin)?.name ?? alert.isin);
     return { id: alert.id, isin: alert.isin, text };
   });
   signal(texts, select);
@@ -192,7 +192,7 @@ const ticks = new TickClient(streamUrl(), {
     view.charts.load();
   },
   onRejected([{ message }]) {
-    view.problem = say("The gateway does not give every issue: {message}.", { message });
+    view.problem = say("The gateway does not give every stock: {message}.", { message });
     paintSoon();
   },
 });
@@ -261,7 +261,7 @@ function draw() {
   const { isin } = view.selection ?? {};
   const page = say("tickthrottle: market board");
   const told = alerts.notices.length ? `(${alerts.notices.length}) ` : "";
-  const title = told + (isin === undefined ? page : `${store.issues.get(isin)?.name ?? isin} · ${page}`);
+  const title = told + (isin === undefined ? page : `${store.instruments.get(isin)?.name ?? isin} · ${page}`);
   if (document.title !== title) document.title = title;
 }
 
@@ -277,7 +277,7 @@ function setFilter(kind, names) {
 }
 
 // A view is in the address, in a step of the history of its own, and so is a group of the
-// map. It takes the place of an open issue.
+// map. It takes the place of an open instrument.
 function goTo(place) {
   if (leaving !== null) {
     next = () => goTo(place);
@@ -304,7 +304,7 @@ function showPlace(place) {
   if (name !== place.name || group !== place.group) choose({ place });
 }
 
-// The open issue is in the address, in a step of the history of its own: Back closes it.
+// The open instrument is in the address, in a step of the history of its own: Back closes it.
 function select(isin) {
   if (leaving !== null) {
     next = () => select(isin);
@@ -316,7 +316,7 @@ function select(isin) {
     view.selection.start();
   } else {
     show(isin);
-    // A key that is held down goes by many issues.
+    // A key that is held down goes by many instruments.
     settling = setTimeout(() => {
       history.replaceState(history.state, "", addressWith(isin));
       view.selection.start();
@@ -355,10 +355,10 @@ function arrive() {
   then?.();
 }
 
-// The address says which view is shown, or which issue is open in the view there is.
+// The address says which view is shown, or which instrument is open in the view there is.
 function follow() {
   showPlace(viewOf(location.hash) ?? history.state?.under ?? view.place);
-  const link = issueOf(location.hash);
+  const link = instrumentOf(location.hash);
   const isin = link === null ? null : store.isinOf(link);
   view.strangeLink = isin === null && areNamesKnown ? link : null;
   if (isin === (view.selection?.isin ?? null)) return draw();
@@ -367,7 +367,7 @@ function follow() {
   view.selection.start();
 }
 
-const addressWith = (isin) => location.pathname + location.search + withIssue(location.hash, isin);
+const addressWith = (isin) => location.pathname + location.search + withInstrument(location.hash, isin);
 const addressOf = (place) => location.pathname + location.search + withView(location.hash, place);
 
 function show(isin) {
@@ -394,7 +394,7 @@ function focusOn(selector) {
   document.querySelector(selector)?.focus({ preventScroll: true });
 }
 
-// From the open issue to the one above or below it.
+// From the open instrument to the one above or below it.
 function step(by) {
   if (view.selection === null) return false;
   const place = view.rows.findIndex(({ isin }) => isin === view.selection.isin);
@@ -442,10 +442,10 @@ async function askForNames() {
 
 // Names, previous closes and halts change while the page is open.
 async function renewNames() {
-  const news = await getNews("/v1/issues", namesTag, readIssues);
+  const news = await getNews("/v1/instruments", namesTag, readInstruments);
   if (news === null) return;
   namesTag = news.tag;
-  store.setIssues(news.json.data);
+  store.setInstruments(news.json.data);
   paintSoon();
 }
 

@@ -1,11 +1,11 @@
-// Firehose beside calm: each trade of the log as it comes, beside the same issues in the
+// Firehose beside calm: each trade of the log as it comes, beside the same instruments in the
 // stream. This file holds what changes and both lines to the gateway; firehose/page.js
 // draws it.
 
 import { h, render } from "preact";
 
 import { CONNECTED, Line } from "./board/line.js";
-import { ActiveIssues } from "./firehose/active_issues.js";
+import { ActiveInstruments } from "./firehose/active_instruments.js";
 import { follow } from "./firehose/events.js";
 import { Meter } from "./firehose/figures.js";
 import { Hose, Page } from "./firehose/page.js";
@@ -31,7 +31,7 @@ const view = {
   hose: new Meter(performance.now()),
   calm: new Meter(performance.now()),
   isins: [],
-  issues: new Map(),
+  instruments: new Map(),
   hosePrices: new Map(),
   calmPrices: new Map(),
   lines: [],
@@ -54,7 +54,7 @@ const view = {
   retry: () => hose.now(),
 };
 
-const active = new ActiveIssues(PLACES);
+const active = new ActiveInstruments(PLACES);
 const pending = []; // trades that are not drawn yet
 let isFollowing = false; // what the stream brings is counted while the firehose comes, too
 let drawnMs = 0;
@@ -163,8 +163,8 @@ async function askForNames() {
   if (areNamesAskedFor) return;
   areNamesAskedFor = true;
   try {
-    const { json } = await getNews("/v1/issues");
-    view.issues = new Map(json.data.map((issue) => [issue.isin, issue]));
+    const { json } = await getNews("/v1/instruments");
+    view.instruments = new Map(json.data.map((instrument) => [instrument.isin, instrument]));
     draw();
   } catch {
     areNamesAskedFor = false;

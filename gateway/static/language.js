@@ -4,7 +4,7 @@
 // language that a page has.
 //
 //   say("{count} found", { count: 2_879 })    "2,879 found"; a number is grouped
-//   say("{count} issue|{count} issues", { count: 1 })    one, else several
+//   say("{count} instrument|{count} instruments", { count: 1 })    one, else several
 //   say("price::Close")    what stands before "::" tells apart what English does not
 //   phrase("Turnover")     marks a text of a table, which is said when it is drawn
 //   parts("{key} searches", { key: html`<kbd>/</kbd>` })    with markup within

@@ -4,7 +4,7 @@
 //   const ticks = new TickClient("wss://prices.example/v1/stream");
 //   const stop = ticks.subscribe(["KR7005930003"], (item) => show(item.price));
 //
-// The callback gets an issue's newest item, at most once per animation frame: first
+// The callback gets an instrument's newest item, at most once per animation frame: first
 // what is known, then every change. An item stands for all trades since the one before
 // it: `traded(item)` says their sums. A lost connection is made again, after a random
 // delay, and resumes where it was. docs/protocol.md says what the messages mean.
@@ -21,7 +21,7 @@ const GROUP_DECIMALS = /"(volume|value|mean_change_pct)":(-?\d[\d.]*)/g;
 const DATA = ',"data":[';
 const BAR_DECIMALS = /"(open|high|low|close|volume|value|vwap)"(:)(-?\d[\d.eE+-]*)/g;
 const BARS = "bars:";
-const MOST_BARS = 512; // of an issue and interval that are remembered
+const MOST_BARS = 512; // of an instrument and interval that are remembered
 const FINAL_CODES = new Set([1000, 1003, 1007, 1008, 1009]);
 const EVERYTHING = "*";
 const ALL_GROUPS = "group:*";
@@ -114,7 +114,7 @@ export function isFinal(code) {
   return FINAL_CODES.has(code) || (code >= 4500 && code < 5000);
 }
 
-// Which of two rows of an issue is older, within an epoch: a row tells of the order
+// Which of two rows of an instrument is older, within an epoch: a row tells of the order
 // (trade_order.py) time and seq.
 export function isOlder(item, known) {
   return item.time < known.time || (item.time === known.time && item.seq < known.seq);
@@ -152,7 +152,7 @@ export class TickClient {
     this.members = new Map(); // market or sector -> its ISINs
     this._followedBy = new Map(); // ISIN -> the markets and sectors it is followed by
     this._renames = new Map(); // what is called otherwise since it was asked for
-    this._issues = null; // names the issue table that says so
+    this._instruments = null; // names the instrument table that says so
     this._changed = new Map(); // ISIN -> window, of what no callback has seen
     this._wanted = new Set(); // keys to ask for
     this._asked = new Map(); // id of a message -> keys, until it is answered
@@ -172,9 +172,9 @@ export class TickClient {
     this._isBarSnapshotDue = this._isBarReturn = false;
   }
 
-  // Have a callback called for keys (ISINs, codes of the issue table, "market:KOSPI",
+  // Have a callback called for keys (ISINs, codes of the instrument table, "market:KOSPI",
   // "sector:…", or "*"); returns a function that ends it. A market or sector stands for
-  // the issues that the table says, while that changes, too. Groups
+  // the instruments that the table says, while that changes, too. Groups
   // ("group:market:KOSPI", "group:sector:…", "group:*") are the figures of a market or
   // sector, once per window: volume, value and mean_change_pct are text.
   //
@@ -206,11 +206,11 @@ export class TickClient {
   }
 
   // Have a callback called for bars of an interval ("1m", "5m", "15m", "1h", "1d") of
-  // issues (ISINs, codes, or "*"); returns a function that ends it. First come the newest
-  // `last` bars of each issue, then each change: the open bar, the same closed, and
+  // instruments (ISINs, codes, or "*"); returns a function that ends it. First come the newest
+  // `last` bars of each instrument, then each change: the open bar, the same closed, and
   // amended by late trades. No bar goes back.
-  bars(interval, issues, callback, { last = 1 } = {}) {
-    const keys = [...new Set(issues)].map((issue) => `${BARS}${interval}:${issue}`);
+  bars(interval, instruments, callback, { last = 1 } = {}) {
+    const keys = [...new Set(instruments)].map((instrument) => `${BARS}${interval}:${instrument}`);
     const wanted = keys.filter((key) => !this._barListeners.has(key));
     for (const key of keys) {
       if (wanted.includes(key)) this._barListeners.set(key, new Set());
@@ -279,11 +279,11 @@ export class TickClient {
   }
 
   _barsOf(key) {
-    const [, interval, issue] = (this._barNames.get(key) ?? key).split(":");
+    const [, interval, instrument] = (this._barNames.get(key) ?? key).split(":");
     const found = [];
     for (const [name, bars] of this._bars) {
       const [itsInterval, isin] = name.split(":");
-      if (itsInterval !== interval || (issue !== EVERYTHING && issue !== isin)) continue;
+      if (itsInterval !== interval || (instrument !== EVERYTHING && instrument !== isin)) continue;
       found.push(...[...bars.values()].sort((a, b) => a.start - b.start));
     }
     return found;
@@ -328,7 +328,7 @@ export class TickClient {
       this._listeners.delete(key);
       this._wanted.delete(key);
       this._setMembers(key, []);
-      // An issue may be held by its code as well.
+      // An instrument may be held by its code as well.
       if (!this._isNamed(this._isin(key))) dropped.push(key);
     }
     if (dropped.length && this._isOpen) this._send({ op: "unsubscribe", keys: dropped });
@@ -366,9 +366,9 @@ export class TickClient {
     return name;
   }
 
-  // Some keys stand for other issues from now on, or are called otherwise.
-  _regroup({ issues, members, renamed }) {
-    this._issues = issues;
+  // Some keys stand for other instruments from now on, or are called otherwise.
+  _regroup({ instruments, members, renamed }) {
+    this._instruments = instruments;
     for (const [old, name] of Object.entries(renamed)) {
       this._renames.set(old, name);
       this._renames.delete(name);
@@ -599,7 +599,7 @@ export class TickClient {
       this._codes.set(isin, code);
     }
     for (const [key, isins] of Object.entries(message.members ?? {})) this._setMembers(key, isins);
-    this._issues = message.issues ?? this._issues;
+    this._instruments = message.instruments ?? this._instruments;
     if (message.accepted.length) this._isSnapshotDue = true;
     if (message.rejected.length) this._options.onRejected?.(message.rejected);
     this._tellFeed();
@@ -650,7 +650,7 @@ export class TickClient {
     if (message.epoch === null || isWaiting) return;
     this._isComplete = true;
     this.position = { epoch: message.epoch, offset: message.offset };
-    if (this.members.size) this.position.issues = this._issues;
+    if (this.members.size) this.position.instruments = this._instruments;
   }
 
   // A gateway that is a little behind may send what another one has sent before.
@@ -693,7 +693,7 @@ export class TickClient {
       if (value === undefined) return;
       window = itsWindow;
       if (window === null && value.trades && this.items.has(name)) value = standingFor(value, 0, null);
-      // By each key by which an issue, or a group, is followed.
+      // By each key by which an instrument, or a group, is followed.
       tell(name);
       if (this.groups.has(name)) {
         tell(ALL_GROUPS);

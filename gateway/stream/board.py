@@ -1,12 +1,12 @@
-"""The board: the last value of every issue, and what counts as news. Pure."""
+"""The board: the last value of every instrument, and what counts as news. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from gateway.protocol.issue_numbers import IssueNumbers
+from gateway.protocol.instrument_numbers import InstrumentNumbers
 from gateway.stream.groups.group_board import GroupBoard
 from gateway.stream.once_per_window import OncePerWindow
-from ingest.issue_table.known_issues import Issues
+from ingest.instrument_table.known_instruments import Instruments
 from throttle.contract.group import StoredGroup
 from throttle.contract.row_sums import UNCOUNTED
 from throttle.contract.snapshot import LastValue, Row, WindowSnapshot
@@ -45,7 +45,7 @@ class News:
 
 
 class Board:
-    """The newest row of every issue, as of ``position``.
+    """The newest row of every instrument, as of ``position``.
 
     The order guard lives here: within an epoch a row is only ever replaced by one
     with a greater version, or restated by a later update that has its version and the
@@ -64,7 +64,7 @@ class Board:
         self._gate = OncePerWindow()
         self.window_ms = DEFAULT_WINDOW_MS
         self.clock_ms = 0
-        self.numbers = IssueNumbers()
+        self.numbers = InstrumentNumbers()
         self.groups = GroupBoard()
         self._rows: dict[str, LastValue] = {}
 
@@ -72,11 +72,11 @@ class Board:
         return len(self._rows)
 
     def get(self, isin: str) -> LastValue | None:
-        """Return the issue's last value, or None if it never traded."""
+        """Return the instrument's last value, or None if it never traded."""
         return self._rows.get(isin)
 
     def isins(self) -> list[str]:
-        """Return every issue that has a value, in order."""
+        """Return every instrument that has a value, in order."""
         return sorted(self._rows)
 
     def copy(self) -> "Board":
@@ -96,12 +96,12 @@ class Board:
         self.groups = other.groups.copy()
         self._rows = dict(other._rows)
 
-    def unlisted(self, issues: Issues) -> list[str]:
-        """Return the issues that have a value and are not in the table, in order."""
-        return sorted(isin for isin in self._rows if issues.get(isin) is None)
+    def unlisted(self, instruments: Instruments) -> list[str]:
+        """Return the instruments that have a value and are not in the table, in order."""
+        return sorted(isin for isin in self._rows if instruments.get(isin) is None)
 
     def changed_since(self, offset: int) -> list[str]:
-        """Return the issues that changed after ``offset`` of this epoch, in order."""
+        """Return the instruments that changed after ``offset`` of this epoch, in order."""
         return sorted(i for i, row in self._rows.items() if row.offset > offset)
 
     def apply(self, snapshot: WindowSnapshot) -> News:
@@ -151,7 +151,7 @@ class Board:
         self._gate = OncePerWindow(position.window)
 
     def retain(self, isins: Iterable[str]) -> None:
-        """Forget all other issues."""
+        """Forget all other instruments."""
         self._rows = {i: self._rows[i] for i in isins if i in self._rows}
 
     def _is_news(self, isin: str, version: bytes, offset: int) -> bool:

@@ -43,7 +43,7 @@ from gateway.stream.bars.bar_update import BarPosition
 from gateway.stream.counters import Counters
 from gateway.stream.delivery import Delivery
 from gateway.stream.paced_source import PacedSource, PacedSources
-from ingest.issue_table.known_issues import has_members
+from ingest.instrument_table.known_instruments import has_members
 from ingest.trade import ISIN_CHARS
 from tickthrottle_client.tick_v1 import ALL, CloseCode
 
@@ -268,7 +268,7 @@ class ClientCommands:
         if codes:
             names = {codes.get(key, key): key for key in reversed(keys)}
             keys = tuple(reversed(names))
-        accepted, rejected = split_keys(keys, self.delivery.issues)
+        accepted, rejected = split_keys(keys, self.delivery.instruments)
         if grant.keys is not None:
             rejected += [
                 Rejection(key, "not_allowed", NOT_ALLOWED)
@@ -286,7 +286,7 @@ class ClientCommands:
             self._charge_snapshot(rows + ROWS_A_BAR * bars_read, now_s)
         self._set_interval(command.min_interval_ms)
         told = [replace(r, key=names.get(r.key, r.key)) for r in rejected]
-        # What a code stands for is told to those who may have the issue.
+        # What a code stands for is told to those who may have the instrument.
         may_know = set(accepted)
         codes = {code: isin for code, isin in codes.items() if isin in may_know}
         return self._ack(
@@ -308,7 +308,7 @@ class ClientCommands:
         codes: dict[str, str] = {}
         rejected: list[Rejection] = []
         for text in keys:
-            key = read_bar_key(text, self.delivery.issues)
+            key = read_bar_key(text, self.delivery.instruments)
             if isinstance(key, Rejection):
                 rejected.append(key)
             elif not grant.allows(key.isin):
@@ -346,8 +346,8 @@ class ClientCommands:
         if not keys or not command.wants_snapshot:
             return 0
         desk, last = self._bar_desk, command.last
-        issues = desk.issues() if desk else 0
-        read = sum(issues if k.isin == ALL else bars_read(k, last) for k in keys)
+        instruments = desk.instruments() if desk else 0
+        read = sum(instruments if k.isin == ALL else bars_read(k, last) for k in keys)
         if read > MOST_READ_BARS:
             rule = f"{read} bars are read for that, {MOST_READ_BARS} at most"
             raise BadMessage("bad_request", f"last: {rule}", command.message_id)
@@ -355,7 +355,7 @@ class ClientCommands:
         is_whole = command.last > 1 and any(key.isin == ALL for key in keys)
         if is_whole or count > MOST_SNAPSHOT_BARS:
             rule = (
-                "only 1 for all issues"
+                "only 1 for all instruments"
                 if is_whole
                 else f"{count} bars in all, {MOST_SNAPSHOT_BARS} at most"
             )
@@ -381,15 +381,15 @@ class ClientCommands:
         if not members:
             return {}
         self._charge(sum(map(len, members.values())), now_s)
-        return {"members": members, "issues": self.delivery.issues.digest}
+        return {"members": members, "instruments": self.delivery.instruments.digest}
 
     def _resolve(self, keys: Sequence[str]) -> dict[str, str]:
-        """Return the ISINs of those keys that are codes of the issue list."""
-        isin_of = self.delivery.issues.isin_of
+        """Return the ISINs of those keys that are codes of the instrument list."""
+        isin_of = self.delivery.instruments.isin_of
         found = ((k, isin_of(k)) for k in keys if len(k) < ISIN_CHARS)
         codes = {key: isin for key, isin in found if isin is not None}
         for text in filter(is_bar_key, keys):
-            key = read_bar_key(text, self.delivery.issues)
+            key = read_bar_key(text, self.delivery.instruments)
             if isinstance(key, BarKey) and str(key) != text:
                 codes[text] = str(key)
         return codes

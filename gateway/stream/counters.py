@@ -34,7 +34,7 @@ class Counters:
     """Rows dropped by the order guard: older than what clients already have."""
 
     rows_held: int = 0
-    """Rows held back until the next window: their issue was in this one already."""
+    """Rows held back until the next window: their instrument was in this one already."""
 
     groups_late: int = 0
     """Figures of groups left out: another job had newer ones of the group already."""
@@ -51,8 +51,8 @@ class Counters:
     bar_snapshots_restarted: int = 0
     """Times a client had too many bars waiting and got a snapshot in their place."""
 
-    issue_changes_refused: int = 0
-    """Changes of the issue table that break a rule and were left out."""
+    instrument_changes_refused: int = 0
+    """Changes of the instrument table that break a rule and were left out."""
 
     frames_sent: int = 0
     """Frames written to clients, of every type."""

@@ -14,7 +14,7 @@ from gateway.stream import frames
 from gateway.stream.board import Board, Position
 from gateway.stream.counters import Counters
 from gateway.stream.mailbox import Mailbox, Merged, SnapshotPiece
-from ingest.issue_table.known_issues import Issues, has_members
+from ingest.instrument_table.known_instruments import Instruments, has_members
 from tickthrottle_client.tick_v1 import ALL, ALL_GROUPS, is_group
 
 LONGEST_INTERVAL_MS = 60_000
@@ -74,8 +74,8 @@ class _Regrouped:
 class Delivery:
     """Knows what a client has to be sent, bounded by the keys it holds.
 
-    For a client that watches everything the bound is the number of issues. Whatever
-    is asked of it or done to it, it takes in what was published before.
+    For a client that watches everything the bound is the number of instruments.
+    Whatever is asked of it or done to it, it takes in what was published before.
     """
 
     __slots__ = (
@@ -111,8 +111,8 @@ class Delivery:
         self._bounds = bounds
         self._counters = counters
         self._key_sets = key_sets
-        # The issue table by which its keys stand for issues.
-        self._followed = key_sets.issues
+        # The instrument table by which its keys stand for instruments.
+        self._followed = key_sets.instruments
         self._regrouped: _Regrouped | None = None
         # In order, as a tuple: a set of thirty is two thirds of what a client costs.
         self._keys: tuple[str, ...] = ()
@@ -132,12 +132,12 @@ class Delivery:
         return self._keys
 
     @property
-    def issues(self) -> Issues:
-        """The issue table of now."""
-        return self._key_sets.issues
+    def instruments(self) -> Instruments:
+        """The instrument table of now."""
+        return self._key_sets.instruments
 
     def members_of(self, keys: Iterable[str]) -> dict[str, tuple[str, ...]]:
-        """Return the issues of those keys that are markets or sectors."""
+        """Return the instruments of those keys that are markets or sectors."""
         return {key: self._key_sets.members(key) for key in keys if has_members(key)}
 
     def follow(self, board: Board, newest: NewestUpdate, pace_ms: int) -> None:
@@ -153,7 +153,7 @@ class Delivery:
 
     @property
     def pending(self) -> int:
-        """How many issues and groups the client has not been sent yet."""
+        """How many instruments and groups the client has not been sent yet."""
         self.take_in()
         return self._mailbox.pending
 
@@ -178,7 +178,7 @@ class Delivery:
     ) -> int:
         """Watch further keys and have what is newer than ``since`` sent.
 
-        Return how many issues and groups that is now.
+        Return how many instruments and groups that is now.
         """
         self.take_in()
         for key in keys:
@@ -205,7 +205,7 @@ class Delivery:
         """Put what was published last into the mailbox, if it is not there yet.
 
         A client that the one before had passed by is sent everything anew. Then its
-        keys stand for what the newest issue table says.
+        keys stand for what the newest instrument table says.
         """
         newest = self.newest
         if self._taken_in == newest.number - 1 and newest.update is not None:
@@ -214,7 +214,7 @@ class Delivery:
             self._end_waiting()
         elif self._taken_in != newest.number:
             self.restart()
-        if self._followed is not self._key_sets.issues:
+        if self._followed is not self._key_sets.instruments:
             self._follow()
 
     def steady_frame(self) -> bytes | None:
@@ -230,7 +230,7 @@ class Delivery:
             or newest.update is None
             or not self._is_every_one_due
             or not self._mailbox.is_empty
-            or self._followed is not self._key_sets.issues
+            or self._followed is not self._key_sets.instruments
             or self._regrouped is not None
             or self._is_gathered()
         ):
@@ -337,7 +337,7 @@ class Delivery:
         return self._is_every_one_due or begun > sent or begun < sent - 1
 
     def _is_gathered(self) -> bool:
-        """A further part of a window may hold issues that were sent in it already."""
+        """A further part of a window may hold instruments that were sent in it already."""
         board = self._board
         return board.is_in_parts and self._gathered_window == board.position.window
 
@@ -372,8 +372,8 @@ class Delivery:
             return groups + self._board.changed_since(since.offset if since else -1)
         followed = [key for key in keys if has_members(key)]
         isins = [key for key in keys if not has_members(key)] if followed else keys
-        # Whoever left under another table may know other issues by these keys.
-        is_same = since is not None and since.issues == self.issues.digest
+        # Whoever left under another table may know other instruments by these keys.
+        is_same = since is not None and since.instruments == self.instruments.digest
         members = self._key_sets.expand(followed)
         return [
             *groups,
@@ -397,9 +397,9 @@ class Delivery:
         ]
 
     def _follow(self) -> None:
-        """Have the keys stand for the issues that the newest table says."""
+        """Have the keys stand for the instruments that the newest table says."""
         key_sets = self._key_sets
-        self._followed = key_sets.issues
+        self._followed = key_sets.instruments
         changed = key_sets.changed.intersection(self._keys)
         if not changed:
             return
@@ -432,7 +432,7 @@ class Delivery:
         assert regrouped is not None
         held = sorted(regrouped.changed.intersection(self._keys))
         members = self.members_of(held)
-        return frames.members_frame(self.issues.digest, members, regrouped.renamed)
+        return frames.members_frame(self.instruments.digest, members, regrouped.renamed)
 
     def _snapshot_frame(self, piece: SnapshotPiece) -> bytes:
         """Build a piece, or take the one that was built for somebody else just now."""

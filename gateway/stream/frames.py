@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 
-from gateway.protocol.issue_numbers import IssueNumbers
+from gateway.protocol.instrument_numbers import InstrumentNumbers
 from gateway.protocol.key_sets import KeySet
 from gateway.stream.bars.bar_update import BarPosition
 from gateway.stream.board import Position
@@ -56,7 +56,7 @@ class Update:
         position: Position,
         windows: int,
         rows: Collection[Row],
-        numbers: IssueNumbers,
+        numbers: InstrumentNumbers,
         groups: Mapping[str, bytes] | None = None,
     ) -> None:
         self.position = position
@@ -67,7 +67,7 @@ class Update:
         self.groups = groups or {}
         encoded = {numbers[row.isin]: encode_row(row.body, row.sums) for row in rows}
         self._numbers = numbers
-        # By number: None where an issue did not change.
+        # By number: None where an instrument did not change.
         self._rows = list(map(encoded.get, range(len(numbers))))
         self._head = _update_head(position, windows)
         self._frames: dict[KeySet, bytes | None] = {}
@@ -77,7 +77,7 @@ class Update:
         return self.count(key_set) > 0
 
     def names(self, key_set: KeySet) -> Iterable[str]:
-        """Return the issues and groups of ``key_set`` that changed."""
+        """Return the instruments and groups of ``key_set`` that changed."""
         isins: Iterable[str] = self.rows
         if not key_set.is_everything:
             isins = [isin for isin in key_set.isins if isin in self.rows]
@@ -86,9 +86,9 @@ class Update:
         return [*isins, *key_set.pick_groups(self.groups)]
 
     def count(self, key_set: KeySet) -> int:
-        """Return how many issues and groups of ``key_set`` changed."""
-        issues = self.rows if key_set.is_everything else self._pick(key_set)
-        return len(issues) + len(key_set.pick_groups(self.groups))
+        """Return how many instruments and groups of ``key_set`` changed."""
+        instruments = self.rows if key_set.is_everything else self._pick(key_set)
+        return len(instruments) + len(key_set.pick_groups(self.groups))
 
     def frame(self, key_set: KeySet) -> bytes | None:
         """Return the frame for ``key_set``, None if there is nothing in it for it."""
@@ -109,7 +109,7 @@ class Update:
         return [row for row in found if row is not None]
 
     def _pick(self, key_set: KeySet) -> list[bytes]:
-        # Issues may have been numbered since.
+        # Instruments may have been numbered since.
         missing = len(self._numbers) - len(self._rows)
         if missing:
             self._rows += [None] * missing
@@ -224,15 +224,20 @@ def ack_frame(
 
 
 def members_frame(
-    issues: str, members: Mapping[str, Sequence[str]], renamed: Mapping[str, str]
+    instruments: str, members: Mapping[str, Sequence[str]], renamed: Mapping[str, str]
 ) -> bytes:
-    """Build what tells a client that some of its keys stand for other issues now.
+    """Build what tells a client that some of its keys stand for other instruments now.
 
-    ``issues`` names the table, ``members`` has the issues of each such key, by its
-    name of now; ``renamed`` is old to new.
+    ``instruments`` names the table, ``members`` has the instruments of each such key,
+    by its name of now; ``renamed`` is old to new.
     """
     return orjson.dumps(
-        {"type": "members", "issues": issues, "members": members, "renamed": renamed}
+        {
+            "type": "members",
+            "instruments": instruments,
+            "members": members,
+            "renamed": renamed,
+        }
     )
 
 

@@ -17,7 +17,7 @@ from gateway.admission.shared_figures import Tally
 from gateway.admission.tokens import TokenReader
 from gateway.admission.work import ROWS_A_STREAM, WorkBudget, WorkRefused
 from gateway.protocol.key_sets import KeySets
-from gateway.protocol.market_issues import MarketIssues
+from gateway.protocol.market_instruments import MarketInstruments
 from gateway.settings import GatewaySettings
 from gateway.stream.bars.bar_desk import BarDesk
 from gateway.stream.board import Board
@@ -39,7 +39,7 @@ from gateway.stream.lifetimes import Lifetime
 from gateway.stream.paced_source import PacedSources
 from gateway.stream.timer_wheel import TimerWheel
 from gateway.stream.window_timings import WindowTimings
-from ingest.issue_table.known_issues import Issues
+from ingest.instrument_table.known_instruments import Instruments
 from throttle.contract.snapshot import WindowSnapshot
 from tickthrottle_client.tick_v1 import CloseCode
 
@@ -100,12 +100,14 @@ class Hub:
         self._clients: dict[Client, None] = {}
         self._key_sets = KeySets(board.numbers)
         if settings.served_market is not None:
-            self._key_sets.change_issues(MarketIssues(Issues(), settings.served_market))
+            self._key_sets.change_instruments(
+                MarketInstruments(Instruments(), settings.served_market)
+            )
         self._newest = NewestUpdate()
         self.paces = PacedSources(board, self._newest)
         self.bar_desk = BarDesk(counters)
         self.bar_desk.window_ms = lambda: board.window_ms
-        self.bar_desk.issues = lambda: len(board)
+        self.bar_desk.instruments = lambda: len(board)
         self._heartbeat_s = settings.heartbeat_ms / 1_000
         self._tick_s = min(0.5, _shortest_s(settings, bounds) / 10)
         self._timers: TimerWheel[Client] = TimerWheel(self._tick_s, time.monotonic())
@@ -293,22 +295,22 @@ class Hub:
         self._serve_all()
 
     @property
-    def issues(self) -> Issues:
-        """The issue table by which keys stand for issues."""
-        return self._key_sets.issues
+    def instruments(self) -> Instruments:
+        """The instrument table by which keys stand for instruments."""
+        return self._key_sets.instruments
 
-    def change_issues(self, issues: Issues) -> None:
-        """Take another issue table in; clients are told of keys that it changes."""
+    def change_instruments(self, instruments: Instruments) -> None:
+        """Take another instrument table in; clients are told of keys that it changes."""
         # There is one place: whose turn has not come yet follows the one before.
         for client in self._due:
             client.delivery.take_in()
-        self._key_sets.change_issues(issues)
+        self._key_sets.change_instruments(instruments)
         self._serve_all()
 
     def restart(self) -> None:
         """Send every client its snapshot anew: the board was replaced."""
-        # It may name an issue's trade that a token does not allow yet: paced sources
-        # go on when their next interval begins.
+        # It may name an instrument's trade that a token does not allow yet: paced
+        # sources go on when their next interval begins.
         self._newest.skip()
         self._serve_all()
 

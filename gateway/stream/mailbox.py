@@ -1,8 +1,9 @@
 """The mailbox: what one client has not been sent yet. Pure.
 
-It remembers which issues and groups are pending, and the sums of their trades, never
-their values: those are read from the board when a frame is built. So it is bounded by
-what the client watches, and a client that reads slowly can only ever get the newest.
+It remembers which instruments and groups are pending, and the sums of their trades,
+never their values: those are read from the board when a frame is built. So it is
+bounded by what the client watches, and a client that reads slowly can only ever get the
+newest.
 """
 
 from collections.abc import Iterable, Mapping
@@ -16,7 +17,7 @@ from gateway.stream.pending_rows import PendingRow, PendingRows
 
 @dataclass(frozen=True, slots=True)
 class SnapshotPiece:
-    """Issues and groups to be sent as a piece of a snapshot.
+    """Instruments and groups to be sent as a piece of a snapshot.
 
     ``offset`` is safe to resume from once the ``final`` piece arrived: whatever the
     client has not been sent yet changed after it.
@@ -31,7 +32,7 @@ class SnapshotPiece:
 class Merged:
     """What is to be sent as one update that stands for several windows.
 
-    ``rows`` has the issues, and groups with None.
+    ``rows`` has the instruments, and groups with None.
     """
 
     rows: Mapping[str, PendingRow | None]
@@ -41,8 +42,8 @@ class Merged:
 class Mailbox:
     """Fills with ``offer`` and ``request_snapshot``, drains with ``take``.
 
-    An issue, or a group, is sent in a snapshot before it is in any update, and is at
-    most once in what a ``take`` returns. Snapshots asked for before the first was
+    An instrument, or a group, is sent in a snapshot before it is in any update, and is
+    at most once in what a ``take`` returns. Snapshots asked for before the first was
     finished are finished together. A client that keeps up gets the update it was
     offered, which it shares with all others; nothing is copied for it.
     ``resume_offset`` is the one up to which the client has everything, while the
@@ -77,7 +78,7 @@ class Mailbox:
 
     @property
     def pending(self) -> int:
-        """How many issues and groups are left to send."""
+        """How many instruments and groups are left to send."""
         count = len(self._unsent) + len(self._rows.by_name)
         return (
             count if self._update is None else count + self._update.count(self.key_set)
@@ -93,7 +94,7 @@ class Mailbox:
             self._rows.retain(watched)
 
     def request_snapshot(self, names: Iterable[str], offset: int) -> None:
-        """Have issues and groups sent in a snapshot, an empty one if there are none.
+        """Have instruments and groups sent in a snapshot, an empty one if there are none.
 
         ``offset`` is that of the board now.
         """
@@ -117,8 +118,8 @@ class Mailbox:
     def offer(self, update: Update) -> bool:
         """Take in an update already on the board; True if there is news for the client.
 
-        An issue still to be sent in a snapshot is left to it: the snapshot will read
-        the value of this update or a newer one.
+        An instrument still to be sent in a snapshot is left to it: the snapshot will
+        read the value of this update or a newer one.
         """
         is_touched = update.touches(self.key_set)
         if self.is_empty:

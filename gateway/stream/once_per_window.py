@@ -4,14 +4,14 @@ from throttle.contract.snapshot import Row
 
 
 class OncePerWindow:
-    """Hands every issue out at most once per window, the newest row of it at last.
+    """Hands every instrument out at most once per window, the newest row of it at last.
 
     Several jobs may publish to one stream, each a part of the trades: the second
-    update of a window may hold issues that the first one held already, and a job that
-    is behind publishes windows that others have passed. ``window`` is the newest end
-    of a window, whoever published it. Of an issue that was handed out in it, further
-    rows are held back, newest wins, until the first update of a later window. Their
-    sums are folded.
+    update of a window may hold instruments that the first one held already, and a job
+    that is behind publishes windows that others have passed. ``window`` is the newest
+    end of a window, whoever published it. Of an instrument that was handed out in it,
+    further rows are held back, newest wins, until the first update of a later window.
+    Their sums are folded.
 
     Where each window comes in one update nothing is held, copied or looked up.
     """
@@ -31,7 +31,7 @@ class OncePerWindow:
     def hand_out(self, window: int, fresh: list[Row]) -> list[Row]:
         """Take the news of an update in and return the rows that may go out now.
 
-        None of ``fresh`` is older than a row of its issue before.
+        None of ``fresh`` is older than a row of its instrument before.
         """
         if self.window is None or window > self.window:
             self.window = window

@@ -1,4 +1,4 @@
-"""What clients see whose token allows one price of an issue in an interval. Pure.
+"""What clients see whose token allows one price of an instrument in an interval. Pure.
 
 A paced source shows the live board as it was when the interval began, by the clock, to
 whoever looks: streams, however often they subscribe, and REST. Intervals begin at
@@ -35,7 +35,7 @@ class PacedSource:
         self.board = live.copy()
         self._live = live
         self._begun = now_ms // interval_ms + 1
-        # The newest row of each issue, and of how many trades it and others are.
+        # The newest row of each instrument, and of how many trades it and others are.
         self._changed: dict[str, tuple[Row, int]] = {}
         self._groups: set[str] = set()
 

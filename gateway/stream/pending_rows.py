@@ -14,7 +14,7 @@ AT_ONCE = 100
 
 
 class PendingRow:
-    """A row of an issue, or an ``older`` one and a ``newer`` one that are sent as one.
+    """A row of an instrument, or an ``older`` one and a ``newer`` one that are sent as one.
 
     What they say together is worked out when somebody asks for it first.
     """
@@ -60,7 +60,7 @@ class PendingRow:
 
 
 class SharedRows:
-    """The rows of an update by issue, for all clients that are sent them later."""
+    """The rows of an update by instrument, for all clients that are sent them later."""
 
     __slots__ = ("_alone", "_merged", "_rows")
 
@@ -71,7 +71,7 @@ class SharedRows:
         self._merged: dict[int, tuple[PendingRow, PendingRow]] = {}
 
     def get(self, name: str, older: PendingRow | None) -> PendingRow | None:
-        """Return an issue's row, with an older one as one; None of a group."""
+        """Return an instrument's row, with an older one as one; None of a group."""
         pending = self._alone.get(name)
         if pending is None:
             row = self._rows.get(name)
@@ -90,7 +90,7 @@ class SharedRows:
 
 
 class PendingRows:
-    """What waits of some issues and groups, by name: of a group, only that it does.
+    """What waits of some instruments and groups, by name: of a group, only that it does.
 
     Whoever has added an update calls ``fold_some`` until everything is folded. Else the
     next update finds it undone, and does it at once.
@@ -103,7 +103,7 @@ class PendingRows:
         self._unfolded: list[PendingRow] = []
 
     def add(self, rows: SharedRows, names: Iterable[str]) -> None:
-        """Add what an update has of these issues and groups."""
+        """Add what an update has of these instruments and groups."""
         by_name, unfolded = self.by_name, []
         for name in names:
             row = by_name[name] = rows.get(name, by_name.get(name))

@@ -15,7 +15,7 @@ DAYS_PIECE = 500
 """This many days are asked for at a time."""
 
 MOST_DAYS_KNOWN = 20_000
-"""So many decoded days are kept, of as many issues."""
+"""So many decoded days are kept, of as many instruments."""
 
 
 class AnalyticsStore:
@@ -62,9 +62,9 @@ class AnalyticsStore:
         return b":".join(fields).decode()
 
     async def days(self, isins: Sequence[str]) -> dict[str, DayBar]:
-        """Return the newest day of those issues that have one.
+        """Return the newest day of those instruments that have one.
 
-        Of an issue whose day has not changed it is the same object as before.
+        Of an instrument whose day has not changed it is the same object as before.
         """
         days: dict[str, DayBar] = {}
         for first in range(0, len(isins), DAYS_PIECE):

@@ -14,9 +14,9 @@ from archive.contract.archive_gap import ArchiveGap
 from archive.contract.segment import Product
 from archive.parquet.segment_folder import bars_root, damaged_root
 from gateway.admission.turns import Turns
-from gateway.protocol.market_issues import served_part
+from gateway.protocol.market_instruments import served_part
 from gateway.upstream.archive_visit import current_visit
-from ingest.issue_table.known_issues import Issues
+from ingest.instrument_table.known_instruments import Instruments
 from throttle.contract.bars import Bar
 from throttle.contract.snapshot import WindowSnapshot
 
@@ -56,14 +56,15 @@ class ArchivedWindows:
     take turns (``archive_visit.py`` says whose question it is). Raises NoTurn where too
     many wait.
 
-    ``issues`` returns what is served now: of one market's gateway, that market's part.
+    ``instruments`` returns what is served now: of one market's gateway, that market's
+    part.
     """
 
     def __init__(
-        self, folder: Path | None, issues: Callable[[], Issues] = Issues
+        self, folder: Path | None, instruments: Callable[[], Instruments] = Instruments
     ) -> None:
         self._folder = folder
-        self._issues = issues
+        self._instruments = instruments
         self._reader: ArchiveReader | None = None
         self._bar_reader: BarReader | None = None
         self._turns = Turns(AT_ONCE, MOST_WAITING, MOST_WAITING_EACH)
@@ -77,7 +78,7 @@ class ArchivedWindows:
     async def history(
         self, isin: str, from_ms: int | None, to_ms: int | None, limit: int
     ) -> tuple[int, list["ArchivedPoint"], list[ArchiveGap]]:
-        """Return up to ``limit`` windows of an issue, oldest first, in one turn.
+        """Return up to ``limit`` windows of an instrument, oldest first, in one turn.
 
         The oldest ones since ``from_ms``, or without it the newest. Before them, the
         end of the newest window there is, 0 without one; after them, what the archive
@@ -99,7 +100,7 @@ class ArchivedWindows:
     async def bars(
         self, isin: str, width_ms: int, first_ms: int, last_ms: int, limit: int
     ) -> list[Bar]:
-        """Return an issue's newest ``limit`` closed bars of a width, oldest first.
+        """Return an instrument's newest ``limit`` closed bars of a width, oldest first.
 
         Both bounds are of their starts, and included. How many days are looked at is
         bounded (``bar_reader.MOST_DAYS``).
@@ -149,7 +150,7 @@ class ArchivedWindows:
             window = await self._ask(lambda _: next(windows, None))
             if window is None:
                 return
-            yield served_part(window, self._issues())
+            yield served_part(window, self._instruments())
 
     async def _ask(self, question: Callable[["ArchiveReader"], T]) -> T:
         return await self._in_turn(lambda: question(self._open()))

@@ -79,7 +79,7 @@ class BarFollower:
         self._kept: deque[bytes] = deque()
         self._kept_bytes = 0
         self._kept_from = BarPosition()
-        # Of every issue, by interval, as of a position.
+        # Of every instrument, by interval, as of a position.
         self._whole: dict[str, tuple[BarPosition, list[BarRow]]] = {}
         self._failures = 0
         self._reasons = OutageReasons()
@@ -271,7 +271,9 @@ class BarFollower:
             if isin == ALL:
                 rows += await self._of_all(interval, progress)
             elif interval != DAY or request.last > 1:
-                rows += await self._of_issue(interval, isin, request.last, progress)
+                rows += await self._of_instrument(
+                    interval, isin, request.last, progress
+                )
         return rows, False
 
     async def _days_of(
@@ -282,7 +284,7 @@ class BarFollower:
         self._folder.note_days(days)
         return [row_of(DAY, closed_day(day, progress.clock_ms)) for day in days]
 
-    async def _of_issue(
+    async def _of_instrument(
         self, interval: str, isin: str, last: int, progress: BarProgress
     ) -> list[BarRow]:
         if interval == DAY:
@@ -291,7 +293,7 @@ class BarFollower:
         return [row_of(interval, bar) for bar in bars]
 
     async def _of_all(self, interval: str, progress: BarProgress) -> list[BarRow]:
-        """Return every issue's newest bar; read once for all who ask at a time."""
+        """Return every instrument's newest bar; read once for all who ask at a time."""
         known, position = self._whole.get(interval), self.position
         if known is None or known[0] != position:
             rows = await self._read_all(interval, progress)

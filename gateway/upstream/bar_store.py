@@ -22,10 +22,10 @@ from throttle.contract.session_calendar import (
 
 PRODUCT = "bars"
 
-ISSUES_AT_ONCE = 100
+INSTRUMENTS_AT_ONCE = 100
 
 PAGE = 1_000
-"""This many bars of an issue are asked for at a time: an answer is taken in at once."""
+"""This many bars of an instrument are asked for at a time: an answer is taken in at once."""
 
 END_OF_TIME_MS = 2**53
 
@@ -68,13 +68,13 @@ class BarStore:
         return read_progress(fields)
 
     async def newest(self) -> list[Bar]:
-        """Return the newest bar of every issue, in the order of ISINs."""
+        """Return the newest bar of every instrument, in the order of ISINs."""
         lines: Any = await self._redis.hgetall(self._keys.last_bars)
         bars = (Bar.decode(isin.decode(), lines[isin]) for isin in sorted(lines))
         return [bar async for bar in in_slices(bars)]
 
     async def days(self, isins: Sequence[str] | None = None) -> list[DayBar]:
-        """Return the newest day of some issues, of all without a name."""
+        """Return the newest day of some instruments, of all without a name."""
         found: Mapping[str, bytes]
         if isins is None:
             lines: Any = await self._redis.hgetall(self._keys.days)
@@ -91,8 +91,8 @@ class BarStore:
     async def parts(self, spans: Sequence[BarSpan]) -> list[list[Bar]]:
         """Return the bars within each span, oldest first."""
         parts: list[list[Bar]] = []
-        for first in range(0, len(spans), ISSUES_AT_ONCE):
-            some = spans[first : first + ISSUES_AT_ONCE]
+        for first in range(0, len(spans), INSTRUMENTS_AT_ONCE):
+            some = spans[first : first + INSTRUMENTS_AT_ONCE]
             async with self._redis.pipeline(transaction=False) as pipe:
                 for span in some:
                     key = self._keys.bars(span.isin)
@@ -111,7 +111,7 @@ class BarStore:
         from_ms: int | None = None,
         to_ms: int | None = None,
     ) -> list[Bar]:
-        """Return an issue's newest ``limit`` bars, oldest first.
+        """Return an instrument's newest ``limit`` bars, oldest first.
 
         ``from_ms`` and ``to_ms`` bound their starts, both included. Fewer come if their
         parts are more than ``MOST_READ``. Raises what the archive raises, too.
@@ -143,7 +143,7 @@ class BarStore:
     async def _newest_parts(
         self, isin: str, first_ms: int, last_ms: int, count: int
     ) -> list[Bar]:
-        """Return an issue's newest bars within these starts, oldest first."""
+        """Return an instrument's newest bars within these starts, oldest first."""
         bars: list[Bar] = []
         upto: int | str = last_ms
         while len(bars) < count:

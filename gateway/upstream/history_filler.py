@@ -7,7 +7,7 @@ import structlog
 from redis.exceptions import RedisError
 
 from gateway.stream.board import Position
-from gateway.upstream.issue_history import IssueHistory
+from gateway.upstream.instrument_history import InstrumentHistory
 from gateway.upstream.window_log import WindowLog
 from throttle.contract.snapshot import WindowSnapshot
 
@@ -29,7 +29,7 @@ class HistoryFiller:
     windows if the log still holds them.
     """
 
-    def __init__(self, history: IssueHistory, window_log: WindowLog) -> None:
+    def __init__(self, history: InstrumentHistory, window_log: WindowLog) -> None:
         self._history = history
         self._window_log = window_log
         self._has_work = asyncio.Event()

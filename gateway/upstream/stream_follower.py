@@ -15,7 +15,7 @@ from redis.asyncio import Redis
 from redis.backoff import ExponentialWithJitterBackoff
 from redis.exceptions import RedisError
 
-from gateway.protocol.market_issues import MarketIssues
+from gateway.protocol.market_instruments import MarketInstruments
 from gateway.stream.board import Board, News, Position
 from gateway.stream.counters import Counters
 from gateway.stream.frames import Update, status_frame
@@ -68,7 +68,7 @@ class StreamFollower:
         self._keys = keys
         market = hub.settings.served_market
         self._channel = keys.updates if market is None else keys.market_updates(market)
-        # Whether other issues are served than when the stored state was read.
+        # Whether other instruments are served than when the stored state was read.
         self._is_relisted = False
         # Whether the board has publishes that Redis has lost. Their offsets come again,
         # and not only with what the board has: all is compared once Redis is ahead.
@@ -76,7 +76,7 @@ class StreamFollower:
         self._board = board
         self._hub = hub
         self._counters = counters
-        self._window_log = WindowLog(redis, keys, lambda: hub.issues)
+        self._window_log = WindowLog(redis, keys, lambda: hub.instruments)
         self._stopping = asyncio.Event()
         self._has_looked = asyncio.Event()
         self._failures = 0
@@ -121,7 +121,7 @@ class StreamFollower:
                 await self._has_looked.wait()
 
     def relist(self) -> None:
-        """Have the board hold what is served now: its market has other issues.
+        """Have the board hold what is served now: its market has other instruments.
 
         That comes with the next window.
         """
@@ -275,13 +275,15 @@ class StreamFollower:
 
     def _served(self, stored: StoredState) -> StoredState:
         """Return what of the stored state is served here."""
-        issues = self._hub.issues
-        if not isinstance(issues, MarketIssues):
+        instruments = self._hub.instruments
+        if not isinstance(instruments, MarketInstruments):
             return stored
         return replace(
             stored,
-            values=[v for v in stored.values if issues.get(v.isin) is not None],
-            groups=[g for g in stored.groups if issues.refusal(g.group.key) is None],
+            values=[v for v in stored.values if instruments.get(v.isin) is not None],
+            groups=[
+                g for g in stored.groups if instruments.refusal(g.group.key) is None
+            ],
         )
 
     def _tell_restart(self, position: Position) -> None:

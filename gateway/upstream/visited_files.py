@@ -22,13 +22,13 @@ class VisitedFiles(ChangingFiles):
         with super().skipping_damage(path):
             yield
 
-    def rows_of_issue(self, path: Path, isin: str) -> pa.Table | None:
-        """Return an issue's rows of a file, after a rest as long as the work was.
+    def rows_of_instrument(self, path: Path, isin: str) -> pa.Table | None:
+        """Return an instrument's rows of a file, after a rest as long as the work was.
 
         The thread shares the interpreter with the event loop.
         """
         began_s = time.thread_time()
-        rows = super().rows_of_issue(path, isin)
+        rows = super().rows_of_instrument(path, isin)
         worked_s = time.thread_time() - began_s
         share = current_share()
         time.sleep(share.rest_s(worked_s) if share else worked_s)

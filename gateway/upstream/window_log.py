@@ -6,8 +6,8 @@ from typing import Any
 import orjson
 from redis.asyncio import Redis
 
-from gateway.protocol.market_issues import served_part
-from ingest.issue_table.known_issues import Issues
+from gateway.protocol.market_instruments import served_part
+from ingest.instrument_table.known_instruments import Instruments
 from ingest.redis_keys import Keys
 from throttle.contract.snapshot import WindowSnapshot
 
@@ -23,17 +23,20 @@ REACH = 16
 class WindowLog:
     """The window log of one namespace; nothing is cached.
 
-    Where one market is served, ``issues`` says of which each window is told alone.
+    Where one market is served, ``instruments`` says of which each window is told alone.
     Every method raises RedisError when the server cannot be asked and ValueError
     when an entry is not one the throttle would have written.
     """
 
     def __init__(
-        self, redis: Redis, keys: Keys, issues: Callable[[], Issues] = Issues
+        self,
+        redis: Redis,
+        keys: Keys,
+        instruments: Callable[[], Instruments] = Instruments,
     ) -> None:
         self._redis = redis
         self._stream = keys.windows
-        self._issues = issues
+        self._instruments = instruments
 
     async def between(self, first: int, last: int) -> list[WindowSnapshot]:
         """Return the windows with offsets from ``first`` to ``last``, if still held."""
@@ -99,7 +102,7 @@ class WindowLog:
             top = f"({entries[-1][0].decode()}"
 
     def _decode(self, entry: Any) -> WindowSnapshot:
-        return served_part(WindowSnapshot.decode(_message(entry)), self._issues())
+        return served_part(WindowSnapshot.decode(_message(entry)), self._instruments())
 
     async def _last_until(self, to_ms: int) -> int | None:
         """Return the offset of the newest window that ends by ``to_ms``.

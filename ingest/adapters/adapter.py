@@ -81,8 +81,8 @@ class Notice(NamedTuple):
     is_drift: bool = False
 
 
-class IssueDay(NamedTuple):
-    """What a frame says of a symbol's day, for the issue table; None is left unsaid."""
+class InstrumentDay(NamedTuple):
+    """What a frame says of a symbol's day, for the instrument table; None is left unsaid."""
 
     symbol: str
     prev_close: str | None = None
@@ -120,7 +120,7 @@ Piece = (
     ExchangeTrade
     | Skip
     | InvalidTrade
-    | IssueDay
+    | InstrumentDay
     | Notice
     | Reply
     | Told
@@ -158,7 +158,7 @@ class Limit:
 
 
 @dataclass(frozen=True, slots=True)
-class ExchangeIssue:
+class ExchangeInstrument:
     """What an exchange's own list says of a symbol. ``tick_size`` is decimal text."""
 
     symbol: str
@@ -244,7 +244,7 @@ class Adapter:
         return None
 
     @classmethod
-    def listed(cls, fetch: Fetch) -> list[ExchangeIssue]:
+    def listed(cls, fetch: Fetch) -> list[ExchangeInstrument]:
         """Return the exchange's own list, empty if there is none to be had."""
         return []
 

@@ -10,7 +10,7 @@ from ingest.adapters.adapter import (
     Adapter,
     ExchangeTrade,
     Frame,
-    IssueDay,
+    InstrumentDay,
     Notice,
     Numbering,
     Piece,
@@ -23,8 +23,8 @@ from ingest.adapters.adapter import (
 )
 from ingest.adapters.trade_numbers import TradeNumbers
 from ingest.decimals import plain_decimal
-from ingest.issue_table.day_facts import DayNews
-from ingest.issue_table.issue_entry import BadIssues
+from ingest.instrument_table.day_facts import DayNews
+from ingest.instrument_table.instrument_entry import BadInstruments
 from ingest.sources.event import Refusals
 from ingest.trade import MAX_SEQ, InvalidTrade, Trade
 from tickthrottle_client.trade_v1 import check_integer
@@ -122,7 +122,7 @@ class Intake:
         self._refusals = refusals
         self._arrived_us = 0
         self._newest: dict[str, tuple[int, int]] = {}
-        self._days: dict[str, IssueDay] = {}
+        self._days: dict[str, InstrumentDay] = {}
         self.numbers = TradeNumbers(numbering, len(keys))
         self.counts = FrameCounts()
         self.clock = ClockDifference()
@@ -191,7 +191,7 @@ class Intake:
         kind = type(piece)
         if kind is ExchangeTrade:
             self._take(piece, now_us, entries)
-        elif kind is IssueDay:
+        elif kind is InstrumentDay:
             self._note_day(piece)
         elif kind is Skip:
             self.counts.left += piece.may_be_trade
@@ -224,7 +224,7 @@ class Intake:
             self._skip(REST_OF_FRAME)
         self._refuse_raised(frame, error)
 
-    def _note_day(self, day: IssueDay) -> None:
+    def _note_day(self, day: InstrumentDay) -> None:
         isin = self._keys.get(day.symbol)
         # Nearly every trade says what the one before it said.
         if isin is None or self._days.get(isin) == day:
@@ -232,7 +232,7 @@ class Intake:
         self._days[isin] = day
         try:
             self.days.note(isin, day.prev_close, day.is_halted)
-        except BadIssues:
+        except BadInstruments:
             self._skip("day_unread")
 
     def _take(self, traded: ExchangeTrade, now_us: int, entries: list[Entry]) -> None:

@@ -1,6 +1,6 @@
-"""The issues of a feed from an exchange: which symbols, their keys, their list. Pure.
+"""The instruments of a feed from an exchange: which symbols, their keys, their list. Pure.
 
-The list has the columns of a gateway's issue list, and ``symbol``, ``venue``,
+The list has the columns of a gateway's instrument list, and ``symbol``, ``venue``,
 ``name_en`` and ``tick_size`` besides. It also tells which symbol a computed key is of.
 """
 
@@ -14,10 +14,10 @@ from ingest.adapters.adapter import (
     Adapter,
     AdapterFault,
     BadChoice,
-    ExchangeIssue,
+    ExchangeInstrument,
     Fetch,
 )
-from ingest.issue_table.issue_entry import MAX_CHARS, visible
+from ingest.instrument_table.instrument_entry import MAX_CHARS, visible
 from ingest.symbol_key import BadSymbol, keys_of
 from ingest.trade import InvalidTrade, check_isin
 
@@ -32,11 +32,11 @@ _CODE_FORM = re.compile(r"[0-9A-Za-z._-]{1,11}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
-class FeedIssues:
+class FeedInstruments:
     """The symbols a feed follows, in order, each with the ISIN it is logged under."""
 
     keys: Mapping[str, str]
-    listed: Mapping[str, ExchangeIssue] = field(default_factory=dict)
+    listed: Mapping[str, ExchangeInstrument] = field(default_factory=dict)
 
     @property
     def symbols(self) -> tuple[str, ...]:
@@ -44,20 +44,20 @@ class FeedIssues:
         return tuple(self.keys)
 
 
-def choose_issues(
+def choose_instruments(
     kind: type[Adapter],
     symbols: Sequence[str],
     known: Mapping[str, str] | None,
     fetch: Fetch,
-) -> FeedIssues:
+) -> FeedInstruments:
     """Return what a feed follows.
 
-    ``symbols`` are those that were asked for, ``known`` ISINs by symbol of an issue
-    list. Without either it is what the adapter chooses of the exchange's own list;
-    ``*`` is all of that list. Symbols become what the exchange's frames call them.
-    Raises BadChoice, and AdapterFault as ``fetch`` does.
+    ``symbols`` are those that were asked for, ``known`` ISINs by symbol of an
+    instrument list. Without either it is what the adapter chooses of the exchange's own
+    list; ``*`` is all of that list. Symbols become what the exchange's frames call
+    them. Raises BadChoice, and AdapterFault as ``fetch`` does.
     """
-    listed: dict[str, ExchangeIssue] = {}
+    listed: dict[str, ExchangeInstrument] = {}
     chosen = tuple(symbols)
     if chosen != (EVERYTHING,):
         chosen = _in_form(kind, symbols)
@@ -71,7 +71,7 @@ def choose_issues(
     if not chosen:
         raise BadChoice(
             f"{kind.name} has no list of its own: name symbols with --symbols, or give "
-            "an issue list with --issues"
+            "an instrument list with --instruments"
         )
     if len(chosen) > MOST_SYMBOLS:
         raise BadChoice(
@@ -82,7 +82,7 @@ def choose_issues(
         raise BadChoice(
             f"{len(chosen)} symbols: {kind.name} gives one feed at most {room}"
         )
-    return FeedIssues(_keys(kind, chosen, known), listed)
+    return FeedInstruments(_keys(kind, chosen, known), listed)
 
 
 def _in_form(kind: type[Adapter], symbols: Iterable[str]) -> tuple[str, ...]:
@@ -117,7 +117,7 @@ def _known_in_form(kind: type[Adapter], known: Mapping[str, str]) -> dict[str, s
 
 
 def parse_known(text: str) -> dict[str, str]:
-    """Return the ISINs of an issue list by symbol, or by code where it has no symbols.
+    """Return the ISINs of an instrument list by symbol, or by code where it has no symbols.
 
     Raises BadChoice.
     """
@@ -150,25 +150,30 @@ def parse_known(text: str) -> dict[str, str]:
     return known
 
 
-def encode_listing(kind: type[Adapter], issues: FeedIssues) -> str:
-    """Return the issue list of a feed as CSV with a header."""
+def encode_listing(kind: type[Adapter], instruments: FeedInstruments) -> str:
+    """Return the instrument list of a feed as CSV with a header."""
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(COLUMNS)
-    for symbol, isin in issues.keys.items():
-        issue = issues.listed.get(symbol, ExchangeIssue(symbol))
+    for symbol, isin in instruments.keys.items():
+        instrument = instruments.listed.get(symbol, ExchangeInstrument(symbol))
         code = symbol if _CODE_FORM.fullmatch(symbol) else ""
-        texts = issue.name or symbol, issue.sector, issue.name_en, issue.tick_size
-        # One odd name in an exchange's list costs no other issue its name.
+        texts = (
+            instrument.name or symbol,
+            instrument.sector,
+            instrument.name_en,
+            instrument.tick_size,
+        )
+        # One odd name in an exchange's list costs no other instrument its name.
         name, sector, *others = (visible(text)[:MAX_CHARS] for text in texts)
         row = (isin, code, name, kind.venue, sector, "", symbol, kind.venue)
         writer.writerow((*row, *others))
     return text.getvalue()
 
 
-def _own_list(kind: type[Adapter], fetch: Fetch) -> dict[str, ExchangeIssue]:
+def _own_list(kind: type[Adapter], fetch: Fetch) -> dict[str, ExchangeInstrument]:
     try:
-        return {issue.symbol: issue for issue in kind.listed(fetch)}
+        return {instrument.symbol: instrument for instrument in kind.listed(fetch)}
     except AdapterFault:
         raise
     except Exception as error:  # noqa: BLE001 - a user's adapter may raise anything
@@ -183,8 +188,8 @@ def _keys(
     without = [symbol for symbol, isin in found.items() if isin is None]
     if without and not kind.prefix:
         raise BadChoice(
-            f"symbol {without[0]!r}: has no ISIN by rule; give an issue list with "
-            "--issues that has it"
+            f"symbol {without[0]!r}: has no ISIN by rule; give an instrument list with "
+            "--instruments that has it"
         )
     try:
         made = keys_of(kind.prefix, without)

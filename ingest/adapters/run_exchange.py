@@ -21,18 +21,18 @@ from ingest.adapters.exchange_http import fetch
 from ingest.adapters.feed_log import FeedLog
 from ingest.adapters.intake import Entry, Intake
 from ingest.adapters.listing import (
-    FeedIssues,
-    choose_issues,
+    FeedInstruments,
+    choose_instruments,
     encode_listing,
     parse_known,
 )
 from ingest.adapters.raw_tape import RAW_TAPE_BYTES, Opened, RawRecorder, read_raw
-from ingest.feed.issue_days import telling_days
-from ingest.feed.issue_names import tell_names
+from ingest.feed.instrument_days import telling_days
+from ingest.feed.instrument_names import tell_names
 from ingest.feed.pacer import FeedReport
 from ingest.feed.run import run_arrivals
 from ingest.feed.supply import Arrivals
-from ingest.issue_table.issue_list import parse_list
+from ingest.instrument_table.instrument_list import parse_list
 from ingest.settings import IngestSettings
 from ingest.sources.event import Refusals
 from ingest.sources.exchange_options import ExchangeOptions
@@ -47,7 +47,7 @@ def at_addresses(kind: type[Adapter], options: ExchangeOptions) -> type[Adapter]
     return type(kind.__name__, (kind,), changed) if changed else kind
 
 
-def find_issues(kind: type[Adapter], options: ExchangeOptions) -> FeedIssues:
+def find_instruments(kind: type[Adapter], options: ExchangeOptions) -> FeedInstruments:
     """Return what the feed follows. Asks the exchange only if nothing else tells it.
 
     Raises AdapterFault, or BadChoice for a wrong option; both name the feed.
@@ -55,11 +55,11 @@ def find_issues(kind: type[Adapter], options: ExchangeOptions) -> FeedIssues:
     symbols = [s for s in (part.strip() for part in options.symbols.split(",")) if s]
     try:
         known = None
-        if options.issues_file is not None:
-            known = _read_known(options.issues_file)
+        if options.instruments_file is not None:
+            known = _read_known(options.instruments_file)
         if options.replay_raw is not None and not symbols and known is None:
             symbols = _symbols_of(options.replay_raw)
-        return choose_issues(kind, symbols, known, fetch)
+        return choose_instruments(kind, symbols, known, fetch)
     except BadChoice as error:
         raise BadChoice(f"feed {kind.name}: {error}") from None
     except AdapterFault as error:
@@ -69,7 +69,7 @@ def find_issues(kind: type[Adapter], options: ExchangeOptions) -> FeedIssues:
 def run_exchange(
     settings: IngestSettings,
     kind: type[Adapter],
-    issues: FeedIssues,
+    instruments: FeedInstruments,
     options: ExchangeOptions,
     secrets: Mapping[str, str],
     stop: threading.Event | None = None,
@@ -82,24 +82,26 @@ def run_exchange(
     the feed, RawTapeError, and FeedError as the other feeds do.
     """
     refusals, registry = Refusals(), CollectorRegistry()
-    intake = Intake(kind.venue, kind.numbering, issues.keys, refusals)
+    intake = Intake(kind.venue, kind.numbering, instruments.keys, refusals)
     metrics = AdapterMetrics(registry)
     plan = ExchangePlan(
-        kind, issues.symbols, secrets, options.silence_s, options.max_ahead_ms
+        kind, instruments.symbols, secrets, options.silence_s, options.max_ahead_ms
     )
     feed_log = FeedLog(
-        *(kind.name, intake, issues.symbols, options.max_ahead_ms, plan.hide)
+        *(kind.name, intake, instruments.symbols, options.max_ahead_ms, plan.hide)
     )
     recorder = None
     if options.replay_raw is not None:
-        pump = _pump_tape(kind, issues, intake, feed_log, options.replay_raw)
+        pump = _pump_tape(kind, instruments, intake, feed_log, options.replay_raw)
     else:
         if options.record_raw is not None:
             recorder = RawRecorder(options.record_raw, kind.name, RAW_TAPE_BYTES)
         pump = pump_exchange(plan, intake, metrics, feed_log, recorder)
-    lines = encode_listing(kind, issues).splitlines(keepends=True)
-    entries = parse_list(lines).issues
-    by_list = {issues.keys[s] for s in issues.symbols if s in issues.listed}
+    lines = encode_listing(kind, instruments).splitlines(keepends=True)
+    entries = parse_list(lines).instruments
+    by_list = {
+        instruments.keys[s] for s in instruments.symbols if s in instruments.listed
+    }
     listed = [entry for entry in entries if entry.isin in by_list]
     guessed = [entry for entry in entries if entry.isin not in by_list]
 
@@ -125,7 +127,7 @@ def run_exchange(
 
 def _pump_tape(
     kind: type[Adapter],
-    issues: FeedIssues,
+    instruments: FeedInstruments,
     intake: Intake,
     feed_log: FeedLog,
     path: Path,
@@ -137,7 +139,7 @@ def _pump_tape(
         for event in read_raw(path):
             adapter = adapters.get(event.on)
             if adapter is None or isinstance(event, Opened):
-                adapter = adapters[event.on] = kind(issues.symbols, {})
+                adapter = adapters[event.on] = kind(instruments.symbols, {})
             if isinstance(event, Opened):
                 continue
             entries, others = intake.read(adapter, event.frame, event.at_us)
@@ -165,8 +167,8 @@ def _read_known(path: Path) -> dict[str, str]:
             raise BadChoice(f"over {_MAX_LIST_BYTES} bytes")
         return parse_known(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
-        raise BadChoice(f"issues_file {path}: {error.strerror}") from None
+        raise BadChoice(f"instruments_file {path}: {error.strerror}") from None
     except UnicodeDecodeError:
-        raise BadChoice(f"issues_file {path}: must be UTF-8") from None
+        raise BadChoice(f"instruments_file {path}: must be UTF-8") from None
     except BadChoice as error:
-        raise BadChoice(f"issues_file {path}: {error}") from None
+        raise BadChoice(f"instruments_file {path}: {error}") from None

@@ -8,7 +8,7 @@ from typing import Any
 from ingest.adapters.adapter import (
     Adapter,
     BadChoice,
-    ExchangeIssue,
+    ExchangeInstrument,
     ExchangeTrade,
     Fetch,
     Frame,
@@ -89,14 +89,14 @@ class Binance(Adapter):
         return joined
 
     @classmethod
-    def listed(cls, fetch: Fetch) -> list[ExchangeIssue]:
+    def listed(cls, fetch: Fetch) -> list[ExchangeInstrument]:
         """Return every symbol that trades: base and quote asset, tick size."""
         address = f"{cls.rest_url}/api/v3/exchangeInfo?permissions=SPOT"
         answer = read_json(fetch(address, None))
         rows = answer.get("symbols") if isinstance(answer, dict) else None
         if not isinstance(rows, list):
             raise InvalidTrade("missing_field", "symbols", rows, "must be a list")
-        issues = []
+        instruments = []
         for row in rows:
             if not isinstance(row, dict):
                 raise InvalidTrade("not_object", "symbol", row, "is not an object")
@@ -105,8 +105,8 @@ class Binance(Adapter):
             base, quote = field(row, "baseAsset", str), field(row, "quoteAsset", str)
             symbol, name = field(row, "symbol", str), f"{base}/{quote}"
             tick_size = _tick_size(row.get("filters"))
-            issues.append(ExchangeIssue(symbol, name, name, quote, tick_size))
-        return issues
+            instruments.append(ExchangeInstrument(symbol, name, name, quote, tick_size))
+        return instruments
 
     @classmethod
     def chosen(cls, symbol: str) -> bool:

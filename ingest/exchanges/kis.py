@@ -3,8 +3,8 @@
 ``H0STCNT0``, trades of KRX: text frames, ``0|H0STCNT0|003|`` and the fields of each
 trade with carets between them (``kis_records.py``). No trade has a number, but each has
 the day's volume up to and with it; so a trade that comes again has a volume that was
-there before. Each also has the change against the day before, and whether the issue is
-halted.
+there before. Each also has the change against the day before, and whether the
+instrument is halted.
 """
 
 import re
@@ -24,7 +24,7 @@ from ingest.adapters.adapter import (
     ExchangeTrade,
     Fetch,
     Frame,
-    IssueDay,
+    InstrumentDay,
     Limit,
     Notice,
     Numbering,
@@ -68,7 +68,7 @@ _KEY = ("OPSP0011",)
 
 
 class Kis(Adapter):
-    """Trades of ``ws://ops.koreainvestment.com:21000``, at most 41 issues a key."""
+    """Trades of ``ws://ops.koreainvestment.com:21000``, at most 41 instruments a key."""
 
     name = "kis"
     venue = "KRX"
@@ -115,7 +115,7 @@ class Kis(Adapter):
         return f"{self.url}/tryitout/{TRADES}"
 
     def subscribe(self) -> Iterable[str]:
-        """Ask for each issue by itself, as it has to be."""
+        """Ask for each instrument by itself, as it has to be."""
         for symbol in self.symbols:
             yield dumps(
                 {
@@ -292,14 +292,14 @@ def _trade(record: Record) -> ExchangeTrade:
     )
 
 
-def _day(record: Record) -> Iterator[IssueDay]:
+def _day(record: Record) -> Iterator[InstrumentDay]:
     """Yield what a trade says of its day: the price less its change, and a halt."""
     is_halted = _HALTS.get(record[_HALTED])
     close = None
     with suppress(ValueError):
         close = _close_before(record[_PRICE], record[_SIGN], record[_CHANGE])
     if close is not None or is_halted is not None:
-        yield IssueDay(record[_CODE], close, is_halted)
+        yield InstrumentDay(record[_CODE], close, is_halted)
 
 
 def _close_before(price: str, sign: str, change: str) -> str | None:

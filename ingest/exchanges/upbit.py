@@ -12,11 +12,11 @@ from typing import Any
 from ingest.adapters.adapter import (
     Adapter,
     BadChoice,
-    ExchangeIssue,
+    ExchangeInstrument,
     ExchangeTrade,
     Fetch,
     Frame,
-    IssueDay,
+    InstrumentDay,
     Limit,
     Numbering,
     Piece,
@@ -116,25 +116,25 @@ class Upbit(Adapter):
         return f"{first}-{second}"
 
     @classmethod
-    def listed(cls, fetch: Fetch) -> list[ExchangeIssue]:
+    def listed(cls, fetch: Fetch) -> list[ExchangeInstrument]:
         """Return every market: its Korean and English name, its currency as sector."""
         rows = read_json(fetch(f"{cls.rest_url}/v1/market/all?is_details=false", None))
         if not isinstance(rows, list):
             raise InvalidTrade("not_object", "markets", rows, "is not a list")
-        issues = []
+        instruments = []
         for row in rows:
             if not isinstance(row, dict):
                 raise InvalidTrade("not_object", "market", row, "is not an object")
             symbol = field(row, "market", str)
-            issues.append(
-                ExchangeIssue(
+            instruments.append(
+                ExchangeInstrument(
                     symbol,
                     name=str(row.get("korean_name") or ""),
                     name_en=str(row.get("english_name") or ""),
                     sector=symbol.partition("-")[0],
                 )
             )
-        return issues
+        return instruments
 
     @classmethod
     def chosen(cls, symbol: str) -> bool:
@@ -181,11 +181,11 @@ def _trade(fields: Mapping[str, Any]) -> ExchangeTrade:
     )
 
 
-def _day(fields: Mapping[str, Any]) -> Iterator[IssueDay]:
+def _day(fields: Mapping[str, Any]) -> Iterator[InstrumentDay]:
     close = fields.get("pcp")
     if isinstance(close, str | int) and not isinstance(close, bool):
         with suppress(ValueError):
-            yield IssueDay(fields["cd"], prev_close=shortest_decimal(close))
+            yield InstrumentDay(fields["cd"], prev_close=shortest_decimal(close))
 
 
 def _meant(symbol: str) -> str:

@@ -17,21 +17,21 @@ import redis
 import structlog
 from prometheus_client import CollectorRegistry
 
-from ingest.feed.issue_names import tell_names
+from ingest.feed.instrument_names import tell_names
 from ingest.feed.metrics import FeedMetrics
 from ingest.feed.open_writer import Outlet, open_outlet
 from ingest.feed.pacer import FeedProgress, FeedReport, run_feed
 from ingest.feed.progress import log_report, open_display
 from ingest.feed.supply import Arrivals, Ended, Supply
 from ingest.feed.tape_recorder import BadTapeFile, RecordingWriter, TapeFile
-from ingest.issue_table.issue_list import parse_list, read_symbols
+from ingest.instrument_table.instrument_list import parse_list, read_symbols
 from ingest.process.prometheus import MetricsUnavailable, exposed
 from ingest.process.redis_fault import explain
 from ingest.process.service_manager import tell_ready
 from ingest.settings import IngestSettings
 from ingest.sources.event import Event, Refusals
 from ingest.sources.faults import Faults
-from ingest.sources.market import encode_issues
+from ingest.sources.market import encode_instruments
 from ingest.sources.pipe import PipeOptions, read_pipe
 from ingest.sources.replay import Replay, ReplayOptions
 from ingest.sources.simulator import Simulator
@@ -85,9 +85,9 @@ def run_simulator(
 
 @contextmanager
 def _named(settings: IngestSettings, simulator: Simulator) -> Iterator[Iterable[Event]]:
-    """Yield a market's events once the issue table knows what its issues are called."""
-    listed = encode_issues(simulator.listing()).splitlines(keepends=True)
-    tell_names(settings, parse_list(listed).issues)
+    """Yield a market's events once the instrument table knows what its instruments are called."""
+    listed = encode_instruments(simulator.listing()).splitlines(keepends=True)
+    tell_names(settings, parse_list(listed).instruments)
     yield simulator.events(_now_us())
 
 
@@ -106,13 +106,15 @@ def run_replay(
     Without ``stop``, SIGINT and SIGTERM end the feed. ``report_to`` is a file to keep
     the feed's receipt in, ``record_to`` one for a tape of what it appended; ``faults``
     are injected into the tapes' trades, ``lines`` says how the tapes are written.
-    Raises TapeError for a tape that cannot be played, BadIssues for the issue list, and
-    FeedError when the log's server cannot be reached or refuses the log.
+    Raises TapeError for a tape that cannot be played, BadInstruments for the instrument
+    list, and FeedError when the log's server cannot be reached or refuses the log.
     """
     lines = lines or LineOptions()
     refusals = _tally_for(lines)
     read = partial(
-        read_tape, options=lines, issues=read_symbols(lines.issues_file, lines.venue)
+        read_tape,
+        options=lines,
+        instruments=read_symbols(lines.instruments_file, lines.venue),
     )
     played = Replay(tapes, options, read, tell=log.warning)
     events = played.events(_now_us(), refusals)
@@ -135,11 +137,11 @@ def run_pipe(
     """Append what comes out of a pipe until it ends or the feed is stopped.
 
     Without ``stop``, SIGINT and SIGTERM end the feed. ``report_to`` and ``record_to``
-    are as those of the other feeds. Raises PipeError for what cannot be read, BadIssues
-    for the issue list, and FeedError as the other feeds do.
+    are as those of the other feeds. Raises PipeError for what cannot be read,
+    BadInstruments for the instrument list, and FeedError as the other feeds do.
     """
-    issues = read_symbols(options.issues_file, options.venue)
-    reader = LineReader(options, _now_us(), _now_us, issues)
+    instruments = read_symbols(options.instruments_file, options.venue)
+    reader = LineReader(options, _now_us(), _now_us, instruments)
     refusals = _tally_for(options)
 
     def pump(arrivals: Arrivals) -> None:

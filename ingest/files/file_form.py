@@ -1,7 +1,7 @@
 """How a file is written: what its options say of delimiters, names and numbers. Pure.
 
 The same options are those of trades (``ingest``, ``replay``, ``run --tape``) and of
-issue lists (``issues load``).
+instrument lists (``instruments load``).
 """
 
 import codecs

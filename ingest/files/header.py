@@ -33,14 +33,20 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
         *("v", "s", "체결량", "거래량"),
     ),
     "code": ("short_code", "symbol", "ticker", "단축코드", "종목코드"),
-    "name": ("issue_name", "한글 종목약명", "한글종목약명", "종목명", "한글 종목명"),
+    "name": (
+        "instrument_name",
+        "한글 종목약명",
+        "한글종목약명",
+        "종목명",
+        "한글 종목명",
+    ),
     "english_name": ("name_en", "영문 종목명", "영문종목명"),
     "market": ("exchange", "시장구분"),
     "prev_close": ("previous_close", "close", "종가", "전일종가", "기준가"),
     "sector": ("industry", "업종명", "업종"),
     "listed_shares": ("shares", "상장주식수"),
 }
-"""What fields of trades and of issues are often called, the likeliest first."""
+"""What fields of trades and of instruments are often called, the likeliest first."""
 
 _VALUE = re.compile(
     r"[+-]?[0-9][0-9.,:TZ +/-]*(?:[eE][+-]?[0-9]+)?|[A-Z]{2}[A-Z0-9]{10}"

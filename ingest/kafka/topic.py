@@ -65,7 +65,7 @@ class TopicState:
         if "compact" in self.cleanup_policy:
             yield (
                 f"cleanup.policy={self.cleanup_policy}: only the newest trade of "
-                "an issue is sure to stay; a trade that is deleted before it is read "
+                "an instrument is sure to stay; a trade that is deleted before it is read "
                 "is in no window, and a window computed anew may differ"
             )
         if 0 <= self.retention_ms < _SHORT_RETENTION // timedelta(milliseconds=1):

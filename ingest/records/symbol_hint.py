@@ -1,4 +1,4 @@
-"""What a symbol that is not on the issue list may be meant as. Pure."""
+"""What a symbol that is not on the instrument list may be meant as. Pure."""
 
 import re
 from collections.abc import Callable, Iterator

@@ -15,8 +15,9 @@ class ExchangeOptions(FeedOptions):
     all of its own list; without them what docs/adapters.md says of the adapter.
     """
 
-    issues_file: Path | None = None
-    """Issue list, as CSV, with the ISINs of symbols: columns isin and symbol, or code.
+    instruments_file: Path | None = None
+    """Instrument list, as CSV, with the ISINs of symbols: columns isin and symbol, or
+    code.
     """
 
     silence_s: float | None = Field(None, ge=0.1, le=86_400)

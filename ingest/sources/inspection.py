@@ -12,7 +12,7 @@ from ingest.files.file_kind import foreign_file, foreign_kind, guess_encoding
 from ingest.files.header import guess_delimiter, guess_map
 from ingest.files.records import BadHeader, Record, cut_records, split_row
 from ingest.files.text_pieces import to_utf8
-from ingest.issue_table.known_issues import Issues
+from ingest.instrument_table.known_instruments import Instruments
 from ingest.sources.event import Refusals
 from ingest.sources.trade_lines import (
     UNKNOWN_SYMBOL,
@@ -76,7 +76,7 @@ class Inspection:
 
 
 def inspect_sample(
-    sample: bytes, options: LineOptions, issues: Issues | None = None
+    sample: bytes, options: LineOptions, instruments: Instruments | None = None
 ) -> Inspection:
     """Look at a file's first bytes, unpacked. Options that are set are not guessed."""
     if words := foreign_file(sample):
@@ -86,7 +86,7 @@ def inspect_sample(
     records = _records(sample, options)
     first = records[0][1] if records else b""
     if isinstance(first, InvalidTrade) or foreign_kind(first, options.encoding):
-        return _read(records, options, issues, "")
+        return _read(records, options, instruments, "")
     fields = set(REQUIRED)
     if first.lstrip()[:1] in (b"{", b"["):
         fields, options, form = _with_json_names(records, options, chosen)
@@ -107,13 +107,13 @@ def inspect_sample(
         options = _with_map(options, guessed)
         if "time" not in {*options.map, *(c.strip().casefold() for c in columns)}:
             options = _with(options, chosen, stamp="now")
-    best = _read(records, options, issues, form)
+    best = _read(records, options, instruments, form)
     for variation in _VARIATIONS:
         try:
             varied = _with(options, chosen, **variation)
         except ValueError:
             continue
-        other = _read(records, varied, issues, form)
+        other = _read(records, varied, instruments, form)
         if other.is_better_than(best):
             best, options = other, varied
     best.names = {k: name for k, name in best.names.items() if k in fields}
@@ -131,14 +131,17 @@ def _records(sample: bytes, options: LineOptions) -> list[Record]:
 
 
 def _read(
-    records: list[Record], options: LineOptions, issues: Issues | None, form: str
+    records: list[Record],
+    options: LineOptions,
+    instruments: Instruments | None,
+    form: str,
 ) -> Inspection:
     seen = Inspection(options, form)
     seen.head = [str(r, "utf-8", "replace") for _, r in records[:3] if type(r) is bytes]
     if not records:
         seen.problem = "is empty"
         return seen
-    reader = LineReader(options, 1, lambda: EARLIEST_TIME_US, issues)
+    reader = LineReader(options, 1, lambda: EARLIEST_TIME_US, instruments)
     try:
         rows = begin(reader, records)
     except BadHeader as error:

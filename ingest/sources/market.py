@@ -1,4 +1,4 @@
-"""A made-up market in the Korean manner: issues, price grid, daily limits. Pure."""
+"""A made-up market in the Korean manner: instruments, price grid, daily limits. Pure."""
 
 import csv
 import io
@@ -16,9 +16,9 @@ _STEP_BOUNDS = (2_000, 5_000, 20_000, 50_000, 200_000, 500_000)
 _STEPS = (1, 5, 10, 50, 100, 500, 1_000)
 _LIMIT_PERCENT = 30
 
-# Zipf-Mandelbrot, fitted to the value traded per issue on an ordinary day: the first
-# 10 issues have 36 % of the trades, the first 100 have 69 %; 1,200 trades touch 400
-# of 2,879 issues, 1,800 touch 520.
+# Zipf-Mandelbrot, fitted to the value traded per instrument on an ordinary day: the
+# first 10 instruments have 36 % of the trades, the first 100 have 69 %; 1,200 trades
+# touch 400 of 2,879 instruments, 1,800 touch 520.
 _POPULARITY_EXPONENT = 1.2
 _POPULARITY_OFFSET = 3
 
@@ -34,7 +34,7 @@ _PREFERRED = "우"
 
 
 @dataclass(frozen=True, slots=True)
-class SimulatedIssue:
+class SimulatedInstrument:
     """One simulated share; its base price, in won, is yesterday's closing price."""
 
     isin: str
@@ -49,17 +49,17 @@ COLUMNS = (
     *("isin", "code", "name", "market", "sector", "prev_close"),
     *("currency", "tick_table"),
 )
-"""Of the file with what is known of issues besides their trades."""
+"""Of the file with what is known of instruments besides their trades."""
 
 
-def encode_issues(issues: Iterable[SimulatedIssue]) -> str:
-    """Return the issues as CSV with a header, one a line."""
+def encode_instruments(instruments: Iterable[SimulatedInstrument]) -> str:
+    """Return the instruments as CSV with a header, one a line."""
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(COLUMNS)
     writer.writerows(
         (i.isin, i.code, i.name, i.market, i.sector, i.base_price, "KRW", "krx")
-        for i in issues
+        for i in instruments
     )
     return text.getvalue()
 
@@ -99,16 +99,16 @@ def daily_limits(base_price: int) -> tuple[int, int]:
 
 
 def popularity(count: int) -> list[float]:
-    """Return a heavy-tailed weight for each of ``count`` issues, greatest first."""
+    """Return a heavy-tailed weight for each of ``count`` instruments, greatest first."""
     return [
         (rank + _POPULARITY_OFFSET) ** -_POPULARITY_EXPONENT for rank in range(count)
     ]
 
 
-def create_issues(seed: str, count: int) -> tuple[SimulatedIssue, ...]:
-    """Return the first ``count`` issues of a market, the most traded first.
+def create_instruments(seed: str, count: int) -> tuple[SimulatedInstrument, ...]:
+    """Return the first ``count`` instruments of a market, the most traded first.
 
-    An issue is the same however many there are, and no two have the same ISIN.
+    An instrument is the same however many there are, and no two have the same ISIN.
 
     Mostly ``KR7`` + code + ``00`` + check digit; every 25th is a preferred share
     whose code and ISIN differ in one character, every 80th code holds a letter.
@@ -124,17 +124,17 @@ def create_issues(seed: str, count: int) -> tuple[SimulatedIssue, ...]:
     markets = [_choose_market(chances, rank) for rank in range(count)]
     sectors = Random(f"{seed}/sectors").choices(SECTORS, k=count)
     names = create_names(seed, sectors)
-    issues: list[SimulatedIssue] = []
+    instruments: list[SimulatedInstrument] = []
     for share, name, market, sector in zip(
         shares, names, markets, sectors, strict=True
     ):
         isin, code, is_preferred, price = share
         if is_preferred:
-            common = issues[-1]
+            common = instruments[-1]
             name = common.name + _PREFERRED
             market, sector = common.market, common.sector
-        issues.append(SimulatedIssue(isin, code, name, market, sector, price))
-    return tuple(issues)
+        instruments.append(SimulatedInstrument(isin, code, name, market, sector, price))
+    return tuple(instruments)
 
 
 def _choose_market(rng: Random, rank: int) -> str:
@@ -164,7 +164,7 @@ def _create_share(rng: Random, rank: int, stem: int) -> _Share:
 
 
 class Book:
-    """One issue while it trades: its price walks on the grid, its totals add up."""
+    """One instrument while it trades: its price walks on the grid, its totals add up."""
 
     __slots__ = (
         "_head",
@@ -177,11 +177,11 @@ class Book:
         "isin",
     )
 
-    def __init__(self, issue: SimulatedIssue) -> None:
-        self.isin = issue.isin
-        self._head = f'{{"isin":"{issue.isin}","time":'
-        self._low, self._high = daily_limits(issue.base_price)
-        self._price = issue.base_price
+    def __init__(self, instrument: SimulatedInstrument) -> None:
+        self.isin = instrument.isin
+        self._head = f'{{"isin":"{instrument.isin}","time":'
+        self._low, self._high = daily_limits(instrument.base_price)
+        self._price = instrument.base_price
         self._seq = self._volume = self._value = 0
 
     def trade(self, time_us: int, bits: int, sizes: list[int]) -> bytes:
@@ -205,7 +205,7 @@ class Book:
         return self._encode(time_us, size, "B" if buys else "S")
 
     def peek(self, time_us: int) -> bytes:
-        """Return a trade that is not executed: the issue does not change."""
+        """Return a trade that is not executed: the instrument does not change."""
         return self._encode(time_us, 1, "B")
 
     def _encode(self, time_us: int, size: int, side: str) -> bytes:

@@ -68,8 +68,8 @@ class ReplayOptions(FeedOptions):
     """No silence of the tape lasts longer than this, in seconds of the tape."""
 
     order: Literal["time", "recorded"] = "time"
-    """``time``: a tape that is not in the order of time, sorted by issue perhaps, is
-    sorted if that takes at most 512 MiB. ``recorded``: it is played as it stands.
+    """``time``: a tape that is not in the order of time, sorted by instrument perhaps,
+    is sorted if that takes at most 512 MiB. ``recorded``: it is played as it stands.
     """
 
     profile: ProfileOption | None = None

@@ -14,7 +14,12 @@ from pydantic import Field, model_validator
 from ingest.sources.event import Event
 from ingest.sources.faults import break_trade
 from ingest.sources.feed_options import FeedOptions, ProfileOption, Share
-from ingest.sources.market import Book, SimulatedIssue, create_issues, popularity
+from ingest.sources.market import (
+    Book,
+    SimulatedInstrument,
+    create_instruments,
+    popularity,
+)
 from ingest.sources.rate_profile import Profile
 
 SLOT_US = 100_000
@@ -64,8 +69,8 @@ class Simulator(FeedOptions):
     rate: float = Field(750.0, ge=0.1, le=1_000_000)
     """Mean number of trades a second over every 2 s, or over a ``day``'s session."""
 
-    issues: int = Field(2_879, ge=1, le=20_000)
-    """Number of issues."""
+    instruments: int = Field(2_879, ge=1, le=20_000)
+    """Number of instruments."""
 
     shape: Literal["flat", "day"] = "flat"
     """``flat``: the mean rate all the time. ``day``: a busy opening (1.8 times the
@@ -117,16 +122,16 @@ class Simulator(FeedOptions):
             return self.profile.trades(seconds)
         return self.rate * seconds
 
-    def listing(self) -> tuple[SimulatedIssue, ...]:
-        """Return the market's issues, the most traded first."""
-        return create_issues(f"{self.seed}/listing", self.issues)
+    def listing(self) -> tuple[SimulatedInstrument, ...]:
+        """Return the market's instruments, the most traded first."""
+        return create_instruments(f"{self.seed}/listing", self.instruments)
 
     def events(self, start_us: int) -> Iterator[Event]:
         """Yield the events of a market that opens at ``start_us`` (since 1970 UTC).
 
         A trade's exchange time is ``start_us`` plus its event's ``due_us``, less its
-        delay when it is late or a repeat. An issue's seq rises by one with its
-        exchange time, and its cumulative volume and value with its seq. An issue's
+        delay when it is late or a repeat. An instrument's seq rises by one with its
+        exchange time, and its cumulative volume and value with its seq. An instrument's
         price stays on the price grid and within the day's limits.
         """
         return self.prepare()(start_us)
@@ -148,8 +153,8 @@ class _Session:
     def __init__(self, options: Simulator) -> None:
         self._options = options
         self._rng = rng = Random(f"{options.seed}/session")
-        self._books = [Book(issue) for issue in options.listing()]
-        self._weights = list(accumulate(popularity(options.issues)))
+        self._books = [Book(instrument) for instrument in options.listing()]
+        self._weights = list(accumulate(popularity(options.instruments)))
         self._sizes = [max(1, int(rng.lognormvariate(3.0, 1.4))) for _ in range(_SIZES)]
         # By due time, those of the same time in the order in which they were drawn.
         self._late: list[tuple[int, int, Event]] = []

@@ -4,8 +4,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from ingest.issue_table.issue_list import read_symbols
-from ingest.issue_table.known_issues import Issues
+from ingest.instrument_table.instrument_list import read_symbols
+from ingest.instrument_table.known_instruments import Instruments
 from ingest.sources.event import Refusals
 from ingest.sources.pipe import PipeError, read_source
 from ingest.sources.trade_lines import LineOptions, LineReader
@@ -24,7 +24,7 @@ def read_tape(
     path: Path,
     refusals: Refusals,
     options: LineOptions | None = None,
-    issues: Issues | None = None,
+    instruments: Instruments | None = None,
 ) -> Iterator[Trade]:
     """Yield a tape's trades in order, holding a piece of 256 KiB at a time.
 
@@ -35,7 +35,7 @@ def read_tape(
     first trade asked for or later, when the file is missing, unreadable, damaged or
     without a required column, and at the end when it held no valid trade.
     """
-    reader = LineReader(options or LineOptions(), 1, _now_us, issues)
+    reader = LineReader(options or LineOptions(), 1, _now_us, instruments)
     has_trades = False
     try:
         for trades in read_source(
@@ -51,10 +51,10 @@ def read_tape(
         raise TapeError(path, f"holds no valid trade{example}")
 
 
-def check_tape(path: Path, options: LineOptions, issues_file: Path | None) -> None:
-    """Read a tape up to its first trade. Raises TapeError and BadIssues."""
-    issues = read_symbols(issues_file, options.venue)
-    next(read_tape(path, Refusals(), options, issues), None)
+def check_tape(path: Path, options: LineOptions, instruments_file: Path | None) -> None:
+    """Read a tape up to its first trade. Raises TapeError and BadInstruments."""
+    instruments = read_symbols(instruments_file, options.venue)
+    next(read_tape(path, Refusals(), options, instruments), None)
 
 
 def _now_us() -> int:

@@ -2,7 +2,7 @@
 
 A feed records trades that come a moment late, so a step back of up to a second is none.
 A single one beyond that is a wrong clock. Three say that the tape is sorted by
-something else: by issue, as the daily files of exchanges are, or from its end.
+something else: by instrument, as the daily files of exchanges are, or from its end.
 """
 
 from collections.abc import Iterable
@@ -22,7 +22,7 @@ SORTED_BYTES = 512 * 2**20
 """Most memory that sorting takes."""
 
 LOOKED_AT = 200_000
-"""So many trades are looked at, from the first one of a second issue on."""
+"""So many trades are looked at, from the first one of a second instrument on."""
 
 _MOST_LOOKED_AT = 2_000_000
 _TRADE_OVERHEAD_BYTES = 150

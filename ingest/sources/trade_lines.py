@@ -22,7 +22,7 @@ from ingest.files.file_kind import BOM, foreign_kind
 from ingest.files.header import fold_names, name_columns
 from ingest.files.number_marks import number_cleaner
 from ingest.files.records import BadHeader, Record, is_spaced, split_row
-from ingest.issue_table.known_issues import Issues
+from ingest.instrument_table.known_instruments import Instruments
 from ingest.records import symbol_hint, time_text
 from ingest.records.field_rules import MARKED, FieldRules
 from ingest.records.leave_out import value_at
@@ -47,7 +47,7 @@ R = TypeVar("R")
 T = TypeVar("T")
 
 UNKNOWN_SYMBOL = "unknown_symbol"
-"""Why a trade is refused whose symbol is not on the issue list."""
+"""Why a trade is refused whose symbol is not on the instrument list."""
 
 _NUMBER = re.compile(r"[0-9]{1,20}(?:\.[0-9]{1,18})?", re.ASCII)
 _EXACT = Context(prec=64)
@@ -90,8 +90,8 @@ class LineOptions(FieldOptions, FileForm):
     Asia/Seoul. Without it, they are refused.
     """
 
-    issues_file: Path | None = None
-    """Issue list, as CSV: it tells the ISINs of codes and other symbols."""
+    instruments_file: Path | None = None
+    """Instrument list, as CSV: it tells the ISINs of codes and other symbols."""
 
     stamp: Literal["recorded", "now"] = "recorded"
     """``recorded``: a trade has its own time. ``now``: it has the time at which it was
@@ -123,11 +123,11 @@ class LineReader:
         options: LineOptions,
         start_us: int,
         now_us: Callable[[], int],
-        issues: Issues | None = None,
+        instruments: Instruments | None = None,
         *,
         numbers_missing: bool = False,
     ) -> None:
-        """``now_us`` is the time of day. ``issues`` tells the ISINs of symbols.
+        """``now_us`` is the time of day. ``instruments`` tells the ISINs of symbols.
 
         With ``numbers_missing`` each trade without ``seq`` is numbered for itself:
         for sources whose lines have nothing to do with each other.
@@ -137,7 +137,7 @@ class LineReader:
         self._options = options
         self.form: FileForm = options
         self._now_us = now_us
-        self._issues = issues
+        self._instruments = instruments
         self._arrivals = count(start_us)
         self._names = dict(options.map)
         self._clean = number_cleaner(options.thousands, options.decimal_mark)
@@ -505,7 +505,7 @@ class LineReader:
         symbol = _text_of(value)
         if _ISIN_FORM.fullmatch(symbol):
             return symbol
-        isin = None if self._issues is None else self._issues.isin_of(symbol)
+        isin = None if self._instruments is None else self._instruments.isin_of(symbol)
         if isin is None and self._keys is not None:
             isin = self._keys.isin_of(symbol)
             fields.setdefault("symbol", symbol)
@@ -515,18 +515,21 @@ class LineReader:
         return isin
 
     def _unknown_symbol(self, value: Any, symbol: str) -> InvalidTrade:
-        if self._issues is None:
+        if self._instruments is None:
             rule = (
-                "is no ISIN; --issues names the list that knows symbols, --venue "
+                "is no ISIN; --instruments names the list that knows symbols, --venue "
                 "makes keys of them"
             )
             return InvalidTrade("bad_isin", "isin", value, rule)
-        rule = "is neither an ISIN nor a code of the issue list"
+        rule = "is neither an ISIN nor a code of the instrument list"
         rule += symbol_hint.hint_of(symbol, self._is_listed)
         return InvalidTrade(UNKNOWN_SYMBOL, "isin", value, rule)
 
     def _is_listed(self, code: str) -> bool:
-        return self._issues is not None and self._issues.isin_of(code) is not None
+        return (
+            self._instruments is not None
+            and self._instruments.isin_of(code) is not None
+        )
 
 
 def _explained(error: InvalidTrade, value: object) -> InvalidTrade:

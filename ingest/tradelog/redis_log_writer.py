@@ -16,7 +16,7 @@ from ingest.tradelog.contract import AppendTally, LogInfo, partition_of
 from ingest.tradelog.redis_positions import FIELD, position_of, stream_key
 from tickthrottle_client.log_v1 import CAP_CHECK_ENTRIES, partition_cap
 
-_REMEMBERED_ISSUES = 65_536
+_REMEMBERED_INSTRUMENTS = 65_536
 _AT_ONCE = 250
 """Commands that are sent together: the server works while the next are encoded."""
 
@@ -84,8 +84,8 @@ class RedisLogWriter:
         partition = self._partitions.get(isin)
         if partition is None:
             partition = partition_of(isin, self._info.partitions)
-            # A feed has a few thousand issues; whatever it has, this stays small.
-            if len(self._partitions) < _REMEMBERED_ISSUES:
+            # A feed has a few thousand instruments; whatever it has, this stays small.
+            if len(self._partitions) < _REMEMBERED_INSTRUMENTS:
                 self._partitions[isin] = partition
         return partition
 

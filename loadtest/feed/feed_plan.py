@@ -34,22 +34,24 @@ class FeedPlan:
 
     @property
     def words(self) -> str:
-        """What is fed, for people: ``simulated market, 2,879 issues, 900/s``."""
+        """What is fed, for people: ``simulated market, 2,879 instruments, 900/s``."""
         source = self.source
         pace = source.profile.words if source.profile is not None else ""
         if isinstance(source, Simulator):
             broken = f", {source.malformed:.3g} malformed" if source.malformed else ""
-            return f"simulated market, {source.issues:,} issues, {pace}{broken}"
+            return (
+                f"simulated market, {source.instruments:,} instruments, {pace}{broken}"
+            )
         pace = pace or f"{source.speed:g} x its own pace"
         return f"{', '.join(f'tape {path.name}' for path in self.tapes)}, {pace}"
 
     def isins(self) -> tuple[str, ...]:
-        """Return all issues, the most traded first; reads tapes whole.
+        """Return all instruments, the most traded first; reads tapes whole.
 
         Raises TapeError.
         """
         if isinstance(self.source, Simulator):
-            return tuple(issue.isin for issue in self.source.listing())
+            return tuple(instrument.isin for instrument in self.source.listing())
         trades: Counter[str] = Counter()
         for path in self.tapes:
             trades.update(trade.isin for trade in read_tape(path, Refusals()))

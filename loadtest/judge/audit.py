@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 
 import redis
 
-from ingest.issue_table.issue_store import TableAway
-from ingest.issue_table.open_issue_store import open_issue_store
+from ingest.instrument_table.instrument_store import TableAway
+from ingest.instrument_table.open_instrument_store import open_instrument_store
 from ingest.process.redact import server_address
 from ingest.process.redis_fault import in_words
 from ingest.tradelog.contract import LogAway, LogUnusable
@@ -16,7 +16,7 @@ from loadtest.judge.standing import Standing
 from loadtest.results import Audit
 from loadtest.system.deployment import Deployment
 from throttle.audit.compare import PublishedVersions
-from throttle.audit.issue_tables import IssueTables
+from throttle.audit.instrument_tables import InstrumentTables
 from throttle.audit.log_entries import open_log_entries
 from throttle.audit.recompute import WindowRule
 from throttle.audit.verify import (
@@ -60,7 +60,7 @@ def audit(deployment: Deployment, follower: Follower, until: Ledger) -> Audited:
             start, run = follower.start, follower.run
             # What is read for a window is dropped with it, and nothing is a cycle.
             with no_collection():
-                tables = IssueTables(open_issue_store(ingest))
+                tables = InstrumentTables(open_instrument_store(ingest))
                 batches = follower.batches
                 return compare(log, start, until, run, batches, rule, tables)
     except (LogAway, LogUnusable, TableAway) as error:
@@ -132,7 +132,7 @@ def _in_words(report: VerificationReport) -> Audit:
     return Audit(
         trades=report.books.read,
         windows=report.compared,
-        issues=len(report.issues),
+        instruments=len(report.instruments),
         differences=differences[:SHOWN],
         difference_count=len(report.problems) + report.counts.total(),
         notes=[

@@ -26,12 +26,12 @@ UNKNOWN = -2
 NO_ITEM: Item = ("", NOTHING, NOTHING, "", NOTHING)
 
 
-class HeldIssue:
-    """What the client knows of an issue: its newest trade, and what it stands for.
+class HeldInstrument:
+    """What the client knows of an instrument: its newest trade, and what it stands for.
 
     ``trades`` adds up since ``base_item``, which was sent by a snapshot at the offset
     ``base`` or later; it is ``NO_ITEM`` if there was no value up to there. ``window``
-    is the newest one that had an update of the issue.
+    is the newest one that had an update of the instrument.
     """
 
     __slots__ = ("base", "base_item", "item", "trades", "window")
@@ -63,7 +63,7 @@ class Checker:
         """The ISINs it watches, None for all."""
         self.epoch: str | None = None
         self.offset = NOTHING
-        self.held: dict[str, HeldIssue] = {}
+        self.held: dict[str, HeldInstrument] = {}
         self.times_ms = array("d")
         self.offsets = array("q")
         self.holes: list[tuple[int, int]] = []
@@ -274,10 +274,10 @@ class Checker:
         self.held.clear()
         self.offset = NOTHING
 
-    def _begin(self, isin: str, offset: int) -> HeldIssue:
+    def _begin(self, isin: str, offset: int) -> HeldInstrument:
         if self.keys is not None and isin not in self.keys:
             self.fault(f"{isin} came at offset {offset}, but was not asked for")
-        return HeldIssue(self._base)
+        return HeldInstrument(self._base)
 
     def _reach(self, offset: int, at_ms: float) -> None:
         if offset > self.offset:

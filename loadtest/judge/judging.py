@@ -14,7 +14,7 @@ from random import Random
 from typing import NamedTuple, TypeAlias
 
 from loadtest.client_mix import Kind
-from loadtest.judge.checker import NO_ITEM, Checker, HeldIssue
+from loadtest.judge.checker import NO_ITEM, Checker, HeldInstrument
 from loadtest.judge.reference import Changes, Reference
 from loadtest.judge.tallies import ClientTally
 
@@ -123,7 +123,7 @@ def judge_all(
     """
     judgement = Judgement()
     ends_ms = {w.end_ms for w in reference.windows.values() if span.has(w.end_ms)}
-    every = sorted({o for isin in reference.issues.values() for o in isin.offsets})
+    every = sorted({o for isin in reference.instruments.values() for o in isin.offsets})
     for kind, name, checker in seen:
         found = judgement.kind(kind)
         found.clients += 1
@@ -221,7 +221,7 @@ def _sample(
     samples: int,
     chance: Random,
 ) -> None:
-    everything = sorted(reference.issues)
+    everything = sorted(reference.instruments)
     keys = [everything if c.keys is None else sorted(c.keys) for c in checkers]
     for end_ms in ends_ms:
         values = array("f")
@@ -250,7 +250,7 @@ def wrong_values(
     if not checker.is_whole:
         return []
     keys: Iterable[str] = checker.keys or sorted(
-        checker.held.keys() | reference.issues.keys()
+        checker.held.keys() | reference.instruments.keys()
     )
     found = []
     # What was published before the reference begins cannot be counted.
@@ -287,7 +287,7 @@ def wrong_values(
     return found
 
 
-def _find_value(known: HeldIssue, changes: Changes, count: int) -> int | None:
+def _find_value(known: HeldInstrument, changes: Changes, count: int) -> int | None:
     """Return how many changes have been shown: ``count``, or more if it is ahead.
 
     A piece of a snapshot, and a part of a window, may be newer than its offset.
@@ -308,7 +308,7 @@ def _find_value(known: HeldIssue, changes: Changes, count: int) -> int | None:
 
 
 def _wrong_count(
-    known: HeldIssue,
+    known: HeldInstrument,
     changes: Changes,
     ends: tuple[int, int],
     begins: Sequence[int],
@@ -338,7 +338,7 @@ def _wrong_count(
     )
 
 
-def _find_base(known: HeldIssue, changes: Changes) -> list[int]:
+def _find_base(known: HeldInstrument, changes: Changes) -> list[int]:
     """Return after how many changes the counting may have begun.
 
     Mostly one number: but equal versions may have been published twice.
@@ -364,11 +364,11 @@ def _find_base(known: HeldIssue, changes: Changes) -> list[int]:
     return found
 
 
-def _version(known: HeldIssue) -> tuple[int, int]:
+def _version(known: HeldInstrument) -> tuple[int, int]:
     return known.item[1:3]
 
 
-def _is_at(known: HeldIssue, changes: Changes, place: int) -> bool:
+def _is_at(known: HeldInstrument, changes: Changes, place: int) -> bool:
     return (
         changes.version(place) == _version(known)
         and known.item[3] == changes.prices[place]

@@ -97,7 +97,7 @@ class PublishedRun:
     def reference(self, firsts: Firsts | None = None) -> Reference:
         """Return the truth that clients are judged by."""
         windows: dict[int, tuple[int, float]] = {}
-        issues: dict[str, list[Change]] = {}
+        instruments: dict[str, list[Change]] = {}
         for held in self.windows:
             for back in range(held.windows):
                 end_ms = held.end_ms - back * self.window_ms
@@ -105,11 +105,11 @@ class PublishedRun:
             rows = held.rows()
             known = (firsts or {}).get(held.offset) or [nan] * len(rows)
             for row, first_ms in zip(rows, known, strict=True):
-                changes = issues.setdefault(row.isin, [])
+                changes = instruments.setdefault(row.isin, [])
                 # Twice in one window is a fault that the audit and the clients tell.
                 if not changes or changes[-1].offset < held.offset:
                     changes.append(_change(held.offset, row, first_ms))
-        return Reference(self.epoch, windows, issues, self.window_ms)
+        return Reference(self.epoch, windows, instruments, self.window_ms)
 
     def _check_offset(self, held: HeldWindow) -> None:
         if held.offset <= self._offset:

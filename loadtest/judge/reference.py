@@ -1,4 +1,4 @@
-"""What was published in a run, by issue: clients are judged by it. Pure.
+"""What was published in a run, by instrument: clients are judged by it. Pure.
 
 Whether it was right is not said here, but by the audit, which asks ``throttle.audit``.
 """
@@ -26,7 +26,8 @@ class Change(NamedTuple):
     """One row of one published window.
 
     ``first_ms`` is when the first trade of that window that is newer than what had
-    been published of the issue before entered the log; NaN where that is not known.
+    been published of the instrument before entered the log; NaN where that is not
+    known.
     """
 
     offset: int
@@ -39,7 +40,7 @@ class Change(NamedTuple):
 
 
 class Changes:
-    """The changes of one issue in the order of their offsets, kept as columns.
+    """The changes of one instrument in the order of their offsets, kept as columns.
 
     ``sums`` says for how many trades the first so many changes stand: 0, then one for
     each. Raises ValueError if two have one offset, or an offset goes back.
@@ -125,15 +126,15 @@ class Reference:
     """Every window of one epoch that was published in the run, and its rows.
 
     ``windows`` maps each offset to its window's end and when it was published;
-    ``issues`` the rows by issue, those of windows that came merged (after an outage)
-    each at its own offset. What was published before the run is not in it.
+    ``instruments`` the rows by instrument, those of windows that came merged (after an
+    outage) each at its own offset. What was published before the run is not in it.
     """
 
     def __init__(
         self,
         epoch: str,
         windows: Mapping[int, tuple[int, float]],
-        issues: Mapping[str, Iterable[Change]],
+        instruments: Mapping[str, Iterable[Change]],
         window_ms: int = DEFAULT_WINDOW_MS,
     ) -> None:
         self.epoch = epoch
@@ -144,11 +145,13 @@ class Reference:
         ends_ms = [window.end_ms for window in self.windows.values()]
         self.is_in_parts = any(b <= a for a, b in pairwise(ends_ms))
         """Whether several jobs have published, each its part of a window."""
-        self.issues = {isin: Changes(changes) for isin, changes in issues.items()}
+        self.instruments = {
+            isin: Changes(changes) for isin, changes in instruments.items()
+        }
 
     def changes(self, isin: str) -> Changes:
-        """Return the changes of an issue; none of one that did not trade."""
-        return self.issues.get(isin, NO_CHANGES)
+        """Return the changes of an instrument; none of one that did not trade."""
+        return self.instruments.get(isin, NO_CHANGES)
 
     def in_window(self, changes: Changes, place: int) -> Iterator[int]:
         """Yield a change, then those before it in other parts of its window."""

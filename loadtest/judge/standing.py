@@ -21,9 +21,9 @@ class NoStream(RuntimeError):
 class Standing:
     """A job's stream between two publishes.
 
-    ``last`` is what was published last of each issue; ``others`` are further jobs that
-    publish into the same stream. What follows this moment has offsets above ``offset``
-    and lies behind ``cut`` in the log.
+    ``last`` is what was published last of each instrument; ``others`` are further jobs
+    that publish into the same stream. What follows this moment has offsets above
+    ``offset`` and lies behind ``cut`` in the log.
     """
 
     epoch: str

@@ -16,7 +16,7 @@ from tests.throttle.analytics.bars.bar_writer import BarWriter
 from throttle.contract.bars import Bar, newer
 from throttle.contract.products.bar_log import BarLogEntry
 
-ISSUES = (SAMSUNG, HYNIX, NAVER)
+INSTRUMENTS = (SAMSUNG, HYNIX, NAVER)
 BAR_LOG = AnalyticsKeys("tt").bar_log
 
 Key = tuple[str, int, int]
@@ -30,7 +30,7 @@ def minute_ends(minute: int) -> int:
 def close_minutes(writer: BarWriter, first: int, minutes: int = 1) -> None:
     """Publish the bars of some minutes, each closed in a batch of its own."""
     for minute in range(first, first + minutes):
-        bars = (make_bar(isin, minute) for isin in ISSUES)
+        bars = (make_bar(isin, minute) for isin in INSTRUMENTS)
         writer.publish(*bars, clock_ms=minute_ends(minute))
 
 

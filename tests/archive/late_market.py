@@ -60,7 +60,7 @@ def publish_trades(
 
 
 def row_of(trades: Sequence[Trade]) -> Row:
-    """Return the row of an issue's trades, all of them news."""
+    """Return the row of an instrument's trades, all of them news."""
     newest = newest_of(trades)
     version = encode_version(newest.time_us, newest.seq, newest.seq)
     sums = ONE if len(trades) == 1 else sums_of(trades).encode()

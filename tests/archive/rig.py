@@ -55,7 +55,7 @@ def archiving(settings: ArchiveSettings) -> Iterator[list[BaseException]]:
 
 
 def publish(publisher: Publisher, windows: int, rows: int = 3) -> None:
-    """Publish so many windows, each with news of the first issues."""
+    """Publish so many windows, each with news of the first instruments."""
     for _ in range(windows):
         seq = publisher.offset + 1
         publisher.publish(

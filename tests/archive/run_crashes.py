@@ -110,7 +110,7 @@ class Published:
         self._bars = BarWriter(client)
 
     def publish(self) -> None:
-        """Publish a window, and every second time close bars of every issue."""
+        """Publish a window, and every second time close bars of every instrument."""
         publish(self.windows, 1)
         if self.windows.offset % 2 == 0:
             minute = 2 * self.windows.offset

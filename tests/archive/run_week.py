@@ -111,8 +111,8 @@ class Market:
         hour = (end_ms - span_of(day)[0]) / 3_600_000
         if day.weekday() >= 5 or day in WITHOUT_TRADES or hour > SESSION_H:
             return []
-        issues = self._chance.sample(ISINS, self._chance.randint(0, 3))
-        return [make_row(isin, "1.50", self.offset) for isin in issues]
+        instruments = self._chance.sample(ISINS, self._chance.randint(0, 3))
+        return [make_row(isin, "1.50", self.offset) for isin in instruments]
 
 
 @contextmanager

@@ -100,7 +100,7 @@ def test_books_of_a_batch_are_held_to_what_is_stored() -> None:
 def test_rows_for_late_trades_are_in_the_books_as_stale(
     rows: int, *, is_right: bool
 ) -> None:
-    """At most a row for each of them, none where the issue has news as well."""
+    """At most a row for each of them, none where the instrument has news as well."""
     cut = Cut(2_000, (1,), (1,))
     batch = BatchEntry(1, 1, 1, cut, cut, 1, (Books(read=8, published=6, stale=2),))
     stored = windows(1, rows=rows)

@@ -13,7 +13,7 @@ from archive.parquet.bar_reader import BarReader
 from archive.settings import ArchiveSettings
 from tests.archive.bar_rig import (
     BAR_LOG,
-    ISSUES,
+    INSTRUMENTS,
     amend,
     close_minutes,
     logged_bars,
@@ -57,10 +57,10 @@ def check_whole(client: redis.Redis, settings: ArchiveSettings) -> None:
     assert open_counts(settings).bar_counts(*EVERY) == {MINUTE_MS: len(wanted)}
     if not settings.postgres_url:
         reader = BarReader(settings.archive_dir)
-        for isin in ISSUES:
-            of_issue = [b for b in logged_bars(client).values() if b.isin == isin]
+        for isin in INSTRUMENTS:
+            of_instrument = [b for b in logged_bars(client).values() if b.isin == isin]
             found = reader.newest(isin, MINUTE_MS, *EVERY, 10_000)
-            assert found == sorted(of_issue, key=lambda bar: bar.start_ms)
+            assert found == sorted(of_instrument, key=lambda bar: bar.start_ms)
 
 
 def test_every_closed_bar_is_stored_and_the_newest_amendment_counts(

@@ -30,7 +30,7 @@ from tests.archive.rig import (
     wait_until_stored,
 )
 from tests.conftest import eventually, leave_out
-from tests.gateway.publisher import Publisher, load_issues
+from tests.gateway.publisher import Publisher, load_instruments
 from tests.gateway.samples import EPOCH, HYNIX, SAMSUNG, make_row
 from tests.published import read_snapshots
 
@@ -107,9 +107,9 @@ def test_a_row_has_the_master_row_of_its_moment(
         eventually(lambda: now_ms() > published_ms)
 
     publish_now()
-    load_issues(client, f"{header}{SAMSUNG},005930,Before,0.10\n")
+    load_instruments(client, f"{header}{SAMSUNG},005930,Before,0.10\n")
     publish_now()
-    load_issues(client, f"{header}{SAMSUNG},005930,After,199400\n")
+    load_instruments(client, f"{header}{SAMSUNG},005930,After,199400\n")
     publish_now()
     with archiving(settings_of(redis_url, tmp_path)):
         state = wait_until_stored(client, 3)
@@ -117,7 +117,7 @@ def test_a_row_has_the_master_row_of_its_moment(
     assert [line["name"] for line in rows] == [None, "Before", "After"]
     assert [line["listed"] for line in rows] == [False, True, True]
     assert rows[1]["prev_close"] == Decimal("0.10")
-    assert state.unknown_issue == 4
+    assert state.unknown_instrument == 4
     assert set(state.unknown) == {SAMSUNG, HYNIX}
 
 
@@ -127,14 +127,14 @@ def test_a_version_in_the_header_is_the_one_that_counts(
     """Whenever the window was published."""
     versions = []
     for name in ("Before", "After"):
-        load_issues(client, f"isin,name\n{SAMSUNG},{name}\n")
-        entry = client.xrevrange("tt:issues", count=1)[0][0]
+        load_instruments(client, f"isin,name\n{SAMSUNG},{name}\n")
+        entry = client.xrevrange("tt:instruments", count=1)[0][0]
         ms, number = map(int, entry.split(b"-"))
         versions.append(ms << 21 | number)
     for offset, version in enumerate(reversed(versions), 1):
         header = (
             f'{{"epoch":"{EPOCH}","offset":{offset},"window":{offset}000,"windows":1,'
-            f'"published":1,"issues":{version}}}'
+            f'"published":1,"instruments":{version}}}'
         ).encode()
         message = b"\n".join([header, make_row(SAMSUNG, "7", offset).encode()])
         client.xadd(Keys("tt").windows, {"snapshot": message}, f"{offset}-0")

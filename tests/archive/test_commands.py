@@ -76,7 +76,7 @@ def test_an_archive_needs_no_more_rights_than_are_documented(
 ) -> None:
     """The user of the document is enough."""
     publisher = Publisher(client)
-    publisher.list_issues()
+    publisher.list_instruments()
     publish(publisher, 3)
     with documented_users(client):
         analytics = redis.Redis.from_url(url_of("tt-analytics", redis_url))

@@ -17,10 +17,10 @@ from tests.archive.bar_rig import amend, close_minutes, wait_until_bars_stored
 from tests.archive.postgres.server import PostgresServer
 from tests.archive.rig import archiving, settings_of, wait_until_stored
 from tests.conftest import skip_or_fail
-from tests.gateway.publisher import load_issues
+from tests.gateway.publisher import load_instruments
 from tests.gateway.samples import (
     HYNIX,
-    ISSUE_LIST,
+    INSTRUMENT_LIST,
     NAVER,
     SAMSUNG,
     make_row,
@@ -40,12 +40,12 @@ def query(language: str, place: int = 0) -> str:
 
 @pytest.fixture
 def published(client: redis.Redis) -> None:
-    """Two windows of a day with three issues, whose names are known by then.
+    """Two windows of a day with three instruments, whose names are known by then.
 
-    In the second one a trade of an issue came late, and how many trades another row
-    has is all that anybody knows. And bars of two minutes, of which one is amended.
+    In the second one a trade of an instrument came late, and how many trades another
+    row has is all that anybody knows. And bars of two minutes, of which one is amended.
     """
-    load_issues(client, ISSUE_LIST)
+    load_instruments(client, INSTRUMENT_LIST)
     seconds, _ = client.time()
     samsung, hynix = make_row(SAMSUNG, "100.5", 1), make_row(HYNIX, "0.10", 1)
     newer, naver = make_row(SAMSUNG, "199500.25", 2), make_row(NAVER, "7", 1)

@@ -130,7 +130,7 @@ class Literal(str):
 
 
 def split(item: dict[str, Any]) -> tuple[str, int, bytes]:
-    """Return an item's issue, its trades, and the rest as it was published."""
+    """Return an item's instrument, its trades, and the rest as it was published."""
     trades = item.pop("trades")
     for name in ("volume", "value", "high", "low"):
         item.pop(name, None)

@@ -30,7 +30,7 @@ from throttle.contract.snapshot import WindowSnapshot
 
 pytestmark = pytest.mark.redis
 ISINS = make_isins(5)
-BY_ISSUE = """
+BY_INSTRUMENT = """
 SELECT isin, sum(trades), sum(volume), sum(value), max(high), min(low)
 FROM {rows} GROUP BY isin ORDER BY isin
 """
@@ -73,7 +73,7 @@ def archive(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Sink, Ask]:
 def test_rows_add_up_to_the_trades(
     seed: int, archive: tuple[Sink, Ask], client: redis.Redis, redis_url: str
 ) -> None:
-    """Late ones, too; and the price of an issue never goes back."""
+    """Late ones, too; and the price of an instrument never goes back."""
     sink, ask = archive
     trades = make_trades(ISINS, 1_500, seed)
     windows = publish_trades(trades, client, redis_url)
@@ -86,10 +86,12 @@ def test_rows_add_up_to_the_trades(
         for isin in sorted(row.isin for row in window.rows):
             newest.append(newest_of([t for t in seen if t.isin == isin]).price)
     assert ask(PRICES) == [(Decimal(price),) for price in newest]
-    stored = {isin: amounts for isin, *amounts in ask(BY_ISSUE)}
+    stored = {isin: amounts for isin, *amounts in ask(BY_INSTRUMENT)}
     for isin in ISINS:
-        of_issue = [trade for trade in trades if trade.isin == isin]
-        paid = [(Fraction(trade.price), Fraction(trade.size)) for trade in of_issue]
+        of_instrument = [trade for trade in trades if trade.isin == isin]
+        paid = [
+            (Fraction(trade.price), Fraction(trade.size)) for trade in of_instrument
+        ]
         assert stored[isin] == [
             len(paid),
             sum(size for _, size in paid),

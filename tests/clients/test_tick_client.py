@@ -24,7 +24,7 @@ from tests.gateway.issuer import SECRET, make_token
 from tests.gateway.publisher import Publisher
 from tests.gateway.samples import (
     HYNIX,
-    ISSUE_LIST,
+    INSTRUMENT_LIST,
     NAVER,
     SAMSUNG,
     make_group,
@@ -65,7 +65,7 @@ class Seen:
         self.resets += 1
 
     def prices(self) -> dict[str, str]:
-        """Return the newest price of each issue, as text."""
+        """Return the newest price of each instrument, as text."""
         return {isin: str(item["price"]) for isin, item in self.items.items()}
 
     def client(self, url: str, **options: Any) -> TickClient:
@@ -129,7 +129,7 @@ async def follow(
 async def test_callbacks_get_what_is_known_then_changes(
     publisher: Publisher, redis_url: str, port: int
 ) -> None:
-    """Each its own issues; an end is an end."""
+    """Each its own instruments; an end is an end."""
     publisher.publish(make_row(SAMSUNG, "0.30"), make_row(HYNIX, "5"))
     seen, own = Seen(), Seen()
     async with gateway_on(redis_url, port), seen.client(address(port)) as ticks:
@@ -307,7 +307,7 @@ async def test_a_refused_token_ends_it(
 async def test_a_key_that_is_not_accepted_ends_it_unless_somebody_is_told(
     redis_url: str, port: int
 ) -> None:
-    """Silence would look like an issue that does not trade."""
+    """Silence would look like an instrument that does not trade."""
     async with gateway_on(redis_url, port):
         with pytest.raises(TickError, match=r"^key 'KR1' is not accepted: "):
             await follow(TickClient(address(port)), "KR1", print)
@@ -488,12 +488,12 @@ def test_after_these_codes_it_comes_back(code: int) -> None:
     assert not is_final(code)
 
 
-async def test_an_issue_may_be_asked_for_by_its_code(
+async def test_an_instrument_may_be_asked_for_by_its_code(
     publisher: Publisher, redis_url: str, port: int
 ) -> None:
-    """By both names it is one issue, held until neither is wanted any more."""
+    """By both names it is one instrument, held until neither is wanted any more."""
     publisher.publish(make_row(price="1"))
-    publisher.list_issues()
+    publisher.list_instruments()
     by_code, by_isin = Seen(), Seen()
     async with (
         gateway_on(redis_url, port),
@@ -512,12 +512,12 @@ async def test_an_issue_may_be_asked_for_by_its_code(
         assert again.prices() == {SAMSUNG: "2"}
 
 
-async def test_a_market_stands_for_its_issues_while_they_change(
+async def test_a_market_stands_for_its_instruments_while_they_change(
     publisher: Publisher, redis_url: str, port: int
 ) -> None:
     """Moves, a rename, and giving up by the name that was asked for."""
     publisher.publish(make_row(SAMSUNG), make_row(HYNIX), make_row(NAVER))
-    publisher.list_issues()
+    publisher.list_instruments()
     chips, kosdaq = Seen(), Seen()
     async with (
         gateway_on(redis_url, port),
@@ -531,17 +531,21 @@ async def test_a_market_stands_for_its_issues_while_they_change(
         late = Seen()
         ticks.subscribe(["sector:chips"], late.put)
         assert set(late.items) == {SAMSUNG, HYNIX}
-        publisher.list_issues(ISSUE_LIST.replace("KOSPI,chips,0.30", "KOSDAQ,x,0.30"))
+        publisher.list_instruments(
+            INSTRUMENT_LIST.replace("KOSPI,chips,0.30", "KOSDAQ,x,0.30")
+        )
         await soon(lambda: set(kosdaq.items) == {NAVER, HYNIX})
         assert ticks.members["sector:chips"] == (SAMSUNG,)
-        publisher.list_issues(ISSUE_LIST.replace(",chips,", ",semiconductors,"))
+        publisher.list_instruments(
+            INSTRUMENT_LIST.replace(",chips,", ",semiconductors,")
+        )
         await soon(lambda: "sector:semiconductors" in ticks.members)
         assert "sector:chips" not in ticks.members
         publisher.publish(*(make_row(i, "7", seq=2) for i in (SAMSUNG, HYNIX)))
         await soon(lambda: chips.prices() == {SAMSUNG: "7", HYNIX: "7"})
         assert kosdaq.prices()[HYNIX] != "7"
         assert ticks.position is not None
-        await soon(lambda: ticks.position and "issues" in ticks.position)
+        await soon(lambda: ticks.position and "instruments" in ticks.position)
         end()
         assert set(ticks.items) == {SAMSUNG, HYNIX, NAVER}
         publisher.publish(make_row(SAMSUNG, "8", seq=3))
@@ -554,7 +558,7 @@ async def test_groups_are_keys_like_others(
 ) -> None:
     """Figures with every digit, once per window, under a new name, too."""
     huge = make_group("sector:chips", 1, volume=12345678901234567890123)
-    publisher.list_issues()
+    publisher.list_instruments()
     publisher.publish(make_row(), groups=[huge, make_group("market:KOSPI", 5)])
     chips: list[Item] = []
     every: list[Item] = []
@@ -573,7 +577,9 @@ async def test_groups_are_keys_like_others(
         assert set(ticks.groups) == {"group:sector:chips", "group:market:KOSPI"}
         end()
         assert set(ticks.groups) == {"group:sector:chips"}
-        publisher.list_issues(ISSUE_LIST.replace(",chips,", ",semiconductors,"))
+        publisher.list_instruments(
+            INSTRUMENT_LIST.replace(",chips,", ",semiconductors,")
+        )
         await soon(lambda: not ticks.groups)
         publisher.publish(groups=[make_group("sector:semiconductors", 3)])
         await soon(lambda: chips[-1]["group"] == "group:sector:semiconductors")
@@ -604,9 +610,9 @@ async def test_groups_are_resumed_and_never_go_back(
 async def test_a_market_is_resumed_with_what_changed_meanwhile(
     publisher: Publisher, redis_url: str, port: int
 ) -> None:
-    """The table was another one when the client came back: it has all issues of now."""
+    """The table was another one when the client came back: it has all instruments of now."""
     publisher.publish(make_row(SAMSUNG), make_row(HYNIX), make_row(NAVER))
-    publisher.list_issues()
+    publisher.list_instruments()
     seen, states = Seen(), []
     async with TickClient(
         address(port), waits=True, on_state=lambda state, _: states.append(state)
@@ -616,7 +622,7 @@ async def test_a_market_is_resumed_with_what_changed_meanwhile(
             await soon(lambda: set(seen.items) == {NAVER})
             await soon(lambda: ticks.position is not None)
         await soon(lambda: states[-1] == "offline")
-        publisher.list_issues(ISSUE_LIST.replace("KOSPI", "KOSDAQ"))
+        publisher.list_instruments(INSTRUMENT_LIST.replace("KOSPI", "KOSDAQ"))
         async with gateway_on(redis_url, port):
             await soon(lambda: set(seen.items) == {NAVER, SAMSUNG, HYNIX})
 
@@ -626,7 +632,7 @@ async def test_bars_are_followed_open_closed_and_amended(
 ) -> None:
     """By ISIN or code, beside quotes; exact; an end is an end."""
     publisher.publish(make_row(SAMSUNG, "1"))
-    publisher.list_issues()
+    publisher.list_instruments()
     bars = BarPublisher(publisher._client)
     bars.publish(make_bar(value="4200.5"))
     got: list[Bar] = []
@@ -693,4 +699,4 @@ async def test_keys_of_bars_that_are_refused_are_told(
         assert "must be one of 1m" in seen.rejected[0]["message"]
         ticks.bars("1m", ["*"], lambda bar: None, last=3)
         await soon(lambda: len(seen.rejected) == 2)
-        assert seen.rejected[1]["message"] == "last: only 1 for all issues"
+        assert seen.rejected[1]["message"] == "last: only 1 for all instruments"

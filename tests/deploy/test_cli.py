@@ -118,7 +118,10 @@ def test_a_shell_can_complete_commands_and_options() -> None:
         (["topic", "--partitions", "0"], "partitions 0: Input should be greater"),
         (["topic", "--replication", "0"], "replication 0: Input should be greater"),
         (["topic", "--retention-s", "5"], "retention_s 5: Input should be greater"),
-        (["issues", "simulated", "--issues", "0"], "issues 0: Input should be greater"),
+        (
+            ["instruments", "simulated", "--instruments", "0"],
+            "instruments 0: Input should be greater",
+        ),
         (["replay", "/missing", "--speed", "0"], "speed 0.0: Input should be greater"),
         (["simulate", "--profile", "900:9"], "profile 900:9: part '900:9': must"),
         (["simulate", "--profile", "9", "--rate", "9"], "profile: is in place of"),

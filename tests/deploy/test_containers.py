@@ -48,7 +48,7 @@ pytestmark = [
 
 KILLED = ("gateway-1", "throttle-1", "feed", "archive", "proxy", "valkey")
 FOREIGN = "US0378331005"
-"""An issue that the feed does not have."""
+"""An instrument that the feed does not have."""
 
 DASHBOARD = ROOT / "deploy" / "grafana" / "dashboard.json"
 

@@ -4,8 +4,8 @@ import pytest
 from typer.testing import CliRunner
 
 from deploy.cli import app
-from ingest.issue_table.issue_entry import IssueEntry
-from ingest.issue_table.issue_list import parse_issues
+from ingest.instrument_table.instrument_entry import InstrumentEntry
+from ingest.instrument_table.instrument_list import parse_instruments
 from ingest.symbol_key import key_of
 
 
@@ -25,9 +25,9 @@ def test_keys_are_printed_one_a_line() -> None:
 
 def test_a_list_can_be_read() -> None:
     printed = run("-", "--venue", "XMKT", "--list", text="BTC\n\nBTC-USDT-SWAP\n")
-    assert parse_issues(printed.splitlines(keepends=True)) == [
-        IssueEntry(key_of("QX", "BTC"), "BTC", "BTC", "XMKT"),
-        IssueEntry(key_of("QX", "BTC-USDT-SWAP"), None, "BTC-USDT-SWAP", "XMKT"),
+    assert parse_instruments(printed.splitlines(keepends=True)) == [
+        InstrumentEntry(key_of("QX", "BTC"), "BTC", "BTC", "XMKT"),
+        InstrumentEntry(key_of("QX", "BTC-USDT-SWAP"), None, "BTC-USDT-SWAP", "XMKT"),
     ]
 
 

@@ -57,13 +57,13 @@ class Board:
         self.publisher.publish(*rows)
 
     def publish_touched(self, isin: str, price: str, *touched: str) -> None:
-        """Publish a window of an issue: other prices, then the one it ends with."""
+        """Publish a window of an instrument: other prices, then the one it ends with."""
         self._seq += 1
         self.prices[isin] = price
         self._publish_sums(isin, price, *touched)
 
     def publish_late(self, isin: str, price: str) -> None:
-        """Publish a window with a late trade of the issue that was published last."""
+        """Publish a window with a late trade of the instrument that was published last."""
         self._publish_sums(isin, price)
 
     def _publish_sums(self, isin: str, *prices: str) -> None:
@@ -99,11 +99,11 @@ class Board:
         expect(self.page.locator("#state")).to_have_text(state)
 
     def row(self, isin: str) -> Locator:
-        """Return an issue's row."""
+        """Return an instrument's row."""
         return self.page.locator(f"#row-{isin}")
 
     def shown(self) -> dict[str, str]:
-        """Return the price of every issue whose row is in the document."""
+        """Return the price of every instrument whose row is in the document."""
         found: dict[str, str] = self.page.evaluate(
             """() => Object.fromEntries([...document.querySelectorAll("#rows tr")].map(
               (row) => [row.id.slice(4), row.querySelector(".price").textContent]))"""
@@ -111,16 +111,16 @@ class Board:
         return {isin: price.replace(",", "") for isin, price in found.items()}
 
     def history(self, isin: str) -> list[str]:
-        """Return the prices the gateway's history has of an issue."""
-        _, body = self.gateway.get(f"/v1/issues/{isin}/windows")
+        """Return the prices the gateway's history has of an instrument."""
+        _, body = self.gateway.get(f"/v1/instruments/{isin}/windows")
         return [point["price"] for point in json.loads(body, parse_int=str)["data"]]
 
     def isins(self) -> list[str]:
-        """Return the issues in the order of their rows."""
+        """Return the instruments in the order of their rows."""
         return list(self.shown())
 
     def is_right(self) -> None:
-        """Wait until the page shows the newest price of each issue, and no other."""
+        """Wait until the page shows the newest price of each instrument, and no other."""
         eventually(lambda: self.shown() == self.prices)
 
 
@@ -138,13 +138,13 @@ def publish_trade(board: Board, seq: int, isin: str, price: str, **day: int) -> 
 
 @contextmanager
 def running_board(
-    page: Page, client: redis.Redis, issues: Path, prices: dict[str, str]
+    page: Page, client: redis.Redis, instruments: Path, prices: dict[str, str]
 ) -> Iterator[Board]:
-    """Run a gateway with an issue list and these prices; open its board."""
+    """Run a gateway with an instrument list and these prices; open its board."""
     at = client.connection_pool.connection_kwargs
     url = f"redis://{at['host']}:{at['port']}/{at['db']}"
     publisher, port = Publisher(client), free_port()
-    publisher.list_issues(issues.read_text("utf-8"))
+    publisher.list_instruments(instruments.read_text("utf-8"))
     with running_gateway(url, port=port, heartbeat_ms=500) as gateway:
         board = Board(page, publisher, gateway)
         board.publish(**prices)

@@ -69,9 +69,9 @@ def page(browser: Browser, visitor: dict[str, Any]) -> Iterator[Page]:
 
 @pytest.fixture
 def board(page: Page, client: redis.Redis, tmp_path: Path) -> Iterator[Board]:
-    """A board of three issues, two of which have names."""
-    issues = tmp_path / "issues.csv"
-    issues.write_text(NAMES, "utf-8")
+    """A board of three instruments, two of which have names."""
+    instruments = tmp_path / "instruments.csv"
+    instruments.write_text(NAMES, "utf-8")
     prices = {SAMSUNG: "199400", HYNIX: "900000.50", NAVER: "0.30"}
-    with running_board(page, client, issues, prices) as board:
+    with running_board(page, client, instruments, prices) as board:
         yield board

@@ -1,14 +1,14 @@
-"""An issue table that changes while jobs are killed, and groups checked against it."""
+"""An instrument table that changes while jobs are killed, and groups checked against it."""
 
 import redis
 
-from ingest.issue_table.issue_entry import IssueEntry
-from ingest.issue_table.issue_list import IssueList
-from ingest.issue_table.redis_issue_store import RedisIssueStore
-from ingest.issue_table.table_loader import load_list
+from ingest.instrument_table.instrument_entry import InstrumentEntry
+from ingest.instrument_table.instrument_list import InstrumentList
+from ingest.instrument_table.redis_instrument_store import RedisInstrumentStore
+from ingest.instrument_table.table_loader import load_list
 from ingest.redis_keys import Keys
 from tests.e2e.books import JOB
-from throttle.audit.issue_tables import IssueTables
+from throttle.audit.instrument_tables import InstrumentTables
 from throttle.audit.log_entries import find_log
 from throttle.audit.published import PublishedHistory
 from throttle.audit.recompute import WindowRule
@@ -19,10 +19,10 @@ KEYS = Keys("tt")
 
 
 def change_table(client: redis.Redis, number: int) -> None:
-    """Name all issues but every fifth that have traded, in other sectors each time."""
+    """Name all instruments but every fifth that have traded, in other sectors each time."""
     isins = sorted(isin.decode() for isin in client.hkeys(KEYS.last))
     entries = [
-        IssueEntry(
+        InstrumentEntry(
             isin,
             market=("KOSPI", "KOSDAQ", None)[place % 3],
             sector=f"Sector {(place + number) % 7}",
@@ -31,8 +31,8 @@ def change_table(client: redis.Redis, number: int) -> None:
         for place, isin in enumerate(isins)
         if place % 5
     ]
-    store = RedisIssueStore(client, KEYS.namespace)
-    load_list(store, IssueList(entries), is_forced=True)
+    store = RedisInstrumentStore(client, KEYS.namespace)
+    load_list(store, InstrumentList(entries), is_forced=True)
 
 
 def check_groups(client: redis.Redis, window_ms: int) -> int | None:
@@ -45,7 +45,7 @@ def check_groups(client: redis.Redis, window_ms: int) -> int | None:
         return None
     history = PublishedHistory(client, KEYS.namespace)
     log = RedisLogEntries(client, KEYS.namespace, info)
-    tables = IssueTables(RedisIssueStore(client, KEYS.namespace))
+    tables = InstrumentTables(RedisInstrumentStore(client, KEYS.namespace))
     rule = WindowRule(window_ms, 5_000)
     # Windows that are published meanwhile are in no batch that was read, and left out.
     verification = Verification(history.batches(JOB), log, rule, tables=tables)

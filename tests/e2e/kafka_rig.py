@@ -59,7 +59,7 @@ class KafkaRig(Rig):
         return KafkaTopic(self.servers, self.topic)
 
     def feed(self, rate: float = RATE, without_partition: int | None = None) -> Feed:
-        """Start a feed; unkeyed, an issue's trades go to every partition."""
+        """Start a feed; unkeyed, an instrument's trades go to every partition."""
         topic = self.address()
         info = open_topic(topic)
         events = feed_events(self._tape, rate, Random(1), info, without_partition)

@@ -13,7 +13,7 @@ from tests.gateway.samples import HYNIX, NAVER, SAMSUNG
 from throttle.publish.publisher import StreamLost
 from throttle.testing.driver import ThrottleDriver
 
-ISSUES = (SAMSUNG, HYNIX, NAVER)
+INSTRUMENTS = (SAMSUNG, HYNIX, NAVER)
 LEASE = Keys("tt").lease("throttle")
 STEP_S = 0.05
 
@@ -88,7 +88,7 @@ class LiveJob:
 
     def _step(self, at_ms: int) -> None:
         if self._feeds:
-            for isin in ISSUES:
+            for isin in INSTRUMENTS:
                 self._seq += 1
                 self._driver.trade(isin, f"{self._seq}.50", at_ms=at_ms, seq=self._seq)
         if self._runs:

@@ -43,7 +43,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1, help="same seed, same moments")
     parser.add_argument("--trade-log", choices=["redis", "kafka"], default="redis")
     parser.add_argument("--partitions", type=int, default=4, help="of a Kafka topic")
-    keyed = "each issue in a partition of its own, or in all of a Kafka topic"
+    keyed = "each instrument in a partition of its own, or in all of a Kafka topic"
     switch = argparse.BooleanOptionalAction
     parser.add_argument("--keyed", action=switch, default=True, help=keyed)
     backlog = "while a backlog in Redis is worked off, instead of live"

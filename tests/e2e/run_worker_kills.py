@@ -19,7 +19,7 @@ from tests.gateway.publisher import Publisher
 from tests.gateway.samples import make_isins, make_priced_row
 from tests.ports import free_port
 
-ISSUES = make_isins(300)
+INSTRUMENTS = make_isins(300)
 KEYS_EACH = 30
 WINDOW_S = 2.0
 
@@ -46,12 +46,12 @@ def kill_workers(
     chance = Random(11)
     with redis.Redis.from_url(url) as connection:
         publisher = Publisher(connection)
-        publisher.publish(*(make_priced_row(isin) for isin in ISSUES))
+        publisher.publish(*(make_priced_row(isin) for isin in INSTRUMENTS))
         with (
             crew(url, folder, **LIMITS) as gateway,
             crowd(gateway.gateway.port, is_checking=True) as found,
         ):
-            found.connect(clients, ISSUES, KEYS_EACH)
+            found.connect(clients, INSTRUMENTS, KEYS_EACH)
             found.come_back()
             restart_s = []
             began_s = due_s = time.monotonic()
@@ -59,7 +59,9 @@ def kill_workers(
             # Who was killed has come back before it ends, however long that takes.
             while due_s < began_s + seconds or killed is not None:
                 seq = publisher.offset + 1
-                publisher.publish(*(make_priced_row(isin, seq=seq) for isin in ISSUES))
+                publisher.publish(
+                    *(make_priced_row(isin, seq=seq) for isin in INSTRUMENTS)
+                )
                 due_s += WINDOW_S
                 while (now_s := time.monotonic()) < due_s:
                     if killed is not None and gateway.reports_without(killed):
@@ -72,7 +74,7 @@ def kill_workers(
                     time.sleep(0.1)
             returns = found.returns()
             last = publisher.publish(
-                *(make_priced_row(isin, seq=10**6) for isin in ISSUES)
+                *(make_priced_row(isin, seq=10**6) for isin in INSTRUMENTS)
             )
             found.gather(last.offset, clients)
             return Kills(publisher.offset, returns, restart_s, found.faults())

@@ -48,7 +48,7 @@ def crasher(
 
 
 def in_state(folder: Path, isin: str, *arguments: str) -> list[dict[str, Any]]:
-    """Return what Spark's state holds of an issue, as the command shows it."""
+    """Return what Spark's state holds of an instrument, as the command shows it."""
     command = [sys.executable, "-m", "tickthrottle", "state", "--json", "--isin", isin]
     options = ["--state-dir", str(folder / "state"), "--limit", "10000"]
     environment = {**os.environ, **QUICK_JAVA}

@@ -36,13 +36,13 @@ RECORDED = """
 
 
 def open_alerts(board: Board, isin: str) -> None:
-    """Open an issue and, in its panel, its alerts."""
+    """Open an instrument and, in its panel, its alerts."""
     board.row(isin).locator(".price").click()
     board.page.locator(".alerts summary").click()
 
 
 def set_alert(page: Page, value: str, way: str = "up", often: str = "once") -> None:
-    """Set an alert on the price of the issue that is open."""
+    """Set an alert on the price of the instrument that is open."""
     form = page.locator(".alerts .alert-form").first
     form.get_by_label("Which way").select_option(way)
     form.get_by_label("Price", exact=True).fill(value)
@@ -216,15 +216,15 @@ def test_sound_and_notifications_come_when_they_are_asked_for(
     context: BrowserContext, client: redis.Redis, tmp_path: Path
 ) -> None:
     """By a press; a refusal is told. Each of two tabs shows one notice."""
-    issues = tmp_path / "issues.csv"
-    issues.write_text(NAMES, "utf-8")
+    instruments = tmp_path / "instruments.csv"
+    instruments.write_text(NAMES, "utf-8")
     page = context.new_page()
-    with running_board(page, client, issues, {SAMSUNG: "199400"}) as board:
+    with running_board(page, client, instruments, {SAMSUNG: "199400"}) as board:
         are_signals_asked_for(board, context)
 
 
 def are_signals_asked_for(board: Board, context: BrowserContext) -> None:
-    """Ask for both, in a tab that shows an issue's alert."""
+    """Ask for both, in a tab that shows an instrument's alert."""
     page = board.page
     open_alerts(board, SAMSUNG)
     set_alert(page, "200000", "either", "each")
@@ -249,7 +249,7 @@ def are_signals_asked_for(board: Board, context: BrowserContext) -> None:
     # Another tab of the browser shows it as well.
     other = context.new_page()
     other.goto(board.url)
-    expect(other.locator("#issues")).to_have_text("1")
+    expect(other.locator("#instruments")).to_have_text("1")
     board.publish(**{SAMSUNG: "199999"})
     for tab in (page, other):
         expect(tab.locator(f"#row-{SAMSUNG} .price")).to_have_text("199,999")

@@ -63,7 +63,7 @@ def make_tape(count: int, seed: int) -> list[list[Execution]]:
 
 
 def read_executions() -> dict[str, list[Execution]]:
-    """Return the first 8,000 trades of a real tape by issue, before its opening."""
+    """Return the first 8,000 trades of a real tape by instrument, before its opening."""
     path = TAPES / "us_equity_20131007.csv.gz"
     if not path.exists():
         leave_out(f"the tape {path.name}")
@@ -217,13 +217,13 @@ def test_candles_and_movers_of_a_real_tape_are_right(
 ) -> None:
     """Equal to the oracle at every moment; movers change with the tape."""
     tape, page = read_executions(), board.page
-    issues = {SAMSUNG: tape[BAC], HYNIX: tape[IBM]}
+    instruments = {SAMSUNG: tape[BAC], HYNIX: tape[IBM]}
     job = Job(BarPublisher(client))
 
     def publish_movers(first: float, last: float, sequence: int) -> list[str]:
         """Publish movers of a part of the tape; return what is to be shown."""
         wanted, bars = [], []
-        for isin, trades in issues.items():
+        for isin, trades in instruments.items():
             start, end = (int(len(trades) * share) for share in (first, last))
             part = trades[start:end]
             bars.append(bar_of(isin, part, part[0].time_ms, part[-1].time_ms))
@@ -240,7 +240,7 @@ def test_candles_and_movers_of_a_real_tape_are_right(
     for shown in first:
         expect(page.locator("#movers")).to_contain_text(shown)
     later = publish_movers(0.3, 1, 2)
-    follow_at_every_moment(board, job, in_batches(issues[SAMSUNG], 22))
+    follow_at_every_moment(board, job, in_batches(instruments[SAMSUNG], 22))
     for shown in later:
         expect(page.locator("#movers")).to_contain_text(shown, timeout=30_000)
 
@@ -279,7 +279,7 @@ def test_a_chart_is_read_by_keys_and_kept(board: Board, client: redis.Redis) -> 
         page.keyboard.press(key)
         expect(chart).to_have_attribute("aria-valuenow", str(place))
         expect(page.locator(".legend")).to_contain_text(f"{104 + place}")
-    # The issue stays the one that is open.
+    # The instrument stays the one that is open.
     expect(page.locator("#detail-title")).to_have_text("삼성전자")
     page.get_by_text("Newest bars as a table").click()
     expect(page.locator(".charts table tbody tr").first).to_contain_text("134")
@@ -290,7 +290,9 @@ def test_a_chart_is_read_by_keys_and_kept(board: Board, client: redis.Redis) -> 
     expect(page.get_by_text("Newest windows as a table")).to_be_visible()
 
 
-def test_movers_change_and_open_an_issue(board: Board, client: redis.Redis) -> None:
+def test_movers_change_and_open_an_instrument(
+    board: Board, client: redis.Redis
+) -> None:
     """What rises comes first; a press opens it with candles."""
     bars, page = BarPublisher(client), board.page
     up, down = make_bar(prices="100 110 100 110"), make_bar(HYNIX, prices="10 10 9 9")
@@ -361,7 +363,7 @@ def test_what_moves_is_told_as_it_happens(board: Board, client: redis.Redis) -> 
 def test_a_range_is_the_days_where_it_is_told(
     board: Board, client: redis.Redis
 ) -> None:
-    """Widened by each price; of an issue without a bar, what the page has seen."""
+    """Widened by each price; of an instrument without a bar, what the page has seen."""
     bars, page = BarPublisher(client), board.page
     cells = [board.row(isin).locator(".range") for isin in (SAMSUNG, HYNIX)]
     header = page.get_by_role("columnheader", name="Range")
@@ -371,7 +373,7 @@ def test_a_range_is_the_days_where_it_is_told(
         page.reload()
     expect(cells[0]).to_contain_text("of its day, from 190,000 to 210,000")
     expect(cells[1]).not_to_contain_text("of its day")
-    expect(header).to_have_attribute("title", re.compile("of the issue's day"))
+    expect(header).to_have_attribute("title", re.compile("of the instrument's day"))
     expect(page.locator(".foot")).to_contain_text("Trend is since this page opened.")
     board.publish(**{SAMSUNG: "211000"})
     expect(cells[0]).to_contain_text("of its day, from 190,000 to 211,000")

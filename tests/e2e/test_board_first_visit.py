@@ -18,7 +18,7 @@ from tests.paths import ROOT
 
 pytestmark = [pytest.mark.browser, pytest.mark.redis]
 
-ISSUES = NAMES + "KR7035420009,035420,NAVER,KOSDAQ,인터넷,10000\n"
+INSTRUMENTS = NAMES + "KR7035420009,035420,NAVER,KOSDAQ,인터넷,10000\n"
 
 
 class Visitor:
@@ -49,11 +49,11 @@ class Visitor:
 
 @pytest.fixture
 def guest(page: Page, client: redis.Redis, tmp_path: Path) -> Iterator[Visitor]:
-    """A visitor of a board of three issues of two markets."""
-    issues = tmp_path / "issues.csv"
-    issues.write_text(ISSUES, "utf-8")
+    """A visitor of a board of three instruments of two markets."""
+    instruments = tmp_path / "instruments.csv"
+    instruments.write_text(INSTRUMENTS, "utf-8")
     prices = {SAMSUNG: "199400", HYNIX: "900000.50", NAVER: "10000"}
-    with running_board(page, client, issues, prices) as board:
+    with running_board(page, client, instruments, prices) as board:
         board.resize(1440)
         publish_trade(board, 2, SAMSUNG, "201000", value=1_780_000_000)
         publish_trade(board, 3, HYNIX, "890000", value=29_182_641_000)
@@ -63,7 +63,7 @@ def guest(page: Page, client: redis.Redis, tmp_path: Path) -> Iterator[Visitor]:
         yield Visitor(board)
 
 
-def find_an_issue(guest: Visitor) -> None:
+def find_an_instrument(guest: Visitor) -> None:
     """Only its row is left."""
     guest.type("Search", "하이닉스")
     expect(guest.page.locator("#rows tr")).to_have_count(1)
@@ -77,7 +77,7 @@ def see_what_moved_most(guest: Visitor) -> None:
     expect(guest.page.locator("#rows tr").first).to_have_attribute("id", f"row-{NAVER}")
 
 
-def open_an_issue(guest: Visitor) -> None:
+def open_an_instrument(guest: Visitor) -> None:
     """Its name is the panel's."""
     guest.press(guest.board.row(SAMSUNG).locator(".price"))
     expect(guest.page.locator("#detail-title")).to_have_text("삼성전자")
@@ -92,7 +92,7 @@ def share_it(guest: Visitor) -> None:
 
 
 def watch_it(guest: Visitor) -> None:
-    """The list has one issue more."""
+    """The list has one instrument more."""
     panel = guest.page.locator(".detail")
     guest.press(panel.get_by_role("button", name="Watch 삼성전자"))
     expect(guest.page.locator("#watched .count")).to_have_text("1")
@@ -135,9 +135,9 @@ def read_korean(guest: Visitor) -> None:
 
 
 TASKS: dict[str, Callable[[Visitor], None]] = {
-    "find an issue by its name": find_an_issue,
+    "find an instrument by its name": find_an_instrument,
     "see what rose most": see_what_moved_most,
-    "open an issue": open_an_issue,
+    "open an instrument": open_an_instrument,
     "share its link": share_it,
     "put it on the watch-list": watch_it,
     "be told when its price is reached": set_an_alert,

@@ -26,11 +26,11 @@ def visitor() -> dict[str, Any]:
 
 @pytest.fixture
 def board(page: Page, client: redis.Redis, tmp_path: Path) -> Iterator[Board]:
-    """A board of two issues, live, in Korean."""
-    issues = tmp_path / "issues.csv"
-    issues.write_text(NAMES, "utf-8")
+    """A board of two instruments, live, in Korean."""
+    instruments = tmp_path / "instruments.csv"
+    instruments.write_text(NAMES, "utf-8")
     prices = {SAMSUNG: "199400", HYNIX: "900000.50"}
-    with running_board(page, client, issues, prices) as board:
+    with running_board(page, client, instruments, prices) as board:
         board.resize(1440)
         publish_trade(board, 2, SAMSUNG, "201000", volume=3_000, value=1_780_000_000)
         publish_trade(board, 3, HYNIX, "890000", volume=45_600, value=29_182_641_000)
@@ -45,7 +45,7 @@ def is_korean(page: Page) -> None:
 
 
 def test_who_asks_for_korean_gets_it_everywhere(board: Board) -> None:
-    """The table, an issue, the dialogs; sums in units of ten thousand."""
+    """The table, an instrument, the dialogs; sums in units of ten thousand."""
     page = board.page
     expect(page.locator("html")).to_have_attribute("lang", "ko")
     expect(page.locator("#state")).to_have_text("실시간")
@@ -96,7 +96,7 @@ def test_who_asks_for_korean_gets_it_everywhere(board: Board) -> None:
 
 
 def test_a_switch_changes_the_language_and_is_kept(board: Board) -> None:
-    """In place, with the issue open and the focus where it was."""
+    """In place, with the instrument open and the focus where it was."""
     page = board.page
     board.row(SAMSUNG).locator(".price").click()
     expect(page.get_by_role("heading", name="삼성전자")).to_be_focused()

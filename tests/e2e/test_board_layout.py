@@ -21,10 +21,10 @@ NARROW = [608, 640, 767, 768, 992, 993, 1151, 1152, 1279]
 
 HOSTILE = """<img src=x onerror="document.title='owned'">"""
 LONG = "긴" * 200
-ISSUES = f"""isin,code,name,market,sector,prev_close
+INSTRUMENTS = f"""isin,code,name,market,sector,prev_close
 {SAMSUNG},005930,푸유셈디스플레이,KOSPI,반도체,200000
 {HYNIX},000660,"{HOSTILE.replace('"', '""')}",<b>KOSPI</b>,"""
-ISSUES += f""""'><script>1</script>",900000
+INSTRUMENTS += f""""'><script>1</script>",900000
 {NAVER},035420,{LONG},KOSDAQ,인터넷,1000
 """
 
@@ -52,11 +52,11 @@ ROW = """(isin) => {
 
 @pytest.fixture
 def board(page: Page, client: redis.Redis, tmp_path: Path) -> Iterator[Board]:
-    """A board of three issues: a usual one, a hostile one, and one of a long name."""
-    issues = tmp_path / "issues.csv"
-    issues.write_text(ISSUES, "utf-8")
+    """A board of three instruments: a usual one, a hostile one, and one of a long name."""
+    instruments = tmp_path / "instruments.csv"
+    instruments.write_text(INSTRUMENTS, "utf-8")
     prices = {SAMSUNG: "249500", HYNIX: "1050000", NAVER: "700"}
-    with running_board(page, client, issues, prices) as board:
+    with running_board(page, client, instruments, prices) as board:
         expect(board.row(SAMSUNG)).to_contain_text("디스플레이")
         yield board
 
@@ -96,8 +96,8 @@ def test_rows_are_in_the_order_of_a_column_that_is_there(board: Board) -> None:
         expect(page.get_by_role("grid")).to_have_attribute("aria-colcount", str(count))
 
 
-def test_an_issue_is_for_everyone_at_every_width(board: Board) -> None:
-    """No serious finding, with an issue open, and the page does not grow wider."""
+def test_an_instrument_is_for_everyone_at_every_width(board: Board) -> None:
+    """No serious finding, with an instrument open, and the page does not grow wider."""
     page = board.page
     for width in WIDTHS:
         board.resize(width)
@@ -111,7 +111,7 @@ def test_an_issue_is_for_everyone_at_every_width(board: Board) -> None:
         expect(detail).to_have_count(0)
 
 
-def test_what_an_issue_list_holds_stays_text(board: Board) -> None:
+def test_what_an_instrument_list_holds_stays_text(board: Board) -> None:
     """Markup is shown as it is written, a long name ends in dots and has a title."""
     page = board.page
     for width in WIDTHS:

@@ -16,7 +16,7 @@ from tests.gateway.samples import HYNIX, NAVER, SAMSUNG
 pytestmark = [pytest.mark.browser, pytest.mark.redis]
 
 WIDTHS = [360, 1024, 1440, 2560]
-ISSUES = f"""isin,code,name,market,sector,prev_close,tick_table,status
+INSTRUMENTS = f"""isin,code,name,market,sector,prev_close,tick_table,status
 {SAMSUNG},005930,삼성전자,KOSPI,반도체,200000,krx,
 {HYNIX},000660,SK하이닉스,KOSPI,반도체,900000,krx,halted
 {NAVER},035420,네이버,KOSDAQ,인터넷,10000,krx,
@@ -33,11 +33,11 @@ WATCH_LIGHTS = """() => {
 
 @pytest.fixture
 def board(page: Page, client: redis.Redis, tmp_path: Path) -> Iterator[Board]:
-    """A board of three issues whose trades say what was traded in their day."""
-    issues = tmp_path / "issues.csv"
-    issues.write_text(ISSUES, "utf-8")
+    """A board of three instruments whose trades say what was traded in their day."""
+    instruments = tmp_path / "instruments.csv"
+    instruments.write_text(INSTRUMENTS, "utf-8")
     prices = {SAMSUNG: "200000", HYNIX: "899000", NAVER: "10000"}
-    with running_board(page, client, issues, prices) as board:
+    with running_board(page, client, instruments, prices) as board:
         board.resize(1440)
         publish(board, 1_001, SAMSUNG, "201000", volume=3_000, value=603_000_000)
         publish(board, 1_002, HYNIX, "890000", volume=2_000, value=1_780_000_000)
@@ -109,9 +109,9 @@ def test_a_tile_tells_of_a_market_and_filters(board: Board) -> None:
     kospi = page.get_by_role("button", name="KOSPI 2.38B ▲ 1 up, 0 unchanged, ▼ 1 down")
     expect(kospi).to_have_attribute(
         "title",
-        "KOSPI: of 2 issues that have traded, 1 are above their previous close, 0 at "
+        "KOSPI: of 2 instruments that have traded, 1 are above their previous close, 0 at "
         "it, 1 below. Turnover of the day so far: 2,383,000,000, the sum over its "
-        "issues.",
+        "instruments.",
     )
     expect(kospi).to_have_attribute("aria-pressed", "false")
     kospi.click()
@@ -133,7 +133,7 @@ def test_columns_can_be_chosen_and_moved_and_are_kept(board: Board) -> None:
     """By keyboard as well; rows close together have less height."""
     page = board.page
     before = columns(board)
-    assert before[:3] == ["Issue", "Price", "Change"]
+    assert before[:3] == ["Instrument", "Price", "Change"]
     assert before[-4:] == ["Turnover", "Volume", "Trades", "Last trade local"]
     height = page.locator("#rows tr").first.evaluate("(row) => row.offsetHeight")
     page.locator("#columns").focus()
@@ -152,17 +152,17 @@ def test_columns_can_be_chosen_and_moved_and_are_kept(board: Board) -> None:
     board.publisher.publish()
     board.is_in_state("Live")
     expect(board.row(SAMSUNG)).to_contain_text("삼성전자")
-    eventually(lambda: columns(board)[:3] == ["Issue", "Change", "Price"])
+    eventually(lambda: columns(board)[:3] == ["Instrument", "Change", "Price"])
     assert "Trades" not in columns(board)
     lower = page.locator("#rows tr").first.evaluate("(row) => row.offsetHeight")
     assert lower < height
     page.locator("#columns").click()
     dialog.get_by_role("button", name="As it was at first").click()
-    eventually(lambda: columns(board)[:3] == ["Issue", "Price", "Change"])
+    eventually(lambda: columns(board)[:3] == ["Instrument", "Price", "Change"])
 
 
 def test_watch_lists_have_names_and_go_out_and_in_as_text(board: Board) -> None:
-    """Each has its own stars; what is no issue is told; the browser keeps them."""
+    """Each has its own stars; what is no instrument is told; the browser keeps them."""
     page = board.page
     board.row(NAVER).get_by_role("button").click()
     page.locator("#lists").click()
@@ -174,9 +174,9 @@ def test_watch_lists_have_names_and_go_out_and_in_as_text(board: Board) -> None:
     name.press("Enter")
     expect(text).to_have_value("")
     text.fill(f"000660\n{SAMSUNG} # one\nwhat")
-    dialog.get_by_role("button", name="Take these issues").click()
+    dialog.get_by_role("button", name="Take these instruments").click()
     status = dialog.get_by_role("status")
-    expect(status).to_have_text("The list has 2 issues now. Not known: what.")
+    expect(status).to_have_text("The list has 2 instruments now. Not known: what.")
     name.fill("반도체")
     name.press("Enter")
     expect(status).to_have_text("There is a list “반도체”.")

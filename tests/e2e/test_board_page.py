@@ -21,7 +21,7 @@ from throttle.contract.snapshot import Row
 
 pytestmark = [pytest.mark.browser, pytest.mark.redis]
 
-EVERY_ISSUE = 2_879
+EVERY_INSTRUMENT = 2_879
 
 
 def test_it_shows_what_was_published(board: Board) -> None:
@@ -36,18 +36,18 @@ def test_it_shows_what_was_published(board: Board) -> None:
     )
     expect(naver.locator(".change")).to_have_text(re.compile(r"▲ 0.10\s*\+33.33%\*$"))
     expect(samsung.locator(".trades")).to_contain_text("+37")
-    expect(board.page.locator("#issues")).to_have_text("3")
+    expect(board.page.locator("#instruments")).to_have_text("3")
     expect(board.page.locator("#trades")).to_have_text("74")
 
 
 def test_names_and_closes_change_while_the_page_is_open(board: Board) -> None:
-    """A day begins, an issue is listed: nobody has to load the page again."""
+    """A day begins, an instrument is listed: nobody has to load the page again."""
     change = board.row(SAMSUNG).locator(".change")
     before = change.text_content()
     later = "isin,code,name,prev_close\n" + (
         f"{SAMSUNG},005930,삼성전자 우선주,100000\n{NAVER},035420,네이버,0.20\n"
     )
-    board.publisher.list_issues(later)
+    board.publisher.list_instruments(later)
     expect(board.row(SAMSUNG)).to_contain_text("우선주", timeout=30_000)
     assert change.text_content() != before
     expect(board.row(NAVER)).to_contain_text("네이버")
@@ -55,7 +55,7 @@ def test_names_and_closes_change_while_the_page_is_open(board: Board) -> None:
     assert board.isins() == [NAVER]
 
 
-def test_search_finds_whatever_an_issue_is_called(board: Board) -> None:
+def test_search_finds_whatever_an_instrument_is_called(board: Board) -> None:
     """And says so when nothing is found."""
     for wanted, found in [
         ("하이닉스", [HYNIX]),
@@ -81,7 +81,7 @@ def test_a_watch_list_is_kept(board: Board) -> None:
     board.is_in_state("Live")
     eventually(lambda: board.isins() == [NAVER])
     board.row(NAVER).get_by_role("button").click()
-    expect(board.page.locator("#empty")).to_contain_text("No issue is starred")
+    expect(board.page.locator("#empty")).to_contain_text("No instrument is starred")
 
 
 def test_headers_sort(board: Board) -> None:
@@ -98,7 +98,7 @@ def test_headers_sort(board: Board) -> None:
     eventually(lambda: board.isins() == [SAMSUNG, HYNIX, NAVER])
 
 
-def test_an_issue_has_a_chart_and_polling_beside_pushing(board: Board) -> None:
+def test_an_instrument_has_a_chart_and_polling_beside_pushing(board: Board) -> None:
     """By keyboard: Enter opens, Escape closes and the focus is back where it was.
 
     Nothing is polled before the visitor has chosen the tab, nor after it.
@@ -235,18 +235,18 @@ def test_a_token_opens_the_stream_and_the_rest(
         expect(page.locator(".side.polled .price")).to_have_text("199,400")
 
 
-def test_every_issue_at_full_rate_stays_smooth(
+def test_every_instrument_at_full_rate_stays_smooth(
     page: Page, client: redis.Redis, redis_url: str
 ) -> None:
     """Few rows are in the document, all can be reached, each window is measured."""
-    isins = make_isins(EVERY_ISSUE)
+    isins = make_isins(EVERY_INSTRUMENT)
     publisher = Publisher(client)
     publish_every(publisher, isins, 1)
     with running_gateway(redis_url) as gateway:
         page.goto(f"http://127.0.0.1:{gateway.port}/")
-        expect(page.locator("#issues")).to_have_text("2,879")
+        expect(page.locator("#instruments")).to_have_text("2,879")
         grid = page.get_by_role("grid")
-        expect(grid).to_have_attribute("aria-rowcount", str(EVERY_ISSUE + 1))
+        expect(grid).to_have_attribute("aria-rowcount", str(EVERY_INSTRUMENT + 1))
         page.get_by_role("columnheader", name="ISIN").get_by_role("button").click()
         for seq in (2, 3):
             prices = publish_every(publisher, isins, seq)
@@ -255,7 +255,10 @@ def test_every_issue_at_full_rate_stays_smooth(
             expect(first).to_have_text(prices[0])
         assert page.locator("#rows tr").count() < 60
         grid.focus()
-        for key, index in [("End", EVERY_ISSUE - 1), ("ArrowUp", EVERY_ISSUE - 2)]:
+        for key, index in [
+            ("End", EVERY_INSTRUMENT - 1),
+            ("ArrowUp", EVERY_INSTRUMENT - 2),
+        ]:
             page.keyboard.press(key)
             row = page.locator(f"#row-{isins[index]}")
             expect(row).to_be_in_viewport()
@@ -269,7 +272,7 @@ def test_every_issue_at_full_rate_stays_smooth(
 
 
 def publish_every(publisher: Publisher, isins: list[str], seq: int) -> list[str]:
-    """Publish a window in which every issue has a new price; return the prices."""
+    """Publish a window in which every instrument has a new price; return the prices."""
     prices = [str(random.randrange(100, 999)) for _ in isins]
     rows: list[Row] = [
         make_row(isin, price, seq) for isin, price in zip(isins, prices, strict=True)

@@ -19,7 +19,7 @@ from tests.gateway.samples import HYNIX, NAVER, SAMSUNG, make_isins
 pytestmark = [pytest.mark.browser, pytest.mark.redis, pytest.mark.timeout(240)]
 
 OTHERS = make_isins(9)
-ISSUES = f"""isin,code,name,market,sector,prev_close,tick_table,status
+INSTRUMENTS = f"""isin,code,name,market,sector,prev_close,tick_table,status
 {SAMSUNG},005930,삼성전자,KOSPI,반도체,200000,krx,
 {HYNIX},000660,SK하이닉스,KOSPI,반도체,900000,krx,
 {NAVER},035420,네이버,KOSDAQ,인터넷,10000,krx,
@@ -48,11 +48,11 @@ WITHOUT_BANNER = """() => document.getElementById("banner")
 
 @pytest.fixture
 def board(page: Page, client: redis.Redis, tmp_path: Path) -> Iterator[Board]:
-    """A board of twelve issues, two of them large; its trades tell turnover."""
-    issues = tmp_path / "issues.csv"
-    issues.write_text(ISSUES, "utf-8")
+    """A board of twelve instruments, two of them large; its trades tell turnover."""
+    instruments = tmp_path / "instruments.csv"
+    instruments.write_text(INSTRUMENTS, "utf-8")
     prices = {SAMSUNG: "200000", HYNIX: "900000", NAVER: "10000"}
-    with running_board(page, client, issues, prices) as board:
+    with running_board(page, client, instruments, prices) as board:
         board.resize(1440)
         page.evaluate(WITHOUT_BANNER)
         publish_trade(board, 1_001, SAMSUNG, "201000", value=600_000_000)
@@ -60,7 +60,7 @@ def board(page: Page, client: redis.Redis, tmp_path: Path) -> Iterator[Board]:
         publish_trade(board, 1_003, NAVER, "10000", value=100_000_000)
         for n, isin in enumerate(OTHERS):
             publish_trade(board, 1_010 + n, isin, "1001", value=1_000_000)
-        expect(board.page.locator("#issues")).to_have_text("12")
+        expect(board.page.locator("#instruments")).to_have_text("12")
         expect(board.row(SAMSUNG).locator(".turnover")).to_have_text("600M")
         expect(board.row(OTHERS[8])).to_contain_text("종목8")
         yield board
@@ -87,7 +87,7 @@ def is_at(board: Board, fragment: str) -> None:
 
 
 def tiles(board: Board) -> dict[str, dict[str, int]]:
-    """Return the box of each issue's tile."""
+    """Return the box of each instrument's tile."""
     found: dict[str, Any] = board.page.evaluate(DRAWN)
     return {tile["isin"]: tile for tile in found["tiles"]}
 
@@ -106,7 +106,7 @@ def head(board: Board, name: str) -> dict[str, int]:
 
 
 def test_views_and_groups_have_addresses_and_back_leads_back(board: Board) -> None:
-    """A step each; an open issue is one more; the view is kept in the browser."""
+    """A step each; an open instrument is one more; the view is kept in the browser."""
     page = board.page
     show(board, "Map")
     is_at(board, "#/map")
@@ -138,7 +138,7 @@ def test_views_and_groups_have_addresses_and_back_leads_back(board: Board) -> No
     page.go_back()
     is_shown(board, "Table")
     is_at(board, "")
-    # A view takes the place of an open issue.
+    # A view takes the place of an open instrument.
     board.row(NAVER).locator(".price").click()
     is_at(board, f"#/{NAVER}")
     show(board, "Map")
@@ -218,7 +218,7 @@ def test_the_map_tells_of_a_tile_and_filters_apply(board: Board) -> None:
     ):
         expect(tip).to_contain_text(text)
     page.mouse.move(*at(board, head(board, "반도체")))
-    expect(tip).to_contain_text("2 issues")
+    expect(tip).to_contain_text("2 instruments")
     expect(tip).to_contain_text("▲ 1")
     page.mouse.move(0, 0)
     expect(tip).to_have_count(0)
@@ -250,7 +250,7 @@ def test_the_map_tells_of_a_tile_and_filters_apply(board: Board) -> None:
     page.keyboard.press("Escape")
     is_at(board, "#/map")
 
-    # The same as a table: groups, then issues.
+    # The same as a table: groups, then instruments.
     page.get_by_text("The same as a table").click()
     table = page.locator("#map table")
     rows = table.locator("tbody tr")
@@ -312,12 +312,12 @@ def test_charts_of_a_watch_list_are_live_and_freed(
     page.goto("about:blank")
     # Names, whose order is that of the charts, come after prices.
     held: list[Route] = []
-    names = re.compile("/v1/issues$")
+    names = re.compile("/v1/instruments$")
     page.route(names, lambda route: held.append(route))
     board.open("#/charts")
     is_shown(board, "Charts")
     cells = page.locator("#charts .cell")
-    expect(page.locator("#issues")).to_have_text("12")
+    expect(page.locator("#instruments")).to_have_text("12")
     expect(cells).to_have_count(0)
     held.pop().continue_()
     page.unroute(names)
@@ -374,7 +374,7 @@ def test_charts_of_a_watch_list_are_live_and_freed(
     page.locator("#lists").click()
     page.locator("#list").select_option("None")
     page.keyboard.press("Escape")
-    expect(page.locator("#charts")).to_contain_text("No issue is starred")
+    expect(page.locator("#charts")).to_contain_text("No instrument is starred")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

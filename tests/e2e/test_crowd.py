@@ -26,7 +26,7 @@ pytestmark = [
     pytest.mark.timeout(300),
 ]
 
-ISSUES = make_isins(300)
+INSTRUMENTS = make_isins(300)
 KEYS_EACH = 30
 MB = 1_000_000
 
@@ -100,17 +100,17 @@ def test_a_stalled_reader_costs_a_thousand_others_nothing(
     """Fair: memory stays flat, nobody misses a window, the sleeper wakes to now."""
     need_descriptors(3_000)
     publisher = Publisher(client)
-    publisher.publish(*(make_priced_row(isin) for isin in ISSUES))
+    publisher.publish(*(make_priced_row(isin) for isin in INSTRUMENTS))
     with (
         served(redis_url, writing) as found,
         crowd(found.gateway.port, is_checking=True) as clients,
     ):
-        clients.connect(1_000, ISSUES, KEYS_EACH)
+        clients.connect(1_000, INSTRUMENTS, KEYS_EACH)
         stalled = StalledReader(found.gateway, "*")
         eventually(lambda: found.gateway.health()["clients"] == 1_001)
         sizes = []
         for seq in range(2, 62):
-            publisher.publish(*(make_priced_row(isin, seq=seq) for isin in ISSUES))
+            publisher.publish(*(make_priced_row(isin, seq=seq) for isin in INSTRUMENTS))
             clients.gather(seq, 1_000)
             sizes.append(found.memory_mb())
         assert clients.faults() == []
@@ -132,18 +132,18 @@ def test_thousands_come_back_at_once(
     need_descriptors(12_000)
     count = 10_000 if writing == "direct" else 3_000
     publisher = Publisher(client)
-    publisher.publish(*(make_priced_row(isin) for isin in ISSUES))
+    publisher.publish(*(make_priced_row(isin) for isin in INSTRUMENTS))
     with (
         served(redis_url, writing) as found,
         crowd(found.gateway.port, is_checking=True) as clients,
     ):
-        clients.connect(count, ISSUES, KEYS_EACH)
-        publisher.publish(*(make_priced_row(isin, seq=2) for isin in ISSUES[:10]))
+        clients.connect(count, INSTRUMENTS, KEYS_EACH)
+        publisher.publish(*(make_priced_row(isin, seq=2) for isin in INSTRUMENTS[:10]))
         found.gateway.wait_until(2)
         before_mb = found.memory_mb()
         assert clients.reconnect(within_s=5) == count
         eventually(lambda: found.gateway.health()["clients"] == count, 20)
-        publisher.publish(*(make_priced_row(isin, seq=3) for isin in ISSUES))
+        publisher.publish(*(make_priced_row(isin, seq=3) for isin in INSTRUMENTS))
         clients.gather(3, count)
         assert clients.faults() == []
         most = 1.25 if writing == "direct" else 1.5

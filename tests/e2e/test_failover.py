@@ -41,8 +41,8 @@ KEEP = {
     "TICKTHROTTLE_TRADE_LOG_RETENTION_S": "86400",
     "TICKTHROTTLE_WINDOW_LOG": "100000",
     "TICKTHROTTLE_WINDOW_MS": str(W),
-    # The names of issues are another right.
-    "TICKTHROTTLE_LIST_ISSUES": "false",
+    # The names of instruments are another right.
+    "TICKTHROTTLE_LIST_INSTRUMENTS": "false",
     "TICKTHROTTLE_REDIS_REPLICAS": "1",
 }
 
@@ -85,7 +85,7 @@ def test_a_primary_killed_under_load_costs_nothing_that_was_acknowledged(
     """TLS alone, least rights, and SIGKILL: Sentinel makes a replica the primary.
 
     Every trade that the feed was told of is in the log of the new one, each window is
-    what the oracle says, and the books balance. No client sees an issue go back.
+    what the oracle says, and the books balance. No client sees an instrument go back.
     """
     servers, receipt = pipeline.servers, pipeline.folder / "receipt.json"
     port = free_port()

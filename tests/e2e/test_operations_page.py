@@ -433,7 +433,7 @@ def test_archives_are_shown_and_one_that_falls_behind_is_the_verdict(
         windows=1_234,
         rows=56_789,
         bars=45_321,
-        unknown_issue=3,
+        unknown_instrument=3,
         unknown=(SAMSUNG,),
         stored_bytes=5 * 2**20,
         flush_ms=600_000,

@@ -14,7 +14,7 @@ from tests.gateway.servers import running_gateway
 pytestmark = [pytest.mark.browser, pytest.mark.redis]
 
 
-def test_the_board_shows_every_issue_with_its_exact_price(
+def test_the_board_shows_every_instrument_with_its_exact_price(
     redis_url: str, client: redis.Redis, page: Page, tmp_path: Path
 ) -> None:
     """Rows appear with the snapshot, change with an update, keep their digits."""
@@ -31,7 +31,7 @@ def test_the_board_shows_every_issue_with_its_exact_price(
             page.locator("#rows tr", has_text="199,500")
         ).wait_for(timeout=10_000 * PATIENCE)
         assert "37" in samsung.inner_text()
-        assert page.locator("#issues").inner_text() == "2"
+        assert page.locator("#instruments").inner_text() == "2"
         page.screenshot(path=str(tmp_path / "board.png"))
         page.fill("#search", "000660")
         samsung.wait_for(state="hidden", timeout=10_000 * PATIENCE)

@@ -37,7 +37,7 @@ pytestmark = [
 
 PROXIES = ("haproxy", "nginx", "caddy")
 CLIENTS = 200
-ISSUES = make_isins(100)
+INSTRUMENTS = make_isins(100)
 PAGE = (ROOT / "docs" / "scaling.md").read_text("utf-8")
 
 NGINX_FOLDERS = "".join(
@@ -133,7 +133,7 @@ def test_clients_go_from_gateway_to_gateway_through_a_proxy(
 ) -> None:
     """One is killed, begins again, the other is drained: no price is wrong."""
     publisher = Publisher(client)
-    publisher.publish(*(make_priced_row(isin) for isin in ISSUES))
+    publisher.publish(*(make_priced_row(isin) for isin in INSTRUMENTS))
     port, *ports = (free_port() for _ in range(3))
 
     def gateway(number: int) -> Crew:
@@ -144,7 +144,7 @@ def test_clients_go_from_gateway_to_gateway_through_a_proxy(
     def publish() -> None:
         while not is_over.wait(0.5):
             seq = publisher.offset + 1
-            publisher.publish(*(make_priced_row(isin, seq=seq) for isin in ISSUES))
+            publisher.publish(*(make_priced_row(isin, seq=seq) for isin in INSTRUMENTS))
 
     is_over = threading.Event()
     publishing = threading.Thread(target=publish)
@@ -158,7 +158,7 @@ def test_clients_go_from_gateway_to_gateway_through_a_proxy(
         eventually(lambda: other.gateway.health()["ready"])
         stack.enter_context(running_proxy(proxy, tmp_path, port, ports))
         clients = stack.enter_context(crowd(port, is_checking=True))
-        clients.connect(CLIENTS, ISSUES, 10)
+        clients.connect(CLIENTS, INSTRUMENTS, 10)
         clients.come_back()
         served = [c.gateway.health()["clients"] for c in (one, other)]
         assert sum(served) == CLIENTS
@@ -175,7 +175,9 @@ def test_clients_go_from_gateway_to_gateway_through_a_proxy(
         assert clients.close_codes() == {1012: CLIENTS}
         is_over.set()
         publishing.join()
-        last = publisher.publish(*(make_priced_row(isin, seq=1_000) for isin in ISSUES))
+        last = publisher.publish(
+            *(make_priced_row(isin, seq=1_000) for isin in INSTRUMENTS)
+        )
         clients.gather(last.offset, CLIENTS)
         assert clients.faults() == []
 
@@ -190,7 +192,7 @@ def test_a_proxy_hides_no_page_and_no_address_and_cuts_no_quiet_stream(
 ) -> None:
     """Rules about strangers hold behind each, whatever they say of themselves."""
     monkeypatch.setenv("FORWARDED_ALLOW_IPS", trusted)
-    Publisher(client).publish(make_priced_row(ISSUES[0]))
+    Publisher(client).publish(make_priced_row(INSTRUMENTS[0]))
     port = free_port()
     rules = {"heartbeat_ms": 500, "max_clients_per_address": 1}
     with ExitStack() as stack:

@@ -73,9 +73,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def run(folder: Path, port: int) -> Iterator[Running]:
-    """A run on a short tape of five issues, live."""
+    """A run on a short tape of five instruments, live."""
     tape = folder / "five.jsonl"
-    market = Simulator(seed=5, issues=5, rate=100, seconds=30)
+    market = Simulator(seed=5, instruments=5, rate=100, seconds=30)
     events = market.events(1_773_964_800_000_000)
     tape.write_bytes(b"\n".join(event.payload for event in events))
     arguments = ["run", "--port", str(port), "--tape", str(tape), "--speed", "2"]
@@ -187,11 +187,14 @@ def test_make_run_starts_what_the_command_starts() -> None:
 def test_a_tape_is_live_on_the_page_and_commands_find_it(
     folder: Path, port: int, run: Running
 ) -> None:
-    """The page and the tape's issues are there; another run of the port is refused."""
+    """The page and the tape's instruments are there; another run of the port is refused."""
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=5) as page:
         assert b"<html" in page.read()
     eventually(lambda: fetch(port, "/v1/quotes")["count"] == 5, 20)
-    known = {issue.isin for issue in Simulator(seed=5, issues=5, rate=100).listing()}
+    known = {
+        instrument.isin
+        for instrument in Simulator(seed=5, instruments=5, rate=100).listing()
+    }
     assert {row["isin"] for row in fetch(port, "/v1/quotes")["data"]} == known
     for words in ("trade log", "gateway", "throttle", "feed"):
         assert words in run.log()
@@ -329,10 +332,13 @@ def test_a_live_market_is_on_the_board_and_a_killed_parent_leaves_nothing(
             assert quote["price"] == 71900.5
             assert (quote["venue"], quote["side"]) == ("BINANCE", "B")
             # Told by the feed itself, a few seconds after its first trade.
-            eventually(lambda: fetch(port, "/v1/issues")["data"][0]["prev_close"])
-            [issue] = fetch(port, "/v1/issues")["data"]
-            assert (issue["code"], issue["name"]) == ("BTCUSDT", "BTCUSDT by name")
-            assert issue["prev_close"] == 70000.5
+            eventually(lambda: fetch(port, "/v1/instruments")["data"][0]["prev_close"])
+            [instrument] = fetch(port, "/v1/instruments")["data"]
+            assert (instrument["code"], instrument["name"]) == (
+                "BTCUSDT",
+                "BTCUSDT by name",
+            )
+            assert instrument["prev_close"] == 70000.5
 
             family = family_of(process)
             os.kill(process.process.pid, signal.SIGKILL)

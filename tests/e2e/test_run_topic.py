@@ -40,10 +40,12 @@ def example() -> dict[str, object]:
 def test_a_topic_of_others_is_on_the_board_and_nothing_is_appended(
     tmp_path: Path, kafka: Broker
 ) -> None:
-    """Its values are decoded, its issues have names; what is no trade is counted."""
+    """Its values are decoded, its instruments have names; what is no trade is counted."""
     [decoder] = [b for b in blocks(PAGE, "python") if "# executions.py" in b]
     (tmp_path / "executions.py").write_text(decoder)
-    (tmp_path / "issues.csv").write_text("isin,code,name\nUS0378331005,AAPL,Apple\n")
+    (tmp_path / "instruments.csv").write_text(
+        "isin,code,name\nUS0378331005,AAPL,Apple\n"
+    )
     topic = make_topic(kafka)
     # It is stamped by its producer, now.
     trade = {**example(), "ms": time.time_ns() // 1_000_000}
@@ -81,7 +83,7 @@ def test_a_topic_of_others_is_on_the_board_and_nothing_is_appended(
         newer = {**trade, "px": "231.07", "id": 18, "ms": trade["ms"] + 1}
         produce(kafka, topic, [json.dumps(newer).encode()])
         eventually(lambda: price() == 231.07, 60)
-        with open_direct(f"http://127.0.0.1:{port}/v1/issues/AAPL", 5) as answer:
+        with open_direct(f"http://127.0.0.1:{port}/v1/instruments/AAPL", 5) as answer:
             assert json.load(answer)["name"] == "Apple"
     assert bounds(kafka, topic) == (0, 3)
 

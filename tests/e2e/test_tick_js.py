@@ -20,7 +20,7 @@ from tests.gateway.issuer import SECRET, make_token
 from tests.gateway.publisher import Publisher
 from tests.gateway.samples import (
     HYNIX,
-    ISSUE_LIST,
+    INSTRUMENT_LIST,
     NAVER,
     SAMSUNG,
     make_group,
@@ -33,7 +33,7 @@ from tests.ports import free_port
 
 pytestmark = [pytest.mark.browser, pytest.mark.redis, pytest.mark.timeout(240)]
 
-ISSUES = (SAMSUNG, HYNIX, NAVER)
+INSTRUMENTS = (SAMSUNG, HYNIX, NAVER)
 
 BACK_AGAIN = {
     "the page asks": "window.ticks.reconnect()",
@@ -86,9 +86,9 @@ class Follower:
         self._seq = 0
 
     def publish(self) -> None:
-        """Publish a new price of every issue."""
+        """Publish a new price of every instrument."""
         self._seq += 1
-        self.prices = {isin: f"{self._seq}.50" for isin in ISSUES}
+        self.prices = {isin: f"{self._seq}.50" for isin in INSTRUMENTS}
         rows = [make_row(isin, p, seq=self._seq) for isin, p in self.prices.items()]
         self.publisher.publish(*rows)
 
@@ -97,14 +97,14 @@ class Follower:
         return running_gateway(self.url, port=self.port, heartbeat_ms=500, **settings)
 
     def follow(self, make_tokens: Callable[[], list[str]] = list) -> None:
-        """Open the page and have it follow every issue.
+        """Open the page and have it follow every instrument.
 
         Tokens are made when the page is opened, and anew once it is there: it may take
         longer to load than one is good for.
         """
         page = f"/#token={tokens[0]}" if (tokens := make_tokens()) else "/"
         self.page.goto(f"http://127.0.0.1:{self.proxy.port}{page}")
-        self.page.evaluate(FOLLOW, [list(ISSUES), make_tokens()])
+        self.page.evaluate(FOLLOW, [list(INSTRUMENTS), make_tokens()])
 
     def seen(self) -> dict[str, Any]:
         """Return what the callbacks got."""
@@ -264,9 +264,9 @@ def test_callbacks_get_what_they_asked_for(follower: Follower) -> None:
         follower.wait_for_state("closed")
 
 
-def test_an_issue_may_be_asked_for_by_its_code(follower: Follower) -> None:
-    """By both names it is one issue, held until neither is wanted any more."""
-    follower.publisher.list_issues()
+def test_an_instrument_may_be_asked_for_by_its_code(follower: Follower) -> None:
+    """By both names it is one instrument, held until neither is wanted any more."""
+    follower.publisher.list_instruments()
     with follower.gateway():
         follower.follow()
         follower.page.evaluate("window.stop()")
@@ -288,10 +288,12 @@ def test_an_issue_may_be_asked_for_by_its_code(follower: Follower) -> None:
         assert follower.page.evaluate("window.byCode.length") == 1
 
 
-def test_a_market_stands_for_its_issues_while_they_change(follower: Follower) -> None:
+def test_a_market_stands_for_its_instruments_while_they_change(
+    follower: Follower,
+) -> None:
     """Moves, a rename, and giving up by the name that was asked for."""
     page, publisher = follower.page, follower.publisher
-    publisher.list_issues()
+    publisher.list_instruments()
 
     def members(key: str) -> list[str] | None:
         found: list[str] | None = page.evaluate(
@@ -311,9 +313,13 @@ def test_a_market_stands_for_its_issues_while_they_change(follower: Follower) ->
             }"""
         )
         eventually(lambda: members("sector:chips") == [HYNIX, SAMSUNG])
-        publisher.list_issues(ISSUE_LIST.replace("KOSPI,chips,0.30", "KOSPI,x,0.30"))
+        publisher.list_instruments(
+            INSTRUMENT_LIST.replace("KOSPI,chips,0.30", "KOSPI,x,0.30")
+        )
         eventually(lambda: members("sector:chips") == [SAMSUNG])
-        publisher.list_issues(ISSUE_LIST.replace(",chips,", ",semiconductors,"))
+        publisher.list_instruments(
+            INSTRUMENT_LIST.replace(",chips,", ",semiconductors,")
+        )
         eventually(lambda: members("sector:semiconductors") == [HYNIX, SAMSUNG])
         assert members("sector:chips") is None
         follower.publish()
@@ -330,7 +336,7 @@ def test_a_market_stands_for_its_issues_while_they_change(follower: Follower) ->
 def test_groups_are_keys_like_others(follower: Follower) -> None:
     """Figures with every digit, once per window, under a new name, too."""
     page, publisher = follower.page, follower.publisher
-    publisher.list_issues()
+    publisher.list_instruments()
     huge = make_group("sector:chips", 1, volume=12345678901234567890123)
     publisher.publish(groups=[huge, make_group("market:KOSPI", 5)])
 
@@ -358,7 +364,9 @@ def test_groups_are_keys_like_others(follower: Follower) -> None:
         eventually(lambda: shown("every")[-1] == ["group:sector:chips", 2, "40"])
         page.evaluate("window.endEvery()")
         assert page.evaluate("[...window.ticks.groups.keys()]") == [first[0]]
-        publisher.list_issues(ISSUE_LIST.replace(",chips,", ",semiconductors,"))
+        publisher.list_instruments(
+            INSTRUMENT_LIST.replace(",chips,", ",semiconductors,")
+        )
         eventually(lambda: page.evaluate("window.ticks.groups.size") == 0)
         publisher.publish(groups=[make_group("sector:semiconductors", 3)])
         renamed = ["group:sector:semiconductors", 3, "40"]
@@ -472,7 +480,7 @@ def test_bars_are_followed_resumed_and_ended(follower: Follower) -> None:
     """Exact, by code too, beside quotes; a cut line costs no bar, a restart is told."""
     bars, page = BarPublisher(follower.client), follower.page
     bars.publish(make_bar(value="4200.50"))
-    follower.publisher.list_issues()
+    follower.publisher.list_instruments()
 
     def states() -> list[list[Any]]:
         found: list[list[Any]] = page.evaluate(

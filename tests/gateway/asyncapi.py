@@ -41,4 +41,4 @@ def check_message(message: dict[str, Any]) -> None:
     unknown = message.keys() - checks.schema["properties"].keys()
     assert not unknown, f"fields not described: {unknown}\nin {message}"
     isins = [item["isin"] for item in message.get("data", [])]
-    assert len(isins) == len(set(isins)), f"an issue twice in {message}"
+    assert len(isins) == len(set(isins)), f"an instrument twice in {message}"

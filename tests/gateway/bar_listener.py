@@ -48,7 +48,7 @@ class BarListener:
 def listening(
     gateway: Gateway, isins: Collection[str], interval: str = "1m", last: int = 60
 ) -> Iterator[BarListener]:
-    """Follow the bars of issues until the block ends."""
+    """Follow the bars of instruments until the block ends."""
     listener, over = BarListener(), asyncio.Event()
     loop = asyncio.new_event_loop()
 
@@ -73,7 +73,7 @@ def listening(
 def bars_over_rest(
     gateway: Gateway, isins: Collection[str]
 ) -> dict[Place, dict[str, Any]]:
-    """Return the newest 1,000 minutes of issues, as ``bar_oracle`` has them."""
+    """Return the newest 1,000 minutes of instruments, as ``bar_oracle`` has them."""
     found = {}
     for isin in isins:
         status, body = gateway.get(f"/v1/bars/{isin}?limit=1000")

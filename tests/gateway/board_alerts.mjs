@@ -8,7 +8,7 @@ import { alertsText, MOST_ALERTS, numberProblem, parseAlerts, typedValue, valueP
 import { armed, isCrossed, judged, judgedByBursts, NEW, sideOf } from "./static/board/alerts/rules.js";
 import { Alerts } from "./static/board/alerts/watcher.js";
 import { stateText, toldText, waitsText } from "./static/board/alerts/words.js";
-import { readIssues } from "./static/board/store.js";
+import { readInstruments } from "./static/board/store.js";
 
 const SAMSUNG = "KR7005930003";
 const HYNIX = "KR7000660001";
@@ -93,7 +93,7 @@ test("a change is beyond so many per cent, exactly, and again after it was withi
   assert.deepEqual(dueAt(change("down"), prices, "100"), [6]);
   assert.deepEqual(dueAt(change("either"), prices, "100"), [2, 5, 6, 8]);
   for (const close of [null, undefined, "0", "0.0", "-5"]) assert.equal(sideOf(change("up"), "5", close), null);
-  const text = readIssues(`{"data":[{"name":"\\"prev_close\\": 1","prev_close":100.10},{"prev_close": null}]}`);
+  const text = readInstruments(`{"data":[{"name":"\\"prev_close\\": 1","prev_close":100.10},{"prev_close": null}]}`);
   assert.deepEqual(text.data, [{ name: '"prev_close": 1', prev_close: "100.10" }, { prev_close: null }]);
 });
 

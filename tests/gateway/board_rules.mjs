@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 
-import { issueOf, withIssue } from "./static/board/address.js";
+import { instrumentOf, withInstrument } from "./static/board/address.js";
 import { isWanted, sectorsOf } from "./static/board/choice/filters.js";
 import {
   activeList,
@@ -102,9 +102,9 @@ test("a change says its way by a sign, not by colour alone", () => {
   assert.equal(changeOf("5", 0).ratio, null);
 });
 
-test("an issue is found by name, code, ISIN, market, sector and first consonants", () => {
-  const issue = { name: "삼성전자", code: "005930", market: "KOSPI", sector: "반도체" };
-  const text = searchText(SAMSUNG, issue);
+test("an instrument is found by name, code, ISIN, market, sector and first consonants", () => {
+  const instrument = { name: "삼성전자", code: "005930", market: "KOSPI", sector: "반도체" };
+  const text = searchText(SAMSUNG, instrument);
   const findable = ["삼성", "전자", "005930", "kr7005930003", "ㅅㅅ", "삼성 0059", "  "];
   for (const found of [...findable, "kospi", "반도체", "ㅂㄷㅊ", "kospi 삼성"]) {
     assert.ok(matches(text, words(found)), found);
@@ -116,27 +116,27 @@ test("an issue is found by name, code, ISIN, market, sector and first consonants
   assert.ok(matches(searchText(HYNIX, null), words("0660")));
 });
 
-test("an address names an issue beside a token", () => {
-  assert.equal(issueOf(""), null);
-  assert.equal(issueOf("#token=a.b"), null);
-  assert.equal(issueOf("#/"), null);
-  assert.equal(issueOf("#/005930&token=a.b"), "005930");
-  assert.equal(issueOf("#token=a.b&/005930"), "005930");
-  assert.equal(issueOf("#/%3Cb%3E"), "<b>");
-  assert.equal(issueOf("#/%"), "%");
-  assert.equal(withIssue("#token=a.b", SAMSUNG), `#/${SAMSUNG}&token=a.b`);
-  assert.equal(withIssue(`#/005930&token=a.b`, null), "#token=a.b");
-  assert.equal(withIssue("", SAMSUNG), `#/${SAMSUNG}`);
-  assert.equal(withIssue(`#/${SAMSUNG}`, null), "");
+test("an address names an instrument beside a token", () => {
+  assert.equal(instrumentOf(""), null);
+  assert.equal(instrumentOf("#token=a.b"), null);
+  assert.equal(instrumentOf("#/"), null);
+  assert.equal(instrumentOf("#/005930&token=a.b"), "005930");
+  assert.equal(instrumentOf("#token=a.b&/005930"), "005930");
+  assert.equal(instrumentOf("#/%3Cb%3E"), "<b>");
+  assert.equal(instrumentOf("#/%"), "%");
+  assert.equal(withInstrument("#token=a.b", SAMSUNG), `#/${SAMSUNG}&token=a.b`);
+  assert.equal(withInstrument(`#/005930&token=a.b`, null), "#token=a.b");
+  assert.equal(withInstrument("", SAMSUNG), `#/${SAMSUNG}`);
+  assert.equal(withInstrument(`#/${SAMSUNG}`, null), "");
   const store = new Store();
   assert.equal(store.isinOf("005930"), null);
-  store.setIssues([{ isin: SAMSUNG, code: "005930" }, { isin: HYNIX, code: null }]);
+  store.setInstruments([{ isin: SAMSUNG, code: "005930" }, { isin: HYNIX, code: null }]);
   assert.equal(store.isinOf("005930"), SAMSUNG);
   assert.equal(store.isinOf(NAVER.toLowerCase()), NAVER);
   assert.equal(store.isinOf("nothing"), null);
 });
 
-test("columns that have no room are left out, the issue never", () => {
+test("columns that have no room are left out, the instrument never", () => {
   const ids = (...question) => layoutFor(...question).columns.map(({ id }) => id).join(" ");
   const sums = { hasSums: true };
   assert.equal(ids(100, true, sums), "star name isin price change spark range turnover volume trades time");
@@ -182,13 +182,13 @@ test("the day's limits are those of the simulated market", () => {
 });
 
 test("a price at a limit is marked where the exchange's steps hold", () => {
-  const issue = { prev_close: "10000", tick_table: "krx", market: "KOSPI" };
-  assert.equal(limitOf(issue, 13_000), "upper");
-  assert.equal(limitOf(issue, 12_990), null);
-  assert.equal(limitOf(issue, 7_000), "lower");
-  assert.equal(limitOf({ ...issue, market: "KONEX" }, 11_500), "upper");
-  assert.equal(limitOf({ ...issue, tick_table: null }, 13_000), null);
-  assert.equal(limitOf({ ...issue, prev_close: null }, 13_000), null);
+  const instrument = { prev_close: "10000", tick_table: "krx", market: "KOSPI" };
+  assert.equal(limitOf(instrument, 13_000), "upper");
+  assert.equal(limitOf(instrument, 12_990), null);
+  assert.equal(limitOf(instrument, 7_000), "lower");
+  assert.equal(limitOf({ ...instrument, market: "KONEX" }, 11_500), "upper");
+  assert.equal(limitOf({ ...instrument, tick_table: null }, 13_000), null);
+  assert.equal(limitOf({ ...instrument, prev_close: null }, 13_000), null);
   assert.equal(limitOf(null, 13_000), null);
 });
 
@@ -246,7 +246,7 @@ test("a day's range is what the job tells and what came since", () => {
   assert.equal(joined(undefined, day), day);
 });
 
-test("the store takes days whenever they come, of issues that have traded", () => {
+test("the store takes days whenever they come, of instruments that have traded", () => {
   const store = new Store();
   const day = (isin, start = 0) => ({ isin, start, end: start + 86_400_000, low: 5, high: 6, digits: 0 });
   store.setDays([day(SAMSUNG)]);
@@ -274,26 +274,26 @@ test("events are recent by the exchange's clock, and absent where nobody makes t
 });
 
 test("the market at a glance adds up by market", () => {
-  const row = (market, kind, turnover) => ({ issue: market && { market }, change: { kind }, turnover });
+  const row = (market, kind, turnover) => ({ instrument: market && { market }, change: { kind }, turnover });
   const sums = glance([row("A", "up", 5), row("B", "down", 9), row("B", "", null), row(null, "up", null)]);
   assert.deepEqual(sums, [
-    { market: null, issues: 4, up: 2, down: 1, same: 1, turnover: 14 },
-    { market: "B", issues: 2, up: 0, down: 1, same: 1, turnover: 9 },
-    { market: "A", issues: 1, up: 1, down: 0, same: 0, turnover: 5 },
+    { market: null, instruments: 4, up: 2, down: 1, same: 1, turnover: 14 },
+    { market: "B", instruments: 2, up: 0, down: 1, same: 1, turnover: 9 },
+    { market: "A", instruments: 1, up: 1, down: 0, same: 0, turnover: 5 },
   ]);
   const texts = [0, 999, 999.6, 2_918_264_100, 45_600, 999_999, 123_400_000, 7.2e12, null].map(shortText);
   assert.deepEqual(texts, ["0", "999", "1.00K", "2.92B", "45.6K", "1.00M", "123M", "7.20T", "–"]);
 });
 
 test("a filter wants the chosen markets and sectors, or all", () => {
-  const wants = (markets, sectors, issue) => isWanted({ markets: new Set(markets), sectors: new Set(sectors) }, issue);
-  const issue = { market: "A", sector: "x" };
+  const wants = (markets, sectors, instrument) => isWanted({ markets: new Set(markets), sectors: new Set(sectors) }, instrument);
+  const instrument = { market: "A", sector: "x" };
   assert.ok(wants([], [], null));
-  assert.ok(wants(["A", "B"], ["x"], issue));
-  assert.ok(!wants(["B"], [], issue));
-  assert.ok(!wants(["A"], ["y"], issue));
+  assert.ok(wants(["A", "B"], ["x"], instrument));
+  assert.ok(!wants(["B"], [], instrument));
+  assert.ok(!wants(["A"], ["y"], instrument));
   assert.ok(!wants(["A"], [], null));
-  assert.deepEqual(sectorsOf([issue, { sector: "b" }, issue, { sector: null }]), [["b", 1], ["x", 2]]);
+  assert.deepEqual(sectorsOf([instrument, { sector: "b" }, instrument, { sector: null }]), [["b", 1], ["x", 2]]);
 });
 
 test("watch-lists have names, are kept, and the list of former days is the first one", () => {
@@ -316,8 +316,8 @@ test("watch-lists have names, are kept, and the list of former days is the first
 });
 
 test("a watch-list goes out as text and comes back, by ISIN or code", () => {
-  const issues = new Map([[SAMSUNG, { name: "Samsung # 1" }]]);
-  const text = exportText(new Set([SAMSUNG, HYNIX]), issues);
+  const instruments = new Map([[SAMSUNG, { name: "Samsung # 1" }]]);
+  const text = exportText(new Set([SAMSUNG, HYNIX]), instruments);
   assert.equal(text, `${HYNIX}\n${SAMSUNG}  # Samsung # 1`);
   const isinOf = (word) => ({ "000660": HYNIX })[word] ?? (word.startsWith("KR7") ? word : null);
   assert.deepEqual([...importText(text, isinOf).isins], [HYNIX, SAMSUNG]);
@@ -393,7 +393,7 @@ test("the store measures against the close, else against the first price", () =>
   assert.equal(store.rows.get(SAMSUNG).change.difference, 100);
   assert.equal(store.rows.get(SAMSUNG).trades, 38);
   store.put(item(HYNIX, "5.50"), null);
-  store.setIssues([{ isin: SAMSUNG, name: "삼성전자", code: "005930", prev_close: 2_200 }]);
+  store.setInstruments([{ isin: SAMSUNG, name: "삼성전자", code: "005930", prev_close: 2_200 }]);
   assert.equal(store.reference, "mixed");
   assert.equal(store.rows.get(SAMSUNG).change.ratio, -0.5);
   assert.equal(store.rows.get(SAMSUNG).trades, 38);
@@ -414,7 +414,7 @@ test("a row is one object, and another version for another look", () => {
   const changes = [
     () => store.put(item(SAMSUNG, "1000", 2), 2_000),
     () => store.put(item(SAMSUNG, "1100", 3), 4_000),
-    () => store.setIssues([{ isin: SAMSUNG, name: "삼성전자", prev_close: "1000.5" }]),
+    () => store.setInstruments([{ isin: SAMSUNG, name: "삼성전자", prev_close: "1000.5" }]),
     () => store.setDays([{ isin: SAMSUNG, start: 0, end: 86_400_000, low: 5, high: 6, digits: 0 }]),
   ];
   for (const change of changes) {

@@ -35,11 +35,11 @@ def gateway(publisher: Publisher, redis_url: str) -> Iterator[Gateway]:
 
 @pytest.fixture(scope="module")
 def listed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
-    """A gateway with an issue list for all tests of a module, which change nothing.
+    """A gateway with an instrument list for all tests of a module, which change nothing.
 
     It has a server of its own, so that no other test empties it. Three windows are
-    published: an empty one, one with two issues, one with one; then bars of two issues,
-    lists of movers, a burst and a move.
+    published: an empty one, one with two instruments, one with one; then bars of two
+    instruments, lists of movers, a burst and a move.
     """
     folder = tmp_path_factory.mktemp("listed")
     server = ValkeyServer(port=free_port(), data_dir=folder)
@@ -48,7 +48,7 @@ def listed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
     try:
         with redis.Redis.from_url(url) as connection:
             publisher = Publisher(connection, window_ms=60_000)
-            publisher.list_issues()
+            publisher.list_instruments()
             publisher.publish()
             publisher.publish(make_row(price="0.30", trades=5), make_row(HYNIX))
             with running_gateway(url) as running:
@@ -62,7 +62,7 @@ def listed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
 
 
 def publish_analytics(bars: BarPublisher) -> None:
-    """Publish six minutes of one issue, a minute of another, and all else there is."""
+    """Publish six minutes of one instrument, a minute of another, and all else there is."""
     minutes = [make_bar(minute=n, closed=True) for n in range(6)]
     hynix = make_bar(HYNIX, minute=1, prices="0.3 0.31 0.3 0.305")
     bars.publish(*minutes, hynix, clock_ms=minutes[-1].end_ms)

@@ -44,9 +44,9 @@ class Crowd:
     def __init__(self, pipe: Connection) -> None:
         self._pipe = pipe
 
-    def connect(self, count: int, issues: Sequence[str], keys_each: int) -> None:
+    def connect(self, count: int, instruments: Sequence[str], keys_each: int) -> None:
         """Connect so many clients, each with keys of its own; 0 keys: everything."""
-        self._ask("connect", count, list(issues), keys_each)
+        self._ask("connect", count, list(instruments), keys_each)
 
     def reconnect(self, within_s: float) -> int:
         """Cut all connections and come back, at random times within so long.
@@ -261,10 +261,10 @@ class _Clients:
         self._updates[offset] += 1
         self._arrived.set()
 
-    async def connect(self, count: int, issues: list[str], keys_each: int) -> None:
+    async def connect(self, count: int, instruments: list[str], keys_each: int) -> None:
         chance = Random(7)
         for _ in range(count):
-            keys = chance.sample(issues, keys_each) if keys_each else ["*"]
+            keys = chance.sample(instruments, keys_each) if keys_each else ["*"]
             self._all.append(_Client(self, keys))
         await self._open_all(CONNECTING_AT_ONCE, 0)
 

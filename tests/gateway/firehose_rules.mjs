@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { ActiveIssues } from "./static/firehose/active_issues.js";
+import { ActiveInstruments } from "./static/firehose/active_instruments.js";
 import { bytesText, Meter, timesText } from "./static/firehose/figures.js";
 
 test("a rate is the mean of the newest six seconds", () => {
@@ -43,8 +43,8 @@ test("bytes are written short", () => {
   ]);
 });
 
-test("an issue keeps its place until it is much quieter than others", () => {
-  const active = new ActiveIssues(2);
+test("an instrument keeps its place until it is much quieter than others", () => {
+  const active = new ActiveInstruments(2);
   active.add("A", 5);
   assert.deepEqual(active.choose(0), ["A"]);
   active.add("B", 4);
@@ -64,8 +64,8 @@ test("an issue keeps its place until it is much quieter than others", () => {
   assert.deepEqual(active.choose(200_100), ["F", "C"]);
 });
 
-test("quiet issues are forgotten", () => {
-  const active = new ActiveIssues(2);
+test("quiet instruments are forgotten", () => {
+  const active = new ActiveInstruments(2);
   for (let number = 0; number < 5_000; number += 1) active.add(`I${number}`, number + 1);
   assert.deepEqual(active.choose(0), ["I4999", "I4998"]);
   assert.equal(active._counts.size, 1_000);

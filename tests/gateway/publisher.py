@@ -7,14 +7,14 @@ from collections.abc import Iterable, Sequence
 
 import redis
 
-from gateway.protocol.market_issues import MarketIssues
-from ingest.issue_table.issue_list import parse_list
-from ingest.issue_table.redis_issue_store import RedisIssueStore
-from ingest.issue_table.table_loader import load_list
+from gateway.protocol.market_instruments import MarketInstruments
+from ingest.instrument_table.instrument_list import parse_list
+from ingest.instrument_table.redis_instrument_store import RedisInstrumentStore
+from ingest.instrument_table.table_loader import load_list
 from ingest.redis_keys import Keys
 from tests.gateway.samples import (
     EPOCH,
-    ISSUE_LIST,
+    INSTRUMENT_LIST,
     LISTED,
     WINDOW_MS,
     make_snapshot,
@@ -25,9 +25,9 @@ from throttle.contract.snapshot import LastValue, Row, WindowSnapshot
 from throttle.contract.trade_order import is_newer
 
 
-def load_issues(client: redis.Redis, text: str, namespace: str = "tt") -> None:
-    """Have the issue table be a list, whatever it was before."""
-    store = RedisIssueStore(client, namespace)
+def load_instruments(client: redis.Redis, text: str, namespace: str = "tt") -> None:
+    """Have the instrument table be a list, whatever it was before."""
+    store = RedisInstrumentStore(client, namespace)
     wanted = parse_list(text.splitlines(keepends=True))
     load_list(store, wanted, is_forced=True)
 
@@ -81,9 +81,9 @@ class Publisher:
         """Publish several windows at once, with one message for all of them."""
         return self._publish(windows, is_lost=False)
 
-    def list_issues(self, text: str = ISSUE_LIST) -> None:
-        """Have the issue table be a list."""
-        load_issues(self._client, text)
+    def list_instruments(self, text: str = INSTRUMENT_LIST) -> None:
+        """Have the instrument table be a list."""
+        load_instruments(self._client, text)
 
     def repeat(self, snapshot: WindowSnapshot) -> None:
         """Send a message again."""
@@ -147,15 +147,15 @@ class Publisher:
             if not is_lost:
                 pipe.publish(self.keys.updates, message.encode())
                 for market in self.markets:
-                    issues = MarketIssues(LISTED, market)
-                    part = issues.part_of(message).encode()
+                    instruments = MarketInstruments(LISTED, market)
+                    part = instruments.part_of(message).encode()
                     pipe.publish(self.keys.market_updates(market), part)
             pipe.execute()
         self.window = max(message.window, self.window or 0)
         return message
 
     def _last(self, isins: set[str]) -> dict[str, LastValue]:
-        """Return what is stored of some issues."""
+        """Return what is stored of some instruments."""
         names = sorted(isins)
         values = self._client.hmget(self.keys.last, names) if names else []
         return {

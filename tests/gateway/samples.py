@@ -1,4 +1,4 @@
-"""Test data: issues, rows, groups, windows."""
+"""Test data: instruments, rows, groups, windows."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -16,8 +16,8 @@ from gateway.stream.commands import ClientCommands
 from gateway.stream.counters import Counters
 from gateway.stream.delivery import Delivery, NewestUpdate
 from gateway.stream.frames import Update
-from ingest.issue_table.issue_list import parse_issues
-from ingest.issue_table.known_issues import Issues
+from ingest.instrument_table.instrument_list import parse_instruments
+from ingest.instrument_table.known_instruments import Instruments
 from ingest.trade import Trade
 from throttle.contract.group import GROUP, Group, GroupFigures, units
 from throttle.contract.row_sums import Amounts, RowSums
@@ -27,12 +27,12 @@ from throttle.contract.trade_order import encode_version
 SAMSUNG = "KR7005930003"
 HYNIX = "KR7000660001"
 NAVER = "KR7035420009"
-ISSUE_LIST = f"""isin,code,name,market,sector,prev_close
+INSTRUMENT_LIST = f"""isin,code,name,market,sector,prev_close
 {SAMSUNG},005930,Samsung Electronics,KOSPI,chips,199400
 {HYNIX},000660,"SK hynix, Inc.",KOSPI,chips,0.30
 {NAVER},035420,NAVER,KOSDAQ,internet & media,
 """
-LISTED = Issues(parse_issues(ISSUE_LIST.splitlines(keepends=True)))
+LISTED = Instruments(parse_instruments(INSTRUMENT_LIST.splitlines(keepends=True)))
 EPOCH = "k3x9"
 WINDOW_MS = 2_000
 FIRST_WINDOW = 1_773_964_802_000
@@ -126,9 +126,9 @@ def make_group(name: str = "market:KOSPI", trades: int = 1, **figures: int) -> G
 
 def at_window(group: Group, window: int) -> Group:
     """Return the same figures in a window."""
-    _, _, rest = group.body.partition(b',"issues":')
+    _, _, rest = group.body.partition(b',"instruments":')
     name = orjson.dumps(group.key)
-    body = b'{"group":%b,"window":%d,"issues":%b' % (name, window, rest)
+    body = b'{"group":%b,"window":%d,"instruments":%b' % (name, window, rest)
     return Group(group.key, body)
 
 
@@ -142,16 +142,18 @@ def make_board(*rows: Row, offset: int = 1) -> Board:
 
 def make_commands(
     board: Board,
-    issues: Issues | KeySets | None = None,
+    instruments: Instruments | KeySets | None = None,
     bounds: Bounds = BOUNDS,
     **settings: object,
 ) -> ClientCommands:
     """Return what answers a client on ``board``, its clock at 0."""
     chosen = GatewaySettings.model_validate(settings)
     counters = Counters()
-    key_sets = issues if isinstance(issues, KeySets) else KeySets(board.numbers)
-    if isinstance(issues, Issues):
-        key_sets.change_issues(issues)
+    key_sets = (
+        instruments if isinstance(instruments, KeySets) else KeySets(board.numbers)
+    )
+    if isinstance(instruments, Instruments):
+        key_sets.change_instruments(instruments)
     delivery = Delivery(board, bounds, counters, key_sets, NewestUpdate())
     return ClientCommands(delivery, chosen, counters, 0.0)
 

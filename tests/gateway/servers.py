@@ -19,13 +19,13 @@ from gateway.admission.bounds import BOUNDS, Bounds
 from gateway.app import GatewayApp
 from gateway.server import listen
 from gateway.settings import GatewaySettings
-from gateway.upstream import issue_follower, stream_follower
+from gateway.upstream import instrument_follower, stream_follower
 from tests.conftest import PATIENCE, eventually
 from tests.gateway.asyncapi import check_message
 
 # A gateway lets clients in when it has looked at Redis, or after so long. On a machine
 # that runs the tests a look may take longer: a test's client would find nothing.
-issue_follower.FIRST_LOOK_S *= PATIENCE
+instrument_follower.FIRST_LOOK_S *= PATIENCE
 stream_follower.FIRST_LOOK_S *= PATIENCE
 
 

@@ -34,7 +34,7 @@ def key_file(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def guarded(publisher: Publisher, redis_url: str, key_file: Path) -> Iterator[Gateway]:
-    """A gateway that asks for tokens and has two issues."""
+    """A gateway that asks for tokens and has two instruments."""
     publisher.publish(make_row(SAMSUNG), make_row(HYNIX))
     with running_gateway(
         redis_url, Bounds(auth_s=1), token_key_file=key_file
@@ -158,7 +158,7 @@ def test_every_price_asks_for_a_token(guarded: Gateway, path: str) -> None:
 
 
 def test_rest_gives_what_the_token_allows(guarded: Gateway) -> None:
-    """A part of the issues is a part everywhere."""
+    """A part of the instruments is a part everywhere."""
     narrow = make_token(tick={"keys": [SAMSUNG]})
     assert fetch(guarded, "/v1/quotes", make_token())[1]["count"] == 2
     data = fetch(guarded, "/v1/quotes", narrow)[1]["data"]

@@ -27,15 +27,15 @@ from tests.gateway.servers import Gateway, Stream, running_gateway, upgrade_requ
 
 pytestmark = pytest.mark.redis
 
-ISSUES = make_isins(200)
+INSTRUMENTS = make_isins(200)
 ELSEWHERE = ("127.0.0.9", 0)
 """Another address of this machine."""
 
 
 @pytest.fixture
 def market(publisher: Publisher, client: redis.Redis) -> Publisher:
-    """Two hundred issues with a trade, one of them with bars."""
-    publisher.publish(*map(make_row, [SAMSUNG, *ISSUES]))
+    """Two hundred instruments with a trade, one of them with bars."""
+    publisher.publish(*map(make_row, [SAMSUNG, *INSTRUMENTS]))
     BarPublisher(client).publish(make_bar(closed=True))
     return publisher
 
@@ -61,7 +61,7 @@ def get_from(gateway: Gateway, source: tuple[str, int], path: str) -> int:
 
 
 def ask_for_everything(stream: Stream) -> dict[str, Any]:
-    """Subscribe to every issue anew; return the answer."""
+    """Subscribe to every instrument anew; return the answer."""
     stream.say(op="unsubscribe", keys=["*"])
     stream.say(op="subscribe", id=7, keys=["*"])
     return answer_of(stream, 7)
@@ -80,7 +80,7 @@ def test_a_stream_that_asks_for_the_board_again_and_again_is_put_off(
     market: Publisher, redis_url: str
 ) -> None:
     """It is told for how long; what it costs nothing to say it may say meanwhile."""
-    market.publish(*map(make_row, make_isins(2_000)[len(ISSUES) :]))
+    market.publish(*map(make_row, make_isins(2_000)[len(INSTRUMENTS) :]))
     with (
         serving(redis_url, messages_per_second=1_000) as gateway,
         gateway.stream() as stream,
@@ -103,12 +103,12 @@ def test_an_address_pays_for_all_its_streams_and_requests_together(
     market: Publisher, redis_url: str
 ) -> None:
     """What is refused to it says when to come again; another address is served."""
-    path = f"/v1/quotes?isins={','.join(ISSUES)}"
+    path = f"/v1/quotes?isins={','.join(INSTRUMENTS)}"
     with serving(redis_url, rows_per_second=100) as gateway, ExitStack() as streams:
         for _ in range(3):
             streams.enter_context(gateway.stream("?keys=*"))
         statuses = [
-            gateway.get(f"/v1/quotes?isins={','.join(ISSUES[:number])}")[0]
+            gateway.get(f"/v1/quotes?isins={','.join(INSTRUMENTS[:number])}")[0]
             for number in range(100, 200)
         ]
         assert (statuses[0], statuses[-1]) == (200, 429)
@@ -126,7 +126,7 @@ def test_an_address_pays_for_all_its_streams_and_requests_together(
         with connect(url, compression=None, source_address=ELSEWHERE) as connection:
             stream = Stream(connection)
             stream.take("ack")
-            assert len(stream.take("snapshot")["data"]) == len(ISSUES) + 1
+            assert len(stream.take("snapshot")["data"]) == len(INSTRUMENTS) + 1
 
 
 def test_a_token_pays_wherever_it_is_shown(
@@ -136,7 +136,7 @@ def test_a_token_pays_wherever_it_is_shown(
     path = tmp_path / "token.key"
     path.write_text(SECRET)
     settings = {"token_key_file": path, "rows_per_second": 30}
-    market.publish(*map(make_row, make_isins(2_000)[len(ISSUES) :]))
+    market.publish(*map(make_row, make_isins(2_000)[len(INSTRUMENTS) :]))
     tokens = [make_token(sub=sub) for sub in ("a", "a", "b")]
     with serving(redis_url, **settings) as gateway:
 
@@ -145,7 +145,7 @@ def test_a_token_pays_wherever_it_is_shown(
                 gateway.host, gateway.port, timeout=10, source_address=(source, 0)
             )
             headers = {"Authorization": f"Bearer {token}"}
-            connection.request("GET", "/v1/issues?q=x", headers=headers)
+            connection.request("GET", "/v1/instruments?q=x", headers=headers)
             status = connection.getresponse().status
             connection.close()
             return status
@@ -172,7 +172,7 @@ def test_messages_have_a_price_even_if_nothing_is_sent_for_them(
         for number in range(20):
             op = "unsubscribe" if number % 2 else "subscribe"
             further = {} if number % 2 else {"snapshot": False}
-            stream.say(op=op, id=number, keys=ISSUES, **further)
+            stream.say(op=op, id=number, keys=INSTRUMENTS, **further)
             codes.append(answer_of(stream, number).get("code"))
         assert codes[0] is None
         assert codes[-1] == "rate_limited"
@@ -190,7 +190,7 @@ def test_opening_streams_has_a_price(publisher: Publisher, redis_url: str) -> No
 def test_the_same_quotes_are_built_once_in_whatever_order_they_are_asked_for(
     market: Publisher, redis_url: str
 ) -> None:
-    """Fields and issues: the tag is the same, and only the first answer costs rows."""
+    """Fields and instruments: the tag is the same, and only the first answer costs rows."""
     with serving(redis_url, rows_per_second=50) as gateway:
         tags = {
             gateway.fetch(f"/v1/quotes?fields={fields}")[2]["etag"]
@@ -201,23 +201,23 @@ def test_the_same_quotes_are_built_once_in_whatever_order_they_are_asked_for(
         named = {
             gateway.fetch(f"/v1/quotes?isins={isins}")[2]["etag"]
             for isins in (
-                f"{SAMSUNG},{ISSUES[0]}",
-                f"{ISSUES[0]},{SAMSUNG},{SAMSUNG}",
+                f"{SAMSUNG},{INSTRUMENTS[0]}",
+                f"{INSTRUMENTS[0]},{SAMSUNG},{SAMSUNG}",
             )
         }
         assert len(named) == 1
         assert gateway.count("work_refused") == 0
 
 
-def test_the_newest_day_of_many_issues_reads_no_bars(
+def test_the_newest_day_of_many_instruments_reads_no_bars(
     client: redis.Redis, publisher: Publisher, redis_url: str
 ) -> None:
     """The job keeps it: a thousand keys are one question."""
-    bars = [make_bar(isin, minute) for isin in ISSUES[:50] for minute in range(20)]
+    bars = [make_bar(isin, minute) for isin in INSTRUMENTS[:50] for minute in range(20)]
     BarPublisher(client).publish(*bars)
     with serving(redis_url) as gateway, gateway.stream() as stream:
         client.config_resetstat()
-        keys = [f"bars:1d:{isin}" for isin in ISSUES[:50]]
+        keys = [f"bars:1d:{isin}" for isin in INSTRUMENTS[:50]]
         stream.say(op="subscribe", keys=keys)
         stream.take("ack")
         assert len(stream.take("bars")["bars"]) == 50
@@ -231,7 +231,7 @@ def test_a_subscribe_counts_the_bars_that_are_read_for_it(
 ) -> None:
     """An hour has sixty of them; too many are refused, and nothing changes."""
     with serving(redis_url) as gateway, gateway.stream() as stream:
-        keys = [f"bars:1h:{isin}" for isin in ISSUES[:6]]
+        keys = [f"bars:1h:{isin}" for isin in INSTRUMENTS[:6]]
         stream.say(op="subscribe", keys=keys, last=300)
         error = stream.take("error")
         assert error["code"] == "bad_request"

@@ -9,7 +9,7 @@ from tests.conftest import skip_or_fail
 
 
 def test_the_rules_of_the_firehose_page_hold(tmp_path: Path) -> None:
-    """Rates, ratios, sizes, and which issues are shown: see firehose_rules.mjs."""
+    """Rates, ratios, sizes, and which instruments are shown: see firehose_rules.mjs."""
     node = shutil.which("node")
     if node is None:
         skip_or_fail("no node on PATH")

@@ -11,7 +11,7 @@ from tests.conftest import eventually
 from tests.gateway.publisher import Publisher
 from tests.gateway.samples import (
     HYNIX,
-    ISSUE_LIST,
+    INSTRUMENT_LIST,
     NAVER,
     SAMSUNG,
     make_group,
@@ -32,7 +32,7 @@ def groups_of(frame: dict[str, Any]) -> dict[str, int]:
 
 
 def isins_of(frame: dict[str, Any]) -> list[str]:
-    """Return the issues in a frame."""
+    """Return the instruments in a frame."""
     return [item["isin"] for item in frame.get("data", ())]
 
 
@@ -48,7 +48,7 @@ def test_a_newcomer_sees_a_market_and_the_figures_of_a_sector(
     publisher: Publisher, redis_url: str
 ) -> None:
     """With the ten lines that the page has."""
-    publisher.list_issues()
+    publisher.list_instruments()
     publisher.publish(make_row(NAVER, "0.30"))
     with running_gateway(redis_url) as gateway:
         gateway.wait_for("reloads")
@@ -60,7 +60,7 @@ def test_a_newcomer_sees_a_market_and_the_figures_of_a_sector(
             try:
                 assert client.stdout is not None
                 assert client.stdout.readline() == f"{NAVER} 0.3\n"
-                figures = {"issues": 4, "advancing": 3, "declining": 1}
+                figures = {"instruments": 4, "advancing": 3, "declining": 1}
                 chips = make_group("sector:chips", 9, **figures)
                 rows = [make_row(SAMSUNG), make_row(NAVER, seq=2)]
                 publisher.publish(*rows, groups=[chips])
@@ -74,12 +74,14 @@ def test_a_newcomer_sees_a_market_and_the_figures_of_a_sector(
 def test_who_follows_a_sector_follows_its_renaming(
     publisher: Publisher, gateway: Gateway
 ) -> None:
-    """Its issues and its figures: both keys are called otherwise, and go on."""
-    publisher.list_issues()
-    eventually(lambda: b'"count":3,' in gateway.get("/v1/issues")[1])
+    """Its instruments and its figures: both keys are called otherwise, and go on."""
+    publisher.list_instruments()
+    eventually(lambda: b'"count":3,' in gateway.get("/v1/instruments")[1])
     with gateway.stream() as stream:
         assert stream.subscribe("sector:chips", CHIPS, "market:KOSDAQ") == []
-        publisher.list_issues(ISSUE_LIST.replace(",chips,", ",semiconductors,"))
+        publisher.list_instruments(
+            INSTRUMENT_LIST.replace(",chips,", ",semiconductors,")
+        )
         told = stream.take("members")
         assert told["renamed"] == {
             "sector:chips": "sector:semiconductors",

@@ -244,7 +244,12 @@ def test_a_report_says_what_matters_as_text(rules: Rules) -> None:
                         "problems": [],
                     }
                 ],
-                "stream": {"window": NOW_MS, "offset": 12, "epoch": "e1", "issues": 3},
+                "stream": {
+                    "window": NOW_MS,
+                    "offset": 12,
+                    "epoch": "e1",
+                    "instruments": 3,
+                },
                 "fanout": {
                     "clients": 4,
                     "states": {"stuck": 4},
@@ -279,7 +284,7 @@ def test_a_report_says_what_matters_as_text(rules: Rules) -> None:
         "To do: Look at the network.",
         "Log: redis, 2 partitions",
         "Job throttle: active, cut 2026-03-20T00:01:02.000Z, 12 windows, books balance",
-        "Stream: window 2026-03-20T00:01:02.000Z, offset 12, epoch e1, 3 issues",
+        "Stream: window 2026-03-20T00:01:02.000Z, offset 12, epoch e1, 3 instruments",
         "Clients: 4 (4 stuck), published after 4 ms, with the last after 5 ms, 1.0 MiB",
         "Gateway a:1: 3 clients",
         "Gateway b:1: it has answered 500",

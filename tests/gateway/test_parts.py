@@ -13,16 +13,16 @@ Item = tuple[str, int, int]
 
 
 def items(frame: dict[str, object]) -> list[Item]:
-    """Return issue, seq and trades of everything in a frame."""
+    """Return instrument, seq and trades of everything in a frame."""
     data = frame["data"]
     assert isinstance(data, list)
     return sorted((item["isin"], item["seq"], item["trades"]) for item in data)
 
 
-def test_an_issue_of_two_jobs_is_shown_once_per_window(
+def test_an_instrument_of_two_jobs_is_shown_once_per_window(
     gateway: Gateway, publisher: Publisher
 ) -> None:
-    """The second job's other issues at once, the shared ones with the next window."""
+    """The second job's other instruments at once, the shared ones with the next window."""
     with gateway.stream("?keys=*") as stream:
         stream.take("ack")
         stream.take("snapshot")

@@ -29,23 +29,23 @@ ALL = {SAMSUNG, HYNIX, NAVER}
 
 KINDS = {
     "everything": (None, ALL),
-    "one issue": ([SAMSUNG], {SAMSUNG}),
+    "one instrument": ([SAMSUNG], {SAMSUNG}),
     "a market": (["market:KOSDAQ"], {NAVER}),
     "a sector": (["sector:chips"], {SAMSUNG, HYNIX}),
     "a group": (["group:market:KOSPI"], set()),
     "nothing": ([], set()),
-    "bars of an issue": ([f"bars:1m:{SAMSUNG}"], set()),
+    "bars of an instrument": ([f"bars:1m:{SAMSUNG}"], set()),
 }
-"""Keys of a token, and the issues that are told of to whoever shows it."""
+"""Keys of a token, and the instruments that are told of to whoever shows it."""
 
 ASKED = {
     "/v1/quotes": [
         *("", "?fields=day,name", "?market=KOSPI", "?sector=chips"),
         *(f"?isins={HYNIX}", "?codes=000660,035420", f"?isins={SAMSUNG}"),
     ],
-    "/v1/quotes/{issue}/history": ["", "?limit=1", "?from=1", "?limit=2&from=1"],
-    "/v1/bars/{issue}": [f"?interval={name}" for name in ("1m", "5m", "1h", "1d")],
-    "/v1/issues": ["", "?q=s", "?market=KOSPI", "?sector=chips"],
+    "/v1/quotes/{instrument}/history": ["", "?limit=1", "?from=1", "?limit=2&from=1"],
+    "/v1/bars/{instrument}": [f"?interval={name}" for name in ("1m", "5m", "1h", "1d")],
+    "/v1/instruments": ["", "?q=s", "?market=KOSPI", "?sector=chips"],
     "/v1/windows": ["", "?limit=1"],
 }
 """What is asked for with some routes; without a word, each is asked for as it is."""
@@ -53,8 +53,8 @@ ASKED = {
 
 @pytest.fixture
 def market(publisher: Publisher, client: redis.Redis) -> Publisher:
-    """Three issues with a trade each, their groups, bars and all else there is."""
-    publisher.list_issues()
+    """Three instruments with a trade each, their groups, bars and all else there is."""
+    publisher.list_instruments()
     group = make_group("market:KOSPI")
     publisher.publish(make_row(), make_row(HYNIX), make_row(NAVER), groups=[group])
     publish_analytics(BarPublisher(client))
@@ -74,7 +74,9 @@ def guarded(redis_url: str, folder: Path) -> Iterator[Gateway]:
         requests_per_second=10_000,
     ) as gateway:
         gateway.wait_for("reloads")
-        eventually(lambda: b"005930" in ask(gateway, "/v1/issues", make_token())[1])
+        eventually(
+            lambda: b"005930" in ask(gateway, "/v1/instruments", make_token())[1]
+        )
         yield gateway
 
 
@@ -85,16 +87,16 @@ def ask(gateway: Gateway, path: str, token: str) -> tuple[int, bytes]:
 
 
 def routes(gateway: Gateway) -> list[str]:
-    """Return everything that can be asked for at the public port, of each issue."""
+    """Return everything that can be asked for at the public port, of each instrument."""
     document = json.loads(gateway.get("/v1/openapi.json")[1])
     asked: list[str] = []
     for path in document["paths"]:
         if path in ("/v1/sse", "/v1/firehose"):
             continue
         for query in ASKED.get(path, [""]):
-            for issue in (SAMSUNG, HYNIX, "000660", NAVER):
+            for instrument in (SAMSUNG, HYNIX, "000660", NAVER):
                 filled = path.format(
-                    issue=issue, group=quote("group:market:KOSPI"), end_ms=1
+                    instrument=instrument, group=quote("group:market:KOSPI"), end_ms=1
                 )
                 asked.append(filled + query)
     return list(dict.fromkeys(asked))
@@ -168,7 +170,7 @@ def test_nothing_is_told_outside_of_a_tokens_rights(
             assert {row["isin"] for row in rows} <= allowed
 
 
-def test_a_code_is_told_to_none_but_who_may_have_its_issue(
+def test_a_code_is_told_to_none_but_who_may_have_its_instrument(
     market: Publisher, redis_url: str, tmp_path: Path
 ) -> None:
     """Neither over the stream nor over REST; he is refused by the name he has used."""
@@ -243,7 +245,7 @@ class Prices:
                     return
 
 
-def test_no_two_prices_of_an_issue_are_told_in_a_tokens_interval(
+def test_no_two_prices_of_an_instrument_are_told_in_a_tokens_interval(
     client: redis.Redis, redis_url: str, tmp_path: Path
 ) -> None:
     """Over all routes and streams together, however often they are asked.
@@ -251,7 +253,7 @@ def test_no_two_prices_of_an_issue_are_told_in_a_tokens_interval(
     Where a window is late, an interval begins without it, and history has another price
     of it in the end: as many more may be told as this machine has paused.
     """
-    Publisher(client).list_issues()
+    Publisher(client).list_instruments()
     token = make_token(tick={"min_interval_ms": INTERVAL_MS})
     seen: set[str] = set()
     pauses = 0

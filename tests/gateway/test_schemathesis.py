@@ -62,7 +62,7 @@ def ask_everything(gateway: Gateway, mode: GenerationMode, tags: set[str]) -> se
 
 
 # Not the stream of events, which does not end: transport/test_sse.py has it.
-PUBLIC = {"analytics", "issues", "quotes", "windows", "version", "health"}
+PUBLIC = {"analytics", "instruments", "quotes", "windows", "version", "health"}
 
 
 def test_the_public_port_keeps_its_promises(listed: Gateway) -> None:
@@ -70,7 +70,7 @@ def test_the_public_port_keeps_its_promises(listed: Gateway) -> None:
     asked = ask_everything(listed, GenerationMode.POSITIVE, PUBLIC)
     assert {"/v1/quotes", "/v1/windows/{end_ms}", "/health/ready"} <= asked
     asked = ask_everything(listed, GenerationMode.NEGATIVE, PUBLIC)
-    assert {"/v1/windows", "/v1/issues/{issue}/windows"} <= asked
+    assert {"/v1/windows", "/v1/instruments/{instrument}/windows"} <= asked
 
 
 def test_the_operators_port_keeps_its_promises(listed: Gateway) -> None:

@@ -13,7 +13,7 @@ from tests.conftest import eventually
 from tests.gateway.publisher import Publisher
 from tests.gateway.samples import (
     HYNIX,
-    ISSUE_LIST,
+    INSTRUMENT_LIST,
     NAVER,
     SAMSUNG,
     make_group,
@@ -35,9 +35,9 @@ def kospi(
 ) -> Iterator[Gateway]:
     """A gateway of KOSPI, with the documented rights.
 
-    Two issues have traded, one of another market.
+    Two instruments have traded, one of another market.
     """
-    publisher.list_issues()
+    publisher.list_instruments()
     publisher.markets = ["KOSPI", "KOSDAQ"]
     publisher.publish(make_row(SAMSUNG), make_row(NAVER), groups=GROUPS)
     with documented_users(client):
@@ -48,7 +48,7 @@ def kospi(
 
 
 def quoted(gateway: Gateway) -> list[str]:
-    """Return the issues that have a quote."""
+    """Return the instruments that have a quote."""
     return isins_of(json.loads(gateway.get("/v1/quotes")[1]))
 
 
@@ -94,13 +94,13 @@ def test_other_markets_keys_are_refused(kospi: Gateway) -> None:
     ]
     for path in (
         f"/v1/quotes/{NAVER}",
-        "/v1/issues/035420",
-        f"/v1/issues/{NAVER}/windows",
+        "/v1/instruments/035420",
+        f"/v1/instruments/{NAVER}/windows",
         "/v1/groups/group:market:KOSDAQ",
     ):
         assert problem_of(kospi, path) == (404, "not_served")
     assert problem_of(kospi, "/v1/quotes?market=KOSDAQ") == (400, "not_served")
-    assert json.loads(kospi.get("/v1/issues")[1])["count"] == 2
+    assert json.loads(kospi.get("/v1/instruments")[1])["count"] == 2
 
 
 def test_what_it_reads_back_is_of_its_market(
@@ -120,18 +120,18 @@ def test_what_it_reads_back_is_of_its_market(
     assert told == [([HYNIX], []), ([SAMSUNG], [KOSPI]), ([SAMSUNG], [KOSPI])]
 
 
-def test_an_issue_that_moves_in_comes_with_its_newest_trade(
+def test_an_instrument_that_moves_in_comes_with_its_newest_trade(
     kospi: Gateway, publisher: Publisher
 ) -> None:
     """And one that leaves is not shown any more, nor does it come."""
-    moved = ISSUE_LIST.replace("NAVER,KOSDAQ", "NAVER,KOSPI").replace(
+    moved = INSTRUMENT_LIST.replace("NAVER,KOSDAQ", "NAVER,KOSPI").replace(
         "Electronics,KOSPI", "Electronics,KOSDAQ"
     )
     with kospi.stream("?keys=*") as stream:
         stream.take("ack")
         stream.take("snapshot")
-        publisher.list_issues(moved)
-        eventually(lambda: NAVER in kospi.get("/v1/issues")[1].decode())
+        publisher.list_instruments(moved)
+        eventually(lambda: NAVER in kospi.get("/v1/instruments")[1].decode())
         publisher.publish(make_row(SAMSUNG, seq=2), make_row(HYNIX))
         assert isins_of(stream.take("update")) == [HYNIX, NAVER]
     assert quoted(kospi) == [HYNIX, NAVER]
@@ -147,7 +147,7 @@ def test_the_archive_of_all_markets_shows_its_part(
     publisher: Publisher, client: redis.Redis, redis_url: str, tmp_path: Path
 ) -> None:
     """What Redis has forgotten is told as what it remembers."""
-    publisher.list_issues()
+    publisher.list_instruments()
     publisher.publish(make_row(SAMSUNG), make_row(NAVER))
     with archiving(settings_of(redis_url, tmp_path)):
         wait_until_stored(client, 1)

@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 
-import { isBare, issueOf, viewOf, withIssue, withView } from "./static/board/address.js";
+import { isBare, instrumentOf, viewOf, withInstrument, withView } from "./static/board/address.js";
 import { drawnFrom } from "./static/board/candles/points.js";
 import { pageOf } from "./static/board/grid/pages.js";
 import { grouped, groupKind, OTHERS, sizeOf, summary } from "./static/board/map/groups.js";
@@ -21,24 +21,24 @@ const row = (isin, turnover, { sector, market, trades = 0, kind = "" } = {}) => 
   turnover,
   trades,
   change: { kind },
-  issue: { sector, market, name: isin },
+  instrument: { sector, market, name: isin },
 });
 
-// A market of unlike sizes: a few large issues, many small ones.
+// A market of unlike sizes: a few large instruments, many small ones.
 const market = (count, sectors) =>
   Array.from({ length: count }, (_, n) => row(`I${n}`, 1e9 / (n + 1), { sector: `S${(n * n) % sectors}` }));
 
 const area = ({ width, height }) => width * height;
 
-test("an address names a view, a group of the map, or an issue", () => {
+test("an address names a view, a group of the map, or an instrument", () => {
   for (const hash of ["", "#token=a.b", "#/", "#/table"]) assert.deepEqual(viewOf(hash), TABLE);
   assert.deepEqual(["", "#token=a.b", "#/", "#/table"].map(isBare), [true, true, true, false]);
   assert.deepEqual(viewOf("#/map&token=a.b"), { name: "map", group: null });
   assert.deepEqual(viewOf("#token=a.b&/charts"), { name: "charts", group: null });
-  assert.equal(issueOf("#/map"), null);
+  assert.equal(instrumentOf("#/map"), null);
   // Codes are in capitals, views are not.
   assert.equal(viewOf("#/MAP"), null);
-  assert.equal(issueOf("#/MAP"), "MAP");
+  assert.equal(instrumentOf("#/MAP"), "MAP");
   for (const group of ["반도체", "a/b & c", "100%", "map"]) {
     const hash = withView("#token=a.b", { name: "map", group });
     assert.deepEqual(viewOf(hash), { name: "map", group });
@@ -47,21 +47,21 @@ test("an address names a view, a group of the map, or an issue", () => {
   assert.deepEqual(viewOf("#/map/%"), { name: "map", group: "%" });
   assert.equal(withView("#/map&token=a.b", TABLE), "#token=a.b");
   assert.equal(withView("#/005930", { name: "charts", group: null }), "#/charts");
-  assert.equal(withIssue("#/map/x&token=a.b", "KR7005930003"), "#/KR7005930003&token=a.b");
+  assert.equal(withInstrument("#/map/x&token=a.b", "KR7005930003"), "#/KR7005930003&token=a.b");
 });
 
-test("issues are grouped by sector, else by market, and one that is in none is not lost", () => {
+test("instruments are grouped by sector, else by market, and one that is in none is not lost", () => {
   const rows = [row("A", 5, { sector: "s", kind: "up" }), row("B", 3, { market: "m", kind: "down" }), row("C", null)];
   assert.equal(groupKind(rows), "sector");
   assert.deepEqual([...grouped(rows, "sector").keys()], ["s", OTHERS]);
   assert.equal(groupKind(rows.slice(1)), "market");
   assert.equal(groupKind(rows.slice(2)), null);
-  assert.deepEqual(summary("x", rows, true), { name: "x", issues: 3, up: 1, down: 1, same: 1, size: 8 });
+  assert.deepEqual(summary("x", rows, true), { name: "x", instruments: 3, up: 1, down: 1, same: 1, size: 8 });
   assert.equal(sizeOf(row("A", null, { trades: 7 }), false), 7);
   assert.equal(sizeOf(row("A", null), false), 1);
 });
 
-test("tiles are as large as their issues, lie in their groups and on nobody else", () => {
+test("tiles are as large as their instruments, lie in their groups and on nobody else", () => {
   const rows = market(400, 7);
   const total = rows.reduce((sum, { turnover }) => sum + turnover, 0);
   const layout = new MapLayout(rows, { kind: "sector", hasSums: true, width: 1200, height: 600 });
@@ -69,7 +69,7 @@ test("tiles are as large as their issues, lie in their groups and on nobody else
   assert.equal(layout.heads.length, 4);
   const taken = new Uint8Array(1200 * 600);
   for (const { isin, x, y, width, height } of layout.tiles) {
-    const head = layout.heads.find(({ name }) => name === rows[Number(isin.slice(1))].issue.sector);
+    const head = layout.heads.find(({ name }) => name === rows[Number(isin.slice(1))].instrument.sector);
     assert.ok(x >= head.x && x + width <= head.x + head.width);
     assert.ok(y >= head.y + head.head && y + height <= head.y + head.height);
     for (let line = y; line < y + height; line += 1) {
@@ -118,7 +118,7 @@ test("the map keeps still until it is wrong by enough, and then keeps neighbours
   assert.equal(layout.follow(moved), true);
   assert.deepEqual(order(), orderBefore);
   assert.ok(layout.drift(moved) < 1e-9);
-  // Other issues need another layout, and so do tiles that have become slender.
+  // Other instruments need another layout, and so do tiles that have become slender.
   assert.equal(layout.follow(moved.slice(1)), false);
   assert.equal(layout.follow([...moved.slice(1), row("X", 5)]), false);
   let followed = 0;

@@ -31,4 +31,4 @@ def test_no_other_file_builds_a_key() -> None:
 def test_the_logs_keys_are_none_of_the_others() -> None:
     """Whoever counts keys by their beginnings tells them apart."""
     keys = OtherKeys("tt")
-    assert log_v1.info_key("tt") not in {keys.issues, keys.archives}
+    assert log_v1.info_key("tt") not in {keys.instruments, keys.archives}

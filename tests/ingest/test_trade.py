@@ -175,7 +175,7 @@ def test_duplicate_keys_take_the_last_value() -> None:
 
 
 def test_version_orders_by_time_then_seq() -> None:
-    """An issue's trades are ordered by exchange time; equal times by seq."""
+    """An instrument's trades are ordered by exchange time; equal times by seq."""
     versions = [
         Trade.from_fields(make_fields(time=GOOD["time"] + later, seq=seq)).version
         for later, seq in ((0, 1), (0, 2), (1, 0))

@@ -14,7 +14,7 @@ from throttle.contract.row_sums import ONE, Amounts, RowSums
 from throttle.contract.snapshot import Row
 from throttle.contract.trade_order import encode_version
 
-ISSUES = make_isins(60)
+INSTRUMENTS = make_isins(60)
 
 
 class Market:
@@ -27,7 +27,7 @@ class Market:
         self.publisher = Publisher(client, window_ms=window_ms)
         self.window_ms = window_ms
         self.windows: dict[int, tuple[int, float]] = {}
-        self.issues: dict[str, list[Change]] = defaultdict(list)
+        self.instruments: dict[str, list[Change]] = defaultdict(list)
         self._last: dict[str, Row] = {}
         self._chance = Random(5)
         self._seq = 0
@@ -50,7 +50,7 @@ class Market:
 
     def _publish(self, end_ms: int, share: float, windows: int, is_lost: bool) -> int:
         drawn = [
-            [self.row(i, end_ms) for i in ISSUES if self._chance.random() < share]
+            [self.row(i, end_ms) for i in INSTRUMENTS if self._chance.random() < share]
             for _ in range(windows)
         ]
         self.publisher._publish(drawn, is_lost=is_lost, window=end_ms)
@@ -59,7 +59,7 @@ class Market:
         return self.publisher.offset
 
     def row(self, isin: str, end_ms: int) -> Row:
-        """Return a newer row of an issue, or the last one with the sums of others."""
+        """Return a newer row of an instrument, or the last one with the sums of others."""
         self._seq += 1
         time_us = end_ms * 1_000 - 100_000 + self._seq
         trades = [self._trade() for _ in range(self._chance.randrange(1, 9))]
@@ -92,10 +92,10 @@ class Market:
             trades, amounts = row.row_sums
             first_ms = end_ms - 100.0
             change = Change(offset, time_us, seq, price, trades, first_ms, amounts)
-            self.issues[row.isin].append(change)
+            self.instruments[row.isin].append(change)
 
     def reference(self) -> Reference:
         """Return what was published."""
         return Reference(
-            self.publisher.epoch, self.windows, self.issues, self.window_ms
+            self.publisher.epoch, self.windows, self.instruments, self.window_ms
         )

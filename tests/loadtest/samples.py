@@ -57,7 +57,7 @@ def make_outcome(
         from_ms=BEGAN_MS,
         to_ms=BEGAN_MS + seconds * 1_000,
         feeding=Feeding(
-            words=f"simulated market, 2,879 issues, {rate:,.0f}/s",
+            words=f"simulated market, 2,879 instruments, {rate:,.0f}/s",
             acknowledged=due,
             seconds=seconds,
             behind_ms=summarize(rng.lognormvariate(1.2, 0.6) for _ in range(5_000)),
@@ -78,7 +78,7 @@ def make_outcome(
             problems=(),
         ),
         audit=Audit(
-            trades=due, windows=len(windows.end_ms), issues=2_731, differences=()
+            trades=due, windows=len(windows.end_ms), instruments=2_731, differences=()
         ),
         faults=(),
         seconds=series,

@@ -6,7 +6,7 @@ import pytest
 
 from loadtest.client_mix import Audience, parse_mix
 
-ISSUES = [f"KR{number:010d}" for number in range(500)]
+INSTRUMENTS = [f"KR{number:010d}" for number in range(500)]
 
 
 def test_a_mix_is_shares_or_counts() -> None:
@@ -55,32 +55,32 @@ def test_a_bad_audience_is_refused(fields: dict[str, int], fault: str) -> None:
 
 
 def test_members_watch_what_trades_most() -> None:
-    """Distinct issues, the popular ones more often; equal arguments, equal members."""
+    """Distinct instruments, the popular ones more often; equal arguments, equal members."""
     audience = Audience(600, keys=20)
-    members = audience.members(ISSUES)
-    assert members == audience.members(ISSUES)
+    members = audience.members(INSTRUMENTS)
+    assert members == audience.members(INSTRUMENTS)
     assert all(len(set(member.keys)) == 20 for member in members)
     watched = Counter(key for member in members for key in member.keys)
-    assert watched[ISSUES[0]] > 300 > 30 > watched[ISSUES[400]] > 0
+    assert watched[INSTRUMENTS[0]] > 300 > 30 > watched[INSTRUMENTS[400]] > 0
     assert Counter(member.address for member in members) == {
         "127.0.0.2": 500,
         "127.0.0.3": 100,
     }
 
 
-def test_a_list_may_hold_nearly_every_issue() -> None:
+def test_a_list_may_hold_nearly_every_instrument() -> None:
     """And no more than there are."""
-    (member,) = Audience(1, keys=500).members(ISSUES)
-    assert sorted(member.keys) == ISSUES
-    with pytest.raises(ValueError, match="keys 501: there are 500 issues"):
-        Audience(1, keys=501).members(ISSUES)
+    (member,) = Audience(1, keys=500).members(INSTRUMENTS)
+    assert sorted(member.keys) == INSTRUMENTS
+    with pytest.raises(ValueError, match="keys 501: there are 500 instruments"):
+        Audience(1, keys=501).members(INSTRUMENTS)
 
 
 def test_kinds_have_their_own_pace_and_keys() -> None:
     """Slow and stalled ones watch the market, or they would not back up."""
     mix = parse_mix("watch:1,market:1,slow:1,stalled:1,reconnecting:1,sse:1,polling:1")
     audience = Audience(7, mix, poll_every_s=1, reconnect_every_s=2, slow_pause_s=3)
-    members = {member.kind: member for member in audience.members(ISSUES)}
+    members = {member.kind: member for member in audience.members(INSTRUMENTS)}
     paces = {kind: member.every_s for kind, member in members.items()}
     assert paces == {
         "watch": 0,

@@ -30,7 +30,7 @@ Refused = Mapping[int, Mapping[str, int]]
 
 
 def make_row(isin: str, time: int, price: str = "10", trades: int = 1) -> Row:
-    """Make a row of an issue at a time; it stands for so many trades like its own."""
+    """Make a row of an instrument at a time; it stands for so many trades like its own."""
     body = b'{"isin":"%b","price":%b,"size":1}' % (isin.encode(), price.encode())
     one = Row(isin, encode_version(time, 1, 1), ONE, body)
     return reduce(Row.merge, [one] * trades)
@@ -81,8 +81,8 @@ class Job:
     ) -> Batch:
         """Make the next batch: the rows of each window, with their partitions if not 0.
 
-        Several rows of one issue in a window are of several partitions. The log has
-        the partitions ``added`` from this batch on.
+        Several rows of one instrument in a window are of several partitions. The log
+        has the partitions ``added`` from this batch on.
         """
         partitions = *self.cut.partitions, *added
         counts = {p: PartitionCount() for p in partitions}
@@ -147,7 +147,7 @@ def _count_turnover(count: PartitionCount, row: Row) -> None:
 
 
 def _sums_of(windows: Sequence[BatchWindow]) -> dict[str, bytes]:
-    """Return the sums of the issues that are in several windows."""
+    """Return the sums of the instruments that are in several windows."""
     folded: dict[str, RowSums] = {}
     for window in windows:
         for _, row in window.rows.values():
@@ -170,7 +170,7 @@ def batches_of(client: redis.Redis, job: str = "job") -> list[BatchEntry]:
 
 
 def last_value(client: redis.Redis, isin: str) -> LastValue:
-    """Return the stored last value of an issue."""
+    """Return the stored last value of an instrument."""
     return LastValue.decode(isin.encode(), client.hget(KEYS.last, isin))
 
 

@@ -371,8 +371,8 @@ class Throttle(RuleBasedStateMachine):
             assert self.seen.setdefault(place, content) == content
 
     @invariant()
-    def no_issue_goes_back(self) -> None:
-        """From one window to the next, an issue only gets newer, or is restated."""
+    def no_instrument_goes_back(self) -> None:
+        """From one window to the next, an instrument only gets newer, or is restated."""
         newest: dict[str, bytes] = {}
         for snapshot in read_snapshots(self.client):
             for row in snapshot.rows:

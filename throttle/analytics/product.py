@@ -18,7 +18,7 @@ class StateRow(Protocol):
 
     @property
     def isin(self) -> str:
-        """Return the issue it is of."""
+        """Return the instrument it is of."""
 
     def body(self) -> bytes:
         """Return it as a JSON object."""

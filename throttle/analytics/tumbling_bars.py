@@ -36,7 +36,7 @@ def is_no_tick() -> Column:
 
 
 def aggregates() -> list[Column]:
-    """Return what Spark's state holds of each window and issue, in this order."""
+    """Return what Spark's state holds of each window and instrument, in this order."""
     return [
         F.min(F.struct(*_OPENED)).alias("opened"),
         F.max(F.struct(*_CLOSED)).alias("closed"),

@@ -1,6 +1,6 @@
 """A published window against the same window computed again. Pure.
 
-An issue whose trades of a window are all older than what is shown has a row that
+An instrument whose trades of a window are all older than what is shown has a row that
 restates: the shown trade, and the sums of the late ones in full. What cannot be judged
 is counted as that, never as right.
 """
@@ -10,7 +10,7 @@ from collections.abc import Container, Iterable, Mapping, Set
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from ingest.issue_table.known_issues import Issues
+from ingest.instrument_table.known_instruments import Instruments
 from throttle.audit.recompute import ComputedRow, RecomputedBatch
 from throttle.contract.ledger import BatchEntry, Turnover
 from throttle.contract.snapshot import LastValue, Row, WindowSnapshot
@@ -44,10 +44,10 @@ class Difference:
 
 
 class PublishedVersions:
-    """The newest trade published of each issue, as far as that is known.
+    """The newest trade published of each instrument, as far as that is known.
 
     ``before`` holds what was published before the windows that are looked at,
-    ``unknown`` the issues of which that is not known.
+    ``unknown`` the instruments of which that is not known.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class PublishedVersions:
         self._unknown = set(unknown)
 
     def newest(self, isin: str) -> bytes | None:
-        """Return an issue's newest version, None if there is none or nobody knows."""
+        """Return an instrument's newest version, None if there is none or nobody knows."""
         shown = self._newest.get(isin)
         return None if shown is None else shown.version
 
@@ -77,7 +77,7 @@ class PublishedVersions:
         return None if made.isin in self._unknown else made
 
     def learn(self, rows: Iterable[Row]) -> None:
-        """Take in a published window; from then on its issues are known."""
+        """Take in a published window; from then on its instruments are known."""
         for row in rows:
             self._unknown.discard(row.isin)
             if is_newer(row.version, self.newest(row.isin)):
@@ -87,9 +87,9 @@ class PublishedVersions:
 class WindowVerdict(NamedTuple):
     """What a window is like.
 
-    The trades of ``stale`` issues were no news, so their rows restate. Of ``undecided``
-    rows among them nobody knows whether they restate what was shown; their sums are
-    compared.
+    The trades of ``stale`` instruments were no news, so their rows restate. Of
+    ``undecided`` rows among them nobody knows whether they restate what was shown;
+    their sums are compared.
     """
 
     differences: list[Difference]
@@ -102,7 +102,7 @@ def judge(
     computed: Mapping[str, ComputedRow],
     before: PublishedVersions,
 ) -> WindowVerdict:
-    """Compare a published window with the computed one, issue by issue."""
+    """Compare a published window with the computed one, instrument by instrument."""
     at = snapshot.offset, snapshot.window
     differences: list[Difference] = []
     published: dict[str, Row] = {}
@@ -127,7 +127,7 @@ def judge(
 
 
 def _as_far_as_known(made: Row, sent: Row | None) -> Row:
-    """Return what is due of an issue of which nobody knows what was shown before.
+    """Return what is due of an instrument of which nobody knows what was shown before.
 
     What was sent tells it: the trades were news, or something newer is shown.
     """
@@ -145,12 +145,12 @@ def compare_books(
     batch: BatchEntry,
     made: RecomputedBatch,
     lost: Container[int],
-    issues: Issues | None = None,
+    instruments: Instruments | None = None,
 ) -> list[str]:
     """Say in one sentence each where a batch's books differ from its entries.
 
     ``lost`` are the partitions whose entries are not all in the log any more,
-    ``issues`` is the issue table that it was joined with, if that is known.
+    ``instruments`` is the instrument table that it was joined with, if that is known.
     """
     problems = []
     for p, books in zip(batch.end.partitions, batch.partitions, strict=True):
@@ -179,16 +179,16 @@ def compare_books(
                 f"{name}: {books.superseded} were superseded, "
                 f"by the rules {made.superseded[p]}"
             )
-        elif issues is not None and batch.end.issues:
+        elif instruments is not None and batch.end.instruments:
             unknown = sum(
                 trades
-                for (partition, isin), trades in made.issues.items()
-                if partition == p and issues.get(isin) is None
+                for (partition, isin), trades in made.instruments.items()
+                if partition == p and instruments.get(isin) is None
             )
-            if books.unknown_issue != unknown:
+            if books.unknown_instrument != unknown:
                 problems.append(
-                    f"{name}: {books.unknown_issue} trades were of unknown issues, by "
-                    f"the issue table {unknown}"
+                    f"{name}: {books.unknown_instrument} trades were of unknown instruments, by "
+                    f"the instrument table {unknown}"
                 )
     total = batch.total
     # What is counted otherwise comes to something else as well.

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Set
 
-from ingest.issue_table.known_issues import Issues
+from ingest.instrument_table.known_instruments import Instruments
 from throttle.audit.recompute import ComputedRow
 from throttle.contract.group import Group, GroupFigures, market_key, sector_key
 from throttle.contract.ledger import BatchEntry
@@ -13,12 +13,12 @@ from throttle.contract.snapshot import WindowSnapshot
 def groups_of(
     snapshot: WindowSnapshot,
     computed: Mapping[str, ComputedRow],
-    issues: Issues,
+    instruments: Instruments,
     stale: Set[str] = frozenset(),
 ) -> dict[str, Group]:
     """Return by their keys the groups that a window with these rows has to have.
 
-    Of ``stale`` issues they count the trades only.
+    Of ``stale`` instruments they count the trades only.
     """
     figures: dict[str, GroupFigures] = defaultdict(GroupFigures)
     for row in snapshot.rows:
@@ -26,7 +26,7 @@ def groups_of(
         if made is None:
             # A difference of its own.
             continue
-        entry = issues.get(row.isin)
+        entry = instruments.get(row.isin)
         market, sector = (entry.market, entry.sector) if entry else (None, None)
         trades, amounts = made.row.row_sums
         for key in (market_key(market), sector_key(sector)):
@@ -34,7 +34,9 @@ def groups_of(
             if amounts is not None:
                 group.add_trades(trades, amounts.volume, amounts.value)
             if row.isin not in stale:
-                group.add_issue(made.price, None if entry is None else entry.prev_close)
+                group.add_instrument(
+                    made.price, None if entry is None else entry.prev_close
+                )
     return {key: of.encode(key, snapshot.window) for key, of in figures.items()}
 
 
@@ -42,23 +44,23 @@ def judge_groups(
     snapshot: WindowSnapshot,
     batch: BatchEntry,
     computed: Mapping[str, ComputedRow],
-    issues: Issues,
+    instruments: Instruments,
     stale: Set[str],
 ) -> Iterator[str]:
     """Say in one sentence each where a window's groups differ from its trades.
 
-    ``issues`` is the table that its batch was joined with; the trades of ``stale``
-    issues were no news.
+    ``instruments`` is the table that its batch was joined with; the trades of ``stale``
+    instruments were no news.
     """
     name = f"window {snapshot.window}"
-    if snapshot.issues_version != batch.end.issues:
+    if snapshot.instruments_version != batch.end.instruments:
         yield (
-            f"{name}: says that the issue table {snapshot.issues_version} was joined, "
-            f"its cut says {batch.end.issues}"
+            f"{name}: says that the instrument table {snapshot.instruments_version} was joined, "
+            f"its cut says {batch.end.instruments}"
         )
     wanted = {}
-    if batch.end.issues:
-        wanted = groups_of(snapshot, computed, issues, stale)
+    if batch.end.instruments:
+        wanted = groups_of(snapshot, computed, instruments, stale)
     published = {group.key: group for group in snapshot.groups}
     for key in sorted(wanted.keys() | published.keys()):
         sent, due = published.get(key), wanted.get(key)

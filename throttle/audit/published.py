@@ -68,7 +68,7 @@ class PublishedHistory:
     ) -> Iterator[WindowSnapshot]:
         """Yield the windows that end in a range, both ends included.
 
-        With ``isin`` only those in which the issue changed, with its row alone.
+        With ``isin`` only those in which the instrument changed, with its row alone.
         """
         key = self._keys.windows
         for _, fields in scan_stream(
@@ -85,7 +85,7 @@ class PublishedHistory:
         """Return what was published before the oldest window of the window log.
 
         To be asked before the windows are read. The last-value table tells it of an
-        issue that has not changed since; of one that has, nobody knows.
+        instrument that has not changed since; of one that has, nobody knows.
         """
         table: Any = self._client.hgetall(self._keys.last)
         first = self.oldest_offset()

@@ -99,7 +99,7 @@ class WindowRule:
     def read(
         self, entry: Entry, cuts_ms: tuple[int, int]
     ) -> tuple[str, int, int] | Sequence[Judged]:
-        """Return issue, time (us) and seq of an entry's trade, or what else it holds.
+        """Return instrument, time (us) and seq of an entry's trade, or what else it holds.
 
         Trades of a usual form are not decoded whole, which takes three times as long.
         """
@@ -113,7 +113,7 @@ class WindowRule:
 
 
 class ComputedRow(NamedTuple):
-    """An issue in a window: its row as it is if it is news; its trade's partition.
+    """An instrument in a window: its row as it is if it is news; its trade's partition.
 
     ``arrivals`` are order and append time of those trades that were newer, or came
     earlier, than the one before them in the list. ``price`` is its decimal text.
@@ -139,8 +139,8 @@ class RecomputedBatch:
     ``read`` counts entries by partition, ``extra`` trades beyond the first of an entry,
     ``superseded``, ``refused`` and ``skipped`` what became of them, ``refused`` by
     reason and ``skipped`` by name, too. A row that turns out to be no news is stale,
-    not superseded. ``issues`` counts trades by partition and issue. ``traded`` is what
-    all trades come to.
+    not superseded. ``instruments`` counts trades by partition and instrument.
+    ``traded`` is what all trades come to.
     """
 
     windows: dict[int, dict[str, ComputedRow]] = field(default_factory=dict)
@@ -149,7 +149,7 @@ class RecomputedBatch:
     superseded: Counter[int] = field(default_factory=Counter)
     refused: dict[int, Counter[str]] = field(default_factory=dict)
     skipped: dict[int, Counter[str]] = field(default_factory=dict)
-    issues: Counter[tuple[int, str]] = field(default_factory=Counter)
+    instruments: Counter[tuple[int, str]] = field(default_factory=Counter)
     traded: Turnover = NOTHING
 
     def count(self, partition: int, one: InvalidTrade | Skipped) -> None:
@@ -171,7 +171,7 @@ class RecomputedBatch:
 
 
 class _Trades:
-    """The trades of one issue in one window."""
+    """The trades of one instrument in one window."""
 
     __slots__ = (
         "arrivals",
@@ -227,22 +227,22 @@ def recompute(
 ) -> RecomputedBatch:
     """Compute the windows of one batch from the entries between its two cuts."""
     batch = RecomputedBatch()
-    issues: defaultdict[tuple[int, str], _Trades] = defaultdict(_Trades)
+    instruments: defaultdict[tuple[int, str], _Trades] = defaultdict(_Trades)
     for entry in entries:
         batch.read[entry.partition] += 1
         window = rule.window_of(entry.append_ms, start_ms, end_ms)
         held = rule.read(entry, (start_ms, end_ms))
         if isinstance(held, tuple):
             isin, time_us, seq = held
-            issues[window, isin].add((time_us, seq, entry.position), entry)
-            batch.issues[entry.partition, isin] += 1
+            instruments[window, isin].add((time_us, seq, entry.position), entry)
+            batch.instruments[entry.partition, isin] += 1
             continue
         batch.extra[entry.partition] += len(held) - 1
         for one in held:
             if isinstance(one, Trade):
                 order = *one.version, entry.position
-                issues[window, one.isin].add(order, entry, one)
-                batch.issues[entry.partition, one.isin] += 1
+                instruments[window, one.isin].add(order, entry, one)
+                batch.instruments[entry.partition, one.isin] += 1
             else:
                 batch.count(entry.partition, one)
     batch.superseded += batch.read
@@ -250,7 +250,7 @@ def recompute(
     for others in (batch.refused, batch.skipped):
         for partition, names in others.items():
             batch.superseded[partition] -= names.total()
-    for (window, isin), trades in issues.items():
+    for (window, isin), trades in instruments.items():
         order, partition = trades.newest
         newest = trades.trade
         trade = newest if isinstance(newest, Trade) else Trade.from_wire(newest)

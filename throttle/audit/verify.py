@@ -24,7 +24,7 @@ from itertools import pairwise
 from math import nan
 from typing import Protocol
 
-from ingest.issue_table.known_issues import Issues
+from ingest.instrument_table.known_instruments import Instruments
 from ingest.tradelog.contract import Ranges
 from throttle.audit.compare import (
     Difference,
@@ -67,9 +67,9 @@ class EntriesLeft(Protocol):
 
 
 class TablesLeft(Protocol):
-    """What is left of the issue table's past (``IssueTables``)."""
+    """What is left of the instrument table's past (``InstrumentTables``)."""
 
-    def at(self, version: int, digest: str) -> Issues | None:
+    def at(self, version: int, digest: str) -> Instruments | None:
         """Return the table at a version, None if it is gone."""
 
 
@@ -85,14 +85,14 @@ class VerificationReport:
     that was news entered the log; NaN where none was or that is not known. It is kept
     if asked for.
     ``groups`` is how many groups of markets and sectors were compared; ``gone_tables``
-    counts the windows whose groups were not, by the version of the issue table that is
-    gone.
+    counts the windows whose groups were not, by the version of the instrument table
+    that is gone.
     """
 
     compared: int = 0
     equal: int = 0
     rows: int = 0
-    issues: set[str] = field(default_factory=set)
+    instruments: set[str] = field(default_factory=set)
     books: Books = field(default_factory=Books)
     counts: Counter[Kind] = field(default_factory=Counter)
     undecided: int = 0
@@ -156,13 +156,13 @@ class _Again:
 
     ``lost`` are the partitions that are not complete any more. Windows that start
     after ``lost_ms`` have all their trades nevertheless; None: no window has.
-    ``issues`` is the issue table it was joined with, None if that is gone.
+    ``instruments`` is the instrument table it was joined with, None if that is gone.
     """
 
     made: RecomputedBatch
     lost: frozenset[int]
     lost_ms: int | None
-    issues: Issues | None
+    instruments: Instruments | None
 
 
 class Verification:
@@ -237,16 +237,16 @@ class Verification:
             return
         computed = again.made.windows.get(end_ms, {})
         verdict = judge(snapshot, computed, before)
-        if again.issues is None:
-            report.gone_tables[batch.end.issues] += 1
+        if again.instruments is None:
+            report.gone_tables[batch.end.instruments] += 1
         else:
             report.groups += len(snapshot.groups)
             report.problems += judge_groups(
-                snapshot, batch, computed, again.issues, verdict.stale
+                snapshot, batch, computed, again.instruments, verdict.stale
             )
         report.compared += 1
         report.rows += len(snapshot.rows)
-        report.issues.update(computed)
+        report.instruments.update(computed)
         stale = len(verdict.stale)
         outcome = Books(published=len(snapshot.rows) - stale, stale=stale)
         report.books = add_up([report.books, outcome])
@@ -266,7 +266,7 @@ class Verification:
             self._again.clear()
             partitions = batch.end.partitions
             entries = self._log.between(between(batch.start, batch.end, partitions))
-            issues = self._table_of(batch)
+            instruments = self._table_of(batch)
             cuts_ms = batch.start.end_ms, batch.end.end_ms
             made = recompute(entries, *cuts_ms, self._rule)
             # After the entries: what was trimmed while they were read is lost, too.
@@ -275,17 +275,17 @@ class Verification:
                 p for p, front in fronts.items() if _is_lost(batch, made, p, front)
             )
             lost_ms = _last_append(fronts[p] for p in lost) if lost else None
-            self._again[batch.offset] = _Again(made, lost, lost_ms, issues)
-            self._report.problems += compare_books(batch, made, lost, issues)
+            self._again[batch.offset] = _Again(made, lost, lost_ms, instruments)
+            self._report.problems += compare_books(batch, made, lost, instruments)
             self._report.books = add_up([self._report.books, made.books()])
         return self._again[batch.offset]
 
-    def _table_of(self, batch: BatchEntry) -> Issues | None:
-        if not batch.end.issues:
-            return Issues()
+    def _table_of(self, batch: BatchEntry) -> Instruments | None:
+        if not batch.end.instruments:
+            return Instruments()
         if self._tables is None:
             return None
-        return self._tables.at(batch.end.issues, batch.issues_digest)
+        return self._tables.at(batch.end.instruments, batch.instruments_digest)
 
     def _is_complete(self, end_ms: int, batch: BatchEntry, again: _Again) -> bool:
         if not again.lost:

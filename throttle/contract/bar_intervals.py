@@ -42,7 +42,7 @@ def fold(
     calendar: SessionCalendar = EVERYDAY,
     clock_ms: int = 0,
 ) -> Iterator[Bar]:
-    """Yield the longer bars of one issue's bars, which come oldest first.
+    """Yield the longer bars of one instrument's bars, which come oldest first.
 
     A longer bar is closed when the log's clock has passed its end, or when a later one
     began with closed bars. Its ``revision`` is the sum of those of its parts.
@@ -81,7 +81,7 @@ def _joined(parts: Sequence[Bar], start_ms: int, end_ms: int, clock_ms: int) -> 
 
 @dataclass(frozen=True, slots=True)
 class DayBar:
-    """The statistics of an issue's day: the fold of its bars, carried along.
+    """The statistics of an instrument's day: the fold of its bars, carried along.
 
     ``first_ms`` and ``last_ms`` are the starts of its first and last bar so far.
     ``bar`` is what ``fold`` makes of all its bars, but for ``closed``, which nobody
@@ -109,7 +109,7 @@ def with_bar(
     after: Bar,
     calendar: SessionCalendar = EVERYDAY,
 ) -> DayBar | None:
-    """Return an issue's day once a bar of it has changed from ``before`` to ``after``.
+    """Return an instrument's day once a bar of it has changed from ``before`` to ``after``.
 
     ``before`` is None for a bar that is new. A later day takes the place of the one
     known; a bar of an earlier day changes nothing.

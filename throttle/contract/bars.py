@@ -1,4 +1,4 @@
-"""What a bar is: the trades of an issue in a minute of the exchange's clock. Pure.
+"""What a bar is: the trades of an instrument in a minute of the exchange's clock. Pure.
 
 This module is a contract: the analytics job writes bars, gateways read them. A bar is
 kept as one line of text (``Bar.encode``) and goes to clients as a JSON object
@@ -34,14 +34,14 @@ _NONE = b"-"
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """The trades of one issue in ``[start_ms, end_ms)`` of the exchange's clock.
+    """The trades of one instrument in ``[start_ms, end_ms)`` of the exchange's clock.
 
     ``open`` and ``close`` are the prices of its first and its last trade by (time, seq,
     position). ``value`` is the exact sum of price x size. ``volume`` and ``value`` are
     None if the sum does not fit (``WHOLE_DIGITS``): never a wrong one. ``closed`` says
     that the log's clock has passed the end; trades that come later still amend the
-    bar, and ``revision`` is how many of its trades did. So of two bars of an issue and
-    a start, the one with more ``trades`` is the newer one.
+    bar, and ``revision`` is how many of its trades did. So of two bars of an instrument
+    and a start, the one with more ``trades`` is the newer one.
     """
 
     isin: str
@@ -132,7 +132,7 @@ class Bar:
 
 
 def newer(known: Bar | None, other: Bar) -> Bar:
-    """Return which of two bars of an issue and a start is to be kept.
+    """Return which of two bars of an instrument and a start is to be kept.
 
     A bar only ever gains trades. One with fewer was computed from a log that no
     longer held all of them: after a checkpoint was lost, what is known is the better.

@@ -22,15 +22,16 @@ class Cut:
 
     ``partitions`` are those of the log that the job reads, in order; 0, 1, 2 and so on
     unless given. ``counts`` are the log's own numbers of entries up to there, None if
-    unknown: the ledger compares with them what was read. ``issues`` is the version of
-    the issue table with which the windows up to there were joined, 0 if there was none.
+    unknown: the ledger compares with them what was read. ``instruments`` is the version
+    of the instrument table with which the windows up to there were joined, 0 if there
+    was none.
     """
 
     end_ms: int
     positions: tuple[int, ...]
     counts: tuple[int | None, ...]
     partitions: tuple[int, ...] = ()
-    issues: int = 0
+    instruments: int = 0
 
     def __post_init__(self) -> None:
         if not self.partitions:
@@ -52,11 +53,11 @@ class Cut:
         """Encode as a flat Spark offset, always in the same key order.
 
         Spark compares offsets as JSON text: another order would look like news. An
-        unknown count is -1. Without an issue table nothing is said of its version.
+        unknown count is -1. Without an instrument table nothing is said of its version.
         """
         offset = {"end_ms": self.end_ms}
-        if self.issues:
-            offset["issues"] = self.issues
+        if self.instruments:
+            offset["instruments"] = self.instruments
         for partition, position in zip(self.partitions, self.positions, strict=True):
             offset[f"p{partition}"] = position
         for partition, count in zip(self.partitions, self.counts, strict=True):
@@ -73,7 +74,7 @@ class Cut:
             tuple(int(offset[f"p{p}"]) for p in partitions),
             tuple(None if count < 0 else count for count in counts),
             partitions,
-            int(offset.get("issues", 0)),
+            int(offset.get("instruments", 0)),
         )
 
 

@@ -1,17 +1,19 @@
-"""What a window says of a group: of all issues of a market, or of a sector. Pure.
+"""What a window says of a group: of all instruments of a market, or of a sector. Pure.
 
 This module is a contract. A group has a key, ``group:market:KOSPI`` or
-``group:sector:Semiconductors``; issues whose market (sector) nobody has said are in the
-group with the empty name, ``group:market:``. So the sum over all markets is the window,
-and so is the sum over all sectors. A group without a trade in a window is not in it.
+``group:sector:Semiconductors``; instruments whose market (sector) nobody has said are
+in the group with the empty name, ``group:market:``. So the sum over all markets is the
+window, and so is the sum over all sectors. A group without a trade in a window is not
+in it.
 
-The body is a JSON object: ``group`` (the key), ``window`` (its end, ms), ``issues``
-(rows of the window that are in the group and are news), ``advancing``, ``declining``
-and ``unchanged`` (those whose price is above, below and at their previous close),
-``unpriced`` (those without one), ``trades``, ``volume`` (sum of sizes), ``value`` (sum
-of price times size), all three over every trade of the window, also late ones, and
-``mean_change_pct`` (over the issues with a previous close, null if there are none).
-Numbers are exact: ``volume`` and ``value`` may have more digits than a double keeps.
+The body is a JSON object: ``group`` (the key), ``window`` (its end, ms),
+``instruments`` (rows of the window that are in the group and are news), ``advancing``,
+``declining`` and ``unchanged`` (those whose price is above, below and at their previous
+close), ``unpriced`` (those without one), ``trades``, ``volume`` (sum of sizes),
+``value`` (sum of price times size), all three over every trade of the window, also late
+ones, and ``mean_change_pct`` (over the instruments with a previous close, null if there
+are none). Numbers are exact: ``volume`` and ``value`` may have more digits than a
+double keeps.
 """
 
 import re
@@ -21,13 +23,13 @@ from typing import NamedTuple
 
 import orjson
 
-from ingest.issue_table.known_issues import MARKET, SECTOR
+from ingest.instrument_table.known_instruments import MARKET, SECTOR
 
 GROUP = "group:"
 """What the key of a group begins with."""
 
 CHANGE_PLACES = 6
-"""An issue's change is a whole number of millionths of a percent, a half rounded up."""
+"""An instrument's change is a whole number of millionths of a percent, a half rounded up."""
 
 MEAN_PLACES = 4
 """Digits of ``mean_change_pct`` behind the point; a half is rounded up."""
@@ -108,10 +110,10 @@ def decode_groups(encoded: bytes) -> tuple[Group, ...]:
 class GroupFigures:
     """The figures of a group. ``volume`` and ``value`` are whole numbers of 10^-36.
 
-    ``changes`` is the sum of its priced issues' changes (``change_of``).
+    ``changes`` is the sum of its priced instruments' changes (``change_of``).
     """
 
-    issues: int = 0
+    instruments: int = 0
     advancing: int = 0
     declining: int = 0
     unchanged: int = 0
@@ -121,14 +123,14 @@ class GroupFigures:
     changes: int = 0
 
     def add_trades(self, trades: int, volume: int, value: int) -> None:
-        """Add some trades of an issue; ``volume`` and ``value`` in units of 10^-36."""
+        """Add some trades of an instrument; ``volume`` and ``value`` in units of 10^-36."""
         self.trades += trades
         self.volume += volume
         self.value += value
 
-    def add_issue(self, price: str, prev_close: str | None) -> None:
-        """Add an issue: decimal text of its latest price and its previous close."""
-        self.issues += 1
+    def add_instrument(self, price: str, prev_close: str | None) -> None:
+        """Add an instrument: decimal text of its latest price and its previous close."""
+        self.instruments += 1
         if prev_close is None:
             return
         now, before = units(price), units(prev_close)
@@ -139,12 +141,12 @@ class GroupFigures:
 
     @property
     def priced(self) -> int:
-        """How many issues have a previous close."""
+        """How many instruments have a previous close."""
         return self.advancing + self.declining + self.unchanged
 
     @property
     def mean_change_pct(self) -> str | None:
-        """The mean change as decimal text, None if no issue has a previous close."""
+        """The mean change as decimal text, None if no instrument has a previous close."""
         if not self.priced:
             return None
         coarse = self.priced * 10 ** (CHANGE_PLACES - MEAN_PLACES)
@@ -155,17 +157,17 @@ class GroupFigures:
     def encode(self, key: str, window_ms: int) -> Group:
         """Return the group that says it, in the window that ends at ``window_ms``."""
         body = (
-            b'{"group":%b,"window":%d,"issues":%d,"advancing":%d,"declining":%d,'
+            b'{"group":%b,"window":%d,"instruments":%d,"advancing":%d,"declining":%d,'
             b'"unchanged":%d,"unpriced":%d,"trades":%d,"volume":%b,"value":%b,'
             b'"mean_change_pct":%b}'
         ) % (
             orjson.dumps(key),
             window_ms,
-            self.issues,
+            self.instruments,
             self.advancing,
             self.declining,
             self.unchanged,
-            self.issues - self.priced,
+            self.instruments - self.priced,
             self.trades,
             decimal_text(self.volume),
             decimal_text(self.value),

@@ -24,7 +24,7 @@ _ADDED_LATER: dict[str, Any] = {
     "unkept": 0,
     "extra": 0,
     "skipped": {},
-    "unknown_issue": 0,
+    "unknown_instrument": 0,
     "not_last": 0,
     "volume": {},
     "value": {},
@@ -65,9 +65,9 @@ class Books:
     ``extra`` are trades beyond the first of an entry, ``skipped`` entries that are no
     trades, by the decoder's name for them. ``blanks`` are positions of the log that
     hold no entry, so nothing was read there. ``unkept`` are those refused trades that
-    no dead letter was kept of. ``unknown_issue`` are trades of issues that the issue
-    table did not have, as long as there was one: they are published as any others.
-    ``not_last`` are trades that say that they do not set the last price.
+    no dead letter was kept of. ``unknown_instrument`` are trades of instruments that
+    the instrument table did not have, as long as there was one: they are published as
+    any others. ``not_last`` are trades that say that they do not set the last price.
     ``volume`` and ``value`` are what the trades come to that were ``read``,
     ``published``, ``superseded``, ``stale`` and ``not_last``, in whole numbers of
     10^-36; books with the same counts are equal.
@@ -82,7 +82,7 @@ class Books:
     unkept: int = 0
     extra: int = 0
     skipped: Mapping[str, int] = field(default_factory=dict)
-    unknown_issue: int = 0
+    unknown_instrument: int = 0
     not_last: int = 0
     volume: Mapping[str, int] = field(default_factory=dict, compare=False)
     value: Mapping[str, int] = field(default_factory=dict, compare=False)
@@ -309,8 +309,8 @@ class BatchEntry:
     ``offset`` is that of its last window in the published stream, so its windows have
     the offsets ``(offset - windows, offset]``. ``batch`` is Spark's number and
     ``term`` the job's, when it was published. ``partitions[i]`` are the books of the
-    i-th partition of ``end``. ``issues_digest`` names the content of the issue table
-    that it was joined with, empty if there was none.
+    i-th partition of ``end``. ``instruments_digest`` names the content of the
+    instrument table that it was joined with, empty if there was none.
     """
 
     offset: int
@@ -320,7 +320,7 @@ class BatchEntry:
     end: Cut
     windows: int
     partitions: tuple[Books, ...]
-    issues_digest: str = ""
+    instruments_digest: str = ""
 
     @classmethod
     def decode(cls, entry_id: bytes, fields: Mapping[bytes, bytes]) -> "BatchEntry":
@@ -337,7 +337,7 @@ class BatchEntry:
                 _cut(fields[b"end"]),
                 int(fields[b"windows"]),
                 tuple(Books.decode(books) for books in orjson.loads(fields[b"books"])),
-                fields.get(b"issues", b"").decode(),
+                fields.get(b"instruments", b"").decode(),
             )
         except (KeyError, TypeError) as error:
             raise ValueError(f"batch {entry_id!r}: {error!r}") from None

@@ -65,16 +65,16 @@ EVERYDAY = SessionCalendar()
 class SessionCalendars:
     """The calendars of several markets, by the first two letters of an ISIN.
 
-    They are the issue's country, or the venue of a key that is none. Other than the
-    market in an issue table they never change: a bar belongs to one day for good.
-    ``everyday`` is for those that are not ``named``.
+    They are the instrument's country, or the venue of a key that is none. Other than
+    the market in an instrument table they never change: a bar belongs to one day for
+    good. ``everyday`` is for those that are not ``named``.
     """
 
     everyday: SessionCalendar = EVERYDAY
     named: Mapping[str, SessionCalendar] = field(default_factory=dict)
 
     def of(self, isin: str) -> SessionCalendar:
-        """Return the calendar of an issue."""
+        """Return the calendar of an instrument."""
         return self.named.get(isin[:2], self.everyday)
 
     @classmethod

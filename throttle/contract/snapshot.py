@@ -6,9 +6,9 @@ This module is a contract. A message is one header line of JSON and one line per
     KR7005930003 <version> <sums> {"isin":"KR7005930003","time":...,"price":199500,...}
 
 so a row's JSON is carried as bytes and its price is never parsed on the way; sums are
-those of ``row_sums.py``. A window that was joined with the issue table has two more
-fields at the header's end, ``"issues"``, the table's version, and ``"groups"``, a list
-(``group.py``).
+those of ``row_sums.py``. A window that was joined with the instrument table has two
+more fields at the header's end, ``"instruments"``, the table's version, and
+``"groups"``, a list (``group.py``).
 """
 
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ _GROUPS = b',"groups":'
 
 
 class Row(NamedTuple):
-    """One issue in a window: its latest trade, and the sums of those it stands for.
+    """One instrument in a window: its latest trade, and the sums of those it stands for.
 
     ``body`` is the JSON object clients get, without ``sums`` (``row_sums.py``). A row
     whose trades all came too late to be shown has the version and the body of the trade
@@ -62,9 +62,9 @@ class Row(NamedTuple):
 
 
 class LastValue(NamedTuple):
-    """What the last-value table holds of an issue.
+    """What the last-value table holds of an instrument.
 
-    ``offset`` is that of the window in which the issue changed last.
+    ``offset`` is that of the window in which the instrument changed last.
     """
 
     isin: str
@@ -81,16 +81,16 @@ class LastValue(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class WindowSnapshot:
-    """One published update: the issues that changed in a window.
+    """One published update: the instruments that changed in a window.
 
     ``window`` is the window's end, milliseconds since 1970. Offsets count windows
     without holes within an epoch; an update that stands for several ``windows``
     (after an outage) covers the offsets ``(offset - windows, offset]``.
     ``published_us`` is the Redis server's clock when it was published.
-    ``issues_version`` is that of the issue table it was joined with, 0 if there was
-    none, and then there are no groups. An update of several windows has groups that
-    stand for all of them: trades, volume and value are sums, the rest is of each
-    issue's newest row.
+    ``instruments_version`` is that of the instrument table it was joined with, 0 if
+    there was none, and then there are no groups. An update of several windows has
+    groups that stand for all of them: trades, volume and value are sums, the rest is of
+    each instrument's newest row.
     """
 
     epoch: str
@@ -100,7 +100,7 @@ class WindowSnapshot:
     published_us: int
     rows: tuple[Row, ...]
     groups: tuple[Group, ...] = ()
-    issues_version: int = 0
+    instruments_version: int = 0
 
     @classmethod
     def decode(cls, message: bytes) -> "WindowSnapshot":
@@ -122,7 +122,7 @@ class WindowSnapshot:
                 header["published"],
                 rows,
                 decode_groups(groups[:-1]) if groups else (),
-                header.get("issues", 0),
+                header.get("instruments", 0),
             )
         except (KeyError, TypeError) as error:
             raise ValueError(f"header {head!r}: {error!r}") from None
@@ -136,9 +136,9 @@ class WindowSnapshot:
             "windows": self.windows,
             "published": self.published_us,
         }
-        if self.issues_version:
-            fields["issues"] = self.issues_version
+        if self.instruments_version:
+            fields["instruments"] = self.instruments_version
         header = orjson.dumps(fields)
-        if self.issues_version or self.groups:
+        if self.instruments_version or self.groups:
             header = header[:-1] + _GROUPS + encode_groups(self.groups) + b"}"
         return b"\n".join([header, *(row.encode() for row in self.rows)])

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from ingest.tradelog.contract import LogInfo
 from throttle.job import start_query
 from throttle.settings import ThrottleSettings
-from throttle.spark.issue_frame import IssueFrame
+from throttle.spark.instrument_frame import InstrumentFrame
 from throttle.spark.java import NoJava, find_java
 from throttle.spark.options import made_up_windows, source_options
 from throttle.spark.query import first_line
@@ -20,7 +20,7 @@ from throttle.spark.scratch import NoFolder, scratch_folder
 from throttle.spark.session import running_spark
 from throttle.spark.sink import BatchSink, discard
 from throttle.spark.start.java_process import NoSpark
-from throttle.spark.warmup import made_up_issues
+from throttle.spark.warmup import made_up_instruments
 from throttle.window.conflate import create_conflate
 
 _WITHIN_S = 120.0
@@ -67,18 +67,20 @@ class _PlanCapture(BatchSink):
     """A sink that runs a batch as the job does, publishes nothing and keeps plans."""
 
     def __init__(self, window_ms: int) -> None:
-        self._issues = made_up_issues()
-        super().__init__(window_ms, discard, newest_issues=lambda: self._issues)
-        self._joined = IssueFrame()
+        self._instruments = made_up_instruments()
+        super().__init__(
+            window_ms, discard, newest_instruments=lambda: self._instruments
+        )
+        self._joined = InstrumentFrame()
         self._transform = create_conflate(window_ms)
         self.plans: dict[str, str] = {}
 
     def __call__(self, frame: DataFrame, batch_id: int) -> None:
         super().__call__(frame, batch_id)
-        _, issues = self._joined.of(frame.sparkSession, self._issues)
+        _, instruments = self._joined.of(frame.sparkSession, self._instruments)
         self.plans = {
-            "a live window": _plan(self._transform(frame, True, issues)),
-            "a backlog": _plan(self._transform(frame, False, issues)),
+            "a live window": _plan(self._transform(frame, True, instruments)),
+            "a backlog": _plan(self._transform(frame, False, instruments)),
         }
 
 

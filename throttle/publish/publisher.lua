@@ -5,13 +5,13 @@
 -- ARGV  the head, a JSON object (publisher.py), then what is bytes:
 --       a line per row (snapshot.py, Row.encode), window by window, oldest first, in each
 --       partition by partition; the body of each group that the head names, in its order;
---       of several windows a line per issue that has several trades in them, "<isin> <sums>"
+--       of several windows a line per instrument that has several trades in them, "<isin> <sums>"
 --       of all of them; the bytes of each dead letter, or their beginning
 --
 -- The head has: channel, job, term, start and end (the cuts, as stored), window_ms,
--- window_log (its length), batch (its id), issues (version of the issue table as text, since it
+-- window_log (its length), batch (its id), instruments (version of the instrument table as text, since it
 -- has more digits than a double keeps; 0: none),
--- issues_digest; stale, the rows that are no news ("<end> <isin>" of each, with spaces
+-- instruments_digest; stale, the rows that are no news ("<end> <isin>" of each, with spaces
 -- between them); sums, how many lines of sums there are; markets (names); named, the fields of
 -- groups that the table names, left out if they are those of the batch before; knows_markets, whether
 -- windows say the markets of their rows;
@@ -80,7 +80,7 @@ local published_us = now[1] .. string.format('%06d', now[2])
 local channels = redis.call('PUBSUB', 'CHANNELS', channel .. ':*')
 if #channels > 0 and not head.knows_markets then return {'listened'} end
 
--- The newest version of each issue that this batch has come across, '' for none; and its
+-- The newest version of each instrument that this batch has come across, '' for none; and its
 -- stored last value.
 local versions, last_values = {}, {}
 local function look_up(first, rows)
@@ -134,7 +134,7 @@ for _, window in ipairs(head.windows) do with_bodies(window.groups) end
 local last_window = head.windows[window_count]
 local together = window_count > 1 and with_bodies(head.together) or last_window.groups
 
--- The sums over all windows of the issues that have several trades in them.
+-- The sums over all windows of the instruments that have several trades in them.
 local sums_of = {}
 for line = at, at + head.sums - 1 do
   sums_of[string.sub(ARGV[line], 1, ISIN_END)] = string.sub(ARGV[line], ISIN_END + 2)
@@ -146,12 +146,12 @@ local function header(window_ms, count, groups, market)
   local text = string.format(
     '{"epoch":"%s","offset":%d,"window":%d,"windows":%d,"published":%s',
     epoch, offset, window_ms, count, published_us)
-  if head.issues == '0' then return text .. '}' end
+  if head.instruments == '0' then return text .. '}' end
   local bodies = {}
   for _, group in ipairs(groups) do
     if not market or group[2] == market then bodies[#bodies + 1] = group[3] end
   end
-  return string.format('%s,"issues":%s,"groups":[%s]}', text, head.issues,
+  return string.format('%s,"instruments":%s,"groups":[%s]}', text, head.instruments,
     table.concat(bodies, ','))
 end
 
@@ -163,7 +163,7 @@ for _, name in ipairs(channels) do
   end
 end
 
--- What the batch changes: the newest row of each issue, in order of appearance.
+-- What the batch changes: the newest row of each instrument, in order of appearance.
 local changed, order = {}, {}
 local function change(isin, version, sums, body, market)
   local row = changed[isin]
@@ -176,7 +176,7 @@ local function change(isin, version, sums, body, market)
   row.market = market
 end
 
--- The version and body that are shown of an issue before the row that is being looked at.
+-- The version and body that are shown of an instrument before the row that is being looked at.
 local function shown_of(isin)
   local row, value = changed[isin], last_values[isin]
   if row then return row.version, row.body end
@@ -306,7 +306,7 @@ redis.call('HINCRBY', ledger, 'batches', 1)
 redis.call('HINCRBY', ledger, 'windows', window_count)
 redis.call('XADD', batches, 'MAXLEN', '~', head.window_log, offset .. '-0', 'batch', head.batch,
   'term', term, 'start', head.start, 'end', head['end'], 'windows', window_count,
-  'books', '[' .. table.concat(books, ',') .. ']', 'issues', head.issues_digest)
+  'books', '[' .. table.concat(books, ',') .. ']', 'instruments', head.instruments_digest)
 
 for number, letter in ipairs(head.letters) do
   -- One that is there already, from before the stream was rolled back, stays.

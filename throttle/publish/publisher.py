@@ -10,7 +10,7 @@ import orjson
 import redis
 import structlog
 
-from ingest.issue_table.known_issues import MARKET, SECTOR
+from ingest.instrument_table.known_instruments import MARKET, SECTOR
 from ingest.redis_keys import Keys
 from ingest.tradelog.contract import LogKind
 from throttle.contract.dead_letter import DeadLetter, letter_id
@@ -104,7 +104,7 @@ class Publisher:
                 continue
             if status != b"stale":
                 break
-            # Others publish the same issues, and versions only grow: this ends.
+            # Others publish the same instruments, and versions only grow: this ends.
             ends_ms = map(int, values[::2])
             isins = (isin.decode() for isin in values[1::2])
             stale = frozenset(zip(ends_ms, isins, strict=True))
@@ -161,8 +161,10 @@ class Publisher:
             "window_ms": options.window_ms,
             "window_log": options.window_log,
             "batch": batch_id,
-            "issues": str(batch.end.issues),
-            "issues_digest": batch.issues.issues.digest if batch.end.issues else "",
+            "instruments": str(batch.end.instruments),
+            "instruments_digest": batch.instruments.instruments.digest
+            if batch.end.instruments
+            else "",
             "markets": [] if rows is None else rows.markets,
             "knows_markets": self._has_listeners,
             "windows": [
@@ -180,20 +182,20 @@ class Publisher:
                 self._encode_letter(le, partitions) for le in batch.dead_letters
             ],
         }
-        if batch.start.issues != batch.end.issues:
+        if batch.start.instruments != batch.end.instruments:
             head["named"] = _fields(batch)
         places = {MARKET + name: n for n, name in enumerate(head["markets"], 1)}
-        of_issues = {}
+        of_instruments = {}
         if rows is not None and self._has_listeners:
-            of_issues = rows.market_of_issue()
+            of_instruments = rows.market_of_instrument()
         groups = _NO_GROUPS if rows is None else rows.groups(stale)
         of_windows = groups.windows or [()] * len(batch.windows)
         for window, of_window, own in zip(
             head["windows"], ordered, of_windows, strict=True
         ):
             window["groups"] = _placed(own, places)
-            lines = chain.from_iterable(of_window if of_issues else ())
-            window["markets"] = [places[MARKET + of_issues[r.isin]] for r in lines]
+            lines = chain.from_iterable(of_window if of_instruments else ())
+            window["markets"] = [places[MARKET + of_instruments[r.isin]] for r in lines]
         head["together"] = _placed(groups.together, places)
         several = groups.together if len(batch.windows) > 1 else ()
         return [
@@ -236,7 +238,7 @@ def _encode_count(
         "unkept": count.unkept,
         "extra": count.extra,
         "skipped": count.skipped,
-        "unknown_issue": count.unknown_issue,
+        "unknown_instrument": count.unknown_instrument,
         **encode_amounts(amounts),
     }
     known = {} if log_count is None else {"log": log_count}
@@ -292,13 +294,13 @@ def _encode_stale(batch: Batch, stale: frozenset[Place]) -> str:
 
 
 def _fields(batch: Batch) -> list[str]:
-    """Return the fields of the groups that the issue table names."""
-    issues = batch.issues.issues
-    if not issues.version:
+    """Return the fields of the groups that the instrument table names."""
+    instruments = batch.instruments.instruments
+    if not instruments.version:
         return []
     return [
-        *(MARKET + name for name in ("", *issues.markets)),
-        *(SECTOR + name for name in ("", *issues.sectors)),
+        *(MARKET + name for name in ("", *instruments.markets)),
+        *(SECTOR + name for name in ("", *instruments.sectors)),
     ]
 
 

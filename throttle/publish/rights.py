@@ -51,10 +51,10 @@ def commands_of_a_job(keys: Keys, job: str, log: LogKind) -> Iterator[Command]:
     yield from (("PUBLISH", keys.updates, ""), ("PUBSUB", "CHANNELS", "x"))
     yield ("PUBLISH", keys.market_updates("x"), "")
     table = OtherKeys(keys.namespace)
-    yield ("HGETALL", table.issues_meta)
+    yield ("HGETALL", table.instruments_meta)
     yield from (
-        ("XRANGE", table.issues, "-", "+"),
-        ("XREVRANGE", table.issues, "+", "-"),
+        ("XRANGE", table.instruments, "-", "+"),
+        ("XREVRANGE", table.instruments, "+", "-"),
     )
     if log == "redis":
         yield from _to_read_log(keys.namespace)

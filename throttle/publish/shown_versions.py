@@ -12,9 +12,9 @@ _ASKED_AT_ONCE = 1_000
 
 
 class ShownVersions:
-    """Remembers the newest version of every issue that was in a batch.
+    """Remembers the newest version of every instrument that was in a batch.
 
-    Redis decides; where other jobs publish the same issues, this may be behind.
+    Redis decides; where other jobs publish the same instruments, this may be behind.
     """
 
     def __init__(self, client: redis.Redis, last: str) -> None:
@@ -44,7 +44,7 @@ class ShownVersions:
         self._newest |= self._in_batch
 
     def _ask_for(self, batch: Batch) -> None:
-        """Look up the issues that were in no batch yet."""
+        """Look up the instruments that were in no batch yet."""
         isins = {isin for window in batch.windows for isin in window.rows}
         unknown = sorted(isins - self._newest.keys())
         for begin in range(0, len(unknown), _ASKED_AT_ONCE):

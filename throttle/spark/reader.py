@@ -230,7 +230,7 @@ class _Rows:
                 yield from self._take()
 
     def combine(self) -> None:
-        """Keep of each issue its latest trade: less to do after the boundary."""
+        """Keep of each instrument its latest trade: less to do after the boundary."""
         if len(self._tables) > 1:
             self._tables = [self._combined()]
 

@@ -7,11 +7,11 @@ import structlog
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.sql import DataFrame
 
-from ingest.issue_table.known_issues import Issues
+from ingest.instrument_table.known_instruments import Instruments
 from throttle.contract.cut import Cut
 from throttle.publish.publisher import PublishOutcome, StreamLost
 from throttle.spark.idle_collector import IdleCollector
-from throttle.spark.issue_frame import IssueFrame, release_broadcasts
+from throttle.spark.instrument_frame import InstrumentFrame, release_broadcasts
 from throttle.telemetry.batch_report import BatchReport
 from throttle.window.batch import Abandoned, Batch, assemble
 from throttle.window.conflate import create_conflate
@@ -45,8 +45,8 @@ class BatchSink:
 
     ``begins_live`` says whether to expect live windows, one per batch, as long as
     nothing was published, ``max_windows`` how many a batch has at most. ``report_to``
-    is called after every publish. The batch is joined with the issue table that
-    ``newest_issues`` returns at its begin. ``batches`` counts what was published,
+    is called after every publish. The batch is joined with the instrument table that
+    ``newest_instruments`` returns at its begin. ``batches`` counts what was published,
     ``is_open`` says that one is being read or published.
     ``error`` keeps what stopped it, in its own words: through Spark it comes back
     wrapped in three stack traces.
@@ -58,7 +58,7 @@ class BatchSink:
         publish: Callable[[Batch, int], PublishOutcome | None],
         begins_live: bool = True,
         report_to: Callable[[BatchReport], None] | None = None,
-        newest_issues: Callable[[], Issues] = Issues,
+        newest_instruments: Callable[[], Instruments] = Instruments,
         max_windows: int = 30,
     ) -> None:
         self._window_ms = window_ms
@@ -66,8 +66,8 @@ class BatchSink:
         self._report_to = report_to
         self._publish = publish
         self._conflate = create_conflate(window_ms)
-        self._newest_issues = newest_issues
-        self._issue_frame = IssueFrame()
+        self._newest_instruments = newest_instruments
+        self._instrument_frame = InstrumentFrame()
         self._collector = IdleCollector(_COLLECT_EVERY_S)
         self._off_by = 0
         self.begins_live = begins_live
@@ -110,14 +110,14 @@ class BatchSink:
     def _run(self, frame: DataFrame, batch_id: int) -> None:
         began = time.time()
         # The window is open: a change from now on counts from the next batch on.
-        newest = self._newest_issues()
-        issues, joined = self._issue_frame.of(frame.sparkSession, newest)
+        newest = self._newest_instruments()
+        instruments, joined = self._instrument_frame.of(frame.sparkSession, newest)
         conflated = self._conflate(frame, self._expects_few(began * 1000), joined)
         planned = time.time()
         table = conflated.toArrow()
         collected = time.time()
         with no_collection():
-            batch = assemble(table, self._window_ms, issues)
+            batch = assemble(table, self._window_ms, instruments)
         assembled = time.time()
         published = self._publish(batch, batch_id)
         ended = time.time()

@@ -45,7 +45,7 @@ class CheckedPieces:
     the trades beyond the first of an entry, ``turnover`` what all of them come to. The
     batch goes from ``start_ms`` to
     ``end_ms``. With ``every_trade`` each trade of an entry is a row, otherwise the
-    newest of each issue.
+    newest of each instrument.
     """
 
     def __init__(

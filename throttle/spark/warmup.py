@@ -8,13 +8,13 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import pyarrow as pa
 
-from ingest.issue_table.issue_entry import IssueEntry
-from ingest.issue_table.known_issues import Issues
+from ingest.instrument_table.instrument_entry import InstrumentEntry
+from ingest.instrument_table.known_instruments import Instruments
 from ingest.trade import Trade
 from ingest.tradelog.contract import Chunk, Head, LogInfo, Ranges, Tail
 from tickthrottle_client.trade_v1 import isin_check_digit
 
-WARMUP_ISSUES = 600
+WARMUP_INSTRUMENTS = 600
 WARMUP_TRADES = 1_800
 """Trades in a made-up window: two seconds at 900 trades/s."""
 
@@ -46,7 +46,9 @@ class SyntheticLog:
         self._live_ms = self._start_ms + live * window_ms
         self._end_ms = self._live_ms + behind * window_ms
         self._share = max(1, trades // info.partitions)
-        self._payloads = [_payload(i, info.created_ms) for i in range(WARMUP_ISSUES)]
+        self._payloads = [
+            _payload(i, info.created_ms) for i in range(WARMUP_INSTRUMENTS)
+        ]
 
     def server_id(self) -> str:
         """Return nothing: no server has it."""
@@ -100,25 +102,27 @@ class SyntheticLog:
         return self._start_ms + window * self._window_ms + within_ms
 
     def _payload(self, position: int) -> bytes:
-        return self._payloads[position * 7 % WARMUP_ISSUES]
+        return self._payloads[position * 7 % WARMUP_INSTRUMENTS]
 
 
-def made_up_issues() -> Issues:
-    """Return the issue table of the made-up log, of version 1."""
+def made_up_instruments() -> Instruments:
+    """Return the instrument table of the made-up log, of version 1."""
     entries = (
-        IssueEntry(_isin(n), market=f"M{n % 3}", sector=f"S{n % 30}", prev_close="1100")
-        for n in range(WARMUP_ISSUES)
+        InstrumentEntry(
+            _isin(n), market=f"M{n % 3}", sector=f"S{n % 30}", prev_close="1100"
+        )
+        for n in range(WARMUP_INSTRUMENTS)
     )
-    return Issues(entries, version=1)
+    return Instruments(entries, version=1)
 
 
-def _isin(issue: int) -> str:
-    number = f"XX{issue:09d}"
+def _isin(instrument: int) -> str:
+    number = f"XX{instrument:09d}"
     return number + isin_check_digit(number)
 
 
-def _payload(issue: int, created_ms: int) -> bytes:
-    isin = _isin(issue)
-    extra = {"side": "B", "cum_volume": issue, "cum_value": issue * 1_000}
-    price = str(1_000 + issue)
-    return Trade(isin, created_ms * 1000, issue, price, "10", extra).to_wire()
+def _payload(instrument: int, created_ms: int) -> bytes:
+    isin = _isin(instrument)
+    extra = {"side": "B", "cum_volume": instrument, "cum_value": instrument * 1_000}
+    price = str(1_000 + instrument)
+    return Trade(isin, created_ms * 1000, instrument, price, "10", extra).to_wire()

@@ -68,8 +68,8 @@ class ThrottleMetrics:
             registry=registry,
         )
         self._unknown = Counter(
-            "tickthrottle_throttle_unknown_issue_trades_total",
-            "Trades of issues that the issue table does not have; they are published.",
+            "tickthrottle_throttle_unknown_instrument_trades_total",
+            "Trades of instruments that the instrument table does not have; they are published.",
             registry=registry,
         )
         self._windows = Counter(
@@ -168,7 +168,7 @@ class ThrottleMetrics:
         for count in counts:
             self._trades["refused"].inc(count.refused.total())
             self._unkept.inc(count.unkept)
-            self._unknown.inc(count.unknown_issue)
+            self._unknown.inc(count.unknown_instrument)
             for reason, trades in count.refused.items():
                 self._refused[reason].inc(trades)
             for name, entries in count.skipped.items():

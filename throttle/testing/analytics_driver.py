@@ -102,7 +102,7 @@ class AnalyticsDriver(TradesByHand):
         return sorted(bars, key=lambda bar: (bar.start_ms, bar.isin))
 
     def days(self) -> Mapping[str, DayBar]:
-        """Return the newest day of each issue."""
+        """Return the newest day of each instrument."""
         return self._queries["bars"].published.days
 
     def movers(self) -> dict[str, Any]:

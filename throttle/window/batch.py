@@ -20,9 +20,14 @@ from throttle.contract.snapshot import Row
 from throttle.contract.trade_order import ORDER, encode_version
 from throttle.window import turnover
 from throttle.window.control_rows import decode_cuts, decode_read
-from throttle.window.fold_rows import END, OddAmounts, sums_by_issue, sums_by_window
+from throttle.window.fold_rows import (
+    END,
+    OddAmounts,
+    sums_by_instrument,
+    sums_by_window,
+)
 from throttle.window.group_rows import GroupRows
-from throttle.window.issue_columns import NO_ISSUES, PLACE, IssueColumns
+from throttle.window.instrument_columns import NO_INSTRUMENTS, PLACE, InstrumentColumns
 from throttle.window.open_batch import join_cuts
 from throttle.window.row_schema import (
     ABANDONED_KEY,
@@ -44,13 +49,13 @@ class Abandoned(RuntimeError):
 
 @dataclass(slots=True)
 class BatchWindow:
-    """What one window publishes: the latest row of each issue, and its partition."""
+    """What one window publishes: the latest row of each instrument, and its partition."""
 
     end_ms: int
     rows: dict[str, tuple[int, Row]] = field(default_factory=dict)
 
     def offer(self, partition: int, row: Row) -> None:
-        """Add a partition's latest row of an issue; of several the newest stays.
+        """Add a partition's latest row of an instrument; of several the newest stays.
 
         Each has the sums of all.
         """
@@ -73,14 +78,14 @@ def _version_and_partition(placed: tuple[int, Row]) -> tuple[bytes, int]:
 
 @dataclass(slots=True)
 class PartitionCount:
-    """What a batch read of one partition, and what of it is no issue's latest.
+    """What a batch read of one partition, and what of it is no instrument's latest.
 
     ``read`` counts entries, ``extra`` the trades beyond the first of an entry,
     ``skipped`` entries that are no trades, by name. ``blanks`` are positions of the log
     that hold no entry, ``unkept`` those refused trades that no dead letter is kept of,
-    ``unknown_issue`` the trades whose issue is not in the issue table, if there is one.
-    ``traded`` is what trades come to: those ``read``, those ``superseded``, and those
-    ``shown`` by rows.
+    ``unknown_instrument`` the trades whose instrument is not in the instrument table,
+    if there is one. ``traded`` is what trades come to: those ``read``, those
+    ``superseded``, and those ``shown`` by rows.
     """
 
     read: int = 0
@@ -90,7 +95,7 @@ class PartitionCount:
     refused: Counter[str] = field(default_factory=Counter)
     unkept: int = 0
     skipped: Counter[str] = field(default_factory=Counter)
-    unknown_issue: int = 0
+    unknown_instrument: int = 0
     traded: dict[str, Turnover] = field(default_factory=dict, compare=False)
 
 
@@ -99,10 +104,10 @@ class Batch:
     """A batch ready to publish: every window between two cuts.
 
     ``counts[i]`` is of the i-th partition of ``end``. ``read_ms`` is when the last
-    task had read its part, by its machine's clock. ``issues`` is the issue table that
-    it was joined with, of version 0 if there is none, and then ``groups`` is None.
-    ``sums`` are of all windows together, if there are several: those of each issue that
-    has several trades in them.
+    task had read its part, by its machine's clock. ``instruments`` is the instrument
+    table that it was joined with, of version 0 if there is none, and then ``groups`` is
+    None. ``sums`` are of all windows together, if there are several: those of each
+    instrument that has several trades in them.
     """
 
     start: Cut
@@ -111,19 +116,19 @@ class Batch:
     counts: Sequence[PartitionCount]
     dead_letters: Sequence[DeadLetter]
     read_ms: int = 0
-    issues: IssueColumns = NO_ISSUES
+    instruments: InstrumentColumns = NO_INSTRUMENTS
     groups: GroupRows | None = None
     sums: Mapping[str, bytes] = field(default_factory=dict)
 
 
 def assemble(
-    conflated: pa.Table, window_ms: int, issues: IssueColumns = NO_ISSUES
+    conflated: pa.Table, window_ms: int, instruments: InstrumentColumns = NO_INSTRUMENTS
 ) -> Batch:
     """Turn a conflated batch into its windows, oldest first.
 
     It needs the columns that ``conflate.py`` returns: ``window``, ``key``,
     ``partition``, ``latest``, those of ``FOLDED``, and ``place`` if it was joined with
-    ``issues``, a table above version 0. Raises
+    ``instruments``, a table above version 0. Raises
     Abandoned if a task gave it up, and ValueError if the cuts that its tasks have made
     do not fit together.
     """
@@ -150,13 +155,13 @@ def assemble(
         rest = every.get(p, NOTHING).minus(shown.get(p, NOTHING))
         count.traded |= {"shown": shown.get(p, NOTHING), "superseded": rest}
     groups = None
-    if issues.version:
-        end = replace(end, issues=issues.version)
+    if instruments.version:
+        end = replace(end, instruments=instruments.version)
         _count_unknown(trades, counts)
-        groups = GroupRows(trades, issues, bodies, are_newest, odd, list(windows))
+        groups = GroupRows(trades, instruments, bodies, are_newest, odd, list(windows))
     of_all = list(windows.values()), list(counts.values()), letters
-    together = sums_by_issue(trades, odd) if len(windows) > 1 else {}
-    return Batch(start, end, *of_all, read_ms, issues, groups, together)
+    together = sums_by_instrument(trades, odd) if len(windows) > 1 else {}
+    return Batch(start, end, *of_all, read_ms, instruments, groups, together)
 
 
 def _cuts(others: pa.Table) -> tuple[Cut, Cut, int]:
@@ -216,7 +221,7 @@ def _add_trades(
     counts: Mapping[int, PartitionCount],
     sums: Mapping[tuple[int, str], bytes],
 ) -> list[bool]:
-    """Add rows to their windows; return which of them are their issue's newest one."""
+    """Add rows to their windows; return which of them are their instrument's newest one."""
     values = _lists(trades, (END, "key", "partition", "trades"), ORDER)
     rows = []
     for body, (end_ms, isin, partition, n, *order) in zip(bodies, values, strict=True):
@@ -243,7 +248,7 @@ def _count_unknown(trades: pa.Table, counts: Mapping[int, PartitionCount]) -> No
     sums = groups.aggregate([("trades", "sum")])
     columns = (sums[name].to_pylist() for name in ("partition", "trades_sum"))
     for partition, number in zip(*columns, strict=True):
-        counts[partition].unknown_issue += number
+        counts[partition].unknown_instrument += number
 
 
 def _ms(moment: datetime) -> int:

@@ -55,8 +55,8 @@ def trade_rows(
 ) -> pa.Table:
     """Check a chunk; return one row per entry (``ARROW_SCHEMA``), in no stated order.
 
-    If a ``decoder`` finds several trades in an entry, it has a row for each issue (with
-    ``every_trade``, for each of them), and for each trade that is refused.
+    If a ``decoder`` finds several trades in an entry, it has a row for each instrument
+    (with ``every_trade``, for each of them), and for each trade that is refused.
 
     ``partition`` is that of all its entries, or an array with the one of each. The
     chunk stands between two cuts, at ``start_ms`` and ``end_ms``: what is stamped
@@ -247,9 +247,9 @@ def _rows_of(
 ) -> Iterator[tuple[Any, ...]]:
     """Yield the rows of an entry, without append time and partition.
 
-    Of an issue's trades in one entry only the newest can be published; of equal ones
-    it is the last. Its row stands for all of them. Of the trades that are refused the
-    first one's letter holds the entry's bytes; the others are counted.
+    Of an instrument's trades in one entry only the newest can be published; of equal
+    ones it is the last. Its row stands for all of them. Of the trades that are refused
+    the first one's letter holds the entry's bytes; the others are counted.
     """
     newest: dict[str, Trade] = {}
     trades: dict[str, list[Trade]] = {}

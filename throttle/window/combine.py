@@ -37,10 +37,10 @@ def _windows(table: pa.Table, window_ms: int) -> pa.Array:
 
 
 def _with_odd_folded(table: pa.Table, window_ms: int) -> pa.Table:
-    """Reduce rows of ``SUM_PREFIX`` to one per window, issue and partition.
+    """Reduce rows of ``SUM_PREFIX`` to one per window, instrument and partition.
 
     However many trades fit into no column, their rows are no more than those of
-    issues.
+    instruments.
     """
     is_sum = pc.starts_with(table["key"], SUM_PREFIX)
     if not pc.any(is_sum).as_py():

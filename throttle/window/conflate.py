@@ -1,14 +1,14 @@
-"""The transform: of every issue in every window, the latest trade, and its master data.
+"""The transform: of every instrument in every window, the latest trade, and its master data.
 
 Stateless: a batch holds whole windows, so nothing is carried from one to the next.
 The source combines what it reads before (``combine.py``), as a map-side
-combine does. Of a large backlog that leaves many rows of an issue in a window, one for
-each piece that was read, and Spark groups them. Of a live window, or of a small
+combine does. Of a large backlog that leaves many rows of an instrument in a window, one
+for each piece that was read, and Spark groups them. Of a live window, or of a small
 backlog, it leaves one or a few, and ``batch.assemble`` adds those up.
 
-The issue table is joined as a broadcast: a copy of it goes to every task, so trades
-stay where they are. Spark builds it before it starts the tasks, while the window is
-open.
+The instrument table is joined as a broadcast: a copy of it goes to every task, so
+trades stay where they are. Spark builds it before it starts the tasks, while the window
+is open.
 """
 
 from collections.abc import Callable
@@ -20,7 +20,7 @@ from throttle.contract.trade_order import ORDER
 from throttle.window.row_schema import FOLDED
 
 LATEST = (*ORDER, "payload", "reason", "error")
-"""What is kept of an issue's latest trade: the columns that decide, then more.
+"""What is kept of an instrument's latest trade: the columns that decide, then more.
 
 Spark compares a struct column by column. A position is unique in its partition, so
 what follows it never decides.
@@ -42,8 +42,8 @@ def create_conflate(
     is free. The second argument says that the batch has few trades: its rows are not
     grouped again, which would cost 14 ms after the end of a live window, and a quarter
     of the time that a backlog of 30 takes. Where it is wrong, what is published is the
-    same. The third one is the issue table (``IssueColumns.places``), to be broadcast;
-    with it rows have the column ``place``, too.
+    same. The third one is the instrument table (``InstrumentColumns.places``), to be
+    broadcast; with it rows have the column ``place``, too.
     """
     # Built once: every column object is a round trip to the JVM.
     window = F.window("append_time", f"{window_ms} milliseconds").alias("window")
@@ -59,12 +59,12 @@ def create_conflate(
     folded = [_FOLDS[how](name).alias(name) for name, how in FOLDED.items()]
 
     def conflate(
-        batch: DataFrame, is_small: bool, issues: DataFrame | None = None
+        batch: DataFrame, is_small: bool, instruments: DataFrame | None = None
     ) -> DataFrame:
         if is_small:
             rows = batch.select(*as_it_is)
         else:
             rows = batch.groupBy(window, "key", "partition").agg(latest, *folded)
-        return rows if issues is None else rows.join(issues, "key", "left")
+        return rows if instruments is None else rows.join(instruments, "key", "left")
 
     return conflate

@@ -1,4 +1,4 @@
-"""What is said of all trades of an issue: of one window, or of several. Pure."""
+"""What is said of all trades of an instrument: of one window, or of several. Pure."""
 
 from collections.abc import Iterable
 from typing import Any, NamedTuple
@@ -17,7 +17,7 @@ _ONE = pa.scalar(1, pa.int64())
 
 
 class OddAmounts(NamedTuple):
-    """The amounts of some trades of an issue in a window that are in no column."""
+    """The amounts of some trades of an instrument in a window that are in no column."""
 
     end_ms: int
     isin: str
@@ -27,7 +27,7 @@ class OddAmounts(NamedTuple):
 def sums_by_window(
     trades: pa.Table, odd: Iterable[OddAmounts]
 ) -> dict[tuple[int, str], bytes]:
-    """Return the sums of each window and issue of which there are several trades.
+    """Return the sums of each window and instrument of which there are several trades.
 
     ``trades`` has the columns ``end_ms``, ``key`` and those of ``FOLDED``; sums are
     those of ``row_sums.py``.
@@ -36,8 +36,8 @@ def sums_by_window(
     return _folded(trades, (END, "key"), of_odd)
 
 
-def sums_by_issue(trades: pa.Table, odd: Iterable[OddAmounts]) -> dict[str, bytes]:
-    """Return the sums of each issue of which there are several trades."""
+def sums_by_instrument(trades: pa.Table, odd: Iterable[OddAmounts]) -> dict[str, bytes]:
+    """Return the sums of each instrument of which there are several trades."""
     of_odd = (((one.isin,), one.amounts) for one in odd)
     return {isin: sums for (isin,), sums in _folded(trades, ("key",), of_odd).items()}
 

@@ -20,14 +20,14 @@ from throttle.contract.group import (
     units,
 )
 from throttle.window.fold_rows import END, OddAmounts
-from throttle.window.issue_columns import PLACE, IssueColumns
+from throttle.window.instrument_columns import PLACE, InstrumentColumns
 from throttle.window.trade_sums import SUMS, to_units
 from throttle.window.vector_check import numbers_of_rows
 
 Place = tuple[int, str]
-"""The end of a window, ms, and an issue that is in it."""
+"""The end of a window, ms, and an instrument that is in it."""
 
-_OF_NEWEST = ("issues", "advancing", "declining", "unchanged", "changes")
+_OF_NEWEST = ("instruments", "advancing", "declining", "unchanged", "changes")
 _OF_TRADES = ("trades", *SUMS)
 _SUMMED = [(name, "sum") for name in (*_OF_NEWEST, *_OF_TRADES)]
 _KEY_OF = {"market": market_key, "sector": sector_key}
@@ -50,14 +50,14 @@ class BatchGroups(NamedTuple):
 class GroupRows:
     """The joined rows of a batch, from which its groups are computed.
 
-    ``markets`` are the markets of their issues, sorted; the one of issues whose market
-    nobody has said is empty.
+    ``markets`` are the markets of their instruments, sorted; the one of instruments
+    whose market nobody has said is empty.
     """
 
     def __init__(
         self,
         rows: pa.Table,
-        issues: IssueColumns,
+        instruments: InstrumentColumns,
         bodies: Sequence[bytes],
         are_newest: Sequence[bool],
         odd: Iterable[OddAmounts],
@@ -66,7 +66,7 @@ class GroupRows:
         """Take in rows with the columns that ``batch.assemble`` needs.
 
         ``bodies`` are what clients get of them, ``are_newest`` says which rows are the
-        newest of their issue in their window, ``ends_ms`` are the batch's windows.
+        newest of their instrument in their window, ``ends_ms`` are the batch's windows.
         """
         self._ends_ms = ends_ms
         self._odd = list(odd)
@@ -75,7 +75,7 @@ class GroupRows:
             map(
                 _move,
                 prices.to_pylist(),
-                issues.take("prev_close", rows[PLACE]).to_pylist(),
+                instruments.take("prev_close", rows[PLACE]).to_pylist(),
             )
         )
         changes = [change for _, change in moves]
@@ -93,8 +93,8 @@ class GroupRows:
                 "place": pa.array(range(len(moves)), pa.int64()),
                 "window": rows[END],
                 "key": rows["key"],
-                **{n: issues.take(n, rows[PLACE]).fill_null("") for n in _KEY_OF},
-                "issues": pa.array(are_newest, pa.bool_()),
+                **{n: instruments.take(n, rows[PLACE]).fill_null("") for n in _KEY_OF},
+                "instruments": pa.array(are_newest, pa.bool_()),
                 "advancing": pc.equal(directions, 1).fill_null(False),
                 "declining": pc.equal(directions, -1).fill_null(False),
                 "unchanged": pc.equal(directions, 0).fill_null(False),
@@ -104,8 +104,8 @@ class GroupRows:
         )
         self.markets = sorted(pc.unique(self._table["market"]).to_pylist())
 
-    def market_of_issue(self) -> dict[str, str]:
-        """Return the market of each issue of the batch, empty where it is unknown."""
+    def market_of_instrument(self) -> dict[str, str]:
+        """Return the market of each instrument of the batch, empty where it is unknown."""
         keys, markets = (self._table[n].to_pylist() for n in ("key", "market"))
         return dict(zip(keys, markets, strict=True))
 
@@ -119,7 +119,9 @@ class GroupRows:
             windows, keys = (table[n].to_pylist() for n in ("window", "key"))
             places = zip(windows, keys, strict=True)
             is_news = pa.array([place not in stale for place in places], pa.bool_())
-            table = _with_column(table, "issues", pc.and_(table["issues"], is_news))
+            table = _with_column(
+                table, "instruments", pc.and_(table["instruments"], is_news)
+            )
         figures = self._figures(table, odd)
         of_windows = [_encode(figures[end_ms], end_ms) for end_ms in self._ends_ms]
         if len(self._ends_ms) == 1:
@@ -134,11 +136,11 @@ class GroupRows:
         self, table: pa.Table, odd: Sequence[OddAmounts]
     ) -> dict[int, dict[str, GroupFigures]]:
         """Return the figures of every group, by the end of the window and by key."""
-        newest = table["issues"]
+        newest = table["instruments"]
         counted = table
         for name in _OF_NEWEST:
             column = table[name].cast(pa.int64())
-            if name != "issues":
+            if name != "instruments":
                 column = pc.if_else(newest, column, 0)
             counted = _with_column(counted, name, column)
         figures: dict[int, dict[str, GroupFigures]] = defaultdict(dict)
@@ -165,7 +167,7 @@ class GroupRows:
         """Add what is in no column."""
         if not odd and not self._large:
             return
-        columns = ("place", "window", "key", "market", "sector", "issues")
+        columns = ("place", "window", "key", "market", "sector", "instruments")
         rows = list(zip(*(table[name].to_pylist() for name in columns), strict=True))
         names = {key: names for _, _, key, *names, _ in rows}
         for end_ms, isin, amounts in odd:
@@ -179,16 +181,16 @@ class GroupRows:
 
 
 def _as_one_window(table: pa.Table, end_ms: int) -> pa.Table:
-    """Return rows as those of one window: of each issue one is the newest."""
-    newest_rows = table.filter(table["issues"])
+    """Return rows as those of one window: of each instrument one is the newest."""
+    newest_rows = table.filter(table["instruments"])
     groups = newest_rows.group_by("key", use_threads=False)
     last = groups.aggregate([("window", "max")])
     at = pc.index_in(table["key"], last["key"].combine_chunks())
     is_last = pc.equal(last["window_max"].take(at), table["window"])
-    # Of an issue that has no news nothing is the last.
-    newest = pc.and_(table["issues"], is_last).fill_null(False)
+    # Of an instrument that has no news nothing is the last.
+    newest = pc.and_(table["instruments"], is_last).fill_null(False)
     window = pa.repeat(pa.scalar(end_ms, pa.int64()), len(table))
-    return _with_column(_with_column(table, "issues", newest), "window", window)
+    return _with_column(_with_column(table, "instruments", newest), "window", window)
 
 
 def _with_column(table: pa.Table, name: str, column: pa.Array) -> pa.Table:

@@ -39,8 +39,8 @@ def of_newest(
 ) -> ByPartition:
     """Return what the trades themselves come to that rows show.
 
-    Of the rows that are their issue's newest one in its window; ``bodies`` are what
-    clients get of each.
+    Of the rows that are their instrument's newest one in its window; ``bodies`` are
+    what clients get of each.
     """
     # Without the payloads, which would be copied.
     columns_of_all = trades.select(["partition", "trades", *SUMS]).combine_chunks()

@@ -17,7 +17,7 @@ Listener: TypeAlias = Callable[[Bar], object]
 DECIMALS = ("open", "high", "low", "close", "volume", "value", "vwap")
 
 MOST_KNOWN = 512
-"""So many bars of an issue and interval are remembered: the newest ones."""
+"""So many bars of an instrument and interval are remembered: the newest ones."""
 
 
 def read_bar(bar: Bar) -> Bar:
@@ -29,7 +29,7 @@ def read_bar(bar: Bar) -> Bar:
 
 
 class BarBook:
-    """The keys of bars and who listens to them, by ``bars:<interval>:<issue>``.
+    """The keys of bars and who listens to them, by ``bars:<interval>:<instrument>``.
 
     ``position`` is up to where every bar has arrived, None before the first snapshot
     of all keys.
@@ -123,7 +123,7 @@ class BarBook:
                 listener(bar)
 
     def _names_of(self, interval: str, isin: str) -> list[str]:
-        """Return the keys by which somebody listens to an issue's bars."""
+        """Return the keys by which somebody listens to an instrument's bars."""
         key = f"{BARS}{interval}:{isin}"
         names = [key, f"{BARS}{interval}:{ALL}"]
         names += [code for code, name in self._names.items() if name == key]

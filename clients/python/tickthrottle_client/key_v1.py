@@ -165,7 +165,7 @@ def _check_owner(key: str, symbol: str, owner: str) -> None:
         raise BadSymbol(
             f"symbol {symbol!r}",
             f"has the same key {key} as {owner!r}; give one of them an ISIN of your "
-            "own in an issue list",
+            "own in an instrument list",
         )
 
 

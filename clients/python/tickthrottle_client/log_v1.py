@@ -1,7 +1,8 @@
 """What all who append to a trade log, or read it, agree on. Pure.
 
-A log has P partitions; an issue's trades are all in one of them. In Redis a partition
-is a stream, and a hash says which log it is. In Kafka a partition is one of a topic.
+A log has P partitions; an instrument's trades are all in one of them. In Redis a
+partition is a stream, and a hash says which log it is. In Kafka a partition is one of a
+topic.
 """
 
 from collections.abc import Mapping
@@ -58,7 +59,7 @@ class LogInfo:
 
 
 def partition_of(isin: str, partitions: int) -> int:
-    """Return the partition of an issue: crc32 of the ISIN modulo P."""
+    """Return the partition of an instrument: crc32 of the ISIN modulo P."""
     return crc32(isin.encode()) % partitions
 
 

@@ -250,10 +250,10 @@ class TradeProducer:
         It has ``isin``, or ``symbol`` if the producer has a venue; ``time``,
         microseconds since 1970 UTC, or text as in ISO 8601 or a datetime, each with its
         offset; ``price`` and ``size``, text, ``int`` or Decimal, so that no digit is
-        lost; ``seq``, its number within the issue, or none: then it gets one, greater
-        than that of the trade before. Further fields go along. Raises InvalidTrade for
-        a trade that breaks a rule, and LogUnusable. A ``send`` that raises, or is
-        cancelled, has taken nothing.
+        lost; ``seq``, its number within the instrument, or none: then it gets one,
+        greater than that of the trade before. Further fields go along. Raises
+        InvalidTrade for a trade that breaks a rule, and LogUnusable. A ``send`` that
+        raises, or is cancelled, has taken nothing.
         """
         self._check()
         self._sends += 1

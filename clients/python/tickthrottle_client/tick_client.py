@@ -4,8 +4,8 @@
         ticks.subscribe(["KR7005930003"], lambda item: print(item["price"]))
         await asyncio.sleep(60)
 
-A callback gets an issue's newest item: first what is known, then every change, which
-stands for the trades since (``traded``). A lost connection is made again, after a
+A callback gets an instrument's newest item: first what is known, then every change,
+which stands for the trades since (``traded``). A lost connection is made again, after a
 random delay, and resumes where it was. A script that is slow gets fewer and newer
 updates: the gateway merges what it has not read yet.
 """
@@ -50,7 +50,8 @@ Item: TypeAlias = dict[str, Any]
 ``trades`` are Decimal, with every digit.
 
 Or the figures of a group, which has ``group`` in place of ``isin``; ``volume``,
-``value`` and ``mean_change_pct`` (None if no issue has a previous close) are Decimal.
+``value`` and ``mean_change_pct`` (None if no instrument has a previous close) are
+Decimal.
 """
 
 State: TypeAlias = Literal[
@@ -75,7 +76,7 @@ def backoff_s(attempt: int, chance: float) -> float:
 
 
 def is_older(item: Item, known: Item) -> bool:
-    """Say whether an item is older than another of the same issue and epoch."""
+    """Say whether an item is older than another of the same instrument and epoch."""
     return (item["time"], item["seq"]) < (known["time"], known["seq"])
 
 
@@ -139,9 +140,9 @@ class TickClient:
     ``on_bars_missed()``: bars that were told before may have been amended meanwhile,
     or some are missing; REST has them.
 
-    ``items`` holds the newest item of each issue, ``groups`` the newest figures of each
-    group; up to ``position`` everything has arrived. ``members`` has the issues of each
-    market and sector that is followed.
+    ``items`` holds the newest item of each instrument, ``groups`` the newest figures of
+    each group; up to ``position`` everything has arrived. ``members`` has the
+    instruments of each market and sector that is followed.
 
     An exception of a callback interrupts the block and is raised by it.
     """
@@ -179,11 +180,11 @@ class TickClient:
         # Codes and their ISINs, as the gateway has told, and the other way round.
         self._isins: dict[str, str] = {}
         self._codes: dict[str, str] = {}
-        # The markets and sectors that each issue is followed by, and those that are
-        # called otherwise since they were asked for.
+        # The markets and sectors that each instrument is followed by, and those that
+        # are called otherwise since they were asked for.
         self._followed_by: dict[str, list[str]] = {}
         self._renames: dict[str, str] = {}
-        self._issues: str | None = None
+        self._instruments: str | None = None
         self._asked: dict[int, list[str]] = {}
         self._ids = 0
         self._epoch: str | None = None
@@ -242,9 +243,9 @@ class TickClient:
     ) -> Callable[[], None]:
         """Have a callback called for keys; return the function that ends it.
 
-        Keys are ISINs, codes of the issue table (``005930``), markets and sectors
+        Keys are ISINs, codes of the instrument table (``005930``), markets and sectors
         (``market:KOSPI``, ``sector:…``), or ``*``. A market or sector stands for the
-        issues that the table says, while that changes, too. Groups
+        instruments that the table says, while that changes, too. Groups
         (``group:market:KOSPI``, ``group:sector:…``, ``group:*``) are the figures of a
         market or sector, once per window.
 
@@ -267,20 +268,23 @@ class TickClient:
     def bars(
         self,
         interval: str,
-        issues: Collection[str],
+        instruments: Collection[str],
         callback: Callable[[Bar], object],
         *,
         last: int = 1,
     ) -> Callable[[], None]:
         """Have a callback called for bars; return the function that ends it.
 
-        ``interval`` is ``1m``, ``5m``, ``15m``, ``1h`` or ``1d``; issues are ISINs,
-        codes of the issue table, or ``*``. First come the newest ``last`` bars of each
-        issue, then each change: the open bar, the same closed, and amended by late
-        trades. No bar goes back.
+        ``interval`` is ``1m``, ``5m``, ``15m``, ``1h`` or ``1d``; instruments are
+        ISINs, codes of the instrument table, or ``*``. First come the newest ``last``
+        bars of each instrument, then each change: the open bar, the same closed, and
+        amended by late trades. No bar goes back.
         """
         callback = self._own(callback)
-        keys = [f"{BARS}{interval}:{issue}" for issue in dict.fromkeys(issues)]
+        keys = [
+            f"{BARS}{interval}:{instrument}"
+            for instrument in dict.fromkeys(instruments)
+        ]
         self._ask_bars(self._bars.add(keys, callback, last))
         return lambda: self._end_bars(keys, callback)
 
@@ -312,7 +316,7 @@ class TickClient:
                 if not callbacks:
                     del self._listeners[key]
                     self._set_members(key, ())
-                    # An issue may be held by its code as well.
+                    # An instrument may be held by its code as well.
                     if not self._is_named(self._isin(key)):
                         dropped.append(key)
         if dropped:
@@ -348,8 +352,8 @@ class TickClient:
         return key
 
     def _regroup(self, message: dict[str, Any]) -> None:
-        """Some keys stand for other issues from now on, or are called otherwise."""
-        self._issues = message["issues"]
+        """Some keys stand for other instruments from now on, or are called otherwise."""
+        self._instruments = message["instruments"]
         for old, new in message["renamed"].items():
             self._renames[old] = new
             self._renames.pop(new, None)
@@ -569,7 +573,7 @@ class TickClient:
             self._codes[isin] = code
         for key, isins in message.get("members", {}).items():
             self._set_members(key, isins)
-        self._issues = message.get("issues", self._issues)
+        self._instruments = message.get("instruments", self._instruments)
         self._is_snapshot_due = self._is_snapshot_due or bool(message["accepted"])
         if message["rejected"]:
             self._on_rejected(message["rejected"])
@@ -626,7 +630,7 @@ class TickClient:
         self._is_complete = True
         self.position = {"epoch": message["epoch"], "offset": message["offset"]}
         if self.members:
-            self.position["issues"] = self._issues
+            self.position["instruments"] = self._instruments
 
     def _put(self, message: dict[str, Any]) -> None:
         for item in message["data"]:

@@ -7,7 +7,7 @@ from typing import Any
 PROTOCOL = "tick.v1"
 
 ALL = "*"
-"""The key of a client that wants every issue, also those yet to come."""
+"""The key of a client that wants every instrument, also those yet to come."""
 
 GROUP = "group:"
 """What the keys begin with that stand for a group: the figures of a market or sector,
@@ -18,7 +18,7 @@ ALL_GROUPS = "group:*"
 
 
 def is_group(key: str) -> bool:
-    """Say whether a key stands for figures of groups, and not for issues."""
+    """Say whether a key stands for figures of groups, and not for instruments."""
     return key.startswith(GROUP)
 
 

@@ -23,7 +23,7 @@ LATEST_TIME_US = 4_102_444_800_000_000  # 2100-01-01: catches nanoseconds
 MAX_SEQ = 2**63 - 1
 
 ISIN_CHARS = 12
-"""How long an ISIN is; codes of issues are shorter."""
+"""How long an ISIN is; codes of instruments are shorter."""
 
 REQUIRED = ("isin", "time", "seq", "price", "size")
 RESERVED = frozenset({"trades", "volume", "value", "high", "low"})
@@ -102,7 +102,7 @@ def check_isin(value: Any) -> str:
     return str(value)
 
 
-# A check digit costs some us, an issue list has a few thousand entries.
+# A check digit costs some us, an instrument list has a few thousand entries.
 @lru_cache(maxsize=65_536)
 def _broken_isin_rule(text: str) -> str | None:
     if _ISIN_FORM.fullmatch(text):

@@ -96,7 +96,7 @@ def create_router(
             raise Problem(
                 404,
                 "not_served",
-                "this gateway serves one market, and the log holds every issue",
+                "this gateway serves one market, and the log holds every instrument",
             )
         if settings.firehose_rate == 0:
             raise Problem(404, *_NO_FIREHOSE[::2])

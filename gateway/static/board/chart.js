@@ -1,4 +1,4 @@
-// The chart of an issue's windows: its prices, and beneath them how many trades each had.
+// The chart of an instrument's windows: its prices, and beneath them how many trades each had.
 
 import { AreaSeries } from "lightweight-charts";
 import { Component, createRef } from "preact";

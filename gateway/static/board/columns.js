@@ -4,7 +4,7 @@ import { phrase } from "../language.js";
 
 const COLUMNS = {
   star: { label: phrase("Watch") },
-  name: { label: phrase("Issue"), order: "name" },
+  name: { label: phrase("Stock"), order: "name" },
   isin: { label: "ISIN", order: "isin", rem: 10.5 },
   price: { label: phrase("Price"), order: "price", isNumber: true, rem: 7.5, tallRem: 6 },
   change: { label: phrase("Change"), order: "change", isNumber: true, rem: 13, tallRem: 5.7 },
@@ -77,7 +77,7 @@ export function layoutFor(widthRem, hasNames, { hasSums = false, choice = parseC
     if (leftRem < 0) break;
     shown.add(id);
   }
-  // What an issue without a name is called by is not left out.
+  // What an instrument without a name is called by is not left out.
   const first = ["star", hasNames ? "name" : "isin"];
   const ids = [...first, ...choice.order.filter((id) => shown.has(id))];
   const key = `${ids} ${isTall} ${choice.isDense}`;

@@ -1,4 +1,4 @@
-// Polling beside pushing, for one issue: what each shows, how stale it is and was.
+// Polling beside pushing, for one instrument: what each shows, how stale it is and was.
 
 import { useEffect, useState } from "preact/hooks";
 
@@ -56,7 +56,7 @@ export function Compare({ selection, clock, heardMs, isLive }) {
           isFollowed=${isLive}
           staleMs=${selection.staleness.at("pushed", nowMs)}
           refreshedMs=${heardMs === null ? null : nowMs - heardMs}
-          note=${say("1 connection for all issues")}
+          note=${say("1 connection for all stocks")}
         />
       </div>
       <${Picture} views=${views} nowMs=${nowMs} />

@@ -1,11 +1,11 @@
-// The panel of the issue a visitor has selected.
+// The panel of the instrument a visitor has selected.
 
 import { useEffect, useRef, useState } from "preact/hooks";
 
 import { phrase, say } from "../language.js";
-import { withIssue } from "./address.js";
-import { IssueAlerts } from "./alerts/panels.js";
-import { Day, IssueChart } from "./candles/issue_chart.js";
+import { withInstrument } from "./address.js";
+import { InstrumentAlerts } from "./alerts/panels.js";
+import { Day, InstrumentChart } from "./candles/instrument_chart.js";
 import { Compare } from "./compare.js";
 import { Fold } from "./fold.js";
 import { clockText, countText, priceText, zonedText, zoneText } from "./format.js";
@@ -22,8 +22,8 @@ const TABLE_ROWS = 20;
 export function Detail({ selection, row, alerts, store, isWatched, onStar, onClose, onChart, ...line }) {
   const heading = useRef();
   const { isin, windows, history, feed } = selection;
-  const issue = row?.issue;
-  const name = issue?.name ?? isin;
+  const instrument = row?.instrument;
+  const name = instrument?.name ?? isin;
   const [tab, setTab] = useState("chart");
   useEffect(() => {
     // A switch in the header has everything drawn anew, and keeps the focus.
@@ -41,7 +41,7 @@ export function Detail({ selection, row, alerts, store, isWatched, onStar, onClo
         <div>
           <h2 id="detail-title" lang="ko" tabindex="-1" aria-live="polite" ref=${heading}>${name}</h2>
           <p class="soft">
-            ${[issue?.code, issue?.name && isin, issue?.market, issue?.sector].filter(Boolean).join(" · ")}${" "}
+            ${[instrument?.code, instrument?.name && isin, instrument?.market, instrument?.sector].filter(Boolean).join(" · ")}${" "}
             <${CopyLink} key=${isin} isin=${isin} />
           </p>
         </div>
@@ -59,7 +59,7 @@ export function Detail({ selection, row, alerts, store, isWatched, onStar, onClo
         </div>
       </header>
       ${row === undefined
-        ? html`<p class="soft note">${say("No trade of this issue has come.")}</p>`
+        ? html`<p class="soft note">${say("No trade of this stock has come.")}</p>`
         : html`
         <div class="greys quote">
           <span class=${`price ${row.change.kind}`}>${priceText(row.item.price)}</span>${" "}
@@ -70,19 +70,19 @@ export function Detail({ selection, row, alerts, store, isWatched, onStar, onClo
         </div>
       `}
       <${Day} day=${feed.day} nowMs=${line.clock()} />
-      <${IssueAlerts} alerts=${alerts} store=${store} isin=${isin} />
-      <${Tabs} label=${say("Of this issue")} tabs=${TABS} chosen=${tab} panel="detail-tab" onChoose=${setTab} />
+      <${InstrumentAlerts} alerts=${alerts} store=${store} isin=${isin} />
+      <${Tabs} label=${say("Of this stock")} tabs=${TABS} chosen=${tab} panel="detail-tab" onChoose=${setTab} />
       <div id="detail-tab" role="tabpanel" aria-labelledby=${`tab-${tab}`}>
         ${tab === "polling"
           ? html`<${Compare} key=${isin} selection=${selection} ...${line} />`
           : html`
-              <${IssueChart}
+              <${InstrumentChart}
                 name=${name}
                 isin=${isin}
                 windows=${windows}
                 kind=${row?.change.kind}
                 feed=${feed}
-                prevClose=${issue?.prev_close ?? null}
+                prevClose=${instrument?.prev_close ?? null}
                 onChart=${onChart}
               />
               ${feed.interval === null &&
@@ -100,11 +100,11 @@ export function Detail({ selection, row, alerts, store, isWatched, onStar, onClo
   `;
 }
 
-// The link opens this issue; a token is not in it.
+// The link opens this instrument; a token is not in it.
 function CopyLink({ isin }) {
   const [answer, setAnswer] = useState("");
   const copy = async () => {
-    const link = location.origin + location.pathname + withIssue("", isin);
+    const link = location.origin + location.pathname + withInstrument("", isin);
     try {
       await navigator.clipboard.writeText(link);
       setAnswer(say("Copied."));

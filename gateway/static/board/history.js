@@ -1,4 +1,4 @@
-// An issue's windows, oldest first, at most once each. Pure.
+// An instrument's windows, oldest first, at most once each. Pure.
 
 const MOST = 1_800;
 const MORE = 200; // so many are let go at once: a chart draws all anew then

@@ -40,7 +40,7 @@ export function Page({ view }) {
   const { store, watched, selection } = view;
   const { reference } = store;
   return html`
-    <div class="board" data-issue=${selection && (view.isSheet ? "sheet" : "beside")}>
+    <div class="board" data-instrument=${selection && (view.isSheet ? "sheet" : "beside")}>
       <div class="market" inert=${view.isSheet}>
         <h1 class="visually-hidden">${say("Market board")}</h1>
         <div class="top">
@@ -55,12 +55,12 @@ export function Page({ view }) {
           onMarket=${view.toggleMarket}
           reference=${reference}
         />
-        <${Movers} movers=${view.movers} issues=${store.issues} onSelect=${view.select} />
+        <${Movers} movers=${view.movers} instruments=${store.instruments} onSelect=${view.select} />
         <${Events}
           bursts=${view.bursts}
           moves=${view.moves}
           nowMs=${store.newestMs}
-          issues=${store.issues}
+          instruments=${store.instruments}
           onSelect=${view.select}
         />
         <${VIEWS[view.place.name]} view=${view} reference=${reference} />
@@ -83,7 +83,7 @@ export function Page({ view }) {
       html`
         <${ListMenu}
           lists=${view.lists}
-          issues=${store.issues}
+          instruments=${store.instruments}
           isinOf=${(text) => store.isinOf(text)}
           onLists=${view.setLists}
           onClose=${view.closeMenu}
@@ -181,7 +181,7 @@ const key = (text) => html`<kbd>${text}</kbd>`;
 const KEYS = {
   table: () => html`
     <span id="keys">
-      ${parts("Keys: {slash} searches, {up} {down} go from issue to issue, {enter} opens one, {esc} closes it, {space} stars it.", {
+      ${parts("Keys: {slash} searches, {up} {down} go from stock to stock, {enter} opens one, {esc} closes it, {space} stars it.", {
         slash: key("/"),
         up: key("↑"),
         down: key("↓"),
@@ -193,7 +193,7 @@ const KEYS = {
   `,
   map: () => html`
     <span id="keys">
-      ${parts("Keys: {slash} searches, arrows go from tile to tile, {enter} opens an issue, {plus} shows its group alone, {esc} goes back.", {
+      ${parts("Keys: {slash} searches, arrows go from tile to tile, {enter} opens a stock, {plus} shows its group alone, {esc} goes back.", {
         slash: key("/"),
         enter: key("Enter"),
         plus: key("+"),
@@ -212,7 +212,7 @@ const KEYS = {
 function Tools({ view }) {
   const { store, watched, rows } = view;
   const isCharts = view.place.name === "charts"; // they are those of the list, always
-  const placeholder = store.issues.size ? say("Name, code, sector…") : "ISIN";
+  const placeholder = store.instruments.size ? say("Name, code, sector…") : "ISIN";
   return html`
     <form id="tools" role="search" onSubmit=${(event) => event.preventDefault()}>
       <input
@@ -288,8 +288,8 @@ function Figures({ view }) {
     <dl id="figures" class="greys">
       <${Figure} id="window" name=${say("Window")} about=${say("when the newest window ended")} zone=${zoneText()} text=${store.window === null ? "–" : clockText(store.window)} />
       <${Figure} id="lag" name=${say("Lag")} about=${say("how long after its end the newest window was here")} text=${view.lagMs === null ? "–" : `${Math.round(view.lagMs)} ms`} />
-      <${Figure} id="issues" name=${say("Issues")} about=${say("how many issues are known")} text=${countText(store.rows.size)} />
-      <${Figure} id="changed" name=${say("Changed")} about=${say("how many issues the newest window has")} text=${countText(store.changed)} />
+      <${Figure} id="instruments" name=${say("Stocks")} about=${say("how many stocks are known")} text=${countText(store.rows.size)} />
+      <${Figure} id="changed" name=${say("Changed")} about=${say("how many stocks the newest window has")} text=${countText(store.changed)} />
       <${Figure} id="trades" name=${say("Trades")} about=${say("how many trades the newest window stands for")} text=${countText(store.tradesInWindow)} />
       <${Figure} id="ratio" name=${say("Trades per row")} about=${say("for how many trades a row has stood on average since this page opened")} text=${perRow} />
     </dl>
@@ -300,7 +300,7 @@ const Figure = ({ id, name, about, zone, text }) =>
   html`<div class=${id} title=${about}><dt>${name}${zone && html` <span class="zone">${zone}</span>`}</dt><dd id=${id}>${text}</dd></div>`;
 
 const strangeText = ({ strangeLink: link }) =>
-  link === null ? "" : say("No issue has the code or ISIN “{link}” of this address.", { link: link.slice(0, 20) });
+  link === null ? "" : say("No stock has the code or ISIN “{link}” of this address.", { link: link.slice(0, 20) });
 
 // One quiet window is usual; two in a row are worth a word.
 function quietText({ quietMs, sinceMs }, windowMs) {
@@ -313,7 +313,7 @@ function emptyText({ store, problem, isWatchListOnly, search, watched, place }) 
   if (problem !== null) return problem;
   if (!store.rows.size) return say("Waiting for the first window.");
   const isList = isWatchListOnly || place.name === "charts";
-  if (isList && !watched.size) return say("No issue is starred: press ☆ in a row to watch it.");
-  if (isList && !search) return say("No issue of the watch-list has traded yet.");
+  if (isList && !watched.size) return say("No stock is starred: press ☆ in a row to watch it.");
+  if (isList && !search) return say("No stock of the watch-list has traded yet.");
   return say("Nothing matches.");
 }

@@ -1,7 +1,7 @@
-// What the board knows of one issue. Pure.
+// What the board knows of one instrument. Pure.
 //
-// A row is the same object for as long as its issue is known, and changes in place: objects
-// of thousands of issues anew in each window are what the page's garbage would be made of.
+// A row is the same object for as long as its instrument is known, and changes in place: objects
+// of thousands of instruments anew in each window are what the page's garbage would be made of.
 // `version` is another number whenever something in the row is another one.
 
 import { limitOf } from "./day/limits.js";
@@ -10,8 +10,8 @@ import { changeOf, places } from "./format.js";
 import { searchText } from "./search.js";
 
 export class Row {
-  // Begins with the first item of its issue that the page has seen.
-  constructor({ isin, price }, issue) {
+  // Begins with the first item of its instrument that the page has seen.
+  constructor({ isin, price }, instrument) {
     this.isin = isin;
     this.item = null; // the newest
     this.day = undefined; // the range of its newest day (day/range.js); undefined: nobody tells it
@@ -27,7 +27,7 @@ export class Row {
     this._first = price;
     this._compared = null; // the price and the reference that the change is of
     this._against = null;
-    this._know(issue);
+    this._know(instrument);
   }
 
   // A newer item has come, or one of late trades, which tells the same price once more.
@@ -43,9 +43,9 @@ export class Row {
     this._compare();
   }
 
-  // The issue table is another one, or has come.
-  join(issue) {
-    this._know(issue);
+  // The instrument table is another one, or has come.
+  join(instrument) {
+    this._know(instrument);
     this._compare();
   }
 
@@ -67,26 +67,26 @@ export class Row {
 
   // "upper", "lower" or null (day/limits.js).
   get limit() {
-    return limitOf(this.issue, this.price);
+    return limitOf(this.instrument, this.price);
   }
 
   get isHalted() {
-    return this.issue?.status === "halted";
+    return this.instrument?.status === "halted";
   }
 
   // What a search looks at.
   get text() {
-    this._text ??= searchText(this.isin, this.issue);
+    this._text ??= searchText(this.isin, this.instrument);
     return this._text;
   }
 
   get _reference() {
-    return this.isAgainstClose ? this.issue.prev_close : this._first;
+    return this.isAgainstClose ? this.instrument.prev_close : this._first;
   }
 
-  _know(issue) {
-    this.issue = issue; // what the issue table says of it; null: nothing
-    this.isAgainstClose = Boolean(Number(issue?.prev_close)); // whether the change is
+  _know(instrument) {
+    this.instrument = instrument; // what the instrument table says of it; null: nothing
+    this.isAgainstClose = Boolean(Number(instrument?.prev_close)); // whether the change is
     this._text = null;
   }
 

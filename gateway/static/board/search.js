@@ -17,9 +17,9 @@ export function consonants(text) {
 
 const plain = (text) => text.normalize("NFC").toLowerCase();
 
-// What an issue is found by, made once: lines of text.
-export function searchText(isin, issue) {
-  const { code, name, market, sector } = issue ?? {};
+// What an instrument is found by, made once: lines of text.
+export function searchText(isin, instrument) {
+  const { code, name, market, sector } = instrument ?? {};
   const text = plain([isin, code, name, market, sector].join("\n"));
   return `${text}\n${consonants(text)}`;
 }

@@ -1,4 +1,4 @@
-// The issue a visitor looks at: its windows, and, while the visitor compares, the same
+// The instrument a visitor looks at: its windows, and, while the visitor compares, the same
 // price asked for every so often.
 
 import { authorization } from "../shell.js";
@@ -44,7 +44,7 @@ export class Selection {
     if (this._isCompared) this.startPolling();
   }
 
-  // Ask from now on, or once the issue stays open.
+  // Ask from now on, or once the instrument stays open.
   startPolling() {
     this._isCompared = true;
     if (!this._isStarted || this._timer !== undefined) return;

@@ -1,4 +1,4 @@
-// Polling beside pushing, for one issue: how old what each of them shows is. Pure.
+// Polling beside pushing, for one instrument: how old what each of them shows is. Pure.
 //
 // A price is stale from the moment a newer one was made until the newer one is shown.
 // That moment is known only afterwards, from the trade itself, so the past is drawn with

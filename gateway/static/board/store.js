@@ -1,4 +1,4 @@
-// What the board knows: the newest row of every issue. Pure.
+// What the board knows: the newest row of every instrument. Pure.
 
 import { isWanted, sectorsOf } from "./choice/filters.js";
 import { joined, widened } from "./day/range.js";
@@ -7,8 +7,8 @@ import { Row } from "./row.js";
 import { matches, words } from "./search.js";
 import { ISIN } from "./watchlist.js";
 
-// The text of /v1/issues; a previous close keeps its digits, as decimal text.
-export function readIssues(text) {
+// The text of /v1/instruments; a previous close keeps its digits, as decimal text.
+export function readInstruments(text) {
   return JSON.parse(text.replace(/"prev_close":\s*(-?[\d.]+)/g, '"prev_close":"$1"'));
 }
 
@@ -16,8 +16,8 @@ export class Store {
   constructor() {
     this.rows = new Map(); // ISIN -> row (row.js)
     this.all = []; // the same rows: an array is gone through without making anything
-    this.issues = new Map(); // ISIN -> {code, name, market, sector, prev_close}
-    this.sectors = []; // [name, count of issues], by name
+    this.instruments = new Map(); // ISIN -> {code, name, market, sector, prev_close}
+    this.sectors = []; // [name, count of instruments], by name
     this.days = new Map(); // ISIN -> the range of its newest day (day/range.js)
     this.newestMs = 0; // the time of the newest trade, by the exchange's clock
     this.hasSums = false; // whether a trade has said what was traded in its day
@@ -31,23 +31,23 @@ export class Store {
   }
 
   // Names may come before or after prices.
-  setIssues(issues) {
-    this.issues = new Map(issues.map((issue) => [issue.isin, issue]));
-    this.sectors = sectorsOf(issues);
-    this.all.forEach((row) => row.join(this._issueOf(row)));
+  setInstruments(instruments) {
+    this.instruments = new Map(instruments.map((instrument) => [instrument.isin, instrument]));
+    this.sectors = sectorsOf(instruments);
+    this.all.forEach((row) => row.join(this._instrumentOf(row)));
   }
 
-  // Of all issues that have one: another list takes the place of the one before.
+  // Of all instruments that have one: another list takes the place of the one before.
   setDays(days) {
     this.days = new Map(days.map((day) => [day.isin, joined(this.days.get(day.isin), day)]));
     this.all.forEach((row) => this._widen(row));
   }
 
-  // The issue that has this ISIN or this code, null if none is known to have it.
+  // The instrument that has this ISIN or this code, null if none is known to have it.
   isinOf(text) {
     const wanted = text.toUpperCase();
     if (ISIN.test(wanted)) return wanted;
-    for (const { isin, code } of this.issues.values()) {
+    for (const { isin, code } of this.instruments.values()) {
       if (code?.toUpperCase() === wanted) return isin;
     }
     return null;
@@ -65,7 +65,7 @@ export class Store {
   put(item, window) {
     let row = this.rows.get(item.isin);
     if (row === undefined) {
-      row = new Row(item, this._issueOf(item));
+      row = new Row(item, this._instrumentOf(item));
       this.rows.set(item.isin, row);
       this.all.push(row);
     }
@@ -108,7 +108,7 @@ export class Store {
     const found = this.all.filter(
       (row) =>
         (watched === null || watched.has(row.isin)) &&
-        (filters === null || isWanted(filters, row.issue)) &&
+        (filters === null || isWanted(filters, row.instrument)) &&
         (!wanted.length || matches(row.text, wanted)),
     );
     return found.sort(comparator(order));
@@ -124,8 +124,8 @@ export class Store {
     return this.all.every((row) => row.isAgainstClose) ? "close" : "mixed";
   }
 
-  _issueOf({ isin }) {
-    return this.issues.get(isin) ?? null;
+  _instrumentOf({ isin }) {
+    return this.instruments.get(isin) ?? null;
   }
 
   // Prices widen the range of their day.

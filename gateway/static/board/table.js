@@ -1,4 +1,4 @@
-// The table of issues: only rows in view are in the document.
+// The table of instruments: only rows in view are in the document.
 //
 // The focus stays on the table; the row that keys act on is its active descendant.
 
@@ -13,10 +13,10 @@ import { rowAfter, scrollTopFor, visibleRange } from "./virtual.js";
 
 const TITLES = {
   spark: phrase("the prices of the newest windows that came since this page opened, 60 at most"),
-  range: phrase("the lowest and highest price of the issue's day, and where the price is between them"),
+  range: phrase("the lowest and highest price of the stock's day, and where the price is between them"),
   rangeSeen: phrase("the lowest and highest price seen since this page opened, and where the price is between them"),
-  turnover: phrase("what was paid in the day so far, as the issue's newest trade says (cum_value)"),
-  volume: phrase("how much was traded in the day so far, as the issue's newest trade says (cum_volume)"),
+  turnover: phrase("what was paid in the day so far, as the stock's newest trade says (cum_value)"),
+  volume: phrase("how much was traded in the day so far, as the stock's newest trade says (cum_volume)"),
   trades: phrase("since this page opened, and how many the newest window's row stands for"),
 };
 
@@ -38,7 +38,7 @@ export class Table extends Component {
     this.measure();
   }
 
-  // The row of an issue that was opened elsewhere comes into view.
+  // The row of an instrument that was opened elsewhere comes into view.
   componentDidUpdate(before) {
     const { rows, selected, layout } = this.props;
     if (layout.isDense !== before.layout.isDense) this.measure();
@@ -121,7 +121,7 @@ export class Table extends Component {
       <div class=${`scroller ${isTall ? "tall" : ""} ${isDense ? "dense" : ""}`} ref=${this.scroller} onScroll=${() => this.scrolled()}>
         <table
           role="grid"
-          aria-label=${say("Issues")}
+          aria-label=${say("Stocks")}
           aria-rowcount=${rows.length + 1}
           aria-colcount=${columns.length}
           aria-describedby="keys"
@@ -209,7 +209,7 @@ function Space({ rows, height }) {
   return html`<tbody aria-hidden="true" style=${{ height: `${rows * height}px` }}></tbody>`;
 }
 
-// A place in the table: the issue in it may be another one the next time. A row changes in
+// A place in the table: the instrument in it may be another one the next time. A row changes in
 // place (row.js): its version and price are properties of their own.
 class Row extends Component {
   constructor() {
@@ -245,7 +245,7 @@ class Row extends Component {
 
   render({ row, index, columns, isMixed, isNew, isActive, isSelected, isWatched, ...rest }) {
     const { onStar, onSelect } = rest;
-    const { isin, item, issue, change } = row;
+    const { isin, item, instrument, change } = row;
     const star = (event) => {
       event.stopPropagation();
       onStar(isin);
@@ -253,14 +253,14 @@ class Row extends Component {
     const timeMs = item.time / 1000;
     const cells = {
       star: () =>
-        this.kept("star", [isin, issue, isWatched], () => html`
+        this.kept("star", [isin, instrument, isWatched], () => html`
           <td role="gridcell" key="star" class="star">
             <button
               type="button"
               class="quiet"
               tabindex="-1"
               aria-pressed=${isWatched}
-              aria-label=${say("Watch {name}", { name: issue?.name ?? isin })}
+              aria-label=${say("Watch {name}", { name: instrument?.name ?? isin })}
               onClick=${star}
             >
               ${isWatched ? "★" : "☆"}
@@ -268,11 +268,11 @@ class Row extends Component {
           </td>
         `),
       name: () =>
-        this.kept("name", [isin, issue, row.limit], () => html`
+        this.kept("name", [isin, instrument, row.limit], () => html`
           <td role="gridcell" key="name" class="name">
-            <span class="title" lang="ko" title=${issue?.name}>${issue?.name ?? isin}</span>
+            <span class="title" lang="ko" title=${instrument?.name}>${instrument?.name ?? isin}</span>
             <span class="under">
-              <${Marks} row=${row} />${[issue?.code, issue?.market, issue?.sector].filter(Boolean).join(" · ")}
+              <${Marks} row=${row} />${[instrument?.code, instrument?.market, instrument?.sector].filter(Boolean).join(" · ")}
             </span>
           </td>
         `),

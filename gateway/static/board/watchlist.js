@@ -1,4 +1,4 @@
-// The issues a visitor has starred. Pure; what is kept is a list of ISINs, as JSON.
+// The instruments a visitor has starred. Pure; what is kept is a list of ISINs, as JSON.
 
 export const ISIN = /^[A-Z]{2}[A-Z0-9]{9}[0-9]$/;
 
@@ -14,7 +14,7 @@ export function parseWatchList(text) {
 
 export const watchListText = (isins) => JSON.stringify([...isins].sort());
 
-// A new set, with the issue in it if it was not.
+// A new set, with the instrument in it if it was not.
 export function toggled(isins, isin) {
   const changed = new Set(isins);
   if (!changed.delete(isin)) changed.add(isin);

@@ -50,7 +50,7 @@ export function Page({ view }) {
         <header>
           <div>
             <h2 id="calm-title">${say("Stream")}</h2>
-            <p class="soft">${say("the newest price of each issue, every {seconds} s", { seconds: view.windowMs / 1_000 })}</p>
+            <p class="soft">${say("the newest price of each stock, every {seconds} s", { seconds: view.windowMs / 1_000 })}</p>
           </div>
         </header>
         <${Figures}
@@ -61,14 +61,14 @@ export function Page({ view }) {
           ]}
         />
         <div class="greys">
-          <${Tiles} isins=${view.isins} issues=${view.issues} prices=${view.calmPrices} flashMs=${CALM_FLASH_MS} />
+          <${Tiles} isins=${view.isins} instruments=${view.instruments} prices=${view.calmPrices} flashMs=${CALM_FLASH_MS} />
           <${Windows} windows=${view.windows} />
         </div>
       </section>
     </div>
     <p class="foot soft">
       ${parts(
-        "Both sides count everything since this page opened: the left each trade that was appended to the log, by the log's own count, and its bytes there; the right each row and byte that a browser gets which follows every issue. Changes are those that this page has drawn. {key} pauses the left side.",
+        "Both sides count everything since this page opened: the left each trade that was appended to the log, by the log's own count, and its bytes there; the right each row and byte that a browser gets which follows every stock. Changes are those that this page has drawn. {key} pauses the left side.",
         { key: html`<kbd>p</kbd>` },
       )}${" "}
       ${say("Times: {zone}.", { zone: zoneText() })}
@@ -121,16 +121,16 @@ function accountText(hose) {
 // Drawn many times a second, into #hose: nothing else of the page is drawn with it.
 export function Hose({ view }) {
   return html`
-    <${Tiles} isins=${view.isins} issues=${view.issues} prices=${view.hosePrices} flashMs=${HOSE_FLASH_MS} />
+    <${Tiles} isins=${view.isins} instruments=${view.instruments} prices=${view.hosePrices} flashMs=${HOSE_FLASH_MS} />
     <table class="lines">
       <tbody>
-        ${view.lines.map((trade, place) => html`<${Line} key=${place} trade=${trade} issues=${view.issues} />`)}
+        ${view.lines.map((trade, place) => html`<${Line} key=${place} trade=${trade} instruments=${view.instruments} />`)}
       </tbody>
     </table>
   `;
 }
 
-function Line({ trade, issues }) {
+function Line({ trade, instruments }) {
   if (trade.isin === undefined) {
     return html`
       <tr>
@@ -142,7 +142,7 @@ function Line({ trade, issues }) {
   return html`
     <tr>
       <td class="soft time">${clockText(trade.time / 1_000, { withMilliseconds: true })}</td>
-      <td class="name" lang="ko">${issues.get(trade.isin)?.name ?? trade.isin}</td>
+      <td class="name" lang="ko">${instruments.get(trade.isin)?.name ?? trade.isin}</td>
       <td class="number">${priceText(trade.price)}</td>
       <td class="number soft">${priceText(trade.size)}</td>
     </tr>

@@ -1,4 +1,4 @@
-// The same issues on both sides, each in a tile whose price flashes when it changes.
+// The same instruments on both sides, each in a tile whose price flashes when it changes.
 
 import { Component, createRef } from "preact";
 
@@ -9,19 +9,19 @@ import { say } from "../language.js";
 const stillness = matchMedia("(prefers-reduced-motion: reduce)");
 
 // `prices` has {price, seq} by ISIN; each other `seq` is a flash of `flashMs`.
-export function Tiles({ isins, issues, prices, flashMs }) {
+export function Tiles({ isins, instruments, prices, flashMs }) {
   return html`
     <ul class="tiles" role="list">
       ${isins.map((isin) => {
-        const issue = issues.get(isin);
+        const instrument = instruments.get(isin);
         const { price = null, seq = 0 } = prices.get(isin) ?? {};
         return html`
           <${Tile}
             key=${isin}
-            name=${issue?.name ?? isin}
+            name=${instrument?.name ?? isin}
             price=${price}
             seq=${seq}
-            change=${changeOf(price ?? "0", price === null ? null : (issue?.prev_close ?? null))}
+            change=${changeOf(price ?? "0", price === null ? null : (instrument?.prev_close ?? null))}
             flashMs=${flashMs}
           />
         `;

@@ -50,7 +50,7 @@ function Line({ archive, nowMs }) {
       <td class="number">${count(archive.windows)}</td>
       <td class="number">${count(archive.rows)}</td>
       <td class="number">${count(archive.bars)}</td>
-      <td class="number" title=${archive.unknown.join(", ") || undefined}>${count(archive.unknown_issue)}</td>
+      <td class="number" title=${archive.unknown.join(", ") || undefined}>${count(archive.unknown_instrument)}</td>
       <td class="number">${count(archive.gaps + archive.bar_gaps)}</td>
       <td class="number">${bytes(archive.stored_bytes)}</td>
     </tr>

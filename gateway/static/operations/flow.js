@@ -185,8 +185,8 @@ function StreamStage({ pipeline: { stream, now_ms: nowMs } }) {
       [say("window"), clock(stream.window, nowMs)],
       [say("epoch"), stream.epoch ?? "–"],
       [say("offset"), counted(phrase("{count} window|{count} windows"), stream.offset)],
-      [say("traded"), counted(phrase("{count} issue|{count} issues"), stream.issues)],
-      [say("without a name"), counted(phrase("{count} issue|{count} issues"), stream.unlisted)],
+      [say("traded"), counted(phrase("{count} instrument|{count} instruments"), stream.instruments)],
+      [say("without a name"), counted(phrase("{count} instrument|{count} instruments"), stream.unlisted)],
       [say("markets, sectors"), counted(phrase("{count} group|{count} groups"), stream.groups)],
       ...(stream.served_market === null ? [] : [[say("served here"), stream.served_market]]),
     ]} />

@@ -26,7 +26,7 @@ export const OPERATORS_KOREAN = {
   "{minutes} min": "{minutes}분",
   "{days} days": "{days}일",
   "{count} window|{count} windows": "{count}개 구간",
-  "{count} issue|{count} issues": "{count}개 종목",
+  "{count} instrument|{count} instruments": "{count}개 종목",
   "{count} group|{count} groups": "{count}개 그룹",
   "{count} batch|{count} batches": "{count}개 배치",
   "{count} partition|{count} partitions": "{count}개 파티션",

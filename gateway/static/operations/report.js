@@ -22,7 +22,7 @@ export function report({ verdict, pipeline, incidents, others }) {
         `${count(job.windows)} windows, books ${job.balanced ? "balance" : job.problems.join("; ")}`,
     ),
     `Stream: window ${iso(stream.window)}, offset ${stream.offset ?? "–"}, epoch ${stream.epoch ?? "–"}, ` +
-      `${count(stream.issues)} issues`,
+      `${count(stream.instruments)} instruments`,
     `Clients: ${count(fanout.clients)} (${Object.entries(fanout.states).map(([state, number]) => `${number} ${state}`).join(", ")}), ` +
       `published after ${lag(fanout.publish_lag_ms)}, with the last after ${lag(fanout.fanout_lag_ms)}, ` +
       `${bytes(fanout.rss_bytes)}`,

@@ -73,7 +73,7 @@ class BarDesk:
         self.requests: dict[Watcher, BarRequest] = {}
         self.on_work: Callable[[], None] = lambda: None
         self.window_ms: Callable[[], int] = lambda: DEFAULT_WINDOW_MS
-        self.issues: Callable[[], int] = lambda: 0
+        self.instruments: Callable[[], int] = lambda: 0
         self._key_sets: dict[tuple[BarKey, ...], BarKeySet] = {}
         self._watchers: dict[Watcher, None] = {}
         self._wanted: Counter[BarKey] = Counter()
@@ -82,7 +82,7 @@ class BarDesk:
         return len(self._watchers)
 
     def wants(self, interval: str, isin: str) -> bool:
-        """Say whether anybody watches an issue's bars of this length."""
+        """Say whether anybody watches an instrument's bars of this length."""
         wanted = self._wanted
         return BarKey(interval, isin) in wanted or BarKey(interval, ALL) in wanted
 

@@ -1,7 +1,7 @@
 """Longer bars of those that change: which parts are needed, what they make. Pure.
 
-It keeps the parts of the newest bar of each interval and issue that somebody watches,
-and of no other. A part is only ever replaced by a newer state of it.
+It keeps the parts of the newest bar of each interval and instrument that somebody
+watches, and of no other. A part is only ever replaced by a newer state of it.
 """
 
 from collections import defaultdict
@@ -15,7 +15,7 @@ from throttle.contract.bars import Bar, newer
 from throttle.contract.session_calendar import EVERYWHERE, SessionCalendars
 
 Wants = Callable[[str, str], bool]
-"""Says whether anybody watches an interval of an issue."""
+"""Says whether anybody watches an interval of an instrument."""
 
 
 class BarSpan(NamedTuple):
@@ -107,9 +107,9 @@ class BarFolder:
         Bars whose end the log's clock has just passed are closed.
         """
         changed: dict[BarId, Bar] = {}
-        of_issue: dict[str, list[Bar]] = defaultdict(list)
+        of_instrument: dict[str, list[Bar]] = defaultdict(list)
         for bar in bars:
-            of_issue[bar.isin].append(bar)
+            of_instrument[bar.isin].append(bar)
             for interval in self._same:
                 if wants(interval, bar.isin):
                     changed[BarId(interval, bar.isin, bar.start_ms)] = bar
@@ -117,7 +117,7 @@ class BarFolder:
             changed[BarId(span.interval, span.isin, span.start_ms)] = folded
         spans = set(self._spans(bars, days, wants))
         for span in sorted(spans, key=lambda span: span.start_ms):
-            folded = self._fold(span, of_issue[span.isin], clock_ms)
+            folded = self._fold(span, of_instrument[span.isin], clock_ms)
             changed[BarId(span.interval, span.isin, span.start_ms)] = folded
         for day in days:
             if wants(DAY, day.bar.isin):

@@ -55,7 +55,7 @@ def has_ended(bar: BarId, moment_ms: int) -> bool:
 
 
 class BarKeySet:
-    """What a client watches: intervals of all issues, and of some issues.
+    """What a client watches: intervals of all instruments, and of some instruments.
 
     Clients with equal keys share one, and with it their frames.
     """
@@ -70,7 +70,7 @@ class BarKeySet:
         )
 
     def wants(self, interval: str, isin: str) -> bool:
-        """Say whether an issue's bars of this length are among what is watched."""
+        """Say whether an instrument's bars of this length are among what is watched."""
         return interval in self.whole or BarKey(interval, isin) in self.named
 
 

@@ -5,9 +5,10 @@ added up (``group_parts.py``), and shown once the window is whole: with as many 
 windows had lately, so that nobody has to know which jobs there are. With one job that
 is every update at once.
 
-Rejected: showing a part at once and the sum later, as with issues. Half a market would
-look like the whole, in every window. Rejected, too: adding up over windows for clients
-that are slow. An issue that traded in three windows would count three times.
+Rejected: showing a part at once and the sum later, as with instruments. Half a market
+would look like the whole, in every window. Rejected, too: adding up over windows for
+clients that are slow. An instrument that traded in three windows would count three
+times.
 """
 
 from collections import deque

@@ -16,8 +16,8 @@ from throttle.contract.group import (
 def add_parts(one: Group, other: Group) -> Group:
     """Return the figures of two parts of one window together.
 
-    Sums are exact. An issue that is in both parts counts twice. The mean change is
-    weighted by the issues that have one, and as exact as the means of the parts.
+    Sums are exact. An instrument that is in both parts counts twice. The mean change is
+    weighted by the instruments that have one, and as exact as the means of the parts.
     """
     window, sum_ = _read(one)
     _, more = _read(other)
@@ -35,7 +35,7 @@ def _read(group: Group) -> tuple[int, GroupFigures]:
     # As text: volume and value may have more digits than a double keeps.
     said = json.loads(group.body, parse_float=str, parse_int=str)
     figures = GroupFigures(
-        int(said["issues"]),
+        int(said["instruments"]),
         int(said["advancing"]),
         int(said["declining"]),
         int(said["unchanged"]),

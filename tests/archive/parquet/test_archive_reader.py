@@ -1,4 +1,4 @@
-"""What an issue did, from files: bounded, exact, whatever is merged meanwhile."""
+"""What an instrument did, from files: bounded, exact, whatever is merged meanwhile."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -44,12 +44,12 @@ def store(sink: ParquetSink, *windows: WindowSnapshot) -> None:
 def prices(
     reader: ArchiveReader, limit: int = 100, *, newest: bool = True
 ) -> list[str]:
-    """Return an issue's prices, oldest first."""
+    """Return an instrument's prices, oldest first."""
     points = reader.points(SAMSUNG, *ALL, limit, newest=newest)
     return [point.price for point in points]
 
 
-def test_an_issue_is_found_among_others(sink: ParquetSink, tmp_path: Path) -> None:
+def test_an_instrument_is_found_among_others(sink: ParquetSink, tmp_path: Path) -> None:
     others = [make_row(isin) for isin in make_isins(50)]
     for n in range(1, 7):
         row = make_row(SAMSUNG, f"{n}.10", n)

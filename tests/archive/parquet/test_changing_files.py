@@ -1,4 +1,4 @@
-"""Files that are merged while somebody reads them, and an issue's rows in them."""
+"""Files that are merged while somebody reads them, and an instrument's rows in them."""
 
 from pathlib import Path
 
@@ -30,7 +30,7 @@ def test_a_question_is_asked_anew_while_files_go(tmp_path: Path) -> None:
     assert len(asked) == ATTEMPTS
 
 
-def test_the_rows_of_an_issue_are_found_in_whatever_groups_they_are(
+def test_the_rows_of_an_instrument_are_found_in_whatever_groups_they_are(
     tmp_path: Path,
 ) -> None:
     """None where the file's own statistics say that there are none."""
@@ -38,11 +38,11 @@ def test_the_rows_of_an_issue_are_found_in_whatever_groups_they_are(
     pq.write_table(ROWS, file, row_group_size=1)
     files = ChangingFiles(tmp_path, ROWS.schema)
     for isin, trades in (("A", [1, 2]), ("C", [4])):
-        found = files.rows_of_issue(file, isin)
+        found = files.rows_of_instrument(file, isin)
         assert found is not None
         assert found["trades"].to_pylist() == trades
     few = ChangingFiles(tmp_path, ROWS.select(["isin"]).schema)
-    only = few.rows_of_issue(file, "B")
+    only = few.rows_of_instrument(file, "B")
     assert only is not None
     assert only.column_names == ["isin"]
-    assert files.rows_of_issue(file, "D") is None
+    assert files.rows_of_instrument(file, "D") is None

@@ -140,7 +140,7 @@ KINDS: dict[str, Change] = {
 
 
 def store(sink: ParquetSink, offset: int) -> None:
-    """Store a window of every issue."""
+    """Store a window of every instrument."""
     message = snapshot(offset, *(make_row(i, f"{offset}.5", offset) for i in ISINS))
     run = [LoggedWindow.decode(message.encode())]
     sink.store(segment_of(run), build_tables(run, [1], lambda _: LISTED, 2_000))

@@ -28,9 +28,11 @@ def run_of(first: int, *windows: list[Row]) -> list[LoggedWindow]:
     ]
 
 
-def rows_of(seq: int, *issues: int) -> list[Row]:
-    """Return rows of some of the issues."""
-    return [make_row(ISINS[issue], f"{seq}.50", seq, 2) for issue in issues]
+def rows_of(seq: int, *instruments: int) -> list[Row]:
+    """Return rows of some of the instruments."""
+    return [
+        make_row(ISINS[instrument], f"{seq}.50", seq, 2) for instrument in instruments
+    ]
 
 
 def write(folder: Path, run: list[LoggedWindow]) -> Segment:
@@ -57,7 +59,7 @@ SHAPES = {
     "one window": [[rows_of(1, 0)]],
     "one quiet window": [[QUIET]],
     "a quiet window beside a trade": [[QUIET, rows_of(2, 1)], [rows_of(3, 0), QUIET]],
-    "issues that come and go": [
+    "instruments that come and go": [
         [rows_of(1, 0, 4)],
         [rows_of(2, 1, 2, 3)],
         [QUIET],

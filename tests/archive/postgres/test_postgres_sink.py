@@ -72,8 +72,8 @@ def test_every_window_is_stored_with_its_rows(
     server: PostgresServer,
     settings: ArchiveSettings,
 ) -> None:
-    """With the digits of its prices and the names of its issues."""
-    publisher.list_issues()
+    """With the digits of its prices and the names of its instruments."""
+    publisher.list_instruments()
     publish(publisher, 3)
     publisher.publish()
     publisher.publish(make_row(SAMSUNG, "0.30", 9, 7))

@@ -19,7 +19,7 @@ def test_a_row_that_did_not_come_is_missing() -> None:
 
 
 def test_another_trade_than_the_newest_is_wrong() -> None:
-    """So is the row of an issue that did not trade in the window."""
+    """So is the row of an instrument that did not trade in the window."""
     expected = {2_000: {ONE: (2, 1)}}
     came = {2_000: {ONE: (1, 1), OTHER: (1, 1)}}
     assert compare(expected, came) == Verdict(1, missing=0, wrong=2, backwards=0)

@@ -17,7 +17,7 @@ BODY = b'{"isin":"KR7005930003","time":17,"seq":3,"price":199500,"size":1}'
 
 
 def test_both_forms_say_the_same() -> None:
-    """A row is an issue and the version of its trade."""
+    """A row is an instrument and the version of its trade."""
     row = Row(ISIN, b"0", b"2", BODY)
     ours = WindowSnapshot("e", 1, 4_000, 2, 5_000_000, (row,)).encode()
     peers = b'{"window":4000,"rows":[%b]}' % BODY
@@ -34,7 +34,7 @@ def test_a_message_that_names_no_window_is_refused() -> None:
 
 
 def test_rows_of_a_window_in_parts_are_put_together() -> None:
-    """Each part brings issues of its own."""
+    """Each part brings instruments of its own."""
     parts = [Message(2_000, [("A", (1, 1))]), Message(2_000, [("B", (2, 1))])]
     assert rows_of(parts) == {2_000: {"A": (1, 1), "B": (2, 1)}}
 

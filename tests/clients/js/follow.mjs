@@ -1,4 +1,4 @@
-// Prints the first item of an issue, as the installed package gives it.
+// Prints the first item of an instrument, as the installed package gives it.
 import { TickClient } from "tickthrottle-client";
 
 const [url, key] = process.argv.slice(2);

@@ -85,10 +85,12 @@ def test_an_exchange_that_cannot_be_reached_is_one_sentence() -> None:
     )
 
 
-def test_the_issue_list_is_written(tmp_path: Path) -> None:
-    file = tmp_path / "issues.csv"
+def test_the_instrument_list_is_written(tmp_path: Path) -> None:
+    file = tmp_path / "instruments.csv"
     with answering({"/api/v3/exchangeInfo": (200, INFO)}) as (rest_url, _):
-        result = invoke("binance", "--rest-url", rest_url, "--write-issues", str(file))
+        result = invoke(
+            "binance", "--rest-url", rest_url, "--write-instruments", str(file)
+        )
     assert result.exit_code == 0, result.stderr
     assert file.read_text("utf-8").splitlines()[1] == (
         "QN1BTCUSDT00,BTCUSDT,BTC/USDT,BINANCE,USDT,,BTCUSDT,BINANCE,BTC/USDT,0.01"
@@ -96,10 +98,10 @@ def test_the_issue_list_is_written(tmp_path: Path) -> None:
 
 
 def test_a_list_that_cannot_be_written_or_read_is_named(tmp_path: Path) -> None:
-    missing = tmp_path / "missing" / "issues.csv"
-    result = invoke("binance", "--symbols", "A", "--write-issues", str(missing))
+    missing = tmp_path / "missing" / "instruments.csv"
+    result = invoke("binance", "--symbols", "A", "--write-instruments", str(missing))
     assert (result.exit_code, "No such file" in sentence(result)) == (3, True)
-    result = invoke("binance", "--issues", str(missing))
+    result = invoke("binance", "--instruments", str(missing))
     assert (result.exit_code, "No such file" in sentence(result)) == (2, True)
 
 

@@ -55,7 +55,13 @@ def test_a_tape_has_the_options_of_a_pipe(
         gzip.compress(b"ticker\tts\tpx\tqty\nAAPL\t1764028801123\t1.5\t2\n")
     )
     names = ["--map", "isin=ticker,time=ts,price=px,size=qty", "--form", "time-unit=ms"]
-    options = [*names, "--form", "delimiter=tab", "--issues", f"{tmp_path}/list.csv"]
+    options = [
+        *names,
+        "--form",
+        "delimiter=tab",
+        "--instruments",
+        f"{tmp_path}/list.csv",
+    ]
     for command in ("ingest", "replay"):
         done = subprocess.run(
             [sys.executable, "-m", "tickthrottle", command, str(path), *options],
@@ -116,7 +122,7 @@ def test_run_has_the_list_of_a_tape_with_keys(venue: list[str], tmp_path: Path) 
     listed.write_text("symbol,name\nBTC,Bitcoin\n")
     path = tmp_path / "coins.csv"
     path.write_text("symbol,time,price,size\nBTC,yesterday,1,1\n")
-    options = ["--tape", str(path), "--issues", str(listed), *venue]
+    options = ["--tape", str(path), "--instruments", str(listed), *venue]
     result = CliRunner().invoke(app, ["run", *options])
     assert result.exit_code == 3
     rule = "holds no valid trade; line 2: bad_time" if venue else "column isin"

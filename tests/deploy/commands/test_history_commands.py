@@ -97,7 +97,7 @@ def test_a_ledger_as_json_has_the_same_figures(driver: ThrottleDriver) -> None:
     assert ledger["total"] == {
         **{"read": 9, "published": 3, "superseded": 3, "stale": 0},
         **{"refused": {"not_json": 3}, "blanks": 0, "unkept": 0, "log": 9},
-        **{"extra": 0, "skipped": {}, "unknown_issue": 0},
+        **{"extra": 0, "skipped": {}, "unknown_instrument": 0},
         "volume": {"read": "6", "published": "3", "superseded": "3", "stale": "0"},
         "value": {"read": "8.8", "published": "8.5", "superseded": "0.3", "stale": "0"},
     }
@@ -198,7 +198,7 @@ def test_trades_of_the_log_are_shown_with_their_positions(
 
 
 def test_a_position_that_was_printed_can_be_asked_for(driver: ThrottleDriver) -> None:
-    """From a trade on, from a moment on, of an issue, of a partition."""
+    """From a trade on, from a moment on, of an instrument, of a partition."""
     every = objects("trades", "--limit", "50")
     assert len(every) == 10
     mine = objects("trades", "--isin", A)
@@ -265,7 +265,7 @@ def test_windows_computed_again_are_right(driver: ThrottleDriver) -> None:
 def test_a_published_window_that_is_wrong_is_listed_and_ends_with_1(
     client: redis.Redis, driver: ThrottleDriver
 ) -> None:
-    """With window, issue, what was expected and what was published."""
+    """With window, instrument, what was expected and what was published."""
     entries = client.xrange("tt:windows")
     client.delete("tt:windows")
     for found, fields in entries:
@@ -470,7 +470,7 @@ def test_the_plan_of_a_batch_is_sparks_own() -> None:
         assert all(line.startswith("%%") for line in plan.strip().splitlines()[1:])
     # The source has combined a live window's rows: they are not grouped again.
     assert "Aggregate" not in live
-    # Nothing but the issue table goes from task to task.
+    # Nothing but the instrument table goes from task to task.
     assert live.count("Exchange") == live.count("BroadcastExchange") > 0
     assert "max(struct(time, " in backlog
     assert backlog.count("Exchange") > backlog.count("BroadcastExchange") > 0

@@ -103,7 +103,7 @@ def test_books_and_windows_are_those_of_any_log(job: TopicJob) -> None:
 
 
 def test_trades_are_shown_by_their_offsets(job: TopicJob) -> None:
-    """Newest last, from a place or a moment on, of an issue or refused."""
+    """Newest last, from a place or a moment on, of an instrument or refused."""
     every = objects("trades", "--limit", "99")
     assert len(every) == 63
     assert [t["append_ms"] for t in every] == sorted(t["append_ms"] for t in every)

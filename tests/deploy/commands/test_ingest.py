@@ -63,7 +63,11 @@ def test_an_example_of_the_page_puts_its_trades_into_the_log(
         ("printf 'isin,px\\n' | tickthrottle ingest -", 3, "no column 'time'"),
         ("tickthrottle ingest none", 3, "none: cannot be read: No such file"),
         ("tickthrottle ingest - --map price < /dev/null", 2, "must be like price=px"),
-        ("tickthrottle ingest - --issues x < /dev/null", 2, "issues_file x: No such"),
+        (
+            "tickthrottle ingest - --instruments x < /dev/null",
+            2,
+            "instruments_file x: No such",
+        ),
         ("tickthrottle ingest - < /dev/null", 0, "ingest: finished"),
         (
             "printf 'isin,time,price,size,corr\\nBTC,1,1,1,8\\n' |"

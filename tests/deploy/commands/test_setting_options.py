@@ -126,7 +126,7 @@ def test_options_are_spelled_as_they_may_be_given() -> None:
             "map": "isin=s,price=p",
             "delimiter": "tab",
             "time_zone": "Asia/Seoul",
-            "issues_file": "list.csv",
+            "instruments_file": "list.csv",
             "fold": "later",
             "set": "side=B",
             "scale": "price=1e-9",
@@ -140,7 +140,7 @@ def test_options_are_spelled_as_they_may_be_given() -> None:
         "--map isin=s,price=p --form delimiter=tab --form fold=later "
         "--form set=side=B --form scale=price=1E-9 --form unsigned=price,size "
         "--form leave-out=type=cancel --form leave-out=sale~~TU "
-        "--form time-zone=Asia/Seoul --venue XMKT=QX --issues list.csv"
+        "--form time-zone=Asia/Seoul --venue XMKT=QX --instruments list.csv"
     )
     asked: list[LineOptions] = []
 

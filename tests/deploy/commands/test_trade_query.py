@@ -102,10 +102,10 @@ BROKEN = InvalidTrade("bad_isin", "isin", "KR", "is broken")
         ({"isin": B}, BROKEN, False),
     ],
 )
-def test_a_trade_is_wanted_for_its_issue_and_its_reason(
+def test_a_trade_is_wanted_for_its_instrument_and_its_reason(
     fields: dict[str, object], trade: Trade | InvalidTrade, is_wanted: bool
 ) -> None:
-    """A refused one belongs to an issue if its bytes name it."""
+    """A refused one belongs to an instrument if its bytes name it."""
     assert wanted(**fields).has(trade, b"? %b ?" % A.encode()) is is_wanted
 
 

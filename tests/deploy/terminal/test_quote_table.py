@@ -16,7 +16,7 @@ from deploy.terminal.quote_table import (
     encode_item,
     grouped,
     in_order,
-    read_issues,
+    read_instruments,
 )
 from tests.gateway.samples import HYNIX, NAVER, SAMSUNG
 
@@ -24,24 +24,28 @@ TIME_US = 1_773_964_801_566_788
 
 
 def make_quote(isin: str = SAMSUNG, price: str = "71900", **changes: Any) -> QuoteLine:
-    """Make a quote; ``code``, ``name`` and ``prev_close`` are of its issue."""
-    issue = {n: changes.pop(n) for n in ("code", "name", "prev_close") if n in changes}
-    [issue] = read_issues({"data": [{"isin": SAMSUNG, "issue": issue}]}).values()
+    """Make a quote; ``code``, ``name`` and ``prev_close`` are of its instrument."""
+    instrument = {
+        n: changes.pop(n) for n in ("code", "name", "prev_close") if n in changes
+    }
+    [instrument] = read_instruments(
+        {"data": [{"isin": SAMSUNG, "instrument": instrument}]}
+    ).values()
     item = {"isin": isin, "price": Decimal(price), "size": Decimal(10)}
-    return QuoteLine({**item, "time": TIME_US, "trades": 3, **changes}, issue)
+    return QuoteLine({**item, "time": TIME_US, "trades": 3, **changes}, instrument)
 
 
 def test_a_quote_is_written_with_its_change() -> None:
     """Against the previous close, with an arrow beside the colour."""
-    issue = {"code": "005930", "name": "Samsung", "prev_close": "72000"}
-    cells = make_quote(**issue).cells(UTC)
+    instrument = {"code": "005930", "name": "Samsung", "prev_close": "72000"}
+    cells = make_quote(**instrument).cells(UTC)
     assert cells[:3] == ("005930", "Samsung", "71,900")
     assert cells[3:5] == ("▼ 100", "-0.14%")
     assert cells[5:] == ("10", "3", "00:00:01.566")
 
 
 def test_what_nobody_has_said_is_left_out() -> None:
-    """An issue that is not in the table has its ISIN, and no change."""
+    """An instrument that is not in the table has its ISIN, and no change."""
     cells = make_quote(price="0.30").cells(UTC)
     assert cells[:5] == (SAMSUNG, "", "0.30", "", "")
 
@@ -96,9 +100,9 @@ def test_an_item_in_json_keeps_its_digits() -> None:
         *(None, [], {"prev_close": float("inf")}),
     ],
 )
-def test_what_no_gateway_says_of_an_issue_is_left_out(bad: Any) -> None:
+def test_what_no_gateway_says_of_an_instrument_is_left_out(bad: Any) -> None:
     """A hostile one cannot end the table; no change is shown against a close of 0."""
-    good = {"isin": SAMSUNG, "issue": {"code": "005930", "prev_close": "0"}}
-    answer = {"data": [good, {"isin": HYNIX, "issue": bad}]}
-    assert read_issues(answer) == {SAMSUNG: {"code": "005930"}}
-    assert read_issues(bad) == {}
+    good = {"isin": SAMSUNG, "instrument": {"code": "005930", "prev_close": "0"}}
+    answer = {"data": [good, {"isin": HYNIX, "instrument": bad}]}
+    assert read_instruments(answer) == {SAMSUNG: {"code": "005930"}}
+    assert read_instruments(bad) == {}

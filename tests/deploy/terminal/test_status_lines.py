@@ -32,7 +32,7 @@ def make_answer(**changes: Any) -> dict[str, Any]:
         "feed": {"quiet_ms": 240},
         "log": {"kind": "redis", "partitions": [{}, {}], "problem": None},
         "jobs": [job],
-        "stream": {"window": WELL_MS + 4_000, "offset": 1_235, "issues": 2_879},
+        "stream": {"window": WELL_MS + 4_000, "offset": 1_235, "instruments": 2_879},
         "fanout": {
             "rss_bytes": 100 * 2**20,
             "publish_lag_ms": 41,
@@ -51,7 +51,7 @@ def test_a_pipeline_that_is_well_has_seven_lines() -> None:
         "log      ok       redis, 2 partitions",
         "job      ok       throttle: window 00:00:04, 37 trades behind it, "
         "books balance (1,498 read)",
-        "stream   ok       window 00:00:04, offset 1,235, 2,879 issues",
+        "stream   ok       window 00:00:04, offset 1,235, 2,879 instruments",
         "gateway  ok       100 MiB, published 41 ms after a window's end, "
         "last client 47 ms",
         "clients  ok       12 live, 1 stuck",
@@ -115,7 +115,7 @@ def test_what_nobody_could_ask_is_not_known() -> None:
         f"log      ok       {problem}",
         "job      ok       not known",
     ]
-    assert lines[4].endswith("offset 1,235, 2,879 issues")
+    assert lines[4].endswith("offset 1,235, 2,879 instruments")
     answer["stream"]["window"] = None
     assert status_lines(answer, UTC)[4] == "stream   ok       not known"
     answer |= {"problem": None}

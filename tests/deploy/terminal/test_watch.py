@@ -112,7 +112,7 @@ def test_a_terminal_shows_names_and_changes(
     gateway: Gateway, publisher: Publisher
 ) -> None:
     """A table that is drawn again with each window; Ctrl-C gives the screen back."""
-    publisher.list_issues()
+    publisher.list_instruments()
     publisher.publish(make_row(SAMSUNG, "199500"))
     here, there = pty.openpty()
     seen = bytearray()

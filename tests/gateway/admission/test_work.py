@@ -72,7 +72,7 @@ def test_the_heaviest_is_who_has_spent_most_and_much() -> None:
 
 
 def test_a_message_costs_what_is_in_it() -> None:
-    """A thousand keys take as long to read as many issues to send."""
+    """A thousand keys take as long to read as many instruments to send."""
     assert message_rows('{"op":"ping"}') == 5
     assert message_rows("x" * 32_000) == 1_005
 

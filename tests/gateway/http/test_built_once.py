@@ -11,7 +11,7 @@ from gateway.http.conditional import Prepared
 from gateway.http.problems import Problem
 from gateway.stream.board import Board, Position
 from gateway.stream.counters import Counters
-from ingest.issue_table.known_issues import Issues
+from ingest.instrument_table.known_instruments import Instruments
 from tests.gateway.requests import make_request
 
 HERE = Position("k3x9", 1, 2_000)
@@ -38,7 +38,7 @@ class Builder:
         self, etag: str, address: str = "a", gone: asyncio.Event | None = None
     ) -> "asyncio.Task[bytes]":
         """Ask for a body."""
-        caller = Caller(EVERYTHING, Issues(), Board(), payers=(address,))
+        caller = Caller(EVERYTHING, Instruments(), Board(), payers=(address,))
         return asyncio.create_task(
             self.builds.build_once(
                 make_request(gone), caller, self.prepared, HERE, etag, self.make
@@ -110,7 +110,7 @@ async def test_an_error_is_that_of_each_who_asked() -> None:
             raise Problem(404, "unknown_window", "none")
         return b"body"
 
-    caller = Caller(EVERYTHING, Issues(), Board())
+    caller = Caller(EVERYTHING, Instruments(), Board())
     asked = (make_request(), caller, builder.prepared, HERE, "e", make)
     with pytest.raises(Problem, match="none"):
         await builder.builds.build_once(*asked)

@@ -89,9 +89,9 @@ def test_operators_routes_are_in_their_own_document_only(listed: Gateway) -> Non
     "path",
     [
         "/v1/version",
-        "/v1/issues",
-        "/v1/issues/005930/windows",
-        "/v1/issues/1/windows",
+        "/v1/instruments",
+        "/v1/instruments/005930/windows",
+        "/v1/instruments/1/windows",
         "/v1/quotes",
         "/v1/quotes?market=KOSPI",
         "/v1/quotes?market=nowhere",

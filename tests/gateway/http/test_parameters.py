@@ -44,8 +44,8 @@ def test_where_there_are_none_it_is_said() -> None:
     [
         "/v1/quotes?isin=" + SAMSUNG,
         f"/v1/quotes/{SAMSUNG}?field=name",
-        "/v1/issues?markets=KOSPI",
-        f"/v1/issues/{SAMSUNG}/windows?limits=3",
+        "/v1/instruments?markets=KOSPI",
+        f"/v1/instruments/{SAMSUNG}/windows?limits=3",
         "/v1/windows?form=3",
         "/v1/windows/latest?row=false",
         "/v1/windows/7?row=false",
@@ -84,5 +84,5 @@ def test_the_operators_routes_refuse_them(listed: Gateway, path: str) -> None:
 
 @pytest.mark.redis
 def test_a_page_may_have_what_its_script_reads(listed: Gateway) -> None:
-    """A link to an issue, for one."""
-    assert listed.get(f"/?issue={SAMSUNG}")[0] == 200
+    """A link to an instrument, for one."""
+    assert listed.get(f"/?instrument={SAMSUNG}")[0] == 200

@@ -75,7 +75,7 @@ def test_every_trade_is_somewhere(client: redis.Redis, redis_url: str) -> None:
         "refused": {"bad_price": 2},
         "extra": 0,
         "skipped": {},
-        "unknown_issue": 0,
+        "unknown_instrument": 0,
         "volume": {"read": "4", "published": "2", "superseded": "2", "stale": "0"},
         "value": {"read": "40", "published": "20", "superseded": "20", "stale": "0"},
         "blanks": 0,

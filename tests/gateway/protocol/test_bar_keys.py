@@ -12,7 +12,7 @@ from gateway.protocol.bar_keys import (
     parts_of,
     read_bar_key,
 )
-from gateway.protocol.market_issues import MarketIssues
+from gateway.protocol.market_instruments import MarketInstruments
 from gateway.protocol.messages import Rejection
 from tests.gateway.samples import LISTED, NAVER, SAMSUNG
 from throttle.contract.bar_intervals import INTERVALS
@@ -26,8 +26,8 @@ from throttle.contract.bar_intervals import INTERVALS
         ("bars:1h:*", BarKey("1h", "*")),
     ],
 )
-def test_a_key_names_an_interval_and_an_issue(text: str, key: BarKey) -> None:
-    """By ISIN, by code, or every issue."""
+def test_a_key_names_an_interval_and_an_instrument(text: str, key: BarKey) -> None:
+    """By ISIN, by code, or every instrument."""
     assert is_bar_key(text)
     assert read_bar_key(text, LISTED) == key
     assert read_bar_key(str(key), LISTED) == key
@@ -38,11 +38,11 @@ def test_a_key_names_an_interval_and_an_issue(text: str, key: BarKey) -> None:
     [
         ("bars:", "unknown_key", "must be one of 1m, 5m, 15m, 1h, 1d"),
         ("bars:2m:*", "unknown_key", "interval '2m'"),
-        ("bars:1m", "unknown_key", "must name an issue"),
-        ("bars:1m:", "unknown_key", "must name an issue"),
+        ("bars:1m", "unknown_key", "must name an instrument"),
+        ("bars:1m:", "unknown_key", "must name an instrument"),
         ("bars:1m:KR7005930004", "bad_isin", "check digit"),
-        ("bars:1m:999999", "unknown_key", "no issue has this code"),
-        ("bars:1m:market:KOSPI", "unknown_key", "the market of no issue"),
+        ("bars:1m:999999", "unknown_key", "no instrument has this code"),
+        ("bars:1m:market:KOSPI", "unknown_key", "the market of no instrument"),
     ],
 )
 def test_a_bad_key_is_told_with_its_rule(text: str, code: str, rule: str) -> None:
@@ -59,9 +59,9 @@ def test_any_text_is_a_key_or_is_refused(text: str) -> None:
     assert isinstance(read_bar_key("bars:" + text, LISTED), BarKey | Rejection)
 
 
-def test_a_gateway_of_one_market_has_bars_of_its_issues() -> None:
+def test_a_gateway_of_one_market_has_bars_of_its_instruments() -> None:
     """Named one by one, as `*` would be all markets."""
-    kospi = MarketIssues(LISTED, "KOSPI")
+    kospi = MarketInstruments(LISTED, "KOSPI")
     assert read_bar_key(f"bars:1m:{SAMSUNG}", kospi) == BarKey("1m", SAMSUNG)
     for name in (NAVER, "035420", "*"):
         rejection = read_bar_key(f"bars:1m:{name}", kospi)

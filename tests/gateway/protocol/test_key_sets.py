@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.protocol.issue_numbers import IssueNumbers
+from gateway.protocol.instrument_numbers import InstrumentNumbers
 from gateway.protocol.key_sets import EVERYTHING, NOTHING, KeySets
 
 A, B, C = "KR7000000001", "KR7000000002", "KR7000000003"
@@ -10,7 +10,7 @@ A, B, C = "KR7000000001", "KR7000000002", "KR7000000003"
 
 def test_clients_that_watch_the_same_share_a_view() -> None:
     """In whatever order they asked."""
-    key_sets = KeySets(IssueNumbers())
+    key_sets = KeySets(InstrumentNumbers())
     first = key_sets.move(NOTHING, [B, A])
     assert (first.isins, first.is_shared) == ((A, B), False)
     assert key_sets.move(NOTHING, {A, B}) is first
@@ -19,7 +19,7 @@ def test_clients_that_watch_the_same_share_a_view() -> None:
 
 def test_a_view_that_nobody_watches_is_forgotten() -> None:
     """The number of key sets is bounded by that of the clients."""
-    key_sets = KeySets(IssueNumbers())
+    key_sets = KeySets(InstrumentNumbers())
     first = key_sets.move(NOTHING, [A])
     other = key_sets.move(NOTHING, [A])
     moved = key_sets.move(other, [A, C])
@@ -34,15 +34,15 @@ def test_a_view_that_nobody_watches_is_forgotten() -> None:
 @pytest.mark.parametrize("keys", [["*"], [A, "*", B]])
 def test_everything_is_one_view(keys: list[str]) -> None:
     """What else such a client asked for makes no difference."""
-    key_sets = KeySets(IssueNumbers())
+    key_sets = KeySets(InstrumentNumbers())
     assert key_sets.move(NOTHING, keys) is EVERYTHING
     assert EVERYTHING.is_shared
     assert len(key_sets) == 0
 
 
-def test_a_key_set_picks_its_issues_in_order_of_isins() -> None:
+def test_a_key_set_picks_its_instruments_in_order_of_isins() -> None:
     """Whatever numbers they have, also those that got theirs later."""
-    numbers = IssueNumbers()
+    numbers = InstrumentNumbers()
     key_sets = KeySets(numbers)
     both, one = key_sets.move(NOTHING, [A, C]), key_sets.move(NOTHING, [C])
     assert both.pick([]) == one.pick([]) == NOTHING.pick([]) == []
@@ -55,7 +55,7 @@ def test_a_key_set_picks_its_issues_in_order_of_isins() -> None:
 
 def test_only_what_is_published_gets_a_number() -> None:
     """What strangers watch makes nothing grow."""
-    numbers = IssueNumbers()
+    numbers = InstrumentNumbers()
     KeySets(numbers).move(NOTHING, [A, B])
     assert len(numbers) == 0
     assert [numbers[B], numbers[A], numbers[B]] == [0, 1, 0]

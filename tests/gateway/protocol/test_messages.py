@@ -22,7 +22,7 @@ from gateway.protocol.messages import (
     split_keys,
     split_list,
 )
-from ingest.issue_table.known_issues import MAX_GROUP_CHARS, Issues
+from ingest.instrument_table.known_instruments import MAX_GROUP_CHARS, Instruments
 from tests.gateway.samples import HYNIX, LISTED, SAMSUNG
 from tickthrottle_client.tick_v1 import CloseCode
 
@@ -146,8 +146,8 @@ def test_an_isin_or_the_star_is_accepted(key: str) -> None:
         ("KR7005930004", "bad_isin", "check digit is 3"),
         ("kr7005930003", "bad_isin", "must be 2 capitals"),
         ("KR700593000X", "bad_isin", "1 check digit"),
-        ("market:KOSPI", "unknown_key", "the market of no issue"),
-        ("sector:Semiconductors", "unknown_key", "the sector of no issue"),
+        ("market:KOSPI", "unknown_key", "the market of no instrument"),
+        ("sector:Semiconductors", "unknown_key", "the sector of no instrument"),
         ("000660", "unknown_key", "ask by ISIN"),
         ("", "unknown_key", "neither an ISIN nor"),
         ("**", "unknown_key", "neither an ISIN nor"),
@@ -167,7 +167,7 @@ def test_a_key_that_cannot_be_watched_says_why(
 def test_markets_may_be_asked_for_before_the_table_is_there() -> None:
     """Names that nobody could have are refused all the same."""
     long = "sector:" + "x" * MAX_GROUP_CHARS
-    accepted, rejected = split_keys(["market:X", "sector:Y", long], Issues())
+    accepted, rejected = split_keys(["market:X", "sector:Y", long], Instruments())
     assert accepted == ["market:X", "sector:Y"]
     assert [r.key for r in rejected] == [long]
 

@@ -29,10 +29,10 @@ pytestmark = pytest.mark.redis
 def gateway(client: redis.Redis, redis_url: str, tmp_path: Path) -> Iterator[Gateway]:
     """A gateway with an archive of minutes 0 to 5, and the open one after them.
 
-    Redis has minutes 4 and on of one issue, of which it lost some trades, and nothing
-    of another.
+    Redis has minutes 4 and on of one instrument, of which it lost some trades, and
+    nothing of another.
     """
-    Publisher(client).list_issues()
+    Publisher(client).list_instruments()
     writer = BarWriter(client)
     close_minutes(writer, 0, 6)
     amend(writer, 1)
@@ -54,10 +54,10 @@ def gateway(client: redis.Redis, redis_url: str, tmp_path: Path) -> Iterator[Gat
         yield running
 
 
-def ask(gateway: Gateway, query: str = "", issue: str = SAMSUNG) -> list[Any]:
+def ask(gateway: Gateway, query: str = "", instrument: str = SAMSUNG) -> list[Any]:
     """Return the bars of an answer."""
     status, body, _ = gateway.fetch(
-        f"/v1/bars/{issue}{query}", Authorization=f"Bearer {make_token(600)}"
+        f"/v1/bars/{instrument}{query}", Authorization=f"Bearer {make_token(600)}"
     )
     assert status == 200, body
     return list(json.loads(body)["data"])
@@ -75,10 +75,10 @@ def test_the_archive_goes_on_where_redis_ends(gateway: Gateway, tmp_path: Path) 
     assert [bar["trades"] for bar in bars] == [4, 5, 4, 4, 4, 4, 2]
     assert [bar["closed"] for bar in bars] == [*[True] * 6, False]
     assert (bars[1]["revision"], bars[1]["volume"]) == (1, 50)
-    # Byte for byte as from Redis, where another issue still is.
+    # Byte for byte as from Redis, where another instrument still is.
     other = ask(gateway, "?limit=1&to=" + str(FIRST_MS), NAVER)[0]
     assert bars[0] == {**other, "isin": SAMSUNG}
-    assert minutes(ask(gateway, issue="000660")) == [0, 1, 2, 3, 4, 5]
+    assert minutes(ask(gateway, instrument="000660")) == [0, 1, 2, 3, 4, 5]
     assert minutes(ask(gateway, "?limit=4")) == [3, 4, 5, 6]
     inside = f"?from={FIRST_MS + 1}&to={FIRST_MS + 3 * MINUTE_MS}"
     assert minutes(ask(gateway, f"{inside}&limit=2")) == [2, 3]

@@ -31,7 +31,7 @@ def minutes(answer: dict[str, Any]) -> list[int]:
     return [(bar["start"] - FIRST_MS) // MINUTE_MS for bar in answer["data"]]
 
 
-def test_bars_of_an_issue_are_oldest_first(listed: Gateway) -> None:
+def test_bars_of_an_instrument_are_oldest_first(listed: Gateway) -> None:
     """By ISIN or code, the newest of those within the bounds."""
     assert minutes(ask(listed, "/v1/bars/005930")) == [0, 1, 2, 3, 4, 5]
     assert minutes(ask(listed, f"/v1/bars/{SAMSUNG}?limit=2")) == [4, 5]
@@ -106,7 +106,7 @@ def test_a_quote_tells_its_day_if_asked(listed: Gateway) -> None:
         *(240, 24),
     ]
     assert (day["prev_close"], day["change"]) == (199400, -199290)
-    assert quote["issue"] == {"name": "Samsung Electronics"}
+    assert quote["instrument"] == {"name": "Samsung Electronics"}
     rows = ask(listed, "/v1/quotes?fields=day")["data"]
     percents = {row["isin"]: row["day"]["percent"] for row in rows}
     assert percents == {HYNIX: 1.6667, SAMSUNG: -99.9448}
@@ -115,7 +115,7 @@ def test_a_quote_tells_its_day_if_asked(listed: Gateway) -> None:
     assert b'"change":0.005,' in exact
 
 
-def test_one_answer_has_the_day_of_every_issue(listed: Gateway) -> None:
+def test_one_answer_has_the_day_of_every_instrument(listed: Gateway) -> None:
     """Its prices, exact, in the order of ISINs."""
     _, body = listed.get("/v1/days")
     answer = json.loads(body)
@@ -162,7 +162,7 @@ def test_without_an_analytics_job_it_is_said(gateway: Gateway) -> None:
 def test_a_token_holds_for_bars_too(
     client: redis.Redis, redis_url: str, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """Of its issues; lists of the market are for those who may have everything."""
+    """Of its instruments; lists of the market are for those who may have everything."""
     key = tmp_path_factory.mktemp("key") / "token.key"
     key.write_text(SECRET)
     BarPublisher(client).publish(make_bar())

@@ -1,4 +1,4 @@
-"""What a quote says of an issue's day: exact, and null where nothing is known."""
+"""What a quote says of an instrument's day: exact, and null where nothing is known."""
 
 from dataclasses import replace
 from decimal import Decimal
@@ -8,7 +8,7 @@ import orjson
 import pytest
 
 from gateway.rest.day_statistics import LEFT_OUT, encode_day, encode_prices
-from ingest.issue_table.issue_entry import IssueEntry
+from ingest.instrument_table.instrument_entry import InstrumentEntry
 from tests.gateway.bar_publisher import FIRST_MS, make_bar
 from tests.gateway.samples import SAMSUNG
 from throttle.contract.bar_intervals import DayBar
@@ -19,14 +19,14 @@ DAY = DayBar(make_bar(prices="100 120 90 110.10"), FIRST_MS, FIRST_MS)
 def told(prev_close: str | None, close: str = "110.10") -> dict[str, Any]:
     """Return what is said of the day with a previous close of the table."""
     day = replace(DAY, bar=replace(DAY.bar, close=Decimal(close)))
-    entry = IssueEntry(SAMSUNG, prev_close=prev_close)
+    entry = InstrumentEntry(SAMSUNG, prev_close=prev_close)
     found: dict[str, Any] = orjson.loads(encode_day(day, entry))
     return found
 
 
-def test_an_issue_without_a_day_has_none() -> None:
+def test_an_instrument_without_a_day_has_none() -> None:
     """Null, whatever the table says of it."""
-    assert encode_day(None, IssueEntry(SAMSUNG, prev_close="1")) == b"null"
+    assert encode_day(None, InstrumentEntry(SAMSUNG, prev_close="1")) == b"null"
 
 
 def test_a_day_has_the_figures_of_a_bar() -> None:
@@ -39,14 +39,14 @@ def test_a_day_has_the_figures_of_a_bar() -> None:
 
 def test_the_change_is_exact() -> None:
     """In decimals: no digit of a binary number shows up."""
-    day = encode_day(DAY, IssueEntry(SAMSUNG, prev_close="110.00"))
+    day = encode_day(DAY, InstrumentEntry(SAMSUNG, prev_close="110.00"))
     assert b'"change":0.1,' in day
     assert told("110.00")["percent"] == 0.0909
 
 
 @pytest.mark.parametrize("prev_close", [None, "0"])
 def test_without_a_previous_close_there_is_no_change(prev_close: str | None) -> None:
-    """Nor with one of nought; an issue that the table lacks has none either."""
+    """Nor with one of nought; an instrument that the table lacks has none either."""
     nothing = {"prev_close": None, "change": None, "percent": None}
     assert nothing.items() <= told(prev_close).items()
     assert nothing.items() <= orjson.loads(encode_day(DAY, None)).items()

@@ -20,7 +20,7 @@ KOSPI = "group:market:KOSPI"
 @pytest.fixture
 def traded(publisher: Publisher, redis_url: str) -> Iterator[Gateway]:
     """A gateway that has the figures of two windows."""
-    publisher.list_issues()
+    publisher.list_instruments()
     media = make_group("sector:internet & media", 2)
     publisher.publish(groups=[make_group("market:KOSPI", 5), media])
     with running_gateway(redis_url) as gateway:
@@ -60,7 +60,7 @@ def test_one_group_has_a_tag_of_its_own(traded: Gateway) -> None:
     ("key", "code", "words"),
     [
         ("group:market:KOSDAQ", "unknown_key", "has not traded yet"),
-        ("group:market:X", "unknown_key", "the group of a market of no issue"),
+        ("group:market:X", "unknown_key", "the group of a market of no instrument"),
         ("group:a/b", "unknown_key", "groups are called group:market:NAME"),
         (SAMSUNG, "unknown_key", "a group's key begins with group:"),
     ],

@@ -1,10 +1,10 @@
-"""One point of an issue's history in an interval."""
+"""One point of an instrument's history in an interval."""
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gateway.rest.paced_points import paced_points, whole_from, whole_until
-from gateway.upstream.issue_history import Point
+from gateway.upstream.instrument_history import Point
 
 WINDOWS = st.lists(
     st.integers(1, 60).map(lambda number: number * 2_000), unique=True

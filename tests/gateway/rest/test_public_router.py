@@ -43,7 +43,7 @@ def test_the_gateway_is_ready_while_windows_arrive(
         publisher.publish(make_row())
         health = eventually(lambda: (h := gateway.health())["ready"] and h)
         assert (health["epoch"], health["offset"]) == (EPOCH, 2)
-        assert (health["issues"], health["clients"]) == (1, 0)
+        assert (health["instruments"], health["clients"]) == (1, 0)
         eventually(lambda: gateway.get("/health/ready")[0] == 503)
         assert gateway.health()["reason"].startswith("no window for ")
 

@@ -1,4 +1,4 @@
-"""REST: what an issue did, from the archive and from memory."""
+"""REST: what an instrument did, from the archive and from memory."""
 
 import json
 from collections.abc import Iterator
@@ -30,7 +30,7 @@ def gateway(client: redis.Redis, redis_url: str, tmp_path: Path) -> Iterator[Gat
     Redis has forgotten all before the fifth; the archive lacks the third.
     """
     publisher = Publisher(client, window_ms=60_000)
-    publisher.list_issues()
+    publisher.list_instruments()
     settings = settings_of(redis_url, tmp_path)
     for first, last in ((1, 2), (3, 6)):
         for offset in range(first, last + 1):
@@ -51,9 +51,9 @@ def gateway(client: redis.Redis, redis_url: str, tmp_path: Path) -> Iterator[Gat
         yield running
 
 
-def ask(gateway: Gateway, query: str, issue: str = SAMSUNG) -> dict[str, Any]:
-    """Return the history of an issue."""
-    status, body = gateway.get(f"/v1/quotes/{issue}/history{query}")
+def ask(gateway: Gateway, query: str, instrument: str = SAMSUNG) -> dict[str, Any]:
+    """Return the history of an instrument."""
+    status, body = gateway.get(f"/v1/quotes/{instrument}/history{query}")
     answer: dict[str, Any] = json.loads(body, parse_float=str)
     assert (status, answer["count"]) == (200, len(answer["data"]))
     return answer
@@ -176,6 +176,6 @@ def test_a_folder_that_cannot_be_read_is_named_to_nobody(
 
 
 def test_without_an_archive_memory_is_all_there_is(redis_url: str) -> None:
-    """An issue that has not traded has an empty history."""
+    """An instrument that has not traded has an empty history."""
     with running_gateway(redis_url) as gateway:
         assert ask(gateway, "")["data"] == []

@@ -21,13 +21,13 @@ pytestmark = pytest.mark.redis
 
 
 def isins_of(gateway: Gateway, path: str) -> list[str]:
-    """Return which issues an answer has."""
+    """Return which instruments an answer has."""
     status, body = gateway.get(path)
     assert status == 200
     return [row["isin"] for row in json.loads(body)["data"]]
 
 
-def test_quotes_are_every_issues_latest(listed: Gateway) -> None:
+def test_quotes_are_every_instruments_latest(listed: Gateway) -> None:
     """Sorted by ISIN, with the position they are of."""
     status, body = listed.get("/v1/quotes")
     answer = json.loads(body)
@@ -54,7 +54,7 @@ def test_quotes_are_every_issues_latest(listed: Gateway) -> None:
     ],
 )
 def test_quotes_may_be_picked(listed: Gateway, query: str, isins: list[str]) -> None:
-    """By what the list says of issues; those that never traded are left out."""
+    """By what the list says of instruments; those that never traded are left out."""
     assert isins_of(listed, f"/v1/quotes?{query}") == isins
 
 
@@ -86,13 +86,13 @@ def test_a_quote_is_the_exact_row(listed: Gateway, key: str) -> None:
     [
         (NAVER, 404, "unknown_key", f"{NAVER} has not traded yet"),
         ("KR7005930004", 400, "bad_isin", "check digit is 3"),
-        ("123456", 404, "unknown_key", "neither an ISIN nor the code of an issue"),
+        ("123456", 404, "unknown_key", "neither an ISIN nor the code of an instrument"),
     ],
 )
 def test_a_quote_there_is_not_says_why(
     listed: Gateway, key: str, status: int, code: str, words: str
 ) -> None:
-    """An issue without trades, a bad ISIN and an unknown code are different."""
+    """An instrument without trades, a bad ISIN and an unknown code are different."""
     got, body = listed.get(f"/v1/quotes/{key}")
     error = json.loads(body)
     assert (got, error["code"]) == (status, code)
@@ -118,7 +118,7 @@ def test_who_has_an_answer_is_told_so(listed: Gateway, path: str) -> None:
 def test_tags_change_with_the_stream_and_the_question(
     publisher: Publisher, gateway: Gateway
 ) -> None:
-    """One issue's tag stays as long as it does not trade."""
+    """One instrument's tag stays as long as it does not trade."""
 
     def tag(path: str) -> str:
         return gateway.fetch(path)[2]["etag"]
@@ -147,7 +147,7 @@ def test_a_token_decides_what_is_told(
     """Groups are narrowed, what is named and not allowed is refused, tags differ."""
     key = tmp_path / "token.key"
     key.write_text(SECRET)
-    publisher.list_issues()
+    publisher.list_instruments()
     publisher.publish(make_row(SAMSUNG), make_row(HYNIX))
     wide = f"Bearer {make_token()}"
     narrow = f"Bearer {make_token(tick={'keys': [SAMSUNG]})}"

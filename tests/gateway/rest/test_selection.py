@@ -1,21 +1,21 @@
-"""Which issues a request means."""
+"""Which instruments a request means."""
 
 import pytest
 
 from gateway.http.problems import Problem
 from gateway.rest.selection import Wish, resolve, select
-from ingest.issue_table.issue_entry import IssueEntry
-from ingest.issue_table.known_issues import Issues
+from ingest.instrument_table.instrument_entry import InstrumentEntry
+from ingest.instrument_table.known_instruments import Instruments
 from tests.gateway.samples import HYNIX, NAVER, SAMSUNG, make_isins
 
-ISSUES = Issues(
+INSTRUMENTS = Instruments(
     [
-        IssueEntry(SAMSUNG, "005930", "Samsung", "KOSPI", "chips"),
-        IssueEntry(HYNIX, "000660", "SK hynix", "KOSPI", "chips"),
-        IssueEntry(NAVER, "035420", "NAVER", "KOSDAQ", "internet, media"),
+        InstrumentEntry(SAMSUNG, "005930", "Samsung", "KOSPI", "chips"),
+        InstrumentEntry(HYNIX, "000660", "SK hynix", "KOSPI", "chips"),
+        InstrumentEntry(NAVER, "035420", "NAVER", "KOSDAQ", "internet, media"),
     ]
 )
-NONE = Issues()
+NONE = Instruments()
 
 
 @pytest.mark.parametrize(
@@ -34,50 +34,71 @@ NONE = Issues()
 )
 def test_what_fits_all_that_is_said(wish: Wish, isins: set[str] | None) -> None:
     """One condition more never gives more."""
-    assert select(wish, ISSUES) == isins
+    assert select(wish, INSTRUMENTS) == isins
 
 
 @pytest.mark.parametrize(
-    ("wish", "issues", "code", "words"),
+    ("wish", "instruments", "code", "words"),
     [
-        (Wish(isins="KR7005930004"), ISSUES, "bad_isin", "check digit is 3"),
+        (Wish(isins="KR7005930004"), INSTRUMENTS, "bad_isin", "check digit is 3"),
         (
             Wish(isins=",".join(make_isins(1_001))),
-            ISSUES,
+            INSTRUMENTS,
             "bad_request",
             "isins: 1001 are named, 1000 at most",
         ),
-        (Wish(isins="*"), ISSUES, "bad_isin", "leave isins out"),
-        (Wish(codes="005931"), ISSUES, "unknown_key", "codes: 005931: the code of no"),
-        (Wish(isins="005931"), ISSUES, "bad_isin", "no issue has this code"),
+        (Wish(isins="*"), INSTRUMENTS, "bad_isin", "leave isins out"),
+        (
+            Wish(codes="005931"),
+            INSTRUMENTS,
+            "unknown_key",
+            "codes: 005931: the code of no",
+        ),
+        (Wish(isins="005931"), INSTRUMENTS, "bad_isin", "no instrument has this code"),
         (Wish(codes="005930"), NONE, "unknown_key", "codes are not known here"),
-        (Wish(market="KOSP"), ISSUES, "unknown_key", "KOSP: the market of no issue"),
-        (Wish(sector="x" * 99), ISSUES, "unknown_key", f"{'x' * 60}...: the sector"),
+        (
+            Wish(market="KOSP"),
+            INSTRUMENTS,
+            "unknown_key",
+            "KOSP: the market of no instrument",
+        ),
+        (
+            Wish(sector="x" * 99),
+            INSTRUMENTS,
+            "unknown_key",
+            f"{'x' * 60}...: the sector",
+        ),
     ],
 )
-def test_what_no_issue_is_called_is_named(
-    wish: Wish, issues: Issues, code: str, words: str
+def test_what_no_instrument_is_called_is_named(
+    wish: Wish, instruments: Instruments, code: str, words: str
 ) -> None:
     """The field, the value and the rule."""
     with pytest.raises(Problem) as caught:
-        select(wish, issues)
+        select(wish, instruments)
     assert (caught.value.status, caught.value.code) == (400, code)
     assert words in str(caught.value)
 
 
-def test_an_issue_is_named_by_isin_or_code() -> None:
+def test_an_instrument_is_named_by_isin_or_code() -> None:
     """An ISIN needs no list, a code does."""
-    assert resolve(SAMSUNG, NONE) == resolve("005930", ISSUES) == SAMSUNG
+    assert resolve(SAMSUNG, NONE) == resolve("005930", INSTRUMENTS) == SAMSUNG
 
 
 @pytest.mark.parametrize(
-    ("key", "issues", "status"),
-    [("KR7005930004", ISSUES, 400), ("005931", ISSUES, 404), ("005930", NONE, 404)],
+    ("key", "instruments", "status"),
+    [
+        ("KR7005930004", INSTRUMENTS, 400),
+        ("005931", INSTRUMENTS, 404),
+        ("005930", NONE, 404),
+    ],
 )
-def test_a_key_that_is_none_is_refused(key: str, issues: Issues, status: int) -> None:
+def test_a_key_that_is_none_is_refused(
+    key: str, instruments: Instruments, status: int
+) -> None:
     """A bad ISIN is the client's fault, an unknown code may be anybody's."""
     with pytest.raises(Problem) as caught:
-        resolve(key, issues)
+        resolve(key, instruments)
     assert caught.value.status == status
 
 

@@ -18,7 +18,7 @@ from gateway.stream.board import Position
 from gateway.stream.counters import Counters
 from gateway.upstream.redis_client import create_redis
 from gateway.upstream.window_log import WindowLog
-from ingest.issue_table.known_issues import Issues
+from ingest.instrument_table.known_instruments import Instruments
 from tests.gateway.publisher import Publisher
 from tests.gateway.requests import make_request
 from tests.gateway.samples import FIRST_WINDOW, HYNIX, SAMSUNG, make_board, make_row
@@ -147,7 +147,7 @@ async def test_many_windows_are_read_once_and_in_slices(
         return window_log.newest(12)
 
     async def ask() -> bytes:
-        caller = Caller(EVERYTHING, Issues(), board)
+        caller = Caller(EVERYTHING, Instruments(), board)
         answer = await prepared.give(make_request(), caller, "12", read, with_rows=True)
         return bytes(answer.body)
 

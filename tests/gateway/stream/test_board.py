@@ -1,4 +1,4 @@
-"""The board: the last value of every issue, and what counts as news."""
+"""The board: the last value of every instrument, and what counts as news."""
 
 from gateway.stream.board import DEFAULT_WINDOW_MS, Board, News, Position
 from tests.gateway.samples import (
@@ -20,7 +20,7 @@ def stored(row: Row, offset: int) -> LastValue:
 
 
 def test_a_new_board_knows_nothing() -> None:
-    """Before anything is published there is no epoch, no issue, a default window."""
+    """Before anything is published there is no epoch, no instrument, a default window."""
     board = Board()
     assert board.position == Position(None, 0, None)
     assert (len(board), board.isins(), board.get(SAMSUNG)) == (0, [], None)
@@ -28,7 +28,7 @@ def test_a_new_board_knows_nothing() -> None:
 
 
 def test_an_update_moves_the_board_and_is_news() -> None:
-    """A row of a new issue is news and becomes its last value."""
+    """A row of a new instrument is news and becomes its last value."""
     board, row = Board(), make_row()
     update = snapshot(1, row)
     assert board.apply(update) == News([row], 1, stale=0, held=0)
@@ -37,7 +37,7 @@ def test_an_update_moves_the_board_and_is_news() -> None:
 
 
 def test_an_older_row_is_dropped() -> None:
-    """An issue never goes back, though the update itself counts."""
+    """An instrument never goes back, though the update itself counts."""
     newer = make_row(price="2", seq=2)
     board = make_board(newer)
     other = make_row(HYNIX)
@@ -69,7 +69,7 @@ def test_what_was_restated_in_a_hole_is_news() -> None:
 
 
 def test_changed_since_names_what_changed_after_an_offset() -> None:
-    """A returning client needs exactly the issues that changed after its offset."""
+    """A returning client needs exactly the instruments that changed after its offset."""
     board = make_board(make_row(SAMSUNG), offset=1)
     board.apply(snapshot(2, make_row(HYNIX)))
     assert board.changed_since(0) == [HYNIX, SAMSUNG]

@@ -18,7 +18,7 @@ from tickthrottle_client.tick_v1 import CloseCode
 
 
 def make_listener() -> Listener:
-    """Return a client on a board with one issue."""
+    """Return a client on a board with one instrument."""
     hub = Hub(make_board(make_row()), GatewaySettings(), Counters())
     return Listener(hub)
 

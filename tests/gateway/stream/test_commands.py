@@ -48,7 +48,7 @@ def publish(board: Board, commands: ClientCommands, *rows: Row) -> bool:
 
 
 def isins(frame: dict[str, Any]) -> list[str]:
-    """Return the issues in a frame."""
+    """Return the instruments in a frame."""
     return [item["isin"] for item in frame["data"]]
 
 
@@ -146,7 +146,7 @@ def test_a_snapshot_follows_a_subscribe_and_updates_follow_it() -> None:
 
 
 def test_a_snapshot_is_cut_into_pieces() -> None:
-    """Pieces hold at most so many items and no issue twice."""
+    """Pieces hold at most so many items and no instrument twice."""
     many = make_isins(7)
     board = make_board(*(make_row(isin) for isin in many))
     commands = make_commands(board, bounds=Bounds(snapshot_items=3))
@@ -272,7 +272,7 @@ def test_unsubscribing_drops_keys_and_what_was_due() -> None:
     assert [isins(frame) for frame in drain(commands)] == [[HYNIX]]
 
 
-def test_a_code_stands_for_its_issue() -> None:
+def test_a_code_stands_for_its_instrument() -> None:
     """The ack says for which; both names are one key."""
     commands = make_commands(make_board(make_row()), LISTED, max_keys=2)
     answer = say(commands, op="subscribe", keys=["005930", SAMSUNG])
@@ -511,7 +511,7 @@ def test_what_was_shown_in_a_snapshot_is_not_shown_again_in_its_window() -> None
 
 
 def test_a_client_that_is_behind_is_calm_too() -> None:
-    """An issue of the window before is not followed by one more of this window."""
+    """An instrument of the window before is not followed by one more of this window."""
     board = make_board()
     commands = make_commands(board)
     say(commands, op="subscribe", keys=["*"])

@@ -2,7 +2,7 @@
 
 import json
 
-from gateway.protocol.issue_numbers import IssueNumbers
+from gateway.protocol.instrument_numbers import InstrumentNumbers
 from gateway.protocol.key_sets import EVERYTHING, NOTHING, KeySet, KeySets
 from gateway.stream import frames
 from gateway.stream.board import Position
@@ -18,7 +18,7 @@ from tests.gateway.samples import (
 from throttle.contract.snapshot import Row
 
 HERE = Position(EPOCH, 7, FIRST_WINDOW)
-NUMBERS = IssueNumbers()
+NUMBERS = InstrumentNumbers()
 
 
 def update(*rows: Row, windows: int = 1) -> frames.Update:
@@ -80,7 +80,7 @@ def test_an_update_that_stands_for_no_whole_window_says_so() -> None:
     assert "merged" not in json.loads(frames.update_frame(HERE, 1, []))
 
 
-def test_a_view_gets_its_own_issues_in_order() -> None:
+def test_a_view_gets_its_own_instruments_in_order() -> None:
     """A client gets the rows it watches, none else, sorted by ISIN."""
     rows = [make_row(isin) for isin in (SAMSUNG, NAVER, HYNIX)]
     frame = update(*rows).frame(KeySet(NUMBERS, [HYNIX, SAMSUNG]))
@@ -103,7 +103,7 @@ def test_equal_key_sets_share_one_frame() -> None:
     assert published.frame(EVERYTHING) is published.frame(EVERYTHING)
 
 
-def test_an_update_without_the_views_issues_has_no_frame() -> None:
+def test_an_update_without_the_views_instruments_has_no_frame() -> None:
     """Nobody is sent an empty update."""
     other = KeySet(NUMBERS, [HYNIX])
     assert update(make_row(SAMSUNG)).frame(other) is None
@@ -177,9 +177,9 @@ def test_the_other_frames_hold_what_the_protocol_says() -> None:
     assert (notice["type"], notice["reconnect_after_ms"]) == ("notice", 1830)
 
 
-def test_an_update_outlives_the_numbering_of_further_issues() -> None:
-    """A slow client's update waits while issues trade for the first time."""
-    numbers = IssueNumbers()
+def test_an_update_outlives_the_numbering_of_further_instruments() -> None:
+    """A slow client's update waits while instruments trade for the first time."""
+    numbers = InstrumentNumbers()
     first = frames.Update(HERE, 1, [make_row(HYNIX)], numbers)
     frames.Update(HERE, 1, [make_row(SAMSUNG)], numbers)
     both = KeySet(numbers, [HYNIX, SAMSUNG])

@@ -1,4 +1,4 @@
-"""What a client is sent of groups, beside its issues and alone."""
+"""What a client is sent of groups, beside its instruments and alone."""
 
 from typing import Any
 
@@ -7,8 +7,8 @@ import pytest
 from gateway.admission.tokens import TokenGrant
 from gateway.protocol.key_sets import NOTHING, KeySets
 from gateway.stream.board import Position
-from ingest.issue_table.issue_entry import IssueEntry
-from ingest.issue_table.known_issues import Issues
+from ingest.instrument_table.instrument_entry import InstrumentEntry
+from ingest.instrument_table.known_instruments import Instruments
 from tests.gateway.samples import (
     EPOCH,
     HYNIX,
@@ -34,14 +34,14 @@ KOSPI, CHIPS = "group:market:KOSPI", "group:sector:chips"
 class Line:
     """A client, the board that it sees, and the table it knows groups by."""
 
-    def __init__(self, issues: Issues = LISTED, **settings: Any) -> None:
+    def __init__(self, instruments: Instruments = LISTED, **settings: Any) -> None:
         self.board = make_board()
         self.key_sets = KeySets(self.board.numbers)
-        self.key_sets.change_issues(issues)
+        self.key_sets.change_instruments(instruments)
         self.commands = make_commands(self.board, self.key_sets, **settings)
 
     def publish(self, *isins: str, **trades: int) -> bool:
-        """Publish trades of issues and figures of groups."""
+        """Publish trades of instruments and figures of groups."""
         self.put(*isins, **trades)
         return self.commands.delivery.is_owed
 
@@ -58,7 +58,7 @@ class Line:
         return say(self.commands, op="subscribe", keys=list(keys), **further)
 
     def frames(self) -> list[tuple[Any, ...]]:
-        """Return what is sent: issues, and groups with their trades."""
+        """Return what is sent: instruments, and groups with their trades."""
         return [
             (frame["type"], isins_of(frame), groups_of(frame))
             for frame in drain(self.commands)
@@ -73,7 +73,7 @@ def make_named(name: str, trades: int) -> Group:
 
 
 def isins_of(frame: dict[str, Any]) -> list[str]:
-    """Return the issues in a frame."""
+    """Return the instruments in a frame."""
     return [item["isin"] for item in frame["data"]]
 
 
@@ -82,7 +82,7 @@ def groups_of(frame: dict[str, Any]) -> dict[str, int]:
     return {g["group"]: g["trades"] for g in frame.get("groups", [])}
 
 
-def test_groups_come_with_the_issues_of_their_window() -> None:
+def test_groups_come_with_the_instruments_of_their_window() -> None:
     """In one frame, each in a field of its own; nothing of groups nobody asked for."""
     line = Line()
     assert line.subscribe(NAVER, CHIPS)["accepted"] == [NAVER, CHIPS]
@@ -97,7 +97,7 @@ def test_groups_come_with_the_issues_of_their_window() -> None:
 
 
 def test_the_ack_of_a_group_names_no_members() -> None:
-    """It is not followed issue by issue."""
+    """It is not followed instrument by instrument."""
     ack = Line().subscribe("group:*", KOSPI, "group:market:")
     assert (ack["count"], ack["rejected"]) == (3, [])
     assert "members" not in ack
@@ -143,15 +143,15 @@ def test_everything_is_no_group() -> None:
 def test_whoever_reads_slowly_gets_the_figures_of_the_newest_window(
     keys: tuple[str, ...],
 ) -> None:
-    """Not sums: an issue would count twice."""
+    """Not sums: an instrument would count twice."""
     line = Line()
     line.subscribe(*keys)
     line.frames()
     line.put(SAMSUNG, KOSPI=1, chips=5)
     line.put(SAMSUNG, KOSPI=2)
     line.put(KOSPI=3)
-    issues = [SAMSUNG] if "*" in keys else []
-    assert line.frames() == [("update", issues, {KOSPI: 3, CHIPS: 5})]
+    instruments = [SAMSUNG] if "*" in keys else []
+    assert line.frames() == [("update", instruments, {KOSPI: 3, CHIPS: 5})]
 
 
 def test_an_interval_holds_for_groups_too() -> None:
@@ -212,9 +212,11 @@ def test_a_renamed_sector_takes_the_followers_of_its_group_along() -> None:
     line.publish(chips=1, KOSPI=1)
     line.frames()
     line.publish(logic=2)
-    entries = [IssueEntry(i, market="KOSPI", sector="logic") for i in (SAMSUNG, HYNIX)]
+    entries = [
+        InstrumentEntry(i, market="KOSPI", sector="logic") for i in (SAMSUNG, HYNIX)
+    ]
     line.commands.delivery.take_in()
-    line.key_sets.change_issues(Issues([*entries, IssueEntry(NAVER)]))
+    line.key_sets.change_instruments(Instruments([*entries, InstrumentEntry(NAVER)]))
     members, snapshot = drain(line.commands)
     assert members["members"] == {}
     assert members["renamed"] == {CHIPS: "group:sector:logic"}
@@ -227,8 +229,8 @@ def test_a_renamed_sector_takes_the_followers_of_its_group_along() -> None:
 @pytest.mark.parametrize(
     ("key", "words"),
     [
-        ("group:market:X", "the group of a market of no issue"),
-        ("group:sector:X", "the group of a sector of no issue"),
+        ("group:market:X", "the group of a market of no instrument"),
+        ("group:sector:X", "the group of a sector of no instrument"),
         ("group:KOSPI", "groups are called group:market:NAME"),
         ("group:", "groups are called group:market:NAME"),
         ("group:group:market:KOSPI", "groups are called group:market:NAME"),
@@ -243,7 +245,7 @@ def test_a_group_of_nothing_is_refused(key: str, words: str) -> None:
 
 def test_groups_may_be_asked_for_before_the_table_is_there() -> None:
     """Names that nobody could have are refused all the same."""
-    line = Line(Issues())
+    line = Line(Instruments())
     long = "group:sector:" + "x" * 300
     ack = line.subscribe("group:sector:X", long, "group:X", "group:*")
     assert ack["accepted"] == ["group:sector:X", "group:*"]

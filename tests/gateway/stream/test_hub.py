@@ -30,7 +30,7 @@ from tickthrottle_client.tick_v1 import CloseCode
 
 
 def make_hub(bounds: Bounds = BOUNDS, **settings: Any) -> Hub:
-    """Return a hub on a board with one issue."""
+    """Return a hub on a board with one instrument."""
     chosen = GatewaySettings.model_validate(settings)
     return Hub(make_board(make_row()), chosen, Counters(), bounds=bounds)
 
@@ -63,7 +63,7 @@ async def test_clients_with_the_same_view_are_sent_the_same_object() -> None:
 
 
 async def test_only_clients_with_news_are_woken() -> None:
-    """A window of other issues costs a client nothing."""
+    """A window of other instruments costs a client nothing."""
     hub = make_hub()
     watching, idle = join(hub, SAMSUNG), join(hub)
     publish(hub, 2)

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gateway.protocol.issue_numbers import IssueNumbers
+from gateway.protocol.instrument_numbers import InstrumentNumbers
 from gateway.protocol.key_sets import EVERYTHING, KeySet
 from gateway.stream.board import Board, Position
 from gateway.stream.frames import Update
@@ -21,17 +21,17 @@ from tests.gateway.samples import (
 )
 
 A, B, C = SAMSUNG, HYNIX, NAVER
-NUMBERS = IssueNumbers()
+NUMBERS = InstrumentNumbers()
 
 
 def update(offset: int, trades: dict[str, int], windows: int = 1) -> Update:
-    """Return an update with so many trades of each issue."""
+    """Return an update with so many trades of each instrument."""
     rows = [make_row(isin, seq=offset, trades=n) for isin, n in trades.items()]
     return Update(Position(EPOCH, offset, offset), windows, rows, NUMBERS)
 
 
 def watching(*isins: str) -> Mailbox:
-    """Return an empty mailbox that watches the issues."""
+    """Return an empty mailbox that watches the instruments."""
     mailbox = Mailbox()
     mailbox.watch(KeySet(NUMBERS, sorted(isins)))
     return mailbox
@@ -54,7 +54,7 @@ def test_a_client_that_keeps_up_gets_the_shared_update() -> None:
     assert mailbox.is_empty
 
 
-def test_an_update_of_other_issues_is_not_kept() -> None:
+def test_an_update_of_other_instruments_is_not_kept() -> None:
     """What the client does not watch leaves its mailbox empty."""
     mailbox = watching(A)
     assert not mailbox.offer(update(5, {B: 1}))
@@ -82,8 +82,8 @@ def test_an_update_of_no_whole_window_is_not_lost() -> None:
     assert mailbox.is_empty
 
 
-def test_a_client_of_everything_gets_issues_that_appear_later() -> None:
-    """``*`` covers issues nobody had heard of when it was asked for."""
+def test_a_client_of_everything_gets_instruments_that_appear_later() -> None:
+    """``*`` covers instruments nobody had heard of when it was asked for."""
     mailbox = Mailbox()
     mailbox.watch(EVERYTHING)
     mailbox.offer(update(5, {A: 1}))
@@ -101,7 +101,7 @@ def test_a_snapshot_comes_in_pieces_of_which_the_last_is_final() -> None:
 
 
 def test_an_empty_snapshot_is_one_final_piece() -> None:
-    """A client that asked for issues without a value is told that there is none."""
+    """A client that asked for instruments without a value is told that there is none."""
     mailbox = watching(A)
     mailbox.request_snapshot([], offset=4)
     assert mailbox.take(2) == SnapshotPiece((), 4, True)
@@ -128,7 +128,7 @@ def test_windows_covered_by_the_snapshot_leave_nothing_behind() -> None:
 
 
 def test_a_snapshot_takes_over_what_is_pending() -> None:
-    """An issue asked for again moves from the update to the snapshot."""
+    """An instrument asked for again moves from the update to the snapshot."""
     mailbox = watching(A, B)
     mailbox.offer(update(5, {A: 1, B: 1}))
     mailbox.request_snapshot([A], offset=5)
@@ -211,13 +211,13 @@ class Reader:
 
     def get(self, isins: Iterable[str]) -> None:
         got = list(isins)
-        assert len(got) == len(set(got)), "an issue twice in a frame"
+        assert len(got) == len(set(got)), "an instrument twice in a frame"
         assert not self.awaits_snapshot & set(got), "an update before the snapshot"
-        assert set(got) <= self.keys, "an issue it does not watch"
+        assert set(got) <= self.keys, "an instrument it does not watch"
         for isin in got:
             row = self.board.get(isin)
             assert row is not None
-            assert row.version >= self.seen.get(isin, b""), "an issue went back"
+            assert row.version >= self.seen.get(isin, b""), "an instrument went back"
             self.seen[isin] = row.version
 
 

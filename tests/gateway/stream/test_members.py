@@ -1,4 +1,4 @@
-"""Keys that stand for markets and sectors, while the issue table changes."""
+"""Keys that stand for markets and sectors, while the instrument table changes."""
 
 import json
 from collections import defaultdict
@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from gateway.protocol.key_sets import KeySets
 from gateway.stream.board import Board
 from gateway.stream.commands import ClientCommands
-from ingest.issue_table.issue_entry import IssueEntry
-from ingest.issue_table.known_issues import Issues
+from ingest.instrument_table.instrument_entry import InstrumentEntry
+from ingest.instrument_table.known_instruments import Instruments
 from tests.examples import many
 from tests.gateway.samples import (
     EPOCH,
@@ -27,10 +27,12 @@ from tests.gateway.samples import (
 from tests.gateway.stream.test_commands import drain, isins, publish, say
 
 
-def table(**sectors: Iterable[str]) -> Issues:
-    """Return a table of these sectors; all of its issues are of one market."""
+def table(**sectors: Iterable[str]) -> Instruments:
+    """Return a table of these sectors; all of its instruments are of one market."""
     pairs = ((isin, name) for name, isins in sectors.items() for isin in isins)
-    return Issues(IssueEntry(i, market="KOSPI", sector=name) for i, name in pairs)
+    return Instruments(
+        InstrumentEntry(i, market="KOSPI", sector=name) for i, name in pairs
+    )
 
 
 CHIPS = table(chips=[SAMSUNG, HYNIX], media=[NAVER])
@@ -39,10 +41,10 @@ CHIPS = table(chips=[SAMSUNG, HYNIX], media=[NAVER])
 class Line:
     """A client, the board that it sees, and the table it knows markets by."""
 
-    def __init__(self, *traded: str, issues: Issues = CHIPS) -> None:
+    def __init__(self, *traded: str, instruments: Instruments = CHIPS) -> None:
         self.board = make_board(*map(make_row, traded))
         self.key_sets = KeySets(self.board.numbers)
-        self.key_sets.change_issues(issues)
+        self.key_sets.change_instruments(instruments)
         # A story has more messages than one may say at once.
         self.commands = make_commands(
             self.board, self.key_sets, messages_per_second=100
@@ -53,17 +55,17 @@ class Line:
         return say(self.commands, **message)
 
     def publish(self, *isins: str) -> None:
-        """Publish a newer trade of each issue."""
+        """Publish a newer trade of each instrument."""
         seq = self.board.position.offset + 1
         publish(self.board, self.commands, *(make_row(i, seq=seq) for i in isins))
 
-    def relist(self, issues: Issues) -> None:
+    def relist(self, instruments: Instruments) -> None:
         """Have another table, and the client get its turn, as the hub does."""
         self.commands.delivery.take_in()
-        self.key_sets.change_issues(issues)
+        self.key_sets.change_instruments(instruments)
 
     def frames(self) -> list[tuple[Any, ...]]:
-        """Return what is sent: members or the issues of a snapshot or update."""
+        """Return what is sent: members or the instruments of a snapshot or update."""
         shown: list[tuple[Any, ...]] = []
         for frame in drain(self.commands):
             if frame["type"] == "members":
@@ -73,13 +75,13 @@ class Line:
         return shown
 
 
-def test_a_market_stands_for_its_issues() -> None:
+def test_a_market_stands_for_its_instruments() -> None:
     """The ack says which; nothing else comes."""
     line = Line(SAMSUNG, HYNIX, NAVER)
     ack = line.say(op="subscribe", keys=["sector:chips"])
     assert (ack["accepted"], ack["count"]) == (["sector:chips"], 1)
     assert ack["members"] == {"sector:chips": [HYNIX, SAMSUNG]}
-    assert ack["issues"] == CHIPS.digest
+    assert ack["instruments"] == CHIPS.digest
     assert line.frames() == [("snapshot", [HYNIX, SAMSUNG])]
     line.publish(SAMSUNG, NAVER)
     assert line.frames() == [("update", [SAMSUNG])]
@@ -90,7 +92,7 @@ def test_a_market_stands_for_its_issues() -> None:
     assert line.frames() == []
 
 
-def test_an_issue_of_two_keys_comes_once() -> None:
+def test_an_instrument_of_two_keys_comes_once() -> None:
     """Given up by one of its names it still comes by the other."""
     line = Line(SAMSUNG, HYNIX, NAVER)
     line.say(op="subscribe", keys=["market:KOSPI", "sector:chips", SAMSUNG])
@@ -103,8 +105,8 @@ def test_an_issue_of_two_keys_comes_once() -> None:
     assert line.frames() == [("update", [SAMSUNG])]
 
 
-def test_an_issue_that_moves_takes_its_followers_along() -> None:
-    """First which issues it is now, then a snapshot of what is new to the client."""
+def test_an_instrument_that_moves_takes_its_followers_along() -> None:
+    """First which instruments it is now, then a snapshot of what is new to the client."""
     line = Line(SAMSUNG, HYNIX, NAVER)
     line.say(op="subscribe", keys=["sector:chips"])
     line.frames()
@@ -121,13 +123,13 @@ def test_an_issue_that_moves_takes_its_followers_along() -> None:
 
 
 def test_a_change_that_moves_nothing_is_not_told() -> None:
-    """A new previous close, or an issue of another sector."""
+    """A new previous close, or an instrument of another sector."""
     line = Line(SAMSUNG, NAVER)
     line.say(op="subscribe", keys=["sector:chips", NAVER])
     line.frames()
     before = line.commands.delivery
-    closes = [IssueEntry(SAMSUNG, sector="chips", prev_close="1")]
-    line.relist(Issues([*closes, IssueEntry(HYNIX, sector="chips")]))
+    closes = [InstrumentEntry(SAMSUNG, sector="chips", prev_close="1")]
+    line.relist(Instruments([*closes, InstrumentEntry(HYNIX, sector="chips")]))
     assert not before.is_owed
     assert line.frames() == []
     line.publish(SAMSUNG)
@@ -151,7 +153,7 @@ def test_a_renamed_sector_takes_its_followers_along() -> None:
     assert ack["count"] == 0
 
 
-def test_a_sector_that_was_split_stays_without_issues() -> None:
+def test_a_sector_that_was_split_stays_without_instruments() -> None:
     """And has them again when the name comes back."""
     line = Line(SAMSUNG, HYNIX)
     line.say(op="subscribe", keys=["sector:chips"])
@@ -168,8 +170,8 @@ def test_a_sector_that_was_split_stays_without_issues() -> None:
 
 
 def test_a_market_may_be_asked_for_before_the_table_is_there() -> None:
-    """Its issues come when the table does; a name that is none then has none."""
-    line = Line(SAMSUNG, issues=Issues())
+    """Its instruments come when the table does; a name that is none then has none."""
+    line = Line(SAMSUNG, instruments=Instruments())
     ack = line.say(op="subscribe", keys=["market:KOSPI", "market:X"])
     assert ack["members"] == {"market:KOSPI": [], "market:X": []}
     assert line.frames() == [("snapshot", [])]
@@ -179,29 +181,29 @@ def test_a_market_may_be_asked_for_before_the_table_is_there() -> None:
     [rejection] = line.say(op="subscribe", keys=["market:Y"])["rejected"]
     assert (rejection["code"], rejection["message"]) == (
         "unknown_key",
-        "the market of no issue",
+        "the market of no instrument",
     )
 
 
 def test_whoever_comes_back_gets_what_changed_if_the_table_is_the_same() -> None:
-    """Under another table nobody knows which issues the client has: it gets all."""
+    """Under another table nobody knows which instruments the client has: it gets all."""
     for digest, expected in ((CHIPS.digest, [SAMSUNG]), (None, [HYNIX, SAMSUNG])):
         line = Line(SAMSUNG, HYNIX, NAVER)
         line.publish(SAMSUNG, NAVER)
-        since = {"epoch": EPOCH, "offset": 1, "issues": digest}
+        since = {"epoch": EPOCH, "offset": 1, "instruments": digest}
         ack = line.say(op="subscribe", keys=["sector:chips", NAVER], since=since)
         assert ack["resumed"] is True
         [(_, shown)] = line.frames()
         assert sorted(shown) == sorted([*expected, NAVER])
-    bad = line.say(op="subscribe", keys=[NAVER], since={**since, "issues": 7})
+    bad = line.say(op="subscribe", keys=[NAVER], since={**since, "instruments": 7})
     assert (bad["code"], bad["message"]) == (
         "bad_request",
-        "since.issues: must be text",
+        "since.instruments: must be text",
     )
 
 
 def test_whoever_watches_everything_is_told_of_its_markets_too() -> None:
-    """Without another snapshot: it has every issue."""
+    """Without another snapshot: it has every instrument."""
     line = Line(SAMSUNG, HYNIX)
     line.say(op="subscribe", keys=["*", "sector:chips"])
     line.frames()
@@ -277,7 +279,7 @@ def test_whatever_happens_the_client_has_what_its_keys_stand_for(
     steps: list[tuple[str, Any]],
 ) -> None:
     """However the table changes, and however slowly the client reads."""
-    line, follower = Line(issues=_listed([None] * len(ISINS))), _Follower()
+    line, follower = Line(instruments=_listed([None] * len(ISINS))), _Follower()
     newest: dict[str, int] = defaultdict(int)
     for step, what in [*steps, ("read", 1_000)]:
         if step == "relist":
@@ -299,9 +301,11 @@ def test_whatever_happens_the_client_has_what_its_keys_stand_for(
     assert follower.prices == {i: newest[i] for i in wanted if newest[i]}
 
 
-def _listed(names: list[str | None]) -> Issues:
+def _listed(names: list[str | None]) -> Instruments:
     pairs = zip(ISINS, names, strict=True)
-    return Issues(IssueEntry(i, market="KOSPI", sector=name) for i, name in pairs)
+    return Instruments(
+        InstrumentEntry(i, market="KOSPI", sector=name) for i, name in pairs
+    )
 
 
 def _read(commands: ClientCommands, follower: _Follower, most: int) -> None:

@@ -1,4 +1,4 @@
-"""An issue is handed out at most once per window, whoever publishes it."""
+"""An instrument is handed out at most once per window, whoever publishes it."""
 
 import json
 from collections.abc import Iterable
@@ -42,7 +42,7 @@ def test_windows_in_one_update_each_go_out_as_they_come() -> None:
         assert not gate.is_holding
 
 
-def test_another_part_of_a_window_brings_other_issues_at_once() -> None:
+def test_another_part_of_a_window_brings_other_instruments_at_once() -> None:
     """Only what was handed out in the window already has to wait."""
     gate, other = OncePerWindow(), make_row(HYNIX)
     gate.hand_out(W, [make_row(SAMSUNG)])
@@ -100,7 +100,7 @@ class Stream:
     def publish(self, job: int, count: int, late: dict[str, int]) -> WindowSnapshot:
         """Publish a job's next windows, with an update for all of them.
 
-        ``late`` says of each issue how many trades are newer than the job's.
+        ``late`` says of each instrument how many trades are newer than the job's.
         """
         self.windows[job] += count * WINDOW_MS
         self.offset += count
@@ -173,8 +173,8 @@ class Reader:
         self._window, self._offset = frame["window"], frame["offset"]
         for item in frame["data"]:
             isin, place = item["isin"], (frame["window"], item["isin"])
-            assert place not in self._shown, "an issue twice in a window"
-            assert item["seq"] >= self.seen.get(isin, 0), "an issue went back"
+            assert place not in self._shown, "an instrument twice in a window"
+            assert item["seq"] >= self.seen.get(isin, 0), "an instrument went back"
             self._shown.add(place)
             self.seen[isin] = item["seq"]
         self._is_snapshot_due = not frame.get("final", not self._is_snapshot_due)

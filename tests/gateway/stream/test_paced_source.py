@@ -1,4 +1,4 @@
-"""What those see whose token allows one price of an issue in an interval."""
+"""What those see whose token allows one price of an instrument in an interval."""
 
 import json
 from collections.abc import Iterable
@@ -60,7 +60,7 @@ class Market:
         self.hub.publish(update, snapshot, self.now_ms)
 
     def prices(self, seqs: Iterable[int], after_ms: int = WINDOW_MS) -> None:
-        """Publish windows in which the issue's price is its number."""
+        """Publish windows in which the instrument's price is its number."""
         for seq in seqs:
             self.publish(make_row(price=str(seq), seq=seq), after_ms=after_ms)
 

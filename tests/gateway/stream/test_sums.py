@@ -37,7 +37,7 @@ Sums = dict[str, RowSums]
 
 
 def add(sums: Sums, isin: str, more: RowSums) -> None:
-    """Add to what was traded of an issue."""
+    """Add to what was traded of an instrument."""
     sums[isin] = sums[isin].fold(more) if isin in sums else more
 
 
@@ -118,7 +118,9 @@ class Reader:
     def _take(self, message: dict[str, Any]) -> None:
         for item in message.get("data", []):
             isin, version = item["isin"], (int(item["time"]), int(item["seq"]))
-            assert version >= self.versions.get(isin, version), "an issue went back"
+            assert version >= self.versions.get(isin, version), (
+                "an instrument went back"
+            )
             self.versions[isin] = version
             if message["type"] == "snapshot":
                 self.snapshot.add(isin)
@@ -181,7 +183,7 @@ async def _merge(steps: list[Any]) -> None:
 
 @settings(max_examples=many(200))
 @given(st.lists(st.one_of(READ, READ, WINDOW), max_size=15), st.lists(WINDOW))
-def test_who_comes_back_is_told_of_every_issue_and_goes_on_from_there(
+def test_who_comes_back_is_told_of_every_instrument_and_goes_on_from_there(
     before: list[Any], meanwhile: list[dict[str, Trades]]
 ) -> None:
     """Also of one whose trades all came too late, so that its price is the same."""

@@ -16,13 +16,13 @@ from tests.gateway.publisher import Publisher
 from tests.gateway.samples import make_isins, make_row
 from tests.gateway.servers import Gateway, running_gateway, upgrade_request
 
-ISSUES = make_isins(60)
+INSTRUMENTS = make_isins(60)
 
 
 @pytest.fixture
 def compressing(publisher: Publisher, redis_url: str) -> Iterator[Gateway]:
-    """A gateway that compresses, and has issues."""
-    publisher.publish(*(make_row(isin) for isin in ISSUES))
+    """A gateway that compresses, and has instruments."""
+    publisher.publish(*(make_row(isin) for isin in INSTRUMENTS))
     with running_gateway(redis_url, compression=True) as gateway:
         gateway.wait_for("reloads")
         yield gateway
@@ -58,10 +58,12 @@ def test_clients_with_and_without_compression_get_the_same(
             for offer in offers
         ]
         for stream in streams:
-            assert len(stream.subscribe("*")) == len(ISSUES)
+            assert len(stream.subscribe("*")) == len(INSTRUMENTS)
         for seq in range(2, 22):
-            issues = ISSUES if seq % 3 else ISSUES[:2]
-            publisher.publish(*(make_row(isin, f"{seq}.50", seq) for isin in issues))
+            instruments = INSTRUMENTS if seq % 3 else INSTRUMENTS[:2]
+            publisher.publish(
+                *(make_row(isin, f"{seq}.50", seq) for isin in instruments)
+            )
             first, *others = [stream.raw() for stream in streams]
             assert json.loads(first)["offset"] == seq
             assert (len(first) > MIN_BYTES) == bool(seq % 3)

@@ -221,7 +221,7 @@ def test_a_planned_stop_says_when_to_come_back(gateway: Gateway) -> None:
 
 
 def test_a_heartbeat_carries_the_position(publisher: Publisher, redis_url: str) -> None:
-    """A client of quiet issues comes back from where it is."""
+    """A client of quiet instruments comes back from where it is."""
     publisher.publish()
     with running_gateway(redis_url, heartbeat_ms=50) as gateway:
         gateway.wait_for("reloads")
@@ -237,7 +237,7 @@ def test_who_takes_nothing_is_cut_off(
     publisher: Publisher, redis_url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """And costs the gateway nothing after that, not even a line in the log."""
-    issues = make_isins(300)
+    instruments = make_isins(300)
     with running_gateway(redis_url, Bounds(slow_close_s=0.3)) as gateway:
         gateway.wait_for("reloads")
         with socket.socket() as stalled:
@@ -246,7 +246,7 @@ def test_who_takes_nothing_is_cut_off(
             stalled.sendall(b"GET /v1/sse?keys=* HTTP/1.1\r\nHost: x\r\n\r\n")
             eventually(lambda: gateway.health()["clients"] == 1)
             for seq in range(1, 21):
-                publisher.publish(*(make_row(isin, seq=seq) for isin in issues))
+                publisher.publish(*(make_row(isin, seq=seq) for isin in instruments))
             gateway.wait_for("clients_slow_closed")
             eventually(lambda: gateway.health()["clients"] == 0)
             stalled.settimeout(10)

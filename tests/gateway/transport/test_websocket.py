@@ -80,10 +80,10 @@ def test_a_price_arrives_as_it_was_published(
         assert b'"price":1234567890.1234567890,' in stream.raw()
 
 
-def test_a_client_gets_its_own_issues_only(
+def test_a_client_gets_its_own_instruments_only(
     publisher: Publisher, gateway: Gateway
 ) -> None:
-    """Windows of other issues pass without a frame."""
+    """Windows of other instruments pass without a frame."""
     with gateway.stream() as stream:
         assert stream.subscribe(SAMSUNG) == []
         publisher.publish(make_row(HYNIX))
@@ -93,7 +93,7 @@ def test_a_client_gets_its_own_issues_only(
         assert update["offset"] == 3
 
 
-def test_a_client_of_everything_gets_issues_that_appear_later(
+def test_a_client_of_everything_gets_instruments_that_appear_later(
     publisher: Publisher, gateway: Gateway
 ) -> None:
     """``*`` needs no new subscription."""
@@ -103,7 +103,7 @@ def test_a_client_of_everything_gets_issues_that_appear_later(
         assert stream.take("update")["data"][0]["isin"] == HYNIX
 
 
-def test_an_issue_published_twice_is_sent_once(
+def test_an_instrument_published_twice_is_sent_once(
     publisher: Publisher, gateway: Gateway, client: redis.Redis
 ) -> None:
     """A message that comes twice, and an older row in a later one, reach nobody."""
@@ -126,7 +126,7 @@ def test_an_issue_published_twice_is_sent_once(
 def test_late_trades_reach_a_client_with_their_window(
     publisher: Publisher, gateway: Gateway
 ) -> None:
-    """The trade that is shown stays; who was away meanwhile is told of the issue."""
+    """The trade that is shown stays; who was away meanwhile is told of the instrument."""
     with gateway.stream() as stream:
         stream.subscribe(SAMSUNG, HYNIX)
         shown = publisher.publish(make_row(seq=5), make_row(HYNIX))
@@ -311,9 +311,9 @@ def stalled(gateway: Gateway) -> Iterator[StalledReader]:
 
 def fill(publisher: Publisher, windows: int) -> None:
     """Publish windows large enough to fill every buffer on the way to a client."""
-    issues = make_isins(300)
+    instruments = make_isins(300)
     for seq in range(1, windows + 1):
-        publisher.publish(*(make_row(isin, seq=seq) for isin in issues))
+        publisher.publish(*(make_row(isin, seq=seq) for isin in instruments))
 
 
 def test_a_slow_client_gets_one_newest_update(

@@ -71,7 +71,7 @@ async def following(redis_url: str) -> AsyncIterator[Rig]:
     """Run a follower until the block ends."""
     counters, board = Counters(), Board()
     hub = Hub(board, GatewaySettings(), counters)
-    hub.change_issues(LISTED)
+    hub.change_instruments(LISTED)
     connection = create_redis(redis_url)
     follower = BarFollower(connection, AnalyticsKeys("tt"), hub.bar_desk, counters)
     pump = asyncio.create_task(follower.run())

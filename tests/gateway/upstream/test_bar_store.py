@@ -63,7 +63,7 @@ def test_progress_that_no_job_would_write_is_refused(
 async def test_bars_and_days_are_those_that_were_published(
     client: redis.Redis, store: BarStore
 ) -> None:
-    """Of all issues in the order of ISINs, of some in the order they are named."""
+    """Of all instruments in the order of ISINs, of some in the order they are named."""
     assert await store.progress() is None
     assert await store.newest() == []
     bars = BarPublisher(client)
@@ -85,7 +85,7 @@ async def test_parts_of_spans_are_within_them(
     client: redis.Redis, store: BarStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The end is not part of a span; however many are asked for at a time."""
-    monkeypatch.setattr(bar_store, "ISSUES_AT_ONCE", 2)
+    monkeypatch.setattr(bar_store, "INSTRUMENTS_AT_ONCE", 2)
     minutes = [make_bar(minute=n) for n in range(4)]
     BarPublisher(client).publish(*minutes)
 

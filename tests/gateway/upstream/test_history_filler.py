@@ -10,7 +10,7 @@ from redis.asyncio import Redis
 from gateway.stream.board import Position
 from gateway.upstream import history_filler
 from gateway.upstream.history_filler import HistoryFiller
-from gateway.upstream.issue_history import IssueHistory
+from gateway.upstream.instrument_history import InstrumentHistory
 from gateway.upstream.redis_client import create_redis
 from gateway.upstream.window_log import WindowLog
 from ingest.redis_keys import Keys
@@ -25,7 +25,7 @@ class Filled:
     """A history, and the historian that fills it."""
 
     def __init__(self, redis: Redis) -> None:
-        self.history = IssueHistory(100_000)
+        self.history = InstrumentHistory(100_000)
         self.historian = HistoryFiller(self.history, WindowLog(redis, Keys("tt")))
 
     async def reaches(self, *offsets: int) -> None:

@@ -92,7 +92,7 @@ async def caught_up(redis_url: str, publisher: Publisher) -> AsyncIterator[Follo
 
 
 def isins(frame: dict[str, Any]) -> list[str]:
-    """Return the issues in a frame."""
+    """Return the instruments in a frame."""
     return [item["isin"] for item in frame["data"]]
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import redis
 
 from ingest.adapters.adapter import Adapter
-from ingest.adapters.run_exchange import at_addresses, find_issues, run_exchange
+from ingest.adapters.run_exchange import at_addresses, find_instruments, run_exchange
 from ingest.feed.pacer import FeedReport
 from ingest.settings import IngestSettings
 from ingest.sources.exchange_options import ExchangeOptions
@@ -70,13 +70,13 @@ def feeding(
     """Run a feed; it is stopped at the end of the block, if it has not ended."""
     chosen = ExchangeOptions(**options)
     kind = at_addresses(kind, chosen)
-    issues = find_issues(kind, chosen)
+    instruments = find_instruments(kind, chosen)
     running = Running()
 
     def run() -> None:
         try:
             report = run_exchange(
-                *(settings_of(redis_url), kind, issues, chosen, secrets or {}),
+                *(settings_of(redis_url), kind, instruments, chosen, secrets or {}),
                 stop=running.stop,
             )
             running.reports.append(report)

@@ -3,7 +3,13 @@
 import os
 from collections.abc import Iterable, Iterator
 
-from ingest.adapters.adapter import ExchangeIssue, Fetch, Frame, IssueDay, Piece
+from ingest.adapters.adapter import (
+    ExchangeInstrument,
+    Fetch,
+    Frame,
+    InstrumentDay,
+    Piece,
+)
 from ingest.exchanges.binance import Binance
 
 
@@ -13,15 +19,15 @@ class Local(Binance):
     url = os.environ.get("LOCAL_EXCHANGE", "ws://127.0.0.1:9")
 
     @classmethod
-    def listed(cls, fetch: Fetch) -> list[ExchangeIssue]:
+    def listed(cls, fetch: Fetch) -> list[ExchangeInstrument]:
         """Return two symbols, one of which it chooses."""
         names: Iterable[str] = ("BTCUSDT", "ETHBTC")
-        return [ExchangeIssue(name, f"{name} by name", name) for name in names]
+        return [ExchangeInstrument(name, f"{name} by name", name) for name in names]
 
     def decode(self, frame: Frame) -> Iterator[Piece]:
         """Say a previous close with every trade."""
         yield from super().decode(frame)
-        yield IssueDay("BTCUSDT", prev_close="70000.5")
+        yield InstrumentDay("BTCUSDT", prev_close="70000.5")
 
 
 class Away(Binance):

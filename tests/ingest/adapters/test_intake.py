@@ -11,7 +11,7 @@ from ingest.adapters.adapter import (
     Adapter,
     ExchangeTrade,
     Frame,
-    IssueDay,
+    InstrumentDay,
     Notice,
     Numbering,
     Piece,
@@ -29,7 +29,7 @@ from ingest.adapters.intake import (
     ClockDifference,
     Intake,
 )
-from ingest.issue_table.day_facts import DayFacts
+from ingest.instrument_table.day_facts import DayFacts
 from ingest.sources.event import Refusals
 from ingest.trade import InvalidTrade, Trade
 
@@ -204,8 +204,12 @@ def test_a_volume_that_went_back_does_not_hide_what_came_later() -> None:
 
 
 def test_what_a_frame_says_of_the_day_is_news_once(intake: Intake) -> None:
-    days = [IssueDay("A", "70.5"), IssueDay("A", "70.5"), IssueDay("B", "1")]
-    intake.read(Played(*days, IssueDay("A", "-1")), "", NOW_US)
+    days = [
+        InstrumentDay("A", "70.5"),
+        InstrumentDay("A", "70.5"),
+        InstrumentDay("B", "1"),
+    ]
+    intake.read(Played(*days, InstrumentDay("A", "-1")), "", NOW_US)
     assert intake.days.take() == {ISIN: DayFacts("70.5")}
     assert intake.counts.skipped == {"day_unread": 1}
     intake.read(Played(*days), "", NOW_US)

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from ingest.adapters.adapter import Adapter, BadChoice, ExchangeIssue
+from ingest.adapters.adapter import Adapter, BadChoice, ExchangeInstrument
 from ingest.adapters.listing import (
-    FeedIssues,
-    choose_issues,
+    FeedInstruments,
+    choose_instruments,
     encode_listing,
     parse_known,
 )
@@ -19,7 +19,7 @@ from ingest.exchanges.alpaca import Alpaca
 from ingest.exchanges.binance import Binance
 from ingest.exchanges.kis import Kis
 from ingest.exchanges.upbit import Upbit
-from ingest.issue_table.issue_list import read_issues
+from ingest.instrument_table.instrument_list import read_instruments
 from ingest.symbol_key import key_of
 
 MARKETS = [
@@ -61,16 +61,18 @@ def no_fetch(address: str, fields: Mapping[str, str] | None) -> bytes:
     raise AssertionError(address)
 
 
-def rows(kind: type[Adapter], issues: FeedIssues) -> dict[str, dict[str, str]]:
+def rows(
+    kind: type[Adapter], instruments: FeedInstruments
+) -> dict[str, dict[str, str]]:
     """Return the rows of the list by symbol."""
-    text = encode_listing(kind, issues)
+    text = encode_listing(kind, instruments)
     return {row["symbol"]: row for row in csv.DictReader(io.StringIO(text))}
 
 
 def test_upbits_list_has_names_and_currencies() -> None:
-    issues = choose_issues(Upbit, ["*"], None, fetch)
-    assert issues.symbols == ("KRW-BTC", "BTC-ETH", "KRW-BIGTIME")
-    row = rows(Upbit, issues)["KRW-BTC"]
+    instruments = choose_instruments(Upbit, ["*"], None, fetch)
+    assert instruments.symbols == ("KRW-BTC", "BTC-ETH", "KRW-BIGTIME")
+    row = rows(Upbit, instruments)["KRW-BTC"]
     assert row == {
         "isin": key_of("QU", "KRW-BTC"),
         "code": "KRW-BTC",
@@ -86,7 +88,7 @@ def test_upbits_list_has_names_and_currencies() -> None:
 
 
 def test_binances_list_has_tick_sizes_and_only_what_trades() -> None:
-    found = rows(Binance, choose_issues(Binance, ["*"], None, fetch))
+    found = rows(Binance, choose_instruments(Binance, ["*"], None, fetch))
     assert list(found) == ["BTCUSDT", "ETHBTC", "1000CHEEMSUSDT"]
     assert found["BTCUSDT"]["tick_size"] == "0.01"
     assert found["ETHBTC"]["tick_size"] == "0.00001"
@@ -103,34 +105,38 @@ def test_binances_list_has_tick_sizes_and_only_what_trades() -> None:
 def test_without_a_choice_the_adapter_chooses(
     kind: type[Adapter], symbols: tuple[str, ...]
 ) -> None:
-    assert choose_issues(kind, [], None, fetch).symbols == symbols
+    assert choose_instruments(kind, [], None, fetch).symbols == symbols
 
 
 def test_the_list_is_one_that_a_gateway_reads(tmp_path: Path) -> None:
-    path = tmp_path / "issues.csv"
+    path = tmp_path / "instruments.csv"
     for kind in (Upbit, Binance):
-        issues = choose_issues(kind, ["*"], None, fetch)
-        path.write_text(encode_listing(kind, issues), encoding="utf-8")
-        known = read_issues(path)
-        assert {entry.isin for entry in known} == set(issues.keys.values())
-        assert parse_known(path.read_text("utf-8")) == dict(issues.keys)
+        instruments = choose_instruments(kind, ["*"], None, fetch)
+        path.write_text(encode_listing(kind, instruments), encoding="utf-8")
+        known = read_instruments(path)
+        assert {entry.isin for entry in known} == set(instruments.keys.values())
+        assert parse_known(path.read_text("utf-8")) == dict(instruments.keys)
 
 
 def test_an_odd_name_in_an_exchanges_list_costs_nobody_a_name(tmp_path: Path) -> None:
     """It is listed without what cannot be seen, and the feed goes on."""
-    odd = ExchangeIssue("KRW-BTC", "비트\u200b코인\n", "Bit\u202ecoin", "KRW", "1\x1b")
-    issues = choose_issues(Upbit, ["KRW-BTC"], None, no_fetch)
-    issues = FeedIssues(issues.keys, {"KRW-BTC": odd})
-    path = tmp_path / "issues.csv"
-    path.write_text(encode_listing(Upbit, issues), encoding="utf-8")
-    [entry] = read_issues(path)
+    odd = ExchangeInstrument(
+        "KRW-BTC", "비트\u200b코인\n", "Bit\u202ecoin", "KRW", "1\x1b"
+    )
+    instruments = choose_instruments(Upbit, ["KRW-BTC"], None, no_fetch)
+    instruments = FeedInstruments(instruments.keys, {"KRW-BTC": odd})
+    path = tmp_path / "instruments.csv"
+    path.write_text(encode_listing(Upbit, instruments), encoding="utf-8")
+    [entry] = read_instruments(path)
     assert (entry.name, entry.english_name) == ("비트코인", "Bitcoin")
 
 
 def test_symbols_that_were_named_need_no_list() -> None:
-    issues = choose_issues(Binance, ["ETHBTC", "BTCUSDT", "ETHBTC"], None, no_fetch)
-    assert issues.symbols == ("ETHBTC", "BTCUSDT")
-    assert rows(Binance, issues)["ETHBTC"]["name"] == "ETHBTC"
+    instruments = choose_instruments(
+        Binance, ["ETHBTC", "BTCUSDT", "ETHBTC"], None, no_fetch
+    )
+    assert instruments.symbols == ("ETHBTC", "BTCUSDT")
+    assert rows(Binance, instruments)["ETHBTC"]["name"] == "ETHBTC"
 
 
 @pytest.mark.parametrize(
@@ -150,11 +156,17 @@ def test_symbols_that_were_named_need_no_list() -> None:
 def test_symbols_become_what_the_exchange_writes(
     kind: type[Adapter], typed: str, symbol: str
 ) -> None:
-    """Typed, and in an issue list; typed in two ways it is one symbol."""
-    assert choose_issues(kind, [typed, symbol], None, no_fetch).symbols == (symbol,)
+    """Typed, and in an instrument list; typed in two ways it is one symbol."""
+    assert choose_instruments(kind, [typed, symbol], None, no_fetch).symbols == (
+        symbol,
+    )
     known = {typed: "KR7005930003"}
-    assert choose_issues(kind, [], known, no_fetch).keys == {symbol: "KR7005930003"}
-    assert choose_issues(kind, [symbol], known, no_fetch).keys[symbol] == known[typed]
+    assert choose_instruments(kind, [], known, no_fetch).keys == {
+        symbol: "KR7005930003"
+    }
+    assert (
+        choose_instruments(kind, [symbol], known, no_fetch).keys[symbol] == known[typed]
+    )
 
 
 @pytest.mark.parametrize(
@@ -178,19 +190,19 @@ def test_what_cannot_be_a_symbol_is_refused_before_connecting(
 ) -> None:
     for symbols, known in (([typed], None), ([], {typed: "KR7005930003"})):
         with pytest.raises(BadChoice) as refused:
-            choose_issues(kind, symbols, known, no_fetch)
+            choose_instruments(kind, symbols, known, no_fetch)
         assert f"symbol {typed!r}: " in str(refused.value)
         assert rule in str(refused.value)
 
 
 def test_a_list_with_a_symbol_of_others_serves_those_that_are_followed() -> None:
     known = {"SAMSUNG": "KR7005930003", "a000660": "KR7000660001"}
-    assert choose_issues(Kis, ["000660"], known, no_fetch).keys == {
+    assert choose_instruments(Kis, ["000660"], known, no_fetch).keys == {
         "000660": "KR7000660001"
     }
     twice = {"btcusdt": "KR7005930003", "BTC/USDT": "KR7000660001"}
     with pytest.raises(BadChoice, match="symbol 'BTCUSDT': has two ISINs"):
-        choose_issues(Binance, [], twice, no_fetch)
+        choose_instruments(Binance, [], twice, no_fetch)
 
 
 def test_an_own_adapter_that_fails_at_a_symbol_is_told() -> None:
@@ -200,17 +212,17 @@ def test_an_own_adapter_that_fails_at_a_symbol_is_told() -> None:
             return {"A": "A"}[symbol]
 
     with pytest.raises(BadChoice, match="symbol 'B': KeyError"):
-        choose_issues(Own, ["B"], None, no_fetch)
+        choose_instruments(Own, ["B"], None, no_fetch)
 
 
-def test_an_issue_list_gives_the_isins() -> None:
+def test_an_instrument_list_gives_the_isins() -> None:
     known = parse_known(
         "isin,code,name\nKR7005931001,005935,우\nKR7005930003,005930,x\n"
     )
-    issues = choose_issues(Kis, [], known, no_fetch)
-    assert issues.keys == {"005935": "KR7005931001", "005930": "KR7005930003"}
-    issues = choose_issues(Kis, ["000660", "005935"], known, no_fetch)
-    assert issues.keys == {"000660": "KR7000660001", "005935": "KR7005931001"}
+    instruments = choose_instruments(Kis, [], known, no_fetch)
+    assert instruments.keys == {"005935": "KR7005931001", "005930": "KR7005930003"}
+    instruments = choose_instruments(Kis, ["000660", "005935"], known, no_fetch)
+    assert instruments.keys == {"000660": "KR7000660001", "005935": "KR7005931001"}
 
 
 @pytest.mark.parametrize(
@@ -218,7 +230,11 @@ def test_an_issue_list_gives_the_isins() -> None:
     [
         (Alpaca, [], "alpaca has no list of its own: name symbols with --symbols"),
         (Alpaca, ["*"], "alpaca has no list of its own"),
-        (Kis, ["005935"], "symbol '005935': has no ISIN by rule; give an issue list"),
+        (
+            Kis,
+            ["005935"],
+            "symbol '005935': has no ISIN by rule; give an instrument list",
+        ),
         (
             Kis,
             [f"{n:05}0" for n in range(42)],
@@ -231,7 +247,7 @@ def test_what_cannot_be_followed_is_said(
     kind: type[Adapter], symbols: list[str], rule: str
 ) -> None:
     with pytest.raises(BadChoice) as refused:
-        choose_issues(kind, symbols, None, no_fetch)
+        choose_instruments(kind, symbols, None, no_fetch)
     assert rule in str(refused.value)
 
 
@@ -269,4 +285,4 @@ def test_an_answer_that_is_no_list_is_refused(
     kind: type[Adapter], answer: bytes
 ) -> None:
     with pytest.raises(BadChoice, match=r"its list of symbols cannot be read|no list"):
-        choose_issues(kind, [], None, lambda *_: answer)
+        choose_instruments(kind, [], None, lambda *_: answer)

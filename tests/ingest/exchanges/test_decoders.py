@@ -18,7 +18,7 @@ from ingest.adapters.adapter import (
     AdapterFault,
     ExchangeTrade,
     Frame,
-    IssueDay,
+    InstrumentDay,
     Notice,
     Numbering,
     Piece,
@@ -83,7 +83,7 @@ def read(kind: type[Adapter], frame: Frame) -> list[Piece]:
 
 def trades(kind: type[Adapter], frame: Frame) -> list[Piece]:
     """Return what a frame holds beside what it says of the day."""
-    return [piece for piece in read(kind, frame) if type(piece) is not IssueDay]
+    return [piece for piece in read(kind, frame) if type(piece) is not InstrumentDay]
 
 
 @given(KINDS, FRAMES)
@@ -196,7 +196,7 @@ def test_a_trade_of_upbit_as_documented() -> None:
             extra={"side": "B"},
             sent_us=1618678262712000,
         ),
-        IssueDay("KRW-LAMB", prev_close="123"),
+        InstrumentDay("KRW-LAMB", prev_close="123"),
     ]
 
 
@@ -305,7 +305,7 @@ def kis_trade(price: str, size: str, volume: int, value: int) -> ExchangeTrade:
 
 
 def test_a_frame_of_kis_as_recorded() -> None:
-    day = IssueDay("005930", "70600", is_halted=False)
+    day = InstrumentDay("005930", "70600", is_halted=False)
     assert read(Kis, KIS_RECORDED) == [
         *(kis_trade("71950", "1", 8305216, 595403999350), day),
         *(kis_trade("71900", "2", 8305218, 595404143150), day),
@@ -367,18 +367,18 @@ def test_the_close_before_is_the_price_less_its_change(
     fields = frames.kis_fields(Deal("005930", 0, price, "1"), 100)
     fields[3:5] = [sign, change]
     fields[35] = ""
-    days = [p for p in read(Kis, frames.kis(fields)) if isinstance(p, IssueDay)]
-    assert days == ([] if close is None else [IssueDay("005930", close)])
+    days = [p for p in read(Kis, frames.kis(fields)) if isinstance(p, InstrumentDay)]
+    assert days == ([] if close is None else [InstrumentDay("005930", close)])
 
 
-def test_kis_says_whether_an_issue_is_halted() -> None:
+def test_kis_says_whether_an_instrument_is_halted() -> None:
     for flag, is_halted in (("Y", True), ("N", False)):
         fields = frames.kis_fields(Deal("005930", 0, "71900", "1"), 100)
         fields[35] = flag
-        assert IssueDay("005930", None, is_halted) in read(Kis, frames.kis(fields))
+        assert InstrumentDay("005930", None, is_halted) in read(Kis, frames.kis(fields))
 
 
-def test_kis_is_answered_and_subscribed_issue_by_issue() -> None:
+def test_kis_is_answered_and_subscribed_instrument_by_instrument() -> None:
     adapter = make(Kis, "005930", "000660")
     posted: list[tuple[str, Any]] = []
 

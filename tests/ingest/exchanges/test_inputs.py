@@ -19,11 +19,11 @@ from ingest.exchanges.alpaca import Alpaca
 from ingest.exchanges.binance import Binance
 from ingest.exchanges.kis import Kis
 from ingest.exchanges.upbit import Upbit
-from ingest.issue_table.issue_entry import IssueEntry
-from ingest.issue_table.issue_list import IssueList
-from ingest.issue_table.known_issues import Issues
-from ingest.issue_table.redis_issue_store import RedisIssueStore
-from ingest.issue_table.table_loader import read_on, update_table
+from ingest.instrument_table.instrument_entry import InstrumentEntry
+from ingest.instrument_table.instrument_list import InstrumentList
+from ingest.instrument_table.known_instruments import Instruments
+from ingest.instrument_table.redis_instrument_store import RedisInstrumentStore
+from ingest.instrument_table.table_loader import read_on, update_table
 from ingest.symbol_key import key_of
 from tests.conftest import eventually, input_file
 from tests.ingest.adapters.feeding import feeding, logged
@@ -66,7 +66,7 @@ class Player:
         self._url = redis_url
         self._client = client
         self._folder = folder
-        self.table = RedisIssueStore(client, "test")
+        self.table = RedisInstrumentStore(client, "test")
 
     def play(self, kind: type[Adapter], tape: str | Path, **options: Any) -> Played:
         """Play a tape, or one of the inputs by its name."""
@@ -94,9 +94,9 @@ class Player:
         path.write_bytes(gzip.compress("\n".join(map(json.dumps, lines)).encode()))
         return self.play(kind, path, **options)
 
-    def issue(self, isin: str) -> Any:
-        """Return what the issue table has of an issue."""
-        return read_on(self.table, Issues())[0].get(isin)
+    def instrument(self, isin: str) -> Any:
+        """Return what the instrument table has of an instrument."""
+        return read_on(self.table, Instruments())[0].get(isin)
 
 
 @pytest.fixture
@@ -195,20 +195,20 @@ def test_the_previous_close_of_upbit_gets_into_the_table(
     tape = tmp_path / "g20.raw.gz"
     subprocess.run([sys.executable, str(script), str(tape)], check=True, timeout=60)
     assert len(player.play(Upbit, tape).trades) == 3
-    issue = player.issue(key_of("QU", "KRW-BTC"))
-    assert (issue.prev_close, issue.name) == ("70000000", "KRW-BTC")
+    instrument = player.instrument(key_of("QU", "KRW-BTC"))
+    assert (instrument.prev_close, instrument.name) == ("70000000", "KRW-BTC")
 
 
 def test_a_feed_leaves_what_an_operator_loaded(player: Player) -> None:
     """Name, market, close: the feed knows none of them by a list."""
-    loaded = IssueEntry(
+    loaded = InstrumentEntry(
         "KR7005930003", name="삼성전자", market="KOSPI", prev_close="71500"
     )
-    update_table(player.table, IssueList([loaded]))
+    update_table(player.table, InstrumentList([loaded]))
     player.play(Kis, A("02_kis_several_in_frame"))
-    issue = player.issue("KR7005930003")
-    assert issue == replace(loaded, code="005930")
-    assert player.issue("KR7000660001").name == "000660"
+    instrument = player.instrument("KR7005930003")
+    assert instrument == replace(loaded, code="005930")
+    assert player.instrument("KR7000660001").name == "000660"
 
 
 @contextmanager
@@ -320,10 +320,10 @@ def test_the_day_of_kis_gets_into_the_table_and_a_halt_ends(player: Player) -> N
     for fields, flag in ((halted, "Y"), (again, "N")):
         fields[3:5], fields[35] = ["5", "-100"], flag
     player.play_frames(Kis, SAMSUNG, kis(halted))
-    issue = player.issue("KR7005930003")
-    assert (issue.prev_close, issue.status) == ("72000", "halted")
+    instrument = player.instrument("KR7005930003")
+    assert (instrument.prev_close, instrument.status) == ("72000", "halted")
     player.play_frames(Kis, SAMSUNG, kis(again))
-    assert player.issue("KR7005930003").status is None
+    assert player.instrument("KR7005930003").status is None
 
 
 def test_ids_of_two_exchanges_do_not_say_which_trade_is_newer(player: Player) -> None:

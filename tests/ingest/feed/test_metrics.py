@@ -63,7 +63,7 @@ def test_a_running_feed_serves_its_metrics_and_frees_the_port(redis_url: str) ->
     """On the port of its settings, as long as it runs."""
     port, stop = free_port(), Flag()
     settings = IngestSettings(redis_url=redis_url, metrics_port=port)
-    market = Simulator(rate=1_000, issues=20)
+    market = Simulator(rate=1_000, instruments=20)
     feed = Thread(target=run_simulator, args=(settings, market, stop))
 
     def acknowledged() -> float:

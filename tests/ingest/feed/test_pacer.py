@@ -89,7 +89,7 @@ class ListLog:
 
 
 def make_events(dues_us: Sequence[int]) -> list[Event]:
-    """Events of one issue, numbered, due at given times."""
+    """Events of one instrument, numbered, due at given times."""
     return [Event(due_us, ISIN, b"%d" % n) for n, due_us in enumerate(dues_us)]
 
 

@@ -54,7 +54,7 @@ def writer_of() -> Iterator[Callable[..., KafkaLogWriter]]:
 
 
 def make_entries(count: int, start: int = 0) -> list[tuple[str, bytes]]:
-    """Numbered entries of many issues."""
+    """Numbered entries of many instruments."""
     return [(ISINS[n % len(ISINS)], b"%d" % n) for n in range(start, start + count)]
 
 
@@ -86,7 +86,7 @@ def feed_numbers(
     )
 
 
-def test_an_issue_has_the_partition_it_has_in_every_log(
+def test_an_instrument_has_the_partition_it_has_in_every_log(
     mock: str, writer_of: Callable[..., KafkaLogWriter]
 ) -> None:
     """The client's own rule for keys is ``partition_of``; there is always a key."""
@@ -180,7 +180,7 @@ def test_an_option_that_the_client_does_not_take_is_told() -> None:
 
 @pytest.mark.kafka
 def test_what_was_appended_is_in_the_topic_once(kafka: Broker) -> None:
-    """Many appends, many partitions: every entry once, each issue in order."""
+    """Many appends, many partitions: every entry once, each instrument in order."""
     topic = make_topic(kafka, 3)
     info, writer = open_writer(topic)
     for start in range(0, 20_000, 5_000):

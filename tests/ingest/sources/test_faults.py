@@ -66,7 +66,7 @@ def test_broken_copies_come_on_top() -> None:
     assert len(events) == pytest.approx(1.1 * len(EVENTS), rel=0.02)
 
 
-def test_any_issue_s_trade_can_be_broken() -> None:
+def test_any_instrument_s_trade_can_be_broken() -> None:
     """Not only those of the market that the simulator knows."""
     trade = Trade("US0378331005", START_US, 1, "1.50", "1")
     events = [Event(0, trade.isin, trade.to_wire())] * 500

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ingest.issue_table.issue_list import read_issues
+from ingest.instrument_table.instrument_list import read_instruments
 from ingest.sources.event import Refusals
 from ingest.sources.pipe import PipeError, PipeOptions, read_pipe
 from ingest.sources.trade_lines import LineReader
@@ -21,12 +21,16 @@ AGG_TRADES = "seq=agg_trade_id,size=quantity,time=transact_time"
 
 
 def ingest(
-    path: Path, issues: str = "", **options: Any
+    path: Path, instruments: str = "", **options: Any
 ) -> tuple[list[Trade], Refusals]:
     """Return what ``tickthrottle ingest`` takes of a file, and what it refuses."""
     chosen = PipeOptions.model_validate(options)
     keys = None if chosen.venue is None else SymbolKeys(chosen.venue)
-    known = read_issues(input_file(f"b/list_{issues}.csv"), keys) if issues else None
+    known = (
+        read_instruments(input_file(f"b/list_{instruments}.csv"), keys)
+        if instruments
+        else None
+    )
     reader = LineReader(chosen, NOW_US, lambda: NOW_US, known)
     refusals = Refusals()
     entries = [e for some in read_pipe(path, reader, refusals) for e in some]
@@ -50,7 +54,7 @@ def refused(path: Path, **options: Any) -> str:
 def test_rows_with_a_correction_or_a_condition_set_no_price() -> None:
     trades, refusals = ingest(
         input_file("b/b06_polygon_flat.csv"),
-        issues="us",
+        instruments="us",
         map="isin=ticker,time=sip_timestamp,seq=sequence_number",
         time_unit="ns",
         leave_out=["correction", "conditions~2|52"],
@@ -65,7 +69,7 @@ def test_conditions_of_json_may_be_a_list(tmp_path: Path) -> None:
     row = '{"S":"AAPL","p":%s,"s":1,"t":1795617000000000,"c":%s}'
     path = lines(tmp_path, row % (150, '["@","W"]'), row % (230, '["@"]'))
     trades, refusals = ingest(
-        path, issues="us", map="isin=S,price=p,size=s,time=t", leave_out=["c~W|I"]
+        path, instruments="us", map="isin=S,price=p,size=s,time=t", leave_out=["c~W|I"]
     )
     assert [trade.price for trade in trades] == ["230"]
     assert refusals.left_out == {"c~W|I": 1}
@@ -89,7 +93,7 @@ def test_a_condition_about_a_column_that_is_not_there_is_refused(
 def test_a_date_and_a_time_may_be_two_columns() -> None:
     trades, refusals = ingest(
         input_file("b/b17_taq.csv"),
-        issues="us",
+        instruments="us",
         map=TAQ,
         time_zone="America/New_York",
         leave_out=["TR_CORR"],
@@ -103,7 +107,7 @@ def test_a_date_and_a_time_may_be_two_columns() -> None:
 
 def test_a_time_without_its_date_is_said_to_be_one() -> None:
     said = refused(
-        input_file("b/b17_taq.csv"), issues="us", map=TAQ.replace("date=DATE,", "")
+        input_file("b/b17_taq.csv"), instruments="us", map=TAQ.replace("date=DATE,", "")
     )
     assert "is a time of day without a date: --map date=COLUMN" in said
 
@@ -124,11 +128,13 @@ def test_a_date_may_be_that_of_all_lines(name: str, tmp_path: Path) -> None:
     ("options", "isin"),
     [
         ({"set": "isin=BTCUSDT", "venue": "BINANCE"}, key_of("QN", "BTCUSDT")),
-        ({"set": "isin=BTCUSDT", "issues": "coin"}, "QN1BTCUSDT00"),
+        ({"set": "isin=BTCUSDT", "instruments": "coin"}, "QN1BTCUSDT00"),
         ({"set": f"isin={SAMSUNG}"}, SAMSUNG),
     ],
 )
-def test_a_file_of_one_issue_names_it_once(options: dict[str, str], isin: str) -> None:
+def test_a_file_of_one_instrument_names_it_once(
+    options: dict[str, str], isin: str
+) -> None:
     """The row that is in microseconds is refused with its unit."""
     trades, refusals = ingest(
         input_file("b/b16b_binance_fut_header_mixed_units.csv"),
@@ -145,7 +151,7 @@ def test_a_file_of_one_issue_names_it_once(options: dict[str, str], isin: str) -
 def test_nanoseconds_and_sequence_of_a_vendor_are_read() -> None:
     [trade], _ = ingest(
         input_file("b/b18_databento.csv"),
-        issues="us",
+        instruments="us",
         map="isin=symbol,time=ts_event,seq=sequence",
     )
     assert (trade.isin, trade.price) == (APPLE, "79.000000000")
@@ -162,7 +168,7 @@ def test_a_price_of_fixed_point_is_scaled(tmp_path: Path) -> None:
 def test_a_sign_that_means_up_or_down_is_left_out() -> None:
     trades, refusals = ingest(
         input_file("g/g11_kiwoom_flat.jsonl"),
-        issues="kr",
+        instruments="kr",
         map="isin=item,price=10,size=15",
         stamp="now",
         unsigned=["price,size"],
@@ -213,7 +219,7 @@ def test_the_day_number_of_a_spreadsheet_is_named() -> None:
 
 def test_codes_that_are_nearly_right_are_told_which_is_meant() -> None:
     path = input_file("b/b36_code_lost_zeros.csv")
-    said = refused(path, issues="kr")
+    said = refused(path, instruments="kr")
     assert "unknown_symbol: isin '5930'" in said
     assert "a code without its zeros: '005930' is on the list" in said
 
@@ -240,7 +246,7 @@ def test_a_venue_keeps_isins_and_refuses_slips(tmp_path: Path) -> None:
         f",BTC-USDT-SWAP,{NOW_US},3,1,1",
         f"005930,,{NOW_US},4,1,1",
     )
-    trades, refusals = ingest(path, issues="kr", venue="XMKT=QM")
+    trades, refusals = ingest(path, instruments="kr", venue="XMKT=QM")
     assert [trade.isin for trade in trades] == [
         SAMSUNG,
         key_of("QM", "BTC-USDT-SWAP"),
@@ -260,7 +266,7 @@ def test_with_a_venue_a_column_symbol_is_enough(tmp_path: Path) -> None:
 def test_a_column_called_symbol_is_mapped() -> None:
     [trade], _ = ingest(
         input_file("g/g07_symbol_column_only.csv"),
-        issues="kr",
+        instruments="kr",
         map="isin=symbol,time=timestamp,size=quantity",
     )
     assert (trade.isin, trade.time_us) == (SAMSUNG, 1_795_564_800_000_000)

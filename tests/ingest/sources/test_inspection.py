@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ingest.files.open_pieces import read_pieces
-from ingest.issue_table.issue_list import read_issues
+from ingest.instrument_table.instrument_list import read_instruments
 from ingest.sources.inspection import SAMPLE_BYTES, Inspection, inspect_sample
 from ingest.sources.trade_lines import LineOptions
 from tests.conftest import input_file
@@ -78,8 +78,8 @@ def test_symbols_are_read_up_to_the_list_that_is_missing() -> None:
     assert guessed(seen)["time_unit"] == "ns"
     assert seen.refusals.counts == {"bad_isin": 4}
     sample = b"".join(read_pieces(input_file("b/b06_polygon_flat.csv")))
-    issues = read_issues(input_file("b/list_us.csv"))
-    assert inspect_sample(sample, LineOptions(), issues).taken == 4
+    instruments = read_instruments(input_file("b/list_us.csv"))
+    assert inspect_sample(sample, LineOptions(), instruments).taken == 4
 
 
 def test_what_is_said_is_not_guessed() -> None:

@@ -1,4 +1,4 @@
-"""The made-up market's rules: price grid, daily limits, issues."""
+"""The made-up market's rules: price grid, daily limits, instruments."""
 
 import csv
 from collections import Counter
@@ -11,9 +11,9 @@ from ingest.sources.company_names import SECTORS
 from ingest.sources.market import (
     COLUMNS,
     Book,
-    create_issues,
+    create_instruments,
     daily_limits,
-    encode_issues,
+    encode_instruments,
     popularity,
     price_step,
     step_down,
@@ -71,63 +71,72 @@ def test_limits_are_on_the_grid_within_thirty_percent(base: int) -> None:
     assert lower % price_step(lower) == upper % price_step(upper) == 0
 
 
-def test_issues_are_distinct_and_valid() -> None:
-    """Every issue has its own code and its own ISIN with the right check digit."""
-    issues = create_issues("1", 2_879)
-    assert len({check_isin(issue.isin) for issue in issues}) == 2_879
-    assert len({issue.code for issue in issues}) == 2_879
-    assert all(issue.base_price % price_step(issue.base_price) == 0 for issue in issues)
+def test_instruments_are_distinct_and_valid() -> None:
+    """Every instrument has its own code and its own ISIN with the right check digit."""
+    instruments = create_instruments("1", 2_879)
+    assert len({check_isin(instrument.isin) for instrument in instruments}) == 2_879
+    assert len({instrument.code for instrument in instruments}) == 2_879
+    assert all(
+        instrument.base_price % price_step(instrument.base_price) == 0
+        for instrument in instruments
+    )
 
 
 def test_some_codes_are_not_part_of_their_isin() -> None:
     """Preferred shares differ from their code; some codes hold a letter."""
-    issues = create_issues("1", 2_879)
-    plain = [issue for issue in issues if issue.isin[3:9] == issue.code]
-    lettered = [issue for issue in issues if not issue.code.isdigit()]
-    assert 50 <= len(issues) - len(plain) <= 150
+    instruments = create_instruments("1", 2_879)
+    plain = [
+        instrument
+        for instrument in instruments
+        if instrument.isin[3:9] == instrument.code
+    ]
+    lettered = [
+        instrument for instrument in instruments if not instrument.code.isdigit()
+    ]
+    assert 50 <= len(instruments) - len(plain) <= 150
     assert 20 <= len(lettered) <= 60
-    assert all(issue.isin.startswith("KR7") for issue in issues)
+    assert all(instrument.isin.startswith("KR7") for instrument in instruments)
 
 
 def test_names_are_distinct_and_leave_trades_alone() -> None:
-    """However many issues, no two are called the same; a seed stands for one market."""
-    issues = create_issues("1", 20_000)
-    assert len({issue.name for issue in issues}) == 20_000
-    first = create_issues("1/listing", 2_879)[0]
+    """However many instruments, no two are called the same; a seed stands for one market."""
+    instruments = create_instruments("1", 20_000)
+    assert len({instrument.name for instrument in instruments}) == 20_000
+    first = create_instruments("1/listing", 2_879)[0]
     assert (first.isin, first.base_price) == ("KR7352780001", 42_500)
 
 
 @pytest.mark.parametrize("count", [1, 3, 2_879, 20_000])
-def test_an_issue_is_the_same_in_a_market_of_any_size(count: int) -> None:
+def test_an_instrument_is_the_same_in_a_market_of_any_size(count: int) -> None:
     """What a smaller market shows is what everybody calls it."""
-    most = create_issues("1/listing", 20_000)
-    assert create_issues("1/listing", count) == most[:count]
+    most = create_instruments("1/listing", 20_000)
+    assert create_instruments("1/listing", count) == most[:count]
 
 
 def test_a_preferred_share_is_named_after_its_company() -> None:
     """It has name, market and sector of the common share listed before it."""
-    issues = create_issues("2", 500)
-    preferred = [k for k, i in enumerate(issues) if i.isin[3:9] != i.code]
+    instruments = create_instruments("2", 500)
+    preferred = [k for k, i in enumerate(instruments) if i.isin[3:9] != i.code]
     assert len(preferred) >= 15
     for rank in preferred:
-        share, common = issues[rank], issues[rank - 1]
+        share, common = instruments[rank], instruments[rank - 1]
         assert share.name == common.name + "우"
         assert (share.market, share.sector) == (common.market, common.sector)
 
 
 def test_markets_have_the_shares_of_the_real_ones() -> None:
     """A third KOSPI, most of the rest KOSDAQ; KONEX is small and hardly trades."""
-    issues = create_issues("1", 2_879)
-    counts = Counter(issue.market for issue in issues)
+    instruments = create_instruments("1", 2_879)
+    counts = Counter(instrument.market for instrument in instruments)
     assert counts["KOSPI"] / 2_879 == pytest.approx(0.33, abs=0.03)
     assert counts["KOSDAQ"] / 2_879 == pytest.approx(0.63, abs=0.03)
     assert counts["KONEX"] / 2_879 == pytest.approx(0.04, abs=0.01)
-    assert "KONEX" not in {issue.market for issue in issues[:2_500]}
-    assert {issue.sector for issue in issues} == {*SECTORS}
+    assert "KONEX" not in {instrument.market for instrument in instruments[:2_500]}
+    assert {instrument.sector for instrument in instruments} == {*SECTORS}
 
 
 def test_popularity_is_heavy_tailed() -> None:
-    """Ten issues of 2,879 have a third of the trades, a hundred two thirds."""
+    """Ten instruments of 2,879 have a third of the trades, a hundred two thirds."""
     weights = popularity(2_879)
     total = sum(weights)
     assert weights == sorted(weights, reverse=True)
@@ -137,10 +146,10 @@ def test_popularity_is_heavy_tailed() -> None:
 
 def test_price_stays_at_a_limit_it_has_reached() -> None:
     """Only upward bits take the price to the upper limit and no further."""
-    (issue,) = create_issues("1", 1)
-    lower, upper = daily_limits(issue.base_price)
+    (instrument,) = create_instruments("1", 1)
+    lower, upper = daily_limits(instrument.base_price)
     for move, limit in ((0, upper), (1, lower)):
-        book = Book(issue)
+        book = Book(instrument)
         for _ in range(2_000):
             last = book.trade(1_773_964_800_000_000, move, [1] * 4_096)
         assert Trade.from_wire(last).price == str(limit)
@@ -148,18 +157,18 @@ def test_price_stays_at_a_limit_it_has_reached() -> None:
 
 def test_peeking_changes_nothing() -> None:
     """A trade that is not executed leaves seq and totals alone."""
-    book = Book(create_issues("1", 1)[0])
+    book = Book(create_instruments("1", 1)[0])
     peeked = book.peek(1_773_964_800_000_000)
     assert book.peek(1_773_964_800_000_000) == peeked
     assert Trade.from_wire(book.trade(1_773_964_800_000_000, 0, [5] * 4_096)).seq == 1
 
 
-def test_every_issue_is_a_line_under_the_header() -> None:
+def test_every_instrument_is_a_line_under_the_header() -> None:
     """What is read back is what was listed, in its order."""
-    issues = create_issues("1", 50)
-    header, *rows = csv.reader(encode_issues(issues).splitlines())
+    instruments = create_instruments("1", 50)
+    header, *rows = csv.reader(encode_instruments(instruments).splitlines())
     assert tuple(header) == COLUMNS
     assert rows == [
         [i.isin, i.code, i.name, i.market, i.sector, str(i.base_price), "KRW", "krx"]
-        for i in issues
+        for i in instruments
     ]

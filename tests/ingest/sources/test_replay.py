@@ -26,7 +26,7 @@ ISIN = "KR7005930003"
 
 
 def make_tape(path: Path, times_us: Sequence[int]) -> Path:
-    """Write a tape of one issue with the given times after RECORDED_US."""
+    """Write a tape of one instrument with the given times after RECORDED_US."""
     lines = [
         Trade(ISIN, RECORDED_US + time_us, seq, "0.30", "3", {"venue": "X"}).to_wire()
         for seq, time_us in enumerate(times_us)
@@ -64,7 +64,7 @@ def test_tape_keeps_its_own_pace(path: Path) -> None:
 
 
 def test_only_the_time_is_new(path: Path) -> None:
-    """A re-stamped trade keeps issue, seq, price text, size and further fields."""
+    """A re-stamped trade keeps instrument, seq, price text, size and further fields."""
     (event,) = play(path, [0])
     assert event.key == ISIN
     assert Trade.from_wire(event.payload) == Trade(
@@ -286,7 +286,7 @@ def told(tape: Path, **options: Any) -> tuple[list[Event], list[str]]:
     return list(events), said
 
 
-def test_a_tape_sorted_by_issue_is_told_and_sorted() -> None:
+def test_a_tape_sorted_by_instrument_is_told_and_sorted() -> None:
     events, said = told(input_file("b/b40_sorted_by_symbol.csv"))
     assert stamps(events) == [n * 500_000 for n in range(7) for _ in range(3)]
     assert [event.key for event in events[:3]] == [

@@ -53,10 +53,10 @@ def test_events_are_in_order_of_their_due_time() -> None:
 @pytest.mark.parametrize(
     ("rate", "lowest", "highest"), [(600, 300, 500), (900, 400, 700)]
 )
-def test_two_seconds_touch_as_many_issues_as_a_real_market(
+def test_two_seconds_touch_as_many_instruments_as_a_real_market(
     rate: int, lowest: int, highest: int
 ) -> None:
-    """600 to 900 trades a second fall on 300 to 700 of 2,879 issues in two seconds."""
+    """600 to 900 trades a second fall on 300 to 700 of 2,879 instruments in two seconds."""
     for seed in range(3):
         windows: dict[int, set[str]] = defaultdict(set)
         for event in make_events(10, rate=rate, seed=seed):
@@ -75,7 +75,7 @@ def test_payload_is_what_the_codec_writes() -> None:
 
 def test_prices_stay_on_the_grid_within_the_limits() -> None:
     """However long a market trades, no price leaves grid or daily limits."""
-    simulator = Simulator(rate=20_000, issues=20, seconds=5)
+    simulator = Simulator(rate=20_000, instruments=20, seconds=5)
     limits = {i.isin: daily_limits(i.base_price) for i in simulator.listing()}
     trades = make_trades(simulator.events(START_US))
     for trade in trades:
@@ -86,12 +86,12 @@ def test_prices_stay_on_the_grid_within_the_limits() -> None:
     assert len({trade.price for trade in trades}) > 100
 
 
-def test_one_issue_s_numbers_add_up() -> None:
+def test_one_instrument_s_numbers_add_up() -> None:
     """In order of version: seq rises by one, totals by the trade, price by one step."""
-    by_issue: dict[str, dict[tuple[int, int], Trade]] = defaultdict(dict)
+    by_instrument: dict[str, dict[tuple[int, int], Trade]] = defaultdict(dict)
     for trade in make_trades(make_events(disorder=0.1, repeats=0.1)):
-        by_issue[trade.isin][trade.version] = trade
-    for trades in by_issue.values():
+        by_instrument[trade.isin][trade.version] = trade
+    for trades in by_instrument.values():
         volume = value = 0
         for seq, (_, trade) in enumerate(sorted(trades.items()), start=1):
             volume += int(trade.size)
@@ -208,8 +208,8 @@ def test_market_without_an_end_is_lazy() -> None:
         {"rate": 0},
         {"rate": float("nan")},
         {"rate": 2_000_000},
-        {"issues": 0},
-        {"issues": 20_001},
+        {"instruments": 0},
+        {"instruments": 20_001},
         {"shape": "night"},
         {"session_s": 0.5},
         {"seconds": 0},

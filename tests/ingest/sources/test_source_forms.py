@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from ingest.issue_table.issue_list import read_issues
+from ingest.instrument_table.instrument_list import read_instruments
 from ingest.sources.event import Refusals
 from ingest.sources.pipe import PipeError, read_pipe
 from ingest.sources.tape import TapeError, read_tape
@@ -17,7 +17,7 @@ from ingest.sources.trade_lines import LineOptions, LineReader
 from ingest.trade import Trade
 from tests.conftest import input_file
 
-SEOUL = {"time_zone": "Asia/Seoul", "issues": "b/list_kr.csv"}
+SEOUL = {"time_zone": "Asia/Seoul", "instruments": "b/list_kr.csv"}
 KRX = {
     "map": "isin=종목코드,price=체결가,size=거래량,time=체결시각",
     "thousands": ",",
@@ -26,13 +26,13 @@ KRX = {
 POLYGON = {
     "map": "isin=sym,price=p,size=s,time=t,seq=q",
     "time_unit": "ms",
-    "issues": "b/list_us.csv",
+    "instruments": "b/list_us.csv",
 }
 POLYGON_FLAT = {
     "map": "isin=ticker,time=sip_timestamp,seq=sequence_number",
     "time_unit": "ns",
     "leave_out": ["correction", "conditions~12|37|52"],
-    "issues": "b/list_us.csv",
+    "instruments": "b/list_us.csv",
 }
 BINANCE = {
     "map": "seq=agg_trade_id,size=quantity,time=transact_time",
@@ -43,13 +43,13 @@ BINANCE = {
 TAQ = {
     "map": "isin=SYM_ROOT,size=SIZE,price=PRICE,seq=TR_SEQNUM,date=DATE,time=TIME_M",
     "time_zone": "America/New_York",
-    "issues": "b/list_us.csv",
+    "instruments": "b/list_us.csv",
 }
 KIWOOM = {
     "map": "isin=item,price=values.10,size=values.15",
     "records": "data",
     "stamp": "now",
-    "issues": "b/list_kr.csv",
+    "instruments": "b/list_kr.csv",
 }
 NOW_US = 1_795_593_601_000_000
 
@@ -60,20 +60,20 @@ def read(path: Path, options: Mapping[str, Any]) -> tuple[list[Trade], Refusals]
     Raises PipeError.
     """
     chosen = dict(options)
-    listed = chosen.pop("issues", None)
-    issues = None if listed is None else read_issues(input_file(listed))
+    listed = chosen.pop("instruments", None)
+    instruments = None if listed is None else read_instruments(input_file(listed))
     lines = LineOptions(**chosen)
     refusals, again = Refusals(), Refusals()
-    reader = LineReader(lines, 1, lambda: NOW_US, issues)
+    reader = LineReader(lines, 1, lambda: NOW_US, instruments)
     parts = read_pipe(path, reader, refusals)
     try:
         trades = [Trade.from_wire(payload) for part in parts for _, payload in part]
     except PipeError:
         with pytest.raises(TapeError):
-            list(read_tape(path, again, lines, issues))
+            list(read_tape(path, again, lines, instruments))
         raise
     if lines.stamp != "now":
-        assert list(read_tape(path, again, lines, issues)) == trades
+        assert list(read_tape(path, again, lines, instruments)) == trades
         assert again == refusals
     return trades, refusals
 

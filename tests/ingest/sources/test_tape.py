@@ -238,17 +238,17 @@ def test_any_content_is_trades_refusals_or_a_tape_error(
 
 
 @pytest.mark.parametrize(
-    ("name", "count", "issues"),
+    ("name", "count", "instruments"),
     [("b3_options_20151126", 18_301, 770), ("crypto_20240808", 55_217, 6)],
 )
-def test_recorded_tape_is_read_whole(name: str, count: int, issues: int) -> None:
+def test_recorded_tape_is_read_whole(name: str, count: int, instruments: int) -> None:
     """Every row of a real tape is a trade."""
     path = TAPES / f"{name}.csv.gz"
     if not path.exists():
         skip_or_fail(f"the recorded tape {name}")
     refusals = Refusals()
     isins = [trade.isin for trade in read_tape(path, refusals)]
-    assert (len(isins), len(set(isins)), refusals.total) == (count, issues, 0)
+    assert (len(isins), len(set(isins)), refusals.total) == (count, instruments, 0)
 
 
 @pytest.mark.parametrize(

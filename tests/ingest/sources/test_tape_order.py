@@ -46,10 +46,10 @@ def test_three_trades_out_of_order_make_a_tape_that_is_not() -> None:
     assert (order.first.number, order.first.behind_us) == (3, 4_000_000)
 
 
-def test_enough_is_seen_some_time_after_the_second_issue(
+def test_enough_is_seen_some_time_after_the_second_instrument(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A tape sorted by issue looks in order until its second one."""
+    """A tape sorted by instrument looks in order until its second one."""
     monkeypatch.setattr(tape_order, "LOOKED_AT", 3)
     monkeypatch.setattr(tape_order, "_MOST_LOOKED_AT", 20)
     order = TapeOrder()

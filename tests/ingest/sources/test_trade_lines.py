@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from ingest.files.records import BadHeader
-from ingest.issue_table.issue_list import parse_issues
-from ingest.issue_table.known_issues import Issues
+from ingest.instrument_table.instrument_list import parse_instruments
+from ingest.instrument_table.known_instruments import Instruments
 from ingest.sources.trade_lines import UNKNOWN_SYMBOL, LineOptions, LineReader
 from ingest.trade import InvalidTrade, Trade
-from tests.gateway.samples import ISSUE_LIST, SAMSUNG
+from tests.gateway.samples import INSTRUMENT_LIST, SAMSUNG
 from tests.ingest.strategies import trades
 
 NOW_US = 1_773_964_804_000_000
@@ -25,14 +25,16 @@ WIRE = b'{"isin":"KR7005930003","time":1773964804123456,"seq":7,"price":71900,"s
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def make_reader(issues: Issues | None = None, **options: Any) -> LineReader:
+def make_reader(instruments: Instruments | None = None, **options: Any) -> LineReader:
     """Return a reader whose clock stands still."""
-    return LineReader(LineOptions(**options), NOW_US, lambda: NOW_US + 5, issues)
+    return LineReader(LineOptions(**options), NOW_US, lambda: NOW_US + 5, instruments)
 
 
-def read(*lines: bytes, issues: Issues | None = None, **options: Any) -> list[Trade]:
+def read(
+    *lines: bytes, instruments: Instruments | None = None, **options: Any
+) -> list[Trade]:
     """Return the trades of some lines."""
-    reader = make_reader(issues, **options)
+    reader = make_reader(instruments, **options)
     is_header = reader.begin(lines[0])
     return [
         Trade.from_wire(payload)
@@ -149,14 +151,16 @@ def test_exponents_are_read_exactly(price: bytes, plain: str) -> None:
     assert trade.price == plain
 
 
-def test_symbols_come_from_the_issue_list() -> None:
-    issues = Issues(parse_issues(ISSUE_LIST.splitlines(keepends=True)))
+def test_symbols_come_from_the_instrument_list() -> None:
+    instruments = Instruments(
+        parse_instruments(INSTRUMENT_LIST.splitlines(keepends=True))
+    )
     line = fields(isin="005930")
 
-    [trade] = read(line, issues=issues)
+    [trade] = read(line, instruments=instruments)
     assert trade.isin == SAMSUNG
-    assert "--issues" in str(refused(line))
-    reader = make_reader(issues)
+    assert "--instruments" in str(refused(line))
+    reader = make_reader(instruments)
     reader.begin(WIRE)
     with pytest.raises(InvalidTrade) as caught:
         reader.read(fields(isin="999999"))

@@ -62,7 +62,7 @@ def test_a_connection_with_replies_to_come_is_not_used_again(
 
 
 @pytest.mark.redis
-def test_every_trade_lands_in_its_issue_s_partition(client: redis.Redis) -> None:
+def test_every_trade_lands_in_its_instrument_s_partition(client: redis.Redis) -> None:
     """Entries are acknowledged, in order, in the partition of their ISIN."""
     writer, reader = make_log(client, partitions=4)
     entries = [(f"KR7{n:05}0003", f"{n}".encode()) for n in range(200)]

@@ -18,7 +18,7 @@ from loadtest.judge.judging import Judgement
 from tests.conftest import PATIENCE, eventually
 from tests.gateway.issuer import SECRET, make_token
 from tests.gateway.servers import Gateway, running_gateway
-from tests.loadtest.published import ISSUES, Market
+from tests.loadtest.published import INSTRUMENTS, Market
 from tests.ports import free_port
 
 pytestmark = pytest.mark.redis
@@ -55,7 +55,7 @@ def listening(
         stall_s=12,
     )
     with crowd([Target(gateway.host, gateway.port, token)], 2) as joining:
-        joining.join(audience.members(ISSUES), within_s=0.5)
+        joining.join(audience.members(INSTRUMENTS), within_s=0.5)
         yield joining
 
 
@@ -176,8 +176,8 @@ def test_a_difference_to_what_was_published_is_found(
         assert listeners.wait_joined(10 * PATIENCE) == 9
         offset = market.publish_window(1)
         assert listeners.settle(offset, within_s=20 * PATIENCE) == 0
-        truth = market.issues
-        isin = ISSUES[0]
+        truth = market.instruments
+        isin = INSTRUMENTS[0]
         newest = truth[isin][-1]
         assert newest.amounts is not None
         lies = {
@@ -186,7 +186,7 @@ def test_a_difference_to_what_was_published_is_found(
             "trades": newest._replace(trades=newest.trades + 1),
         }
         for lie in lies.values():
-            market.issues = {**truth, isin: [*truth[isin][:-1], lie]}
+            market.instruments = {**truth, isin: [*truth[isin][:-1], lie]}
             found = listeners.judge(market.reference(), 0, 1e15)
             blamed = {kind: j.tally.faults for kind, j in found.kinds.items()}
             assert blamed.pop("market") == 3
@@ -195,11 +195,11 @@ def test_a_difference_to_what_was_published_is_found(
         # Of sums it is told once by each process of clients.
         amounts = newest.amounts._replace(low=1)
         lie = newest._replace(amounts=amounts)
-        market.issues = {**truth, isin: [*truth[isin][:-1], lie]}
+        market.instruments = {**truth, isin: [*truth[isin][:-1], lie]}
         found = listeners.judge(market.reference(), 0, 1e15)
         assert len(found.faults) == found.fault_count == 2
         assert all(text.startswith(f"{isin} of seq ") for text in found.faults)
-        market.issues = truth
+        market.instruments = truth
         assert listeners.judge(market.reference(), 0, 1e15).faults == []
 
 
@@ -235,7 +235,7 @@ def test_a_crowd_may_join_others_after_it_has_left(
         assert listeners.wait_joined(10 * PATIENCE) == 5
         listeners.leave()
         eventually(lambda: gateway.health()["clients"] == 0)
-        members = Audience(3, parse_mix("market:1")).members(ISSUES)
+        members = Audience(3, parse_mix("market:1")).members(INSTRUMENTS)
         listeners.join(members, within_s=0)
         assert listeners.wait_joined(10 * PATIENCE) == 3
         offset = market.publish_window(1)
@@ -268,7 +268,7 @@ def test_refusals_are_counted_and_tried_again(market: Market, redis_url: str) ->
 def test_a_process_that_is_gone_is_an_error(redis_url: str) -> None:
     """Not a wait without end."""
     with crowd([Target("127.0.0.1", 1)], 1) as listeners:
-        listeners.join(Audience(1).members(ISSUES), 0)
+        listeners.join(Audience(1).members(INSTRUMENTS), 0)
         eventually(lambda: listeners.ticks().seen.refused)
         os.kill(listeners.pids[0], signal.SIGKILL)
         with pytest.raises(CrowdLost, match="has ended"):

@@ -20,7 +20,7 @@ ISINS = ("KR7005930003", "KR7000660001")
 
 
 def make_tape(path: Path, isin: str, times_us: range) -> Path:
-    """Write a tape of one issue with the given times after RECORDED_US."""
+    """Write a tape of one instrument with the given times after RECORDED_US."""
     lines = [
         Trade(isin, RECORDED_US + time_us, seq, "1", "1").to_wire()
         for seq, time_us in enumerate(times_us)
@@ -60,7 +60,7 @@ def dues_us(plan: FeedPlan, at_most: int = 10_000) -> list[int]:
 def test_a_simulated_market_has_its_profile_s_trades(seconds: float | None) -> None:
     """As many as are due by a time, late ones apart."""
     profile = Profile.parse("100..900:1s,500:1s")
-    dues = dues_us(market(profile, seconds, issues=20, disorder=0.0))
+    dues = dues_us(market(profile, seconds, instruments=20, disorder=0.0))
     assert len(dues) == int(profile.trades(seconds or 2))
     for at_s in (0.1, 0.5):
         due = sum(us < at_s * 1e6 for us in dues)
@@ -96,23 +96,25 @@ def test_a_simulated_trade_s_time_is_when_it_is_due() -> None:
         assert Trade.from_wire(event.payload).time_us == START_US + event.due_us
 
 
-def test_issues_come_by_popularity(tapes: tuple[Path, ...]) -> None:
+def test_instruments_come_by_popularity(tapes: tuple[Path, ...]) -> None:
     """Of a market by its listing, of tapes by their trades."""
     assert played(tapes[::-1]).isins() == ISINS
-    isins = market(Profile.steady(9), issues=30).isins()
+    isins = market(Profile.steady(9), instruments=30).isins()
     assert len(set(isins)) == 30
 
 
 def test_words_say_what_is_fed(tapes: tuple[Path, ...]) -> None:
     """The source, the pace, and what is done to the trades."""
     simulated = market(Profile.parse("900"), malformed=0.005)
-    assert simulated.words == ("simulated market, 2,879 issues, 900/s, 0.005 malformed")
+    assert simulated.words == (
+        "simulated market, 2,879 instruments, 900/s, 0.005 malformed"
+    )
     replayed = played(tapes, speed=10)
     assert replayed.words == "tape a.jsonl, tape b.jsonl, 10 x its own pace"
 
 
 def test_a_missing_tape_is_told_before_the_start(tmp_path: Path) -> None:
-    """By what prepares the feed and by what names its issues."""
+    """By what prepares the feed and by what names its instruments."""
     plan = played((tmp_path / "none",))
     for prepare in (lambda: plan.prepare(Refusals()), plan.isins):
         with pytest.raises(TapeError, match="cannot be read"):

@@ -24,7 +24,7 @@ from tests.ports import free_port
 
 def make_plan(text: str, **options: object) -> FeedPlan:
     """A simulated market with a profile."""
-    market = Simulator(profile=Profile.parse(text), issues=50, **options)  # type: ignore[arg-type]
+    market = Simulator(profile=Profile.parse(text), instruments=50, **options)  # type: ignore[arg-type]
     return FeedPlan(market)
 
 
@@ -66,7 +66,7 @@ def test_everything_that_is_due_is_in_the_log(
     entries = entries_of(client)
     assert account.acknowledged == len(entries) == 3_000
     assert account.behind_ms.count
-    assert account.words == "simulated market, 50 issues, 2,000/s for 1.5 s"
+    assert account.words == "simulated market, 50 instruments, 2,000/s for 1.5 s"
     assert done is not None
     assert 1_000 < done.acknowledged <= account.acknowledged
     times_us = [Trade.from_wire(payload).time_us for _, payload in entries]

@@ -319,7 +319,7 @@ def test_a_whole_market_is_right(redis_url: str, client: redis.Redis) -> None:
         assert found.audit.trades == until.total.read > 16_000
         assert found.audit.windows == 5
         truth = follower.run.reference(found.first_news_ms)
-        firsts_ms = [ms for of in truth.issues.values() for ms in of.firsts_ms]
+        firsts_ms = [ms for of in truth.instruments.values() for ms in of.firsts_ms]
         late = sum(map(isnan, firsts_ms))
         assert (len(firsts_ms) - late, late) == (
             until.total.published,

@@ -6,7 +6,7 @@ from tests.loadtest.frames import EPOCH, A, B, C, Told, make_item
 
 
 def joined() -> Told:
-    """Return a client that has two issues, at offset 5."""
+    """Return a client that has two instruments, at offset 5."""
     return Told().join(5, make_item(A, 1), make_item(B, 2))
 
 
@@ -70,7 +70,7 @@ def test_a_key_twice_is_found_within_a_frame_and_within_a_window() -> None:
     assert image.faults == ["a key twice in one frame at offset 5"]
 
 
-def test_an_issue_that_is_asked_for_again_may_come_again() -> None:
+def test_an_instrument_that_is_asked_for_again_may_come_again() -> None:
     """Within the same window, after a new connection."""
     told = joined().update(6, make_item(A, 7)).join(6, resumed=True)
     assert told.update(7, make_item(A, 8), window=12_000).faults == []

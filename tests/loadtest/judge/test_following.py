@@ -59,7 +59,7 @@ def test_what_is_published_from_now_on_is_taken_in(
     assert follower.wait_for(START_MS + 8_000, within_s=10)
     assert [held.offset for held in follower.run.windows] == [2, 3, 4]
     assert [held.windows for held in follower.run.windows] == [1, 1, 1]
-    assert sorted(follower.run.reference().issues) == sorted([A, B])
+    assert sorted(follower.run.reference().instruments) == sorted([A, B])
     eventually(lambda: sum(batch.windows for batch in follower.batches) == 3)
     assert follower.faults == []
     assert not follower.wait_for(START_MS + 10_000, within_s=0)

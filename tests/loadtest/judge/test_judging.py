@@ -20,17 +20,17 @@ from tests.loadtest.frames import EPOCH, A, B, C, Told, make_item
 def make_reference(
     *rows: tuple[int, str, int, int], last: int = 12, first: int = 4
 ) -> Reference:
-    """Return what was published: offset, issue, seq, trades of each row.
+    """Return what was published: offset, instrument, seq, trades of each row.
 
     The window with offset n ends at 2,000 n and was published 100 ms later.
     """
-    issues: dict[str, list[Change]] = {}
+    instruments: dict[str, list[Change]] = {}
     for offset, isin, seq, trades in rows:
         price = str(100 + seq)
         change = Change(offset, 1_000 + seq, seq, price, trades, offset * 2_000 - 500)
-        issues.setdefault(isin, []).append(change)
+        instruments.setdefault(isin, []).append(change)
     windows = {n: (n * 2_000, n * 2_000 + 100.0) for n in range(first, last + 1)}
-    return Reference(EPOCH, windows, issues)
+    return Reference(EPOCH, windows, instruments)
 
 
 ROWS = ((6, A, 3, 4), (7, B, 4, 2), (9, A, 5, 1), (10, A, 6, 3))
@@ -65,7 +65,7 @@ LIES: dict[str, tuple[Callable[[Told], object], str]] = {
         lambda t: t.join(5, make_item(A, 1)).update(10, make_item(A, 6, 3)),
         "stand for 3 trades since offset 5, published were 8",
     ),
-    "an issue that never came": (
+    "an instrument that never came": (
         lambda t: (
             t.join(5, make_item(A, 1))
             .update(6, make_item(A, 3, 4))
@@ -73,7 +73,7 @@ LIES: dict[str, tuple[Callable[[Told], object], str]] = {
         ),
         f"{B} never came, published at 7",
     ),
-    "an issue missing in the snapshot": (
+    "an instrument missing in the snapshot": (
         lambda t: t.join(8, make_item(A, 3)),
         f"{B} never came",
     ),

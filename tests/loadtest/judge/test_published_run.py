@@ -27,7 +27,7 @@ def message(offset: int, *rows: Row, windows: int = 1, epoch: str = "e") -> byte
 
 
 def test_windows_and_rows_become_the_truth() -> None:
-    """Every window, every row by issue, with when its news entered the log."""
+    """Every window, every row by instrument, with when its news entered the log."""
     run = PublishedRun("e", 4, 2_000)
     run.add(message(5, row(A, "0.30", 2), row(B, "7")))
     run.add(message(6))
@@ -94,7 +94,7 @@ def test_another_epoch_is_left_out_and_told_once() -> None:
     assert (run.offset, len(run.windows), len(run.faults)) == (6, 1, 1)
 
 
-def test_an_issue_twice_in_a_window_counts_once() -> None:
+def test_an_instrument_twice_in_a_window_counts_once() -> None:
     """The audit tells of it; the truth stays one that clients can be judged by."""
     run = PublishedRun("e", 0, 2_000)
     run.add(message(1, row(A, "1"), row(A, "2")))

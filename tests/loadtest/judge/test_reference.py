@@ -14,13 +14,13 @@ CHANGES = [
 
 
 def make_reference() -> Reference:
-    """Return one issue's changes; a window's end is 2 s times its offset."""
+    """Return one instrument's changes; a window's end is 2 s times its offset."""
     ends = {n: (n * 2_000, n * 2_000 + 90.5) for n in (6, 5, 4, 3)}
     return Reference("k3x9", ends, {"A": CHANGES})
 
 
 def test_offsets_do_not_go_back() -> None:
-    """A window has an issue once."""
+    """A window has an instrument once."""
     with pytest.raises(ValueError, match="offset 3: has to be greater than 3"):
         Changes([CHANGES[0], CHANGES[0]])
 
@@ -34,7 +34,7 @@ def test_trades_add_up_between_offsets() -> None:
 
 
 def test_a_reference_survives_the_way_to_another_process() -> None:
-    """With windows in order; an issue that did not trade has no changes."""
+    """With windows in order; an instrument that did not trade has no changes."""
     reference = pickle.loads(pickle.dumps(make_reference()))
     assert list(reference.windows) == [3, 4, 5, 6]
     assert reference.windows[4] == (8_000, 8_090.5)

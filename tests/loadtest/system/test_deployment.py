@@ -145,7 +145,7 @@ def test_what_spark_publishes_is_what_the_log_says(
     assert found.audit.notes == []
     assert found.audit.trades == books.read > 10_000
     truth = follower.run.reference(found.first_news_ms)
-    assert sum(map(len, truth.issues.values())) >= books.published > 0
+    assert sum(map(len, truth.instruments.values())) >= books.published > 0
     shares = {one.name: one.cpu[0] for one in usage.processes([end_ms])}
     assert shares.keys() == PARTS
     assert all(share is not None for share in shares.values())

@@ -193,7 +193,7 @@ class AnalyticsRig:
         return stored_bars(self.client, self.keys)
 
     def days(self) -> dict[str, DayBar]:
-        """Return each issue's newest day in Redis."""
+        """Return each instrument's newest day in Redis."""
         stored: Any = self.client.hgetall(self.keys.days)
         return {i.decode(): DayBar.decode(i.decode(), d) for i, d in stored.items()}
 
@@ -206,7 +206,7 @@ class AnalyticsRig:
 
 
 def stored_bars(client: redis.Redis, keys: AnalyticsKeys) -> dict[tuple[str, int], Bar]:
-    """Return every bar in Redis, by issue and start."""
+    """Return every bar in Redis, by instrument and start."""
     found = {}
     newest: Any = client.hkeys(keys.last_bars)
     for isin in (name.decode() for name in newest):

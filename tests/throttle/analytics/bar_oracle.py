@@ -39,7 +39,7 @@ class Rules:
 def bars(
     entries: Iterable[Entry], rules: Rules
 ) -> tuple[dict[tuple[str, int], Sums], Counter[int]]:
-    """Return every bar by issue and start, and what came too late by partition."""
+    """Return every bar by instrument and start, and what came too late by partition."""
     groups: dict[tuple[str, int], list[Entry]] = defaultdict(list)
     too_late: Counter[int] = Counter()
     for entry in entries:
@@ -58,7 +58,7 @@ def bars(
 
 
 def span(entries: Iterable[Entry], end_ms: int, rules: Rules) -> dict[str, Sums]:
-    """Return each issue's sums of the span that ends at a moment, as it was listed."""
+    """Return each instrument's sums of the span that ends at a moment, as it was listed."""
     groups: dict[str, list[Entry]] = defaultdict(list)
     for entry in entries:
         time_us = min(entry.time_us, entry.append_ms * 1_000)
@@ -72,7 +72,7 @@ def span(entries: Iterable[Entry], end_ms: int, rules: Rules) -> dict[str, Sums]
 def bursts(
     entries: Iterable[Entry], gap_ms: int, least: int
 ) -> list[tuple[str, int, int, Sums]]:
-    """Return every burst: issue, first and last millisecond, sums.
+    """Return every burst: instrument, first and last millisecond, sums.
 
     Of trades that come within a gap of when they were made: then it does not matter in
     which batch they were read.
@@ -109,7 +109,7 @@ def sums(trades: list[Entry]) -> Sums:
 def days(
     found: dict[tuple[str, int], Sums], day_of: Iterable[tuple[int, int]]
 ) -> Iterator[tuple[tuple[str, int], Sums]]:
-    """Yield the sums of each issue and day; ``day_of`` are the days' bounds."""
+    """Yield the sums of each instrument and day; ``day_of`` are the days' bounds."""
     for isin in sorted({isin for isin, _ in found}):
         for start_ms, end_ms in day_of:
             parts = [

@@ -132,7 +132,7 @@ def check_movers(rig: AnalyticsRig, rules: Rules) -> None:
     stored: Any = rig.client.get(rig.keys.movers)
     listed = orjson.loads(stored)
     expected = bar_oracle.span(rig.entries, listed["end"], rules)
-    assert listed["issues"] == len(expected)
+    assert listed["instruments"] == len(expected)
     by_value = sorted(expected, key=lambda i: (-expected[i]["value"], i))
     assert [r["isin"] for r in listed["value"]] == by_value[:50]
     rising = {i: (s["close"] - s["open"]) / s["open"] for i, s in expected.items()}
@@ -358,7 +358,7 @@ def test_bursts_of_a_tape_are_right(make_rig: MakeRig) -> None:
 
 
 def test_no_trade_is_counted_that_is_in_no_burst(make_rig: MakeRig) -> None:
-    """Live, with trades as late as they may be while their issue goes on trading."""
+    """Live, with trades as late as they may be while their instrument goes on trading."""
     gap_ms, step_ms, seconds = 3_000, 1_000, 14
     rig = make_rig(
         analytics="bursts",
@@ -376,7 +376,7 @@ def test_no_trade_is_counted_that_is_in_no_burst(make_rig: MakeRig) -> None:
     # One that trades at the end of each second: its stamps are ahead of the clock.
     last = make_isins(3)[-1]
     arrivals += [(ms, last, ms) for ms in range(990, seconds * 1_000, 1_000)]
-    # Each issue is quiet at the end for longer than a gap: all bursts are over.
+    # Each instrument is quiet at the end for longer than a gap: all bursts are over.
     arrivals.sort()
     rig.set_clock(START_MS)
     rig.start()

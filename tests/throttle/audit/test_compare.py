@@ -95,7 +95,7 @@ def test_trades_that_came_late_are_in_a_row_that_restates(
     ],
 )
 def test_late_trades_do_not_bring_back_what_was_shown_before(sent: Row) -> None:
-    """An issue must never go back; and their sums are theirs, not the shown trade's."""
+    """An instrument must never go back; and their sums are theirs, not the shown trade's."""
     found, *_ = judge(make_snapshot(1, sent), computed(OLD), shown(ROW))
     assert found == [Difference("wrong", 1, FIRST_MS + W, A, LATE, sent)]
 
@@ -147,7 +147,7 @@ def test_what_was_shown_is_not_known_and_its_sums_are_compared() -> None:
         assert judge(window, computed(ROW if sent is OLD else OLD), before).differences
 
 
-def test_an_unknown_issue_is_known_once_it_was_published() -> None:
+def test_an_unknown_instrument_is_known_once_it_was_published() -> None:
     """From then on its newest version is certain."""
     before = PublishedVersions({}, [A, C])
     before.learn([ROW])

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 import pytest
 import redis
 
-from ingest.issue_table.issue_entry import IssueEntry
-from ingest.issue_table.redis_issue_store import RedisIssueStore
-from throttle.audit.issue_tables import IssueTables
+from ingest.instrument_table.instrument_entry import InstrumentEntry
+from ingest.instrument_table.redis_instrument_store import RedisInstrumentStore
+from throttle.audit.instrument_tables import InstrumentTables
 from throttle.audit.log_entries import find_log
 from throttle.audit.published import PublishedHistory
 from throttle.audit.recompute import WindowRule
@@ -20,11 +20,11 @@ W = 2_000
 A, B, C = "KR7005930003", "KR7000660001", "KR7035420009"
 
 
-def table(sector: str, close: str = "100") -> list[IssueEntry]:
-    """Make a table of two issues."""
+def table(sector: str, close: str = "100") -> list[InstrumentEntry]:
+    """Make a table of two instruments."""
     return [
-        IssueEntry(A, market="KOSPI", sector=sector, prev_close=close),
-        IssueEntry(B, market="KOSDAQ", sector="Chips"),
+        InstrumentEntry(A, market="KOSPI", sector=sector, prev_close=close),
+        InstrumentEntry(B, market="KOSDAQ", sector="Chips"),
     ]
 
 
@@ -39,13 +39,13 @@ def client(redis_url: str) -> Iterator[redis.Redis]:
 def driver(redis_url: str) -> Iterator[ThrottleDriver]:
     """A job whose table changes while it runs."""
     with ThrottleDriver(
-        redis_url=redis_url, partitions=2, issues=table("First")
+        redis_url=redis_url, partitions=2, instruments=table("First")
     ) as made:
         yield made
 
 
 def trade_in_window(driver: ThrottleDriver, number: int) -> None:
-    """Trade three issues, one of which the table does not have."""
+    """Trade three instruments, one of which the table does not have."""
     start_ms = number * W
     for at, price in enumerate(("99", "101.5", "100")):
         driver.trade(A, price, at_ms=start_ms + at, size="0.125")
@@ -61,7 +61,7 @@ def rebuild(client: redis.Redis) -> VerificationReport:
         history.batches("throttle"),
         RedisLogEntries(client, "tt", info),
         WindowRule(W, 5_000),
-        tables=IssueTables(RedisIssueStore(client, "tt")),
+        tables=InstrumentTables(RedisInstrumentStore(client, "tt")),
     )
     before = history.versions_before()
     return verification.run(history.windows(), before, history.oldest_offset)
@@ -73,14 +73,14 @@ def test_windows_are_rebuilt_with_the_table_of_their_time(
     """A change counts from the next window on, whatever is in the table now."""
     for number in range(4):
         trade_in_window(driver, number)
-        driver.load_issues(table(f"Sector {number}", f"10{number}"))
+        driver.load_instruments(table(f"Sector {number}", f"10{number}"))
         driver.turn_clock((number + 1) * W)
-    versions = [window.issues_version for window in driver.windows()]
+    versions = [window.instruments_version for window in driver.windows()]
     assert len(set(versions)) == 4
     report = rebuild(client)
     assert report.problems == []
     assert (report.compared, report.groups, report.gone_tables) == (4, 24, {})
-    assert driver.ledger().total.unknown_issue == 4
+    assert driver.ledger().total.unknown_instrument == 4
 
 
 @pytest.mark.parametrize("point", CRASH_POINTS)
@@ -90,7 +90,7 @@ def test_a_crash_leaves_groups_that_can_be_rebuilt(
     """The table changes while the job is down: its cut says which one was joined."""
     for number in range(3):
         trade_in_window(driver, number)
-        driver.load_issues(table(f"Sector {number}"))
+        driver.load_instruments(table(f"Sector {number}"))
         at = point if number == 1 else None
         driver.turn_clock((number + 1) * W, crash_at=at)
     report = rebuild(client)
@@ -118,14 +118,18 @@ def test_a_group_that_is_not_what_its_trades_say_is_told(
 def test_late_trades_count_in_groups_and_move_nothing(
     driver: ThrottleDriver, client: redis.Redis
 ) -> None:
-    """A market may have nothing else in a window: it has trades, and no issues."""
+    """A market may have nothing else in a window: it has trades, and no instruments."""
     driver.trade(A, "99", at_ms=10)
     driver.turn_clock(W)
     driver.trade(A, "101", at_ms=W + 1, time_ms=5, size="3")
     driver.trade(B, "7", at_ms=W + 2)
     driver.turn_clock(2 * W)
     kospi = driver.windows()[1].groups["group:market:KOSPI"]
-    assert (kospi["issues"], kospi["advancing"], kospi["trades"]) == ("0", "0", "1")
+    assert (kospi["instruments"], kospi["advancing"], kospi["trades"]) == (
+        "0",
+        "0",
+        "1",
+    )
     assert kospi["volume"] == "3"
     report = rebuild(client)
     assert report.problems == []
@@ -138,10 +142,10 @@ def test_a_table_that_is_gone_is_named_and_not_guessed(
     """Windows are compared nevertheless; their groups cannot be."""
     trade_in_window(driver, 0)
     driver.turn_clock(W)
-    gone = driver.windows()[0].issues_version
-    client.delete("tt:issues", "tt:issues:meta")
+    gone = driver.windows()[0].instruments_version
+    client.delete("tt:instruments", "tt:instruments:meta")
     driver.turn_clock(2 * W)
-    driver.load_issues(table("Later"))
+    driver.load_instruments(table("Later"))
     trade_in_window(driver, 2)
     driver.turn_clock(3 * W)
     trade_in_window(driver, 3)

@@ -135,10 +135,10 @@ def test_windows_come_in_pieces_in_either_order(
     assert [w.offset for w in history.windows(newest_first=True)] == oldest_first[::-1]
 
 
-def test_windows_of_a_range_and_of_an_issue(
+def test_windows_of_a_range_and_of_an_instrument(
     driver: ThrottleDriver, history: PublishedHistory
 ) -> None:
-    """Both ends are included; of an issue only the windows in which it changed."""
+    """Both ends are included; of an instrument only the windows in which it changed."""
     trade_in_windows(driver, 6)
     first, last = START_MS + 2 * W, START_MS + 5 * W
     assert [w.offset for w in history.windows(first, last)] == [2, 3, 4, 5]
@@ -287,7 +287,7 @@ def test_a_published_window_that_was_tampered_with_is_found(
     kind: str,
     log: RedisLogEntries,
 ) -> None:
-    """Another digit, another count, another issue."""
+    """Another digit, another count, another instrument."""
     for n in range(3):
         driver.trade(A, f"{n + 1}.50", at_ms=n * W + 10)
         driver.turn_clock((n + 1) * W)
@@ -403,7 +403,7 @@ def row(isin: str, time_us: int) -> Row:
 def test_what_was_published_before_is_known_from_the_last_values(
     client: redis.Redis, driver: ThrottleDriver, history: PublishedHistory
 ) -> None:
-    """Of an issue that changed since the oldest window left, nobody knows."""
+    """Of an instrument that changed since the oldest window left, nobody knows."""
     driver.trade(A, "1", at_ms=10, partition=1)
     driver.trade(B, "1", at_ms=20, partition=0)
     driver.turn_clock(W)

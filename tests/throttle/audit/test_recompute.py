@@ -1,4 +1,4 @@
-"""The rule a second time: which trade stands for an issue in a window."""
+"""The rule a second time: which trade stands for an instrument in a window."""
 
 from collections import Counter
 from fractions import Fraction
@@ -48,7 +48,7 @@ def folded(entry: Entry, sums: bytes) -> Row:
     return make_row(entry)._replace(sums=sums)
 
 
-def test_an_issue_is_its_newest_trade_and_the_sums_of_all() -> None:
+def test_an_instrument_is_its_newest_trade_and_the_sums_of_all() -> None:
     """The greatest time and number win, whatever the order of arrival."""
     old = make_entry(make_trade(A, 1), 10)
     new = make_entry(make_trade(A, 3, "11.50"), 20)
@@ -221,8 +221,8 @@ def test_a_refused_trade_is_counted_by_partition_and_reason() -> None:
     assert made.refused == {1: {"not_json": 2}, 0: {"future_time": 1}}
 
 
-def test_an_issue_in_two_partitions_is_one_row() -> None:
-    """Nobody should append so, but one issue is one row with all of its trades."""
+def test_an_instrument_in_two_partitions_is_one_row() -> None:
+    """Nobody should append so, but one instrument is one row with all of its trades."""
     here = make_entry(make_trade(A, 1), 1, partition=0)
     there = make_entry(make_trade(A, 2), 1, partition=1)
     same = make_entry(make_trade(B, 1), 1, partition=0)
@@ -232,7 +232,7 @@ def test_an_issue_in_two_partitions_is_one_row() -> None:
 
 
 def test_what_is_no_rows_newest_is_superseded_in_its_own_partition() -> None:
-    """Of an issue in two partitions, too; of two equal places the greater one wins."""
+    """Of an instrument in two partitions, too; of two equal places the greater one wins."""
     entries = [make_entry(make_trade(A, 1), 1, partition=p) for p in (0, 1, 0)]
     made = recompute(entries, *ONE_WINDOW, RULE)
     assert made.windows[FIRST_MS + W][A].partition == 1

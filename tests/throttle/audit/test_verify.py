@@ -249,7 +249,7 @@ def test_the_report_counts_what_became_of_the_trades_by_the_log() -> None:
     report = check(windows, [FIRST, make_batch(REST.start, end, books)], Left(entries))
     assert report.is_right
     assert report.books == Books(5, 3, 0, 1, {"not_json": 1})
-    assert report.issues == {A}
+    assert report.instruments == {A}
     news_ms = {offset: list(times) for offset, times in report.first_news_ms.items()}
     appended_ms = [[e.append_ms] for e in ENTRIES]
     [none] = news_ms.pop(3)

@@ -15,18 +15,18 @@ from throttle.contract.group import (
 )
 
 
-def test_a_group_says_how_its_issues_and_their_trades_went() -> None:
-    """Breadth counts issues, sums count all trades, numbers are exact."""
+def test_a_group_says_how_its_instruments_and_their_trades_went() -> None:
+    """Breadth counts instruments, sums count all trades, numbers are exact."""
     figures = GroupFigures()
-    figures.add_issue("110", "100")
-    figures.add_issue("99.5", "100")
-    figures.add_issue("100.00", "100")
-    figures.add_issue("7", None)
+    figures.add_instrument("110", "100")
+    figures.add_instrument("99.5", "100")
+    figures.add_instrument("100.00", "100")
+    figures.add_instrument("7", None)
     figures.add_trades(3, units("12345678901234567890.5"), units("0.10"))
     figures.add_trades(1, units("1.5"), units("0.000000000000000003"))
     assert figures.encode(market_key("KOSPI"), 4_000) == Group(
         "group:market:KOSPI",
-        b'{"group":"group:market:KOSPI","window":4000,"issues":4,"advancing":1,'
+        b'{"group":"group:market:KOSPI","window":4000,"instruments":4,"advancing":1,'
         b'"declining":1,"unchanged":1,"unpriced":1,"trades":4,'
         b'"volume":12345678901234567892,"value":0.100000000000000003,'
         b'"mean_change_pct":3.1667}',
@@ -51,14 +51,14 @@ def test_the_mean_change_has_four_places_and_a_half_goes_up(
     """Whole numbers all the way: every machine rounds alike."""
     figures = GroupFigures()
     for price in prices:
-        figures.add_issue(price, "100")
+        figures.add_instrument(price, "100")
     assert figures.mean_change_pct == mean
 
 
 def test_a_change_that_is_rounded_away_is_a_change_nevertheless() -> None:
-    """An issue is unchanged only if its price is the previous close."""
+    """An instrument is unchanged only if its price is the previous close."""
     figures = GroupFigures()
-    figures.add_issue("100000000000000000.1", "100000000000000000")
+    figures.add_instrument("100000000000000000.1", "100000000000000000")
     assert figures.advancing == 1
     assert figures.changes == 0
     assert change_of(1, 3) == -66_666_667

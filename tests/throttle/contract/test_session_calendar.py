@@ -56,7 +56,7 @@ def test_what_there_is_not_is_refused(zone: str, begins: str, words: str) -> Non
         SessionCalendar(zone, begins)
 
 
-def test_an_issue_has_the_calendar_of_its_letters() -> None:
+def test_an_instrument_has_the_calendar_of_its_letters() -> None:
     """Of its country or venue; who is not named has the everyday one."""
     named = "US=America/New_York@09:30,QM=UTC@00:00"
     calendars = SessionCalendars.parse(EVERYDAY, named)

@@ -45,7 +45,7 @@ def test_a_table_without_groups_in_a_window_is_told() -> None:
     """A quiet window was joined, too."""
     snapshot = WindowSnapshot("k3x9", 5, 4_000, 1, 4_000_123, (), (), 7)
     assert WindowSnapshot.decode(snapshot.encode()) == snapshot
-    assert snapshot.encode().endswith(b',"issues":7,"groups":[]}')
+    assert snapshot.encode().endswith(b',"instruments":7,"groups":[]}')
 
 
 @pytest.mark.parametrize(

@@ -23,5 +23,5 @@ def test_text_compares_as_the_numbers_do(
 
 
 def test_any_trade_is_newer_than_none() -> None:
-    """An issue's first trade is news."""
+    """An instrument's first trade is news."""
     assert is_newer(encode_version(EARLIEST_TIME_US, 0, 0), None)

@@ -6,7 +6,7 @@ from json import loads
 import pytest
 import redis
 
-from ingest.issue_table.issue_entry import IssueEntry
+from ingest.instrument_table.instrument_entry import InstrumentEntry
 from ingest.redis_keys import Keys
 from tests.conftest import eventually
 from throttle.contract.cut import Cut
@@ -19,8 +19,8 @@ W = 2_000
 A, B, C = "KR7005930003", "KR7000660001", "KR7035420009"
 KEYS = Keys("tt")
 TABLE = [
-    IssueEntry(A, market="KOSPI", sector="Chips", prev_close="100"),
-    IssueEntry(B, market="KOSDAQ", sector="Chips", prev_close="50"),
+    InstrumentEntry(A, market="KOSPI", sector="Chips", prev_close="100"),
+    InstrumentEntry(B, market="KOSDAQ", sector="Chips", prev_close="50"),
 ]
 
 
@@ -33,8 +33,8 @@ def client(redis_url: str) -> Iterator[redis.Redis]:
 
 @pytest.fixture
 def driver(redis_url: str) -> Iterator[ThrottleDriver]:
-    """A job of one partition, or two, whose table names two issues."""
-    with ThrottleDriver(redis_url=redis_url, partitions=2, issues=TABLE) as made:
+    """A job of one partition, or two, whose table names two instruments."""
+    with ThrottleDriver(redis_url=redis_url, partitions=2, instruments=TABLE) as made:
         yield made
 
 
@@ -60,7 +60,7 @@ def test_the_newest_groups_are_stored_with_their_windows(
     last = WindowSnapshot.decode(client.xrevrange(KEYS.windows)[0][1][b"snapshot"])
     cut = Cut.from_offset(loads(client.hget(KEYS.meta, "cut:throttle") or b""))
     # It has more digits than a double keeps, which a script has for numbers.
-    assert last.issues_version == cut.issues > 2**53
+    assert last.instruments_version == cut.instruments > 2**53
     groups = stored(client)
     assert {field: offset for field, (offset, _) in groups.items()} == {
         "market:KOSPI": 1,
@@ -73,7 +73,7 @@ def test_the_newest_groups_are_stored_with_their_windows(
 
 
 def test_of_a_stale_row_groups_have_its_trades_alone(driver: ThrottleDriver) -> None:
-    """What is no news is no issue that moves, in the window or in the whole message.
+    """What is no news is no instrument that moves, in the window or in the whole message.
 
     It is known only when the script looks: the groups are then computed again.
     """
@@ -86,12 +86,12 @@ def test_of_a_stale_row_groups_have_its_trades_alone(driver: ThrottleDriver) -> 
     first, second, third = driver.windows()
     assert first.groups["group:market:KOSPI"]["volume"] == "3"
     late = second.groups["group:market:KOSPI"]
-    assert (late["issues"], late["trades"], late["volume"]) == ("0", "1", "7")
+    assert (late["instruments"], late["trades"], late["volume"]) == ("0", "1", "7")
     assert second.groups["group:sector:Chips"]["volume"] == "9"
-    assert second.groups["group:sector:Chips"]["issues"] == "1"
+    assert second.groups["group:sector:Chips"]["instruments"] == "1"
     assert third.groups["group:market:KOSPI"]["volume"] == "5"
     together = driver.updates()[-1].groups["group:sector:Chips"]
-    assert (together["issues"], together["trades"], together["value"]) == (
+    assert (together["instruments"], together["trades"], together["value"]) == (
         *("2", "3"),
         "1350",
     )
@@ -106,8 +106,10 @@ def test_groups_that_the_table_no_longer_names_are_removed(
     driver.trade(A, "101", at_ms=1)
     driver.turn_clock(W)
     assert "sector:Chips" in stored(client)
-    renamed = [IssueEntry(A, market="KOSPI", sector='a "b"},{"group":', prev_close="1")]
-    driver.load_issues(renamed)
+    renamed = [
+        InstrumentEntry(A, market="KOSPI", sector='a "b"},{"group":', prev_close="1")
+    ]
+    driver.load_instruments(renamed)
     # The window that is open was planned before.
     driver.turn_clock(2 * W)
     driver.trade(A, "102", at_ms=2 * W + 1)
@@ -121,21 +123,21 @@ def test_a_table_that_is_gone_takes_its_groups_along(
     """Prices go on; nobody knows of markets any more, and nobody guesses."""
     driver.trade(A, "101", at_ms=1)
     driver.turn_clock(W)
-    client.delete("tt:issues", "tt:issues:meta")
+    client.delete("tt:instruments", "tt:instruments:meta")
     driver.turn_clock(2 * W)
     driver.trade(A, "102", at_ms=2 * W + 1)
     driver.turn_clock(3 * W)
     last = driver.windows()[-1]
-    assert (last.prices(), last.groups, last.issues_version) == ({A: "102"}, {}, 0)
+    assert (last.prices(), last.groups, last.instruments_version) == ({A: "102"}, {}, 0)
     assert stored(client) == {}
-    driver.load_issues(TABLE)
+    driver.load_instruments(TABLE)
     driver.turn_clock(4 * W)
     driver.trade(A, "103", at_ms=4 * W + 1)
     driver.turn_clock(5 * W)
     assert "group:market:KOSPI" in driver.windows()[-1].groups
 
 
-def test_issues_nobody_knows_are_published_and_counted(
+def test_instruments_nobody_knows_are_published_and_counted(
     driver: ThrottleDriver,
 ) -> None:
     """They are in the groups without a name, so that sums are right."""
@@ -148,7 +150,7 @@ def test_issues_nobody_knows_are_published_and_counted(
     assert window.groups["group:market:"]["trades"] == "2"
     assert window.groups["group:sector:"]["unpriced"] == "1"
     books = driver.ledger().total
-    assert (books.unknown_issue, books.published, books.superseded) == (2, 2, 1)
+    assert (books.unknown_instrument, books.published, books.superseded) == (2, 2, 1)
 
 
 def test_a_market_has_a_channel_of_its_own(

@@ -100,7 +100,7 @@ def test_a_repeated_batch_changes_nothing(
 def test_a_row_that_is_not_newer_is_stale(
     client: redis.Redis, job: Job, time: int
 ) -> None:
-    """An issue never goes back, and nothing is sent twice."""
+    """An instrument never goes back, and nothing is sent twice."""
     job.publish([make_row(A, 5, "55")])
     done = job.publish([make_row(A, time, "11"), make_row(B, 1)])
     assert (done.rows, done.stale) == (1, 1)
@@ -215,7 +215,7 @@ def test_a_whole_market_of_rows_fits_one_publish(
 def test_an_hour_s_backlog_fits_one_publish(
     client: redis.Redis, messages: Drain
 ) -> None:
-    """The most windows of a batch, each with thousands of issues, in one step."""
+    """The most windows of a batch, each with thousands of instruments, in one step."""
     job = Job(client, partitions=4)
     windows = [
         [
@@ -635,7 +635,7 @@ def test_a_problem_names_the_partition_by_its_number(client: redis.Redis) -> Non
 
 
 def test_jobs_share_the_partitions_of_a_log(client: redis.Redis) -> None:
-    """Each goes on from its own cut; an issue is whoever's trade is newer."""
+    """Each goes on from its own cut; an instrument is whoever's trade is newer."""
     one, other = Job(client, "one", (0, 2)), Job(client, "other", (1, 3))
     one.publish([make_row(A, 1), (2, make_row(B, 5))])
     done = other.publish([(1, make_row(A, 2)), (3, make_row(B, 4))])
@@ -701,10 +701,10 @@ steps = st.lists(
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(steps)
-def test_no_issue_goes_back_whoever_publishes(
+def test_no_instrument_goes_back_whoever_publishes(
     client: redis.Redis, steps: list[tuple[bool, list[dict[str, int]]]]
 ) -> None:
-    """Two jobs, the same issues, any order: no issue goes back, no trade is missing."""
+    """Two jobs, the same instruments, any order: no instrument goes back, no trade is missing."""
     client.flushall()
     jobs = Job(client, "one"), Job(client, "two")
     offered: dict[str, bytes] = {}

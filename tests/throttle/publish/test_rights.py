@@ -9,7 +9,7 @@ import redis
 from typer.testing import CliRunner
 
 from deploy.cli import app
-from ingest.issue_table import redis_issue_store
+from ingest.instrument_table import redis_instrument_store
 from ingest.redis_keys import AnalyticsKeys, Keys
 from ingest.tradelog.redis_log_reader import RedisLogReader, open_log
 from ingest.tradelog.redis_log_writer import RedisLogWriter
@@ -146,32 +146,32 @@ def test_a_gateway_serves_bars_with_its_rights(
             assert stream.take("bars")["sequence"] == 2
 
 
-def test_the_issue_table_is_loaded_and_read_with_their_rights(
+def test_the_instrument_table_is_loaded_and_read_with_their_rights(
     client: redis.Redis,
     redis_url: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A loader may write it, tools and gateways may read it, and no more."""
-    monkeypatch.setattr(redis_issue_store, "MOST_CHANGES", 4)
-    path = tmp_path / "issues.csv"
+    monkeypatch.setattr(redis_instrument_store, "MOST_CHANGES", 4)
+    path = tmp_path / "instruments.csv"
 
     def run(user: str, *command: str) -> str:
         monkeypatch.setenv("REDIS_URL", url_of(user, redis_url))
-        result = CliRunner().invoke(app, ["issues", *command])
+        result = CliRunner().invoke(app, ["instruments", *command])
         assert (result.exit_code == 0) == ("permission" not in result.output.lower())
         return result.output
 
     for close in range(1, 9):
         path.write_text(f"isin,prev_close\n{ISIN},{close}\n", "utf-8")
-        assert " 0 removed" in run("tt-issues", "load", str(path))
-    assert client.xlen("tt:issues") <= 4
+        assert " 0 removed" in run("tt-instruments", "load", str(path))
+    assert client.xlen("tt:instruments") <= 4
     assert ISIN in run("tt-tools", "show")
     assert len(run("tt-tools", "history", ISIN).splitlines()) > 1
     path.write_text(f"isin,prev_close\n{ISIN},99\n", "utf-8")
     assert "permission" in run("tt-tools", "load", str(path)).lower()
     with running_gateway(url_of("tt-gateway", redis_url)) as gateway:
-        eventually(lambda: b'"prev_close":8' in gateway.get("/v1/issues")[1])
+        eventually(lambda: b'"prev_close":8' in gateway.get("/v1/instruments")[1])
 
 
 @pytest.mark.parametrize(

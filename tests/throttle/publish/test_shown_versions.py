@@ -3,7 +3,7 @@
 import pytest
 import redis
 
-from ingest.issue_table.issue_entry import IssueEntry
+from ingest.instrument_table.instrument_entry import InstrumentEntry
 from throttle.testing.driver import ThrottleDriver
 
 pytestmark = pytest.mark.redis
@@ -17,10 +17,10 @@ def scripts_run(client: redis.Redis) -> int:
 
 
 def test_a_stale_row_costs_no_second_publish(redis_url: str) -> None:
-    """Also the first time after a restart, of an issue the new job has not seen."""
+    """Also the first time after a restart, of an instrument the new job has not seen."""
     with (
         redis.Redis.from_url(redis_url) as client,
-        ThrottleDriver(redis_url=redis_url, issues=[IssueEntry(A)]) as driver,
+        ThrottleDriver(redis_url=redis_url, instruments=[InstrumentEntry(A)]) as driver,
     ):
         driver.trade(A, "1", at_ms=1, time_ms=500)
         driver.trade(B, "1", at_ms=1, time_ms=500)
@@ -38,4 +38,4 @@ def test_a_stale_row_costs_no_second_publish(redis_url: str) -> None:
         ]
         assert driver.ledger().total.stale == 2
         for window in driver.windows()[1:]:
-            assert {group["issues"] for group in window.groups.values()} == {"0"}
+            assert {group["instruments"] for group in window.groups.values()} == {"0"}

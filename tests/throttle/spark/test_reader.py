@@ -283,7 +283,7 @@ def test_after_a_fail_over_the_window_is_read_from_the_server_that_is(
 
 
 def by_key(rows: list[dict[str, Any]]) -> dict[tuple[str, int], tuple[Any, ...]]:
-    """Return what stands for each issue of a partition, by key."""
+    """Return what stands for each instrument of a partition, by key."""
     return {
         (r["key"], r["partition"]): (r["time"], r["seq"], r["position"], r["trades"])
         for r in rows

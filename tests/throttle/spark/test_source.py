@@ -560,7 +560,7 @@ def test_what_the_writer_appends_the_reader_reads(
         read = read_task(reader, task)
         rows, start = rows + read, cuts_of(read)[1]
     assert sum(r["trades"] for r in rows if r["key"] == READ_KEY) == len(trades)
-    # All of an issue fell into one window, or one each: the newest stands for all.
+    # All of an instrument fell into one window, or one each: the newest stands for all.
     assert {(r["key"], r["seq"]) for r in rows} >= {(t.isin, 2) for t in trades}
     isins = {t.isin for t in trades}
     assert sum(r["trades"] for r in rows if r["key"] in isins) == len(trades)

@@ -134,12 +134,12 @@ def test_movers_are_of_the_span_that_is_over(make_analytics: MakeAnalytics) -> N
     driver.trade(B, "7", at_ms=26_000)
     driver.turn_clock(31_000)
     movers = driver.movers()
-    assert (movers["end"], movers["issues"]) == (START_MS + 30_000, 2)
+    assert (movers["end"], movers["instruments"]) == (START_MS + 30_000, 2)
     [gainer] = movers["gainers"]
     assert (gainer["isin"], gainer["percent"]) == (A, 10)
     driver.turn_clock(81_000)
     movers = driver.movers()
-    assert (movers["issues"], movers["gainers"]) == (2, [])
+    assert (movers["instruments"], movers["gainers"]) == (2, [])
 
 
 def test_a_burst_is_told_when_it_has_ended(make_analytics: MakeAnalytics) -> None:

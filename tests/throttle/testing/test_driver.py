@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from ingest.issue_table.issue_entry import IssueEntry
+from ingest.instrument_table.instrument_entry import InstrumentEntry
 from ingest.tradelog.contract import partition_of
 from tests.gateway.samples import make_isins
 from tests.throttle.drivers import MakeDriver
@@ -32,7 +32,7 @@ def driver(make_driver: MakeDriver) -> ThrottleDriver:
     return make_driver()
 
 
-def test_the_latest_of_an_issue_is_published_when_its_window_is_over(
+def test_the_latest_of_an_instrument_is_published_when_its_window_is_over(
     driver: ThrottleDriver,
 ) -> None:
     """Latest, exactly once: not before the end, and then once."""
@@ -116,7 +116,7 @@ def test_an_older_trade_is_stale_and_a_newer_one_always_arrives(
 def test_a_trade_from_2099_is_refused_and_holds_back_nobody(
     driver: ThrottleDriver,
 ) -> None:
-    """Latest: one wrong stamp must not hold an issue's price for ever."""
+    """Latest: one wrong stamp must not hold an instrument's price for ever."""
     driver.trade(A, "9", at_ms=100, time_ms=73 * 365 * 86_400_000)
     driver.trade(A, "1", at_ms=200)
     driver.turn_clock(2_000)
@@ -174,10 +174,10 @@ def test_equal_versions_are_decided_by_the_log(driver: ThrottleDriver) -> None:
     assert driver.windows()[0].prices() == {A: "1", B: "2"}
 
 
-def test_an_issue_spread_over_partitions_is_published_once(
+def test_an_instrument_spread_over_partitions_is_published_once(
     driver: ThrottleDriver,
 ) -> None:
-    """Calm: one row per issue and window, even of a log that is not keyed."""
+    """Calm: one row per instrument and window, even of a log that is not keyed."""
     for partition in range(4):
         price = str(partition + 1)
         driver.trade(A, price, at_ms=100, time_ms=partition, partition=partition)
@@ -384,24 +384,26 @@ def play(driver: ThrottleDriver, crash_at: CrashPoint | None) -> tuple[Any, Any,
     return windows, updates, ledger.total.to_object()
 
 
-def listed(sector: str) -> list[IssueEntry]:
-    """Make a table of two issues."""
+def listed(sector: str) -> list[InstrumentEntry]:
+    """Make a table of two instruments."""
     return [
-        IssueEntry(A, market="KOSPI", sector=sector, prev_close="100"),
-        IssueEntry(B, market="KOSDAQ", sector="Chips", prev_close="50"),
+        InstrumentEntry(A, market="KOSPI", sector=sector, prev_close="100"),
+        InstrumentEntry(B, market="KOSDAQ", sector="Chips", prev_close="50"),
     ]
 
 
-def test_issues_of_another_type_are_refused_in_a_sentence() -> None:
+def test_instruments_of_another_type_are_refused_in_a_sentence() -> None:
     """Before anything is written; it says which type they must have."""
-    issues: Any = [{"isin": A, "market": "KOSPI"}]
-    with pytest.raises(TypeError, match=r"^issues: .* must be an .*\.IssueEntry$"):
-        ThrottleDriver(issues=issues)
+    instruments: Any = [{"isin": A, "market": "KOSPI"}]
+    with pytest.raises(
+        TypeError, match=r"^instruments: .* must be an .*\.InstrumentEntry$"
+    ):
+        ThrottleDriver(instruments=instruments)
 
 
 def test_windows_say_how_markets_and_sectors_went(make_driver: MakeDriver) -> None:
     """The same by the rules and by Spark's broadcast join, in a backlog, too."""
-    driver = make_driver(issues=listed("Chips"))
+    driver = make_driver(instruments=listed("Chips"))
     for start_ms in (0, 2_000, 4_000):
         driver.trade(A, "101", at_ms=start_ms + 1, size="2")
         driver.trade(A, "99.5", at_ms=start_ms + 2, size="0.123456789012")
@@ -410,7 +412,7 @@ def test_windows_say_how_markets_and_sectors_went(make_driver: MakeDriver) -> No
     driver.turn_clock(6_000)
     assert len(driver.windows()) == 3
     for window in driver.windows():
-        assert {key: g["issues"] for key, g in window.groups.items()} == {
+        assert {key: g["instruments"] for key, g in window.groups.items()} == {
             "group:market:": "1",
             "group:market:KOSDAQ": "1",
             "group:market:KOSPI": "1",
@@ -425,7 +427,7 @@ def test_windows_say_how_markets_and_sectors_went(make_driver: MakeDriver) -> No
         )
         assert chips["mean_change_pct"] == "-0.2500"
         assert window.groups["group:market:"]["value"] == "86419752307"
-    assert driver.ledger().total.unknown_issue == 3
+    assert driver.ledger().total.unknown_instrument == 3
     assert driver.ledger().off_by == 0
 
 
@@ -433,14 +435,14 @@ def test_a_sector_that_is_renamed_is_another_group_soon(
     make_driver: MakeDriver,
 ) -> None:
     """A window that is open may be joined already; the one behind it is not."""
-    driver = make_driver(issues=listed("Chips"))
+    driver = make_driver(instruments=listed("Chips"))
     driver.trade(A, "101", at_ms=1)
     driver.turn_clock(2_000)
-    version = driver.load_issues(listed("Semiconductors"))
+    version = driver.load_instruments(listed("Semiconductors"))
     driver.turn_clock(4_000)
     driver.trade(A, "102", at_ms=4_001)
     driver.turn_clock(6_000)
     first, _, last = driver.windows()
     assert "group:sector:Chips" in first.groups
     assert set(last.groups) == {"group:market:KOSPI", "group:sector:Semiconductors"}
-    assert last.issues_version == version
+    assert last.instruments_version == version

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ingest.issue_table.issue_entry import IssueEntry
+from ingest.instrument_table.instrument_entry import InstrumentEntry
 from tests.oracle import add_up
 from tests.paths import ROOT
 from tests.published import item_of
@@ -17,7 +17,7 @@ from throttle.testing.driver import PublishedWindow, ThrottleDriver
 
 DATA = ROOT.parent / "shared" / "data"
 TAPES = sorted(path.name for path in (DATA / "tapes").glob("*.csv.gz"))
-ISSUES = DATA / "krx" / "issues_2026-03-20.csv"
+INSTRUMENTS = DATA / "krx" / "issues_2026-03-20.csv"
 MOST_TRADES, MOST_MS = 12_000, 400_000
 
 pytestmark = [
@@ -38,13 +38,13 @@ def trades_of(path: Path) -> Iterator[dict[str, str]]:
 
 
 def master_rows() -> list[dict[str, str]]:
-    """Return rows of the Korean issue list, one a line."""
-    with ISSUES.open(encoding="utf-8-sig") as lines:
+    """Return rows of the Korean instrument list, one a line."""
+    with INSTRUMENTS.open(encoding="utf-8-sig") as lines:
         return list(csv.DictReader(lines))
 
 
 def sums(window: PublishedWindow, kind: str) -> tuple[int, int, int, Decimal, Decimal]:
-    """Return issues, judged issues, trades, volume and value over a kind of group."""
+    """Return instruments, judged instruments, trades, volume and value over a kind of group."""
     found = [
         group
         for key, group in window.groups.items()
@@ -52,7 +52,7 @@ def sums(window: PublishedWindow, kind: str) -> tuple[int, int, int, Decimal, De
     ]
     judged = ("advancing", "declining", "unchanged", "unpriced")
     return (
-        sum(int(group["issues"]) for group in found),
+        sum(int(group["instruments"]) for group in found),
         sum(int(group[name]) for group in found for name in judged),
         sum(int(group["trades"]) for group in found),
         sum((Decimal(group["volume"]) for group in found), Decimal(0)),
@@ -62,11 +62,11 @@ def sums(window: PublishedWindow, kind: str) -> tuple[int, int, int, Decimal, De
 
 @pytest.mark.parametrize("name", TAPES)
 def test_sectors_and_markets_add_up_to_every_window(name: str, redis_url: str) -> None:
-    """Whatever a tape brings; every seventh issue is not in the table."""
+    """Whatever a tape brings; every seventh instrument is not in the table."""
     trades = list(trades_of(DATA / "tapes" / name))
     isins = sorted({trade["isin"] for trade in trades})
     entries = [
-        IssueEntry(
+        InstrumentEntry(
             isin,
             name=row["name"],
             market=row["market"] or None,
@@ -78,7 +78,7 @@ def test_sectors_and_markets_add_up_to_every_window(name: str, redis_url: str) -
     ]
     first_ms = int(trades[0]["time"]) // 1_000
     traded: dict[int, tuple[int, Decimal, Decimal]] = {}
-    with ThrottleDriver(redis_url=redis_url, issues=entries) as driver:
+    with ThrottleDriver(redis_url=redis_url, instruments=entries) as driver:
         last_ms = 0
         for trade in trades:
             at_ms = max(last_ms, int(trade["time"]) // 1_000 - first_ms)

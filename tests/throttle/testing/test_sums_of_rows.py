@@ -11,7 +11,7 @@ import redis
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ingest.issue_table.issue_entry import IssueEntry
+from ingest.instrument_table.instrument_entry import InstrumentEntry
 from tests.examples import many
 from tests.logged import logged_in_redis
 from tests.oracle import (
@@ -35,8 +35,8 @@ pytestmark = pytest.mark.redis
 W = 2_000
 ISINS = "KR7005930003", "KR7000660001", "KR7035420009"
 LISTED = [
-    IssueEntry(ISINS[0], market="KOSPI", sector="Chips", prev_close="10"),
-    IssueEntry(ISINS[1], market="KOSDAQ", sector="Chips"),
+    InstrumentEntry(ISINS[0], market="KOSPI", sector="Chips", prev_close="10"),
+    InstrumentEntry(ISINS[1], market="KOSDAQ", sector="Chips"),
 ]
 LONG = "999999999999999999.999999999999999999"
 numbers = st.one_of(
@@ -110,7 +110,7 @@ def sums_of(rows: Iterable[Row]) -> dict[str, Sums]:
 
 
 def check_never_back(rows: Iterable[Row]) -> None:
-    """Check that no row is older than the one before of its issue."""
+    """Check that no row is older than the one before of its instrument."""
     newest: dict[str, bytes] = {}
     for row in rows:
         assert row.version >= newest.get(row.isin, b"")
@@ -145,7 +145,7 @@ def test_rows_add_up_to_the_trades_and_no_price_goes_back(
 ) -> None:
     """Late trades, backlogs and crashes included: in every window, and in all."""
     client.flushall()
-    with ThrottleDriver(redis_url=redis_url, issues=LISTED) as driver:
+    with ThrottleDriver(redis_url=redis_url, instruments=LISTED) as driver:
         play(tape, [driver])
         windows, updates = driver.windows(), driver.updates()
         books = driver.ledger().total
@@ -166,7 +166,7 @@ def test_rows_add_up_to_the_trades_and_no_price_goes_back(
 def test_two_jobs_add_up_to_the_trades_and_no_price_goes_back(
     tape: list[Step], redis_url: str, client: redis.Redis
 ) -> None:
-    """One may be behind the other, and an issue may be in partitions of both."""
+    """One may be behind the other, and an instrument may be in partitions of both."""
     client.flushall()
     with ExitStack() as stack:
         drivers = [

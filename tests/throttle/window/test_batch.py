@@ -80,7 +80,7 @@ def test_a_quiet_batch_is_its_windows_alone() -> None:
 
 
 def test_a_row_stands_for_the_trades_of_its_window() -> None:
-    """The latest is the row, the others of its issue are superseded."""
+    """The latest is the row, the others of its instrument are superseded."""
     newest = payload(A, 9, "0.30")
     batch = assembled([(1, payload(A, 5)), (2, newest), (3, payload(A, 7))])
     [window] = batch.windows
@@ -88,8 +88,8 @@ def test_a_row_stands_for_the_trades_of_its_window() -> None:
     assert batch.counts == [PartitionCount(read=3, superseded=2)]
 
 
-def test_an_issue_in_several_partitions_is_one_row() -> None:
-    """A log that is not keyed by issue: the newest stands for all, wherever they are.
+def test_an_instrument_in_several_partitions_is_one_row() -> None:
+    """A log that is not keyed by instrument: the newest stands for all, wherever they are.
 
     Each superseded trade is in the books of its own partition.
     """
@@ -121,7 +121,7 @@ def test_equal_versions_in_two_partitions_are_decided_by_the_partition() -> None
         assert [count.superseded for count in batch.counts] == [1, 0]
 
 
-def test_an_issue_has_a_row_in_each_of_its_windows() -> None:
+def test_an_instrument_has_a_row_in_each_of_its_windows() -> None:
     """What is latest is decided window by window."""
     old, new = payload(A, 5), payload(A, 9)
     batch = assembled([(1, new)], [(W + 1, old)], windows=2)
@@ -266,7 +266,7 @@ def test_any_batch_equals_plain_python(
 ) -> None:
     """Rows, counts and letters are those a loop over the entries gives.
 
-    Also where an issue has several rows of a window in a partition.
+    Also where an instrument has several rows of a window in a partition.
     """
     table = table_of(*partitions, windows=3)
     conflated = as_conflated(table, W, is_live)

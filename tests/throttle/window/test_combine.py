@@ -150,7 +150,7 @@ def test_markers_are_not_combined_with_trades() -> None:
 
 
 @given(st.lists(st.integers(1, 9), min_size=1, max_size=30), st.integers(0, 30))
-def test_odd_sizes_take_a_row_an_issue_however_many_trades(
+def test_odd_sizes_take_a_row_an_instrument_however_many_trades(
     sizes: list[int], cut_at: int
 ) -> None:
     """Whatever is combined before, nothing is lost of what they come to."""

@@ -10,18 +10,18 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from ingest.issue_table.issue_entry import IssueEntry
-from ingest.issue_table.known_issues import Issues
+from ingest.instrument_table.instrument_entry import InstrumentEntry
+from ingest.instrument_table.known_instruments import Instruments
 from ingest.sources.faults import break_trade
 from ingest.trade import Trade
 from tests.throttle.payloads import ISINS, NOW_MS, make_chunk
 from throttle.contract.cut import Cut
-from throttle.spark.issue_frame import IssueFrame
+from throttle.spark.instrument_frame import InstrumentFrame
 from throttle.window.checked_rows import trade_rows
 from throttle.window.combine import combine
 from throttle.window.conflate import LATEST, create_conflate
 from throttle.window.control_rows import cut_row, read_row
-from throttle.window.issue_columns import IssueColumns
+from throttle.window.instrument_columns import InstrumentColumns
 from throttle.window.row_schema import ARROW_SCHEMA, READ_KEY
 
 pytestmark = pytest.mark.spark
@@ -104,7 +104,7 @@ def test_the_latest_is_decided_by_time_then_seq_then_position(
 
 
 def test_partitions_are_kept_apart(spark: SparkSession) -> None:
-    """Every partition has its own books, so each has its own row of an issue."""
+    """Every partition has its own books, so each has its own row of an instrument."""
     table = make_table(
         row(3_000, "A", 1, 1, 1, trades=3),
         row(3_000, "A", 2, 1, 1, partition=1, trades=4),
@@ -221,18 +221,20 @@ def test_combining_early_changes_nothing(spark: SparkSession) -> None:
 
 
 @pytest.mark.parametrize("is_live", [True, False])
-def test_each_row_gets_the_place_of_its_issue(
+def test_each_row_gets_the_place_of_its_instrument(
     spark: SparkSession, is_live: bool
 ) -> None:
     """By a broadcast, as the plain join does; what is in no table stays, too."""
-    issues = IssueColumns(Issues([IssueEntry(i) for i in ISINS[:3]], version=1))
+    instruments = InstrumentColumns(
+        Instruments([InstrumentEntry(i) for i in ISINS[:3]], version=1)
+    )
     keys = [*ISINS[:5], "!cut"]
     rows = [row(3_000, key, 1, 1, n, volume=n) for n, key in enumerate(keys)]
     frame = spark.createDataFrame(make_table(*rows))
-    _, places = IssueFrame().of(spark, issues.issues)
+    _, places = InstrumentFrame().of(spark, instruments.instruments)
     joined = create_conflate(W)(frame, is_live, places)
     found = {(r["key"], r["place"], r["volume"]) for r in joined.toArrow().to_pylist()}
-    plain = issues.join(make_table(*rows)).to_pylist()
+    plain = instruments.join(make_table(*rows)).to_pylist()
     assert found == {(r["key"], r["place"], r["volume"]) for r in plain}
     assert len(found) == len(keys)
     plan = StringIO()

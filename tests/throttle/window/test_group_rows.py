@@ -9,8 +9,8 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ingest.issue_table.issue_entry import IssueEntry
-from ingest.issue_table.known_issues import Issues
+from ingest.instrument_table.instrument_entry import InstrumentEntry
+from ingest.instrument_table.known_instruments import Instruments
 from ingest.trade import Trade
 from tests.examples import many
 from tests.throttle.conflated import as_conflated, rows_between
@@ -18,7 +18,7 @@ from tests.throttle.payloads import ISINS, MAX_AHEAD_MS, NOW_MS, make_chunk
 from throttle.contract.cut import Cut
 from throttle.contract.group import Group
 from throttle.window.batch import Batch, assemble
-from throttle.window.issue_columns import IssueColumns
+from throttle.window.instrument_columns import InstrumentColumns
 
 W = 2_000
 
@@ -44,7 +44,7 @@ trades = st.lists(
 
 
 def batch_of(told: list[Told], table: dict[str, Any], is_live: bool = False) -> Batch:
-    """Assemble trades: partition, moment, issue, time, price and size of each."""
+    """Assemble trades: partition, moment, instrument, time, price and size of each."""
     parts: list[list[tuple[int, bytes]]] = [[], []]
     for partition, ms, isin, time, price, size in sorted(told, key=lambda t: t[1]):
         trade = Trade(isin, NOW_MS * 1000 + time, 1, price, size)
@@ -53,17 +53,17 @@ def batch_of(told: list[Told], table: dict[str, Any], is_live: bool = False) -> 
     zeros = (0, 0)
     end = Cut(NOW_MS + 3 * W, (1 << 62,) * 2, zeros)
     rows = rows_between(Cut(NOW_MS, zeros, zeros), end, chunks, MAX_AHEAD_MS)
-    issues = IssueColumns(
-        Issues(
+    instruments = InstrumentColumns(
+        Instruments(
             (
-                IssueEntry(isin, market=market, sector=sector, prev_close=close)
+                InstrumentEntry(isin, market=market, sector=sector, prev_close=close)
                 for isin, (market, sector, close) in table.items()
             ),
             version=7,
         )
     )
     conflated = as_conflated(rows, W, is_live).flatten()
-    return assemble(issues.join(conflated), W, issues)
+    return assemble(instruments.join(conflated), W, instruments)
 
 
 def expected(
@@ -99,7 +99,7 @@ def expected(
         for isin, (_, price) in newest.items():
             known = table.get(isin, (None, None, None))
             group = groups[f"group:{kind}:{known[column] or ''}"]
-            group["issues"] += 1
+            group["instruments"] += 1
             if known[2] is not None:
                 close = Fraction(known[2])
                 group["advancing"] += price > close
@@ -120,9 +120,9 @@ def expected(
                 "window": ends[-1],
                 **{
                     name: group[name]
-                    for name in ("issues", "advancing", "declining", "unchanged")
+                    for name in ("instruments", "advancing", "declining", "unchanged")
                 },
-                "unpriced": group["issues"] - priced,
+                "unpriced": group["instruments"] - priced,
                 **{name: group[name] for name in ("trades", "volume", "value")},
                 "mean_change_pct": None if mean is None else mean / 10**4,
             }
@@ -169,13 +169,13 @@ def test_groups_are_what_a_plain_computation_says(
         left = [r for r in window.rows if (window.end_ms, r) not in stale]
         for kind in ("market", "sector"):
             bodies = [b for b in decoded(found) if f":{kind}:" in b["group"][:14]]
-            assert sum(body["issues"] for body in bodies) == len(left)
+            assert sum(body["instruments"] for body in bodies) == len(left)
     assert decoded(groups.together) == expected(told, table, stale, ends, as_one=True)
-    assert [count.unknown_issue for count in batch.counts] == [
+    assert [count.unknown_instrument for count in batch.counts] == [
         sum(isin not in table for p, _, isin, *_ in told if p == partition)
         for partition in (0, 1)
     ]
-    assert batch.end.issues == 7
+    assert batch.end.instruments == 7
 
 
 def test_without_a_table_nothing_is_said_of_groups() -> None:
@@ -188,13 +188,13 @@ def test_without_a_table_nothing_is_said_of_groups() -> None:
     rows = rows_between(*cuts, [chunk], MAX_AHEAD_MS)
     batch = assemble(as_conflated(rows, W), W)
     assert batch.groups is None
-    assert "issues" not in batch.end.to_offset()
+    assert "instruments" not in batch.end.to_offset()
 
 
-def test_a_table_of_many_issues_is_joined_by_place() -> None:
-    """Issues that are not in it have no place, and nothing is known of them."""
-    entries = [IssueEntry(isin, market="M", prev_close="1") for isin in ISINS[1:3]]
-    columns = IssueColumns(Issues(entries, version=1))
+def test_a_table_of_many_instruments_is_joined_by_place() -> None:
+    """Instruments that are not in it have no place, and nothing is known of them."""
+    entries = [InstrumentEntry(isin, market="M", prev_close="1") for isin in ISINS[1:3]]
+    columns = InstrumentColumns(Instruments(entries, version=1))
     joined = columns.join(pa.table({"key": [ISINS[2], "!cut", ISINS[0], ISINS[1]]}))
     markets = columns.take("market", joined["place"]).to_pylist()
     assert markets == ["M", None, None, "M"]

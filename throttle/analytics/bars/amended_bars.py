@@ -8,7 +8,7 @@ from throttle.contract.bars import Bar, newer
 from throttle.contract.session_calendar import SessionCalendars
 
 Place = tuple[str, int]
-"""An issue and the start of a bar."""
+"""An instrument and the start of a bar."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class BarChanges:
 
 @dataclass(slots=True)
 class BarBoard:
-    """The open bars, the newest bar of each issue and its day, as Redis has them."""
+    """The open bars, the newest bar of each instrument and its day, as Redis has them."""
 
     calendars: SessionCalendars
     clock_ms: int = 0

@@ -20,7 +20,7 @@ from throttle.contract.tally import BatchNote
 log = structlog.get_logger()
 
 BARS_RETENTION_S = 604_800
-"""An issue's bars are forgotten so many seconds after its last one closed: a week."""
+"""An instrument's bars are forgotten so many seconds after its last one closed: a week."""
 
 # Fields of a hash that are written by one command: Lua takes so many arguments.
 _FIELDS = 1_000
@@ -102,7 +102,7 @@ class BarSink(ProductSink[Bar]):
             yield "ZREMRANGEBYSCORE", key, bar.start_ms, bar.start_ms
             yield "ZADD", key, bar.start_ms, bar.encode()
             if bar.closed:
-                # What is kept of an issue is bounded in number and in time.
+                # What is kept of an instrument is bounded in number and in time.
                 yield "ZREMRANGEBYRANK", key, 0, -settings.bars_kept - 1
                 yield "EXPIRE", key, BARS_RETENTION_S
         newest = ((isin, bar.encode()) for isin, bar in changes.newest.items())

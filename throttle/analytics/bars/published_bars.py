@@ -76,7 +76,7 @@ class RedisBars:
 
 
 def calendars_of(settings: AnalyticsSettings) -> SessionCalendars:
-    """Return the calendar of every issue."""
+    """Return the calendar of every instrument."""
     zone, begins, named = settings.calendars()
     everyday = SessionCalendar(zone, begins)
     return SessionCalendars.parse(everyday, named)

@@ -13,7 +13,7 @@ from throttle.contract.products.movers import MoversList, rank, row
 from throttle.contract.tally import BatchNote
 
 MOVERS_TOP = 50
-"""Issues in each list of movers."""
+"""Instruments in each list of movers."""
 
 
 class MoversSink(HoldingSink[Bar]):
@@ -29,7 +29,7 @@ class MoversSink(HoldingSink[Bar]):
         self._recent = RecentPanes(self._span_ms, rows)
 
     def advance(self, rows: pa.Table, note: BatchNote) -> Sequence[Bar]:
-        """Return the issues of the span that ends with the clock, as bars."""
+        """Return the instruments of the span that ends with the clock, as bars."""
         span = self._recent.span(rows, self.clock_ms(note.end))
         return list(bars_of(span))
 

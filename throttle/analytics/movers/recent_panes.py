@@ -1,4 +1,4 @@
-"""The panes of a span, of all issues, and what they add up to. Pure.
+"""The panes of a span, of all instruments, and what they add up to. Pure.
 
 Spans begin more often than they are long, so they overlap; a pane is what lies between
 two beginnings, and a span is the sum of its panes. Spark's state keeps the panes.
@@ -43,8 +43,8 @@ class RecentPanes:
     def span(self, changed: pa.Table, end_ms: int) -> pa.Table:
         """Take in panes that have changed; return the span that ends at a moment.
 
-        One row per issue, with the columns that ``batch_bars.bars_of`` needs, in no
-        order. From then on no earlier span can be asked for.
+        One row per instrument, with the columns that ``batch_bars.bars_of`` needs, in
+        no order. From then on no earlier span can be asked for.
         """
         panes = _newest([self._panes, _as_kept(changed)])
         start_ms = end_ms - self._span_ms
@@ -72,7 +72,8 @@ def _added_up(panes: pa.Table, start_ms: int, end_ms: int) -> pa.Table:
         wide = wide.set_column(
             wide.column_names.index(name), name, wide[name].cast(_WIDE)
         )
-    # Of an issue the panes follow one another, so their order is that of its trades.
+    # Of an instrument the panes follow one another, so their order is that of its
+    # trades.
     ordered = _numbered(wide.sort_by("start_ms"))
     groups = ordered.group_by("isin", use_threads=False).aggregate(
         [

@@ -1,4 +1,4 @@
-"""Which trades of an issue complete a move. Pure.
+"""Which trades of an instrument complete a move. Pure.
 
 Every trade has a window of its own, the span that ends with it. A trade completes a
 rise if it is as far above the lowest price of its span as the rule says, and a fall if
@@ -19,7 +19,7 @@ _HUNDRED = Decimal(100)
 
 
 class PricedTrade(NamedTuple):
-    """A trade of an issue; trades are ordered as these fields are.
+    """A trade of an instrument; trades are ordered as these fields are.
 
     ``time_us`` is when it was made, microseconds since 1970.
     """
@@ -56,7 +56,7 @@ class JudgedTrade(NamedTuple):
 
 
 def judged(trades: Iterable[PricedTrade], span_us: int) -> Iterator[JudgedTrade]:
-    """Yield each trade of an issue with the extremes of the span that ends with it.
+    """Yield each trade of an instrument with the extremes of the span that ends with it.
 
     ``trades`` are in their order; the spans hold those that are among them.
     """
@@ -69,7 +69,7 @@ def judged(trades: Iterable[PricedTrade], span_us: int) -> Iterator[JudgedTrade]
 def moves_of(
     isin: str, trades: Iterable[PricedTrade], rule: MoveRule, since_us: int
 ) -> Iterator[Move]:
-    """Yield the moves of an issue that trades since a moment have completed.
+    """Yield the moves of an instrument that trades since a moment have completed.
 
     ``trades`` are in their order, none is missing in the two spans before that moment.
     """

@@ -1,4 +1,4 @@
-"""The trades of two spans, of all issues, and the moves among them. Pure.
+"""The trades of two spans, of all instruments, and the moves among them. Pure.
 
 A trade is judged when the log's clock has passed its time: whoever could come before it
 has come by then, or is too late (``partial_bars.single_trades``).
@@ -60,15 +60,15 @@ class RecentTrades:
     def _judge(self, trades: pa.Table, since_us: int) -> Iterator[Move]:
         columns = ("time", "seq", "position", "price")
         order = [(name, "ascending") for name in ("isin", *columns)]
-        isins = pa.array(self._issues_far_apart(trades), pa.string())
+        isins = pa.array(self._instruments_far_apart(trades), pa.string())
         some = trades.filter(pc.is_in(trades["isin"], isins)).sort_by(order)
         rows = zip(*(some[name].to_pylist() for name in SCHEMA.names), strict=True)
         for isin, of_one in groupby(rows, itemgetter(0)):
             ordered = (PricedTrade(*row[1:]) for row in of_one)
             yield from moves_of(isin, ordered, self._rule, since_us)
 
-    def _issues_far_apart(self, trades: pa.Table) -> Iterable[str]:
-        """Return the issues whose extremes make a move possible: few, as a rule."""
+    def _instruments_far_apart(self, trades: pa.Table) -> Iterable[str]:
+        """Return the instruments whose extremes make a move possible: few, as a rule."""
         ends = trades.group_by("isin", use_threads=False).aggregate(
             [("price", "min"), ("price", "max")]
         )

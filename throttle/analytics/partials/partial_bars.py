@@ -1,8 +1,8 @@
 """From checked trades to bars of what was read so far, column by column. Pure.
 
 A partial bar is what one piece of the log adds to a bar: Spark adds the partial bars of
-an issue and a start up in its state. Combining them here before is a map-side combine;
-it may be left out, or done to any part of a batch, without another result.
+an instrument and a start up in its state. Combining them here before is a map-side
+combine; it may be left out, or done to any part of a batch, without another result.
 """
 
 from collections import Counter
@@ -126,7 +126,7 @@ def one_each(
 
 
 def combine(tables: Iterable[pa.Table]) -> pa.Table:
-    """Return one partial bar per issue and start.
+    """Return one partial bar per instrument and start.
 
     Tables come and go with the columns of ``ARROW_SCHEMA``, but with ``volume`` and
     ``value`` in 256 bits (``to_spark`` makes them Spark's).

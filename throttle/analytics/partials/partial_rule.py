@@ -41,7 +41,7 @@ class PartialRule(ABC):
     close_after_ms: int
 
     is_combined: ClassVar[bool] = True
-    """Whether one partial bar stands for all trades of an issue and a start."""
+    """Whether one partial bar stands for all trades of an instrument and a start."""
 
     @abstractmethod
     def place(self, trades: pa.Table) -> PlacedTrades:

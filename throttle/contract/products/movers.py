@@ -29,10 +29,10 @@ def change_percent(first: Decimal, last: Decimal) -> Decimal:
 
 
 def rank(bars: Iterable[Bar], most: int) -> Mapping[str, Sequence[Bar]]:
-    """Return each of ``LISTS``: the first ``most`` of the issues' bars of one span.
+    """Return each of ``LISTS``: the first ``most`` of the instruments' bars of one span.
 
     Of equal ones the ISIN decides. Who has not moved is neither gainer nor loser. An
-    issue whose sum does not fit (None) is first in its list.
+    instrument whose sum does not fit (None) is first in its list.
     """
     moved = [(change_percent(bar.open, bar.close), bar) for bar in bars]
     everyone = [bar for _, bar in moved]
@@ -58,17 +58,17 @@ def _largest(amount: Decimal | None, bar: Bar) -> tuple[bool, Decimal, str]:
 class MoversList:
     """The lists of one span, as they are kept and sent over the channel.
 
-    ``sequence`` counts the messages of an ``epoch`` without holes. ``issues`` is how
-    many traded in the span. Each row is a JSON object: ``isin``, ``open``, ``close``,
-    ``high``, ``low``, ``change`` (close - open), ``percent``, ``volume``, ``value``,
-    ``trades``, ``vwap``.
+    ``sequence`` counts the messages of an ``epoch`` without holes. ``instruments`` is
+    how many traded in the span. Each row is a JSON object: ``isin``, ``open``,
+    ``close``, ``high``, ``low``, ``change`` (close - open), ``percent``, ``volume``,
+    ``value``, ``trades``, ``vwap``.
     """
 
     epoch: str
     sequence: int
     start_ms: int
     end_ms: int
-    issues: int
+    instruments: int
     lists: Mapping[str, Sequence[Mapping[str, Any]]]
 
     def encode(self) -> bytes:
@@ -79,7 +79,7 @@ class MoversList:
                 "sequence": self.sequence,
                 "start": self.start_ms,
                 "end": self.end_ms,
-                "issues": self.issues,
+                "instruments": self.instruments,
                 **self.lists,
             }
         )
@@ -93,7 +93,7 @@ class MoversList:
         fields = orjson.loads(message)
         try:
             lists = {name: fields[name] for name in LISTS}
-            place = fields["start"], fields["end"], fields["issues"]
+            place = fields["start"], fields["end"], fields["instruments"]
             return cls(fields["epoch"], fields["sequence"], *place, lists)
         except (KeyError, TypeError) as error:
             raise ValueError(f"movers {message[:200]!r}: {error!r}") from None

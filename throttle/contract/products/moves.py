@@ -1,9 +1,9 @@
 """What a move is: a price that went far within a few seconds. Pure.
 
 This module is a contract: the analytics job writes moves, gateways read them. Every
-trade is compared with those of its issue in the span (``move_span_ms``) that ends with
-it: a sliding window of the exchange's clock. It is told once, when the log's clock has
-passed the trade that completes it.
+trade is compared with those of its instrument in the span (``move_span_ms``) that ends
+with it: a sliding window of the exchange's clock. It is told once, when the log's clock
+has passed the trade that completes it.
 """
 
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-// Sets one alert of an issue, or changes it.
+// Sets one alert of an instrument, or changes it.
 
 import { useState } from "preact/hooks";
 

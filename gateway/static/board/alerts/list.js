@@ -8,14 +8,14 @@ import { AlertForm } from "./form.js";
 import { stateText, waitsText } from "./words.js";
 
 // Properties: alerts (of them all, the Alerts of watcher.js), shown (those of the list),
-// store, withNames (whether to say of which issue each is).
+// store, withNames (whether to say of which instrument each is).
 export function AlertList({ alerts, shown, store, withNames }) {
   const [edited, setEdited] = useState(null); // id
   if (!shown.length) return html`<p class="soft">${say("No alert is set.")}</p>`;
   return html`
     <ul class="alert-list">
       ${shown.map((alert) => {
-        const name = store.issues.get(alert.isin)?.name ?? alert.isin;
+        const name = store.instruments.get(alert.isin)?.name ?? alert.isin;
         const text = `${name}: ${waitsText(alert)}`;
         return html`
           <li key=${alert.id} class=${alert.isDone ? "done" : ""}>
@@ -46,4 +46,4 @@ export function AlertList({ alerts, shown, store, withNames }) {
   `;
 }
 
-export const hasClose = (store, isin) => Number(store.issues.get(isin)?.prev_close) > 0;
+export const hasClose = (store, isin) => Number(store.instruments.get(isin)?.prev_close) > 0;

@@ -1,4 +1,4 @@
-// Where a visitor meets alerts: in the panel of an issue, in one list of them all, and as
+// Where a visitor meets alerts: in the panel of an instrument, in one list of them all, and as
 // notices over the page.
 
 import { useState } from "preact/hooks";
@@ -15,7 +15,7 @@ import { toldText } from "./words.js";
 const MOST_SHOWN = 3;
 
 // Properties: alerts (watcher.js), store, isin.
-export function IssueAlerts({ alerts, store, isin }) {
+export function InstrumentAlerts({ alerts, store, isin }) {
   const shown = alerts.of(isin);
   return html`
     <details class="windows alerts">
@@ -47,7 +47,7 @@ export function AlertMenu({ alerts, store, onClose }) {
   return html`
     <${Dialog} id="alert-menu" title=${say("Alerts")} onClose=${onClose}>
       <${AlertList} alerts=${alerts} shown=${alerts.list} store=${store} withNames=${true} />
-      <p class="soft">${say("An alert is set in the panel of an issue. It is kept in this browser, and told while this page is open.")}</p>
+      <p class="soft">${say("An alert is set in the panel of a stock. It is kept in this browser, and told while this page is open.")}</p>
       <label><input type="checkbox" checked=${isSoundOn()} onChange=${sound} />${say("Sound")}</label>
       <label><input type="checkbox" checked=${areNotificationsOn()} onChange=${notify} />${say("Notifications")}</label>
       <p role="status">${answer}</p>
@@ -70,7 +70,7 @@ export function Notices({ alerts, store, onSelect }) {
         (notice) => html`
           <div key=${notice.id} class="panel notice">
             <button type="button" class="quiet text" onClick=${() => open(notice)}>
-              ${toldText(notice.alert, store.issues.get(notice.alert.isin)?.name ?? notice.alert.isin)}${" "}
+              ${toldText(notice.alert, store.instruments.get(notice.alert.isin)?.name ?? notice.alert.isin)}${" "}
               <span class="soft">${zonedText(notice.alert.toldMs)}</span>
             </button>
             <button type="button" class="quiet icon" aria-label=${say("Dismiss")} onClick=${() => alerts.dismiss(notice.id)}>✕</button>

@@ -1,4 +1,4 @@
-// The bars of the issue that is open: those that were, from REST, and those that come.
+// The bars of the instrument that is open: those that were, from REST, and those that come.
 
 import { authorization, getJson } from "../../shell.js";
 import { readBars } from "../../tick.js";

@@ -1,4 +1,4 @@
-// Bars of an issue: which state of each is known, what a chart draws of them, and what a
+// Bars of an instrument: which state of each is known, what a chart draws of them, and what a
 // reader is told. Pure.
 
 import { language, phrase, say } from "../../language.js";

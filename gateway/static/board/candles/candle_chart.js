@@ -1,4 +1,4 @@
-// The chart of an issue's bars: candles, their volume beneath, the previous close as a
+// The chart of an instrument's bars: candles, their volume beneath, the previous close as a
 // line. What the pointer or the arrow keys are at is told above it, in figures.
 
 import { CandlestickSeries, LineStyle } from "lightweight-charts";

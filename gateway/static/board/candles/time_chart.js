@@ -1,4 +1,4 @@
-// What every chart of an issue is made of: a series of prices, and beneath it one of
+// What every chart of an instrument is made of: a series of prices, and beneath it one of
 // columns, in the page's colours.
 
 import { createChart, HistogramSeries } from "lightweight-charts";

@@ -1,4 +1,4 @@
-// The windows of an issue: those that were, from REST, and those that come.
+// The windows of an instrument: those that were, from REST, and those that come.
 
 import { getJson } from "../../shell.js";
 import { readMessage } from "../../tick.js";
@@ -26,7 +26,7 @@ export class WindowFeed {
     if (this.state !== "none") return;
     this.state = "loading";
     try {
-      const { data } = await getJson(`/v1/issues/${this.isin}/windows?limit=${HISTORY}`, {
+      const { data } = await getJson(`/v1/instruments/${this.isin}/windows?limit=${HISTORY}`, {
         read: readMessage,
         signal: this._stopped.signal,
       });

@@ -1,4 +1,4 @@
-// The watch-lists: choose one, begin one, delete one; take issues out as text and in.
+// The watch-lists: choose one, begin one, delete one; take instruments out as text and in.
 
 import { useState } from "preact/hooks";
 
@@ -7,9 +7,9 @@ import { html } from "../html.js";
 import { Dialog } from "./dialog.js";
 import { activeList, exportText, importText, listName, nameProblem, withList, withoutActive } from "./lists.js";
 
-// Properties: lists (lists.js), issues (ISIN -> issue), isinOf(text), onLists(lists),
+// Properties: lists (lists.js), instruments (ISIN -> instrument), isinOf(text), onLists(lists),
 // onClose().
-export function ListMenu({ lists, issues, isinOf, onLists, onClose }) {
+export function ListMenu({ lists, instruments, isinOf, onLists, onClose }) {
   const [name, setName] = useState("");
   const [text, setText] = useState(null); // null: that of the list
   const [answer, setAnswer] = useState("");
@@ -30,7 +30,7 @@ export function ListMenu({ lists, issues, isinOf, onLists, onClose }) {
     const { isins: taken, unknown, left } = importText(text ?? "", isinOf);
     const words = unknown.slice(0, 3).join(", ") + (unknown.length > 3 ? ", …" : "");
     const texts = [
-      say("The list has {count} issue now.|The list has {count} issues now.", { count: taken.size }),
+      say("The list has {count} stock now.|The list has {count} stocks now.", { count: taken.size }),
       unknown.length ? say("Not known: {words}.", { words }) : "",
       left ? say("{count} more had no room.", { count: left }) : "",
     ];
@@ -38,7 +38,7 @@ export function ListMenu({ lists, issues, isinOf, onLists, onClose }) {
   };
   const copy = async () => {
     try {
-      await navigator.clipboard.writeText(exportText(isins, issues));
+      await navigator.clipboard.writeText(exportText(isins, instruments));
       setAnswer(say("Copied."));
     } catch {
       // A browser may refuse, and does without TLS; the text can be marked by hand.
@@ -64,17 +64,17 @@ export function ListMenu({ lists, issues, isinOf, onLists, onClose }) {
         <button type="submit">${say("Make")}</button>
       </form>
       <label>
-        ${say("Issues, by ISIN or code")}
+        ${say("Stocks, by ISIN or code")}
         <textarea
           id="list-text"
           rows="7"
           spellcheck=${false}
-          value=${text ?? exportText(isins, issues)}
+          value=${text ?? exportText(isins, instruments)}
           onInput=${(event) => setText(event.target.value)}
         ></textarea>
       </label>
       <footer>
-        <button type="button" disabled=${text === null} onClick=${take}>${say("Take these issues")}</button>
+        <button type="button" disabled=${text === null} onClick=${take}>${say("Take these stocks")}</button>
         <button type="button" onClick=${copy}>${say("Copy")}</button>
         <span role="status">${answer}</span>
       </footer>

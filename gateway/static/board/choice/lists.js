@@ -7,7 +7,7 @@ import { ISIN, parseWatchList } from "../watchlist.js";
 // What the first list is called by itself; it is kept in English.
 export const FIRST = phrase("Watch-list");
 const MOST_LISTS = 20;
-const MOST_ISSUES = 1_000;
+const MOST_INSTRUMENTS = 1_000;
 const MOST_NAME = 40;
 
 // What the browser has kept, whoever was at it; `before` is the one list of former days.
@@ -43,7 +43,7 @@ export function nameProblem({ lists }, name) {
   return null;
 }
 
-// With a list of these issues, which becomes the active one.
+// With a list of these instruments, which becomes the active one.
 export const withList = ({ lists }, name, isins) => ({
   active: name,
   lists: new Map([...lists, [name, isins]]),
@@ -57,16 +57,16 @@ export function withoutActive({ active, lists }) {
   return { active: rest.keys().next().value, lists: rest };
 }
 
-// One issue a line: its ISIN, and its name behind "#" for whoever reads it.
-export function exportText(isins, issues) {
+// One instrument a line: its ISIN, and its name behind "#" for whoever reads it.
+export function exportText(isins, instruments) {
   return [...isins]
     .sort()
-    .map((isin) => (issues.get(isin)?.name ? `${isin}  # ${issues.get(isin).name}` : isin))
+    .map((isin) => (instruments.get(isin)?.name ? `${isin}  # ${instruments.get(isin).name}` : isin))
     .join("\n");
 }
 
-// The issues that a text names, by ISIN or code, one or several a line; what follows "#" is
-// a remark. Returns {isins, unknown: words that name none, left: issues beyond 1,000}.
+// The instruments that a text names, by ISIN or code, one or several a line; what follows "#" is
+// a remark. Returns {isins, unknown: words that name none, left: instruments beyond 1,000}.
 export function importText(text, isinOf) {
   const isins = new Set();
   const unknown = [];
@@ -75,7 +75,7 @@ export function importText(text, isinOf) {
   for (const word of words) {
     const isin = isinOf(word);
     if (isin === null || !ISIN.test(isin)) unknown.push(word);
-    else if (isins.size < MOST_ISSUES) isins.add(isin);
+    else if (isins.size < MOST_INSTRUMENTS) isins.add(isin);
     else left += isins.has(isin) ? 0 : 1;
   }
   return { isins, unknown, left };

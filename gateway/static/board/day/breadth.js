@@ -1,30 +1,30 @@
-// The market at a glance: of each market and of all, how many issues are above their
+// The market at a glance: of each market and of all, how many instruments are above their
 // reference and below it, and what was turned over. Pure.
 
 import { language } from "../../language.js";
 import { countText } from "../format.js";
 
-// Returns [{market, issues, up, down, same, turnover}], the whole first (market null), then
-// markets by turnover and size. Issues without a market are in the whole only. Turnover is
+// Returns [{market, instruments, up, down, same, turnover}], the whole first (market null), then
+// markets by turnover and size. Instruments without a market are in the whole only. Turnover is
 // null if no row of them has one.
 export function glance(rows) {
   const whole = empty(null);
   const markets = new Map();
   rows.forEach((row) => {
     add(whole, row);
-    const market = row.issue?.market;
+    const market = row.instrument?.market;
     if (!market) return;
     if (!markets.has(market)) markets.set(market, empty(market));
     add(markets.get(market), row);
   });
-  const size = ({ turnover, issues }) => (turnover ?? 0) + issues / 1e6;
+  const size = ({ turnover, instruments }) => (turnover ?? 0) + instruments / 1e6;
   return [whole, ...[...markets.values()].sort((a, b) => size(b) - size(a))];
 }
 
-const empty = (market) => ({ market, issues: 0, up: 0, down: 0, same: 0, turnover: null });
+const empty = (market) => ({ market, instruments: 0, up: 0, down: 0, same: 0, turnover: null });
 
 function add(sum, { change, turnover }) {
-  sum.issues += 1;
+  sum.instruments += 1;
   sum[change.kind || "same"] += 1;
   if (turnover !== null) sum.turnover = (sum.turnover ?? 0) + turnover;
 }

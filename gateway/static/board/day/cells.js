@@ -1,4 +1,4 @@
-// The cells of the table that say how an issue's day goes.
+// The cells of the table that say how an instrument's day goes.
 
 import { phrase, say } from "../../language.js";
 import { countText, priceText } from "../format.js";
@@ -12,11 +12,11 @@ const LIMITS = {
   lower: { text: phrase("limit ▼"), kind: "down", title: phrase("at the day's lower limit") },
 };
 
-// What stands in the way of trading an issue; nothing, mostly.
+// What stands in the way of trading an instrument; nothing, mostly.
 export function Marks({ row }) {
   const limit = LIMITS[row.limit];
   return html`
-    ${row.isHalted && html`<span class="mark halted" title=${say("not traded for now, says the issue table")}>${say("halted")}</span>`}
+    ${row.isHalted && html`<span class="mark halted" title=${say("not traded for now, says the instrument table")}>${say("halted")}</span>`}
     ${limit && html`<span class=${`mark ${limit.kind}`} title=${say(limit.title)}>${say(limit.text)}</span>`}
   `;
 }

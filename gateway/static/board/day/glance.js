@@ -1,4 +1,4 @@
-// The market at a glance: a tile for all issues and one for each market. A tile of a
+// The market at a glance: a tile for all instruments and one for each market. A tile of a
 // market is the filter for it as well.
 
 import { phrase, say } from "../../language.js";
@@ -13,7 +13,7 @@ const MOST_TILES = 8;
 export function Glance({ sums, markets, onMarket, reference }) {
   const tiles = sums.slice(0, MOST_TILES + 1);
   const [whole] = sums;
-  if (!whole.issues) return null;
+  if (!whole.instruments) return null;
   return html`
     <div id="glance" role="group" aria-label=${say("The market at a glance")}>
       ${tiles.map(
@@ -33,21 +33,21 @@ export function Glance({ sums, markets, onMarket, reference }) {
 
 const AGAINST = {
   close: phrase(
-    "{name}: of {issues} issues that have traded, {up} are above their previous close, {same} at it, {down} below.",
+    "{name}: of {instruments} stocks that have traded, {up} are above their previous close, {same} at it, {down} below.",
   ),
   first: phrase(
-    "{name}: of {issues} issues that have traded, {up} are above the first price seen since this page opened, {same} at it, {down} below.",
+    "{name}: of {instruments} stocks that have traded, {up} are above the first price seen since this page opened, {same} at it, {down} below.",
   ),
   mixed: phrase(
-    "{name}: of {issues} issues that have traded, {up} are above their previous close or the first price seen, {same} at it, {down} below.",
+    "{name}: of {instruments} stocks that have traded, {up} are above their previous close or the first price seen, {same} at it, {down} below.",
   ),
 };
-const TURNOVER = phrase("Turnover of the day so far: {sum}, the sum over its issues.");
+const TURNOVER = phrase("Turnover of the day so far: {sum}, the sum over its stocks.");
 
 function Tile({ sum, isPressed, onPress, reference }) {
-  const { market, issues, up, same, down, turnover } = sum;
+  const { market, instruments, up, same, down, turnover } = sum;
   const name = market ?? say("All markets");
-  const about = say(AGAINST[reference] ?? AGAINST.mixed, { name, issues, up, same, down });
+  const about = say(AGAINST[reference] ?? AGAINST.mixed, { name, instruments, up, same, down });
   const total = turnover === null ? "" : ` ${say(TURNOVER, { sum: countText(Math.round(turnover)) })}`;
   return html`
     <button type="button" class="tile panel greys" aria-pressed=${isPressed} title=${about + total} onClick=${onPress}>

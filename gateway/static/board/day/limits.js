@@ -26,19 +26,19 @@ export function dailyLimits(close, percent = USUAL_PERCENT) {
   return [close - width, upper - (upper % stepAt(upper))];
 }
 
-// Of each issue once: the issue table's rows stay the same objects until it changes.
+// Of each instrument once: the instrument table's rows stay the same objects until it changes.
 const limits = new WeakMap();
 
-function limitsOf(issue, close) {
-  if (!limits.has(issue)) limits.set(issue, dailyLimits(close, PERCENT[issue.market]));
-  return limits.get(issue);
+function limitsOf(instrument, close) {
+  if (!limits.has(instrument)) limits.set(instrument, dailyLimits(close, PERCENT[instrument.market]));
+  return limits.get(instrument);
 }
 
-// "upper", "lower" or null; null as well where the issue table does not say that the
+// "upper", "lower" or null; null as well where the instrument table does not say that the
 // exchange's table of steps holds, or no previous close.
-export function limitOf(issue, price) {
-  const close = Number(issue?.prev_close);
-  if (issue?.tick_table !== "krx" || !(close > 0)) return null;
-  const [lowest, highest] = limitsOf(issue, close);
+export function limitOf(instrument, price) {
+  const close = Number(instrument?.prev_close);
+  if (instrument?.tick_table !== "krx" || !(close > 0)) return null;
+  const [lowest, highest] = limitsOf(instrument, close);
   return price >= highest ? "upper" : price <= lowest ? "lower" : null;
 }

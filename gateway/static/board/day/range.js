@@ -1,4 +1,4 @@
-// The lowest and highest price of an issue's day: as the analytics job tells them, and as
+// The lowest and highest price of an instrument's day: as the analytics job tells them, and as
 // later prices widen them. Pure.
 
 import { readBars } from "../../tick.js";
@@ -11,7 +11,7 @@ export const readDays = (text) =>
     return { isin, start, end, low: Number(low), high: Number(high), digits };
   });
 
-// What is known of an issue's day once the job has told more of it: whoever is further in
+// What is known of an instrument's day once the job has told more of it: whoever is further in
 // time is right, and of one day both are.
 export function joined(known, told) {
   if (known === undefined || known.start < told.start) return told;

@@ -1,4 +1,4 @@
-// What the page has seen of an issue's price since it opened: the lowest, the highest, and
+// What the page has seen of an instrument's price since it opened: the lowest, the highest, and
 // the newest windows, each with how high and low the price went in it. Pure.
 
 const KEPT = 60;

@@ -6,7 +6,7 @@ import { useState } from "preact/hooks";
 
 import { say } from "../../language.js";
 import { CandleChart } from "../candles/candle_chart.js";
-import { Intervals } from "../candles/issue_chart.js";
+import { Intervals } from "../candles/instrument_chart.js";
 import { Chart } from "../chart.js";
 import { listName } from "../choice/lists.js";
 import { priceText } from "../format.js";
@@ -86,8 +86,8 @@ class Cell extends Component {
   }
 
   render({ row, isSelected, onSelect }, { chart }) {
-    const { isin, item, issue, change } = row;
-    const name = issue?.name ?? isin;
+    const { isin, item, instrument, change } = row;
+    const name = instrument?.name ?? isin;
     return html`
       <article class="cell panel" data-isin=${isin} data-selected=${isSelected} ref=${this.frame}>
         <header>
@@ -112,7 +112,7 @@ function Drawing({ chart, row, name }) {
       name=${name}
       bars=${bars.bars}
       interval=${bars.interval}
-      prevClose=${row.issue?.prev_close ?? null}
+      prevClose=${row.instrument?.prev_close ?? null}
       isSmall=${true}
     />
   `;

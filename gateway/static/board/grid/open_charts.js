@@ -14,7 +14,7 @@ export class OpenCharts {
     this._isins = new Set();
   }
 
-  // Begin to feed an issue's chart; whoever opens it closes it.
+  // Begin to feed an instrument's chart; whoever opens it closes it.
   open(isin) {
     const chart = new OpenChart(isin, { ticks: this._ticks, onChange: this._onChange });
     this._charts.add(chart);

@@ -1,8 +1,8 @@
-// Where each issue's tile is. Pure: the arithmetic is d3-hierarchy's squarified treemap.
+// Where each instrument's tile is. Pure: the arithmetic is d3-hierarchy's squarified treemap.
 //
 // Calm comes first: sizes change with every trade, places only when the map has become
 // wrong by enough. Then tiles change their sizes and keep their neighbours, unless there
-// are other issues than before.
+// are other instruments than before.
 
 import { hierarchy, treemap, treemapResquarify } from "d3-hierarchy";
 
@@ -35,10 +35,10 @@ export class MapLayout {
     // the largest was the first when the map was laid out anew.
     this.tiles = [];
     this.heads = []; // {name, x, y, width, height, head: its name's height, 0 for none}
-    this.unseen = 0; // issues whose tile has no pixel
+    this.unseen = 0; // instruments whose tile has no pixel
     this._kept = 0;
     const sized = rows.filter((row) => sizeOf(row, hasSums) > 0);
-    this.without = rows.length - sized.length; // issues without a size
+    this.without = rows.length - sized.length; // instruments without a size
     const leaf = (row) => ({ isin: row.isin, size: sizeOf(row, hasSums) });
     const children =
       kind === null
@@ -62,7 +62,7 @@ export class MapLayout {
     return excess;
   }
 
-  // Follow the sizes; returns whether it could: other issues need another layout.
+  // Follow the sizes; returns whether it could: other instruments need another layout.
   follow(rows) {
     const sizes = new Map();
     for (const row of rows) {

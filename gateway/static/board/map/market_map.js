@@ -1,4 +1,4 @@
-// The map of the market: a tile for each issue, as large as its turnover, in the colour of
+// The map of the market: a tile for each instrument, as large as its turnover, in the colour of
 // its change. Tiles are painted on one canvas; a table below it says the same.
 //
 // The focus stays on the map; the tile that keys act on is its active descendant.
@@ -16,10 +16,10 @@ import { palette, rgbOf } from "./palette.js";
 import { MapScale } from "./scale.js";
 import { tileAfter } from "./steps.js";
 import { MapTable } from "./table_of_map.js";
-import { issueText, MapTip } from "./tip.js";
+import { instrumentText, MapTip } from "./tip.js";
 
-const BY_TURNOVER = phrase("Map of {name}, an issue a tile, as large as its turnover");
-const BY_TRADES = phrase("Map of {name}, an issue a tile, as large as its trades");
+const BY_TURNOVER = phrase("Map of {name}, a stock a tile, as large as its turnover");
+const BY_TRADES = phrase("Map of {name}, a stock a tile, as large as its trades");
 const MEASURE = "map-update";
 const TIP_HEIGHT = 110; // about, pixels
 
@@ -172,7 +172,7 @@ export class MarketMap extends Component {
       <div id="map" class="panel">
         <div class="crumbs">
           ${group === null
-            ? html`<h2>${kind === null ? say("Issues") : kind === "sector" ? say("Sectors") : say("Markets")}</h2>`
+            ? html`<h2>${kind === null ? say("Stocks") : kind === "sector" ? say("Sectors") : say("Markets")}</h2>`
             : html`
                 <button type="button" class="quiet" onClick=${() => onGroup(null)}>‹ ${say("All")}</button>
                 <h2 lang="ko">${groupName(group)}</h2>
@@ -207,7 +207,7 @@ export class MarketMap extends Component {
               aria-posinset=${active && this.activePlace + 1}
               aria-setsize=${active && layout.tiles.length}
             >
-              ${active === undefined ? say("No issue") : issueText(rowOf(active.isin))}
+              ${active === undefined ? say("No stock") : instrumentText(rowOf(active.isin))}
             </div>
           </div>
           ${told !== null &&

@@ -43,7 +43,7 @@ export class MapPainter {
     layout.tiles.forEach((tile, place) => {
       const row = rowOf(tile.isin);
       const step = row === undefined ? 0 : stepOf(row.change);
-      const name = row?.issue?.name ?? row?.issue?.code ?? tile.isin;
+      const name = row?.instrument?.name ?? row?.instrument?.code ?? tile.isin;
       const isNamed = name === this._names[place];
       if (!isNamed) {
         this._names[place] = name;

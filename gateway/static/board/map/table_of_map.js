@@ -1,4 +1,4 @@
-// The same as the map, as a table: the groups, or the issues of one, the largest first.
+// The same as the map, as a table: the groups, or the instruments of one, the largest first.
 // Its rows are made while it is open only, and there are 100 at most.
 
 import { say } from "../../language.js";
@@ -11,12 +11,12 @@ import { groupName, sizeOf, summary } from "./groups.js";
 
 const MOST = 100;
 
-// Properties: groups(), name -> rows, null where issues are shown; rows(); hasSums;
+// Properties: groups(), name -> rows, null where instruments are shown; rows(); hasSums;
 // onGroup(name), onSelect(isin).
 export function MapTable({ groups, rows, hasSums, onGroup, onSelect }) {
   const content = () =>
     groups === null
-      ? html`<${Issues} rows=${rows()} hasSums=${hasSums} onSelect=${onSelect} />`
+      ? html`<${Instruments} rows=${rows()} hasSums=${hasSums} onSelect=${onSelect} />`
       : html`<${Groups} groups=${groups()} hasSums=${hasSums} onGroup=${onGroup} />`;
   return html`<${Fold} title=${say("The same as a table")} content=${content} />`;
 }
@@ -33,17 +33,17 @@ function Groups({ groups, hasSums, onGroup }) {
         <thead>
           <tr>
             <th scope="col">${say("Group")}</th>
-            ${[say("Issues"), say("Up"), say("Unchanged"), say("Down"), sizeName(hasSums)].map(
+            ${[say("Stocks"), say("Up"), say("Unchanged"), say("Down"), sizeName(hasSums)].map(
               (title) => html`<th key=${title} scope="col" class="number">${title}</th>`,
             )}
           </tr>
         </thead>
         <tbody>
           ${sums.slice(0, MOST).map(
-            ({ name, issues, up, same, down, size }) => html`
+            ({ name, instruments, up, same, down, size }) => html`
               <tr key=${name}>
                 <th scope="row"><button type="button" class="quiet" lang="ko" onClick=${() => onGroup(name)}>${groupName(name)}</button></th>
-                <td class="number">${countText(issues)}</td>
+                <td class="number">${countText(instruments)}</td>
                 <td class="number up">${countText(up)}</td>
                 <td class="number">${countText(same)}</td>
                 <td class="number down">${countText(down)}</td>
@@ -58,16 +58,16 @@ function Groups({ groups, hasSums, onGroup }) {
   `;
 }
 
-function Issues({ rows, hasSums, onSelect }) {
+function Instruments({ rows, hasSums, onSelect }) {
   const size = (row) => sizeOf(row, hasSums);
   const largest = [...rows].sort((a, b) => size(b) - size(a)).slice(0, MOST);
   return html`
-    <div class="scrolls" tabindex="0" role="region" aria-label=${say("Issues as a table")}>
+    <div class="scrolls" tabindex="0" role="region" aria-label=${say("Stocks as a table")}>
       <table class="greys">
-        <caption class="visually-hidden">${say("Issues of the map, the largest first")}</caption>
+        <caption class="visually-hidden">${say("Stocks of the map, the largest first")}</caption>
         <thead>
           <tr>
-            <th scope="col">${say("Issue")}</th>
+            <th scope="col">${say("Stock")}</th>
             ${[say("Price"), say("Change"), sizeName(hasSums)].map(
               (title) => html`<th key=${title} scope="col" class="number">${title}</th>`,
             )}
@@ -78,7 +78,7 @@ function Issues({ rows, hasSums, onSelect }) {
             (row) => html`
               <tr key=${row.isin}>
                 <th scope="row">
-                  <button type="button" class="quiet" lang="ko" onClick=${() => onSelect(row.isin)}>${row.issue?.name ?? row.isin}</button>
+                  <button type="button" class="quiet" lang="ko" onClick=${() => onSelect(row.isin)}>${row.instrument?.name ?? row.isin}</button>
                 </th>
                 <td class=${`number ${row.change.kind}`}>${priceText(row.item.price)}</td>
                 <td class=${`number ${row.change.kind}`}><${Change} row=${row} /></td>

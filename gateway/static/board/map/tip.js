@@ -7,29 +7,29 @@ import { html } from "../html.js";
 import { groupName } from "./groups.js";
 
 // What a tile says, in a sentence.
-export function issueText(row) {
-  if (row === undefined) return say("No trade of this issue has come.");
-  const { isin, item, issue, change, turnover } = row;
+export function instrumentText(row) {
+  if (row === undefined) return say("No trade of this stock has come.");
+  const { isin, item, instrument, change, turnover } = row;
   const parts = [
-    issue?.name ?? isin,
-    issue?.code,
+    instrument?.name ?? isin,
+    instrument?.code,
     priceText(item.price),
     change.ratio === null ? null : `${say(KIND_WORDS[change.kind])} ${ratioText(change).replace(/^[+−]/, "")}`,
     turnover === null ? null : say("turnover {sum}", { sum: shortText(turnover) }),
-    issue?.sector,
+    instrument?.sector,
   ];
   return parts.filter(Boolean).join(", ");
 }
 
-// Properties: row of an issue, or sum of a group (groups.js); hasSums; style.
+// Properties: row of an instrument, or sum of a group (groups.js); hasSums; style.
 export function MapTip({ row, sum, hasSums, style }) {
   if (sum) return html`<div class="tip panel" aria-hidden="true" style=${style}><${GroupTip} sum=${sum} hasSums=${hasSums} /></div>`;
   if (row === undefined) return null;
-  const { isin, item, issue, change, digits, turnover } = row;
+  const { isin, item, instrument, change, digits, turnover } = row;
   return html`
     <div class="tip panel" aria-hidden="true" style=${style}>
-      <b class="title" lang="ko">${issue?.name ?? isin}</b>
-      <span class="soft">${[issue?.code ?? isin, issue?.market, issue?.sector].filter(Boolean).join(" · ")}</span>
+      <b class="title" lang="ko">${instrument?.name ?? isin}</b>
+      <span class="soft">${[instrument?.code ?? isin, instrument?.market, instrument?.sector].filter(Boolean).join(" · ")}</span>
       <span class="greys">
         <b class=${change.kind}>${priceText(item.price)}</b>${" "}
         <span class=${change.kind}>${differenceText(change, digits)} ${ratioText(change)}</span>
@@ -45,7 +45,7 @@ export function MapTip({ row, sum, hasSums, style }) {
 
 const GroupTip = ({ sum, hasSums }) => html`
   <b class="title" lang="ko">${groupName(sum.name)}</b>
-  <span class="soft">${say("{count} issue: press to see it alone|{count} issues: press to see them alone", { count: sum.issues })}</span>
+  <span class="soft">${say("{count} stock: press to see it alone|{count} stocks: press to see them alone", { count: sum.instruments })}</span>
   <span class="greys">
     <span class="up">▲ ${countText(sum.up)}</span> ${countText(sum.same)} <span class="down">▼ ${countText(sum.down)}</span>
   </span>

@@ -13,8 +13,8 @@ const LISTS = {
   value: { title: phrase("Most traded"), about: phrase("What most was paid for in these minutes.") },
 };
 
-// Properties: movers (null: there are none), issues, onSelect(isin).
-export function Movers({ movers, issues, onSelect }) {
+// Properties: movers (null: there are none), instruments, onSelect(isin).
+export function Movers({ movers, instruments, onSelect }) {
   if (movers === null) return null;
   const minutes = Math.round((movers.end - movers.start) / 60_000);
   const label = say("Movers of {minutes} minutes, until {time}", { minutes, time: zonedText(movers.end) });
@@ -26,7 +26,7 @@ export function Movers({ movers, issues, onSelect }) {
             <${List} key=${list} title=${say(title)} about=${say(about)}>
               ${movers[list].slice(0, MOVERS_SHOWN).map(
                 (mover) => html`
-                  <${Item} key=${mover.isin} isin=${mover.isin} issues=${issues} about=${moverText(mover, minutes)} onSelect=${onSelect}>
+                  <${Item} key=${mover.isin} isin=${mover.isin} instruments=${instruments} about=${moverText(mover, minutes)} onSelect=${onSelect}>
                     ${list === "value" ? html`<b>${sumText(mover.value)}</b>` : html`<${Rate} percent=${mover.percent} />`}
                   <//>
                 `,
@@ -34,7 +34,7 @@ export function Movers({ movers, issues, onSelect }) {
             <//>
           `,
         )}
-        <p class="soft" title=${say("{minutes} min to {time}, {issues} issues", { minutes, time: zonedText(movers.end), issues: movers.issues })}>
+        <p class="soft" title=${say("{minutes} min to {time}, {instruments} stocks", { minutes, time: zonedText(movers.end), instruments: movers.instruments })}>
           ${say("{minutes} min to {time}", { minutes, time: `${clockText(movers.end).slice(0, 5)} ${zoneText()}` })}
         </p>
       </div>
@@ -42,9 +42,9 @@ export function Movers({ movers, issues, onSelect }) {
   `;
 }
 
-// Properties: bursts and moves (newest first), nowMs (the exchange's clock), issues,
+// Properties: bursts and moves (newest first), nowMs (the exchange's clock), instruments,
 // onSelect(isin). A list is there only if some were ever told.
-export function Events({ bursts, moves, nowMs, issues, onSelect }) {
+export function Events({ bursts, moves, nowMs, instruments, onSelect }) {
   const lists = [
     [BURSTS, recent(bursts, nowMs)],
     [MOVES, recent(moves, nowMs)],
@@ -59,7 +59,7 @@ export function Events({ bursts, moves, nowMs, issues, onSelect }) {
             <${List} key=${title} title=${say(title)} about=${say(about)}>
               ${found.map(
                 (event) => html`
-                  <${Item} key=${`${event.isin} ${event.endMs}`} isin=${event.isin} issues=${issues} about=${text(event)} onSelect=${onSelect}>
+                  <${Item} key=${`${event.isin} ${event.endMs}`} isin=${event.isin} instruments=${instruments} about=${text(event)} onSelect=${onSelect}>
                     ${figure(event)}<time class="soft">${clockText(event.endMs)}</time>
                   <//>
                 `,
@@ -74,7 +74,7 @@ export function Events({ bursts, moves, nowMs, issues, onSelect }) {
 
 const BURSTS = {
   title: phrase("Bursts"),
-  about: phrase("Issues whose trades followed one another without a pause. A burst is told when it has ended."),
+  about: phrase("Stocks whose trades followed one another without a pause. A burst is told when it has ended."),
   text: (burst) =>
     say("{trades} trades in {seconds} until {time}; from {open} to {close} ({percent})", {
       trades: burst.trades,
@@ -112,8 +112,8 @@ const List = ({ title, about, children }) => html`
   </div>
 `;
 
-function Item({ isin, issues, about, onSelect, children }) {
-  const name = issues.get(isin)?.name ?? isin;
+function Item({ isin, instruments, about, onSelect, children }) {
+  const name = instruments.get(isin)?.name ?? isin;
   return html`
     <li>
       <button type="button" class="quiet" title=${`${name}: ${about}`} onClick=${() => onSelect(isin)}>

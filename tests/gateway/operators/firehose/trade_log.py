@@ -32,7 +32,7 @@ class TradeLog:
         self._seq = 0
 
     def append(self, count: int, isin: str = SAMSUNG) -> None:
-        """Append so many trades of an issue."""
+        """Append so many trades of an instrument."""
         first, self._seq = self._seq + 1, self._seq + count
         seqs = range(first, self._seq + 1)
         self.append_payloads(*(make_payload(seq, isin) for seq in seqs), isin=isin)

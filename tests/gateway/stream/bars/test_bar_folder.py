@@ -130,7 +130,7 @@ def traded(known: Bar | None, isin: str, minute: int, price: int) -> Bar:
 
 
 def test_parts_are_read_once() -> None:
-    """An issue that is followed costs no further question."""
+    """An instrument that is followed costs no further question."""
     kept = Kept()
     for minute in range(60):
         kept.publish(make_bar(minute=minute), clock_ms=FIRST_MS + minute * MINUTE_MS)
@@ -169,8 +169,8 @@ def test_the_calendar_says_when_a_day_begins() -> None:
     assert b'"revision":1' in kept.told[DAY, SAMSUNG, start]
 
 
-def test_days_are_those_of_the_market_of_an_issue() -> None:
-    """An amended day is folded by the calendar of its issue."""
+def test_days_are_those_of_the_market_of_an_instrument() -> None:
+    """An amended day is folded by the calendar of its instrument."""
     calendars = SessionCalendars.parse(EVERYDAY, "US=UTC@00:00")
     folder = BarFolder(calendars=calendars)
     american = replace(make_bar(minute=0), isin="US0378331005")

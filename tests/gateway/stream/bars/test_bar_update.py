@@ -32,12 +32,12 @@ ROWS = [
 
 
 def key_set(*keys: tuple[str, str]) -> BarKeySet:
-    """Return what watches intervals of issues."""
+    """Return what watches intervals of instruments."""
     return BarKeySet(tuple(sorted(BarKey(*key) for key in keys)))
 
 
 def test_a_key_set_wants_what_it_names() -> None:
-    """An interval of all issues takes its single issues with it."""
+    """An interval of all instruments takes its single instruments with it."""
     mixed = key_set(("1m", "*"), ("1m", SAMSUNG), ("5m", HYNIX))
     assert mixed.named == {BarKey("5m", HYNIX)}
     assert mixed.wants("1m", HYNIX)
@@ -47,7 +47,7 @@ def test_a_key_set_wants_what_it_names() -> None:
 
 
 def test_each_gets_its_own_of_an_update() -> None:
-    """Every bar once, in the order of the message within an issue."""
+    """Every bar once, in the order of the message within an instrument."""
     update = BarUpdate(PLACE, ROWS)
     both = key_set(("1m", SAMSUNG), ("5m", HYNIX))
     assert list(update.rows(both)) == [ROWS[0], ROWS[2], ROWS[3]]

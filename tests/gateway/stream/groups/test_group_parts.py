@@ -10,10 +10,10 @@ KOSPI = market_key("KOSPI")
 
 
 def figures(*prices: str, before: str | None = "100", volume: str = "1") -> Group:
-    """Return figures of issues with these prices, in window 4,000."""
+    """Return figures of instruments with these prices, in window 4,000."""
     made = GroupFigures()
     for price in prices:
-        made.add_issue(price, before)
+        made.add_instrument(price, before)
         made.add_trades(2, units(volume), units("0.000000000000000001"))
     return made.encode(KOSPI, 4_000)
 
@@ -26,7 +26,7 @@ def test_sums_are_exact_and_the_mean_is_weighted() -> None:
     added = add_parts(add_parts(one, other), unpriced)
     assert added == Group(
         KOSPI,
-        b'{"group":"group:market:KOSPI","window":4000,"issues":5,"advancing":2,'
+        b'{"group":"group:market:KOSPI","window":4000,"instruments":5,"advancing":2,'
         b'"declining":2,"unchanged":0,"unpriced":1,"trades":10,'
         b'"volume":37037036703703703672.55,"value":0.000000000000000005,'
         b'"mean_change_pct":7.2500}',

@@ -46,7 +46,7 @@ def test_an_open_bar_closes_when_the_clock_has_passed_its_end() -> None:
     assert publish(board, [], 2 * MINUTE) == ()
 
 
-def test_two_bars_of_an_issue_may_be_open() -> None:
+def test_two_bars_of_an_instrument_may_be_open() -> None:
     """Trades of the next minute come before the last one is closed."""
     board = make_board()
     publish(board, [make_bar(A, 0), make_bar(A, 1)], MINUTE - 1)
@@ -59,7 +59,7 @@ def test_two_bars_of_an_issue_may_be_open() -> None:
 
 
 def test_only_bars_that_are_no_news_are_asked_for() -> None:
-    """Those that were closed already, of issues that are known."""
+    """Those that were closed already, of instruments that are known."""
     board = make_board()
     publish(board, [make_bar(A, 5)], 6 * MINUTE)
     asked = board.unknown([make_bar(A, 5), make_bar(A, 4), make_bar(A, 6)])
@@ -79,7 +79,7 @@ def test_a_closed_bar_is_amended_with_its_day() -> None:
     assert (day.trades, day.volume, day.revision) == (3, 3, 1)
 
 
-def test_days_are_those_of_the_market_of_an_issue() -> None:
+def test_days_are_those_of_the_market_of_an_instrument() -> None:
     """At 09:30 in New York, 13:30 UTC then, a day begins there; not in Seoul."""
     board, half_past_nine = make_board(), 13 * 60 + 30
     for minute in (half_past_nine - 1, half_past_nine):

@@ -60,7 +60,7 @@ def moves(
     entries: Iterable[Entry], rules: MoveRules
 ) -> tuple[list[MoveFound], Counter[int]]:
     """Return every move, sorted, and how many came too late by partition."""
-    issues: dict[str, list[_One]] = defaultdict(list)
+    instruments: dict[str, list[_One]] = defaultdict(list)
     too_late: Counter[int] = Counter()
     for entry in entries:
         time_us = min(entry.time_us, entry.append_ms * 1_000)
@@ -70,9 +70,11 @@ def moves(
             too_late[entry.partition] += 1
         else:
             one = _One(time_us, entry.seq, entry.position, Fraction(entry.price))
-            issues[entry.isin].append(one)
+            instruments[entry.isin].append(one)
     found = [
-        move for isin, trades in issues.items() for move in _of(isin, trades, rules)
+        move
+        for isin, trades in instruments.items()
+        for move in _of(isin, trades, rules)
     ]
     return sorted(found), too_late
 

@@ -24,7 +24,7 @@ PRICES = st.integers(1, 1_000).map(Decimal)
 def make_bar(
     isin: str, first: Decimal, last: Decimal, value: Decimal | None = Decimal(1)
 ) -> Bar:
-    """Make an issue's bar of a span."""
+    """Make an instrument's bar of a span."""
     prices = first, max(first, last), min(first, last), last
     return Bar(isin, 0, 300_000, *prices, Decimal(2), value, 1, False, 0)
 
@@ -65,7 +65,7 @@ def test_a_list_survives_redis() -> None:
     message = MoversList("e", 3, 0, 300_000, 1, lists).encode()
     assert b'"change":0.5,"percent":16.6667' in message
     decoded = MoversList.decode(message)
-    assert (decoded.sequence, decoded.end_ms, decoded.issues) == (3, 300_000, 1)
+    assert (decoded.sequence, decoded.end_ms, decoded.instruments) == (3, 300_000, 1)
     assert decoded.lists["losers"][0]["isin"] == bar.isin
 
 

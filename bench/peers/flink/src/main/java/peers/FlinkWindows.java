@@ -21,9 +21,9 @@ import org.apache.flink.util.Collector;
 import org.apache.flink.util.OutputTag;
 
 /**
- * Flink's tumbling windows of event time: the latest trade of each issue, in one process.
+ * Flink's tumbling windows of event time: the latest trade of each instrument, in one process.
  *
- * <p>What it promises: each issue once per window, the newest of the trades that were in time;
+ * <p>What it promises: each instrument once per window, the newest of the trades that were in time;
  * a window over all partitions is one message.
  *
  * <p>What it does not promise: the watermark, and with it the end of a window, comes from the

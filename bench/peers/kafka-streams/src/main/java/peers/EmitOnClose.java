@@ -17,9 +17,9 @@ import org.apache.kafka.streams.state.BuiltInDslStoreSuppliers;
 import org.apache.kafka.streams.state.WindowStore;
 
 /**
- * Kafka Streams' own windows, given away when they close: the latest trade of each issue.
+ * Kafka Streams' own windows, given away when they close: the latest trade of each instrument.
  *
- * <p>What it promises: each issue once per window, the newest of the trades that were in time;
+ * <p>What it promises: each instrument once per window, the newest of the trades that were in time;
  * each partition of the topic is a task and publishes its own part of a window. A window is
  * one message per partition, so a subscriber never knows whether he has all of it.
  *
@@ -44,7 +44,7 @@ public final class EmitOnClose {
                 .emitStrategy(EmitStrategy.onWindowClose())
                 .reduce(Trade::newer, inMemory())
                 .toStream()
-                .map((issue, trade) -> KeyValue.pair(issue.window().end(), trade));
+                .map((instrument, trade) -> KeyValue.pair(instrument.window().end(), trade));
         // The windows' branch is older, so a record comes here after all it has closed.
         closed.merge(trades.map((isin, trade) -> KeyValue.pair(Publisher.NO_ROW, trade)))
                 .process(() -> new Publisher(options.redisPort()));

@@ -11,7 +11,7 @@ import redis.clients.jedis.AbstractTransaction;
 import redis.clients.jedis.Jedis;
 
 /**
- * Publishes windows: the last value of every issue into a hash and one message, in one
+ * Publishes windows: the last value of every instrument into a hash and one message, in one
  * transaction.
  *
  * <p>At least once: whoever starts again where it last committed publishes windows a second

@@ -5,7 +5,7 @@ import java.nio.charset.StandardCharsets;
 /**
  * A trade as it is on the wire: JSON that begins with ISIN, time and seq, in this order.
  *
- * <p>Only what the order of an issue's trades needs is read. Nothing is checked: that an
+ * <p>Only what the order of an instrument's trades needs is read. Nothing is checked: that an
  * ISIN, a price or a size is one, that a time is not in the future, that there is no other
  * field before them.
  */
@@ -17,7 +17,7 @@ public final class Trade {
 
     private Trade() {}
 
-    /** Return the ISIN. */
+    /** Return the instrument's ISIN. */
     public static String isin(byte[] trade) {
         return new String(trade, ISIN_AT, ISIN_END - ISIN_AT, StandardCharsets.ISO_8859_1);
     }

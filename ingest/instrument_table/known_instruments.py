@@ -1,0 +1,188 @@
+"""What is known of all instruments at one moment: the instrument table at a version. Pure."""
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from functools import cached_property
+
+from ingest.instrument_table.instrument_change import InstrumentChange
+from ingest.instrument_table.instrument_entry import MAX_CHARS, InstrumentEntry
+
+MARKET, SECTOR = "market:", "sector:"
+"""What the keys begin with that stand for all instruments of a market, of a sector."""
+
+MAX_GROUP_CHARS = len(MARKET) + MAX_CHARS
+"""Longest such key."""
+
+
+def has_members(key: str) -> bool:
+    """Say whether a key stands for all instruments of a market or sector."""
+    return key.startswith((MARKET, SECTOR))
+
+
+class Instruments:
+    """Every instrument, in the order of ISINs; never changed, ``after`` makes another.
+
+    ``version`` is that of the newest change in it, 0 before the first.
+    """
+
+    def __init__(
+        self, instruments: Iterable[InstrumentEntry] = (), version: int = 0
+    ) -> None:
+        self._by_isin = {i.isin: i for i in sorted(instruments, key=lambda i: i.isin)}
+        self.version = version
+
+    def __len__(self) -> int:
+        return len(self._by_isin)
+
+    def __iter__(self) -> Iterator[InstrumentEntry]:
+        return iter(self._by_isin.values())
+
+    def after(self, changes: Iterable[InstrumentChange]) -> "Instruments":
+        """Return what is known after some changes, in the order of their versions."""
+        entries, version = dict(self._by_isin), self.version
+        for change in changes:
+            version = change.version
+            if change.entry is None:
+                entries.pop(change.isin, None)
+            else:
+                entries[change.isin] = change.entry
+        return Instruments(entries.values(), version)
+
+    def at(self, version: int) -> "Instruments":
+        """Return the same instruments as of another version."""
+        return self if version == self.version else Instruments(self, version)
+
+    @cached_property
+    def digest(self) -> str:
+        """Names the content: two tables that say the same have the same."""
+        encoded = b"\n".join(instrument.encoded for instrument in self)
+        return hashlib.blake2b(encoded, digest_size=8).hexdigest()
+
+    def get(self, isin: str) -> InstrumentEntry | None:
+        """Return what is known of an ISIN, None if nothing is."""
+        return self._by_isin.get(isin)
+
+    def of_code(self, code: str) -> InstrumentEntry | None:
+        """Return the instrument with this code, None if there is none.
+
+        Of two with one code the smaller ISIN has it.
+        """
+        return self._by_code.get(code)
+
+    def isin_of(self, code: str) -> str | None:
+        """Return the ISIN of the instrument with this code, None if there is none."""
+        instrument = self._by_code.get(code)
+        return None if instrument is None else instrument.isin
+
+    def of_market(self, name: str) -> frozenset[str] | None:
+        """Return the ISINs of a market, None if no instrument is of one so called."""
+        return self.markets.get(name)
+
+    def of_sector(self, name: str) -> frozenset[str] | None:
+        """Return the ISINs of a sector, None if no instrument is of one so called."""
+        return self.sectors.get(name)
+
+    def search(self, text: str) -> Iterator[InstrumentEntry]:
+        """Yield the instruments with a text in their name, or at the start of code or ISIN.
+
+        Capitals and small letters are the same.
+        """
+        wanted = text.strip().casefold()
+        for instrument in self:
+            names = (instrument.name or "", instrument.english_name or "")
+            keys = (instrument.isin, instrument.code or "")
+            if any(wanted in name.casefold() for name in names) or any(
+                key.casefold().startswith(wanted) for key in keys
+            ):
+                yield instrument
+
+    def members(self, key: str) -> frozenset[str] | None:
+        """Return the ISINs that ``market:…`` or ``sector:…`` stands for.
+
+        None if no instrument is of one so called, and for any other key.
+        """
+        if key.startswith(MARKET):
+            return self.of_market(key.removeprefix(MARKET))
+        if key.startswith(SECTOR):
+            return self.of_sector(key.removeprefix(SECTOR))
+        return None
+
+    def regrouped(self, later: "Instruments") -> frozenset[str]:
+        """Return the keys of markets and sectors that have other instruments later."""
+        return frozenset(
+            [
+                *_changed(MARKET, self.markets, later.markets),
+                *_changed(SECTOR, self.sectors, later.sectors),
+            ]
+        )
+
+    def renames(self, later: "Instruments") -> dict[str, str]:
+        """Return which markets and sectors are called otherwise later: old key to new.
+
+        One is, if nothing is called so later, and all of its instruments that are still
+        there are of one other.
+        """
+        return {
+            **_renamed(MARKET, self.markets, later.markets, _market_in(later)),
+            **_renamed(SECTOR, self.sectors, later.sectors, _sector_in(later)),
+        }
+
+    @cached_property
+    def markets(self) -> dict[str, frozenset[str]]:
+        """The ISINs of every market, by its name."""
+        return _group((instrument.market, instrument.isin) for instrument in self)
+
+    @cached_property
+    def sectors(self) -> dict[str, frozenset[str]]:
+        """The ISINs of every sector, by its name."""
+        return _group((instrument.sector, instrument.isin) for instrument in self)
+
+    @cached_property
+    def _by_code(self) -> dict[str, InstrumentEntry]:
+        of_codes = ((i.code, i) for i in reversed(self._by_isin.values()))
+        return {code: instrument for code, instrument in of_codes if code is not None}
+
+
+_NameOf = Callable[[str], str | None]
+
+
+def _market_in(instruments: Instruments) -> _NameOf:
+    return lambda isin: (
+        None if (instrument := instruments.get(isin)) is None else instrument.market
+    )
+
+
+def _sector_in(instruments: Instruments) -> _NameOf:
+    return lambda isin: (
+        None if (instrument := instruments.get(isin)) is None else instrument.sector
+    )
+
+
+def _group(pairs: Iterable[tuple[str | None, str]]) -> dict[str, frozenset[str]]:
+    groups: dict[str, set[str]] = defaultdict(set)
+    for name, isin in pairs:
+        if name is not None:
+            groups[name].add(isin)
+    return {name: frozenset(isins) for name, isins in groups.items()}
+
+
+def _changed(
+    prefix: str, before: dict[str, frozenset[str]], later: dict[str, frozenset[str]]
+) -> Iterator[str]:
+    names = before.keys() | later.keys()
+    return (prefix + n for n in names if before.get(n) != later.get(n))
+
+
+def _renamed(
+    prefix: str,
+    before: dict[str, frozenset[str]],
+    later: dict[str, frozenset[str]],
+    name_of: _NameOf,
+) -> dict[str, str]:
+    found = {}
+    for name in before.keys() - later.keys():
+        names = {name_of(isin) for isin in before[name]} - {None}
+        if len(names) == 1:
+            found[prefix + name] = f"{prefix}{names.pop()}"
+    return found
