@@ -18,7 +18,7 @@ class ArchiveMetrics:
             for name, text in {
                 "windows": "Windows stored.",
                 "rows": "Rows stored.",
-                "unknown_instrument": "Rows of instruments that the instrument table did not have.",
+                "unknown_instrument": "Rows of instruments that the table lacked.",
                 "gaps": "Gaps found between stored windows.",
                 "missing_windows": "Windows the log had lost before they were stored.",
                 "bars": "Bars stored, amended ones each time.",

@@ -156,7 +156,7 @@ def read_histories(root: Path, instruments: Instruments) -> None:
         times_ms.append((time.perf_counter() - began_s) * 1_000)
         most = max(most, len(points))
     print(
-        f"history of an instrument and day, {len(isins)} instruments, {most:,} windows at most: "
+        f"history of a day, {len(isins)} instruments, {most:,} windows at most: "
         f"median {statistics.median(times_ms):.0f} ms, worst {max(times_ms):.0f} ms"
     )
 

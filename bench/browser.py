@@ -213,7 +213,7 @@ class Board:
         self._page.locator(".detail canvas").first.wait_for(timeout=10_000)
 
     def show(self, view: str) -> None:
-        """Load the page with a view alone; the watch-list is of the first instruments."""
+        """Load the page with a view alone; the watch-list has the first instruments."""
         isins = [instrument.isin for instrument in LISTING[:CHARTS]]
         kept = json.dumps({"active": "bench", "lists": [["bench", isins]]})
         self._page.evaluate(

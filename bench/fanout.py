@@ -75,7 +75,8 @@ def main() -> None:
                 if number:
                     # They leave when they are judged.
                     bench.connect(Audience(count))
-                name = f"{case}: {count:,} clients, {len(both[case]):,} instruments changed"
+                changed = f"{len(both[case]):,} instruments changed"
+                name = f"{case}: {count:,} clients, {changed}"
                 frame_bytes.append(measure(bench, name, both[case], windows))
                 if arguments.groups:
                     bench.connect(Audience(count))
@@ -131,7 +132,7 @@ def main() -> None:
 
 
 def polling_members() -> list[Member]:
-    """Return 500 pages that poll an instrument and 20 programs that poll the whole board.
+    """Return 500 pages that poll an instrument, and 20 programs that poll the board.
 
     Every window has all instruments, so every window makes every entity tag worthless.
     """

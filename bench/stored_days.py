@@ -48,7 +48,7 @@ def store_days(
 def _table(
     schema: pa.Schema, isins: Sequence[str], each: dict[str, Sequence[int]]
 ) -> pa.Table:
-    """Return the same lines of every instrument; ``each`` are columns of one instrument's."""
+    """Return the same lines of every instrument; ``each`` are the columns of one."""
     count = len(next(iter(each.values())))
     fixed = {
         **dict.fromkeys(("price", "size", *PRICES, *SUMS), Decimal("199500")),

@@ -63,7 +63,8 @@ EXAMPLES = {
         "tickthrottle instruments load instruments.csv",
         "tickthrottle instruments load closes.csv --update",
         "tickthrottle instruments load coins.csv --venue XMKT",
-        "tickthrottle instruments load krx.csv --form encoding=cp949 --map isin=표준코드",
+        "tickthrottle instruments load krx.csv"
+        " --form encoding=cp949 --map isin=표준코드",
     ),
     "instruments show": (
         "tickthrottle instruments show 005930",

@@ -126,7 +126,7 @@ class TopicSettings(ProcessSettings):
     """File of further librdkafka options, ``name=value`` per line: SASL, SSL, any."""
 
     kafka_instruments_topic: str = Field("", pattern=rf"^({TOPIC_PATTERN})?$")
-    """Compacted topic that has the instrument table; without it, the table is in Redis."""
+    """Compacted topic with the instrument table; without it, the table is in Redis."""
 
     def topic(self) -> KafkaTopic | None:
         """Return the topic and how to reach it, None if the log is not Kafka's.

@@ -31,7 +31,7 @@ _WIRE_FORM = re.compile(
 def read_wire(
     payload: bytes, max_bytes: int = MAX_PAYLOAD_BYTES
 ) -> tuple[str, int, int] | None:
-    """Return instrument, time (us) and seq of a trade that is surely valid, else None."""
+    """Return ISIN, time (us) and seq of a trade that is surely valid, else None."""
     form = _WIRE_FORM.fullmatch(payload)
     if form is None or len(payload) > min(max_bytes, MAX_PAYLOAD_BYTES):
         return None

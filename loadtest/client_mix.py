@@ -86,7 +86,8 @@ class Audience:
         """
         if self.keys > len(instruments_by_popularity):
             raise ValueError(
-                f"keys {self.keys}: there are {len(instruments_by_popularity)} instruments"
+                f"keys {self.keys}: there are "
+                f"{len(instruments_by_popularity)} instruments"
             )
         chance = Random(1)
         kinds = [kind for kind, count in self.counts().items() for _ in range(count)]

@@ -47,7 +47,7 @@ def carry_out(
     deployment: Deployment,
     progress: RunDisplay,
 ) -> Result:
-    """Run it and return what was found; ``instruments`` are the feed's, the busiest first.
+    """Run it and return what was found; ``instruments``: the feed's, busiest first.
 
     The first Ctrl-C or SIGTERM ends the measuring, what was measured is reported.
     Raises EndedTooSoon, FeedFailed, CrowdLost, NoStream and redis.RedisError.
@@ -105,7 +105,7 @@ def _ending(run: Session) -> Iterator[None]:
 
 
 class _LoadTest:
-    """A plan and the session it is carried out in; ``instruments``: the busiest first."""
+    """A plan and the session it is carried out in; ``instruments``: busiest first."""
 
     def __init__(
         self, plan: LoadPlan, run: Session, instruments: Sequence[str]

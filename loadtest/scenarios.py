@@ -34,7 +34,7 @@ FULL_SOON = {
 
 SCENARIOS = {
     "standard": Scenario(
-        "an ordinary day: 900 trades/s, 1,000 clients with 30 instruments each, 10 minutes",
+        "an ordinary day: 900 trades/s, 1,000 clients of 30 instruments, 10 minutes",
         {
             "clients": 1_000,
             "mix": "watch:1",

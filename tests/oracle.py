@@ -13,7 +13,7 @@ EXACT = Context(prec=200, traps=[Inexact])
 
 
 class Sums(NamedTuple):
-    """Of some trades of an instrument: number, sums of size and price times size, range."""
+    """Of an instrument's trades: number, sums of size and price times size, range."""
 
     trades: int
     volume: Decimal
@@ -39,7 +39,7 @@ class Sums(NamedTuple):
 
 
 class Item(NamedTuple):
-    """An instrument in a window: the shown trade by time, seq and position; sums of all."""
+    """An instrument's window: the shown trade by time, seq, position; sums of all."""
 
     order: tuple[int, int, int]
     price: str

@@ -205,7 +205,7 @@ class AnalyticsSettings(SparkSettings):
     """Movers are listed this often, seconds."""
 
     burst_gap_ms: int = Field(10_000, ge=1_000, le=600_000)
-    """A burst ends when nothing of its instrument was traded for this long, milliseconds."""
+    """A burst ends when its instrument was not traded for this long, milliseconds."""
 
     burst_trades: int = Field(50, ge=2, le=1_000_000)
     """Fewest trades of a burst."""

@@ -1,4 +1,4 @@
-"""The instrument table as it was: at a version, or at a time. Reads the table's changes."""
+"""The instrument table as it was, at a version or a time. Reads the table's changes."""
 
 from bisect import bisect_right
 from collections import OrderedDict

@@ -1,4 +1,4 @@
-"""Reads an archive's files: what an instrument did, and windows as they were published."""
+"""Reads an archive's files: what an instrument did, and windows as published."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -30,7 +30,7 @@ _COLUMNS = [
 
 @dataclass(frozen=True, slots=True)
 class ArchivedPoint:
-    """An instrument's latest trade of a window; ``price`` and ``size`` are decimal text."""
+    """An instrument's latest trade of a window; its price and size as decimal text."""
 
     window: int
     price: str

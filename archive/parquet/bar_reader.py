@@ -80,7 +80,7 @@ class BarReader:
     def newest(
         self, isin: str, width_ms: int, first_ms: int, last_ms: int, limit: int
     ) -> list[Bar]:
-        """Return an instrument's newest bars of a width, oldest first; ``limit`` at most.
+        """Return an instrument's newest ``limit`` bars of a width, oldest first.
 
         ``first_ms`` and ``last_ms`` bound their starts, both included. ``MOST_DAYS``
         days that have bars are looked at, the newest.

@@ -1,4 +1,4 @@
-"""What is stored, as Arrow tables: published windows, and rows with their instruments. Pure.
+"""What is stored, as Arrow tables: windows, and rows with their instruments. Pure.
 
 A price is there twice: as a decimal, which adds up exactly, and as the text that was
 published. Never as a binary float. Sums of a row (``row_sums.py``) are decimals, of one

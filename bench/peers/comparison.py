@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 Version: TypeAlias = tuple[int, int]
-"""A trade's time (microseconds since 1970) and seq: the order of an instrument's trades."""
+"""A trade's time (us since 1970) and seq: the order of an instrument's trades."""
 
 Rows: TypeAlias = dict[int, dict[str, Version]]
 """By window, named by its end in ms, and by ISIN: the trade that stands for it."""

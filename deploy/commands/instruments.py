@@ -38,7 +38,7 @@ SHOWN = ("isin", "code", "name", "market", "sector", "prev_close", "status")
 
 instruments = typer.Typer(
     no_args_is_help=True,
-    help="What instruments are called, their markets, sectors, previous closes: the table.",
+    help="The instrument table: names, markets, sectors, previous closes.",
 )
 
 _WHERE = options_of(TopicSettings, "redis_url")
@@ -149,7 +149,7 @@ def show(
     ]
     if instrument is not None and not found:
         fail(
-            f"instrument {instrument}: is not in the instrument table ({len(known):,} instruments)"
+            f"instrument {instrument}: not among the table's {len(known):,} instruments"
         )
     if json:
         for entry in found:
@@ -194,7 +194,7 @@ def history(
 @_command
 @options_of(Simulator, "seed", "instruments")
 def simulated(*, market: Simulator) -> None:
-    """List the instruments of the simulated market: names, markets, sectors, base prices.
+    """List the simulated market's instruments: names, markets, sectors, base prices.
 
     As CSV, as `load` takes it. Every name is made up.
     """

@@ -147,8 +147,8 @@ def print_report(job: str, report: VerificationReport) -> None:
         typer.echo(f"{report.groups} groups of markets and sectors compared")
     for version, windows in report.gone_tables.items():
         typer.echo(
-            f"{windows} windows were joined with the instrument table {version}, which is "
-            "gone: their groups were not compared"
+            f"{windows} windows were joined with the instrument table {version}, which "
+            "is gone: their groups were not compared"
         )
     if report.others:
         typer.echo(

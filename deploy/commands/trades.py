@@ -150,14 +150,14 @@ class TradeQuery:
         return positions_before(self.start, partitions)
 
     def has(self, judged: Judged | None, payload: bytes) -> bool:
-        """Tell whether a trade is wanted; a refused one may only name its instrument."""
+        """Tell if a trade is wanted; a refused one may only name its instrument."""
         if isinstance(judged, Trade):
             return self.reason is None and self.isin in (None, judged.isin)
         reason = judged.reason if isinstance(judged, InvalidTrade) else None
         return self.reason in (None, reason) and self.is_named(payload)
 
     def is_named(self, payload: bytes) -> bool:
-        """Tell whether the wanted instrument appears in the bytes of a refused trade."""
+        """Tell if the wanted instrument appears in the bytes of a refused trade."""
         return self.isin is None or self.isin.encode() in payload
 
 

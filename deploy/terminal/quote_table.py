@@ -26,7 +26,7 @@ _WHOLE = re.compile(r"(-?)(\d+)(.*)", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class QuoteLine:
-    """One instrument: its newest item (``tick_client.Item``), and its ``read_instruments``."""
+    """One instrument: its newest item (``tick_client.Item``), and what it is called."""
 
     item: Mapping[str, Any]
     instrument: Mapping[str, Any]
@@ -76,7 +76,7 @@ class QuoteLine:
 
 
 def read_instruments(answer: Any) -> dict[str, dict[str, Any]]:
-    """Return the code, name and previous close of the instruments in an answer, by ISIN.
+    """Return code, name and previous close of the instruments in an answer, by ISIN.
 
     From what no gateway says on, it is left out.
     """

@@ -54,7 +54,7 @@ _OTHER_LINES = 4
 
 
 class QuoteView:
-    """What is on the screen: the newest item of each instrument, and what it is called."""
+    """What is on the screen: the newest item of each instrument, and its name."""
 
     def __init__(self, keys: Sequence[str], order: Order, is_green_up: bool) -> None:
         self.items: dict[str, Item] = {}

@@ -213,7 +213,7 @@ class GatewayMetrics:
             self._log_trades.set(sum(end.left or 0 for end in ends))
 
     def listed(self, instruments: int, unlisted: int) -> None:
-        """Take in how many instruments the instrument table has, and how many it lacks."""
+        """Take in how many instruments the table has, and how many it lacks."""
         self._listed.set(instruments)
         self._unlisted.set(unlisted)
 

@@ -67,7 +67,7 @@ class Caller:
             self.work.charge(self.payers, rows, time.monotonic())
 
     def check_allowed(self, isin: str, name: str | None = None) -> None:
-        """Return if an instrument may be had that was asked for by a name. Raises Problem.
+        """Return if an instrument that a name stands for may be had. Raises Problem.
 
         It is refused by that name: what a code stands for is not everybody's to know.
         """

@@ -43,7 +43,7 @@ Offset = Annotated[
 
 
 class Quote(BaseModel):
-    """An instrument's latest trade, with whatever further fields the feed's trades have."""
+    """An instrument's latest trade, with all other fields of the feed's trades."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -112,7 +112,7 @@ class GroupAnswer(BaseModel):
         str,
         Field(
             pattern="^group:(market|sector):",
-            description="its key; without a name, of instruments of which nobody says it",
+            description="its key; without a name, of instruments that have none",
             examples=["group:market:KOSPI"],
         ),
     ]
@@ -147,7 +147,7 @@ class GroupAnswer(BaseModel):
     mean_change_pct: Annotated[
         float | None,
         Field(
-            description="mean change of the instruments with a previous close, in percent",
+            description="mean change, in percent, of those with a previous close",
             examples=[0.4127],
         ),
     ]
@@ -268,7 +268,7 @@ class ChartPoint(BaseModel):
 
 
 class Chart(BaseModel):
-    """What an instrument did, oldest window first; windows without a trade are left out."""
+    """What an instrument did, oldest window first, without windows of no trade."""
 
     isin: Isin
     count: Count

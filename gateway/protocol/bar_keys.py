@@ -75,5 +75,6 @@ def bars_read(key: BarKey, last: int) -> int:
 def _refusal_of(name: str, instruments: Instruments) -> str | None:
     # The job makes bars of all markets: those of one are asked for one by one.
     if name == ALL and isinstance(instruments, MarketInstruments):
-        return f"the market {instruments.market} alone is served here: name its instruments"
+        market = instruments.market
+        return f"the market {market} alone is served here: name its instruments"
     return refusal_of(name, instruments)

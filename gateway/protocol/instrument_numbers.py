@@ -1,4 +1,4 @@
-"""Instruments by number: to look one up in a list costs less than in a dictionary. Pure."""
+"""Instruments by number: a list is faster than a dictionary. Pure."""
 
 
 class InstrumentNumbers(dict[str, int]):

@@ -79,7 +79,7 @@ class KeySet:
         return [key for key in self.groups if key in bodies]
 
     def pick(self, by_number: Sequence[bytes | None]) -> list[bytes]:
-        """Return what a list by the instruments' numbers has of these, in order of ISINs.
+        """Return what a list by instruments' numbers has of these, in order of ISINs.
 
         The list is as long as there are numbers.
         """
@@ -108,7 +108,7 @@ def _getter(
 NOTHING = KeySet(InstrumentNumbers(), ())
 
 EVERYTHING = KeySet(InstrumentNumbers(), (ALL,))
-"""The key set of a client that asked for ``*``: every instrument, also those yet to come."""
+"""The key set of a client that asked for ``*``: all instruments, new ones, too."""
 
 
 class KeySets:

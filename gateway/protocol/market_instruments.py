@@ -9,7 +9,7 @@ from tickthrottle_client.tick_v1 import ALL, ALL_GROUPS, is_group
 
 
 class MarketInstruments(Instruments):
-    """What is known of a market's instruments; of all others, only that they are others."""
+    """What is known of a market's instruments; of others, only that they are others."""
 
     def __init__(self, whole: Instruments, market: str) -> None:
         of_market = (instrument for instrument in whole if instrument.market == market)

@@ -1,4 +1,4 @@
-"""REST: the newest day of every instrument, in short. One answer serves a whole board."""
+"""REST: the newest day of every instrument, in short. One answer serves a board."""
 
 from collections.abc import Sequence
 
@@ -42,7 +42,7 @@ def create_router(
         openapi_extra=conditional(),
     )
     async def list_days(request: Request) -> Response:
-        """The prices of each instrument's newest day: of every instrument that has a quote."""
+        """The prices of the newest day of every instrument that has a quote."""
         caller = permit(request)
         caller.check_every_moment_allowed()
         version = await found.days_version()

@@ -78,7 +78,7 @@ def create_router(
             int, Query(ge=1, le=MOST_POINTS, description="most windows")
         ] = 1_000,
     ) -> Response:
-        """The windows in which an instrument traded, oldest first; days back if archived."""
+        """An instrument's windows with trades, oldest first; days back if archived."""
         caller = permit(request)
         isin = resolve(instrument, caller.instruments)
         caller.check_allowed(isin, instrument)

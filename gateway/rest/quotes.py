@@ -46,8 +46,8 @@ Codes = Annotated[
 Fields = Annotated[
     str | None,
     Query(
-        description="what else is wanted of each instrument: fields of the instrument table, "
-        "separated by commas; day for the statistics of its day",
+        description="what else is wanted of each instrument: fields of the instrument "
+        "table, separated by commas; day for the statistics of its day",
         examples=["name,prev_close"],
     ),
 ]
@@ -157,7 +157,7 @@ _Adder = Callable[[str, bytes], bytes]
 
 
 class QuoteBodies:
-    """Encodes quotes with what else is asked for of their instruments, and charges it."""
+    """Encodes quotes with further fields of their instruments, and charges it."""
 
     def __init__(self, store: AnalyticsStore) -> None:
         self._store = store

@@ -54,7 +54,7 @@ def select(wish: Wish, instruments: Instruments) -> frozenset[str] | None:
 
 
 def check_named(wish: Wish, caller: Caller) -> None:
-    """Return if all instruments that are named one by one may be had. Raises Problem."""
+    """Return if all instruments that are named singly may be had. Raises Problem."""
     for text in (wish.isins, wish.codes):
         for name in sorted(set(split_list(text or ""))):
             caller.check_allowed(caller.instruments.isin_of(name) or name, name)

@@ -97,11 +97,11 @@ class Board:
         self._rows = dict(other._rows)
 
     def unlisted(self, instruments: Instruments) -> list[str]:
-        """Return the instruments that have a value and are not in the table, in order."""
+        """Return the instruments with a value that are not in the table, in order."""
         return sorted(isin for isin in self._rows if instruments.get(isin) is None)
 
     def changed_since(self, offset: int) -> list[str]:
-        """Return the instruments that changed after ``offset`` of this epoch, in order."""
+        """Return the instruments changed after ``offset`` of this epoch, in order."""
         return sorted(i for i, row in self._rows.items() if row.offset > offset)
 
     def apply(self, snapshot: WindowSnapshot) -> News:

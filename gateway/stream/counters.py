@@ -34,7 +34,7 @@ class Counters:
     """Rows dropped by the order guard: older than what clients already have."""
 
     rows_held: int = 0
-    """Rows held back until the next window: their instrument was in this one already."""
+    """Rows held back until the next window: this one has had their instrument."""
 
     groups_late: int = 0
     """Figures of groups left out: another job had newer ones of the group already."""

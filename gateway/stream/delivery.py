@@ -337,7 +337,7 @@ class Delivery:
         return self._is_every_one_due or begun > sent or begun < sent - 1
 
     def _is_gathered(self) -> bool:
-        """A further part of a window may hold instruments that were sent in it already."""
+        """A further part of a window may have instruments that an earlier one had."""
         board = self._board
         return board.is_in_parts and self._gathered_window == board.position.window
 

@@ -300,7 +300,7 @@ class Hub:
         return self._key_sets.instruments
 
     def change_instruments(self, instruments: Instruments) -> None:
-        """Take another instrument table in; clients are told of keys that it changes."""
+        """Take in another instrument table; clients hear of keys that it changes."""
         # There is one place: whose turn has not come yet follows the one before.
         for client in self._due:
             client.delivery.take_in()

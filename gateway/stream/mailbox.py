@@ -94,7 +94,7 @@ class Mailbox:
             self._rows.retain(watched)
 
     def request_snapshot(self, names: Iterable[str], offset: int) -> None:
-        """Have instruments and groups sent in a snapshot, an empty one if there are none.
+        """Have instruments and groups sent in a snapshot, empty if there are none.
 
         ``offset`` is that of the board now.
         """

@@ -14,7 +14,7 @@ AT_ONCE = 100
 
 
 class PendingRow:
-    """A row of an instrument, or an ``older`` one and a ``newer`` one that are sent as one.
+    """A row of an instrument, or an ``older`` and a ``newer`` one, sent as one.
 
     What they say together is worked out when somebody asks for it first.
     """
@@ -90,7 +90,7 @@ class SharedRows:
 
 
 class PendingRows:
-    """What waits of some instruments and groups, by name: of a group, only that it does.
+    """What waits of some instruments and groups, by name: of a group, that it does.
 
     Whoever has added an update calls ``fold_some`` until everything is folded. Else the
     next update finds it undone, and does it at once.

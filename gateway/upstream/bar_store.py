@@ -25,7 +25,7 @@ PRODUCT = "bars"
 INSTRUMENTS_AT_ONCE = 100
 
 PAGE = 1_000
-"""This many bars of an instrument are asked for at a time: an answer is taken in at once."""
+"""So many bars of an instrument are asked for at a time: one answer is read at once."""
 
 END_OF_TIME_MS = 2**53
 

@@ -27,7 +27,7 @@ log = structlog.get_logger()
 
 
 class InstrumentFollower:
-    """Knows the instrument table as of half a second ago, and for as long as it is away.
+    """Knows the instrument table as of half a second ago, and while it is away.
 
     ``on_change`` is told of every other table, in the event loop. A table that was
     emptied, or filled anew, is taken over as a whole. With a ``market``, it is told of

@@ -82,7 +82,7 @@ class Notice(NamedTuple):
 
 
 class InstrumentDay(NamedTuple):
-    """What a frame says of a symbol's day, for the instrument table; None is left unsaid."""
+    """What a frame says of a symbol's day, for the instrument table; None: unsaid."""
 
     symbol: str
     prev_close: str | None = None

@@ -1,4 +1,4 @@
-"""The instruments of a feed from an exchange: which symbols, their keys, their list. Pure.
+"""The instruments of an exchange's feed: symbols, their keys, their list. Pure.
 
 The list has the columns of a gateway's instrument list, and ``symbol``, ``venue``,
 ``name_en`` and ``tick_size`` besides. It also tells which symbol a computed key is of.
@@ -117,7 +117,7 @@ def _known_in_form(kind: type[Adapter], known: Mapping[str, str]) -> dict[str, s
 
 
 def parse_known(text: str) -> dict[str, str]:
-    """Return the ISINs of an instrument list by symbol, or by code where it has no symbols.
+    """Return an instrument list's ISINs by symbol, or by code where it has none.
 
     Raises BadChoice.
     """

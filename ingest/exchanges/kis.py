@@ -68,7 +68,7 @@ _KEY = ("OPSP0011",)
 
 
 class Kis(Adapter):
-    """Trades of ``ws://ops.koreainvestment.com:21000``, at most 41 instruments a key."""
+    """Trades of ``ws://ops.koreainvestment.com:21000``, at most 41 shares a key."""
 
     name = "kis"
     venue = "KRX"

@@ -85,7 +85,7 @@ def run_simulator(
 
 @contextmanager
 def _named(settings: IngestSettings, simulator: Simulator) -> Iterator[Iterable[Event]]:
-    """Yield a market's events once the instrument table knows what its instruments are called."""
+    """Yield a market's events once the instrument table has its names."""
     listed = encode_instruments(simulator.listing()).splitlines(keepends=True)
     tell_names(settings, parse_list(listed).instruments)
     yield simulator.events(_now_us())

@@ -47,7 +47,7 @@ class DayNews:
         self._news: dict[str, DayFacts] = {}
 
     def note(self, isin: str, prev_close: str | None, is_halted: bool | None) -> None:
-        """Take in what a frame says. Raises BadInstruments for what no table may hold."""
+        """Take in what a frame says. Raises BadInstruments if no table may hold it."""
         said = self._said.get(isin, _NOTHING)
         facts = said.updated(DayFacts(prev_close, is_halted))
         if facts == said:

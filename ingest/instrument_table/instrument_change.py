@@ -1,4 +1,4 @@
-"""A change of the instrument table: an instrument as it is from now on, or its end. Pure.
+"""A change of the instrument table: an instrument from now on, or its end. Pure.
 
 This module is a contract. The table is a stream of changes; the newest of an ISIN is
 what is known of it. In a Redis stream an entry has the fields ``isin`` and

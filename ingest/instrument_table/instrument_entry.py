@@ -99,7 +99,7 @@ def visible(text: str) -> str:
 
 
 def read_entry(values: Mapping[str, str]) -> InstrumentEntry:
-    """Check the fields of an instrument. Raises BadInstruments: the field, the value, the rule.
+    """Check an instrument's fields. Raises BadInstruments: the field, value and rule.
 
     Text is taken without spaces around it, and empty text as what nobody has said.
     """

@@ -65,7 +65,7 @@ class InstrumentList:
 
 
 def read_instruments(path: Path, keys: SymbolKeys | None = None) -> Instruments:
-    """Read an instrument list as it has to be. Raises BadInstruments with one sentence."""
+    """Read a list as it has to be. Raises BadInstruments with one sentence."""
     try:
         return Instruments(read_list(path, keys=keys).instruments)
     except BadInstruments as error:
@@ -89,7 +89,7 @@ def read_symbols(path: Path | None, venue: Venue | None) -> Instruments | None:
 def read_list(
     path: Path, form: FileForm = PLAIN, keys: SymbolKeys | None = None
 ) -> InstrumentList:
-    """Read an instrument list as it is written. Raises BadInstruments with one sentence."""
+    """Read a list as it is written. Raises BadInstruments with one sentence."""
     try:
         text = _read_text(path, form.encoding)
         return parse_list(io.StringIO(text, newline=""), form, keys)
@@ -120,14 +120,14 @@ def _read_text(path: Path, encoding: str) -> str:
 
 
 def parse_instruments(lines: Iterable[str]) -> list[InstrumentEntry]:
-    """Read the lines of an instrument list. Raises BadInstruments for the first rule broken."""
+    """Read the lines of a list. Raises BadInstruments for the first rule broken."""
     return parse_list(lines).instruments
 
 
 def parse_list(
     lines: Iterable[str], form: FileForm = PLAIN, keys: SymbolKeys | None = None
 ) -> InstrumentList:
-    """Read the lines of an instrument list. Raises BadInstruments for the first rule broken."""
+    """Read the lines of a list. Raises BadInstruments for the first rule broken."""
     instruments: list[InstrumentEntry] = []
     # Where each ISIN and each code was said first.
     isins: dict[str, int] = {}

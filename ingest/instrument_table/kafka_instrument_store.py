@@ -61,7 +61,7 @@ _KNOWN_WITHIN_S = 5.0
 
 
 class KafkaInstrumentStore:
-    """The table in a topic; an ``InstrumentStore``. Raises LogUnusable as a log does."""
+    """The table in a topic: an ``InstrumentStore``. Raises LogUnusable like a log."""
 
     def __init__(self, topic: KafkaTopic) -> None:
         self._topic = topic

@@ -1,4 +1,4 @@
-"""What is known of all instruments at one moment: the instrument table at a version. Pure."""
+"""What is known of all instruments: the table at a version. Pure."""
 
 import hashlib
 from collections import defaultdict
@@ -84,7 +84,7 @@ class Instruments:
         return self.sectors.get(name)
 
     def search(self, text: str) -> Iterator[InstrumentEntry]:
-        """Yield the instruments with a text in their name, or at the start of code or ISIN.
+        """Yield the instruments with a text in the name, or where code or ISIN begins.
 
         Capitals and small letters are the same.
         """

@@ -1,4 +1,4 @@
-"""The instrument table in Redis: a stream of changes, which appends and forgets as a whole.
+"""The instrument table in Redis: a stream of changes, all of it or nothing.
 
 The stream ``<namespace>:instruments`` has one entry a change, with the fields ``isin``
 and ``instrument`` (``instrument_change.py``); an entry's id is the change's version, as
@@ -41,7 +41,8 @@ local newest = last[1] and last[1][1] or '0-0'
 if newest ~= ARGV[1] then return false end
 redis.call('HSETNX', KEYS[2], 'id', ARGV[2])
 for at = 3, #ARGV, 2 do
-  newest = redis.call('XADD', KEYS[1], '*', 'isin', ARGV[at], 'instrument', ARGV[at + 1])
+  local isin, instrument = ARGV[at], ARGV[at + 1]
+  newest = redis.call('XADD', KEYS[1], '*', 'isin', isin, 'instrument', instrument)
 end
 return newest
 """

@@ -28,7 +28,7 @@ _Choice = Callable[[Instruments], list[InstrumentEntry]]
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """What a load has changed: how many instruments, and how many it left as they were."""
+    """What a load has changed: how many instruments, and how many it left alone."""
 
     added: int
     changed: int
@@ -61,7 +61,7 @@ def read_on(store: InstrumentStore, known: Instruments) -> tuple[Instruments, in
 
 
 def changes_of(store: InstrumentStore, instrument: str) -> list[InstrumentChange]:
-    """Return the changes of an instrument that are kept, oldest first. Raises TableAway.
+    """Return an instrument's changes that are kept, oldest first. Raises TableAway.
 
     ``instrument`` is its ISIN, or a code: the instrument's that had it last, in the
     table or not.
@@ -86,7 +86,7 @@ def _changes(store: InstrumentStore) -> Iterator[InstrumentChange]:
 def load_list(
     store: InstrumentStore, wanted: InstrumentList, *, is_forced: bool
 ) -> Loaded:
-    """Have the table say what a list says; instruments that are not in it leave the table.
+    """Have the table say what a list says; instruments not in it leave the table.
 
     Unless it is forced, a list that is empty, or without more than half of the table's
     instruments, changes nothing. Raises BadInstruments, TableAway and TableMoved.

@@ -65,8 +65,8 @@ class TopicState:
         if "compact" in self.cleanup_policy:
             yield (
                 f"cleanup.policy={self.cleanup_policy}: only the newest trade of "
-                "an instrument is sure to stay; a trade that is deleted before it is read "
-                "is in no window, and a window computed anew may differ"
+                "an instrument is sure to stay; a trade that is deleted before it is "
+                "read is in no window, and a window computed anew may differ"
             )
         if 0 <= self.retention_ms < _SHORT_RETENTION // timedelta(milliseconds=1):
             yield (

@@ -1,4 +1,4 @@
-"""A made-up market in the Korean manner: instruments, price grid, daily limits. Pure."""
+"""A made-up market in the Korean manner: instruments, price grid, limits. Pure."""
 
 import csv
 import io
@@ -99,7 +99,7 @@ def daily_limits(base_price: int) -> tuple[int, int]:
 
 
 def popularity(count: int) -> list[float]:
-    """Return a heavy-tailed weight for each of ``count`` instruments, greatest first."""
+    """Return a heavy-tailed weight of each of ``count`` instruments, greatest first."""
     return [
         (rank + _POPULARITY_OFFSET) ** -_POPULARITY_EXPONENT for rank in range(count)
     ]
@@ -164,7 +164,7 @@ def _create_share(rng: Random, rank: int, stem: int) -> _Share:
 
 
 class Book:
-    """One instrument while it trades: its price walks on the grid, its totals add up."""
+    """An instrument while it trades: its price walks on the grid, its totals add up."""
 
     __slots__ = (
         "_head",

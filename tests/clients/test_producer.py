@@ -91,7 +91,7 @@ async def frozen(server: OwnValkey) -> AsyncIterator[None]:
 async def test_what_was_sent_is_in_the_log_in_order(
     redis_url: str, client: redis.Redis, tmp_path: Path
 ) -> None:
-    """A market's trades: each instrument's in its partition, in order, byte for byte."""
+    """A market's trades: an instrument's in its partition, in order, byte for byte."""
     events = list(Simulator(rate=20_000, seconds=0.5, repeats=0).events(NOW_US))
     path = tmp_path / "receipt.json"
     async with TradeProducer(redis_url, receipt=path) as producer:

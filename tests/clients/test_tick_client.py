@@ -610,7 +610,7 @@ async def test_groups_are_resumed_and_never_go_back(
 async def test_a_market_is_resumed_with_what_changed_meanwhile(
     publisher: Publisher, redis_url: str, port: int
 ) -> None:
-    """The table was another one when the client came back: it has all instruments of now."""
+    """The table was another one when the client came back: it has all of now."""
     publisher.publish(make_row(SAMSUNG), make_row(HYNIX), make_row(NAVER))
     publisher.list_instruments()
     seen, states = Seen(), []

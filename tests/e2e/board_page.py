@@ -57,13 +57,13 @@ class Board:
         self.publisher.publish(*rows)
 
     def publish_touched(self, isin: str, price: str, *touched: str) -> None:
-        """Publish a window of an instrument: other prices, then the one it ends with."""
+        """Publish an instrument's window: other prices, then the one it ends with."""
         self._seq += 1
         self.prices[isin] = price
         self._publish_sums(isin, price, *touched)
 
     def publish_late(self, isin: str, price: str) -> None:
-        """Publish a window with a late trade of the instrument that was published last."""
+        """Publish a window with a late trade of the last published instrument."""
         self._publish_sums(isin, price)
 
     def _publish_sums(self, isin: str, *prices: str) -> None:
@@ -120,7 +120,7 @@ class Board:
         return list(self.shown())
 
     def is_right(self) -> None:
-        """Wait until the page shows the newest price of each instrument, and no other."""
+        """Wait until the page shows each instrument's newest price, and no other."""
         eventually(lambda: self.shown() == self.prices)
 
 

@@ -1,4 +1,4 @@
-"""An instrument table that changes while jobs are killed, and groups checked against it."""
+"""An instrument table that changes while jobs are killed; groups checked against it."""
 
 import redis
 
@@ -19,7 +19,7 @@ KEYS = Keys("tt")
 
 
 def change_table(client: redis.Redis, number: int) -> None:
-    """Name all instruments but every fifth that have traded, in other sectors each time."""
+    """Name all that have traded but every fifth, in other sectors each time."""
     isins = sorted(isin.decode() for isin in client.hkeys(KEYS.last))
     entries = [
         InstrumentEntry(

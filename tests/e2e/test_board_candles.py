@@ -63,7 +63,7 @@ def make_tape(count: int, seed: int) -> list[list[Execution]]:
 
 
 def read_executions() -> dict[str, list[Execution]]:
-    """Return the first 8,000 trades of a real tape by instrument, before its opening."""
+    """Return a real tape's first 8,000 trades by instrument, before its opening."""
     path = TAPES / "us_equity_20131007.csv.gz"
     if not path.exists():
         leave_out(f"the tape {path.name}")

@@ -52,7 +52,7 @@ ROW = """(isin) => {
 
 @pytest.fixture
 def board(page: Page, client: redis.Redis, tmp_path: Path) -> Iterator[Board]:
-    """A board of three instruments: a usual one, a hostile one, and one of a long name."""
+    """A board of three instruments: a usual one, a hostile one, one of a long name."""
     instruments = tmp_path / "instruments.csv"
     instruments.write_text(INSTRUMENTS, "utf-8")
     prices = {SAMSUNG: "249500", HYNIX: "1050000", NAVER: "700"}

@@ -109,9 +109,9 @@ def test_a_tile_tells_of_a_market_and_filters(board: Board) -> None:
     kospi = page.get_by_role("button", name="KOSPI 2.38B ▲ 1 up, 0 unchanged, ▼ 1 down")
     expect(kospi).to_have_attribute(
         "title",
-        "KOSPI: of 2 instruments that have traded, 1 are above their previous close, 0 at "
+        "KOSPI: of 2 stocks that have traded, 1 are above their previous close, 0 at "
         "it, 1 below. Turnover of the day so far: 2,383,000,000, the sum over its "
-        "instruments.",
+        "stocks.",
     )
     expect(kospi).to_have_attribute("aria-pressed", "false")
     kospi.click()

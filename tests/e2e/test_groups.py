@@ -64,7 +64,7 @@ def gateway(url: str, listed: list[str]) -> Iterator[Gateway]:
 
 
 def load_table(client: redis.Redis, isins: Sequence[str], *moved: str) -> None:
-    """Have every other instrument be of KOSDAQ, every third and some others be chips."""
+    """Have every other instrument be of KOSDAQ, every third and some others, chips."""
     entries = [
         InstrumentEntry(
             isin,

@@ -29,7 +29,7 @@ W = 500
 def crasher(
     kafka: Broker, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Crasher]:
-    """A job on a topic of 24 partitions that has an instrument's trades in all of them."""
+    """A job on a topic of 24 partitions; an instrument's trades are in all of them."""
     folder = tmp_path_factory.mktemp("kafka") / "rig"
     with (
         create_kafka_rig(folder, W, kafka.servers, 24, is_keyed=False) as rig,
@@ -39,7 +39,7 @@ def crasher(
 
 
 def test_a_killed_job_misses_and_doubles_nothing(crasher: Crasher) -> None:
-    """Exactly once, latest, accounted: as the oracle says, whoever has which instrument."""
+    """Exactly once, latest, accounted: as the oracle says, whoever has which."""
     crash = crasher.crash_once("after_offset_log", Random(1))
     assert crash.checked.windows > 2
     assert crash.checked.trades > 0

@@ -217,7 +217,7 @@ def test_a_topic_made_again_is_refused(rig: KafkaRig, steady: Steady) -> None:
 
 
 def test_two_jobs_share_a_topic_without_keys(broker: Broker, tmp_path: Path) -> None:
-    """Calm, latest, accounted: of two jobs with all instruments each, one stream comes."""
+    """Calm, latest, accounted: of two jobs with all instruments, one stream comes."""
     # Two jobs share the cores, with other tests beside them.
     with create_kafka_rig(
         tmp_path / "rig", 2 * W, broker.servers, 4, is_keyed=False

@@ -187,7 +187,7 @@ def test_make_run_starts_what_the_command_starts() -> None:
 def test_a_tape_is_live_on_the_page_and_commands_find_it(
     folder: Path, port: int, run: Running
 ) -> None:
-    """The page and the tape's instruments are there; another run of the port is refused."""
+    """The page and the tape's instruments are there; a second run there is refused."""
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=5) as page:
         assert b"<html" in page.read()
     eventually(lambda: fetch(port, "/v1/quotes")["count"] == 5, 20)

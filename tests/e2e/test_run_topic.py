@@ -40,7 +40,7 @@ def example() -> dict[str, object]:
 def test_a_topic_of_others_is_on_the_board_and_nothing_is_appended(
     tmp_path: Path, kafka: Broker
 ) -> None:
-    """Its values are decoded, its instruments have names; what is no trade is counted."""
+    """Values are decoded, instruments have names; what is no trade is counted."""
     [decoder] = [b for b in blocks(PAGE, "python") if "# executions.py" in b]
     (tmp_path / "executions.py").write_text(decoder)
     (tmp_path / "instruments.csv").write_text(

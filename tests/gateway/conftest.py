@@ -35,7 +35,7 @@ def gateway(publisher: Publisher, redis_url: str) -> Iterator[Gateway]:
 
 @pytest.fixture(scope="module")
 def listed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
-    """A gateway with an instrument list for all tests of a module, which change nothing.
+    """A gateway with an instrument list for all tests of a module; none changes it.
 
     It has a server of its own, so that no other test empties it. Three windows are
     published: an empty one, one with two instruments, one with one; then bars of two
@@ -62,7 +62,7 @@ def listed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
 
 
 def publish_analytics(bars: BarPublisher) -> None:
-    """Publish six minutes of one instrument, a minute of another, and all else there is."""
+    """Publish six minutes of an instrument, one of another, and all else there is."""
     minutes = [make_bar(minute=n, closed=True) for n in range(6)]
     hynix = make_bar(HYNIX, minute=1, prices="0.3 0.31 0.3 0.305")
     bars.publish(*minutes, hynix, clock_ms=minutes[-1].end_ms)

@@ -190,7 +190,7 @@ def test_opening_streams_has_a_price(publisher: Publisher, redis_url: str) -> No
 def test_the_same_quotes_are_built_once_in_whatever_order_they_are_asked_for(
     market: Publisher, redis_url: str
 ) -> None:
-    """Fields and instruments: the tag is the same, and only the first answer costs rows."""
+    """Fields, instruments: the tag is the same, only the first answer costs rows."""
     with serving(redis_url, rows_per_second=50) as gateway:
         tags = {
             gateway.fetch(f"/v1/quotes?fields={fields}")[2]["etag"]

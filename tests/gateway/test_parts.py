@@ -22,7 +22,7 @@ def items(frame: dict[str, object]) -> list[Item]:
 def test_an_instrument_of_two_jobs_is_shown_once_per_window(
     gateway: Gateway, publisher: Publisher
 ) -> None:
-    """The second job's other instruments at once, the shared ones with the next window."""
+    """The second job's other instruments at once, shared ones with the next window."""
     with gateway.stream("?keys=*") as stream:
         stream.take("ack")
         stream.take("snapshot")

@@ -87,7 +87,7 @@ def ask(gateway: Gateway, path: str, token: str) -> tuple[int, bytes]:
 
 
 def routes(gateway: Gateway) -> list[str]:
-    """Return everything that can be asked for at the public port, of each instrument."""
+    """Return all that can be asked for at the public port, of each instrument."""
     document = json.loads(gateway.get("/v1/openapi.json")[1])
     asked: list[str] = []
     for path in document["paths"]:

@@ -59,7 +59,7 @@ class Market:
         return self.publisher.offset
 
     def row(self, isin: str, end_ms: int) -> Row:
-        """Return a newer row of an instrument, or the last one with the sums of others."""
+        """Return an instrument's newer row, or the last one with the sums of others."""
         self._seq += 1
         time_us = end_ms * 1_000 - 100_000 + self._seq
         trades = [self._trade() for _ in range(self._chance.randrange(1, 9))]

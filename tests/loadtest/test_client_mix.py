@@ -55,7 +55,7 @@ def test_a_bad_audience_is_refused(fields: dict[str, int], fault: str) -> None:
 
 
 def test_members_watch_what_trades_most() -> None:
-    """Distinct instruments, the popular ones more often; equal arguments, equal members."""
+    """Distinct instruments, popular ones more often; equal arguments, equal members."""
     audience = Audience(600, keys=20)
     members = audience.members(INSTRUMENTS)
     assert members == audience.members(INSTRUMENTS)

@@ -30,7 +30,7 @@ Refused = Mapping[int, Mapping[str, int]]
 
 
 def make_row(isin: str, time: int, price: str = "10", trades: int = 1) -> Row:
-    """Make a row of an instrument at a time; it stands for so many trades like its own."""
+    """Make an instrument's row at a time; it stands for so many trades like its own."""
     body = b'{"isin":"%b","price":%b,"size":1}' % (isin.encode(), price.encode())
     one = Row(isin, encode_version(time, 1, 1), ONE, body)
     return reduce(Row.merge, [one] * trades)

@@ -372,7 +372,7 @@ class Throttle(RuleBasedStateMachine):
 
     @invariant()
     def no_instrument_goes_back(self) -> None:
-        """From one window to the next, an instrument only gets newer, or is restated."""
+        """From window to window, an instrument only gets newer, or is restated."""
         newest: dict[str, bytes] = {}
         for snapshot in read_snapshots(self.client):
             for row in snapshot.rows:

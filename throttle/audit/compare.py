@@ -57,7 +57,7 @@ class PublishedVersions:
         self._unknown = set(unknown)
 
     def newest(self, isin: str) -> bytes | None:
-        """Return an instrument's newest version, None if there is none or nobody knows."""
+        """Return an instrument's newest version, None if nobody knows one."""
         shown = self._newest.get(isin)
         return None if shown is None else shown.version
 
@@ -187,8 +187,8 @@ def compare_books(
             )
             if books.unknown_instrument != unknown:
                 problems.append(
-                    f"{name}: {books.unknown_instrument} trades were of unknown instruments, by "
-                    f"the instrument table {unknown}"
+                    f"{name}: {books.unknown_instrument} trades were of unknown "
+                    f"instruments, by the instrument table {unknown}"
                 )
     total = batch.total
     # What is counted otherwise comes to something else as well.

@@ -55,8 +55,9 @@ def judge_groups(
     name = f"window {snapshot.window}"
     if snapshot.instruments_version != batch.end.instruments:
         yield (
-            f"{name}: says that the instrument table {snapshot.instruments_version} was joined, "
-            f"its cut says {batch.end.instruments}"
+            f"{name}: says that the instrument table "
+            f"{snapshot.instruments_version} was joined, its cut says "
+            f"{batch.end.instruments}"
         )
     wanted = {}
     if batch.end.instruments:

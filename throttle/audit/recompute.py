@@ -99,7 +99,7 @@ class WindowRule:
     def read(
         self, entry: Entry, cuts_ms: tuple[int, int]
     ) -> tuple[str, int, int] | Sequence[Judged]:
-        """Return instrument, time (us) and seq of an entry's trade, or what else it holds.
+        """Return ISIN, time (us) and seq of an entry's trade, or what else it holds.
 
         Trades of a usual form are not decoded whole, which takes three times as long.
         """

@@ -109,7 +109,7 @@ def with_bar(
     after: Bar,
     calendar: SessionCalendar = EVERYDAY,
 ) -> DayBar | None:
-    """Return an instrument's day once a bar of it has changed from ``before`` to ``after``.
+    """Return an instrument's day once its bar has changed from ``before`` to ``after``.
 
     ``before`` is None for a bar that is new. A later day takes the place of the one
     known; a bar of an earlier day changes nothing.

@@ -29,7 +29,7 @@ GROUP = "group:"
 """What the key of a group begins with."""
 
 CHANGE_PLACES = 6
-"""An instrument's change is a whole number of millionths of a percent, a half rounded up."""
+"""An instrument's change is in whole millionths of a percent, a half rounded up."""
 
 MEAN_PLACES = 4
 """Digits of ``mean_change_pct`` behind the point; a half is rounded up."""
@@ -123,13 +123,13 @@ class GroupFigures:
     changes: int = 0
 
     def add_trades(self, trades: int, volume: int, value: int) -> None:
-        """Add some trades of an instrument; ``volume`` and ``value`` in units of 10^-36."""
+        """Add an instrument's trades; ``volume`` and ``value`` in units of 10^-36."""
         self.trades += trades
         self.volume += volume
         self.value += value
 
     def add_instrument(self, price: str, prev_close: str | None) -> None:
-        """Add an instrument: decimal text of its latest price and its previous close."""
+        """Add an instrument: its latest price and previous close as decimal text."""
         self.instruments += 1
         if prev_close is None:
             return
@@ -146,7 +146,7 @@ class GroupFigures:
 
     @property
     def mean_change_pct(self) -> str | None:
-        """The mean change as decimal text, None if no instrument has a previous close."""
+        """The mean change as decimal text, None if none has a previous close."""
         if not self.priced:
             return None
         coarse = self.priced * 10 ** (CHANGE_PLACES - MEAN_PLACES)

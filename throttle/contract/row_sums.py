@@ -84,7 +84,7 @@ def _extreme(
 
 
 class RowSums(NamedTuple):
-    """The sums of some trades of one instrument; ``amounts`` are None if nobody knows them.
+    """Sums of some trades of an instrument; ``amounts`` are None if nobody knows them.
 
     That is so for trades that nobody has counted, and where a fold has such trades.
     """

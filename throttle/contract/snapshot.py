@@ -23,7 +23,7 @@ _GROUPS = b',"groups":'
 
 
 class Row(NamedTuple):
-    """One instrument in a window: its latest trade, and the sums of those it stands for.
+    """An instrument in a window: its latest trade, and the sums of all it stands for.
 
     ``body`` is the JSON object clients get, without ``sums`` (``row_sums.py``). A row
     whose trades all came too late to be shown has the version and the body of the trade

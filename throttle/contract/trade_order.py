@@ -1,4 +1,4 @@
-"""Which of two trades of an instrument is newer: the one with the greater version. Pure.
+"""Which of an instrument's trades is newer: the one of the greater version. Pure.
 
 A trade's own version is ``(time, seq)`` (``Trade.version``); the position in the log
 decides between equal ones. Columns are sorted by ``ORDER``; everything else (rows, the

@@ -69,7 +69,7 @@ class ThrottleMetrics:
         )
         self._unknown = Counter(
             "tickthrottle_throttle_unknown_instrument_trades_total",
-            "Trades of instruments that the instrument table does not have; they are published.",
+            "Trades of instruments that the table does not have; they are published.",
             registry=registry,
         )
         self._windows = Counter(

@@ -113,7 +113,7 @@ class PublishedWindow:
     instruments_version: int = 0
 
     def prices(self) -> dict[str, str]:
-        """Return the shown price of every instrument in the window, its text unchanged."""
+        """Return every instrument's shown price in the window, its text unchanged."""
         return {isin: self.fields(isin)["price"] for isin in self.rows}
 
     def fields(self, isin: str) -> dict[str, Any]:
@@ -225,7 +225,7 @@ class ThrottleDriver(TradesByHand):
         return int(ms) << 21 | int(number)
 
     def load_instruments(self, instruments: Sequence[InstrumentEntry]) -> int:
-        """Have the instrument table say these instruments and no others; return its version.
+        """Have the table say these instruments and no others; return its version.
 
         A window that is open was planned with the table as it was: what is said now
         counts from the next one on. Raises TypeError for what is no

@@ -21,7 +21,7 @@ PATIENCE_S = 0.1
 """How long the plan of a batch waits for the newest table; its window is open still."""
 
 FIRST_PATIENCE_S = 10.0
-"""How long a job waits for the table before its first window: 100,000 instruments take 5."""
+"""How long a job waits for the table before a window: 100,000 instruments take 5."""
 
 _AWAY = (TableAway, LogUnusable, redis.RedisError, OSError)
 

@@ -49,7 +49,7 @@ class Abandoned(RuntimeError):
 
 @dataclass(slots=True)
 class BatchWindow:
-    """What one window publishes: the latest row of each instrument, and its partition."""
+    """What a window publishes: each instrument's latest row, and its partition."""
 
     end_ms: int
     rows: dict[str, tuple[int, Row]] = field(default_factory=dict)
@@ -221,7 +221,7 @@ def _add_trades(
     counts: Mapping[int, PartitionCount],
     sums: Mapping[tuple[int, str], bytes],
 ) -> list[bool]:
-    """Add rows to their windows; return which of them are their instrument's newest one."""
+    """Add rows to their windows; return which are their instrument's newest."""
     values = _lists(trades, (END, "key", "partition", "trades"), ORDER)
     rows = []
     for body, (end_ms, isin, partition, n, *order) in zip(bodies, values, strict=True):

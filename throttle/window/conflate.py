@@ -1,4 +1,4 @@
-"""The transform: of every instrument in every window, the latest trade, and its master data.
+"""The transform: each instrument's latest trade in each window, with its master data.
 
 Stateless: a batch holds whole windows, so nothing is carried from one to the next.
 The source combines what it reads before (``combine.py``), as a map-side

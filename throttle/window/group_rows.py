@@ -105,7 +105,7 @@ class GroupRows:
         self.markets = sorted(pc.unique(self._table["market"]).to_pylist())
 
     def market_of_instrument(self) -> dict[str, str]:
-        """Return the market of each instrument of the batch, empty where it is unknown."""
+        """Return the market of each of the batch's instruments, empty where unknown."""
         keys, markets = (self._table[n].to_pylist() for n in ("key", "market"))
         return dict(zip(keys, markets, strict=True))
 

@@ -352,7 +352,7 @@ class TickClient:
         return key
 
     def _regroup(self, message: dict[str, Any]) -> None:
-        """Some keys stand for other instruments from now on, or are called otherwise."""
+        """Some keys stand for other instruments from now on, or have other names."""
         self._instruments = message["instruments"]
         for old, new in message["renamed"].items():
             self._renames[old] = new

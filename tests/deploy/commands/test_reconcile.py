@@ -47,7 +47,7 @@ def topic(kafka: Broker, monkeypatch: pytest.MonkeyPatch) -> KafkaTopic:
 
 
 def wires(count: int, isins: tuple[str, ...] = (A, B, C)) -> list[tuple[str, bytes]]:
-    """Make entries of trades of this moment, and one of each instrument that is none."""
+    """Make entries of trades of this moment, and one of each instrument without any."""
     now_us = time.time_ns() // 1_000
     trades = [Trade(i, now_us, n, "1.50", "5") for n in range(count) for i in isins]
     return [*((t.isin, t.to_wire()) for t in trades), *((i, b"?") for i in isins)]

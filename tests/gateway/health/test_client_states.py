@@ -25,7 +25,7 @@ from tests.gateway.samples import (
 
 
 class Crowd:
-    """Clients of one hub; the instrument they watch trades once more with each update."""
+    """Clients of one hub; what they watch trades once more with each update."""
 
     def __init__(self) -> None:
         self.hub = Hub(make_board(make_row()), GatewaySettings(), Counters())

@@ -20,7 +20,7 @@ def stored(row: Row, offset: int) -> LastValue:
 
 
 def test_a_new_board_knows_nothing() -> None:
-    """Before anything is published there is no epoch, no instrument, a default window."""
+    """Before anything is published: no epoch, no instrument, a default window."""
     board = Board()
     assert board.position == Position(None, 0, None)
     assert (len(board), board.isins(), board.get(SAMSUNG)) == (0, [], None)
@@ -69,7 +69,7 @@ def test_what_was_restated_in_a_hole_is_news() -> None:
 
 
 def test_changed_since_names_what_changed_after_an_offset() -> None:
-    """A returning client needs exactly the instruments that changed after its offset."""
+    """A returning client needs just the instruments that changed after its offset."""
     board = make_board(make_row(SAMSUNG), offset=1)
     board.apply(snapshot(2, make_row(HYNIX)))
     assert board.changed_since(0) == [HYNIX, SAMSUNG]

@@ -101,7 +101,7 @@ def test_a_snapshot_comes_in_pieces_of_which_the_last_is_final() -> None:
 
 
 def test_an_empty_snapshot_is_one_final_piece() -> None:
-    """A client that asked for instruments without a value is told that there is none."""
+    """A client that asked for instruments without a value hears that there is none."""
     mailbox = watching(A)
     mailbox.request_snapshot([], offset=4)
     assert mailbox.take(2) == SnapshotPiece((), 4, True)

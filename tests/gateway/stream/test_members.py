@@ -106,7 +106,7 @@ def test_an_instrument_of_two_keys_comes_once() -> None:
 
 
 def test_an_instrument_that_moves_takes_its_followers_along() -> None:
-    """First which instruments it is now, then a snapshot of what is new to the client."""
+    """First which instruments it is now, then a snapshot of what the client lacks."""
     line = Line(SAMSUNG, HYNIX, NAVER)
     line.say(op="subscribe", keys=["sector:chips"])
     line.frames()
@@ -186,7 +186,7 @@ def test_a_market_may_be_asked_for_before_the_table_is_there() -> None:
 
 
 def test_whoever_comes_back_gets_what_changed_if_the_table_is_the_same() -> None:
-    """Under another table nobody knows which instruments the client has: it gets all."""
+    """Under another table nobody knows what the client has: it gets all."""
     for digest, expected in ((CHIPS.digest, [SAMSUNG]), (None, [HYNIX, SAMSUNG])):
         line = Line(SAMSUNG, HYNIX, NAVER)
         line.publish(SAMSUNG, NAVER)

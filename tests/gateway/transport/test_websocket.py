@@ -126,7 +126,7 @@ def test_an_instrument_published_twice_is_sent_once(
 def test_late_trades_reach_a_client_with_their_window(
     publisher: Publisher, gateway: Gateway
 ) -> None:
-    """The trade that is shown stays; who was away meanwhile is told of the instrument."""
+    """The shown trade stays; who was away meanwhile is told of the instrument."""
     with gateway.stream() as stream:
         stream.subscribe(SAMSUNG, HYNIX)
         shown = publisher.publish(make_row(seq=5), make_row(HYNIX))

@@ -1,4 +1,4 @@
-"""What a feed says of a day gets into the instrument table, whenever the table is there."""
+"""What a feed says of a day gets into the table whenever the table is there."""
 
 from collections.abc import Iterator
 from contextlib import closing

@@ -1,4 +1,4 @@
-"""What a feed says of a day is news once, and leaves the rest of an instrument alone."""
+"""What a feed says of a day is news once, and changes nothing else."""
 
 import pytest
 

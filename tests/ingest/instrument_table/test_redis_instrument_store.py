@@ -1,4 +1,4 @@
-"""The instrument table in Redis: pages, all or nothing, what is forgotten, what is lost."""
+"""The instrument table in Redis: pages, all or nothing, what is forgotten or lost."""
 
 import threading
 from dataclasses import replace

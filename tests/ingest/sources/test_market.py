@@ -99,7 +99,7 @@ def test_some_codes_are_not_part_of_their_isin() -> None:
 
 
 def test_names_are_distinct_and_leave_trades_alone() -> None:
-    """However many instruments, no two are called the same; a seed stands for one market."""
+    """However many there are, all have names of their own; a seed is one market."""
     instruments = create_instruments("1", 20_000)
     assert len({instrument.name for instrument in instruments}) == 20_000
     first = create_instruments("1/listing", 2_879)[0]

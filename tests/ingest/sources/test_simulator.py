@@ -56,7 +56,7 @@ def test_events_are_in_order_of_their_due_time() -> None:
 def test_two_seconds_touch_as_many_instruments_as_a_real_market(
     rate: int, lowest: int, highest: int
 ) -> None:
-    """600 to 900 trades a second fall on 300 to 700 of 2,879 instruments in two seconds."""
+    """600 to 900 trades a second fall on 300 to 700 of 2,879 in two seconds."""
     for seed in range(3):
         windows: dict[int, set[str]] = defaultdict(set)
         for event in make_events(10, rate=rate, seed=seed):

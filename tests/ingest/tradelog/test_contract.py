@@ -13,7 +13,7 @@ def test_partition_of_an_instrument_never_changes() -> None:
 
 @pytest.mark.parametrize("partitions", [1, 4, 16])
 def test_instruments_spread_over_all_partitions(partitions: int) -> None:
-    """No partition holds more than one and a half times its share of the instruments."""
+    """No partition has more than one and a half times its share of the instruments."""
     instruments = [f"KR7{code:05}0003" for code in range(3_000)]
     counts = [0] * partitions
     for isin in instruments:

@@ -58,7 +58,7 @@ def bars(
 
 
 def span(entries: Iterable[Entry], end_ms: int, rules: Rules) -> dict[str, Sums]:
-    """Return each instrument's sums of the span that ends at a moment, as it was listed."""
+    """Return each instrument's sums of the span that ends at a moment, as listed."""
     groups: dict[str, list[Entry]] = defaultdict(list)
     for entry in entries:
         time_us = min(entry.time_us, entry.append_ms * 1_000)

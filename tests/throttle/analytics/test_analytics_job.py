@@ -358,7 +358,7 @@ def test_bursts_of_a_tape_are_right(make_rig: MakeRig) -> None:
 
 
 def test_no_trade_is_counted_that_is_in_no_burst(make_rig: MakeRig) -> None:
-    """Live, with trades as late as they may be while their instrument goes on trading."""
+    """Live, with trades as late as they may be while their instrument trades on."""
     gap_ms, step_ms, seconds = 3_000, 1_000, 14
     rig = make_rig(
         analytics="bursts",

@@ -95,7 +95,7 @@ def test_trades_that_came_late_are_in_a_row_that_restates(
     ],
 )
 def test_late_trades_do_not_bring_back_what_was_shown_before(sent: Row) -> None:
-    """An instrument must never go back; and their sums are theirs, not the shown trade's."""
+    """No instrument ever goes back; their sums are theirs, not the shown trade's."""
     found, *_ = judge(make_snapshot(1, sent), computed(OLD), shown(ROW))
     assert found == [Difference("wrong", 1, FIRST_MS + W, A, LATE, sent)]
 

@@ -232,7 +232,7 @@ def test_an_instrument_in_two_partitions_is_one_row() -> None:
 
 
 def test_what_is_no_rows_newest_is_superseded_in_its_own_partition() -> None:
-    """Of an instrument in two partitions, too; of two equal places the greater one wins."""
+    """Of an instrument in two partitions, too; of two equal places the greater wins."""
     entries = [make_entry(make_trade(A, 1), 1, partition=p) for p in (0, 1, 0)]
     made = recompute(entries, *ONE_WINDOW, RULE)
     assert made.windows[FIRST_MS + W][A].partition == 1

@@ -73,7 +73,7 @@ def test_the_newest_groups_are_stored_with_their_windows(
 
 
 def test_of_a_stale_row_groups_have_its_trades_alone(driver: ThrottleDriver) -> None:
-    """What is no news is no instrument that moves, in the window or in the whole message.
+    """What is no news is no instrument that moves, in the window or the whole message.
 
     It is known only when the script looks: the groups are then computed again.
     """

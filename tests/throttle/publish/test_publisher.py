@@ -704,7 +704,7 @@ steps = st.lists(
 def test_no_instrument_goes_back_whoever_publishes(
     client: redis.Redis, steps: list[tuple[bool, list[dict[str, int]]]]
 ) -> None:
-    """Two jobs, the same instruments, any order: no instrument goes back, no trade is missing."""
+    """Two jobs, the same instruments, any order: none goes back, no trade is lost."""
     client.flushall()
     jobs = Job(client, "one"), Job(client, "two")
     offered: dict[str, bytes] = {}

@@ -17,7 +17,7 @@ def scripts_run(client: redis.Redis) -> int:
 
 
 def test_a_stale_row_costs_no_second_publish(redis_url: str) -> None:
-    """Also the first time after a restart, of an instrument the new job has not seen."""
+    """Also the first time after a restart, of an instrument new to the new job."""
     with (
         redis.Redis.from_url(redis_url) as client,
         ThrottleDriver(redis_url=redis_url, instruments=[InstrumentEntry(A)]) as driver,

@@ -44,7 +44,7 @@ def master_rows() -> list[dict[str, str]]:
 
 
 def sums(window: PublishedWindow, kind: str) -> tuple[int, int, int, Decimal, Decimal]:
-    """Return instruments, judged instruments, trades, volume and value over a kind of group."""
+    """Return a kind's sums: instruments, judged ones, trades, volume and value."""
     found = [
         group
         for key, group in window.groups.items()

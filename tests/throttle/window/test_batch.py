@@ -89,7 +89,7 @@ def test_a_row_stands_for_the_trades_of_its_window() -> None:
 
 
 def test_an_instrument_in_several_partitions_is_one_row() -> None:
-    """A log that is not keyed by instrument: the newest stands for all, wherever they are.
+    """A log not keyed by instrument: the newest stands for all, wherever they are.
 
     Each superseded trade is in the books of its own partition.
     """

@@ -27,7 +27,7 @@ class BarChanges:
 
 @dataclass(slots=True)
 class BarBoard:
-    """The open bars, the newest bar of each instrument and its day, as Redis has them."""
+    """The open bars, each instrument's newest bar and its day, as Redis has them."""
 
     calendars: SessionCalendars
     clock_ms: int = 0

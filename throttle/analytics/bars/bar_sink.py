@@ -20,7 +20,7 @@ from throttle.contract.tally import BatchNote
 log = structlog.get_logger()
 
 BARS_RETENTION_S = 604_800
-"""An instrument's bars are forgotten so many seconds after its last one closed: a week."""
+"""An instrument's bars are forgotten a week, in seconds, after its last one closed."""
 
 # Fields of a hash that are written by one command: Lua takes so many arguments.
 _FIELDS = 1_000

@@ -56,7 +56,7 @@ class JudgedTrade(NamedTuple):
 
 
 def judged(trades: Iterable[PricedTrade], span_us: int) -> Iterator[JudgedTrade]:
-    """Yield each trade of an instrument with the extremes of the span that ends with it.
+    """Yield an instrument's trades, each with the extremes of the span it ends.
 
     ``trades`` are in their order; the spans hold those that are among them.
     """

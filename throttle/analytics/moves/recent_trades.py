@@ -68,7 +68,7 @@ class RecentTrades:
             yield from moves_of(isin, ordered, self._rule, since_us)
 
     def _instruments_far_apart(self, trades: pa.Table) -> Iterable[str]:
-        """Return the instruments whose extremes make a move possible: few, as a rule."""
+        """Return the instruments whose extremes allow a move: few, as a rule."""
         ends = trades.group_by("isin", use_threads=False).aggregate(
             [("price", "min"), ("price", "max")]
         )

@@ -1,4 +1,4 @@
-"""What a burst is: trades of an instrument that follow one another without a pause. Pure.
+"""What a burst is: an instrument's trades that follow without a pause. Pure.
 
 This module is a contract: the analytics job writes bursts, gateways read them. A burst
 is a session window of the exchange's clock: it ends when for a gap (``burst_gap_ms``)

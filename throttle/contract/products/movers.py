@@ -29,7 +29,7 @@ def change_percent(first: Decimal, last: Decimal) -> Decimal:
 
 
 def rank(bars: Iterable[Bar], most: int) -> Mapping[str, Sequence[Bar]]:
-    """Return each of ``LISTS``: the first ``most`` of the instruments' bars of one span.
+    """Return each of ``LISTS``: the first ``most`` of the bars of one span.
 
     Of equal ones the ISIN decides. Who has not moved is neither gainer nor loser. An
     instrument whose sum does not fit (None) is first in its list.

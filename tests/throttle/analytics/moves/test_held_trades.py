@@ -12,7 +12,7 @@ SECOND = 1_000_000
 
 
 def test_each_trade_is_compared_with_the_span_that_ends_with_it() -> None:
-    """Of its own instrument, whatever order the trades come in; the oldest comes first."""
+    """Of its own instrument, in whatever order trades come; the oldest comes first."""
     rows = [
         ("B", 3 * SECOND, 1, 9, Decimal(7)),
         ("A", 12 * SECOND, 3, 7, Decimal("103")),
