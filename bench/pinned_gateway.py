@@ -20,6 +20,7 @@ from machine import KEYS, Server, running_server
 from gateway.server import listen
 from gateway.settings import GatewaySettings
 from ingest.process.ports import free_port
+from ingest.redis_keys import FORM
 from ingest.sources.simulator import Simulator
 from ingest.trade import Trade
 from loadtest.client_mix import Audience
@@ -157,7 +158,7 @@ class Bench:
             1 if self.groups else 0,
         )
         message = snapshot.encode()
-        position = {"epoch": EPOCH, "offset": offset, "window": window}
+        position = {"form": FORM, "epoch": EPOCH, "offset": offset, "window": window}
         with self.client.pipeline(transaction=True) as pipe:
             pipe.xadd(KEYS.windows, {"snapshot": message}, id=f"{offset}-0")
             values = {r.isin: b"%b %d %b" % (r.version, offset, r.body) for r in rows}

@@ -8,19 +8,22 @@ the client library, whose producers write to it without the product
 
 from dataclasses import dataclass
 
-FORM = 2
+FORM = 3
 """The form of all that is published: keys, scripts, messages (docs/upgrade.md).
 
 It grows when this version could not read what the next one writes. ``Keys.meta`` has
-it as ``form``; without that it is 1, whose rows say no sums.
+it as ``form``; without that it is 1. Forms before 3 have other names of fields, and no
+version that writes 3 reads them.
 """
 
-_READ = tuple(b"%d" % form for form in range(1, FORM + 1))
 
+def form_refusal(epoch: bytes | None, form: bytes | None) -> str | None:
+    """Return why a stream cannot be used, None if it has this form, or is not there.
 
-def form_refusal(stored: bytes | None) -> str | None:
-    """Return why a stream of another form cannot be used, None if it can be read."""
-    if stored is None or stored in _READ:
+    ``epoch`` and ``form`` are what ``Keys.meta`` has under these names.
+    """
+    stored = form or b"1"
+    if epoch is None or stored == b"%d" % FORM:
         return None
     return (
         f"the stream in Redis has the form {stored.decode(errors='replace')!r}, this "

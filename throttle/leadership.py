@@ -217,13 +217,12 @@ class Candidate:
             )
 
     def _check_stream(self) -> None:
-        known, form = cast(
+        names = "window_ms", "epoch", "form"
+        known, epoch, form = cast(
             "list[bytes | None]",
-            self._until_done(
-                lambda: self._client.hmget(self._keys.meta, "window_ms", "form")
-            ),
+            self._until_done(lambda: self._client.hmget(self._keys.meta, *names)),
         )
-        if (refusal := form_refusal(form)) is not None:
+        if (refusal := form_refusal(epoch, form)) is not None:
             raise JobRefused(refusal)
         if known is not None and int(known) != self._settings.window_ms:
             raise JobRefused(

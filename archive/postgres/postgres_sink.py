@@ -30,7 +30,7 @@ from archive.postgres.postgres_session import PostgresSession
 from archive.storing.archive_sink import SinkRefused
 from ingest.process.redact import server_address
 
-VERSION = 1
+VERSION = 2
 """Of the tables. An archive of another version does not touch them."""
 
 _HOUR_MS = 3_600_000

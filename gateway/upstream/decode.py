@@ -48,7 +48,7 @@ def decode_state(
     None if nothing is published. Raises ValueError when ``meta`` does not say where the
     stream stands, or that it has another form.
     """
-    if (refusal := form_refusal(meta.get(b"form"))) is not None:
+    if (refusal := form_refusal(meta.get(b"epoch"), meta.get(b"form"))) is not None:
         raise ValueError(refusal)
     if b"window" not in meta:
         return None

@@ -373,7 +373,7 @@ def test_a_range_is_the_days_where_it_is_told(
         page.reload()
     expect(cells[0]).to_contain_text("of its day, from 190,000 to 210,000")
     expect(cells[1]).not_to_contain_text("of its day")
-    expect(header).to_have_attribute("title", re.compile("of the instrument's day"))
+    expect(header).to_have_attribute("title", re.compile("of the stock's day"))
     expect(page.locator(".foot")).to_contain_text("Trend is since this page opened.")
     board.publish(**{SAMSUNG: "211000"})
     expect(cells[0]).to_contain_text("of its day, from 190,000 to 211,000")

@@ -103,12 +103,10 @@ def test_a_link_opens_an_instrument(board: Board) -> None:
     page.goto(f"{board.url}#/%3Cimg%20src=x%3E")
     expect(page.locator(".detail")).to_have_count(0)
     expect(page.locator("#notice")).to_have_text(
-        "No instrument has the code or ISIN “<img src=x>” of this address."
+        "No stock has the code or ISIN “<img src=x>” of this address."
     )
     page.goto(f"{board.url}#/KR7068270008")
-    expect(page.locator(".detail")).to_contain_text(
-        "No trade of this instrument has come."
-    )
+    expect(page.locator(".detail")).to_contain_text("No trade of this stock has come.")
     expect(page.locator("#notice")).to_be_empty()
 
 

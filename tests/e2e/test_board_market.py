@@ -133,7 +133,7 @@ def test_columns_can_be_chosen_and_moved_and_are_kept(board: Board) -> None:
     """By keyboard as well; rows close together have less height."""
     page = board.page
     before = columns(board)
-    assert before[:3] == ["Instrument", "Price", "Change"]
+    assert before[:3] == ["Stock", "Price", "Change"]
     assert before[-4:] == ["Turnover", "Volume", "Trades", "Last trade local"]
     height = page.locator("#rows tr").first.evaluate("(row) => row.offsetHeight")
     page.locator("#columns").focus()
@@ -152,13 +152,13 @@ def test_columns_can_be_chosen_and_moved_and_are_kept(board: Board) -> None:
     board.publisher.publish()
     board.is_in_state("Live")
     expect(board.row(SAMSUNG)).to_contain_text("삼성전자")
-    eventually(lambda: columns(board)[:3] == ["Instrument", "Change", "Price"])
+    eventually(lambda: columns(board)[:3] == ["Stock", "Change", "Price"])
     assert "Trades" not in columns(board)
     lower = page.locator("#rows tr").first.evaluate("(row) => row.offsetHeight")
     assert lower < height
     page.locator("#columns").click()
     dialog.get_by_role("button", name="As it was at first").click()
-    eventually(lambda: columns(board)[:3] == ["Instrument", "Price", "Change"])
+    eventually(lambda: columns(board)[:3] == ["Stock", "Price", "Change"])
 
 
 def test_watch_lists_have_names_and_go_out_and_in_as_text(board: Board) -> None:
@@ -174,9 +174,9 @@ def test_watch_lists_have_names_and_go_out_and_in_as_text(board: Board) -> None:
     name.press("Enter")
     expect(text).to_have_value("")
     text.fill(f"000660\n{SAMSUNG} # one\nwhat")
-    dialog.get_by_role("button", name="Take these instruments").click()
+    dialog.get_by_role("button", name="Take these stocks").click()
     status = dialog.get_by_role("status")
-    expect(status).to_have_text("The list has 2 instruments now. Not known: what.")
+    expect(status).to_have_text("The list has 2 stocks now. Not known: what.")
     name.fill("반도체")
     name.press("Enter")
     expect(status).to_have_text("There is a list “반도체”.")

@@ -81,7 +81,7 @@ def test_a_watch_list_is_kept(board: Board) -> None:
     board.is_in_state("Live")
     eventually(lambda: board.isins() == [NAVER])
     board.row(NAVER).get_by_role("button").click()
-    expect(board.page.locator("#empty")).to_contain_text("No instrument is starred")
+    expect(board.page.locator("#empty")).to_contain_text("No stock is starred")
 
 
 def test_headers_sort(board: Board) -> None:

@@ -218,7 +218,7 @@ def test_the_map_tells_of_a_tile_and_filters_apply(board: Board) -> None:
     ):
         expect(tip).to_contain_text(text)
     page.mouse.move(*at(board, head(board, "반도체")))
-    expect(tip).to_contain_text("2 instruments")
+    expect(tip).to_contain_text("2 stocks")
     expect(tip).to_contain_text("▲ 1")
     page.mouse.move(0, 0)
     expect(tip).to_have_count(0)
@@ -374,7 +374,7 @@ def test_charts_of_a_watch_list_are_live_and_freed(
     page.locator("#lists").click()
     page.locator("#list").select_option("None")
     page.keyboard.press("Escape")
-    expect(page.locator("#charts")).to_contain_text("No instrument is starred")
+    expect(page.locator("#charts")).to_contain_text("No stock is starred")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

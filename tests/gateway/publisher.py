@@ -11,7 +11,7 @@ from gateway.protocol.market_instruments import MarketInstruments
 from ingest.instrument_table.instrument_list import parse_list
 from ingest.instrument_table.redis_instrument_store import RedisInstrumentStore
 from ingest.instrument_table.table_loader import load_list
-from ingest.redis_keys import Keys
+from ingest.redis_keys import FORM, Keys
 from tests.gateway.samples import (
     EPOCH,
     INSTRUMENT_LIST,
@@ -138,6 +138,7 @@ class Publisher:
             pipe.hset(
                 self.keys.meta,
                 mapping={
+                    "form": FORM,
                     "epoch": self.epoch,
                     "offset": self.offset,
                     "window": message.window,

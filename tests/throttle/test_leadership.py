@@ -280,7 +280,7 @@ def test_a_topic_that_is_another_one_is_refused(client: redis.Redis) -> None:
 def test_windows_of_another_length_or_form_are_refused(client: redis.Redis) -> None:
     """Two lengths in one stream would make every window's end a guess.
 
-    A later version's form would be read for something else.
+    Another version's form would be read for something else.
     """
     job = Job(client)
     job.publish([make_row(A, 1)])
@@ -291,12 +291,12 @@ def test_windows_of_another_length_or_form_are_refused(client: redis.Redis) -> N
     with pytest.raises(JobRefused) as caught:
         Starter(client, window_ms=1_000).take()
     assert str(caught.value) == sentence
+    for form in (2, 4):
+        client.hset("tt:meta", "form", form)
+        with pytest.raises(JobRefused, match=f"the form '{form}', this version has 3"):
+            Starter(client, window_ms=W).take()
     client.hset("tt:meta", "form", 3)
-    with pytest.raises(JobRefused, match=r"has the form '3', this version has 2: see"):
-        Starter(client, window_ms=W).take()
-    client.hset("tt:meta", "form", 1)
     assert Starter(client, window_ms=W).take()[0].term > job.term
-    assert client.hget("tt:meta", "form") == b"2"
 
 
 def test_a_job_that_lost_its_stream_begins_a_new_epoch(client: redis.Redis) -> None:

@@ -423,13 +423,13 @@ def test_what_no_waiting_cures_is_one_sentence(
         ("CREATE TABLE tickthrottle_windows (n int)", "an older version, without"),
         (
             "CREATE TABLE tickthrottle_archive (version int); "
-            "INSERT INTO tickthrottle_archive VALUES (0)",
-            "an older version, 0; this is 1",
+            "INSERT INTO tickthrottle_archive VALUES (1)",
+            "an older version, 1; this is 2",
         ),
         (
             "CREATE TABLE tickthrottle_archive (version int); "
-            "INSERT INTO tickthrottle_archive VALUES (2)",
-            "a newer version, 2; this is 1",
+            "INSERT INTO tickthrottle_archive VALUES (3)",
+            "a newer version, 3; this is 2",
         ),
     ],
     ids=["no number", "older", "newer"],
