@@ -23,7 +23,7 @@ import psutil
 import pytest
 from typer.testing import CliRunner
 
-from deploy.cli import app
+from cli.command_line import app
 from ingest.sources.simulator import Simulator
 from ingest.symbol_key import key_of
 from tests.conftest import PATIENCE, eventually

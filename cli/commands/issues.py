@@ -1,0 +1,227 @@
+"""The commands of the issue table: load a list, show it, show what changed."""
+
+import csv
+import io
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from cli.commands.arguments import format_moment
+from cli.commands.entry import fail
+from cli.commands.form_option import FORM
+from cli.commands.setting_options import AsJson, options_of
+from cli.commands.tables import print_json, print_table
+from cli.examples import examples_of
+from ingest.files.file_form import FileForm
+from ingest.issue_table.issue_entry import FIELDS, BadIssues, IssueEntry
+from ingest.issue_table.issue_store import IssueStore, TableAway, TableMoved
+from ingest.issue_table.known_issues import Issues
+from ingest.settings import TopicSettings
+from ingest.sources.simulator import Simulator
+from ingest.symbol_key import SymbolKeys, Venue
+from ingest.tradelog.contract import LogUnusable
+
+SHOWN = ("isin", "code", "name", "market", "sector", "prev_close", "status")
+"""The fields that fit a line."""
+
+issues = typer.Typer(
+    no_args_is_help=True,
+    help="What issues are called, their markets, sectors, previous closes: the table.",
+)
+
+_WHERE = options_of(TopicSettings, "redis_url")
+_Market = Annotated[str | None, typer.Option(help="Only the issues of this market.")]
+_Sector = Annotated[str | None, typer.Option(help="Only the issues of this sector.")]
+
+
+def _command(function: Callable[..., None]) -> Callable[..., None]:
+    name = f"issues {function.__name__}"
+    return issues.command(epilog=examples_of(name))(function)
+
+
+@_command
+@options_of(FileForm, "map", form=[n for n in FORM if n in FileForm.model_fields])
+@_WHERE
+def load(
+    *,
+    file: Annotated[
+        Path,
+        typer.Argument(
+            help="CSV with a header, JSON lines or Parquet, in gzip, zstd or zip or "
+            "not, see docs/issues.md; - is standard input."
+        ),
+    ],
+    form: FileForm,
+    update: Annotated[
+        bool,
+        typer.Option(
+            "--update",
+            help="Change only the issues and columns that the file has; all else "
+            "stays.",
+        ),
+    ] = False,
+    venue: Annotated[
+        str | None,
+        typer.Option(
+            help="Give what has no ISIN the key of its symbol, or code, at this venue; "
+            "see docs/keys.md."
+        ),
+    ] = None,
+    force: Annotated[
+        bool,
+        typer.Option(
+            "--force",
+            help="Load a list that is empty, or without more than half of the table.",
+        ),
+    ] = False,
+    settings: TopicSettings,
+) -> None:
+    """Have the issue table say what a file says; only what differs is changed.
+
+    Issues that are not in the file leave the table. Gateways follow within a second.
+    """
+    from ingest.issue_table.issue_list import read_list
+    from ingest.issue_table.table_loader import load_list, update_table
+
+    try:
+        keys = None if venue is None else SymbolKeys(Venue.parse(venue))
+    except ValueError as error:
+        fail(f"venue {error}", code=2)
+    with _table(settings) as store:
+        try:
+            wanted = read_list(file, form, keys)
+        except BadIssues as error:
+            fail(str(error).replace("issues_file -", "file -"))
+        try:
+            if update:
+                loaded = update_table(store, wanted)
+            else:
+                loaded = load_list(store, wanted, is_forced=force)
+        except BadIssues as error:
+            fail(f"file {file}: {error}; nothing was changed")
+    typer.echo(
+        f"{loaded.added:,} added, {loaded.changed:,} changed, "
+        f"{loaded.removed:,} removed, {loaded.unchanged:,} unchanged"
+    )
+
+
+@_command
+@_WHERE
+def show(
+    *,
+    issue: Annotated[
+        str | None, typer.Argument(help="Only this one: its ISIN or code.")
+    ] = None,
+    market: _Market = None,
+    sector: _Sector = None,
+    json: AsJson = False,
+    as_csv: Annotated[
+        bool, typer.Option("--csv", help="Print a list that `load` takes.")
+    ] = False,
+    settings: TopicSettings,
+) -> None:
+    """Show the issue table."""
+    with _table(settings) as store:
+        known = _known(store)
+    found = [
+        entry
+        for entry in known
+        if issue in (None, entry.isin, entry.code)
+        and market in (None, entry.market)
+        and sector in (None, entry.sector)
+    ]
+    if issue is not None and not found:
+        fail(f"issue {issue}: is not in the issue table ({len(known):,} issues)")
+    if json:
+        for entry in found:
+            print_json(entry.encoded)
+    elif as_csv:
+        typer.echo(encode_list(found), nl=False)
+    else:
+        print_table(SHOWN, (_cells(entry) for entry in found))
+
+
+@_command
+@_WHERE
+def history(
+    *,
+    issue: Annotated[str, typer.Argument(help="Its ISIN, or a code: who had it last.")],
+    json: AsJson = False,
+    settings: TopicSettings,
+) -> None:
+    """Show every change of an issue that is kept, the newest last."""
+    from ingest.issue_table.table_loader import changes_of
+
+    with _table(settings) as store:
+        changes = changes_of(store, issue)
+    if not changes:
+        fail(f"issue {issue}: the issue table has never had it")
+    if json:
+        for change in changes:
+            entry = None if change.entry is None else change.entry.to_fields()
+            shown: dict[str, Any] = {"isin": change.isin, "version": change.version}
+            print_json({**shown, "changed_ms": change.changed_ms, "issue": entry})
+        return
+    rows = []
+    for change in changes:
+        cells = ("removed",) if change.entry is None else _cells(change.entry)[1:]
+        padding = ("",) * (len(SHOWN) - 1 - len(cells))
+        rows.append((format_moment(change.changed_ms), *cells, *padding))
+    print_table(["changed", *SHOWN[1:]], rows)
+
+
+@_command
+@options_of(Simulator, "seed", "issues")
+def simulated(*, market: Simulator) -> None:
+    """List the issues of the simulated market: names, markets, sectors, base prices.
+
+    As CSV, as `load` takes it. Every name is made up.
+    """
+    from ingest.sources.market import encode_issues
+
+    typer.echo(encode_issues(market.listing()), nl=False)
+
+
+def encode_list(entries: list[IssueEntry]) -> str:
+    """Return issues as CSV with a header, one a line."""
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(FIELDS)
+    writer.writerows([getattr(entry, name) for name in FIELDS] for entry in entries)
+    return text.getvalue()
+
+
+def _cells(entry: IssueEntry) -> tuple[str, ...]:
+    return tuple(getattr(entry, name) or "" for name in SHOWN)
+
+
+def _known(store: IssueStore) -> Issues:
+    from ingest.issue_table.table_loader import read_on
+
+    known, refused = read_on(store, Issues())
+    if refused:
+        sys.stderr.write(f"tickthrottle: {refused:,} changes are no issues, left out\n")
+    return known
+
+
+@contextmanager
+def _table(settings: TopicSettings) -> Iterator[IssueStore]:
+    import redis
+
+    from ingest.issue_table.open_issue_store import open_issue_store
+    from ingest.process.redis_fault import explain
+
+    try:
+        with closing(open_issue_store(settings)) as store:
+            yield store
+    except (TableAway, TableMoved, LogUnusable) as error:
+        why = error.__cause__
+        if isinstance(why, redis.RedisError):
+            fail(explain(settings.redis_url, why))
+        fail(str(error))
+    except redis.RedisError as error:
+        fail(explain(settings.redis_url, error))
