@@ -6,7 +6,7 @@ import pytest
 
 from gateway.health.finding_codes import CODES, HIDDEN_STAGES
 from gateway.stream.window_timings import KEPT
-from tests.gateway.rules import Rules
+from tests.pages.rules import Rules
 
 NOW_MS = 1_773_964_862_000
 WINDOW_MS = 2_000

@@ -1,5 +1,5 @@
 // The rules of the market board, in Node; test_board_rules.py runs this beside a copy of
-// gateway/static.
+// pages.
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";

@@ -1,5 +1,5 @@
 // The rules of the board's views, the map and the charts, in Node; test_board_rules.py runs
-// this beside a copy of gateway/static.
+// this beside a copy of pages.
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";

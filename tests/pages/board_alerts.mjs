@@ -1,4 +1,4 @@
-// The rules of alerts, in Node, beside a copy of gateway/static.
+// The rules of alerts, in Node, beside a copy of pages.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

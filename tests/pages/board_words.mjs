@@ -1,4 +1,4 @@
-// The words of the pages, in Node, beside a copy of gateway/static: whatever is said has a
+// The words of the pages, in Node, beside a copy of pages: whatever is said has a
 // Korean text, and nothing is shown that is not said.
 
 import assert from "node:assert/strict";
