@@ -1,5 +1,5 @@
 # tickthrottle: `make run` starts the whole pipeline, `make test` tests it in a few minutes.
-# Everything is installed into .venv from requirements.lock, by hash.
+# Everything is installed into .venv from locks/requirements.lock, by hash.
 
 PYTHON ?= python3
 VENV   := .venv
@@ -88,12 +88,12 @@ autobahn: $(VENV)/.autobahn ## Install the Autobahn test suite, which needs PYTH
 
 lock: $(VENV)/.dev ## Write uv.lock and the requirements files anew
 	$(BIN)/uv lock
-	$(BIN)/uv export $(EXPORT) --only-group build -o requirements-build.lock
-	$(BIN)/uv export $(EXPORT) --no-dev --all-extras -o requirements.lock
-	$(BIN)/uv export $(EXPORT) --no-dev -o requirements-gateway.lock
-	$(BIN)/uv export $(EXPORT) --only-dev -o requirements-dev.lock
-	$(BIN)/uv export $(EXPORT) --only-group pandas -o requirements-pandas.lock
-	$(BIN)/uv export $(EXPORT) --only-group site -o requirements-site.lock
+	$(BIN)/uv export $(EXPORT) --only-group build -o locks/requirements-build.lock
+	$(BIN)/uv export $(EXPORT) --no-dev --all-extras -o locks/requirements.lock
+	$(BIN)/uv export $(EXPORT) --no-dev -o locks/requirements-gateway.lock
+	$(BIN)/uv export $(EXPORT) --only-dev -o locks/requirements-dev.lock
+	$(BIN)/uv export $(EXPORT) --only-group pandas -o locks/requirements-pandas.lock
+	$(BIN)/uv export $(EXPORT) --only-group site -o locks/requirements-site.lock
 
 dist: $(VENV)/.run ## Build the wheels into dist/
 	@rm -rf dist
@@ -122,16 +122,16 @@ release: dist sbom site $(VENV)/.dev ## Build wheels, sdist, npm tarball, site a
 clean: ## Remove the environment and all caches
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis bench/peers/build bench/peers/*/build
 
-$(VENV)/.run: requirements.lock requirements-build.lock pyproject.toml clients/python/pyproject.toml
+$(VENV)/.run: locks/requirements.lock locks/requirements-build.lock pyproject.toml clients/python/pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "tickthrottle needs Python 3.11 or newer, $(PYTHON) is $$($(PYTHON) -V 2>&1); choose one with make PYTHON=python3.12 ..."; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
 	  { echo "$(PYTHON) cannot make virtual environments (on Debian: apt install python3-venv)"; exit 1; }
 	@test -x $(BIN)/pip || $(PYTHON) -m venv $(VENV)
 	@echo "installing into $(VENV), once; this takes a minute or two"
-	@$(PIP) --require-hashes -r requirements-build.lock
+	@$(PIP) --require-hashes -r locks/requirements-build.lock
 	@# pyspark comes as source: built with the tools above, not with unpinned ones.
-	@$(PIP) --require-hashes --no-build-isolation -r requirements.lock
+	@$(PIP) --require-hashes --no-build-isolation -r locks/requirements.lock
 	@$(PIP) --no-deps --no-build-isolation --editable clients/python --editable .
 	@touch $@
 
@@ -141,24 +141,24 @@ $(VENV)/.prepared: $(VENV)/.run throttle/prepare.py throttle/spark/session.py th
 	@$(BIN)/tickthrottle prepare || echo "going on without it: Spark will start more slowly"
 	@touch $@
 
-$(VENV)/.dev: $(VENV)/.run requirements-dev.lock
-	@$(PIP) --require-hashes -r requirements-dev.lock
+$(VENV)/.dev: $(VENV)/.run locks/requirements-dev.lock
+	@$(PIP) --require-hashes -r locks/requirements-dev.lock
 	@touch $@
 
 # As a folder of its own: nothing of the product shall find it.
-$(VENV)/.pandas: $(VENV)/.run requirements-pandas.lock
+$(VENV)/.pandas: $(VENV)/.run locks/requirements-pandas.lock
 	@rm -rf $(VENV)/pandas
-	@$(PIP) --require-hashes --target $(VENV)/pandas -r requirements-pandas.lock
+	@$(PIP) --require-hashes --target $(VENV)/pandas -r locks/requirements-pandas.lock
 	@touch $@
 
-$(VENV)/.site: $(VENV)/.dev requirements-site.lock
-	@$(PIP) --require-hashes -r requirements-site.lock
+$(VENV)/.site: $(VENV)/.dev locks/requirements-site.lock
+	@$(PIP) --require-hashes -r locks/requirements-site.lock
 	@touch $@
 
 # As a folder of its own: Python 2.7 has neither venv nor a way to the other packages.
-$(VENV)/.autobahn: $(VENV)/.run requirements-autobahn.lock
+$(VENV)/.autobahn: $(VENV)/.run locks/requirements-autobahn.lock
 	@rm -rf $(VENV)/autobahn
-	@$(PYTHON2) -W ignore -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes --target $(VENV)/autobahn -r requirements-autobahn.lock
+	@$(PYTHON2) -W ignore -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes --target $(VENV)/autobahn -r locks/requirements-autobahn.lock
 	@$(PYTHON2) -c 'import sys; print(sys.executable)' > $@
 
 # Maven takes the jars from where it takes all else.

@@ -72,7 +72,7 @@ def main() -> None:
             "tickthrottle: take its folder off PYTHONPATH\n"
         )
         sys.exit(3)
-    from deploy.cli import main as run_command
+    from cli.command_line import main as run_command
 
     run_command()
 

@@ -18,7 +18,7 @@ from machine import (
     starting_job,
 )
 
-from deploy.local.process_tree import job_family, members
+from cli.local.process_tree import job_family, members
 from ingest.redis_keys import AnalyticsKeys
 from loadtest.system.machine import describe_machine
 from throttle.contract.tally import TallyBook

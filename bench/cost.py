@@ -26,7 +26,7 @@ from machine import (
     running_server,
 )
 
-from deploy.local.process_tree import Named, job_family
+from cli.local.process_tree import Named, job_family
 from loadtest.system.machine import describe_machine
 
 PARTS = ("job", "driver", "JVM", "worker")

@@ -19,7 +19,7 @@ from fill import running_topic
 from machine import end_on_signals, memory_by_name, print_table, read_batches
 from rich.console import Console
 
-from deploy.commands.load_choices import LoadChoices
+from cli.commands.load_choices import LoadChoices
 from loadtest.load_run import carry_out
 from loadtest.plan import plan_of
 from loadtest.report.console import RunDisplay

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 import psutil
 import redis
 
-from deploy.local.child import ChildProcess
-from deploy.local.process_tree import Named, job_family, members
-from deploy.local.valkey import valkey_command, wait_for_server
+from cli.local.child import ChildProcess
+from cli.local.process_tree import Named, job_family, members
+from cli.local.valkey import valkey_command, wait_for_server
 from ingest.process.ports import free_port
 from ingest.redis_keys import Keys
 from loadtest.figures.percentiles import nearest_rank

@@ -35,7 +35,7 @@ from gateway.transport.bounded_answers import BoundedAnswers
 from gateway.transport.websocket import StreamEndpoint, refuse
 from ingest.process.abandoned_handshake import ignore_abandoned_handshakes
 
-STATIC = Path(__file__).parent / "static"
+STATIC = Path(__file__).parents[1] / "pages"
 
 log = structlog.get_logger()
 

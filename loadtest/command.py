@@ -11,8 +11,8 @@ from pathlib import Path
 import redis
 from rich.console import Console
 
-from deploy.commands.load_choices import LoadChoices
-from deploy.local.pipelines import join_pipeline
+from cli.commands.load_choices import LoadChoices
+from cli.local.pipelines import join_pipeline
 from ingest.process.redact import server_address
 from ingest.settings import IngestSettings
 from ingest.sources.tape import TapeError

@@ -5,7 +5,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
-from deploy.local.process_tree import Named, members
+from cli.local.process_tree import Named, members
 from loadtest.client_mix import Member
 from loadtest.clients.crowd import Crowd, crowd
 from loadtest.clients.targets import Target

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import Any, Literal
 
-from deploy.commands.load_choices import LoadChoices
+from cli.commands.load_choices import LoadChoices
 from ingest.sources.rate_profile import Profile
 from ingest.sources.replay import ReplayOptions
 from ingest.sources.simulator import Simulator

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from deploy.commands.load_choices import EVERY_KIND
+from cli.commands.load_choices import EVERY_KIND
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ from pathlib import Path
 import typer
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
-from deploy.cli import app
-from deploy.commands.unknown_variables import variables
+from cli.command_line import app
+from cli.commands.unknown_variables import variables
 from tests.paths import ROOT
 
 BUDGET = 62_000

@@ -118,7 +118,7 @@ FLOORS = {
         "intake_app",
         "intake_server",
     ),
-    "deploy": (
+    "cli": (
         "logs",
         "local",
         "examples",
@@ -126,7 +126,7 @@ FLOORS = {
         "terminal",
         "archive_command",
         "key_command",
-        "cli",
+        "command_line",
     ),
     "loadtest": (
         "results",

@@ -14,7 +14,7 @@ from urllib.parse import quote
 import redis
 from redis.exceptions import RedisError
 
-from deploy.local.valkey import valkey_command
+from cli.local.valkey import valkey_command
 from tests.certificates import Certificates, make_certificates
 from tests.conftest import eventually, skip_or_fail
 from tests.ports import free_port

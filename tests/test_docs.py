@@ -13,8 +13,8 @@ import pytest
 from annotated_types import Ge, Gt, Le, Lt, MinLen
 from pydantic.fields import FieldInfo
 
-from deploy.cli import app
-from deploy.commands.unknown_variables import KINDS
+from cli.command_line import app
+from cli.commands.unknown_variables import KINDS
 from gateway.protocol.messages import parse
 from gateway.stream.counters import Counters
 from ingest.feed.pacer import FeedReport

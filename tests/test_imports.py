@@ -61,10 +61,10 @@ FOREIGN = {
         "ingest.process",
     },
     "intake": {"ingest", "gateway"},
-    "deploy": {"ingest", "throttle", "archive", "gateway", "intake"},
+    "cli": {"ingest", "throttle", "archive", "gateway", "intake"},
     "loadtest": {
         *("ingest", "throttle.contract", "throttle.audit"),
-        *("deploy.local", "deploy.commands.load_choices"),
+        *("cli.local", "cli.commands.load_choices"),
     },
 }
 """What a package may import of others."""
@@ -74,17 +74,17 @@ ONLY_IN = {
     "psycopg": {"archive"},
     "fastapi": {"gateway", "intake"},
     "starlette": {"gateway"},
-    "tickthrottle_client.tick_v1": {"gateway", "deploy", "loadtest"},
+    "tickthrottle_client.tick_v1": {"cli", "gateway", "loadtest"},
     "tickthrottle_client": {
-        *("ingest", "throttle", "gateway", "intake", "deploy", "loadtest"),
+        *("ingest", "throttle", "gateway", "intake", "cli", "loadtest"),
     },
 }
 # Spark's launcher reads the environment; the runner hands it on to its parts; systemd
 # names its socket there.
 MAY_TOUCH_ENVIRONMENT = {
-    "deploy/cli.py",
+    "cli/command_line.py",
     "throttle/spark/session.py",
-    "deploy/local/runner.py",
+    "cli/local/runner.py",
     "ingest/process/prometheus.py",
     "ingest/process/service_manager.py",
 }

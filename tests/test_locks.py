@@ -16,12 +16,12 @@ from tests.paths import ROOT
 from tests.tidy import check
 
 LOCKS = {
-    "requirements-build.lock": ["--only-group", "build"],
-    "requirements.lock": ["--no-dev", "--all-extras"],
-    "requirements-gateway.lock": ["--no-dev"],
-    "requirements-dev.lock": ["--only-dev"],
-    "requirements-pandas.lock": ["--only-group", "pandas"],
-    "requirements-site.lock": ["--only-group", "site"],
+    "locks/requirements-build.lock": ["--only-group", "build"],
+    "locks/requirements.lock": ["--no-dev", "--all-extras"],
+    "locks/requirements-gateway.lock": ["--no-dev"],
+    "locks/requirements-dev.lock": ["--only-dev"],
+    "locks/requirements-pandas.lock": ["--only-group", "pandas"],
+    "locks/requirements-site.lock": ["--only-group", "site"],
 }
 
 
@@ -52,7 +52,10 @@ def locked_versions() -> dict[str, str]:
 
 @pytest.mark.parametrize(
     ("image", "lock"),
-    [("gateway", "requirements-gateway.lock"), ("all", "requirements.lock")],
+    [
+        ("gateway", "locks/requirements-gateway.lock"),
+        ("all", "locks/requirements.lock"),
+    ],
 )
 def test_the_list_of_what_an_image_holds_is_that_of_its_lock(
     image: str, lock: str, tmp_path: Path
@@ -144,7 +147,7 @@ def test_packages_that_must_not_be_there_are_not() -> None:
     """No form parser (a row of holes, no use for it) and no pandas."""
     assert "python-multipart" not in locked_versions()
     # But for a document's query, in a folder of its own.
-    for name in LOCKS.keys() - {"requirements-pandas.lock"}:
+    for name in LOCKS.keys() - {"locks/requirements-pandas.lock"}:
         assert not re.search(r"^pandas==", (ROOT / name).read_text("utf-8"), re.M)
 
 

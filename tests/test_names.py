@@ -11,7 +11,7 @@ from tests.tidy import check
 # A process has its settings and its metrics.
 SHARED_MODULES = {"settings", "metrics", "__init__", "__main__"}
 # A command's file has the name of the command.
-COMMANDS = "deploy/commands/"
+COMMANDS = "cli/commands/"
 
 
 SAYS_NOTHING = {"utils", "common", "helpers", "manager", "core"}

@@ -34,7 +34,7 @@ def run(cwd: Path, *arguments: str, **environment: str) -> tuple[int, str]:
 def test_a_module_that_hides_a_package_is_named_and_not_run(
     package: str, form: str, tmp_path: Path
 ) -> None:
-    """Nobody's ``deploy.py`` is executed in place of our command line."""
+    """Nobody's ``cli.py`` is executed in place of our command line."""
     file = tmp_path / form.format(package)
     file.parent.mkdir(exist_ok=True)
     file.write_text("print('executed')")

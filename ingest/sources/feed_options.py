@@ -1,6 +1,6 @@
 """What the options of every made-up or recorded feed have in common. Pure.
 
-A command makes its own options of them (``deploy/commands/setting_options.py``).
+A command makes its own options of them (``cli/commands/setting_options.py``).
 """
 
 from typing import Annotated

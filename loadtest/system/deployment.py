@@ -16,8 +16,8 @@ import redis
 from pydantic import ValidationError
 from rich.console import Console
 
-from deploy.local.process_tree import Named
-from deploy.local.settings import RunSettings
+from cli.local.process_tree import Named
+from cli.local.settings import RunSettings
 from ingest.process.direct_http import open_direct
 from ingest.process.ports import free_port, why_taken
 from ingest.process.redact import problems_of, server_address
@@ -27,7 +27,7 @@ from loadtest.system.deployment_processes import find_family
 from tickthrottle_client.redis_primary import connect
 
 if TYPE_CHECKING:
-    from deploy.local.runner import Runner
+    from cli.local.runner import Runner
 
 JOB, MAX_AHEAD_MS = "throttle", 5_000
 """The job's name, and how far ahead it lets a trade be, by default."""
@@ -100,7 +100,7 @@ def local(
     windows are being published. Raises DeploymentError.
     """
     # Here: who loads a deployment elsewhere needs neither Spark nor an embedded server.
-    from deploy.local.runner import RunFailed, Runner
+    from cli.local.runner import RunFailed, Runner
 
     port = free_port() if port is None else port
     for number in (port, port + 1):

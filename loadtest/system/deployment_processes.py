@@ -7,7 +7,7 @@ from typing import Any, cast
 import psutil
 import redis
 
-from deploy.local.process_tree import Named, job_family, members
+from cli.local.process_tree import Named, job_family, members
 from ingest.redis_keys import Keys
 from tickthrottle_client.redis_primary import connect
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import psutil
 
-from deploy.local.process_tree import Named
+from cli.local.process_tree import Named
 from loadtest.results import Points, ProcessUsage
 
 CPU_EVERY_S = 1.0

@@ -12,7 +12,7 @@ import redis
 from click.testing import Result
 from typer.testing import CliRunner
 
-from deploy.cli import app
+from cli.command_line import app
 from ingest.redis_keys import Keys
 from ingest.tradelog.contract import partition_of
 from tests.archive.bar_rig import (

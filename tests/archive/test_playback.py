@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from archive.contract.segment import day_of, span_of
 from archive.parquet.archive_reader import ArchiveReader
 from archive.playback import PlaybackRefused, Played, play
-from deploy.cli import app
+from cli.command_line import app
 from tests.archive.rig import archiving, publish, settings_of, wait_until_stored
 from tests.conftest import eventually
 from tests.gateway.publisher import Publisher

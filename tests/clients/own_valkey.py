@@ -9,7 +9,7 @@ from typing import Self
 import psutil
 import redis
 
-from deploy.local.valkey import valkey_command, wait_for_server
+from cli.local.valkey import valkey_command, wait_for_server
 from tests.ports import free_port
 
 

@@ -22,7 +22,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from deploy.cli import app
+from cli.command_line import app
 from ingest.feed.receipt import read_receipt
 from ingest.sources.simulator import Simulator
 from ingest.trade import JsonNumber, Trade

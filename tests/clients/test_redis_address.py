@@ -9,7 +9,7 @@ from subprocess import DEVNULL, Popen
 import pytest
 import redis
 
-from deploy.local.valkey import valkey_command, wait_for_server
+from cli.local.valkey import valkey_command, wait_for_server
 from ingest.tradelog.contract import LogUnusable
 from ingest.tradelog.redis_log_reader import open_log
 from tests.conftest import eventually

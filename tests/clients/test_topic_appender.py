@@ -9,7 +9,7 @@ from click.testing import Result
 from confluent_kafka.admin import AdminClient, NewTopic
 from typer.testing import CliRunner
 
-from deploy.cli import app
+from cli.command_line import app
 from ingest.feed.receipt import read_receipt
 from ingest.kafka.address import KafkaTopic
 from ingest.trade import Trade

@@ -21,7 +21,7 @@ from string import Template
 import pytest
 
 from tests.conftest import eventually, skip_or_fail
-from tests.pages import commands, text_of
+from tests.doc_pages import commands, text_of
 from tests.paths import ROOT
 from tests.ports import free_port
 

@@ -9,7 +9,7 @@ import pytest
 import redis
 import yaml
 
-from deploy.local.valkey import valkey_command
+from cli.local.valkey import valkey_command
 from tests.conftest import eventually
 from tests.kafka_broker.kraft import CLUSTER_ID
 from tests.paths import ROOT

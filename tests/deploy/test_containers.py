@@ -32,8 +32,8 @@ from tests.deploy.containers import (
     size_of,
 )
 from tests.deploy.follower import following, wait_for_windows
+from tests.doc_pages import commands, text_of
 from tests.e2e.conftest import browser
-from tests.pages import commands, text_of
 from tests.paths import ROOT
 from tests.ports import free_port
 

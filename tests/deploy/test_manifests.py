@@ -10,7 +10,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from deploy.cli import app
+from cli.command_line import app
 from tests.deploy.pods import (
     FOLDER,
     Manifest,

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from deploy.cli import app
+from cli.command_line import app
 from tests.conftest import eventually, skip_or_fail
 from tests.e2e.processes import running
 from tests.paths import ROOT

@@ -56,11 +56,15 @@ def test_nothing_is_tried_while_nothing_has_changed(project: Path) -> None:
 def test_a_file_that_changes_comes_or_goes_is_named(project: Path) -> None:
     """In the line that says what is done."""
     note = note_of(digests(project))
-    (project / "requirements.lock").write_text("other")
+    (project / "locks/requirements.lock").write_text("other")
     (project / "deploy" / "caddy" / "more").write_text("")
     (project / "deploy" / "compose.yaml").unlink()
     paths = changed(note, digests(project))
-    assert paths == ["deploy/caddy/more", "deploy/compose.yaml", "requirements.lock"]
+    assert paths == [
+        "deploy/caddy/more",
+        "deploy/compose.yaml",
+        "locks/requirements.lock",
+    ]
     assert sentence(paths).endswith(f"since they were tried: {', '.join(paths)}")
 
 

@@ -23,7 +23,11 @@ MADE_OF = (
     *("deploy/prometheus/*", "deploy/grafana/**/*", ".ci/containers.conf"),
     *("docs/containers.md", "docs/kubernetes.md", "docs/services.md"),
     # What is installed, and how.
-    *("requirements.lock", "requirements-build.lock", "requirements-gateway.lock"),
+    *(
+        "locks/requirements.lock",
+        "locks/requirements-build.lock",
+        "locks/requirements-gateway.lock",
+    ),
     *("pyproject.toml", "clients/python/pyproject.toml"),
     *("packaging/all/*", "packaging/load/*"),
     "packaging/try_images.py",

@@ -10,7 +10,7 @@ import pytest
 import redis
 from typer.testing import CliRunner
 
-from deploy.cli import app
+from cli.command_line import app
 from ingest.redis_keys import Keys
 from tests.conftest import PATIENCE, eventually
 from tests.e2e.books import check_against_oracle

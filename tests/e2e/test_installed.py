@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import PATIENCE, eventually
+from tests.doc_pages import commands
 from tests.e2e.processes import Running, are_gone, family_of, running_command
 from tests.installed import build_wheels, install, link_needs
-from tests.pages import commands
 from tests.ports import free_port
 from tests.quick_java import QUICK_JAVA
 

@@ -23,10 +23,11 @@ import psutil
 import pytest
 from typer.testing import CliRunner
 
-from deploy.cli import app
+from cli.command_line import app
 from ingest.sources.simulator import Simulator
 from ingest.symbol_key import key_of
 from tests.conftest import PATIENCE, eventually
+from tests.doc_pages import blocks, commands, text_of
 from tests.e2e.processes import (
     Running,
     are_gone,
@@ -38,7 +39,6 @@ from tests.e2e.processes import (
 from tests.ingest.adapters.exchange import Session, exchanging
 from tests.ingest.adapters.frames import binance, deals
 from tests.metrics import read_samples
-from tests.pages import blocks, commands, text_of
 from tests.paths import ROOT
 from tests.ports import free_port
 from tests.quick_java import QUICK_JAVA

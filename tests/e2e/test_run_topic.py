@@ -11,10 +11,10 @@ import pytest
 
 from ingest.process.direct_http import open_direct
 from tests.conftest import eventually
+from tests.doc_pages import blocks, commands
 from tests.e2e.processes import running_command
 from tests.kafka import bounds, make_topic, produce
 from tests.kafka_broker.broker import Broker
-from tests.pages import blocks, commands
 from tests.ports import free_port
 from tests.quick_java import QUICK_JAVA
 

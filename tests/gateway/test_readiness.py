@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import redis
 
-from deploy.local.valkey import valkey_command, wait_for_server
+from cli.local.valkey import valkey_command, wait_for_server
 from tests.conftest import eventually
 from tests.gateway.publisher import Publisher
 from tests.gateway.samples import make_row

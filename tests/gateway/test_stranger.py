@@ -28,7 +28,7 @@ pytestmark = pytest.mark.redis
 
 RUN = """
 import os, resource, signal, sys
-from deploy.logs import configure_logs
+from cli.logs import configure_logs
 from gateway.server import run_gateway
 from gateway.settings import GatewaySettings
 

@@ -11,7 +11,7 @@ BUILT = re.compile(r"\{[\w.]*namespace\}:[\w{]|namespace \+ .:")
 
 def test_no_other_file_builds_a_key() -> None:
     """But for the log's, which its client library has: it works without the product."""
-    packages = ("archive", "bench", "clients", "deploy", "gateway", "ingest", "intake")
+    packages = ("archive", "bench", "cli", "clients", "gateway", "ingest", "intake")
     files = {
         str(path.relative_to(ROOT))
         for package in (*packages, "throttle")

@@ -36,7 +36,7 @@ NOW_US = 1_773_964_804_000_000
 USUAL = [sys.executable, "-m", "tickthrottle", "intake"]
 SMALL = [
     *(sys.executable, "-c"),
-    "from deploy.logs import configure_logs\n"
+    "from cli.logs import configure_logs\n"
     "from intake.intake_server import run_intake\n"
     "from intake.settings import IntakeSettings\n"
     "configure_logs(settings := IntakeSettings())\n"

@@ -14,8 +14,8 @@ import psutil
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from deploy.local.child import ChildProcess
-from deploy.local.guardian import Guardian
+from cli.local.child import ChildProcess
+from cli.local.guardian import Guardian
 from ingest.process.ports import why_taken
 from tests.kafka_broker.kraft import (
     CLUSTER_ID,

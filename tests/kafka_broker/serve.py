@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from deploy.commands.entry import fail
+from cli.commands.entry import fail
 from tests.kafka_broker.broker import Broker, BrokerFailed, BrokerMissing
 
 

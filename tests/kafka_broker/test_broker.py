@@ -12,7 +12,7 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
-from deploy.local.guardian import is_alive
+from cli.local.guardian import is_alive
 from tests.conftest import PATIENCE, eventually
 from tests.kafka import bounds, make_topic, options, produce, read, sasl_options
 from tests.kafka_broker.broker import Broker, BrokerFailed, BrokerMissing

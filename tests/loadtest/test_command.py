@@ -6,7 +6,7 @@ With one: `test_deployment.py`.
 import pytest
 from typer.testing import CliRunner
 
-from deploy.cli import app
+from cli.command_line import app
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import typer
 
-from deploy.cli import app
+from cli.command_line import app
 from loadtest.client_mix import KINDS
 from loadtest.scenarios import SCENARIOS
 from loadtest.thresholds import COUNTS, DISTRIBUTIONS, FIGURES

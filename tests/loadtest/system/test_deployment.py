@@ -16,7 +16,7 @@ import redis
 from pydantic import TypeAdapter
 from rich.console import Console
 
-from deploy.commands.load_choices import LoadChoices
+from cli.commands.load_choices import LoadChoices
 from ingest.redis_keys import Keys
 from ingest.settings import IngestSettings
 from loadtest.command import run_command

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import psutil
 import pytest
 
-from deploy.local.process_tree import Named
+from cli.local.process_tree import Named
 from loadtest.system.usage import Usage, usage_of
 from tests.conftest import eventually
 

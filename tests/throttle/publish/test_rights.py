@@ -8,7 +8,7 @@ import pytest
 import redis
 from typer.testing import CliRunner
 
-from deploy.cli import app
+from cli.command_line import app
 from ingest.instrument_table import redis_instrument_store
 from ingest.redis_keys import AnalyticsKeys, Keys
 from ingest.tradelog.redis_log_reader import RedisLogReader, open_log

@@ -30,7 +30,7 @@ def test_a_task_runs_out_of_the_zip_alone(packed: Path, tmp_path: Path) -> None:
         f"import sys; sys.path.insert(0, {str(packed)!r})\n"
         "import throttle.spark.source, throttle.spark.reader, throttle.lease.lease\n"
         "ours = [m for n, m in sys.modules.items()"
-        " if n.split('.')[0] in ('ingest', 'throttle', 'gateway', 'deploy')]\n"
+        " if n.split('.')[0] in ('ingest', 'throttle', 'gateway', 'cli')]\n"
         f"assert all(m.__file__.startswith({str(packed)!r}) for m in ours), ours\n"
     )
     done = subprocess.run(

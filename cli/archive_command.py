@@ -1,0 +1,98 @@
+"""The command that keeps what was published, or shows what is kept."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Annotated
+
+import typer
+
+from archive.settings import ArchiveSettings
+from cli.commands.entry import fail, stop_on_signal
+from cli.commands.setting_options import AsJson, options_of
+from cli.commands.tables import print_json, print_table
+from cli.logs import configure_logs
+
+
+@options_of(
+    ArchiveSettings,
+    *("archive_dir", "postgres_url"),
+    "redis_url",
+    archive_dir="--dir",
+    postgres_url="--postgres",
+)
+def archive(
+    *,
+    show: Annotated[
+        bool,
+        typer.Option(
+            "--show", help="Show what is kept, by day, and every gap; then end."
+        ),
+    ] = False,
+    json: AsJson = False,
+    settings: ArchiveSettings,
+) -> None:
+    """Keep every published window and bar: in Parquet files, or in PostgreSQL.
+
+    Each exactly once, rows joined with what the instrument table said at the moment.
+    Killed at any time and started again, it goes on from what it finds stored.
+    """
+    from archive.archive_process import ArchiveFailed, give_way, run_archive
+
+    if show:
+        _show(settings, as_json=json)
+        return
+    configure_logs(settings)
+    give_way()
+    try:
+        run_archive(settings, stop_on_signal())
+    except ArchiveFailed as error:
+        fail(str(error))
+
+
+def _show(settings: ArchiveSettings, *, as_json: bool) -> None:
+    from archive.archive_process import open_counts
+    from archive.contract.segment import day_of
+    from archive.storing.archive_sink import SinkRefused
+
+    counts = open_counts(settings)
+    windows: Counter[str] = Counter()
+    pieces: Counter[str] = Counter()
+    bars: Counter[str] = Counter()
+    try:
+        # First: what is damaged is a gap from then on.
+        damage = counts.damage()
+        for segment in counts.segments():
+            # A segment is of one day, in files and in a database.
+            day_name = day_of(segment.first_ms).isoformat()
+            windows[day_name] += segment.windows
+            pieces[day_name] += 1
+        for day, lines in counts.bar_lines().items():
+            bars[day.isoformat()] = lines
+        gaps = [*counts.gaps("windows"), *counts.gaps("bars")]
+    except (OSError, SinkRefused) as error:
+        fail(f"archive: {error}")
+    names = sorted({*windows, *bars})
+    if as_json:
+        days = [{"day": d, "windows": windows[d], "bars": bars[d]} for d in names]
+        missing = [
+            {
+                "product": gap.product,
+                "kind": gap.kind,
+                "epoch": gap.epoch,
+                "windows": gap.windows,
+                "after_ms": gap.after_ms,
+                "before_ms": gap.before_ms,
+            }
+            for gap in gaps
+        ]
+        print_json({"days": days, "gaps": missing, "damaged": damage})
+        return
+    rows = [(day, windows[day], pieces[day], bars[day]) for day in names]
+    print_table(["day", "windows#", "segments#", "bars#"], rows)
+    for gap in gaps:
+        typer.echo(gap.text)
+    for words in damage:
+        typer.echo(f"damaged: {words}")
+    if not gaps:
+        typer.echo("no gap")

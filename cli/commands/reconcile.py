@@ -1,0 +1,437 @@
+"""The command that compares what feeds, log and ledgers have counted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from archive.settings import ArchiveSettings
+from cli.commands.arguments import BadArgument
+from cli.commands.entry import fail, read_settings
+from cli.commands.setting_options import AsJson, options_of
+from cli.commands.tables import print_json, print_table
+from throttle.settings import ThrottleSettings
+
+if TYPE_CHECKING:
+    from archive.account import ArchiveAccount, StoredDay
+    from archive.archive_process import ArchiveCounts
+    from archive.bar_account import BarAccount
+    from cli.commands.open_history import Past
+    from ingest.feed.receipt import Receipt
+    from ingest.tradelog.contract import LogInfo
+    from throttle.audit.log_entries import LogEntries
+    from throttle.audit.reconcile import PartitionReading, Reconciliation
+    from throttle.contract.ledger import Ledger
+
+_LOOKS = 5
+_END_OF_TIME_MS = 2**53
+
+
+@options_of(ThrottleSettings, "redis_url")
+def reconcile(
+    *,
+    acknowledged: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="The receipt of a feed: the file it kept with --report. May be "
+            "given several times, for several feeds."
+        ),
+    ] = None,
+    others: Annotated[
+        bool,
+        typer.Option("--others", help="Allow for producers that have left no receipt."),
+    ] = False,
+    job: Annotated[
+        str | None,
+        typer.Option(help="Only this job. [default: all that have read this log]"),
+    ] = None,
+    archive_dir: Annotated[
+        Path | None,
+        typer.Option(help="Go on to the archive in this folder: is every window kept?"),
+    ] = None,
+    postgres: Annotated[
+        str | None, typer.Option(help="Go on to the archive in this database.")
+    ] = None,
+    day: Annotated[
+        str | None,
+        typer.Option(help="Of the archive only this day (UTC), such as 2026-03-20."),
+    ] = None,
+    since: Annotated[
+        str | None,
+        typer.Option(help="Of the archive only this day (UTC) and later ones."),
+    ] = None,
+    json: AsJson = False,
+    settings: ThrottleSettings,
+) -> None:
+    """Compare what was acknowledged, what the log holds, and what became of it.
+
+    Counted anew, by reading the log, per partition: acknowledged = held, held +
+    trimmed = read, read = published + superseded + stale + refused. With an archive,
+    windows, rows and bars of the logs = those stored. Ends with 1 on any difference.
+    Trades that wait to be read are no difference.
+    """
+    from archive.archive_process import open_counts
+    from archive.storing.archive_sink import SinkRefused
+    from cli.commands.open_history import open_past
+
+    bounds_ms = _bounds_ms(day, since)
+    with open_past(settings) as past:
+        if job is None:
+            source = past.log()
+            jobs = past.jobs_of(source.info)
+        else:
+            source, jobs = past.log_read_by(job), [job]
+        receipts = _receipts(acknowledged, source.info) if acknowledged else None
+        is_whole = job is None
+        found = _look(past, source, jobs, receipts, is_whole, others)
+        kept, bars = None, None
+        if archive_dir is not None or postgres is not None:
+            counts = open_counts(
+                read_settings(
+                    ArchiveSettings,
+                    archive_dir=archive_dir,
+                    postgres_url=postgres or "",
+                )
+            )
+            try:
+                bars = _reconcile_bars(past, counts, bounds_ms)
+                kept = _reconcile_archive(past, jobs, counts, bounds_ms)
+            except (OSError, SinkRefused) as error:
+                fail(f"archive: {error}")
+    is_right = found.is_right and all(a is None or a.is_right for a in (kept, bars))
+    if json:
+        print_json(reconciliation_object(source.info, found, kept, bars))
+    else:
+        print_reconciliation(source.info, found)
+        if kept is not None and bars is not None:
+            print_account(kept)
+            print_bar_account(bars)
+    raise typer.Exit(0 if is_right else 1)
+
+
+def _bounds_ms(day: str | None, since: str | None) -> tuple[int, int]:
+    """Return the ends of the first and the last window of the archive that count."""
+    from archive.contract.segment import span_of
+
+    if day is not None and since is not None:
+        fail("day, since: only one of them", code=2)
+    try:
+        if since is not None:
+            return span_of(date.fromisoformat(since))[0], _END_OF_TIME_MS
+        if day is not None:
+            return span_of(date.fromisoformat(day))
+    except ValueError:
+        name = "since" if since is not None else "day"
+        fail(f"{name} {since or day}: must be a day such as 2026-03-20", code=2)
+    return 0, _END_OF_TIME_MS
+
+
+def _reconcile_archive(
+    past: Past,
+    jobs: list[str],
+    counts: ArchiveCounts,
+    bounds_ms: tuple[int, int],
+) -> ArchiveAccount:
+    """Compare the window log, and the batches that are recorded, with an archive."""
+    from archive.account import (
+        account_for,
+        batch_differences,
+        days_of,
+        rows_of_log,
+        stored_day,
+    )
+    from archive.contract.segment import span_of
+
+    first_ms, last_ms = bounds_ms
+
+    def stored() -> Iterator[StoredDay]:
+        for day in days_of(segments):
+            of_day = span_of(day)
+            if first_ms <= of_day[1] and of_day[0] <= last_ms:
+                yield stored_day(counts.windows(*of_day), counts.rows(*of_day))
+
+    # The log first: of a window that is stored meanwhile nothing is missing.
+    log = rows_of_log(past.history.windows())
+    log = {p: w for p, w in log.items() if first_ms <= w.window <= last_ms}
+    counts.damage()
+    segments = counts.segments()
+    gaps = counts.gaps("windows", first_ms, last_ms)
+    account = account_for(log, stored(), gaps)
+    for job in jobs:
+        batches = past.history.batches(job)
+        account.problems += batch_differences(job, batches, log, account.stored)
+    return account
+
+
+def _reconcile_bars(
+    past: Past, counts: ArchiveCounts, bounds_ms: tuple[int, int]
+) -> BarAccount:
+    """Compare the bar log with an archive, a day at a time."""
+    from archive.account import days_of
+    from archive.bar_account import BarKey, account_for_bars
+    from archive.contract.segment import Coverage, day_of, span_of
+
+    first_ms, last_ms = bounds_ms
+    # The log first: of a bar that is stored meanwhile nothing is missing.
+    log = [
+        batch
+        for batch in past.bar_batches()
+        if all(first_ms <= bar.end_ms <= last_ms for bar in batch.bars)
+    ]
+    logged_days = {day_of(bar.end_ms) for batch in log for bar in batch.bars}
+    segments = counts.segments("bars")
+    stored: dict[BarKey, int] = {}
+    kept = {}
+    for day in days_of(segments):
+        of_day = span_of(day)
+        if of_day[1] < first_ms or last_ms < of_day[0]:
+            continue
+        for width_ms, count in counts.bar_counts(*of_day).items():
+            kept[day, width_ms] = count
+        if day in logged_days:
+            ends = [
+                bar.end_ms
+                for batch in log
+                for bar in batch.bars
+                if day_of(bar.end_ms) == day
+            ]
+            stored |= counts.bars(min(ends), max(ends))
+    gaps = counts.gaps("bars", first_ms, last_ms)
+    return account_for_bars(log, Coverage(segments), stored, kept, gaps)
+
+
+def _look(
+    past: Past,
+    source: LogEntries,
+    jobs: list[str],
+    receipts: Mapping[str, Receipt] | None,
+    is_whole: bool,
+    others: bool,
+) -> Reconciliation:
+    """Reconcile; look again at a difference while a job goes on meanwhile."""
+    from throttle.audit.reconcile import marks
+    from throttle.audit.reconcile import reconcile as compare
+
+    for _ in range(_LOOKS):
+        ledgers = _ledgers(past, jobs)
+        of_jobs = {p for ledger in ledgers for p in ledger.upto.partitions}
+        every = set(range(source.info.partitions)) if is_whole else set()
+        known = (receipts or {}).values()
+        counts = source.count(marks(ledgers, known, sorted(of_jobs | every)))
+        found = compare(ledgers, counts, receipts, has_others=others)
+        if found.is_right or _ledgers(past, jobs) == ledgers:
+            break
+    return found
+
+
+def _ledgers(past: Past, jobs: list[str]) -> list[Ledger]:
+    ledgers = [past.history.ledger(job) for job in jobs]
+    for job, ledger in zip(jobs, ledgers, strict=True):
+        if ledger is None:
+            fail(f"job {job}: has no ledger")
+    return [ledger for ledger in ledgers if ledger is not None]
+
+
+def _receipts(paths: list[Path], info: LogInfo) -> dict[str, Receipt]:
+    """Read receipts of a log. Raises BadArgument."""
+    from ingest.feed.receipt import InvalidReceipt, read_receipt
+
+    receipts = {}
+    for path in paths:
+        try:
+            receipt = read_receipt(path.read_bytes())
+        except (OSError, InvalidReceipt) as error:
+            raise BadArgument(f"acknowledged {path}: {error}") from None
+        if receipt.log_id != info.log_id:
+            raise BadArgument(
+                f"acknowledged {path}: is of the log {receipt.log_id}, "
+                f"this one is {info.log_id}"
+            )
+        receipts[str(path)] = receipt
+    return receipts
+
+
+def reconciliation_object(
+    info: LogInfo,
+    found: Reconciliation,
+    kept: ArchiveAccount | None = None,
+    bars: BarAccount | None = None,
+) -> dict[str, Any]:
+    """Return a reconciliation for JSON; with that of the archive, if there is one."""
+    of_archive = {} if kept is None else {"archive": account_object(kept)}
+    if bars is not None:
+        of_archive["bars"] = bar_account_object(bars)
+    accounts = (found, kept, bars)
+    return {
+        "log": info.log_id,
+        "right": all(account is None or account.is_right for account in accounts),
+        **of_archive,
+        "partitions": [
+            {
+                "partition": account.partition,
+                "job": account.job,
+                **_figures_object(account),
+            }
+            for account in found.accounts
+        ],
+        "totals": {name: _figures_object(one) for name, one in found.totals().items()},
+        "problems": found.problems,
+        "notes": found.notes,
+    }
+
+
+def print_reconciliation(info: LogInfo, found: Reconciliation) -> None:
+    """Print a reconciliation, and whether everything is where it should be."""
+    typer.echo(f"log {info.log_id}, {info.partitions} partitions")
+    totals = found.totals()
+    has_receipts = any(account.acknowledged is not None for account in found.accounts)
+    has_blanks = any(account.books.blanks for account in found.accounts)
+    has_decoded = any(a.books.extra or a.books.skipped for a in found.accounts)
+    numbers = [
+        *(["acknowledged"] if has_receipts else []),
+        *("held", "trimmed", "read"),
+        *(["blanks"] if has_blanks else []),
+        *(["extra", "skipped"] if has_decoded else []),
+        *("published", "superseded", "stale", "refused", "waiting"),
+    ]
+    rows = [
+        (str(account.partition), account.job or "-", account)
+        for account in found.accounts
+    ]
+    rows += [(name, "", account) for name, account in totals.items()]
+    print_table(
+        ["partition", "job", *(f"{number}#" for number in numbers)],
+        [
+            (name, job, *(_cell(_figures(account)[number]) for number in numbers))
+            for name, job, account in rows
+        ],
+    )
+    for sentence in (*found.notes, *found.problems):
+        typer.echo(sentence)
+    typer.echo("every trade is accounted for" if found.is_right else "not right")
+
+
+def _figures_object(account: PartitionReading) -> dict[str, Any]:
+    books = account.books
+    by_name = {"refused": dict(books.refused), "skipped": dict(books.skipped)}
+    return {**_figures(account), **by_name}
+
+
+def _figures(account: PartitionReading) -> dict[str, int | None]:
+    books = account.books
+    return {
+        "acknowledged": account.acknowledged,
+        "held": account.held,
+        "trimmed": account.trimmed,
+        "read": books.read,
+        "blanks": books.blanks,
+        "extra": books.extra,
+        "skipped": sum(books.skipped.values()),
+        "published": books.published,
+        "superseded": books.superseded,
+        "stale": books.stale,
+        "refused": sum(books.refused.values()),
+        "waiting": account.waiting,
+    }
+
+
+def _cell(number: int | None) -> str:
+    return "?" if number is None else f"{number:,}"
+
+
+def account_object(found: ArchiveAccount) -> dict[str, Any]:
+    """Return an account for JSON."""
+    return {
+        "right": found.is_right,
+        "days": [
+            {
+                "day": day.isoformat(),
+                "published_windows": account.published_windows,
+                "stored_windows": account.stored_windows,
+                "waiting_windows": account.waiting_windows,
+                "published_rows": account.published_rows,
+                "stored_rows": account.stored_rows,
+                "kept_windows": account.kept_windows,
+                "kept_rows": account.kept_rows,
+            }
+            for day, account in found.days.items()
+        ],
+        "problems": found.problems,
+        "notes": found.notes,
+    }
+
+
+def print_account(found: ArchiveAccount) -> None:
+    """Print an account, and whether all is stored that should be."""
+    typer.echo("archive, by day: of the windows in the log, then all that is kept")
+    columns = ["day", "windows#", "stored#", "waiting#", "rows#", "rows stored#"]
+    print_table(
+        [*columns, "all windows#", "all rows#"],
+        [
+            (
+                str(day),
+                *(
+                    f"{number:,}"
+                    for number in (
+                        account.published_windows,
+                        account.stored_windows,
+                        account.waiting_windows,
+                        account.published_rows,
+                        account.stored_rows,
+                        account.kept_windows,
+                        account.kept_rows,
+                    )
+                ),
+            )
+            for day, account in found.days.items()
+        ],
+    )
+    for sentence in (*found.notes, *found.problems):
+        typer.echo(sentence)
+    typer.echo(
+        "every window is stored" if found.is_right else "the archive is not right"
+    )
+
+
+def bar_account_object(found: BarAccount) -> dict[str, Any]:
+    """Return an account of bars for JSON."""
+    return {
+        "right": found.is_right,
+        "days": [
+            {
+                "day": day.isoformat(),
+                "width_ms": width_ms,
+                "logged_bars": counts.logged,
+                "stored_bars": counts.stored,
+                "waiting_bars": counts.waiting,
+                "kept_bars": counts.kept,
+            }
+            for (day, width_ms), counts in found.days.items()
+        ],
+        "problems": found.problems,
+        "notes": found.notes,
+    }
+
+
+def print_bar_account(found: BarAccount) -> None:
+    """Print an account of bars; nothing where there has never been any."""
+    if not found.days and not found.problems:
+        return
+    typer.echo("bars, by day and width: of those in the log, then all that are kept")
+    print_table(
+        ["day", "width ms#", "bars#", "stored#", "waiting#", "all bars#"],
+        [
+            (
+                str(day),
+                *(width_ms, counts.logged, counts.stored, counts.waiting, counts.kept),
+            )
+            for (day, width_ms), counts in found.days.items()
+        ],
+    )
+    for sentence in (*found.notes, *found.problems):
+        typer.echo(sentence)
+    typer.echo("every bar is stored" if found.is_right else "bars are missing")

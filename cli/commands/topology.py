@@ -1,0 +1,57 @@
+"""The command that describes the pipeline as it would run."""
+
+from typing import Annotated
+
+import typer
+
+from cli.commands.entry import fail
+from cli.commands.setting_options import WITH_JOB
+from throttle.settings import ThrottleSettings
+
+
+@WITH_JOB
+def topology(
+    *,
+    mermaid: Annotated[
+        bool, typer.Option("--mermaid", help="Print a Mermaid flowchart.")
+    ] = False,
+    explain: Annotated[
+        bool,
+        typer.Option("--explain", help="Add Spark's physical plan; starts Spark."),
+    ] = False,
+    settings: ThrottleSettings,
+) -> None:
+    """Describe the pipeline as it would run with the settings in force.
+
+    The log, the rules, the stages, every key and channel, every setting. Taken from
+    the code itself; without Redis it shows what is configured.
+    """
+    import redis
+
+    from ingest.tradelog.contract import LogAway, LogUnusable
+    from throttle.audit.log_entries import open_log_entries
+    from throttle.describe.physical_plan import ExplainFailed
+    from throttle.describe.physical_plan import explain as explain_batch
+    from throttle.describe.render import to_mermaid, to_text
+    from throttle.describe.topology import describe
+    from throttle.lease.retry import create_client
+
+    try:
+        with create_client(settings.redis_url) as client:
+            entries = open_log_entries(client, settings.namespace, settings.topic())
+            info = None if entries is None else entries.info
+    except (redis.RedisError, LogAway, LogUnusable):
+        info = None
+    described = describe(settings, info)
+    typer.echo(to_mermaid(described) if mermaid else to_text(described))
+    if not explain:
+        return
+    try:
+        plans = explain_batch(settings)
+    except ExplainFailed as error:
+        fail(str(error))
+    mark = "%% " if mermaid else ""
+    for name, plan in plans.items():
+        typer.echo(f"\n{mark}Physical plan of {name}")
+        for line in plan.splitlines():
+            typer.echo(f"{mark}{line}")

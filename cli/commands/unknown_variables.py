@@ -1,0 +1,59 @@
+"""Which variables of an environment set nothing, and where their values went. Pure.
+
+Keys of exchanges, such as ``TICKTHROTTLE_ACME_TOKEN``, are for feeds alone.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+
+from archive.settings import ArchiveSettings
+from cli.local.settings import RunSettings
+from gateway.settings import GatewaySettings
+from ingest.settings import IngestSettings, variables_of
+from intake.settings import IntakeSettings
+from throttle.settings import AnalyticsSettings, ThrottleSettings
+
+KINDS = (
+    *(IngestSettings, ThrottleSettings, AnalyticsSettings, GatewaySettings),
+    *(IntakeSettings, ArchiveSettings, RunSettings),
+)
+"""Every class of settings: together they are all that can be set."""
+
+_IS_OURS = re.compile(r"TICKTHROTTLE_")
+_IS_KEY_OF_A_FEED = re.compile(r".*(?:KEY|SECRET|TOKEN|PASSWORD|USER)(?:_FILE)?")
+
+_WENT_TO = {
+    "ANALYTICS_PARTITIONS": "Spark's option for it is in TICKTHROTTLE_SPARK_CONF",
+    "BURSTS_KEPT": "it is TICKTHROTTLE_EVENTS_KEPT",
+    "DAY_BEGINS": "it is in TICKTHROTTLE_DAY_CALENDARS",
+    "DAY_ZONE": "it is in TICKTHROTTLE_DAY_CALENDARS",
+    "MOVES_KEPT": "it is TICKTHROTTLE_EVENTS_KEPT",
+    "STATE_STORE": "Spark's option for it is in TICKTHROTTLE_SPARK_CONF",
+    "INTAKE_REQUESTS_PER_SECOND": "it is TICKTHROTTLE_REQUESTS_PER_SECOND",
+    "MESSAGE_BURST": "it is two seconds of TICKTHROTTLE_MESSAGES_PER_SECOND",
+    "REQUEST_BURST": "it is ten seconds of TICKTHROTTLE_REQUESTS_PER_SECOND",
+    "FEED_SYMBOLS": "it is the option --symbols of run",
+    **{
+        name.upper(): f"it is the option --{name} of run"
+        for name in RunSettings.only_options - {"feed_symbols"}
+    },
+}
+
+
+def variables() -> frozenset[str]:
+    """Return the variable of every setting."""
+    return frozenset(v for kind in KINDS for v in variables_of(kind).values())
+
+
+def unknown_variables(environment: Iterable[str]) -> Iterator[str]:
+    """Yield a sentence on each variable under the product's prefix that sets nothing.
+
+    A setting of another process counts as known: processes may share an environment.
+    """
+    names = {name for name in environment if _IS_OURS.match(name)} - variables()
+    for name in sorted(names):
+        where = _WENT_TO.get(name.partition("_")[2])
+        if where is not None:
+            yield f"{name} is not a setting: {where}"
+        elif not _IS_KEY_OF_A_FEED.fullmatch(name):
+            yield f"{name} is not a setting"

@@ -1,0 +1,326 @@
+// The table of instruments: only rows in view are in the document.
+//
+// The focus stays on the table; the row that keys act on is its active descendant.
+
+import { Component, createRef } from "preact";
+
+import { phrase, say } from "../language.js";
+import { DayCells, Marks } from "./day/cells.js";
+import { clockText, countText, differenceText, KIND_WORDS, momentText, priceText, ratioText, zoneText } from "./format.js";
+import { douse, light } from "./flash.js";
+import { html } from "./html.js";
+import { rowAfter, scrollTopFor, visibleRange } from "./virtual.js";
+
+const TITLES = {
+  spark: phrase("the prices of the newest windows that came since this page opened, 60 at most"),
+  range: phrase("the lowest and highest price of the instrument's day, and where the price is between them"),
+  rangeSeen: phrase("the lowest and highest price seen since this page opened, and where the price is between them"),
+  turnover: phrase("what was paid in the day so far, as the instrument's newest trade says (cum_value)"),
+  volume: phrase("how much was traded in the day so far, as the instrument's newest trade says (cum_volume)"),
+  trades: phrase("since this page opened, and how many the newest window's row stands for"),
+};
+
+// Properties: rows, layout (columns.js), hasDays (ranges are of the day), isMixed (not every change is against a close),
+// order, onOrder(column), window (the newest), watched, onStar(isin), selected,
+// onSelect(isin), onTouch() while a visitor is busy in it, onWidth(rem).
+export class Table extends Component {
+  constructor() {
+    super();
+    this.scroller = createRef();
+    this.table = createRef();
+    this.scrollTop = 0;
+    this.state = { viewHeight: 600, rowHeight: 36, activeIsin: null };
+  }
+
+  componentDidMount() {
+    this.resized = new ResizeObserver(() => this.measure());
+    this.resized.observe(this.scroller.current);
+    this.measure();
+  }
+
+  // The row of an instrument that was opened elsewhere comes into view.
+  componentDidUpdate(before) {
+    const { rows, selected, layout } = this.props;
+    if (layout.isDense !== before.layout.isDense) this.measure();
+    if (selected === undefined || selected === before.selected) return;
+    const index = rows.findIndex((row) => row.isin === selected);
+    if (index >= 0) this.activate(index);
+  }
+
+  componentWillUnmount() {
+    this.resized.disconnect();
+  }
+
+  measure() {
+    const scroller = this.scroller.current;
+    const head = this.table.current.tHead.offsetHeight;
+    const rem = parseFloat(getComputedStyle(document.documentElement).fontSize);
+    this.props.onWidth(scroller.clientWidth / rem);
+    const rowHeight = parseFloat(getComputedStyle(scroller).getPropertyValue("--row")) * rem;
+    this.setState({ viewHeight: scroller.clientHeight - head, rowHeight });
+  }
+
+  // Where the table is scrolled to, in rows there are: a search may have left fewer.
+  get place() {
+    const { viewHeight, rowHeight } = this.state;
+    const count = this.props.rows.length;
+    const most = Math.max(0, count * rowHeight - viewHeight);
+    return { count, viewHeight, rowHeight, scrollTop: Math.min(this.scrollTop, most) };
+  }
+
+  // Most steps of a scroll need no other rows.
+  scrolled() {
+    this.props.onTouch();
+    const before = visibleRange(this.place);
+    this.scrollTop = this.scroller.current.scrollTop;
+    const after = visibleRange(this.place);
+    if (after.first !== before.first || after.end !== before.end) this.setState({});
+  }
+
+  activeIndex() {
+    return this.props.rows.findIndex((row) => row.isin === this.state.activeIsin);
+  }
+
+  pressed(event) {
+    if (event.target !== this.table.current || event.ctrlKey || event.metaKey || event.altKey) {
+      return;
+    }
+    const { rows, selected, onSelect, onStar, onTouch } = this.props;
+    const index = this.activeIndex();
+    const next = rowAfter(event.key, index, this.place);
+    if (next !== null && next !== index && selected !== undefined) onSelect(rows[next].isin);
+    else if (next !== null) this.activate(next);
+    else if (index < 0) return;
+    else if (event.key === "Enter") onSelect(rows[index].isin);
+    else if (event.key === " ") onStar(rows[index].isin);
+    else return;
+    event.preventDefault();
+    onTouch();
+  }
+
+  activate(index) {
+    const scrollTop = scrollTopFor(index, this.place);
+    this.scroller.current.scrollTop = scrollTop;
+    this.scrollTop = scrollTop;
+    this.setState({ activeIsin: this.props.rows[index].isin });
+  }
+
+  focused() {
+    if (this.activeIndex() >= 0 || !this.props.rows.length) return;
+    const { scrollTop, rowHeight } = this.place;
+    this.setState({ activeIsin: this.props.rows[Math.ceil(scrollTop / rowHeight)]?.isin ?? null });
+  }
+
+  render({ rows, layout, hasDays, isMixed, order, onOrder, onTouch, ...rest }) {
+    const { window, watched, onStar, selected, onSelect } = rest;
+    const { first, end } = visibleRange(this.place);
+    const { activeIsin, rowHeight } = this.state;
+    const { columns, isTall, isDense } = layout;
+    const active = rows.slice(first, end).some((row) => row.isin === activeIsin);
+    return html`
+      <div class=${`scroller ${isTall ? "tall" : ""} ${isDense ? "dense" : ""}`} ref=${this.scroller} onScroll=${() => this.scrolled()}>
+        <table
+          role="grid"
+          aria-label=${say("Instruments")}
+          aria-rowcount=${rows.length + 1}
+          aria-colcount=${columns.length}
+          aria-describedby="keys"
+          aria-activedescendant=${active ? `row-${activeIsin}` : undefined}
+          tabindex="0"
+          ref=${this.table}
+          onKeyDown=${(event) => this.pressed(event)}
+          onFocus=${() => this.focused()}
+        >
+          <${Head} columns=${columns} hasDays=${hasDays} order=${order} onOrder=${onOrder} />
+          <${Space} rows=${first} height=${rowHeight} />
+          <tbody id="rows" role="rowgroup" class="greys" onPointerMove=${onTouch}>
+            ${rows.slice(first, end).map(
+              (row, place) => html`
+                <${Row}
+                  key=${first + place}
+                  row=${row}
+                  version=${row.version}
+                  price=${row.price}
+                  index=${first + place}
+                  columns=${columns}
+                  isMixed=${isMixed}
+                  isNew=${row.window !== null && row.window === window}
+                  isActive=${row.isin === activeIsin}
+                  isSelected=${row.isin === selected}
+                  isWatched=${watched.has(row.isin)}
+                  onStar=${onStar}
+                  onSelect=${onSelect}
+                />
+              `,
+            )}
+          </tbody>
+          <${Space} rows=${rows.length - end} height=${rowHeight} />
+        </table>
+      </div>
+    `;
+  }
+}
+
+const isOther = (next, known) => Object.keys(next).some((name) => next[name] !== known[name]);
+
+// In another language it is another page, which draws it anew.
+class Head extends Component {
+  shouldComponentUpdate(next) {
+    return isOther(next, this.props);
+  }
+
+  render({ columns, hasDays, order, onOrder }) {
+    const titleOf = (id) => TITLES[id === "range" && !hasDays ? "rangeSeen" : id];
+    return html`
+      <thead role="rowgroup">
+        <tr role="row" aria-rowindex="1">
+          ${columns.map(({ id, label, order: column, isNumber }) => {
+            const isSorted = column !== undefined && order.column === column;
+            const arrow = order.direction === "ascending" ? "↑" : "↓";
+            return html`
+              <th
+                key=${id}
+                scope="col"
+                role="columnheader"
+                class=${`${id} ${isNumber ? "number" : ""}`}
+                aria-sort=${column && (isSorted ? order.direction : "none")}
+                title=${titleOf(id) && say(titleOf(id))}
+              >
+                ${column === undefined
+                  ? html`<span class=${id === "star" ? "visually-hidden" : ""}>${say(label)}</span>`
+                  : html`
+                      <button type="button" class="quiet" onClick=${() => onOrder(column)}>
+                        <span>${say(label)}${id === "time" && html` <span class="zone">${zoneText()}</span>`}</span>
+                        ${isSorted && html`<span class="arrow" aria-hidden="true">${arrow}</span>`}
+                      </button>
+                    `}
+              </th>
+            `;
+          })}
+        </tr>
+      </thead>
+    `;
+  }
+}
+
+// Stands for the rows that are not in the document.
+function Space({ rows, height }) {
+  if (rows <= 0) return null;
+  return html`<tbody aria-hidden="true" style=${{ height: `${rows * height}px` }}></tbody>`;
+}
+
+// A place in the table: the instrument in it may be another one the next time. A row changes in
+// place (row.js): its version and price are properties of their own.
+class Row extends Component {
+  constructor() {
+    super();
+    this.price = createRef();
+    this.cells = new Map(); // column -> a cell that seldom changes, and what it was drawn of
+  }
+
+  // What is drawn of the same as before is not drawn, nor compared, again.
+  kept(column, parts, draw) {
+    const known = this.cells.get(column);
+    if (known?.parts.every((part, place) => part === parts[place])) return known.cell;
+    const cell = draw();
+    this.cells.set(column, { parts, cell });
+    return cell;
+  }
+
+  shouldComponentUpdate(next) {
+    return isOther(next, this.props);
+  }
+
+  componentDidUpdate(before) {
+    const { row, price, isNew } = this.props;
+    const isSame = row.isin === before.row.isin;
+    const rise = price - before.price;
+    if (!isSame) douse(this.price.current);
+    else if (rise && isNew) light(this.price.current, rise > 0 ? "up" : "down");
+  }
+
+  componentWillUnmount() {
+    douse(this.price.current);
+  }
+
+  render({ row, index, columns, isMixed, isNew, isActive, isSelected, isWatched, ...rest }) {
+    const { onStar, onSelect } = rest;
+    const { isin, item, instrument, change } = row;
+    const star = (event) => {
+      event.stopPropagation();
+      onStar(isin);
+    };
+    const timeMs = item.time / 1000;
+    const cells = {
+      star: () =>
+        this.kept("star", [isin, instrument, isWatched], () => html`
+          <td role="gridcell" key="star" class="star">
+            <button
+              type="button"
+              class="quiet"
+              tabindex="-1"
+              aria-pressed=${isWatched}
+              aria-label=${say("Watch {name}", { name: instrument?.name ?? isin })}
+              onClick=${star}
+            >
+              ${isWatched ? "★" : "☆"}
+            </button>
+          </td>
+        `),
+      name: () =>
+        this.kept("name", [isin, instrument, row.limit], () => html`
+          <td role="gridcell" key="name" class="name">
+            <span class="title" lang="ko" title=${instrument?.name}>${instrument?.name ?? isin}</span>
+            <span class="under">
+              <${Marks} row=${row} />${[instrument?.code, instrument?.market, instrument?.sector].filter(Boolean).join(" · ")}
+            </span>
+          </td>
+        `),
+      isin: () => html`<td role="gridcell" key="isin" class="isin code">${isin}</td>`,
+      price: () => html`
+        <td role="gridcell" key="price" class=${`price number ${change.kind}`} ref=${this.price}>
+          ${priceText(item.price)}
+        </td>
+      `,
+      change: () => html`
+        <td role="gridcell" key="change" class=${`change number ${change.kind}`}>
+          <${Change} row=${row} isMixed=${isMixed} />
+        </td>
+      `,
+      ...DayCells(row),
+      trades: () => html`
+        <td role="gridcell" key="trades" class="trades number">
+          ${isNew && item.trades ? html`<span class="soft">+${item.trades}</span> ` : ""}
+          ${row.trades ? countText(row.trades) : "–"}
+        </td>
+      `,
+      time: () => html`
+        <td role="gridcell" key="time" class="time number" title=${momentText(timeMs)}>
+          ${clockText(timeMs)}
+        </td>
+      `,
+    };
+    return html`
+      <tr
+        role="row"
+        id=${`row-${isin}`}
+        aria-rowindex=${index + 2}
+        aria-selected=${isSelected}
+        class=${isActive ? "active" : ""}
+        onClick=${() => onSelect(isin)}
+      >
+        ${columns.map(({ id }) => cells[id]())}
+      </tr>
+    `;
+  }
+}
+
+// The difference and what it is in per cent; both are read out as one.
+export function Change({ row, isMixed = false }) {
+  const { change, digits } = row;
+  return html`
+    <span class="visually-hidden">${say(KIND_WORDS[change.kind])} </span>
+    <span class="difference">${differenceText(change, digits)}</span>${" "}
+    <span class="ratio">${ratioText(change)}${isMixed && !row.isAgainstClose ? "*" : ""}</span>
+  `;
+}

@@ -1,0 +1,44 @@
+"""``tickthrottle key``: the keys of symbols, and a list of them that can be loaded."""
+
+import pytest
+from typer.testing import CliRunner
+
+from cli.command_line import app
+from ingest.instrument_table.instrument_entry import InstrumentEntry
+from ingest.instrument_table.instrument_list import parse_instruments
+from ingest.symbol_key import key_of
+
+
+def run(*arguments: str, text: str | None = None, code: int = 0) -> str:
+    """Run the command; return what it prints, or its sentence if it fails."""
+    result = CliRunner().invoke(app, ["key", *arguments], input=text)
+    assert result.exit_code == code, result.output
+    return result.stderr if code else result.stdout
+
+
+def test_keys_are_printed_one_a_line() -> None:
+    """As the page says."""
+    printed = run("BTC", "WTI-F27", "--venue", "XMKT")
+    assert printed == "QX1BTC000005\nQXCWTIF27006\n"
+    assert run("BTC", "--venue", "XMKT=QM") == f"{key_of('QM', 'BTC')}\n"
+
+
+def test_a_list_can_be_read() -> None:
+    printed = run("-", "--venue", "XMKT", "--list", text="BTC\n\nBTC-USDT-SWAP\n")
+    assert parse_instruments(printed.splitlines(keepends=True)) == [
+        InstrumentEntry(key_of("QX", "BTC"), "BTC", "BTC", "XMKT"),
+        InstrumentEntry(key_of("QX", "BTC-USDT-SWAP"), None, "BTC-USDT-SWAP", "XMKT"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["BTC", "--venue", "X Y"], "venue 'X Y': must be a name"),
+        (["", "--venue", "X"], "symbol '': must have 1 to 64 chars"),
+    ],
+)
+def test_what_has_no_key_is_one_sentence(arguments: list[str], words: str) -> None:
+    said = run(*arguments, code=2)
+    assert words in said
+    assert said.count("\n") == 1

@@ -1,0 +1,607 @@
+// The rules of the market board, in Node; test_board_rules.py runs this beside a copy of
+// pages.
+
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { test } from "node:test";
+
+import { instrumentOf, withInstrument } from "./static/board/address.js";
+import { isWanted, sectorsOf } from "./static/board/choice/filters.js";
+import {
+  activeList,
+  exportText,
+  importText,
+  listsText,
+  nameProblem,
+  parseLists,
+  withList,
+  withoutActive,
+} from "./static/board/choice/lists.js";
+import { choiceText, layoutFor, moved, orderAmong, parseChoice } from "./static/board/columns.js";
+import { glance, shortText } from "./static/board/day/breadth.js";
+import { dailyLimits, limitOf } from "./static/board/day/limits.js";
+import { joined, placeIn, readDays, widened } from "./static/board/day/range.js";
+import { sparkPath, Trace } from "./static/board/day/trace.js";
+import { changeOf, differenceText, priceText, ratioText } from "./static/board/format.js";
+import { judge, silenceMs } from "./static/board/freshness.js";
+import { chartPoints, merged, newPoint, withLog } from "./static/board/history.js";
+import { Line } from "./static/board/line.js";
+import { readBursts, readMoves, recent } from "./static/board/movers/recent.js";
+import { comparator, nextOrder } from "./static/board/order.js";
+import { consonants, matches, searchText, words } from "./static/board/search.js";
+import { madeMs, Staleness, summary } from "./static/board/staleness.js";
+import { Store } from "./static/board/store.js";
+import { rowAfter, scrollTopFor, visibleRange } from "./static/board/virtual.js";
+import { parseWatchList, toggled, watchListText } from "./static/board/watchlist.js";
+import { readMessage } from "./static/tick.js";
+
+const SAMSUNG = "KR7005930003";
+const HYNIX = "KR7000660001";
+const NAVER = "KR7035420009";
+
+const item = (isin, price, seq = 1, more = {}) => ({
+  isin,
+  price,
+  size: "1",
+  seq,
+  time: seq * 1_000_000,
+  trades: 1,
+  ...more,
+});
+
+test("a price keeps its digits through reading and writing", () => {
+  const read = readMessage('{"message":"\\"price\\":1","data":[{"price":0.30,"size": 7,"seq":2}]}');
+  assert.deepEqual(read, { message: '"price":1', data: [{ price: "0.30", size: "7", seq: 2 }] });
+  assert.equal(priceText("0.30"), "0.30");
+  assert.equal(priceText("1234567.5000"), "1,234,567.5000");
+  assert.equal(priceText("999"), "999");
+  assert.equal(priceText("-1000"), "-1,000");
+});
+
+test("every number of a message keeps its text, whichever way it is read", () => {
+  const numbers = [
+    ..."0 -0 0.5 0.30 0.000001 0.0000001 1e5 1E-7 100 100.10 -3.25 5.0".split(" "),
+    ..."123456789012345 1234567890123456 12345678901234.5 123456789012.345 1234567890.123456".split(" "),
+    ..."0.12345678901234 0.1234567890123456 9007199254740993 10000000000000000000000".split(" "),
+  ];
+  for (const price of numbers) {
+    for (const size of ["40", ...numbers]) {
+      const { data } = readMessage(`{"type":"update","data":[{"price":${price},"size":${size},"more":1.50}]}`);
+      assert.deepEqual(data, [{ price, size, more: 1.5 }]);
+    }
+    const sums = { volume: price, value: "7", high: price, low: "1" };
+    const written = Object.entries(sums).map(([name, value]) => `"${name}":${value}`);
+    const { data } = readMessage(`{"type":"update","data":[{"price":1,"size":2,"trades":3,${written}}]}`);
+    assert.deepEqual(data, [{ price: "1", size: "2", trades: 3, ...sums }]);
+  }
+  assert.deepEqual(readMessage('{"n":1,"data":[{"isin":"A"}]}').data, [{ isin: "A" }]);
+});
+
+test("a group keeps its digits, fields of trades stay numbers", () => {
+  const head = '{"type":"update","groups":[{"group":"a,\\"data\\":[","volume":0.10,';
+  const group = '"value":12345678901234567890.5,"mean_change_pct":-0.5000,"trades":7}]';
+  const read = readMessage(`${head}${group},"data":[{"price":1.0,"size":1,"more":3}]}`);
+  const [figures] = read.groups;
+  assert.deepEqual(
+    [figures.group, figures.volume, figures.value, figures.mean_change_pct, figures.trades],
+    ['a,"data":[', "0.10", "12345678901234567890.5", "-0.5000", 7],
+  );
+  assert.deepEqual(read.data, [{ price: "1.0", size: "1", more: 3 }]);
+  assert.equal(readMessage('{"groups":[{"mean_change_pct":null}],"data":[]}').groups[0].mean_change_pct, null);
+});
+
+test("a change says its way by a sign, not by colour alone", () => {
+  const up = changeOf("1010", "1000");
+  assert.equal(differenceText(up, 0), "▲ 10");
+  assert.equal(ratioText(up), "+1.00%");
+  const down = changeOf("0.30", "0.40");
+  assert.equal(differenceText(down, 2), "▼ 0.10");
+  assert.equal(ratioText(down), "−25.00%");
+  assert.equal(differenceText(changeOf("5", "5"), 0), "0");
+  assert.equal(differenceText(changeOf("5", null), 0), "–");
+  assert.equal(changeOf("5", 0).ratio, null);
+});
+
+test("an instrument is found by name, code, ISIN, market, sector and first consonants", () => {
+  const instrument = { name: "삼성전자", code: "005930", market: "KOSPI", sector: "반도체" };
+  const text = searchText(SAMSUNG, instrument);
+  const findable = ["삼성", "전자", "005930", "kr7005930003", "ㅅㅅ", "삼성 0059", "  "];
+  for (const found of [...findable, "kospi", "반도체", "ㅂㄷㅊ", "kospi 삼성"]) {
+    assert.ok(matches(text, words(found)), found);
+  }
+  assert.ok(!matches(text, words("삼성 하이닉스")));
+  assert.equal(consonants("LG전자 1"), "LGㅈㅈ 1");
+  // A name typed on a Mac comes decomposed.
+  assert.ok(matches(text, words("삼성전자".normalize("NFD"))));
+  assert.ok(matches(searchText(HYNIX, null), words("0660")));
+});
+
+test("an address names an instrument beside a token", () => {
+  assert.equal(instrumentOf(""), null);
+  assert.equal(instrumentOf("#token=a.b"), null);
+  assert.equal(instrumentOf("#/"), null);
+  assert.equal(instrumentOf("#/005930&token=a.b"), "005930");
+  assert.equal(instrumentOf("#token=a.b&/005930"), "005930");
+  assert.equal(instrumentOf("#/%3Cb%3E"), "<b>");
+  assert.equal(instrumentOf("#/%"), "%");
+  assert.equal(withInstrument("#token=a.b", SAMSUNG), `#/${SAMSUNG}&token=a.b`);
+  assert.equal(withInstrument(`#/005930&token=a.b`, null), "#token=a.b");
+  assert.equal(withInstrument("", SAMSUNG), `#/${SAMSUNG}`);
+  assert.equal(withInstrument(`#/${SAMSUNG}`, null), "");
+  const store = new Store();
+  assert.equal(store.isinOf("005930"), null);
+  store.setInstruments([{ isin: SAMSUNG, code: "005930" }, { isin: HYNIX, code: null }]);
+  assert.equal(store.isinOf("005930"), SAMSUNG);
+  assert.equal(store.isinOf(NAVER.toLowerCase()), NAVER);
+  assert.equal(store.isinOf("nothing"), null);
+});
+
+test("columns that have no room are left out, the instrument never", () => {
+  const ids = (...question) => layoutFor(...question).columns.map(({ id }) => id).join(" ");
+  const sums = { hasSums: true };
+  assert.equal(ids(100, true, sums), "star name isin price change spark range turnover volume trades time");
+  assert.equal(ids(87, true, sums), "star name price change spark range turnover volume trades time");
+  assert.equal(ids(60, true, sums), "star name price change spark turnover");
+  assert.equal(ids(60, true), "star name price change spark trades");
+  assert.equal(ids(20, true, sums), "star name price change");
+  assert.equal(ids(20, false), "star isin price change");
+  assert.equal(layoutFor(60, true), layoutFor(61, true));
+});
+
+test("rows are in an order whose column is there", () => {
+  const byTurnover = { column: "turnover", direction: "descending" };
+  const byTrades = { column: "trades", direction: "ascending" };
+  const sums = { hasSums: true };
+  assert.equal(orderAmong(layoutFor(60, true, sums), byTurnover), byTurnover);
+  assert.equal(orderAmong(layoutFor(60, true), byTrades), byTrades);
+  assert.equal(orderAmong(layoutFor(60, true), byTurnover).column, "trades");
+  assert.equal(orderAmong(layoutFor(60, true, sums), byTrades).column, "turnover");
+  const byChange = { column: "change", direction: "descending" };
+  assert.deepEqual(orderAmong(layoutFor(20, true), byTrades), byChange);
+  assert.deepEqual(orderAmong(layoutFor(20, true), { column: "time", direction: "ascending" }), byChange);
+});
+
+test("columns are those a visitor chose, in that order, whatever the browser has kept", () => {
+  const usual = parseChoice(null);
+  assert.deepEqual(parseChoice("nonsense"), usual);
+  assert.deepEqual(parseChoice('{"order":7,"hidden":["price","x"],"isDense":"yes"}'), usual);
+  const order = moved(usual.order, "change", -1);
+  assert.deepEqual(order.slice(0, 3), ["isin", "change", "price"]);
+  assert.equal(moved(order, "isin", -1), order);
+  assert.equal(moved(order, "time", 1), order);
+  const choice = parseChoice(choiceText({ order, hidden: new Set(["spark", "isin"]), isDense: true }));
+  const { columns, isDense } = layoutFor(100, true, { choice });
+  assert.deepEqual(columns.map(({ id }) => id), ["star", "name", "change", "price", "range", "trades", "time"]);
+  assert.ok(isDense);
+});
+
+test("the day's limits are those of the simulated market", () => {
+  const limits = JSON.parse(readFileSync(new URL("./limits.json", import.meta.url), "utf-8"));
+  assert.ok(limits.length > 1000);
+  for (const [close, lowest, highest] of limits) assert.deepEqual(dailyLimits(close), [lowest, highest]);
+});
+
+test("a price at a limit is marked where the exchange's steps hold", () => {
+  const instrument = { prev_close: "10000", tick_table: "krx", market: "KOSPI" };
+  assert.equal(limitOf(instrument, 13_000), "upper");
+  assert.equal(limitOf(instrument, 12_990), null);
+  assert.equal(limitOf(instrument, 7_000), "lower");
+  assert.equal(limitOf({ ...instrument, market: "KONEX" }, 11_500), "upper");
+  assert.equal(limitOf({ ...instrument, tick_table: null }, 13_000), null);
+  assert.equal(limitOf({ ...instrument, prev_close: null }, 13_000), null);
+  assert.equal(limitOf(null, 13_000), null);
+});
+
+test("what was seen of a price is its range and its newest sixty windows", () => {
+  const trace = new Trace();
+  assert.equal(sparkPath(trace), "");
+  trace.add(100);
+  assert.equal(placeIn(trace, 100), null);
+  trace.add(NaN);
+  trace.add(200);
+  assert.equal(placeIn(trace, 150), 0.5);
+  assert.equal(sparkPath(trace), "M94.4,20.0L96.0,2.0");
+  for (let i = 0; i < 100; i += 1) trace.add(150);
+  assert.equal(trace.prices.length, 60);
+  assert.equal(sparkPath(trace).split("L")[0], "M0.0,11.0");
+  assert.deepEqual([trace.low, trace.high], [100, 200]);
+});
+
+test("what was touched within a window widens range and line; late trades, the range alone", () => {
+  const trace = new Trace();
+  trace.add(100);
+  trace.add(100, 200, 100);
+  assert.deepEqual([trace.low, trace.high], [100, 200]);
+  assert.equal(sparkPath(trace), "M94.4,20.0L96.0,2.0L96.0,20.0L96.0,20.0");
+  trace.widen(300, 50);
+  assert.deepEqual([trace.low, trace.high, trace.prices.length], [50, 300, 2]);
+  const day = { isin: "A", start: 0, end: 100, low: 1, high: 3.5, digits: 2 };
+  assert.deepEqual(widened(day, 2, 50, 4, 0.5), { ...day, low: 0.5, high: 4 });
+  assert.deepEqual(widened(day, 2, 150, 4, 0.5), { ...day, start: 100, end: 200, low: 2, high: 2 });
+  const store = new Store();
+  store.setDays([{ ...day, end: 10_000 }]);
+  store.put(item("A", "2", 1, { trades: 3, high: "4", low: "2" }), 2_000);
+  const [row] = store.all;
+  const late = { trades: 1, volume: "5", value: "2.5", high: "0.5", low: "0.5" };
+  store.put(item("A", "2", 1, late), 4_000);
+  assert.deepEqual([row.day.low, row.day.high, row.trace.low, row.trace.prices], [0.5, 4, 0.5, [2]]);
+  assert.deepEqual([row.price, row.trades, row.window], [2, 4, 4_000]);
+});
+
+test("a day's range is what the job tells and what came since", () => {
+  const [day] = readDays('{"count":1,"data":[{"isin":"A","start":0,"end":100,"open":2,"high":3.50,"low":1,"close":2}]}');
+  assert.deepEqual(day, { isin: "A", start: 0, end: 100, low: 1, high: 3.5, digits: 2 });
+  assert.equal(widened(day, 2, 50), day);
+  assert.equal(widened(day, NaN, 50), day);
+  assert.equal(widened({ ...day, start: 10 }, 9, 5).high, 3.5); // of the day before
+  const higher = widened(day, 4, 99);
+  assert.deepEqual([higher.low, higher.high], [1, 4]);
+  assert.equal(joined(higher, day).high, 4); // what the page has seen was traded
+  assert.equal(joined(higher, { ...day, low: 0.5 }).low, 0.5);
+  const next = widened(higher, 7, 250);
+  assert.deepEqual(next, { ...day, start: 200, end: 300, low: 7, high: 7 });
+  assert.equal(joined(next, day), next);
+  const told = { ...day, start: 300, end: 400 };
+  assert.equal(joined(next, told), told);
+  assert.equal(joined(undefined, day), day);
+});
+
+test("the store takes days whenever they come, of instruments that have traded", () => {
+  const store = new Store();
+  const day = (isin, start = 0) => ({ isin, start, end: start + 86_400_000, low: 5, high: 6, digits: 0 });
+  store.setDays([day(SAMSUNG)]);
+  store.put(item(SAMSUNG, "7", 2), null);
+  store.put(item(HYNIX, "9"), null);
+  const rangeOf = (isin) => store.rows.get(isin).day && [store.rows.get(isin).day.low, store.rows.get(isin).day.high];
+  assert.deepEqual([rangeOf(SAMSUNG), rangeOf(HYNIX)], [[5, 7], undefined]);
+  store.setDays([day(SAMSUNG), day(HYNIX)]);
+  assert.deepEqual([rangeOf(SAMSUNG), rangeOf(HYNIX)], [[5, 7], [5, 9]]);
+  assert.equal(store.newestMs, 2_000);
+  store.clear();
+  assert.equal(store.hasDays, false);
+});
+
+test("events are recent by the exchange's clock, and absent where nobody makes them", () => {
+  const burst = '{"isin":"A","start":1000,"end":2000,"open":1.50,"close":1,"percent":-33.3}';
+  const [one] = readBursts(`{"count":1,"data":[${burst}]}`);
+  assert.deepEqual([one.startMs, one.endMs, one.end, one.open], [1_000, 2_000, 2_000, "1.50"]);
+  const [move] = readMoves('{"count":1,"data":[{"isin":"A","start":1000000,"end":2500000,"from":1.10,"to":2,"percent":81.8}]}');
+  assert.deepEqual([move.startMs, move.endMs, move.from, move.to], [1_000, 2_500, "1.10", "2"]);
+  assert.equal(recent([], 0), null);
+  assert.deepEqual(recent([one], 2_000 + 600_000), []);
+  const many = [5, 4, 3, 2].map((endMs) => ({ endMs }));
+  assert.deepEqual(recent(many, 10), many.slice(0, 3));
+});
+
+test("the market at a glance adds up by market", () => {
+  const row = (market, kind, turnover) => ({ instrument: market && { market }, change: { kind }, turnover });
+  const sums = glance([row("A", "up", 5), row("B", "down", 9), row("B", "", null), row(null, "up", null)]);
+  assert.deepEqual(sums, [
+    { market: null, instruments: 4, up: 2, down: 1, same: 1, turnover: 14 },
+    { market: "B", instruments: 2, up: 0, down: 1, same: 1, turnover: 9 },
+    { market: "A", instruments: 1, up: 1, down: 0, same: 0, turnover: 5 },
+  ]);
+  const texts = [0, 999, 999.6, 2_918_264_100, 45_600, 999_999, 123_400_000, 7.2e12, null].map(shortText);
+  assert.deepEqual(texts, ["0", "999", "1.00K", "2.92B", "45.6K", "1.00M", "123M", "7.20T", "–"]);
+});
+
+test("a filter wants the chosen markets and sectors, or all", () => {
+  const wants = (markets, sectors, instrument) => isWanted({ markets: new Set(markets), sectors: new Set(sectors) }, instrument);
+  const instrument = { market: "A", sector: "x" };
+  assert.ok(wants([], [], null));
+  assert.ok(wants(["A", "B"], ["x"], instrument));
+  assert.ok(!wants(["B"], [], instrument));
+  assert.ok(!wants(["A"], ["y"], instrument));
+  assert.ok(!wants(["A"], [], null));
+  assert.deepEqual(sectorsOf([instrument, { sector: "b" }, instrument, { sector: null }]), [["b", 1], ["x", 2]]);
+});
+
+test("watch-lists have names, are kept, and the list of former days is the first one", () => {
+  const first = parseLists(null, `["${SAMSUNG}"]`);
+  assert.deepEqual([...activeList(first)], [SAMSUNG]);
+  const two = withList(first, "Chips", new Set([HYNIX]));
+  assert.deepEqual(parseLists(listsText(two)), two);
+  assert.match(nameProblem(two, "Chips"), /There is a list/);
+  assert.match(nameProblem(two, " "), /needs a name/);
+  assert.match(nameProblem(two, "x".repeat(41)), /40/);
+  let many = two;
+  while (many.lists.size < 20) many = withList(many, `list ${many.lists.size}`, new Set());
+  assert.match(nameProblem(many, "one more"), /20 lists/);
+  const one = withoutActive(two);
+  assert.deepEqual(one, first);
+  assert.equal(activeList(withoutActive(one)).size, 0);
+  for (const odd of ["7", "{", '{"lists":[[1,2],["a",["x"]],["a",[]]],"active":"z"}']) {
+    assert.equal(activeList(parseLists(odd)).size, 0);
+  }
+});
+
+test("a watch-list goes out as text and comes back, by ISIN or code", () => {
+  const instruments = new Map([[SAMSUNG, { name: "Samsung # 1" }]]);
+  const text = exportText(new Set([SAMSUNG, HYNIX]), instruments);
+  assert.equal(text, `${HYNIX}\n${SAMSUNG}  # Samsung # 1`);
+  const isinOf = (word) => ({ "000660": HYNIX })[word] ?? (word.startsWith("KR7") ? word : null);
+  assert.deepEqual([...importText(text, isinOf).isins], [HYNIX, SAMSUNG]);
+  const { isins, unknown } = importText(`000660, ${SAMSUNG};what`, isinOf);
+  assert.deepEqual([[...isins], unknown], [[HYNIX, SAMSUNG], ["what"]]);
+  const many = Array.from({ length: 1_002 }, (_, n) => `KR7${String(n).padStart(9, "0")}`).join(" ");
+  assert.equal(importText(many, isinOf).left, 2);
+});
+
+test("rows are ordered both ways, those without a value last", () => {
+  const rows = [
+    { isin: "B", price: 2, change: { ratio: null } },
+    { isin: "A", price: 2, change: { ratio: 0.1 } },
+    { isin: "C", price: 1, change: { ratio: -0.2 } },
+  ];
+  const isins = (order) => rows.toSorted(comparator(order)).map(({ isin }) => isin).join("");
+  assert.equal(isins({ column: "price", direction: "descending" }), "ABC");
+  assert.equal(isins({ column: "price", direction: "ascending" }), "CAB");
+  assert.equal(isins({ column: "change", direction: "ascending" }), "CAB");
+  assert.equal(isins({ column: "change", direction: "descending" }), "ACB");
+  const first = nextOrder({ column: "price", direction: "ascending" }, "isin");
+  assert.deepEqual(first, { column: "isin", direction: "ascending" });
+  assert.equal(nextOrder(first, "isin").direction, "descending");
+});
+
+test("a watch-list outlives the page, and whatever else is kept in its place", () => {
+  const watched = toggled(toggled(new Set(), SAMSUNG), HYNIX);
+  assert.deepEqual(parseWatchList(watchListText(watched)), watched);
+  assert.deepEqual(toggled(watched, HYNIX), new Set([SAMSUNG]));
+  for (const kept of [null, "", "{", "7", '{"a":1}', '["<b>",7,null]']) {
+    assert.equal(parseWatchList(kept).size, 0);
+  }
+});
+
+test("only rows in view, and a few around them, are drawn", () => {
+  const place = { count: 2_879, rowHeight: 36, viewHeight: 720 };
+  assert.deepEqual(visibleRange({ ...place, scrollTop: 0 }), { first: 0, end: 24 });
+  const middle = visibleRange({ ...place, scrollTop: 36_000 });
+  assert.ok(middle.first <= 1_000 && middle.end >= 1_020 && middle.end - middle.first < 40);
+  // The same rows for some way, with one beyond those in view at least.
+  const ranges = new Set();
+  for (let scrollTop = 36_000; scrollTop < 36_360; scrollTop += 1) {
+    const { first, end } = visibleRange({ ...place, scrollTop });
+    assert.ok(first * 36 < scrollTop && end * 36 > scrollTop + 720);
+    ranges.add(`${first} ${end}`);
+  }
+  assert.ok(ranges.size <= 6, [...ranges].join());
+  assert.equal(visibleRange({ ...place, scrollTop: 2_859 * 36 }).end, 2_879);
+  assert.deepEqual(visibleRange({ ...place, count: 0, scrollTop: 0 }), { first: 0, end: 0 });
+});
+
+test("keys move by a row, a page, to either end, and never beyond", () => {
+  const place = { count: 100, rowHeight: 36, viewHeight: 360 };
+  assert.equal(rowAfter("ArrowDown", -1, place), 0);
+  assert.equal(rowAfter("ArrowDown", 99, place), 99);
+  assert.equal(rowAfter("ArrowUp", 0, place), 0);
+  assert.equal(rowAfter("PageDown", 0, place), 9);
+  assert.equal(rowAfter("PageUp", 5, place), 0);
+  assert.equal(rowAfter("Home", 50, place), 0);
+  assert.equal(rowAfter("End", 50, place), 99);
+  assert.equal(rowAfter("x", 50, place), null);
+  assert.equal(rowAfter("End", -1, { ...place, count: 0 }), null);
+  assert.equal(scrollTopFor(50, { ...place, scrollTop: 0 }), 51 * 36 - 360);
+  assert.equal(scrollTopFor(5, { ...place, scrollTop: 0 }), 0);
+  assert.equal(scrollTopFor(2, { ...place, scrollTop: 360 }), 72);
+});
+
+test("the store measures against the close, else against the first price", () => {
+  const store = new Store();
+  store.put(item(SAMSUNG, "1000"), null);
+  store.put(item(SAMSUNG, "1100", 2, { trades: 37 }), 2_000);
+  assert.equal(store.reference, "first");
+  assert.equal(store.rows.get(SAMSUNG).change.difference, 100);
+  assert.equal(store.rows.get(SAMSUNG).trades, 38);
+  store.put(item(HYNIX, "5.50"), null);
+  store.setInstruments([{ isin: SAMSUNG, name: "삼성전자", code: "005930", prev_close: 2_200 }]);
+  assert.equal(store.reference, "mixed");
+  assert.equal(store.rows.get(SAMSUNG).change.ratio, -0.5);
+  assert.equal(store.rows.get(SAMSUNG).trades, 38);
+  const order = { column: "name", direction: "ascending" };
+  const isins = (question) => store.select({ order, ...question }).map(({ isin }) => isin);
+  assert.deepEqual(isins({ search: "삼성" }), [SAMSUNG]);
+  assert.deepEqual(isins({ watched: new Set([HYNIX]) }), [HYNIX]);
+  assert.deepEqual(isins({}), [HYNIX, SAMSUNG]);
+  store.clear();
+  assert.deepEqual(isins({}), []);
+});
+
+test("a row is one object, and another version for another look", () => {
+  const store = new Store();
+  store.put(item(SAMSUNG, "1000"), null);
+  const row = store.rows.get(SAMSUNG);
+  const versions = [row.version];
+  const changes = [
+    () => store.put(item(SAMSUNG, "1000", 2), 2_000),
+    () => store.put(item(SAMSUNG, "1100", 3), 4_000),
+    () => store.setInstruments([{ isin: SAMSUNG, name: "삼성전자", prev_close: "1000.5" }]),
+    () => store.setDays([{ isin: SAMSUNG, start: 0, end: 86_400_000, low: 5, high: 6, digits: 0 }]),
+  ];
+  for (const change of changes) {
+    change();
+    assert.equal(store.rows.get(SAMSUNG), row);
+    assert.ok(row.version > versions.at(-1));
+    versions.push(row.version);
+  }
+  assert.deepEqual([row.price, row.change.kind, row.digits, row.text.includes("삼성전자")], [1_100, "up", 1, true]);
+  store.setDays([]);
+  assert.equal(row.day, undefined);
+  assert.ok(row.version > versions.at(-1));
+  store.clear();
+  store.put(item(SAMSUNG, "7", 9), null);
+  assert.notEqual(store.rows.get(SAMSUNG), row);
+  assert.equal(store.rows.get(SAMSUNG).trades, 1);
+});
+
+test("a window in parts is counted as one", () => {
+  const store = new Store();
+  store.count({ window: 2_000, data: [item(SAMSUNG, "1", 1, { trades: 3 })] });
+  store.count({ window: 2_000, data: [item(HYNIX, "1", 1, { trades: 4 })] });
+  assert.deepEqual([store.changed, store.tradesInWindow], [2, 7]);
+  assert.deepEqual(store.quiet(), { quietMs: 0, sinceMs: 2_000 });
+  store.count({ window: 4_000, data: [item(NAVER, "1")] });
+  assert.deepEqual([store.changed, store.tradesInWindow, store.totalTrades], [1, 1, 8]);
+});
+
+test("windows without a trade are told from windows that have some", () => {
+  const store = new Store();
+  assert.equal(store.quiet().quietMs, 0);
+  store.hear(2_000);
+  store.hear(8_000);
+  assert.deepEqual(store.quiet(), { quietMs: 6_000, sinceMs: null });
+  store.count({ window: 10_000, data: [item(SAMSUNG, "1", 1, { trades: 3 })] });
+  store.hear(10_000);
+  assert.deepEqual([store.changed, store.tradesInWindow], [1, 3]);
+  store.hear(14_000);
+  assert.deepEqual(store.quiet(), { quietMs: 4_000, sinceMs: 10_000 });
+  assert.deepEqual([store.changed, store.tradesInWindow], [0, 0]);
+});
+
+test("what is shown is called stale as soon as it may be", () => {
+  const line = {
+    link: { kind: "live", text: "live" },
+    wasLive: true,
+    heardMs: 10_000,
+    staleSinceMs: null,
+    windowMs: 2_000,
+    heartbeatMs: 5_000,
+    nowMs: 12_000,
+  };
+  const limitMs = silenceMs(line);
+  assert.equal(limitMs, 7_500);
+  assert.equal(judge(line).kind, "live");
+  assert.equal(judge({ ...line, nowMs: 10_000 + limitMs }).kind, "live");
+  const silent = judge({ ...line, nowMs: 10_001 + limitMs });
+  assert.deepEqual([silent.kind, silent.sinceMs], ["stale", 10_000]);
+  const told = { ...line, link: { kind: "stale", text: "no window for 6 s" } };
+  const starting = { ...told, link: { kind: "starting", text: "the throttle job is starting" } };
+  assert.equal(judge(starting).kind, "starting");
+  assert.deepEqual(judge({ ...told, staleSinceMs: 4_000 }), {
+    kind: "stale",
+    sinceMs: 4_000,
+    reason: "No window for 6 s.",
+  });
+  assert.equal(judge(told).sinceMs, 10_000);
+  const lost = { ...line, link: { kind: "offline", text: "reconnecting in 14.8 s" } };
+  const reason = (leftMs) => judge({ ...lost, retryAtMs: line.nowMs + leftMs }).reason;
+  assert.equal(reason(14_800), "Connection lost, next try in 15 s.");
+  assert.equal(reason(2_000), "Connection lost, next try in 2 s.");
+  assert.equal(reason(-10), "Connection lost, reconnecting.");
+  assert.deepEqual([judge(lost).kind, judge(lost).sinceMs], ["offline", 10_000]);
+  const again = { ...line, link: { kind: "connecting", text: "connecting" } };
+  assert.equal(judge(again).kind, "offline");
+  assert.equal(judge({ ...again, wasLive: false, heardMs: null }).kind, "connecting");
+  const closed = judge({ ...line, link: { kind: "closed", text: "closed (4501)" } });
+  assert.match(closed.reason, /token/);
+});
+
+test("a price is stale from the making of a newer one until that is shown", () => {
+  const staleness = new Staleness(["polled", "pushed"]);
+  const [one, two, three] = [1, 2, 3].map((seq) => item(SAMSUNG, String(seq), seq));
+  staleness.show("polled", one, 0, 0);
+  staleness.show("pushed", one, 0, 0);
+  assert.equal(staleness.at("polled", 1_000), 0);
+  assert.equal(staleness.at("polled", -1), null);
+  staleness.show("pushed", two, 2_000, 1_500);
+  staleness.show("pushed", three, 4_000, 3_800);
+  assert.equal(staleness.at("pushed", 4_000), 0);
+  assert.equal(staleness.at("polled", 5_000), 3_500);
+  // The past is known better afterwards: pushing was behind as well.
+  assert.equal(staleness.at("pushed", 1_900), 400);
+  staleness.show("polled", three, 10_000, 9_000);
+  assert.equal(staleness.at("polled", 10_000), 0);
+  assert.equal(staleness.at("polled", 9_999), 8_499);
+  const series = staleness.series("polled", 0, 10_000, 1_000);
+  assert.equal(series.length, 11);
+  assert.deepEqual(summary(series).most, 7_500);
+  assert.equal(summary([]), null);
+});
+
+test("a poll may be ahead of the stream", () => {
+  const staleness = new Staleness(["polled", "pushed"]);
+  staleness.show("pushed", item(SAMSUNG, "1", 1), 0, 0);
+  staleness.show("polled", item(SAMSUNG, "2", 2), 3_000, 2_500);
+  assert.equal(staleness.at("pushed", 4_000), 1_500);
+  staleness.show("polled", item(SAMSUNG, "1", 1), 4_000, 0);
+  assert.equal(staleness.at("polled", 4_000), 0);
+});
+
+test("a trade of a tape was made when its window says", () => {
+  assert.equal(madeMs({ time: 3_500_000 }, 2_000, 4_000), 3_500);
+  assert.equal(madeMs({ time: 500_000 }, 2_000, 4_000), 4_000);
+  assert.equal(madeMs({ time: 500_000 }, 2_000, null), 500);
+});
+
+test("what is kept of staleness is bounded", () => {
+  const staleness = new Staleness(["polled", "pushed"]);
+  staleness.show("polled", item(SAMSUNG, "1", 1), 0, 0);
+  for (let seq = 1; seq < 1_000; seq += 1) {
+    staleness.show("pushed", item(SAMSUNG, "1", seq), seq * 2_000, seq * 2_000);
+    if (seq % 5 === 0) staleness.show("polled", item(SAMSUNG, "1", seq), seq * 2_000, seq * 2_000);
+  }
+  assert.ok(staleness._trades.length < 200);
+  assert.equal(staleness.at("polled", 1_998_500), 6_500);
+});
+
+test("windows of the log and of the stream become one history", () => {
+  const point = (window, price) => ({ window, price, trades: 1 });
+  const log = [point(2_000, "1"), point(4_000, "2")];
+  const windows = merged(log, [point(4_000, "3"), point(6_000, "4")]);
+  assert.deepEqual(windows.map(({ price }) => price), ["1", "3", "4"]);
+  assert.deepEqual(chartPoints([point(4_000, "3"), point(4_500, "5")]), [
+    { time: 4, value: 5, trades: 2 },
+  ]);
+});
+
+test("a trade that a late update has brought is in its own window", () => {
+  const point = (window, time, price) => ({ window, time, price, size: "1", trades: 1 });
+  const log = [point(2_000, 1n, "1"), point(4_000, 3n, "2")];
+  const windows = withLog(log, [point(8_000, 3n, "2"), point(10_000, 9n, "2")]);
+  assert.deepEqual(windows.map(({ window }) => window), [2_000, 4_000, 10_000]);
+  assert.deepEqual(withLog([], log), log);
+  assert.deepEqual(withLog(log, log), log);
+});
+
+test("a chart is told of its newest point alone, where it has all others", () => {
+  const point = (window) => ({ window, price: String(window), trades: 1 });
+  const before = [2_000, 4_000].map(point);
+  const after = merged(before, [point(6_000)]);
+  assert.deepEqual(newPoint(before, after), { time: 6, value: 6_000, trades: 1 });
+  assert.deepEqual(newPoint(after, merged(after, [point(6_500)])), { time: 6, value: 6_500, trades: 2 });
+  assert.equal(newPoint([], before), null);
+  assert.equal(newPoint(before, merged(before, [point(4_000)])), null);
+  assert.equal(newPoint(before, merged(before, [point(3_000)])), null);
+  assert.equal(newPoint(before, merged([point(1_000)], after)), null);
+});
+
+test("a history is bounded, and seldom cut", () => {
+  let windows = [];
+  let cuts = 0;
+  for (let window = 1; window <= 10_000; window += 1) {
+    const before = windows;
+    windows = merged(windows, [{ window, price: "1", trades: 1 }]);
+    cuts += before.length > windows.length;
+    assert.ok(windows.length <= 2_000);
+  }
+  assert.equal(windows.at(-1).window, 10_000);
+  assert.ok(windows.length >= 1_800 && cuts < 50, String(cuts));
+});
+
+test("a line knows what it heard, and since when nothing came", () => {
+  const line = new Line();
+  assert.equal(line.judge(null).kind, "connecting");
+  assert.equal(line.hear({ type: "welcome", window_ms: 500, heartbeat_ms: 700 }, 0), false);
+  assert.deepEqual([line.windowMs, line.heartbeatMs], [500, 700]);
+  assert.equal(line.hear({ type: "snapshot", epoch: null }, 0), true);
+  assert.equal(line.wasLive, false);
+  assert.equal(line.hear({ type: "update", epoch: "k3x9" }, 0), true);
+  assert.equal(line.wasLive, true);
+  line.link = { kind: "live", text: "" };
+  assert.equal(line.judge(null).kind, "live");
+  line.heardMs -= 60_000;
+  assert.equal(line.judge(null).kind, "stale");
+  line.hear({ type: "status", feed: "stale", since_window: 1_000 }, 400);
+  assert.equal(line.staleSinceMs, 600);
+  line.hear({ type: "status", feed: "live", since_window: 1_000 }, 400);
+  assert.equal(line.staleSinceMs, null);
+});
