@@ -84,6 +84,7 @@ def expected_row(chunk: Chunk, at: int, end_ms: int) -> tuple[object, ...]:
         refusal = (error.reason, str(error))
     else:
         key, version, refusal = trade.isin, trade.version, (None, None)
+        payload = payload if has_form(payload) else trade.to_wire()
     window_us = max(append_ms, NOW_MS) * 1000
     return (window_us, key, 3, *version, position, 1, payload, *refusal)
 
