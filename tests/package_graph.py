@@ -30,6 +30,7 @@ FLOORS = {
         "files",
         "issue_table",
         "records",
+        "conditions",
         "sources",
         "feed",
         "adapters",
