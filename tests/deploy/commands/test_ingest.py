@@ -72,6 +72,18 @@ def test_an_example_of_the_page_puts_its_trades_into_the_log(
             '"left_out": {"corr=8": 1, "corr~~x": 0}',
         ),
         (
+            "printf 'isin,time,price,size,conditions\\nKR7005930003,"
+            "1795617000000000,1,1,99\\n' |"
+            " tickthrottle ingest - --updates us_equities_numeric",
+            0,
+            '"unknown_conditions": {"99": 1}',
+        ),
+        (
+            "tickthrottle ingest - --updates us < /dev/null",
+            2,
+            "updates us: 'us': is no table; there are krx, us_equities, us_equities_nu",
+        ),
+        (
             "tickthrottle ingest - --form leave-out==8 < /dev/null",
             2,
             "leave_out ['=8']: '=8': must be like correction=8",
