@@ -41,7 +41,7 @@ class Last(IntEnum):
     YES = 3
 
 
-class Rule(NamedTuple):
+class ConditionRule(NamedTuple):
     """What the conditions of a trade allow. ``unknown`` are those in no table."""
 
     last: Last
@@ -49,9 +49,9 @@ class Rule(NamedTuple):
     volume: bool
     unknown: tuple[str, ...] = ()
 
-    def both(self, other: "Rule") -> "Rule":
+    def both(self, other: "ConditionRule") -> "ConditionRule":
         """Return the least that the two allow."""
-        return Rule(
+        return ConditionRule(
             min(self.last, other.last),
             self.range and other.range,
             self.volume and other.volume,
@@ -59,12 +59,12 @@ class Rule(NamedTuple):
         )
 
 
-_NO_CONDITION = Rule(Last.YES, True, True)
+_NO_CONDITION = ConditionRule(Last.YES, True, True)
 
 
-def _unknown(code: str) -> Rule:
+def _unknown(code: str) -> ConditionRule:
     """Return the rule of a code in no table: in doubt it moves no price."""
-    return Rule(Last.NO, False, True, (code,))
+    return ConditionRule(Last.NO, False, True, (code,))
 
 
 class BadTable(ValueError):
@@ -75,7 +75,10 @@ class RuleTable:
     """The rules of one market, by plan and code."""
 
     def __init__(
-        self, name: str, rules: Mapping[tuple[str, str], Rule], time_zone: tzinfo = UTC
+        self,
+        name: str,
+        rules: Mapping[tuple[str, str], ConditionRule],
+        time_zone: tzinfo = UTC,
     ) -> None:
         """``rules`` are by plan and code; the plan is empty where there is none."""
         self.name = name
@@ -104,7 +107,7 @@ class RuleTable:
         names = ", ".join(sorted({*self.plans, *tapes}))
         return f"must be a tape of the table {self.name}: one of {names}"
 
-    def rule_of(self, codes: Any, tape: Any = "") -> Rule:
+    def rule_of(self, codes: Any, tape: Any = "") -> ConditionRule:
         """Return what a trade's codes allow, all together.
 
         ``codes`` are a list, or text with blanks, commas or the like between them. A
@@ -114,7 +117,7 @@ class RuleTable:
         text = codes if type(codes) is str else " ".join(codes_in(codes))
         return self._rule_of(text, self.plan_of(tape))
 
-    def _look_up(self, codes: str, plan: str | None) -> Rule:
+    def _look_up(self, codes: str, plan: str | None) -> ConditionRule:
         rule = _NO_CONDITION
         for code in codes_in(codes.translate(_LIST_MARKS)):
             if plan is None:
@@ -123,7 +126,7 @@ class RuleTable:
                 rule = rule.both(self._of(one, plan))
         return rule
 
-    def _of(self, code: str, plan: str) -> Rule:
+    def _of(self, code: str, plan: str) -> ConditionRule:
         for key in ((plan, code), ("", code), (plan, OTHER), ("", OTHER)):
             if key in self.rules:
                 return self.rules[key]
@@ -156,7 +159,7 @@ def parse_table(name: str, text: str) -> RuleTable:
                 f"its header has no column {column!r}; a table needs "
                 f"{', '.join(_NEEDED)}, and plan where tapes differ"
             )
-    rules: dict[tuple[str, str], Rule] = {}
+    rules: dict[tuple[str, str], ConditionRule] = {}
     for (number, _), row in zip(rows[1:], cells[1:], strict=True):
         values = dict(zip(header, map(str.strip, row), strict=False))
         try:
@@ -171,7 +174,7 @@ def parse_table(name: str, text: str) -> RuleTable:
     return RuleTable(name, rules, _time_zone(text))
 
 
-def _read_row(values: Mapping[str, str]) -> tuple[tuple[str, str], Rule]:
+def _read_row(values: Mapping[str, str]) -> tuple[tuple[str, str], ConditionRule]:
     code = values.get("code", "")
     if not code or (code != OTHER and codes_in(code) != [code]):
         raise BadTable(f"code {code!r}: must be a code, without blanks or separators")
@@ -179,7 +182,7 @@ def _read_row(values: Mapping[str, str]) -> tuple[tuple[str, str], Rule]:
     if last not in Last.__members__:
         allowed = ", ".join(name.lower() for name in Last.__members__)
         raise BadTable(f"last {values.get('last', '')!r}: must be one of {allowed}")
-    rule = Rule(Last[last], _yes(values, "range"), _yes(values, "volume"))
+    rule = ConditionRule(Last[last], _yes(values, "range"), _yes(values, "volume"))
     return (values.get("plan", ""), code), rule
 
 

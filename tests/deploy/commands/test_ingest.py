@@ -15,6 +15,7 @@ from tests.ingest.feed.test_run import logged
 from tests.paths import ROOT
 
 PAGE = (ROOT / "docs" / "feeding.md").read_text("utf-8")
+CONDITIONS = (ROOT / "docs" / "conditions.md").read_text("utf-8")
 BLOCKS = re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)
 PRICES = (
     *(["71900"], ["71900", "72000"], ["71900"], ["71900"], ["71900"]),
@@ -55,6 +56,29 @@ def test_an_example_of_the_page_puts_its_trades_into_the_log(
     trades = [Trade.from_wire(payload) for payload in logged(client)]
     assert [trade.price for trade in trades] == PRICES[number], done.stderr
     assert {trade.isin for trade in trades} == {"KR7005930003"}
+
+
+def test_the_example_of_sale_conditions_is_right(
+    redis_url: str, client: redis.Redis, tmp_path: Path
+) -> None:
+    """All trades are there, and only one of them is a price."""
+    [block] = re.findall(r"```sh\n(.*?)```", CONDITIONS, re.DOTALL)
+    done = run(block, tmp_path, redis_url)
+
+    assert done.returncode == 0, done.stderr
+    trades = [Trade.from_wire(payload) for payload in logged(client)]
+    told = [(t.isin, t.price, t.updates.encode()) for t in trades]
+    assert told == [
+        ("US0378331005", "230.2", "last,range,volume"),
+        ("US0378331005", "150", "volume"),
+    ]
+
+
+def test_the_example_of_a_decoder_is_right(redis_url: str, tmp_path: Path) -> None:
+    [block] = re.findall(r"```python\n(.*?)```", CONDITIONS, re.DOTALL)
+    (tmp_path / "example.py").write_text(block)
+    done = run("python example.py", tmp_path, redis_url)
+    assert done.stdout.split() == re.findall(r"# (\S+)", block), done.stderr
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ingest.conditions.rule_table import BadTable, Last, Rule, parse_table
+from ingest.conditions.rule_table import BadTable, ConditionRule, Last, parse_table
 
 HEAD = "plan,code,last,range,volume\n"
 TEXT = f"""# a comment
@@ -17,15 +17,15 @@ UTP,*,yes,no,no
 
 def test_several_codes_allow_the_least_of_each() -> None:
     table = parse_table("own", TEXT)
-    assert table.rule_of("B", "C") == Rule(Last.YES, True, True)
-    assert table.rule_of(["B", "AVG"], "UTP") == Rule(Last.NO, False, True)
-    assert table.rule_of("B,other", "C") == Rule(Last.YES, False, False)
+    assert table.rule_of("B", "C") == ConditionRule(Last.YES, True, True)
+    assert table.rule_of(["B", "AVG"], "UTP") == ConditionRule(Last.NO, False, True)
+    assert table.rule_of("B,other", "C") == ConditionRule(Last.YES, False, False)
     assert str(table.time_zone) == "America/New_York"
 
 
 def test_what_is_in_no_table_counts_for_the_volume_and_is_named() -> None:
     table = parse_table("own", TEXT)
-    assert table.rule_of("x B", "A") == Rule(Last.NO, False, True, ("x",))
+    assert table.rule_of("x B", "A") == ConditionRule(Last.NO, False, True, ("x",))
     assert table.rule_of("B", "Q").unknown == ("B of no known tape",)
     assert table.plan_of("Q") is None
     assert table.tape_rule.endswith("one of 1, 2, 3, A, B, C, CTA, UTP")
@@ -41,7 +41,7 @@ def test_a_tape_is_written_in_many_ways(tape: object) -> None:
 )
 def test_numbers_come_in_many_forms(codes: object) -> None:
     table = parse_table("own", "code,last,range,volume\n12,no,yes,yes\n37,yes,no,yes\n")
-    assert table.rule_of(codes) == Rule(Last.NO, False, True)
+    assert table.rule_of(codes) == ConditionRule(Last.NO, False, True)
 
 
 def test_letters_need_no_separators_and_a_number_is_none_of_them() -> None:
