@@ -39,7 +39,7 @@ def _is_list(kind: pa.DataType) -> bool:
     if not (pa.types.is_list(kind) or pa.types.is_large_list(kind)):
         return False
     of = kind.value_type
-    return pa.types.is_integer(of) or pa.types.is_string(of)
+    return bool(pa.types.is_integer(of) or pa.types.is_string(of))
 
 
 def _values(column: pa.ChunkedArray) -> list[Any]:
