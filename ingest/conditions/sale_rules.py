@@ -7,14 +7,13 @@ trade does not set it.
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import replace
 from datetime import datetime, tzinfo
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 from ingest.conditions.rule_table import Last, RuleTable
 from ingest.trade import Trade
-from tickthrottle_client.updates_v1 import ALL, FIELD, Updates
+from tickthrottle_client.updates_v1 import FIELD, Updates
 
 MOST_ISSUES = 65_536
 """How many issues are remembered; the one that came first is forgotten first."""
@@ -71,13 +70,14 @@ class SaleRules:
         if rule.unknown:
             self._count(rule.unknown)
         market = "" if sale.market is None else str(sale.market).strip()
-        sets_last = trade.updates.last and self._may_set(trade, rule.last, market)
+        sets_last = self._may_set(trade, rule.last, market) and trade.updates.last
         if sets_last and self.table.needs_memory:
             self._remember(trade, market)
-        updates = Updates(sets_last, rule.range, rule.volume).both(trade.updates)
-        if updates == ALL:
+        if sets_last and rule.range and rule.volume:
             return trade
-        return replace(trade, extra={**trade.extra, FIELD: updates.encode()})
+        updates = Updates(sets_last, rule.range, rule.volume).both(trade.updates)
+        own = (trade.isin, trade.time_us, trade.seq, trade.price, trade.size)
+        return Trade(*own, {**trade.extra, FIELD: updates.encode()})
 
     def _may_set(self, trade: Trade, last: Last, market: str) -> bool:
         if not self.table.needs_memory or last == Last.NO:
