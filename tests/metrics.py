@@ -1,5 +1,6 @@
 """Every metric there is, as a scrape of all processes would show it."""
 
+from collections import Counter
 from dataclasses import dataclass
 
 from prometheus_client import CollectorRegistry, generate_latest
@@ -11,6 +12,7 @@ from gateway.stream.close_log import CloseLog
 from gateway.stream.counters import Counters
 from ingest.adapters.adapter_metrics import AdapterMetrics
 from ingest.feed.metrics import FeedMetrics
+from ingest.sources.event import Refusals
 from intake.intake_app import IntakeMetrics
 from throttle.analytics.metrics import AnalyticsMetrics
 from throttle.contract.cut import Cut
@@ -43,7 +45,8 @@ def registries() -> list[CollectorRegistry]:
     feed, throttle, gateway, archive, analytics = (
         CollectorRegistry() for _ in range(5)
     )
-    FeedMetrics(feed).leave_out({"correction": 0})
+    conditions = Refusals(left_out=Counter(x=0), unknown_conditions=Counter(X=0))
+    FeedMetrics(feed).count_conditions(conditions)
     AdapterMetrics(feed)
     IntakeMetrics(feed)
     ArchiveMetrics(archive)

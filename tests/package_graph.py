@@ -30,6 +30,7 @@ FLOORS = {
         "files",
         "instrument_table",
         "records",
+        "conditions",
         "sources",
         "feed",
         "adapters",

@@ -23,11 +23,11 @@ APPENDS = options_of(IngestSettings, "redis_url")
 """Where a feed appends to: a server of Redis. A topic of Kafka is in variables."""
 
 # How tapes are stamped is a matter of the replay; `run` has a list of its own.
-TAPE_FORM = options_of(LineOptions, "map", "venue", form=FORM)
+TAPE_FORM = options_of(LineOptions, "map", "updates", "venue", form=FORM)
 """How a tape is written, as for ``ingest``."""
 
 TAPE_LINES = options_of(
-    LineOptions, "map", "venue", form=FORM, instruments_file="--instruments"
+    LineOptions, "map", "updates", "venue", form=FORM, instruments_file="--instruments"
 )
 """The same, with the list that tells the ISINs of its symbols."""
 

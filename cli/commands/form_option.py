@@ -10,7 +10,7 @@ from ingest.sources.trade_lines import LineOptions
 FORM = tuple(
     name
     for name in LineOptions.model_fields
-    if name not in ("map", "venue", "instruments_file", "stamp")
+    if name not in ("map", "updates", "venue", "instruments_file", "stamp")
 )
 """The fields of ``LineOptions`` that are given by ``--form``, of files all of them."""
 

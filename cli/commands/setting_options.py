@@ -125,6 +125,8 @@ def spell_lines(lines: LineOptions) -> list[str]:
         pairs = (f"{field}={name}" for field, name in lines.map.items())
         spelled += ["--map", ",".join(pairs)]
     spelled += [word for text in spell_form(lines) for word in ("--form", text)]
+    if lines.updates is not None:
+        spelled += ["--updates", str(lines.updates)]
     if lines.venue is not None:
         spelled += ["--venue", str(lines.venue)]
     if lines.instruments_file is not None:

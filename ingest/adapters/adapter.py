@@ -12,6 +12,7 @@ from enum import Enum
 from functools import lru_cache
 from typing import Any, NamedTuple, NoReturn, TypeVar
 
+from ingest.conditions.sale_rules import Sale
 from ingest.decimals import plain_decimal
 from ingest.trade import EARLIEST_TIME_US, LATEST_TIME_US, InvalidTrade
 
@@ -58,6 +59,8 @@ class ExchangeTrade(NamedTuple):
     series: str = ""
     extra: Mapping[str, Any] = {}
     sent_us: int | None = None
+    sale: Sale | None = None
+    """Its sale conditions: the adapter's table says what it counts for by them."""
 
 
 class Skip(NamedTuple):
@@ -186,6 +189,8 @@ class Adapter:
     rest_url: str = ""
     """Where lists and keys are had, if they are."""
     numbering: Numbering = Numbering.NONE
+    conditions: str = ""
+    """The table of its trades' sale conditions: one of ours, or a path to a file."""
     secrets: tuple[str, ...] = ()
     """Keys it needs, each a variable TICKTHROTTLE_<NAME>_<SECRET>, or ..._FILE."""
     symbols_a_connection: int = 500

@@ -22,6 +22,8 @@ from ingest.adapters.adapter import (
     not_decoded,
 )
 from ingest.adapters.trade_numbers import TradeNumbers
+from ingest.conditions.rule_table import RuleTable
+from ingest.conditions.sale_rules import SaleRules
 from ingest.decimals import plain_decimal
 from ingest.instrument_table.day_facts import DayNews
 from ingest.instrument_table.instrument_entry import BadInstruments
@@ -115,7 +117,12 @@ class Intake:
         numbering: Numbering,
         keys: Mapping[str, str],
         refusals: Refusals,
+        table: RuleTable | None = None,
     ) -> None:
+        """``table`` says what trades count for by their sale conditions."""
+        self._sales = None
+        if table is not None:
+            self._sales = SaleRules(table, refusals.unknown_conditions)
         self._venue = venue
         self._numbering = numbering
         self._keys = keys
@@ -181,6 +188,9 @@ class Intake:
             "refused": dict(self._refusals.by_reason()),
             "skipped": dict(counts.skipped.copy()),
         }
+        if self._refusals.unknown_conditions:
+            unknown = self._refusals.unknown_conditions.copy()
+            account["unknown_conditions"] = dict(unknown)
         if counts.strangers:
             account["not_asked_symbols"] = list(counts.strangers)
         return account
@@ -260,7 +270,10 @@ class Intake:
             price=trade.price,
             now_us=now_us,
         ):
-            entries.append((isin, self._in_order(trade).to_wire()))
+            trade = self._in_order(trade)
+            if self._sales is not None and traded.sale is not None:
+                trade = self._sales.apply(trade, traded.sale)
+            entries.append((isin, trade.to_wire()))
 
     def _in_order(self, trade: Trade) -> Trade:
         """Return a trade that is newer than those of its time that came before.

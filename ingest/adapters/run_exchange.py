@@ -27,6 +27,8 @@ from ingest.adapters.listing import (
     parse_known,
 )
 from ingest.adapters.raw_tape import RAW_TAPE_BYTES, Opened, RawRecorder, read_raw
+from ingest.conditions.known_tables import find_table
+from ingest.conditions.rule_table import BadTable, RuleTable
 from ingest.feed.instrument_days import telling_days
 from ingest.feed.instrument_names import tell_names
 from ingest.feed.pacer import FeedReport
@@ -78,11 +80,13 @@ def run_exchange(
 ) -> FeedReport:
     """Append an exchange's trades, or those of a raw tape, until stopped.
 
-    Raises AdapterFault for an exchange that cannot be reached at the start or refuses
-    the feed, RawTapeError, and FeedError as the other feeds do.
+    Raises BadChoice for a table of sale conditions that cannot be used, AdapterFault
+    for an exchange that cannot be reached at the start or refuses the feed,
+    RawTapeError, and FeedError as the other feeds do.
     """
     refusals, registry = Refusals(), CollectorRegistry()
-    intake = Intake(kind.venue, kind.numbering, instruments.keys, refusals)
+    table = options.updates or _table_of(kind)
+    intake = Intake(kind.venue, kind.numbering, instruments.keys, refusals, table)
     metrics = AdapterMetrics(registry)
     plan = ExchangePlan(
         kind, instruments.symbols, secrets, options.silence_s, options.max_ahead_ms
@@ -123,6 +127,13 @@ def run_exchange(
             recorder.close()
     metrics.show(intake, 0, 0)
     return report
+
+
+def _table_of(kind: type[Adapter]) -> RuleTable | None:
+    try:
+        return find_table(kind.conditions) if kind.conditions else None
+    except BadTable as error:
+        raise BadChoice(f"feed {kind.name}: conditions {error}") from None
 
 
 def _pump_tape(

@@ -24,6 +24,7 @@ from ingest.adapters.adapter import (
     read_json,
     read_records,
 )
+from ingest.conditions.sale_rules import Sale
 from ingest.trade import InvalidTrade
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -52,6 +53,7 @@ class Alpaca(Adapter):
     url = "wss://stream.data.alpaca.markets/v2/iex"
     # Trade ids are unique within an exchange, and none by one.
     numbering = Numbering.UNIQUE
+    conditions = "us_equities"
     secrets = ("key", "secret")
     symbols_a_connection = 10_000
     most_connections = 1
@@ -134,6 +136,7 @@ def _trade(message: Mapping[str, Any]) -> ExchangeTrade:
         extra,
         # The exchange stamps nothing else; the way here is in it.
         time_us,
+        Sale(conditions, extra.get("tape"), extra.get("exchange")),
     )
 
 

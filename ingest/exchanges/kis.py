@@ -38,6 +38,7 @@ from ingest.adapters.adapter import (
     read_records,
     shortest_decimal,
 )
+from ingest.conditions.sale_rules import Sale
 from ingest.decimals import plain_decimal
 from ingest.exchanges.kis_records import FIELDS, KNOWN_LENGTHS, Record, split_records
 from ingest.trade import InvalidTrade
@@ -77,6 +78,7 @@ class Kis(Adapter):
     url = "ws://ops.koreainvestment.com:21000"
     rest_url = "https://openapi.koreainvestment.com:9443"
     numbering = Numbering.CUMULATIVE
+    conditions = "krx"
     secrets = ("appkey", "secretkey")
     symbols_a_connection = 41
     most_connections = 1
@@ -289,6 +291,7 @@ def _trade(record: Record) -> ExchangeTrade:
         int(volume),
         series,
         extra,
+        sale=Sale(record[_SESSION]),
     )
 
 

@@ -1,7 +1,6 @@
 """What a feed counts, as Prometheus metrics."""
 
 from collections import Counter as Counts
-from collections.abc import Mapping
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
@@ -40,6 +39,13 @@ class FeedMetrics:
             registry=registry,
         )
         self._left_out: dict[str, Total] = {}
+        self._unknown_counter = Counter(
+            "tickthrottle_feed_unknown_conditions_total",
+            "Sale conditions of trades that no table has.",
+            ["condition"],
+            registry=registry,
+        )
+        self._unknown: dict[str, Total] = {}
         self._retried = Total(
             Counter(
                 "tickthrottle_feed_retried_trades_total",
@@ -96,21 +102,25 @@ class FeedMetrics:
             self._seen = progress.acknowledged
             self._last_append.set(now_s)
         self._acknowledged.reach(progress.acknowledged)
-        for reason, count in (refusals.by_reason() + Counts(writer.refused)).items():
-            if reason not in self._refused:
-                self._refused[reason] = Total(self._refused_counter.labels(reason))
-            self._refused[reason].reach(count)
-        self.leave_out(refusals.left_out.copy())
+        refused = refusals.by_reason() + Counts(writer.refused)
+        _reach(self._refused, self._refused_counter, refused)
+        self.count_conditions(refusals)
         self._retried.reach(progress.retried)
         self._dropped.reach(progress.dropped_at_cap)
         self._in_doubt.set(sum(tally.in_doubt for tally in writer.tallies))
         self._lag.set(progress.lag_s)
         self._process.observe()
 
-    def leave_out(self, counts: Mapping[str, int]) -> None:
-        """Take in how many rows were left out, by their condition."""
-        for condition, count in counts.items():
-            if condition not in self._left_out:
-                counter = self._left_out_counter.labels(condition)
-                self._left_out[condition] = Total(counter)
-            self._left_out[condition].reach(count)
+    def count_conditions(self, refusals: Refusals) -> None:
+        """Take in how many rows met a condition, or had one that is unknown."""
+        _reach(self._left_out, self._left_out_counter, refusals.left_out.copy())
+        unknown = refusals.unknown_conditions.copy()
+        _reach(self._unknown, self._unknown_counter, unknown)
+
+
+def _reach(totals: dict[str, Total], counter: Counter, counts: Counts[str]) -> None:
+    """Have the totals of a counter reach these counts, by their label."""
+    for label, count in counts.items():
+        if label not in totals:
+            totals[label] = Total(counter.labels(label))
+        totals[label].reach(count)

@@ -69,6 +69,8 @@ class FeedReport:
     """How many entries, at most, may be in the log beyond the acknowledged ones."""
     left_out: Mapping[str, int] = field(default_factory=dict)
     """Rows that were left out on purpose, by the condition that they met."""
+    unknown_conditions: Mapping[str, int] = field(default_factory=dict)
+    """Sale conditions that no table has, of trades that were appended."""
 
 
 def run_feed(
@@ -229,4 +231,5 @@ class _Feed:
             unsent=unsent,
             in_doubt=sum(tally.in_doubt for tally in self.writer.tallies),
             left_out=dict(self.refusals.left_out),
+            unknown_conditions=dict(self.refusals.unknown_conditions),
         )

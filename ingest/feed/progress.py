@@ -51,7 +51,11 @@ def log_report(title: str, report: FeedReport) -> None:
         dropped_at_cap=report.dropped_at_cap,
         seconds=round(report.seconds, 1),
         max_lag_s=round(report.max_lag_s, 3),
-        **({"left_out": dict(report.left_out)} if report.left_out else {}),
+        **{
+            name: dict(counts)
+            for name in ("left_out", "unknown_conditions")
+            if (counts := getattr(report, name))
+        },
     )
     for refusal in report.refusals:
         log.warning(f"{title}: refused", row=refusal)

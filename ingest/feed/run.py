@@ -141,8 +141,12 @@ def run_pipe(
     BadInstruments for the instrument list, and FeedError as the other feeds do.
     """
     instruments = read_symbols(options.instruments_file, options.venue)
-    reader = LineReader(options, _now_us(), _now_us, instruments)
     refusals = _tally_for(options)
+    reader = LineReader(
+        *(options, _now_us(), _now_us, instruments),
+        unknown=refusals.unknown_conditions,
+        is_whole=path.is_file(),
+    )
 
     def pump(arrivals: Arrivals) -> None:
         for entries in read_pipe(path, reader, refusals, follow=options.follow):
@@ -260,10 +264,12 @@ def _run(
                 open_display(title, total) as display,
                 source as supply,
             ):
+                said: set[str] = set()
 
                 def show(progress: FeedProgress) -> None:
                     display(progress)
                     keep_receipt()
+                    _warn_of_unknown(title, refusals, said)
                     metrics.show(progress, refusals, outlet.writer, time.time())
 
                 report = run_feed(
@@ -304,6 +310,15 @@ def _receipt(path: Path | None, outlet: Outlet) -> Iterator[Callable[[], None]]:
         yield lambda: file.renew(_now_ms())
     finally:
         file.finish(_now_ms())
+
+
+def _warn_of_unknown(title: str, refusals: Refusals, said: set[str]) -> None:
+    for name in refusals.unknown_conditions.keys() - said:
+        said.add(name)
+        log.warning(
+            f"{title}: unknown sale condition {name}: its trades count for the volume "
+            "alone; a table of your own can say more, see docs/conditions.md"
+        )
 
 
 def _warn_of_receipt(error: OSError) -> None:

@@ -32,6 +32,12 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
         *("qty", "quantity", "volume", "amount", "vol", "last_size", "trade_volume"),
         *("v", "s", "체결량", "거래량"),
     ),
+    "conditions": (
+        *("condition", "sale_condition", "sale_conditions", "sale_cond", "cond"),
+        *("trade_conditions", "tr_scond", "c"),
+    ),
+    "tape": ("z",),
+    "exchange": ("x", "ex", "exchange_id"),
     "code": ("short_code", "symbol", "ticker", "단축코드", "종목코드"),
     "name": (
         "instrument_name",

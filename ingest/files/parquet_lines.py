@@ -16,8 +16,8 @@ def read_lines(file: IO[bytes]) -> Iterator[bytes]:
 
     Numbers have all of their digits, NaN becomes null. Dates and times become text,
     with Z if the file says in which zone they are. Of a column of structures there is
-    one for each part, named with points; lists are left out. Raises ValueError and
-    OSError.
+    one for each part, named with points. Lists of whole numbers or text are lists,
+    others are left out. Raises ValueError and OSError.
     """
     with pq.ParquetFile(file) as parquet:
         for batch in parquet.iter_batches(_ROWS):
@@ -27,18 +27,26 @@ def read_lines(file: IO[bytes]) -> Iterator[bytes]:
             columns = {
                 name: _values(column)
                 for name, column in zip(table.column_names, table.columns, strict=True)
-                if not pa.types.is_nested(column.type)
+                if not pa.types.is_nested(column.type) or _is_list(column.type)
             }
             rows = zip(*columns.values(), strict=True)
             lines = [orjson.dumps(dict(zip(columns, row, strict=True))) for row in rows]
             yield b"".join(line + b"\n" for line in lines)
 
 
+def _is_list(kind: pa.DataType) -> bool:
+    """Tell whether a column may hold codes: numbers or text, several in a row."""
+    if not (pa.types.is_list(kind) or pa.types.is_large_list(kind)):
+        return False
+    of = kind.value_type
+    return bool(pa.types.is_integer(of) or pa.types.is_string(of))
+
+
 def _values(column: pa.ChunkedArray) -> list[Any]:
     kind = column.type
     if pa.types.is_dictionary(kind):
         column, kind = column.cast(kind.value_type), kind.value_type
-    if pa.types.is_integer(kind) or pa.types.is_boolean(kind):
+    if pa.types.is_integer(kind) or pa.types.is_boolean(kind) or _is_list(kind):
         values: list[Any] = column.to_pylist()
         return values
     if pa.types.is_timestamp(kind) and kind.tz is not None:

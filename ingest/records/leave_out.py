@@ -69,10 +69,10 @@ class Condition:
         if self.operator == "=":
             return _text(value) in self.values
         if self.operator == "~":
-            return not self.values.isdisjoint(_codes(value))
+            return not self.values.isdisjoint(codes_in(value))
         if self.operator == "~~":
-            return not self.values.isdisjoint("".join(_codes(value)))
-        return any(code.strip("0.+-") not in ("", "false") for code in _codes(value))
+            return not self.values.isdisjoint("".join(codes_in(value)))
+        return any(code.strip("0.+-") not in ("", "false") for code in codes_in(value))
 
 
 def value_at(fields: Mapping[str, Any], path: Sequence[str]) -> Any:
@@ -88,7 +88,8 @@ def value_at(fields: Mapping[str, Any], path: Sequence[str]) -> Any:
     return value
 
 
-def _codes(value: Any) -> list[str]:
+def codes_in(value: Any) -> list[str]:
+    """Return the codes of a list, or of text that has separators between them."""
     if isinstance(value, list):
         return [_text(code) for code in value]
     return [code for code in _SEPARATORS.split(_text(value)) if code]

@@ -33,6 +33,8 @@ class Refusals:
     counts: Counter[str] = field(default_factory=Counter)
     examples: list[str] = field(default_factory=list)
     left_out: Counter[str] = field(default_factory=Counter)
+    unknown_conditions: Counter[str] = field(default_factory=Counter)
+    """Sale conditions that no table has, of trades that were taken."""
 
     def add(self, line: int, error: InvalidTrade, of: str = "line") -> None:
         """Count a refused row under its reason, with the line it stands on."""
@@ -47,6 +49,7 @@ class Refusals:
         """Add another tally to this one."""
         self.counts.update(other.counts)
         self.left_out.update(other.left_out)
+        self.unknown_conditions.update(other.unknown_conditions)
         room = SHOWN_REFUSALS - len(self.examples)
         self.examples.extend(other.examples[:room])
 

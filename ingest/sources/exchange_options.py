@@ -4,6 +4,7 @@ from pathlib import Path
 
 from pydantic import Field
 
+from ingest.conditions.table_choice import TableOption
 from ingest.sources.feed_options import FeedOptions
 
 
@@ -18,6 +19,12 @@ class ExchangeOptions(FeedOptions):
     instruments_file: Path | None = None
     """Instrument list, as CSV, with the ISINs of symbols: columns isin and symbol, or
     code.
+    """
+
+    updates: TableOption | None = None
+    """The table of sale conditions that says which trades set the last price, widen the
+    range and add to the volume, in place of the adapter's own: a path such as
+    ./table.csv; see docs/conditions.md.
     """
 
     silence_s: float | None = Field(None, ge=0.1, le=86_400)

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, InstanceOf
 
+from ingest.conditions.table_choice import ChoiceOption
 from ingest.decimals import plain_decimal
 from ingest.records.leave_out import Condition
 from ingest.sources.feed_options import FeedOptions
@@ -120,6 +121,13 @@ class FieldOptions(FeedOptions):
     """Leave out what meets a condition, and count it: correction=8, a value;
     'conditions~T|U', a code in a list; 'sale~~TU', a character; cancels, anything but
     zero. May be given several times.
+    """
+
+    updates: ChoiceOption | None = None
+    """Which trades set the last price, widen the range and add to the volume, by their
+    sale conditions: a table, the field of the codes, and where they differ by tape that
+    of the tape, as us_equities:conditions:tape. A table of your own is a path to it,
+    ./table.csv; see docs/conditions.md.
     """
 
     venue: Annotated[InstanceOf[Venue], BeforeValidator(_parse_venue)] | None = None

@@ -8,11 +8,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ingest.conditions.known_tables import find_table
 from ingest.files.file_kind import foreign_file, foreign_kind, guess_encoding
 from ingest.files.header import guess_delimiter, guess_map
 from ingest.files.records import BadHeader, Record, cut_records, split_row
 from ingest.files.text_pieces import to_utf8
 from ingest.instrument_table.known_instruments import Instruments
+from ingest.records.leave_out import value_at
 from ingest.sources.event import Refusals
 from ingest.sources.trade_lines import (
     UNKNOWN_SYMBOL,
@@ -22,6 +24,7 @@ from ingest.sources.trade_lines import (
     read_records,
 )
 from ingest.trade import EARLIEST_TIME_US, REQUIRED, InvalidTrade, Trade
+from tickthrottle_client.updates_v1 import FIELD
 
 SAMPLE_BYTES = 2**20
 """So much of a file is looked at."""
@@ -30,6 +33,8 @@ SAMPLE_RECORDS = 1_000
 """At most so many records are."""
 
 _SHOWN = 5
+_SALE = ("conditions", "tape", "exchange")
+_US_TABLES = ("us_equities_numeric", "us_equities")
 _FIRST_LINES = 20
 # What may help where values are refused: units of time, marks of numbers.
 _VARIATIONS: tuple[dict[str, str], ...] = (
@@ -58,6 +63,8 @@ class Inspection:
     records: int = 0
     taken: int = 0
     trades: list[Trade] = field(default_factory=list)
+    partial: int = 0
+    """Trades that do not count for everything."""
     refusals: Refusals = field(default_factory=Refusals)
     head: list[str] = field(default_factory=list)
     problem: str = ""
@@ -117,7 +124,60 @@ def inspect_sample(
         if other.is_better_than(best):
             best, options = other, varied
     best.names = {k: name for k, name in best.names.items() if k in fields}
+    best.options = _with_table(records, best, instruments)
     return best
+
+
+def _with_table(
+    records: list[Record], best: Inspection, instruments: Instruments | None
+) -> LineOptions:
+    """Return options with the table of sale conditions that knows all of the codes.
+
+    Only if some of the trades do not count for everything by it.
+    """
+    options = best.options
+    columns = _columns(records, options) if options.updates is None else []
+    names = {field: field for field in _SALE if field in columns}
+    names |= guess_map(columns, _SALE)
+    if "conditions" not in names:
+        return options
+    market = names.get("exchange", "")
+    market = "" if market == "exchange" else market
+    # Whether symbols have ISINs does not matter here.
+    probe = {} if best.taken or options.venue else {"venue": "XNAS"}
+    best = _read(records, _with(options, {}, **probe), instruments, "")
+    for name in _US_TABLES:
+        has_tapes = bool(find_table(name).plans)
+        tape = names.get("tape", "") if has_tapes else ""
+        text = f"{name}:{names['conditions']}:{tape}:{market}"
+        if has_tapes and not tape:
+            continue
+        text = text.rstrip(":")
+        seen = _read(
+            records, _with(options, {}, updates=text, **probe), instruments, ""
+        )
+        is_known = not seen.refusals.unknown_conditions
+        if is_known and seen.partial > best.partial and seen.taken == best.taken:
+            return _with(options, {}, updates=text)
+    return options
+
+
+def _columns(records: list[Record], options: LineOptions) -> list[str]:
+    """Return what the fields of the first record are called."""
+    first = records[0][1] if records else b""
+    if isinstance(first, InvalidTrade):
+        return []
+    try:
+        if first.lstrip()[:1] not in (b"{", b"["):
+            names = split_row(first, options.delimiter, no_quotes=options.no_quotes)
+            return options.column_names or [name.strip() for name in names]
+        whole = json.loads(first)
+    except (ValueError, RecursionError):
+        return []
+    parts = whole if isinstance(whole, list) else [whole]
+    if options.records and isinstance(whole, dict):
+        parts = value_at(whole, options.records.split("."))
+    return list(parts[0]) if _holds_objects(parts) else []
 
 
 def _records(sample: bytes, options: LineOptions) -> list[Record]:
@@ -141,7 +201,15 @@ def _read(
     if not records:
         seen.problem = "is empty"
         return seen
-    reader = LineReader(options, 1, lambda: EARLIEST_TIME_US, instruments)
+    unknown = seen.refusals.unknown_conditions
+    reader = LineReader(
+        options,
+        1,
+        lambda: EARLIEST_TIME_US,
+        instruments,
+        unknown=unknown,
+        is_whole=True,
+    )
     try:
         rows = begin(reader, records)
     except BadHeader as error:
@@ -154,6 +222,7 @@ def _read(
         *(rows, reader, seen.refusals, reader.read_trade, reader.trade_of)
     )
     seen.records, seen.taken, seen.trades = len(rows), len(trades), trades[:_SHOWN]
+    seen.partial = sum(FIELD in trade.extra for trade in trades)
     return seen
 
 

@@ -35,7 +35,11 @@ def read_tape(
     first trade asked for or later, when the file is missing, unreadable, damaged or
     without a required column, and at the end when it held no valid trade.
     """
-    reader = LineReader(options or LineOptions(), 1, _now_us, instruments)
+    reader = LineReader(
+        *(options or LineOptions(), 1, _now_us, instruments),
+        unknown=refusals.unknown_conditions,
+        is_whole=path.is_file(),
+    )
     has_trades = False
     try:
         for trades in read_source(

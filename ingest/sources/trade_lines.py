@@ -6,6 +6,7 @@ in the project's own form and use the parts.
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from decimal import Context, Decimal
 from itertools import count
@@ -16,6 +17,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import orjson
 from pydantic import BeforeValidator, Field, InstanceOf, model_validator
 
+from ingest.conditions.sale_rules import Sale, SaleRules
 from ingest.decimals import decimal_of, plain_time, whole_number
 from ingest.files.file_form import FileForm
 from ingest.files.file_kind import BOM, foreign_kind
@@ -42,6 +44,7 @@ from ingest.trade import (
 )
 from ingest.wire_form import read_wire
 from tickthrottle_client.trade_v1 import as_microseconds
+from tickthrottle_client.updates_v1 import FIELD
 
 R = TypeVar("R")
 T = TypeVar("T")
@@ -126,11 +129,14 @@ class LineReader:
         instruments: Instruments | None = None,
         *,
         numbers_missing: bool = False,
+        unknown: Counter[str] | None = None,
+        is_whole: bool = False,
     ) -> None:
         """``now_us`` is the time of day. ``instruments`` tells the ISINs of symbols.
 
         With ``numbers_missing`` each trade without ``seq`` is numbered for itself:
-        for sources whose lines have nothing to do with each other.
+        for sources whose lines have nothing to do with each other. ``unknown`` and
+        ``is_whole`` are as for ``SaleRules``.
         """
         self.numbers_by_arrival = False
         self._numbers_missing = numbers_missing
@@ -143,6 +149,10 @@ class LineReader:
         self._clean = number_cleaner(options.thousands, options.decimal_mark)
         self._rules = self._rules_by(self._names)
         self._keys = None if options.venue is None else SymbolKeys(options.venue)
+        self._sales = None
+        if options.updates is not None:
+            table = options.updates.table
+            self._sales = SaleRules(table, unknown, is_whole=is_whole)
         self._has_date = options.has_date
         self._header: list[str] = []
         self._header_chars = 0
@@ -153,6 +163,7 @@ class LineReader:
         # Whether a trade may be as it is: of fields, and of a whole line of JSON.
         keeps_values = (
             self._rules.are_none
+            and self._sales is None
             and not self._has_date
             and options.stamp == "recorded"
             and options.time_unit == "us"
@@ -287,6 +298,11 @@ class LineReader:
         # Of the object around a list, what a name may lead to.
         self._around = {path[0] for path in self._paths.values()}
         self._around |= {condition.path[0] for condition in self._options.leave_out}
+        choice = self._options.updates
+        own = {name: field for field, name in self._names.items()}
+        sale = (choice.codes, choice.tape, choice.market) if choice else ()
+        self._around |= {name.split(".")[0] for name in sale}
+        self._sale_paths = [own.get(name, name).split(".") for name in sale]
         self._list_path = tuple(self._options.records.split("."))
 
     def _needed(self, columns: Sequence[str]) -> list[str]:
@@ -316,6 +332,42 @@ class LineReader:
                     f"its header has no column {name!r}, which leave_out names: it has "
                     f"{', '.join(self._header)[:200]}"
                 )
+        for name, rule in self._sale_columns():
+            if name not in (*columns, *self._header, *self._options.set):
+                raise BadHeader(
+                    f"its header has no column {name!r}, {rule}: it has "
+                    f"{', '.join(self._header)[:200]}"
+                )
+
+    def _sale_columns(self) -> Iterator[tuple[str, str]]:
+        """Yield the columns that ``updates`` needs, and what for."""
+        choice = self._options.updates
+        if choice is None:
+            return
+        yield choice.codes, f"the sale conditions of --updates {choice}"
+        if choice.table.plans:
+            tape = f"--updates {choice.table.name}:{choice.codes}:COLUMN"
+            rule = (
+                "by which codes differ: {} names it, --form set={}=C is for all lines"
+            )
+            yield choice.tape, rule.format(tape, choice.tape)
+        if choice.names_market:
+            yield choice.market, f"the market of --updates {choice}"
+
+    def _sale(self, fields: Mapping[str, Any]) -> Sale | None:
+        """Return what a trade's record says of its sale. Raises InvalidTrade."""
+        choice = self._options.updates
+        if choice is None:
+            return None
+        codes, tape, market = (value_at(fields, path) for path in self._sale_paths)
+        rule = choice.table.rule_of(codes, tape)
+        if rule.unknown and choice.table.plan_of(tape) is None:
+            raise InvalidTrade(
+                *("bad_field", choice.tape, tape),
+                f"{choice.table.tape_rule}; --updates {choice} names the table and its "
+                "fields",
+            )
+        return Sale(codes, tape, market)
 
     def _split(self, record: bytes) -> list[str]:
         form = self._options
@@ -446,6 +498,9 @@ class LineReader:
                 f"{error.rule}; if the sign says up or down: --form unsigned=price,size"
             )
             raise InvalidTrade(error.reason, error.field, shown, rule) from None
+        sale = self._sale(fields)
+        if not _text_of(fields.get(FIELD)):
+            fields.pop(FIELD, None)
         # What else is there passes through, but a trade has no parts of its own.
         if self._columns is None and not _EXACT_KINDS.issuperset(
             map(type, fields.values())
@@ -462,7 +517,10 @@ class LineReader:
         else:
             fields["seq"] = whole_number(fields.get("seq"))
         fields["isin"] = self._isin(fields)
-        return Trade.from_fields(fields)
+        trade = Trade.from_fields(fields)
+        if self._sales is None or sale is None:
+            return trade
+        return self._sales.apply(trade, sale)
 
     def _time(self, fields: dict[str, Any]) -> Any:
         value = fields.get("time")

@@ -52,6 +52,17 @@ def test_what_is_written_is_known_at_a_glance(isin: str, price: str, size: str) 
         assert read_wire(payload) is not None
 
 
+def test_a_producer_says_what_its_trade_counts_for() -> None:
+    fields = {"isin": "KR7005930003", "time": 1_773_964_804_000_000, "price": "1"}
+    for text in ("volume", "last,range,volume", "none"):
+        wire = {**fields, "size": 1, "updates": text}
+        _, payload = encode_trade(wire, count(1).__next__)
+        assert Trade.from_wire(payload).updates.encode() == text
+    for wrong in ("", None, "price", "last;range", 1):
+        with pytest.raises(InvalidTrade, match="must name what the trade counts for"):
+            encode_trade({**fields, "size": 1, "updates": wrong}, count(1).__next__)
+
+
 @given(
     st.dictionaries(
         st.sampled_from(["isin", "time", "seq", "price", "size", "x"]), values

@@ -20,6 +20,7 @@ WIRE = Trade("KR7005930003", 1_773_964_801_566_788, 7, "199400", "918").to_wire(
 @example(WIRE.replace(b"0003", b"0004"))
 @example(WIRE.replace(b":1773964801566788", b":9999999999999999"))
 @example(WIRE + b"\n")
+@example(WIRE.replace(b"}", b',"updates":"high"}'))
 def test_what_is_recognised_is_valid(payload: bytes) -> None:
     known = read_wire(payload)
     if known is not None:
@@ -32,6 +33,11 @@ def test_usual_trades_are_recognised(trade: Trade) -> None:
     usual = Trade(trade.isin, 1_773_964_801_566_788, trade.seq % 10**18, "1.50", "3")
     assert read_wire(usual.to_wire()) == (usual.isin, *usual.version)
     assert read_wire(usual.to_wire(), 10) is None
+
+
+def test_a_trade_that_says_what_it_counts_for_is_read_whole() -> None:
+    """Who only looks for the newest trade would take it for one."""
+    assert read_wire(WIRE.replace(b"}", b',"updates":"volume"}')) is None
 
 
 def test_a_wrong_check_digit_is_not_recognised() -> None:

@@ -56,6 +56,19 @@ def test_a_bad_trade_is_refused_alone() -> None:
     assert answer["refusals"][0]["message"].startswith("price -1: must be")
 
 
+def test_what_a_trade_counts_for_comes_through_and_a_wrong_word_is_told() -> None:
+    sent = [{**FIELDS, "updates": text} for text in ("range,volume", "", "low", 1)]
+    found = read(orjson.dumps(sent), "application/json")
+
+    taken = [Trade.from_wire(payload).extra for _, payload in found.entries]
+    assert taken == [{"updates": "range,volume"}, {}]
+    answer = found.to_answer()
+    assert answer["reasons"] == {"bad_field": 2}
+    assert answer["refusals"][0]["message"].startswith(
+        "updates 'low': must name what the trade counts for, one or more of last, range"
+    )
+
+
 def test_refusals_are_told_up_to_a_number() -> None:
     found = read(orjson.dumps([{}] * 100), "application/json")
 

@@ -15,6 +15,7 @@ from tests.ingest.feed.test_run import logged
 from tests.paths import ROOT
 
 PAGE = (ROOT / "docs" / "feeding.md").read_text("utf-8")
+CONDITIONS = (ROOT / "docs" / "conditions.md").read_text("utf-8")
 BLOCKS = re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)
 PRICES = (
     *(["71900"], ["71900", "72000"], ["71900"], ["71900"], ["71900"]),
@@ -57,6 +58,29 @@ def test_an_example_of_the_page_puts_its_trades_into_the_log(
     assert {trade.isin for trade in trades} == {"KR7005930003"}
 
 
+def test_the_example_of_sale_conditions_is_right(
+    redis_url: str, client: redis.Redis, tmp_path: Path
+) -> None:
+    """All trades are there, and only one of them is a price."""
+    [block] = re.findall(r"```sh\n(.*?)```", CONDITIONS, re.DOTALL)
+    done = run(block, tmp_path, redis_url)
+
+    assert done.returncode == 0, done.stderr
+    trades = [Trade.from_wire(payload) for payload in logged(client)]
+    told = [(t.isin, t.price, t.updates.encode()) for t in trades]
+    assert told == [
+        ("US0378331005", "230.2", "last,range,volume"),
+        ("US0378331005", "150", "volume"),
+    ]
+
+
+def test_the_example_of_a_decoder_is_right(redis_url: str, tmp_path: Path) -> None:
+    [block] = re.findall(r"```python\n(.*?)```", CONDITIONS, re.DOTALL)
+    (tmp_path / "example.py").write_text(block)
+    done = run("python example.py", tmp_path, redis_url)
+    assert done.stdout.split() == re.findall(r"# (\S+)", block), done.stderr
+
+
 @pytest.mark.parametrize(
     ("command", "code", "said"),
     [
@@ -74,6 +98,18 @@ def test_an_example_of_the_page_puts_its_trades_into_the_log(
             " tickthrottle ingest - --form leave-out=corr=8 --form leave-out='corr~~x'",
             0,
             '"left_out": {"corr=8": 1, "corr~~x": 0}',
+        ),
+        (
+            "printf 'isin,time,price,size,conditions\\nKR7005930003,"
+            "1795617000000000,1,1,99\\n' |"
+            " tickthrottle ingest - --updates us_equities_numeric",
+            0,
+            '"unknown_conditions": {"99": 1}',
+        ),
+        (
+            "tickthrottle ingest - --updates us < /dev/null",
+            2,
+            "updates us: 'us': is no table; there are krx, us_equities, us_equities_nu",
         ),
         (
             "tickthrottle ingest - --form leave-out==8 < /dev/null",

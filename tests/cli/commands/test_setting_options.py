@@ -133,6 +133,7 @@ def test_options_are_spelled_as_they_may_be_given() -> None:
             "unsigned": "size,price",
             "leave_out": ["type=cancel", "sale~~TU"],
             "venue": "XMKT",
+            "updates": "us_equities:c:z",
         }
     )
     spelled = spell_lines(lines)
@@ -140,7 +141,8 @@ def test_options_are_spelled_as_they_may_be_given() -> None:
         "--map isin=s,price=p --form delimiter=tab --form fold=later "
         "--form set=side=B --form scale=price=1E-9 --form unsigned=price,size "
         "--form leave-out=type=cancel --form leave-out=sale~~TU "
-        "--form time-zone=Asia/Seoul --venue XMKT=QX --instruments list.csv"
+        "--form time-zone=Asia/Seoul --updates us_equities:c:z --venue XMKT=QX "
+        "--instruments list.csv"
     )
     asked: list[LineOptions] = []
 

@@ -29,6 +29,7 @@ from ingest.adapters.adapter import (
     TurnedAway,
 )
 from ingest.adapters.intake import Intake
+from ingest.conditions.sale_rules import Sale
 from ingest.exchanges.alpaca import Alpaca
 from ingest.exchanges.binance import Binance
 from ingest.exchanges.kis import FIELDS, Kis
@@ -301,7 +302,8 @@ def kis_trade(price: str, size: str, volume: int, value: int) -> ExchangeTrade:
     """Return a trade of the recorded frame: 09:47:51 in Seoul."""
     extra = {"cum_volume": volume, "cum_value": value, "side": "S"}
     time_us = 1753836471000000
-    return ExchangeTrade("005930", time_us, price, size, volume, "20250730/2", extra)
+    trade = ExchangeTrade("005930", time_us, price, size, volume, "20250730/2", extra)
+    return trade._replace(sale=Sale("20"))
 
 
 def test_a_frame_of_kis_as_recorded() -> None:

@@ -14,7 +14,7 @@ import pytest
 import redis
 from structlog.testing import capture_logs
 
-from ingest.adapters.adapter import Adapter
+from ingest.adapters.adapter import Adapter, BadChoice
 from ingest.exchanges.alpaca import Alpaca
 from ingest.exchanges.binance import Binance
 from ingest.exchanges.kis import Kis
@@ -51,6 +51,17 @@ class Played:
     def newest(self) -> str:
         """Return the price that the pipeline shows in the end."""
         newest = max(self.trades, key=lambda trade: (trade["time"], trade["seq"]))
+        return str(newest["price"])
+
+    def counted(self) -> dict[Any, str]:
+        """Return what each trade counts for that does not count for everything."""
+        partial = (t for t in self.trades if "updates" in t)
+        return {t.get("trade_id", t["seq"]): t["updates"] for t in partial}
+
+    def last(self) -> str:
+        """Return the price of the newest trade that counts for it."""
+        counting = [t for t in self.trades if "last" in t.get("updates", "last")]
+        newest = max(counting, key=lambda trade: (trade["time"], trade["seq"]))
         return str(newest["price"])
 
     def said(self, words: str) -> list[str]:
@@ -174,6 +185,82 @@ def test_a_symbol_in_small_letters_is_taken(player: Player) -> None:
     played = player.play(Binance, A("13_binance_gap_order"), symbols="btcusdt")
     assert {t["isin"] for t in played.trades} == {key_of("QN", "BTCUSDT")}
     assert len(played.trades) == 4
+
+
+def test_sale_conditions_say_which_trade_is_the_last_price(player: Player) -> None:
+    """All of them are there; by the tape's own rules ``B`` is an ordinary trade."""
+    played = player.play(Alpaca, A("16_alpaca_conditions"))
+    assert played.counted() == {3: "volume", 4: "volume", 5: "volume"}
+    assert played.last() == "150.0"
+    assert "unknown_conditions" not in played.account
+
+
+def test_a_letter_means_something_else_on_another_tape(
+    player: Player, tmp_path: Path
+) -> None:
+    """An average price on tape A, so the first trade stays the last price."""
+    text = gzip.decompress(input_file(A("16_alpaca_conditions")).read_bytes())
+    tape = tmp_path / "tape_a.raw.gz"
+    tape.write_bytes(gzip.compress(text.replace(rb'"z\": \"C', rb'"z\": \"A')))
+    played = player.play(Alpaca, tape)
+    assert played.counted() == {2: "volume", 3: "volume", 4: "volume", 5: "volume"}
+    assert played.last() == "230.15"
+
+
+def alpaca_trade(number: int, price: int, codes: str, tape: str = "C") -> str:
+    """Return a frame with a trade, a second after the one before."""
+    return (
+        f'[{{"T":"t","S":"AAPL","i":{number},"x":"V","p":{price},"s":100,"c":{codes},'
+        f'"t":"2026-11-25T15:00:{number:02}Z","z":"{tape}"}}]'
+    )
+
+
+def test_what_a_table_does_not_have_moves_no_price_and_is_told_once(
+    player: Player,
+) -> None:
+    frames = [
+        alpaca_trade(1, 230, '["@"]'),
+        *(alpaca_trade(n, 999, '["@","?"]') for n in (2, 3)),
+        alpaca_trade(4, 999, '["@"]', "O"),
+        alpaca_trade(5, 999, "[]", "O").replace("999", "231"),
+    ]
+    played = player.play_frames(Alpaca, "AAPL", *frames)
+    assert played.counted() == {2: "volume", 3: "volume", 4: "volume"}
+    assert played.last() == "231"
+    unknown = {"?": 2, "@ of no known tape": 1}
+    assert played.account["unknown_conditions"] == unknown
+    for name in unknown:
+        assert len(played.said(f"alpaca: unknown sale condition {name}: its")) == 1
+
+
+def test_a_table_of_the_user_s_takes_the_place_of_ours(
+    player: Player, tmp_path: Path
+) -> None:
+    own = tmp_path / "own.csv"
+    own.write_text("code,last,range,volume\nT,yes,yes,yes\n*,no,no,no\n")
+    played = player.play(Alpaca, A("16_alpaca_conditions"), updates=str(own))
+    assert set(played.counted().values()) == {"none"}
+
+
+def test_a_block_of_krx_is_no_price(player: Player) -> None:
+    """Its record says so; a trade after hours is one of its session."""
+    records = [row(volume, price=str(volume)) for volume in (10, 20, 30, 40)]
+    for record, operation in zip(records, ("20", "22", "40", ""), strict=True):
+        record[34] = operation
+    played = player.play_frames(Kis, SAMSUNG, *map(kis, records))
+    assert [t.get("updates") for t in played.trades] == [None, "volume", None, None]
+
+
+def test_a_table_that_cannot_be_used_ends_the_feed(redis_url: str) -> None:
+    class Own(Alpaca):
+        conditions = "none"
+
+    tape = input_file(A("16_alpaca_conditions"))
+    with feeding(redis_url, Own, replay_raw=tape) as running:
+        eventually(running.ended)
+    [error] = running.errors
+    assert isinstance(error, BadChoice)
+    assert str(error).startswith("feed alpaca: conditions 'none': is no table; there")
 
 
 def test_cancels_and_corrections_are_told_as_not_applied(player: Player) -> None:

@@ -40,6 +40,7 @@ def test_everything_a_feed_counts_is_shown() -> None:
     metrics = FeedMetrics(registry)
     refusals = Refusals()
     refusals.counts["bad_isin"] = 7
+    refusals.left_out["x=1"] = refusals.unknown_conditions["?"] = 8
     for acknowledged, now_s in ((0, 90.0), (10, 100.0), (10, 110.0)):
         progress = FeedProgress(1.0, acknowledged, 5.0, 0.25, 10, 6, 2)
         metrics.show(progress, refusals, Writer(), now_s)
@@ -51,6 +52,8 @@ def test_everything_a_feed_counts_is_shown() -> None:
     assert value("refused_trades_total", reason="bad_isin") == 7
     assert value("refused_trades_total", reason="too_large_for_log") == 3
     assert value("refused_trades_total", reason="bad_price") == 0
+    assert value("left_out_trades_total", condition="x=1") == 8
+    assert value("unknown_conditions_total", condition="?") == 8
     assert value("retried_trades_total") == 6
     assert value("dropped_trades_total", reason="log_cap") == 2
     assert value("in_doubt_trades") == 5

@@ -66,8 +66,11 @@ def test_without_a_terminal_there_are_log_lines(
 def test_report_is_logged_with_its_refusals(stopped: bool, said: str) -> None:
     """The last lines say how a feed ended and which rows were refused first."""
     report = FeedReport(9, {"bad_isin": 1}, ("line 3: bad",), 0, 1.25, 0.5, 0, stopped)
+    report = replace(report, unknown_conditions={"?": 2})
     with capture_logs() as logs:
         log_report("replay", report)
     assert logs[0]["event"] == f"replay: {said}"
     assert logs[0]["refused"] == {"bad_isin": 1}
+    assert logs[0]["unknown_conditions"] == {"?": 2}
+    assert "left_out" not in logs[0]
     assert logs[1]["row"] == "line 3: bad"

@@ -49,7 +49,9 @@ def test_a_value_keeps_all_of_its_digits(
     assert [row["x"] for row in rows(x=column)] == texts
 
 
-def test_parts_have_names_with_points_and_lists_are_left_out() -> None:
-    """As in JSON."""
+def test_parts_have_names_with_points_and_codes_stay_lists() -> None:
+    """As in JSON; a list of anything else is left out."""
     deep = pa.array([{"px": 1, "of": {"qty": 2}}])
-    assert rows(d=deep, l=pa.array([[1, 2]])) == [{"d.px": "1", "d.of.qty": "2"}]
+    lists = {"l": pa.array([[1, 2]]), "t": pa.array([["@"]]), "f": pa.array([[0.5]])}
+    told = {"d.px": "1", "d.of.qty": "2", "l": ["1", "2"], "t": ["@"]}
+    assert rows(d=deep, **lists) == [told]

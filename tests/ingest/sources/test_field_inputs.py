@@ -21,7 +21,7 @@ AGG_TRADES = "seq=agg_trade_id,size=quantity,time=transact_time"
 
 
 def ingest(
-    path: Path, instruments: str = "", **options: Any
+    path: Path, instruments: str = "", is_whole: bool = True, **options: Any
 ) -> tuple[list[Trade], Refusals]:
     """Return what ``tickthrottle ingest`` takes of a file, and what it refuses."""
     chosen = PipeOptions.model_validate(options)
@@ -31,8 +31,12 @@ def ingest(
         if instruments
         else None
     )
-    reader = LineReader(chosen, NOW_US, lambda: NOW_US, known)
     refusals = Refusals()
+    reader = LineReader(
+        *(chosen, NOW_US, lambda: NOW_US, known),
+        unknown=refusals.unknown_conditions,
+        is_whole=is_whole,
+    )
     entries = [e for some in read_pipe(path, reader, refusals) for e in some]
     return [Trade.from_wire(payload) for _, payload in entries], refusals
 
@@ -63,6 +67,115 @@ def test_rows_with_a_correction_or_a_condition_set_no_price() -> None:
     assert max(trades, key=lambda t: t.version).price == "230.2"
     assert refusals.left_out == {"correction": 1, "conditions~2|52": 1}
     assert refusals.total == 0
+
+
+POLYGON = {
+    "instruments": "us",
+    "map": "isin=ticker,time=sip_timestamp,seq=sequence_number",
+    "time_unit": "ns",
+    "leave_out": ["correction"],
+}
+
+
+def test_sale_conditions_say_what_a_trade_counts_for() -> None:
+    """Nothing is lost: odd lots and average prices are there with their volume."""
+    path = input_file("b/b06_polygon_flat.csv")
+    trades, _ = ingest(path, updates="us_equities_numeric:conditions", **POLYGON)
+    assert [(t.price, t.extra.get("updates")) for t in trades] == [
+        ("230.1500", "volume"),
+        ("230.2", None),
+        ("150", "volume"),
+    ]
+    assert [t.extra["conditions"] for t in trades] == ["12,37", "", "2,52"]
+
+
+def test_letters_go_by_the_tape_and_names_by_the_map(tmp_path: Path) -> None:
+    row = '{"S":"AAPL","p":%s,"s":1,"t":1795617000000000,"d":{"c":%s},"z":%s}'
+    path = lines(
+        tmp_path,
+        row % (1, '["B"]', '"A"'),
+        row % (2, '["B"]', "3"),
+        row % (3, '["B"]', '"Q"'),
+        row % (4, "[]", '"Q"'),
+    )
+    names = "isin=S,price=p,size=s,time=t"
+    for more, choice in (
+        ("", "us_equities:d.c:z"),
+        (",conditions=d.c,tape=z", "us_equities"),
+        (",codes=d.c", "us_equities:d.c:z"),
+    ):
+        trades, refusals = ingest(
+            path, instruments="us", map=names + more, updates=choice
+        )
+        told = [(t.price, t.extra.get("updates")) for t in trades]
+        assert told == [("1", "volume"), ("2", None), ("4", None)]
+        assert refusals.counts == {"bad_field": 1}
+        field = "tape" if choice == "us_equities" else "z"
+        assert (
+            f"{field} 'Q': must be a tape of the table us_equities: one of 1, 2"
+            in (refusals.examples[0])
+        )
+        assert f"--updates {choice} names the table" in refusals.examples[0]
+
+
+@pytest.mark.parametrize(
+    ("header", "options", "rule"),
+    [
+        ("c,tape", {}, "no column 'conditions', the sale conditions of --updates us_"),
+        (
+            "conditions,z",
+            {},
+            "no column 'tape', by which codes differ: --updates us_equities:conditions:"
+            "COLUMN names it, --form set=tape=C is for all lines",
+        ),
+        (
+            "conditions,tape",
+            {"updates": "us_equities:::x"},
+            "no column 'x', the market of --updates us_equities:::x",
+        ),
+    ],
+)
+def test_a_column_that_the_table_needs_is_asked_for(
+    header: str, options: dict[str, str], rule: str, tmp_path: Path
+) -> None:
+    path = lines(
+        tmp_path, f"isin,time,seq,price,size,{header}", f"{SAMSUNG},{NOW_US},1,1,1,T,A"
+    )
+    assert rule in refused(path, **{"updates": "us_equities", **options})
+
+
+def test_one_tape_may_be_that_of_all_lines(tmp_path: Path) -> None:
+    """And a file is whole: its first trade of the day may be out of sequence."""
+    row = f"{SAMSUNG},{NOW_US},%d,1,1,%s"
+    header = "isin,time,seq,price,size,conditions"
+    path = lines(tmp_path, header, *(row % (n, "@Z") for n in (1, 2)), row % (3, "x"))
+    options = {"updates": "us_equities", "set": "tape=C"}
+    trades, refusals = ingest(path, is_whole=True, **options)
+    assert [t.extra.get("updates") for t in trades] == [None, "range,volume", "volume"]
+    assert refusals.unknown_conditions == {"x": 1}
+    trades, _ = ingest(path, is_whole=False, **options)
+    assert [t.extra["updates"] for t in trades] == ["range,volume"] * 2 + ["volume"]
+
+
+def test_a_field_updates_is_taken_as_it_is_and_an_empty_one_is_none(
+    tmp_path: Path,
+) -> None:
+    row = f"{SAMSUNG},{NOW_US},1,1,1,"
+    path = lines(
+        tmp_path,
+        "isin,time,seq,price,size,updates",
+        *(row + text for text in ("", " ", '"volume,range"', "none", "high")),
+    )
+    trades, refusals = ingest(path)
+    assert [t.extra.get("updates") for t in trades] == [
+        *(None, None, "volume,range", "none")
+    ]
+    assert "updates 'high': must name what the trade counts for" in refusals.examples[0]
+    head = f'{{"isin":"{SAMSUNG}","time":{NOW_US},"seq":1,"price":"1","size":"1"'
+    path = lines(tmp_path, head + ',"updates":null}', head + ',"updates":"low"}')
+    [trade], refusals = ingest(path)
+    assert trade.extra == {}
+    assert refusals.counts == {"bad_field": 1}
 
 
 def test_conditions_of_json_may_be_a_list(tmp_path: Path) -> None:

@@ -128,3 +128,36 @@ def test_any_sample_is_a_problem_or_trades(sample: bytes) -> None:
     """Nothing is raised."""
     assert inspect_sample(sample, LineOptions()).problem
     assert inspect_sample(gzip.compress(sample), LineOptions()).problem
+
+
+ALPACA = (
+    '{"isin":"US0378331005","time":1795617000000000,"price":230,"size":1,"seq":%d,'
+    '"c":%s,"z":"%s"}'
+)
+
+
+def test_numbers_of_sale_conditions_are_seen() -> None:
+    """Without a list, too, where no symbol is a trade's."""
+    seen = inspect("b/b06_polygon_flat.csv")
+    assert str(seen.options.updates) == "us_equities_numeric:conditions"
+
+
+def test_letters_of_sale_conditions_are_seen_with_their_tape() -> None:
+    lines = [ALPACA % (1, '["@"]', "C"), ALPACA % (2, '[" ","I"]', "A")]
+    seen = inspect_sample("\n".join(lines).encode(), LineOptions())
+    assert str(seen.options.updates) == "us_equities:c:z"
+    csv = b"isin,time,price,size,TR_SCOND,tape,x\nUS0378331005,%d,1,1,@FTI,C,V\n"
+    seen = inspect_sample(csv % 1795617000000000, LineOptions())
+    assert str(seen.options.updates) == "us_equities:TR_SCOND:tape:x"
+
+
+@pytest.mark.parametrize(
+    ("codes", "tape"),
+    [('["@"]', "C"), ('["@","?"]', "C"), ('["I"]', "Q"), ("[]", "C"), ("17", "C")],
+)
+def test_what_is_no_sale_condition_for_sure_is_not_guessed(
+    codes: str, tape: str
+) -> None:
+    seen = inspect_sample((ALPACA % (1, codes, tape)).encode(), LineOptions())
+    assert seen.options.updates is None
+    assert seen.taken == 1
