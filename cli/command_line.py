@@ -227,11 +227,11 @@ def _held_bars(bars: Iterable[Bar]) -> tuple[Iterable[str], Iterable[Iterable[ob
         (
             format_moment(bar.start_ms),
             bar.isin,
-            *map(text, (bar.open, bar.high, bar.low, bar.close)),
-            "-" if bar.volume is None else text(bar.volume),
+            *("-" if amount is None else text(amount) for amount in amounts),
             bar.trades,
         )
         for bar in bars
+        for amounts in ((bar.open, bar.high, bar.low, bar.close, bar.volume),)
     )
 
 

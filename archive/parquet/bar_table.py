@@ -34,8 +34,8 @@ BARS = pa.schema(
     ]
 )
 """One line a bar and entry of the bar log that has it. ``volume`` and ``value`` are
-null if the sum did not fit. Of several lines of ``KEY`` the one with the most
-``trades`` is the bar (``bars.newer``).
+null if the sum did not fit, prices where no trade counts for them. Of several lines of
+``KEY`` the one with the most ``trades`` is the bar (``bars.newer``).
 """
 
 KEY = ("isin", "start", "width_ms")
@@ -54,7 +54,7 @@ BATCHES = pa.schema(
 )
 """One line an entry of the bar log."""
 
-_PRICE = r"[0-9]{1,18}(?:\.[0-9]{1,18})?"
+_PRICE = r"[0-9]{1,18}(?:\.[0-9]{1,18})?|-"
 _SUM = r"[0-9]{1,20}(?:\.[0-9]{1,18})?|-"
 _LINE = (
     r"^(?P<isin>[0-9A-Z]{12}) (?P<start>[0-9]{1,16}) (?P<end>[0-9]{1,16}) "

@@ -8,13 +8,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from archive.parquet.bar_table import SUMS
+from archive.parquet.bar_table import PRICES, SUMS
 from archive.parquet.damage import reading
 from archive.parquet.tables import MASTER_NAMES, ROWS, SUM_NAMES
 
 _MAY_BE_NULL = {
     *("price", "size", "price_text", "size_text", "fields"),
-    *(*SUMS, *MASTER_NAMES),
+    *(*PRICES, *SUMS, *MASTER_NAMES),
 }
 
 

@@ -73,11 +73,13 @@ GROUP BY epoch, day, run
 """,
 }
 
-# Whether the parts of the tables are there that came later.
+# Whether the tables are as later versions made them.
 _IS_WHOLE = """
 SELECT to_regprocedure('tickthrottle_day(timestamptz)') IS NOT NULL
    AND EXISTS (SELECT FROM pg_attribute WHERE attname = 'volume'
                AND attrelid = to_regclass('tickthrottle_rows'))
+   AND NOT EXISTS (SELECT FROM pg_attribute WHERE attname = 'open' AND attnotnull
+                   AND attrelid = to_regclass('tickthrottle_bars'))
 """
 
 _SIZE = """

@@ -74,10 +74,10 @@ CREATE TABLE IF NOT EXISTS tickthrottle_bars (
   isin text NOT NULL,
   start timestamptz NOT NULL,
   width_ms int NOT NULL,
-  open numeric NOT NULL,
-  high numeric NOT NULL,
-  low numeric NOT NULL,
-  close numeric NOT NULL,
+  open numeric,
+  high numeric,
+  low numeric,
+  close numeric,
   volume numeric,
   value numeric,
   trades bigint NOT NULL,
@@ -86,5 +86,9 @@ CREATE TABLE IF NOT EXISTS tickthrottle_bars (
   number bigint NOT NULL,
   PRIMARY KEY (isin, width_ms, start)
 );
+-- Bars of an earlier version had all of them.
+ALTER TABLE tickthrottle_bars
+  ALTER COLUMN open DROP NOT NULL, ALTER COLUMN high DROP NOT NULL,
+  ALTER COLUMN low DROP NOT NULL, ALTER COLUMN close DROP NOT NULL;
 CREATE INDEX IF NOT EXISTS tickthrottle_bars_by_start
   ON tickthrottle_bars USING brin (start);

@@ -55,10 +55,12 @@ export interface Bar {
   /** Its bounds, milliseconds since 1970. */
   start: number;
   end: number;
-  open: string;
-  high: string;
-  low: string;
-  close: string;
+  /** Null where no trade counts for the last price. */
+  open: string | null;
+  /** Null where no trade counts for the range. */
+  high: string | null;
+  low: string | null;
+  close: string | null;
   volume: string | null;
   value: string | null;
   trades: number;

@@ -293,6 +293,14 @@ SpanEndMs = Annotated[
     int,
     Field(ge=0, description="moment after it, ms since 1970", examples=[1773964860000]),
 ]
+SpanPrice = Annotated[
+    float | None,
+    Field(
+        gt=0,
+        description=f"{_EXACT}; null where no trade counts for it",
+        examples=[199500],
+    ),
+]
 Sum = Annotated[
     float | None,
     Field(
@@ -302,7 +310,10 @@ Sum = Annotated[
 ]
 Vwap = Annotated[
     float | None,
-    Field(description="value / volume, half even", examples=[199412.3456]),
+    Field(
+        description="value / volume, half even; null where no volume is known",
+        examples=[199412.3456],
+    ),
 ]
 Percent = Annotated[float | None, Field(description="per cent", examples=[-0.8101])]
 Change = Annotated[float | None, Field(description=_EXACT, examples=[-1650])]
@@ -313,10 +324,10 @@ class TradedSpan(BaseModel):
 
     start: StartMs
     end: SpanEndMs
-    open: Price
-    high: Price
-    low: Price
-    close: Price
+    open: SpanPrice
+    high: SpanPrice
+    low: SpanPrice
+    close: SpanPrice
     volume: Sum
     value: Sum
     trades: Annotated[int, Field(ge=1, examples=[37])]
@@ -356,10 +367,10 @@ class MoverAnswer(BaseModel):
     """An instrument in a list of movers; ``change`` is close less open."""
 
     isin: Isin
-    open: Price
-    high: Price
-    low: Price
-    close: Price
+    open: SpanPrice
+    high: SpanPrice
+    low: SpanPrice
+    close: SpanPrice
     volume: Sum
     value: Sum
     trades: Annotated[int, Field(ge=1, examples=[37])]
@@ -390,10 +401,10 @@ class DayPricesAnswer(BaseModel):
     isin: Isin
     start: StartMs
     end: SpanEndMs
-    open: Price
-    high: Price
-    low: Price
-    close: Price
+    open: SpanPrice
+    high: SpanPrice
+    low: SpanPrice
+    close: SpanPrice
 
 
 class DaysAnswer(BaseModel):

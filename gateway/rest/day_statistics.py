@@ -7,20 +7,20 @@ import orjson
 
 from ingest.instrument_table.instrument_entry import InstrumentEntry
 from throttle.contract.bar_intervals import DayBar
-from throttle.contract.bars import number, subtract, text
+from throttle.contract.bars import number, subtract
 from throttle.contract.products.movers import change_percent
 
 LEFT_OUT = ("isin", "closed", "revision")
 """Fields of a bar that a day of a quote does not have."""
 
-_IN_SHORT = '{"isin":"%s","start":%d,"end":%d,"open":%s,"high":%s,"low":%s,"close":%s}'
+_PRICES = ("open", "high", "low", "close")
 
 
 def encode_day(day: DayBar | None, entry: InstrumentEntry | None) -> bytes:
     """Return the JSON object of an instrument's newest day, ``null`` if there is none.
 
     ``prev_close``, ``change`` and ``percent`` are null where the instrument table has
-    no previous close.
+    no previous close, the last two also where the day has no close.
     """
     if day is None:
         return b"null"
@@ -49,16 +49,18 @@ class DayBodies:
 def encode_prices(day: DayBar) -> bytes:
     """Return the JSON object of a day in short: whose it is, its span, its prices."""
     bar = day.bar
-    prices = tuple(map(text, (bar.open, bar.high, bar.low, bar.close)))
-    span = bar.isin, bar.start_ms, bar.end_ms
-    return (_IN_SHORT % (*span, *prices)).encode()
+    prices = {name: number(getattr(bar, name)) for name in _PRICES}
+    span = {"isin": bar.isin, "start": bar.start_ms, "end": bar.end_ms}
+    return orjson.dumps(span | prices)
 
 
-def _change(close: Decimal, entry: InstrumentEntry | None) -> dict[str, Any]:
+def _change(close: Decimal | None, entry: InstrumentEntry | None) -> dict[str, Any]:
     close_before = None if entry is None else entry.prev_close
     before = None if close_before is None else Decimal(close_before)
     if not before:
         return {"prev_close": None, "change": None, "percent": None}
+    if close is None:
+        return {"prev_close": number(before), "change": None, "percent": None}
     try:
         percent = number(change_percent(before, close))
     except ArithmeticError:

@@ -34,7 +34,7 @@ from tests.archive.rig import (
 from tests.conftest import eventually
 from tests.gateway.bar_publisher import FIRST_MS, MINUTE_MS, make_bar
 from tests.gateway.publisher import Publisher
-from tests.gateway.samples import SAMSUNG
+from tests.gateway.samples import HYNIX, SAMSUNG
 from tests.throttle.analytics.bars.bar_writer import BarWriter
 
 pytestmark = pytest.mark.redis
@@ -77,6 +77,7 @@ def test_every_closed_bar_is_stored_and_the_newest_amendment_counts(
             *(unfit.low, unfit.close, None, None, unfit.trades, False, 0),
         ),
         make_bar(SAMSUNG, 4),
+        make_bar(HYNIX, 3, "- - - -"),
         clock_ms=minute_ends(3),
     )
     publish(Publisher(client), 2)
@@ -84,8 +85,9 @@ def test_every_closed_bar_is_stored_and_the_newest_amendment_counts(
         state = wait_until_bars_stored(client, 5)
         wait_until_stored(client, 2)
     check_whole(client, settings)
-    assert (state.bars, state.bar_gaps) == (3 * 3 + 1 + 1, 0)
-    last = stored_lines(tmp_path)[-1]
+    assert (state.bars, state.bar_gaps) == (3 * 3 + 1 + 2, 0)
+    unpriced, last = stored_lines(tmp_path)[-2:]
+    assert (unpriced["open"], unpriced["low"], unpriced["volume"]) == (None, None, 40)
     assert (last["open"], last["low"]) == (Decimal("0.30"), Decimal("0.10"))
     assert (last["volume"], last["value"], last["width_ms"]) == (None, None, MINUTE_MS)
     [amended] = BarReader(tmp_path).newest(
@@ -245,7 +247,8 @@ def test_a_database_has_every_bar_once_whatever_is_killed(
         anew.publish(
             make_bar(SAMSUNG, 0, trades=5),
             make_bar(SAMSUNG, 3, "0.30 0.30 0.30 0.30"),
-            clock_ms=minute_ends(3),
+            make_bar(SAMSUNG, 4, "- 0.30 0.30 -"),
+            clock_ms=minute_ends(4),
         )
         eventually(lambda: state_of(client, "postgres").bar_epoch == "anew", 20)
     rows = server.ask(
@@ -257,13 +260,14 @@ def test_a_database_has_every_bar_once_whatever_is_killed(
         (4, "100", "b7x1"),
         (4, "100", "b7x1"),
         (4, "0.3", "anew"),
+        (4, None, "anew"),
     ]
-    assert len(server.ask("SELECT 1 FROM tickthrottle_bars")) == 10
+    assert len(server.ask("SELECT 1 FROM tickthrottle_bars")) == 11
     [day] = open_counts(settings).bar_lines().items()
-    assert day == (day_of(minute_ends(0)), 12)
+    assert day == (day_of(minute_ends(0)), 13)
     assert server.ask("SELECT epoch, number, bars FROM tickthrottle_bar_batches") == [
         *(("b7x1", 1, 3), ("b7x1", 2, 3), ("b7x1", 3, 1), ("b7x1", 4, 3)),
-        ("anew", 1, 2),
+        ("anew", 1, 3),
     ]
 
 

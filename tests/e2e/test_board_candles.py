@@ -25,6 +25,7 @@ from throttle.contract.bars import Bar
 
 pytestmark = [pytest.mark.browser, pytest.mark.redis, pytest.mark.timeout(240)]
 
+DASH = "\N{EN DASH}"
 DRAWN = "document.querySelector('.candles').drawn()"
 LENGTHS_MS = {"1 m": MINUTE_MS, "5 m": 5 * MINUTE_MS, "1 h": 60 * MINUTE_MS}
 DAY_MS = 86_400_000
@@ -288,6 +289,33 @@ def test_a_chart_is_read_by_keys_and_kept(board: Board, client: redis.Redis) -> 
     page.get_by_role("button", name="windows of two seconds").click()
     expect(page.get_by_role("slider")).to_have_count(0)
     expect(page.get_by_text("Newest windows as a table")).to_be_visible()
+
+
+def test_a_minute_without_a_price_is_its_volume(
+    board: Board, client: redis.Redis
+) -> None:
+    """No candle is made up for it; chart, figures and table say what there is."""
+    bars, page = BarPublisher(client), board.page
+    bars.publish(
+        make_bar(prices="100 110 90 105", closed=True),
+        make_bar(minute=1, prices="- - - -", closed=True, volume="50"),
+        make_bar(minute=2, prices="104 - - 106"),
+    )
+    board.row(SAMSUNG).locator(".price").click()
+    choose(board, "1 m")
+    chart = page.get_by_role("slider", name="Bars of 삼성전자")
+    expect(chart).to_have_attribute("aria-valuemax", "3")
+    drawn = page.evaluate(DRAWN)
+    assert [candle["close"] for candle in drawn["candles"]] == [105, 106]
+    assert [column["value"] for column in drawn["volumes"]] == [40, 50, 40]
+    chart.focus()
+    page.keyboard.press("ArrowLeft")
+    expect(page.locator(".legend")).to_contain_text(f"C {DASH}Vol 50")
+    expect(chart).to_have_attribute("aria-valuetext", re_text(DASH))
+    page.get_by_text("Newest bars as a table").click()
+    rows = page.locator(".charts table tbody tr")
+    expect(rows.nth(1)).to_contain_text(DASH * 4 + "50")
+    expect(page.locator(".day")).to_contain_text("Low90")
 
 
 def test_movers_change_and_open_an_instrument(

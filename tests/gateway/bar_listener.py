@@ -5,12 +5,12 @@ import json
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from decimal import Decimal
-from fractions import Fraction
 from threading import Thread
 from typing import Any
 
 from tests.conftest import eventually
 from tests.gateway.servers import Gateway
+from tests.throttle.analytics.bar_oracle import fraction
 from tickthrottle_client.tick_client import TickClient
 
 Place = tuple[str, int]
@@ -20,7 +20,7 @@ EXACT = ("open", "high", "low", "close", "volume", "value")
 
 def figures_of(bar: Mapping[str, Any]) -> dict[str, Any]:
     """Return a bar as ``bar_oracle`` has it."""
-    exact = {name: Fraction(bar[name]) for name in EXACT}
+    exact = {name: fraction(bar[name]) for name in EXACT}
     return {**exact, "trades": bar["trades"], "revision": bar["revision"]}
 
 

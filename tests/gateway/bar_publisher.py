@@ -33,6 +33,7 @@ def make_bar(
 ) -> Bar:
     """Return the bar of a minute since ``FIRST_MS``; ``prices`` as open high low close.
 
+    A hyphen stands for a price that no trade has set.
     A bar with more trades is newer.
     """
     start_ms = FIRST_MS + minute * MINUTE_MS
@@ -40,7 +41,7 @@ def make_bar(
         isin,
         start_ms,
         start_ms + MINUTE_MS,
-        *map(Decimal, prices.split()),
+        *(None if text == "-" else Decimal(text) for text in prices.split()),
         Decimal(volume),
         Decimal(value),
         trades,

@@ -17,6 +17,7 @@ import {
   withList,
   withoutActive,
 } from "./static/board/choice/lists.js";
+import { amountText, barText, candleOf, digitsOf, kindOf } from "./static/board/candles/bars.js";
 import { choiceText, layoutFor, moved, orderAmong, parseChoice } from "./static/board/columns.js";
 import { glance, shortText } from "./static/board/day/breadth.js";
 import { dailyLimits, limitOf } from "./static/board/day/limits.js";
@@ -244,6 +245,21 @@ test("a day's range is what the job tells and what came since", () => {
   const told = { ...day, start: 300, end: 400 };
   assert.equal(joined(next, told), told);
   assert.equal(joined(undefined, day), day);
+});
+
+test("a bar whose trades set no price is no candle, and has its volume", () => {
+  const bar = { start: 60_000, end: 120_000, open: null, high: null, low: null, close: null, volume: "40", closed: true };
+  assert.deepEqual(candleOf(bar), { time: 60 });
+  assert.deepEqual([kindOf(bar), digitsOf([bar]), amountText(bar.open), amountText(bar.volume)], ["soft", 0, "–", "40"]);
+  assert.match(barText(bar, "1m"), /open –, high –, low –, close –, volume 40$/);
+  const priced = candleOf({ ...bar, open: "10", close: "9.5" });
+  assert.deepEqual(priced, { time: 60, open: 10, high: 10, low: 9.5, close: 9.5 });
+  assert.deepEqual(candleOf({ ...bar, high: "12", low: "9" }), { time: 60 });
+  const [day] = readDays('{"count":1,"data":[{"isin":"A","start":0,"end":100,"open":null,"high":null,"low":null,"close":null}]}');
+  assert.equal(placeIn(day, 3), null);
+  const begun = widened(day, 3, 50);
+  assert.deepEqual([begun.low, begun.high], [3, 3]);
+  assert.deepEqual(joined(day, begun), begun);
 });
 
 test("the store takes days whenever they come, of instruments that have traded", () => {

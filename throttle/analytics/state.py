@@ -67,12 +67,11 @@ def bars_in_state(
 def _bounds(state: DataFrame) -> tuple[Column, Column]:
     """Return the start and the end of a state's windows, in milliseconds.
 
-    Those of an open burst are its first and its last trade, as when it is told.
+    A session ends a gap after its last trade.
     """
-    if "window" in cast(StructType, state.schema["key"].dataType).names:
-        return F.unix_millis("key.window.start"), F.unix_millis("key.window.end")
-    first, last = (F.col(f"of.{end}.time") for end in ("opened", "closed"))
-    return F.floor(first / 1000), F.floor(last / 1000)
+    is_tumbling = "window" in cast(StructType, state.schema["key"].dataType).names
+    window = "key.window" if is_tumbling else "of.session_window"
+    return F.unix_millis(f"{window}.start"), F.unix_millis(f"{window}.end")
 
 
 def _with_names(buffers: StructType) -> str:

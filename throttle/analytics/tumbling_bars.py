@@ -37,8 +37,10 @@ def is_no_tick() -> Column:
 
 def aggregates() -> list[Column]:
     """Return what Spark's state holds of each window and instrument, in this order."""
+    # Of structs the one of nulls is the least.
+    opened = F.when(F.col("open").isNotNull(), F.struct(*_OPENED))
     return [
-        F.min(F.struct(*_OPENED)).alias("opened"),
+        F.min(opened).alias("opened"),
         F.max(F.struct(*_CLOSED)).alias("closed"),
         F.max("high").alias("high"),
         F.min("low").alias("low"),
@@ -60,6 +62,4 @@ def selected(bars: DataFrame) -> DataFrame:
         "low",
         F.col("closed.close").alias("close"),
         *SUMMED,
-        F.col("opened.open_time").alias("first_us"),
-        F.col("closed.close_time").alias("last_us"),
     )

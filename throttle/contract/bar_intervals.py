@@ -4,13 +4,16 @@ Longer bars are folded where they are read, so that none contradicts its parts. 
 5 m, 15 m and 1 h begin at multiples since 1970; a day is the exchange's.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import groupby
+from typing import TypeVar
 
 from throttle.contract.bars import Bar, add, subtract
 from throttle.contract.session_calendar import EVERYDAY, SessionCalendar
+
+T = TypeVar("T", int, Decimal)
 
 INTERVALS_MS = {"1m": 60_000, "5m": 300_000, "15m": 900_000, "1h": 3_600_000}
 """The length of each interval that has one."""
@@ -61,16 +64,15 @@ def fold(
 
 
 def _joined(parts: Sequence[Bar], start_ms: int, end_ms: int, clock_ms: int) -> Bar:
-    first, last = parts[0], parts[-1]
-    is_over = clock_ms >= end_ms or last.end_ms >= end_ms
+    is_over = clock_ms >= end_ms or parts[-1].end_ms >= end_ms
     return Bar(
-        first.isin,
+        parts[0].isin,
         start_ms,
         end_ms,
-        first.open,
-        max(bar.high for bar in parts),
-        min(bar.low for bar in parts),
-        last.close,
+        next((bar.open for bar in parts if bar.open is not None), None),
+        _extreme(max, (bar.high for bar in parts)),
+        _extreme(min, (bar.low for bar in parts)),
+        next((bar.close for bar in reversed(parts) if bar.close is not None), None),
         add(bar.volume for bar in parts),
         add(bar.value for bar in parts),
         sum(bar.trades for bar in parts),
@@ -83,24 +85,27 @@ def _joined(parts: Sequence[Bar], start_ms: int, end_ms: int, clock_ms: int) -> 
 class DayBar:
     """The statistics of an instrument's day: the fold of its bars, carried along.
 
-    ``first_ms`` and ``last_ms`` are the starts of its first and last bar so far.
-    ``bar`` is what ``fold`` makes of all its bars, but for ``closed``, which nobody
-    asks of a day that goes on.
+    ``first_ms`` and ``last_ms`` are the starts of its first and last bar so far that
+    has an open and a close, None without one. ``bar`` is what ``fold`` makes of all its
+    bars, but for ``closed``, which nobody asks of a day that goes on.
     """
 
     bar: Bar
-    first_ms: int
-    last_ms: int
+    first_ms: int | None
+    last_ms: int | None
 
     def encode(self) -> bytes:
         """Encode as one line, without the ISIN."""
-        return b"%d %d %b" % (self.first_ms, self.last_ms, self.bar.encode())
+        places = (self.first_ms, self.last_ms)
+        first, last = (b"-" if at is None else b"%d" % at for at in places)
+        return b"%b %b %b" % (first, last, self.bar.encode())
 
     @classmethod
     def decode(cls, isin: str, line: bytes) -> "DayBar":
         """Decode what ``encode`` wrote. Raises ValueError."""
-        first, last, bar = line.split(b" ", 2)
-        return cls(Bar.decode(isin, bar), int(first), int(last))
+        *places, bar = line.split(b" ", 2)
+        first, last = (None if at == b"-" else int(at) for at in places)
+        return cls(Bar.decode(isin, bar), first, last)
 
 
 def with_bar(
@@ -117,16 +122,19 @@ def with_bar(
     start_ms, end_ms = calendar.day_of(after.start_ms)
     if day is not None and day.bar.start_ms > start_ms:
         return day
+    at = None if after.open is None else after.start_ms
     if day is None or day.bar.start_ms < start_ms:
         bar = replace(after, start_ms=start_ms, end_ms=end_ms, closed=False)
-        return DayBar(bar, after.start_ms, after.start_ms)
+        return DayBar(bar, at, at)
     known = day.bar
+    first_ms = _extreme(min, (day.first_ms, at))
+    last_ms = _extreme(max, (day.last_ms, at))
     bar = replace(
         known,
-        open=after.open if after.start_ms <= day.first_ms else known.open,
-        close=after.close if after.start_ms >= day.last_ms else known.close,
-        high=max(known.high, after.high),
-        low=min(known.low, after.low),
+        open=after.open if at == first_ms else known.open,
+        close=after.close if at == last_ms else known.close,
+        high=_extreme(max, (known.high, after.high)),
+        low=_extreme(min, (known.low, after.low)),
         volume=_exchanged(
             known.volume, before.volume if before else None, after.volume
         ),
@@ -134,8 +142,13 @@ def with_bar(
         trades=known.trades + after.trades - (before.trades if before else 0),
         revision=known.revision + after.revision - (before.revision if before else 0),
     )
-    first_ms = min(day.first_ms, after.start_ms)
-    return DayBar(bar, first_ms, max(day.last_ms, after.start_ms))
+    return DayBar(bar, first_ms, last_ms)
+
+
+def _extreme(which: Callable[[list[T]], T], values: Iterable[T | None]) -> T | None:
+    """Return the least or the greatest of the values there are, None without one."""
+    some = [value for value in values if value is not None]
+    return which(some) if some else None
 
 
 def _exchanged(

@@ -36,21 +36,23 @@ _NONE = b"-"
 class Bar:
     """The trades of one instrument in ``[start_ms, end_ms)`` of the exchange's clock.
 
-    ``open`` and ``close`` are the prices of its first and its last trade by (time, seq,
-    position). ``value`` is the exact sum of price x size. ``volume`` and ``value`` are
-    None if the sum does not fit (``WHOLE_DIGITS``): never a wrong one. ``closed`` says
-    that the log's clock has passed the end; trades that come later still amend the
-    bar, and ``revision`` is how many of its trades did. So of two bars of an instrument
-    and a start, the one with more ``trades`` is the newer one.
+    Trades count for what they say (``Updates``). ``open`` and ``close`` are the prices
+    of the first and the last one, by (time, seq, position), that counts for the last
+    price; ``high`` and ``low`` are of those that count for the range. A pair is None
+    where there is no such trade. ``value`` is the exact sum of price x size. ``volume``
+    and ``value`` are None if the sum does not fit (``WHOLE_DIGITS``): never a wrong
+    one. ``closed`` says that the log's clock has passed the end; trades that come later
+    still amend the bar, and ``revision`` is how many of its trades did. So of two bars
+    of an instrument and a start, the one with more ``trades`` is the newer one.
     """
 
     isin: str
     start_ms: int
     end_ms: int
-    open: Decimal
-    high: Decimal
-    low: Decimal
-    close: Decimal
+    open: Decimal | None
+    high: Decimal | None
+    low: Decimal | None
+    close: Decimal | None
     volume: Decimal | None
     value: Decimal | None
     trades: int
@@ -59,11 +61,15 @@ class Bar:
 
     @property
     def vwap(self) -> Decimal | None:
-        """Return value / volume; half even, ``VWAP_DIGITS`` more than the prices."""
-        if self.value is None or self.volume is None:
+        """Return value / volume; half even, ``VWAP_DIGITS`` more than the prices.
+
+        None if one of them is not known, or no trade counts for the volume.
+        """
+        if self.value is None or not self.volume:
             return None
         prices = (self.open, self.high, self.low, self.close)
-        digits = max(0, *(-_exponent(price) for price in prices)) + VWAP_DIGITS
+        known = (-_exponent(price) for price in prices if price is not None)
+        digits = max([0, *known]) + VWAP_DIGITS
         exact = EXACT.divide(self.value, self.volume)
         return exact.quantize(Decimal(1).scaleb(-digits), context=EXACT)
 
@@ -72,7 +78,7 @@ class Bar:
         fields = (
             self.start_ms,
             self.end_ms,
-            *map(text, (self.open, self.high, self.low, self.close)),
+            *map(_optional, (self.open, self.high, self.low, self.close)),
             *map(_optional, (self.volume, self.value)),
             self.trades,
             int(self.closed),
@@ -84,20 +90,11 @@ class Bar:
     def decode(cls, isin: str, line: bytes) -> "Bar":
         """Decode what ``encode`` wrote. Raises ValueError."""
         try:
-            start, end, o, h, lo, c, volume, value, n, closed, rev = line.split(b" ")
+            start, end, *amounts, n, closed, rev = line.split(b" ")
+            o, h, lo, c, volume, value = map(_decimal_of, amounts)
             return cls(
-                isin,
-                int(start),
-                int(end),
-                Decimal(o.decode()),
-                Decimal(h.decode()),
-                Decimal(lo.decode()),
-                Decimal(c.decode()),
-                _sum_of(volume),
-                _sum_of(value),
-                int(n),
-                closed == b"1",
-                int(rev),
+                *(isin, int(start), int(end), o, h, lo, c, volume, value),
+                *(int(n), closed == b"1", int(rev)),
             )
         except (ArithmeticError, TypeError) as error:
             raise ValueError(f"bar of {isin}: {line!r}: {error!r}") from None
@@ -227,5 +224,5 @@ def _optional(decimal: Decimal | None) -> str:
     return _NONE.decode() if decimal is None else text(decimal)
 
 
-def _sum_of(part: bytes) -> Decimal | None:
+def _decimal_of(part: bytes) -> Decimal | None:
     return None if part == _NONE else Decimal(part.decode())

@@ -80,9 +80,9 @@ class SessionsByHand(WindowsByHand):
     def windows(self, partials: pa.Table, clock_ms: int) -> pa.Table:
         """Return the bursts that have ended by the clock."""
         rows = pa.concat_tables([self.kept, partials])
-        rows = rows.sort_by([("isin", "ascending"), ("open_time", "ascending")])
+        rows = rows.sort_by([("isin", "ascending"), ("first_time", "ascending")])
         columns = (
-            rows[name].to_pylist() for name in ("isin", "open_time", "close_time")
+            rows[name].to_pylist() for name in ("isin", "first_time", "last_time")
         )
         starts: list[int] = []
         last_isin, last_us = "", 0
@@ -92,7 +92,7 @@ class SessionsByHand(WindowsByHand):
             last_us = end_us if is_new else max(last_us, end_us)
             last_isin = isin
         rows = combine([rows.set_column(0, "at", pa.array(starts, _TIME))])
-        ends = pc.add(rows["close_time"], pa.scalar(self._gap_us, pa.int64()))
+        ends = pc.add(rows["last_time"], pa.scalar(self._gap_us, pa.int64()))
         has_ended = pc.less_equal(ends, pa.scalar(clock_ms * 1_000, pa.int64()))
         self.kept = rows.filter(pc.invert(has_ended))
         least = pa.scalar(self._least_trades, pa.int64())
@@ -101,7 +101,7 @@ class SessionsByHand(WindowsByHand):
 
     def shown(self, partials: pa.Table) -> pa.Table:
         """Return partial bars as bars from their first to their last trade."""
-        ends = (pc.divide(partials[n], US_PER_MS) for n in ("open_time", "close_time"))
+        ends = (pc.divide(partials[n], US_PER_MS) for n in ("first_time", "last_time"))
         return _bars(partials, *ends)
 
 

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from tickthrottle_client.tick_v1 import ALL, BARS, read_decimal
 
 Bar: TypeAlias = dict[str, Any]
-"""A bar; its prices and sums are Decimal, with every digit."""
+"""A bar; its prices and sums are Decimal, with every digit, or None."""
 
 Listener: TypeAlias = Callable[[Bar], object]
 

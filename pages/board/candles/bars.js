@@ -26,13 +26,16 @@ export function mergedBars(known, more) {
   return [...bars.values()].sort((a, b) => a.start - b.start).slice(-MOST);
 }
 
-export const candleOf = ({ start, open, high, low, close }) => ({
-  time: start / 1000,
-  open: Number(open),
-  high: Number(high),
-  low: Number(low),
-  close: Number(close),
-});
+// What a chart draws of a bar: of one whose trades set no price only its place in time.
+export function candleOf({ start, open, high, low, close }) {
+  const time = start / 1000;
+  if (open === null) return { time };
+  const prices = [open, high, low, close].filter((price) => price !== null).map(Number);
+  return { time, open: Number(open), high: Math.max(...prices), low: Math.min(...prices), close: Number(close) };
+}
+
+// A price or a sum; a dash where there is none.
+export const amountText = (amount) => (amount === null ? "–" : priceText(amount));
 
 export const kindOf = ({ open, close }) => {
   const rise = Number(close) - Number(open);
@@ -61,7 +64,7 @@ export function sumText(sum) {
 
 // What a bar says, in words: for who cannot see it.
 export function barText(bar, interval) {
-  const text = (field) => priceText(bar[field]);
+  const text = (field) => amountText(bar[field]);
   const parts = [
     spanText(bar, interval),
     say("open {open}, high {high}, low {low}, close {close}", {

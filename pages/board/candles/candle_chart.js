@@ -6,9 +6,9 @@ import { Component, createRef } from "preact";
 
 import { parts, say } from "../../language.js";
 import { colour } from "../../shell.js";
-import { clockText, priceText, zoneText } from "../format.js";
+import { clockText, zoneText } from "../format.js";
 import { html } from "../html.js";
-import { barAfter, barText, candleOf, digitsOf, kindOf, spanText } from "./bars.js";
+import { amountText, barAfter, barText, candleOf, digitsOf, kindOf, spanText } from "./bars.js";
 import { faded, TimeChart } from "./time_chart.js";
 
 // Properties: name, bars (bars.js; a new array for each change), interval, prevClose
@@ -166,9 +166,9 @@ function Legend({ bar, interval }) {
       <span class="soft">${spanText(bar, interval)}</span>
       ${figures.map(
         ([label, price]) =>
-          html`<span key=${label}><span class="soft">${label}</span> <b class=${kind}>${priceText(price)}</b></span>`,
+          html`<span key=${label}><span class="soft">${label}</span> <b class=${kind}>${amountText(price)}</b></span>`,
       )}
-      <span><span class="soft">${say("Vol")}</span> <b>${bar.volume === null ? "–" : priceText(bar.volume)}</b></span>
+      <span><span class="soft">${say("Vol")}</span> <b>${amountText(bar.volume)}</b></span>
       ${!bar.closed && html`<span class="soft">${say("bar::open")}</span>`}
       ${bar.revision > 0 && html`<span class="soft">${say("amended {count}×", { count: bar.revision })}</span>`}
     </p>

@@ -5,7 +5,7 @@ import { Chart } from "../chart.js";
 import { Fold } from "../fold.js";
 import { places, priceText, zoneText } from "../format.js";
 import { html } from "../html.js";
-import { barText, INTERVALS, spanText, sumText } from "./bars.js";
+import { amountText, barText, INTERVALS, spanText, sumText } from "./bars.js";
 import { CandleChart } from "./candle_chart.js";
 
 const TABLE_ROWS = 20;
@@ -87,10 +87,9 @@ function Bars({ bars, interval, name }) {
             (bar) => html`
               <tr key=${bar.start} title=${barText(bar, interval)}>
                 <td>${spanText(bar, interval)}</td>
-                ${["open", "high", "low", "close"].map(
-                  (field) => html`<td key=${field} class="number">${priceText(bar[field])}</td>`,
+                ${["open", "high", "low", "close", "volume"].map(
+                  (field) => html`<td key=${field} class="number">${amountText(bar[field])}</td>`,
                 )}
-                <td class="number">${bar.volume === null ? "–" : priceText(bar.volume)}</td>
               </tr>
             `,
           )}
@@ -107,10 +106,10 @@ const vwapText = ({ vwap, close }) =>
 export function Day({ day, nowMs }) {
   if (day === null) return null;
   const figures = [
-    [say("price::Open"), priceText(day.open)],
-    [say("High"), priceText(day.high)],
-    [say("Low"), priceText(day.low)],
-    [say("Volume"), day.volume === null ? "–" : priceText(day.volume)],
+    [say("price::Open"), amountText(day.open)],
+    [say("High"), amountText(day.high)],
+    [say("Low"), amountText(day.low)],
+    [say("Volume"), amountText(day.volume)],
     [say("Value"), sumText(day.value)],
     [say("VWAP"), day.vwap === null ? "–" : vwapText(day)],
   ];

@@ -4,11 +4,12 @@
 import { readBars } from "../../tick.js";
 import { places } from "../format.js";
 
-// The text of /v1/days as [{isin, start, end, low, high, digits}], times in ms.
+// The text of /v1/days as [{isin, start, end, low, high, digits}], times in ms. Where no
+// trade counts for the range, the first one that does begins it.
 export const readDays = (text) =>
   readBars(text).data.map(({ isin, start, end, low, high }) => {
     const digits = Math.max(places(low), places(high));
-    return { isin, start, end, low: Number(low), high: Number(high), digits };
+    return { isin, start, end, low: Number(low ?? Infinity), high: Number(high ?? -Infinity), digits };
   });
 
 // What is known of an instrument's day once the job has told more of it: whoever is further in

@@ -1,7 +1,7 @@
 // What moved in the newest minutes: lists of movers, bursts and moves, each in a line.
 
 import { phrase, say } from "../../language.js";
-import { sumText } from "../candles/bars.js";
+import { amountText, sumText } from "../candles/bars.js";
 import { clockText, countText, priceText, secondsText, zonedText, zoneText } from "../format.js";
 import { html } from "../html.js";
 import { RECENT_MS, recent } from "./recent.js";
@@ -80,8 +80,8 @@ const BURSTS = {
       trades: burst.trades,
       seconds: secondsText(burst.endMs - burst.startMs),
       time: zonedText(burst.endMs),
-      open: priceText(burst.open),
-      close: priceText(burst.close),
+      open: amountText(burst.open),
+      close: amountText(burst.close),
       percent: percentText(burst.percent),
     }),
   figure: ({ trades, percent }) => html`
@@ -126,10 +126,10 @@ function Item({ isin, instruments, about, onSelect, children }) {
 const moverText = ({ open, close, percent, value, trades }, minutes) =>
   say("in {minutes} minutes from {open} to {close} ({percent}); {sum} paid in {trades} trades", {
     minutes,
-    open: priceText(open),
-    close: priceText(close),
+    open: amountText(open),
+    close: amountText(close),
     percent: percentText(percent),
-    sum: value === null ? "–" : priceText(value),
+    sum: amountText(value),
     trades: countText(trades),
   });
 
@@ -138,6 +138,7 @@ const Rate = ({ percent }) => html`<b class=${kindOf(percent)}>${percentText(per
 const kindOf = (percent) => (Number(percent) > 0 ? "up" : Number(percent) < 0 ? "down" : "");
 
 function percentText(percent) {
+  if (percent === null) return "–";
   const sign = { up: "+", down: "−", "": "" }[kindOf(percent)];
   return `${sign}${Math.abs(Number(percent)).toFixed(2)}%`;
 }

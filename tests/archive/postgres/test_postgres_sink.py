@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 from archive.account import rows_of_log, stored_day
 from archive.archive_process import open_counts
 from archive.contract.segment import day_of, span_of
+from archive.parquet.bar_table import PRICES
 from archive.parquet.tables import AMOUNTS
 from archive.postgres.postgres_sink import PostgresSink
 from archive.settings import ArchiveSettings
@@ -355,6 +356,27 @@ def test_tables_of_an_earlier_version_get_the_columns_of_sums(
         wait_until_stored(client, 2, NAME)
     rows = server.ask('SELECT volume, high FROM tickthrottle_rows ORDER BY "offset"')
     assert rows == [(None, None), (40, 199_500)]
+
+
+def test_bars_of_an_earlier_version_may_lack_prices_from_then_on(
+    client: redis.Redis,
+    publisher: Publisher,
+    server: PostgresServer,
+    settings: ArchiveSettings,
+) -> None:
+    """They had all of them, and the table said so."""
+    with archiving(settings):
+        publish(publisher, 1)
+        wait_until_stored(client, 1, NAME)
+    limits = ", ".join(f"ALTER COLUMN {name} SET NOT NULL" for name in PRICES)
+    server.ask(f"ALTER TABLE tickthrottle_bars {limits}")
+    with archiving(settings):
+        publish(publisher, 1)
+        wait_until_stored(client, 2, NAME)
+    assert not server.ask(
+        "SELECT attname FROM pg_attribute WHERE attnotnull AND attname = ANY "
+        f"('{{{','.join(PRICES)}}}') AND attrelid = 'tickthrottle_bars'::regclass"
+    )
 
 
 def archive_findings(gateway: Gateway) -> list[dict[str, Any]]:

@@ -52,6 +52,15 @@ def test_without_a_previous_close_there_is_no_change(prev_close: str | None) -> 
     assert nothing.items() <= orjson.loads(encode_day(DAY, None)).items()
 
 
+def test_a_day_without_a_price_has_no_change() -> None:
+    """What is known of it is told."""
+    unpriced = replace(DAY, bar=make_bar(prices="- 120 90 -"))
+    day = orjson.loads(encode_day(unpriced, InstrumentEntry(SAMSUNG, prev_close="100")))
+    assert (day["prev_close"], day["change"], day["percent"]) == (100, None, None)
+    assert (day["open"], day["high"], day["volume"]) == (None, 120, 40)
+    assert b'"open":null,"high":120,"low":90,"close":null' in encode_prices(unpriced)
+
+
 def test_a_rate_that_nobody_could_read_is_null() -> None:
     """The change beside it is told all the same."""
     day = told(f"0.{'0' * 80}1", "9" * 26)

@@ -1,7 +1,6 @@
 """The analytics job in this process, on a real log whose clock is turned by hand."""
 
 import threading
-from fractions import Fraction
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -17,7 +16,7 @@ from ingest.tradelog.manual_clock import ManualClockLog
 from ingest.tradelog.redis_log_reader import open_log
 from ingest.tradelog.redis_positions import FIELD, position_of, stream_key
 from tests.conftest import eventually
-from tests.throttle.analytics.bar_oracle import Entry
+from tests.throttle.analytics.bar_oracle import Entry, fraction
 from throttle.analytics.analytics_job import AnalyticsFailed, AnalyticsLeader
 from throttle.analytics.metrics import AnalyticsMetrics
 from throttle.analytics.partials.log_source import PartialBarsSource
@@ -158,7 +157,6 @@ class AnalyticsRig:
 
         Moments must not go back in a partition.
         """
-        is_trade = isinstance(trade, Trade)
         payload = trade.to_wire() if isinstance(trade, Trade) else trade
         if partition < 0:
             assert isinstance(trade, Trade)
@@ -166,9 +164,11 @@ class AnalyticsRig:
         key = stream_key("tt", partition)
         entry: Any = self.client.xadd(key, {FIELD: payload}, id=f"{append_ms}-*")
         position = position_of(entry)
-        if is_trade:
+        if isinstance(trade, Trade):
             fields = trade.isin, trade.time_us, trade.seq, trade.price, trade.size
-            self.entries.append(Entry(append_ms, partition, position, *fields))
+            updates: Any = trade.extra.get("updates")
+            entry = Entry(append_ms, partition, position, *fields, updates)
+            self.entries.append(entry)
         return position
 
     def turn_clock(self, clock_ms: int, *products: str) -> None:
@@ -221,5 +221,5 @@ def stored_bars(client: redis.Redis, keys: AnalyticsKeys) -> dict[tuple[str, int
 def fields_of(bar: Bar) -> dict[str, Any]:
     """Return a bar as the oracle has it."""
     names = ("open", "high", "low", "close", "volume", "value")
-    amounts = {name: Fraction(getattr(bar, name)) for name in names}
+    amounts = {name: fraction(getattr(bar, name)) for name in names}
     return {**amounts, "trades": bar.trades, "revision": bar.revision}

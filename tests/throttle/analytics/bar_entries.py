@@ -12,12 +12,15 @@ from throttle.window.checked_rows import trade_rows
 START_MS = 1_773_964_800_000
 ISINS = make_isins(3)
 RULES = Rules(lateness_ms=120_000)
+UPDATES = st.sampled_from(
+    [None, None, "last", "range", "volume", "range,volume", "volume,last", "none"]
+)
 AMOUNTS = st.decimals(min_value="0.000001", max_value=10**8, places=6).map(
     lambda amount: f"{amount:f}"
 )
 ENTRIES = st.lists(
     st.builds(
-        lambda isin, at_ms, delay_ms, seq, price, size: Entry(
+        lambda isin, at_ms, delay_ms, seq, price, size, updates: Entry(
             START_MS + at_ms + delay_ms,
             ISINS.index(isin) % 2,
             0,
@@ -26,6 +29,7 @@ ENTRIES = st.lists(
             seq,
             price,
             size,
+            updates,
         ),
         st.sampled_from(ISINS),
         st.integers(0, 200_000),
@@ -33,15 +37,23 @@ ENTRIES = st.lists(
         st.integers(0, 5),
         AMOUNTS,
         AMOUNTS,
+        UPDATES,
     ),
     min_size=1,
     max_size=40,
 ).map(lambda found: [e._replace(position=n) for n, e in enumerate(found)])
 
 
+def trade_of(entry: Entry) -> Trade:
+    """Return the trade of an entry."""
+    extra = {} if entry.updates is None else {"updates": entry.updates}
+    fields = entry.isin, entry.time_us, entry.seq, entry.price, entry.size
+    return Trade(*fields, extra)
+
+
 def rows_of(entries: list[Entry]) -> pa.Table:
     """Return the checked rows of entries, as the source has them."""
-    trades = [Trade(e.isin, e.time_us, e.seq, e.price, e.size) for e in entries]
+    trades = [trade_of(entry) for entry in entries]
     chunk = Chunk(
         pa.array([entry.position for entry in entries], pa.int64()),
         pa.array([entry.append_ms for entry in entries], pa.int64()),

@@ -6,6 +6,7 @@ The rules are those of docs/windows.md, written a second time.
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -24,6 +25,11 @@ class Entry(NamedTuple):
     seq: int
     price: str
     size: str
+    updates: str | None = None
+
+    def counts_for(self, name: str) -> bool:
+        """Say whether it counts for the last price, the range or the volume."""
+        return self.updates is None or name in self.updates.split(",")
 
 
 @dataclass(frozen=True)
@@ -94,14 +100,16 @@ def bursts(
 def sums(trades: list[Entry]) -> Sums:
     """Return what a bar of these trades says."""
     ordered = sorted(trades, key=lambda t: (t.time_us, t.seq, t.position))
-    prices = [Fraction(trade.price) for trade in ordered]
+    prices = [Fraction(trade.price) for trade in ordered if trade.counts_for("last")]
+    extremes = [Fraction(trade.price) for trade in ordered if trade.counts_for("range")]
+    summed = [trade for trade in ordered if trade.counts_for("volume")]
     return {
-        "open": prices[0],
-        "high": max(prices),
-        "low": min(prices),
-        "close": prices[-1],
-        "volume": sum(Fraction(trade.size) for trade in ordered),
-        "value": sum(Fraction(t.price) * Fraction(t.size) for t in ordered),
+        "open": prices[0] if prices else None,
+        "high": max(extremes, default=None),
+        "low": min(extremes, default=None),
+        "close": prices[-1] if prices else None,
+        "volume": sum(Fraction(trade.size) for trade in summed),
+        "value": sum(Fraction(t.price) * Fraction(t.size) for t in summed),
         "trades": len(ordered),
     }
 
@@ -121,13 +129,23 @@ def days(
                 yield (
                     (isin, start_ms),
                     {
-                        "open": parts[0]["open"],
-                        "close": parts[-1]["close"],
-                        "high": max(part["high"] for part in parts),
-                        "low": min(part["low"] for part in parts),
+                        "open": next(there(parts, "open"), None),
+                        "close": next(there(parts[::-1], "close"), None),
+                        "high": max(there(parts, "high"), default=None),
+                        "low": min(there(parts, "low"), default=None),
                         **{
                             name: sum(part[name] for part in parts)
                             for name in ("volume", "value", "trades", "revision")
                         },
                     },
                 )
+
+
+def fraction(number: Decimal | None) -> Fraction | None:
+    """Return a number of a bar as the oracle has it."""
+    return None if number is None else Fraction(number)
+
+
+def there(parts: list[Sums], name: str) -> Iterator[Fraction]:
+    """Yield what parts say under a name, where they say something."""
+    return (part[name] for part in parts if part[name] is not None)

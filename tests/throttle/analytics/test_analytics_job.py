@@ -4,6 +4,7 @@ import itertools
 import random
 import shutil
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -34,6 +35,7 @@ from tests.throttle.analytics.moves import move_oracle
 from tests.throttle.analytics.moves.move_oracle import MoveRules, moves_in
 from throttle.analytics.analytics_job import AnalyticsFailed
 from throttle.analytics.batch_bars import shown_bars
+from throttle.analytics.bursts.session_windows import open_bursts
 from throttle.analytics.checkpoint import BadCheckpoint
 from throttle.analytics.moves.kept_trades import trades_in_state
 from throttle.analytics.state import bars_in_state
@@ -46,6 +48,7 @@ pytestmark = [pytest.mark.redis, pytest.mark.spark, pytest.mark.timeout(300)]
 
 A, B = make_isins(2)
 MINUTE = 60_000
+SAID = (*[None] * 4, "none", "range,volume", "last,volume", "last,range")
 MakeRig = Callable[..., AnalyticsRig]
 
 
@@ -76,7 +79,7 @@ def add_tape(
     """Append a tape's trades, some late, some disordered; return first and last time.
 
     One in fifty comes up to ten minutes late, one in a hundred up to three hours; all
-    others by less than ``disorder_ms``.
+    others by less than ``disorder_ms``. Half of them say what they count for.
     """
     path = TAPES / name
     if not path.exists():
@@ -91,6 +94,9 @@ def add_tape(
             delay_ms = chance.randrange(1_000, 600_000)
         if late and number % 100 == 9:
             delay_ms = chance.randrange(3_000_000, 9_000_000)
+        updates = chance.choice(SAID)
+        if updates is not None:
+            one = replace(one, extra={**one.extra, "updates": updates})
         dated.append((one.time_us // 1_000 + delay_ms, number, one))
     for append_ms, _, one in sorted(dated):
         rig.append(append_ms, one)
@@ -135,7 +141,8 @@ def check_movers(rig: AnalyticsRig, rules: Rules) -> None:
     assert listed["instruments"] == len(expected)
     by_value = sorted(expected, key=lambda i: (-expected[i]["value"], i))
     assert [r["isin"] for r in listed["value"]] == by_value[:50]
-    rising = {i: (s["close"] - s["open"]) / s["open"] for i, s in expected.items()}
+    priced = {i: s for i, s in expected.items() if s["open"] is not None}
+    rising = {i: (s["close"] - s["open"]) / s["open"] for i, s in priced.items()}
     gainers = [r["isin"] for r in listed["gainers"]]
     assert len(gainers) == min(50, sum(rate > 0 for rate in rising.values()))
     rates = [round(float(rising[i]) * 100, 4) for i in gainers]
@@ -336,7 +343,8 @@ def test_bursts_of_a_tape_are_right(make_rig: MakeRig) -> None:
     rig.turn_clock(last_ms + 63_000)
     rig.stop()
     address = f"{rig.settings.state_dir.as_uri()}/analytics/bursts"
-    [burst] = shown_bars(bars_in_state(rig.spark, address), {})
+    state = bars_in_state(rig.spark, address)
+    [burst] = open_bursts(state, {"burst_gap_ms": 1_000})
     assert (burst.isin, burst.open, burst.high, burst.close) == (A, 1, 3, 2)
     assert (burst.start_ms, burst.end_ms) == (last_ms + 61_000, at_ms)
     assert (burst.trades, burst.volume) == (3, 6)

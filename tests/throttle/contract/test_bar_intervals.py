@@ -22,20 +22,38 @@ MIDNIGHT_MS = 1_773_932_400_000  # 2026-03-20 00:00 in Seoul
 PRICES = st.decimals(min_value=1, max_value=10**6, places=2)
 
 
-def make_bar(minute: int, price: Decimal, trades: int = 1, closed: bool = True) -> Bar:
-    """Make a bar some minutes after a midnight in Seoul."""
+def make_bar(
+    minute: int,
+    price: Decimal,
+    trades: int = 1,
+    *,
+    closed: bool = True,
+    has: tuple[bool, bool] = (True, True),
+) -> Bar:
+    """Make a bar some minutes after a midnight in Seoul.
+
+    ``has`` says whether it has an open and a close, and whether a high and a low.
+    """
     start_ms = MIDNIGHT_MS + minute * MINUTE
-    prices = (price, price + 1, price - Decimal("0.5"), price)
+    price_of, extreme_of = (price if one else None for one in has)
+    high, low = extreme_of and price + 1, extreme_of and price - Decimal("0.5")
+    prices = (price_of, high, low, price_of)
     sums = price * trades, price * trades
     span = start_ms, start_ms + MINUTE
     return Bar("KR7005930003", *span, *prices, *sums, trades, closed, 0)
 
 
+HAS = st.tuples(st.booleans(), st.booleans())
 BARS = st.lists(
-    st.tuples(st.integers(0, 3_000), PRICES, st.integers(1, 9)),
+    st.tuples(st.integers(0, 3_000), PRICES, st.integers(1, 9), HAS),
     unique_by=lambda bar: bar[0],
     min_size=1,
-).map(lambda bars: [make_bar(*bar) for bar in sorted(bars)])
+).map(lambda bars: [make_bar(*bar[:3], has=bar[3]) for bar in sorted(bars)])
+
+
+def there(bars: list[Bar], name: str) -> list[Decimal]:
+    """Return what bars have under a name, of those that have something."""
+    return [value for bar in bars if (value := getattr(bar, name)) is not None]
 
 
 @given(BARS, st.sampled_from(INTERVALS))
@@ -47,9 +65,10 @@ def test_longer_bars_have_what_their_parts_have(bars: list[Bar], interval: str) 
     assert [bar.start_ms for bar in longer] == sorted({b.start_ms for b in longer})
     for bar in longer:
         parts = [b for b in bars if bar.start_ms <= b.start_ms < bar.end_ms]
-        assert (bar.open, bar.close) == (parts[0].open, parts[-1].close)
-        assert bar.high == max(part.high for part in parts)
-        assert bar.low == min(part.low for part in parts)
+        assert bar.open == next(iter(there(parts, "open")), None)
+        assert bar.close == next(iter(there(parts, "close")[::-1]), None)
+        assert bar.high == max(there(parts, "high"), default=None)
+        assert bar.low == min(there(parts, "low"), default=None)
 
 
 @given(BARS)
@@ -71,13 +90,15 @@ def test_a_day_carried_along_is_the_fold_of_its_bars(
     for minute in [*order, *order[:4]]:
         before = known.get(minute)
         price = data.draw(PRICES)
-        after = make_bar(minute, price)
+        after = make_bar(minute, price, has=data.draw(HAS))
         if before is not None:
+            both = [before, after]
             after = replace(
                 before,
-                high=max(before.high, price),
-                low=min(before.low, price),
-                close=price,
+                open=next(iter(there(both, "open")), None),
+                high=max(there(both, "high"), default=None),
+                low=min(there(both, "low"), default=None),
+                close=next(iter(there(both[::-1], "close")), None),
                 trades=before.trades + 1,
                 volume=add([before.volume, price]),
                 revision=before.revision + 1,

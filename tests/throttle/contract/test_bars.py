@@ -44,15 +44,30 @@ def test_a_sum_that_does_not_fit_is_none_and_so_is_the_average() -> None:
     assert b'"value":null' in bar.body()
 
 
+def test_a_price_that_no_trade_sets_is_null() -> None:
+    """What counts for the volume alone has an average all the same."""
+    unpriced = replace(BAR, open=None, close=None, high=None, low=None)
+    assert unpriced.encode() == b"60000 120000 - - - - 10.5 2093702 3 0 0"
+    assert b'"open":null,"high":null,"low":null,"close":null' in unpriced.body()
+    assert unpriced.vwap == Decimal("199400.1905")
+    nothing = replace(unpriced, volume=Decimal(0), value=Decimal(0))
+    assert nothing.body().endswith(
+        b'"volume":0,"value":0,"trades":3,"vwap":null,"closed":false,"revision":0}'
+    )
+
+
+MAYBE = st.none() | DECIMALS
+
+
 @given(
-    st.tuples(DECIMALS, DECIMALS, DECIMALS, DECIMALS),
+    st.tuples(MAYBE, MAYBE, MAYBE, MAYBE),
     DECIMALS,
     DECIMALS,
     st.integers(1, 10**9),
     st.booleans(),
 )
 def test_a_bar_survives_redis(
-    prices: tuple[Decimal, Decimal, Decimal, Decimal],
+    prices: tuple[Decimal | None, ...],
     volume: Decimal,
     value: Decimal,
     trades: int,

@@ -11,10 +11,10 @@ import redis
 from hypothesis import given, settings
 from pyspark.sql import SparkSession
 
-from ingest.trade import Trade
+from ingest.redis_keys import PRODUCTS
 from tests.throttle.analytics import bar_oracle
 from tests.throttle.analytics.analytics_rig import PARTITIONS, AnalyticsRig, fields_of
-from tests.throttle.analytics.bar_entries import ENTRIES, RULES
+from tests.throttle.analytics.bar_entries import ENTRIES, RULES, trade_of
 from tests.throttle.analytics.bar_oracle import Entry
 from throttle.contract.bars import Bar
 from throttle.contract.products.bursts import TradingBurst
@@ -173,6 +173,50 @@ def test_a_move_is_told_once(make_analytics: MakeAnalytics) -> None:
     assert (fall.before, fall.after, fall.seq) == (104, 99, 3)
 
 
+def test_trades_count_for_what_they_say(make_analytics: MakeAnalytics) -> None:
+    """All of them in the number of trades; a price that does not count is nowhere."""
+    driver = make_analytics(
+        analytics=",".join(PRODUCTS),
+        burst_gap_ms=3_000,
+        burst_trades=3,
+        move_span_ms=5_000,
+    )
+    driver.trade(A, "100", at_ms=500)
+    driver.trade(B, "7", at_ms=500, size="3", updates="volume")
+    driver.trade(A, "150", at_ms=1_000, seq=1, size="2", updates="range,volume")
+    driver.trade(B, "8", at_ms=1_000, seq=1, updates="none")
+    driver.trade(A, "90", at_ms=1_500, seq=2, updates="volume")
+    driver.trade(A, "200", at_ms=2_000, seq=3, size="5", updates="last")
+    driver.trade(B, "9", at_ms=2_500, seq=2, updates="none")
+    driver.turn_clock(11_000)
+    driver.restart_job()
+    driver.turn_clock(13_000)
+    bars = {bar.isin: bar for bar in driver.bars()}
+    whole, unpriced = bars[A], bars[B]
+    assert (whole.open, whole.high, whole.low, whole.close) == (100, 150, 100, 200)
+    assert (whole.volume, whole.value, whole.trades) == (4, 490, 4)
+    assert (unpriced.open, unpriced.high, unpriced.low, unpriced.close) == (None,) * 4
+    assert (unpriced.volume, unpriced.vwap, unpriced.trades) == (3, 7, 3)
+    movers = driver.movers()
+    assert [(m["isin"], m["percent"]) for m in movers["gainers"]] == [(A, 100)]
+    assert [(m["isin"], m["percent"]) for m in movers["value"]] == [(A, 100), (B, None)]
+    first, second = sorted((burst.bar for burst in driver.bursts()), key=str)
+    assert (first.trades, first.start_ms, first.end_ms) == (
+        *(3, START_MS + 500, START_MS + 2_500),
+    )
+    assert (first.open, second.close, second.end_ms) == (None, 200, START_MS + 2_000)
+    [move] = driver.moves()
+    assert (move.before, move.after) == (100, 200)
+    driver.turn_clock(MINUTE + 1_000)
+    driver.trade(B, "5", at_ms=MINUTE + 2_000, time_ms=100, seq=9)
+    driver.turn_clock(MINUTE + 11_000)
+    [bar] = (bar for bar in driver.bars() if bar.isin == B)
+    assert (bar.open, bar.low, bar.trades, bar.revision) == (5, 5, 4, 1)
+    for product in PRODUCTS:
+        tally = driver.tally(product)
+        assert (tally.counted + tally.too_late, tally.unaccounted) == (8, 0)
+
+
 @settings(max_examples=25)
 @given(ENTRIES)
 def test_bars_and_bursts_by_hand_are_those_of_the_oracle(entries: list[Entry]) -> None:
@@ -189,9 +233,8 @@ def test_bars_and_bursts_by_hand_are_those_of_the_oracle(entries: list[Entry]) -
     ordered = [e._replace(position=n) for n, e in enumerate(appended)]
     ahead = max(e.time_us // 1_000 - e.append_ms for e in ordered)
     for entry in ordered:
-        trade = Trade(entry.isin, entry.time_us, entry.seq, entry.price, entry.size)
-        at_ms = entry.append_ms - START_MS
-        driver.payload(trade.to_wire(), at_ms=at_ms, partition=entry.partition)
+        at_ms, wire = entry.append_ms - START_MS, trade_of(entry).to_wire()
+        driver.payload(wire, at_ms=at_ms, partition=entry.partition)
     for to_ms in range(MINUTE, 30 * MINUTE, 3 * MINUTE):
         driver.turn_clock(to_ms + 1_000)
     expected, too_late = bar_oracle.bars(ordered, RULES)
@@ -201,8 +244,6 @@ def test_bars_and_bursts_by_hand_are_those_of_the_oracle(entries: list[Entry]) -
     if ahead <= 0:
         bursts = bar_oracle.bursts(ordered, 600_000, 2)
         ended = [burst.bar for burst in driver.bursts()]
-        assert sorted(
-            (b.isin, b.start_ms, b.end_ms, b.trades) for b in ended
-        ) == sorted(
-            (isin, start, end, sums["trades"]) for isin, start, end, sums in bursts
-        )
+        assert {(b.isin, b.start_ms, b.end_ms): fields_of(b) for b in ended} == {
+            tuple(place): {**sums, "revision": 0} for *place, sums in bursts
+        }

@@ -27,9 +27,9 @@ class BurstPartials(FinalRule):
     def finish(self, partials: pa.Table) -> pa.Table:
         """Return partial bars that begin with their first trade, not their second.
 
-        ``close_time`` is the time of the last trade, less than a second later.
+        ``last_time`` is the time of the last trade, less than a second later.
         """
-        first = partials["open_time"].cast(pa.timestamp("us", tz="UTC"))
+        first = partials["first_time"].cast(pa.timestamp("us", tz="UTC"))
         return partials.set_column(0, "at", first)
 
     def control_ms(self, end_ms: int) -> tuple[int, int]:

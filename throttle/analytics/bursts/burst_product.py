@@ -1,9 +1,8 @@
 """Bursts: session windows, told when they have ended."""
 
-from throttle.analytics.batch_bars import shown_bars
 from throttle.analytics.bursts.burst_partials import BurstPartials
 from throttle.analytics.bursts.burst_sink import BurstSink
-from throttle.analytics.bursts.session_windows import session_bursts
+from throttle.analytics.bursts.session_windows import open_bursts, session_bursts
 from throttle.analytics.product import Product
 from throttle.analytics.state import bars_in_state
 from throttle.contract.bars import CLOSE_AFTER_MS
@@ -21,6 +20,6 @@ BURSTS = Product(
     mode="append",
     sink=BurstSink,
     state=bars_in_state,
-    shown=shown_bars,
+    shown=open_bursts,
     ends_in_batches_without_data=True,
 )

@@ -75,9 +75,12 @@ def _added_up(panes: pa.Table, start_ms: int, end_ms: int) -> pa.Table:
     # Of an instrument the panes follow one another, so their order is that of its
     # trades.
     ordered = _numbered(wide.sort_by("start_ms"))
+    # Its open and close are those of the panes that have them.
+    priced = pc.if_else(pc.is_valid(ordered["open"]), ordered["row"], None)
+    ordered = ordered.append_column("priced", priced)
     groups = ordered.group_by("isin", use_threads=False).aggregate(
         [
-            *(("row", "min"), ("row", "max"), ("high", "max"), ("low", "min")),
+            *(("priced", "min"), ("priced", "max"), ("high", "max"), ("low", "min")),
             *((name, "sum") for name in _SUMS),
             *((name, "count", _ONLY_NULL) for name in _AMOUNTS),
         ]
@@ -97,10 +100,10 @@ def _added_up(panes: pa.Table, start_ms: int, end_ms: int) -> pa.Table:
             "isin": groups["isin"],
             "start_ms": pa.repeat(pa.scalar(start_ms, pa.int64()), size),
             "end_ms": pa.repeat(pa.scalar(end_ms, pa.int64()), size),
-            "open": ordered["open"].take(groups["row_min"]),
+            "open": ordered["open"].take(groups["priced_min"]),
             "high": groups["high_max"],
             "low": groups["low_min"],
-            "close": ordered["close"].take(groups["row_max"]),
+            "close": ordered["close"].take(groups["priced_max"]),
             **columns,
             "trades": groups["trades_sum"],
             "late": groups["late_sum"],

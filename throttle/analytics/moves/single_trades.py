@@ -11,7 +11,10 @@ from throttle.analytics.partials.partial_rule import FinalRule
 
 @dataclass(frozen=True, slots=True)
 class SingleTrades(FinalRule):
-    """A partial bar for each trade, at the millisecond in which it was made."""
+    """A partial bar for each trade, at the millisecond in which it was made.
+
+    Spark gets those that count for the last price: no other moves it.
+    """
 
     is_combined: ClassVar[bool] = False
 
@@ -23,3 +26,7 @@ class SingleTrades(FinalRule):
         That is ``close_after_ms``, and up to ``batch_ms`` more, after them.
         """
         return made_ms, pc.add(made_ms, pa.scalar(1, pa.int64()))
+
+    def finish(self, partials: pa.Table) -> pa.Table:
+        """Return the partial bars that have a price."""
+        return partials.filter(pc.is_valid(partials["open"]))

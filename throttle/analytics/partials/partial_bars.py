@@ -13,8 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from throttle.contract.bars import FRACTION_DIGITS, TOO_LARGE
-from throttle.window.row_schema import REFUSED_PREFIX
-from throttle.window.vector_check import prices_and_sizes
+from throttle.window.row_schema import NOT_LAST_PREFIX, REFUSED_PREFIX
+from throttle.window.trade_sums import HIGH, VOLUME
+from throttle.window.vector_check import counts_for, prices_and_sizes
 
 _PRICE = pa.decimal128(38, FRACTION_DIGITS)
 _WIDE = pa.decimal256(58, FRACTION_DIGITS)
@@ -27,6 +28,7 @@ ARROW_SCHEMA = pa.schema(
     [
         ("at", pa.timestamp("us", tz="UTC")),
         ("isin", pa.string()),
+        *((name, pa.int64()) for name in ("first_time", "last_time")),
         *((name, pa.int64()) for name in _OPEN),
         ("open", _PRICE),
         *((name, pa.int64()) for name in _CLOSE),
@@ -35,12 +37,16 @@ ARROW_SCHEMA = pa.schema(
         ("note", pa.string()),
     ]
 )
+"""``first_time`` and ``last_time`` are of all trades. What begins with ``open`` and
+``close`` is of the first and the last one that counts for the last price, ``high`` and
+``low`` are of those that count for the range: null without such a trade.
+"""
 
-_SUMS = [
-    *(("high", "max"), ("low", "min")),
+_FOLDS = [
+    *(("first_time", "min"), ("last_time", "max"), ("high", "max"), ("low", "min")),
     *((name, "sum") for name in ("volume", "value", "trades", "late", "unfit")),
 ]
-_AGGREGATES = [("opened", "min"), ("closed", "max"), *_SUMS]
+_AGGREGATES = [("opened", "min"), ("closed", "min"), *_FOLDS]
 _KEYS = ("at", "isin")
 _ONE, ZERO = pa.scalar(1, pa.int64()), pa.scalar(0, pa.int64())
 US_PER_MS = pa.scalar(1_000, pa.int64())
@@ -59,14 +65,28 @@ def trades_of(rows: pa.Table) -> tuple[pa.Table, Counter[int]]:
     """Return the trades among checked rows, and how many are ``OUT_OF_RANGE``.
 
     It needs the columns of ``row_schema.ARROW_SCHEMA``. It returns ``isin``,
-    ``partition``, ``append_ms``, ``time`` (us), ``seq``, ``position``, ``price``,
-    ``size`` and ``value``; the count is by partition.
+    ``partition``, ``append_ms``, ``time`` (us), ``seq``, ``position``, ``last`` and
+    ``range`` (the price of a trade that counts for them), ``size`` and ``value`` (0 of
+    one that does not count for the volume); the count is by partition.
     """
     # What begins otherwise is no trade: what was refused, skipped, or read.
-    is_trade = pc.invert(pc.starts_with(rows["key"], REFUSED_PREFIX))
+    is_trade = pc.or_(
+        pc.invert(pc.starts_with(rows["key"], REFUSED_PREFIX)),
+        pc.starts_with(rows["key"], NOT_LAST_PREFIX),
+    )
     good = rows.filter(pc.and_(pc.is_null(rows["reason"]), is_trade))
-    prices, sizes = prices_and_sizes(good["payload"].combine_chunks())
-    price, size = (text.cast(pa.decimal128(36, 18)) for text in (prices, sizes))
+    payloads = good["payload"].combine_chunks()
+    price, size = (
+        text.cast(pa.decimal128(36, 18)) for text in prices_and_sizes(payloads)
+    )
+    isins, last, extreme = good["key"], price, price
+    counts = counts_for(payloads) if _may_not_count(good) else None
+    if counts is not None:
+        isins = pc.replace_substring(isins, NOT_LAST_PREFIX, "")
+        size = pc.if_else(counts.volume, size, pa.scalar(Decimal(0), size.type))
+        last, extreme = (
+            pc.if_else(which, price, None) for which in (counts.last, counts.range)
+        )
     product = pc.multiply(
         price.cast(pa.decimal256(36, 18)), size.cast(pa.decimal256(36, 18))
     )
@@ -79,13 +99,14 @@ def trades_of(rows: pa.Table) -> tuple[pa.Table, Counter[int]]:
     append_us = good["append_time"].cast(pa.int64()).combine_chunks()
     trades = pa.table(
         {
-            "isin": good["key"],
+            "isin": isins,
             "partition": good["partition"],
             "append_ms": pc.divide(append_us, US_PER_MS),
             "time": good["time"],
             "seq": good["seq"],
             "position": good["position"],
-            "price": price.cast(_PRICE),
+            "last": last.cast(_PRICE),
+            "range": extreme.cast(_PRICE),
             "size": size.cast(_WIDE),
             "value": rounded.cast(_WIDE),
         }
@@ -96,6 +117,16 @@ def trades_of(rows: pa.Table) -> tuple[pa.Table, Counter[int]]:
     return trades.filter(is_exact), Counter(refused)
 
 
+def _may_not_count(trades: pa.Table) -> bool:
+    """Say whether some trades may not count for all, by their keys and sums.
+
+    Looking through their payloads takes a hundred times as long.
+    """
+    volume = pc.add(*(trades[name] for name in VOLUME))
+    not_last = pc.any(pc.starts_with(trades["key"], NOT_LAST_PREFIX)).as_py()
+    return bool(not_last or trades[HIGH].null_count or pc.min(volume).as_py() == 0)
+
+
 def one_each(
     trades: pa.Table, starts: pa.ChunkedArray, late: pa.Array | pa.ChunkedArray
 ) -> pa.Table:
@@ -103,18 +134,22 @@ def one_each(
 
     It needs the columns that ``trades_of`` returns; ``starts`` are milliseconds.
     """
-    size = len(trades)
+    size, price, extreme = len(trades), trades["last"], trades["range"]
     order = [trades[name] for name in ("time", "seq", "position")]
-    price = trades["price"]
+    if price.null_count:
+        is_priced = pc.is_valid(price)
+        order = [pc.if_else(is_priced, column, None) for column in order]
     columns = {
         "at": pc.multiply(starts, US_PER_MS).cast(pa.timestamp("us", tz="UTC")),
         "isin": trades["isin"],
+        "first_time": trades["time"],
+        "last_time": trades["time"],
         **dict(zip(_OPEN, order, strict=True)),
         "open": price,
         **dict(zip(_CLOSE, order, strict=True)),
         "close": price,
-        "high": price,
-        "low": price,
+        "high": extreme,
+        "low": extreme,
         "volume": trades["size"],
         "value": trades["value"],
         "trades": pa.repeat(_ONE, size),
@@ -131,18 +166,19 @@ def combine(tables: Iterable[pa.Table]) -> pa.Table:
     Tables come and go with the columns of ``ARROW_SCHEMA``, but with ``volume`` and
     ``value`` in 256 bits (``to_spark`` makes them Spark's).
     """
+    # The first open and the last close come first, what has none at the end.
     table = pa.concat_tables(tables).sort_by([(n, "ascending") for n in _OPEN])
-    by_close = pc.sort_indices(table, [(n, "ascending") for n in _CLOSE])
+    by_close = pc.sort_indices(table, [(n, "descending") for n in _CLOSE])
     # Arrow knows no first and last of decimals: their places are looked for.
     places = pa.array(range(len(table)), pa.int64())
     placed = table.append_column("opened", places)
     placed = placed.append_column("closed", pc.sort_indices(by_close).cast(pa.int64()))
     groups = placed.group_by(list(_KEYS), use_threads=False).aggregate(_AGGREGATES)
     first = table.take(groups["opened_min"])
-    last = table.take(by_close.take(groups["closed_max"]))
+    last = table.take(by_close.take(groups["closed_min"]))
     columns = {name: first[name] for name in (*_KEYS, *_OPEN, "open")}
     columns |= {name: last[name] for name in (*_CLOSE, "close")}
-    columns |= {name: groups[f"{name}_{how}"] for name, how in _SUMS}
+    columns |= {name: groups[f"{name}_{how}"] for name, how in _FOLDS}
     columns |= {name: columns[name].cast(_WIDE) for name in ("volume", "value")}
     columns["note"] = pa.nulls(len(groups), pa.string())
     return pa.table({name: columns[name] for name in ARROW_SCHEMA.names})

@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 
 from throttle.contract.bars import Bar, number
-from throttle.contract.products.movers import change_percent
+from throttle.contract.products.movers import change_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,8 @@ class TradingBurst:
         """Return the fields clients get: those of a bar, and how the price went."""
         fields = dict(self.bar.to_object())
         del fields["closed"], fields["revision"]
-        fields["percent"] = number(change_percent(self.bar.open, self.bar.close))
+        how = change_of(self.bar)
+        fields["percent"] = number(how[1] if how else None)
         return fields
 
     def body(self) -> bytes:

@@ -28,16 +28,23 @@ def change_percent(first: Decimal, last: Decimal) -> Decimal:
     return exact.quantize(Decimal(1).scaleb(-RATE_DIGITS), context=EXACT)
 
 
+def change_of(bar: Bar) -> tuple[Decimal, Decimal] | None:
+    """Return close less open, and the same in per cent; None for a bar without them."""
+    if bar.open is None or bar.close is None:
+        return None
+    return subtract(bar.close, bar.open), change_percent(bar.open, bar.close)
+
+
 def rank(bars: Iterable[Bar], most: int) -> Mapping[str, Sequence[Bar]]:
     """Return each of ``LISTS``: the first ``most`` of the bars of one span.
 
-    Of equal ones the ISIN decides. Who has not moved is neither gainer nor loser. An
-    instrument whose sum does not fit (None) is first in its list.
+    Of equal ones the ISIN decides. Who has not moved, or has no price, is neither
+    gainer nor loser. An instrument whose sum does not fit (None) is first in its list.
     """
-    moved = [(change_percent(bar.open, bar.close), bar) for bar in bars]
+    moved = [(change_of(bar), bar) for bar in bars]
     everyone = [bar for _, bar in moved]
-    rising = [(-rate, bar.isin, bar) for rate, bar in moved if bar.close > bar.open]
-    falling = [(rate, bar.isin, bar) for rate, bar in moved if bar.close < bar.open]
+    rising = [(-how[1], bar.isin, bar) for how, bar in moved if how and how[0] > 0]
+    falling = [(how[1], bar.isin, bar) for how, bar in moved if how and how[0] < 0]
     return {
         "gainers": [bar for *_, bar in sorted(rising, key=_order)[:most]],
         "losers": [bar for *_, bar in sorted(falling, key=_order)[:most]],
@@ -103,9 +110,10 @@ def row(bar: Bar) -> Mapping[str, Any]:
     """Return a row of a list."""
     fields = bar.to_object()
     names = ("open", "high", "low", "close", "volume", "value", "trades", "vwap")
+    change, percent = change_of(bar) or (None, None)
     return {
         "isin": bar.isin,
         **{name: fields[name] for name in names},
-        "change": number(subtract(bar.close, bar.open)),
-        "percent": number(change_percent(bar.open, bar.close)),
+        "change": number(change),
+        "percent": number(percent),
     }

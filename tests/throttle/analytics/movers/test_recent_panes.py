@@ -2,7 +2,6 @@
 
 from collections import Counter
 from decimal import Decimal
-from fractions import Fraction
 from typing import Any
 
 import pyarrow as pa
@@ -11,7 +10,7 @@ from hypothesis import given, settings
 
 from tests.throttle.analytics import bar_oracle
 from tests.throttle.analytics.bar_entries import ENTRIES, RULES, START_MS, rows_of
-from tests.throttle.analytics.bar_oracle import Entry
+from tests.throttle.analytics.bar_oracle import Entry, fraction
 from throttle.analytics.batch_bars import bars_of
 from throttle.analytics.movers.pane_partials import PanePartials
 from throttle.analytics.movers.recent_panes import SCHEMA, RecentPanes
@@ -33,7 +32,7 @@ def panes_of(entries: list[Entry]) -> tuple[pa.Table, Counter[int]]:
 
 def sums_of(bar: Bar) -> dict[str, Any]:
     """Return a bar as the oracle has it."""
-    amounts = {name: Fraction(getattr(bar, name)) for name in AMOUNTS}
+    amounts = {name: fraction(getattr(bar, name)) for name in AMOUNTS}
     return {**amounts, "trades": bar.trades}
 
 

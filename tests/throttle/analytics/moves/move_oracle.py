@@ -68,7 +68,7 @@ def moves(
         judged_ms -= judged_ms % rules.batch_ms
         if time_us < judged_ms * 1_000:
             too_late[entry.partition] += 1
-        else:
+        elif entry.counts_for("last"):
             one = _One(time_us, entry.seq, entry.position, Fraction(entry.price))
             instruments[entry.isin].append(one)
     found = [

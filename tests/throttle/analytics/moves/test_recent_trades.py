@@ -25,7 +25,7 @@ BATCHES = 14
 ISINS = make_isins(2)
 ENTRIES = st.lists(
     st.builds(
-        lambda isin, at_ms, delay_ms, seq, price: Entry(
+        lambda isin, at_ms, delay_ms, seq, price, updates: Entry(
             START_MS + at_ms + delay_ms,
             ISINS.index(isin),
             0,
@@ -34,6 +34,7 @@ ENTRIES = st.lists(
             seq,
             price,
             "1",
+            updates,
         ),
         st.sampled_from(ISINS),
         # Few moments: many trades are within a span, some at the same time, and some
@@ -42,6 +43,7 @@ ENTRIES = st.lists(
         st.sampled_from((-700, 0, 1, 400, 999, 1_000, 1_900, 2_900, 3_000, 9_000)),
         st.integers(0, 3),
         st.sampled_from(("98", "99.5", "100", "101.2", "103", "103.5", "106.09")),
+        st.sampled_from((None, None, "last", "range,volume")),
     ),
     min_size=1,
     max_size=40,
@@ -59,7 +61,8 @@ def read(entries: list[Entry]) -> tuple[pa.Table, Counter[int]]:
     rule = SingleTrades(RULES.batch_ms, RULES.close_after_ms)
     table, too_late = rule.partials(trades)
     names = ("isin", "open_time", "open_seq", "open_position", "open")
-    columns = dict(zip(SCHEMA.names, map(to_spark(table).column, names), strict=True))
+    table = rule.finish(to_spark(table))
+    columns = dict(zip(SCHEMA.names, map(table.column, names), strict=True))
     return pa.table(columns), too_late
 
 

@@ -1,7 +1,6 @@
 """Partial bars are what an oracle makes of the same trades, however they are cut."""
 
 from collections import Counter
-from fractions import Fraction
 from typing import Any
 
 import pyarrow as pa
@@ -17,7 +16,7 @@ from tests.throttle.analytics.bar_entries import (
     START_MS,
     rows_of,
 )
-from tests.throttle.analytics.bar_oracle import Entry
+from tests.throttle.analytics.bar_oracle import Entry, fraction
 from throttle.analytics.bars.late_trades import BarPartials
 from throttle.analytics.partials.partial_bars import (
     OUT_OF_RANGE,
@@ -34,7 +33,7 @@ def bars_of(table: pa.Table) -> dict[tuple[str, int], dict[str, Any]]:
     names = ("open", "high", "low", "close", "volume", "value")
     return {
         (row["isin"], round(row["at"].timestamp() * 1000)): {
-            **{name: Fraction(row[name]) for name in names},
+            **{name: fraction(row[name]) for name in names},
             "trades": row["trades"],
             "revision": row["late"],
         }

@@ -1,5 +1,6 @@
 """Movers, bursts and moves: how they are ranked and encoded."""
 
+from dataclasses import replace
 from decimal import Decimal
 
 import orjson
@@ -56,6 +57,18 @@ def test_equal_ones_are_listed_by_isin_and_what_does_not_fit_first() -> None:
     bars.append(make_bar("Z", Decimal(1), Decimal(1), None))
     assert [bar.isin for bar in rank(bars, 2)["value"]] == ["Z", "A"]
     assert rank(bars, 9)["losers"] == []
+
+
+def test_what_has_no_price_has_not_moved() -> None:
+    """What was traded of it counts; its change is not known."""
+    unpriced = replace(
+        make_bar("KR7005930003", Decimal(1), Decimal(1)), open=None, close=None
+    )
+    lists = rank([unpriced, make_bar("B", Decimal(1), Decimal(2), Decimal(9))], 2)
+    assert [len(lists[name]) for name in LISTS] == [1, 0, 2, 2]
+    fields = row(unpriced)
+    assert (fields["change"], fields["percent"], fields["trades"]) == (None, None, 1)
+    assert orjson.loads(TradingBurst(unpriced).body())["percent"] is None
 
 
 def test_a_list_survives_redis() -> None:
