@@ -67,7 +67,7 @@ def window_of(entry: Entry) -> int:
 def test_the_sum_of_rows_is_the_sum_of_bars(
     redis_url: str, client: redis.Redis, entries: list[Entry]
 ) -> None:
-    """But for trades before the first price of an instrument: those are in the books."""
+    """But for trades before an instrument's first price: those are in the books."""
     client.flushall()
     entries.sort(key=lambda entry: entry.append_ms)
     bars = AnalyticsDriver(analytics="bars", lateness_s=3_600)
