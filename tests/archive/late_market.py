@@ -13,6 +13,7 @@ from throttle.contract.row_sums import ONE, Amounts, RowSums
 from throttle.contract.snapshot import Row, WindowSnapshot
 from throttle.contract.trade_order import encode_version
 from throttle.testing.driver import START_MS, ThrottleDriver
+from tickthrottle_client.updates_v1 import ALL
 
 WINDOW_MS = 2_000
 EACH = 12
@@ -63,11 +64,12 @@ def row_of(trades: Sequence[Trade]) -> Row:
     """Return the row of an issue's trades, all of them news."""
     newest = newest_of(trades)
     version = encode_version(newest.time_us, newest.seq, newest.seq)
-    sums = ONE if len(trades) == 1 else sums_of(trades).encode()
+    is_own = len(trades) == 1 and newest.updates == ALL
+    sums = ONE if is_own else sums_of(trades).encode()
     return Row(newest.isin, version, sums, newest.to_row())
 
 
 def sums_of(trades: Sequence[Trade]) -> RowSums:
     """Return what a row says of them."""
-    every = (RowSums(1, Amounts.of_trade(t.price, t.size)) for t in trades)
+    every = (RowSums(1, Amounts.of_trade(t.price, t.size, t.updates)) for t in trades)
     return reduce(RowSums.fold, every)

@@ -12,6 +12,7 @@ import redis
 
 from archive.contract.logged_run import runs_of, segment_of
 from archive.contract.logged_window import LoggedWindow
+from archive.contract.packed_window import pack_window, unpack_window
 from archive.parquet.archive_reader import ArchiveReader
 from archive.parquet.parquet_sink import ParquetSink
 from archive.parquet.tables import build_tables
@@ -112,6 +113,20 @@ def test_what_nobody_knows_is_null(archive: tuple[Sink, Ask]) -> None:
         (0, None, None, None, None),
         (37, None, None, None, None),
     ]
+
+
+def test_a_range_of_no_trades_is_null(archive: tuple[Sink, Ask]) -> None:
+    """Where no trade counts for it; such windows are packed as all others are."""
+    sink, ask = archive
+    rows = [row_of(make_trades([isin], 1)) for isin in ISINS[:2]]
+    sums = b"2,40,7980000,,", b"1,0,0,,"
+    said = [row._replace(sums=text) for row, text in zip(rows, sums, strict=True)]
+    window = make_snapshot(1, *said)
+    store(sink, [window])
+    packed = pack_window(window.encode())
+    assert not packed.startswith(b"=")
+    assert unpack_window(packed) == window.encode()
+    assert sorted(ask(AMOUNTS)) == [(1, 0, 0, None, None), (2, 40, 7980000, None, None)]
 
 
 def test_a_sum_of_any_size_is_stored(archive: tuple[Sink, Ask]) -> None:
