@@ -14,9 +14,9 @@ from tests.published import read_snapshots
 from throttle.contract.cut import Cut
 from throttle.contract.dead_letter import DeadLetter
 from throttle.contract.ledger import NOTHING, BatchEntry, Ledger, Turnover
-from throttle.contract.row_sums import ONE, RowSums
+from throttle.contract.row_sums import ONE, Amounts, RowSums
 from throttle.contract.snapshot import LastValue, Row, WindowSnapshot
-from throttle.contract.trade_order import encode_version
+from throttle.contract.trade_order import NO_VERSION, encode_version
 from throttle.lease.lease import Lease, LeaseGrant
 from throttle.publish.publisher import Publisher, PublishOptions, PublishOutcome
 from throttle.window.batch import Batch, BatchWindow, PartitionCount
@@ -92,14 +92,17 @@ class Job:
             for one in rows:
                 partition, row = (0, one) if isinstance(one, Row) else one
                 counts[partition].read += row.trades
-                counts[partition].superseded += row.trades
+                if row.version == NO_VERSION:
+                    counts[partition].not_last += row.trades
+                else:
+                    counts[partition].superseded += row.trades
                 if row.isin in window.rows:
                     of_other, other = window.rows[row.isin]
                     window.rows[row.isin] = of_other, other.merge(row)
                     row = row.merge(other)
                 window.offer(partition, row)
-            for partition, _ in window.rows.values():
-                counts[partition].superseded -= 1
+            for partition, row in window.rows.values():
+                counts[partition].superseded -= row.version != NO_VERSION
             made.append(window)
         for window in made:
             for partition, row in window.rows.values():
@@ -133,15 +136,14 @@ class Job:
 
 def _count_turnover(count: PartitionCount, row: Row) -> None:
     """Count what a row stands for, in the partition that it stood in."""
-    every, own = row.row_sums.amounts, RowSums.decode(ONE, row.body).amounts
-    if every is None or own is None:
+    amounts, own = row.row_sums.amounts, Amounts.of_body(row.body)
+    if amounts is None:
         return
-    shown = Turnover(own.volume, own.value)
-    added = {
-        "read": Turnover(every.volume, every.value),
-        "shown": shown,
-        "superseded": Turnover(every.volume, every.value).minus(shown),
-    }
+    every = Turnover(amounts.volume, amounts.value)
+    added = {"read": every, "not_last": every}
+    if own is not None:
+        shown = Turnover(own.volume, own.value)
+        added = {"read": every, "shown": shown, "superseded": every.minus(shown)}
     for name, of_it in added.items():
         count.traded[name] = of_it.plus(*count.traded.get(name, NOTHING))
 

@@ -26,8 +26,9 @@ class Row(NamedTuple):
     """One issue in a window: its latest trade, and the sums of those it stands for.
 
     ``body`` is the JSON object clients get, without ``sums`` (``row_sums.py``). A row
-    whose trades all came too late to be shown has the version and the body of the trade
-    that is shown, and sums in full.
+    whose trades all came too late to be shown, or do not count for the last price, has
+    the version and the body of the trade that is shown, and sums in full. Until it is
+    published, the latter's row has ``trade_order.NO_VERSION`` and no body.
     """
 
     isin: str

@@ -12,6 +12,10 @@ VERSION_CHARS = 54
 """Length of a version as text."""
 
 
+NO_VERSION = b"0" * VERSION_CHARS
+"""What a row has that shows no trade of its own: older than any trade's version."""
+
+
 def encode_version(time_us: int, seq: int, position: int) -> bytes:
     """Encode an order as text: greater text is newer.
 

@@ -11,8 +11,8 @@
 -- The head has: channel, job, term, start and end (the cuts, as stored), window_ms,
 -- window_log (its length), batch (its id), issues (version of the issue table as text, since it
 -- has more digits than a double keeps; 0: none),
--- issues_digest; stale, the rows that are no news ("<end> <isin>" of each, with spaces
--- between them); sums, how many lines of sums there are; markets (names); named, the fields of
+-- issues_digest; no_news, the rows that show no trade of their own ("<end> <isin> stale", or
+-- "unshown" in place of the last word, with spaces between them); sums, how many lines of sums there are; markets (names); named, the fields of
 -- groups that the table names, left out if they are those of the batch before; knows_markets, whether
 -- windows say the markets of their rows;
 -- windows, oldest first: end_ms, counts (rows of each partition), markets (of each row, its
@@ -27,8 +27,9 @@
 -- A job whose term is not the newest publishes nothing, nor does one whose batch does
 -- not begin where the job's last one ended, nor anybody on a server that was started since
 -- the epoch began (acquire.lua begins another one there). A row whose version is not greater than the
--- stored one (trade_order.py) is stale: in its place comes what is shown, with the sums of the
--- row, which restates it. Every window gets the next offset, an entry in the window log,
+-- stored one (trade_order.py) is stale, and so is one without a version, whose trades do not count
+-- for the last price: in its place comes what is shown, with the sums of the row, which restates
+-- it. Where nothing was ever shown it is unshown: it is left out. Every window gets the next offset, an entry in the window log,
 -- and its part of the one message on the channel. Who listens to the channel of a market
 -- gets the same message with that market's rows and group.
 -- Returns {status, ...}:
@@ -38,7 +39,7 @@
 --   fenced, term     another job of this name has taken over
 --   lost             the stream is gone, or may be older than what was published: it is
 --     older than this job's last batch, or its server was started again
---   stale, {end, isin}  other rows are stale than the head says: nothing was written
+--   stale, names     other rows are no news than the head says: nothing was written
 --   listened         somebody listens to a market and no places were given: neither
 local meta, last, windows, ledger, batches, groups = unpack(KEYS)
 local head = cjson.decode(ARGV[1])
@@ -48,6 +49,7 @@ local window_count, partitions = #head.windows, #head.partitions
 -- "<54 version> <offset> <body>".
 local ISIN_END, VERSION_START, VERSION_END, SUMS_START = 12, 14, 67, 69
 local VERSION_CHARS = VERSION_END - VERSION_START + 1
+local NO_VERSION = string.rep('0', VERSION_CHARS)
 local CHUNK = 1000
 -- Most fields of the ledger before names of what is no trade are put together.
 local MOST_FIELDS = 4096
@@ -99,8 +101,8 @@ local function look_up(first, rows)
   end
 end
 
--- Which rows are stale is decided before anything is written: groups and sums depend on it.
-local at, is_stale, stale_names, stale_reply = 2, {}, {}, {'stale'}
+-- Which rows are news is decided before anything is written: groups and sums depend on it.
+local at, no_news, names = 2, {}, {}
 for _, window in ipairs(head.windows) do
   window.rows_at, window.rows = at, 0
   for _, count in ipairs(window.counts) do window.rows = window.rows + count end
@@ -110,17 +112,16 @@ for _, window in ipairs(head.windows) do
     local line = ARGV[row]
     local isin = string.sub(line, 1, ISIN_END)
     local version = string.sub(line, VERSION_START, VERSION_END)
-    if version > versions[isin] then
+    if version > versions[isin] and version ~= NO_VERSION then
       versions[isin] = version
     else
-      is_stale[row] = true
-      stale_names[#stale_names + 1] = window.end_ms .. ' ' .. isin
-      stale_reply[#stale_reply + 1] = window.end_ms
-      stale_reply[#stale_reply + 1] = isin
+      no_news[row] = versions[isin] == '' and 'unshown' or 'stale'
+      names[#names + 1] = window.end_ms .. ' ' .. isin .. ' ' .. no_news[row]
     end
   end
 end
-if table.concat(stale_names, ' ') ~= head.stale then return stale_reply end
+names = table.concat(names, ' ')
+if names ~= head.no_news then return {'stale', names} end
 
 -- Each group as {field, place of its market or 0, body}.
 local function with_bodies(groups)
@@ -201,18 +202,21 @@ for _, window in ipairs(head.windows) do
       local line = ARGV[row]
       local space = string.find(line, ' ', SUMS_START, true)
       local isin, sums = string.sub(line, 1, ISIN_END), string.sub(line, SUMS_START, space - 1)
-      local version, body
-      if is_stale[row] then
+      local version = string.sub(line, VERSION_START, VERSION_END)
+      local body = string.sub(line, space + 1)
+      if not no_news[row] then
+        published[partition] = published[partition] + 1
+      elseif version ~= NO_VERSION then
+        stale[partition] = stale[partition] + 1
+      end
+      if no_news[row] == 'stale' then
         version, body = shown_of(isin)
         line = encode(isin, version, sums, body)
-        stale[partition] = stale[partition] + 1
-      else
-        version = string.sub(line, VERSION_START, VERSION_END)
-        body = string.sub(line, space + 1)
-        published[partition] = published[partition] + 1
       end
-      lines[#lines + 1] = line
-      change(isin, version, sums, body, window.markets[row - window.rows_at + 1])
+      if no_news[row] ~= 'unshown' then
+        lines[#lines + 1] = line
+        change(isin, version, sums, body, window.markets[row - window.rows_at + 1])
+      end
       row = row + 1
     end
   end

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from importlib.resources import files
 from itertools import chain
 from typing import Any
@@ -25,7 +26,7 @@ from throttle.contract.ledger import (
 from throttle.contract.row_sums import ONE, RowSums
 from throttle.contract.snapshot import Row
 from throttle.lease.lease import Fenced
-from throttle.publish.shown_versions import ShownVersions
+from throttle.publish.shown_versions import NoNews, ShownVersions
 from throttle.window.batch import Batch, PartitionCount
 from throttle.window.group_rows import BatchGroups, Place
 
@@ -96,18 +97,16 @@ class Publisher:
         after which the batch may be published again.
         """
         job = self._options.job
-        stale = self._shown.stale(batch)
+        no_news = self._shown.no_news(batch)
         while True:
-            status, *values = self._call(batch, batch_id, stale)
+            status, *values = self._call(batch, batch_id, no_news)
             if status == b"listened":
                 self._has_listeners = True
                 continue
             if status != b"stale":
                 break
             # Others publish the same issues, and versions only grow: this ends.
-            ends_ms = map(int, values[::2])
-            isins = (isin.decode() for isin in values[1::2])
-            stale = frozenset(zip(ends_ms, isins, strict=True))
+            no_news = NoNews.decode(values[0])
         if status == b"fenced":
             raise Fenced(
                 f"fenced: another job named {job!r} has taken over "
@@ -126,7 +125,7 @@ class Publisher:
         off_by = 0 if ledger is None else ledger.off_by
         return PublishOutcome(epoch.decode(), offset, windows, rows, old, off_by)
 
-    def _call(self, batch: Batch, batch_id: int, stale: frozenset[Place]) -> Any:
+    def _call(self, batch: Batch, batch_id: int, no_news: NoNews) -> Any:
         keys, job = self._keys, self._options.job
         return self._publish(
             keys=[
@@ -138,20 +137,19 @@ class Publisher:
                 keys.groups,
                 *(f"{keys.dead(job)}:{p}" for p in batch.end.partitions),
             ],
-            args=self._document(batch, batch_id, stale),
+            args=self._document(batch, batch_id, no_news),
         )
 
-    def _document(
-        self, batch: Batch, batch_id: int, stale: frozenset[Place]
-    ) -> list[bytes]:
+    def _document(self, batch: Batch, batch_id: int, no_news: NoNews) -> list[bytes]:
         """Return what the script is given: a head that names all, then what is bytes.
 
         ``publisher.lua`` says what is in it.
         """
         partitions, options, rows = batch.end.partitions, self._options, batch.groups
         ordered = [[w.of_partition(p) for p in partitions] for w in batch.windows]
-        sums = [b"%b %b" % (i.encode(), sums) for i, sums in batch.sums.items()]
-        late = _late(batch, stale)
+        of_issues = batch.sums if not no_news.unshown else _shown_sums(batch, no_news)
+        sums = [b"%b %b" % (i.encode(), sums) for i, sums in of_issues.items()]
+        late = _late(batch, no_news.stale)
         head: dict[str, Any] = {
             "channel": self._keys.updates,
             "job": options.job,
@@ -173,7 +171,7 @@ class Publisher:
                 _encode_count(p, batch.end.count(p), count, late.get(p, NOTHING))
                 for p, count in zip(partitions, batch.counts, strict=True)
             ],
-            "stale": _encode_stale(batch, stale),
+            "no_news": no_news.encode(batch),
             "sums": len(sums),
             "letters_kept": options.dead_letters,
             "letters": [
@@ -183,22 +181,22 @@ class Publisher:
         if batch.start.issues != batch.end.issues:
             head["named"] = _fields(batch)
         places = {MARKET + name: n for n, name in enumerate(head["markets"], 1)}
-        of_issues = {}
+        markets = {}
         if rows is not None and self._has_listeners:
-            of_issues = rows.market_of_issue()
-        groups = _NO_GROUPS if rows is None else rows.groups(stale)
+            markets = rows.market_of_issue()
+        groups = _NO_GROUPS if rows is None else rows.groups(no_news.stale)
         of_windows = groups.windows or [()] * len(batch.windows)
         for window, of_window, own in zip(
             head["windows"], ordered, of_windows, strict=True
         ):
             window["groups"] = _placed(own, places)
-            lines = chain.from_iterable(of_window if of_issues else ())
-            window["markets"] = [places[MARKET + of_issues[r.isin]] for r in lines]
+            lines = chain.from_iterable(of_window if markets else ())
+            window["markets"] = [places[MARKET + markets[r.isin]] for r in lines]
         head["together"] = _placed(groups.together, places)
         several = groups.together if len(batch.windows) > 1 else ()
         return [
             orjson.dumps(head),
-            *_encode_rows(batch, ordered, stale),
+            *_encode_rows(batch, ordered, no_news.stale),
             *(group.body for group in (*chain.from_iterable(of_windows), *several)),
             *sums,
             *(letter.payload for letter in batch.dead_letters),
@@ -221,7 +219,8 @@ class Publisher:
 def _encode_count(
     partition: int, log_count: int | None, count: PartitionCount, late: Turnover
 ) -> dict[str, Any]:
-    traded = {name: count.traded.get(name, NOTHING) for name in ("read", "superseded")}
+    names = "read", "superseded", "not_last"
+    traded = {name: count.traded.get(name, NOTHING) for name in names}
     shown = count.traded.get("shown", NOTHING)
     traded |= {"published": shown.minus(late), "stale": late}
     amounts = {
@@ -237,6 +236,7 @@ def _encode_count(
         "extra": count.extra,
         "skipped": count.skipped,
         "unknown_issue": count.unknown_issue,
+        "not_last": count.not_last,
         **encode_amounts(amounts),
     }
     known = {} if log_count is None else {"log": log_count}
@@ -280,15 +280,19 @@ def _encode_rows(
                 yield row.encode()
 
 
-def _encode_stale(batch: Batch, stale: frozenset[Place]) -> str:
-    """Name the rows that are no news, in the script's order."""
-    return " ".join(
-        f"{window.end_ms} {row.isin}"
-        for window in (batch.windows if stale else ())
-        for partition in batch.end.partitions
-        for row in window.of_partition(partition)
-        if (window.end_ms, row.isin) in stale
-    )
+def _shown_sums(batch: Batch, no_news: NoNews) -> dict[str, bytes]:
+    """Return the sums of all windows together, without rows that are not published."""
+    sums = dict(batch.sums)
+    for isin in {isin for _, isin in no_news.unshown}:
+        rows = [
+            window.rows[isin][1].row_sums
+            for window in batch.windows
+            if isin in window.rows and (window.end_ms, isin) not in no_news.unshown
+        ]
+        sums.pop(isin, None)
+        if len(rows) > 1:
+            sums[isin] = reduce(RowSums.fold, rows).encode()
+    return sums
 
 
 def _fields(batch: Batch) -> list[str]:

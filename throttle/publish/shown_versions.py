@@ -1,14 +1,48 @@
 """Which rows of a batch Redis is going to find stale, as far as one job can know."""
 
-from typing import cast
+from typing import NamedTuple, cast
 
 import redis
 
-from throttle.contract.trade_order import VERSION_CHARS
+from throttle.contract.trade_order import NO_VERSION, VERSION_CHARS
 from throttle.window.batch import Batch
 from throttle.window.group_rows import Place
 
 _ASKED_AT_ONCE = 1_000
+
+
+class NoNews(NamedTuple):
+    """Rows of a batch that show no trade of their own.
+
+    ``stale`` ones restate what is shown; of the issues of ``unshown`` ones nothing was
+    ever shown, so there is nothing to restate: they are not published.
+    """
+
+    stale: frozenset[Place]
+    unshown: frozenset[Place]
+
+    @classmethod
+    def decode(cls, names: bytes) -> "NoNews":
+        """Decode what the script or ``encode`` says."""
+        rows: dict[str, set[Place]] = {name: set() for name in cls._fields}
+        words = iter(names.decode().split())
+        for end_ms, isin, which in zip(words, words, words, strict=True):
+            rows[which].add((int(end_ms), isin))
+        return cls(*(frozenset(places) for places in rows.values()))
+
+    def encode(self, batch: Batch) -> str:
+        """Name the rows in the script's order, as ``publisher.lua`` says."""
+        if not self.stale and not self.unshown:
+            return ""
+        which = dict.fromkeys(self.stale, "stale")
+        which |= dict.fromkeys(self.unshown, "unshown")
+        return " ".join(
+            f"{window.end_ms} {row.isin} {which[window.end_ms, row.isin]}"
+            for window in batch.windows
+            for partition in batch.end.partitions
+            for row in window.of_partition(partition)
+            if (window.end_ms, row.isin) in which
+        )
 
 
 class ShownVersions:
@@ -24,20 +58,22 @@ class ShownVersions:
         self._newest: dict[str, bytes] = {}
         self._in_batch: dict[str, bytes] = {}
 
-    def stale(self, batch: Batch) -> frozenset[Place]:
+    def no_news(self, batch: Batch) -> NoNews:
         """Return the rows that are no news. Raises redis.RedisError."""
         self._ask_for(batch)
         shown, newest = self._newest, dict[str, bytes]()
-        stale = []
+        stale: list[Place] = []
+        unshown: list[Place] = []
         for window in batch.windows:
             for _, (isin, version, _, _) in window.rows.values():
+                known = newest.get(isin) or shown[isin]
                 # As ``is_newer`` says it; a call for each would take twice as long.
-                if version > (newest.get(isin) or shown[isin]):
+                if version > known and version != NO_VERSION:
                     newest[isin] = version
                 else:
-                    stale.append((window.end_ms, isin))
+                    (stale if known else unshown).append((window.end_ms, isin))
         self._in_batch = newest
-        return frozenset(stale)
+        return NoNews(frozenset(stale), frozenset(unshown))
 
     def learn(self) -> None:
         """Take in that the batch that ``stale`` looked at was published."""

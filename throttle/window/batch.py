@@ -20,9 +20,16 @@ from throttle.contract.snapshot import Row
 from throttle.contract.trade_order import ORDER, encode_version
 from throttle.window import turnover
 from throttle.window.control_rows import decode_cuts, decode_read
-from throttle.window.fold_rows import END, OddAmounts, sums_by_issue, sums_by_window
+from throttle.window.fold_rows import (
+    END,
+    OddAmounts,
+    sums_by_issue,
+    sums_by_window,
+    with_ends,
+)
 from throttle.window.group_rows import GroupRows
 from throttle.window.issue_columns import NO_ISSUES, PLACE, IssueColumns
+from throttle.window.not_last import rows_of, split_not_last, turnover_of
 from throttle.window.open_batch import join_cuts
 from throttle.window.row_schema import (
     ABANDONED_KEY,
@@ -33,9 +40,8 @@ from throttle.window.row_schema import (
     SUM_PREFIX,
 )
 from throttle.window.trade_sums import unpack as unpack_amounts
+from throttle.window.turnover import ByPartition
 from throttle.window.vector_check import row_bodies
-
-_US_PER_MS = pa.scalar(1_000, pa.int64())
 
 
 class Abandoned(RuntimeError):
@@ -78,9 +84,9 @@ class PartitionCount:
     ``read`` counts entries, ``extra`` the trades beyond the first of an entry,
     ``skipped`` entries that are no trades, by name. ``blanks`` are positions of the log
     that hold no entry, ``unkept`` those refused trades that no dead letter is kept of,
-    ``unknown_issue`` the trades whose issue is not in the issue table, if there is one.
-    ``traded`` is what trades come to: those ``read``, those ``superseded``, and those
-    ``shown`` by rows.
+    ``unknown_issue`` the trades whose issue is not in the issue table, if there is one,
+    ``not_last`` those that do not count for the last price. ``traded`` is what trades
+    come to: those ``read``, ``superseded``, ``not_last``, and those ``shown`` by rows.
     """
 
     read: int = 0
@@ -91,6 +97,7 @@ class PartitionCount:
     unkept: int = 0
     skipped: Counter[str] = field(default_factory=Counter)
     unknown_issue: int = 0
+    not_last: int = 0
     traded: dict[str, Turnover] = field(default_factory=dict, compare=False)
 
 
@@ -129,7 +136,8 @@ def assemble(
     """
     table = conflated.flatten()
     is_trade = pc.invert(pc.starts_with(table["key"], REFUSED_PREFIX))
-    trades, others = table.filter(is_trade), table.filter(pc.invert(is_trade))
+    trades = table.filter(is_trade)
+    not_last, others = split_not_last(table.filter(pc.invert(is_trade)), issues)
     if pc.any(pc.equal(others["key"], pa.scalar(ABANDONED_KEY, pa.string()))).as_py():
         raise Abandoned("the job has lost or given back its lease")
     start, end, read_ms = _cuts(others)
@@ -138,24 +146,26 @@ def assemble(
     }
     counts = {p: PartitionCount() for p in end.partitions}
     letters, odd = _account_others(others, counts)
-    ends_ms = pc.divide(trades["window.end"].cast(pa.int64()), _US_PER_MS)
-    trades = trades.append_column(END, ends_ms)
+    trades, not_last = with_ends(trades), with_ends(not_last)
+    every = pa.concat_tables([trades, not_last]) if len(not_last) else trades
     bodies = row_bodies(trades["latest.payload"])
-    are_newest = _add_trades(
-        trades, bodies, windows, counts, sums_by_window(trades, odd)
-    )
+    to_fold = every, odd, pc.unique(not_last["key"])
+    sums = sums_by_window(*to_fold)
+    are_newest = _add_trades(trades, bodies, windows, counts, sums)
+    for end_ms, partition, number, row in rows_of(not_last, sums):
+        counts[partition].not_last += number
+        windows[end_ms].rows.setdefault(row.isin, (partition, row))
     shown = turnover.of_newest(trades, bodies, are_newest)
-    every = turnover.of_all(table, "latest.payload")
-    for p, count in counts.items():
-        rest = every.get(p, NOTHING).minus(shown.get(p, NOTHING))
-        count.traded |= {"shown": shown.get(p, NOTHING), "superseded": rest}
+    _account_turnover(counts, turnover.of_all(table, "latest.payload"), shown)
+    if len(not_last):
+        _account_not_last(counts, turnover_of(table))
     groups = None
     if issues.version:
         end = replace(end, issues=issues.version)
-        _count_unknown(trades, counts)
-        groups = GroupRows(trades, issues, bodies, are_newest, odd, list(windows))
+        _count_unknown(every, counts)
+        groups = GroupRows(every, issues, bodies, are_newest, odd, list(windows))
     of_all = list(windows.values()), list(counts.values()), letters
-    together = sums_by_issue(trades, odd) if len(windows) > 1 else {}
+    together = sums_by_issue(*to_fold) if len(windows) > 1 else {}
     return Batch(start, end, *of_all, read_ms, issues, groups, together)
 
 
@@ -233,6 +243,24 @@ def _add_trades(
         return [True] * len(rows)
     kept = ((window.rows[row.isin], p, row) for window, p, row in rows)
     return [k[0] == p and k[1].version == row.version for k, p, row in kept]
+
+
+def _account_turnover(
+    counts: Mapping[int, PartitionCount], of_all: ByPartition, shown: ByPartition
+) -> None:
+    for p, count in counts.items():
+        rest = of_all.get(p, NOTHING).minus(shown.get(p, NOTHING))
+        count.traded |= {"shown": shown.get(p, NOTHING), "superseded": rest}
+
+
+def _account_not_last(
+    counts: Mapping[int, PartitionCount], not_last: ByPartition
+) -> None:
+    """Take from what is superseded what is not, by partition."""
+    for p, of_some in not_last.items():
+        traded = counts[p].traded
+        traded["not_last"] = of_some
+        traded["superseded"] = traded["superseded"].minus(of_some)
 
 
 def _count_unknown(trades: pa.Table, counts: Mapping[int, PartitionCount]) -> None:

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
+from itertools import repeat
 from typing import Any
 
 import pyarrow as pa
@@ -16,11 +17,14 @@ from throttle.window import trade_sums, vector_check
 from throttle.window.decoder import Decoder, Judged, Skipped
 from throttle.window.row_schema import (
     ARROW_SCHEMA,
+    NOT_LAST_PREFIX,
     REFUSED_PREFIX,
     SKIPPED_PREFIX,
     SUM_PREFIX,
     with_columns,
 )
+from throttle.window.vector_check import CountsFor
+from tickthrottle_client.updates_v1 import ALL, Updates
 
 # Constants with a type: guessing the type of a Python number takes 0.1 ms each time.
 _ONE, _US_PER_MS = pa.scalar(1, pa.int64()), pa.scalar(1_000, pa.int64())
@@ -81,10 +85,11 @@ def trade_rows(
     good = _select(candidates, valid)
     size = len(good)
     seqs, prices, sizes = vector_check.numbers(good.payloads)
-    sums, fits = trade_sums.of_columns(prices, sizes)
+    counts = vector_check.counts_for(good.payloads)
+    sums, fits = trade_sums.of_columns(prices, sizes, counts)
     known = {
         "append_time": _window_times(good.append_ms, start_ms),
-        "key": isins.filter(valid),
+        "key": _keys(isins.filter(valid), counts),
         "partition": partition.filter(quick).filter(valid),
         "time": times_us.filter(valid),
         "seq": seqs,
@@ -98,7 +103,9 @@ def trade_rows(
     table = pa.table(known).cast(ARROW_SCHEMA)
     if fits is not None:
         is_odd = pc.invert(fits)
-        table = _with_sums(table, is_odd, prices.filter(is_odd), sizes.filter(is_odd))
+        texts = (column.filter(is_odd).to_pylist() for column in (prices, sizes))
+        of_odd = map(Amounts.of_trade, *texts, _each(counts, is_odd))
+        table = pa.concat_tables([table, _sum_rows(table.filter(is_odd), of_odd)])
     if size == len(chunk):
         return table
     odd, wrong = pc.invert(quick), pc.invert(valid)
@@ -124,16 +131,23 @@ def extra_trades(rows: pa.Table, entries: Mapping[int, int]) -> Counter[int]:
     return Counter({p: trades[p] - number for p, number in entries.items()})
 
 
-def _with_sums(
-    table: pa.Table, is_odd: pa.Array, prices: pa.Array, sizes: pa.Array
-) -> pa.Table:
-    """Add a row for each trade whose amounts do not fit into its own row."""
-    odd = table.filter(is_odd)
-    amounts = map(Amounts.of_trade, prices.to_pylist(), sizes.to_pylist())
-    return pa.concat_tables([table, _sum_rows(odd, amounts)])
+def _keys(isins: pa.Array, counts: CountsFor | None) -> pa.Array:
+    if counts is None:
+        return isins
+    not_last = pc.binary_join_element_wise(NOT_LAST_PREFIX, isins, "")
+    return pc.if_else(counts.last, isins, not_last)
+
+
+def _each(counts: CountsFor | None, mask: pa.Array) -> Iterable[Updates]:
+    """Yield what each of some trades counts for, of which ``mask`` has a true."""
+    if counts is None:
+        return repeat(ALL, pc.sum(mask).as_py() or 0)
+    columns = (column.filter(mask).to_pylist() for column in counts)
+    return map(Updates, *columns)
 
 
 def _sum_rows(odd: pa.Table, amounts: Iterable[Amounts]) -> pa.Table:
+    """Return a row for each trade whose amounts do not fit into its own row."""
     places = zip(odd["position"].to_pylist(), odd["key"].to_pylist(), strict=True)
     keys = [f"{SUM_PREFIX}{position}:{isin}" for position, isin in places]
     none = pa.repeat(pa.scalar(0, pa.int64()), len(odd))
@@ -253,11 +267,14 @@ def _rows_of(
     """
     newest: dict[str, Trade] = {}
     trades: dict[str, list[Trade]] = {}
+    not_last: dict[str, list[Trade]] = {}
     has_letter = False
     for number, one in enumerate(held, 1):
         if isinstance(one, Trade) and every_trade:
             order = one.time_us, one.seq, position
-            yield one.isin, *order, 1, one.to_wire(), None, None, _amounts([one])
+            yield _key(one), *order, 1, one.to_wire(), None, None, _amounts([one])
+        elif isinstance(one, Trade) and not one.updates.last:
+            not_last.setdefault(_key(one), []).append(one)
         elif isinstance(one, Trade):
             trades.setdefault(one.isin, []).append(one)
             other = newest.get(one.isin)
@@ -278,11 +295,17 @@ def _rows_of(
     for isin, trade in newest.items():
         order, of_it = (trade.time_us, trade.seq, position), trades[isin]
         yield isin, *order, len(of_it), trade.to_wire(), None, None, _amounts(of_it)
+    for key, of_it in not_last.items():
+        yield key, 0, 0, position, len(of_it), b"", None, None, _amounts(of_it)
+
+
+def _key(trade: Trade) -> str:
+    return trade.isin if trade.updates.last else NOT_LAST_PREFIX + trade.isin
 
 
 def _amounts(trades: Iterable[Trade]) -> Amounts | None:
     """Return the amounts of some trades, None if there are none."""
-    every = [Amounts.of_trade(trade.price, trade.size) for trade in trades]
+    every = [Amounts.of_trade(t.price, t.size, t.updates) for t in trades]
     return reduce(Amounts.fold, every) if every else None
 
 
@@ -305,4 +328,4 @@ def _values(judged: InvalidTrade | Trade, position: int, append_ms: int) -> _Val
         # A refused trade has no time of its own: its append time goes there.
         key = f"{REFUSED_PREFIX}{position}"
         return key, append_ms * 1000, 0, judged.reason, str(judged)
-    return judged.isin, judged.time_us, judged.seq, None, None
+    return _key(judged), judged.time_us, judged.seq, None, None

@@ -5,7 +5,13 @@ import pyarrow.compute as pc
 
 from throttle.contract.row_sums import Amounts
 from throttle.contract.trade_order import ORDER
-from throttle.window.row_schema import ARROW_SCHEMA, FOLDED, SUM_PREFIX, with_columns
+from throttle.window.row_schema import (
+    ARROW_SCHEMA,
+    FOLDED,
+    NOT_LAST_PREFIX,
+    SUM_PREFIX,
+    with_columns,
+)
 from throttle.window.trade_sums import pack, unpack
 
 _OLDEST_FIRST = [(column, "ascending") for column in ORDER]
@@ -26,9 +32,21 @@ def combine(table: pa.Table, window_ms: int) -> pa.Table:
     latest = groups.aggregate([*((name, "last") for name in _LATEST), *FOLDED.items()])
     names = {name: f"{name}_{how}" for name, how in FOLDED.items()}
     names |= {name: f"{name}_last" for name in _LATEST}
-    return pa.table(
+    combined = pa.table(
         {name: latest[names.get(name, name)] for name in ARROW_SCHEMA.names}
     ).cast(ARROW_SCHEMA)
+    return _without_bodies(combined)
+
+
+def _without_bodies(table: pa.Table) -> pa.Table:
+    """Return rows without the trades that nobody is shown."""
+    is_not_last = pc.starts_with(table["key"], NOT_LAST_PREFIX)
+    if not pc.any(is_not_last).as_py():
+        return table
+    none = pa.scalar(b"", pa.binary())
+    return with_columns(
+        table, {"payload": pc.if_else(is_not_last, none, table["payload"])}
+    )
 
 
 def _windows(table: pa.Table, window_ms: int) -> pa.Array:
@@ -37,7 +55,7 @@ def _windows(table: pa.Table, window_ms: int) -> pa.Array:
 
 
 def _with_odd_folded(table: pa.Table, window_ms: int) -> pa.Table:
-    """Reduce rows of ``SUM_PREFIX`` to one per window, issue and partition.
+    """Reduce rows of ``SUM_PREFIX`` to one per window, trade's key and partition.
 
     However many trades fit into no column, their rows are no more than those of
     issues.
@@ -46,10 +64,11 @@ def _with_odd_folded(table: pa.Table, window_ms: int) -> pa.Table:
     if not pc.any(is_sum).as_py():
         return table
     odd = table.filter(is_sum).sort_by("position")
-    isins = [key.rpartition(":")[2] for key in odd["key"].to_pylist()]
+    # The position is before the key of the trade's own row.
+    keys = [key.split(":", 2)[2] for key in odd["key"].to_pylist()]
     groups = zip(
         _windows(odd, window_ms).to_pylist(),
-        isins,
+        keys,
         odd["partition"].to_pylist(),
         strict=True,
     )

@@ -8,12 +8,14 @@ import pyarrow.compute as pc
 
 from throttle.contract.row_sums import Amounts, RowSums
 from throttle.window.row_schema import FOLDED
-from throttle.window.trade_sums import FOLDS, texts, to_amounts
+from throttle.window.trade_sums import FOLDS, HIGH, VOLUME, texts, to_amounts
 
 END = "end_ms"
 """The column with the end of a trade's window, ms."""
 
-_ONE = pa.scalar(1, pa.int64())
+_US_PER_MS = pa.scalar(1_000, pa.int64())
+_ONE, _ZERO = pa.scalar(1, pa.int64()), pa.scalar(0, pa.int64())
+_NOBODY = pa.array([], pa.string())
 
 
 class OddAmounts(NamedTuple):
@@ -24,31 +26,42 @@ class OddAmounts(NamedTuple):
     amounts: Amounts
 
 
-def sums_by_window(
-    trades: pa.Table, odd: Iterable[OddAmounts]
-) -> dict[tuple[int, str], bytes]:
-    """Return the sums of each window and issue of which there are several trades.
+def with_ends(rows: pa.Table) -> pa.Table:
+    """Return a batch's rows with the end of their window."""
+    ends_ms = pc.divide(rows["window.end"].cast(pa.int64()), _US_PER_MS)
+    return rows.append_column(END, ends_ms)
 
-    ``trades`` has the columns ``end_ms``, ``key`` and those of ``FOLDED``; sums are
-    those of ``row_sums.py``.
+
+def sums_by_window(
+    trades: pa.Table, odd: Iterable[OddAmounts], in_full: pa.Array = _NOBODY
+) -> dict[tuple[int, str], bytes]:
+    """Return the sums of each window and issue whose trades one row cannot show.
+
+    There are several, or the one does not count for everything, or the issue is one of
+    ``in_full``. ``trades`` has the columns ``end_ms``, ``key`` (the ISIN) and those of
+    ``FOLDED``; sums are those of ``row_sums.py``.
     """
     of_odd = (((one.end_ms, one.isin), one.amounts) for one in odd)
-    return _folded(trades, (END, "key"), of_odd)
+    return _folded(trades, (END, "key"), of_odd, in_full)
 
 
-def sums_by_issue(trades: pa.Table, odd: Iterable[OddAmounts]) -> dict[str, bytes]:
-    """Return the sums of each issue of which there are several trades."""
+def sums_by_issue(
+    trades: pa.Table, odd: Iterable[OddAmounts], in_full: pa.Array = _NOBODY
+) -> dict[str, bytes]:
+    """Return the same of each issue, all windows together."""
     of_odd = (((one.isin,), one.amounts) for one in odd)
-    return {isin: sums for (isin,), sums in _folded(trades, ("key",), of_odd).items()}
+    folded = _folded(trades, ("key",), of_odd, in_full)
+    return {isin: sums for (isin,), sums in folded.items()}
 
 
 def _folded(
     trades: pa.Table,
     by: tuple[str, ...],
     odd: Iterable[tuple[tuple[Any, ...], Amounts]],
+    in_full: pa.Array,
 ) -> dict[Any, bytes]:
     groups = trades.group_by(list(by), use_threads=False).aggregate([*FOLDED.items()])
-    several = groups.filter(pc.greater(groups["trades_sum"], _ONE)).combine_chunks()
+    several = groups.filter(_needs_sums(groups, in_full)).combine_chunks()
     columns = {name: several[f"{name}_{how}"] for name, how in FOLDED.items()}
     counts = columns.pop("trades")
     encoded = pc.binary_join_element_wise(counts.cast(pa.string()), texts(columns), ",")
@@ -59,11 +72,26 @@ def _folded(
         before = amounts.get(place)
         amounts[place] = of_some if before is None else of_some.fold(before)
     numbers = {place: number for number, place in enumerate(places)} if amounts else {}
-    for place in amounts.keys() & numbers.keys():
-        row = numbers[place]
+    for place, exact in amounts.items():
+        row = numbers.get(place)
+        if row is None:
+            if exact.are_partial:
+                sums[place] = RowSums(1, exact).encode()
+            continue
         parts = [columns[name][row].as_py() for name in FOLDS]
-        exact = amounts[place]
-        if None not in parts:
-            exact = exact.fold(to_amounts(parts))
-        sums[place] = RowSums(counts[row].as_py(), exact).encode()
+        every = exact if parts[0] is None else exact.fold(to_amounts(parts))
+        sums[place] = RowSums(counts[row].as_py(), every).encode()
     return sums
+
+
+def _needs_sums(groups: pa.Table, in_full: pa.Array) -> pa.ChunkedArray:
+    """Tell which groups' trades are not said by the price and size of one."""
+    folded = {name: groups[f"{name}_{how}"] for name, how in FOLDED.items()}
+    needs = pc.greater(folded["trades"], _ONE)
+    # Those of a trade in no column are null, and so is its extreme.
+    has_no_range = pc.and_(pc.is_null(folded[HIGH]), pc.is_valid(folded[VOLUME[0]]))
+    has_no_volume = [pc.equal(folded[name], _ZERO).fill_null(False) for name in VOLUME]
+    needs = pc.or_(needs, pc.or_(has_no_range, pc.and_(*has_no_volume)))
+    if len(in_full):
+        needs = pc.or_(needs, pc.is_in(groups["key"], in_full))
+    return needs

@@ -6,6 +6,7 @@ The rule is in ``contract/group.py``; here it is applied to thousands of rows at
 from collections import defaultdict
 from collections.abc import Iterable, Sequence, Set
 from functools import lru_cache
+from itertools import repeat
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -66,15 +67,18 @@ class GroupRows:
         """Take in rows with the columns that ``batch.assemble`` needs.
 
         ``bodies`` are what clients get of them, ``are_newest`` says which rows are the
-        newest of their issue in their window, ``ends_ms`` are the batch's windows.
+        newest of their issue in their window; both of the first rows, those behind them
+        show no trade. ``ends_ms`` are the batch's windows.
         """
+        prices, _ = numbers_of_rows(pa.array(bodies, pa.binary()))
+        nobody = len(rows) - len(bodies)
+        are_newest = [*are_newest, *repeat(False, nobody)]
         self._ends_ms = ends_ms
         self._odd = list(odd)
-        prices, _ = numbers_of_rows(pa.array(bodies, pa.binary()))
         moves = list(
             map(
                 _move,
-                prices.to_pylist(),
+                [*prices.to_pylist(), *repeat(None, nobody)],
                 issues.take("prev_close", rows[PLACE]).to_pylist(),
             )
         )
@@ -201,9 +205,9 @@ def _encode(figures: dict[str, GroupFigures], end_ms: int) -> list[Group]:
 
 # The same prices come again and again, window after window.
 @lru_cache(_REMEMBERED)
-def _move(price: str, prev_close: str | None) -> tuple[int | None, int]:
+def _move(price: str | None, prev_close: str | None) -> tuple[int | None, int]:
     """Return 1, 0 or -1 (None if unpriced) for up, unchanged, down; and the change."""
-    if prev_close is None:
+    if price is None or prev_close is None:
         return None, 0
     now, before = units(price), units(prev_close)
     return (now > before) - (now < before), change_of(now, before)

@@ -41,8 +41,11 @@ class IssueColumns:
 
     def join(self, rows: pa.Table) -> pa.Table:
         """Return rows with their ``place``, by their ``key``: as Spark's join does."""
-        at = pc.index_in(rows["key"], self.places["key"].combine_chunks())
-        return rows.append_column(PLACE, at)
+        return rows.append_column(PLACE, self.places_of(rows["key"]))
+
+    def places_of(self, isins: pa.ChunkedArray) -> pa.ChunkedArray:
+        """Return the places of issues, null for those that are not in the table."""
+        return pc.index_in(isins, self.places["key"].combine_chunks())
 
 
 NO_ISSUES = IssueColumns(Issues())

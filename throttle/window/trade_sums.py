@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from throttle.contract.group import FRACTION_DIGITS
 from throttle.contract.row_sums import Amounts
+from throttle.window.vector_check import CountsFor
 
 VOLUME = ("volume", "volume_e8")
 VALUE = ("value", "value_e8", "value_e16")
@@ -28,7 +29,11 @@ HIGH, LOW = "high_e8", "low_e8"
 """The columns of the highest and the lowest price, 10^-8ths."""
 
 FOLDS = {**dict.fromkeys(SUMS, "sum"), HIGH: "max", LOW: "min"}
-"""How each column folds. Those of a row are all null if its trades are in no column."""
+"""How each column folds.
+
+Those of a row are all null if its trades are in no column, and the last two where none
+of its trades counts for the range.
+"""
 
 _NUMBER = pa.decimal128(17, 8)
 _FORM = r"^[0-9]{1,9}(?:\.[0-9]{1,8})?$"
@@ -45,10 +50,13 @@ _DECIMAL_STEP = pa.scalar(Decimal(_STEP), pa.decimal128(9, 0))
 Columns = dict[str, pa.Array]
 
 
-def of_columns(prices: pa.Array, sizes: pa.Array) -> tuple[Columns, pa.Array | None]:
+def of_columns(
+    prices: pa.Array, sizes: pa.Array, counts: CountsFor | None = None
+) -> tuple[Columns, pa.Array | None]:
     """Return the columns ``FOLDS`` of trades, and which of them fit; None: all do.
 
-    Prices and sizes are decimal text. Of those that do not fit all is null.
+    Prices and sizes are decimal text; ``counts`` says what trades count for, None that
+    all count for everything. Of those that do not fit all is null.
     """
     fits = None
     if not _are_short(prices, sizes):
@@ -70,6 +78,11 @@ def of_columns(prices: pa.Array, sizes: pa.Array) -> tuple[Columns, pa.Array | N
     small = pc.less(value[0], _MOST)
     if not pc.all(small, min_count=0).as_py():
         fits = small if fits is None else pc.and_kleene(fits, small)
+    if counts is not None:
+        # Not a constant: what is null, since it does not fit, stays so.
+        adds = counts.volume.cast(pa.int64())
+        volume, value = ([pc.multiply(c, adds) for c in of] for of in (volume, value))
+        paid = pc.if_else(counts.range, paid, None)
     columns = dict(zip(FOLDS, [*volume, *value, paid, paid], strict=True))
     if fits is None or pc.all(fits, min_count=0).as_py():
         return columns, None
@@ -121,13 +134,14 @@ def unpack(payload: bytes) -> Amounts:
 def texts(columns: Columns) -> pa.Array:
     """Return columns as a row says them, ``<volume>,<value>,<high>,<low>``.
 
-    Of a row whose trades are in no column it is null.
+    High and low are empty where no trade counts for the range. Where the trades are in
+    no column all is null.
     """
     prices = []
     for name in (HIGH, LOW):
         whole = pc.divide(columns[name], _INT_STEP)
         part = pc.subtract(columns[name], pc.multiply(whole, _INT_STEP))
-        prices.append(_decimal_texts(whole, part))
+        prices.append(_decimal_texts(whole, part).fill_null(""))
     sums = [_decimal_texts(*(columns[n] for n in names)) for names in (VOLUME, VALUE)]
     return pc.binary_join_element_wise(*sums, *prices, ",")
 

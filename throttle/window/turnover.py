@@ -10,7 +10,7 @@ from throttle.contract.ledger import Turnover
 from throttle.contract.row_sums import Amounts
 from throttle.window.row_schema import SUM_PREFIX
 from throttle.window.trade_sums import SUMS, of_columns, to_units, unpack
-from throttle.window.vector_check import numbers_of_rows
+from throttle.window.vector_check import counts_for, numbers_of_rows
 
 _ONE = pa.scalar(1, pa.int64())
 
@@ -53,16 +53,18 @@ def of_newest(
     partitions = columns_of_all["partition"].take(others)
     left = pa.array([bodies[place] for place in others.to_pylist()], pa.binary())
     prices, sizes = numbers_of_rows(left)
-    columns, fits = of_columns(prices, sizes)
+    counts = counts_for(left)
+    columns, fits = of_columns(prices, sizes, counts)
     sums = _of_columns(pa.table({"partition": partitions, **columns}))
     for partition, of_some in sums.items():
         turnover[partition] = turnover[partition].plus(*of_some)
     if fits is not None:
         is_odd = pc.invert(fits)
-        odd = (c.filter(is_odd).to_pylist() for c in (partitions, prices, sizes))
-        for partition, price, size in zip(*odd, strict=True):
-            of_trade = Amounts.of_trade(price, size)[:2]
-            turnover[partition] = turnover[partition].plus(*of_trade)
+        odd = (c.filter(is_odd).to_pylist() for c in (partitions, left))
+        for partition, body in zip(*odd, strict=True):
+            of_trade = Amounts.of_body(body)
+            if of_trade is not None:
+                turnover[partition] = turnover[partition].plus(*of_trade[:2])
     return turnover
 
 

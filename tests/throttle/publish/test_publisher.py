@@ -24,10 +24,10 @@ from tests.throttle.publishing import (
     newest_snapshot,
 )
 from throttle.contract.dead_letter import DeadLetter
-from throttle.contract.ledger import Books
+from throttle.contract.ledger import OUTCOMES, Books
 from throttle.contract.row_sums import RowSums
 from throttle.contract.snapshot import Row, WindowSnapshot
-from throttle.contract.trade_order import encode_version
+from throttle.contract.trade_order import NO_VERSION, encode_version
 from throttle.lease.lease import Fenced
 from throttle.publish.publisher import REPEATED, StreamLost
 
@@ -136,12 +136,52 @@ def test_late_trades_restate_what_is_shown_and_fold(
     assert ledger.total == Books(read=8, published=3, superseded=2, stale=3)
     assert ledger.problems() == []
     of = ledger.total.to_object()
-    parts = ("8", "3", "2", "3"), ("225", "69", "43", "113")
+    parts = ("8", "3", "2", "3", "0"), ("225", "69", "43", "113", "0")
     for name, figures in zip(("volume", "value"), parts, strict=True):
-        names = "read", "published", "superseded", "stale"
-        assert of[name] == dict(zip(names, figures, strict=True))
+        assert of[name] == dict(zip(OUTCOMES, figures, strict=True))
     [_, batch] = batches_of(client)
     assert batch.total.to_object()["value"]["stale"] == "113"
+
+
+NOT_LAST = Row(A, NO_VERSION, b"2,0,0,,", b"")
+
+
+def test_trades_that_are_not_for_the_last_price_restate_what_is_shown(
+    client: redis.Redis, job: Job, messages: Drain
+) -> None:
+    """The price stays, the sums are told, and they are neither stale nor published."""
+    job.publish([make_row(A, 5, "55")])
+    done = job.publish([NOT_LAST])
+    assert (done.rows, done.stale) == (0, 0)
+    restated = make_row(A, 5, "55")._replace(sums=b"2,0,0,,")
+    assert [row for s in read_snapshots(client)[1:] for row in s.rows] == [restated]
+    job.publish([NOT_LAST], [make_row(A, 6, "56")], [NOT_LAST])
+    assert messages()[-1].rows == (make_row(A, 6, "56")._replace(sums=b"5,1,56,56,56"),)
+    ledger = ledger_of(client)
+    assert ledger.total == Books(read=8, published=2, not_last=6)
+    assert ledger.problems() == []
+
+
+def test_of_an_issue_that_was_never_shown_there_is_nothing_to_restate(
+    client: redis.Redis, job: Job, messages: Drain
+) -> None:
+    """No row, then one; the sums of an update are those of its windows' rows."""
+    job.publish([NOT_LAST, make_row(B, 1)])
+    assert client.hkeys(KEYS.last) == [B.encode()]
+    job.publish([NOT_LAST], [make_row(A, 5, "5")], [make_row(A, 6, "6")])
+    logged = [s.rows for s in read_snapshots(client)]
+    assert logged[1:] == [(), (make_row(A, 5, "5"),), (make_row(A, 6, "6"),)]
+    assert messages()[-1].rows == (make_row(A, 6, "6")._replace(sums=b"2,2,11,6,5"),)
+
+
+def test_what_another_job_has_shown_is_restated(client: redis.Redis) -> None:
+    """Although this job took it for one that was never shown."""
+    first, other = Job(client, "one"), Job(client, "other")
+    first.publish([NOT_LAST])
+    other.publish([make_row(A, 7, "7")])
+    first.publish([NOT_LAST])
+    restated = make_row(A, 7, "7")._replace(sums=b"2,0,0,,")
+    assert read_snapshots(client)[-1].rows == (restated,)
 
 
 def test_an_equal_version_with_a_later_position_is_newer(job: Job) -> None:
