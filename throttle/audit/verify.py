@@ -139,6 +139,7 @@ def ledger_problems(
         ("trades published", moved.published, books.published),
         ("trades superseded", moved.superseded, books.superseded),
         ("trades stale", moved.stale, books.stale),
+        ("trades not last", moved.not_last, books.not_last),
     ]
     for reason in sorted({*moved.refused, *books.refused}):
         counts = moved.refused.get(reason, 0), books.refused.get(reason, 0)
