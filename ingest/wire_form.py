@@ -17,14 +17,15 @@ from ingest.trade import (
     InvalidTrade,
     check_isin,
 )
+from tickthrottle_client.updates_v1 import FIELD, PATTERN
 
 _DECIMAL = f"{WHOLE_PATTERN}(?:{FRACTION_PATTERN})?"
-_OTHER_NAME = rf"(?!(?:{'|'.join((*REQUIRED, *RESERVED))})\")[a-z0-9_]++"
+_OTHER_NAME = rf"(?!(?:{'|'.join((*REQUIRED, *RESERVED, FIELD))})\")[a-z0-9_]++"
 _TEXT_OR_INTEGER = rf'(?:"[ !#-\[\]-~]*+"|0|-?{WHOLE_PATTERN})'
 _WIRE_FORM = re.compile(
     rf'\{{"isin":"({ISIN_PATTERN})","time":([1-9][0-9]{{15}}),'
     rf'"seq":(0|{WHOLE_PATTERN}),"price":"{_DECIMAL}","size":"{_DECIMAL}"'
-    rf'(?:,"{_OTHER_NAME}":{_TEXT_OR_INTEGER})*+\}}'.encode()
+    rf'(?:,"(?:{_OTHER_NAME}":{_TEXT_OR_INTEGER}|{FIELD}":"(?:{PATTERN})"))*+\}}'.encode()
 )
 
 
