@@ -14,11 +14,11 @@ def groups_of(
     snapshot: WindowSnapshot,
     computed: Mapping[str, ComputedRow],
     issues: Issues,
-    stale: Set[str] = frozenset(),
+    restating: Set[str] = frozenset(),
 ) -> dict[str, Group]:
     """Return by their keys the groups that a window with these rows has to have.
 
-    Of ``stale`` issues they count the trades only.
+    Of ``restating`` issues they count the trades only.
     """
     figures: dict[str, GroupFigures] = defaultdict(GroupFigures)
     for row in snapshot.rows:
@@ -33,7 +33,7 @@ def groups_of(
             group = figures[key]
             if amounts is not None:
                 group.add_trades(trades, amounts.volume, amounts.value)
-            if row.isin not in stale:
+            if row.isin not in restating:
                 group.add_issue(made.price, None if entry is None else entry.prev_close)
     return {key: of.encode(key, snapshot.window) for key, of in figures.items()}
 
@@ -43,11 +43,11 @@ def judge_groups(
     batch: BatchEntry,
     computed: Mapping[str, ComputedRow],
     issues: Issues,
-    stale: Set[str],
+    restating: Set[str],
 ) -> Iterator[str]:
     """Say in one sentence each where a window's groups differ from its trades.
 
-    ``issues`` is the table that its batch was joined with; the trades of ``stale``
+    ``issues`` is the table that its batch was joined with; the trades of ``restating``
     issues were no news.
     """
     name = f"window {snapshot.window}"
@@ -58,7 +58,7 @@ def judge_groups(
         )
     wanted = {}
     if batch.end.issues:
-        wanted = groups_of(snapshot, computed, issues, stale)
+        wanted = groups_of(snapshot, computed, issues, restating)
     published = {group.key: group for group in snapshot.groups}
     for key in sorted(wanted.keys() | published.keys()):
         sent, due = published.get(key), wanted.get(key)
