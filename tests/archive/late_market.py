@@ -21,8 +21,12 @@ EACH = 12
 
 
 def make_trades(isins: Sequence[str], number: int, seed: int = 1) -> list[Trade]:
-    """Return trades in the order they are appended; some come behind newer ones."""
+    """Return trades in the order they are appended; some come behind newer ones.
+
+    Later ones do not all count for everything: each issue was shown by then.
+    """
     chance = random.Random(seed)
+    in_part = ("last,range", "last,volume", "range", "volume", "none")
     return [
         Trade(
             chance.choice(isins),
@@ -30,6 +34,9 @@ def make_trades(isins: Sequence[str], number: int, seed: int = 1) -> list[Trade]
             place,
             f"{chance.randint(1, 900)}.{chance.randint(0, 99):02}",
             chance.choice(("1", "40", "0.0000000000000001", "250000", "0.30")),
+            {"updates": chance.choice(in_part)}
+            if place > 6 * EACH and chance.random() < 0.3
+            else {},
         )
         for place in range(number)
     ]
@@ -41,8 +48,9 @@ def appended_ms(place: int) -> int:
 
 
 def newest_of(trades: Sequence[Trade]) -> Trade:
-    """Return the latest trade."""
-    return max(trades, key=lambda trade: (trade.time_us, trade.seq))
+    """Return the latest of those trades that count for the last price."""
+    of_last = (trade for trade in trades if trade.updates.last)
+    return max(of_last, key=lambda trade: (trade.time_us, trade.seq))
 
 
 def publish_trades(
