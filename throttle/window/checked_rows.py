@@ -59,6 +59,8 @@ def trade_rows(
 ) -> pa.Table:
     """Check a chunk; return one row per entry (``ARROW_SCHEMA``), in no stated order.
 
+    A trade's payload is in the order of ``Trade.to_wire``, a refused one's as it came.
+
     If a ``decoder`` finds several trades in an entry, it has a row for each issue (with
     ``every_trade``, for each of them), and for each trade that is refused.
 
@@ -194,6 +196,10 @@ def _judged_rows(
         zip(*map(_values, judged, *places), strict=True) if judged else ((),) * 5
     )
     size = len(chunk)
+    payloads = [
+        one.to_wire() if isinstance(one, Trade) else payload
+        for one, payload in zip(judged, chunk.payloads.to_pylist(), strict=True)
+    ]
     amounts = [_amounts([one] if isinstance(one, Trade) else []) for one in judged]
     table = pa.table(
         {
@@ -205,7 +211,7 @@ def _judged_rows(
             "position": chunk.positions,
             "trades": pa.repeat(_ONE, size),
             **{name: pa.nulls(size) for name in trade_sums.FOLDS},
-            "payload": chunk.payloads,
+            "payload": pa.array(payloads, pa.binary()),
             "reason": pa.array(reasons, pa.string()),
             "error": pa.array(errors, pa.string()),
         }

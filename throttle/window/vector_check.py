@@ -81,6 +81,9 @@ _US_PER_MS = pa.scalar(1_000, pa.int64())
 # Where the form has its first fields, in bytes. Behind the time come seq, price and
 # size, which have 19, 38 and 38 characters at most.
 _ISIN, _TIME, _NUMBERS = slice(9, 21), slice(30, 46), slice(53, 175)
+_FIRST_FIELDS = len(
+    '{"isin":"KR7005930003","time":1773964803811204,"seq":1,"price":1,"size":1'
+)
 _SIZE = slice(len('size":"'), 64)
 _PRICE_OF_ROW = slice(len('"price":'), 64)
 _SIZE_OF_ROW = slice(len('"size":'), 64)
@@ -130,8 +133,13 @@ class CountsFor(NamedTuple):
 
 
 def counts_for(payloads: pa.Array) -> CountsFor | None:
-    """Return what valid trades count for, None if all of them count for everything."""
-    may_say = pc.match_substring(payloads, f'"{FIELD}"')
+    """Return what valid trades count for, None if all of them count for everything.
+
+    They are as ``Trade.to_wire`` or ``Trade.to_row`` writes them: further fields come
+    behind those that every trade has, so only what is there is searched.
+    """
+    further = pc.binary_slice(payloads, _FIRST_FIELDS, MAX_PAYLOAD_BYTES)
+    may_say = pc.match_substring(further, f'"{FIELD}"')
     if not pc.any(may_say).as_py():
         return None
     matches = pc.extract_regex(payloads, _SAYS_UPDATES)

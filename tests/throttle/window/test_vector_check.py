@@ -85,6 +85,7 @@ def expected_row(chunk: Chunk, at: int, end_ms: int) -> tuple[object, ...]:
     else:
         is_last, version, refusal = trade.updates.last, trade.version, (None, None)
         key = trade.isin if is_last else NOT_LAST_PREFIX + trade.isin
+        payload = payload if has_form(payload) else trade.to_wire()
     window_us = max(append_ms, NOW_MS) * 1000
     return (window_us, key, 3, *version, position, 1, payload, *refusal)
 
