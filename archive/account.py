@@ -173,8 +173,8 @@ def batch_differences(
 
     Only where all windows of a batch are stored, and over all partitions together: a
     row does not say which one it came from, and no rule does that holds for every log.
-    Books have news by the row, and of rows that restate the stale trades: one or more
-    a row, and in an update of several windows they may be in a row of news.
+    Books have news by the row, and of rows that restate the trades, stale or not for
+    the last price: one or more a row. They may be in a row of news, too.
     """
     places = {offset: (epoch, offset) for epoch, offset in log}
     for batch in batches:
@@ -182,9 +182,9 @@ def batch_differences(
         kept = [stored.get(places.get(offset, ("", offset))) for offset in offsets]
         rows = sum(window.rows for window in kept if window is not None)
         news = sum(books.published for books in batch.partitions)
-        stale = sum(books.stale for books in batch.partitions)
-        if None not in kept and not news <= rows <= news + stale:
+        others = sum(books.stale + books.not_last for books in batch.partitions)
+        if None not in kept and not news <= rows <= news + others:
             yield (
                 f"job {job}, batch {batch.offset}: {news:,} rows of news were "
-                f"published, for late trades {stale:,} at most; {rows:,} are stored"
+                f"published, {others:,} at most that restate; {rows:,} are stored"
             )

@@ -1,8 +1,7 @@
 """The form in which nearly all trades are written, known at a glance. Pure.
 
 ``Trade.from_wire`` is the rule. What is recognised here is valid by it; whatever is not
-may be valid all the same, and has to be asked there: a trade that says what it counts
-for, too. It takes a third of the time.
+may be valid all the same, and has to be asked there. It takes a third of the time.
 """
 
 import re
@@ -18,16 +17,17 @@ from ingest.trade import (
     InvalidTrade,
     check_isin,
 )
-from tickthrottle_client.updates_v1 import FIELD
+from tickthrottle_client.updates_v1 import FIELD, PATTERN
 
 _DECIMAL = f"{WHOLE_PATTERN}(?:{FRACTION_PATTERN})?"
 _RULED = (*REQUIRED, *RESERVED, FIELD)
 _OTHER_NAME = rf"(?!(?:{'|'.join(_RULED)})\")[a-z0-9_]++"
 _TEXT_OR_INTEGER = rf'(?:"[ !#-\[\]-~]*+"|0|-?{WHOLE_PATTERN})'
+_UPDATES = rf'{FIELD}":"(?:{PATTERN})"'
 _WIRE_FORM = re.compile(
     rf'\{{"isin":"({ISIN_PATTERN})","time":([1-9][0-9]{{15}}),'
     rf'"seq":(0|{WHOLE_PATTERN}),"price":"{_DECIMAL}","size":"{_DECIMAL}"'
-    rf'(?:,"{_OTHER_NAME}":{_TEXT_OR_INTEGER})*+\}}'.encode()
+    rf'(?:,"(?:{_OTHER_NAME}":{_TEXT_OR_INTEGER}|{_UPDATES}))*+\}}'.encode()
 )
 
 

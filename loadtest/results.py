@@ -95,6 +95,7 @@ class BookMovement:
     windows: int
     problems: Sequence[str]
     """Empty if the books balance."""
+    not_last: int = 0
 
 
 @dataclass(frozen=True, slots=True)

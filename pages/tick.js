@@ -63,7 +63,8 @@ export function readBars(text) {
 
 // The sums of the trades that an item stands for, {trades, volume, value, high, low}, all
 // but the first as decimal text; null if it stands for none, or nobody knows them. An
-// item of its own trade alone says them by `price` and `size`; any other one in full.
+// item of its own trade alone says them by `price` and `size`; any other one in full,
+// without `high` and `low` if none of its trades counts for the range.
 export function traded({ trades, price, size, volume, value, high, low }) {
   if (volume !== undefined) return { trades, volume, value, high, low };
   if (trades !== 1) return null;
@@ -75,8 +76,10 @@ export function traded({ trades, price, size, volume, value, high, low }) {
 export function addTraded(one, other) {
   if (one === null || other === null) return null;
   const sum = (name) => decimalText(units(one[name]) + units(other[name]));
-  const high = units(one.high) < units(other.high) ? other.high : one.high;
-  const low = units(one.low) > units(other.low) ? other.low : one.low;
+  const wide = one.high === undefined ? other : one; // has a range if one of them has
+  const more = other.high === undefined ? wide : other;
+  const high = wide.high && (units(wide.high) < units(more.high) ? more.high : wide.high);
+  const low = wide.low && (units(wide.low) > units(more.low) ? more.low : wide.low);
   return { trades: one.trades + other.trades, volume: sum("volume"), value: sum("value"), high, low };
 }
 

@@ -1,10 +1,11 @@
 """What must have been published, computed from the trade log in plain Python."""
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from decimal import Context, Decimal, Inexact
 from itertools import chain
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tests.logged import Logged
 
@@ -12,20 +13,29 @@ EXACT = Context(prec=200, traps=[Inexact])
 """Numbers are never rounded: one with more digits is an error."""
 
 
+EVERYTHING = "last,range,volume"
+"""What a trade counts for that says nothing."""
+
+
 class Sums(NamedTuple):
-    """Of an instrument's trades: number, sums of size and price times size, range."""
+    """Of an instrument's trades: number, sums of size and price times size, range.
+
+    The range is of those that count for it: None if none does.
+    """
 
     trades: int
     volume: Decimal
     value: Decimal
-    high: Decimal
-    low: Decimal
+    high: Decimal | None
+    low: Decimal | None
 
     @classmethod
-    def of_trade(cls, price: str, size: str) -> "Sums":
-        """Return those of one trade."""
-        paid, traded = Decimal(price), Decimal(size)
-        return cls(1, traded, EXACT.multiply(paid, traded), paid, paid)
+    def of_trade(cls, price: str, size: str, updates: str = EVERYTHING) -> "Sums":
+        """Return those of one trade, which counts for what ``updates`` names."""
+        names = updates.split(",")
+        paid, traded = Decimal(price), Decimal(size if "volume" in names else 0)
+        extreme = paid if "range" in names else None
+        return cls(1, traded, EXACT.multiply(paid, traded), extreme, extreme)
 
     def plus(self, other: "Sums") -> "Sums":
         """Return those of the trades of both."""
@@ -33,8 +43,8 @@ class Sums(NamedTuple):
             self.trades + other.trades,
             EXACT.add(self.volume, other.volume),
             EXACT.add(self.value, other.value),
-            max(self.high, other.high),
-            min(self.low, other.low),
+            max(filter(None, (self.high, other.high)), default=None),
+            min(filter(None, (self.low, other.low)), default=None),
         )
 
 
@@ -56,56 +66,90 @@ def by_append_time(window_ms: int) -> Callable[[Logged], int]:
     return lambda entry: (entry.append_ms // window_ms + 1) * window_ms
 
 
+class Expected(NamedTuple):
+    """What must have been published, and what must have become of the trades.
+
+    ``books`` counts those published, superseded, stale and not last; ``unshown`` has
+    the sums of those that are in no item.
+    """
+
+    windows: dict[int, dict[str, Item]]
+    books: Counter[str]
+    unshown: dict[str, Sums]
+
+
+class _Traded:
+    """The trades of an instrument in a window."""
+
+    def __init__(self) -> None:
+        self.sums: Sums | None = None
+        self.newest: tuple[tuple[int, ...], Item] | None = None
+        self.of_last = 0
+
+    def add(self, entry: Logged, trade: Mapping[str, Any]) -> None:
+        price, size = trade["price"], trade["size"]
+        updates = trade.get("updates", EVERYTHING)
+        own = Sums.of_trade(price, size, updates)
+        self.sums = own if self.sums is None else self.sums.plus(own)
+        if "last" in updates.split(","):
+            self.of_last += 1
+            order = trade["time"], trade["seq"], entry.position
+            place = *order, entry.partition
+            if self.newest is None or place > self.newest[0]:
+                self.newest = place, Item(order, price, size, own)
+
+
 def expected_windows(
     entries: Iterable[Logged],
     upto_ms: int,
     window_ms: int = 2_000,
     window_of: Callable[[Logged], int] | None = None,
-) -> dict[int, dict[str, Item]]:
+) -> Expected:
     """Return what must have been published up to a window.
 
     ``entries`` are valid trades. ``window_of`` says by its end in which window an entry
     is, unless the time of its append does. Where all trades of an instrument are older
-    than what is shown, its item is what is shown, with their sums.
+    than what is shown, or do not count for the last price, its item is what is shown,
+    with their sums; if nothing was ever shown, there is none.
     """
     window_of = window_of or by_append_time(window_ms)
-    windows: dict[int, dict[str, tuple[tuple[int, ...], Item]]] = {}
+    windows: dict[int, dict[str, _Traded]] = {}
     for entry in entries:
         trade = json.loads(entry.payload)
-        price, size = trade["price"], trade["size"]
-        order = trade["time"], trade["seq"], entry.position
-        item = Item(order, price, size, Sums.of_trade(price, size))
-        newest = (*order, entry.partition), item
         of_window = windows.setdefault(window_of(entry), {})
-        if (before := of_window.get(trade["isin"])) is not None:
-            sums = item.sums.plus(before[1].sums)
-            place, item = max(newest, before, key=lambda one: one[0])
-            newest = place, item._replace(sums=sums)
-        of_window[trade["isin"]] = newest
+        of_window.setdefault(trade["isin"], _Traded()).add(entry, trade)
     shown: dict[str, Item] = {}
     expected: dict[int, dict[str, Item]] = {}
+    books: Counter[str] = Counter(published=0, superseded=0, stale=0, not_last=0)
+    unshown: list[tuple[str, Sums]] = []
     for end in range(min(windows), upto_ms + 1, window_ms):
         expected[end] = {}
-        for isin, (_, item) in windows.get(end, {}).items():
-            if isin not in shown or item.order > shown[isin].order:
-                shown[isin] = item
-            expected[end][isin] = shown[isin]._replace(sums=item.sums)
-    return expected
-
-
-def count_news(windows: Windows) -> int:
-    """Return how many items of some windows in a row show something newer."""
-    news, shown = 0, dict[str, tuple[int, int, int]]()
-    for isin, item in chain.from_iterable(w.items() for w in windows.values()):
-        if isin not in shown or item.order > shown[isin]:
-            news, shown[isin] = news + 1, item.order
-    return news
+        for isin, made in windows.get(end, {}).items():
+            assert made.sums is not None
+            books["not_last"] += made.sums.trades - made.of_last
+            if made.newest is not None:
+                item = made.newest[1]
+                is_news = isin not in shown or item.order > shown[isin].order
+                if is_news:
+                    shown[isin] = item
+                books["published" if is_news else "stale"] += 1
+                books["superseded"] += made.of_last - 1
+            if isin in shown:
+                expected[end][isin] = shown[isin]._replace(sums=made.sums)
+            else:
+                unshown.append((isin, made.sums))
+    return Expected(expected, books, add_up(unshown))
 
 
 def sums_of_trades(entries: Iterable[Logged]) -> dict[str, Sums]:
     """Return the sums of valid trades by ISIN, whatever their order and windows."""
-    trades = (json.loads(entry.payload) for entry in entries)
-    return add_up((t["isin"], Sums.of_trade(t["price"], t["size"])) for t in trades)
+    return add_up(map(_sums_of, entries))
+
+
+def _sums_of(entry: Logged) -> tuple[str, Sums]:
+    trade = json.loads(entry.payload)
+    updates = trade.get("updates", EVERYTHING)
+    return trade["isin"], Sums.of_trade(trade["price"], trade["size"], updates)
 
 
 def sums_of_items(windows: Windows) -> dict[str, Sums]:

@@ -44,7 +44,9 @@ def item_of(row: Row) -> Item:
     if trades == "1" and not amounts:
         sums = Sums.of_trade(price, size)
     else:
-        sums = Sums(int(trades), *map(Decimal, amounts))
+        volume, value, *extremes = amounts
+        high, low = (Decimal(text) if text else None for text in extremes)
+        sums = Sums(int(trades), Decimal(volume), Decimal(value), high, low)
     order = int(version[:16]), int(version[16:35]), int(version[35:])
     assert order[:2] == (int(body["time"]), int(body["seq"]))
     return Item(order, price, size, sums)

@@ -3,9 +3,9 @@
 First comes the header, as it is. Then, separated by empty lines, one value a row:
 which text stands around the numbers of its body, and the parts of what differs from
 row to row. A version is told by them, and not kept. Trades with a comma behind them
-have four sums (``row_sums.py``), which are columns of the rows that have them. A quiet
-window is its header; a window that would not come back as it was is kept as it is,
-behind an equals sign.
+have four sums (``row_sums.py``), which are columns of the rows that have them, a dash
+where high and low are empty. A quiet window is its header; a window that would not come
+back as it was is kept as it is, behind an equals sign.
 """
 
 import re
@@ -15,7 +15,7 @@ from throttle.contract.trade_order import encode_version
 
 _ROW = re.compile(
     rb"^([0-9A-Z]{12}) [0-9]{35}([0-9]{19}) "
-    rb"([0-9]+(?:(?:,[0-9.]+){4})?) "
+    rb"([0-9]+(?:(?:,[0-9.]*){4})?) "
     rb'\{"isin":"[0-9A-Z]{12}","time":([0-9]+),"seq":([0-9]+),(.*)$',
     re.MULTILINE,
 )
@@ -28,6 +28,7 @@ _BITS = 21
 """Positions of a log in Redis: a time, and a number in its last bits."""
 
 _SUMS = 4
+_EMPTY = b"-"
 
 _KEPT = b"="
 _BETWEEN = b"\n\n"
@@ -64,7 +65,11 @@ def unpack_window(packed: bytes) -> bytes:
 def _columns_of(rows: list[tuple[bytes, ...]]) -> list[list[bytes]]:
     isins, positions, sums, times, seqs, ends = map(list, zip(*rows, strict=True))
     trades = [b"".join(of_row.partition(b",")[:2]) for of_row in sums]
-    in_full = (of_row.split(b",")[1:] for of_row in sums if b"," in of_row)
+    in_full = (
+        [of_trades or _EMPTY for of_trades in of_row.split(b",")[1:]]
+        for of_row in sums
+        if b"," in of_row
+    )
     text = b"\n".join(ends)
     numbers = _NUMBER.findall(text)
     around = _NUMBER.sub(_PLACE, text).split(b"\n")
@@ -103,9 +108,10 @@ def _rows_of(columns: list[list[bytes]]) -> list[bytes]:
         time_us = int(time)
         position = int(delay) + time_us // 1_000 << _BITS | int(bits)
         version = encode_version(time_us, int(seq), position)
-        sums = count + b",".join(next(of_sums, ())) if count[-1:] == b"," else count
+        if count[-1:] == b",":
+            count += b",".join(next(of_sums, ())).replace(_EMPTY, b"")
         rows.append(
             b'%b %b %b {"isin":"%b","time":%b,"seq":%b,%b'
-            % (isin, version, sums, isin, time, seq, end)
+            % (isin, version, count, isin, time, seq, end)
         )
     return rows

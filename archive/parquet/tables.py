@@ -26,7 +26,9 @@ behind it. A sum may have more.
 """
 
 AMOUNTS = ("volume", "value", "high", "low")
-"""What a row says of all its trades, null if nobody knows it."""
+"""What a row says of all its trades, null if nobody knows it; high and low are null as
+well if none of them counts for the range.
+"""
 
 SUM_NAMES = (*AMOUNTS, "volume_text", "value_text")
 """The columns of a row's sums; files of earlier versions have none of them."""
@@ -101,7 +103,7 @@ _SUM = r"[0-9]+(?:\.[0-9]+)?"
 _BEGIN = (
     r"^(?P<isin>[0-9A-Z]{12}) (?P<time>[0-9]{16})(?P<seq>[0-9]{19})"
     r"(?P<position>[0-9]{19}) (?P<trades>[0-9]+)"
-    "(?:" + "".join(f",(?P<{name}>{_SUM})" for name in AMOUNTS) + ")? "
+    f"(?:,(?P<volume>{_SUM}),(?P<value>{_SUM}),(?P<high>{_SUM})?,(?P<low>{_SUM})?)? "
 )
 _LINE = (
     _BEGIN + r'\{"isin":"[0-9A-Z]*","time":[0-9]+,"seq":[0-9]+,'

@@ -33,9 +33,9 @@ def ledger(
 ) -> None:
     """Show what became of every trade, and whether the books balance.
 
-    Read = published + superseded + stale + refused, and what was read is what the log
-    itself counted; volume and value of the trades add up likewise. Ends with 1 if it
-    does not balance.
+    Read = published + superseded + stale + not last + refused, and what was read is
+    what the log itself counted; volume and value of the trades add up likewise. Ends
+    with 1 if it does not balance.
     """
     from cli.commands.open_history import open_past
 
@@ -126,12 +126,15 @@ def print_ledger(ledger: Ledger) -> None:
     blanks = ["blanks#"] if ledger.total.blanks else []
     unkept = ["unkept#"] if ledger.total.unkept else []
     unknown = ["unknown instrument#"] if ledger.total.unknown_instrument else []
+    # Only where trades say what they count for.
+    not_last = ["not last#"] if ledger.total.not_last else []
     # Only with a decoder.
     extra = ["extra#"] if ledger.total.extra else []
     names = tuple(ledger.total.skipped)
     print_table(
         [
             *("partition", "read#", *extra, "published#", "superseded#", "stale#"),
+            *not_last,
             *(f"{reason}#" for reason in reasons),
             *(f"skipped: {name}#" for name in names),
             *(*unkept, *unknown, *blanks, "log#"),
@@ -141,6 +144,7 @@ def print_ledger(ledger: Ledger) -> None:
                 *(name, books.read),
                 *(books.extra for _ in extra),
                 *_figures(books)[1:],
+                *(books.not_last for _ in not_last),
                 *(books.refused.get(reason, 0) for reason in reasons),
                 *(books.skipped.get(name_of, 0) for name_of in names),
                 *(books.unkept for _ in unkept),
@@ -153,7 +157,11 @@ def print_ledger(ledger: Ledger) -> None:
     )
     total = ledger.total.to_object()
     for amount, of in ((name, total[name]) for name in AMOUNTS):
-        read, *became = (f"{of[name]} {name}" for name in OUTCOMES)
+        read, *became = (
+            f"{of[name]} {name.replace('_', ' ')}"
+            for name in OUTCOMES
+            if not_last or name != "not_last"
+        )
         typer.echo(f"{amount}: {read} = {' + '.join(became)}")
     for line in ledger.problems() or ["balanced"]:
         typer.echo(line)
@@ -178,16 +186,18 @@ def batch_object(batch: BatchEntry) -> dict[str, Any]:
 
 def print_batches(batches: Sequence[BatchEntry]) -> None:
     """Print some batches, one a line."""
+    not_last = ["not last#"] if any(b.total.not_last for b in batches) else []
     print_table(
         [
             *("offset#", "up to the window", "windows#", "term#", "batch#"),
-            *("read#", "published#", "superseded#", "stale#", "refused#"),
+            *("read#", "published#", "superseded#", "stale#", *not_last, "refused#"),
         ],
         [
             (
                 *(batch.offset, format_moment(batch.end.end_ms), batch.windows),
                 *(batch.term, batch.batch),
                 *_figures(batch.total),
+                *(batch.total.not_last for _ in not_last),
                 sum(batch.total.refused.values()),
             )
             for batch in batches

@@ -70,9 +70,9 @@ def reconcile(
     """Compare what was acknowledged, what the log holds, and what became of it.
 
     Counted anew, by reading the log, per partition: acknowledged = held, held +
-    trimmed = read, read = published + superseded + stale + refused. With an archive,
-    windows, rows and bars of the logs = those stored. Ends with 1 on any difference.
-    Trades that wait to be read are no difference.
+    trimmed = read, read = published + superseded + stale + not_last + refused. With an
+    archive, windows, rows and bars of the logs = those stored. Ends with 1 on any
+    difference. Trades that wait to be read are no difference.
     """
     from archive.archive_process import open_counts
     from archive.storing.archive_sink import SinkRefused
@@ -291,12 +291,15 @@ def print_reconciliation(info: LogInfo, found: Reconciliation) -> None:
     has_receipts = any(account.acknowledged is not None for account in found.accounts)
     has_blanks = any(account.books.blanks for account in found.accounts)
     has_decoded = any(a.books.extra or a.books.skipped for a in found.accounts)
+    has_not_last = any(account.books.not_last for account in found.accounts)
     numbers = [
         *(["acknowledged"] if has_receipts else []),
         *("held", "trimmed", "read"),
         *(["blanks"] if has_blanks else []),
         *(["extra", "skipped"] if has_decoded else []),
-        *("published", "superseded", "stale", "refused", "waiting"),
+        *("published", "superseded", "stale"),
+        *(["not_last"] if has_not_last else []),
+        *("refused", "waiting"),
     ]
     rows = [
         (str(account.partition), account.job or "-", account)
@@ -334,6 +337,7 @@ def _figures(account: PartitionReading) -> dict[str, int | None]:
         "published": books.published,
         "superseded": books.superseded,
         "stale": books.stale,
+        "not_last": books.not_last,
         "refused": sum(books.refused.values()),
         "waiting": account.waiting,
     }

@@ -15,19 +15,23 @@ export interface Item {
   /** The sums of those; left out if its own trade is all, and if nobody knows them. */
   volume?: string;
   value?: string;
+  /** Left out as well if none of the trades counts for the range. */
   high?: string;
   low?: string;
   /** Further fields, as the gateway sends them. */
   [field: string]: unknown;
 }
 
-/** The sums of some trades: of their sizes, of price times size, and both extremes. */
+/**
+ * The sums of some trades: of their sizes, of price times size, and both extremes, which
+ * are undefined if none of the trades counts for the range.
+ */
 export interface Traded {
   trades: number;
   volume: string;
   value: string;
-  high: string;
-  low: string;
+  high?: string;
+  low?: string;
 }
 
 /** What a window says of a market or sector; sums are decimal text with every digit. */

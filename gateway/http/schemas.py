@@ -71,8 +71,8 @@ class WindowRow(Quote):
     volume: float = Field(
         default_factory=float,
         ge=0,
-        description=f"sum of the sizes of its trades, {_EXACT}; left out, as the next "
-        "three, where size and price say it, and where nobody knows it",
+        description=f"sum of the sizes of those that count for it, {_EXACT}; left out, "
+        "as the next three, where size and price say it, and where nobody knows it",
         examples=[9170],
     )
     value: float = Field(
@@ -84,7 +84,8 @@ class WindowRow(Quote):
     high: float = Field(
         default_factory=float,
         gt=0,
-        description=f"highest price, {_EXACT}",
+        description=f"highest price, {_EXACT}; left out, as low, where no trade counts "
+        "for the range",
         examples=[199600],
     )
     low: float = Field(

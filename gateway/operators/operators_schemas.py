@@ -85,9 +85,10 @@ class BooksAnswer:
     ``extra`` are trades beyond the first of an entry, ``skipped`` entries that are no
     trades, by the decoder's name for them: without a decoder there are none.
     ``unknown_instrument`` are trades of instruments that the instrument table did not
-    have. ``imbalance`` says by how much they do not add up, null if they do. ``volume``
-    and ``value`` are what the trades come to that were ``read``, ``published``,
-    ``superseded`` and ``stale``, as decimal text.
+    have. ``not_last`` are trades that do not count for the last price.
+    ``imbalance`` says by how much they do not add up, null if they do. ``volume`` and
+    ``value`` are what the trades come to that were ``read``, ``published``,
+    ``superseded``, ``stale`` and ``not_last``, as decimal text.
     """
 
     read: Read
@@ -100,6 +101,7 @@ class BooksAnswer:
     extra: int
     skipped: Skips
     unknown_instrument: int
+    not_last: int
     volume: Traded
     value: Traded
     log: Read | None
@@ -127,6 +129,7 @@ class BatchAnswer:
     published: Published
     superseded: Superseded
     stale: int
+    not_last: int
     refused: int
 
 

@@ -230,6 +230,7 @@ def _batch_answer(batch: BatchEntry) -> BatchAnswer:
         total.published,
         total.superseded,
         total.stale,
+        total.not_last,
         sum(total.refused.values()),
     )
 

@@ -24,10 +24,9 @@ def encode_row(body: bytes, sums: bytes) -> bytes:
     """Add to a row what it says of the trades that it stands for (``row_sums.py``)."""
     if b"," not in sums:
         return b'%b,"trades":%b}' % (body[:-1], sums)
-    return b'%b,"trades":%b,"volume":%b,"value":%b,"high":%b,"low":%b}' % (
-        body[:-1],
-        *sums.split(b","),
-    )
+    trades, volume, value, high, low = sums.split(b",")
+    said = b'%b,"trades":%b,"volume":%b,"value":%b' % (body[:-1], trades, volume, value)
+    return b'%b,"high":%b,"low":%b}' % (said, high, low) if high else said + b"}"
 
 
 class Update:

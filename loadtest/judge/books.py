@@ -31,6 +31,7 @@ def movement(before: Ledger, after: Ledger) -> BookMovement:
         moved.refused,
         windows,
         problems,
+        moved.not_last,
     )
 
 

@@ -49,8 +49,10 @@ def sums_of(item: dict[str, Any]) -> RowSums:
     """Return the sums of an item whose numbers are text."""
     trades = int(item["trades"])
     if "volume" in item:
-        names = ("volume", "value", "high", "low")
-        return RowSums(trades, Amounts(*(units(item[name]) for name in names)))
+        sums = units(item["volume"]), units(item["value"])
+        extremes = (item.get(name) for name in ("high", "low"))
+        high, low = (None if text is None else units(text) for text in extremes)
+        return RowSums(trades, Amounts(*sums, high, low))
     own = RowSums(1, Amounts.of_trade(item["price"], item["size"]))
     return own if trades == 1 else RowSums(trades)
 

@@ -114,10 +114,11 @@ def per_item(outcome: Outcome) -> float | None:
 def _books(outcome: Outcome) -> Iterator[Text]:
     books = outcome.books
     balance = words.plural(len(books.problems), "problem")
+    not_last = f"{words.count(books.not_last)} not last + " if books.not_last else ""
     yield Text(
         f"Ledger: {words.count(books.read)} read = {words.count(books.published)} "
         f"published + {words.count(books.superseded)} superseded + "
-        f"{words.count(books.stale)} stale + "
+        f"{words.count(books.stale)} stale + {not_last}"
         f"{words.count(sum(books.refused.values()))} refused: "
         f"{balance if books.problems else 'balanced'}",
         style="red" if books.problems else "",

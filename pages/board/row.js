@@ -18,7 +18,7 @@ export class Row {
     this.window = null; // in which the item came; null: it was known when the page asked
     this.trades = 0; // since the page opened
     this.price = NaN;
-    this.high = NaN; // of all trades that the newest item stands for, as `low`
+    this.high = NaN; // of all trades that the newest item stands for, as `low`; NaN: of none
     this.low = NaN;
     this.change = null; // against the previous close, or else the first price seen (format.js)
     this.turnover = null; // of the day so far, as its newest trade says; null: it does not
@@ -32,8 +32,9 @@ export class Row {
 
   // A newer item has come, or one of late trades, which tells the same price once more.
   put(item, window) {
-    this.high = Number(item.high ?? item.price);
-    this.low = Number(item.low ?? item.price);
+    const own = countsForRange(item) ? item.price : NaN;
+    this.high = Number(item.high ?? own);
+    this.low = Number(item.low ?? own);
     if (this.item?.seq !== item.seq) this.trace.add(Number(item.price), this.high, this.low);
     else this.trace.widen(this.high, this.low);
     this.item = item;
@@ -100,6 +101,12 @@ export class Row {
     this.price = Number(price);
     this.change = changeOf(price, reference);
   }
+}
+
+// Whether the item's own trade says its range: not beside sums, nor one that counts for
+// the last price or the volume alone.
+function countsForRange({ volume, updates }) {
+  return volume === undefined && (updates?.includes?.("range") ?? true);
 }
 
 // Of a trade that says nothing of its day: null.

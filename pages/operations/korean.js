@@ -106,8 +106,8 @@ export const OPERATORS_KOREAN = {
 
   // The ledger
   Ledger: "장부",
-  "read = published + superseded (older in the same window) + stale (older than what was published) + refused, and the log has counted as many; a decoder may skip entries, and find several trades in one":
-    "읽음 = 발행 + 대체(같은 구간의 이전 체결) + 지난 체결(이미 발행한 것보다 이전) + 거부이고, 로그가 센 건수와 같습니다. 디코더는 항목을 건너뛰거나 한 항목에서 여러 체결을 찾을 수 있습니다",
+  "read = published + superseded (older in the same window) + stale (older than what was published) + not last (it does not count for the last price) + refused, and the log has counted as many; a decoder may skip entries, and find several trades in one":
+    "읽음 = 발행 + 대체(같은 구간의 이전 체결) + 지난 체결(이미 발행한 것보다 이전) + 현재가 제외(현재가에 반영하지 않는 체결) + 거부이고, 로그가 센 건수와 같습니다. 디코더는 항목을 건너뛰거나 한 항목에서 여러 체결을 찾을 수 있습니다",
   "volume {volume}, value {value}": "수량 {volume}, 대금 {value}",
   "The books cannot be read at the moment.": "지금은 장부를 읽을 수 없습니다.",
   "No job has books yet.": "아직 장부가 있는 작업이 없습니다.",
@@ -118,6 +118,7 @@ export const OPERATORS_KOREAN = {
   Published: "발행",
   Superseded: "대체",
   "trades::Stale": "지난 체결",
+  "Not last": "현재가 제외",
   Refused: "거부",
   "The log's count": "로그 건수",
   Balance: "대조",

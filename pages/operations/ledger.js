@@ -15,6 +15,7 @@ const HEADS = [
   [phrase("Published"), NUMBER],
   [phrase("Superseded"), NUMBER],
   [phrase("trades::Stale"), NUMBER],
+  [phrase("Not last"), NUMBER],
   [phrase("Refused"), NUMBER],
   [phrase("The log's count"), NUMBER],
   [phrase("Balance"), ""],
@@ -23,7 +24,7 @@ const HEADS = [
   [phrase("Log's end"), "number code"],
 ];
 
-const FIGURES = ["read", "published", "superseded", "stale"];
+const FIGURES = ["read", "published", "superseded", "stale", "not_last"];
 
 // As text, with every digit: they may have more than a number keeps.
 function amounts({ volume, value }, name) {
@@ -42,7 +43,7 @@ export function Ledger({ known: { pipeline } }) {
       <h2 id="ledger-title">${say("Ledger")}</h2>
       <p class="soft note">
         ${say(
-          "read = published + superseded (older in the same window) + stale (older than what was published) + refused, and the log has counted as many; a decoder may skip entries, and find several trades in one",
+          "read = published + superseded (older in the same window) + stale (older than what was published) + not last (it does not count for the last price) + refused, and the log has counted as many; a decoder may skip entries, and find several trades in one",
         )}
       </p>
       ${jobs.length

@@ -13,6 +13,7 @@ from throttle.contract.row_sums import ONE, Amounts, RowSums
 from throttle.contract.snapshot import Row, WindowSnapshot
 from throttle.contract.trade_order import encode_version
 from throttle.testing.driver import START_MS, ThrottleDriver
+from tickthrottle_client.updates_v1 import ALL
 
 WINDOW_MS = 2_000
 EACH = 12
@@ -20,8 +21,12 @@ EACH = 12
 
 
 def make_trades(isins: Sequence[str], number: int, seed: int = 1) -> list[Trade]:
-    """Return trades in the order they are appended; some come behind newer ones."""
+    """Return trades in the order they are appended; some come behind newer ones.
+
+    Later ones do not all count for everything: each instrument was shown by then.
+    """
     chance = random.Random(seed)
+    in_part = ("last,range", "last,volume", "range", "volume", "none")
     return [
         Trade(
             chance.choice(isins),
@@ -29,6 +34,9 @@ def make_trades(isins: Sequence[str], number: int, seed: int = 1) -> list[Trade]
             place,
             f"{chance.randint(1, 900)}.{chance.randint(0, 99):02}",
             chance.choice(("1", "40", "0.0000000000000001", "250000", "0.30")),
+            {"updates": chance.choice(in_part)}
+            if place > 6 * EACH and chance.random() < 0.3
+            else {},
         )
         for place in range(number)
     ]
@@ -40,8 +48,9 @@ def appended_ms(place: int) -> int:
 
 
 def newest_of(trades: Sequence[Trade]) -> Trade:
-    """Return the latest trade."""
-    return max(trades, key=lambda trade: (trade.time_us, trade.seq))
+    """Return the latest of those trades that count for the last price."""
+    of_last = (trade for trade in trades if trade.updates.last)
+    return max(of_last, key=lambda trade: (trade.time_us, trade.seq))
 
 
 def publish_trades(
@@ -63,11 +72,12 @@ def row_of(trades: Sequence[Trade]) -> Row:
     """Return the row of an instrument's trades, all of them news."""
     newest = newest_of(trades)
     version = encode_version(newest.time_us, newest.seq, newest.seq)
-    sums = ONE if len(trades) == 1 else sums_of(trades).encode()
+    is_own = len(trades) == 1 and newest.updates == ALL
+    sums = ONE if is_own else sums_of(trades).encode()
     return Row(newest.isin, version, sums, newest.to_row())
 
 
 def sums_of(trades: Sequence[Trade]) -> RowSums:
     """Return what a row says of them."""
-    every = (RowSums(1, Amounts.of_trade(t.price, t.size)) for t in trades)
+    every = (RowSums(1, Amounts.of_trade(t.price, t.size, t.updates)) for t in trades)
     return reduce(RowSums.fold, every)

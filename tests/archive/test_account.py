@@ -89,7 +89,7 @@ def test_books_of_a_batch_are_held_to_what_is_stored() -> None:
     assert list(batch_differences("job", [batch], log, log)) == []
     more = windows(1, 2, rows=4)
     assert list(batch_differences("job", [batch], log, more)) == [
-        "job job, batch 2: 6 rows of news were published, for late trades 0 at most; "
+        "job job, batch 2: 6 rows of news were published, 0 at most that restate; "
         "8 are stored"
     ]
 
@@ -97,12 +97,13 @@ def test_books_of_a_batch_are_held_to_what_is_stored() -> None:
 @pytest.mark.parametrize(
     ("rows", "is_right"), [(5, False), (6, True), (8, True), (9, False)]
 )
-def test_rows_for_late_trades_are_in_the_books_as_stale(
+def test_rows_that_restate_are_in_the_books_by_their_trades(
     rows: int, *, is_right: bool
 ) -> None:
     """At most a row for each of them, none where the instrument has news as well."""
     cut = Cut(2_000, (1,), (1,))
-    batch = BatchEntry(1, 1, 1, cut, cut, 1, (Books(read=8, published=6, stale=2),))
+    books = Books(read=8, published=6, stale=1, not_last=1)
+    batch = BatchEntry(1, 1, 1, cut, cut, 1, (books,))
     stored = windows(1, rows=rows)
     differences = list(batch_differences("job", [batch], stored, stored))
     assert (differences == []) == is_right

@@ -12,6 +12,7 @@ import redis
 
 from archive.contract.logged_run import runs_of, segment_of
 from archive.contract.logged_window import LoggedWindow
+from archive.contract.packed_window import pack_window, unpack_window
 from archive.parquet.archive_reader import ArchiveReader
 from archive.parquet.parquet_sink import ParquetSink
 from archive.parquet.tables import build_tables
@@ -73,7 +74,7 @@ def archive(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Sink, Ask]:
 def test_rows_add_up_to_the_trades(
     seed: int, archive: tuple[Sink, Ask], client: redis.Redis, redis_url: str
 ) -> None:
-    """Late ones, too; and the price of an instrument never goes back."""
+    """Late ones, too, each by what it counts for; no instrument's price ever goes back."""
     sink, ask = archive
     trades = make_trades(ISINS, 1_500, seed)
     windows = publish_trades(trades, client, redis_url)
@@ -90,14 +91,19 @@ def test_rows_add_up_to_the_trades(
     for isin in ISINS:
         of_instrument = [trade for trade in trades if trade.isin == isin]
         paid = [
-            (Fraction(trade.price), Fraction(trade.size)) for trade in of_instrument
+            (Fraction(trade.price), Fraction(trade.size))
+            for trade in of_instrument
+            if trade.updates.volume
+        ]
+        prices = [
+            Fraction(trade.price) for trade in of_instrument if trade.updates.range
         ]
         assert stored[isin] == [
-            len(paid),
+            len(of_instrument),
             sum(size for _, size in paid),
             sum(price * size for price, size in paid),
-            max(price for price, _ in paid),
-            min(price for price, _ in paid),
+            max(prices),
+            min(prices),
         ]
 
 
@@ -114,6 +120,20 @@ def test_what_nobody_knows_is_null(archive: tuple[Sink, Ask]) -> None:
         (0, None, None, None, None),
         (37, None, None, None, None),
     ]
+
+
+def test_a_range_of_no_trades_is_null(archive: tuple[Sink, Ask]) -> None:
+    """Where no trade counts for it; such windows are packed as all others are."""
+    sink, ask = archive
+    rows = [row_of(make_trades([isin], 1)) for isin in ISINS[:2]]
+    sums = b"2,40,7980000,,", b"1,0,0,,"
+    said = [row._replace(sums=text) for row, text in zip(rows, sums, strict=True)]
+    window = make_snapshot(1, *said)
+    store(sink, [window])
+    packed = pack_window(window.encode())
+    assert not packed.startswith(b"=")
+    assert unpack_window(packed) == window.encode()
+    assert sorted(ask(AMOUNTS)) == [(1, 0, 0, None, None), (2, 40, 7980000, None, None)]
 
 
 def test_a_sum_of_any_size_is_stored(archive: tuple[Sink, Ask]) -> None:

@@ -4,7 +4,7 @@ import asyncio
 import json
 import shutil
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from functools import reduce
@@ -55,18 +55,28 @@ def fields(item: Mapping[str, Any]) -> str:
 
 
 def make_item(chance: Random, trades: int) -> tuple[dict[str, Any], list[Any]]:
-    """Return an item that stands for made-up trades, and those."""
-    own = [(number(chance), number(chance)) for _ in range(trades)]
-    price, size = own[-1]
+    """Return an item that stands for made-up trades, and those.
+
+    Of a trade: price, size, whether it counts for the volume, and for the range.
+    """
+    counts = [chance.choice((True, True, True, False)) for _ in range(2)]
+    own = [(number(chance), number(chance), *counts) for _ in range(trades)]
+    price, size, *_ = own[-1]
     item = {"isin": '"KR7005930003"', "time": 1, "seq": 1, "price": price, "size": size}
     item["trades"] = trades
-    if trades > 1:
-        prices = [Fraction(price) for price, _ in own]
-        volume = sum(Fraction(size) for _, size in own)
-        value = sum(Fraction(price) * Fraction(size) for price, size in own)
-        every = zip(SUMS, (volume, value, max(prices), min(prices)), strict=True)
-        item |= {name: text(amount) for name, amount in every}
+    if trades > 1 or counts != [True, True]:
+        every = zip(SUMS, add_up(own), strict=True)
+        item |= {name: text(n) for name, n in every if n is not None}
     return item, own
+
+
+def add_up(trades: Sequence[Any]) -> tuple[Fraction | None, ...]:
+    """Return volume, value, high and low of the trades that count for them."""
+    sizes = [(Fraction(size), Fraction(price)) for price, size, v, _ in trades if v]
+    prices = [Fraction(price) for price, _, _, counts in trades if counts]
+    volume = sum((size for size, _ in sizes), Fraction(0))
+    value = sum((size * price for size, price in sizes), Fraction(0))
+    return volume, value, max(prices, default=None), min(prices, default=None)
 
 
 def text(amount: Fraction) -> str:
@@ -84,14 +94,7 @@ def test_items_add_up_to_their_trades_in_both_languages(tmp_path: Path) -> None:
     message = f'{{"type":"update","data":[{{{items}}}]}}'
     sums = [traded(item) for item in read_message(message)["data"]]
     total = reduce(Traded.fold, filter(None, sums))
-    prices = [Fraction(price) for price, _ in trades]
-    truth = (
-        len(trades),
-        sum(Fraction(size) for _, size in trades),
-        sum(Fraction(price) * Fraction(size) for price, size in trades),
-        max(prices),
-        min(prices),
-    )
+    truth = len(trades), *add_up(trades)
     assert (total.trades, *map(Fraction, total[1:])) == truth
     shutil.copy(STATIC / "tick.js", tmp_path / "tick.mjs")
     (tmp_path / "add_up.mjs").write_text(ADD_UP)
@@ -114,18 +117,28 @@ def test_sums_that_nobody_knows_are_none() -> None:
     assert own == (1, 7, Decimal("2.10"), Decimal("0.30"), Decimal("0.30"))
     late = dict(zip(SUMS, map(Decimal, (5, 10, 2, 2)), strict=True))
     assert traded({**item, "trades": 1, **late}) == (1, 5, 10, 2, 2)
+    without_range = traded({**item, "trades": 2, "volume": 5, "value": 10})
+    assert without_range == (2, 5, 10, None, None)
+    assert without_range.fold(without_range) == (4, 10, 20, None, None)
+    assert (
+        without_range.fold(own)
+        == own.fold(without_range)
+        == (3, 12, Decimal("12.10"), *own[3:])
+    )
     assert as_known({**item, "trades": 1, **late}) == {**item, "trades": 0}
 
 
 def a_stream() -> Iterator[str]:
-    """Yield frames: known, one trade, several, a late one, a hole, and one more."""
+    """Yield frames: known, a trade, several, late ones, a hole, and one more."""
     late = {"volume": "5", "value": "10", "high": "2", "low": "2"}
     many = {"volume": "9.5", "value": "28.5", "high": "3.50", "low": "2.5"}
+    without_range = {"volume": "4", "value": "12"}
     items: list[dict[str, Any]] = [
         {"seq": 1, "trades": 0},
         {"seq": 2, "trades": 1},
         {"seq": 3, "trades": 3, **many},
         {"seq": 3, "trades": 1, **late},
+        {"seq": 3, "trades": 2, **without_range},
         {"seq": 4, "trades": 0},
         {"seq": 5, "trades": 1},
     ]
@@ -141,7 +154,7 @@ def a_stream() -> Iterator[str]:
     yield json.dumps({"type": "heartbeat", **head, "offset": 9})
 
 
-SUM_OF_STREAM = (6, Fraction("18.5"), Fraction("50.9"), Fraction("3.5"), Fraction(2))
+SUM_OF_STREAM = (8, Fraction("22.5"), Fraction("62.9"), Fraction("3.5"), Fraction(2))
 
 
 async def test_what_callbacks_get_adds_up_to_what_was_sent(
@@ -162,7 +175,7 @@ async def test_what_callbacks_get_adds_up_to_what_was_sent(
     async with serve(speak, "127.0.0.1", port, subprotocols=[Subprotocol(PROTOCOL)]):
         async with TickClient(url, waits=True) as ticks:
             ticks.subscribe([SAMSUNG], first.append)
-            await soon(lambda: len(first) == 6)
+            await soon(lambda: len(first) == 7)
             ticks.subscribe([SAMSUNG], second.append)
         told = await told_in_node(url, tmp_path)
     total = reduce(Traded.fold, filter(None, map(traded, first)))
@@ -170,7 +183,7 @@ async def test_what_callbacks_get_adds_up_to_what_was_sent(
     assert [(item["seq"], item["trades"]) for item in second] == [(5, 0)]
     # The snapshot, all updates as one; and, for both callbacks, what is known.
     [[known, _], [item, window], [again, nothing]] = told["first"]
-    assert (known["trades"], item["seq"], window) == (0, 5, 10_000)
+    assert (known["trades"], item["seq"], window) == (0, 5, 12_000)
     found = (item["trades"], *(Fraction(item[name]) for name in SUMS))
     assert found == SUM_OF_STREAM
     assert told["second"] == [[again, nothing]]

@@ -15,7 +15,7 @@ from tests.oracle import EXACT, Sums
 
 Version = tuple[int, int]
 
-NOTHING = Sums(0, Decimal(0), Decimal(0), Decimal(0), Decimal("Infinity"))
+NOTHING = Sums(0, Decimal(0), Decimal(0), None, None)
 
 
 def checker_at(port: int, gateway: Running) -> "Checker":
@@ -40,8 +40,10 @@ def version_of(item: dict[str, str]) -> Version:
 def sums_of(item: dict[str, str]) -> Sums | None:
     """Return what an item says of all its trades; None if that is not known."""
     if "volume" in item:
-        amounts = (Decimal(item[name]) for name in ("volume", "value", "high", "low"))
-        return Sums(int(item["trades"]), *amounts)
+        volume, value = (Decimal(item[name]) for name in ("volume", "value"))
+        extremes = (item.get(name) for name in ("high", "low"))
+        high, low = (None if text is None else Decimal(text) for text in extremes)
+        return Sums(int(item["trades"]), volume, value, high, low)
     if item["trades"] == "1":
         return Sums.of_trade(item["price"], item["size"])
     return None
@@ -130,7 +132,8 @@ class Checker:
             before = self.sums.get(isin, NOTHING)
             together = None if sums is None or before is None else before.plus(sums)
             self.sums[isin] = together
-            if sums is None:
+            # Where trades count for the range alone, or not for it, this says nothing.
+            if sums is None or sums.low is None or sums.high is None:
                 continue
             least, most = (
                 EXACT.multiply(p, sums.volume) for p in (sums.low, sums.high)

@@ -139,10 +139,11 @@ def test_the_figures_are_those_of_the_api(pipeline: Pipeline, view: Page) -> Non
     lines = view.locator(".books tr")
     for line, books in zip((1, 2, 3), [*job["partitions"], job["total"]], strict=True):
         cells = lines.nth(line).locator("td").all_inner_texts()
-        figures = [books[n] for n in ("read", "published", "superseded", "stale")]
+        names = ("read", "published", "superseded", "stale", "not_last")
+        figures = [books[n] for n in names]
         refused = sum(books["refused"].values())
         wanted = [count(n) for n in (*figures, refused, books["log"])]
-        assert [*cells[:6], cells[6].strip()] == [*wanted, "balanced"]
+        assert [*cells[:7], cells[7].strip()] == [*wanted, "balanced"]
     [letter] = letters.value.json()["data"]
     shown = view.locator(".letters li").inner_text()
     assert letter["trade"] == '{"isin":"KR7005930004"}'

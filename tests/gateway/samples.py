@@ -45,18 +45,22 @@ def make_isins(count: int) -> list[str]:
 
 
 def make_row(
-    isin: str = SAMSUNG, price: str = "199500", seq: int = 1, trades: int = 1
+    isin: str = SAMSUNG,
+    price: str = "199500",
+    seq: int = 1,
+    trades: int = 1,
+    **extra: str,
 ) -> Row:
     """Return a row; a greater ``seq`` makes it newer.
 
     It stands for so many trades with its price and size; for 0, of trades that nobody
     has counted.
     """
-    trade = Trade(isin, FIRST_WINDOW * 1_000 + seq, seq, price, "40")
+    trade = Trade(isin, FIRST_WINDOW * 1_000 + seq, seq, price, "40", extra)
     version = encode_version(trade.time_us, seq, seq)
     sums = b"%d" % trades
-    if trades > 1:
-        one = Amounts.of_trade(price, "40")
+    if trades > 1 or extra:
+        one = Amounts.of_trade(price, "40", trade.updates)
         sums = reduce(RowSums.fold, [RowSums(1, one)] * trades).encode()
     return Row(isin, version, sums, trade.to_row())
 
@@ -73,8 +77,10 @@ def sums_of(item: Mapping[str, Any]) -> RowSums:
     """
     trades = int(item["trades"])
     if "volume" in item:
-        numbers = (item[name] for name in ("volume", "value", "high", "low"))
-        return RowSums(trades, Amounts(*map(units, numbers)))
+        sums = (units(item[name]) for name in ("volume", "value"))
+        extremes = (item.get(name) for name in ("high", "low"))
+        high, low = (None if text is None else units(text) for text in extremes)
+        return RowSums(trades, Amounts(*sums, high, low))
     if trades == 1:
         return RowSums(1, Amounts.of_trade(item["price"], item["size"]))
     return RowSums(trades)

@@ -1,5 +1,6 @@
 """Trades of every kind, for Hypothesis."""
 
+import operator
 from decimal import Decimal
 
 from hypothesis import strategies as st
@@ -14,6 +15,7 @@ from ingest.trade import (
     JsonNumber,
     Trade,
 )
+from tickthrottle_client.updates_v1 import ALL, FIELD
 
 
 def make_isin(country: str, number: str) -> str:
@@ -49,11 +51,18 @@ def _decoded(text: str) -> int | JsonNumber:
     return int(text) if is_kept else JsonNumber(text)
 
 
-extras = st.dictionaries(
-    texts.filter(lambda name: name not in REQUIRED and name not in RESERVED),
+updates = st.sampled_from(
+    ["none", "last", "range", "volume", "volume,range", "last,volume", ALL.encode()]
+)
+"""What trades say that they count for."""
+
+says_updates = st.just({}) | st.fixed_dictionaries({FIELD: updates})
+further = st.dictionaries(
+    texts.filter(lambda name: name not in (*REQUIRED, *RESERVED, FIELD)),
     st.none() | st.booleans() | number_texts.map(_decoded) | texts,
     max_size=4,
 )
+extras = st.builds(operator.or_, further, says_updates)
 trades = st.builds(
     Trade,
     isins,

@@ -13,6 +13,7 @@ from tests.gateway.samples import make_isins
 from throttle.contract.row_sums import ONE, Amounts, RowSums
 from throttle.contract.snapshot import Row
 from throttle.contract.trade_order import encode_version
+from tickthrottle_client.updates_v1 import ALL
 
 INSTRUMENTS = make_isins(60)
 
@@ -20,7 +21,8 @@ INSTRUMENTS = make_isins(60)
 class Market:
     """Publishes windows of trades drawn by chance, and remembers them.
 
-    A row stands for up to eight trades; one of nine is of late trades alone.
+    A row stands for up to eight trades; one of nine is of late trades alone. The trades
+    of one of five do not count for the range.
     """
 
     def __init__(self, client: redis.Redis, window_ms: int = 200) -> None:
@@ -63,7 +65,8 @@ class Market:
         self._seq += 1
         time_us = end_ms * 1_000 - 100_000 + self._seq
         trades = [self._trade() for _ in range(self._chance.randrange(1, 9))]
-        amounts = reduce(Amounts.fold, (Amounts.of_trade(*trade) for trade in trades))
+        updates = ALL._replace(range=self._chance.random() < 0.8)
+        amounts = reduce(Amounts.fold, (Amounts.of_trade(*t, updates) for t in trades))
         sums = RowSums(len(trades), amounts)
         last = self._last.get(isin)
         if last is not None and self._chance.random() < 1 / 9:
@@ -72,7 +75,8 @@ class Market:
         body = f'{{"isin":"{isin}","time":{time_us},"seq":{self._seq}'
         body += f',"price":{price},"size":{size}}}'
         version = encode_version(time_us, self._seq, self._seq)
-        encoded = ONE if sums.trades == 1 else sums.encode()
+        is_own = sums.trades == 1 and updates == ALL
+        encoded = ONE if is_own else sums.encode()
         row = self._last[isin] = Row(isin, version, encoded, body.encode())
         return row
 

@@ -175,6 +175,7 @@ test("what a message says was touched counts for the price that is shown", () =>
   const item = { isin: SAMSUNG, price: "199000", high: "200000", low: "199000" };
   const message = { window: 2_000, data: [{ isin: HYNIX, price: "1" }, item] };
   one.alerts.judge({ ...message, data: [{ ...item, price: "198000" }] }); // it was not taken in
+  one.alerts.judge({ ...message, data: [{ isin: SAMSUNG, price: item.price, trades: 2, volume: "9", value: "9" }] });
   assert.deepEqual(one.told, []);
   one.alerts.judge(message);
   other.alerts.judge(message);

@@ -229,6 +229,24 @@ test("what was touched within a window widens range and line; late trades, the r
   assert.deepEqual([row.price, row.trades, row.window], [2, 4, 4_000]);
 });
 
+test("a price that does not count for the range moves the line, and widens no range", () => {
+  const store = new Store();
+  const day = { isin: "A", start: 0, end: 10_000, low: 1, high: 3, digits: 0 };
+  store.setDays([day]);
+  store.put(item("A", "9", 1, { trades: 0, updates: "last,volume" }), null);
+  store.put(item("A", "8", 2, { trades: 2, volume: "5", value: "40" }), 2_000);
+  store.put(item("A", "8", 2, { trades: 1, volume: "1", value: "2" }), 4_000);
+  const [row] = store.all;
+  assert.deepEqual([row.day, row.trace.low, row.trace.high], [day, Infinity, -Infinity]);
+  assert.deepEqual([row.price, row.trades, row.trace.prices], [8, 3, [9, 8]]);
+  assert.equal(sparkPath(row.trace), "M94.4,2.0L96.0,20.0");
+  assert.deepEqual([placeIn(row.trace, 8), placeIn(row.day, 8)], [null, 1]);
+  store.put(item("A", "9", 3, { trades: 2, volume: "5", value: "40", high: "4", low: "2" }), 6_000);
+  assert.deepEqual([row.day.low, row.day.high, row.trace.low, row.trace.high], [1, 4, 2, 4]);
+  assert.equal(widened(day, 9, 10_500, NaN, NaN), day);
+  assert.deepEqual(widened(day, 9, 10_500, 4, 2), { ...day, start: 10_000, end: 20_000, low: 4, high: 4 });
+});
+
 test("a day's range is what the job tells and what came since", () => {
   const [day] = readDays('{"count":1,"data":[{"isin":"A","start":0,"end":100,"open":2,"high":3.50,"low":1,"close":2}]}');
   assert.deepEqual(day, { isin: "A", start: 0, end: 100, low: 1, high: 3.5, digits: 2 });

@@ -16,9 +16,12 @@ FIRST_MS = 1_773_964_800_000
 A, B, C = "KR7005930003", "KR7000660001", "KR7035420009"
 
 
-def make_trade(isin: str, seq: int, price: str = "10", after_us: int = 0) -> Trade:
+def make_trade(
+    isin: str, seq: int, price: str = "10", after_us: int = 0, **extra: str
+) -> Trade:
     """Make a trade; a greater ``seq`` makes it newer."""
-    return Trade(isin, FIRST_MS * 1_000 + after_us, seq, price, "5", {"side": "B"})
+    extra = {"side": "B", **extra}
+    return Trade(isin, FIRST_MS * 1_000 + after_us, seq, price, "5", extra)
 
 
 def make_entry(

@@ -1,5 +1,6 @@
 """What may stand in a trade log, for Hypothesis: trades, nearly trades, rubbish."""
 
+import operator
 from random import Random
 
 import pyarrow as pa
@@ -8,7 +9,7 @@ from hypothesis import strategies as st
 from ingest.sources.faults import break_trade
 from ingest.trade import Trade
 from ingest.tradelog.contract import Chunk
-from tests.ingest.strategies import decimals, make_isin, trades
+from tests.ingest.strategies import decimals, make_isin, says_updates, trades
 
 ISINS = tuple(make_isin("KR", f"700{n:06d}") for n in range(4))
 NOW_MS = 1_773_964_804_000
@@ -24,7 +25,11 @@ plain_trades = st.builds(
     st.integers(0, 10**6) | st.integers(10**17, 2**63 - 1),
     st.sampled_from(["1", "0.30", "199500", "0.000000001", "1.000"]) | decimals,
     st.sampled_from(["1", "918", "0.5"]) | decimals,
-    st.dictionaries(st.sampled_from(_PLAIN_NAMES), _plain, max_size=3),
+    st.builds(
+        operator.or_,
+        st.dictionaries(st.sampled_from(_PLAIN_NAMES), _plain, max_size=3),
+        says_updates,
+    ),
 )
 """Trades as a feed writes them, some of them stamped ahead of the log's clock."""
 
@@ -48,11 +53,25 @@ _LITERALS = (
         f'"{"9" * 19}"',
         f'"{ISINS[0]}"',
     ),
+    *('"volume"', '"last,range"', '"range, volume"', '"none,last"', '"volum\\u0065"'),
     *(f'"{ISINS[1]}\\n"', f'"{ISINS[0][:-1]}X"', f'"{ISINS[0].lower()}"'),
 )
 _NAMES = (
     *("isin", "time", "seq", "price", "size", "trades", "trade", "pric", "sizes"),
-    *("isi", "timed", "seq_", "s", "", "side", "Side", "a b", "a\\u0062", "é", "_0"),
+    *("updates_", "updat\\u0065s", "Side", "a b"),
+    *(
+        "isi",
+        "timed",
+        "seq_",
+        "s",
+        "",
+        "side",
+        "updates",
+        "update",
+        "a\\u0062",
+        "é",
+        "_0",
+    ),
 )
 _SEPARATORS = ((",", ":"), (", ", ": "), (",\n", ":"), (" ,", " :"), (",", ":\t"))
 _ENDS = ("", "", "", "\n", " ", "\x00", "\r\n", "}", ",", "x", "\ufeff")

@@ -51,6 +51,7 @@ from throttle.window.checked_rows import trade_rows
 from throttle.window.combine import combine
 from throttle.window.control_rows import cut_row, read_row
 from throttle.window.turnover import of_all
+from tickthrottle_client.updates_v1 import ALL
 
 pytestmark = pytest.mark.redis
 
@@ -66,20 +67,24 @@ Entry = tuple[int, int, bytes]
 Append = tuple[int, str, tuple[int, int], int, int, str]
 """Partition, ISIN, version, how late it is, how much time has passed, form."""
 
+IN_PART = ("none", "volume", "range,volume", "last", "last,volume")
+"""What a trade counts for, as a form."""
+
 appends = st.tuples(
     st.integers(0, PARTITIONS - 1),
     st.sampled_from(ISINS[:3]),
     st.tuples(st.integers(0, 3), st.integers(0, 2)),
     st.sampled_from([0, 0, 1, W, 3 * W]),
     st.sampled_from([0, 1, W // 2, W]),
-    st.sampled_from(["wire"] * 6 + ["spaced", "bad", "future"]),
+    st.sampled_from(["wire"] * 6 + ["spaced", "bad", "future", *IN_PART]),
 )
 
 
 def make_payload(isin: str, version: tuple[int, int], number: int, form: str) -> bytes:
     """Make the payload of a trade, or of something that was meant to be one."""
     time_us = NOW_MS * 1000 + version[0] + (10**12 if form == "future" else 0)
-    payload = Trade(isin, time_us, version[1], f"{number}.50", "1").to_wire()
+    extra = {"updates": form} if form in IN_PART else {}
+    payload = Trade(isin, time_us, version[1], f"{number}.50", "1", extra).to_wire()
     if form == "spaced":
         return payload.replace(b",", b" , ")
     return payload[:-1] if form == "bad" else payload
@@ -108,6 +113,11 @@ def judge(entry: Entry) -> Trade | None:
     except InvalidTrade:
         return None
     return trade
+
+
+def exact(row: Row) -> tuple[bytes, RowSums, bytes]:
+    """Return what a row says, whether its sums are in full or not."""
+    return row.version, row.row_sums, row.body
 
 
 class Throttle(RuleBasedStateMachine):
@@ -240,6 +250,8 @@ class Throttle(RuleBasedStateMachine):
         """Publish in plain Python; return the rows published and the stale ones."""
         newest: dict[tuple[int, str], tuple[Any, ...]] = {}
         stands_for: dict[tuple[int, str], RowSums] = {}
+        in_part: Counter[tuple[int, str]] = Counter()
+        not_last = 0
         for p, entries in self.between(self.cut, end):
             for entry in entries:
                 self.server.books["read"] += 1
@@ -250,23 +262,31 @@ class Throttle(RuleBasedStateMachine):
                 counted_ms = window_time_ms(entry[1], self.cut.end_ms, end.end_ms)
                 window = counted_ms // W * W + W
                 group = (window, trade.isin)
-                one = RowSums(1, Amounts.of_trade(trade.price, trade.size))
+                amounts = Amounts.of_trade(trade.price, trade.size, trade.updates)
+                one = RowSums(1, amounts)
                 before = stands_for.get(group)
                 stands_for[group] = one if before is None else before.fold(one)
+                in_part[group] += trade.updates != ALL
+                if not trade.updates.last:
+                    not_last += 1
+                    continue
                 candidate = (*trade.version, entry[0], p, trade.to_row())
                 newest[group] = max(newest.get(group, (-1,)), candidate)
         published = 0
         for window in range(self.cut.end_ms + W, end.end_ms + 1, W):
             told = {}
             for isin in ISINS:
-                if (window, isin) not in newest:
+                group = (window, isin)
+                known, sums = self.server.last.get(isin), stands_for.get(group)
+                version, body = b"", b""
+                if group in newest:
+                    time_us, seq, position, _, body = newest[group]
+                    version = encode_version(time_us, seq, position)
+                if sums is None or (known is None and not version):
                     continue
-                time_us, seq, position, _, body = newest[window, isin]
-                version = encode_version(time_us, seq, position)
-                known = self.server.last.get(isin)
-                sums = stands_for[window, isin]
                 if known is None or version > known.version:
-                    text = ONE if sums.trades == 1 else sums.encode()
+                    is_own = sums.trades == 1 and not in_part[group]
+                    text = ONE if is_own else sums.encode()
                     told[isin] = Row(isin, version, text, body)
                     published += 1
                 else:
@@ -277,7 +297,10 @@ class Throttle(RuleBasedStateMachine):
         self.server.books.update(
             published=published,
             stale=stale,
-            superseded=sum(s.trades for s in stands_for.values()) - len(newest),
+            not_last=not_last,
+            superseded=sum(s.trades for s in stands_for.values())
+            - not_last
+            - len(newest),
         )
         self.server.cut = end
         return published, stale
@@ -353,10 +376,13 @@ class Throttle(RuleBasedStateMachine):
     def the_stream_is_the_model_s(self) -> None:
         """Windows, last values and books are what plain Python makes of the log."""
         windows = [
-            (s.epoch, s.window, {row.isin: row for row in s.rows})
+            (s.epoch, s.window, {row.isin: exact(row) for row in s.rows})
             for s in read_snapshots(self.client)
         ]
-        assert windows == self.server.windows
+        assert windows == [
+            (epoch, end_ms, {isin: exact(row) for isin, row in rows.items()})
+            for epoch, end_ms, rows in self.server.windows
+        ]
         for isin, row in self.server.last.items():
             stored = last_value(self.client, isin)
             assert (stored.version, stored.body) == (row.version, row.body)
@@ -389,9 +415,10 @@ class Throttle(RuleBasedStateMachine):
         assert ledger.upto == self.server.cut
         total, model = ledger.total, self.server.books
         assert (total.read, total.published) == (model["read"], model["published"])
-        assert (total.superseded, total.stale) == (
+        assert (total.superseded, total.stale, total.not_last) == (
             model["superseded"],
             model["stale"],
+            model["not_last"],
         )
         assert sum(total.refused.values()) == model["refused"]
         by_batch = add_up(part for batch in batches for part in batch.partitions)

@@ -1,8 +1,9 @@
 """A published window against the same window computed again. Pure.
 
-An instrument whose trades of a window are all older than what is shown has a row that
-restates: the shown trade, and the sums of the late ones in full. What cannot be judged
-is counted as that, never as right.
+An instrument whose trades of a window are all older than what is shown, or do not count
+for the last price, has a row that restates: the shown trade, and the sums of the others
+in full. Of the latter it has none if nothing was shown before. What cannot be judged is
+counted as that, never as right.
 """
 
 from collections import Counter
@@ -12,9 +13,9 @@ from typing import Literal, NamedTuple
 
 from ingest.instrument_table.known_instruments import Instruments
 from throttle.audit.recompute import ComputedRow, RecomputedBatch
-from throttle.contract.ledger import BatchEntry, Turnover
+from throttle.contract.ledger import NOTHING, BatchEntry, Turnover
 from throttle.contract.snapshot import LastValue, Row, WindowSnapshot
-from throttle.contract.trade_order import is_newer
+from throttle.contract.trade_order import NO_VERSION, is_newer
 from throttle.window.decoder import OTHER
 
 Kind = Literal["missing", "extra", "wrong"]
@@ -65,16 +66,19 @@ class PublishedVersions:
         """Tell whether a row is newer than all before it; None if nobody knows."""
         if row.isin in self._unknown:
             return None
+        if row.version == NO_VERSION:
+            return False
         return is_newer(row.version, self.newest(row.isin))
 
     def due(self, made: Row) -> Row | None:
-        """Return what has to be published of the trades of a row; None: nobody knows.
+        """Return what has to be published of the trades of a row, None if nothing is.
 
-        It is the row itself if it is news.
+        It is the row itself if it is news. That is known (``is_news``).
         """
-        if self.is_news(made) is False:
-            return _restating(self._newest[made.isin], made)
-        return None if made.isin in self._unknown else made
+        if self.is_news(made):
+            return made
+        shown = self._newest.get(made.isin)
+        return None if shown is None else _restating(shown, made)
 
     def learn(self, rows: Iterable[Row]) -> None:
         """Take in a published window; from then on its instruments are known."""
@@ -87,14 +91,14 @@ class PublishedVersions:
 class WindowVerdict(NamedTuple):
     """What a window is like.
 
-    The trades of ``stale`` instruments were no news, so their rows restate. Of
-    ``undecided`` rows among them nobody knows whether they restate what was shown;
-    their sums are compared.
+    The trades of ``restating`` instruments were no news, and a row restates. Of so many
+    ``undecided`` ones nobody knows whether it restates what was shown, or whether there
+    has to be one; its sums are compared.
     """
 
     differences: list[Difference]
     undecided: int = 0
-    stale: Set[str] = frozenset()
+    restating: Set[str] = frozenset()
 
 
 def judge(
@@ -110,28 +114,32 @@ def judge(
         if row.isin in published:
             differences.append(Difference("extra", *at, row.isin, None, row))
         published[row.isin] = row
-    undecided, stale = 0, set()
+    undecided, restating = 0, set()
     for isin in sorted(computed.keys() | published.keys()):
         sent, due = published.get(isin), None
         if isin in computed:
             made = computed[isin].row
-            known = before.due(made)
-            due = known or _as_far_as_known(made, sent)
+            is_known = before.is_news(made) is not None
+            due = before.due(made) if is_known else _as_far_as_known(made, sent)
             if due is not made:
-                stale.add(isin)
-                undecided += known is None
+                undecided += not is_known
+                if due is not None:
+                    restating.add(isin)
         if sent != due:
             kind: Kind = "extra" if due is None else "wrong" if sent else "missing"
             differences.append(Difference(kind, *at, isin, due, sent))
-    return WindowVerdict(differences, undecided, stale)
+    return WindowVerdict(differences, undecided, restating)
 
 
-def _as_far_as_known(made: Row, sent: Row | None) -> Row:
+def _as_far_as_known(made: Row, sent: Row | None) -> Row | None:
     """Return what is due of an instrument of which nobody knows what was shown before.
 
-    What was sent tells it: the trades were news, or something newer is shown.
+    What was sent tells it: the trades were news, or something newer is shown; or
+    nothing ever was, if none of them counts for the last price.
     """
-    if sent is None or sent == made:
+    if sent is None:
+        return None if made.version == NO_VERSION else made
+    if sent == made:
         return made
     return _restating(made if made.version >= sent.version else sent, made)
 
@@ -174,6 +182,11 @@ def compare_books(
                 f"came beside others in an entry, by the rules {dict(skipped)} and "
                 f"{made.extra[p]}"
             )
+        elif books.not_last != made.not_last[p]:
+            problems.append(
+                f"{name}: {books.not_last} were not for the last price, "
+                f"by the rules {made.not_last[p]}"
+            )
         elif books.superseded != made.superseded[p]:
             problems.append(
                 f"{name}: {books.superseded} were superseded, "
@@ -194,12 +207,14 @@ def compare_books(
     # What is counted otherwise comes to something else as well.
     is_whole = not any(p in lost for p in batch.end.partitions)
     if total.volume and is_whole and not problems:
-        read = Turnover(total.volume["read"], total.value["read"])
-        if read != made.traded:
-            problems.append(
-                f"batch {batch.offset}: trades of {read.words()} were read, by the log "
-                f"of {made.traded.words()}"
-            )
+        for outcome, words in ("read", "read"), ("not_last", "not for the last price"):
+            of_books = total.volume.get(outcome, 0), total.value.get(outcome, 0)
+            booked, traded = Turnover(*of_books), made.traded.get(outcome, NOTHING)
+            if booked != traded:
+                problems.append(
+                    f"batch {batch.offset}: trades of {booked.words()} were {words}, "
+                    f"by the log of {traded.words()}"
+                )
     return problems
 
 

@@ -14,11 +14,11 @@ def groups_of(
     snapshot: WindowSnapshot,
     computed: Mapping[str, ComputedRow],
     instruments: Instruments,
-    stale: Set[str] = frozenset(),
+    restating: Set[str] = frozenset(),
 ) -> dict[str, Group]:
     """Return by their keys the groups that a window with these rows has to have.
 
-    Of ``stale`` instruments they count the trades only.
+    Of ``restating`` instruments they count the trades only.
     """
     figures: dict[str, GroupFigures] = defaultdict(GroupFigures)
     for row in snapshot.rows:
@@ -33,7 +33,7 @@ def groups_of(
             group = figures[key]
             if amounts is not None:
                 group.add_trades(trades, amounts.volume, amounts.value)
-            if row.isin not in stale:
+            if row.isin not in restating:
                 group.add_instrument(
                     made.price, None if entry is None else entry.prev_close
                 )
@@ -45,12 +45,12 @@ def judge_groups(
     batch: BatchEntry,
     computed: Mapping[str, ComputedRow],
     instruments: Instruments,
-    stale: Set[str],
+    restating: Set[str],
 ) -> Iterator[str]:
     """Say in one sentence each where a window's groups differ from its trades.
 
-    ``instruments`` is the table that its batch was joined with; the trades of ``stale``
-    instruments were no news.
+    ``instruments`` is the table that its batch was joined with; the trades of
+    ``restating`` instruments were no news.
     """
     name = f"window {snapshot.window}"
     if snapshot.instruments_version != batch.end.instruments:
@@ -61,7 +61,7 @@ def judge_groups(
         )
     wanted = {}
     if batch.end.instruments:
-        wanted = groups_of(snapshot, computed, instruments, stale)
+        wanted = groups_of(snapshot, computed, instruments, restating)
     published = {group.key: group for group in snapshot.groups}
     for key in sorted(wanted.keys() | published.keys()):
         sent, due = published.get(key), wanted.get(key)

@@ -22,9 +22,11 @@ from throttle.contract.group import FRACTION_DIGITS
 from throttle.contract.ledger import NOTHING, BatchEntry, Books, Turnover
 from throttle.contract.row_sums import ONE, Amounts, RowSums
 from throttle.contract.snapshot import Row
-from throttle.contract.trade_order import encode_version, is_newer
+from throttle.contract.trade_order import NO_VERSION, encode_version, is_newer
 from throttle.window.decoder import Decoder, Judged, Skipped, decode, read_trade
+from tickthrottle_client.updates_v1 import ALL, FIELD, Updates
 
+_UPDATES = f'"{FIELD}"'.encode()
 # Of a trade of the usual form, whose further fields come behind these two.
 _PRICE_AND_SIZE = re.compile(rb'"price":"([0-9.]+)","size":"([0-9.]+)"')
 # A value has up to 72 digits, a sum a few more: none is ever rounded.
@@ -101,9 +103,10 @@ class WindowRule:
     ) -> tuple[str, int, int] | Sequence[Judged]:
         """Return ISIN, time (us) and seq of an entry's trade, or what else it holds.
 
-        Trades of a usual form are not decoded whole, which takes three times as long.
+        Trades of a usual form are not decoded whole, which takes three times as long,
+        unless they say what they count for.
         """
-        if self.decoder is None:
+        if self.decoder is None and _UPDATES not in entry.payload:
             known = read_wire(entry.payload, self.max_bytes)
             stamp_ms = min(entry.append_ms, cuts_ms[1] - 1)
             latest_us = (stamp_ms + self.max_ahead_ms) * 1000
@@ -116,7 +119,8 @@ class ComputedRow(NamedTuple):
     """An instrument in a window: its row as it is if it is news; its trade's partition.
 
     ``arrivals`` are order and append time of those trades that were newer, or came
-    earlier, than the one before them in the list. ``price`` is its decimal text.
+    earlier, than the one before them in the list. ``price`` is its decimal text. Where
+    no trade counts for the last price, the row has ``NO_VERSION``, no body, and none.
     """
 
     row: Row
@@ -137,20 +141,22 @@ class RecomputedBatch:
 
     ``windows`` has the rows by window end and ISIN; a quiet window is not in it.
     ``read`` counts entries by partition, ``extra`` trades beyond the first of an entry,
-    ``superseded``, ``refused`` and ``skipped`` what became of them, ``refused`` by
-    reason and ``skipped`` by name, too. A row that turns out to be no news is stale,
-    not superseded. ``instruments`` counts trades by partition and instrument.
-    ``traded`` is what all trades come to.
+    ``superseded``, ``not_last``, ``refused`` and ``skipped`` what became of them,
+    ``refused`` by reason and ``skipped`` by name, too. A row that turns out to be no
+    news is stale, not superseded. ``instruments`` counts trades by partition and
+    instrument. ``traded`` is what all trades come to, by name: those ``read``, and
+    those that are ``not_last``.
     """
 
     windows: dict[int, dict[str, ComputedRow]] = field(default_factory=dict)
     read: Counter[int] = field(default_factory=Counter)
     extra: Counter[int] = field(default_factory=Counter)
     superseded: Counter[int] = field(default_factory=Counter)
+    not_last: Counter[int] = field(default_factory=Counter)
     refused: dict[int, Counter[str]] = field(default_factory=dict)
     skipped: dict[int, Counter[str]] = field(default_factory=dict)
     instruments: Counter[tuple[int, str]] = field(default_factory=Counter)
-    traded: Turnover = NOTHING
+    traded: dict[str, Turnover] = field(default_factory=dict)
 
     def count(self, partition: int, one: InvalidTrade | Skipped) -> None:
         """Count what is not published: a refused trade, or an entry that is none."""
@@ -159,41 +165,75 @@ class RecomputedBatch:
         else:
             self.refused.setdefault(partition, Counter())[one.reason] += 1
 
+    def add_traded(self, name: str, amounts: Amounts) -> None:
+        """Add what some trades come to."""
+        before = self.traded.get(name, NOTHING)
+        self.traded[name] = before.plus(amounts.volume, amounts.value)
+
     def books(self) -> Books:
         """Return what is known of its books: not what was news and what stale."""
         return Books(
             read=self.read.total(),
             extra=self.extra.total(),
             superseded=self.superseded.total(),
+            not_last=self.not_last.total(),
             refused=sum(self.refused.values(), Counter()),
             skipped=sum(self.skipped.values(), Counter()),
         )
 
 
-class _Trades:
-    """The trades of one instrument in one window."""
+class _Sums:
+    """What some trades come to, each by what it counts for."""
 
-    __slots__ = (
-        "arrivals",
-        "count",
-        "high",
-        "low",
-        "newest",
-        "trade",
-        "value",
-        "volume",
-    )
+    __slots__ = ("count", "high", "low", "value", "volume")
 
     def __init__(self) -> None:
         self.count = 0
-        self.volume = self.value = self.high = Decimal(0)
-        self.low = Decimal("Infinity")
+        self.volume = self.value = Decimal(0)
+        self.high: Decimal | None = None
+        self.low: Decimal | None = None
+
+    def add(self, price: Decimal, size: Decimal, updates: Updates) -> None:
+        self.count += 1
+        if updates.volume:
+            self.volume = _EXACT.add(self.volume, size)
+            self.value = _EXACT.fma(price, size, self.value)
+        if updates.range:
+            self.high = price if self.high is None else max(self.high, price)
+            self.low = price if self.low is None else min(self.low, price)
+
+    def amounts(self) -> Amounts:
+        """Return it in the contract's whole numbers."""
+        volume, value = (_units(number) for number in (self.volume, self.value))
+        high, low = (None if n is None else _units(n) for n in (self.high, self.low))
+        return Amounts(volume, value, high, low)
+
+
+def _units(number: Decimal) -> int:
+    return int(_EXACT.scaleb(number, FRACTION_DIGITS))
+
+
+class _Trades:
+    """The trades of one instrument in one window; ``is_in_full`` if one counts in part."""
+
+    __slots__ = ("arrivals", "is_in_full", "newest", "not_last", "sums", "trade")
+
+    def __init__(self) -> None:
+        self.sums = _Sums()
+        self.not_last = _Sums()
+        self.is_in_full = False
         self.newest: tuple[Order, int] = ((-1, -1, -1), -1)
-        self.trade: bytes | Trade
+        self.trade: bytes | Trade | None = None
         self.arrivals: list[tuple[Order, int]] = []
 
     def add(self, order: Order, entry: Entry, trade: Trade | None = None) -> None:
-        self.count += 1
+        price, size = map(Decimal, _price_and_size(entry, trade))
+        updates = ALL if trade is None else trade.updates
+        self.sums.add(price, size, updates)
+        self.is_in_full |= updates != ALL
+        if not updates.last:
+            self.not_last.add(price, size, updates)
+            return
         # One place in two partitions: the greater partition decides, as in the job. Of
         # equal trades in one entry the last.
         if (order, entry.partition) >= self.newest:
@@ -202,15 +242,18 @@ class _Trades:
         arrivals = self.arrivals
         if not arrivals or order > arrivals[-1][0] or entry.append_ms < arrivals[-1][1]:
             arrivals.append((order, entry.append_ms))
-        price, size = map(Decimal, _price_and_size(entry, trade))
-        self.volume = _EXACT.add(self.volume, size)
-        self.value = _EXACT.fma(price, size, self.value)
-        self.high, self.low = max(self.high, price), min(self.low, price)
 
-    def amounts(self) -> Amounts:
-        """Return what they come to."""
-        every = (self.volume, self.value, self.high, self.low)
-        return Amounts(*(int(_EXACT.scaleb(n, FRACTION_DIGITS)) for n in every))
+    def row(self, isin: str) -> ComputedRow:
+        """Return the row of these trades."""
+        sums = RowSums(self.sums.count, self.sums.amounts())
+        encoded = sums.encode() if self.is_in_full or sums.trades > 1 else ONE
+        order, partition = self.newest
+        newest = self.trade
+        if newest is None:
+            return ComputedRow(Row(isin, NO_VERSION, encoded, b""), partition, ())
+        trade = newest if isinstance(newest, Trade) else Trade.from_wire(newest)
+        row = Row(isin, encode_version(*order), encoded, trade.to_row())
+        return ComputedRow(row, partition, self.arrivals, trade.price)
 
 
 def _price_and_size(entry: Entry, trade: Trade | None) -> tuple[str, str]:
@@ -243,24 +286,22 @@ def recompute(
                 order = *one.version, entry.position
                 instruments[window, one.isin].add(order, entry, one)
                 batch.instruments[entry.partition, one.isin] += 1
+                batch.not_last[entry.partition] += not one.updates.last
             else:
                 batch.count(entry.partition, one)
     batch.superseded += batch.read
     batch.superseded += batch.extra
+    batch.superseded.subtract(batch.not_last)
     for others in (batch.refused, batch.skipped):
         for partition, names in others.items():
             batch.superseded[partition] -= names.total()
     for (window, isin), trades in instruments.items():
-        order, partition = trades.newest
-        newest = trades.trade
-        trade = newest if isinstance(newest, Trade) else Trade.from_wire(newest)
-        amounts = trades.amounts()
-        batch.traded = batch.traded.plus(amounts.volume, amounts.value)
-        sums = ONE if trades.count == 1 else RowSums(trades.count, amounts).encode()
-        row = Row(isin, encode_version(*order), sums, trade.to_row())
-        computed = ComputedRow(row, partition, trades.arrivals, trade.price)
+        batch.add_traded("read", trades.sums.amounts())
+        batch.add_traded("not_last", trades.not_last.amounts())
+        computed = trades.row(isin)
         batch.windows.setdefault(window, {})[isin] = computed
-        batch.superseded[partition] -= 1
+        if computed.row.version != NO_VERSION:
+            batch.superseded[computed.partition] -= 1
     return batch
 
 

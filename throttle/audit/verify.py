@@ -44,6 +44,7 @@ from throttle.audit.recompute import (
 from throttle.contract.cut import between
 from throttle.contract.ledger import BatchEntry, Books, Ledger, add_up
 from throttle.contract.snapshot import WindowSnapshot
+from throttle.contract.trade_order import NO_VERSION
 
 SHOWN = 20
 """How many differences are kept in full; all of them are counted."""
@@ -79,7 +80,8 @@ class VerificationReport:
 
     ``not_comparable`` counts windows by the reason; ``others`` counts windows that
     are in no recorded batch of this job, though windows before and after them are.
-    ``undecided`` rows restate, and nobody knows whether they say what was shown.
+    ``undecided`` rows restate, and nobody knows whether they say what was shown, or
+    whether there have to be any.
     ``books`` is what became of the trades by the log, as far as it is left.
     ``first_news_ms`` says by offset, for each row in its order, when the first trade
     that was news entered the log; NaN where none was or that is not known. It is kept
@@ -139,6 +141,7 @@ def ledger_problems(
         ("trades published", moved.published, books.published),
         ("trades superseded", moved.superseded, books.superseded),
         ("trades stale", moved.stale, books.stale),
+        ("trades not last", moved.not_last, books.not_last),
     ]
     for reason in sorted({*moved.refused, *books.refused}):
         counts = moved.refused.get(reason, 0), books.refused.get(reason, 0)
@@ -242,13 +245,16 @@ class Verification:
         else:
             report.groups += len(snapshot.groups)
             report.problems += judge_groups(
-                snapshot, batch, computed, again.instruments, verdict.stale
+                snapshot, batch, computed, again.instruments, verdict.restating
             )
         report.compared += 1
         report.rows += len(snapshot.rows)
         report.instruments.update(computed)
-        stale = len(verdict.stale)
-        outcome = Books(published=len(snapshot.rows) - stale, stale=stale)
+        restating = verdict.restating
+        # Trades that are not for the last price were counted with the batch.
+        stale = sum(computed[i].row.version != NO_VERSION for i in restating)
+        news = len(snapshot.rows) - len(restating)
+        outcome = Books(published=news, stale=stale)
         report.books = add_up([report.books, outcome])
         report.undecided += verdict.undecided
         report.equal += not verdict.differences and not verdict.undecided

@@ -14,7 +14,7 @@ from ingest.trade import REASONS
 from throttle.telemetry.batch_report import SPARK_STAGES, BatchReport
 from throttle.window.decoder import MOST_NAMES, OTHER
 
-OUTCOMES = ("published", "superseded", "stale", "refused")
+OUTCOMES = ("published", "superseded", "stale", "not_last", "refused")
 OWN_STAGES = ("plan", "read", "collect", "assemble", "publish")
 
 Server = Literal["redis", "trade_log"]
@@ -164,8 +164,9 @@ class ThrottleMetrics:
         counts = report.batch.counts
         self._trades["published"].inc(report.published.rows)
         self._trades["stale"].inc(report.published.stale)
-        self._trades["superseded"].inc(sum(count.superseded for count in counts))
         for count in counts:
+            self._trades["superseded"].inc(count.superseded)
+            self._trades["not_last"].inc(count.not_last)
             self._trades["refused"].inc(count.refused.total())
             self._unkept.inc(count.unkept)
             self._unknown.inc(count.unknown_instrument)

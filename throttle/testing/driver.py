@@ -120,11 +120,12 @@ class PublishedWindow:
         """Return what clients get of an instrument, numbers as text.
 
         ``volume``, ``value``, ``high`` and ``low`` are there if the row stands for
-        more than its own trade.
+        more than its own trade, the latter two if one of its trades counts for the
+        range.
         """
         row = self.rows[isin]
         _, *amounts = row.sums.decode().split(",")
-        sums = dict(zip(_AMOUNTS, amounts, strict=False))
+        sums = {n: text for n, text in zip(_AMOUNTS, amounts, strict=False) if text}
         return {**_exact(row.body), "trades": row.trades, **sums}
 
 

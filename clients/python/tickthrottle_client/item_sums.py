@@ -9,13 +9,16 @@ _EXACT = Context(prec=1_000)
 
 
 class Traded(NamedTuple):
-    """The sums of some trades: of their sizes, of price times size, both extremes."""
+    """The sums of some trades: of their sizes, of price times size, both extremes.
+
+    ``high`` and ``low`` are None if none of the trades counts for the range.
+    """
 
     trades: int
     volume: Decimal
     value: Decimal
-    high: Decimal
-    low: Decimal
+    high: Decimal | None
+    low: Decimal | None
 
     def fold(self, other: "Traded") -> "Traded":
         """Return the sums of the trades of both, exactly."""
@@ -23,9 +26,13 @@ class Traded(NamedTuple):
             self.trades + other.trades,
             _EXACT.add(self.volume, other.volume),
             _EXACT.add(self.value, other.value),
-            max(self.high, other.high),
-            min(self.low, other.low),
+            max(_known(self.high, other.high), default=None),
+            min(_known(self.low, other.low), default=None),
         )
+
+
+def _known(*extremes: Decimal | None) -> list[Decimal]:
+    return [price for price in extremes if price is not None]
 
 
 SUMS = Traded._fields[1:]
@@ -39,7 +46,8 @@ def traded(item: Mapping[str, Any]) -> Traded | None:
     """
     trades = item.get("trades", 0)
     if "volume" in item:
-        return Traded(trades, *(item[name] for name in SUMS))
+        high, low = item.get("high"), item.get("low")
+        return Traded(trades, item["volume"], item["value"], high, low)
     if trades != 1:
         return None
     price, size = item["price"], item["size"]

@@ -46,8 +46,9 @@ from tickthrottle_client.trade_v1 import LATEST_TIME_US
 
 Item: TypeAlias = dict[str, Any]
 """A trade, and what it stands for: ``trades``, and ``volume``, ``value``, ``high`` and
-``low`` of them where its own ``size`` and ``price`` do not say it (``traded``). All but
-``trades`` are Decimal, with every digit.
+``low`` of them where its own ``size`` and ``price`` do not say it (``traded``); the
+latter two only if one of them counts for the range. All but ``trades`` are Decimal,
+with every digit.
 
 Or the figures of a group, which has ``group`` in place of ``isin``; ``volume``,
 ``value`` and ``mean_change_pct`` (None if no instrument has a previous close) are
@@ -84,7 +85,8 @@ def read_message(text: str | bytes) -> dict[str, Any]:
     """Parse a frame without losing a digit. Raises any Exception for a bad one."""
     message: dict[str, Any] = json.loads(text, parse_float=Decimal)
     for item in message.get("data", ()):
-        for name in ("price", "size", *(SUMS if "volume" in item else ())):
+        sums = SUMS if "high" in item else SUMS[:2] if "volume" in item else ()
+        for name in ("price", "size", *sums):
             item[name] = read_decimal(item[name])
         numbers = item["time"], item["seq"], item.get("trades", 0)
         is_dated = 0 <= item["time"] <= LATEST_TIME_US

@@ -53,7 +53,8 @@ export class Alerts {
     this._onChange();
   }
 
-  // Prices have come, with a message: its items say what was touched on the way to them.
+  // Prices have come, with a message: its items say what was touched on the way to them,
+  // nothing where none of their trades counts for the range.
   judge({ window = null, data = [] } = {}) {
     const nowMs = this._nowMs();
     const reached = new Map();

@@ -22,20 +22,23 @@ export function joined(known, told) {
 }
 
 // The day once there was a trade at a time, in a window that went so high and low: the same
-// object if it changes nothing. A trade behind its end begins another one, as long, at its
-// own price: others of its window may still be of the day before.
+// object if it changes nothing, as where no trade counts for the range (NaN). A trade behind
+// its end begins another one, as long, at its own price: others of its window may still be
+// of the day before.
 export function widened(day, price, timeMs, high = price, low = price) {
-  if (!Number.isFinite(price) || timeMs < day.start) return day;
+  if (!Number.isFinite(high) || timeMs < day.start) return day;
   if (timeMs >= day.end) {
     const length = day.end - day.start;
     const start = day.end + Math.floor((timeMs - day.end) / length) * length;
-    return { ...day, start, end: start + length, low: price, high: price };
+    // A price that does not count for the range is none of the day's.
+    const first = Math.min(Math.max(price, low), high);
+    return { ...day, start, end: start + length, low: first, high: first };
   }
-  if (Math.min(price, low) >= day.low && Math.max(price, high) <= day.high) return day;
-  return { ...day, low: Math.min(day.low, price, low), high: Math.max(day.high, price, high) };
+  if (low >= day.low && high <= day.high) return day;
+  return { ...day, low: Math.min(day.low, low), high: Math.max(day.high, high) };
 }
 
 // Where in a range a price is, 0 to 1; null while there is no range.
 export function placeIn({ low, high }, price) {
-  return high > low ? (price - low) / (high - low) : null;
+  return high > low ? Math.min(Math.max((price - low) / (high - low), 0), 1) : null;
 }

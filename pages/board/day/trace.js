@@ -14,11 +14,13 @@ export class Trace {
     this.lows = [];
   }
 
-  // A window has come, of which `price` is the newest one.
+  // A window has come, of which `price` is the newest one. Its trades went so high and low;
+  // NaN: none of them counts for the range.
   add(price, high = price, low = price) {
     if (!Number.isFinite(price)) return;
     this.widen(high, low);
-    for (const [values, value] of [[this.prices, price], [this.highs, high], [this.lows, low]]) {
+    const [top, end] = Number.isNaN(high) ? [price, price] : [Math.max(high, price), Math.min(low, price)];
+    for (const [values, value] of [[this.prices, price], [this.highs, top], [this.lows, end]]) {
       values.push(value);
       if (values.length > KEPT) values.shift();
     }
@@ -26,6 +28,7 @@ export class Trace {
 
   // Trades have come late: no place of the line is theirs.
   widen(high, low) {
+    if (Number.isNaN(high)) return;
     this.low = Math.min(this.low, low);
     this.high = Math.max(this.high, high);
   }

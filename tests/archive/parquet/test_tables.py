@@ -16,15 +16,21 @@ decimals = st.one_of(
     st.from_regex(r"\A[0-9]{1,18}(\.[0-9]{1,18})?\Z"),
     st.integers(1, 10**7).map(str),
 )
-trades = st.lists(st.tuples(decimals, decimals), min_size=1, max_size=6)
+updates = st.sampled_from(["last", "last,range", "last,volume", "last,range,volume"])
+trades = st.lists(st.tuples(decimals, decimals, updates), min_size=1, max_size=6)
 
 
 @given(trades, st.booleans())
-def test_sums_are_exact(made: list[tuple[str, str]], restates: bool) -> None:
-    """Of one trade and of many; where no decimal holds a sum, its text does."""
+def test_sums_are_exact(made: list[tuple[str, str, str]], restates: bool) -> None:
+    """Of one trade and of many; where no decimal holds a sum, its text does.
+
+    High and low are null if no trade counts for the range.
+    """
     of_row = [
-        Trade(SAMSUNG, FIRST_WINDOW * 1_000 + seq, seq, price, size)
-        for seq, (price, size) in enumerate(made, 1)
+        Trade(
+            SAMSUNG, FIRST_WINDOW * 1_000 + seq, seq, price, size, {"updates": counts}
+        )
+        for seq, (price, size, counts) in enumerate(made, 1)
     ]
     row = row_of(of_row)
     if restates:
@@ -33,16 +39,19 @@ def test_sums_are_exact(made: list[tuple[str, str]], restates: bool) -> None:
     assert unpack_window(pack_window(message)) == message
     run = [LoggedWindow.decode(message)]
     [line] = build_tables(run, [1], lambda _: LISTED, 2_000).rows.to_pylist()
-    paid = [(Fraction(price), Fraction(size)) for price, size in made]
-    prices = [price for price, _ in paid]
+    paid = [(Fraction(p), Fraction(s)) for p, s, counts in made if "volume" in counts]
+    prices = [Fraction(price) for price, _, counts in made if "range" in counts]
     expected = (
         sum(size for _, size in paid),
         sum(price * size for price, size in paid),
-        max(prices),
-        min(prices),
+        max(prices, default=None),
+        min(prices, default=None),
     )
     for name, amount in zip(AMOUNTS, expected, strict=True):
         stored, text = line[name], line.get(f"{name}_text")
+        if amount is None:
+            assert (stored, text) == (None, None)
+            continue
         assert Fraction(text if stored is None else stored) == amount
         assert (stored is None) == (text is not None)
         assert (stored is None) == (amount >= 10**20 or amount * 10**18 % 1 != 0)

@@ -24,6 +24,7 @@ from throttle.testing.driver import START_MS, ThrottleDriver
 pytestmark = pytest.mark.redis
 W = 2_000
 A, B = "KR7005930003", "KR7000660001"
+NONE = {"stale": "0", "not_last": "0"}
 ESCAPE = b'{"isin":"\x1b[31m\xff"}'
 
 
@@ -91,15 +92,33 @@ def test_a_ledger_that_balances_says_so(driver: ThrottleDriver) -> None:
     assert verdict == "balanced"
 
 
+def test_trades_that_are_not_last_have_a_place_in_the_ledger(redis_url: str) -> None:
+    """With their volume and value; where there are none they have none."""
+    with ThrottleDriver(redis_url=redis_url, partitions=1) as driver:
+        driver.trade(A, "9", at_ms=10, size="3", updates="volume")
+        driver.trade(A, "7", at_ms=20)
+        driver.turn_clock(W)
+    _, head, _, total, volume, value, _ = run("ledger").stdout.splitlines()
+    assert head.split()[4:] == ["stale", "not", "last", "log"]
+    assert total.split()[1:] == ["2", "1", "0", "0", "1", "2"]
+    assert (
+        volume == "volume: 4 read = 1 published + 0 superseded + 0 stale + 3 not last"
+    )
+    assert value.endswith("0 stale + 27 not last")
+    *_, names, batch = run("ledger", "--batches", "1").stdout.splitlines()
+    assert names.split()[-4:] == ["stale", "not", "last", "refused"]
+    assert batch.split()[-4:] == ["0", "0", "1", "0"]
+
+
 def test_a_ledger_as_json_has_the_same_figures(driver: ThrottleDriver) -> None:
     """One object, for programs."""
     [ledger] = objects("ledger")
     assert ledger["total"] == {
         **{"read": 9, "published": 3, "superseded": 3, "stale": 0},
         **{"refused": {"not_json": 3}, "blanks": 0, "unkept": 0, "log": 9},
-        **{"extra": 0, "skipped": {}, "unknown_instrument": 0},
-        "volume": {"read": "6", "published": "3", "superseded": "3", "stale": "0"},
-        "value": {"read": "8.8", "published": "8.5", "superseded": "0.3", "stale": "0"},
+        **{"extra": 0, "skipped": {}, "unknown_instrument": 0, "not_last": 0},
+        "volume": {"read": "6", "published": "3", "superseded": "3", **NONE},
+        "value": {"read": "8.8", "published": "8.5", "superseded": "0.3", **NONE},
     }
     assert [one["partition"] for one in ledger["partitions"]] == [0, 1]
     assert ledger["upto_ms"] == ledger["checked_ms"] == START_MS + 4 * W

@@ -62,9 +62,12 @@ def test_a_row_of_several_trades_says_what_they_add_up_to() -> None:
     )
     assert wanted in (update(row).frame(EVERYTHING) or b"")
     assert wanted in frames.window_object(make_snapshot(1, row), with_rows=True)
-    for sums in (b"0", b"1", b"37"):
+    says = [(sums, b'"trades":%b' % sums) for sums in (b"0", b"1", b"37")]
+    # No trade counts for the range.
+    says.append((b"2,40,7980000,,", b'"trades":2,"volume":40,"value":7980000'))
+    for sums, text in says:
         row = make_row()._replace(sums=sums)
-        wanted = b'"size":40,"trades":%b}]' % sums
+        wanted = b'"size":40,%b}]' % text
         assert wanted in (update(row).frame(EVERYTHING) or b"")
 
 

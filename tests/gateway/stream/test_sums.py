@@ -27,11 +27,12 @@ from tests.gateway.samples import (
     restate,
     sums_of,
 )
-from throttle.contract.row_sums import Amounts, RowSums
+from throttle.contract.row_sums import ONE, Amounts, RowSums
 from throttle.contract.snapshot import LastValue, Row
+from tickthrottle_client.updates_v1 import ALL, Updates
 
-Trades = list[tuple[str, str, int]]
-"""Price, size, and by how many trades it is late."""
+Trades = list[tuple[str, str, int, str]]
+"""Price, size, by how many trades it is late, and what it counts for."""
 
 Sums = dict[str, RowSums]
 
@@ -42,7 +43,10 @@ def add(sums: Sums, isin: str, more: RowSums) -> None:
 
 
 class Market:
-    """Publishes as the script does; ``traded`` has every trade, late ones too."""
+    """Publishes as the script does; ``traded`` has every trade of a row.
+
+    Trades that do not count for the last price have none if nothing was shown before.
+    """
 
     def __init__(self) -> None:
         self.board = Board()
@@ -61,28 +65,35 @@ class Market:
             self.window += 0 if is_part else WINDOW_MS
             for isin, made in trades.items():
                 row = self._row(isin, made)
-                latest[isin] = row.merge(latest[isin]) if isin in latest else row
+                if row is not None:
+                    latest[isin] = row.merge(latest[isin]) if isin in latest else row
         snapshot = make_snapshot(
             self.offset, *latest.values(), windows=len(windows), window=self.window
         )
         update = make_update(self.board, self.board.apply(snapshot))
         self.hub.publish(update, snapshot, self.window)
 
-    def _row(self, isin: str, made: Trades) -> Row:
-        rows = []
-        for price, size, late in made:
-            self._seq += 1
-            row = make_row(isin, price, self._seq - late)
-            body = row.body.replace(b'"size":40', b'"size":%b' % size.encode())
-            rows.append(row._replace(body=body))
-            self.traded.append(
-                (self.offset, isin, RowSums(1, Amounts.of_trade(price, size)))
-            )
-        merged, *newer = sorted(rows, key=lambda row: row.version)
-        for row in newer:
-            merged = row.merge(merged)
+    def _row(self, isin: str, made: Trades) -> Row | None:
         shown = self._last.get(isin)
-        if shown is not None and merged.version <= shown.version:
+        rows, every = [], []
+        for price, size, late, updates in made:
+            self._seq += 1
+            counts = Updates.parse(updates)
+            sums = RowSums(1, Amounts.of_trade(price, size, counts))
+            every.append((self.offset, isin, sums))
+            row = make_row(isin, price, self._seq - late, updates=updates)
+            body = row.body.replace(b'"size":40', b'"size":%b' % size.encode())
+            own = ONE if counts == ALL else sums.encode()
+            rows.append((counts.last, row._replace(body=body, sums=own)))
+        if shown is None and not any(is_last for is_last, _ in rows):
+            return None
+        self.traded += every
+        (is_news, merged), *newer = sorted(
+            rows, key=lambda row: (row[0], row[1].version)
+        )
+        for is_last, row in newer:
+            merged, is_news = row.merge(merged), is_last
+        if shown is not None and (not is_news or merged.version <= shown.version):
             merged = restate(shown, merged)
         value = LastValue(isin, merged.version, self.offset, merged.body)
         self._last[isin] = value
@@ -136,7 +147,14 @@ class Reader:
 
 DECIMAL = st.sampled_from(["199500", "0.30", "7", "123456789.000000000000000001"])
 TRADES = st.lists(
-    st.tuples(DECIMAL, DECIMAL, st.sampled_from([0, 0, 1, 60])), min_size=1, max_size=3
+    st.tuples(
+        DECIMAL,
+        DECIMAL,
+        st.sampled_from([0, 0, 1, 60]),
+        st.sampled_from([*[ALL.encode()] * 3, "last", "last,volume", "volume", "none"]),
+    ),
+    min_size=1,
+    max_size=3,
 )
 WINDOW = st.dictionaries(st.sampled_from([SAMSUNG, HYNIX, NAVER]), TRADES)
 READ = st.just("read")

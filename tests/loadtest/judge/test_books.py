@@ -21,13 +21,15 @@ def make_ledger(books: Books, windows: int = 1, log: int | None = None) -> Ledge
 
 
 BEFORE = make_ledger(Books(10, 5, 3, 1, {"bad_isin": 1}))
-AFTER = make_ledger(Books(20, 9, 6, 2, {"bad_isin": 1, "not_json": 2}), 5)
+REFUSED = {"bad_isin": 1, "not_json": 2}
+AFTER = make_ledger(Books(22, 9, 6, 2, REFUSED, not_last=2), 5)
 
 
 def test_a_movement_is_what_was_added() -> None:
     """By what became of the trades, refusals by reason; those without any left out."""
     moved = movement(BEFORE, AFTER)
-    assert (moved.read, moved.published, moved.superseded, moved.stale) == (10, 4, 3, 1)
+    assert (moved.read, moved.published, moved.superseded, moved.stale) == (12, 4, 3, 1)
+    assert moved.not_last == 2
     assert moved.refused == {"not_json": 2}
     assert moved.windows == 4
     assert moved.problems == []
@@ -38,7 +40,7 @@ def test_a_movement_is_what_was_added() -> None:
     [
         (make_ledger(Books(21, 9, 6, 2, {"bad_isin": 1, "not_json": 2}), 5), "21"),
         (make_ledger(Books(20, 9, 6, 2, {"bad_isin": 1}), 5), "18 are accounted for"),
-        (replace(AFTER, log=(21,)), "the log counted 21 trades"),
+        (replace(AFTER, log=(23,)), "the log counted 23 trades"),
         (replace(AFTER, since=Cut(4_000, (5,), (5,))), "began anew during the run"),
         (make_ledger(Books(), 0), "began anew during the run"),
     ],

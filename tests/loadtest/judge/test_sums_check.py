@@ -39,9 +39,11 @@ def said(seq: int, sums: RowSums | None = None, **more: object) -> bytes:
     body = json.dumps(make_item(A, seq) | more)
     if sums is None:
         return body.encode()
-    trades, volume, value, high, low = sums.encode().decode().split(",")
+    trades, *amounts = sums.encode().decode().split(",")
     head = body.replace('"trades": 1', f'"trades": {trades}')[:-1]
-    tail = f'"volume": {volume}, "value": {value}, "high": {high}, "low": {low}'
+    names = ("volume", "value", "high", "low")
+    every = zip(names, amounts, strict=True)
+    tail = ", ".join(f'"{name}": {amount}' for name, amount in every if amount)
     return f"{head}, {tail}}}".encode()
 
 
@@ -104,6 +106,20 @@ def test_what_nobody_knows_is_not_compared() -> None:
     changes = [change._replace(amounts=None) for change in CHANGES]
     reference = Reference("k3x9", {}, {A: changes})
     assert list(wrong_sums([said(2), said(9)], reference, has_holes=False)) == []
+
+
+def test_a_range_of_no_trades_is_compared() -> None:
+    """No trade of the first row counts for it; the second row has one."""
+    none = RowSums(2, Amounts(0, 0, None, None))
+    rows = none, sums_of(0)
+    changes = [
+        change._replace(trades=sums.trades, amounts=sums.amounts)
+        for change, sums in zip(CHANGES, rows, strict=False)
+    ]
+    reference = Reference("k3x9", {}, {A: changes})
+    right = said(1, none), said(2, sums_of(0).fold(none))
+    assert list(wrong_sums(right, reference, has_holes=False)) == []
+    assert len(list(wrong_sums([said(1)], reference, has_holes=False))) == 1
 
 
 def test_late_trades_are_no_news() -> None:

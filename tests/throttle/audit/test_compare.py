@@ -22,6 +22,7 @@ from throttle.audit.recompute import ComputedRow, WindowRule, recompute
 from throttle.contract.cut import Cut
 from throttle.contract.ledger import Books
 from throttle.contract.snapshot import LastValue, Row
+from throttle.contract.trade_order import NO_VERSION
 
 OLD = make_row(make_entry(make_trade(A, 1), 1))
 ROW = make_row(make_entry(make_trade(A, 2, "10.50"), 2))
@@ -106,6 +107,35 @@ def test_late_trades_that_nobody_was_told_of_are_missing() -> None:
     assert found == [Difference("missing", 1, FIRST_MS + W, A, LATE, None)]
 
 
+NOT_LAST = Row(A, NO_VERSION, b"1,5,50,,", b"")
+"""What the log has of A where no trade counts for the last price."""
+
+
+def test_trades_that_are_not_last_restate_what_is_shown() -> None:
+    """With their sums; there is no row where nothing was ever shown."""
+    row = ROW._replace(sums=NOT_LAST.sums)
+    made = computed(NOT_LAST)
+    assert judge(make_snapshot(1, row), made, shown(ROW)) == ([], 0, {A})
+    assert judge(make_snapshot(1), made, nothing_before()) == ([], 0, set())
+    for sent, before, kind in (
+        (None, shown(ROW), "missing"),
+        (ROW, shown(ROW), "wrong"),
+        (row, nothing_before(), "extra"),
+    ):
+        window = make_snapshot(1, *([] if sent is None else [sent]))
+        [found] = judge(window, made, before).differences
+        assert found.kind == kind
+
+
+def test_whether_trades_that_are_not_last_have_a_row_may_be_unknown() -> None:
+    """What was sent is taken for it, and not called right."""
+    row = ROW._replace(sums=NOT_LAST.sums)
+    for sent, restating in (((), set()), ((row,), {A})):
+        before = PublishedVersions({}, [A])
+        verdict = judge(make_snapshot(1, *sent), computed(NOT_LAST), before)
+        assert verdict == ([], 1, restating)
+
+
 def test_what_was_shown_already_is_no_news() -> None:
     """Another job had published the trade: its own trade is restated."""
     again = ROW._replace(sums=b"1,5,52.5,10.5,10.5")
@@ -173,6 +203,10 @@ ENTRIES = [make_entry(make_trade(A, 1), 1), make_entry(b"?", 2)]
         (Books(3, 2, 0, 0, {"not_json": 1}), "the log holds 2 entries between its"),
         (Books(2, 1, 0, 0, {"bad_isin": 1}), "{'bad_isin': 1} were refused, by the"),
         (Books(2, 0, 1, 0, {"not_json": 1}), "1 were superseded, by the rules 0"),
+        (
+            Books(2, refused={"not_json": 1}, not_last=1),
+            "1 were not for the last price, by the rules 0",
+        ),
     ],
 )
 def test_books_are_compared_with_the_entries(books: Books, problem: str | None) -> None:
@@ -208,11 +242,14 @@ def test_what_the_trades_come_to_is_compared_as_well() -> None:
     """In shares and in money, of all partitions; earlier batches do not say it."""
     cuts = make_cut(0, (0,)), make_cut(1, (9,))
     made = recompute(ENTRIES, FIRST_MS, FIRST_MS + W, WindowRule(W, 5_000))
-    volume, value = ({"read": number} for number in made.traded)
-    assert min(made.traded) > 0
+    volume, value = ({"read": number} for number in made.traded["read"])
+    assert min(*volume.values(), *value.values()) > 0
     right = Books(2, 1, 0, 0, {"not_json": 1}, volume=volume, value=value)
     assert compare_books(make_batch(*cuts, [right]), made, ()) == []
     batch = make_batch(*cuts, [replace(right, volume={"read": 10**36})])
     [problem] = compare_books(batch, made, ())
     assert problem.startswith("batch 1: trades of volume 1 and value ")
+    batch = make_batch(*cuts, [replace(right, volume={**volume, "not_last": 10**36})])
+    [problem] = compare_books(batch, made, ())
+    assert "of volume 1 and value 0 were not for the last price, by the log" in problem
     assert compare_books(batch, made, lost=[0]) == []

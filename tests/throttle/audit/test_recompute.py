@@ -12,6 +12,7 @@ from tests.throttle.past import (
     FIRST_MS,
     A,
     B,
+    C,
     W,
     make_batch,
     make_cut,
@@ -27,9 +28,10 @@ from throttle.audit.recompute import (
     holder,
     recompute,
 )
+from throttle.contract.group import units
 from throttle.contract.ledger import Books
 from throttle.contract.snapshot import Row
-from throttle.contract.trade_order import encode_version
+from throttle.contract.trade_order import NO_VERSION, encode_version
 
 RULE = WindowRule(W, max_ahead_ms=5_000)
 ONE_WINDOW = FIRST_MS, FIRST_MS + W
@@ -238,6 +240,32 @@ def test_what_is_no_rows_newest_is_superseded_in_its_own_partition() -> None:
     assert made.windows[FIRST_MS + W][A].partition == 1
     assert (made.superseded[0], made.superseded[1]) == (2, 0)
     assert made.books() == Books(3, 0, 2)
+
+
+def test_a_trade_is_what_it_counts_for() -> None:
+    """Never the latest without ``last``; alone it makes a row that shows none."""
+    made = recompute(
+        [
+            make_entry(make_trade(A, 1, "10"), 1),
+            make_entry(make_trade(A, 2, "12", updates="range,last"), 2),
+            make_entry(make_trade(A, 3, "99", updates="volume"), 3),
+            make_entry(make_trade(A, 4, "9", updates="range"), 4),
+            make_entry(make_trade(B, 1, "8", updates="last,volume"), 5, partition=1),
+            make_entry(make_trade(C, 1, "7", updates="none"), 6, partition=1),
+        ],
+        *ONE_WINDOW,
+        RULE,
+    )
+    rows = rows_of(made)[FIRST_MS + W]
+    assert rows[A].sums == b"4,10,545,12,9"
+    assert b'"price":12,' in rows[A].body
+    assert rows[B].sums == b"1,5,40,,"
+    assert rows[C] == Row(C, NO_VERSION, b"1,0,0,,", b"")
+    assert made.windows[FIRST_MS + W][C].first_news_ms(None) is None
+    assert made.not_last == {0: 2, 1: 1}
+    assert made.superseded == {0: 1, 1: 0}
+    assert made.traded["not_last"] == (units("5"), units("495"))
+    assert made.traded["read"] == (units("15"), units("585"))
 
 
 def test_a_row_knows_when_its_first_news_was_appended() -> None:

@@ -1,6 +1,7 @@
 """Past windows against the trade log: what can be judged, and what cannot."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from math import isnan
 
 import pytest
@@ -124,6 +125,19 @@ def test_of_many_differences_the_first_are_shown_and_all_counted() -> None:
     report = check([make_snapshot(1, *rows), *WINDOWS[1:]])
     assert report.counts == {"missing": 1, "extra": SHOWN + 5}
     assert len(report.differences) == SHOWN
+
+
+def test_trades_that_are_not_last_are_counted_by_their_name() -> None:
+    """A row that restates for them is neither news nor stale."""
+    aside = make_entry(make_trade(A, 9, updates="none"), 2 * W + 5)
+    restates = make_row(ENTRIES[1])._replace(sums=b"1,0,0,,")
+    windows = [*WINDOWS[:2], make_snapshot(3, restates), WINDOWS[3]]
+    rest = replace(REST, partitions=(Books(3, 2, not_last=1),))
+    entries = [*ENTRIES[:2], aside, ENTRIES[3]]
+    report = check(windows, [FIRST, rest], Left(entries))
+    books = report.books
+    assert (report.equal, report.is_right) == (4, True)
+    assert (books.published, books.stale, books.not_last) == (3, 0, 1)
 
 
 def test_an_undecided_row_makes_its_window_not_equal() -> None:

@@ -23,10 +23,11 @@ from throttle.contract.cut import Cut
 from throttle.contract.dead_letter import DeadLetter
 from throttle.contract.row_sums import ONE, Amounts, RowSums
 from throttle.contract.snapshot import Row
-from throttle.contract.trade_order import encode_version
+from throttle.contract.trade_order import NO_VERSION, encode_version
 from throttle.window.batch import Abandoned, Batch, PartitionCount, assemble
 from throttle.window.checked_rows import trade_rows
 from throttle.window.control_rows import abandoned_row, cut_row, read_row
+from tickthrottle_client.updates_v1 import ALL
 
 W = 2_000
 A, B = ISINS[:2]
@@ -277,6 +278,7 @@ def test_any_batch_equals_plain_python(
     newest: dict[tuple[int, str], tuple[Any, ...]] = {}
     sums: dict[tuple[int, str], RowSums] = {}
     together: dict[str, RowSums] = {}
+    in_part: set[str] = set()
     letters, counts = [], [PartitionCount() for _ in partitions]
     for p, raw in enumerate(partitions):
         chunk = make_chunk([(NOW_MS + ms, payload) for ms, payload in raw])
@@ -289,25 +291,40 @@ def test_any_batch_equals_plain_python(
                 letters.append(DeadLetter(*place, judged.reason, str(judged), body))
                 continue
             window = max(ms, 0) // W
-            group = (window, judged.isin)
-            one = RowSums(1, Amounts.of_trade(judged.price, judged.size))
+            group, updates = (window, judged.isin), judged.updates
+            one = RowSums(1, Amounts.of_trade(judged.price, judged.size, updates))
             sums[group] = sums[group].fold(one) if group in sums else one
             before = together.get(judged.isin)
             together[judged.isin] = one if before is None else before.fold(one)
-            counts[p].superseded += 1
+            if updates != ALL:
+                in_part.add(judged.isin)
             value = (*judged.version, position, p, judged.to_row())
-            newest[group] = max(newest.get(group, (-1,)), value)
-    for *_, p, _ in newest.values():
-        counts[p].superseded -= 1
+            if updates.last:
+                counts[p].superseded += 1
+            else:
+                counts[p].not_last += 1
+                value = (-1, -1, -1, p, b"")
+            newest[group] = max(newest.get(group, value), value)
+    for time_us, *_, p, _ in newest.values():
+        counts[p].superseded -= time_us >= 0
     found = {
         (number, isin): (row.version, p, row.row_sums, row.body)
         for number, window in enumerate(batch.windows)
         for isin, (p, row) in window.rows.items()
     }
     assert found == {
-        group: (encode_version(time_us, seq, position), p, sums[group], body)
+        group: (
+            NO_VERSION if time_us < 0 else encode_version(time_us, seq, position),
+            p,
+            sums[group],
+            body,
+        )
         for group, (time_us, seq, position, p, body) in newest.items()
     }
-    assert batch.sums == {i: s.encode() for i, s in together.items() if s.trades > 1}
+    assert batch.sums == {
+        isin: of_it.encode()
+        for isin, of_it in together.items()
+        if of_it.trades > 1 or isin in in_part
+    }
     assert batch.counts == counts
     assert batch.dead_letters == letters

@@ -35,8 +35,8 @@ from tests.throttle.payloads import (
 from throttle.contract.row_sums import Amounts
 from throttle.window import vector_check
 from throttle.window.checked_rows import trade_rows
-from throttle.window.row_schema import ARROW_SCHEMA, SUM_PREFIX
-from throttle.window.trade_sums import FOLDS, to_amounts, unpack
+from throttle.window.row_schema import ARROW_SCHEMA, NOT_LAST_PREFIX, SUM_PREFIX
+from throttle.window.trade_sums import FOLDS, SUMS, to_amounts, unpack
 
 LATER_MS = 6 * 10**12
 """The end of a batch that holds whatever is tested here."""
@@ -83,7 +83,8 @@ def expected_row(chunk: Chunk, at: int, end_ms: int) -> tuple[object, ...]:
         key, version = f"!{position}", (append_ms * 1000, 0)
         refusal = (error.reason, str(error))
     else:
-        key, version, refusal = trade.isin, trade.version, (None, None)
+        is_last, version, refusal = trade.updates.last, trade.version, (None, None)
+        key = trade.isin if is_last else NOT_LAST_PREFIX + trade.isin
         payload = payload if has_form(payload) else trade.to_wire()
     window_us = max(append_ms, NOW_MS) * 1000
     return (window_us, key, 3, *version, position, 1, payload, *refusal)
@@ -102,7 +103,7 @@ def agree(chunk: Chunk, end_ms: int = LATER_MS) -> None:
     found.sort(key=lambda row: row[5])
     assert found == [expected_row(chunk, at, end_ms) for at in range(len(chunk))]
     assert sums_of(plain) == {
-        position: Amounts.of_trade(trade.price, trade.size)
+        position: Amounts.of_trade(trade.price, trade.size, trade.updates)
         for position, trade in valid_trades(chunk, end_ms)
     }
 
@@ -112,7 +113,9 @@ def sums_of(rows: list[dict[str, Any]]) -> dict[int, Amounts]:
     sums = {}
     for row in rows:
         parts = [row[name] for name in FOLDS]
-        assert len({part is None for part in parts}) == 1
+        of_sums, extremes = parts[: len(SUMS)], parts[len(SUMS) :]
+        assert len({part is None for part in of_sums}) == 1
+        assert len({part is None for part in extremes}) == 1
         if row["key"].startswith(SUM_PREFIX):
             assert (parts[0], row["trades"]) == (None, 0)
             sums[row["position"]] = unpack(row["payload"])
@@ -124,8 +127,8 @@ def sums_of(rows: list[dict[str, Any]]) -> dict[int, Amounts]:
 def valid_trades(chunk: Chunk, end_ms: int) -> Iterator[tuple[int, Trade]]:
     """Yield the trades of a chunk that are not refused, and their positions."""
     for at in range(len(chunk)):
-        _, key, _, _, _, position, *_ = expected_row(chunk, at, end_ms)
-        if not key.startswith("!"):
+        *_, position, _, _, reason, _ = expected_row(chunk, at, end_ms)
+        if reason is None:
             yield position, Trade.from_wire(chunk.payloads[at].as_py())
 
 
