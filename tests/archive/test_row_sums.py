@@ -74,7 +74,7 @@ def archive(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Sink, Ask]:
 def test_rows_add_up_to_the_trades(
     seed: int, archive: tuple[Sink, Ask], client: redis.Redis, redis_url: str
 ) -> None:
-    """Late ones, too, each by what it counts for; no instrument's price ever goes back."""
+    """Late ones, too, each by what it counts for; no price ever goes back."""
     sink, ask = archive
     trades = make_trades(ISINS, 1_500, seed)
     windows = publish_trades(trades, client, redis_url)

@@ -214,7 +214,7 @@ def _units(number: Decimal) -> int:
 
 
 class _Trades:
-    """The trades of one instrument in one window; ``is_in_full`` if one counts in part."""
+    """An instrument's trades in a window; ``is_in_full`` if one counts in part."""
 
     __slots__ = ("arrivals", "is_in_full", "newest", "not_last", "sums", "trade")
 
