@@ -149,7 +149,8 @@ def show(
     ]
     if instrument is not None and not found:
         fail(
-            f"instrument {instrument}: not among the table's {len(known):,} instruments"
+            f"instrument {instrument}: is not in the instrument table "
+            f"({len(known):,} instruments)"
         )
     if json:
         for entry in found:

@@ -33,6 +33,7 @@ _TIME_FORM = re.compile(
 )
 _SEPARATORS = re.compile("[-/_ ]")
 _TICKER_FORM = re.compile(r"[0-9A-Z]+(?:\.[0-9A-Z]+)*", re.ASCII)
+_AVERAGE_PRICE = "W"
 CANCEL = "cancel_not_applied"
 CORRECTION = "correction_not_applied"
 _KEY_CODES = {401, 402, 404}
@@ -136,8 +137,19 @@ def _trade(message: Mapping[str, Any]) -> ExchangeTrade:
         extra,
         # The exchange stamps nothing else; the way here is in it.
         time_us,
-        Sale(conditions, extra.get("tape"), extra.get("exchange")),
+        Sale(_codes(conditions, extra), extra.get("tape"), extra.get("exchange")),
     )
+
+
+def _codes(conditions: object, extra: Mapping[str, str]) -> object:
+    """Return the codes to judge a trade by.
+
+    Average prices come as ``B`` on tape C too, where that is a bunched trade by the
+    plan: in doubt a trade does not set the last price.
+    """
+    if extra.get("tape") == "C" and "B" in extra.get("conditions", "").split():
+        return [*extra["conditions"].split(), _AVERAGE_PRICE]
+    return conditions
 
 
 @lru_cache(maxsize=64)

@@ -18,7 +18,7 @@ from urllib.request import urlopen
 
 import yaml
 
-from tests import pages
+from tests import doc_pages
 from tests.conftest import eventually, leave_out
 from tests.deploy.containers import TARGETS, image, podman, run
 from tests.paths import ROOT
@@ -47,12 +47,12 @@ def rendered(folder: Path) -> list[Manifest]:
 
 def blocks(language: str) -> list[str]:
     """Return the blocks of docs/kubernetes.md in a language."""
-    return pages.blocks(PAGE, language)
+    return doc_pages.blocks(PAGE, language)
 
 
 def commands(beginning: str) -> list[str]:
     """Return the page's commands that begin so, each on one line; there are some."""
-    return pages.commands(PAGE, beginning)
+    return doc_pages.commands(PAGE, beginning)
 
 
 def secrets() -> list[Manifest]:

@@ -35,9 +35,10 @@ def test_usual_trades_are_recognised(trade: Trade) -> None:
     assert read_wire(usual.to_wire(), 10) is None
 
 
-def test_a_trade_that_says_what_it_counts_for_is_read_whole() -> None:
-    """Who only looks for the newest trade would take it for one."""
-    assert read_wire(WIRE.replace(b"}", b',"updates":"volume"}')) is None
+def test_what_a_trade_counts_for_is_recognised_if_it_is_valid() -> None:
+    """Any other text there would reach the log as a trade that is refused."""
+    assert read_wire(WIRE.replace(b"}", b',"updates":"volume"}')) is not None
+    assert read_wire(WIRE.replace(b"}", b',"updates":"volumes"}')) is None
 
 
 def test_a_wrong_check_digit_is_not_recognised() -> None:

@@ -188,17 +188,17 @@ def test_a_symbol_in_small_letters_is_taken(player: Player) -> None:
 
 
 def test_sale_conditions_say_which_trade_is_the_last_price(player: Player) -> None:
-    """All of them are there; by the tape's own rules ``B`` is an ordinary trade."""
+    """All of them are there; average price, odd lot and late ones set none."""
     played = player.play(Alpaca, A("16_alpaca_conditions"))
-    assert played.counted() == {3: "volume", 4: "volume", 5: "volume"}
-    assert played.last() == "150.0"
+    assert played.counted() == {2: "volume", 3: "volume", 4: "volume", 5: "volume"}
+    assert played.last() == "230.15"
     assert "unknown_conditions" not in played.account
 
 
 def test_a_letter_means_something_else_on_another_tape(
     player: Player, tmp_path: Path
 ) -> None:
-    """An average price on tape A, so the first trade stays the last price."""
+    """On tape A ``B`` is an average price by the plan itself."""
     text = gzip.decompress(input_file(A("16_alpaca_conditions")).read_bytes())
     tape = tmp_path / "tape_a.raw.gz"
     tape.write_bytes(gzip.compress(text.replace(rb'"z\": \"C', rb'"z\": \"A')))
