@@ -148,10 +148,7 @@ def show(
         and sector in (None, entry.sector)
     ]
     if instrument is not None and not found:
-        fail(
-            f"instrument {instrument}: is not in the instrument table "
-            f"({len(known):,} instruments)"
-        )
+        fail(f"instrument {instrument}: not in the table of {len(known):,} instruments")
     if json:
         for entry in found:
             print_json(entry.encoded)

@@ -66,7 +66,7 @@ def test_a_list_is_loaded_and_shown(table: Table, client: redis.Redis) -> None:
         SAMSUNG,
     ]
     assert "\n" not in table.run("show", "--sector", "none", "--json")
-    assert "is not in the instrument table (3 instruments)" in table.run(
+    assert "instrument 1: not in the table of 3 instruments" in table.run(
         "show", "1", code=3
     )
 
