@@ -50,6 +50,19 @@ def test_the_latest_of_an_instrument_is_published_when_its_window_is_over(
     assert (total.read, total.published, total.superseded) == (2, 1, 1)
 
 
+def test_a_price_is_taken_back_by_one_that_adds_nothing_else(
+    driver: ThrottleDriver,
+) -> None:
+    """As docs/feeding.md says of a trade that the exchange has cancelled."""
+    driver.trade(A, "71900", at_ms=100, size="10")
+    driver.trade(A, "99900", at_ms=2_100, size="1000")
+    driver.trade(A, "71900", at_ms=4_100, size="10", updates="last")
+    driver.turn_clock(6_000)
+    fields = driver.windows()[-1].fields(A)
+    assert (fields["price"], fields["trades"], fields["volume"]) == ("71900", 1, "0")
+    assert "high" not in fields
+
+
 def test_a_trade_at_the_boundary_belongs_to_the_next_window(
     driver: ThrottleDriver,
 ) -> None:
