@@ -8,7 +8,8 @@ import operator
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import fmean
+from itertools import combinations
+from statistics import fmean, median
 from typing import Final
 
 from loadtest.client_mix import KINDS
@@ -49,6 +50,10 @@ ALWAYS: Final = ("faults>0", "clients.unseen>0", "ledger.problems>0")
 """Rules of every run: what is promised is not a matter of thresholds."""
 ALWAYS_IF_AUDITED: Final = "audit.differences>0"
 
+CLIMB_EVERY_S = 5
+UNSTEADY_MIB = 4.0
+"""A process whose memory is this much larger or smaller need not have grown."""
+
 _ANY = "|".join
 _FIGURE = f"({_ANY(FIGURES)})"
 METRICS: Final[Mapping[str, str]] = {
@@ -57,6 +62,7 @@ METRICS: Final[Mapping[str, str]] = {
     "CPU": r"(cpu\.[^.]+|machine\.cpu)\.(max|mean)",
     "memory": r"memory\.[^.]+\.max",
     "growth": r"memory\.[^.]+\.growth",
+    "climb": r"memory\.[^.]+\.climb",
     "count": _ANY(map(re.escape, COUNTS)),
 }
 """What a metric measures, by the form of its name."""
@@ -65,6 +71,7 @@ UNITS: Final[Mapping[str, Mapping[str, float]]] = {
     "CPU": {"": 1.0, "%": 0.01},
     "memory": {"MiB": 1.0, "GiB": 1_024.0},
     "growth": {"%": 0.01},
+    "climb": {"MiB": 1.0},
     "count": {"": 1.0},
 }
 _WORDS: Final[Mapping[str, Callable[[float], str]]] = {
@@ -72,6 +79,7 @@ _WORDS: Final[Mapping[str, Callable[[float], str]]] = {
     "CPU": words.cores,
     "memory": lambda mib: words.size(mib * 2**20),
     "growth": lambda share: f"{share:+.1%}",
+    "climb": lambda mib: f"{mib:+.2f} MiB a minute",
     "count": words.count,
 }
 _RULE = re.compile(
@@ -88,7 +96,7 @@ class Rule:
     metric: str
     sign: str
     limit: float
-    """In ms, cores, MiB, shares or a count."""
+    """In ms, cores, MiB, shares, MiB a minute or a count."""
     quantity: str
     """What the metric measures: a key of ``METRICS``."""
 
@@ -184,6 +192,8 @@ def _figure(points: Points, figure: str) -> float | None:
     measured = [point for point in points if point is not None]
     if figure == "growth":
         return _growth(measured)
+    if figure == "climb":
+        return _climb(points)
     return max(measured, default=None) if figure == "max" else mean_of(measured)
 
 
@@ -193,3 +203,18 @@ def _growth(measured: Sequence[float]) -> float | None:
     if not third:
         return None
     return fmean(measured[-third:]) / fmean(measured[third : 2 * third]) - 1
+
+
+def _climb(points: Points) -> float | None:
+    """Return the rise in MiB a minute, of points by the second, after two fifths.
+
+    It is the median slope between two moments: swings do not count. Nor do less than
+    ``UNSTEADY_MIB`` in all.
+    """
+    begin, later = len(points) * 2 // 5, range(len(points))[::CLIMB_EVERY_S]
+    late = [(s, mib) for s in later if s >= begin if (mib := points[s]) is not None]
+    if len(late) < 2:
+        return None
+    slopes = [(b - a) / (t - s) for (s, a), (t, b) in combinations(late, 2)]
+    rise = median(slopes)
+    return 60 * rise if abs(rise) * (len(points) - begin) > UNSTEADY_MIB else 0.0

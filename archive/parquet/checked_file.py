@@ -1,6 +1,6 @@
 """One file of a segment, read only as far as it is what an archive writes."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -71,18 +71,35 @@ class CheckedFile:
             groups = list(range(self.footer.num_row_groups))
         return self._read(groups, columns)
 
+    def pieces(self, rows: int) -> Iterator[pa.Table]:
+        """Yield all lines, in order, at most so many at a time and at least one."""
+        options = {"batch_size": rows, "columns": self._names, "use_threads": False}
+        with reading(self.path):
+            batches: Any = self._file.iter_batches(**options)
+        while True:
+            with reading(self.path):
+                batch = next(batches, None)
+                if batch is None:
+                    return
+                piece = self._checked(pa.Table.from_batches([batch]), self._names)
+            if piece.num_rows:
+                yield piece
+
     def _read(self, groups: list[int], columns: list[str] | None) -> pa.Table:
         names = columns or self._names
         with reading(self.path):
             # Names that it does not have are passed over.
             table: Any = self._file.read_row_groups(groups, names, use_threads=False)
-            for field in self._missing:
-                nulls = pa.nulls(table.num_rows, field.type)
-                table = table.append_column(field, nulls)
-            for name in names:
-                if name not in self._may_be_null and table[name].null_count:
-                    raise ValueError(f"column {name}: has nulls")
-            return table.select(names)
+            return self._checked(table, names)
+
+    def _checked(self, table: Any, names: list[str]) -> pa.Table:
+        """Return a table with these columns, held to having no null."""
+        for field in self._missing:
+            table = table.append_column(field, pa.nulls(table.num_rows, field.type))
+        for name in names:
+            if name not in self._may_be_null and table[name].null_count:
+                raise ValueError(f"column {name}: has nulls")
+        return table.select(names)
 
 
 def read_footer(path: Path, schema: pa.Schema) -> pq.FileMetaData:

@@ -19,8 +19,13 @@ from archive.parquet.tables import ROWS, SORTED_BY, WINDOWS
 WINDOWS_FILE, ROWS_FILE = "windows.parquet", "rows.parquet"
 BARS_FILE = "bars.parquet"
 
-ROWS_A_GROUP = 65_536
+ROWS_A_GROUP = 32_768
 """Rows of a group: one instrument's day is in one or two of them, so little is read."""
+
+ROWS_A_PIECE = 4_096
+"""Rows that a merge reads of a file at a time: groups of all files would be hundreds of
+MiB at the end of a day.
+"""
 
 WINDOWS_A_GROUP = 16
 """Windows of a group: as many as are looked at at a time."""
@@ -48,9 +53,9 @@ class SegmentFiles(Protocol):
 
     ``write`` writes the files of a segment into an empty folder, ``merge`` those of a
     segment that holds others, in their order; what ``is_final`` is made as small as
-    can be. A few groups of each file are in memory at a time, and ``pause`` is called
-    between them: what it raises ends the merge. ``check`` looks at a segment's footers
-    and counts, not at all of its bytes.
+    can be. A piece of each file and a group to be written are in memory at a time, and
+    ``pause`` is called between pieces: what it raises ends the merge. ``check`` looks
+    at a segment's footers and counts, not at all of its bytes.
     """
 
     @property
@@ -206,29 +211,34 @@ def _write_grouped(
 def _merged(
     files: Sequence[CheckedFile], schema: pa.Schema, pause: Callable[[], None]
 ) -> Iterator[pa.Table]:
-    """Yield the rows of files sorted by ``isin``, a few groups of each at a time."""
-    groups = [iter(range(file.footer.num_row_groups)) for file in files]
-    # What was read of each file and not yielded: none, once all of it was.
+    """Yield the rows of files by ``isin``, all rows of an instrument together."""
+    pieces = {n: file.pieces(ROWS_A_PIECE) for n, file in enumerate(files)}
+    # What was read of each file and not yielded.
     heads = [schema.empty_table()] * len(files)
-    while True:
+    while pieces:
         pause()
-        for n, file in enumerate(files):
-            # A segment without a trade has groups without a row.
-            while (
-                not heads[n].num_rows and (group := next(groups[n], None)) is not None
-            ):
-                heads[n] = file.read_group(group)
-        present = [n for n, head in enumerate(heads) if head.num_rows]
-        if not present:
-            return
-        # What comes before the end of every head cannot be followed by less.
-        bound = min(heads[n]["isin"][-1].as_py() for n in present)
+        # Whatever has been read of the others waits for this one.
+        n = min(pieces, key=lambda n: _last_of(heads[n]))
+        piece = next(pieces[n], None)
+        if piece is None:
+            del pieces[n]
+        else:
+            heads[n] = pa.concat_tables([heads[n], piece])
+        # More rows of an instrument may follow the last one that was read.
+        bound = min((_last_of(heads[n]) for n in pieces), default=None)
         ready = []
-        for n in present:
-            cut = int(pc.sum(pc.less_equal(heads[n]["isin"], bound)).as_py())
-            ready.append(heads[n][:cut])
-            heads[n] = heads[n][cut:]
-        yield pa.concat_tables(ready)
+        for n, head in enumerate(heads):
+            count = head.num_rows
+            if bound is not None and count:
+                count = pc.sum(pc.less(head["isin"], bound)).as_py()
+            ready.append(head[:count])
+            heads[n] = head[count:]
+        if any(rows.num_rows for rows in ready):
+            yield pa.concat_tables(ready)
+
+
+def _last_of(head: pa.Table) -> str:
+    return str(head["isin"][-1].as_py()) if head.num_rows else ""
 
 
 def _windows_writer(folder: Path) -> pq.ParquetWriter:

@@ -58,6 +58,7 @@ def test_a_rule_is_metric_operator_and_limit(
         ("faults>1%", "faults is count and needs a number alone"),
         ("memory.gateway.max>3MB", "is memory and needs a number in MiB or in GiB"),
         ("memory.gateway.growth>3MiB", "is growth and needs a number in %"),
+        ("memory.gateway.climb>3%", "is climb and needs a number in MiB"),
         ("cpu.gateway.max>3ms", "is CPU and needs a number alone or in %"),
     ],
 )
@@ -180,6 +181,24 @@ def test_growth_is_the_last_third_against_the_second() -> None:
     assert measure("memory.throttle-jvm.growth", outcome) == pytest.approx(0.3)
     bare = replace(outcome, processes=[replace(jvm, memory_mib=[1, None])])
     assert measure("memory.throttle-jvm.growth", bare) is None
+
+
+def test_climb_is_what_memory_rises_by_after_two_fifths_but_for_swings() -> None:
+    """Nothing is said of the start, nor of a few MiB, nor of what goes down again."""
+    jvm = next(one for one in OUTCOME.processes if one.name == "throttle JVM")
+
+    def climb(*mib: float | None) -> float | None:
+        grown = replace(jvm, memory_mib=mib)
+        return measure("memory.throttle-jvm.climb", replace(OUTCOME, processes=[grown]))
+
+    minute = [second / 60 for second in range(60)]
+    start = [10.0] * 480
+    rising = [100 + m + n for m in range(12) for n in minute]
+    assert climb(*start, *rising) == pytest.approx(1)
+    assert climb(*start, *(100 + mib / 4 for mib in rising)) == 0
+    swinging = [150 + 60 * (second % 240 < 60) for second in range(720)]
+    assert climb(*start, *swinging) == 0
+    assert climb(1, None) is None
 
 
 @pytest.mark.parametrize("head", ["lag", "publish", "fanout", "staleness"])

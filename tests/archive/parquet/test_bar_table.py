@@ -2,11 +2,15 @@
 
 from dataclasses import replace
 from decimal import Decimal
+from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from archive.contract.logged_bars import LoggedBars
+from archive.parquet import segment_files
 from archive.parquet.bar_table import BATCHES, build_bars, newest_bars
+from archive.parquet.segment_files import BARS_FILE, BarFiles
 from archive.parquet.tables import BadWindow
 from tests.gateway.bar_publisher import FIRST_MS, MINUTE_MS, make_bar
 from tests.gateway.samples import HYNIX, SAMSUNG
@@ -63,3 +67,22 @@ def test_the_newest_of_each_is_kept_whatever_order_they_come_in() -> None:
 def test_a_line_that_is_no_closed_bar_is_named() -> None:
     with pytest.raises(BadWindow, match=r"entry 2 of the bar log: .* 4 0 0'"):
         build_bars([entry(1, closed()), entry(2, closed(), make_bar())])
+
+
+def test_an_amended_bar_is_there_once_however_files_are_cut(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its two forms may be far apart in their files."""
+    monkeypatch.setattr(segment_files, "BARS_A_GROUP", 1)
+    monkeypatch.setattr(segment_files, "ROWS_A_PIECE", 1, raising=False)
+    entries = [
+        entry(1, *(closed(minute=minute) for minute in range(3))),
+        entry(2, closed(minute=2, trades=5)),
+    ]
+    sources = [tmp_path / "1", tmp_path / "2"]
+    for source, logged in zip(sources, entries, strict=True):
+        source.mkdir()
+        BarFiles().write(source, build_bars([logged]))
+    BarFiles().merge(sources, tmp_path, lambda: None, is_final=True)
+    bars = pq.read_table(tmp_path / BARS_FILE)
+    assert bars["trades"].to_pylist() == [4, 4, 5]

@@ -59,6 +59,10 @@ SHAPES = {
     "one window": [[rows_of(1, 0)]],
     "one quiet window": [[QUIET]],
     "a quiet window beside a trade": [[QUIET, rows_of(2, 1)], [rows_of(3, 0), QUIET]],
+    "an instrument in every window": [
+        [rows_of(1, 0, 1), rows_of(2, 0, 1)],
+        [rows_of(3, 0), rows_of(4, 0, 1)],
+    ],
     "instruments that come and go": [
         [rows_of(1, 0, 4)],
         [rows_of(2, 1, 2, 3)],
@@ -78,6 +82,7 @@ def test_a_merge_holds_what_its_segments_held(
 ) -> None:
     """In any groups; and it can be merged again."""
     monkeypatch.setattr(segment_files, "ROWS_A_GROUP", group)
+    monkeypatch.setattr(segment_files, "ROWS_A_PIECE", group)
     monkeypatch.setattr(segment_files, "WINDOWS_A_GROUP", group)
     sources, segments, messages, first = [], [], [], 1
     for number, windows in enumerate(runs):
@@ -101,6 +106,26 @@ def test_a_merge_holds_what_its_segments_held(
     assert pq.read_table(merged / ROWS_FILE).equals(sorted_rows)
     windows = pq.read_table(again / WINDOWS_FILE)
     assert [unpack_window(p) for p in windows["packed"].to_pylist()] == messages
+
+
+def test_a_merge_holds_a_piece_of_each_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However large their groups are."""
+    sources, whole_bytes = [tmp_path / str(number) for number in range(8)], 0
+    for number, source in enumerate(sources, 1):
+        write(source, run_of(number, [make_row(isin) for isin in make_isins(2_000)]))
+        whole_bytes += pq.read_table(source / ROWS_FILE).nbytes
+    monkeypatch.setattr(segment_files, "ROWS_A_GROUP", 512)
+    monkeypatch.setattr(segment_files, "ROWS_A_PIECE", 64)
+    before = pa.default_memory_pool()
+    pool = pa.proxy_memory_pool(before)
+    pa.set_memory_pool(pool)
+    try:
+        merge(tmp_path / "merged", sources)
+    finally:
+        pa.set_memory_pool(before)
+    assert pool.max_memory() < whole_bytes / 2
 
 
 def write_next(folder: Path, first: int, messages: list[bytes]) -> Path:

@@ -89,6 +89,35 @@ async def test_what_was_there_before_is_looked_at_once() -> None:
         gc.freeze()
 
 
+async def test_many_objects_that_come_at_once_are_looked_at_few_at_a_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Between two calm moments thousands of clients may come."""
+    monkeypatch.setattr("gateway.health.garbage.MOST_S", 0)
+    gc.unfreeze()
+    looked_at: list[int] = []
+
+    def note(phase: str, info: dict[str, Any]) -> None:
+        if phase == "start" and info["generation"] == 2:
+            looked_at.append(len(gc.get_objects()))
+
+    task = asyncio.create_task(CalmCollections(lambda: 60_000).run())
+    gc.callbacks.append(note)
+    try:
+        await asyncio.sleep(0)
+        # All that there was before.
+        looked_at.clear()
+        kept = [[number] for number in range(500_000)]
+        assert len(looked_at) > 10
+        assert max(looked_at) < 30_000
+        del kept
+        task.cancel()
+        await asyncio.wait([task])
+    finally:
+        gc.callbacks.remove(note)
+        gc.freeze()
+
+
 async def test_little_is_not_frozen(monkeypatch: pytest.MonkeyPatch) -> None:
     """What was in use at that moment and refers to itself could never go."""
     monkeypatch.setattr("gateway.health.garbage.MOST_S", 3_600)
