@@ -188,7 +188,7 @@ class Publisher:
         markets = {}
         if rows is not None and self._has_listeners:
             markets = rows.market_of_instrument()
-        groups = _NO_GROUPS if rows is None else rows.groups(no_news.stale)
+        groups = _NO_GROUPS if rows is None else rows.groups(*no_news)
         of_windows = groups.windows or [()] * len(batch.windows)
         for window, of_window, own in zip(
             head["windows"], ordered, of_windows, strict=True

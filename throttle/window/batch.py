@@ -150,7 +150,7 @@ def assemble(
     trades, not_last = with_ends(trades), with_ends(not_last)
     every = pa.concat_tables([trades, not_last]) if len(not_last) else trades
     bodies = row_bodies(trades["latest.payload"])
-    to_fold = every, odd, pc.unique(not_last["key"])
+    to_fold = every, odd, not_last if len(not_last) else None
     sums = sums_by_window(*to_fold)
     are_newest = _add_trades(trades, bodies, windows, counts, sums)
     for end_ms, partition, number, row in rows_of(not_last, sums):

@@ -15,7 +15,6 @@ END = "end_ms"
 
 _US_PER_MS = pa.scalar(1_000, pa.int64())
 _ONE, _ZERO = pa.scalar(1, pa.int64()), pa.scalar(0, pa.int64())
-_NOBODY = pa.array([], pa.string())
 
 
 class OddAmounts(NamedTuple):
@@ -33,20 +32,21 @@ def with_ends(rows: pa.Table) -> pa.Table:
 
 
 def sums_by_window(
-    trades: pa.Table, odd: Iterable[OddAmounts], in_full: pa.Array = _NOBODY
+    trades: pa.Table, odd: Iterable[OddAmounts], in_full: pa.Table | None = None
 ) -> dict[tuple[int, str], bytes]:
     """Return the sums of each window and instrument whose trades one row cannot show.
 
-    There are several, or the one does not count for everything, or the instrument is
-    one of ``in_full``. ``trades`` has the columns ``end_ms``, ``key`` (the ISIN) and
-    those of ``FOLDED``; sums are those of ``row_sums.py``.
+    There are several, or the one does not count for everything, or a trade of
+    ``in_full`` is among them. ``trades`` has the columns ``end_ms``, ``key`` (the ISIN)
+    and those of ``FOLDED``, ``in_full`` the first two; sums are those of
+    ``row_sums.py``.
     """
     of_odd = (((one.end_ms, one.isin), one.amounts) for one in odd)
     return _folded(trades, (END, "key"), of_odd, in_full)
 
 
 def sums_by_instrument(
-    trades: pa.Table, odd: Iterable[OddAmounts], in_full: pa.Array = _NOBODY
+    trades: pa.Table, odd: Iterable[OddAmounts], in_full: pa.Table | None = None
 ) -> dict[str, bytes]:
     """Return the same of each instrument, all windows together."""
     of_odd = (((one.isin,), one.amounts) for one in odd)
@@ -58,10 +58,13 @@ def _folded(
     trades: pa.Table,
     by: tuple[str, ...],
     odd: Iterable[tuple[tuple[Any, ...], Amounts]],
-    in_full: pa.Array,
+    in_full: pa.Table | None,
 ) -> dict[Any, bytes]:
     groups = trades.group_by(list(by), use_threads=False).aggregate([*FOLDED.items()])
-    several = groups.filter(_needs_sums(groups, in_full)).combine_chunks()
+    needs = _needs_sums(groups)
+    if in_full is not None:
+        needs = pc.or_(needs, pc.is_in(_places(groups, by), _places(in_full, by)))
+    several = groups.filter(needs).combine_chunks()
     columns = {name: several[f"{name}_{how}"] for name, how in FOLDED.items()}
     counts = columns.pop("trades")
     encoded = pc.binary_join_element_wise(counts.cast(pa.string()), texts(columns), ",")
@@ -84,14 +87,16 @@ def _folded(
     return sums
 
 
-def _needs_sums(groups: pa.Table, in_full: pa.Array) -> pa.ChunkedArray:
+def _places(table: pa.Table, by: tuple[str, ...]) -> pa.Array:
+    columns = (table[name].cast(pa.string()) for name in by)
+    return pc.binary_join_element_wise(*columns, " ").combine_chunks()
+
+
+def _needs_sums(groups: pa.Table) -> pa.ChunkedArray:
     """Tell which groups' trades are not said by the price and size of one."""
     folded = {name: groups[f"{name}_{how}"] for name, how in FOLDED.items()}
     needs = pc.greater(folded["trades"], _ONE)
     # Those of a trade in no column are null, and so is its extreme.
     has_no_range = pc.and_(pc.is_null(folded[HIGH]), pc.is_valid(folded[VOLUME[0]]))
     has_no_volume = [pc.equal(folded[name], _ZERO).fill_null(False) for name in VOLUME]
-    needs = pc.or_(needs, pc.or_(has_no_range, pc.and_(*has_no_volume)))
-    if len(in_full):
-        needs = pc.or_(needs, pc.is_in(groups["key"], in_full))
-    return needs
+    return pc.or_(needs, pc.or_(has_no_range, pc.and_(*has_no_volume)))

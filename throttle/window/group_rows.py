@@ -113,19 +113,23 @@ class GroupRows:
         keys, markets = (self._table[n].to_pylist() for n in ("key", "market"))
         return dict(zip(keys, markets, strict=True))
 
-    def groups(self, stale: Set[Place] = frozenset()) -> BatchGroups:
+    def groups(
+        self, stale: Set[Place] = frozenset(), unshown: Set[Place] = frozenset()
+    ) -> BatchGroups:
         """Return the groups of what is published.
 
-        Of ``stale`` rows only the trades count.
+        Of ``stale`` rows only the trades count, of ``unshown`` ones nothing.
         """
         table, odd = self._table, self._odd
-        if stale:
+        if stale or unshown:
             windows, keys = (table[n].to_pylist() for n in ("window", "key"))
-            places = zip(windows, keys, strict=True)
+            places = [*zip(windows, keys, strict=True)]
             is_news = pa.array([place not in stale for place in places], pa.bool_())
             table = _with_column(
                 table, "instruments", pc.and_(table["instruments"], is_news)
             )
+            table = table.filter([place not in unshown for place in places])
+            odd = [one for one in odd if (one.end_ms, one.isin) not in unshown]
         figures = self._figures(table, odd)
         of_windows = [_encode(figures[end_ms], end_ms) for end_ms in self._ends_ms]
         if len(self._ends_ms) == 1:
