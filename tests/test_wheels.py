@@ -29,7 +29,8 @@ def test_the_wheels_bring_these_names_and_no_other(wheels: dict[str, Path]) -> N
     }
     assert top == {
         "tickthrottle": {
-            *("archive", "cli", "gateway", "ingest", "intake", "pages", "throttle"),
+            *("archive", "cli", "deploy", "gateway", "ingest", "intake", "pages"),
+            *("throttle",),,
             *("pyspark_tickthrottle.py", "tickthrottle.py"),
             "tickthrottle-0.1.0.dist-info",
         },
