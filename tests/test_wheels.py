@@ -30,8 +30,7 @@ def test_the_wheels_bring_these_names_and_no_other(wheels: dict[str, Path]) -> N
     assert top == {
         "tickthrottle": {
             *("archive", "cli", "deploy", "gateway", "ingest", "intake", "pages"),
-            *("throttle",),,
-            *("pyspark_tickthrottle.py", "tickthrottle.py"),
+            *("throttle", "pyspark_tickthrottle.py", "tickthrottle.py"),
             "tickthrottle-0.1.0.dist-info",
         },
         "tickthrottle_client": {
