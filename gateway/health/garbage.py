@@ -24,7 +24,7 @@ MOST_S = 0.005
 refers to itself, and was in use at that moment, would stay for good.
 """
 
-MOST_YOUNG = 2
+MOST_YOUNG = 1
 """Clients may come faster than windows. Once more collections of young objects than
 this have left some 8,000 each, Python's next collection is a full one.
 """
