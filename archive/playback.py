@@ -16,7 +16,7 @@ from typing import Any
 import redis
 
 from archive.parquet.archive_reader import ArchiveReader
-from ingest.redis_keys import Keys
+from ingest.redis_keys import FORM, Keys
 from throttle.contract.snapshot import WindowSnapshot
 
 WINDOW_LOG = 450
@@ -90,7 +90,7 @@ def _clear(client: redis.Redis, keys: Keys, window_ms: int) -> None:
         )
     with client.pipeline(transaction=True) as pipe:
         pipe.delete(keys.meta, keys.last, keys.windows)
-        pipe.hset(keys.meta, mapping={_OWN: 1, "window_ms": window_ms})
+        pipe.hset(keys.meta, mapping={_OWN: 1, "form": FORM, "window_ms": window_ms})
         pipe.execute()
 
 

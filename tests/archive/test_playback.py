@@ -94,7 +94,9 @@ def test_a_client_sees_what_was_published(
     ):
         reader = GatedReader(tmp_path / "one")
         arguments = reader, client, "replay", span_of(DAY), 1e6, None
-        playing = threading.Thread(target=play, args=(*arguments, threading.Event()))
+        playing = threading.Thread(
+            daemon=True, target=play, args=(*arguments, threading.Event())
+        )
         playing.start()
         reader.gate.release()
         while max(seen, default=0) < max(published):
