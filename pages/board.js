@@ -192,7 +192,7 @@ const ticks = new TickClient(streamUrl(), {
     view.charts.load();
   },
   onRejected([{ message }]) {
-    view.problem = say("The gateway does not give every instrument: {message}.", { message });
+    view.problem = say("The gateway does not give every stock: {message}.", { message });
     paintSoon();
   },
 });

@@ -41,7 +41,7 @@ export const KOREAN = {
   "Connection lost, reconnecting.": "연결이 끊겨 다시 연결하고 있습니다.",
   "Connection lost, next try in {seconds} s.": "연결이 끊겼습니다. {seconds}초 후 다시 연결합니다.",
   "Nothing comes from the gateway.": "게이트웨이에서 아무것도 오지 않습니다.",
-  "The gateway does not give every instrument: {message}.": "게이트웨이가 모든 종목을 제공하지는 않습니다: {message}.",
+  "The gateway does not give every stock: {message}.": "게이트웨이가 모든 종목을 제공하지는 않습니다: {message}.",
 
   // The page
   "Market board": "실시간 시세",
@@ -51,7 +51,7 @@ export const KOREAN = {
     "등락은 전일 종가 대비입니다. 전일 종가를 모르는 종목은 * 표시하며, 이 화면을 연 뒤 처음 본 가격 대비입니다.",
   "{name} is since this page opened.": "{name}: 이 화면을 연 뒤의 값입니다.",
   "{name} and {other} are since this page opened.": "{name}, {other}: 이 화면을 연 뒤의 값입니다.",
-  "Keys: {slash} searches, {up} {down} go from instrument to instrument, {enter} opens one, {esc} closes it, {space} stars it.":
+  "Keys: {slash} searches, {up} {down} go from stock to stock, {enter} opens one, {esc} closes it, {space} stars it.":
     "단축키: {slash} 검색, {up} {down} 종목 이동, {enter} 열기, {esc} 닫기, {space} 관심종목.",
   "Name, code, sector…": "종목명, 코드, 업종…",
   "Search by name, code, ISIN, market or sector": "종목 검색: 종목명, 코드, ISIN, 시장, 업종",
@@ -62,28 +62,28 @@ export const KOREAN = {
   "No longer {name}": "{name} 선택 해제",
   Window: "구간",
   Lag: "지연",
-  Instruments: "종목",
+  Stocks: "종목",
   Changed: "변동 종목",
   Trades: "체결",
   "Trades per row": "행당 체결",
   "when the newest window ended": "최근 구간이 끝난 시각",
   "how long after its end the newest window was here": "최근 구간이 끝난 뒤 이 화면에 도착하기까지 걸린 시간",
-  "how many instruments are known": "현재 알고 있는 종목 수",
-  "how many instruments the newest window has": "최근 구간에 체결된 종목 수",
+  "how many stocks are known": "현재 알고 있는 종목 수",
+  "how many stocks the newest window has": "최근 구간에 체결된 종목 수",
   "how many trades the newest window stands for": "최근 구간의 체결 건수",
   "for how many trades a row has stood on average since this page opened":
     "이 화면을 연 뒤 행 하나가 대표한 체결 건수의 평균",
-  "No instrument has the code or ISIN “{link}” of this address.": "이 주소의 코드 또는 ISIN “{link}”에 해당하는 종목이 없습니다.",
+  "No stock has the code or ISIN “{link}” of this address.": "이 주소의 코드 또는 ISIN “{link}”에 해당하는 종목이 없습니다.",
   "Windows come, but no trade since this page opened.": "구간은 오고 있으나 이 화면을 연 뒤로 체결이 없습니다.",
   "Windows come, but no trade since {time}.": "구간은 오고 있으나 {time} 이후로 체결이 없습니다.",
   "Waiting for the first window.": "첫 구간을 기다리고 있습니다.",
-  "No instrument is starred: press ☆ in a row to watch it.": "관심종목이 없습니다. 행의 ☆ 버튼을 누르면 추가됩니다.",
-  "No instrument of the watch-list has traded yet.": "관심종목 중 아직 체결된 종목이 없습니다.",
+  "No stock is starred: press ☆ in a row to watch it.": "관심종목이 없습니다. 행의 ☆ 버튼을 누르면 추가됩니다.",
+  "No stock of the watch-list has traded yet.": "관심종목 중 아직 체결된 종목이 없습니다.",
   "Nothing matches.": "조건에 맞는 종목이 없습니다.",
 
   // The table
   Watch: "관심",
-  Instrument: "종목명",
+  Stock: "종목명",
   Price: "현재가",
   Change: "등락률",
   Trend: "추이",
@@ -93,13 +93,13 @@ export const KOREAN = {
   "Last trade": "체결시각",
   "the prices of the newest windows that came since this page opened, 60 at most":
     "이 화면을 연 뒤 온 최근 구간의 가격, 최대 60개",
-  "the lowest and highest price of the instrument's day, and where the price is between them":
+  "the lowest and highest price of the stock's day, and where the price is between them":
     "당일 최저가와 최고가, 그 사이 현재가의 위치",
   "the lowest and highest price seen since this page opened, and where the price is between them":
     "이 화면을 연 뒤의 최저가와 최고가, 그 사이 현재가의 위치",
-  "what was paid in the day so far, as the instrument's newest trade says (cum_value)":
+  "what was paid in the day so far, as the stock's newest trade says (cum_value)":
     "당일 누적 거래대금, 최근 체결 기준(cum_value)",
-  "how much was traded in the day so far, as the instrument's newest trade says (cum_volume)":
+  "how much was traded in the day so far, as the stock's newest trade says (cum_volume)":
     "당일 누적 거래량, 최근 체결 기준(cum_volume)",
   "since this page opened, and how many the newest window's row stands for":
     "이 화면을 연 뒤의 체결 건수, 최근 구간의 행이 대표하는 체결 건수",
@@ -120,18 +120,18 @@ export const KOREAN = {
   "The market at a glance": "시장 현황",
   "All markets": "전체 시장",
   All: "전체",
-  "{name}: of {instruments} instruments that have traded, {up} are above their previous close, {same} at it, {down} below.":
+  "{name}: of {instruments} stocks that have traded, {up} are above their previous close, {same} at it, {down} below.":
     "{name}: 체결된 {instruments}개 종목 중 전일 종가보다 상승 {up}, 보합 {same}, 하락 {down}.",
-  "{name}: of {instruments} instruments that have traded, {up} are above the first price seen since this page opened, {same} at it, {down} below.":
+  "{name}: of {instruments} stocks that have traded, {up} are above the first price seen since this page opened, {same} at it, {down} below.":
     "{name}: 체결된 {instruments}개 종목 중 이 화면을 연 뒤 처음 본 가격보다 상승 {up}, 보합 {same}, 하락 {down}.",
-  "{name}: of {instruments} instruments that have traded, {up} are above their previous close or the first price seen, {same} at it, {down} below.":
+  "{name}: of {instruments} stocks that have traded, {up} are above their previous close or the first price seen, {same} at it, {down} below.":
     "{name}: 체결된 {instruments}개 종목 중 전일 종가 또는 처음 본 가격보다 상승 {up}, 보합 {same}, 하락 {down}.",
-  "Turnover of the day so far: {sum}, the sum over its instruments.": "당일 누적 거래대금 {sum}, 종목 합계.",
+  "Turnover of the day so far: {sum}, the sum over its stocks.": "당일 누적 거래대금 {sum}, 종목 합계.",
   Rising: "상승",
   Falling: "하락",
   "Most traded": "거래대금 상위",
   "Movers of {minutes} minutes, until {time}": "최근 {minutes}분 등락 상위, {time} 기준",
-  "{minutes} min to {time}, {instruments} instruments": "{time} 기준 {minutes}분, {instruments}개 종목",
+  "{minutes} min to {time}, {instruments} stocks": "{time} 기준 {minutes}분, {instruments}개 종목",
   "{minutes} min to {time}": "{time} 기준 {minutes}분",
   "What rose most in these minutes, from its first price to its last.":
     "이 시간 동안 첫 가격에 비해 마지막 가격이 가장 많이 오른 종목.",
@@ -142,7 +142,7 @@ export const KOREAN = {
     "{minutes}분 동안 {open}에서 {close}(으)로 ({percent}), 거래대금 {sum}, 체결 {trades}건",
   "Bursts and moves of {minutes} minutes": "최근 {minutes}분의 체결 급증과 가격 급변",
   Bursts: "체결 급증",
-  "Instruments whose trades followed one another without a pause. A burst is told when it has ended.":
+  "Stocks whose trades followed one another without a pause. A burst is told when it has ended.":
     "쉬지 않고 체결이 이어진 종목. 급증이 끝난 뒤에 알립니다.",
   "{trades} trades in {seconds} until {time}; from {open} to {close} ({percent})":
     "{time}까지 {seconds} 동안 체결 {trades}건, {open}에서 {close}(으)로 ({percent})",
@@ -158,15 +158,15 @@ export const KOREAN = {
   Table: "표",
   Map: "지도",
   Charts: "차트",
-  "Keys: {slash} searches, arrows go from tile to tile, {enter} opens an instrument, {plus} shows its group alone, {esc} goes back.":
+  "Keys: {slash} searches, arrows go from tile to tile, {enter} opens a stock, {plus} shows its group alone, {esc} goes back.":
     "단축키: {slash} 검색, 화살표 칸 이동, {enter} 종목 열기, {plus} 그룹만 보기, {esc} 뒤로.",
-  "Map of {name}, an instrument a tile, as large as its turnover": "{name} 지도: 칸 하나가 한 종목, 크기는 거래대금",
-  "Map of {name}, an instrument a tile, as large as its trades": "{name} 지도: 칸 하나가 한 종목, 크기는 체결 건수",
+  "Map of {name}, a stock a tile, as large as its turnover": "{name} 지도: 칸 하나가 한 종목, 크기는 거래대금",
+  "Map of {name}, a stock a tile, as large as its trades": "{name} 지도: 칸 하나가 한 종목, 크기는 체결 건수",
   "the market": "전체 시장",
   Sectors: "업종",
   Markets: "시장",
   Others: "기타",
-  "No instrument": "종목 없음",
+  "No stock": "종목 없음",
   "smaller than a pixel: {count}": "1픽셀 미만 {count}개",
   "without turnover: {count}": "거래대금 없음 {count}개",
   "{way}, less than {bound} %": "{way}, {bound}% 미만",
@@ -174,7 +174,7 @@ export const KOREAN = {
   "{way} {from} to {to} %": "{way} {from}~{to}%",
   "turnover {sum}": "거래대금 {sum}",
   "at {time}": "{time} 체결",
-  "{count} instrument: press to see it alone|{count} instruments: press to see them alone": "{count}개 종목, 누르면 이 그룹만 봅니다",
+  "{count} stock: press to see it alone|{count} stocks: press to see them alone": "{count}개 종목, 누르면 이 그룹만 봅니다",
   "The same as a table": "표로 보기",
   "and {count} smaller ones": "그 밖의 작은 항목 {count}개",
   "Groups as a table": "그룹 표",
@@ -183,8 +183,8 @@ export const KOREAN = {
   Up: "상승",
   Unchanged: "보합",
   Down: "하락",
-  "Instruments as a table": "종목 표",
-  "Instruments of the map, the largest first": "지도의 종목, 큰 순서",
+  "Stocks as a table": "종목 표",
+  "Stocks of the map, the largest first": "지도의 종목, 큰 순서",
   "Charts of {list}": "차트: {list}",
   "Charts before": "이전 차트",
   "Charts after": "다음 차트",
@@ -206,8 +206,8 @@ export const KOREAN = {
   "Entries that are not in the form of the log's own trades are shown as bytes: a job with a decoder knows what they stand for, this page does not.":
     "로그의 체결 형식이 아닌 항목은 바이트로 표시합니다. 그 뜻은 디코더가 있는 작업만 알 수 있습니다.",
   Stream: "실시간 시세",
-  "the newest price of each instrument, every {seconds} s": "종목별 최신 가격, {seconds}초마다",
-  "Both sides count everything since this page opened: the left each trade that was appended to the log, by the log's own count, and its bytes there; the right each row and byte that a browser gets which follows every instrument. Changes are those that this page has drawn. {key} pauses the left side.":
+  "the newest price of each stock, every {seconds} s": "종목별 최신 가격, {seconds}초마다",
+  "Both sides count everything since this page opened: the left each trade that was appended to the log, by the log's own count, and its bytes there; the right each row and byte that a browser gets which follows every stock. Changes are those that this page has drawn. {key} pauses the left side.":
     "양쪽 모두 이 화면을 연 뒤의 합계입니다. 왼쪽은 로그에 추가된 모든 체결(로그가 센 건수)과 그 바이트, 오른쪽은 전 종목을 받는 브라우저에 오는 행과 바이트입니다. 화면 변경은 이 화면이 그린 횟수입니다. {key} 키로 왼쪽을 멈춥니다.",
   "fewer changes on the screen": "화면 변경 감소",
   "fewer rows than trades": "체결 대비 행 감소",
@@ -235,15 +235,15 @@ export const KOREAN = {
   Delete: "삭제",
   "New list": "새 목록",
   Make: "만들기",
-  "Instruments, by ISIN or code": "종목, ISIN 또는 코드",
-  "Take these instruments": "이 종목들로 저장",
+  "Stocks, by ISIN or code": "종목, ISIN 또는 코드",
+  "Take these stocks": "이 종목들로 저장",
   Copy: "복사",
   "Copied.": "복사했습니다.",
   "The browser does not let it be copied: mark the text by hand.":
     "브라우저가 복사를 허용하지 않습니다. 글을 직접 선택해 복사하세요.",
   "“{name}” has been made.": "“{name}” 목록을 만들었습니다.",
   "“{name}” is gone.": "“{name}” 목록을 삭제했습니다.",
-  "The list has {count} instrument now.|The list has {count} instruments now.": "목록에 {count}개 종목이 있습니다.",
+  "The list has {count} stock now.|The list has {count} stocks now.": "목록에 {count}개 종목이 있습니다.",
   "Not known: {words}.": "찾지 못함: {words}.",
   "{count} more had no room.": "{count}개는 한도를 넘어 담지 못했습니다.",
   "A list needs a name.": "목록 이름을 입력하세요.",
@@ -252,7 +252,7 @@ export const KOREAN = {
   "There are {most} lists, and no more are kept.": "목록은 최대 {most}개까지 둘 수 있습니다.",
 
   // An instrument
-  "No trade of this instrument has come.": "이 종목의 체결이 아직 없습니다.",
+  "No trade of this stock has come.": "이 종목의 체결이 아직 없습니다.",
   "{size} at {time}": "체결량 {size}, {time}",
   "Copy link": "링크 복사",
   "The windows before this page opened are not available.": "이 화면을 열기 전의 구간은 볼 수 없습니다.",
@@ -262,7 +262,7 @@ export const KOREAN = {
   Size: "체결량",
   Chart: "차트",
   Polling: "폴링",
-  "Of this instrument": "이 종목의",
+  "Of this stock": "이 종목의",
   "2 s": "2초",
   "windows of two seconds": "2초 구간",
   "1 m": "1분",
@@ -318,7 +318,7 @@ export const KOREAN = {
   "Pushing, every window": "푸시, 구간마다",
   "Failed: {problem}": "실패: {problem}",
   "{polls} requests, {unchanged} unchanged": "요청 {polls}회, 변동 없음 {unchanged}회",
-  "1 connection for all instruments": "전 종목에 연결 1개",
+  "1 connection for all stocks": "전 종목에 연결 1개",
   Refreshed: "최근 확인",
   "Stale, mean": "지연 평균",
   "Stale, at most": "지연 최대",
@@ -337,7 +337,7 @@ export const KOREAN = {
   Alerts: "알림",
   "Alerts that were told": "울린 알림",
   "No alert is set.": "설정한 알림이 없습니다.",
-  "An alert is set in the panel of an instrument. It is kept in this browser, and told while this page is open.":
+  "An alert is set in the panel of a stock. It is kept in this browser, and told while this page is open.":
     "알림은 종목 화면에서 설정합니다. 이 브라우저에 저장되며 이 화면이 열려 있는 동안 울립니다.",
   Sound: "소리",
   Notifications: "시스템 알림",

@@ -4,7 +4,7 @@ import { phrase } from "../language.js";
 
 const COLUMNS = {
   star: { label: phrase("Watch") },
-  name: { label: phrase("Instrument"), order: "name" },
+  name: { label: phrase("Stock"), order: "name" },
   isin: { label: "ISIN", order: "isin", rem: 10.5 },
   price: { label: phrase("Price"), order: "price", isNumber: true, rem: 7.5, tallRem: 6 },
   change: { label: phrase("Change"), order: "change", isNumber: true, rem: 13, tallRem: 5.7 },

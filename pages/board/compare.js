@@ -56,7 +56,7 @@ export function Compare({ selection, clock, heardMs, isLive }) {
           isFollowed=${isLive}
           staleMs=${selection.staleness.at("pushed", nowMs)}
           refreshedMs=${heardMs === null ? null : nowMs - heardMs}
-          note=${say("1 connection for all instruments")}
+          note=${say("1 connection for all stocks")}
         />
       </div>
       <${Picture} views=${views} nowMs=${nowMs} />

@@ -59,7 +59,7 @@ export function Detail({ selection, row, alerts, store, isWatched, onStar, onClo
         </div>
       </header>
       ${row === undefined
-        ? html`<p class="soft note">${say("No trade of this instrument has come.")}</p>`
+        ? html`<p class="soft note">${say("No trade of this stock has come.")}</p>`
         : html`
         <div class="greys quote">
           <span class=${`price ${row.change.kind}`}>${priceText(row.item.price)}</span>${" "}
@@ -71,7 +71,7 @@ export function Detail({ selection, row, alerts, store, isWatched, onStar, onClo
       `}
       <${Day} day=${feed.day} nowMs=${line.clock()} />
       <${InstrumentAlerts} alerts=${alerts} store=${store} isin=${isin} />
-      <${Tabs} label=${say("Of this instrument")} tabs=${TABS} chosen=${tab} panel="detail-tab" onChoose=${setTab} />
+      <${Tabs} label=${say("Of this stock")} tabs=${TABS} chosen=${tab} panel="detail-tab" onChoose=${setTab} />
       <div id="detail-tab" role="tabpanel" aria-labelledby=${`tab-${tab}`}>
         ${tab === "polling"
           ? html`<${Compare} key=${isin} selection=${selection} ...${line} />`

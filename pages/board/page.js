@@ -181,7 +181,7 @@ const key = (text) => html`<kbd>${text}</kbd>`;
 const KEYS = {
   table: () => html`
     <span id="keys">
-      ${parts("Keys: {slash} searches, {up} {down} go from instrument to instrument, {enter} opens one, {esc} closes it, {space} stars it.", {
+      ${parts("Keys: {slash} searches, {up} {down} go from stock to stock, {enter} opens one, {esc} closes it, {space} stars it.", {
         slash: key("/"),
         up: key("↑"),
         down: key("↓"),
@@ -193,7 +193,7 @@ const KEYS = {
   `,
   map: () => html`
     <span id="keys">
-      ${parts("Keys: {slash} searches, arrows go from tile to tile, {enter} opens an instrument, {plus} shows its group alone, {esc} goes back.", {
+      ${parts("Keys: {slash} searches, arrows go from tile to tile, {enter} opens a stock, {plus} shows its group alone, {esc} goes back.", {
         slash: key("/"),
         enter: key("Enter"),
         plus: key("+"),
@@ -288,8 +288,8 @@ function Figures({ view }) {
     <dl id="figures" class="greys">
       <${Figure} id="window" name=${say("Window")} about=${say("when the newest window ended")} zone=${zoneText()} text=${store.window === null ? "–" : clockText(store.window)} />
       <${Figure} id="lag" name=${say("Lag")} about=${say("how long after its end the newest window was here")} text=${view.lagMs === null ? "–" : `${Math.round(view.lagMs)} ms`} />
-      <${Figure} id="instruments" name=${say("Instruments")} about=${say("how many instruments are known")} text=${countText(store.rows.size)} />
-      <${Figure} id="changed" name=${say("Changed")} about=${say("how many instruments the newest window has")} text=${countText(store.changed)} />
+      <${Figure} id="instruments" name=${say("Stocks")} about=${say("how many stocks are known")} text=${countText(store.rows.size)} />
+      <${Figure} id="changed" name=${say("Changed")} about=${say("how many stocks the newest window has")} text=${countText(store.changed)} />
       <${Figure} id="trades" name=${say("Trades")} about=${say("how many trades the newest window stands for")} text=${countText(store.tradesInWindow)} />
       <${Figure} id="ratio" name=${say("Trades per row")} about=${say("for how many trades a row has stood on average since this page opened")} text=${perRow} />
     </dl>
@@ -300,7 +300,7 @@ const Figure = ({ id, name, about, zone, text }) =>
   html`<div class=${id} title=${about}><dt>${name}${zone && html` <span class="zone">${zone}</span>`}</dt><dd id=${id}>${text}</dd></div>`;
 
 const strangeText = ({ strangeLink: link }) =>
-  link === null ? "" : say("No instrument has the code or ISIN “{link}” of this address.", { link: link.slice(0, 20) });
+  link === null ? "" : say("No stock has the code or ISIN “{link}” of this address.", { link: link.slice(0, 20) });
 
 // One quiet window is usual; two in a row are worth a word.
 function quietText({ quietMs, sinceMs }, windowMs) {
@@ -313,7 +313,7 @@ function emptyText({ store, problem, isWatchListOnly, search, watched, place }) 
   if (problem !== null) return problem;
   if (!store.rows.size) return say("Waiting for the first window.");
   const isList = isWatchListOnly || place.name === "charts";
-  if (isList && !watched.size) return say("No instrument is starred: press ☆ in a row to watch it.");
-  if (isList && !search) return say("No instrument of the watch-list has traded yet.");
+  if (isList && !watched.size) return say("No stock is starred: press ☆ in a row to watch it.");
+  if (isList && !search) return say("No stock of the watch-list has traded yet.");
   return say("Nothing matches.");
 }

@@ -13,10 +13,10 @@ import { rowAfter, scrollTopFor, visibleRange } from "./virtual.js";
 
 const TITLES = {
   spark: phrase("the prices of the newest windows that came since this page opened, 60 at most"),
-  range: phrase("the lowest and highest price of the instrument's day, and where the price is between them"),
+  range: phrase("the lowest and highest price of the stock's day, and where the price is between them"),
   rangeSeen: phrase("the lowest and highest price seen since this page opened, and where the price is between them"),
-  turnover: phrase("what was paid in the day so far, as the instrument's newest trade says (cum_value)"),
-  volume: phrase("how much was traded in the day so far, as the instrument's newest trade says (cum_volume)"),
+  turnover: phrase("what was paid in the day so far, as the stock's newest trade says (cum_value)"),
+  volume: phrase("how much was traded in the day so far, as the stock's newest trade says (cum_volume)"),
   trades: phrase("since this page opened, and how many the newest window's row stands for"),
 };
 
@@ -121,7 +121,7 @@ export class Table extends Component {
       <div class=${`scroller ${isTall ? "tall" : ""} ${isDense ? "dense" : ""}`} ref=${this.scroller} onScroll=${() => this.scrolled()}>
         <table
           role="grid"
-          aria-label=${say("Instruments")}
+          aria-label=${say("Stocks")}
           aria-rowcount=${rows.length + 1}
           aria-colcount=${columns.length}
           aria-describedby="keys"

@@ -50,7 +50,7 @@ export function Page({ view }) {
         <header>
           <div>
             <h2 id="calm-title">${say("Stream")}</h2>
-            <p class="soft">${say("the newest price of each instrument, every {seconds} s", { seconds: view.windowMs / 1_000 })}</p>
+            <p class="soft">${say("the newest price of each stock, every {seconds} s", { seconds: view.windowMs / 1_000 })}</p>
           </div>
         </header>
         <${Figures}
@@ -68,7 +68,7 @@ export function Page({ view }) {
     </div>
     <p class="foot soft">
       ${parts(
-        "Both sides count everything since this page opened: the left each trade that was appended to the log, by the log's own count, and its bytes there; the right each row and byte that a browser gets which follows every instrument. Changes are those that this page has drawn. {key} pauses the left side.",
+        "Both sides count everything since this page opened: the left each trade that was appended to the log, by the log's own count, and its bytes there; the right each row and byte that a browser gets which follows every stock. Changes are those that this page has drawn. {key} pauses the left side.",
         { key: html`<kbd>p</kbd>` },
       )}${" "}
       ${say("Times: {zone}.", { zone: zoneText() })}

@@ -47,7 +47,7 @@ export function AlertMenu({ alerts, store, onClose }) {
   return html`
     <${Dialog} id="alert-menu" title=${say("Alerts")} onClose=${onClose}>
       <${AlertList} alerts=${alerts} shown=${alerts.list} store=${store} withNames=${true} />
-      <p class="soft">${say("An alert is set in the panel of an instrument. It is kept in this browser, and told while this page is open.")}</p>
+      <p class="soft">${say("An alert is set in the panel of a stock. It is kept in this browser, and told while this page is open.")}</p>
       <label><input type="checkbox" checked=${isSoundOn()} onChange=${sound} />${say("Sound")}</label>
       <label><input type="checkbox" checked=${areNotificationsOn()} onChange=${notify} />${say("Notifications")}</label>
       <p role="status">${answer}</p>

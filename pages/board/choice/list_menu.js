@@ -30,7 +30,7 @@ export function ListMenu({ lists, instruments, isinOf, onLists, onClose }) {
     const { isins: taken, unknown, left } = importText(text ?? "", isinOf);
     const words = unknown.slice(0, 3).join(", ") + (unknown.length > 3 ? ", …" : "");
     const texts = [
-      say("The list has {count} instrument now.|The list has {count} instruments now.", { count: taken.size }),
+      say("The list has {count} stock now.|The list has {count} stocks now.", { count: taken.size }),
       unknown.length ? say("Not known: {words}.", { words }) : "",
       left ? say("{count} more had no room.", { count: left }) : "",
     ];
@@ -64,7 +64,7 @@ export function ListMenu({ lists, instruments, isinOf, onLists, onClose }) {
         <button type="submit">${say("Make")}</button>
       </form>
       <label>
-        ${say("Instruments, by ISIN or code")}
+        ${say("Stocks, by ISIN or code")}
         <textarea
           id="list-text"
           rows="7"
@@ -74,7 +74,7 @@ export function ListMenu({ lists, instruments, isinOf, onLists, onClose }) {
         ></textarea>
       </label>
       <footer>
-        <button type="button" disabled=${text === null} onClick=${take}>${say("Take these instruments")}</button>
+        <button type="button" disabled=${text === null} onClick=${take}>${say("Take these stocks")}</button>
         <button type="button" onClick=${copy}>${say("Copy")}</button>
         <span role="status">${answer}</span>
       </footer>

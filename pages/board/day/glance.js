@@ -33,16 +33,16 @@ export function Glance({ sums, markets, onMarket, reference }) {
 
 const AGAINST = {
   close: phrase(
-    "{name}: of {instruments} instruments that have traded, {up} are above their previous close, {same} at it, {down} below.",
+    "{name}: of {instruments} stocks that have traded, {up} are above their previous close, {same} at it, {down} below.",
   ),
   first: phrase(
-    "{name}: of {instruments} instruments that have traded, {up} are above the first price seen since this page opened, {same} at it, {down} below.",
+    "{name}: of {instruments} stocks that have traded, {up} are above the first price seen since this page opened, {same} at it, {down} below.",
   ),
   mixed: phrase(
-    "{name}: of {instruments} instruments that have traded, {up} are above their previous close or the first price seen, {same} at it, {down} below.",
+    "{name}: of {instruments} stocks that have traded, {up} are above their previous close or the first price seen, {same} at it, {down} below.",
   ),
 };
-const TURNOVER = phrase("Turnover of the day so far: {sum}, the sum over its instruments.");
+const TURNOVER = phrase("Turnover of the day so far: {sum}, the sum over its stocks.");
 
 function Tile({ sum, isPressed, onPress, reference }) {
   const { market, instruments, up, same, down, turnover } = sum;

@@ -18,8 +18,8 @@ import { tileAfter } from "./steps.js";
 import { MapTable } from "./table_of_map.js";
 import { instrumentText, MapTip } from "./tip.js";
 
-const BY_TURNOVER = phrase("Map of {name}, an instrument a tile, as large as its turnover");
-const BY_TRADES = phrase("Map of {name}, an instrument a tile, as large as its trades");
+const BY_TURNOVER = phrase("Map of {name}, a stock a tile, as large as its turnover");
+const BY_TRADES = phrase("Map of {name}, a stock a tile, as large as its trades");
 const MEASURE = "map-update";
 const TIP_HEIGHT = 110; // about, pixels
 
@@ -172,7 +172,7 @@ export class MarketMap extends Component {
       <div id="map" class="panel">
         <div class="crumbs">
           ${group === null
-            ? html`<h2>${kind === null ? say("Instruments") : kind === "sector" ? say("Sectors") : say("Markets")}</h2>`
+            ? html`<h2>${kind === null ? say("Stocks") : kind === "sector" ? say("Sectors") : say("Markets")}</h2>`
             : html`
                 <button type="button" class="quiet" onClick=${() => onGroup(null)}>‹ ${say("All")}</button>
                 <h2 lang="ko">${groupName(group)}</h2>
@@ -207,7 +207,7 @@ export class MarketMap extends Component {
               aria-posinset=${active && this.activePlace + 1}
               aria-setsize=${active && layout.tiles.length}
             >
-              ${active === undefined ? say("No instrument") : instrumentText(rowOf(active.isin))}
+              ${active === undefined ? say("No stock") : instrumentText(rowOf(active.isin))}
             </div>
           </div>
           ${told !== null &&

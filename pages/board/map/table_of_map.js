@@ -33,7 +33,7 @@ function Groups({ groups, hasSums, onGroup }) {
         <thead>
           <tr>
             <th scope="col">${say("Group")}</th>
-            ${[say("Instruments"), say("Up"), say("Unchanged"), say("Down"), sizeName(hasSums)].map(
+            ${[say("Stocks"), say("Up"), say("Unchanged"), say("Down"), sizeName(hasSums)].map(
               (title) => html`<th key=${title} scope="col" class="number">${title}</th>`,
             )}
           </tr>
@@ -62,12 +62,12 @@ function Instruments({ rows, hasSums, onSelect }) {
   const size = (row) => sizeOf(row, hasSums);
   const largest = [...rows].sort((a, b) => size(b) - size(a)).slice(0, MOST);
   return html`
-    <div class="scrolls" tabindex="0" role="region" aria-label=${say("Instruments as a table")}>
+    <div class="scrolls" tabindex="0" role="region" aria-label=${say("Stocks as a table")}>
       <table class="greys">
-        <caption class="visually-hidden">${say("Instruments of the map, the largest first")}</caption>
+        <caption class="visually-hidden">${say("Stocks of the map, the largest first")}</caption>
         <thead>
           <tr>
-            <th scope="col">${say("Instrument")}</th>
+            <th scope="col">${say("Stock")}</th>
             ${[say("Price"), say("Change"), sizeName(hasSums)].map(
               (title) => html`<th key=${title} scope="col" class="number">${title}</th>`,
             )}

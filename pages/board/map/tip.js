@@ -8,7 +8,7 @@ import { groupName } from "./groups.js";
 
 // What a tile says, in a sentence.
 export function instrumentText(row) {
-  if (row === undefined) return say("No trade of this instrument has come.");
+  if (row === undefined) return say("No trade of this stock has come.");
   const { isin, item, instrument, change, turnover } = row;
   const parts = [
     instrument?.name ?? isin,
@@ -45,7 +45,7 @@ export function MapTip({ row, sum, hasSums, style }) {
 
 const GroupTip = ({ sum, hasSums }) => html`
   <b class="title" lang="ko">${groupName(sum.name)}</b>
-  <span class="soft">${say("{count} instrument: press to see it alone|{count} instruments: press to see them alone", { count: sum.instruments })}</span>
+  <span class="soft">${say("{count} stock: press to see it alone|{count} stocks: press to see them alone", { count: sum.instruments })}</span>
   <span class="greys">
     <span class="up">▲ ${countText(sum.up)}</span> ${countText(sum.same)} <span class="down">▼ ${countText(sum.down)}</span>
   </span>

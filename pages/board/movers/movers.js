@@ -34,7 +34,7 @@ export function Movers({ movers, instruments, onSelect }) {
             <//>
           `,
         )}
-        <p class="soft" title=${say("{minutes} min to {time}, {instruments} instruments", { minutes, time: zonedText(movers.end), instruments: movers.instruments })}>
+        <p class="soft" title=${say("{minutes} min to {time}, {instruments} stocks", { minutes, time: zonedText(movers.end), instruments: movers.instruments })}>
           ${say("{minutes} min to {time}", { minutes, time: `${clockText(movers.end).slice(0, 5)} ${zoneText()}` })}
         </p>
       </div>
@@ -74,7 +74,7 @@ export function Events({ bursts, moves, nowMs, instruments, onSelect }) {
 
 const BURSTS = {
   title: phrase("Bursts"),
-  about: phrase("Instruments whose trades followed one another without a pause. A burst is told when it has ended."),
+  about: phrase("Stocks whose trades followed one another without a pause. A burst is told when it has ended."),
   text: (burst) =>
     say("{trades} trades in {seconds} until {time}; from {open} to {close} ({percent})", {
       trades: burst.trades,
