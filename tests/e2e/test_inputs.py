@@ -110,6 +110,7 @@ def test_an_exchange_clock_that_jumps_never_sends_an_instrument_back(
 ) -> None:
     """Latest, never backwards: an hour back is stale, 2099 refused."""
     rig = steady.rig
+    rig.wait_for_offset(1, 20, steady.job)
     before = check_books(rig.client).total
     now_us = time.time_ns() // 1_000
     stamps = [now_us, now_us - HOUR_US, YEAR_2099_US, now_us - HOUR_US + 1, now_us + 1]
