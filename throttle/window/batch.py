@@ -157,17 +157,17 @@ def assemble(
         counts[partition].not_last += number
         windows[end_ms].rows.setdefault(row.isin, (partition, row))
     shown = turnover.of_newest(trades, bodies, are_newest)
-    _account_turnover(counts, turnover.of_all(table, "latest.payload"), shown)
-    if len(not_last):
-        _account_not_last(counts, turnover_of(table))
+    of_not_last = turnover_of(table) if len(not_last) else {}
+    of_all = turnover.of_all(table, "latest.payload")
+    _account_turnover(counts, of_all, shown, of_not_last)
     groups = None
     if instruments.version:
         end = replace(end, instruments=instruments.version)
         _count_unknown(every, counts)
         groups = GroupRows(every, instruments, bodies, are_newest, odd, list(windows))
-    of_all = list(windows.values()), list(counts.values()), letters
+    parts = list(windows.values()), list(counts.values()), letters
     together = sums_by_instrument(*to_fold) if len(windows) > 1 else {}
-    return Batch(start, end, *of_all, read_ms, instruments, groups, together)
+    return Batch(start, end, *parts, read_ms, instruments, groups, together)
 
 
 def _cuts(others: pa.Table) -> tuple[Cut, Cut, int]:
@@ -247,21 +247,18 @@ def _add_trades(
 
 
 def _account_turnover(
-    counts: Mapping[int, PartitionCount], of_all: ByPartition, shown: ByPartition
+    counts: Mapping[int, PartitionCount],
+    of_all: ByPartition,
+    shown: ByPartition,
+    not_last: ByPartition,
 ) -> None:
+    """Say of each partition what its trades come to, by what became of them."""
     for p, count in counts.items():
-        rest = of_all.get(p, NOTHING).minus(shown.get(p, NOTHING))
-        count.traded |= {"shown": shown.get(p, NOTHING), "superseded": rest}
-
-
-def _account_not_last(
-    counts: Mapping[int, PartitionCount], not_last: ByPartition
-) -> None:
-    """Take from what is superseded what is not, by partition."""
-    for p, of_some in not_last.items():
-        traded = counts[p].traded
-        traded["not_last"] = of_some
-        traded["superseded"] = traded["superseded"].minus(of_some)
+        became = {"shown": shown.get(p, NOTHING), "not_last": not_last.get(p, NOTHING)}
+        rest = of_all.get(p, NOTHING)
+        for of_some in became.values():
+            rest = rest.minus(of_some)
+        count.traded |= {**became, "superseded": rest}
 
 
 def _count_unknown(trades: pa.Table, counts: Mapping[int, PartitionCount]) -> None:
