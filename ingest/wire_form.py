@@ -23,11 +23,10 @@ _DECIMAL = f"{WHOLE_PATTERN}(?:{FRACTION_PATTERN})?"
 _RULED = (*REQUIRED, *RESERVED, FIELD)
 _OTHER_NAME = rf"(?!(?:{'|'.join(_RULED)})\")[a-z0-9_]++"
 _TEXT_OR_INTEGER = rf'(?:"[ !#-\[\]-~]*+"|0|-?{WHOLE_PATTERN})'
-_UPDATES = rf'{FIELD}":"(?:{PATTERN})"'
 _WIRE_FORM = re.compile(
     rf'\{{"isin":"({ISIN_PATTERN})","time":([1-9][0-9]{{15}}),'
     rf'"seq":(0|{WHOLE_PATTERN}),"price":"{_DECIMAL}","size":"{_DECIMAL}"'
-    rf'(?:,"(?:{_OTHER_NAME}":{_TEXT_OR_INTEGER}|{_UPDATES}))*+\}}'.encode()
+    rf'(?:,(?:"{_OTHER_NAME}":{_TEXT_OR_INTEGER}|{PATTERN}))*+\}}'.encode()
 )
 
 

@@ -28,7 +28,7 @@ _HALF: int = 10 ** (FRACTION_DIGITS // 2)
 _NUMBER = rb",[0-9]+(?:\.[0-9]+)?"
 _FORM = re.compile(rb"[0-9]+(?:(?:%b){2}(?:(?:%b){2}|,,))?" % (_NUMBER, _NUMBER))
 _OF_TRADE = re.compile(rb'"price":([0-9.]+),"size":([0-9.]+)')
-_UPDATES = re.compile(rb'"updates":"(%b)"' % PATTERN.encode())
+_UPDATES = re.compile(PATTERN.encode())
 
 
 class Amounts(NamedTuple):

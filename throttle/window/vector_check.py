@@ -67,9 +67,7 @@ _HEAD = (
 _OTHER_NAME = _rest_of_other_name("", _KNOWN_NAMES)
 _NUMBER = f"-?{_INTEGER}(?:{FRACTION_PATTERN})?"
 _OTHERS = rf'(?:,"{_OTHER_NAME}":(?:{_TEXT}|{_NUMBER}))*'
-_UPDATES = f'"{FIELD}":"(?:{PATTERN})"'
-_MORE = f"{_OTHERS}(?:,{_UPDATES}{_OTHERS})?"
-_SAYS_UPDATES = f'"{FIELD}":"(?P<text>{PATTERN})"'
+_MORE = f"{_OTHERS}(?:,{PATTERN}{_OTHERS})?"
 _FORM = rf'{_HEAD}"{_DECIMAL}","size":"{_DECIMAL}"{_MORE}\}}$'
 _ROW = rf'({_HEAD})"([0-9.]+)","size":"([0-9.]+)"'
 _NAMES = re.compile(rb'[{,]"([a-z0-9_]*)":')
@@ -142,8 +140,8 @@ def counts_for(payloads: pa.Array) -> CountsFor | None:
     may_say = pc.match_substring(further, f'"{FIELD}"')
     if not pc.any(may_say).as_py():
         return None
-    matches = pc.extract_regex(payloads, _SAYS_UPDATES)
-    texts = pc.struct_field(matches, "text").cast(pa.string())
+    matches = pc.extract_regex(payloads, PATTERN)
+    texts = pc.struct_field(matches, FIELD).cast(pa.string())
     is_odd = pc.and_(may_say, pc.invert(has_wire_form(payloads)))
     odd = map(Trade.from_wire, payloads.filter(is_odd).to_pylist())
     exact = pa.array([trade.updates.encode() for trade in odd], pa.string())

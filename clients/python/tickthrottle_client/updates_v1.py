@@ -53,5 +53,5 @@ _BY_TEXT: dict[object, Updates] = {
     for names in permutations(Updates._fields, count)
 }
 
-PATTERN = "|".join(str(text) for text in _BY_TEXT)
-"""Every text that is allowed; Arrow's RE2 reads it, too."""
+PATTERN = f'"{FIELD}":"(?P<updates>{"|".join(map(str, _BY_TEXT))})"'
+"""The field in JSON, with any text that is allowed; Arrow's RE2 reads it, too."""
