@@ -53,6 +53,11 @@ class Keys:
         return f"{self.namespace}:last"
 
     @property
+    def days_so_far(self) -> str:
+        """Hash: ISIN -> the day so far, as of a window (see ``DayValue``)."""
+        return f"{self.namespace}:days_so_far"
+
+    @property
     def groups(self) -> str:
         """Hash: a group's key without ``group:`` -> ``<offset> <body>``, the newest
         update of each (see ``StoredGroup``). Those that no instrument is in any more

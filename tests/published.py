@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable
+from dataclasses import replace
 from decimal import Decimal
 
 import redis
@@ -12,9 +13,16 @@ from throttle.contract.snapshot import Row, WindowSnapshot
 
 
 def read_snapshots(client: redis.Redis, namespace: str = "tt") -> list[WindowSnapshot]:
-    """Return every snapshot of the window log, oldest first."""
+    """Return every snapshot of the window log, oldest first, ``without_days``."""
     entries = client.xrange(Keys(namespace).windows)
-    return [WindowSnapshot.decode(fields[b"snapshot"]) for _, fields in entries]
+    return [without_days(fields[b"snapshot"]) for _, fields in entries]
+
+
+def without_days(message: bytes) -> WindowSnapshot:
+    """Decode a snapshot, and leave out what rows say of the day so far."""
+    snapshot = WindowSnapshot.decode(message)
+    rows = tuple(row._replace(day=b"") for row in snapshot.rows)
+    return replace(snapshot, rows=rows)
 
 
 def published_windows(

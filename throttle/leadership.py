@@ -13,6 +13,7 @@ import structlog
 from ingest.redis_keys import Keys, form_refusal
 from ingest.tradelog.contract import LogInfo, LogReader
 from throttle.contract.cut import Cut, newest_cut, origin
+from throttle.contract.session_calendar import SessionCalendars
 from throttle.lease.candidacy import Candidacy
 from throttle.lease.lease import Keeper, Lease, LeaseGrant, LeaseHeld
 from throttle.lease.retry import OutageLog, Stopped, until_done
@@ -160,6 +161,7 @@ class Candidate:
             settings.window_ms,
             settings.window_log,
             settings.trade_log,
+            calendars=SessionCalendars.create(*settings.calendars()),
         )
         return Publisher(self._client, self._keys, options, term)
 

@@ -88,6 +88,12 @@ class SparkSettings(LogSettings):
     max_entry_bytes: int = Field(MAX_ENTRY_BYTES, ge=256, le=16 * 2**20)
     """An entry of the log of more bytes is refused without being decoded."""
 
+    day_calendars: str = Field(EVERYDAY, pattern=_CALENDARS)
+    """Time zone of the exchange's days, and when they begin. Instruments of other
+    markets have calendars of their own, by the first two letters of their ISIN, as in
+    ``Asia/Seoul@00:00,US=America/New_York@09:30,QM=UTC@00:00``.
+    """
+
     spark_memory_mb: int = Field(512, ge=480)
     """Heap of Spark's JVM (on a cluster: of the driver's), MiB.
 
@@ -138,6 +144,28 @@ class SparkSettings(LogSettings):
             if first > last:
                 raise ValueError(f"{first}-{last} goes down, it must go up")
         return text
+
+    @field_validator("day_calendars")
+    @classmethod
+    def _check_calendars(cls, text: str) -> str:
+        parts = [part.rpartition("=")[::2] for part in text.split(",")]
+        for letters, calendar in parts:
+            if calendar.partition("@")[0] not in available_timezones():
+                whose = f"{letters}: " if letters else ""
+                raise ValueError(f"{whose}needs a time zone such as Asia/Seoul")
+        if len(dict(parts)) < len(parts):
+            raise ValueError("names one of them twice")
+        return text
+
+    def calendars(self) -> tuple[str, str, str]:
+        """Return the usual zone, when a day begins there, and the calendars by letters.
+
+        The last is as in ``US=America/New_York@09:30,QM=UTC@00:00``.
+        """
+        parts = self.day_calendars.split(",")
+        usual = next((part for part in parts if "=" not in part), EVERYDAY)
+        zone, _, begins = usual.partition("@")
+        return zone, begins, ",".join(part for part in parts if "=" in part)
 
     def only(self) -> tuple[int, ...]:
         """Return the partitions to read, in order; none at all stand for all."""
@@ -192,12 +220,6 @@ class AnalyticsSettings(SparkSettings):
     lateness_s: int = Field(3_600, ge=0, le=86_400)
     """A trade amends a bar that closed up to this long ago; later it is too late."""
 
-    day_calendars: str = Field(EVERYDAY, pattern=_CALENDARS)
-    """Time zone of the exchange's days, and when they begin. Instruments of other
-    markets have calendars of their own, by the first two letters of their ISIN, as in
-    ``Asia/Seoul@00:00,US=America/New_York@09:30,QM=UTC@00:00``.
-    """
-
     movers_span_s: int = Field(300, ge=10, le=3_600)
     """Movers are of so many seconds."""
 
@@ -234,28 +256,6 @@ class AnalyticsSettings(SparkSettings):
         if info.data.get("movers_span_s", every_s) % every_s:
             raise ValueError("movers_span_s must be a multiple of it")
         return every_s
-
-    @field_validator("day_calendars")
-    @classmethod
-    def _check_calendars(cls, text: str) -> str:
-        parts = [part.rpartition("=")[::2] for part in text.split(",")]
-        for letters, calendar in parts:
-            if calendar.partition("@")[0] not in available_timezones():
-                whose = f"{letters}: " if letters else ""
-                raise ValueError(f"{whose}needs a time zone such as Asia/Seoul")
-        if len(dict(parts)) < len(parts):
-            raise ValueError("names one of them twice")
-        return text
-
-    def calendars(self) -> tuple[str, str, str]:
-        """Return the usual zone, when a day begins there, and the calendars by letters.
-
-        The last is as in ``US=America/New_York@09:30,QM=UTC@00:00``.
-        """
-        parts = self.day_calendars.split(",")
-        usual = next((part for part in parts if "=" not in part), EVERYDAY)
-        zone, _, begins = usual.partition("@")
-        return zone, begins, ",".join(part for part in parts if "=" in part)
 
     def products(self) -> tuple[str, ...]:
         """Return what is made, each once."""

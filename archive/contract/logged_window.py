@@ -8,7 +8,10 @@ import orjson
 
 @dataclass(frozen=True, slots=True)
 class LoggedWindow:
-    """A message of the window log, unchanged, and what its header says.
+    """A message of the window log and what its header says.
+
+    The message is unchanged, but without days so far, which are nothing to keep: rows
+    add up to them.
 
     ``instruments`` is the version of the instrument table that the job used, None if
     the header does not say: then the table of ``published_us`` counts.
@@ -24,6 +27,7 @@ class LoggedWindow:
     @classmethod
     def decode(cls, message: bytes) -> "LoggedWindow":
         """Decode the header. Raises ValueError for what no throttle has written."""
+        message = message.partition(b"\n\n")[0]
         head = message.partition(b"\n")[0]
         header = orjson.loads(head)
         try:

@@ -18,6 +18,8 @@ export interface Item {
   /** Left out as well if none of the trades counts for the range. */
   high?: string;
   low?: string;
+  /** What was traded since the day began, as of the item; not there if nobody knows it. */
+  day?: Day;
   /** Further fields, as the gateway sends them. */
   [field: string]: unknown;
 }
@@ -32,6 +34,13 @@ export interface Traded {
   value: string;
   high?: string;
   low?: string;
+}
+
+/** The day so far: its sums, and the price of its first trade that counts for the last. */
+export interface Day extends Traded {
+  /** When it began, milliseconds since 1970. */
+  start: number;
+  open?: string;
 }
 
 /** What a window says of a market or sector; sums are decimal text with every digit. */
@@ -164,6 +173,8 @@ export function readBars(text: string): { data: Bar[]; [field: string]: unknown 
 export function traded(item: Item): Traded | null;
 /** Returns the sums of the trades of both, exactly; null if one is null. */
 export function addTraded(one: Traded | null, other: Traded | null): Traded | null;
+/** Returns the day so far as of an item, given that of the item before; undefined if unknown. */
+export function dayAfter(item: Item, before: Day | undefined): Day | undefined;
 /** Returns the delay before a try, in milliseconds. `random` is in [0, 1). */
 export function backoffMs(attempt: number, random?: number): number;
 /** Returns whether no new connection follows a close code. */

@@ -336,8 +336,16 @@ class TradedSpan(BaseModel):
 
 
 class DayAnswer(TradedSpan):
-    """An instrument's newest day, and its change against the previous close."""
+    """An instrument's newest day so far, and its change against the previous close.
 
+    As of the quote's own trade: ``close`` is its price. Where it is not known, the
+    newest bar of a day is told in its place.
+    """
+
+    end: Annotated[  # type: ignore[assignment]
+        int | None,
+        Field(description="ms since 1970; null where no bar of the day says it"),
+    ]
     prev_close: Annotated[float | None, Field(description=_EXACT, examples=[203650])]
     change: Change
     percent: Percent

@@ -1,49 +1,80 @@
 """What is said of an instrument's day: with its quote, and in a list of all. Pure."""
 
+import re
 from decimal import Decimal
+from operator import is_
 from typing import Any
 
 import orjson
 
 from ingest.instrument_table.instrument_entry import InstrumentEntry
 from throttle.contract.bar_intervals import DayBar
-from throttle.contract.bars import number, subtract
+from throttle.contract.bars import Bar, number, subtract
 from throttle.contract.products.movers import change_percent
+from throttle.contract.snapshot import LastValue
 
 LEFT_OUT = ("isin", "closed", "revision")
 """Fields of a bar that a day of a quote does not have."""
 
+_PRICE = re.compile(rb'"price":([0-9.]+)')
 _PRICES = ("open", "high", "low", "close")
 
 
-def encode_day(day: DayBar | None, entry: InstrumentEntry | None) -> bytes:
+def encode_day(
+    row: LastValue, bar: DayBar | None, entry: InstrumentEntry | None
+) -> bytes:
     """Return the JSON object of an instrument's newest day, ``null`` if there is none.
 
+    It is the day so far as of the row; only where that is not known the newest ``bar``
+    of a day, which analytics have made. ``end`` is null if no bar says it.
     ``prev_close``, ``change`` and ``percent`` are null where the instrument table has
     no previous close, the last two also where the day has no close.
     """
-    if day is None:
+    day, of_bar = _day_so_far(row), None if bar is None else bar.bar
+    shown = of_bar if day is None else day
+    if shown is None:
         return b"null"
-    fields = {k: v for k, v in day.bar.to_object().items() if k not in LEFT_OUT}
-    return orjson.dumps(fields | _change(day.bar.close, entry))
+    fields = {k: v for k, v in shown.to_object().items() if k not in LEFT_OUT}
+    if of_bar is None or of_bar.start_ms != shown.start_ms:
+        fields["end"] = None
+    else:
+        fields["end"] = of_bar.end_ms
+    return orjson.dumps(fields | _change(shown.close, entry))
+
+
+def _day_so_far(row: LastValue) -> Bar | None:
+    """Return the day so far as of a row, whose end is not known.
+
+    Without a trade that counts for the last price it has no close.
+    """
+    if not row.day:
+        return None
+    start, trades, volume, value, high, low, first = row.day.decode().split(",")
+    found = _PRICE.search(row.body) if first else None
+    close = None if found is None else Decimal(found[1].decode())
+    opened, highest, lowest = (Decimal(t) if t else None for t in (first, high, low))
+    return Bar(
+        *(row.isin, int(start), 0, opened, highest, lowest, close),
+        *(Decimal(volume), Decimal(value), int(trades), False, 0),
+    )
 
 
 class DayBodies:
     """Encoded days, each anew only once it, or what the table says of it, changes."""
 
     def __init__(self) -> None:
-        self._bodies: dict[str, tuple[DayBar, InstrumentEntry | None, bytes]] = {}
+        self._bodies: dict[str, tuple[tuple[object, ...], bytes]] = {}
 
     def encode(
-        self, isin: str, day: DayBar | None, entry: InstrumentEntry | None
+        self, row: LastValue, bar: DayBar | None, entry: InstrumentEntry | None
     ) -> bytes:
         """Return ``encode_day`` of an instrument's newest day."""
-        if day is None:
-            return b"null"
-        kept = self._bodies.get(isin)
-        if kept is None or kept[0] is not day or kept[1] is not entry:
-            kept = self._bodies[isin] = day, entry, encode_day(day, entry)
-        return kept[2]
+        kept = self._bodies.get(row.isin)
+        if kept is not None and all(map(is_, kept[0], (row, bar, entry))):
+            return kept[1]
+        body = encode_day(row, bar, entry)
+        self._bodies[row.isin] = (row, bar, entry), body
+        return body
 
 
 def encode_prices(day: DayBar) -> bytes:

@@ -23,6 +23,7 @@ from gateway.stream.frames import list_object
 from gateway.upstream.analytics_store import AnalyticsStore
 from ingest.instrument_table.instrument_entry import FIELDS, InstrumentEntry
 from throttle.contract.bar_intervals import DayBar
+from throttle.contract.snapshot import LastValue
 
 DAY = "day"
 """The field that is the statistics of an instrument's day."""
@@ -153,7 +154,7 @@ def _read_fields(text: str | None) -> tuple[str, ...]:
     return tuple(name for name in MORE_FIELDS if name in names)
 
 
-_Adder = Callable[[str, bytes], bytes]
+_Adder = Callable[[LastValue], bytes]
 
 
 class QuoteBodies:
@@ -167,7 +168,7 @@ class QuoteBodies:
         """Return an instrument's quote, which it has."""
         add = await self._adder(caller, names, [isin])
         row = caller.board.get(isin)
-        return b"null" if row is None else add(isin, row.body)
+        return b"null" if row is None else add(row)
 
     async def encode_all(
         self, caller: Caller, isins: Sequence[str], names: tuple[str, ...]
@@ -178,8 +179,8 @@ class QuoteBodies:
         board = caller.board
         # As of one position, however long it takes.
         position = board.position
-        rows = [(isin, row.body) for isin in allowed if (row := board.get(isin))]
-        bodies = [add(*row) async for row in in_slices(rows)]
+        rows = [row for isin in allowed if (row := board.get(isin))]
+        bodies = [add(row) async for row in in_slices(rows)]
         caller.charge(len(rows))
         return list_object(position, bodies)
 
@@ -188,24 +189,25 @@ class QuoteBodies:
     ) -> _Adder:
         """Return what adds fields of the instrument table, and the day, to a quote."""
         if not names:
-            return lambda _, body: body
+            return lambda row: row.body
         instruments = caller.instruments
         of_table = tuple(name for name in names if name != DAY)
         has_day = DAY in names
         days: dict[str, DayBar] = {}
-        # A day changes with every trade: there is none that is as old as a quote.
+        # A day changes with every trade: at a token's interval there is none that is as
+        # old as a quote.
         if has_day and caller.paced is None:
             days = await self._store.days(isins)
             caller.charge(ROWS_A_DAY * len(isins))
 
-        def add(isin: str, body: bytes) -> bytes:
-            entry = instruments.get(isin)
-            parts = body[:-1]
+        def add(row: LastValue) -> bytes:
+            isin, entry = row.isin, instruments.get(row.isin)
+            parts = row.body[:-1]
             if of_table:
                 encoded = (entry or InstrumentEntry(isin)).encode(of_table)
                 parts = b'%b,"instrument":%b' % (parts, encoded)
             if has_day:
-                day = self._days.encode(isin, days.get(isin), entry)
+                day = self._days.encode(row, days.get(isin), entry)
                 parts = b'%b,"day":%b' % (parts, day)
             return parts + b"}"
 

@@ -7,6 +7,7 @@ from gateway.protocol.instrument_numbers import InstrumentNumbers
 from gateway.stream.groups.group_board import GroupBoard
 from gateway.stream.once_per_window import OncePerWindow
 from ingest.instrument_table.known_instruments import Instruments
+from throttle.contract.day_so_far import STARTS, day_after
 from throttle.contract.group import StoredGroup
 from throttle.contract.row_sums import UNCOUNTED
 from throttle.contract.snapshot import LastValue, Row, WindowSnapshot
@@ -53,7 +54,8 @@ class Board:
     of the news may go out at once is decided by ``once_per_window.py``; up to
     ``complete`` everything was handed out. No position's window goes back within an
     epoch. ``is_in_parts``: the newest window has come in more than one update.
-    ``groups`` has the newest figures of markets and sectors. ``clock_ms`` is the time
+    ``groups`` has the newest figures of markets and sectors. Each value has the day so
+    far as of it, where that is known. ``clock_ms`` is the time
     of day as of the newest update, the end of its window if nobody says it.
     """
 
@@ -112,7 +114,10 @@ class Board:
         offset = snapshot.offset
         fresh = [r for r in snapshot.rows if self._is_news(r.isin, r.version, offset)]
         for row in fresh:
-            self._rows[row.isin] = LastValue(row.isin, row.version, offset, row.body)
+            day = self._day_with(row)
+            self._rows[row.isin] = LastValue(
+                row.isin, row.version, offset, row.body, day
+            )
         stale = len(snapshot.rows) - len(fresh)
         here = Position(snapshot.epoch, offset, snapshot.window)
         groups, late = self.groups.apply(snapshot)
@@ -127,12 +132,16 @@ class Board:
     ) -> News:
         """Take in the stored state of the same epoch and return what is news.
 
-        Its ``sums`` are 0: what was traded in what was missed is not known. ``recent``
+        Its ``sums`` are 0: what was traded in what was missed is not known; rows say
+        the day in its place. ``recent``
         are the newest updates where several jobs publish (``GroupBoard.catch_up``).
         """
         fresh = [v for v in values if self._is_news(v.isin, v.version, v.offset)]
         self._rows.update((value.isin, value) for value in fresh)
-        rows = [Row(v.isin, v.version, UNCOUNTED, v.body) for v in fresh]
+        rows = [
+            Row(v.isin, v.version, UNCOUNTED, v.body, v.day and STARTS + v.day)
+            for v in fresh
+        ]
         return self._move(position, rows, 0, self.groups.catch_up(groups, recent))
 
     def replace(
@@ -150,9 +159,22 @@ class Board:
         self.is_in_parts = False
         self._gate = OncePerWindow(position.window)
 
+    def forget_days(self) -> None:
+        """Know no days."""
+        self._rows = {i: value._replace(day=b"") for i, value in self._rows.items()}
+
     def retain(self, isins: Iterable[str]) -> None:
         """Forget all other instruments."""
         self._rows = {i: self._rows[i] for i in isins if i in self._rows}
+
+    def _day_with(self, row: Row) -> bytes:
+        """Return the text of the day as of a row, empty if it is not known."""
+        if row.day:
+            return row.day.removeprefix(STARTS)
+        before = self._rows.get(row.isin)
+        if before is None or not before.day:
+            return b""
+        return day_after(before.day, row.row_sums)
 
     def _is_news(self, isin: str, version: bytes, offset: int) -> bool:
         row = self._rows.get(isin)

@@ -454,7 +454,7 @@ class Delivery:
         rows = (self._board.get(name) for name in piece.names)
         return frames.snapshot_frame(
             Position(here.epoch, piece.offset, here.window),
-            [row.body for row in rows if row is not None],
+            [row for row in rows if row is not None],
             self._figures(piece.names),
             final=piece.final,
         )
@@ -465,7 +465,7 @@ class Delivery:
             self._board.complete,
             merged.windows,
             [
-                frames.encode_row(value.body, row.text(value.body))
+                frames.encode_row(value.body, row.text(value.body), row.day)
                 for isin, row in merged.rows.items()
                 if row is not None and (value := self._board.get(isin)) is not None
             ],

@@ -14,19 +14,24 @@ from gateway.protocol.key_sets import KeySet
 from gateway.stream.bars.bar_update import BarPosition
 from gateway.stream.board import Position
 from gateway.stream.pending_rows import SharedRows
+from throttle.contract.day_so_far import day_object
 from throttle.contract.group import encode_groups
 from throttle.contract.row_sums import UNCOUNTED
-from throttle.contract.snapshot import Row, WindowSnapshot
+from throttle.contract.snapshot import LastValue, Row, WindowSnapshot
 from tickthrottle_client.tick_v1 import PROTOCOL
 
 
-def encode_row(body: bytes, sums: bytes) -> bytes:
-    """Add to a row what it says of the trades that it stands for (``row_sums.py``)."""
+def encode_row(body: bytes, sums: bytes, day: bytes = b"") -> bytes:
+    """Add to a row what it says of the trades that it stands for (``row_sums.py``).
+
+    And the day so far, if there is one (``day_so_far.py``).
+    """
+    end = b',"day":%b}' % day_object(day) if day else b"}"
     if b"," not in sums:
-        return b'%b,"trades":%b}' % (body[:-1], sums)
+        return b'%b,"trades":%b%b' % (body[:-1], sums, end)
     trades, volume, value, high, low = sums.split(b",")
     said = b'%b,"trades":%b,"volume":%b,"value":%b' % (body[:-1], trades, volume, value)
-    return b'%b,"high":%b,"low":%b}' % (said, high, low) if high else said + b"}"
+    return b'%b,"high":%b,"low":%b%b' % (said, high, low, end) if high else said + end
 
 
 class Update:
@@ -64,7 +69,12 @@ class Update:
         self.rows = {row.isin: row for row in rows}
         self.shared_rows = SharedRows(self.rows)
         self.groups = groups or {}
-        encoded = {numbers[row.isin]: encode_row(row.body, row.sums) for row in rows}
+        encoded = {
+            numbers[row.isin]: encode_row(
+                row.body, row.sums, row.day if row.starts_day else b""
+            )
+            for row in rows
+        }
         self._numbers = numbers
         # By number: None where an instrument did not change.
         self._rows = list(map(encoded.get, range(len(numbers))))
@@ -127,7 +137,7 @@ def update_frame(
 
 def snapshot_frame(
     position: Position,
-    bodies: Iterable[bytes],
+    rows: Iterable[LastValue],
     groups: Collection[bytes] = (),
     *,
     final: bool,
@@ -137,7 +147,9 @@ def snapshot_frame(
         _encode_position(position),
         b"true" if final else b"false",
     )
-    return _with_data(head, groups, [encode_row(body, UNCOUNTED) for body in bodies])
+    return _with_data(
+        head, groups, [encode_row(row.body, UNCOUNTED, row.day) for row in rows]
+    )
 
 
 def window_object(snapshot: WindowSnapshot, *, with_rows: bool) -> bytes:

@@ -11,7 +11,8 @@ class OncePerWindow:
     that is behind publishes windows that others have passed. ``window`` is the newest
     end of a window, whoever published it. Of an instrument that was handed out in it,
     further rows are held back, newest wins, until the first update of a later window.
-    Their sums are folded.
+    Their sums are folded. A client may have been sent a snapshot meanwhile, which has
+    them: so they say the day, as if it began with them.
 
     Where each window comes in one update nothing is held, copied or looked up.
     """
@@ -43,7 +44,8 @@ class OncePerWindow:
         rows = [row for row in fresh if row.isin not in isins]
         for row in fresh:
             if row.isin in isins:
-                self._held[row.isin] = _added(row, self._held.get(row.isin))
+                held = _added(row, self._held.get(row.isin))
+                self._held[row.isin] = held.as_starting()
         self._handed_out = [*self._handed_out, *rows]
         return rows
 

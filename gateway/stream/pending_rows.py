@@ -6,6 +6,7 @@ decoded once, and two are folded once, however many clients are sent them as one
 
 from collections.abc import Iterable, Mapping
 
+from throttle.contract.day_so_far import day_after
 from throttle.contract.row_sums import RowSums
 from throttle.contract.snapshot import Row
 
@@ -19,7 +20,7 @@ class PendingRow:
     What they say together is worked out when somebody asks for it first.
     """
 
-    __slots__ = ("_parts", "_row", "_sums", "_text")
+    __slots__ = ("_day", "_parts", "_row", "_starts_day", "_sums", "_text")
 
     def __init__(
         self, row: Row | None, parts: "tuple[PendingRow, PendingRow] | None" = None
@@ -28,6 +29,19 @@ class PendingRow:
         self._parts = parts
         self._sums: RowSums | None = None
         self._text: bytes | None = None
+        if row is not None:
+            self._day, self._starts_day = row.day, row.starts_day
+        elif parts is not None:
+            older, newer = parts
+            self._starts_day = older._starts_day or newer._starts_day
+            self._day = newer._day
+            if older._starts_day and not newer._day:
+                self._day = day_after(older._day, newer.fold())
+
+    @property
+    def day(self) -> bytes:
+        """The text of the day that the item has to say, empty if it says none."""
+        return self._day if self._starts_day else b""
 
     @property
     def is_folded(self) -> bool:

@@ -6,8 +6,9 @@ from typing import Any
 
 from gateway.stream.board import DEFAULT_WINDOW_MS, Position
 from ingest.redis_keys import form_refusal
+from throttle.contract.day_so_far import DayValue
 from throttle.contract.group import StoredGroup
-from throttle.contract.snapshot import LastValue, WindowSnapshot
+from throttle.contract.snapshot import NO_DAYS, LastValue, WindowSnapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +43,11 @@ def decode_state(
     meta: Mapping[bytes, bytes],
     last: Mapping[bytes, bytes],
     groups: Mapping[bytes, bytes],
+    days: Mapping[bytes, bytes] = NO_DAYS,
 ) -> StoredState | None:
-    """Decode the hashes ``Keys.meta``, ``Keys.last`` and ``Keys.groups``.
+    """Decode the hashes ``Keys.meta``, ``.last``, ``.groups`` and ``.days_so_far``.
+
+    They were read in one step: each day is as of the last value beside it.
 
     None if nothing is published. Raises ValueError when ``meta`` does not say where the
     stream stands, or that it has another form.
@@ -56,7 +60,11 @@ def decode_state(
     unreadable: list[bytes] = []
     for isin, value in last.items():
         try:
-            values.append(LastValue.decode(isin, value))
+            last_value, stored = LastValue.decode(isin, value), days.get(isin)
+            if stored is not None:
+                day = DayValue.decode(stored).text
+                last_value = last_value._replace(day=day)
+            values.append(last_value)
         except ValueError:
             unreadable.append(isin)
     figures: list[StoredGroup] = []

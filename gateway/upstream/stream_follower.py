@@ -222,9 +222,10 @@ class StreamFollower:
         pipe.hgetall(self._keys.meta)
         pipe.hgetall(self._keys.last)
         pipe.hgetall(self._keys.groups)
-        meta, last, groups = await pipe.execute()
+        pipe.hgetall(self._keys.days_so_far)
+        meta, last, groups, days = await pipe.execute()
         self._counters.reloads += 1
-        stored = decode_state(meta, last, groups)
+        stored = decode_state(meta, last, groups, days)
         if stored is None:
             return
         if stored.unreadable:

@@ -21,7 +21,7 @@ from tests.conftest import skip_or_fail
 from tests.gateway.samples import SAMSUNG
 from tests.ports import free_port
 from tickthrottle_client import Item, TickClient, Traded, traded
-from tickthrottle_client.item_sums import SUMS, as_known
+from tickthrottle_client.item_sums import SUMS, as_known, day_after
 from tickthrottle_client.tick_client import read_message
 from tickthrottle_client.tick_v1 import PROTOCOL
 
@@ -38,6 +38,14 @@ ADD_UP = """
 import { addTraded, readMessage, traded } from "./tick.mjs";
 const { data } = readMessage(process.argv[2]);
 console.log(JSON.stringify(data.map(traded).reduce(addTraded)));
+"""
+
+
+ADD_DAYS = """
+import { dayAfter, readMessage } from "./tick.mjs";
+const { data } = readMessage(process.argv[2]);
+let day;
+console.log(JSON.stringify(data.map((item) => (day = dayAfter(item, day)) ?? null)));
 """
 
 
@@ -106,6 +114,57 @@ def test_items_add_up_to_their_trades_in_both_languages(tmp_path: Path) -> None:
     )
     found = json.loads(done.stdout)
     assert (found["trades"], *(Fraction(found[name]) for name in SUMS)) == truth
+
+
+def test_days_are_added_up_in_both_languages(tmp_path: Path) -> None:
+    """As of every item: a day begins or is told again, is unknown, or goes on."""
+    chance = Random(5)
+    items, expected = list[dict[str, Any]](), list[Any]()
+    so_far: list[Any] | None = None
+    for place in range(200):
+        item, own = make_item(chance, chance.choice((1, 1, 2, 5)))
+        kind = "day" if place == 3 else chance.choice(("day", "hole", *["item"] * 8))
+        if kind == "day":
+            so_far = own
+            said = dict(zip(SUMS, map(str_or_none, add_up(own)), strict=True))
+            told = {"start": place, "trades": len(own), **said, "open": own[0][0]}
+            item["day"] = f"{{{fields({n: t for n, t in told.items() if t})}}}"
+        elif kind == "hole":
+            # Nobody has counted them.
+            so_far = None
+            item = {n: item[n] for n in ("isin", "time", "seq", "price", "size")}
+            item["trades"] = 0
+        elif so_far is not None:
+            so_far = [*so_far, *own]
+        items.append(item)
+        known = None if so_far is None else (len(so_far), *add_up(so_far))
+        expected.append(known)
+    listed = "},{".join(fields(item) for item in items)
+    message = f'{{"type":"update","data":[{{{listed}}}]}}'
+    day: dict[str, Any] | None = None
+    in_python = [day := day_after(i, day) for i in read_message(message)["data"]]
+    assert [as_numbers(day) for day in in_python] == expected
+    shutil.copy(STATIC / "tick.js", tmp_path / "tick.mjs")
+    (tmp_path / "add_days.mjs").write_text(ADD_DAYS)
+    command = [node(), tmp_path / "add_days.mjs", message]
+    done = subprocess.run(command, check=True, capture_output=True, timeout=60)
+    in_javascript = json.loads(done.stdout)
+    assert [as_numbers(day) for day in in_javascript] == expected
+    opened = [day and Fraction(day["open"]) for day in in_python]
+    assert [day and Fraction(day["open"]) for day in in_javascript] == opened
+
+
+def str_or_none(amount: Fraction | None) -> str | None:
+    """Return a number as decimal text, if there is one."""
+    return None if amount is None else text(amount)
+
+
+def as_numbers(day: Mapping[str, Any] | None) -> tuple[Any, ...] | None:
+    """Return trades and sums of a day, exactly."""
+    if day is None:
+        return None
+    sums = (Fraction(day[name]) if name in day else None for name in SUMS)
+    return day["trades"], *sums
 
 
 def test_sums_that_nobody_knows_are_none() -> None:

@@ -181,7 +181,7 @@ def test_charts_and_settings_are_there_for_who_asks(
     view: Page, gateway: Gateway
 ) -> None:
     """Charts begin before the page was opened, and are tables, too; changes first."""
-    known = eventually(lambda: several_windows(gateway))
+    eventually(lambda: several_windows(gateway))
     expect(view.locator(".plot canvas")).to_have_count(2)
     rate = view.locator("section", has_text="Rate of every window")
     expect(view.get_by_role("img", name="Rate of every window")).to_have_attribute(
@@ -546,9 +546,7 @@ def test_clients_of_other_gateways_are_shown_in_korean_as_in_english(
         expect(page.locator("#silent-gateways")).to_have_text(
             f"1개 게이트웨이에 물을 수 없습니다: {nobody} (연결 거부됨)."
         )
-        expect(verdict(page)).to_have_text(
-            re.compile(rf"^모두 정상 \({TIME}부터\)$")
-        )
+        expect(verdict(page)).to_have_text(re.compile(rf"^모두 정상 \({TIME}부터\)$"))
         assert page.locator("#state").get_attribute("role") is None
         for summary in page.locator("summary").all():
             summary.click()

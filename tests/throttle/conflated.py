@@ -11,7 +11,7 @@ from throttle.window.checked_rows import trade_rows
 from throttle.window.combine import combine
 from throttle.window.conflate import LATEST
 from throttle.window.control_rows import cut_row, read_row
-from throttle.window.row_schema import FOLDED
+from throttle.window.row_schema import FIRST, FOLDED
 from throttle.window.turnover import of_all
 
 
@@ -40,12 +40,14 @@ def as_conflated(table: pa.Table, window_ms: int, is_live: bool = False) -> pa.T
     ends = [(us // window_us + 1) * window_us for us in stamps_us]
     end = pa.array(ends, pa.timestamp("us", tz="UTC"))
     latest = [combined[name].combine_chunks() for name in LATEST]
+    first = [combined[name].combine_chunks() for name in FIRST]
     return pa.table(
         {
             "window": pa.StructArray.from_arrays([end], ["end"]),
             "key": combined["key"],
             "partition": combined["partition"],
             "latest": pa.StructArray.from_arrays(latest, LATEST),
+            "first": pa.StructArray.from_arrays(first, FIRST),
             **{name: combined[name] for name in FOLDED},
         }
     )

@@ -3,9 +3,12 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from decimal import Decimal
 from functools import reduce
 from typing import Any
 
+import orjson
+import pyarrow as pa
 import redis
 
 from ingest.redis_keys import Keys
@@ -20,6 +23,10 @@ from throttle.contract.trade_order import NO_VERSION, encode_version
 from throttle.lease.lease import Lease, LeaseGrant
 from throttle.publish.publisher import Publisher, PublishOptions, PublishOutcome
 from throttle.window.batch import Batch, BatchWindow, PartitionCount
+from throttle.window.fold_rows import END, OddAmounts
+from throttle.window.row_schema import FIRST
+from throttle.window.trade_sums import of_amounts
+from throttle.window.traded import BatchTrades
 
 W = 2_000
 A, B = "KR7005930003", "KR7000660001"
@@ -119,7 +126,8 @@ class Job:
         ]
         end_ms, positions = made[-1].end_ms, (made[-1].end_ms << 21,) * len(partitions)
         end = Cut(end_ms, positions, tuple(counted), partitions)
-        batch = Batch(self.cut, end, made, list(counts.values()), letters)
+        of_all = made, list(counts.values()), letters
+        batch = Batch(self.cut, end, *of_all, traded=_traded_of(made))
         return batch if len(made) == 1 else replace(batch, sums=_sums_of(made))
 
     def publish(self, *windows: Sequence[Row | tuple[int, Row]], **more: Any) -> Any:
@@ -157,6 +165,41 @@ def _sums_of(windows: Sequence[BatchWindow]) -> dict[str, bytes]:
             sums = row.row_sums
             folded[row.isin] = sums if before is None else sums.fold(before)
     return {isin: sums.encode() for isin, sums in folded.items() if sums.trades > 1}
+
+
+def _traded_of(windows: Sequence[BatchWindow]) -> BatchTrades:
+    """Return what rows made by hand stand for: trades like their own."""
+    places, every = [], []
+    for window in windows:
+        for _, row in window.rows.values():
+            order: tuple[Any, ...] = (None,) * len(FIRST)
+            if row.version != NO_VERSION:
+                order = *decode_version(row.version), _price_of(row)
+            places.append((window.end_ms, row.isin, row.trades, *order))
+            every.append(row.row_sums.amounts)
+    names = END, "key", "trades", *FIRST
+    types = pa.int64(), pa.string(), *(pa.int64(),) * 4, pa.string()
+    columns = zip(*places, strict=True) if places else ((),) * len(names)
+    arrays = map(pa.array, columns, types)
+    folded, odd = of_amounts(every)
+    table = pa.table({**dict(zip(names, arrays, strict=True)), **folded})
+    return BatchTrades(
+        table,
+        [
+            OddAmounts(places[place][0], places[place][1], amounts)
+            for place in odd
+            if (amounts := every[place]) is not None
+        ],
+    )
+
+
+def _price_of(row: Row) -> str:
+    return str(Decimal(str(orjson.loads(row.body).get("price", 1))))
+
+
+def decode_version(version: bytes) -> tuple[int, int, int]:
+    """Return time, seq and position of a version."""
+    return int(version[:16]), int(version[16:35]), int(version[35:])
 
 
 def ledger_of(client: redis.Redis, job: str = "job") -> Ledger:

@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from throttle.analytics.bars.published_bars import calendars_of
-from throttle.contract.session_calendar import SessionCalendar
+from throttle.contract.session_calendar import SessionCalendar, SessionCalendars
 from throttle.settings import AnalyticsSettings, ThrottleSettings
 
 
@@ -171,8 +170,12 @@ def test_a_calendar_that_there_is_not_is_refused(calendars: str, rule: str) -> N
     with pytest.raises(ValidationError, match=rule):
         AnalyticsSettings(day_calendars=calendars)
     text = "US=America/New_York@09:30,Europe/Oslo@08:00"
-    calendars = calendars_of(AnalyticsSettings(day_calendars=text))
+    calendars = SessionCalendars.create(
+        *AnalyticsSettings(day_calendars=text).calendars()
+    )
     assert calendars.of("US0378331005").begins == "09:30"
     assert calendars.everyday == SessionCalendar("Europe/Oslo", "08:00")
-    others = calendars_of(AnalyticsSettings(day_calendars="US=UTC@09:30"))
+    others = SessionCalendars.create(
+        *AnalyticsSettings(day_calendars="US=UTC@09:30").calendars()
+    )
     assert others.everyday == SessionCalendar("Asia/Seoul", "00:00")

@@ -113,7 +113,8 @@ def judge(
     for row in snapshot.rows:
         if row.isin in published:
             differences.append(Difference("extra", *at, row.isin, None, row))
-        published[row.isin] = row
+        # The day so far is of rows before these, too.
+        published[row.isin] = row._replace(day=b"")
     undecided, restating = 0, set()
     for isin in sorted(computed.keys() | published.keys()):
         sent, due = published.get(isin), None

@@ -78,6 +78,11 @@ class SessionCalendars:
         return self.named.get(isin[:2], self.everyday)
 
     @classmethod
+    def create(cls, zone: str, begins: str, named: str) -> "SessionCalendars":
+        """Create them from what settings say (``SparkSettings.calendars``)."""
+        return cls.parse(SessionCalendar(zone, begins), named)
+
+    @classmethod
     def parse(cls, everyday: SessionCalendar, named: str) -> "SessionCalendars":
         """Read ``US=America/New_York@09:30,QM=UTC@00:00``. Raises ValueError."""
         found: dict[str, SessionCalendar] = {}

@@ -6,20 +6,26 @@ This module is a contract. A message is one header line of JSON and one line per
     KR7005930003 <version> <sums> {"isin":"KR7005930003","time":...,"price":199500,...}
 
 so a row's JSON is carried as bytes and its price is never parsed on the way; sums are
-those of ``row_sums.py``. A window that was joined with the instrument table has two
-more fields at the header's end, ``"instruments"``, the table's version, and
-``"groups"``, a list (``group.py``).
+those of ``row_sums.py``. Behind the last row and an empty line come days so far, a line
+each (``day_so_far.py``): in a message of the channel of every row, as of it, in one of
+the window log of those rows alone that start a day. A window that was joined with the
+instrument table has two more fields at the header's end, ``"instruments"``, the
+table's version, and ``"groups"``, a list (``group.py``).
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import orjson
 
+from throttle.contract.day_so_far import STARTS, day_after, decode_days, encode_days
 from throttle.contract.group import Group, decode_groups, encode_groups
 from throttle.contract.row_sums import RowSums, checked, count_of
 
 _GROUPS = b',"groups":'
+
+NO_DAYS: Mapping[bytes, bytes] = {}
 
 
 class Row(NamedTuple):
@@ -28,13 +34,15 @@ class Row(NamedTuple):
     ``body`` is the JSON object clients get, without ``sums`` (``row_sums.py``). A row
     whose trades all came too late to be shown, or do not count for the last price, has
     the version and the body of the trade that is shown, and sums in full. Until it is
-    published, the latter's row has ``trade_order.NO_VERSION`` and no body.
+    published, the latter's row has ``trade_order.NO_VERSION`` and no body. ``day`` is
+    the text of the day so far, empty where nothing is said of it.
     """
 
     isin: str
     version: bytes
     sums: bytes
     body: bytes
+    day: bytes = b""
 
     @property
     def trades(self) -> int:
@@ -48,30 +56,48 @@ class Row(NamedTuple):
 
     def merge(self, older: "Row") -> "Row":
         """Return this row, standing for the trades of an older one, too."""
-        return self._replace(sums=self.row_sums.fold(older.row_sums).encode())
+        day = self.day
+        if older.starts_day and not self.starts_day:
+            day = STARTS + day if day else day_after(older.day, self.row_sums)
+        return self._replace(sums=self.row_sums.fold(older.row_sums).encode(), day=day)
+
+    def as_starting(self) -> "Row":
+        """Return this row, saying the day, if it is known."""
+        if not self.day or self.starts_day:
+            return self
+        return self._replace(day=STARTS + self.day)
+
+    @property
+    def starts_day(self) -> bool:
+        """Whether the day begins, or has another open, with this row."""
+        return self.day.startswith(STARTS)
 
     def encode(self) -> bytes:
         """Encode as one line; ISIN and version have fixed places in it."""
-        isin, version, sums, body = self
+        isin, version, sums, body, _ = self
         return b"%b %b %b %b" % (isin.encode(), version, sums, body)
 
     @classmethod
-    def decode(cls, line: bytes) -> "Row":
-        """Decode what ``encode`` wrote. Raises ValueError."""
+    def decode(cls, line: bytes, days: Mapping[bytes, bytes] = NO_DAYS) -> "Row":
+        """Decode what ``encode`` wrote, with its day. Raises ValueError."""
         isin, version, sums, body = line.split(b" ", 3)
-        return cls(isin.decode(), version, checked(sums), body)
+        day = days.get(isin, b"")
+        return cls(isin.decode(), version, checked(sums), body, day)
 
 
 class LastValue(NamedTuple):
     """What the last-value table holds of an instrument.
 
-    ``offset`` is that of the window in which the instrument changed last.
+    ``offset`` is that of the window in which the instrument changed last. ``day`` is
+    the text of its day so far as of that window, which has a hash of its own
+    (``Keys.days_so_far``); empty where it is not known.
     """
 
     isin: str
     version: bytes
     offset: int
     body: bytes
+    day: bytes = b""
 
     @classmethod
     def decode(cls, isin: bytes, value: bytes) -> "LastValue":
@@ -109,12 +135,14 @@ class WindowSnapshot:
 
         Raises ValueError for anything the throttle would not have written.
         """
+        message, _, days_of_rows = message.partition(b"\n\n")
         head, *lines = message.split(b"\n")
         # As bytes: their numbers may have more digits than a double keeps.
         start, _, groups = head.partition(_GROUPS)
         header = orjson.loads(start + b"}" if groups else head)
         try:
-            rows = tuple(Row.decode(line) for line in lines)
+            days = decode_days(days_of_rows.split(b"\n")) if days_of_rows else {}
+            rows = tuple(Row.decode(line, days) for line in lines)
             return cls(
                 header["epoch"],
                 header["offset"],
@@ -142,4 +170,6 @@ class WindowSnapshot:
         header = orjson.dumps(fields)
         if self.instruments_version or self.groups:
             header = header[:-1] + _GROUPS + encode_groups(self.groups) + b"}"
-        return b"\n".join([header, *(row.encode() for row in self.rows)])
+        rows = b"\n".join([header, *(row.encode() for row in self.rows)])
+        days = [b"%b %b" % (r.isin.encode(), r.day) for r in self.rows if r.day]
+        return rows + encode_days(days)

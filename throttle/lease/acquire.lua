@@ -1,6 +1,6 @@
 -- Take the lease of a job, if nobody else holds it, and say where the job goes on.
 --
--- KEYS  meta, lease, last, windows, ledger, batches, groups
+-- KEYS  meta, lease, last, windows, ledger, batches, groups, the days so far
 -- ARGV  job, owner, ttl in ms, log id, cut to start from if there is none, run id of
 --       this server, an epoch, should a new one begin, 1 to begin it in any case, the form
 --       of what the job is going to publish
@@ -9,7 +9,7 @@
 -- others. The published stream and the job's books begin anew where their ground is
 -- gone: the stream when Redis lost it, the books when the log is another one.
 -- Returns {term, cut, epoch}, or {0, holder}.
-local meta, lease, last, windows, ledger, batches, groups = unpack(KEYS)
+local meta, lease, last, windows, ledger, batches, groups, days = unpack(KEYS)
 local job, owner, ttl, log_id, first_cut, server, new_epoch, rolled_back, form =
   unpack(ARGV)
 
@@ -21,7 +21,7 @@ end
 local epoch = redis.call('HGET', meta, 'epoch')
 if not epoch then
   -- Offsets begin at 1 again: what is left of an older stream would be in the way.
-  redis.call('DEL', last, windows, groups)
+  redis.call('DEL', last, windows, groups, days)
   redis.call('HSET', meta, 'offset', 0)
 end
 if not epoch or rolled_back == '1' or redis.call('HGET', meta, 'server') ~= server then

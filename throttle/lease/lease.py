@@ -76,6 +76,7 @@ class Lease:
                 keys.ledger(job),
                 keys.batches(job),
                 keys.groups,
+                keys.days_so_far,
             ],
             args=[
                 job,

@@ -1,22 +1,28 @@
 -- Publish the windows of one batch, its dead letters and its books in one atomic step;
 -- safe to repeat.
 --
--- KEYS  meta, last, windows, ledger, batches, groups, the dead letters of each partition
+-- KEYS  meta, last, windows, ledger, batches, groups, the days so far, the dead letters of each
+--       partition
 -- ARGV  the head, a JSON object (publisher.py), then what is bytes:
 --       a line per row (snapshot.py, Row.encode), window by window, oldest first, in each
 --       partition by partition; the body of each group that the head names, in its order;
 --       of several windows a line per instrument that has several trades in them, "<isin> <sums>"
---       of all of them; the bytes of each dead letter, or their beginning
+--       of all of them; of each instrument its ISIN and its day so far as it is stored
+--       (day_so_far.py); all of these again, as a message of the channel has them;
+--       the bytes of each dead letter, or their beginning
 --
 -- The head has: channel, job, term, start and end (the cuts, as stored), window_ms,
 -- window_log (its length), batch (its id), instruments (version of the instrument table as text, since it
 -- has more digits than a double keeps; 0: none),
 -- instruments_digest; no_news, the rows that show no trade of their own ("<end> <isin> stale", or
--- "unshown" in place of the last word, with spaces between them); sums, how many lines of sums there are; markets (names); named, the fields of
+-- "unshown" in place of the last word, with spaces between them); sums and days, how many of
+-- these there are; days_before, of each the day it goes on from ("<start>,<trades>", "" for
+-- none), if other jobs publish, too; markets (names); named, the fields of
 -- groups that the table names, left out if they are those of the batch before; knows_markets, whether
 -- windows say the markets of their rows;
 -- windows, oldest first: end_ms, counts (rows of each partition), markets (of each row, its
--- place in `markets` from 1 on, if knows_markets), groups: {field, place of its market or 0};
+-- place in `markets` from 1 on, if knows_markets), groups: {field, place of its market or 0},
+-- starting: the days that start with its rows, as they stand behind them;
 -- together, of several windows: the groups of all of them;
 -- partitions: number, log (its own count at the end cut, left out if unknown), books (the
 -- trades by what became of them, but published and stale), amounts (what is added to the
@@ -29,19 +35,21 @@
 -- the epoch began (acquire.lua begins another one there). A row whose version is not greater than the
 -- stored one (trade_order.py) is stale, and so is one without a version, whose trades do not count
 -- for the last price: in its place comes what is shown, with the sums of the row, which restates
--- it. Where nothing was ever shown it is unshown: it is left out. Every window gets the next offset, an entry in the window log,
+-- it. Where nothing was ever shown it is unshown: it is left out, and its day is stored. Every window gets the next offset, an entry in the window log,
 -- and its part of the one message on the channel. Who listens to the channel of a market
 -- gets the same message with that market's rows and group.
 -- Returns {status, ...}:
 --   ok, epoch, offset, windows, rows, stale, channels of markets that somebody listens
---     to, the ledger: whether it balances says whoever reads it (ledger.py)
+--     to, how many jobs there are, the ledger: whether it balances says whoever reads it (ledger.py)
 --   repeat           this batch was published before
 --   fenced, term     another job of this name has taken over
 --   lost             the stream is gone, or may be older than what was published: it is
 --     older than this job's last batch, or its server was started again
 --   stale, names     other rows are no news than the head says: nothing was written
+--   moved, isins     others have published these, whose days go on from later ones: neither
+--   shared           other jobs publish, too, and days_before were not given: neither
 --   listened         somebody listens to a market and no places were given: neither
-local meta, last, windows, ledger, batches, groups = unpack(KEYS)
+local meta, last, windows, ledger, batches, groups, days = unpack(KEYS)
 local head = cjson.decode(ARGV[1])
 local channel, job, term = head.channel, head.job, head.term
 local window_count, partitions = #head.windows, #head.partitions
@@ -62,7 +70,8 @@ redis.call('XLEN', windows)
 redis.call('XLEN', batches)
 redis.call('HLEN', last)
 redis.call('HLEN', groups)
-for p = 1, partitions do redis.call('XLEN', KEYS[6 + p]) end
+redis.call('HLEN', days)
+for p = 1, partitions do redis.call('XLEN', KEYS[7 + p]) end
 if newest_term > term then return {'fenced', newest_term} end
 -- A smaller term than ours: the server has forgotten that it ever gave us one.
 if newest_term < term or not since then return {'lost'} end
@@ -141,6 +150,24 @@ for line = at, at + head.sums - 1 do
   sums_of[string.sub(ARGV[line], 1, ISIN_END)] = string.sub(ARGV[line], ISIN_END + 2)
 end
 at = at + head.sums
+
+-- Whose days go on from others than were read: only who publishes changes them.
+local days_at, jobs, moved = at, 0, {}
+for _, field in ipairs(redis.call('HKEYS', meta)) do
+  if string.sub(field, 1, 4) == 'cut:' then jobs = jobs + 1 end
+end
+if jobs > 1 then
+  if not head.days_before then return {'shared'} end
+  for day, before in ipairs(head.days_before) do
+    local isin = ARGV[days_at + 2 * day - 2]
+    local stored = redis.call('HGET', days, isin)
+    stored = stored and string.match(stored, '^%S+ ([^,]+,[^,]+)') or ''
+    if stored ~= before then moved[#moved + 1] = isin end
+  end
+  if #moved > 0 then return {'moved', table.concat(moved, ' ')} end
+end
+local days_of_message = ARGV[days_at + 2 * head.days]
+at = days_at + 2 * head.days + 1
 
 -- The header of a message, with groups, or those of one market among them.
 local function header(window_ms, count, groups, market)
@@ -222,7 +249,7 @@ for _, window in ipairs(head.windows) do
   end
   message = table.concat(lines, '\n')
   redis.call('XADD', windows, 'MAXLEN', '~', head.window_log, offset .. '-0',
-    'snapshot', message)
+    'snapshot', message .. window.starting)
 end
 local window_ms = last_window.end_ms
 
@@ -234,6 +261,10 @@ for from = 1, #order, CHUNK do
     values[#values + 1] = row.version .. ' ' .. row.offset .. ' ' .. row.body
   end
   redis.call('HSET', last, unpack(values))
+end
+for from = days_at, days_at + 2 * head.days - 1, 2 * CHUNK do
+  local upto = math.min(from + 2 * CHUNK, days_at + 2 * head.days) - 1
+  redis.call('HSET', days, unpack(ARGV, from, upto))
 end
 -- Of several jobs one may be behind: what others have shown is not taken back.
 local shown = tonumber(redis.call('HGET', meta, 'window') or 0)
@@ -260,13 +291,13 @@ if window_count > 1 then
   for _, isin in ipairs(order) do message[#message + 1] = encode_changed(isin) end
   message = table.concat(message, '\n')
 end
-redis.call('PUBLISH', channel, message)
+redis.call('PUBLISH', channel, message .. days_of_message)
 for _, to in ipairs(listened) do
   local lines = {header(window_ms, window_count, together, to.market)}
   for _, isin in ipairs(order) do
     if changed[isin].market == to.market then lines[#lines + 1] = encode_changed(isin) end
   end
-  redis.call('PUBLISH', to.name, table.concat(lines, '\n'))
+  redis.call('PUBLISH', to.name, table.concat(lines, '\n') .. days_of_message)
 end
 
 -- The books: what was read, by the reader's count, and what became of it, by Spark's.
@@ -314,9 +345,9 @@ redis.call('XADD', batches, 'MAXLEN', '~', head.window_log, offset .. '-0', 'bat
 
 for number, letter in ipairs(head.letters) do
   -- One that is there already, from before the stream was rolled back, stays.
-  redis.pcall('XADD', KEYS[6 + letter.partition], 'MAXLEN', '~', head.letters_kept, letter.id,
+  redis.pcall('XADD', KEYS[7 + letter.partition], 'MAXLEN', '~', head.letters_kept, letter.id,
     'reason', letter.reason, 'error', letter.error, 'trade', ARGV[at + number - 1],
     'appended', letter.appended, 'bytes', letter.bytes, 'sha256', letter.sha256)
 end
 return {'ok', epoch, offset, window_count, total_rows, total_stale,
-  #channels, redis.call('HGETALL', ledger)}
+  #channels, jobs, redis.call('HGETALL', ledger)}

@@ -24,8 +24,10 @@ from throttle.contract.ledger import (
     stored_amounts,
 )
 from throttle.contract.row_sums import ONE, RowSums
+from throttle.contract.session_calendar import EVERYWHERE, SessionCalendars
 from throttle.contract.snapshot import Row
 from throttle.lease.lease import Fenced
+from throttle.publish.shown_days import BatchDays, ShownDays
 from throttle.publish.shown_versions import NoNews, ShownVersions
 from throttle.window.batch import Batch, PartitionCount
 from throttle.window.group_rows import BatchGroups, Place
@@ -64,13 +66,17 @@ DEAD_LETTERS = 10_000
 
 @dataclass(frozen=True, slots=True)
 class PublishOptions:
-    """How a job publishes: under which name, and how much Redis keeps."""
+    """How a job publishes: under which name, and how much Redis keeps.
+
+    ``calendars`` say when an instrument's day begins.
+    """
 
     job: str
     window_ms: int
     window_log: int
     log: LogKind = "redis"
     dead_letters: int = DEAD_LETTERS
+    calendars: SessionCalendars = EVERYWHERE
 
 
 class Publisher:
@@ -84,8 +90,11 @@ class Publisher:
         self._options = options
         self._term = term
         self._shown = ShownVersions(client, keys.last)
+        self._days = ShownDays(client, keys.days_so_far, options.calendars)
         # Places of markets are sent only if somebody listens to a market's channel.
         self._has_listeners = False
+        # Which days go on is compared only if other jobs change them, too.
+        self._has_others = False
         script = files("throttle.publish").joinpath("publisher.lua").read_text("utf-8")
         self._publish = client.register_script(script)
 
@@ -97,15 +106,20 @@ class Publisher:
         after which the batch may be published again.
         """
         job = self._options.job
-        no_news = self._shown.no_news(batch)
+        no_news, days = self._shown.no_news(batch), self._days.after(batch)
         while True:
-            status, *values = self._call(batch, batch_id, no_news)
-            if status == b"listened":
-                self._has_listeners = True
+            status, *values = self._call(batch, batch_id, no_news, days)
+            if status in (b"listened", b"shared"):
+                self._has_listeners |= status == b"listened"
+                self._has_others |= status == b"shared"
+                continue
+            # Others publish the same instruments, and both only go on: this ends.
+            if status == b"moved":
+                self._days.forget(values[0].decode().split())
+                days = self._days.after(batch)
                 continue
             if status != b"stale":
                 break
-            # Others publish the same instruments, and versions only grow: this ends.
             no_news = NoNews.decode(values[0])
         if status == b"fenced":
             raise Fenced(
@@ -117,15 +131,20 @@ class Publisher:
                 "the stream was emptied or rolled back, or its server was started again"
             )
         if status == b"repeat":
+            # Nobody knows at which offsets.
+            self._days.forget()
             return REPEATED
-        epoch, offset, windows, rows, old, listeners, stored = values
-        self._has_listeners = listeners > 0
+        epoch, offset, windows, rows, old, listeners, jobs, stored = values
+        self._has_listeners, self._has_others = listeners > 0, jobs > 1
         self._shown.learn()
+        self._days.learn(days)
         ledger = Ledger.decode(job, dict(zip(stored[::2], stored[1::2], strict=True)))
         off_by = 0 if ledger is None else ledger.off_by
         return PublishOutcome(epoch.decode(), offset, windows, rows, old, off_by)
 
-    def _call(self, batch: Batch, batch_id: int, no_news: NoNews) -> Any:
+    def _call(
+        self, batch: Batch, batch_id: int, no_news: NoNews, days: BatchDays
+    ) -> Any:
         keys, job = self._keys, self._options.job
         return self._publish(
             keys=[
@@ -135,12 +154,15 @@ class Publisher:
                 keys.ledger(job),
                 keys.batches(job),
                 keys.groups,
+                keys.days_so_far,
                 *(f"{keys.dead(job)}:{p}" for p in batch.end.partitions),
             ],
-            args=self._document(batch, batch_id, no_news),
+            args=self._document(batch, batch_id, no_news, days),
         )
 
-    def _document(self, batch: Batch, batch_id: int, no_news: NoNews) -> list[bytes]:
+    def _document(
+        self, batch: Batch, batch_id: int, no_news: NoNews, days: BatchDays
+    ) -> list[bytes]:
         """Return what the script is given: a head that names all, then what is bytes.
 
         ``publisher.lua`` says what is in it.
@@ -168,7 +190,11 @@ class Publisher:
             "markets": [] if rows is None else rows.markets,
             "knows_markets": self._has_listeners,
             "windows": [
-                {"end_ms": w.end_ms, "counts": [len(of_one) for of_one in of_window]}
+                {
+                    "end_ms": w.end_ms,
+                    "counts": [len(of_one) for of_one in of_window],
+                    "starting": days.starting_with(w.end_ms),
+                }
                 for w, of_window in zip(batch.windows, ordered, strict=True)
             ],
             "partitions": [
@@ -177,11 +203,14 @@ class Publisher:
             ],
             "no_news": no_news.encode(batch),
             "sums": len(sums),
+            "days": len(days),
             "letters_kept": options.dead_letters,
             "letters": [
                 self._encode_letter(le, partitions) for le in batch.dead_letters
             ],
         }
+        if self._has_others:
+            head["days_before"] = days.before()
         if batch.start.instruments != batch.end.instruments:
             head["named"] = _fields(batch)
         places = {MARKET + name: n for n, name in enumerate(head["markets"], 1)}
@@ -203,6 +232,7 @@ class Publisher:
             *_encode_rows(batch, ordered, no_news.stale),
             *(group.body for group in (*chain.from_iterable(of_windows), *several)),
             *sums,
+            *days.encode(),
             *(letter.payload for letter in batch.dead_letters),
         ]
 

@@ -32,7 +32,10 @@ def commands_of_a_job(keys: Keys, job: str, log: LogKind) -> Iterator[Command]:
     yield from (("TIME",), ("INFO", "server"), ("SCRIPT", "LOAD", "return 1"))
     yield ("EVALSHA", "0" * 40, "0")
     dead = f"{keys.dead(job)}:0"
-    hashes = keys.meta, keys.last, keys.groups, keys.ledger(job), keys.stages(job)
+    hashes = (
+        *(keys.meta, keys.last, keys.groups, keys.days_so_far),
+        *(keys.ledger(job), keys.stages(job)),
+    )
     streams = keys.windows, keys.batches(job), dead
     for key in hashes:
         yield ("HSET", key, *_FIELD)
@@ -42,6 +45,7 @@ def commands_of_a_job(keys: Keys, job: str, log: LogKind) -> Iterator[Command]:
         yield ("DEL", key)
     yield from (("HGET", keys.meta, "x"), ("HMGET", keys.meta, "x"))
     yield from (("HLEN", keys.last), ("HMGET", keys.last, "x"))
+    yield from (("HLEN", keys.days_so_far), ("HMGET", keys.days_so_far, "x"))
     yield from (("HLEN", keys.groups), ("HKEYS", keys.groups))
     yield ("HDEL", keys.groups, "x")
     ledger = keys.ledger(job)

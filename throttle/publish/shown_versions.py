@@ -65,7 +65,7 @@ class ShownVersions:
         stale: list[Place] = []
         unshown: list[Place] = []
         for window in batch.windows:
-            for _, (isin, version, _, _) in window.rows.values():
+            for _, (isin, version, *_) in window.rows.values():
                 known = newest.get(isin) or shown[isin]
                 # As ``is_newer`` says it; a call for each would take twice as long.
                 if version > known and version != NO_VERSION:

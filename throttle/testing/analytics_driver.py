@@ -27,7 +27,6 @@ import pyarrow as pa
 from ingest.tradelog.contract import Chunk, LogInfo, Tail
 from throttle.analytics.bars.amended_bars import BarBoard, Place
 from throttle.analytics.bars.bar_sink import BarSink
-from throttle.analytics.bars.published_bars import calendars_of
 from throttle.analytics.partials.partial_options import CutRange, PartialOptions
 from throttle.analytics.partials.partial_reader import partials_of
 from throttle.analytics.product import Product
@@ -39,6 +38,7 @@ from throttle.contract.bars import Bar, BarsUpdate
 from throttle.contract.cut import Cut, advance, between, next_end
 from throttle.contract.products.bursts import TradingBurst
 from throttle.contract.products.moves import Move
+from throttle.contract.session_calendar import SessionCalendars
 from throttle.contract.tally import BatchNote, QueryTally
 from throttle.settings import AnalyticsSettings
 from throttle.spark.options import log_options
@@ -261,7 +261,7 @@ class _Published:
     def board(self) -> BarBoard:
         """Return the open bars, the newest ones, and days."""
         return BarBoard(
-            calendars_of(self._settings),
+            SessionCalendars.create(*self._settings.calendars()),
             self._clock_ms,
             {place: bar for place, bar in self.bars.items() if not bar.closed},
             {isin: self.bars[isin, start] for isin, start in sorted(self.bars)},

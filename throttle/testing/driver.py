@@ -52,6 +52,7 @@ from ingest.tradelog.redis_log_reader import open_log
 from ingest.tradelog.redis_positions import FIELD, stream_key
 from throttle.contract.cut import Cut, origin, wait_ms
 from throttle.contract.ledger import Ledger
+from throttle.contract.session_calendar import SessionCalendars
 from throttle.contract.snapshot import Row, WindowSnapshot
 from throttle.lease.lease import Lease, LeaseGrant
 from throttle.publish.publisher import Publisher, PublishOptions
@@ -64,7 +65,7 @@ from throttle.window.combine import combine
 from throttle.window.conflate import LATEST
 from throttle.window.instrument_columns import NO_INSTRUMENTS, InstrumentColumns
 from throttle.window.open_batch import plan_after
-from throttle.window.row_schema import FOLDED
+from throttle.window.row_schema import FIRST, FOLDED
 from tickthrottle_client.redis_primary import connect
 
 if TYPE_CHECKING:
@@ -275,6 +276,7 @@ class ThrottleDriver(TradesByHand):
             self._settings.job,
             self._settings.window_ms,
             self._settings.window_log,
+            calendars=SessionCalendars.create(*self._settings.calendars()),
         )
         self._publisher = Publisher(self._client, self._keys, options, got.term)
         self._source = source_options(
@@ -455,6 +457,7 @@ def _as_conflated(combined: pa.Table, window_ms: int) -> pa.Table:
             "key": combined["key"],
             "partition": combined["partition"],
             **{f"latest.{name}": combined[name] for name in LATEST},
+            **{f"first.{name}": combined[name] for name in FIRST},
             **{name: combined[name] for name in FOLDED},
         }
     )

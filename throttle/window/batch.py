@@ -34,12 +34,15 @@ from throttle.window.open_batch import join_cuts
 from throttle.window.row_schema import (
     ABANDONED_KEY,
     CUT_KEY,
+    FIRST,
+    FOLDED,
     READ_KEY,
     REFUSED_PREFIX,
     SKIPPED_PREFIX,
     SUM_PREFIX,
 )
 from throttle.window.trade_sums import unpack as unpack_amounts
+from throttle.window.traded import NO_TRADES, BatchTrades
 from throttle.window.turnover import ByPartition
 from throttle.window.vector_check import row_bodies
 
@@ -110,7 +113,8 @@ class Batch:
     task had read its part, by its machine's clock. ``instruments`` is the instrument
     table that it was joined with, of version 0 if there is none, and then ``groups`` is
     None. ``sums`` are of all windows together, if there are several: those of each
-    instrument that has several trades in them.
+    instrument that has several trades in them. ``traded`` is what all
+    trades come to by instrument.
     """
 
     start: Cut
@@ -122,6 +126,7 @@ class Batch:
     instruments: InstrumentColumns = NO_INSTRUMENTS
     groups: GroupRows | None = None
     sums: Mapping[str, bytes] = field(default_factory=dict)
+    traded: BatchTrades = NO_TRADES
 
 
 def assemble(
@@ -130,8 +135,8 @@ def assemble(
     """Turn a conflated batch into its windows, oldest first.
 
     It needs the columns that ``conflate.py`` returns: ``window``, ``key``,
-    ``partition``, ``latest``, those of ``FOLDED``, and ``place`` if it was joined with
-    ``instruments``, a table above version 0. Raises
+    ``partition``, ``latest``, ``first``, those of ``FOLDED``, and ``place`` if it was
+    joined with ``instruments``, a table above version 0. Raises
     Abandoned if a task gave it up, and ValueError if the cuts that its tasks have made
     do not fit together.
     """
@@ -167,7 +172,10 @@ def assemble(
         groups = GroupRows(every, instruments, bodies, are_newest, odd, list(windows))
     parts = list(windows.values()), list(counts.values()), letters
     together = sums_by_instrument(*to_fold) if len(windows) > 1 else {}
-    return Batch(start, end, *parts, read_ms, instruments, groups, together)
+    firsts = {name: every[f"first.{name}"] for name in FIRST}
+    folded = {name: every[name] for name in (END, "key", *FOLDED)}
+    traded = BatchTrades(pa.table({**folded, **firsts}), odd)
+    return Batch(start, end, *parts, read_ms, instruments, groups, together, traded)
 
 
 def _cuts(others: pa.Table) -> tuple[Cut, Cut, int]:

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 from itertools import repeat
+from operator import attrgetter
 from typing import Any
 
 import pyarrow as pa
@@ -17,6 +18,7 @@ from throttle.window import trade_sums, vector_check
 from throttle.window.decoder import Decoder, Judged, Skipped
 from throttle.window.row_schema import (
     ARROW_SCHEMA,
+    FIRST,
     NOT_LAST_PREFIX,
     REFUSED_PREFIX,
     SKIPPED_PREFIX,
@@ -98,6 +100,7 @@ def trade_rows(
         "position": good.positions,
         "trades": pa.repeat(_ONE, size),
         **sums,
+        **_own_firsts(counts, times_us.filter(valid), seqs, good.positions, prices),
         "payload": good.payloads,
         "reason": pa.nulls(size),
         "error": pa.nulls(size),
@@ -146,6 +149,13 @@ def _each(counts: CountsFor | None, mask: pa.Array) -> Iterable[Updates]:
         return repeat(ALL, pc.sum(mask).as_py() or 0)
     columns = (column.filter(mask).to_pylist() for column in counts)
     return map(Updates, *columns)
+
+
+def _own_firsts(counts: CountsFor | None, *columns: pa.Array) -> dict[str, pa.Array]:
+    """Return the columns ``FIRST`` of trades by themselves."""
+    if counts is not None:
+        columns = tuple(pc.if_else(counts.last, column, None) for column in columns)
+    return dict(zip(FIRST, columns, strict=True))
 
 
 def _sum_rows(odd: pa.Table, amounts: Iterable[Amounts]) -> pa.Table:
@@ -201,6 +211,10 @@ def _judged_rows(
         for one, payload in zip(judged, chunk.payloads.to_pylist(), strict=True)
     ]
     amounts = [_amounts([one] if isinstance(one, Trade) else []) for one in judged]
+    firsts = [
+        _first([one] if isinstance(one, Trade) else [], position)
+        for one, position in zip(judged, places[0], strict=True)
+    ]
     table = pa.table(
         {
             "append_time": _window_times(chunk.append_ms, cuts_ms[0]),
@@ -211,6 +225,7 @@ def _judged_rows(
             "position": chunk.positions,
             "trades": pa.repeat(_ONE, size),
             **{name: pa.nulls(size) for name in trade_sums.FOLDS},
+            **_first_columns(firsts),
             "payload": pa.array(payloads, pa.binary()),
             "reason": pa.array(reasons, pa.string()),
             "error": pa.array(errors, pa.string()),
@@ -241,15 +256,17 @@ def _decoded_rows(
     at = pa.array(numbers, pa.int64())
     names = (
         *("key", "time", "seq", "position", "trades", "payload", "reason", "error"),
-        "amounts",
+        *("first", "amounts"),
     )
     values = zip(*rows, strict=True) if rows else [()] * len(names)
     columns = dict(zip(names, values, strict=True))
     amounts = columns.pop("amounts")
+    firsts = _first_columns(columns.pop("first"))
     known = {
         "append_time": _window_times(chunk.append_ms, start_ms).take(at),
         "partition": partition.take(at),
         **{name: pa.nulls(len(at)) for name in trade_sums.FOLDS},
+        **firsts,
     }
     typed = {n: pa.array(v, ARROW_SCHEMA.field(n).type) for n, v in columns.items()}
     every = known | typed
@@ -278,7 +295,11 @@ def _rows_of(
     for number, one in enumerate(held, 1):
         if isinstance(one, Trade) and every_trade:
             order = one.time_us, one.seq, position
-            yield _key(one), *order, 1, one.to_wire(), None, None, _amounts([one])
+            of_it = [one]
+            yield (
+                *(_key(one), *order, 1, one.to_wire(), None, None),
+                *(_first(of_it, position), _amounts(of_it)),
+            )
         elif isinstance(one, Trade) and not one.updates.last:
             not_last.setdefault(_key(one), []).append(one)
         elif isinstance(one, Trade):
@@ -288,21 +309,24 @@ def _rows_of(
                 newest[one.isin] = one
         elif isinstance(one, Skipped):
             key = SKIPPED_PREFIX + one.name
-            yield key, append_ms * 1000, 0, 0, 1, b"", key, None, None
+            yield key, append_ms * 1000, 0, 0, 1, b"", key, None, None, None
         elif has_letter:
             key = f"{REFUSED_PREFIX}{one.reason}"
-            yield key, append_ms * 1000, 0, 0, 1, b"", one.reason, None, None
+            yield key, append_ms * 1000, 0, 0, 1, b"", one.reason, None, None, None
         else:
             has_letter = True
             key, time_us, seq, reason, error = _values(one, position, append_ms)
             if len(held) > 1:
                 error = f"trade {number} of {len(held)}: {error}"
-            yield key, time_us, seq, position, 1, payload, reason, error, None
+            yield key, time_us, seq, position, 1, payload, reason, error, None, None
     for isin, trade in newest.items():
         order, of_it = (trade.time_us, trade.seq, position), trades[isin]
-        yield isin, *order, len(of_it), trade.to_wire(), None, None, _amounts(of_it)
+        yield (
+            *(isin, *order, len(of_it), trade.to_wire(), None, None),
+            *(_first(of_it, position), _amounts(of_it)),
+        )
     for key, of_it in not_last.items():
-        yield key, 0, 0, position, len(of_it), b"", None, None, _amounts(of_it)
+        yield key, 0, 0, position, len(of_it), b"", None, None, None, _amounts(of_it)
 
 
 def _key(trade: Trade) -> str:
@@ -313,6 +337,25 @@ def _amounts(trades: Iterable[Trade]) -> Amounts | None:
     """Return the amounts of some trades, None if there are none."""
     every = [Amounts.of_trade(t.price, t.size, t.updates) for t in trades]
     return reduce(Amounts.fold, every) if every else None
+
+
+_First = tuple[int, int, int, str]
+
+
+def _first(trades: Sequence[Trade], position: int) -> _First | None:
+    """Return the columns ``FIRST`` of an entry's trades, None if there are none."""
+    of_last = [trade for trade in trades if trade.updates.last]
+    if not of_last:
+        return None
+    first = min(of_last, key=attrgetter("version"))
+    return first.time_us, first.seq, position, first.price
+
+
+def _first_columns(firsts: Sequence[_First | None]) -> dict[str, pa.Array]:
+    rows = [first or (None,) * len(FIRST) for first in firsts]
+    columns = zip(*rows, strict=True) if rows else [()] * len(FIRST)
+    named = zip(FIRST, columns, strict=True)
+    return {n: pa.array(values, ARROW_SCHEMA.field(n).type) for n, values in named}
 
 
 def _summed(table: pa.Table, amounts: Sequence[Amounts | None]) -> pa.Table:

@@ -7,6 +7,7 @@ from throttle.contract.row_sums import Amounts
 from throttle.contract.trade_order import ORDER
 from throttle.window.row_schema import (
     ARROW_SCHEMA,
+    FIRST,
     FOLDED,
     NOT_LAST_PREFIX,
     SUM_PREFIX,
@@ -15,6 +16,7 @@ from throttle.window.row_schema import (
 from throttle.window.trade_sums import pack, unpack
 
 _OLDEST_FIRST = [(column, "ascending") for column in ORDER]
+_FIRST_FIRST = [(name, "ascending") for name in FIRST]
 _LATEST = ("append_time", *ORDER, "payload", "reason", "error")
 
 
@@ -28,14 +30,39 @@ def combine(table: pa.Table, window_ms: int) -> pa.Table:
     table = _with_odd_folded(table, window_ms)
     window = _windows(table, window_ms)
     ordered = table.append_column("window", window).sort_by(_OLDEST_FIRST)
-    groups = ordered.group_by(["window", "key", "partition"], use_threads=False)
-    latest = groups.aggregate([*((name, "last") for name in _LATEST), *FOLDED.items()])
+    first, ranked = _by_first(ordered)
+    groups = ordered.append_column("first", first).group_by(
+        ["window", "key", "partition"], use_threads=False
+    )
+    latest = groups.aggregate(
+        [*((name, "last") for name in _LATEST), *FOLDED.items(), ("first", "min")]
+    )
     names = {name: f"{name}_{how}" for name, how in FOLDED.items()}
     names |= {name: f"{name}_last" for name in _LATEST}
+    firsts = ranked.take(latest["first_min"])
     combined = pa.table(
-        {name: latest[names.get(name, name)] for name in ARROW_SCHEMA.names}
+        {
+            name: firsts[name] if name in FIRST else latest[names.get(name, name)]
+            for name in ARROW_SCHEMA.names
+        }
     ).cast(ARROW_SCHEMA)
     return _without_bodies(combined)
+
+
+def _by_first(ordered: pa.Table) -> tuple[pa.Array, pa.Table]:
+    """Return the rank of each row by its first trade, and the columns in that order.
+
+    ``ordered`` is in the order of the latest trades, which is the same one where each
+    row stands for one trade.
+    """
+    columns = ordered.select(FIRST)
+    places = pa.array(range(len(ordered)), pa.int64())
+    own = pc.equal(columns["first_position"], ordered["position"])
+    if pc.all(own, min_count=0).as_py():
+        return places, columns
+    by_first = pc.sort_indices(columns, sort_keys=_FIRST_FIRST)
+    # Where each row went: the order that sorts the places again.
+    return pc.sort_indices(by_first).cast(pa.int64()), columns.take(by_first)
 
 
 def _without_bodies(table: pa.Table) -> pa.Table:

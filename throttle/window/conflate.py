@@ -17,7 +17,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from throttle.contract.trade_order import ORDER
-from throttle.window.row_schema import FOLDED
+from throttle.window.row_schema import FIRST, FOLDED
 
 LATEST = (*ORDER, "payload", "reason", "error")
 """What is kept of an instrument's latest trade: the columns that decide, then more.
@@ -35,27 +35,31 @@ def create_conflate(
 ) -> Callable[[DataFrame, bool, DataFrame | None], DataFrame]:
     """Return the transform: rows of the source to one per window, key, partition.
 
-    It needs the columns ``append_time``, ``key``, ``partition``, those of ``FOLDED``
-    and of ``LATEST`` (``row_schema.SCHEMA``). It returns ``window`` (a struct of start
-    and end), ``key``, ``partition``, ``latest`` (a struct of ``LATEST``) and the folded
-    columns. They stay structs here: another step would cost 10 ms a batch, in Arrow it
-    is free. The second argument says that the batch has few trades: its rows are not
-    grouped again, which would cost 14 ms after the end of a live window, and a quarter
-    of the time that a backlog of 30 takes. Where it is wrong, what is published is the
-    same. The third one is the instrument table (``InstrumentColumns.places``), to be
-    broadcast; with it rows have the column ``place``, too.
+    It needs the columns ``append_time``, ``key``, ``partition``, and those of
+    ``FOLDED``, ``FIRST`` and ``LATEST`` (``row_schema.SCHEMA``). It returns ``window``
+    (a struct of start and end), ``key``, ``partition``, ``latest`` (a struct of
+    ``LATEST``), ``first`` (one of ``FIRST``) and the folded columns. They stay structs
+    here: another step would cost 10 ms a batch, in Arrow it is free. The second
+    argument says that the batch has few trades: its rows are not grouped again, which
+    would cost 14 ms after the end of a live window, and a quarter of the time that a
+    backlog of 30 takes. Where it is wrong, what is published is the same. The third one
+    is the instrument table (``InstrumentColumns.places``), to be broadcast; with it
+    rows have the column ``place``, too.
     """
     # Built once: every column object is a round trip to the JVM.
     window = F.window("append_time", f"{window_ms} milliseconds").alias("window")
-    row = F.struct(*LATEST)
+    row, trade = F.struct(*LATEST), F.struct(*FIRST)
     as_it_is: tuple[Column | str, ...] = (
         window,
         "key",
         "partition",
         row.alias("latest"),
+        trade.alias("first"),
         *FOLDED,
     )
     latest = F.max(row).alias("latest")
+    # Of what is no trade all are null, which is nobody's least.
+    first = F.min(trade).alias("first")
     folded = [_FOLDS[how](name).alias(name) for name, how in FOLDED.items()]
 
     def conflate(
@@ -64,7 +68,7 @@ def create_conflate(
         if is_small:
             rows = batch.select(*as_it_is)
         else:
-            rows = batch.groupBy(window, "key", "partition").agg(latest, *folded)
+            rows = batch.groupBy(window, "key", "partition").agg(latest, first, *folded)
         return rows if instruments is None else rows.join(instruments, "key", "left")
 
     return conflate

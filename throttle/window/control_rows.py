@@ -10,7 +10,13 @@ import pyarrow as pa
 from throttle.contract.cut import Cut
 from throttle.contract.ledger import NOTHING, Turnover
 from throttle.window import trade_sums
-from throttle.window.row_schema import ABANDONED_KEY, ARROW_SCHEMA, CUT_KEY, READ_KEY
+from throttle.window.row_schema import (
+    ABANDONED_KEY,
+    ARROW_SCHEMA,
+    CUT_KEY,
+    FIRST,
+    READ_KEY,
+)
 
 
 def cut_row(start: Cut, end: Cut, read_ms: int = 0) -> pa.Table:
@@ -71,7 +77,7 @@ def _marker(
         "seq": 0,
         "position": 0,
         "trades": trades,
-        **dict.fromkeys(trade_sums.FOLDS),
+        **dict.fromkeys((*trade_sums.FOLDS, *FIRST)),
         "payload": payload,
         "reason": None,
         "error": None,

@@ -8,7 +8,8 @@ fit into columns (key = ``SUM_PREFIX`` and its position and ISIN, ``trade_sums.p
 a trade that does not count for the last price (key = ``NOT_LAST_PREFIX`` and its ISIN),
 and three that a task says of itself (``control_rows.py``). ``trades`` says for how many
 trades a row stands, ``trade_sums.FOLDS`` what their sizes, and price times size, come
-to, and their highest and lowest price. All go through one aggregation, so nothing is
+to, and their highest and lowest price, ``FIRST`` which of them is the first one, and
+its price. All go through one aggregation, so nothing is
 counted in a second pass.
 """
 
@@ -30,7 +31,8 @@ SCHEMA = (
     "append_time timestamp, key string, partition int, time bigint, seq bigint, "
     "position bigint, trades bigint, "
     + "".join(f"{name} bigint, " for name in trade_sums.FOLDS)
-    + "payload binary, reason string, error string"
+    + "first_time bigint, first_seq bigint, first_position bigint, "
+    "first_price string, payload binary, reason string, error string"
 )
 
 ARROW_SCHEMA = pa.schema(
@@ -43,11 +45,21 @@ ARROW_SCHEMA = pa.schema(
         ("position", pa.int64()),
         ("trades", pa.int64()),
         *((name, pa.int64()) for name in trade_sums.FOLDS),
+        ("first_time", pa.int64()),
+        ("first_seq", pa.int64()),
+        ("first_position", pa.int64()),
+        ("first_price", pa.string()),
         ("payload", pa.binary()),
         ("reason", pa.string()),
         ("error", pa.string()),
     ]
 )
+
+FIRST = ("first_time", "first_seq", "first_position", "first_price")
+"""The columns of the first one of a row's trades: its order, and its price.
+
+Of trades that do not count for the last price they are null, and of what is no trade.
+"""
 
 FOLDED = {"trades": "sum", **trade_sums.FOLDS}
 """The columns that a combined row has of all its rows, and how they fold.

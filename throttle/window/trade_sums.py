@@ -198,12 +198,21 @@ def _split(column: pa.Array, steps: int) -> list[pa.Array]:
 
 
 def _parts(amounts: Amounts) -> tuple[int | None, ...] | None:
-    """Return what columns have of amounts, None if they do not fit."""
+    """Return what columns have of the amounts of trades, None if they do not fit."""
     volume, value, *extremes = amounts
     prices = [n for n in extremes if n is not None]
-    too_fine = any(n % _UNITS[1] for n in (volume, *prices)) or value % _UNITS[2]
     too_large = volume >= 10**9 * _WHOLE or max(value, *prices, 0) >= _LIMIT * _WHOLE
-    if too_fine or too_large:
+    return None if too_large else split(amounts)
+
+
+def split(amounts: Amounts) -> tuple[int | None, ...] | None:
+    """Return amounts in parts, as in columns; None if they have finer digits.
+
+    How large they may be is for the caller to say.
+    """
+    volume, value, *extremes = amounts
+    prices = [n for n in extremes if n is not None]
+    if any(n % _UNITS[1] for n in (volume, *prices)) or value % _UNITS[2]:
         return None
     return (
         volume // _WHOLE,

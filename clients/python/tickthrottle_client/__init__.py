@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tickthrottle_client.bar_book import Bar
-    from tickthrottle_client.item_sums import Traded, traded
+    from tickthrottle_client.item_sums import Traded, day_after, traded
     from tickthrottle_client.key_v1 import BadSymbol, key_of
     from tickthrottle_client.log_v1 import LogAway, LogError, LogUnusable
     from tickthrottle_client.producer import NotAppended, TradeProducer
@@ -37,6 +37,7 @@ __all__ = [
     "Token",
     "TradeProducer",
     "Traded",
+    "day_after",
     "key_of",
     "traded",
 ]
@@ -48,7 +49,7 @@ _HOMES = {
     "key_v1": ("BadSymbol", "key_of"),
     "log_v1": ("LogAway", "LogError", "LogUnusable"),
     "trade_v1": ("InvalidTrade",),
-    "item_sums": ("Traded", "traded"),
+    "item_sums": ("Traded", "day_after", "traded"),
 }
 
 

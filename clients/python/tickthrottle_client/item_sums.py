@@ -1,6 +1,6 @@
 """What was traded by what an item stands for. Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from decimal import Context, Decimal
 from typing import Any, NamedTuple
 
@@ -52,6 +52,39 @@ def traded(item: Mapping[str, Any]) -> Traded | None:
         return None
     price, size = item["price"], item["size"]
     return Traded(1, size, _EXACT.multiply(price, size), price, price)
+
+
+def day_after(
+    item: Mapping[str, Any], before: Mapping[str, Any] | None
+) -> dict[str, Any] | None:
+    """Return the day so far as of an item, given that of the item before.
+
+    A dict with ``start`` (ms since 1970), ``trades``, ``volume``, ``value``, ``high``
+    and ``low`` (left out if no trade counts for the range) and ``open`` (left out if
+    none counts for the last price). An item that says a day takes the place of all
+    before, any other one adds to it; None where the day is not known.
+    """
+    told: dict[str, Any] | None = item.get("day")
+    if told is not None:
+        return told
+    more = traded(item)
+    if before is None or more is None:
+        return None
+    sums = Traded(
+        *(before[name] for name in ("trades", "volume", "value")),
+        *(before.get(name) for name in ("high", "low")),
+    ).fold(more)
+    known = {n: value for n, value in sums._asdict().items() if value is not None}
+    return {**before, **known}
+
+
+def read_day(day: dict[str, Any], read: Callable[[Any], Decimal]) -> None:
+    """Turn the decimals of a day that came into Decimal. Raises for a bad one."""
+    if {*map(type, (day["start"], day["trades"]))} != {int}:
+        raise ValueError("a day must have a start and trades")
+    for name in ("volume", "value", "high", "low", "open"):
+        if name in day or name in SUMS[:2]:
+            day[name] = read(day[name])
 
 
 def as_known(item: dict[str, Any]) -> dict[str, Any]:

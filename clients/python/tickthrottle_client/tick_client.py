@@ -31,7 +31,7 @@ from websockets.frames import Close
 
 from tickthrottle_client.bar_book import Bar, BarBook, read_bar
 from tickthrottle_client.harmless_text import harmless
-from tickthrottle_client.item_sums import SUMS, as_known
+from tickthrottle_client.item_sums import SUMS, as_known, day_after, read_day
 from tickthrottle_client.loopback import is_loopback
 from tickthrottle_client.tick_v1 import (
     ALL,
@@ -49,6 +49,9 @@ Item: TypeAlias = dict[str, Any]
 ``low`` of them where its own ``size`` and ``price`` do not say it (``traded``); the
 latter two only if one of them counts for the range. All but ``trades`` are Decimal,
 with every digit.
+
+``day`` is the day so far as of the item (``day_after``), with all that was traded since
+the day began; it is not there where nobody knows it.
 
 Or the figures of a group, which has ``group`` in place of ``isin``; ``volume``,
 ``value`` and ``mean_change_pct`` (None if no instrument has a previous close) are
@@ -88,6 +91,8 @@ def read_message(text: str | bytes) -> dict[str, Any]:
         sums = SUMS if "high" in item else SUMS[:2] if "volume" in item else ()
         for name in ("price", "size", *sums):
             item[name] = read_decimal(item[name])
+        if "day" in item:
+            read_day(item["day"], read_decimal)
         numbers = item["time"], item["seq"], item.get("trades", 0)
         is_dated = 0 <= item["time"] <= LATEST_TIME_US
         if (
@@ -641,6 +646,9 @@ class TickClient:
             # A gateway that is behind may send what another one has sent before.
             if not self._is_watched(isin) or (known and is_older(item, known)):
                 continue
+            day = day_after(item, known and known.get("day"))
+            if day is not None:
+                item["day"] = day
             self.items[isin] = item
             keys = (isin, self._codes.get(isin), ALL, *self._followed_by.get(isin, ()))
             for key in filter(None, keys):

@@ -26,7 +26,7 @@ ISIN_CHARS = 12
 """How long an ISIN is; codes of instruments are shorter."""
 
 REQUIRED = ("isin", "time", "seq", "price", "size")
-RESERVED = frozenset({"trades", "volume", "value", "high", "low"})
+RESERVED = frozenset({"trades", "volume", "value", "high", "low", "day"})
 """Field names the gateway adds to a row itself; a trade may not carry them."""
 
 _ISIN_RULE = "must be 2 capitals, 9 capitals or digits, 1 check digit"

@@ -12,7 +12,9 @@ from ingest.instrument_table.instrument_entry import InstrumentEntry
 from tests.gateway.bar_publisher import FIRST_MS, make_bar
 from tests.gateway.samples import SAMSUNG
 from throttle.contract.bar_intervals import DayBar
+from throttle.contract.snapshot import LastValue
 
+ROW = LastValue(SAMSUNG, b"", 1, b'{"price":110.10,"size":1}')
 DAY = DayBar(make_bar(prices="100 120 90 110.10"), FIRST_MS, FIRST_MS)
 
 
@@ -20,13 +22,13 @@ def told(prev_close: str | None, close: str = "110.10") -> dict[str, Any]:
     """Return what is said of the day with a previous close of the table."""
     day = replace(DAY, bar=replace(DAY.bar, close=Decimal(close)))
     entry = InstrumentEntry(SAMSUNG, prev_close=prev_close)
-    found: dict[str, Any] = orjson.loads(encode_day(day, entry))
+    found: dict[str, Any] = orjson.loads(encode_day(ROW, day, entry))
     return found
 
 
 def test_an_instrument_without_a_day_has_none() -> None:
     """Null, whatever the table says of it."""
-    assert encode_day(None, InstrumentEntry(SAMSUNG, prev_close="1")) == b"null"
+    assert encode_day(ROW, None, InstrumentEntry(SAMSUNG, prev_close="1")) == b"null"
 
 
 def test_a_day_has_the_figures_of_a_bar() -> None:
@@ -39,7 +41,7 @@ def test_a_day_has_the_figures_of_a_bar() -> None:
 
 def test_the_change_is_exact() -> None:
     """In decimals: no digit of a binary number shows up."""
-    day = encode_day(DAY, InstrumentEntry(SAMSUNG, prev_close="110.00"))
+    day = encode_day(ROW, DAY, InstrumentEntry(SAMSUNG, prev_close="110.00"))
     assert b'"change":0.1,' in day
     assert told("110.00")["percent"] == 0.0909
 
@@ -49,13 +51,15 @@ def test_without_a_previous_close_there_is_no_change(prev_close: str | None) -> 
     """Nor with one of nought; an instrument that the table lacks has none either."""
     nothing = {"prev_close": None, "change": None, "percent": None}
     assert nothing.items() <= told(prev_close).items()
-    assert nothing.items() <= orjson.loads(encode_day(DAY, None)).items()
+    assert nothing.items() <= orjson.loads(encode_day(ROW, DAY, None)).items()
 
 
 def test_a_day_without_a_price_has_no_change() -> None:
     """What is known of it is told."""
     unpriced = replace(DAY, bar=make_bar(prices="- 120 90 -"))
-    day = orjson.loads(encode_day(unpriced, InstrumentEntry(SAMSUNG, prev_close="100")))
+    day = orjson.loads(
+        encode_day(ROW, unpriced, InstrumentEntry(SAMSUNG, prev_close="100"))
+    )
     assert (day["prev_close"], day["change"], day["percent"]) == (100, None, None)
     assert (day["open"], day["high"], day["volume"]) == (None, 120, 40)
     assert b'"open":null,"high":120,"low":90,"close":null' in encode_prices(unpriced)
@@ -80,3 +84,24 @@ def test_in_short_a_day_is_its_span_and_prices() -> None:
             *("isin", "start", "end", "open", "high", "low", "close")
         }
         assert orjson.loads(encoded)["start"] == whole["start"]
+
+
+def test_the_day_so_far_is_as_of_the_row() -> None:
+    """What analytics have of the day is older; it says when the day ends."""
+    text = b"%d,412,91700,18291450000,199900,198700,199000" % FIRST_MS
+    row = ROW._replace(day=text)
+    day = orjson.loads(encode_day(row, DAY, InstrumentEntry(SAMSUNG, prev_close="100")))
+    assert (day["start"], day["end"]) == (FIRST_MS, DAY.bar.end_ms)
+    assert (day["open"], day["high"], day["low"]) == (199000, 199900, 198700)
+    assert (day["close"], day["change"]) == (110.10, 10.1)
+    assert (day["trades"], day["volume"], day["value"]) == (412, 91700, 18291450000)
+    assert day["vwap"] == 199470.55616
+    assert orjson.loads(encode_day(row, None, None))["end"] is None
+
+
+def test_a_day_that_has_begun_without_a_price_has_no_close() -> None:
+    """The row shows a price of the day before."""
+    row = ROW._replace(day=b"%d,1,5,500,,," % FIRST_MS)
+    day = orjson.loads(encode_day(row, None, None))
+    assert (day["open"], day["high"], day["close"]) == (None, None, None)
+    assert (day["volume"], day["vwap"]) == (5, 100)

@@ -15,7 +15,7 @@ from tests.gateway.samples import (
     make_row,
     make_snapshot,
 )
-from throttle.contract.snapshot import Row
+from throttle.contract.snapshot import LastValue, Row
 
 HERE = Position(EPOCH, 7, FIRST_WINDOW)
 NUMBERS = InstrumentNumbers()
@@ -32,7 +32,7 @@ def test_a_price_leaves_as_it_came() -> None:
         row = make_row(price=price)
         wanted = b'"price":%b,' % price.encode()
         assert wanted in (update(row).frame(EVERYTHING) or b"")
-        assert wanted in frames.snapshot_frame(HERE, [row.body], final=True)
+        assert wanted in frames.snapshot_frame(HERE, [stored(row)], final=True)
         assert wanted in frames.list_object(HERE, [row.body])
         assert wanted in frames.window_object(make_snapshot(1, row), with_rows=True)
 
@@ -116,9 +116,36 @@ def test_an_update_without_the_views_instruments_has_no_frame() -> None:
     assert not update().touches(EVERYTHING)
 
 
+def stored(row: Row, day: bytes = b"") -> LastValue:
+    """Return a row as the board has it."""
+    return LastValue(row.isin, row.version, 1, row.body, day)
+
+
+def test_an_item_says_its_day_in_a_snapshot_and_where_a_sum_would_go_wrong() -> None:
+    """High, low and open are left out where no trade counts for them."""
+    text = b"1773964800000,412,91700,18291450000,199900,198700,199000"
+    row = make_row()._replace(day=text)
+    snapshot = frames.snapshot_frame(HERE, [stored(row, text)], final=True)
+    starting = update(row.as_starting()).frame(EVERYTHING) or b""
+    for frame in (snapshot, starting):
+        assert json.loads(frame)["data"][0]["day"] == {
+            "start": 1773964800000,
+            "trades": 412,
+            "volume": 91700,
+            "value": 18291450000,
+            "high": 199900,
+            "low": 198700,
+            "open": 199000,
+        }
+    assert b'"day"' not in (update(row).frame(EVERYTHING) or b"")
+    bare = frames.snapshot_frame(HERE, [stored(row, b"5,1,0,0,,,")], final=True)
+    day = json.loads(bare)["data"][0]["day"]
+    assert day == {"start": 5, "trades": 1, "volume": 0, "value": 0}
+
+
 def test_a_snapshot_piece_says_whether_it_is_the_last() -> None:
     """Items of a snapshot stand for no trades; only the last piece is final."""
-    piece = json.loads(frames.snapshot_frame(HERE, [make_row().body], final=False))
+    piece = json.loads(frames.snapshot_frame(HERE, [stored(make_row())], final=False))
     assert (piece["final"], piece["data"][0]["trades"]) == (False, 0)
     empty = json.loads(frames.snapshot_frame(Position(), [], final=True))
     assert empty == {

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from typing import Any
+from typing import Any, NamedTuple
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -36,10 +36,35 @@ Trades = list[tuple[str, str, int, str]]
 
 Sums = dict[str, RowSums]
 
+WINDOWS_A_DAY = 3
+
 
 def add(sums: Sums, isin: str, more: RowSums) -> None:
     """Add to what was traded of an instrument."""
     sums[isin] = sums[isin].fold(more) if isin in sums else more
+
+
+class Day(NamedTuple):
+    """A day so far: the number of the day, its sums, and its first trade's price."""
+
+    start_ms: int
+    sums: RowSums
+    first: bytes = b""
+    open: str | None = None
+
+    def with_row(self, other: "Day") -> "Day":
+        """Return the day after what a further row says, as if it began a day."""
+        if other.start_ms > self.start_ms:
+            return other
+        sums = self.sums.fold(other.sums)
+        firsts = [one for one in (self, other) if one.first]
+        opened = min(firsts, key=lambda one: one.first, default=self)
+        return Day(self.start_ms, sums, opened.first, opened.open)
+
+    def text(self) -> bytes:
+        """Return what a row says of it."""
+        price = (self.open or "").encode()
+        return b"%d,%b,%b" % (self.start_ms, self.sums.encode(), price)
 
 
 class Market:
@@ -56,6 +81,7 @@ class Market:
         self.offset, self.window = 0, FIRST_WINDOW
         self._seq = 100
         self._last: dict[str, LastValue] = {}
+        self.days: dict[str, Day] = {}
 
     def publish(self, *windows: dict[str, Trades], is_part: bool = False) -> None:
         """Publish windows with one update for all of them, or another part of one."""
@@ -85,6 +111,7 @@ class Market:
             body = row.body.replace(b'"size":40', b'"size":%b' % size.encode())
             own = ONE if counts == ALL else sums.encode()
             rows.append((counts.last, row._replace(body=body, sums=own)))
+        day, starts_day = self._with_trades(isin, rows)
         if shown is None and not any(is_last for is_last, _ in rows):
             return None
         self.traded += every
@@ -97,7 +124,24 @@ class Market:
             merged = restate(shown, merged)
         value = LastValue(isin, merged.version, self.offset, merged.body)
         self._last[isin] = value
-        return merged
+        merged = merged._replace(day=day.text())
+        return merged.as_starting() if starts_day else merged
+
+    def _with_trades(self, isin: str, rows: list[tuple[bool, Row]]) -> tuple[Day, bool]:
+        """Add to the day; say whether it begins or opens anew with these rows."""
+        start_ms = (self.window - FIRST_WINDOW - 1) // (WINDOWS_A_DAY * WINDOW_MS)
+        before, day = self.days.get(isin), None
+        for is_last, row in rows:
+            price = json.loads(row.body, parse_float=str, parse_int=str)["price"]
+            first = (row.version, price) if is_last else (b"", None)
+            one = Day(start_ms, row.row_sums, *first)
+            day = one if day is None else day.with_row(one)
+        assert day is not None
+        after = self.days[isin] = day if before is None else before.with_row(day)
+        return after, before is None or (before.start_ms, before.first) != (
+            after.start_ms,
+            after.first,
+        )
 
     def traded_since(self, offset: int) -> Sums:
         """Return what was traded after an offset."""
@@ -119,6 +163,13 @@ class Reader:
         self.sums: Sums = {}
         self.snapshot: set[str] = set()
         self.versions: dict[str, tuple[int, int]] = {}
+        self.days: dict[str, Day] = {}
+
+    def ask_again(self) -> None:
+        """Have a snapshot of everything sent once more."""
+        commands = self.listener.client.commands
+        for op in ("unsubscribe", "subscribe"):
+            commands.answer(json.dumps({"op": op, "keys": ["*"]}), 0.0, 0)
 
     def read(self, most: int = 1_000) -> None:
         """Read some frames, or all."""
@@ -133,11 +184,30 @@ class Reader:
                 "an instrument went back"
             )
             self.versions[isin] = version
+            self._take_day(isin, item)
             if message["type"] == "snapshot":
                 self.snapshot.add(isin)
                 assert sums_of(item) == RowSums(0)
             else:
                 add(self.sums, isin, sums_of(item))
+
+    def _take_day(self, isin: str, item: dict[str, Any]) -> None:
+        """Take a day in place of the one there was, or else add to that one."""
+        if "day" in item:
+            told = item["day"]
+            sums, start_ms = sums_of(told | {"price": "", "size": ""}), told["start"]
+            self.days[isin] = Day(int(start_ms), sums, open=told.get("open"))
+        elif isin in self.days:
+            before = self.days[isin]
+            self.days[isin] = before._replace(sums=before.sums.fold(sums_of(item)))
+
+    def check_days(self, market: Market) -> None:
+        """Check that its days are those of all instruments that were shown."""
+        assert self.days == {
+            isin: day._replace(first=b"")
+            for isin, day in market.days.items()
+            if market.board.get(isin) is not None
+        }
 
     def since(self) -> dict[str, Any]:
         """Return from where it may go on."""
@@ -167,6 +237,7 @@ QUIET_WINDOWS = 8
     st.lists(
         st.one_of(
             READ,
+            st.just("anew"),
             st.tuples(WINDOW, st.just(False)),
             st.tuples(WINDOW, st.just(True)),
             st.tuples(WINDOW, WINDOW, st.just(False)),
@@ -185,18 +256,29 @@ def test_however_windows_are_merged_clients_add_up_the_same(steps: list[Any]) ->
 async def _merge(steps: list[Any]) -> None:
     market = Market()
     fast, slow, seldom = Reader(market), Reader(market), Reader(market, 4_000)
+    again, slow_again = Reader(market), Reader(market, 4_000)
     # Each has its snapshot, of nothing.
     slow.read()
     for step in [*steps, *(({}, False) for _ in range(QUIET_WINDOWS))]:
         if step == "read":
             slow.read(1)
+            slow_again.read(1)
+        elif step == "anew":
+            # Another snapshot, also in the middle of a window that comes in parts.
+            again.ask_again()
+            slow_again.ask_again()
         else:
             market.publish(*step[:-1], is_part=step[-1])
-        for reader in (fast, seldom):
+        for reader in (fast, seldom, again):
             reader.read()
     slow.read()
+    slow_again.read()
+    late = Reader(market)
+    late.read()
     for reader in (fast, slow, seldom):
         assert reader.sums == market.traded_since(0)
+    for reader in (fast, slow, seldom, again, slow_again, late):
+        reader.check_days(market)
 
 
 @settings(max_examples=many(200))
@@ -227,3 +309,6 @@ async def _resume(before: list[Any], meanwhile: list[dict[str, Trades]]) -> None
         market.publish(window)
     returned.read()
     assert returned.sums == market.traded_since(offset)
+    # What it knew before goes on where nothing was traded meanwhile.
+    returned.days = slow.days | returned.days
+    returned.check_days(market)

@@ -18,7 +18,7 @@ from throttle.contract.cut import Cut, window_time_ms
 from throttle.window.checked_rows import trade_rows
 from throttle.window.combine import combine
 from throttle.window.control_rows import cut_row, read_row
-from throttle.window.row_schema import ARROW_SCHEMA, FOLDED, SUM_PREFIX
+from throttle.window.row_schema import ARROW_SCHEMA, FIRST, FOLDED, SUM_PREFIX
 from throttle.window.trade_sums import FOLDS, unpack
 
 Groups = dict[tuple[int, str, int], tuple[dict[str, Any], tuple[int | None, ...]]]
@@ -33,7 +33,10 @@ def reference(entries: list[dict[str, Any]]) -> Groups:
         group = (window, one["key"], one["partition"])
         best, folded = groups.get(group, (one, (None,) * len(FOLDED)))
         order = ("time", "seq", "position")
+        firsts = [tuple(row[name] for name in FIRST) for row in (best, one)]
         best = max(best, one, key=lambda row: [row[name] for name in order])
+        # Of what is no trade all are None.
+        best = best | dict(zip(FIRST, min(firsts, key=lambda f: f[:3]), strict=True))
         pairs = zip(FOLDED.items(), folded, strict=True)
         groups[group] = best, tuple(_add(how, n, one[c]) for (c, how), n in pairs)
     return groups
@@ -69,6 +72,7 @@ def numbered(raw: list[tuple[Any, ...]]) -> list[dict[str, Any]]:
     rows = []
     for position, (append_ms, key, partition, time, seq, trades) in enumerate(raw, 1):
         refused = key.startswith("!")
+        first = time, seq, position, str(position)
         rows.append(
             {
                 "append_time": datetime.fromtimestamp(append_ms / 1000, UTC),
@@ -82,6 +86,7 @@ def numbered(raw: list[tuple[Any, ...]]) -> list[dict[str, Any]]:
                     name: None if refused else n * trades
                     for n, name in enumerate(FOLDS)
                 },
+                **dict(zip(FIRST, (None,) * 4 if refused else first, strict=True)),
                 "payload": b"%d" % position,
                 "reason": "not_json" if refused else None,
                 "error": f"error {position}" if refused else None,

@@ -81,13 +81,15 @@ def expected_row(chunk: Chunk, at: int, end_ms: int) -> tuple[object, ...]:
         check_not_ahead(trade, append_ms * 1000, MAX_AHEAD_MS * 1000, cuts_us)
     except InvalidTrade as error:
         key, version = f"!{position}", (append_ms * 1000, 0)
+        first: tuple[object, ...] = (None,) * 4
         refusal = (error.reason, str(error))
     else:
         is_last, version, refusal = trade.updates.last, trade.version, (None, None)
         key = trade.isin if is_last else NOT_LAST_PREFIX + trade.isin
+        first = (*version, position, trade.price) if is_last else (None,) * 4
         payload = payload if has_form(payload) else trade.to_wire()
     window_us = max(append_ms, NOW_MS) * 1000
-    return (window_us, key, 3, *version, position, 1, payload, *refusal)
+    return (window_us, key, 3, *version, position, 1, *first, payload, *refusal)
 
 
 def agree(chunk: Chunk, end_ms: int = LATER_MS) -> None:
@@ -127,9 +129,12 @@ def sums_of(rows: list[dict[str, Any]]) -> dict[int, Amounts]:
 def valid_trades(chunk: Chunk, end_ms: int) -> Iterator[tuple[int, Trade]]:
     """Yield the trades of a chunk that are not refused, and their positions."""
     for at in range(len(chunk)):
-        *_, position, _, _, reason, _ = expected_row(chunk, at, end_ms)
+        *_, reason, _ = expected_row(chunk, at, end_ms)
         if reason is None:
-            yield position, Trade.from_wire(chunk.payloads[at].as_py())
+            yield (
+                chunk.positions[at].as_py(),
+                Trade.from_wire(chunk.payloads[at].as_py()),
+            )
 
 
 @settings(max_examples=many(200))

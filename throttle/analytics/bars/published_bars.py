@@ -10,7 +10,7 @@ from ingest.redis_keys import AnalyticsKeys
 from throttle.analytics.bars.amended_bars import BarBoard, Place
 from throttle.contract.bar_intervals import DayBar
 from throttle.contract.bars import Bar
-from throttle.contract.session_calendar import SessionCalendar, SessionCalendars
+from throttle.contract.session_calendar import SessionCalendars
 from throttle.settings import AnalyticsSettings
 
 T = TypeVar("T")
@@ -47,7 +47,7 @@ class RedisBars:
             clock, newest, days = pipe.execute()
         clock_ms = int(clock or 0)
         board = BarBoard(
-            calendars_of(settings),
+            SessionCalendars.create(*settings.calendars()),
             clock_ms,
             newest={i.decode(): Bar.decode(i.decode(), b) for i, b in newest.items()},
             days={i.decode(): DayBar.decode(i.decode(), d) for i, d in days.items()},
@@ -73,13 +73,6 @@ class RedisBars:
                     for line in lines:
                         bars[place] = Bar.decode(place[0], line)
         return bars
-
-
-def calendars_of(settings: AnalyticsSettings) -> SessionCalendars:
-    """Return the calendar of every instrument."""
-    zone, begins, named = settings.calendars()
-    everyday = SessionCalendar(zone, begins)
-    return SessionCalendars.parse(everyday, named)
 
 
 def parts(items: Iterable[T], size: int) -> Iterator[tuple[T, ...]]:

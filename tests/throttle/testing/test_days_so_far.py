@@ -1,0 +1,213 @@
+"""The day so far is what was traded since the day began: any trades, order, crash."""
+
+import json
+from collections.abc import Iterable
+from contextlib import ExitStack
+from decimal import Decimal
+from typing import NamedTuple
+
+import pytest
+import redis
+from hypothesis import given, settings
+
+from ingest.redis_keys import Keys
+from tests.examples import many
+from tests.logged import Logged, logged_in_redis
+from tests.oracle import EVERYTHING, Sums, add_up, by_append_time
+from tests.published import item_of
+from tests.throttle.testing.test_sums_of_rows import (
+    ISINS,
+    Step,
+    W,
+    is_one_server,
+    play,
+    rows_of,
+    tapes,
+)
+from throttle.contract.day_so_far import STARTS, DayValue, day_object
+from throttle.contract.snapshot import Row
+from throttle.testing.driver import START_MS, ThrottleDriver
+
+pytestmark = pytest.mark.redis
+
+BEGINS = "Asia/Seoul@09:01"
+"""A minute after the driver's start, which is nine o'clock there."""
+BEGINS_MS = START_MS + 60_000
+DAY_MS = 86_400_000
+
+
+class Day(NamedTuple):
+    """A day by an oracle: when it began, its sums, and its first price."""
+
+    start_ms: int
+    sums: Sums
+    open: Decimal | None
+
+
+def days_of(trades: Iterable[Logged], upto_ms: int) -> dict[str, Day]:
+    """Return the day so far of each instrument, as of the window that ends then."""
+    window_of = by_append_time(W)
+    found: dict[str, list[tuple[int, Logged]]] = {}
+    for one in trades:
+        end_ms = window_of(one)
+        if end_ms <= upto_ms:
+            start_ms = BEGINS_MS - (DAY_MS if end_ms <= BEGINS_MS else 0)
+            isin = json.loads(one.payload)["isin"]
+            found.setdefault(isin, []).append((start_ms, one))
+    days = {}
+    for isin, all_of_it in found.items():
+        newest_ms = max(start_ms for start_ms, _ in all_of_it)
+        of_day = [one for start_ms, one in all_of_it if start_ms == newest_ms]
+        days[isin] = Day(newest_ms, sums_of(of_day), open_of(of_day))
+    return days
+
+
+def sums_of(trades: Iterable[Logged]) -> Sums:
+    """Return what the trades of an instrument come to."""
+    fields = [json.loads(one.payload) for one in trades]
+    every = (
+        ("", Sums.of_trade(t["price"], t["size"], t.get("updates", EVERYTHING)))
+        for t in fields
+    )
+    return add_up(every)[""]
+
+
+def open_of(trades: Iterable[Logged]) -> Decimal | None:
+    """Return the price of the first trade that counts for the last price."""
+    priced = []
+    for one in trades:
+        trade = json.loads(one.payload)
+        if "last" in trade.get("updates", EVERYTHING).split(","):
+            order = trade["time"], trade["seq"], one.position
+            priced.append((order, Decimal(trade["price"])))
+    return min(priced)[1] if priced else None
+
+
+def read(text: bytes) -> Day:
+    """Read the JSON object of a day as documented."""
+    told = json.loads(day_object(text), parse_float=Decimal)
+    numbers = (told.get(name) for name in ("volume", "value", "high", "low", "open"))
+    volume, value, high, low, first = (
+        None if number is None else Decimal(number) for number in numbers
+    )
+    assert volume is not None
+    assert value is not None
+    return Day(told["start"], Sums(told["trades"], volume, value, high, low), first)
+
+
+def stored_days(client: redis.Redis) -> dict[str, Day]:
+    """Return the days that Redis has."""
+    stored = client.hgetall(Keys("tt").days_so_far)
+    return {k.decode(): read(DayValue.decode(v).text) for k, v in stored.items()}
+
+
+class Follower:
+    """A client: an item with a day replaces its own, one without adds to it."""
+
+    def __init__(self) -> None:
+        self.days: dict[str, Day] = {}
+
+    def take(self, row: Row) -> Day:
+        """Take an item in, and return the day."""
+        before = self.days.get(row.isin)
+        if row.starts_day or before is None:
+            day = read(row.day)
+        else:
+            day = before._replace(sums=before.sums.plus(item_of(row).sums))
+        self.days[row.isin] = day
+        return day
+
+
+@settings(max_examples=many(80), suppress_health_check=is_one_server)
+@given(tape=tapes)
+def test_the_day_is_what_was_traded(
+    tape: list[Step], redis_url: str, client: redis.Redis
+) -> None:
+    """As of every update and every window of the log, and whoever adds up has it."""
+    client.flushall()
+    with ThrottleDriver(redis_url=redis_url, day_calendars=BEGINS) as driver:
+        play(tape, [driver])
+        windows, updates = driver.windows(), driver.updates()
+    trades = logged_in_redis(client)
+    end_ms = START_MS + windows[-1].end_ms
+    assert stored_days(client) == days_of(trades, end_ms)
+    of_log, of_updates = Follower(), Follower()
+    for window in windows:
+        expected = days_of(trades, START_MS + window.end_ms)
+        for row in rows_of([window]):
+            assert of_log.take(row) == expected[row.isin]
+            assert row.starts_day or not row.day
+    for update in updates:
+        expected = days_of(trades, START_MS + update.end_ms)
+        for row in rows_of([update]):
+            assert of_updates.take(row) == expected[row.isin] == read(row.day)
+
+
+@settings(max_examples=many(40), suppress_health_check=is_one_server)
+@given(tape=tapes)
+def test_the_day_is_what_was_traded_whoever_publishes(
+    tape: list[Step], redis_url: str, client: redis.Redis
+) -> None:
+    """Two jobs, an instrument in partitions of both, one of them behind."""
+    client.flushall()
+    with ExitStack() as stack:
+        drivers = [
+            stack.enter_context(
+                ThrottleDriver(
+                    redis_url=redis_url,
+                    job=part.replace(",", "-"),
+                    only_partitions=part,
+                    day_calendars="Asia/Seoul@00:00",
+                )
+            )
+            for part in ("0,1", "2,3")
+        ]
+        play(tape, drivers)
+        updates = drivers[0].updates()
+    trades = logged_in_redis(client)
+    of_all = {isin: sums for isin, sums in whole(trades).items()}
+    assert {isin: day.sums for isin, day in stored_days(client).items()} == of_all
+    opened = {
+        isin: open_of(t for t in trades if json.loads(t.payload)["isin"] == isin)
+        for isin in of_all
+    }
+    assert {isin: day.open for isin, day in stored_days(client).items()} == opened
+    follower = Follower()
+    for row in rows_of(updates):
+        assert follower.take(row) == read(row.day)
+
+
+def whole(trades: Iterable[Logged]) -> dict[str, Sums]:
+    """Return the sums of all trades by ISIN."""
+    of_isin: dict[str, list[Logged]] = {isin: [] for isin in ISINS}
+    for one in trades:
+        of_isin[json.loads(one.payload)["isin"]].append(one)
+    return {isin: sums_of(some) for isin, some in of_isin.items() if some}
+
+
+def test_a_publish_whose_answer_was_lost_counts_once(
+    client: redis.Redis, redis_url: str
+) -> None:
+    """What is read again of a batch that was published adds nothing."""
+    with ThrottleDriver(redis_url=redis_url) as driver:
+        driver.trade(ISINS[0], "5", at_ms=10, size="3")
+        driver.turn_clock(W, crash_at="after_publish")
+        driver.trade(ISINS[0], "6", at_ms=W + 10, size="2")
+        driver.turn_clock(2 * W)
+        [day] = stored_days(client).values()
+    assert day.sums == Sums(2, Decimal(5), Decimal(27), Decimal(6), Decimal(5))
+    assert day.open == Decimal(5)
+
+
+def test_a_first_trade_that_comes_late_opens_the_day(
+    client: redis.Redis, redis_url: str
+) -> None:
+    """The item that brings it says the day; the others say none in the log."""
+    with ThrottleDriver(redis_url=redis_url) as driver:
+        for number, (price, late_ms) in enumerate([("5", 0), ("6", 0), ("4", 9_000)]):
+            at_ms = number * W + 10
+            driver.trade(ISINS[0], price, at_ms=at_ms, time_ms=at_ms - late_ms)
+            driver.turn_clock((number + 1) * W)
+        said = [row.day for row in rows_of(driver.windows())]
+    assert [text[:1] for text in said] == [STARTS, b"", STARTS]
+    assert [read(text).open for text in said if text] == [Decimal(5), Decimal(4)]

@@ -1,0 +1,126 @@
+"""Days of instruments as columns, and what a batch adds to them. Pure.
+
+A day's sums need not fit into what a window's do (``trade_sums.py``): their whole part
+may have 18 digits. Instruments with finer or larger numbers are left to
+``day_rows.py``, and so is whatever begins a day.
+"""
+
+from collections.abc import Mapping
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from throttle.contract.day_so_far import DaySoFar
+from throttle.contract.row_sums import Amounts, RowSums
+from throttle.contract.trade_order import NO_VERSION
+from throttle.publish.day_rows import DayBegins
+from throttle.window.row_schema import FOLDED
+from throttle.window.trade_sums import VALUE, VOLUME, split, texts, to_amounts
+from throttle.window.traded import FIRST_TIME
+
+_TIME_DIGITS = 16
+"""So many digits of a version are its time (``trade_order.py``)."""
+
+_MOST = pa.scalar(10**18, pa.int64())
+
+_SCHEMA = pa.schema(
+    [
+        ("key", pa.string()),
+        ("start", pa.int64()),
+        *((name, pa.int64()) for name in FOLDED),
+        (FIRST_TIME, pa.int64()),
+        ("first", pa.string()),
+        ("open", pa.string()),
+    ]
+)
+
+NO_DAYS = _SCHEMA.empty_table()
+"""Days as columns: ``key`` (the ISIN), when they ``start``, ``FOLDED``, when the trade
+was that opened the day, its version (``first``) and its price (``open``).
+"""
+
+
+def to_columns(days: Mapping[str, DaySoFar]) -> pa.Table:
+    """Return days as columns; who does not fit is left out."""
+    rows = []
+    for isin, day in days.items():
+        parts = None if day.sums.amounts is None else _parts(day.sums.amounts)
+        if parts is not None:
+            time_us = int(day.first[:_TIME_DIGITS]) if day.first else None
+            first, price = day.first or NO_VERSION, day.open
+            rows.append(
+                (
+                    *(isin, day.start_ms, day.sums.trades, *parts),
+                    *(time_us, first.decode(), price.decode()),
+                )
+            )
+    columns = zip(*rows, strict=True) if rows else ((),) * len(_SCHEMA)
+    arrays = [pa.array(c, f.type) for c, f in zip(columns, _SCHEMA, strict=True)]
+    return pa.table(arrays, _SCHEMA)
+
+
+def from_columns(days: pa.Table) -> dict[str, DaySoFar]:
+    """Return what ``to_columns`` was given."""
+    found = {}
+    for isin, start_ms, trades, *parts, _, first, price in zip(
+        *(column.to_pylist() for column in days.columns), strict=True
+    ):
+        sums = RowSums(trades, to_amounts(parts))
+        version = b"" if first == NO_VERSION.decode() else first.encode()
+        found[isin] = DaySoFar(start_ms, sums, version, price.encode())
+    return found
+
+
+def after(
+    days: pa.Table, traded: pa.Table, begins: DayBegins, last_end_ms: int
+) -> pa.Table:
+    """Return the days of those instruments that go on, with what was traded.
+
+    ``traded`` is ``BatchTrades.by_instrument``; the newest window ends at
+    ``last_end_ms``.
+    """
+    places = pc.index_in(traded["key"], value_set=days["key"].combine_chunks())
+    is_known = pc.is_valid(places)
+    traded, known = traded.filter(is_known), days.take(places.filter(is_known))
+    begin_ms = begins.of_all(traded["key"], last_end_ms)
+    goes_on = pc.and_(
+        pc.greater_equal(known["start"], begin_ms),
+        _keeps_open(known[FIRST_TIME], traded[FIRST_TIME]),
+    )
+    for name in (VOLUME[0], VALUE[0]):
+        for table in (known, traded):
+            goes_on = pc.and_(goes_on, pc.less(table[name], _MOST))
+    traded, known = traded.filter(goes_on), known.filter(goes_on)
+    for name, how in FOLDED.items():
+        both = known[name].combine_chunks(), traded[name].combine_chunks()
+        at = _SCHEMA.get_field_index(name)
+        known = known.set_column(at, _SCHEMA.field(at), _FOLDS[how](*both))
+    return known
+
+
+_FOLDS = {
+    "sum": pc.add,
+    "max": pc.max_element_wise,
+    "min": pc.min_element_wise,
+}
+
+
+def _keeps_open(opened: pa.ChunkedArray, traded: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Tell where no trade of these times may come before the day's first one."""
+    later = pc.greater(traded, opened).fill_null(False)
+    return pc.or_(pc.is_null(traded), later)
+
+
+def day_texts(days: pa.Table) -> pa.Array:
+    """Return what rows say of days (``day_so_far.py``)."""
+    columns = {name: days[name] for name in FOLDED}
+    numbers = (days["start"], columns.pop("trades"))
+    shown = (column.cast(pa.string()) for column in numbers)
+    return pc.binary_join_element_wise(*shown, texts(columns), days["open"], ",")
+
+
+def _parts(amounts: Amounts) -> tuple[int | None, ...] | None:
+    parts = split(amounts)
+    if parts is None or any(n is not None and n >= _MOST.as_py() for n in parts):
+        return None
+    return parts

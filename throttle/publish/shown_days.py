@@ -1,0 +1,147 @@
+"""The day so far of every instrument that a job publishes, as Redis has it."""
+
+from collections.abc import Collection, Iterator, Mapping, Set
+from dataclasses import dataclass
+from itertools import chain
+from typing import cast
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import redis
+
+from throttle.contract.day_so_far import STARTS, DaySoFar, DayValue, encode_days
+from throttle.contract.session_calendar import SessionCalendars
+from throttle.publish import day_columns
+from throttle.publish.day_rows import DayBegins, days_after
+from throttle.window.batch import Batch
+from throttle.window.group_rows import Place
+
+_ASKED_AT_ONCE = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class BatchDays:
+    """The days of a batch's instruments once it is published.
+
+    ``going_on`` has the columns of ``day_columns.NO_DAYS``, ``others`` are the rest.
+    ``starting`` has the text of each row that starts a day, or changes its open.
+    ``known`` are the days before.
+    """
+
+    going_on: pa.Table
+    others: Mapping[str, DaySoFar]
+    starting: Mapping[Place, bytes]
+    known: "ShownDays"
+
+    def __len__(self) -> int:
+        return len(self.going_on) + len(self.others)
+
+    def before(self) -> list[str]:
+        """Return which day each goes on from, as ``publisher.lua`` says."""
+        isins = [*self.going_on["key"].to_pylist(), *self.others]
+        known = self.known.days(isins)
+        days = (known[isin] for isin in isins)
+        return ["" if d is None else f"{d.start_ms},{d.sums.trades}" for d in days]
+
+    def starting_with(self, end_ms: int) -> str:
+        """Return what stands behind the rows of a window in the window log."""
+        of_it = ((i, text) for (end, i), text in self.starting.items() if end == end_ms)
+        return encode_days([b"%b %b" % (i.encode(), t) for i, t in of_it]).decode()
+
+    def encode(self) -> Iterator[bytes]:
+        """Yield what the script is told of each, in that order, then of all."""
+        days, starting = self.going_on, {isin for _, isin in self.starting}
+        texts = day_columns.day_texts(days)
+        stored = pc.binary_join_element_wise(days["first"], texts, " ")
+        said = pc.binary_join_element_wise(days["key"], texts, " ")
+        isins, values, of_all = (
+            column.cast(pa.binary()).to_pylist()
+            for column in (days["key"], stored, said)
+        )
+        yield from chain.from_iterable(zip(isins, values, strict=True))
+        for isin, day in self.others.items():
+            text = day.text()
+            yield from (isin.encode(), DayValue(day.first, text).encode())
+            text = STARTS + text if isin in starting else text
+            of_all.append(b"%b %b" % (isin.encode(), text))
+        yield encode_days(of_all)
+
+
+class ShownDays:
+    """Adds batches to the days that Redis has.
+
+    Redis decides whether they are what this job knows: where other jobs publish the
+    same instruments, a day may have moved on since. Most are kept as columns, those
+    that do not fit by themselves.
+    """
+
+    def __init__(
+        self, client: redis.Redis, key: str, calendars: SessionCalendars
+    ) -> None:
+        """Begin with nothing; ``key`` is the hash of days."""
+        self._client = client
+        self._key = key
+        self._begins = DayBegins(calendars)
+        self._columns = day_columns.NO_DAYS
+        self._in_columns: set[str] = set()
+        self._others: dict[str, DaySoFar | None] = {}
+
+    def after(self, batch: Batch) -> BatchDays:
+        """Return the days once the batch is published. Raises redis.RedisError."""
+        isins = {isin for window in batch.windows for isin in window.rows}
+        self._ask_for(isins)
+        end_ms = batch.end.end_ms
+        traded = batch.traded.by_instrument()
+        going_on = day_columns.after(self._columns, traded, self._begins, end_ms)
+        known = self.days(isins - set(going_on["key"].to_pylist()))
+        others, starting = days_after(batch, known, self._begins)
+        return BatchDays(going_on, others, starting, self)
+
+    def days(self, isins: Collection[str]) -> dict[str, DaySoFar | None]:
+        """Return the days of instruments that were asked for."""
+        found: dict[str, DaySoFar | None] = {}
+        wanted = [isin for isin in isins if isin in self._in_columns]
+        if wanted:
+            are_wanted = pc.is_in(self._columns["key"], pa.array(wanted, pa.string()))
+            found |= day_columns.from_columns(self._columns.filter(are_wanted))
+        return found | {i: self._others[i] for i in isins if i in self._others}
+
+    def learn(self, of_batch: BatchDays) -> None:
+        """Take in that a batch was published."""
+        self.forget([*of_batch.going_on["key"].to_pylist(), *of_batch.others])
+        self._keep(of_batch.others, of_batch.going_on)
+
+    def forget(self, isins: Collection[str] | None = None) -> None:
+        """Have some instruments, or all, read again."""
+        if isins is None:
+            self._columns, self._others = day_columns.NO_DAYS, {}
+            self._in_columns.clear()
+            return
+        for isin in isins:
+            self._others.pop(isin, None)
+        self._in_columns.difference_update(isins)
+        theirs = pc.is_in(self._columns["key"], pa.array(isins, pa.string()))
+        self._columns = self._columns.filter(pc.invert(theirs))
+
+    def _keep(self, days: Mapping[str, DaySoFar], columns: pa.Table) -> None:
+        fitting = day_columns.to_columns(days)
+        kept = [self._columns, columns, fitting]
+        self._columns = pa.concat_tables(kept).combine_chunks()
+        self._in_columns.update(columns["key"].to_pylist())
+        self._in_columns.update(in_columns := fitting["key"].to_pylist())
+        for isin in days.keys() - set(in_columns):
+            self._others[isin] = days[isin]
+
+    def _ask_for(self, isins: Set[str]) -> None:
+        unknown = isins - self._in_columns - self._others.keys()
+        in_order, found = sorted(unknown), dict[str, DaySoFar]()
+        for begin in range(0, len(in_order), _ASKED_AT_ONCE):
+            some = in_order[begin : begin + _ASKED_AT_ONCE]
+            values = cast("list[bytes | None]", self._client.hmget(self._key, some))
+            for isin, value in zip(some, values, strict=True):
+                if value is None:
+                    self._others[isin] = None
+                else:
+                    found[isin] = DayValue.decode(value).day()
+        if found:
+            self._keep(found, day_columns.NO_DAYS)

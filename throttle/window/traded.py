@@ -1,0 +1,79 @@
+"""What a batch's trades come to by instrument, and which of them came first. Pure."""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from throttle.contract.group import decimal_text, units
+from throttle.contract.trade_order import encode_version
+from throttle.window.fold_rows import END, OddAmounts
+from throttle.window.row_schema import FIRST, FOLDED
+
+FIRST_TIME, FIRST_SEQ, FIRST_POSITION, FIRST_PRICE = FIRST
+
+
+class FirstTrade(NamedTuple):
+    """A trade that counts for the last price: its version, and its price as text."""
+
+    version: bytes
+    price: bytes
+
+
+class BatchTrades:
+    """The trades of a batch, as far as the day so far asks about them."""
+
+    def __init__(self, rows: pa.Table, odd: Sequence[OddAmounts] = ()) -> None:
+        """Take rows of trades: ``end_ms``, ``key``, those of ``FOLDED`` and ``FIRST``.
+
+        ``odd`` are those that are in no column.
+        """
+        # Without the payloads, which would be kept for as long.
+        self._rows = rows.select([END, "key", *FOLDED, *FIRST])
+        self._odd = pa.array({one.isin for one in odd}, pa.string())
+
+    def by_instrument(self) -> pa.Table:
+        """Return a row for each instrument whose trades are all in columns.
+
+        Its columns are ``key``, ``FOLDED``, and ``first_time``, null where no trade
+        counts for the last price.
+        """
+        rows = self._rows
+        if len(self._odd):
+            rows = rows.filter(pc.invert(pc.is_in(rows["key"], self._odd)))
+        how = {**FOLDED, FIRST_TIME: "min"}
+        groups = rows.group_by("key", use_threads=False).aggregate([*how.items()])
+        columns = {name: groups[f"{name}_{fold}"] for name, fold in how.items()}
+        return pa.table({"key": groups["key"], **columns}).combine_chunks()
+
+    def firsts(self, isins: Collection[str]) -> Mapping[tuple[int, str], FirstTrade]:
+        """Return the first trades of some instruments, by window's end and ISIN."""
+        wanted = pc.is_in(self._rows["key"], pa.array(isins, pa.string()))
+        firsts: dict[tuple[int, str], FirstTrade] = {}
+        for place, trade in _each(self._rows.filter(wanted)):
+            known = firsts.get(place)
+            firsts[place] = trade if known is None else min(trade, known)
+        return {
+            place: first._replace(price=decimal_text(units(first.price.decode())))
+            for place, first in firsts.items()
+        }
+
+
+def _each(rows: pa.Table) -> Iterator[tuple[tuple[int, str], FirstTrade]]:
+    for end_ms, isin, time_us, seq, position, price in zip(
+        *(rows[name].to_pylist() for name in (END, "key", *FIRST)), strict=True
+    ):
+        if time_us is not None:
+            version = encode_version(time_us, seq, position)
+            yield (end_ms, isin), FirstTrade(version, price.encode())
+
+
+NO_TRADES = BatchTrades(
+    pa.table(
+        {
+            **{name: pa.array([], pa.int64()) for name in (END, *FOLDED, *FIRST[:-1])},
+            **{name: pa.array([], pa.string()) for name in ("key", FIRST_PRICE)},
+        }
+    )
+)
