@@ -17,7 +17,7 @@ from tests.e2e.books import check_books, read_account, valid_entries
 from tests.e2e.feeds import find_tape
 from tests.e2e.rig import KEYS, Rig, create_rig
 from tests.e2e.steady import Steady
-from tests.published import read_snapshots
+from tests.published import read_snapshots, without_days
 from throttle.contract.snapshot import LastValue, Row, WindowSnapshot
 from throttle.contract.trade_order import encode_version
 
@@ -183,7 +183,7 @@ def _drain(channel: redis.client.PubSub) -> list[WindowSnapshot]:
     def is_empty() -> bool:
         message = channel.get_message(timeout=0.2)
         if message is not None:
-            messages.append(WindowSnapshot.decode(message["data"]))
+            messages.append(without_days(message["data"]))
         return message is None and bool(messages)
 
     eventually(is_empty, 20)
