@@ -7,8 +7,9 @@
 // The callback gets an instrument's newest item, at most once per animation frame: first
 // what is known, then every change. An item stands for all trades since the one before
 // it: `traded(item)` says their sums, and `item.day` what was traded since the day began:
-// {start, trades, volume, value, high, low, open}, not there where nobody knows it. A lost connection is made again, after a random
-// delay, and resumes where it was. docs/protocol.md says what the messages mean.
+// {start, trades, volume, value, high, low, open}, not there where nobody knows it. A lost
+// connection is made again, after a random delay, and resumes where it was.
+// docs/protocol.md says what the messages mean.
 
 const BACKOFF_MS = 500;
 const BACKOFF_MOST_MS = 30_000;
@@ -695,13 +696,18 @@ export class TickClient {
     if (this.members.size) this.position.instruments = this._instruments;
   }
 
-  // A gateway that is a little behind may send what another one has sent before.
+  // A gateway that is a little behind may send what another one has sent before. Its days
+  // are as old, and what it sends from then on adds to those.
   _put(item, window) {
+    if (!this._isWatched(item.isin)) return;
     const known = this.items.get(item.isin);
-    if (!this._isWatched(item.isin) || (known && isOlder(item, known))) return;
+    const day = dayAfter(item, known?.day);
+    if (known && isOlder(item, known)) {
+      this.items.set(item.isin, { ...known, day });
+      return;
+    }
     // What waits to be told is told with it: a hidden page is not painted for hours.
     const isWaiting = known !== undefined && (this._changed.get(item.isin) ?? null) !== null;
-    const day = dayAfter(item, known?.day);
     if (day !== undefined) item.day = day;
     this.items.set(item.isin, isWaiting ? joined(item, known) : item);
     this._change(item.isin, window);

@@ -4,7 +4,8 @@ import asyncio
 import json
 import shutil
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from decimal import Decimal
 from fractions import Fraction
 from functools import reduce
@@ -192,7 +193,7 @@ def a_stream() -> Iterator[str]:
     late = {"volume": "5", "value": "10", "high": "2", "low": "2"}
     many = {"volume": "9.5", "value": "28.5", "high": "3.50", "low": "2.5"}
     without_range = {"volume": "4", "value": "12"}
-    items: list[dict[str, Any]] = [
+    yield from frames(
         {"seq": 1, "trades": 0},
         {"seq": 2, "trades": 1},
         {"seq": 3, "trades": 3, **many},
@@ -200,12 +201,16 @@ def a_stream() -> Iterator[str]:
         {"seq": 3, "trades": 2, **without_range},
         {"seq": 4, "trades": 0},
         {"seq": 5, "trades": 1},
-    ]
+    )
+
+
+def frames(*items: Mapping[str, Any]) -> Iterator[str]:
+    """Yield frames of one item each: a snapshot, then updates, unless it says a day."""
     head = {"epoch": "a", "offset": 1, "window": 2_000}
     ack = {"op": "subscribe", "id": 1, "accepted": [SAMSUNG], "rejected": []}
     yield json.dumps({"type": "ack", **ack})
     for place, item in enumerate(items):
-        kind = "update" if place else "snapshot"
+        kind = "update" if place and "day" not in item else "snapshot"
         about = {**head, "offset": place, "window": place * 2_000, "final": True}
         opened = json.dumps({"type": kind, **about})[:-1]
         trade = {"isin": f'"{SAMSUNG}"', "time": 1, "price": "3.10", "size": "2"}
@@ -213,25 +218,46 @@ def a_stream() -> Iterator[str]:
     yield json.dumps({"type": "heartbeat", **head, "offset": 9})
 
 
+def a_gateway_behind() -> Iterator[str]:
+    """Yield a snapshot, an older one, and what has come since that."""
+    sums = {"volume": "20", "value": "62", "high": "3.1", "low": "3"}
+    day = {"start": 0, "trades": 10, **sums}
+    older = {**day, "trades": 7, "volume": "14", "value": "43.4", "low": "3.05"}
+    several = {"volume": "4", "value": "12.4", "high": "3.1", "low": "3"}
+    yield from frames(
+        {"seq": 5, "trades": 0, "day": f"{{{fields(day)}}}"},
+        {"seq": 3, "trades": 0, "day": f"{{{fields(older)}}}"},
+        {"seq": 4, "trades": 2, **several},
+        {"seq": 5, "trades": 1},
+        {"seq": 6, "trades": 1},
+    )
+
+
 SUM_OF_STREAM = (8, Fraction("22.5"), Fraction("62.9"), Fraction("3.5"), Fraction(2))
+
+
+@asynccontextmanager
+async def saying(stream: Callable[[], Iterator[str]]) -> AsyncIterator[str]:
+    """Serve everybody these frames; the value is the address."""
+
+    async def speak(connection: ServerConnection) -> None:
+        await connection.recv()
+        for text in stream():
+            await connection.send(text)
+        await connection.wait_closed()
+
+    port = free_port()
+    async with serve(speak, "127.0.0.1", port, subprotocols=[Subprotocol(PROTOCOL)]):
+        yield f"ws://127.0.0.1:{port}/v1/stream"
 
 
 async def test_what_callbacks_get_adds_up_to_what_was_sent(
     tmp_path: Path,
 ) -> None:
     """Also what is told as one, because nothing was painted; nothing is told twice."""
-
-    async def speak(connection: ServerConnection) -> None:
-        await connection.recv()
-        for text in a_stream():
-            await connection.send(text)
-        await connection.wait_closed()
-
     first: list[Item] = []
     second: list[Item] = []
-    port = free_port()
-    url = f"ws://127.0.0.1:{port}/v1/stream"
-    async with serve(speak, "127.0.0.1", port, subprotocols=[Subprotocol(PROTOCOL)]):
+    async with saying(a_stream) as url:
         async with TickClient(url, waits=True) as ticks:
             ticks.subscribe([SAMSUNG], first.append)
             await soon(lambda: len(first) == 7)
@@ -247,6 +273,25 @@ async def test_what_callbacks_get_adds_up_to_what_was_sent(
     assert found == SUM_OF_STREAM
     assert told["second"] == [[again, nothing]]
     assert (again["trades"], nothing, again.keys() & SUMS) == (0, None, set())
+
+
+async def test_a_day_goes_on_from_that_of_a_gateway_that_is_behind(
+    tmp_path: Path,
+) -> None:
+    """Each trade is in it once, though the client had some of them before."""
+    items: list[Item] = []
+    async with saying(a_gateway_behind) as url:
+        async with TickClient(url, waits=True) as ticks:
+            ticks.subscribe([SAMSUNG], items.append)
+            await soon(lambda: bool(items) and items[-1]["seq"] == 6)
+        told = await told_in_node(url, tmp_path)
+    assert [item["seq"] for item in items] == [5, 5, 6]
+    days = [as_numbers(item["day"]) for item in items]
+    truth = 10, *map(Fraction, ("20", "62", "3.1", "3"))
+    after = 11, *map(Fraction, ("22", "68.2", "3.1", "3"))
+    assert days == [truth, truth, after]
+    [[known, _], [newest, _], *_] = told["first"]
+    assert [as_numbers(item["day"]) for item in (known, newest)] == [truth, after]
 
 
 async def told_in_node(url: str, folder: Path) -> dict[str, Any]:

@@ -78,6 +78,12 @@ def day_after(
     return {**before, **known}
 
 
+def with_day(item: Mapping[str, Any], day: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return an item that says this day; none, if the day is not known."""
+    told = {name: value for name, value in item.items() if name != "day"}
+    return told if day is None else {**told, "day": day}
+
+
 def read_day(day: dict[str, Any], read: Callable[[Any], Decimal]) -> None:
     """Turn the decimals of a day that came into Decimal. Raises for a bad one."""
     if {*map(type, (day["start"], day["trades"]))} != {int}:

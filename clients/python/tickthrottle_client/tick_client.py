@@ -31,7 +31,7 @@ from websockets.frames import Close
 
 from tickthrottle_client.bar_book import Bar, BarBook, read_bar
 from tickthrottle_client.harmless_text import harmless
-from tickthrottle_client.item_sums import SUMS, as_known, day_after, read_day
+from tickthrottle_client.item_sums import SUMS, as_known, day_after, read_day, with_day
 from tickthrottle_client.loopback import is_loopback
 from tickthrottle_client.tick_v1 import (
     ALL,
@@ -642,11 +642,15 @@ class TickClient:
     def _put(self, message: dict[str, Any]) -> None:
         for item in message["data"]:
             isin = item["isin"]
-            known = self.items.get(isin)
-            # A gateway that is behind may send what another one has sent before.
-            if not self._is_watched(isin) or (known and is_older(item, known)):
+            if not self._is_watched(isin):
                 continue
+            known = self.items.get(isin)
             day = day_after(item, known and known.get("day"))
+            # A gateway that is behind may send what another one has sent before. Its
+            # days are as old, and what it sends from then on adds to those.
+            if known and is_older(item, known):
+                self.items[isin] = with_day(known, day)
+                continue
             if day is not None:
                 item["day"] = day
             self.items[isin] = item
