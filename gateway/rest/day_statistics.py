@@ -10,6 +10,7 @@ import orjson
 from ingest.instrument_table.instrument_entry import InstrumentEntry
 from throttle.contract.bar_intervals import DayBar
 from throttle.contract.bars import Bar, number, subtract
+from throttle.contract.day_so_far import DayText
 from throttle.contract.products.movers import change_percent
 from throttle.contract.snapshot import LastValue
 
@@ -49,13 +50,14 @@ def _day_so_far(row: LastValue) -> Bar | None:
     """
     if not row.day:
         return None
-    start, trades, volume, value, high, low, first = row.day.decode().split(",")
-    found = _PRICE.search(row.body) if first else None
-    close = None if found is None else Decimal(found[1].decode())
-    opened, highest, lowest = (Decimal(t) if t else None for t in (first, high, low))
+    day = DayText.split(row.day)
+    price = _PRICE.search(row.body) if day.open else None
+    prices = day.open, day.high, day.low, b"" if price is None else price[1]
+    opened, high, low, close = (Decimal(p.decode()) if p else None for p in prices)
+    volume, value = Decimal(day.volume.decode()), Decimal(day.value.decode())
     return Bar(
-        *(row.isin, int(start), 0, opened, highest, lowest, close),
-        *(Decimal(volume), Decimal(value), int(trades), False, 0),
+        *(row.isin, int(day.start), 0, opened, high, low, close),
+        *(volume, value, int(day.trades), False, 0),
     )
 
 

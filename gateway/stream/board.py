@@ -55,8 +55,8 @@ class Board:
     ``complete`` everything was handed out. No position's window goes back within an
     epoch. ``is_in_parts``: the newest window has come in more than one update.
     ``groups`` has the newest figures of markets and sectors. Each value has the day so
-    far as of it, where that is known. ``clock_ms`` is the time
-    of day as of the newest update, the end of its window if nobody says it.
+    far as of it, where that is known. ``clock_ms`` is the time of day as of the newest
+    update, the end of its window if nobody says it.
     """
 
     def __init__(self) -> None:
@@ -82,7 +82,7 @@ class Board:
         return sorted(self._rows)
 
     def copy(self) -> "Board":
-        """Return a board with the same state, which stays when this one changes."""
+        """Return a board that shows the same, and stays when this one changes."""
         board = Board()
         board.numbers = self.numbers
         board.show(self)
@@ -91,12 +91,13 @@ class Board:
     def show(self, other: "Board") -> None:
         """Take over another board's state, up to where it was handed out.
 
-        The clock is that of the other.
+        The clock is that of the other. Days are left out: their high and low are prices
+        of the time between two states, which whoever looks at these may not know.
         """
         self.position = self.complete = other.complete
         self.window_ms, self.clock_ms = other.window_ms, other.clock_ms
         self.groups = other.groups.copy()
-        self._rows = dict(other._rows)
+        self._rows = {i: value._replace(day=b"") for i, value in other._rows.items()}
 
     def unlisted(self, instruments: Instruments) -> list[str]:
         """Return the instruments with a value that are not in the table, in order."""
@@ -158,10 +159,6 @@ class Board:
         self.clock_ms = position.window or 0
         self.is_in_parts = False
         self._gate = OncePerWindow(position.window)
-
-    def forget_days(self) -> None:
-        """Know no days."""
-        self._rows = {i: value._replace(day=b"") for i, value in self._rows.items()}
 
     def retain(self, isins: Iterable[str]) -> None:
         """Forget all other instruments."""

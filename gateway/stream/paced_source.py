@@ -33,7 +33,6 @@ class PacedSource:
         self.interval_ms = interval_ms
         self.newest = NewestUpdate()
         self.board = live.copy()
-        self.board.forget_days()
         self._live = live
         self._begun = now_ms // interval_ms + 1
         # The newest row of each instrument, and of how many trades it and others are.
@@ -69,8 +68,6 @@ class PacedSource:
         self._begun = now_ms // self.interval_ms
         before, here = self.board.complete, self._live.complete
         self.board.show(self._live)
-        # Its high and low are prices of the interval, of which one alone is told.
-        self.board.forget_days()
         changed, groups = self._changed, self._groups
         self._changed, self._groups = {}, set()
         if here.epoch != before.epoch:

@@ -19,7 +19,7 @@ from throttle.contract.dead_letter import DeadLetter
 from throttle.contract.ledger import NOTHING, BatchEntry, Ledger, Turnover
 from throttle.contract.row_sums import ONE, Amounts, RowSums
 from throttle.contract.snapshot import LastValue, Row, WindowSnapshot
-from throttle.contract.trade_order import NO_VERSION, encode_version
+from throttle.contract.trade_order import NO_VERSION, decode_version, encode_version
 from throttle.lease.lease import Lease, LeaseGrant
 from throttle.publish.publisher import Publisher, PublishOptions, PublishOutcome
 from throttle.window.batch import Batch, BatchWindow, PartitionCount
@@ -195,11 +195,6 @@ def _traded_of(windows: Sequence[BatchWindow]) -> BatchTrades:
 
 def _price_of(row: Row) -> str:
     return str(Decimal(str(orjson.loads(row.body).get("price", 1))))
-
-
-def decode_version(version: bytes) -> tuple[int, int, int]:
-    """Return time, seq and position of a version."""
-    return int(version[:16]), int(version[16:35]), int(version[35:])
 
 
 def ledger_of(client: redis.Redis, job: str = "job") -> Ledger:

@@ -1,12 +1,12 @@
 """The day so far of an instrument: all its trades since the day began. Pure.
 
 This module is a contract. A day is one of the instrument's calendar
-(``session_calendar.py``), and has all rows of the windows that began in it, with the
-trades of instruments that were never shown. It is as of a row, and the days as of later
-rows are this one and the sums of these rows. As text it is ``start_ms`` (when the day
-began), the sums in full (``row_sums.py``) and ``open``, the price of the day's first
-trade that counts for the last price, empty if there is none, with commas between them:
-``1773964800000,412,91700,18291450000,199900,198700,199000``.
+(``session_calendar.py``), and has all rows of the windows whose last millisecond is in
+it, with the trades of instruments that were never shown. It is as of a row, and the
+days as of later rows are this one and the sums of these rows. As text it is
+``start_ms`` (when the day began), the sums in full (``row_sums.py``) and ``open``, the
+price of the day's first trade that counts for the last price, empty if there is none,
+with commas between them: ``1773964800000,412,91700,18291450000,199900,198700,199000``.
 
 A row that ``starts`` a day, or changes its open, says so by a ``!`` before the text:
 whoever adds up rows takes this day in place of their own.
@@ -33,8 +33,36 @@ def encode_days(lines: Sequence[bytes]) -> bytes:
 
 def decode_days(lines: Iterable[bytes]) -> dict[bytes, bytes]:
     """Return the texts by ISIN. Raises ValueError."""
-    pairs = (line.split(b" ") for line in lines)
-    return dict((isin, text) for isin, text in pairs)
+    return dict(_pair(line) for line in lines)
+
+
+def _pair(line: bytes) -> tuple[bytes, bytes]:
+    isin, text = line.split(b" ")
+    return isin, text
+
+
+class DayText(NamedTuple):
+    """A day's text in its parts; those that there is no trade for are empty."""
+
+    start: bytes
+    trades: bytes
+    volume: bytes
+    value: bytes
+    high: bytes
+    low: bytes
+    open: bytes
+
+    @classmethod
+    def split(cls, text: bytes) -> "DayText":
+        """Split what a row says of its day. Raises ValueError."""
+        parts = text.removeprefix(STARTS).split(b",")
+        if len(parts) != len(cls._fields):
+            raise ValueError(f"{text[:80]!r}: is no day")
+        return cls(*parts)
+
+    def sums(self) -> RowSums:
+        """Return its sums as numbers. Raises ValueError."""
+        return RowSums.decode(b",".join(self[1:-1]), b"")
 
 
 def day_object(text: bytes) -> bytes:
@@ -42,25 +70,25 @@ def day_object(text: bytes) -> bytes:
 
     ``high``, ``low`` and ``open`` are left out where no trade counts for them.
     """
-    start, trades, volume, value, high, low, first = text.lstrip(STARTS).split(b",")
-    said = b'{"start":%b,"trades":%b,"volume":%b,"value":%b' % (
-        *(start, trades, volume, value),
-    )
-    if high:
-        said += b',"high":%b,"low":%b' % (high, low)
-    return b'%b,"open":%b}' % (said, first) if first else said + b"}"
+    day = DayText.split(text)
+    encoded = b'{"start":%b,"trades":%b,"volume":%b,"value":%b' % day[:4]
+    if day.high:
+        encoded += b',"high":%b,"low":%b' % (day.high, day.low)
+    return b'%b,"open":%b}' % (encoded, day.open) if day.open else encoded + b"}"
 
 
 def day_after(text: bytes, sums: RowSums) -> bytes:
     """Return the text of a day after a further row with these sums.
 
-    Empty if they are not known: then nobody can say it.
+    It starts the day if the text does. Empty if they are not known: then nobody can
+    say it.
     """
-    start, *of_day, price = text.split(b",")
-    total = RowSums.decode(b",".join(of_day), b"").fold(sums)
+    day = DayText.split(text)
+    total = day.sums().fold(sums)
     if total.amounts is None:
         return b""
-    return b"%b,%b,%b" % (start, total.encode(), price)
+    starts = STARTS if text.startswith(STARTS) else b""
+    return b"%b%b,%b,%b" % (starts, day.start, total.encode(), day.open)
 
 
 class DaySoFar(NamedTuple):
@@ -98,12 +126,12 @@ class DayValue(NamedTuple):
     def decode(cls, value: bytes) -> "DayValue":
         """Decode what ``encode`` wrote. Raises ValueError."""
         first, text = value.split(b" ")
-        if len(first) != VERSION_CHARS or text.count(b",") != 6:
+        if len(first) != VERSION_CHARS:
             raise ValueError(f"{value[:80]!r}: is no day")
+        DayText.split(text)
         return cls(b"" if first == NO_VERSION else first, text)
 
     def day(self) -> DaySoFar:
         """Return it as numbers. Raises ValueError."""
-        start, *sums, price = self.text.split(b",")
-        known = RowSums.decode(b",".join(sums), b"")
-        return DaySoFar(int(start), known, self.first, price)
+        day = DayText.split(self.text)
+        return DaySoFar(int(day.start), day.sums(), self.first, day.open)

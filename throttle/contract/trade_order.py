@@ -25,6 +25,11 @@ def encode_version(time_us: int, seq: int, position: int) -> bytes:
     return b"%016d%019d%019d" % (time_us, seq, position)
 
 
+def decode_version(version: bytes) -> tuple[int, int, int]:
+    """Return time, seq and position of what ``encode_version`` wrote."""
+    return int(version[:16]), int(version[16:35]), int(version[35:])
+
+
 def is_newer(version: bytes, known: bytes | None) -> bool:
     """Tell whether a version is newer than the one known; any is newer than None."""
     return known is None or version > known

@@ -12,14 +12,11 @@ import pyarrow.compute as pc
 
 from throttle.contract.day_so_far import DaySoFar
 from throttle.contract.row_sums import Amounts, RowSums
-from throttle.contract.trade_order import NO_VERSION
+from throttle.contract.trade_order import NO_VERSION, decode_version
 from throttle.publish.day_rows import DayBegins
 from throttle.window.row_schema import FOLDED
 from throttle.window.trade_sums import VALUE, VOLUME, split, texts, to_amounts
 from throttle.window.traded import FIRST_TIME
-
-_TIME_DIGITS = 16
-"""So many digits of a version are its time (``trade_order.py``)."""
 
 _MOST = pa.scalar(10**18, pa.int64())
 
@@ -46,7 +43,7 @@ def to_columns(days: Mapping[str, DaySoFar]) -> pa.Table:
     for isin, day in days.items():
         parts = None if day.sums.amounts is None else _parts(day.sums.amounts)
         if parts is not None:
-            time_us = int(day.first[:_TIME_DIGITS]) if day.first else None
+            time_us = decode_version(day.first)[0] if day.first else None
             first, price = day.first or NO_VERSION, day.open
             rows.append(
                 (
@@ -61,14 +58,14 @@ def to_columns(days: Mapping[str, DaySoFar]) -> pa.Table:
 
 def from_columns(days: pa.Table) -> dict[str, DaySoFar]:
     """Return what ``to_columns`` was given."""
-    found = {}
+    rows = {}
     for isin, start_ms, trades, *parts, _, first, price in zip(
         *(column.to_pylist() for column in days.columns), strict=True
     ):
         sums = RowSums(trades, to_amounts(parts))
         version = b"" if first == NO_VERSION.decode() else first.encode()
-        found[isin] = DaySoFar(start_ms, sums, version, price.encode())
-    return found
+        rows[isin] = DaySoFar(start_ms, sums, version, price.encode())
+    return rows
 
 
 def after(
@@ -80,22 +77,21 @@ def after(
     ``last_end_ms``.
     """
     places = pc.index_in(traded["key"], value_set=days["key"].combine_chunks())
-    is_known = pc.is_valid(places)
-    traded, known = traded.filter(is_known), days.take(places.filter(is_known))
-    begin_ms = begins.of_all(traded["key"], last_end_ms)
+    has_day = pc.is_valid(places)
+    traded, days = traded.filter(has_day), days.take(places.filter(has_day))
     goes_on = pc.and_(
-        pc.greater_equal(known["start"], begin_ms),
-        _keeps_open(known[FIRST_TIME], traded[FIRST_TIME]),
+        pc.greater_equal(days["start"], begins.of_all(traded["key"], last_end_ms)),
+        _keeps_open(days[FIRST_TIME], traded[FIRST_TIME]),
     )
     for name in (VOLUME[0], VALUE[0]):
-        for table in (known, traded):
+        for table in (days, traded):
             goes_on = pc.and_(goes_on, pc.less(table[name], _MOST))
-    traded, known = traded.filter(goes_on), known.filter(goes_on)
+    traded, days = traded.filter(goes_on), days.filter(goes_on)
     for name, how in FOLDED.items():
-        both = known[name].combine_chunks(), traded[name].combine_chunks()
+        both = days[name].combine_chunks(), traded[name].combine_chunks()
         at = _SCHEMA.get_field_index(name)
-        known = known.set_column(at, _SCHEMA.field(at), _FOLDS[how](*both))
-    return known
+        days = days.set_column(at, _SCHEMA.field(at), _FOLDS[how](*both))
+    return days
 
 
 _FOLDS = {

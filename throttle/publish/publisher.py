@@ -131,7 +131,7 @@ class Publisher:
                 "the stream was emptied or rolled back, or its server was started again"
             )
         if status == b"repeat":
-            # Nobody knows at which offsets.
+            # What is known of them may have it already, or not.
             self._days.forget()
             return REPEATED
         epoch, offset, windows, rows, old, listeners, jobs, stored = values

@@ -25,13 +25,13 @@ class BatchDays:
 
     ``going_on`` has the columns of ``day_columns.NO_DAYS``, ``others`` are the rest.
     ``starting`` has the text of each row that starts a day, or changes its open.
-    ``known`` are the days before.
+    ``shown`` has the days before.
     """
 
     going_on: pa.Table
     others: Mapping[str, DaySoFar]
     starting: Mapping[Place, bytes]
-    known: "ShownDays"
+    shown: "ShownDays"
 
     def __len__(self) -> int:
         return len(self.going_on) + len(self.others)
@@ -39,8 +39,8 @@ class BatchDays:
     def before(self) -> list[str]:
         """Return which day each goes on from, as ``publisher.lua`` says."""
         isins = [*self.going_on["key"].to_pylist(), *self.others]
-        known = self.known.days(isins)
-        days = (known[isin] for isin in isins)
+        shown = self.shown.days(isins)
+        days = (shown[isin] for isin in isins)
         return ["" if d is None else f"{d.start_ms},{d.sums.trades}" for d in days]
 
     def starting_with(self, end_ms: int) -> str:
@@ -93,18 +93,18 @@ class ShownDays:
         end_ms = batch.end.end_ms
         traded = batch.traded.by_instrument()
         going_on = day_columns.after(self._columns, traded, self._begins, end_ms)
-        known = self.days(isins - set(going_on["key"].to_pylist()))
-        others, starting = days_after(batch, known, self._begins)
+        days = self.days(isins - set(going_on["key"].to_pylist()))
+        others, starting = days_after(batch, days, self._begins)
         return BatchDays(going_on, others, starting, self)
 
     def days(self, isins: Collection[str]) -> dict[str, DaySoFar | None]:
         """Return the days of instruments that were asked for."""
-        found: dict[str, DaySoFar | None] = {}
-        wanted = [isin for isin in isins if isin in self._in_columns]
-        if wanted:
-            are_wanted = pc.is_in(self._columns["key"], pa.array(wanted, pa.string()))
-            found |= day_columns.from_columns(self._columns.filter(are_wanted))
-        return found | {i: self._others[i] for i in isins if i in self._others}
+        days = {isin: self._others[isin] for isin in isins if isin in self._others}
+        in_columns = [isin for isin in isins if isin in self._in_columns]
+        if in_columns:
+            theirs = pc.is_in(self._columns["key"], pa.array(in_columns, pa.string()))
+            days |= day_columns.from_columns(self._columns.filter(theirs))
+        return days
 
     def learn(self, of_batch: BatchDays) -> None:
         """Take in that a batch was published."""
@@ -134,7 +134,7 @@ class ShownDays:
 
     def _ask_for(self, isins: Set[str]) -> None:
         unknown = isins - self._in_columns - self._others.keys()
-        in_order, found = sorted(unknown), dict[str, DaySoFar]()
+        in_order, stored = sorted(unknown), dict[str, DaySoFar]()
         for begin in range(0, len(in_order), _ASKED_AT_ONCE):
             some = in_order[begin : begin + _ASKED_AT_ONCE]
             values = cast("list[bytes | None]", self._client.hmget(self._key, some))
@@ -142,6 +142,6 @@ class ShownDays:
                 if value is None:
                     self._others[isin] = None
                 else:
-                    found[isin] = DayValue.decode(value).day()
-        if found:
-            self._keep(found, day_columns.NO_DAYS)
+                    stored[isin] = DayValue.decode(value).day()
+        if stored:
+            self._keep(stored, day_columns.NO_DAYS)

@@ -64,9 +64,9 @@ def day_after(
     none counts for the last price). An item that says a day takes the place of all
     before, any other one adds to it; None where the day is not known.
     """
-    told: dict[str, Any] | None = item.get("day")
-    if told is not None:
-        return told
+    day: dict[str, Any] | None = item.get("day")
+    if day is not None:
+        return day
     more = traded(item)
     if before is None or more is None:
         return None
@@ -74,14 +74,14 @@ def day_after(
         *(before[name] for name in ("trades", "volume", "value")),
         *(before.get(name) for name in ("high", "low")),
     ).fold(more)
-    known = {n: value for n, value in sums._asdict().items() if value is not None}
-    return {**before, **known}
+    amounts = {name: n for name, n in sums._asdict().items() if n is not None}
+    return {**before, **amounts}
 
 
 def with_day(item: Mapping[str, Any], day: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return an item that says this day; none, if the day is not known."""
-    told = {name: value for name, value in item.items() if name != "day"}
-    return told if day is None else {**told, "day": day}
+    others = {name: value for name, value in item.items() if name != "day"}
+    return others if day is None else {**others, "day": day}
 
 
 def read_day(day: dict[str, Any], read: Callable[[Any], Decimal]) -> None:

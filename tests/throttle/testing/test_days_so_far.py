@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterable
-from contextlib import ExitStack
 from decimal import Decimal
 from typing import NamedTuple
 
@@ -13,9 +12,9 @@ from hypothesis import given, settings
 from ingest.redis_keys import Keys
 from tests.examples import many
 from tests.logged import Logged, logged_in_redis
-from tests.oracle import EVERYTHING, Sums, add_up, by_append_time
+from tests.oracle import EVERYTHING, Sums, by_append_time, sums_of_trades
 from tests.published import item_of
-from tests.throttle.testing.test_sums_of_rows import (
+from tests.throttle.testing.tapes import (
     ISINS,
     Step,
     W,
@@ -23,6 +22,7 @@ from tests.throttle.testing.test_sums_of_rows import (
     play,
     rows_of,
     tapes,
+    two_jobs,
 )
 from throttle.contract.day_so_far import STARTS, DayValue, day_object
 from throttle.contract.snapshot import Row
@@ -47,29 +47,19 @@ class Day(NamedTuple):
 def days_of(trades: Iterable[Logged], upto_ms: int) -> dict[str, Day]:
     """Return the day so far of each instrument, as of the window that ends then."""
     window_of = by_append_time(W)
-    found: dict[str, list[tuple[int, Logged]]] = {}
+    placed: dict[str, list[tuple[int, Logged]]] = {}
     for one in trades:
         end_ms = window_of(one)
         if end_ms <= upto_ms:
             start_ms = BEGINS_MS - (DAY_MS if end_ms <= BEGINS_MS else 0)
             isin = json.loads(one.payload)["isin"]
-            found.setdefault(isin, []).append((start_ms, one))
+            placed.setdefault(isin, []).append((start_ms, one))
     days = {}
-    for isin, all_of_it in found.items():
+    for isin, all_of_it in placed.items():
         newest_ms = max(start_ms for start_ms, _ in all_of_it)
         of_day = [one for start_ms, one in all_of_it if start_ms == newest_ms]
-        days[isin] = Day(newest_ms, sums_of(of_day), open_of(of_day))
+        days[isin] = Day(newest_ms, sums_of_trades(of_day)[isin], open_of(of_day))
     return days
-
-
-def sums_of(trades: Iterable[Logged]) -> Sums:
-    """Return what the trades of an instrument come to."""
-    fields = [json.loads(one.payload) for one in trades]
-    every = (
-        ("", Sums.of_trade(t["price"], t["size"], t.get("updates", EVERYTHING)))
-        for t in fields
-    )
-    return add_up(every)[""]
 
 
 def open_of(trades: Iterable[Logged]) -> Decimal | None:
@@ -85,14 +75,14 @@ def open_of(trades: Iterable[Logged]) -> Decimal | None:
 
 def read(text: bytes) -> Day:
     """Read the JSON object of a day as documented."""
-    told = json.loads(day_object(text), parse_float=Decimal)
-    numbers = (told.get(name) for name in ("volume", "value", "high", "low", "open"))
+    day = json.loads(day_object(text), parse_float=Decimal)
+    numbers = (day.get(name) for name in ("volume", "value", "high", "low", "open"))
     volume, value, high, low, first = (
         None if number is None else Decimal(number) for number in numbers
     )
     assert volume is not None
     assert value is not None
-    return Day(told["start"], Sums(told["trades"], volume, value, high, low), first)
+    return Day(day["start"], Sums(day["trades"], volume, value, high, low), first)
 
 
 def stored_days(client: redis.Redis) -> dict[str, Day]:
@@ -150,22 +140,11 @@ def test_the_day_is_what_was_traded_whoever_publishes(
 ) -> None:
     """Two jobs, an instrument in partitions of both, one of them behind."""
     client.flushall()
-    with ExitStack() as stack:
-        drivers = [
-            stack.enter_context(
-                ThrottleDriver(
-                    redis_url=redis_url,
-                    job=part.replace(",", "-"),
-                    only_partitions=part,
-                    day_calendars="Asia/Seoul@00:00",
-                )
-            )
-            for part in ("0,1", "2,3")
-        ]
+    with two_jobs(redis_url, day_calendars="Asia/Seoul@00:00") as drivers:
         play(tape, drivers)
         updates = drivers[0].updates()
     trades = logged_in_redis(client)
-    of_all = {isin: sums for isin, sums in whole(trades).items()}
+    of_all = sums_of_trades(trades)
     assert {isin: day.sums for isin, day in stored_days(client).items()} == of_all
     opened = {
         isin: open_of(t for t in trades if json.loads(t.payload)["isin"] == isin)
@@ -175,14 +154,6 @@ def test_the_day_is_what_was_traded_whoever_publishes(
     follower = Follower()
     for row in rows_of(updates):
         assert follower.take(row) == read(row.day)
-
-
-def whole(trades: Iterable[Logged]) -> dict[str, Sums]:
-    """Return the sums of all trades by ISIN."""
-    of_isin: dict[str, list[Logged]] = {isin: [] for isin in ISINS}
-    for one in trades:
-        of_isin[json.loads(one.payload)["isin"]].append(one)
-    return {isin: sums_of(some) for isin, some in of_isin.items() if some}
 
 
 def test_a_publish_whose_answer_was_lost_counts_once(

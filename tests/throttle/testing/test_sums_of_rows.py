@@ -1,22 +1,18 @@
 """What all rows say together is what was traded: any trades, any order, any crash."""
 
 from collections.abc import Iterable
-from contextlib import ExitStack
 from dataclasses import replace
 from decimal import Decimal
 from itertools import chain
-from typing import NamedTuple
 
 import pytest
 import redis
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings
 
 from ingest.instrument_table.instrument_entry import InstrumentEntry
 from ingest.instrument_table.redis_instrument_store import RedisInstrumentStore
 from ingest.tradelog.redis_log_reader import find_log
 from tests.examples import many
-from tests.ingest.strategies import updates
 from tests.logged import logged_in_redis
 from tests.oracle import (
     EXACT,
@@ -26,6 +22,16 @@ from tests.oracle import (
     sums_of_trades,
 )
 from tests.published import item_of, published_windows
+from tests.throttle.testing.tapes import (
+    ISINS,
+    Step,
+    W,
+    is_one_server,
+    play,
+    rows_of,
+    tapes,
+    two_jobs,
+)
 from throttle.audit.instrument_tables import InstrumentTables
 from throttle.audit.published import PublishedHistory
 from throttle.audit.recompute import WindowRule
@@ -33,89 +39,13 @@ from throttle.audit.redis_entries import RedisLogEntries
 from throttle.audit.verify import Verification
 from throttle.contract.ledger import Books
 from throttle.contract.snapshot import Row
-from throttle.testing.driver import (
-    CRASH_POINTS,
-    CrashPoint,
-    PublishedWindow,
-    ThrottleDriver,
-)
+from throttle.testing.driver import PublishedWindow, ThrottleDriver
 
 pytestmark = pytest.mark.redis
-W = 2_000
-ISINS = "KR7005930003", "KR7000660001", "KR7035420009"
 LISTED = [
     InstrumentEntry(ISINS[0], market="KOSPI", sector="Chips", prev_close="10"),
     InstrumentEntry(ISINS[1], market="KOSDAQ", sector="Chips"),
 ]
-LONG = "999999999999999999.999999999999999999"
-numbers = st.one_of(
-    st.integers(1, 30).map(str),
-    st.sampled_from(["0.000000000000000001", "10.50", "10.5", "7.123456789", LONG]),
-)
-
-
-class Step(NamedTuple):
-    """A trade, the time from the one before, and what comes after it."""
-
-    after_ms: int
-    isin: str
-    price: str
-    size: str
-    late_ms: int
-    seq: int
-    partition: int
-    is_turned: bool
-    crash: CrashPoint | None
-    updates: str | None
-
-
-steps = st.builds(
-    Step,
-    st.sampled_from([0, 1, 300, 1_999, 2_000, 5_000]),
-    st.sampled_from(ISINS),
-    numbers,
-    numbers,
-    st.sampled_from([0, 0, 0, 1, 400, 2_500, 9_000]),
-    st.integers(0, 2),
-    st.integers(0, 3),
-    st.booleans(),
-    st.one_of(st.none(), st.none(), st.sampled_from(CRASH_POINTS)),
-    st.none() | updates,
-)
-tapes = st.lists(steps, min_size=1, max_size=25)
-is_one_server = [HealthCheck.function_scoped_fixture]
-
-
-def play(
-    tape: Iterable[Step], drivers: list[ThrottleDriver], begin_ms: int = 0
-) -> None:
-    """Append the trades; jobs take turns to publish, and die now and then."""
-    at_ms = ended_ms = begin_ms
-    for number, step in enumerate(tape):
-        at_ms += step.after_ms
-        drivers[0].trade(
-            step.isin,
-            step.price,
-            at_ms=at_ms,
-            time_ms=at_ms - step.late_ms,
-            seq=step.seq,
-            size=step.size,
-            partition=step.partition,
-            **({} if step.updates is None else {"updates": step.updates}),
-        )
-        if step.is_turned:
-            driver = drivers[number % len(drivers)]
-            can_crash = len(drivers) == 1 and at_ms // W > ended_ms // W
-            driver.turn_clock(at_ms, crash_at=step.crash if can_crash else None)
-            ended_ms = at_ms
-    for driver in drivers:
-        driver.turn_clock(at_ms + 2 * W)
-        assert driver.ledger().problems() == []
-
-
-def rows_of(windows: Iterable[PublishedWindow]) -> list[Row]:
-    """Return the rows of windows, or of updates, in their order."""
-    return list(chain.from_iterable(window.rows.values() for window in windows))
 
 
 def sums_of(rows: Iterable[Row]) -> dict[str, Sums]:
@@ -202,17 +132,7 @@ def test_two_jobs_add_up_to_the_trades_and_no_price_goes_back(
 ) -> None:
     """One may be behind the other, and an instrument may be in partitions of both."""
     client.flushall()
-    with ExitStack() as stack:
-        drivers = [
-            stack.enter_context(
-                ThrottleDriver(
-                    redis_url=redis_url,
-                    job=part.replace(",", "-"),
-                    only_partitions=part,
-                )
-            )
-            for part in ("0,1", "2,3")
-        ]
+    with two_jobs(redis_url) as drivers:
         # What was never shown is in no row: whose job is first decides.
         for isin in ISINS:
             drivers[0].trade(isin, "1", at_ms=0, partition=0)
