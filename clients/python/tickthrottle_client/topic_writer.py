@@ -261,6 +261,10 @@ class TopicWriter:
             else:
                 self._suspects.append(entry)
             return
+        if error.code() == KafkaError._DESTROY:
+            # A partition that goes takes along what waits in it; librdkafka tells this
+            # of what it was about to send again.
+            error = KafkaError(KafkaError._UNKNOWN_PARTITION)
         partition = message.partition()
         # What has no partition yet was never sent.
         if partition is not None:
