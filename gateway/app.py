@@ -18,6 +18,7 @@ from gateway.admission.limits import Budgets
 from gateway.admission.shared_figures import Seat
 from gateway.backend import Backend
 from gateway.http.compression import Compression
+from gateway.http.cross_origin import CrossOrigin
 from gateway.http.head import HeadAnswers
 from gateway.http.openapi import PATH, describe, name_operation
 from gateway.http.operator_access import OperatorAccess, OperatorGuard
@@ -134,6 +135,9 @@ def create_public_app(backend: Backend, firehose: Firehose) -> FastAPI:
         counters=backend.stream.counters,
         turns=backend.stream.hub.turns,
     )
+    if settings.allowed_origins:
+        # Around the budget: a page is to know that it was told to come later.
+        app.add_middleware(CrossOrigin, allowed_origins=settings.allowed_origins)
     app.add_middleware(SecurityHeaders)
     return app
 

@@ -25,7 +25,8 @@ Algorithm: TypeAlias = Literal["HS256", "RS256", "ES256", "EdDSA"]
 
 ANY_ORIGIN = "*"
 
-_ORIGIN = re.compile(r"https?://[A-Za-z0-9.:\[\]-]+")
+_ORIGIN = re.compile(r"(?i:https?)://[A-Za-z0-9.:\[\]-]+")
+_PORTS = {"http": 80, "https": 443}
 
 
 def _check_hours(text: str) -> str:
@@ -139,7 +140,7 @@ class GatewaySettings(TopicSettings, AccessSettings):
     """Whether frames are compressed for clients that ask for it."""
 
     allowed_origins: Annotated[frozenset[str], NoDecode] = frozenset()
-    """Pages of other hosts that may open a stream, separated by commas; ``*``: all."""
+    """Pages of other hosts that may stream and ask, separated by commas; ``*``: all."""
 
     max_clients: int = Field(10_000, ge=1)
     """Most streams of the gateway; one more is closed with 1013."""
@@ -200,9 +201,7 @@ class GatewaySettings(TopicSettings, AccessSettings):
     def _split_origins(cls, value: object) -> object:
         if not isinstance(value, str):
             return value
-        origins = _split(value)
-        check_origins(origins)
-        return origins
+        return {read_origin(text) for text in _split(value)}
 
     @field_validator("other_gateways", mode="before")
     @classmethod
@@ -225,14 +224,35 @@ def check_operators_port(port: int, operators_port: int) -> None:
         raise ValueError(f"operators_port {operators_port}: must be another than port")
 
 
-def check_origins(origins: Collection[str]) -> None:
-    """Raise ValueError for what is no origin: ``https://host``, a port, no path."""
-    for origin in origins:
-        if origin != ANY_ORIGIN and not _ORIGIN.fullmatch(origin):
-            raise ValueError(
-                f"{origin!r}: must be like https://example.com or "
-                f"http://localhost:3000, or {ANY_ORIGIN} for every page"
-            )
+def read_origin(text: str) -> str:
+    """Return an origin as browsers send it, ``*`` as it is.
+
+    They write small letters, and no port that is the one of the scheme anyway
+    (https://html.spec.whatwg.org/#ascii-serialisation-of-an-origin). Raises ValueError
+    for what is not ``scheme://host`` or ``scheme://host:port``.
+    """
+    if text == ANY_ORIGIN:
+        return text
+    if text == "null":
+        raise ValueError(
+            "'null' is what every page without an origin sends, as one opened as a "
+            "file; serve the page, and list where it is served"
+        )
+    try:
+        parts = urlsplit(text)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        host, port = None, None
+    if not host or port == 0 or not _ORIGIN.fullmatch(text):
+        raise ValueError(
+            f"{text!r}: must be like https://example.com or http://localhost:3000, "
+            f"or {ANY_ORIGIN} for every page"
+        )
+    host = f"[{host}]" if ":" in host else host
+    is_implied = port in (None, _PORTS[parts.scheme])
+    return (
+        f"{parts.scheme}://{host}" if is_implied else f"{parts.scheme}://{host}:{port}"
+    )
 
 
 def check_gateways(addresses: Collection[str]) -> None:

@@ -1,4 +1,4 @@
-"""Which web pages may open a stream. Pure."""
+"""Which web pages may open a stream, and why one may not. Pure."""
 
 from collections.abc import Collection
 from urllib.parse import urlsplit
@@ -18,3 +18,13 @@ def is_allowed(origin: str | None, host: str | None, allowed: Collection[str]) -
         return host is not None and urlsplit(origin).netloc == host
     except ValueError:
         return False
+
+
+def refusal(origin: str | None) -> str:
+    """Return why a page from ``origin`` may not, and what helps; for who asked."""
+    if origin == "null":
+        return (
+            "a page without an origin, as one opened as a file has none: "
+            "serve it, and have its origin listed in TICKTHROTTLE_ALLOWED_ORIGINS"
+        )
+    return "a page of another host: its origin is not in TICKTHROTTLE_ALLOWED_ORIGINS"

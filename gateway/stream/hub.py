@@ -12,7 +12,7 @@ import structlog
 from gateway.admission.bounds import BOUNDS, MAX_MESSAGE_BYTES, Bounds
 from gateway.admission.limits import Admission
 from gateway.admission.loop_turns import LoopTurns
-from gateway.admission.origins import is_allowed
+from gateway.admission.origins import is_allowed, refusal
 from gateway.admission.shared_figures import Tally
 from gateway.admission.tokens import TokenReader
 from gateway.admission.work import ROWS_A_STREAM, WorkBudget, WorkRefused
@@ -122,19 +122,19 @@ class Hub:
     def __len__(self) -> int:
         return len(self._clients)
 
-    def allows_page(self, headers: Mapping[str, str]) -> bool:
-        """Say whether whoever sent these headers may have a stream; count who may not.
+    def refuse_page(self, headers: Mapping[str, str]) -> str | None:
+        """Return why whoever sent these headers may have no stream, None if he may.
 
-        Names of headers are in small letters.
+        Who may not is counted. Names of headers are in small letters.
         """
         origin, host = headers.get("origin"), headers.get("host")
         if is_allowed(origin, host, self.settings.allowed_origins):
-            return True
+            return None
         self.counters.clients_origin_refused += 1
         if self.close_log.may_say(time.monotonic()):
             shown = None if origin is None else origin[:MAX_SHOWN_CHARS]
             log.warning("a page may not open a stream", origin=shown)
-        return False
+        return refusal(origin)
 
     def enter(self, address: str) -> str | None:
         """Count a connection in and return None, or return why it may not come in."""

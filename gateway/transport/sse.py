@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import orjson
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response, StreamingResponse
-from starlette.types import Message, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
 from gateway.admission.addresses import address_of
 from gateway.admission.tokens import TokenGrant
@@ -88,8 +88,9 @@ def create_router(hub: Hub, access: OperatorAccess | None) -> APIRouter:
     ) -> Response:
         """A stream of the keys, for as long as it is read."""
         headers = request.headers
-        if not hub.allows_page(headers):
-            return problem(403, "not_allowed", "a page of another host")
+        refused = hub.refuse_page(headers)
+        if refused is not None:
+            return problem(403, "not_allowed", refused)
         grant = permit(request).grant
         command = Subscribe(
             None,
@@ -101,7 +102,7 @@ def create_router(hub: Hub, access: OperatorAccess | None) -> APIRouter:
         )
         if not command.keys:
             return problem(400, "bad_request", "keys: at least one key")
-        return EventStream(hub, grant, command, headers.get("origin"))
+        return EventStream(hub, grant, command)
 
     return router
 
@@ -125,14 +126,11 @@ def read_bars_since(last_event: str | None) -> BarsSince | None:
 class EventStream(Response):
     """A response that lasts as long as its client reads it."""
 
-    def __init__(
-        self, hub: Hub, grant: TokenGrant, command: Subscribe, origin: str | None
-    ) -> None:
+    def __init__(self, hub: Hub, grant: TokenGrant, command: Subscribe) -> None:
         self.background = None
         self._grant = grant
         self._hub = hub
         self._command = command
-        self._origin = origin
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send until the client goes or is sent away."""
@@ -163,7 +161,10 @@ class EventStream(Response):
             )
             await hub.turns.wait(client.commands.payers)
             client.post(client.commands.subscribe(self._command, time.monotonic()))
-            await send(self._start())
+            # A list of its own: what is around this adds to it.
+            headers = [*HEADERS]
+            start = {"type": "http.response.start", "status": 200, "headers": headers}
+            await send(start)
             restart = partial(hub.end, client, CloseCode.RESTART, "planned stop")
             with ended_at_shutdown(scope, restart):
                 await until_one_ends(
@@ -187,15 +188,6 @@ class EventStream(Response):
                 hub.close_log.by_client(GONE)
         finally:
             hub.leave(client)
-
-    def _start(self) -> Message:
-        headers = [*HEADERS]
-        if self._origin is not None:
-            headers += [
-                (b"access-control-allow-origin", self._origin.encode("latin-1")),
-                (b"vary", b"origin"),
-            ]
-        return {"type": "http.response.start", "status": 200, "headers": headers}
 
 
 def _writers(client: Client, sender: AwaitingSender, send: Send) -> tuple[Write, Close]:

@@ -81,8 +81,9 @@ class StreamEndpoint:
         if scope["path"] != PATH:
             detail = f"{shorten(scope['path'])}: the stream is {PATH}"
             raise Problem(404, "not_found", detail)
-        if not self._hub.allows_page(Headers(scope=scope)):
-            raise Problem(403, "not_allowed", "a page of another host")
+        refused = self._hub.refuse_page(Headers(scope=scope))
+        if refused is not None:
+            raise Problem(403, "not_allowed", refused)
         return read_address(scope["query_string"])
 
     async def _stream(

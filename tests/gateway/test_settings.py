@@ -3,7 +3,7 @@
 import pytest
 from pydantic import ValidationError
 
-from gateway.settings import GatewaySettings, check_origins
+from gateway.settings import GatewaySettings, read_origin
 
 
 def test_settings_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -48,9 +48,47 @@ def test_origins_are_a_list_in_one_setting(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.mark.parametrize(
-    "bad", ["example.com", "https://a/", "https://", "ws://a", "https://a b", "*.a"]
+    "bad",
+    [
+        "example.com",
+        "https://a/",
+        "https://",
+        "https://:443",
+        "ws://a",
+        "https://a b",
+        "*.a",
+        "https://a:0",
+        "https://a:65536",
+        "https://a:b",
+        "https://[",
+        "https://[::1",
+    ],
 )
 def test_what_is_no_origin_is_named(bad: str) -> None:
     """A list that never matches would be found out too late."""
     with pytest.raises(ValueError, match=r"must be like https://example\.com"):
-        check_origins([bad])
+        read_origin(bad)
+
+
+@pytest.mark.parametrize(
+    ("written", "sent"),
+    [
+        ("https://shop.example:443", "https://shop.example"),
+        ("http://shop.example:80", "http://shop.example"),
+        ("http://shop.example:443", "http://shop.example:443"),
+        ("http://shop.example:", "http://shop.example"),
+        ("HTTPS://Shop.Example:8443", "https://shop.example:8443"),
+        ("http://[::1]:80", "http://[::1]"),
+        ("http://[::1]:3000", "http://[::1]:3000"),
+        ("*", "*"),
+    ],
+)
+def test_an_origin_is_read_as_browsers_send_it(written: str, sent: str) -> None:
+    """What fits no page that was meant would be found out too late."""
+    assert read_origin(written) == sent
+
+
+def test_a_page_without_an_origin_cannot_be_listed() -> None:
+    """``null`` would let in every page of every stranger that hides its origin."""
+    with pytest.raises(ValueError, match="serve the page, and list where"):
+        read_origin("null")

@@ -110,8 +110,9 @@ def _visitor(backend: Backend) -> Callable[[Request], None]:
     permit = create_permit(backend.stream.hub, None)
 
     def check(request: Request) -> None:
-        if not backend.stream.hub.allows_page(request.headers):
-            raise Problem(403, "not_allowed", "a page of another host")
+        refused = backend.stream.hub.refuse_page(request.headers)
+        if refused is not None:
+            raise Problem(403, "not_allowed", refused)
         permit(request).check_everything_allowed()
 
     return check

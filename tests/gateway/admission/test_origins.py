@@ -2,7 +2,7 @@
 
 import pytest
 
-from gateway.admission.origins import is_allowed
+from gateway.admission.origins import is_allowed, refusal
 
 HOST = "prices.example:8000"
 LISTED = frozenset({"https://shop.example"})
@@ -38,6 +38,12 @@ def test_a_page_is_let_in_from_here_or_from_the_list(
 def test_a_star_lets_every_page_in() -> None:
     """Even one that has no origin of its own."""
     assert is_allowed("null", HOST, {"*"})
+
+
+def test_a_page_opened_as_a_file_is_told_what_helps() -> None:
+    """Listing its origin does not: it has none."""
+    assert "serve it" in refusal("null")
+    assert "serve it" not in refusal("http://evil")
 
 
 def test_without_a_host_nothing_is_from_here() -> None:

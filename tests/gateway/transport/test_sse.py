@@ -192,6 +192,8 @@ def test_pages_of_other_hosts_are_refused_unless_listed(redis_url: str) -> None:
     with running_gateway(redis_url, allowed_origins=listed) as gateway:
         with listening(gateway, f"?keys={SAMSUNG}", Origin="http://evil") as (got, _):
             assert got.status == 403
+        status, body, _ = gateway.fetch(f"/v1/sse?keys={SAMSUNG}", Origin="null")
+        assert (status, b"serve it" in body) == (403, True)
         with listening(gateway, f"?keys={SAMSUNG}", Origin=listed) as (got, events):
             assert got.status == 200
             assert events.headers["access-control-allow-origin"] == listed
