@@ -136,7 +136,7 @@ const view = {
 // A hidden page draws nothing, but prices come: they are what alerts go by.
 const alerts = (view.alerts = new Alerts({
   storage,
-  priceOf: (isin) => ticks.items.get(isin)?.price,
+  itemOf: (isin) => ticks.items.get(isin),
   closeOf: (isin) => store.instruments.get(isin)?.prev_close,
   onTold: signalTold,
   onChange: draw,

@@ -5,6 +5,7 @@
 // `version` is another number whenever something in the row is another one.
 
 import { limitOf } from "./day/limits.js";
+import { countsForRange } from "./day/range.js";
 import { Trace } from "./day/trace.js";
 import { changeOf, places } from "./format.js";
 import { searchText } from "./search.js";
@@ -32,7 +33,7 @@ export class Row {
 
   // A newer item has come, or one of late trades, which tells the same price once more.
   put(item, window) {
-    const own = countsForRange(item) ? item.price : NaN;
+    const own = saysRange(item) ? item.price : NaN;
     this.high = Number(item.high ?? own);
     this.low = Number(item.low ?? own);
     if (this.item?.seq !== item.seq) this.trace.add(Number(item.price), this.high, this.low);
@@ -105,9 +106,7 @@ export class Row {
 
 // Whether the item's own trade says its range: not beside sums, nor one that counts for
 // the last price or the volume alone.
-function countsForRange({ volume, updates }) {
-  return volume === undefined && (updates?.includes?.("range") ?? true);
-}
+const saysRange = ({ volume, updates }) => volume === undefined && countsForRange(updates);
 
 // Of a trade that says nothing of its day: null.
 function sumOf(value) {

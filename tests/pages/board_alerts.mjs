@@ -5,7 +5,7 @@ import { test } from "node:test";
 
 import { compareDecimals, isDecimal, sideOfChange } from "./static/board/alerts/decimal.js";
 import { alertsText, MOST_ALERTS, numberProblem, parseAlerts, typedValue, valueProblem } from "./static/board/alerts/kept.js";
-import { armed, isCrossed, judged, judgedByBursts, NEW, sideOf } from "./static/board/alerts/rules.js";
+import { armed, decisivePrice, isCrossed, judged, judgedByBursts, NEW, sideOf } from "./static/board/alerts/rules.js";
 import { Alerts } from "./static/board/alerts/watcher.js";
 import { stateText, toldText, waitsText } from "./static/board/alerts/words.js";
 import { readInstruments } from "./static/board/store.js";
@@ -141,7 +141,7 @@ function makeTab(storage, prices, nowMs = 1_000) {
   const tab = { told: [], changes: 0 };
   tab.alerts = new Alerts({
     storage,
-    priceOf: (isin) => prices[isin],
+    itemOf: (isin) => prices[isin] && { price: prices[isin], updates: prices.updates },
     closeOf: () => "190000",
     onTold: (alerts) => tab.told.push(...alerts.map(({ id }) => id)),
     onChange: () => (tab.changes += 1),
@@ -183,6 +183,30 @@ test("what a message says was touched counts for the price that is shown", () =>
   assert.deepEqual([one, other].map(({ alerts }) => alerts.notices.length), [1, 1]);
   one.alerts.judge();
   assert.deepEqual(one.told, ["a"]);
+});
+
+test("a price that does not count for the range reaches nothing", () => {
+  const odd = { price: "250000", updates: "last,volume" };
+  assert.deepEqual([decisivePrice(odd), decisivePrice({ price: "1", updates: "range" })], [null, "1"]);
+  const ends = (high, low) => decisivePrice(odd, { high, low });
+  assert.deepEqual([ends("199000", "198000"), ends("300000", "260000"), ends("300000", "1")], ["199000", "260000", "250000"]);
+  const prices = { [SAMSUNG]: "199000" };
+  const tab = makeTab(makeStorage(), prices);
+  tab.alerts.set(asked);
+  Object.assign(prices, { [SAMSUNG]: odd.price, updates: odd.updates });
+  const item = { isin: SAMSUNG, ...odd, trades: 2, volume: "9", value: "9" };
+  tab.alerts.judge({ window: 2_000, data: [item] }); // neither of the two counts
+  tab.alerts.judge({ window: 4_000, data: [{ ...item, high: "199500", low: "199000" }] });
+  tab.alerts.judge();
+  assert.deepEqual([tab.told, tab.alerts.list[0].side], [[], -1]);
+  tab.alerts.judge({ window: 6_000, data: [{ ...item, high: "200000", low: "199000" }] });
+  assert.deepEqual([tab.told, tab.alerts.list[0].toldPrice], [["a"], "200000"]);
+  // Who sets an alert meanwhile waits from the next price that counts.
+  tab.alerts.set({ ...asked, value: "300000" });
+  assert.equal(tab.alerts.list[0].side, null);
+  Object.assign(prices, { [SAMSUNG]: "199000", updates: undefined });
+  tab.alerts.judge();
+  assert.equal(tab.alerts.list[0].side, -1);
 });
 
 test("two tabs that tell in the same instant show it once each", () => {

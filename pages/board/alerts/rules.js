@@ -13,12 +13,22 @@
 // toldWindow  the end of the window that price came with; null: it is not known
 // isDone    it was to be told once, and has been
 
+import { countsForRange } from "../day/range.js";
 import { compareDecimals, isDecimal, sideOfChange } from "./decimal.js";
 
 export const KINDS = ["price", "change", "burst"];
 export const WAYS = ["up", "down", "either"];
 
 export const NEW = { isDone: false, side: null, burstMs: null, toldMs: null, toldPrice: null, toldWindow: null };
+
+// By which price alerts go, of an item whose trades went so high and low: its own. Of a trade
+// that does not count for the range, the nearest price of the others; null if there is none.
+export function decisivePrice({ price, updates }, { high, low } = {}) {
+  if (countsForRange(updates)) return price;
+  if (![price, high, low].every(isDecimal)) return null;
+  if (compareDecimals(price, high) > 0) return high;
+  return compareDecimals(price, low) < 0 ? low : price;
+}
 
 // On which side a price is; null if that is not known.
 export function sideOf({ kind, value }, price, close) {

@@ -3,21 +3,21 @@
 // in the same instant may both tell, and each shows it once.
 
 import { alertsText, numberProblem, parseAlerts } from "./kept.js";
-import { armed, judged, judgedByBursts } from "./rules.js";
+import { armed, decisivePrice, judged, judgedByBursts } from "./rules.js";
 
 const KEY = "alerts";
 const MOST_NOTICES = 20;
 const SAME_MS = 10_000; // two tabs that tell the same are not further apart
 
 export class Alerts {
-  // `storage` has read(name) and write(name, text); `priceOf(isin)` and `closeOf(isin)` are
-  // what is shown, as decimal text, or nothing; `onTold(alerts)` is called when some are due
-  // here, `onChange()` after every change.
-  constructor({ storage, priceOf, closeOf, onTold, onChange, nowMs = Date.now }) {
+  // `storage` has read(name) and write(name, text); `itemOf(isin)` is the item that is shown
+  // and `closeOf(isin)` the previous close, as decimal text, or nothing; `onTold(alerts)` is
+  // called when some are due here, `onChange()` after every change.
+  constructor({ storage, itemOf, closeOf, onTold, onChange, nowMs = Date.now }) {
     this.list = [];
     this.notices = []; // told and not yet dismissed, newest first: {id, alert}
     this._storage = storage;
-    this._priceOf = priceOf;
+    this._itemOf = itemOf;
     this._closeOf = closeOf;
     this._onTold = onTold;
     this._onChange = onChange;
@@ -59,12 +59,13 @@ export class Alerts {
     const nowMs = this._nowMs();
     const reached = new Map();
     for (const { isin, price, high, low } of this.list.length ? data : []) {
-      const isShown = price === this._priceOf(isin); // else of a gateway that is behind
+      const isShown = price === this._itemOf(isin)?.price; // else of a gateway that is behind
       if (high !== undefined && isShown) reached.set(isin, { window, high, low });
     }
     this._judge((alert) => {
       const { isin } = alert;
-      return judged(alert, this._priceOf(isin), this._closeOf(isin), nowMs, reached.get(isin) ?? { window });
+      const ends = reached.get(isin);
+      return judged(alert, this._priceOf(isin, ends), this._closeOf(isin), nowMs, ends ?? { window });
     });
   }
 
@@ -82,6 +83,11 @@ export class Alerts {
   dismissAll() {
     this.notices = [];
     this._onChange();
+  }
+
+  _priceOf(isin, ends) {
+    const item = this._itemOf(isin);
+    return item && decisivePrice(item, ends);
   }
 
   // Take in what another tab has kept. A browser that keeps nothing leaves what is here.

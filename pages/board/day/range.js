@@ -38,6 +38,9 @@ export function widened(day, price, timeMs, high = price, low = price) {
   return { ...day, low: Math.min(day.low, low), high: Math.max(day.high, high) };
 }
 
+// Whether a trade with this field `updates` counts for the range (docs/sums.md).
+export const countsForRange = (updates) => updates?.includes?.("range") ?? true;
+
 // Where in a range a price is, 0 to 1; null while there is no range.
 export function placeIn({ low, high }, price) {
   return high > low ? Math.min(Math.max((price - low) / (high - low), 0), 1) : null;
