@@ -14,7 +14,6 @@ import { getMovers } from "./board/candles/bar_feed.js";
 import { INTERVALS } from "./board/candles/bars.js";
 import { activeList, listsText, parseLists } from "./board/choice/lists.js";
 import { choiceText, layoutFor, orderAmong, parseChoice } from "./board/columns.js";
-import { readDays } from "./board/day/range.js";
 import { OpenCharts } from "./board/grid/open_charts.js";
 import { onKeys } from "./board/keys.js";
 import { CONNECTED, Line } from "./board/line.js";
@@ -36,7 +35,6 @@ const MOVERS_EVERY_MS = 10_000;
 const EVENTS_EVERY_MS = 10_000;
 const EVENTS_RARELY_MS = 60_000; // where there are none
 const MOST_BURSTS = 500; // of which alerts are told
-const DAYS_EVERY_MS = 60_000;
 const WINDOWS = "2s"; // what a visitor chose who wants no candles
 const HELD_MS = 3_000;
 const SETTLED_MS = 150;
@@ -178,12 +176,9 @@ const ticks = new TickClient(streamUrl(), {
     if (kind !== "live" || line.link.kind === before) return;
     keepMovers();
     keepEvents();
-    keepDays();
   },
   onReset() {
     store.clear();
-    daysTag = null;
-    keepDays();
     paintSoon();
   },
   onMessage: heard,
@@ -505,29 +500,8 @@ function keepEventsCalmly() {
   if (areThere || performance.now() - eventsAskedMs >= EVENTS_RARELY_MS) keepEvents();
 }
 
-// Prices that come widen the range of a day; what was traded within windows is asked for.
-let areDaysAskedFor = false;
-let daysTag = null;
-
-async function keepDays() {
-  if (areDaysAskedFor || document.hidden || !CONNECTED.has(line.link.kind)) return;
-  areDaysAskedFor = true;
-  try {
-    const news = await getNews("/v1/days", daysTag, readDays);
-    if (news !== null) {
-      daysTag = news.tag;
-      store.setDays(news.json);
-      paintSoon();
-    }
-  } catch {
-    // There are none, or it is asked again.
-  }
-  areDaysAskedFor = false;
-}
-
 document.addEventListener("visibilitychange", keepEvents);
 setInterval(keepEventsCalmly, EVENTS_EVERY_MS);
-setInterval(keepDays, DAYS_EVERY_MS);
 setInterval(judgeLine, JUDGED_EVERY_MS);
 setInterval(keepMovers, MOVERS_EVERY_MS);
 setInterval(keepNames, NAMES_EVERY_MS);

@@ -97,10 +97,8 @@ export const KOREAN = {
     "당일 최저가와 최고가, 그 사이 현재가의 위치",
   "the lowest and highest price seen since this page opened, and where the price is between them":
     "이 화면을 연 뒤의 최저가와 최고가, 그 사이 현재가의 위치",
-  "what was paid in the day so far, as the stock's newest trade says (cum_value)":
-    "당일 누적 거래대금, 최근 체결 기준(cum_value)",
-  "how much was traded in the day so far, as the stock's newest trade says (cum_volume)":
-    "당일 누적 거래량, 최근 체결 기준(cum_volume)",
+  "what was paid in the stock's day so far": "당일 누적 거래대금",
+  "how much was traded in the stock's day so far": "당일 누적 거래량",
   "since this page opened, and how many the newest window's row stands for":
     "이 화면을 연 뒤의 체결 건수, 최근 구간의 행이 대표하는 체결 건수",
   "Watch {name}": "관심종목: {name}",

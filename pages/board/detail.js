@@ -5,6 +5,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { phrase, say } from "../language.js";
 import { withInstrument } from "./address.js";
 import { InstrumentAlerts } from "./alerts/panels.js";
+import { barOfDay } from "./candles/bars.js";
 import { Day, InstrumentChart } from "./candles/instrument_chart.js";
 import { Compare } from "./compare.js";
 import { Fold } from "./fold.js";
@@ -69,7 +70,7 @@ export function Detail({ selection, row, alerts, store, isWatched, onStar, onClo
           </span>
         </div>
       `}
-      <${Day} day=${feed.day} nowMs=${line.clock()} />
+      <${Day} day=${row?.day === undefined ? feed.day : barOfDay(row.item)} nowMs=${line.clock()} />
       <${InstrumentAlerts} alerts=${alerts} store=${store} isin=${isin} />
       <${Tabs} label=${say("Of this stock")} tabs=${TABS} chosen=${tab} panel="detail-tab" onChoose=${setTab} />
       <div id="detail-tab" role="tabpanel" aria-labelledby=${`tab-${tab}`}>

@@ -15,14 +15,15 @@ export class Row {
   constructor({ isin, price }, instrument) {
     this.isin = isin;
     this.item = null; // the newest
-    this.day = undefined; // the range of its newest day (day/range.js); undefined: nobody tells it
+    this.day = undefined; // the day so far as of the item (tick.js); undefined: nobody knows it
     this.window = null; // in which the item came; null: it was known when the page asked
     this.trades = 0; // since the page opened
     this.price = NaN;
     this.high = NaN; // of all trades that the newest item stands for, as `low`; NaN: of none
     this.low = NaN;
     this.change = null; // against the previous close, or else the first price seen (format.js)
-    this.turnover = null; // of the day so far, as its newest trade says; null: it does not
+    this.turnover = null; // of the day so far, as `volume`; null: nobody tells it
+    this.volume = null;
     this.trace = new Trace(); // what was seen of its price
     this.version = 0;
     this._first = price;
@@ -39,9 +40,11 @@ export class Row {
     if (this.item?.seq !== item.seq) this.trace.add(Number(item.price), this.high, this.low);
     else this.trace.widen(this.high, this.low);
     this.item = item;
+    this.day = item.day;
     this.window = window;
     this.trades += item.trades;
-    this.turnover = sumOf(item.cum_value);
+    this.turnover = sumOf(this.turnoverText);
+    this.volume = sumOf(this.volumeText);
     this._compare();
   }
 
@@ -51,20 +54,18 @@ export class Row {
     this._compare();
   }
 
-  // More is told of its day.
-  setDay(day) {
-    if (day === this.day) return;
-    this.day = day;
-    this.version += 1;
-  }
-
   // How many places its prices and their differences are written with.
   get digits() {
     return Math.max(places(this.item.price), places(this._reference));
   }
 
-  get volume() {
-    return sumOf(this.item.cum_volume);
+  // With every digit: of the day so far, or else what its newest trade says of it.
+  get turnoverText() {
+    return this.day?.value ?? this.item.cum_value;
+  }
+
+  get volumeText() {
+    return this.day?.volume ?? this.item.cum_volume;
   }
 
   // "upper", "lower" or null (day/limits.js).
@@ -108,7 +109,7 @@ export class Row {
 // the last price or the volume alone.
 const saysRange = ({ volume, updates }) => volume === undefined && countsForRange(updates);
 
-// Of a trade that says nothing of its day: null.
+// Of what nobody tells: null.
 function sumOf(value) {
   const sum = Number(value ?? NaN);
   return Number.isFinite(sum) ? sum : null;

@@ -1,7 +1,6 @@
 // What the board knows: the newest row of every instrument. Pure.
 
 import { isWanted, sectorsOf } from "./choice/filters.js";
-import { joined, widened } from "./day/range.js";
 import { comparator } from "./order.js";
 import { Row } from "./row.js";
 import { matches, words } from "./search.js";
@@ -18,9 +17,9 @@ export class Store {
     this.all = []; // the same rows: an array is gone through without making anything
     this.instruments = new Map(); // ISIN -> {code, name, market, sector, prev_close}
     this.sectors = []; // [name, count of instruments], by name
-    this.days = new Map(); // ISIN -> the range of its newest day (day/range.js)
     this.newestMs = 0; // the time of the newest trade, by the exchange's clock
-    this.hasSums = false; // whether a trade has said what was traded in its day
+    this.hasDays = false; // whether an item has said the day so far
+    this.hasSums = false; // whether it, or else a trade, has said what was traded in its day
     this.window = null; // the newest window's end
     this.changed = 0; // rows that came with it
     this.tradesInWindow = 0;
@@ -37,12 +36,6 @@ export class Store {
     this.all.forEach((row) => row.join(this._instrumentOf(row)));
   }
 
-  // Of all instruments that have one: another list takes the place of the one before.
-  setDays(days) {
-    this.days = new Map(days.map((day) => [day.isin, joined(this.days.get(day.isin), day)]));
-    this.all.forEach((row) => this._widen(row));
-  }
-
   // The instrument that has this ISIN or this code, null if none is known to have it.
   isinOf(text) {
     const wanted = text.toUpperCase();
@@ -57,7 +50,7 @@ export class Store {
   clear() {
     this.rows.clear();
     this.all = [];
-    this.days.clear();
+    this.hasDays = false;
     this.newestMs = 0;
   }
 
@@ -71,8 +64,8 @@ export class Store {
     }
     row.put(item, window);
     this.newestMs = Math.max(this.newestMs, item.time / 1000);
+    this.hasDays ||= row.day !== undefined;
     this.hasSums ||= row.turnover !== null;
-    this._widen(row);
   }
 
   // A window that went by without a trade is only heard of.
@@ -114,10 +107,6 @@ export class Store {
     return found.sort(comparator(order));
   }
 
-  get hasDays() {
-    return this.days.size > 0;
-  }
-
   // What changes are measured against: "close", "first", or "mixed".
   get reference() {
     if (!this.all.some((row) => row.isAgainstClose)) return "first";
@@ -126,14 +115,5 @@ export class Store {
 
   _instrumentOf({ isin }) {
     return this.instruments.get(isin) ?? null;
-  }
-
-  // Prices widen the range of their day.
-  _widen(row) {
-    const { isin, item, price, high, low } = row;
-    const known = this.days.get(isin);
-    const day = known && widened(known, price, item.time / 1000, high, low);
-    if (day !== known) this.days.set(isin, day);
-    row.setDay(day);
   }
 }

@@ -15,8 +15,8 @@ const TITLES = {
   spark: phrase("the prices of the newest windows that came since this page opened, 60 at most"),
   range: phrase("the lowest and highest price of the stock's day, and where the price is between them"),
   rangeSeen: phrase("the lowest and highest price seen since this page opened, and where the price is between them"),
-  turnover: phrase("what was paid in the day so far, as the stock's newest trade says (cum_value)"),
-  volume: phrase("how much was traded in the day so far, as the stock's newest trade says (cum_volume)"),
+  turnover: phrase("what was paid in the stock's day so far"),
+  volume: phrase("how much was traded in the stock's day so far"),
   trades: phrase("since this page opened, and how many the newest window's row stands for"),
 };
 

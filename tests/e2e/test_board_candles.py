@@ -248,8 +248,6 @@ def test_candles_and_movers_of_a_real_tape_are_right(
 
 def re_text(close: str) -> Any:
     """Return what finds a close in a sentence."""
-    import re
-
     return re.compile(f"close {close}, volume")
 
 
@@ -386,25 +384,6 @@ def test_what_moves_is_told_as_it_happens(board: Board, client: redis.Redis) -> 
     page.get_by_role("button", name="한국어").click()
     expect(lists.nth(0)).to_contain_text("체결 급증SK하이닉스 214건 +1.00%")
     expect(lists.nth(1)).to_contain_text("가격 급변")
-
-
-def test_a_range_is_the_days_where_it_is_told(
-    board: Board, client: redis.Redis
-) -> None:
-    """Widened by each price; of an instrument without a bar, what the page has seen."""
-    bars, page = BarPublisher(client), board.page
-    cells = [board.row(isin).locator(".range") for isin in (SAMSUNG, HYNIX)]
-    header = page.get_by_role("columnheader", name="Range")
-    expect(header).to_have_attribute("title", re.compile("since this page opened"))
-    bars.publish(make_bar(prices="200000 210000 190000 200000"))
-    with page.expect_response("**/v1/days"):
-        page.reload()
-    expect(cells[0]).to_contain_text("of its day, from 190,000 to 210,000")
-    expect(cells[1]).not_to_contain_text("of its day")
-    expect(header).to_have_attribute("title", re.compile("of the stock's day"))
-    expect(page.locator(".foot")).to_contain_text("Trend is since this page opened.")
-    board.publish(**{SAMSUNG: "211000"})
-    expect(cells[0]).to_contain_text("of its day, from 190,000 to 211,000")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -1,5 +1,6 @@
 """The market board's day: turnover, ranges, marks, markets, columns, watch-lists."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from tests.conftest import eventually
 from tests.e2e.axe import grave_findings
 from tests.e2e.board_page import Board, running_board
 from tests.e2e.board_page import publish_trade as publish
-from tests.gateway.samples import HYNIX, NAVER, SAMSUNG
+from tests.gateway.samples import HYNIX, NAVER, SAMSUNG, make_row
 
 pytestmark = [pytest.mark.browser, pytest.mark.redis]
 
@@ -84,6 +85,39 @@ def test_a_row_shows_its_range_and_what_stands_in_its_way(board: Board) -> None:
     publish(board, 1_005, NAVER, "7000", volume=9_002, value=117_019_990)
     expect(naver.locator(".mark")).to_have_text("limit ▼")
     expect(naver.locator(".range")).to_contain_text("from 7,000 to 13,000")
+
+
+def test_the_day_is_the_streams_where_it_tells_one(board: Board) -> None:
+    """With what came since, at once and after a reload; else it is as trades say."""
+    page, samsung = board.page, board.row(SAMSUNG)
+    header = page.get_by_role("columnheader", name="Range")
+    foot, panel = page.locator(".foot"), page.locator(".detail .day")
+    expect(header).to_have_attribute("title", re.compile("since this page opened"))
+    expect(foot).to_contain_text("Trend and Range are since this page opened.")
+    day = b"!1773932400000,9,4000,803000000.5,210000,199000,200500"
+    board.publisher.publish(make_row(SAMSUNG, "201500", 1_004)._replace(day=day))
+    expect(samsung.locator(".range")).to_contain_text(
+        "of its day, from 199,000 to 210,000"
+    )
+    expect(samsung.locator(".turnover")).to_have_attribute("title", "803,000,000.5")
+    expect(samsung.locator(".volume")).to_have_text("4.00K")
+    expect(header).to_have_attribute("title", re.compile("of the stock's day"))
+    expect(foot).to_contain_text("Trend is since this page opened.")
+    board.publisher.publish(make_row(SAMSUNG, "211000", 1_005))
+    for is_loaded_anew in (False, True):
+        if is_loaded_anew:
+            page.reload()
+        expect(samsung.locator(".range")).to_contain_text("from 199,000 to 211,000")
+        expect(samsung.locator(".turnover")).to_have_text("811M")
+        expect(samsung.locator(".volume")).to_have_attribute("title", "4,040")
+    # Nobody has told the day of another stock.
+    expect(board.row(HYNIX).locator(".range")).not_to_contain_text("of its day")
+    expect(board.row(HYNIX).locator(".volume")).to_have_text("2.00K")
+    samsung.locator(".price").click()
+    expect(panel).to_contain_text("Open200,500High211,000Low199,000Volume4,040")
+    expect(panel).to_contain_text("VWAP200,851.5")
+    board.publisher.publish(make_row(SAMSUNG, "198000", 1_006))
+    expect(panel).to_contain_text("Low198,000Volume4,080")
 
 
 def test_a_price_that_changes_lights_up_for_a_moment(board: Board) -> None:

@@ -17,11 +17,11 @@ import {
   withList,
   withoutActive,
 } from "./static/board/choice/lists.js";
-import { amountText, barText, candleOf, digitsOf, kindOf } from "./static/board/candles/bars.js";
+import { amountText, barOfDay, barText, candleOf, digitsOf, kindOf } from "./static/board/candles/bars.js";
 import { choiceText, layoutFor, moved, orderAmong, parseChoice } from "./static/board/columns.js";
 import { glance, shortText } from "./static/board/day/breadth.js";
 import { dailyLimits, limitOf } from "./static/board/day/limits.js";
-import { joined, placeIn, readDays, widened } from "./static/board/day/range.js";
+import { placeIn, rangeOf } from "./static/board/day/range.js";
 import { sparkPath, Trace } from "./static/board/day/trace.js";
 import { changeOf, differenceText, priceText, ratioText } from "./static/board/format.js";
 import { judge, silenceMs } from "./static/board/freshness.js";
@@ -216,53 +216,59 @@ test("what was touched within a window widens range and line; late trades, the r
   assert.equal(sparkPath(trace), "M94.4,20.0L96.0,2.0L96.0,20.0L96.0,20.0");
   trace.widen(300, 50);
   assert.deepEqual([trace.low, trace.high, trace.prices.length], [50, 300, 2]);
-  const day = { isin: "A", start: 0, end: 100, low: 1, high: 3.5, digits: 2 };
-  assert.deepEqual(widened(day, 2, 50, 4, 0.5), { ...day, low: 0.5, high: 4 });
-  assert.deepEqual(widened(day, 2, 150, 4, 0.5), { ...day, start: 100, end: 200, low: 2, high: 2 });
   const store = new Store();
-  store.setDays([{ ...day, end: 10_000 }]);
   store.put(item("A", "2", 1, { trades: 3, high: "4", low: "2" }), 2_000);
   const [row] = store.all;
   const late = { trades: 1, volume: "5", value: "2.5", high: "0.5", low: "0.5" };
   store.put(item("A", "2", 1, late), 4_000);
-  assert.deepEqual([row.day.low, row.day.high, row.trace.low, row.trace.prices], [0.5, 4, 0.5, [2]]);
+  assert.deepEqual([row.trace.low, row.trace.high, row.trace.prices], [0.5, 4, [2]]);
   assert.deepEqual([row.price, row.trades, row.window], [2, 4, 4_000]);
 });
 
 test("a price that does not count for the range moves the line, and widens no range", () => {
   const store = new Store();
-  const day = { isin: "A", start: 0, end: 10_000, low: 1, high: 3, digits: 0 };
-  store.setDays([day]);
   store.put(item("A", "9", 1, { trades: 0, updates: "last,volume" }), null);
   store.put(item("A", "8", 2, { trades: 2, volume: "5", value: "40" }), 2_000);
   store.put(item("A", "8", 2, { trades: 1, volume: "1", value: "2" }), 4_000);
   const [row] = store.all;
-  assert.deepEqual([row.day, row.trace.low, row.trace.high], [day, Infinity, -Infinity]);
+  assert.deepEqual([row.trace.low, row.trace.high, placeIn(row.trace, 8)], [Infinity, -Infinity, null]);
   assert.deepEqual([row.price, row.trades, row.trace.prices], [8, 3, [9, 8]]);
   assert.equal(sparkPath(row.trace), "M94.4,2.0L96.0,20.0");
-  assert.deepEqual([placeIn(row.trace, 8), placeIn(row.day, 8)], [null, 1]);
   store.put(item("A", "9", 3, { trades: 2, volume: "5", value: "40", high: "4", low: "2" }), 6_000);
-  assert.deepEqual([row.day.low, row.day.high, row.trace.low, row.trace.high], [1, 4, 2, 4]);
-  assert.equal(widened(day, 9, 10_500, NaN, NaN), day);
-  assert.deepEqual(widened(day, 9, 10_500, 4, 2), { ...day, start: 10_000, end: 20_000, low: 4, high: 4 });
+  assert.deepEqual([row.trace.low, row.trace.high, placeIn(row.trace, 9)], [2, 4, 1]);
 });
 
-test("a day's range is what the job tells and what came since", () => {
-  const [day] = readDays('{"count":1,"data":[{"isin":"A","start":0,"end":100,"open":2,"high":3.50,"low":1,"close":2}]}');
-  assert.deepEqual(day, { isin: "A", start: 0, end: 100, low: 1, high: 3.5, digits: 2 });
-  assert.equal(widened(day, 2, 50), day);
-  assert.equal(widened(day, NaN, 50), day);
-  assert.equal(widened({ ...day, start: 10 }, 9, 5).high, 3.5); // of the day before
-  const higher = widened(day, 4, 99);
-  assert.deepEqual([higher.low, higher.high], [1, 4]);
-  assert.equal(joined(higher, day).high, 4); // what the page has seen was traded
-  assert.equal(joined(higher, { ...day, low: 0.5 }).low, 0.5);
-  const next = widened(higher, 7, 250);
-  assert.deepEqual(next, { ...day, start: 200, end: 300, low: 7, high: 7 });
-  assert.equal(joined(next, day), next);
-  const told = { ...day, start: 300, end: 400 };
-  assert.equal(joined(next, told), told);
-  assert.equal(joined(undefined, day), day);
+test("range, turnover and volume are those of the day so far where it is known", () => {
+  const store = new Store();
+  const said = { cum_volume: 7, cum_value: "12.50" };
+  store.put(item("A", "5", 1, { trades: 0, ...said }), null);
+  const [row] = store.all;
+  const shown = () => [rangeOf(row), row.turnover, row.turnoverText, row.volume, row.volumeText];
+  assert.deepEqual([store.hasDays, store.hasSums, row.day], [false, true, undefined]);
+  assert.deepEqual(shown(), [row.trace, 12.5, "12.50", 7, 7]);
+  const day = { start: 0, trades: 9, volume: "90071992547409931", value: "1.5", high: "6", low: "3.5", open: "4" };
+  store.put(item("A", "5", 2, { day, ...said }), 2_000);
+  assert.deepEqual(shown(), [{ low: 3.5, high: 6 }, 1.5, "1.5", Number(day.volume), day.volume]);
+  assert.equal(store.hasDays, true);
+  // A day without a trade that counts for the range has none, whatever the page has seen.
+  store.put(item("A", "5", 3, { day: { start: 0, trades: 1, volume: "1", value: "5" } }), 4_000);
+  assert.deepEqual([placeIn(rangeOf(row), 5), row.turnover], [null, 5]);
+  // Nobody knows it any more.
+  store.put(item("A", "6", 4, { trades: 0 }), 6_000);
+  assert.deepEqual(shown(), [row.trace, null, undefined, null, undefined]);
+  assert.equal(store.newestMs, 4_000);
+  store.clear();
+  assert.deepEqual([store.hasDays, store.newestMs], [false, 0]);
+});
+
+test("the day so far is told as the bar of a day, its mean price beside it", () => {
+  const day = { start: 1_000, trades: 3, volume: "3", value: "2.00", high: "1.10", low: "0.5", open: "0.50" };
+  const bar = barOfDay({ price: "0.30", day });
+  assert.deepEqual(bar, { start: 1_000, end: 86_401_000, open: "0.50", high: "1.10", low: "0.5", close: "0.30", volume: "3", value: "2.00", vwap: "0.666667" });
+  assert.equal(barOfDay({ price: "100", day: { ...day, volume: "2", value: "400" } }).vwap, "200");
+  // No trade of it counts for the volume, the range or the last price.
+  const none = barOfDay({ price: "100", day: { start: 0, trades: 1, volume: "0", value: "0" } });
+  assert.deepEqual([none.open, none.high, none.low, none.vwap], [null, null, null, null]);
 });
 
 test("a bar whose trades set no price is no candle, and has its volume", () => {
@@ -273,26 +279,6 @@ test("a bar whose trades set no price is no candle, and has its volume", () => {
   const priced = candleOf({ ...bar, open: "10", close: "9.5" });
   assert.deepEqual(priced, { time: 60, open: 10, high: 10, low: 9.5, close: 9.5 });
   assert.deepEqual(candleOf({ ...bar, high: "12", low: "9" }), { time: 60 });
-  const [day] = readDays('{"count":1,"data":[{"isin":"A","start":0,"end":100,"open":null,"high":null,"low":null,"close":null}]}');
-  assert.equal(placeIn(day, 3), null);
-  const begun = widened(day, 3, 50);
-  assert.deepEqual([begun.low, begun.high], [3, 3]);
-  assert.deepEqual(joined(day, begun), begun);
-});
-
-test("the store takes days whenever they come, of instruments that have traded", () => {
-  const store = new Store();
-  const day = (isin, start = 0) => ({ isin, start, end: start + 86_400_000, low: 5, high: 6, digits: 0 });
-  store.setDays([day(SAMSUNG)]);
-  store.put(item(SAMSUNG, "7", 2), null);
-  store.put(item(HYNIX, "9"), null);
-  const rangeOf = (isin) => store.rows.get(isin).day && [store.rows.get(isin).day.low, store.rows.get(isin).day.high];
-  assert.deepEqual([rangeOf(SAMSUNG), rangeOf(HYNIX)], [[5, 7], undefined]);
-  store.setDays([day(SAMSUNG), day(HYNIX)]);
-  assert.deepEqual([rangeOf(SAMSUNG), rangeOf(HYNIX)], [[5, 7], [5, 9]]);
-  assert.equal(store.newestMs, 2_000);
-  store.clear();
-  assert.equal(store.hasDays, false);
 });
 
 test("events are recent by the exchange's clock, and absent where nobody makes them", () => {
@@ -449,7 +435,6 @@ test("a row is one object, and another version for another look", () => {
     () => store.put(item(SAMSUNG, "1000", 2), 2_000),
     () => store.put(item(SAMSUNG, "1100", 3), 4_000),
     () => store.setInstruments([{ isin: SAMSUNG, name: "삼성전자", prev_close: "1000.5" }]),
-    () => store.setDays([{ isin: SAMSUNG, start: 0, end: 86_400_000, low: 5, high: 6, digits: 0 }]),
   ];
   for (const change of changes) {
     change();
@@ -458,9 +443,6 @@ test("a row is one object, and another version for another look", () => {
     versions.push(row.version);
   }
   assert.deepEqual([row.price, row.change.kind, row.digits, row.text.includes("삼성전자")], [1_100, "up", 1, true]);
-  store.setDays([]);
-  assert.equal(row.day, undefined);
-  assert.ok(row.version > versions.at(-1));
   store.clear();
   store.put(item(SAMSUNG, "7", 9), null);
   assert.notEqual(store.rows.get(SAMSUNG), row);

@@ -15,6 +15,7 @@ export const INTERVALS = {
 };
 
 const MOST = 1_500;
+const DAY_MS = 86_400_000;
 
 // What is known and what came, each bar once, in its newest state, oldest first.
 export function mergedBars(known, more) {
@@ -32,6 +33,14 @@ export function candleOf({ start, open, high, low, close }) {
   if (open === null) return { time };
   const prices = [open, high, low, close].filter((price) => price !== null).map(Number);
   return { time, open: Number(open), high: Math.max(...prices), low: Math.min(...prices), close: Number(close) };
+}
+
+// The day so far of an item (tick.js) as the bar of a day, whose end nobody has told.
+export function barOfDay({ price, day }) {
+  const { start, open = null, high = null, low = null, volume, value } = day;
+  const mean = Number(value) / Number(volume);
+  const vwap = Number.isFinite(mean) ? mean.toFixed(places(price) + 4).replace(/\.?0+$/, "") : null;
+  return { start, end: start + DAY_MS, open, high, low, close: price, volume, value, vwap };
 }
 
 // A price or a sum; a dash where there is none.

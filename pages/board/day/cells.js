@@ -1,10 +1,10 @@
 // The cells of the table that say how an instrument's day goes.
 
 import { phrase, say } from "../../language.js";
-import { countText, priceText } from "../format.js";
+import { places, priceText } from "../format.js";
 import { html } from "../html.js";
 import { shortText } from "./breadth.js";
-import { placeIn } from "./range.js";
+import { placeIn, rangeOf } from "./range.js";
 import { sparkPath } from "./trace.js";
 
 const LIMITS = {
@@ -34,19 +34,19 @@ export const DayCells = (row) => ({
     </td>
   `,
   range: () => html`<td role="gridcell" key="range" class="range"><${Range} row=${row} /></td>`,
-  turnover: () => html`<td role="gridcell" key="turnover" class="turnover number" title=${exactly(row.turnover)}>${shortText(row.turnover)}</td>`,
-  volume: () => html`<td role="gridcell" key="volume" class="volume number" title=${exactly(row.volume)}>${shortText(row.volume)}</td>`,
+  turnover: () => html`<td role="gridcell" key="turnover" class="turnover number" title=${exactly(row.turnover, row.turnoverText)}>${shortText(row.turnover)}</td>`,
+  volume: () => html`<td role="gridcell" key="volume" class="volume number" title=${exactly(row.volume, row.volumeText)}>${shortText(row.volume)}</td>`,
 });
 
-const exactly = (sum) => (sum === null ? undefined : countText(sum));
+const exactly = (sum, text) => (sum === null ? undefined : priceText(text));
 
 // The day's where it is known, else what the page has seen.
 function Range({ row }) {
-  const { trace, day, price } = row;
-  const range = day ?? trace;
+  const { day, price } = row;
+  const range = rangeOf(row);
   const place = placeIn(range, price);
   if (place === null) return html`<span class="soft">–</span>`;
-  const digits = Math.max(row.digits, day?.digits ?? 0);
+  const digits = Math.max(row.digits, places(day?.low), places(day?.high));
   const [low, high] = [range.low, range.high].map((bound) => priceText(bound.toFixed(digits)));
   const text = say(day === undefined ? SEEN : OF_DAY, { low, high });
   return html`

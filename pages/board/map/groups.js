@@ -14,7 +14,7 @@ export const groupKind = (rows) => KINDS.find((kind) => rows.some(({ instrument 
 
 export const groupOf = (row, kind) => (kind && row.instrument?.[kind]) || OTHERS;
 
-// What an instrument's area is in proportion to: its turnover of the day so far; where no trade
+// What an instrument's area is in proportion to: its turnover of the day so far; where nobody
 // tells turnover, the trades since the page opened. 0 has no area.
 export const sizeOf = (row, hasSums) => (hasSums ? (row.turnover ?? 0) : Math.max(1, row.trades));
 
