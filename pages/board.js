@@ -437,7 +437,7 @@ async function askForNames() {
 
 // Names, previous closes and halts change while the page is open.
 async function renewNames() {
-  const news = await getNews("/v1/instruments", namesTag, readInstruments);
+  const news = await getNews("v1/instruments", namesTag, readInstruments);
   if (news === null) return;
   namesTag = news.tag;
   store.setInstruments(news.json.data);
@@ -484,10 +484,10 @@ async function keepEvents() {
   const ask = (path, read) => getJson(path, { read, cache: "no-cache" });
   try {
     const most = isForAlerts ? MOST_BURSTS : SHOWN;
-    const bursts = await ask(`/v1/bursts?limit=${most}`, readBursts);
+    const bursts = await ask(`v1/bursts?limit=${most}`, readBursts);
     if (isForAlerts) alerts.judgeBursts(bursts);
     view.bursts = bursts.slice(0, SHOWN);
-    if (!document.hidden) view.moves = await ask(`/v1/moves?limit=${SHOWN}`, readMoves);
+    if (!document.hidden) view.moves = await ask(`v1/moves?limit=${SHOWN}`, readMoves);
     paintSoon();
   } catch {
     // It is asked again.

@@ -63,7 +63,7 @@ let draws = 0;
 
 // The left side.
 
-const hose = follow(`/v1/firehose?rate=${RATE}`, {
+const hose = follow(`v1/firehose?rate=${RATE}`, {
   headers() {
     const held = operatorToken.get();
     return held === null ? authorization() : { Authorization: `Bearer ${held}` };
@@ -163,7 +163,7 @@ async function askForNames() {
   if (areNamesAskedFor) return;
   areNamesAskedFor = true;
   try {
-    const { json } = await getNews("/v1/instruments");
+    const { json } = await getNews("v1/instruments");
     view.instruments = new Map(json.data.map((instrument) => [instrument.isin, instrument]));
     draw();
   } catch {

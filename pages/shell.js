@@ -1,6 +1,6 @@
 // What every page has: the header, its state, the colours, and how to ask the gateway.
 //
-//   import { createShell, getJson, streamUrl, token, colour } from "/static/shell.js";
+//   import { createShell, getJson, streamUrl, token, colour } from "./static/shell.js";
 //   const shell = createShell({ page: "board" });    // or "operations", "firehose"
 //   shell.setState("stale", { sinceMs, reason: "no window for 6 s" });
 //
@@ -45,8 +45,12 @@ const readers = new Set();
 // Browsers send this part of the address to no server. Undefined without one.
 export const token = new URLSearchParams(location.hash.slice(1)).get("token") ?? undefined;
 
-export function streamUrl(path = "/v1/stream") {
-  return `${location.protocol === "https:" ? "wss:" : "ws:"}//${location.host}${path}`;
+// Of a WebSocket; like every path here, as seen from the page: it may be served under a prefix.
+export function streamUrl(path = "v1/stream") {
+  const url = new URL(path, location.href);
+  url.protocol = url.protocol === "https:" ? "wss:" : "ws:";
+  url.hash = "";
+  return url.href;
 }
 
 // Headers to send with a request: the token, where there is one.
@@ -216,9 +220,9 @@ function chooseWords(name, value) {
 function navigation(page) {
   const nav = make("nav", { ariaLabel: say("Views"), hidden: true });
   const fill = (pages) => fillNavigation(nav, page, pages);
-  const isOperators = page === "operations" || location.pathname === "/market";
+  const isOperators = page === "operations" || location.pathname.endsWith("/market");
   if (isOperators) fill(["/", "/market", "/firehose"]);
-  else getJson("/v1/version").then((version) => fill(version.pages)).catch(() => {});
+  else getJson("v1/version").then((version) => fill(version.pages)).catch(() => {});
   return nav;
 }
 
@@ -232,7 +236,8 @@ function fillNavigation(nav, page, pages) {
   nav.hidden = pages.length < 2;
   for (const [name, path, text] of all.filter(([, path]) => pages.includes(path))) {
     const hash = token === undefined ? "" : `#token=${encodeURIComponent(token)}`;
-    const link = make("a", { href: path + hash, textContent: text });
+    // Pages lie beside one another, under whatever prefix.
+    const link = make("a", { href: `.${path}${hash}`, textContent: text });
     if (name === page) link.setAttribute("aria-current", "page");
     nav.append(link);
   }

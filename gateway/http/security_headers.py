@@ -3,7 +3,7 @@
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-IMPORT_MAP_SHA256 = "J1vGunn0Y08GGZnpMgiKXLWBs1GULoO5AUqJv681AFw="
+IMPORT_MAP_SHA256 = "BrRJsut3u5RMZw1Rnr9ewt1UwPmz88tIB5LpgJeVnPA="
 """Of the one inline script: the import map, the same to the byte in every page."""
 
 HEADERS = {

@@ -86,7 +86,7 @@ export class Selection {
     const headers = { ...authorization() };
     if (this._etag !== null) headers["If-None-Match"] = this._etag;
     try {
-      const response = await fetch(`/v1/quotes/${this.isin}`, {
+      const response = await fetch(`v1/quotes/${this.isin}`, {
         headers,
         cache: "no-store",
         signal: this._stopped.signal,

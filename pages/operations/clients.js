@@ -68,7 +68,7 @@ export function Clients({ known, watcher }) {
 }
 
 async function closed(client) {
-  const answer = await ask(`/v1/clients/${encodeURIComponent(client)}`, { method: "DELETE" });
+  const answer = await ask(`v1/clients/${encodeURIComponent(client)}`, { method: "DELETE" });
   if (answer.isOk) return say("{client} was closed.", { client });
   return answer.status === 404 ? say("{client} had left already.", { client }) : `${client}: ${complaint(answer)}`;
 }

@@ -106,6 +106,6 @@ function Line({ incident, nowMs, onNote }) {
 }
 
 function written({ id, note }) {
-  const path = `/v1/incidents/${encodeURIComponent(id)}/note?text=${encodeURIComponent(note.trim())}`;
+  const path = `v1/incidents/${encodeURIComponent(id)}/note?text=${encodeURIComponent(note.trim())}`;
   return ask(path, { method: "PUT" });
 }

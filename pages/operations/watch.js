@@ -36,7 +36,7 @@ export function watch(show) {
   };
 
   async function round() {
-    const pipeline = await ask("/v1/pipeline");
+    const pipeline = await ask("v1/pipeline");
     if (!pipeline.isOk) return put({ contact: contactAfter(known.contact, pipeline) });
     const asked = questions(known, pipeline.body);
     put({
@@ -83,27 +83,27 @@ function questions(known, pipeline) {
   return [
     {
       name: "windows",
-      path: `/v1/pipeline/windows?limit=${limit}`,
+      path: `v1/pipeline/windows?limit=${limit}`,
       take: (body) => ({ windows: append(known.windows, body.data, KEPT) }),
     },
-    { name: "incidents", path: "/v1/incidents", take: (body) => ({ incidents: body }) },
+    { name: "incidents", path: "v1/incidents", take: (body) => ({ incidents: body }) },
     {
       name: "clients",
-      path: `/v1/clients?limit=${LINES}${byState}`,
+      path: `v1/clients?limit=${LINES}${byState}`,
       take: (body) => ({ clients: body }),
     },
     // Where there are no others, there will be none.
     ...once(known.others?.count === 0, {
       name: "others",
-      path: `/v1/other-gateways${byState.replace("&", "?")}`,
+      path: `v1/other-gateways${byState.replace("&", "?")}`,
       take: (body) => ({ others: body }),
     }),
     {
       name: "letters",
-      path: `/v1/dead-letters?limit=${LINES}${byReason}`,
+      path: `v1/dead-letters?limit=${LINES}${byReason}`,
       take: (body) => ({ letters: body }),
     },
-    ...once(known.settings, { name: "settings", path: "/v1/settings", take: (body) => ({ settings: body }) }),
+    ...once(known.settings, { name: "settings", path: "v1/settings", take: (body) => ({ settings: body }) }),
   ];
 }
 

@@ -159,7 +159,7 @@ def test_the_figures_are_those_of_the_api(pipeline: Pipeline, view: Page) -> Non
     assert all(letter[name] in shown for name in ("trade", "error", "reason"))
     navigation = view.get_by_role("navigation")
     expect(navigation.get_by_role("link", name="Market")).to_have_attribute(
-        "href", "/market"
+        "href", "./market"
     )
 
 

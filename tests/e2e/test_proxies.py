@@ -12,9 +12,11 @@ from contextlib import ExitStack, contextmanager
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 import redis
+from playwright.sync_api import Page, expect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 from websockets.typing import Origin
@@ -23,8 +25,8 @@ from tests.conftest import PATIENCE, eventually, skip_or_fail
 from tests.gateway.crew import Crew, crew
 from tests.gateway.crowd import crowd
 from tests.gateway.publisher import Publisher
-from tests.gateway.samples import make_isins, make_priced_row
-from tests.gateway.servers import Gateway
+from tests.gateway.samples import SAMSUNG, make_isins, make_priced_row, make_row
+from tests.gateway.servers import Gateway, running_gateway
 from tests.paths import ROOT
 from tests.ports import free_port
 
@@ -54,6 +56,32 @@ APPENDING = "nginx, appending"
 """nginx as many have it, who do not take the page's configuration."""
 
 REPLACES, APPENDS = "For $remote_addr;", "For $proxy_add_x_forwarded_for;"
+
+
+PREFIX = "/ticks"
+
+UNDER_PREFIX = {
+    "haproxy": [
+        (
+            "    use_backend any",
+            "    http-request redirect location /ticks/ if { path /ticks }\n"
+            r"    http-request replace-path ^/ticks/(.*) /\1"
+            "\n    use_backend any",
+        )
+    ],
+    "nginx": [
+        ("location / {", "location /ticks/ {"),
+        ("proxy_pass http://gateways;", "proxy_pass http://gateways/;"),
+    ],
+    "caddy": [
+        (
+            "    reverse_proxy",
+            "    redir /ticks /ticks/\n    handle_path /ticks/* {\n    reverse_proxy",
+        ),
+        ("100ms\n    }", "100ms\n    }\n    }"),
+    ],
+}
+"""What the page's table says to write for what, to serve all under ``PREFIX``."""
 
 
 def configuration(
@@ -87,9 +115,13 @@ def running_proxy(
     gateways: list[int],
     *,
     is_hasty: bool = False,
+    prefix: str = "",
 ) -> Iterator[None]:
     """Run a proxy until the block ends."""
     text = configuration(proxy, port, gateways, is_hasty=is_hasty)
+    for old, new in UNDER_PREFIX[proxy] if prefix else ():
+        assert text.count(old) == 1
+        text = text.replace(old, new)
     proxy = proxy.partition(",")[0]
     program = shutil.which(proxy, path="/usr/sbin:/usr/local/bin:/usr/bin")
     if program is None:
@@ -108,7 +140,7 @@ def running_proxy(
     # Caddy keeps files at home.
     process = subprocess.Popen([program, *extra], env={"HOME": str(folder)})
     try:
-        eventually(lambda: answers(port))
+        eventually(lambda: answers(port, prefix))
         yield
     finally:
         process.terminate()
@@ -119,10 +151,11 @@ def running_proxy(
             process.wait()
 
 
-def answers(port: int) -> bool:
+def answers(port: int, prefix: str) -> bool:
     """Say whether a gateway answers through the proxy."""
     try:
-        return Gateway("127.0.0.1", port, None).get("/health/live")[0] == 200
+        status, _ = Gateway("127.0.0.1", port, None).get(f"{prefix}/health/live")
+        return status == 200
     except OSError:
         return False
 
@@ -298,3 +331,37 @@ def close_code(stream: ClientConnection) -> int:
         list(stream)
     assert closed.value.rcvd is not None
     return closed.value.rcvd.code
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("proxy", PROXIES)
+def test_pages_work_under_a_path(
+    proxy: str, page: Page, client: redis.Redis, redis_url: str, tmp_path: Path
+) -> None:
+    """The board, an instrument with its chart, another page: none is elsewhere."""
+    paths: list[str] = []
+    page.on("request", lambda request: paths.append(urlsplit(request.url).path))
+    page.on("websocket", lambda socket: paths.append(urlsplit(socket.url).path))
+    publisher, port = Publisher(client), free_port()
+    publisher.publish(make_row(SAMSUNG, "71900", 1))
+    with (
+        running_gateway(redis_url, firehose_public=True, heartbeat_ms=500) as gateway,
+        running_proxy(proxy, tmp_path, port, [gateway.port] * 2, prefix=PREFIX),
+    ):
+        page.goto(f"http://127.0.0.1:{port}{PREFIX}")
+        expect(page).to_have_url(re.compile(f"{PREFIX}/"))
+        publisher.publish(make_row(SAMSUNG, "72000", 2))
+        expect(page.locator("body")).to_have_attribute("data-state", "live")
+        row = page.locator(f"#row-{SAMSUNG}")
+        expect(row.locator(".price")).to_contain_text("72,000")
+        row.locator(".price").click()
+        expect(page.locator(".detail")).to_be_visible()
+        page.get_by_role("link", name="Firehose").click()
+        expect(page).to_have_url(re.compile(f"{PREFIX}/firehose"))
+        expect(page.locator("#shell")).to_contain_text("Firehose")
+        page.get_by_role("link", name="Market").click()
+        expect(row.locator(".price")).to_contain_text("72,000")
+    assert {path for path in paths if not path.startswith(PREFIX)} == set()
+    asked = {f"{PREFIX}/v1/stream", f"{PREFIX}/v1/firehose"}
+    asked |= {f"{PREFIX}/v1/instruments/{SAMSUNG}/windows", f"{PREFIX}/static/board.js"}
+    assert asked <= set(paths)

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from gateway.app import STATIC
-from tests.conftest import skip_or_fail
+from tests.conftest import input_file, skip_or_fail
 from tests.gateway.publisher import Publisher
 from tests.gateway.servers import Gateway, running_gateway
 
@@ -43,13 +43,23 @@ def test_the_page_needs_nothing_from_elsewhere(gateway: Gateway) -> None:
     """The page and its files are served, and may load nothing from other hosts."""
     status, body, headers = gateway.fetch("/")
     assert status == 200
-    assert b'<script type="module" src="/static/board.js">' in body
+    assert b'<script type="module" src="static/board.js">' in body
     assert headers["content-security-policy"].startswith("default-src 'self';")
     assert headers["x-content-type-options"] == "nosniff"
     for name in ("board.js", "tick.js", "base.css"):
         status, body, headers = gateway.fetch(f"/static/{name}")
         assert (status, body) == (200, (STATIC / name).read_bytes())
         assert headers["cache-control"] == "no-cache"
+
+
+@pytest.mark.redis
+@pytest.mark.parametrize("port", ["port", "operators_port"])
+def test_a_page_has_its_files_under_a_path_too(gateway: Gateway, port: str) -> None:
+    """As people put it behind a proxy that takes the path off."""
+    script = str(input_file("e/e01_subpath_proxy.py"))
+    command = [sys.executable, script, str(getattr(gateway, port))]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert ran.stdout.startswith("0 of "), ran.stdout + ran.stderr
 
 
 @pytest.mark.redis

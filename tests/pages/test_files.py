@@ -58,7 +58,7 @@ def test_the_policy_names_the_hash_of_the_import_map(page: Path) -> None:
     assert digest == IMPORT_MAP_SHA256
     assert f"'sha256-{digest}'" in HEADERS["Content-Security-Policy"]
     for path in json.loads(text)["imports"].values():
-        assert (STATIC / path.removeprefix("/static/")).is_file()
+        assert (STATIC / path.removeprefix("./static/")).is_file()
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -66,7 +66,7 @@ def test_a_page_names_only_files_that_are_there(page: Path) -> None:
     """Every script and style sheet is our own."""
     for path in re.findall(r'(?:src|href)="([^"]+)"', page.read_text("utf-8")):
         if not path.startswith("data:"):
-            assert (STATIC / path.removeprefix("/static/")).is_file(), path
+            assert (STATIC / path.removeprefix("static/")).is_file(), path
 
 
 def test_the_wheel_has_every_file_of_the_pages() -> None:

@@ -47,7 +47,7 @@ export class BarFeed {
     const { isin, interval } = this;
     if (interval === null) return;
     try {
-      const { data } = await getJson(`/v1/bars/${isin}?interval=${interval}&limit=${HISTORY}`, {
+      const { data } = await getJson(`v1/bars/${isin}?interval=${interval}&limit=${HISTORY}`, {
         read: readBars,
         signal: this._stopped.signal,
       });
@@ -89,6 +89,6 @@ export class BarFeed {
 
 // The newest lists of movers, null where there are none.
 export async function getMovers(signal) {
-  const response = await fetch("/v1/movers", { headers: authorization(), cache: "no-cache", signal });
+  const response = await fetch("v1/movers", { headers: authorization(), cache: "no-cache", signal });
   return response.ok ? readBars(await response.text()) : null;
 }

@@ -26,7 +26,7 @@ export class WindowFeed {
     if (this.state !== "none") return;
     this.state = "loading";
     try {
-      const { data } = await getJson(`/v1/instruments/${this.isin}/windows?limit=${HISTORY}`, {
+      const { data } = await getJson(`v1/instruments/${this.isin}/windows?limit=${HISTORY}`, {
         read: readMessage,
         signal: this._stopped.signal,
       });

@@ -55,6 +55,7 @@ def preflight(gateway: Gateway, path: str, **headers: str) -> HTTPResponse:
         ("/v1/quotes?fields=wrong", 400),
         ("/v1/nothing", 404),
         ("/", 200),
+        ("/static/tick.js", 200),
     ],
 )
 def test_a_listed_page_may_read_every_answer(

@@ -92,6 +92,7 @@ def read(path: Path, options: Mapping[str, Any]) -> tuple[list[Trade], Refusals]
         ("b/b07_float_epoch_s.csv", {"time_unit": "s"}, 2, 0),
         ("b/b09_empty_lines.csv", {}, 2, 0),
         ("b/b10_header_again.csv", {}, 4, 1),
+        ("b/b08_pandas_floats.csv", {"time_unit": "ms"}, 2, 0),
         ("b/b11_trailing_comma.csv", {}, 1, 0),
         ("b/b11b_trailing_comma_rows_only.csv", {}, 2, 0),
         ("b/b12_gzip_members.csv.gz", {}, 4, 1),
