@@ -5,6 +5,7 @@ import os
 import time
 from collections.abc import Coroutine, Sequence
 from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -41,13 +42,16 @@ from gateway.workers.worker_report import (
     join_reasons,
     join_timings,
 )
-from ingest.market_hours import MarketHours
+from ingest.market_hours.hours import MarketHours
 
 LOOK_S = 0.5
 """How often the gateway asks itself whether it is ready."""
 
 STARTING_S = 15.0
 """So long after a start it is no fault that no window has come."""
+
+CALENDAR_ENDS_SOON = timedelta(days=30)
+"""So long before the last day of a calendar it is told."""
 
 _REPORT = TypeAdapter(WorkerReport)
 
@@ -130,6 +134,7 @@ class HealthMonitor:
             is_starting=silence_s is None and quiet_s < STARTING_S,
             starts=self._starts.lasting(),
             lost_workers_ms=lost_workers_ms(self.seat.lost_ms),
+            calendars_end=self._hours.ended(date_of(now_ms) + CALENDAR_ENDS_SOON),
         )
 
     def reasons(self) -> tuple[Reason, ...]:
@@ -268,3 +273,8 @@ class HealthMonitor:
             self.reasons()
             self._totals.store()
             await asyncio.sleep(LOOK_S)
+
+
+def date_of(now_ms: int) -> date:
+    """Return the day of a moment, in UTC."""
+    return datetime.fromtimestamp(now_ms / 1_000, UTC).date()

@@ -12,7 +12,7 @@ from pydantic import AfterValidator, Field, field_validator, model_validator
 from pydantic_settings import NoDecode
 
 from gateway.trusted_proxies import check_proxies
-from ingest.market_hours import MarketHours
+from ingest.market_hours.hours import MarketHours
 from ingest.settings import ProcessSettings, TopicSettings
 
 MOST_FIREHOSE_RATE = 5_000
@@ -105,9 +105,10 @@ class GatewaySettings(TopicSettings, AccessSettings):
     """Not ready when no trade came for this long; 0: a silence is no fault."""
 
     market_hours: Annotated[
-        str, Field(pattern=r"^[\w/+:;, -]*$"), AfterValidator(_check_hours)
+        str, Field(pattern=r"^[\w/+:;,. -]*$"), AfterValidator(_check_hours)
     ] = ""
-    """When the market trades, as ``Asia/Seoul Mon-Fri 09:00-15:20``; unset: unknown."""
+    """When markets trade, as ``XKRX`` or ``Asia/Seoul Mon-Fri 09:00-15:20``; unset:
+    unknown."""
 
     max_memory_bytes: int = Field(2_147_483_648, ge=1_048_576)
     """A process that uses more than this takes no more streams."""

@@ -31,6 +31,7 @@ import { zone } from "./times.js";
 
 const JUDGED_EVERY_MS = 500;
 const NAMES_EVERY_MS = 10_000;
+const HOURS_EVERY_MS = 10_000;
 const MOVERS_EVERY_MS = 10_000;
 const EVENTS_EVERY_MS = 10_000;
 const EVENTS_RARELY_MS = 60_000; // where there are none
@@ -92,6 +93,7 @@ const view = {
   movers: null, // the newest lists; null: the gateway has none, or none was asked for yet
   bursts: [], // the newest, newest first
   moves: [],
+  hours: [], // of each market whose hours are known
   clock: () => Date.now() + ticks.clockSkewMs,
   hold: () => (heldUntilMs = performance.now() + HELD_MS),
   setSearch: (search) => choose({ search }),
@@ -176,6 +178,7 @@ const ticks = new TickClient(streamUrl(), {
     if (kind !== "live" || line.link.kind === before) return;
     keepMovers();
     keepEvents();
+    keepHours();
   },
   onReset() {
     store.clear();
@@ -500,11 +503,32 @@ function keepEventsCalmly() {
   if (areThere || performance.now() - eventsAskedMs >= EVENTS_RARELY_MS) keepEvents();
 }
 
+// Which markets are closed: at once, and as they open and close.
+let areHoursAskedFor = false;
+let hoursTag = null;
+
+async function keepHours() {
+  if (areHoursAskedFor || document.hidden || !CONNECTED.has(line.link.kind)) return;
+  areHoursAskedFor = true;
+  try {
+    const news = await getNews("v1/market-hours", hoursTag);
+    if (news !== null) {
+      hoursTag = news.tag;
+      view.hours = news.json.data;
+      paintSoon();
+    }
+  } catch {
+    // It is asked again.
+  }
+  areHoursAskedFor = false;
+}
+
 document.addEventListener("visibilitychange", keepEvents);
 setInterval(keepEventsCalmly, EVENTS_EVERY_MS);
 setInterval(judgeLine, JUDGED_EVERY_MS);
 setInterval(keepMovers, MOVERS_EVERY_MS);
 setInterval(keepNames, NAMES_EVERY_MS);
+setInterval(keepHours, HOURS_EVERY_MS);
 addEventListener("popstate", arrive);
 beside.addEventListener("change", draw);
 onWords(() => {

@@ -75,6 +75,8 @@ export const KOREAN = {
     "이 화면을 연 뒤 행 하나가 대표한 체결 건수의 평균",
   "No stock has the code or ISIN “{link}” of this address.": "이 주소의 코드 또는 ISIN “{link}”에 해당하는 종목이 없습니다.",
   "Windows come, but no trade since this page opened.": "구간은 오고 있으나 이 화면을 연 뒤로 체결이 없습니다.",
+  "{market} is closed.": "{market} 휴장입니다.",
+  "{market} is closed, opens {time}.": "{market} 장이 닫혔습니다. {time} 개장.",
   "Windows come, but no trade since {time}.": "구간은 오고 있으나 {time} 이후로 체결이 없습니다.",
   "Waiting for the first window.": "첫 구간을 기다리고 있습니다.",
   "No stock is starred: press ☆ in a row to watch it.": "관심종목이 없습니다. 행의 ☆ 버튼을 누르면 추가됩니다.",

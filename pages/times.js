@@ -39,6 +39,16 @@ export function dateText(timeMs) {
 // The same with its zone, where it stands alone.
 export const zonedText = (timeMs) => `${clockText(timeMs)} ${zoneText()}`;
 
+// "Mon 09:00 local", with the date if that Monday is not the next one after `nowMs`.
+export function dayClockText(timeMs, nowMs) {
+  const timeZone = current === "kst" ? KST : undefined;
+  const isFar = timeMs - nowMs > 6 * 86_400_000;
+  const date = isFar ? { day: "numeric", month: "short" } : {};
+  const form = { weekday: "short", ...date, hour: "2-digit", minute: "2-digit", hourCycle: "h23", timeZone };
+  const locale = language() === "ko" ? "ko-KR" : "en-GB";
+  return `${new Intl.DateTimeFormat(locale, form).format(timeMs).replaceAll(",", "")} ${zoneText()}`;
+}
+
 // All there is to a moment, for a title: date, time and zone as the language writes them.
 export function momentText(timeMs) {
   const timeZone = current === "kst" ? KST : undefined;

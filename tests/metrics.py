@@ -53,7 +53,7 @@ def registries() -> list[CollectorRegistry]:
     ThrottleMetrics(throttle).waiting([(0, 0)])
     shown = GatewayMetrics(gateway)
     shown.count(Counters(), CloseLog())
-    shown.markets({"Asia/Seoul": True})
+    shown.markets(MarketHours.parse("24/7").states(0))
     measured = AnalyticsMetrics(analytics)
     measured.published("bars", BatchNote(Cut(0, (), ()), Cut(0, (), ()), {}))
     measured.state("bars", STATE)

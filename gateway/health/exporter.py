@@ -16,7 +16,7 @@ from gateway.health.readiness import Reason
 from gateway.settings import GatewaySettings
 from gateway.stream.hub import Hub
 from gateway.upstream.stream_follower import StreamFollower
-from ingest.market_hours import MarketHours
+from ingest.market_hours.hours import MarketHours
 from ingest.process.prometheus import forget_process, render
 
 log = structlog.get_logger()
@@ -100,7 +100,7 @@ class Exporter:
         metrics.windows_went_out(hub.timings)
         metrics.judged(self._reasons())
         metrics.watched(self.firehose_viewers())
-        metrics.markets(self._hours.are_open(time.time_ns() // 1_000_000))
+        metrics.markets(self._hours.states(time.time_ns() // 1_000_000))
         metrics.found({finding.code for finding in self.findings})
         if self.pipeline is not None:
             metrics.pipeline(self.pipeline)

@@ -227,6 +227,15 @@ CODES: dict[str, FaultKind] = {
         "Prices go on. A query that catches up needs nothing. If it stays behind, look "
         "at the job's log lines and give it more of the machine.",
     ),
+    "calendar_ends": FaultKind(
+        "feed",
+        "warn",
+        "A calendar of market hours ends",
+        "calendar ends",
+        "After its last day holidays are taken for days of trading, so a quiet market "
+        "is told as a fault. Install a newer version, or give "
+        "TICKTHROTTLE_MARKET_HOURS a calendar of your own.",
+    ),
     "clients_stuck": FaultKind(
         "clients",
         "warn",

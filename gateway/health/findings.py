@@ -7,6 +7,7 @@ finding, or follows from one.
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import date
 from typing import Annotated
 
 from pydantic import Field
@@ -112,6 +113,7 @@ def diagnose(
         *_of_archives(pipeline, gateway.window_ms),
         *_of_analytics(pipeline),
         *_of_workers(gateway.lost_workers_ms),
+        *_of_calendars(gateway.calendars_end),
         *_of_timings(timings, gateway.window_ms),
         *_of_clients(states or {}),
     ]
@@ -171,6 +173,12 @@ def _of_feed(pipeline: PipelineState, gateway: GatewayState) -> Iterator[Finding
     since_ms = max(last_ms, opened_ms)
     if is_late(pipeline.clock_ms - since_ms, gateway.window_ms):
         yield replace(_finding("quiet", since_ms=since_ms), level="warn")
+
+
+def _of_calendars(calendars_end: Mapping[str, date]) -> Iterator[Finding]:
+    if calendars_end:
+        ends = (f"{market} on {last}" for market, last in calendars_end.items())
+        yield _finding("calendar_ends", ", ".join(ends))
 
 
 def _of_log(pipeline: PipelineState, window_ms: int) -> Iterator[Finding]:

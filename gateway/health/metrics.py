@@ -17,6 +17,7 @@ from gateway.health.readiness import REASONS, Reason
 from gateway.stream.close_log import CloseLog
 from gateway.stream.counters import Counters
 from gateway.stream.window_timings import WindowTiming, WindowTimings
+from ingest.market_hours.hours import MarketState
 from ingest.process.prometheus import ProcessMetrics, Total
 
 PREFIX = "tickthrottle_gateway_"
@@ -193,10 +194,10 @@ class GatewayMetrics:
         for code, gauge in self._not_ready.items():
             gauge.set(code in codes)
 
-    def markets(self, are_open: Mapping[str, bool]) -> None:
+    def markets(self, states: Sequence[MarketState]) -> None:
         """Take in which markets are open."""
-        for market, is_open in are_open.items():
-            self._market_open.labels(market).set(is_open)
+        for state in states:
+            self._market_open.labels(state.market).set(state.is_open)
 
     def found(self, codes: Collection[str]) -> None:
         """Take in everything that is wrong, by its code."""

@@ -5,6 +5,7 @@ Everything else that is wrong with the pipeline is found in ``findings``.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import date
 from typing import Annotated
 
 from pydantic import Field
@@ -34,7 +35,8 @@ class GatewayState:
     0 for ever; ``excess`` says why no more clients are let in. ``open_since_ms`` is
     when the market opened, None while it is closed, 0 where nobody knows its hours.
     ``is_starting``: it has just begun, and no window need have come. ``starts`` are
-    the jobs' that last, ``lost_workers_ms`` since when workers have been lost.
+    the jobs' that last, ``lost_workers_ms`` since when workers have been lost,
+    ``calendars_end`` the last days of calendars that end soon, or have ended.
     """
 
     started_ms: int
@@ -50,6 +52,7 @@ class GatewayState:
     is_starting: bool = False
     starts: Mapping[str, JobStart] = field(default_factory=dict)
     lost_workers_ms: Mapping[int, int] = field(default_factory=dict)
+    calendars_end: Mapping[str, date] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

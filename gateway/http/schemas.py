@@ -465,6 +465,26 @@ class Version(BaseModel):
     pages: Annotated[list[str], Field(examples=[["/"]])]
 
 
+class MarketHoursOf(BaseModel):
+    """Whether a market trades; ``closes`` is null while it does not, times are ms.
+
+    ``opens`` is when the next session begins, null if nobody knows.
+    """
+
+    market: Annotated[str, Field(examples=["XKRX"])]
+    zone: Annotated[str, Field(examples=["Asia/Seoul"])]
+    open: Annotated[bool, Field(examples=[False])]
+    closes: Annotated[int | None, Field(examples=[None])]
+    opens: Annotated[int | None, Field(examples=[1795996800000])]
+
+
+class MarketHoursAnswer(BaseModel):
+    """The markets whose hours are known."""
+
+    count: int
+    data: list[MarketHoursOf]
+
+
 class Live(BaseModel):
     """The process answers."""
 

@@ -18,11 +18,13 @@ from gateway.rest import (
     days,
     groups,
     instruments,
+    market_hours,
     quote_history,
     quotes,
     windows,
 )
 from gateway.settings import GatewaySettings
+from ingest.market_hours.hours import MarketHours
 from tickthrottle_client.tick_v1 import PROTOCOL
 
 
@@ -37,6 +39,8 @@ def create_router(backend: Backend, access: OperatorAccess | None) -> APIRouter:
     answer = ConditionalAnswers(varies=hub.tokens is not None)
     _add_version(router, pages_of(backend.settings, for_operators=access is not None))
     _add_upgrade(router)
+    hours = MarketHours.parse(backend.settings.market_hours)
+    router.include_router(market_hours.create_router(hours))
     analytics, archived, history = stores.analytics, stores.archived, stores.history
     # Who asks for the board shall not wait for who looks far back.
     quick, deep = Builds(hub.counters), Builds(hub.counters)

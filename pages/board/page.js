@@ -12,6 +12,7 @@ import { Detail } from "./detail.js";
 import { ChartGrid } from "./grid/chart_grid.js";
 import { html } from "./html.js";
 import { MarketMap } from "./map/market_map.js";
+import { closedText } from "./market_hours.js";
 import { Events, Movers } from "./movers/movers.js";
 import { Table } from "./table.js";
 import { ViewSwitch } from "./views/switch.js";
@@ -48,7 +49,7 @@ export function Page({ view }) {
           <${Tools} view=${view} />
           <${Figures} view=${view} />
         </div>
-        <p id="notice" role="status">${strangeText(view) || quietText(store.quiet(), view.windowMs)}</p>
+        <p id="notice" role="status">${strangeText(view) || closedText(view.hours, Date.now()) || quietText(store.quiet(), view.windowMs)}</p>
         <${Glance}
           sums=${glance(store.all)}
           markets=${view.filters.markets}

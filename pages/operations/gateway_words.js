@@ -41,6 +41,10 @@ export const SENTENCES = {
   "The analytics job has been dead": "분석 작업 중단",
   "An analytics query has been behind": "분석 쿼리 지연",
   "The analytics query {query} has been behind": "분석 쿼리 {query} 지연",
+  "A calendar of market hours ends": "거래 시간 달력이 끝남",
+  "After its last day holidays are taken for days of trading, so a quiet market is told as a fault. Install a newer version, or give TICKTHROTTLE_MARKET_HOURS a calendar of your own.":
+    "마지막 날 뒤에는 휴일도 거래일로 보아, 조용한 시장을 이상으로 알립니다. 새 버전을 설치하거나 TICKTHROTTLE_MARKET_HOURS에 직접 만든 달력을 주세요.",
+  "calendar ends": "달력 끝남",
   "Many clients have taken nothing": "많은 클라이언트가 아무것도 받지 않음",
 
   // What to do

@@ -138,14 +138,19 @@ def publish_trade(board: Board, seq: int, isin: str, price: str, **day: int) -> 
 
 @contextmanager
 def running_board(
-    page: Page, client: redis.Redis, instruments: Path, prices: dict[str, str]
+    page: Page,
+    client: redis.Redis,
+    instruments: Path,
+    prices: dict[str, str],
+    market_hours: str = "",
 ) -> Iterator[Board]:
     """Run a gateway with an instrument list and these prices; open its board."""
     at = client.connection_pool.connection_kwargs
     url = f"redis://{at['host']}:{at['port']}/{at['db']}"
     publisher, port = Publisher(client), free_port()
     publisher.list_instruments(instruments.read_text("utf-8"))
-    with running_gateway(url, port=port, heartbeat_ms=500) as gateway:
+    settings = {"heartbeat_ms": 500, "market_hours": market_hours}
+    with running_gateway(url, port=port, **settings) as gateway:
         board = Board(page, publisher, gateway)
         board.publish(**prices)
         gateway.wait_until(publisher.offset)

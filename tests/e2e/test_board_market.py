@@ -1,6 +1,7 @@
 """The market board's day: turnover, ranges, marks, markets, columns, watch-lists."""
 
 import re
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -244,3 +245,20 @@ def test_the_day_is_for_everyone_at_every_width(board: Board, scheme: str) -> No
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
         scroller = page.locator(".scroller")
         assert scroller.evaluate("(table) => table.scrollWidth <= table.clientWidth")
+
+
+def test_a_closed_market_says_when_it_opens(
+    page: Page, client: redis.Redis, tmp_path: Path
+) -> None:
+    """In place of how long no trade has come; in the visitor's language and zone."""
+    instruments = tmp_path / "instruments.csv"
+    instruments.write_text(INSTRUMENTS, "utf-8")
+    days = "Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"
+    hours = f"UTC {days[time.gmtime().tm_wday - 3]} 00:00-00:01"
+    with running_board(page, client, instruments, {SAMSUNG: "1"}, hours):
+        notice = page.locator("#notice")
+        expect(notice).to_contain_text(
+            re.compile(r"UTC is closed, opens \w{3} .*\d\d:00 local\.")
+        )
+        page.get_by_role("button", name="한국어").click()
+        expect(notice).to_contain_text("UTC 장이 닫혔습니다.")

@@ -159,6 +159,20 @@ def test_a_policy_that_changes_on_a_live_server_is_found(tmp_path: Path) -> None
         eventually(lambda: "may_evict" not in findings(), 5)
 
 
+def test_a_calendar_that_ends_is_found(redis_url: str, tmp_path: Path) -> None:
+    """A calendar of a user's own, by its path."""
+    path = tmp_path / "mine.json"
+    last = time.strftime("%Y-%m-%d", time.gmtime(time.time() + 29 * 86_400))
+    calendar = {"market": "MINE", "zone": "UTC", "days": "Mon-Sun", "last": last}
+    path.write_text(json.dumps(calendar | {"sessions": ["00:00-24:00"]}), "utf-8")
+    with running_gateway(redis_url, market_hours=str(path)) as gateway:
+        found = json.loads(gateway.operators.get("/v1/pipeline")[1])["diagnosis"][
+            "findings"
+        ]
+        details = {finding["code"]: finding["detail"] for finding in found}
+        assert details["calendar_ends"] == f"MINE on {last}"
+
+
 def test_a_closed_market_is_not_quiet(client: redis.Redis, redis_url: str) -> None:
     """A gateway that knows the hours is ready at night, and says that it is night."""
     publisher = Publisher(client)

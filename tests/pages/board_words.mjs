@@ -10,7 +10,8 @@ import { KOREAN } from "./static/korean.js";
 import { learn, parts, say, setLanguage, wantedLanguage } from "./static/language.js";
 import { SENTENCES } from "./static/operations/gateway_words.js";
 import { OPERATORS_KOREAN } from "./static/operations/korean.js";
-import { clockText, dateText, momentText, setZone, zonedText } from "./static/times.js";
+import { closedText } from "./static/board/market_hours.js";
+import { clockText, dateText, dayClockText, momentText, setZone, zonedText } from "./static/times.js";
 
 // Scripts that speak a visitor's language: all but the client.
 const OTHERS = /^vendor|^(theme|tick|language)\.js$|korean\.js$/;
@@ -149,4 +150,22 @@ test("a time is written by Korea's clock wherever the browser is", () => {
   assert.equal(clockText(timeMs), local.toTimeString().slice(0, 8));
   assert.equal(clockText(timeMs + 50.4, { withMilliseconds: true }), `${clockText(timeMs)}.050`);
   assert.equal(zonedText(timeMs), `${clockText(timeMs)} local`);
+});
+
+test("a market that is closed says when it opens", () => {
+  const nowMs = Date.UTC(2026, 10, 27, 7); // a Friday, 16:00 in Seoul
+  const monday = Date.UTC(2026, 10, 30, 0);
+  setZone("kst");
+  assert.equal(dayClockText(monday, nowMs), "Mon 09:00 KST");
+  assert.match(dayClockText(monday + 7 * 86_400_000, nowMs), /^Mon,? 7 Dec,? 09:00 KST$/);
+  const korea = { market: "XKRX", open: false, closes: null, opens: monday };
+  const coins = { market: "24/7", open: true, closes: nowMs + 1, opens: monday };
+  const nobody = { market: "UTC", open: false, closes: null, opens: null };
+  assert.equal(closedText([coins, korea, nobody], nowMs), "XKRX is closed, opens Mon 09:00 KST. UTC is closed.");
+  assert.equal(closedText([coins], nowMs), "");
+  assert.equal(closedText([korea], monday), ""); // it is asked anew
+  setLanguage("ko");
+  assert.match(closedText([korea], nowMs), /^XKRX 장이 닫혔습니다\. .*09:00 KST 개장\.$/);
+  setLanguage("en");
+  setZone("local");
 });

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from datetime import date
 from typing import Any
 
 import pytest
@@ -580,6 +581,14 @@ def test_a_closed_market_is_not_quiet() -> None:
     since_ms = NOW_MS - 6_001
     is_open = replace(WELL, open_since_ms=since_ms)
     assert found(diagnose(is_open, pipeline)) == [("quiet", "warn", since_ms)]
+
+
+def test_a_calendar_that_ends_is_told_in_time() -> None:
+    """It takes holidays for days of trading then."""
+    state = replace(WELL, calendars_end={"XKRX": date(2027, 12, 31)})
+    [finding] = diagnose(state, make_pipeline()).findings
+    assert (finding.code, finding.level) == ("calendar_ends", "warn")
+    assert finding.detail == "XKRX on 2027-12-31"
 
 
 def test_a_start_is_no_fault() -> None:

@@ -16,6 +16,7 @@ PATHS = [
     f"/v1/quotes/{SAMSUNG}",
     "/v1/windows/latest",
     "/v1/version",
+    "/v1/market-hours",
     "/v1/openapi.json",
     "/health/live",
     "/v1/sse?keys=*",

@@ -89,6 +89,7 @@ def test_operators_routes_are_in_their_own_document_only(listed: Gateway) -> Non
     "path",
     [
         "/v1/version",
+        "/v1/market-hours",
         "/v1/instruments",
         "/v1/instruments/005930/windows",
         "/v1/instruments/1/windows",

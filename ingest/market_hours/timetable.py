@@ -1,0 +1,86 @@
+"""When one market trades, by its own clock. Pure."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+Span = tuple[int, int]
+"""Beginning and end of a session, in minutes since the midnight before its beginning.
+
+The end is not in it, and may be on the next day.
+"""
+
+MOST_CLOSED_DAYS = 31
+"""A market that opens in none of so many days opens at a time that nobody knows."""
+
+_MOST_CHAINED = 8
+_MINUTE = timedelta(minutes=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Timetable:
+    """The sessions of a market: on some ``days`` of the week, but for ``other`` days.
+
+    ``days`` are 0 for Monday to 6. ``spans`` are in order and do not touch. ``other``
+    has the spans of days that are not as their day of the week: none of a holiday.
+    ``last`` is the last day of which that is known, None if it never ends.
+    """
+
+    market: str
+    zone: str
+    days: frozenset[int]
+    spans: Sequence[Span]
+    other: Mapping[date, Sequence[Span]] = field(default_factory=dict)
+    last: date | None = None
+
+    def spans_on(self, day: date) -> Sequence[Span]:
+        """Return the sessions that begin on a day."""
+        usual = self.spans if day.weekday() in self.days else ()
+        return self.other.get(day, usual)
+
+    def session(self, moment: datetime) -> tuple[datetime, datetime] | None:
+        """Return beginning and end of the session that is on, None if none is.
+
+        Sessions that touch are one; of more than a week of them the beginning is a
+        week ago.
+        """
+        found = self._span_at(moment)
+        if found is None:
+            return None
+        begin, end = found
+        for _ in range(_MOST_CHAINED):
+            before = self._span_at(begin - _MINUTE)
+            if before is None or before[1] != begin:
+                break
+            begin = before[0]
+        for _ in range(_MOST_CHAINED):
+            after = self._span_at(end)
+            if after is None or after[0] != end:
+                break
+            end = after[1]
+        return begin, end
+
+    def opens(self, moment: datetime) -> datetime | None:
+        """Return when the next session begins, None if nobody knows."""
+        local, midnight = self._local(moment)
+        for number in range(MOST_CLOSED_DAYS + 1):
+            day = midnight + timedelta(days=number)
+            for begin, _ in self.spans_on(day.date()):
+                opens = day + timedelta(minutes=begin)
+                if opens > local:
+                    return opens
+        return None
+
+    def _span_at(self, moment: datetime) -> tuple[datetime, datetime] | None:
+        local, midnight = self._local(moment)
+        for day in (midnight, midnight - timedelta(days=1)):
+            for span in self.spans_on(day.date()):
+                begin, end = (day + timedelta(minutes=minutes) for minutes in span)
+                if begin <= local < end:
+                    return begin, end
+        return None
+
+    def _local(self, moment: datetime) -> tuple[datetime, datetime]:
+        local = moment.astimezone(ZoneInfo(self.zone))
+        return local, local.replace(hour=0, minute=0, second=0, microsecond=0)
