@@ -12,6 +12,7 @@ from gateway.stream.close_log import CloseLog
 from gateway.stream.counters import Counters
 from ingest.adapters.adapter_metrics import AdapterMetrics
 from ingest.feed.metrics import FeedMetrics
+from ingest.market_hours.hours import MarketHours
 from ingest.sources.event import Refusals
 from intake.intake_app import IntakeMetrics
 from throttle.analytics.metrics import AnalyticsMetrics
