@@ -33,6 +33,7 @@ from archive.parquet.bar_table import build_bars
 from archive.parquet.tables import StoredTables, build_tables
 from archive.storing.answer_watch import watched
 from archive.storing.archive_sink import Sink, SinkAway
+from archive.storing.spare_memory import give_back
 from archive.storing.tidier import Tidier
 from ingest.instrument_table.instrument_store import TableAway
 from ingest.process.service_manager import tell_ready
@@ -237,6 +238,7 @@ class Archiver:
             self._until_stored(partial(self._store_bars, bars))
         for copy in self._copies:
             copy.clear()
+        give_back()
         self._at_step("stored")
         self._metrics.stored_in(time.monotonic() - began_s)
         self._tidier.ask()

@@ -7,6 +7,7 @@ from time import monotonic
 import structlog
 
 from archive.storing.archive_sink import Sink
+from archive.storing.spare_memory import give_back
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 1.0, 600.0
 
@@ -90,6 +91,7 @@ class Tidier:
             while True:
                 before = len(self._sink.damaged())
                 done = self._sink.tidy(self._newest_ms(), self._go_on)
+                give_back()
                 if done is None:
                     break
                 if len(self._sink.damaged()) > before:
