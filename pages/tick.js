@@ -13,6 +13,7 @@
 
 const BACKOFF_MS = 500;
 const BACKOFF_MOST_MS = 30_000;
+const PROBE_MS = 5_000;
 const TOO_MANY_MESSAGES_MS = 30_000;
 const SILENT_HEARTBEATS = 2.5;
 const DECIMALS = /"(price|size|volume|value|high|low|open(?=":[\d.]+}}))"(\s*:\s*)(-?\d[\d.eE+-]*)/g;
@@ -168,13 +169,31 @@ export function isOlderBar(bar, known) {
   return bar.trades < known.trades || (bar.trades === known.trades && bar.closed < known.closed);
 }
 
+// The origin of this page if the gateway of a stream answers, and not to it: null if all is
+// well, or nobody answers, or there is no page. A browser tells a page that a stream could not
+// be opened, and never why.
+async function refusedOrigin(url) {
+  const page = globalThis.location;
+  if (page === undefined) return null;
+  const asked = new URL("version", new URL(url, page.href).href.replace(/^ws/, "http"));
+  if (asked.host === page.host) return null;
+  const ask = (mode) => fetch(asked, { mode, cache: "no-store", signal: AbortSignal.timeout(PROBE_MS) });
+  try {
+    await ask("cors");
+  } catch {
+    return ask("no-cors").then(() => page.origin, () => null);
+  }
+  return null;
+}
+
 export class TickClient {
   // Connects with the first subscribe. Options, functions all but the first:
   //   token                 what the gateway asks for before it gives prices: text, or a
   //                         function that returns a fresh one, or a promise of it
   //   onState(state, text)  connecting, live, stale (no windows arrive), starting
   //                         (they will, the job that makes them starts), offline (a new
-  //                         connection will be made at retryAtMs), closed (none will)
+  //                         connection will be made at retryAtMs; the text says it if the
+  //                         gateway does not list this page's origin), closed (none will)
   //   onMessage(message, tookMs, size)  every message of the server, after it was taken
   //                         in, how long that took, and of how many characters it was
   //   onReset()             another epoch: everything known before is void
@@ -203,6 +222,8 @@ export class TickClient {
     this._epoch = null;
     this._heartbeatMs = 5_000;
     this._attempt = 0;
+    this._hasOpened = false; // this client, any connection
+    this._outsider = ""; // why it could not, if a gateway does not know the page
     this._ids = 0;
     this._ended = new AbortController();
     this.barPosition = null; // every bar up to it has arrived
@@ -477,6 +498,7 @@ export class TickClient {
     this._socket = socket;
     this._watch();
     socket.onopen = async () => {
+      this._hasOpened = true;
       if (await this._authenticate(socket)) {
         this._isOpen = true;
         this._ask(this._isComplete ? this.position : null);
@@ -562,7 +584,21 @@ export class TickClient {
     this._attempt += 1;
     this._timer = setTimeout(() => this._connect(), delayMs);
     this.retryAtMs = Date.now() + delayMs;
-    this._tell("offline", `reconnecting in ${(delayMs / 1000).toFixed(1)} s`);
+    this._tellOffline();
+    if (!this._hasOpened && !this._outsider) this._askWhy();
+  }
+
+  _tellOffline() {
+    const leftMs = Math.max(0, this.retryAtMs - Date.now());
+    this._tell("offline", `${this._outsider}reconnecting in ${(leftMs / 1000).toFixed(1)} s`);
+  }
+
+  // Tell once more, if a gateway is there and keeps this page out.
+  async _askWhy() {
+    const origin = await refusedOrigin(this._url);
+    if (origin === null || this._hasOpened || this._timer === null) return;
+    this._outsider = `the gateway may not list this page's origin, ${origin}, in TICKTHROTTLE_ALLOWED_ORIGINS; `;
+    if (this.retryAtMs !== null) this._tellOffline();
   }
 
   _end(text) {

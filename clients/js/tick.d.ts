@@ -117,6 +117,7 @@ export interface Position {
 export interface Options {
   /** Text, or a function that returns a fresh token, or a promise of one. */
   token?: string | (() => string | Promise<string>);
+  /** The text of `offline` says so if the gateway does not list the page's origin. */
   onState?(state: State, text: string): void;
   /** Every message, after it was taken in, the milliseconds that took, and its length. */
   onMessage?(message: Message, tookMs: number, size: number): void;

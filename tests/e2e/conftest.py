@@ -58,6 +58,7 @@ def page(browser: Browser, visitor: dict[str, Any]) -> Iterator[Page]:
             # A lost connection, and an answer that says no, are told by the browser
             # itself, whoever handles them.
             and not message.text.startswith("WebSocket connection to ")
+            and "has been blocked by CORS policy" not in message.text
             and "/v1/" not in message.location.get("url", "")
             and problems.append(message.text)
         ),
