@@ -8,13 +8,16 @@ import shutil
 import subprocess
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 import yaml
 
 from gateway.health.readiness import REASONS
+from ingest.market_hours.hours import MarketHours
 from tests.conftest import skip_or_fail
 from tests.paths import ROOT
 
@@ -25,7 +28,7 @@ FAULT_S = 121
 G, T, F = "tickthrottle_gateway_", "tickthrottle_throttle_", "tickthrottle_feed_"
 
 TRADED = f"{G}last_trade_timestamp_seconds"
-OPEN = f'{G}market_open{{market="Asia/Seoul"}}'
+OPEN = f'{G}market_open{{market="XKRX"}}'
 ACKNOWLEDGED = f"{F}acknowledged_trades_total"
 REFUSED = f'{F}refused_trades_total{{reason="bad_price"}}'
 
@@ -381,13 +384,23 @@ def test_every_alert_is_tried() -> None:
 
 
 DAY_S, HOUR_S = 86_400, 3_600
-OPENS_S, CLOSES_S = 9 * HOUR_S, 15 * HOUR_S + 20 * 60
+OPENS_S, CLOSES_S = 9 * HOUR_S, 15 * HOUR_S + 30 * 60
+KOREA = MarketHours.parse("XKRX")
+MONDAY = datetime(2027, 5, 3, tzinfo=ZoneInfo("Asia/Seoul"))
+"""The first day of a week whose Wednesday is a holiday."""
+
+HOLIDAY = 2
 
 
 def is_open(at_s: int) -> bool:
-    """Tell whether the market trades; the first day is a Monday."""
-    day, second = divmod(at_s, DAY_S)
-    return day % 7 < 5 and OPENS_S <= second < CLOSES_S
+    """Tell whether the market trades, so long after the first day began."""
+    [state] = KOREA.states(round(MONDAY.timestamp() + at_s) * 1_000)
+    return state.is_open
+
+
+def has_session(day: int) -> bool:
+    """Tell whether it trades on a day; the first one is 0."""
+    return day % 7 < 5 and day != HOLIDAY
 
 
 def traded_s(at_s: int) -> int:
@@ -396,15 +409,17 @@ def traded_s(at_s: int) -> int:
         return at_s - 1
     day, second = divmod(at_s, DAY_S)
     day -= second < OPENS_S
-    return (day - max(0, day % 7 - 4)) * DAY_S + CLOSES_S - 1
+    while not has_session(day):
+        day -= 1
+    return day * DAY_S + CLOSES_S - 1
 
 
 def appended(at_s: int) -> int:
     """Return how many trades were appended by a moment, 900 a second of trading."""
     day, second = divmod(at_s, DAY_S)
-    today_s = min(max(0, second - OPENS_S), CLOSES_S - OPENS_S) if day % 7 < 5 else 0
-    days = day // 7 * 5 + min(day % 7, 5)
-    return 900 * (days * (CLOSES_S - OPENS_S) + today_s)
+    length_s = CLOSES_S - OPENS_S
+    today_s = min(max(0, second - OPENS_S), length_s) if has_session(day) else 0
+    return 900 * (sum(map(has_session, range(day))) * length_s + today_s)
 
 
 def of_week(start_s: int = 0, **others: Series) -> dict[str, Series]:
@@ -420,7 +435,7 @@ def of_week(start_s: int = 0, **others: Series) -> dict[str, Series]:
 
 @pytest.mark.slow
 def test_a_week_pages_nobody(tmp_path: Path) -> None:
-    """Sessions, nights and a weekend, and a feed that is stopped at each close."""
+    """Sessions, nights, a holiday, a weekend; a feed that is stopped at each close."""
     length_s = 7 * DAY_S
     feed = 'up{job="tickthrottle-feed",instance="feed-1:9101"}'
     week = of_week(**{feed: lambda at_s: float(is_open(at_s))})
